@@ -555,13 +555,17 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__doctor)
-            opts="-h --restore --dry-run --format --set --help"
+            opts="-h --restore --bundle --keep-names --dry-run --format --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --restore)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --bundle)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

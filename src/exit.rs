@@ -49,13 +49,13 @@ impl Exit {
             Self::Done => "done",
             Self::Failed => "failed",
             Self::Usage => "bad command line",
-            Self::Unplaced => "nothing could be placed or a job rejected",
+            Self::Unplaced => "no job placed, or a job rejected",
             Self::PartlySubmitted => "partly submitted",
             Self::SlurmUnavailable => "Slurm missing or unreachable",
             Self::Internal => "internal error",
             Self::Locked => "state locked by another hsched",
             Self::BadInput => "bad file or configuration",
-            Self::Saved => "jobs saved before their end",
+            Self::Saved => "jobs saved and stopped early",
             Self::Interrupted => "interrupted",
         }
     }

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# What the batch shell of a job script does: list the nodes, start the ranks with srun, pass on the signal
-# to stop, wait for their end.
-# The variables are set by the first part of the script, or by one function for the others:
+# The batch shell of a job script: lists the nodes, starts the ranks with srun, forwards the stop signal and waits for
+# the ranks to end.
+# The first part of the script sets the variables, or one function sets them for others:
 # shellcheck disable=SC2154,SC2034,SC2016
 
 hs_batch_main() {
@@ -15,7 +15,7 @@ hs_batch_main() {
   esac
   [[ -n $hs_id ]] || hs_fail "this is a batch script: submit it with sbatch"
   hs_token=$hs_id.${SLURM_RESTART_COUNT:-0}.$(date +%s)
-  # Reports are hsched's state and their owner's alone; checkpoints are made as the user makes files.
+  # Only the user may read the reports; checkpoints get the user's umask.
   (umask 077 && mkdir -p -- "$hs_report_dir") || hs_fail "cannot create the report directory"
   if [[ -n $hs_follows ]]; then hs_follow; fi
   if [[ -n $hs_claim ]]; then hs_race; fi
@@ -30,7 +30,7 @@ hs_batch_main() {
   hs_find_master
   hs_count_epochs
   hs_join_batches
-  # Taken now, so that no line of the user can change it.
+  # Built now, so that no line of setup can change it.
   local hs_program
   hs_program=$(hs_rank_program)
 
@@ -49,13 +49,13 @@ hs_batch_main() {
   if hs_is_superseded; then
     hs_say "a newer submission of this job has started; this one ends and its results are ignored"
     trap - EXIT
-    hs_clean_up   # and no word of its end, which may be another one of this Slurm job
-    exit 86   # costs no retry where hsched still follows it
+    hs_clean_up   # without recording an end, which might be taken for that of a requeued run of this Slurm job
+    exit 86   # uses no retry if hsched still follows it
   fi
   hs_judge
 }
 
-# Fails where somebody else could have laid a path: at a symbolic link of theirs, in a directory that others may write.
+# Fails if another user could have redirected a path: with a symbolic link in a directory that other users can write to.
 hs_check_path() {
   local path='' part owner above mode
   local -a parts
@@ -65,14 +65,14 @@ hs_check_path() {
       owner=$(stat -c %u -- "$path/$part")
       IFS=' ' read -r above mode <<<"$(stat -L -c '%u %a' -- "$path/")"
       if [[ $owner != "$UID" && $owner != 0 && $owner != "$above" ]] && ((8#$mode & 8#22)); then
-        hs_fail "$path/$part is a symbolic link of user $owner, in a directory that others may write: remove it, or use another directory"
+        hs_fail "$path/$part is a symbolic link of user $owner, in a directory that other users can write to: remove it, or use another directory"
       fi
     fi
     path+=/$part
   done
 }
 
-# Goes on where Slurm job hs_follows ends, a piece of the same training: asks it to save, and waits until it has ended.
+# Continues the chain after Slurm job hs_follows, the previous submission: asks it to save and waits until it has ended.
 hs_follow() {
   local status='' asked='' killed='' since=$SECONDS next=0
   while :; do
@@ -88,13 +88,13 @@ hs_follow() {
     if ((hs_stopping)); then hs_end 85; fi
     if [[ -z $asked ]]; then
       asked=1
-      hs_say "asks job $hs_follows, the piece before this one, to save and end"
+      hs_say "asking job $hs_follows, the previous submission of this chain, to save and exit"
       scancel --me --state=RUNNING --signal=USR1 --batch "$hs_follows" 2>/dev/null
     elif [[ -z $killed ]] && ((SECONDS - since > hs_grace + 60)); then
       killed=1
       scancel --me "$hs_follows" 2>/dev/null
     elif ((SECONDS - since > hs_grace + 300)); then
-      hs_say "error: job $hs_follows, the piece before this one, does not end"
+      hs_say "error: job $hs_follows, the previous submission of this chain, does not exit"
       hs_end 1
     fi
     sleep 1
@@ -103,16 +103,16 @@ hs_follow() {
   case ${status:-85} in
     85 | 86 | 143) ;;
     *)
-      # It did all there was to do, failed, or was not to go on: what that means for the job is decided where it was submitted.
+      # It completed, failed or was cancelled: the hsched that submitted it decides what that means for the job.
       hs_take "$hs_follows" >/dev/null
-      hs_say "job $hs_follows, the piece before this one, ended with status $status; nothing is left to do here"
+      hs_say "job $hs_follows, the previous submission of this chain, ended with status $status; nothing is left to do"
       trap - EXIT
       exit 0
       ;;
   esac
 }
 
-# Prints the last word of Slurm job $1, the piece before this one; nothing where it left none.
+# Prints the status that Slurm job $1, the previous submission, recorded; prints nothing if it recorded none.
 hs_word_of() {
   local id status word=''
   [[ -r $hs_report_dir_before/ends ]] || return 0
@@ -120,8 +120,8 @@ hs_word_of() {
   printf '%s' "$word"
 }
 
-# Returns whether Slurm has let go of job $1. Where it does not answer, it has not; nor where it does not show this job
-# either, which runs.
+# Returns whether job $1 has left Slurm's queue. If Slurm does not answer, or does not show this running job either, it
+# has not.
 hs_is_over() {
   local shown id own=''
   shown=$(squeue --noheader --all --jobs="$1,$hs_id" --format=%i 2>/dev/null) || return 1
@@ -131,8 +131,8 @@ hs_is_over() {
   [[ -n $own ]]
 }
 
-# Returns whether somebody cancelled job $1, which has ended: its last word is the same at its time limit. Slurm shows ended jobs for some
-# minutes, accounting for longer. Where neither tells, nobody did.
+# Returns whether job $1, which has ended, was cancelled: it records the same status at its time limit. squeue shows
+# ended jobs for some minutes, accounting for longer. If neither shows the job, it was not cancelled.
 hs_was_cancelled() {
   local state='' try
   for ((try = 0; try < 24; try++)); do
@@ -148,34 +148,35 @@ hs_was_cancelled() {
   [[ ${state##*$'\n'} == CANCELLED* ]]
 }
 
-# Takes the job for this Slurm job, or ends it with status 0: of several that race for it one alone may train, and of
-# whatever it dies, no other. One that Slurm starts again has taken it before.
+# Claims the job for this Slurm job, or ends with status 0 if another request of the race has claimed it. Only the winner
+# may train, even if it dies. A requeued Slurm job already has the claim.
 hs_race() {
   local winner
   winner=$(hs_take "$hs_id") || exit
   if [[ $winner != "$hs_id" ]]; then
-    hs_say "job ${winner:-of another number} started before this one and trains; nothing is left to do here"
+    hs_say "job ${winner:-with another id} started first and trains; nothing is left to do"
     trap - EXIT
     exit 0
   fi
   hs_cancel_others </dev/null >/dev/null 2>&1 &
 }
 
-# Writes that job $1 takes the training, unless another one has it, and prints which has.
+# Records that job $1 claims the training, unless another job has, and prints the job that has the claim.
 hs_take() {
-  # A symbolic link appears with what is in it, and to one alone, also where there are no hard links.
+  # It lies among the reports of the race's first request, which may never have started. If this fails, the link fails.
+  (umask 077 && mkdir -p -- "${hs_claim%/*}")
+  # Creating a symbolic link is atomic, even on file systems without hard links.
   ln -s -T -- "$1" "$hs_claim" 2>/dev/null
   if [[ -L $hs_claim ]]; then
     readlink -- "$hs_claim"
   elif [[ -s $hs_claim ]]; then
-    cat -- "$hs_claim"   # of hsched 0.1.0
+    cat -- "$hs_claim"   # written by hsched 0.1.0
   else
-    hs_fail "cannot make the symbolic link $hs_claim"
+    hs_fail "cannot create the symbolic link $hs_claim"
   fi
 }
 
-# Takes the others of the race out of the queue, so that nobody makes room for them. Those that start all the same find
-# that the job is taken.
+# Cancels the other requests of the race, so that Slurm frees no GPUs for them. One that starts anyway finds the claim.
 hs_cancel_others() {
   local id comment
   trap - EXIT USR1 TERM
@@ -188,18 +189,18 @@ hs_cancel_others() {
 
 hs_trap_signals() {
   trap hs_on_stop USR1
-  # Slurm tells the ranks itself. This shell waits for them: its end would cut their time short.
+  # Slurm signals the ranks itself. This shell waits for them, because Slurm kills them when it exits.
   trap 'hs_interrupted=1 hs_terminated=1' TERM
 }
 
-# Notes where this submission's output begins in the file, which those before it may have written to.
+# Records where the output of this submission begins in the file, after the output of earlier submissions.
 hs_note_begin() {
   local size
-  size=$(stat -L -c %s "/proc/$$/fd/1" 2>/dev/null)   # not of fd 1 here, which is the pipe
+  size=$(stat -L -c %s "/proc/$$/fd/1" 2>/dev/null)   # $$, because fd 1 of this subshell is the pipe
   if [[ $size =~ ^[0-9]+$ ]]; then printf '%s\n' "$size" >>"$hs_report_dir/begins"; fi
 }
 
-# Sets hs_hosts, by the ordinals that the table uses, unless the plan names them.
+# Sets hs_hosts, indexed by the node numbers of the table, unless the plan names the nodes.
 hs_list_hosts() {
   local k nodes variable name
   local -a found=()
@@ -215,17 +216,17 @@ hs_list_hosts() {
     return
   fi
   for name in "${hs_hosts[@]}"; do
-    [[ " ${found[*]} " == *" $name "* ]] || hs_fail "the plan names node $name, but Slurm gave: ${found[*]}"
+    [[ " ${found[*]} " == *" $name "* ]] || hs_fail "the plan names node $name, but Slurm allocated: ${found[*]}"
   done
 }
 
-# Where Slurm gave other GPUs than planned, as when the request was changed while it waited, takes the table for those.
+# If Slurm allocated other GPUs than planned, for example because the pending request was updated, uses their table.
 hs_take_table() {
   local given planned known k=0 cpus row
   local -a rows
   given=$(hs_given_gpus)
   planned=$(hs_gpus_of "${hs_ranks[@]}")
-  # Slurm may not say what it gave: then it is what was asked for.
+  # If Slurm does not show the GPUs, assume the requested ones.
   if [[ -z $given || ${given,,} == "${planned,,}" ]]; then return; fi
   known=$planned
   while hs_choice "$k"; do
@@ -235,21 +236,21 @@ hs_take_table() {
       hs_world_size=${#rows[@]}
       IFS=' ' read -r _ _ cpus <<<"${hs_components[0]}"
       row=$((hs_world_size / ${#hs_hosts[@]}))
-      # CPUs are not always changed along with GPUs.
+      # An update of the GPUs does not always update the CPUs.
       if [[ $cpus != - && ${SLURM_CPUS_ON_NODE-} =~ ^[0-9]+$ ]] && ((cpus * row > SLURM_CPUS_ON_NODE)); then
         cpus=$((SLURM_CPUS_ON_NODE / row > 0 ? SLURM_CPUS_ON_NODE / row : 1))
       fi
       hs_components=("${#hs_hosts[@]} $row $cpus")
-      hs_say "Slurm gave $given: takes the shares that were prepared for that"
+      hs_say "Slurm allocated $given: using the shares for these GPUs"
       return
     fi
     known+="; $planned"
     k=$((k + 1))
   done
-  hs_fail "Slurm gave $given, and there are shares only for: $known"
+  hs_fail "Slurm allocated $given, but the script has shares only for: $known"
 }
 
-# Sets rows to the table of number $1; fails where there is none.
+# Sets rows to table number $1; fails if there is none.
 hs_choice() {
   local line
   rows=()
@@ -259,7 +260,7 @@ hs_choice() {
   ((${#rows[@]} > 0))
 }
 
-# Prints what the ranks $@ are for, such as "2 nodes with 4 v100": the same on each node.
+# Prints the GPUs of the ranks $@, such as "2 nodes with 4 v100", which are the same on each node.
 hs_gpus_of() {
   local row node type nodes=0
   local -A count=()
@@ -271,7 +272,8 @@ hs_gpus_of() {
   hs_write_gpus "$nodes"
 }
 
-# Prints the GPUs that Slurm gave in the same words; nothing where it does not say their types, or gave unequal nodes.
+# Prints the GPUs that Slurm allocated in the same format; prints nothing if it does not show their types, or if the
+# nodes differ.
 hs_given_gpus() {
   local line gres part nodes=${#hs_hosts[@]} first=''
   local -A count=()
@@ -289,14 +291,14 @@ hs_given_gpus() {
   if ((${#count[@]} > 0)); then hs_write_gpus "$nodes"; fi
 }
 
-# Prints the caller's count of GPUs by type, on $1 nodes.
+# Prints the caller's counts of GPUs by type, for $1 nodes.
 hs_write_gpus() {
   local type list=''
   for type in $(printf '%s\n' "${!count[@]}" | sort); do list+=${list:+ and }"${count[$type]} $type"; done
   if (($1 == 1)); then printf '1 node with %s\n' "$list"; else printf '%d nodes with %s\n' "$1" "$list"; fi
 }
 
-# Rank 0 is on node 0. Its name may be known to Slurm alone.
+# Rank 0 is on node 0. Its name may not resolve outside Slurm.
 hs_find_master() {
   local try seed
   hs_master_addr=${hs_hosts[0]}
@@ -307,11 +309,11 @@ hs_find_master() {
       hs_master_addr=${BASH_REMATCH[1]}
     fi
   fi
-  # Below the ports that Linux gives to outgoing connections. By the run, not only by the job's number: two clusters on
-  # one host number their jobs alike. Two jobs on the node may fall on the same.
+  # Below the ports that Linux uses for outgoing connections. The seed includes the run, because two clusters on one host
+  # can have equal job ids. Two jobs on a node can still get the same port.
   seed=$(cksum <<<"$hs_run $hs_id")
   seed=${seed%% *}
-  if [[ $hs_launch == local ]]; then seed=$hs_id; fi   # all are on this machine, and no two have the same
+  if [[ $hs_launch == local ]]; then seed=$hs_id; fi   # all jobs are on this machine, and their ids differ
   hs_master_port=$((20000 + seed % 12000))
   if [[ $hs_launch == local || ${SLURMD_NODENAME-} == "${hs_hosts[0]}" ]]; then
     for ((try = 0; try < 50; try++)); do
@@ -321,17 +323,17 @@ hs_find_master() {
   fi
 }
 
-# A job that Slurm starts again goes on after the last epoch that rank 0 reported, in the piece before it, too. hsched does not count
-# lines that are no object, nor epochs that the job does not have.
+# A requeued job resumes after the last epoch that rank 0 reported, including reports of the previous submission. Like
+# hsched, this ignores lines that are not JSON objects and epochs beyond those of the job.
 hs_count_epochs() {
-  local report line epoch pattern='"epoch"[[:space:]]*:[[:space:]]*([0-9]{1,9})[[:space:]]*[,}]'
+  local report line epoch pattern='"epoch"[[:space:]]*:[[:space:]]*([0-9]{1,9})(\.0*)?[[:space:]]*[,}]'
   for report in "$hs_report_dir_before" "$hs_report_dir"; do
     report+=/rank-0.jsonl
     [[ -r $report ]] || continue
-    while IFS= read -r line; do   # a last line without its newline was cut off by a crash
+    while IFS= read -r line; do   # a last line without a newline was truncated by a crash
       [[ $line =~ ^[[:space:]]*\{(.*\})[[:space:]]*$ ]] || continue
       line=${BASH_REMATCH[1]}
-      while [[ $line =~ ^(.*)\{[^{}]*\}(.*\})$ ]]; do line=${BASH_REMATCH[1]}0${BASH_REMATCH[2]}; done   # objects within it
+      while [[ $line =~ ^(.*)\{[^{}]*\}(.*\})$ ]]; do line=${BASH_REMATCH[1]}0${BASH_REMATCH[2]}; done   # nested objects
       [[ $line =~ $pattern ]] || continue
       epoch=$((10#${BASH_REMATCH[1]}))
       if ((epoch > hs_epochs_done && epoch <= hs_epochs)); then hs_epochs_done=$epoch; fi
@@ -359,7 +361,7 @@ hs_set_environment() {
   IFS=$' \t\n'
 }
 
-# srun reads its options from the environment too, and whoever submitted may have set them.
+# srun also reads options from the environment, which the user's shell may have set.
 hs_clear_knobs() {
   local name
   for name in $(compgen -e); do
@@ -378,7 +380,7 @@ hs_clear_knobs() {
   done
 }
 
-# Prints what a rank needs, as a script: srun copies the environment to all nodes, files it does not.
+# Prints the script of a rank. It travels in the environment, because srun copies that to all nodes, but no files.
 hs_rank_program() {
   declare -p hs_job hs_run hs_plan hs_world_size hs_global_batch hs_epochs hs_epochs_done hs_checkpoint_dir \
     hs_report_dir hs_helper_dir hs_grace hs_token hs_fence hs_ticket hs_master_addr hs_master_port hs_batches hs_ranks hs_hosts hs_device_order \
@@ -393,7 +395,7 @@ hs_rank_program() {
 # Starts srun in the background: bash runs a trap only while it waits.
 hs_start_ranks() {
   local k nodes per_node cpus variable
-  # No --gpu-bind: without one every rank sees the GPUs of its node, and "none" unsets CUDA_VISIBLE_DEVICES.
+  # No --gpu-bind: without it, every rank sees all GPUs of its node; "none" would unset CUDA_VISIBLE_DEVICES.
   local -a command=(srun) common=(--kill-on-bad-exit=1 --wait=0 --export=ALL --input=none --mpi=none --mem=0)
   local -a rank=(bash -c '
     hs_stopping=0; trap "hs_stopping=1" USR1
@@ -413,9 +415,9 @@ hs_start_ranks() {
   for k in "${!hs_components[@]}"; do
     IFS=' ' read -r nodes per_node cpus <<<"${hs_components[k]}"
     if [[ $hs_launch == steps ]]; then
-      # One step over all nodes, beside those of other jobs. Slurm would bind each of them to the same cores.
+      # One step over all nodes, next to the steps of other jobs. Slurm would bind all of them to the same cores.
       hs_write_hostfile
-      command+=("${common[@]}" --overlap --cpu-bind=none "--nodes=${#hs_hosts[@]}" "--cpus-per-task=$cpus")
+      command+=("${common[@]}" --overlap --cpu-bind=none "--cpus-per-task=$cpus")
       command+=(--distribution=arbitrary "--ntasks=$hs_world_size" "${rank[@]}" "$cpus")
       break
     fi
@@ -425,14 +427,14 @@ hs_start_ranks() {
       command+=("--het-group=$k")
       variable+=_HET_GROUP_$k
     fi
-    # Since 22.05 srun does not take this over from sbatch by itself.
+    # Since 22.05, srun does not inherit this from sbatch.
     if [[ $cpus == - ]]; then cpus=${!variable-}; fi
-    command+=("${common[@]}" "--nodes=$nodes" ${cpus:+"--cpus-per-task=$cpus"})
+    command+=("${common[@]}" ${cpus:+"--cpus-per-task=$cpus"})
     if [[ $hs_launch == hostfile ]]; then
       hs_write_hostfile
       command+=(--distribution=arbitrary "--ntasks=$hs_world_size")
     else
-      command+=(--distribution=block "--ntasks=$((nodes * per_node))" "--ntasks-per-node=$per_node")
+      command+=(--distribution=block "--nodes=$nodes" "--ntasks=$((nodes * per_node))" "--ntasks-per-node=$per_node")
     fi
     command+=("${rank[@]}" "$cpus")
   done
@@ -442,7 +444,7 @@ hs_start_ranks() {
   if ((hs_stopping)); then hs_forward; fi
 }
 
-# The node of each rank, for srun.
+# Writes the node of each rank to a file for srun, which since 24.11 does not accept --nodes with such a file.
 hs_write_hostfile() {
   local place
   hs_hostfile=$(mktemp) || hs_fail "cannot write a temporary file"
@@ -450,7 +452,7 @@ hs_write_hostfile() {
   export SLURM_HOSTFILE=$hs_hostfile
 }
 
-# In parts: the kernel takes at most 128 KiB for one variable.
+# Exports the script in parts, because the kernel limits a variable to 128 KiB.
 hs_export_program() {
   local program=$1 k=0
   while [[ -n $program ]]; do
@@ -461,14 +463,14 @@ hs_export_program() {
   export HSCHED_PROGRAM_PARTS=$k
 }
 
-# Does for ranks on this machine what srun does: each is a process group of its own, and when one fails the others are
-# ended. $@: what starts a rank. Has no traps: bash may miss the end of one of several processes while it runs one.
+# Does the work of srun for ranks on this machine: each rank gets its own process group, and if one fails, the others are
+# killed. $@: command that starts a rank. Sets no traps: bash may miss the end of a process while it runs a trap.
 hs_local_step() {
   trap - EXIT USR1 TERM
   local k cpus pid own status=0
   local -a pids=()
   IFS=' ' read -r _ _ cpus <<<"${hs_components[0]}"
-  # An allocation may be around this: its places are not those of these ranks.
+  # These variables of a surrounding allocation do not apply to these ranks.
   unset -v SLURM_PROCID SLURM_LOCALID SLURMD_NODENAME SLURM_STEP_NUM_TASKS
   set -m
   for k in "${!hs_ranks[@]}"; do
@@ -477,7 +479,7 @@ hs_local_step() {
     printf '%s\n' "$!" >>"$hs_report_dir/.groups.$hs_token"
   done
   set +m
-  # One that failed before the last was started did not know of all.
+  # A rank that failed before the last one started could not signal all ranks.
   if [[ -e $hs_report_dir/.ended.$hs_token ]]; then hs_signal_ranks TERM; fi
   for pid in "${pids[@]}"; do
     wait "$pid"
@@ -488,7 +490,7 @@ hs_local_step() {
   exit "$status"
 }
 
-# One that the signal ended before it could hear it has nothing to save.
+# A rank that the signal killed before it set its trap has nothing to save.
 hs_local_rank() {
   trap : USR1 TERM
   "$@"
@@ -521,8 +523,8 @@ hs_on_stop() {
   hs_forward
 }
 
-# srun passes the signal on to every rank of every component, but drops it for nodes that have not yet told
-# it that their tasks run. Ranks that start later see the file.
+# srun forwards the signal to every rank of every component, except on nodes that have not yet reported that their tasks
+# run. Ranks that start later see the file.
 hs_forward() {
   if ((hs_forwarded)) || [[ -z $hs_srun ]]; then return; fi
   hs_forwarded=1
@@ -535,7 +537,7 @@ hs_forward() {
   if [[ $(jobs -pr) == *"$hs_srun"* ]]; then kill -USR1 "$hs_srun"; fi
 }
 
-# Sets hs_status to that of the process $1. "wait" also returns when a trap has run.
+# Sets hs_status to the exit status of process $1. "wait" also returns when a trap has run.
 hs_await() {
   local again
   hs_interrupted=0
@@ -545,6 +547,6 @@ hs_await() {
     hs_interrupted=0
     wait "$1"
     again=$?
-    if ((again != 127)); then hs_status=$again; fi   # 127: the status before was the real one
+    if ((again != 127)); then hs_status=$again; fi   # 127: the previous status is the real one
   done
 }

@@ -307,7 +307,7 @@ def answers(folder: str) -> List[Dict[str, Any]]:
             for other in left:
                 os.kill(other, signal.SIGKILL)
     texts = [os.read(ranks[child], 1 << 16).decode() for child in order]
-    return [json.loads(text) if text else {"problem": "a rank died without a word"} for text in texts]
+    return [json.loads(text) if text else {"problem": "a rank died without an error message"} for text in texts]
 
 
 def main() -> Dict[str, Any]:

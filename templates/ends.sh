@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# How a submission ends: the batch shell judges its ranks, and leaves its last word in the file "ends".
-# The variables are set by the first part of the script, or by one function for the others:
+# The end of a submission: the batch shell evaluates its ranks and records the status in the file "ends".
+# The first part of the script sets the variables, or one function sets them for others:
 # shellcheck disable=SC2154,SC2034
 
-# Returns whether every rank has left word that its command returned 0. srun is not believed: it also returns 0 when it
-# lost nodes.
+# Returns whether every rank has recorded that its command returned 0. The status of srun is not enough: it is also 0
+# after nodes are lost.
 hs_all_done() {
   local try
   local -a marks
@@ -18,26 +18,26 @@ hs_all_done() {
   return 1
 }
 
-# Returns whether Slurm still starts something on every node: ranks fail long before Slurm notices that a node is lost.
+# Returns whether Slurm can still start a step on every node: ranks fail long before Slurm detects that a node is lost.
 hs_nodes_answer() {
   local size=${#hs_hosts[@]}
   local -a command=(srun --overlap "--nodes=$size" "--ntasks=$size" --ntasks-per-node=1 --kill-on-bad-exit=1 --mem=0)
   unset -v SLURM_HOSTFILE
   command+=("--nodelist=$(IFS=,; printf '%s' "${hs_hosts[*]}")" --gres=none --cpu-bind=none --input=none --mpi=none true)
   if timeout 30 "${command[@]}" 2>/dev/null; then return 0; fi
-  hs_say "error: the ranks ended with status $hs_status, and Slurm cannot start anything on their nodes: ${hs_hosts[*]}"
+  hs_say "error: the ranks ended with status $hs_status, and Slurm cannot start a step on their nodes: ${hs_hosts[*]}"
   return 1
 }
 
 hs_judge() {
   local file asked=0 stopped=0 failure='' who
   if ((hs_stopping || hs_terminated)); then asked=1; fi
-  # Listed, not looked up by name: a network file system then asks its server.
-  for file in "$hs_report_dir/.stopped.$hs_token"*; do if [[ -e $file ]]; then stopped=1; fi; done
+  # List the directory: a lookup by name may return cached results of a network file system.
+  for file in "$hs_report_dir"/.{stopped,unhandled}."$hs_token"*; do if [[ -e $file ]]; then stopped=1; fi; done
   for file in "$hs_report_dir/.failed.$hs_token"*; do
     if [[ -e $file ]]; then IFS=' ' read -r failure who <"$file"; fi
   done
-  # Slurm ends the other ranks when one fails: only without a failure does the signal of a rank count as a request.
+  # If a rank fails, Slurm signals the others, so a signal counts as a stop request only if no rank failed.
   for file in "$hs_report_dir/.asked.$hs_token"*; do if [[ -e $file && -z $failure ]]; then asked=1; fi; done
   hs_count_epochs
   if ((asked && hs_epochs_done < hs_epochs)); then hs_end_unfinished; fi
@@ -53,13 +53,13 @@ hs_judge() {
     hs_say "$who failed first, with status $failure"
     hs_end $((failure == 86 ? 1 : failure))   # 86 is for lost ranks
   fi
-  # The signal came so early that it ended srun or the shell of a rank: nothing was there to be saved.
+  # The signal came early and killed srun or the shell of a rank, so there was nothing to save.
   if ((hs_status == 138)); then hs_end 85; fi
   hs_end "$hs_status"
 }
 
-# Ends a submission that was asked to stop before its last epoch. The status of its commands does not matter: a shell line
-# goes on with its next command when the signal ends one, and exits 0.
+# Ends a submission that was asked to stop before its last epoch. The status of its commands does not matter: if the
+# signal kills one command of a shell line, the line continues with the next one and exits with 0.
 hs_end_unfinished() {
   hs_say_stopped
   if ((hs_stopping)) || ! ((hs_terminated)); then hs_end 85; fi
@@ -68,7 +68,9 @@ hs_end_unfinished() {
 
 hs_say_stopped() {
   if hs_has_saved; then
-    hs_say "stopped after epoch $hs_epochs_done of $hs_epochs; the training can be resumed"
+    hs_say "stopped after epoch $hs_epochs_done of $hs_epochs; the training can resume"
+  elif ((hs_unhandled)); then
+    hs_say "interrupted after epoch $hs_epochs_done of $hs_epochs: its command does not handle SIGUSR1 and wrote no checkpoint into $hs_checkpoint_dir"
   else
     hs_say "interrupted after epoch $hs_epochs_done of $hs_epochs: it finished no epoch and wrote no checkpoint into $hs_checkpoint_dir"
   fi
@@ -79,42 +81,46 @@ hs_end() {
   hs_leave "$1"
 }
 
-# Reached by hs_fail, by a failed line of setup, or by an "exit" in one, which must not look like success.
+# Runs after hs_fail, a failed line of setup, or an "exit" in such a line, which must not look like success.
 hs_on_exit() {
   local status=$?
   trap - EXIT
   hs_match_plainly
-  if ((hs_stopping)); then hs_leave 85; fi   # the signal ends the programs of such a line
-  ((status != 0)) || hs_say "error: a line of setup exited the script"
+  if ((hs_stopping)); then hs_leave 85; fi   # the signal kills the programs of a line of setup
+  ((status != 0)) || hs_say "error: a command of setup exited the script"
   hs_leave $((status == 0 ? 1 : status))
 }
 
-# Records how this submission ended: Slurm may forget it, and its exit status does not tell whether the training saved.
+# Records how this submission ended: Slurm may forget it, and the exit status does not show whether the training saved.
 hs_leave() {
   local word=''
-  hs_clean_up
   if (($1 == 85 || ($1 == 143 && hs_terminated))); then
     if hs_has_saved; then word=' saved'; else word=' interrupted'; fi
+    if ((!hs_saved && hs_unhandled)); then word+=' unhandled'; fi
   fi
+  hs_clean_up
   if [[ -n ${hs_id-} && -d $hs_report_dir ]]; then printf '%s %s%s\n' "$hs_id" "$1" "$word" >>"$hs_report_dir/ends"; fi
   exit "$1"
 }
 
-# Returns whether the training can resume after what this submission did: it reported a new epoch, or wrote a checkpoint.
-# Asked when its ranks have ended; the answer is kept, for a checkpoint directory may be large.
+# Returns whether the training can resume after this submission: it wrote a checkpoint, or it reported a new epoch and the
+# signal did not just kill its commands. Called after the ranks have ended; the result is cached, because a checkpoint directory
+# may be large.
 hs_has_saved() {
   if [[ -z ${hs_saved-} ]]; then
-    hs_saved=0
-    if [[ -n $hs_epochs_before ]]; then   # else its ranks never started
+    hs_saved=0 hs_unhandled=0
+    if [[ -n $hs_epochs_before ]]; then   # otherwise its ranks never started
       hs_count_epochs
-      if ((hs_epochs_done > hs_epochs_before)) || [[ $(hs_checkpoint_files) != "$hs_files_before" ]]; then hs_saved=1; fi
+      # One rank alone may save, elsewhere: then the others may die of the signal.
+      if [[ -e $hs_report_dir/.unhandled.$hs_token && ! -e $hs_report_dir/.stopped.$hs_token ]]; then hs_unhandled=1; fi
+      if ((!hs_unhandled && hs_epochs_done > hs_epochs_before)) || [[ $(hs_checkpoint_files) != "$hs_files_before" ]]; then hs_saved=1; fi
     fi
   fi
   ((hs_saved))
 }
 
-# Prints a checksum of the names, sizes and times of the files in the checkpoint directory. Two of them are compared:
-# the clocks of this node and of the file server may differ.
+# Prints a checksum of the names, sizes and times of the files in the checkpoint directory. Two checksums are compared,
+# because the clocks of this node and of the file server may differ.
 hs_checkpoint_files() {
   find -H "$hs_checkpoint_dir" -type f -printf '%P %s %T@\n' 2>/dev/null | LC_ALL=C sort | cksum
 }
@@ -122,6 +128,6 @@ hs_checkpoint_files() {
 hs_clean_up() {
   if [[ -n $hs_hostfile ]]; then rm -f -- "$hs_hostfile"; fi
   if [[ -n ${hs_token-} ]]; then
-    rm -f -- "$hs_report_dir"/.{stop,stopped,asked,failed,groups,ended}."$hs_token" "$hs_report_dir"/.{done,node}."$hs_token".*
+    rm -f -- "$hs_report_dir"/.{stop,stopped,unhandled,asked,failed,groups,ended}."$hs_token" "$hs_report_dir"/.{done,node}."$hs_token".*
   fi
 }

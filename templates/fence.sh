@@ -1,14 +1,14 @@
 # shellcheck shell=bash
-# Slurm may believe that a node is lost whose processes live on. So each submission of a job that begins takes the
-# next number in the folder hs_fence: a symbolic link, which nobody else can make again. The processes of lower numbers
-# end, and must not save any more. A rank at work has a file NUMBER.rank-RANK there, whose time its guard renews.
-# The variables are set by the first part of the script, or by one function for the others:
+# Processes may survive on a node that Slurm considers lost. Each submission of a job therefore takes the next number in
+# the directory hs_fence when it starts: a symbolic link, which only one submission can create. Processes with a lower
+# number exit and must not save. A running rank has a file NUMBER.rank-RANK there, whose time its guard updates.
+# The first part of the script sets the variables, or one function sets them for others:
 # shellcheck disable=SC2154,SC2034
 
 # ---- In the batch shell ----------------------------------------------------------------------------
 
-# Takes the next number of the job's fence: the processes of those before end. Returns when they have: they
-# write checkpoints.
+# Takes the next number of the job's fence, which ends the ranks of earlier submissions. Waits for their end, because
+# they write checkpoints.
 hs_take_fence() {
   local name newest=0 own=0 holder until=$((SECONDS + 12))
   (umask 077 && mkdir -p -- "$hs_fence") || hs_fail "cannot create $hs_fence"
@@ -18,8 +18,8 @@ hs_take_fence() {
     if ((name > newest)); then newest=$name; fi
     if ((${SLURM_RESTART_COUNT:-0} > 0 && name > own)) && [[ $(readlink -- "$hs_fence/$name") == "$hs_id" ]]; then own=$name; fi
   done
-  # Slurm starts it again, and a newer submission has begun since. One without a number, which had not begun, may be the
-  # oldest as well: it leaves the training to the job that has it. The numbers of processes come again.
+  # A requeued job, after a newer submission has started. A job without a number, which had not started before, may also
+  # be the oldest: it leaves the training to the current holder. Not under "hsched run", where ids are reused.
   if ((${SLURM_RESTART_COUNT:-0} > 0 && own < newest)) && [[ $hs_launch != local && $hs_launch != steps ]]; then
     holder=$(readlink -- "$hs_fence/$newest")
     if ((own > 0)) || hs_is_running "$holder"; then
@@ -29,33 +29,33 @@ hs_take_fence() {
   fi
   hs_ticket=$((newest + 1))
   until ln -s -T -- "$hs_id" "$hs_fence/$hs_ticket" 2>/dev/null; do
-    [[ -L $hs_fence/$hs_ticket ]] || hs_fail "cannot make a symbolic link in $hs_fence"
+    [[ -L $hs_fence/$hs_ticket ]] || hs_fail "cannot create a symbolic link in $hs_fence"
     hs_ticket=$((hs_ticket + 1))
   done
-  # Under "hsched run" the guard has ended them.
+  # Under "hsched run", the guard has already killed the old ranks.
   while [[ $hs_launch != local ]] && hs_has_ranks && ((SECONDS < until && hs_stopping == 0)); do sleep 0.5; done
   hs_remove_old_tickets
 }
 
-# Returns whether Slurm shows job $1 running. Where it does not answer, it does not.
+# Returns whether Slurm shows job $1 as running. If Slurm does not answer, it does not.
 hs_is_running() {
   [[ -n $1 && -n $(squeue --me --noheader --all --states=RUNNING,SUSPENDED --jobs="$1" --format=%i 2>/dev/null) ]]
 }
 
-# Returns whether ranks of submissions before this one may be at work. The guard of a rank renews the time of its mark
-# every 4 s: one that was left alone for 30 s before this submission began has nobody who would end anything.
+# Returns whether ranks of earlier submissions may still run. The guard of a rank updates the time of its mark every 4 s.
+# A mark that was not updated in the 30 s before this submission started has no guard any more.
 hs_has_ranks() {
   local name begun time
   begun=$(stat -c %Y -- "$hs_fence/$hs_ticket") || return 0
   for name in "$hs_fence"/*.rank-*; do
     if [[ ! -e $name ]]; then continue; fi
-    { : <"$name"; } 2>/dev/null   # opened, a network file system asks its server for the time
+    { : <"$name"; } 2>/dev/null   # opening the file makes a network file system fetch its current time
     if ! time=$(stat -c %Y -- "$name" 2>/dev/null) || ((time > begun - 30)); then return 0; fi
   done
   return 1
 }
 
-# Removes what is left of the ranks before, and old numbers. The last ones tell a job that Slurm starts again.
+# Removes the marks of earlier ranks, and old numbers. The newest numbers are kept for requeued jobs.
 hs_remove_old_tickets() {
   local name number
   for name in "$hs_fence"/*; do
@@ -68,8 +68,8 @@ hs_remove_old_tickets() {
 
 # ---- In every rank ---------------------------------------------------------------------------------
 
-# Returns whether a newer submission of the job has begun. Listed, not looked up by name: a network file system then
-# asks its server. Where it does not answer, none has.
+# Returns whether a newer submission of the job has started. Lists the directory, because a lookup by name may return
+# cached results of a network file system. If the file system does not answer, none has.
 hs_is_superseded() {
   local name
   for name in "$hs_fence"/*; do
@@ -79,7 +79,8 @@ hs_is_superseded() {
   return 1
 }
 
-# Ends this rank where a newer submission has begun: it has neither stopped nor failed. Its last word is its mark.
+# Ends this rank if a newer submission has started. The rank counts neither as stopped nor as failed; only its mark is
+# removed.
 hs_end_superseded() {
   if ! hs_is_superseded; then return; fi
   hs_say "rank $hs_rank: a newer submission of this job has started; this rank ends"
@@ -88,14 +89,14 @@ hs_end_superseded() {
   exit 1
 }
 
-# In the shell that becomes the command.
+# Runs in the subshell that execs the command.
 hs_enter_fence() {
   exec {hs_alive}>&-
   export HSCHED_FENCE=$hs_fence/$hs_ticket
 }
 
-# Reads from the shell of the rank, which says nothing until it ends; ends what that has started where a newer
-# submission begins. Holds no output open: others wait for its end.
+# Reads from a pipe that closes when the shell of the rank ends. If a newer submission starts, kills the processes of the
+# rank. Keeps no output open, because other processes wait for its end.
 hs_guard_fence() {
   trap '' USR1 TERM INT HUP
   exec >/dev/null 2>&1
@@ -105,7 +106,7 @@ hs_guard_fence() {
   until hs_is_superseded; do
     touch -c -- "$hs_mark"
     read -r -t 4 word
-    if (($? <= 128)); then exit; fi   # not for lack of time: the rank has ended
+    if (($? <= 128)); then exit; fi   # no timeout: the rank has ended
   done
   for step in TERM wait wait KILL wait KILL; do
     mapfile -t left < <(hs_list_processes "$self" "${left[@]}")
@@ -114,8 +115,8 @@ hs_guard_fence() {
   done
 }
 
-# Prints the processes of this rank, but for $1: what has its variable, what was one of them before ($2...), what descends
-# from its shell or from one of these.
+# Prints the processes of this rank except $1: those with its variable, those found before ($2...), and descendants of
+# its shell or of any of these.
 hs_list_processes() {
   local pid parent more=1 self=$1
   local -A parents=() ours=(["$$"]=1)

@@ -148,7 +148,7 @@ class Copies:
                 return self._enter_anew()
             else:
                 for k in missing:
-                    self._say("copy %d has written nothing for round %d in time; its steps are done again" % (k, number))
+                    self._say("copy %d did not write a result for round %d in time; other copies repeat its steps" % (k, number))
                 self._propose(number, self.round, self._base, results)
             decided = self.folder.after(number, self.round, self._base)
         latest, base = decided
@@ -166,7 +166,7 @@ class Copies:
         last, _, base = self.folder.latest()
         if (last, base) == (number, self._base) or self.folder.after(number, self.round, self._base):
             return False
-        self._say("round %d is not what this copy has read any more; it goes on from the checkpoint" % number)
+        self._say("round %d has changed since this copy read it; it resumes from the checkpoint" % number)
         return True
 
     def _enter_anew(self) -> None:
@@ -176,7 +176,7 @@ class Copies:
 
     def _end_if_another_goes_on(self, latest: Mapping[str, Any]) -> None:
         if latest["alone"] not in (None, self.number):
-            self._say("copy %d goes on alone, because %s; this one ends" % (latest["alone"], latest["why"]))
+            self._say("copy %d continues alone, because %s; this one exits" % (latest["alone"], latest["why"]))
             self.leave()
             self.training.leave(0)
 
@@ -231,7 +231,7 @@ class Copies:
             if name != "round-%d.json" % (number + 1):
                 self._say("round-%d.json is damaged or does not belong to this training; round %d is in %s" % (number + 1, number + 1, name))
             if alone is not None and (last or {}).get("alone") is None:
-                self._say("copy %d goes on alone: %s" % (alone, why))
+                self._say("copy %d continues alone: %s" % (alone, why))
 
     def _acceptable(self, number: int, results: Mapping[int, Dict[str, Any]]) -> Dict[int, Dict[str, Any]]:
         """Returns those of the results that can be merged with each other; the first one says what the others must be like."""
@@ -241,7 +241,7 @@ class Copies:
                 self._merged(number, {str(k): own for k, own in {**accepted, key: results[key]}.items()})
                 accepted[key] = results[key]
             except (Refused, OSError, RuntimeError) as error:
-                self._say("copy %d is left out of round %d, and its steps are done again: %s" % (key, number, error))
+                self._say("copy %d is left out of round %d, and other copies repeat its steps: %s" % (key, number, error))
         return accepted
 
     def _left(self, last: Optional[Mapping[str, Any]], merged: Mapping[int, Mapping[str, Any]]) -> Tuple[Ranges, int]:
@@ -282,7 +282,7 @@ class Copies:
         for key in keys:
             path, own = os.path.join(self.folder.results(number), "copy-" + key), merged[key]
             if digest(path + ".safetensors") != own["weights"] or self.keeps and digest(path + ".pt") != own["states"]:
-                raise Refused("its files are not those that it wrote")
+                raise Refused("its files have changed since it wrote them")
             models.append(read_safetensors(path + ".safetensors"))
             states.append(_states(path + ".pt") if self.keeps else {})
         steps = [merged[key]["steps"] for key in keys]
@@ -295,7 +295,7 @@ class Copies:
         try:
             weights, states = self._merged(latest["round"] - 1, latest["merged"])
         except (Refused, OSError, RuntimeError) as error:
-            self._say("waits for the checkpoint, because it cannot merge: %s" % error)
+            self._say("cannot merge, so it waits for the checkpoint: %s" % error)
             return False
         for name, part in self._modules().items():
             part.load_state_dict({key[len(name) + 1:]: own for key, own in weights.items() if key.startswith(name + ".")})
@@ -351,7 +351,7 @@ def _states(path: str) -> Any:
     saved = read_plain(path)
     states = saved.get("states") if "format" in saved else saved
     if not isinstance(states, dict):
-        raise Refused("%s has no states of optimizers" % path)
+        raise Refused("%s has no optimizer states" % path)
     return states
 
 

@@ -95,8 +95,9 @@ class Rank:
     def part(self, block: int) -> Tuple[int, int]:
         """Returns where this rank's part of a block of samples begins, and its size.
 
-        A whole global batch gives `batch`; another block is divided in proportion, and no part of it is empty, nor of
-        one sample if that can be avoided. The parts of all ranks are the block, without gap or overlap.
+        For a whole global batch, the size is `batch`. Any other block is divided in proportion; no part is empty, and
+        no part has only one sample if that can be avoided. The parts of all ranks cover the block without gaps or
+        overlaps.
         """
         least = [min(batch, 2) for batch in self.batches]
         if sum(least) > block:
@@ -157,11 +158,11 @@ def read_rank(env: Mapping[str, str], global_batch: Optional[int] = None, epochs
 def init(global_batch: Optional[int] = None, epochs: int = 1, backend: Optional[str] = None, timeout_s: float = 1800.0) -> Rank:
     """Handles the stop signal, chooses the device, and initialises the process group. Call it once, before anything else.
 
-    `global_batch` and `epochs` apply only if hsched does not set them. The backend is NCCL on GPUs and gloo elsewhere,
-    and on MIG slices, over which NCCL cannot form a ring. With NCCL the ranks also form a gloo group, to agree
-    on stops and counts. Without torch there is no device and no process group.
+    `global_batch` and `epochs` apply only if hsched does not set them. The backend is NCCL on GPUs; it is gloo on
+    CPUs, and on MIG slices, because NCCL cannot form a ring over them. With NCCL, the ranks also form a gloo group to
+    agree on stops and counts. Without torch, there is no device and no process group.
 
-    Where hsched starts a job ahead (HSCHED_GATE), this waits at the gate, before it touches the device.
+    If hsched starts the job early (HSCHED_GATE), this waits until the job may use its device.
     """
     me = read_rank(os.environ, global_batch, epochs)
     signal.signal(signal.SIGUSR1, _on_stop)  # for threads that were there before
@@ -182,7 +183,14 @@ def init(global_batch: Optional[int] = None, epochs: int = 1, backend: Optional[
         backend = "nccl" if on_gpu and not sliced and dist.is_nccl_available() else "gloo"
     timeout = datetime.timedelta(seconds=timeout_s)
     store = None if "RANK" in os.environ else dist.HashStore()  # nobody to meet, and perhaps no MASTER_ADDR
-    dist.init_process_group(backend, rank=me.rank, world_size=me.world_size, timeout=timeout, store=store)
+    try:
+        dist.init_process_group(backend, rank=me.rank, world_size=me.world_size, timeout=timeout, store=store)
+    except RuntimeError as error:
+        if "libuv" not in str(error):
+            raise
+        # Since 2.4 PyTorch meets by libuv, and asks for it where it was built without, as Debian's.
+        os.environ["USE_LIBUV"] = "0"
+        dist.init_process_group(backend, rank=me.rank, world_size=me.world_size, timeout=timeout, store=store)
     return me if backend == "gloo" else replace(me, control=dist.new_group(timeout=timeout, backend="gloo"))
 
 
@@ -202,7 +210,7 @@ def _check_fence() -> None:
     with contextlib.suppress(OSError, ValueError):  # who cannot look goes on
         if not any(name.isdigit() and int(name) > int(own) for name in os.listdir(folder)):
             return
-        raise RuntimeError("a newer submission of this job has begun, and trains on from the last checkpoint")
+        raise RuntimeError("a newer submission of this job has started from the last checkpoint")
 
 
 def _on_stop(number: int, frame: Any) -> None:
@@ -211,12 +219,12 @@ def _on_stop(number: int, frame: Any) -> None:
 
 
 def stop_requested() -> bool:
-    """Returns whether this process got the signal to stop. `Training` asks all ranks; others have to agree themselves."""
+    """Returns whether this process received the stop signal. Without `Training`, the ranks must agree on it."""
     return _asked_to_stop or signal.SIGUSR1 in signal.sigpending()
 
 
 def leave(status: int = 0) -> None:
-    """Ends the program in order, with all ranks: raises SystemExit."""
+    """Exits cleanly: raises SystemExit. All ranks must call it."""
     global _left
     if torch is not None and dist.is_initialized():
         dist.barrier()  # nobody's end breaks what another one still exchanges
@@ -317,16 +325,16 @@ class BatchSampler:
     """This rank's samples of every global batch, for DataLoader(batch_sampler=...): lists of at most `micro_batch`.
 
     Global batches are consecutive blocks of one permutation of all samples, drawn from the seed and the epoch alone.
-    So the order of samples does not depend on how many ranks there are or how they share. All ranks make the same
-    number of steps, with at least one sample each in every step; no sample is taken twice.
+    So the order of samples does not depend on the number of ranks or on their shares. All ranks take the same number
+    of steps, with at least one sample per rank and step; no sample is used twice.
 
-    What remains after the last whole global batch is a block of its own. If it is less than a quarter of one, it and the
-    last whole one are divided evenly into two blocks; so they are where it has fewer samples than there are ranks.
-    Where that is still too few for every rank to have one, the two are one block.
+    The samples that remain after the last whole global batch form a smaller block. If it has fewer samples than a
+    quarter of a global batch, or than there are ranks, this block and the last whole one are divided evenly into two
+    blocks. If these are still too small for every rank to get a sample, they form one block.
     """
 
     def __init__(self, samples: int, me: Rank, seed: int = 0, shuffle: bool = True, drop_last: bool = False) -> None:
-        """`drop_last` leaves out what remains after the last whole global batch."""
+        """`drop_last` leaves out the samples that remain after the last whole global batch."""
         self.samples, self.me, self.seed, self.shuffle, self.drop_last = samples, me, seed, shuffle, drop_last
         self._whole, rest = divmod(samples, me.global_batch)  # blocks that are whole global batches
         self._last = [rest] if rest and not drop_last else []  # sizes of the blocks after those
@@ -335,12 +343,12 @@ class BatchSampler:
             self._whole, self._last = self._whole - 1, [both] if both < 2 * me.world_size else [both - both // 2, both // 2]
         self.steps = self._whole + len(self._last)
         if self.steps < 1:
-            raise ValueError("%d samples make no step of %d" % (samples, me.global_batch))
+            raise ValueError("%d samples are too few for one step of %d" % (samples, me.global_batch))
         self._parts = {block: me.part(block) for block in map(self.block, range(max(0, self._whole - 1), self.steps))}
         self.set_epoch(1)
 
     def set_epoch(self, epoch: int, first_step: int = 0, ranges: Optional[Ranges] = None) -> None:
-        """Chooses the permutation, and the step to begin with, or ranges of steps."""
+        """Sets the epoch, which determines the permutation, and the first step, or the ranges of steps."""
         self.epoch, self.ranges = epoch, [[first_step, self.steps]] if ranges is None else ranges
 
     def block(self, step: int) -> int:
@@ -399,9 +407,10 @@ def _permutation(samples: int, seed: int) -> Sequence[Any]:
 def scale_loss(loss: Any, me: Rank, count: float, total: float, reduction: str = "mean") -> Any:
     """Returns the loss weighted so that the gradient that DDP averages is that of the whole batch.
 
-    `count` is what the loss was taken over on this rank (samples, or tokens with a label), `total` the sum over all
-    micro-batches of all ranks in this step. A loss that is a mean gets the weight W * count / total, one that is a
-    sum W / total, for W ranks: DDP divides by W. Where a count can be 0, take a sum: the mean over nothing is NaN.
+    `count` is the number of items in the loss of this rank (samples, or tokens with a label), and `total` is the sum
+    of the counts of all micro-batches of all ranks in this step. With W ranks, a mean loss gets the weight W * count
+    / total and a summed loss gets W / total, because DDP divides by W. If a count can be 0, use a sum: the mean of
+    nothing is NaN.
     """
     if reduction not in ("mean", "sum"):
         raise ValueError("reduction must be mean or sum, not %r" % reduction)
@@ -410,7 +419,7 @@ def scale_loss(loss: Any, me: Rank, count: float, total: float, reduction: str =
 
 
 class Step:
-    """One step of the optimizer: iterate over it for this rank's micro-batches; the last one's backward synchronises."""
+    """One step of the optimizer. Iterate over it for this rank's micro-batches; the last backward pass synchronises."""
 
     def __init__(self, training: Training, number: int, passes: Iterable[Pass], total: float) -> None:
         self.size = training.sampler.block(number)  # samples that all ranks take in this step
@@ -431,7 +440,7 @@ class Step:
                 timer.stop(size)
 
     def scale(self, loss: Any, reduction: str = "mean") -> Any:
-        """Returns the loss of the current micro-batch with the weight that makes the averaged gradient right."""
+        """Returns the loss of the current micro-batch, weighted so that the averaged gradient is correct."""
         training = self._training
         if reduction == "mean":
             training._warn_of_ignored(self._batch)
@@ -509,7 +518,7 @@ class _Sink:
 
 
 class Refused(RuntimeError):
-    """A checkpoint that is not read, or something that cannot be part of one."""
+    """A checkpoint that cannot be loaded, or a value that cannot be saved in one."""
 
 
 def encode(value: Any, name: str) -> Any:
@@ -539,7 +548,7 @@ def encode(value: Any, name: str) -> Any:
     if type(value).__module__ == "numpy" and str(getattr(value, "dtype", "")) in ("bool", "int8", "int16", "int32", "int64", "uint8", "float16", "float32", "float64"):
         return ("array" if value.shape else "scalar", torch.from_numpy(sys.modules["numpy"].array(value)))
     kind = getattr(value, "named", None) or "%s.%s" % (type(value).__module__, type(value).__qualname__)
-    raise Refused("%s is a %s, and not a number, text, list, dict or tensor" % (name, kind))
+    raise Refused("%s is a %s, not a number, text, list, dict or tensor" % (name, kind))
 
 
 def decode(value: Any) -> Any:
@@ -582,7 +591,7 @@ def read_plain(path: str) -> Any:
         with open(path, "rb") as file:
             _check_owner(path, file)
             if file.read(4) != b"PK\x03\x04":  # torch would read other, older forms
-                raise Refused("it is no file of torch.save, or not a whole one")
+                raise Refused("it is not a complete file of torch.save")
             file.seek(0)
             if "constants.pkl" in torch._C.PyTorchFileReader(file).get_all_records():  # before 2.6 torch would run it
                 raise Refused("it is a program (TorchScript)")
@@ -595,9 +604,9 @@ def read_plain(path: str) -> Any:
                 if "format" in dict(encode(saved, "its content")):
                     raise Refused("torch %s does not load it with weights_only=True" % torch.__version__) from error
             if type(saved) is not dict:
-                raise Refused("it holds a %s" % type(saved).__name__)
+                raise Refused("it contains a %s" % type(saved).__name__)
             if saved.get("format", 1) not in range(1, FORMAT + 1):
-                raise Refused("its format is %r, and this hsched_ddp.py reads up to %d: use that of the hsched which wrote it" % (saved["format"], FORMAT))
+                raise Refused("its format is %r, but this hsched_ddp.py reads only up to %d: use the hsched_ddp.py of the hsched that wrote it" % (saved["format"], FORMAT))
             return decode(saved if "format" in saved else encode(saved, "its content"))
     except Refused as error:
         raise Refused("%s was refused: %s" % (path, error)) from error.__cause__
@@ -610,7 +619,7 @@ def _check_owner(path: str, file: Any) -> None:
     folder, me = os.stat(os.path.dirname(path) or "."), os.geteuid()
     owners = {os.lstat(path).st_uid, os.fstat(file.fileno()).st_uid} - {me}
     if owners and (folder.st_uid not in (me, 0) or folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH)) and os.environ.get("HSCHED_TRUST_CHECKPOINT") != "1":
-        raise Refused("it belongs to user %d, and others can write its directory; if you trust it, set HSCHED_TRUST_CHECKPOINT=1 in the shell "
+        raise Refused("it belongs to user %d, and other users can write to its directory; if you trust it, set HSCHED_TRUST_CHECKPOINT=1 in the shell "
                       "in which you submit or run the job" % owners.pop())
 
 
@@ -640,7 +649,7 @@ class _FirstFormat(pickle.Unpickler):
         self._archive = zipfile.ZipFile(file)
         own = [name for name in self._archive.namelist() if name.endswith("/data.pkl")]
         if len(own) != 1:
-            raise Refused("it is no file of torch.save")
+            raise Refused("it is not a file of torch.save")
         self._folder, self._storages = own[0][:-len("data.pkl")], {}  # type: ignore[var-annotated]
         super().__init__(io.BytesIO(self._archive.read(own[0])), encoding="utf-8")
 
@@ -739,20 +748,21 @@ def _tensors(part: Any) -> Iterator[Any]:
 
 
 class Training:
-    """The loop over epochs and steps: weights, times, reports, checkpoints, and the end when a stop was asked for."""
+    """The loop over epochs and steps: weights losses, measures speeds, reports, saves checkpoints and stops on request."""
 
     def __init__(self, me: Rank, sampler: BatchSampler, model: Any = None, comm_hook: Optional[Callable[[Any, Any], Any]] = None,
                  save_every: int = 1, models: Iterable[Any] = (), **stateful: Any) -> None:
-        """`model` is the one in DistributedDataParallel, compiled or not; alone it may be any module. If there are several
-        that are trained together, such as those of a GAN, give all of them in `models`.
+        """`model` is a DistributedDataParallel model, compiled or not; with one rank, it may be any module. If
+        several models are trained together, as in a GAN, pass all of them in `models`.
 
-        `stateful` (optimizer=..., scheduler=..., scaler=...) has whatever else belongs into a checkpoint, each with
-        `state_dict` and `load_state_dict`. A checkpoint is written every `save_every` epochs, at a stop and at the
-        end. DDP takes one communication hook, which is used here: give your own as `comm_hook`, its state will be None.
+        `stateful` (optimizer=..., scheduler=..., scaler=...) contains everything else that belongs in a checkpoint,
+        each with `state_dict` and `load_state_dict`. A checkpoint is written every `save_every` epochs, at a stop and
+        at the end. DDP allows one communication hook, which this class uses: pass your own as `comm_hook`; its state
+        is None.
         """
         self.models = [own for own in (model, *(other for other in models if other is not model)) if own is not None]
         if not self.models:
-            raise ValueError("Training needs a model, or several as models=[...]")
+            raise ValueError("Training needs a model, or several models as models=[...]")
         self.me, self.sampler, self.model, self.save_every = me, sampler, self.models[0], save_every
         self.timer = Timer(me.device)
         self._group = me.group if me.control is None else me.control
@@ -785,7 +795,7 @@ class Training:
         self.copies: Any = None  # the copies of this training, where hsched trains it as several
         if os.environ.get("HSCHED_COPY"):
             if me.world_size > 1:
-                raise ValueError("a copy of a training is one process, and here are %d ranks" % me.world_size)
+                raise ValueError("a copy of a training must be one process, but there are %d ranks" % me.world_size)
             from hsched_copies import Copies
             self.copies = Copies(self, os.environ)
 
@@ -799,7 +809,7 @@ class Training:
 
     @property
     def step(self) -> int:
-        """Steps done of the epoch after those that are done."""
+        """Number of finished steps in the current epoch."""
         return self.sampler.steps - sum(end - first for first, end in self.left)
 
     @step.setter
@@ -808,13 +818,13 @@ class Training:
 
     @property
     def global_step(self) -> int:
-        """Steps done over all epochs."""
+        """Number of finished steps in all epochs."""
         return self.epoch * self.sampler.steps + self.step
 
     def epochs(self) -> Iterator[int]:
-        """Yields the epochs still to do, from 1; after each one saves and reports it.
+        """Yields the remaining epochs, counted from 1. Saves a checkpoint and reports after each one.
 
-        Rank 0 reports last, when all is written: its line says that the epoch is done.
+        Rank 0 reports last, after the checkpoint is written: its line marks the epoch as done.
         """
         gate = self.me.gate
         self._check_states()
@@ -858,13 +868,13 @@ class Training:
             self.copies.finish()
 
     def pause(self, seconds: float) -> None:
-        """Waits for other copies, unless this one was asked to stop: then it ends."""
+        """Waits for other copies. Exits if a stop was requested."""
         if stop_requested():
             self.leave(SAVED)
         time.sleep(seconds)
 
     def leave(self, status: int) -> None:
-        """Ends the program; copies are not waited for."""
+        """Exits without waiting for other copies."""
         if self.copies:
             self.copies.leave()
         leave(status)
@@ -892,18 +902,19 @@ class Training:
         self.me.gate.say("running")
 
     def steps(self, loader: Iterable[Any], count: Optional[Callable[[Any], float]] = None, keep: bool = False) -> Iterator[Step]:
-        """Yields the steps of the epoch that are still to do; `loader` must go by this training's sampler.
+        """Yields the remaining steps of the epoch. `loader` must use the sampler of this training.
 
-        `count` says what the loss of a micro-batch is taken over, where that is not samples: tokens with a label.
-        With `keep` a step can be iterated over again, as when models are trained in turn; otherwise, without `count`,
-        each micro-batch is loaded when it is its turn. When a rank was asked to stop, all ranks save after the same step
-        and exit with status 85.
+        `count` returns the number of items in the loss of a micro-batch if these are not samples, such as tokens with
+        a label.
+        With `keep`, you can iterate over a step several times, for example to train models in turn. Without `keep`
+        and `count`, each micro-batch is loaded when it is needed. If a rank receives the stop signal, all ranks save
+        after the same step and exit with status 85.
         """
         if getattr(loader, "_is_accelerate_prepared", False) or type(loader).__module__.split(".")[0] == "accelerate":
-            raise ValueError("this loader was prepared by accelerate, which would divide its batches again: pass the "
+            raise ValueError("accelerate has prepared this loader and would divide its batches again: pass the "
                              "original DataLoader to steps(), without preparing it")
         if getattr(loader, "batch_sampler", self.sampler) is not self.sampler:
-            raise ValueError("the loader has another sampler than this training: create it with batch_sampler=sampler")
+            raise ValueError("the loader has a different sampler: create it with batch_sampler=sampler")
         self._looks_for_ignored &= count is None
         for ranges in self.copies.rounds() if self.copies else [self.left]:
             yield from self._steps_of(ranges, loader, count, keep)
@@ -953,14 +964,14 @@ class Training:
     def _warn_of_ignored(self, batch: Any) -> None:
         if self._looks_for_ignored and _has_ignored(batch):
             self._looks_for_ignored = False
-            warnings.warn("some labels are -100, which losses ignore, but ranks are weighted by their number of samples: count the "
+            warnings.warn("some labels are -100, which losses ignore, but hsched weights ranks by their number of samples: count the "
                           "labels with steps(loader, count=lambda batch: int((batch[1] != -100).sum()))", stacklevel=3)
 
     def probe(self, loss_of: Callable[[Any], Any], loader: Any, times: int = 3) -> List[Tuple[int, float]]:
         """Times passes at two batch sizes, the micro-batch and half of it, and reports them: (samples, seconds) pairs.
 
-        `loss_of` returns the loss of a batch as the loader gives it. Gradients, buffers and random numbers are put
-        back, so training goes on as if nothing had been; call it on all ranks, before the epochs.
+        `loss_of` returns the loss of a batch from the loader. Gradients, buffers and random states are restored, so
+        that the training does not change. Call it on all ranks, before the first epoch.
         """
         state = _random_state(self.me.device)
         parameters = [parameter for module in self._modules for parameter in module.parameters()]
@@ -1012,7 +1023,7 @@ class Training:
             own.reducer._rebuild_buckets()
 
     def save(self) -> None:
-        """Replaces the checkpoint as a whole: rank 0 does, and all ranks call this, between steps. It fails on all or none."""
+        """Replaces the checkpoint atomically, on all ranks or none. All ranks must call this, between steps."""
         states: List[Any] = [None] * self.me.world_size
         dist.all_gather_object(states, _random_state(self.me.device), group=self._group)
         problem: Optional[Exception] = None
@@ -1032,7 +1043,7 @@ class Training:
             raise RuntimeError("rank 0 cannot write the checkpoint %s: %s" % (self.path, problem or "see the output of rank 0")) from problem
 
     def resume(self) -> bool:
-        """Goes on from the checkpoint, whatever ranks wrote it; returns whether there was one. All ranks call this."""
+        """Resumes from the checkpoint and returns whether there was one. All ranks must call this; their number may change."""
         saved: Dict[str, Any] = {"global_step": -1}
         problem: Optional[Exception] = None
         if os.path.exists(self.path):
@@ -1063,7 +1074,7 @@ class Training:
         return True
 
     def restore(self) -> None:
-        """Goes on from the checkpoint, if there is one, whatever was done since."""
+        """Goes back to the last checkpoint, if there is one, and discards later progress."""
         if not self.resume():
             self.epoch, self.left = 0, [[0, self.sampler.steps]]
 
@@ -1075,7 +1086,7 @@ class Training:
         try:
             return encode(state, "its state")
         except Refused as error:
-            raise Refused("%s cannot be in a checkpoint: %s; let its state_dict() return nothing else" % (name, error)) from None
+            raise Refused("%s cannot be saved in a checkpoint: %s; change its state_dict() to return only these" % (name, error)) from None
 
     def _check_states(self) -> None:
         """Refuses now what could not be saved after the epoch."""

@@ -29,7 +29,7 @@ def merge_tensors(name: str, parts: Sequence[Any], weights: Sequence[float]) -> 
     """Returns the mean of floating-point tensors by weight, in float64; the largest of counters; other integers must be equal."""
     first = parts[0]
     if any(part.shape != first.shape or part.dtype != first.dtype for part in parts):
-        raise Refused("%s has other shapes or types in other copies" % name)
+        raise Refused("%s has different shapes or types in different copies" % name)
     if not first.dtype.is_floating_point:
         if first.numel() <= 1 and first.dtype != torch.bool:
             return torch.stack([part.reshape(()) for part in parts]).max().reshape(first.shape)
@@ -54,11 +54,11 @@ def merge_weights(models: Sequence[Mapping[str, Any]], steps: Sequence[int]) -> 
     """Returns the weights of copies that did so many steps; the variances of BatchNorm are those of the mixture."""
     taken = [(model, own) for model, own in zip(models, steps) if own > 0]
     if not taken:
-        raise Refused("no copy did a step")
+        raise Refused("no copy has trained a step")
     total, first = sum(own for _, own in taken), taken[0][0]
     weights = [own / total for _, own in taken]
     if any(set(model) != set(first) for model, _ in taken):
-        raise Refused("the copies have other tensors than each other")
+        raise Refused("the copies have different tensors")
     merged = {}
     for name in first:
         parts = [model[name] for model, _ in taken]
@@ -75,16 +75,16 @@ def merge_states(name: str, parts: Sequence[Any], weights: Sequence[float]) -> A
     """Returns the state of optimizers, merged; what is no tensor is that of the copy with most steps."""
     first = parts[0]
     if any(type(part) is not type(first) for part in parts):
-        raise Refused("%s has other forms in other copies" % name)
+        raise Refused("%s has different types in different copies" % name)
     if isinstance(first, torch.Tensor):
         return merge_tensors(name, parts, weights)
     if isinstance(first, dict):
         if any(part.keys() != first.keys() for part in parts):
-            raise Refused("%s has other keys in other copies" % name)
+            raise Refused("%s has different keys in different copies" % name)
         return {key: merge_states("%s.%s" % (name, key), [part[key] for part in parts], weights) for key in first}
     if isinstance(first, (list, tuple)):
         if any(len(part) != len(first) for part in parts):
-            raise Refused("%s has other lengths in other copies" % name)
+            raise Refused("%s has different lengths in different copies" % name)
         return type(first)(merge_states("%s.%d" % (name, k), own, weights) for k, own in enumerate(zip(*parts)))
     if name.rsplit(".", 1)[-1] == "step":
         return max(parts)
@@ -122,7 +122,7 @@ def read_safetensors(path: str) -> Dict[str, Any]:
             data = content[8 + size + begin:8 + size + end]
             count = math.prod(shape)
             if len(data) != count * torch.empty(0, dtype=kind).element_size():
-                raise ValueError("%s is cut off" % name)
+                raise ValueError("%s is truncated" % name)
             tensors[name] = torch.frombuffer(data, dtype=kind, count=count).reshape(shape) if count else torch.empty(shape, dtype=kind)
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError, RuntimeError, struct.error) as error:
         raise Refused("%s is not a safetensors file: %s" % (path, error)) from error

@@ -1,14 +1,14 @@
 # shellcheck shell=bash
-# What both sides of a job script need, and what every rank does: find its line of the plan's table, prepare
-# its node, order its devices, run the command.
-# The variables are set by the first part of the script, or by one function for the others:
+# Functions of the batch shell and the ranks, and the work of a rank: it finds its line of the plan's table, prepares its
+# node, orders its devices and runs the command.
+# The first part of the script sets the variables, or one function sets them for others:
 # shellcheck disable=SC2154,SC2034,SC2016
 
 hs_say() { printf 'hsched: %s\n' "$*" >&2; }
 
 hs_fail() { hs_say "error: $*"; exit 1; }
 
-# Runs the user's lines $2... in this shell, which keeps what they export. $1 names them in messages.
+# Runs the user's lines $2... in this shell, which keeps their exports. $1: name of the lines in messages.
 # Returns the status of the first line that fails.
 hs_run_lines() {
   local hs_what=$1 hs_line hs_number=0 hs_status
@@ -23,16 +23,16 @@ hs_run_lines() {
     if ((hs_status != 0)); then
       hs_match_plainly
       hs_say "error: $hs_what line $hs_number failed with status $hs_status on ${SLURMD_NODENAME:-this node}: $hs_line"
-      return $((hs_status == 85 || hs_status == 86 ? 1 : hs_status))   # those are for ranks that saved or were lost
+      return $((hs_status == 85 || hs_status == 86 ? 1 : hs_status))   # 85 and 86 mean that ranks saved or were lost
     fi
   done
-  hs_match_plainly   # not before: one line may set an option for the next
+  hs_match_plainly   # only now: one line may set an option for the next
 }
 
-# Undoes what a user's line may have set about patterns.
+# Resets the pattern options that a user's line may have set.
 hs_match_plainly() { shopt -u nullglob failglob dotglob nocaseglob nocasematch; }
 
-# What all ranks share. Exported for the set-up lines too.
+# Exports the variables that are the same for all ranks, also for the lines of setup.
 hs_export_common() {
   export WORLD_SIZE=$hs_world_size MASTER_ADDR=$hs_master_addr MASTER_PORT=$hs_master_port
   export HSCHED_JOB=$hs_job HSCHED_RUN=$hs_run HSCHED_PLAN=$hs_plan
@@ -44,7 +44,7 @@ hs_export_common() {
 
 # ---- In every rank ---------------------------------------------------------------------------------
 
-# $1: CPUs per rank of this component, where known. $2: its number, where not Slurm gives it one.
+# $1: CPUs per rank of this component, if known. $2: number of the rank, if Slurm does not set it.
 hs_rank_main() {
   set -uo pipefail
   # Slurm signals every process of a task. This shell stays to report how the command ended.
@@ -59,23 +59,23 @@ hs_rank_main() {
   export HSCHED_GPU_TYPE=$hs_gpu_type HSCHED_LOCAL_BATCH=$hs_batch
   export HSCHED_MICRO_BATCH=$hs_micro_batch HSCHED_ACCUMULATION=$hs_accumulation
   export HSCHED_REPORT=$hs_report_dir/rank-$hs_rank.jsonl
-  # Last, so that it hides no module of the user.
+  # Last, so that it does not hide modules of the user.
   export PYTHONPATH=${PYTHONPATH:+$PYTHONPATH:}$hs_helper_dir
-  # In a job of several components Slurm shows every rank the value of the last one.
+  # In a heterogeneous job, Slurm sets this to the value of the last component in every rank.
   if [[ -n $1 ]]; then export SLURM_CPUS_PER_TASK=$1; fi
   if [[ -n ${HSCHED_LEASE-} ]]; then hs_take_devices; else hs_order_devices; fi
 
-  # The file covers a request that came before this task could be signalled.
+  # The file covers a stop request that came before this task could receive the signal.
   if ((hs_stopping)) || [[ -e $hs_report_dir/.stop.$hs_token ]]; then hs_end_stopped; fi
   local hs_mark=$hs_fence/$hs_ticket.rank-$hs_rank hs_alive hs_guard
   : 2>/dev/null >"$hs_mark"
   hs_end_superseded
-  # The guard sees the end of this pipe when this shell ends, however it ends.
+  # The pipe to the guard closes when this shell ends for any reason.
   exec {hs_alive}> >(hs_guard_fence)
   hs_guard=$!
   if [[ -n $hs_shell ]]; then
-    # The trap keeps the shell of the line alive while its programs save; they do not inherit it. What
-    # fails in front of a pipe fails the line, and so does the 85 of a program that saved.
+    # The trap keeps the shell of the line alive while its programs save; they do not inherit it. With pipefail, a
+    # failure or a status 85 before a pipe becomes the status of the line.
     (hs_enter_fence; exec bash -c $'trap : USR1\nset -o pipefail\n'"$hs_shell")
   else
     (hs_enter_fence; exec -- "${hs_command[@]}")
@@ -86,18 +86,19 @@ hs_rank_main() {
   rm -f -- "$hs_mark"
 
   if ((hs_status == 85)); then hs_end_stopped; fi
-  if ((hs_status == 138 && hs_stopping)); then
+  # Slurm may signal the command before this shell.
+  if ((hs_status == 138)) && { ((hs_stopping)) || [[ -e $hs_report_dir/.stop.$hs_token ]]; }; then
     hs_say "rank $hs_rank was killed by SIGUSR1 before it saved: its command does not handle the signal, or had not installed its handler yet"
-    hs_end_stopped
+    hs_end_stopped unhandled
   fi
   if ((hs_status == 0)); then hs_end_done; fi
   hs_mark_failed "$hs_status" "the command failed"
   exit "$hs_status"
 }
 
-# Ends a rank whose command returned 0. That says little of one that was asked to stop: the batch shell then decides by the epochs.
+# Ends a rank whose command returned 0. After a stop request, the batch shell decides by the reported epochs.
 hs_end_done() {
-  # Slurm signals one process after the other, and this shell perhaps last.
+  # Slurm signals the processes one by one, and this shell may be the last.
   if ((hs_rank == 0 && !hs_stopping && !hs_terminated)) && ! hs_has_last_epoch; then sleep 1; fi
   if ((hs_stopping || hs_terminated)); then : >>"$hs_report_dir/.asked.$hs_token" || exit 85; fi
   hs_mark_done
@@ -106,26 +107,27 @@ hs_end_done() {
 
 # Returns whether this rank has reported the last epoch.
 hs_has_last_epoch() {
-  [[ $(tail -n 3 -- "$HSCHED_REPORT" 2>/dev/null) =~ \"epoch\"[[:space:]]*:[[:space:]]*${hs_epochs}[[:space:]]*[,}] ]]
+  [[ $(tail -n 3 -- "$HSCHED_REPORT" 2>/dev/null) =~ \"epoch\"[[:space:]]*:[[:space:]]*${hs_epochs}(\.0*)?[[:space:]]*[,}] ]]
 }
 
 hs_trap_rank_signals() {
   trap 'hs_stopping=1' USR1
-  trap 'hs_terminated=1' TERM INT QUIT   # bash outlives the last two by itself
+  trap 'hs_terminated=1' TERM INT QUIT   # bash survives the last two even without a trap
 }
 
-# A rank that saved must look successful to srun, which would kill the ones that still save; the
-# mark tells the batch shell. Without the mark the run would count as finished, hence exit 85 then.
+# A rank that saved must return 0 to srun, which would otherwise kill ranks that still save. The mark shows the batch
+# shell that the rank stopped; if it cannot be written, the rank exits with 85, or the run would count as finished.
+# $1: unhandled, if the signal killed the rank's command.
 hs_end_stopped() {
-  : >>"$hs_report_dir/.stopped.$hs_token" || exit 85
+  : >>"$hs_report_dir/.${1:-stopped}.$hs_token" || exit 85
   exit 0
 }
 
-# The batch shell believes that the job is done only when every rank has left this mark. A file each: on network
-# file systems appends of several nodes overwrite each other.
-hs_mark_done() { : >"$hs_report_dir/.done.$hs_token.$hs_rank" || hs_fail "rank $hs_rank cannot leave word that it is done"; }
+# Records that this rank is done. The batch shell requires this mark of every rank. Each rank has its own file, because
+# on network file systems, appends from several nodes overwrite each other.
+hs_mark_done() { : >"$hs_report_dir/.done.$hs_token.$hs_rank" || hs_fail "rank $hs_rank cannot record that it is done"; }
 
-# Leaves the status of the first failure: srun reports the ranks that it kills after it as well.
+# Records the status of the first failure: srun also reports the ranks that it kills afterwards.
 hs_mark_failed() {
   if ((hs_terminated)); then return; fi
   (set -o noclobber
@@ -133,8 +135,8 @@ hs_mark_failed() {
   hs_say "rank $hs_rank on ${SLURMD_NODENAME:-this node}: $2 (status $1)"
 }
 
-# Takes this task's line of the table. What counts is the node and the place on it; the task's number
-# only helps to find it, as Slurm may number tasks in another order than the plan.
+# Finds this task's line of the table by its node and local id. The task number is only a first guess, because Slurm may
+# number tasks in a different order from the plan.
 hs_find_row() {
   local procid=${1:-${SLURM_PROCID-}} name=${SLURMD_NODENAME-} place=${SLURM_LOCALID-} ordinal=-1 k
   local node local_rank rest
@@ -170,8 +172,8 @@ hs_find_row() {
   hs_local_world_size=${#hs_node_types[@]}
 }
 
-# The first rank of the node that gets the lock runs the lines and leaves its environment; the others
-# read it. The last one removes the directory.
+# The first rank of the node that gets the lock runs the lines and saves its environment; the other ranks load it. The
+# last one removes the directory.
 hs_prepare_node() {
   local hs_lock hs_status hs_seen
   hs_open_node_directory
@@ -182,7 +184,7 @@ hs_prepare_node() {
     sleep 0.1
   done
 
-  # A rank that failed here has removed the directory.
+  # The directory is gone if a rank failed here.
   if [[ ! -d $hs_dir || -e $hs_report_dir/.failed.$hs_token ]]; then exit 1; fi
   if [[ ! -e $hs_dir/environment ]]; then
     hs_seen=$(compgen -e)
@@ -192,7 +194,7 @@ hs_prepare_node() {
     trap - EXIT
     hs_trap_rank_signals
     if ((hs_status != 0)); then
-      # The signal to stop also ends the programs that a line runs.
+      # The stop signal also kills the programs of a line.
       ((hs_stopping)) && hs_end_stopped
       hs_mark_failed "$hs_status" "node_setup failed"
       rm -rf -- "$hs_dir"
@@ -207,28 +209,28 @@ hs_prepare_node() {
 
   printf . >>"$hs_dir/seen"
   if (($(stat -c %s -- "$hs_dir/seen") >= hs_local_world_size)); then rm -rf -- "$hs_dir"; fi
-  flock -u "$hs_lock"   # not only closed: a background process of a line may hold it open
+  flock -u "$hs_lock"   # closing is not enough: a background process of a line may hold it open
   exec {hs_lock}>&-
 }
 
-# Sets hs_dir to a directory of this node for the ranks of this submission. Nobody can guess its name: the first rank
-# says it where this user alone can write.
+# Sets hs_dir to a directory of this node for the ranks of this submission. Its name is random; the first rank publishes
+# it in a directory that only this user can write to.
 hs_open_node_directory() {
   local base name=$hs_report_dir/.node.$hs_token.${SLURMD_NODENAME:-node}
   if [[ ! -L $name ]]; then
     for base in "${SLURM_TMPDIR-}" "${TMPDIR-}" /tmp; do
       if [[ -n $base && -d $base && -w $base ]]; then break; fi
     done
-    hs_dir=$(mktemp -d -- "$base/hsched-XXXXXXXXXXXX") || hs_fail "cannot make a directory in $base"
+    hs_dir=$(mktemp -d -- "$base/hsched-XXXXXXXXXXXX") || hs_fail "cannot create a directory in $base"
     ln -s -T -- "$hs_dir" "$name" 2>/dev/null || rmdir -- "$hs_dir"
   fi
   hs_dir=$(readlink -- "$name") || hs_fail "cannot write in $hs_report_dir"
   if [[ -d $hs_dir && ! -L $hs_dir && -O $hs_dir ]]; then return; fi
   if [[ -e $hs_report_dir/.failed.$hs_token ]]; then exit 1; fi
-  hs_fail "somebody has removed $hs_dir, which the ranks of this node share"
+  hs_fail "$hs_dir, which the ranks of this node share, was removed"
 }
 
-# An "exit" in a line of node_setup must not look like a rank that finished.
+# Runs if a line of node_setup calls "exit", which must not look like a finished rank.
 hs_on_node_exit() {
   trap - EXIT
   hs_mark_failed 1 "a line of node_setup ended the shell"
@@ -236,8 +238,8 @@ hs_on_node_exit() {
   exit 1
 }
 
-# Prints a script that gives another rank the exported variables and functions and the directory of
-# this shell, without what Slurm set for this task. $1: the names exported before the lines ran.
+# Prints a script that sets the exported variables and functions and the directory of this shell in another rank, without
+# the variables that Slurm set for this task. $1: names that were exported before the lines ran.
 hs_print_environment() {
   local hs_name
   for hs_name in $1; do
@@ -256,9 +258,9 @@ hs_print_environment() {
   printf 'umask %s\ncd -- %q\n' "$(umask)" "$PWD"
 }
 
-# Under "hsched run" every node has a line in HSCHED_LEASE: its name and the devices of this job there, in the order of
-# their ranks. In an allocation they are places among the devices that Slurm shows; none are named where hsched imagines
-# them, and then no program is to find any.
+# Under "hsched run", HSCHED_LEASE has a line for every node: its name, and the devices of this job in the order of their
+# ranks. In an allocation, these are indices into the devices that Slurm shows. With simulated devices, the list is
+# empty, and programs must not find any GPU.
 hs_take_devices() {
   local name list place
   local -a shown=() own=()
@@ -318,7 +320,7 @@ hs_types_by_name() {
   for d in "${!devices[@]}"; do
     found=
     for type in "${hs_node_types[@]}"; do
-      # The longest type that fits: a "rtx2080" also fits the name of a 2080 Ti.
+      # Take the longest matching type: "rtx2080" also matches the name of a 2080 Ti.
       if ((${#type} > ${#found})) && hs_name_has_type "${names[${devices[d]}]-}" "$type"; then found=$type; fi
     done
     [[ -n $found ]] || return 1
@@ -327,8 +329,8 @@ hs_types_by_name() {
   hs_types_suffice
 }
 
-# Whether whole words of the device name $1 spell the type $2: "Tesla V100-SXM2-16GB" has v100, and an
-# A100 is no a10.
+# Returns whether whole words of the device name $1 spell the type $2: "Tesla V100-SXM2-16GB" contains v100, but an A100
+# is not an a10.
 hs_name_has_type() {
   local -a words
   local wanted=${2,,} joined i j
@@ -345,8 +347,8 @@ hs_name_has_type() {
   return 1
 }
 
-# Sets types[] of devices[] from the order recorded for this node. Numbers count the job's devices where
-# Slurm hides the others and all devices of the node where it does not; the order is the same.
+# Sets types[] of devices[] from the device order recorded for this node. The indices count the job's devices if Slurm
+# hides the others, and otherwise all devices of the node; the order is the same.
 hs_types_by_order() {
   local entry type name d i=0
   local -a order=() sorted=()
@@ -358,7 +360,7 @@ hs_types_by_order() {
   ((${#order[@]} > 0)) || return 1
   for d in "${devices[@]}"; do [[ $d =~ ^[0-9]+$ ]] || return 1; done
   if ((${#devices[@]} == hs_local_world_size)); then
-    # Exactly the planned devices: blocks of types, as many of each as there are ranks.
+    # Only the planned devices are visible: a block for each type, with as many devices as ranks.
     while read -r d; do sorted[d]=; done < <(printf '%s\n' "${devices[@]}")
     local -A by_number=()
     local -a numbers=("${!sorted[@]}") done_types=()
@@ -376,7 +378,7 @@ hs_types_by_order() {
   hs_types_suffice
 }
 
-# Whether types[] holds a device for every rank of this node.
+# Returns whether types[] has a device for every rank of this node.
 hs_types_suffice() {
   local type
   local -A count=()

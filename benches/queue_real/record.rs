@@ -157,7 +157,7 @@ impl Site {
         let (mut cluster, _): (Cluster, _) = sinfo::parse(&self.ask(&sinfo::command())).expect("nodes");
         name_types(&mut cluster, &std::collections::BTreeMap::new());
         let at = self.clock.now();
-        let squeue = self.ask(&jobs::command());
+        let squeue = self.ask(&jobs::command(hsched::slurm::site::Config::parse(&self.config).release()));
         let texts = Texts {
             squeue: &squeue,
             cluster: &cluster,

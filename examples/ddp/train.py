@@ -28,8 +28,8 @@ def factor(text: str) -> Tuple[str, float]:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--samples", type=int, default=6000, help="samples in an epoch")
-    parser.add_argument("--global-batch", type=int, default=64, help="where hsched has not said it")
-    parser.add_argument("--epochs", type=int, default=3, help="where hsched has not said it")
+    parser.add_argument("--global-batch", type=int, default=64, help="used if hsched does not set it")
+    parser.add_argument("--epochs", type=int, default=3, help="used if hsched does not set it")
     parser.add_argument("--lr", type=float, default=0.1)
     parser.add_argument("--probe", action="store_true", help="time two batch sizes before the first epoch")
     parser.add_argument("--sample-ms", type=float, default=0.0, help="time to sleep for every sample, for GPUs that are not there")

@@ -17,8 +17,8 @@ from digits import SIDE, draw
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--global-batch", type=int, default=32, help="where hsched has not said it")
-    parser.add_argument("--epochs", type=int, default=12, help="where hsched has not said it")
+    parser.add_argument("--global-batch", type=int, default=32, help="used if hsched does not set it")
+    parser.add_argument("--epochs", type=int, default=12, help="used if hsched does not set it")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--lr", type=float, default=0.05)
     parser.add_argument("--optimizer", choices=["sgd", "adam"], default="sgd")

@@ -27,8 +27,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--lr", type=float, default=0.1, help="learning rate")
     parser.add_argument("--seed", type=int, default=1, help="of the first weights, and of the order of samples")
     parser.add_argument("--hidden", type=int, default=24, help="size of the hidden layer")
-    parser.add_argument("--global-batch", type=int, default=20, help="where hsched has not said it")
-    parser.add_argument("--epochs", type=int, default=12, help="where hsched has not said it")
+    parser.add_argument("--global-batch", type=int, default=20, help="used if hsched does not set it")
+    parser.add_argument("--epochs", type=int, default=12, help="used if hsched does not set it")
     return parser.parse_args()
 
 

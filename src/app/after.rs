@@ -11,9 +11,9 @@ use crate::model::{Job, JobName};
 /// Returns why a job cannot be asked for yet, if it comes after others.
 pub(crate) fn behind(job: &Job) -> Option<String> {
     let names: Vec<&str> = job.after.iter().map(JobName::as_str).collect();
-    let which = if names.len() > 1 { "those have" } else { "that has" };
+    let which = if names.len() > 1 { "they have" } else { "it has" };
     (!names.is_empty())
-        .then(|| format!("comes after {}: hsched watch submits it when {which} completed", names.join(", ")))
+        .then(|| format!("depends on {}: hsched watch submits it once {which} completed", names.join(", ")))
 }
 
 /// Returns a note for each name that a job comes after and that no job of the file has; it may be one that was added before.
@@ -21,15 +21,16 @@ pub(crate) fn note_unknown(jobs: &[Job], notes: &mut Vec<String>) {
     for job in jobs {
         let unknown = job.after.iter().filter(|name| jobs.iter().all(|other| other.name != **name));
         for name in unknown {
-            let near = did_you_mean(name, jobs).unwrap_or_default();
-            notes.push(format!("{} comes after {name}, which is not in this file{near}", job.name));
+            let near = did_you_mean((job, name), jobs).unwrap_or_default();
+            notes.push(format!("{} depends on {name}, which is not in this file{near}", job.name));
         }
     }
 }
 
-/// Returns `: did you mean NAME?` for the job whose name is nearest.
-fn did_you_mean(name: &JobName, jobs: &[Job]) -> Option<String> {
-    let near = formats::nearest(name.as_str(), jobs.iter().map(|job| job.name.as_str()))?;
+/// Returns `; did you mean NAME?` for the job whose name is nearest to one that `own` depends on.
+fn did_you_mean((own, name): (&Job, &JobName), jobs: &[Job]) -> Option<String> {
+    let others = jobs.iter().filter(|job| job.name != own.name);
+    let near = formats::nearest(name.as_str(), others.map(|job| job.name.as_str()))?;
     Some(format!("; did you mean {near}?"))
 }
 
@@ -43,13 +44,15 @@ pub(crate) fn refuse_unknown(jobs: &[Job], state: &State) -> Result<(), Failure>
     let known: BTreeMap<&JobName, &Job> = known.map(|job| (&job.name, job)).collect();
     for job in jobs {
         if let Some(name) = job.after.iter().find(|name| !known.contains_key(name)) {
-            let near = did_you_mean(name, jobs).unwrap_or_default();
-            let message = format!("{} comes after {name}, and there is no job of that name{near}", job.name);
-            return Err(Failure::new(Exit::BadInput, message)
-                .hint(format!("add {name} first, or put both into one file; hsched status lists the jobs")));
+            let near = did_you_mean((job, name), jobs).unwrap_or_default();
+            let message = format!("{} depends on {name}, but there is no job of that name{near}", job.name);
+            return Err(Failure::new(Exit::BadInput, message).hint(format!(
+                "add {name} first, or put both jobs in one file; hsched status lists the \
+                    jobs"
+            )));
         }
         if waits_for_itself(job, &known) {
-            let message = format!("{} would wait for itself: check `after` of the jobs", job.name);
+            let message = format!("{} depends on itself: check the key `after` of the jobs", job.name);
             return Err(Failure::new(Exit::BadInput, message));
         }
     }

@@ -44,7 +44,7 @@ pub(crate) fn wish(state: &mut State, names: &[JobName], seen: &Seen, rules: &Ru
         .flat_map(|tracked| tracked.phase.submissions().iter().map(|own| (&tracked.job.name, own)));
     let request = |(name, own): (&JobName, &Submission)| {
         let Stage::Stopping { then: Then::Cancel, .. } = own.stage else { return None };
-        let (of, why) = (own.attempt.key(name), "its owner cancelled it".to_owned());
+        let (of, why) = (own.attempt.key(name), "cancelled by the user".to_owned());
         Some(Action::Cancel { of, job_id: own.attempt.job_id?, why })
     };
     submissions.filter_map(request).collect()

@@ -114,7 +114,11 @@ impl Context {
             return Ok(());
         }
         let origin = self.settings.origin("forbid", "");
-        let message = format!("this site does not allow it: {:?} is in `forbid` ({origin})", feature.name());
+        let message = format!(
+            "this site does not allow this: {:?} is in `forbid` \
+            ({origin})",
+            feature.name()
+        );
         Err(Failure::new(Exit::Usage, message).hint("ask its administrators"))
     }
 
@@ -134,13 +138,16 @@ pub(crate) fn slurm_failure(error: &CommandError) -> Failure {
     let exit = if error.is_without_slurm() { Exit::SlurmUnavailable } else { Exit::Failed };
     let failure = Failure::from_error(exit, error);
     match error {
-        CommandError::NotFound { .. } | CommandError::Unconfigured { .. } => {
-            failure.hint("without Slurm, hsched run trains on the GPUs of this machine; plans and simulations take a cluster file (--cluster FILE) or saved Slurm output (--from FILE)")
-        }
+        CommandError::NotFound { .. } | CommandError::Unconfigured { .. } => failure.hint(
+            "without Slurm, hsched run trains on the GPUs of this machine, and plan and \
+                simulate read a cluster file (--cluster FILE) or saved Slurm output (--from FILE)",
+        ),
         CommandError::TimedOut { .. } => failure
             .hint("allow more time with --set slurm_timeout=60s, or check whether `scontrol ping` answers"),
         CommandError::Unreachable { .. } => failure.hint(
-            "check whether `scontrol ping` answers; without Slurm, hsched run trains on the GPUs of this machine; plans and simulations take a cluster file (--cluster FILE) or saved Slurm output (--from FILE)",
+            "check whether `scontrol ping` answers; without Slurm, hsched run trains on the GPUs of this \
+             machine, and plan and simulate read a cluster file (--cluster FILE) or saved Slurm output \
+             (--from FILE)",
         ),
         CommandError::Failed { command, .. } => failure.hint(format!("the command was: {command}")),
         _ => failure,

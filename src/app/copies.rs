@@ -16,10 +16,10 @@ pub(crate) fn refuse_others(jobs: &[Job], state: &State) -> Result<(), Failure> 
         let name = &job.name;
         let message = match (job.training(), other.job.training()) {
             (Some(training), _) => {
-                format!("{name} is a copy of {training}, and the state has another job of that name")
+                format!("{name} is a copy of {training}, but the state already has another job of that name")
             }
             (None, of) => {
-                format!("the state has a copy of {} that is named {name}", of.unwrap_or("a training"))
+                format!("the state already has a copy of {} with the name {name}", of.unwrap_or("a training"))
             }
         };
         let hint = format!("give {} another name in the job file", job.training().unwrap_or(name.as_str()));
@@ -52,9 +52,9 @@ mod tests {
         let said = |jobs: &[Job], there: &[Job]| {
             refuse_others(jobs, &state(there)).map_err(|failure| (failure.exit, failure.message))
         };
-        let copy = "x.c2 is a copy of x, and the state has another job of that name".to_owned();
+        let copy = "x.c2 is a copy of x, but the state already has another job of that name".to_owned();
         assert_eq!(said(&x, &plain), Err((Exit::BadInput, copy)));
-        let other = "the state has a copy of x that is named x.c2".to_owned();
+        let other = "the state already has a copy of x with the name x.c2".to_owned();
         assert_eq!(said(&plain, &x), Err((Exit::BadInput, other)));
         assert_eq!((said(&x, &x), said(&plain, &plain)), (Ok(()), Ok(())));
     }

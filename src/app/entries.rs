@@ -14,8 +14,10 @@ use crate::policy::{CheckedPlan, Decision, Placement, Plan, Problem, Sharing, Sl
 const THROUGH_QUEUE: &str = "queue";
 
 /// Why a job of such a plan has no GPUs of its own in it.
-const BEHIND: &str =
-    "its request waits in the queue for GPUs that another job of this plan may have before it";
+const BEHIND: &str = "its request is queued behind another job of this plan that may use the same GPUs";
+
+/// Why a job has no request although some were found.
+const NO_ROOM: &str = "no request fits on the nodes that are up";
 
 /// What is to be submitted, and what was foretold of each submission, in the same order.
 pub(crate) struct Entries {
@@ -24,7 +26,10 @@ pub(crate) struct Entries {
     pub foretold: Vec<Foretold>,
 }
 
-/// Returns what submits the requests chosen for some jobs, by their numbers; adds notes on those that no GPUs fit.
+/// The requests that were chosen for a job, by its number, or why there are none.
+pub(crate) type ChosenFor = (usize, Result<Vec<Foretold>, String>);
+
+/// Returns what submits the requests chosen for some jobs. Its plan says why a job has none.
 ///
 /// The jobs wait for GPUs that others have, and for each other's: the plan places as many as there is room for at one time.
 ///
@@ -32,17 +37,16 @@ pub(crate) struct Entries {
 /// When no plan of the jobs is right, which is a fault of hsched.
 pub(crate) fn entries(
     desk: Desk,
-    chosen: Vec<(usize, Vec<Foretold>)>,
+    chosen: Vec<ChosenFor>,
     defaults: &JobDefaults,
-    notes: &mut Vec<String>,
 ) -> Result<Entries, Failure> {
-    let (mut intents, mut all) = (Vec::new(), Vec::new());
+    let (mut intents, mut all, mut without) = (Vec::new(), Vec::new(), those_behind(&desk.jobs));
     for (job, requests) in chosen {
-        let wanted = requests.len();
+        let (requests, why) = requests.map_or_else(|why| (Vec::new(), why), |own| (own, NO_ROOM.to_owned()));
         let placed = |own: Foretold| Some((placement(&desk.problem, &desk.cluster, job, &own.own)?, own));
         let placed: Vec<(Placement, Foretold)> = requests.into_iter().filter_map(placed).collect();
-        if placed.is_empty() && wanted > 0 {
-            notes.push(format!("{}: no request fits the nodes that are up", desk.jobs[job].name));
+        if placed.is_empty() && without.iter().all(|(behind, _)| *behind != job) {
+            without.push((job, Decision::Defer { why }));
         }
         for (copy, (placement, own)) in (0..).zip(placed) {
             // Others may be queued beside a single one later, and it may be changed while it waits.
@@ -53,8 +57,8 @@ pub(crate) fn entries(
             all.push(own);
         }
     }
-    let plan = at_one_time(&desk, &intents)
-        .ok_or_else(|| Failure::new(Exit::Internal, "the plan of the chosen requests breaks the rules"))?;
+    let plan = at_one_time(&desk, &intents, without)
+        .ok_or_else(|| Failure::new(Exit::Internal, "the plan for the chosen requests is invalid"))?;
     let solved =
         Solved { problem: &desk.problem, plan: &plan, policy: THROUGH_QUEUE, solve: None, proven: None };
     let file = PlanFile::new(solved, &desk.jobs, Vec::new(), (&desk.cluster, &desk.access), ("up", false));
@@ -83,9 +87,13 @@ fn placement(problem: &Problem, cluster: &Cluster, job: usize, own: &JobRequest)
     checked(problem, vec![(job, Decision::place(placement.clone()))]).map(|_| placement)
 }
 
-/// Returns the plan that gives GPUs to as many jobs as have room beside each other, the first before the others.
-fn at_one_time(Desk { jobs, problem, .. }: &Desk, intents: &[Intent]) -> Option<CheckedPlan> {
-    let mut changes = those_behind(jobs);
+/// Returns the plan that gives GPUs to as many jobs as have room beside each other, the first before the others; `changes` says why others
+/// have none.
+fn at_one_time(
+    Desk { problem, .. }: &Desk,
+    intents: &[Intent],
+    mut changes: Vec<(usize, Decision)>,
+) -> Option<CheckedPlan> {
     let mut plan = checked(problem, changes.clone());
     for intent in intents.iter().filter(|own| own.copy == 0) {
         let mut next = changes.clone();

@@ -92,14 +92,14 @@ fn warning(tracked: &Tracked, dropped: &[String]) -> String {
         String::new()
     } else {
         format!(
-            "; dropped the speed of model {} on {} learnt from that run",
+            "; hsched dropped the speed of model {} on {} that this run had measured",
             job.model,
             dropped.join(" and ")
         )
     };
     format!(
-        "{}: hsched 0.1.0 recorded it as completed, but its last run was asked to stop with {epochs_done} of {} epochs reported; \
-         it counts as failed now, and hsched add starts it again{speeds}",
+        "{}: hsched 0.1.0 recorded this job as completed, but its last run was stopped after \
+         {epochs_done} of {} epochs; it now counts as failed, and hsched add starts it again{speeds}",
         job.name, job.epochs
     )
 }

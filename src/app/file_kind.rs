@@ -49,7 +49,7 @@ pub(crate) fn note_examples(text: &str, path: &Path) -> Option<String> {
     let keys: Vec<&str> = formats::starter::unedited(text).into_iter().map(|(_, key)| key).collect();
     (!keys.is_empty()).then(|| {
         format!(
-            "{}: {} still have the example values of hsched init, which submit refuses",
+            "{}: {} still have the example values of hsched init; submit refuses them",
             name(path),
             keys.join(", ")
         )
@@ -75,7 +75,7 @@ pub(crate) fn refuse_examples(text: &str, path: &Path, jobs: &[&Job]) -> Result<
         return Ok(());
     }
     Err(Failure::new(Exit::BadInput, wrong.join("\n"))
-        .hint("write your own values; where the example is right, remove the comment # REPLACE"))
+        .hint("replace the example values; to keep one, remove its comment # REPLACE"))
 }
 
 fn is_script(text: &str) -> bool {

@@ -49,7 +49,7 @@ pub(crate) fn note_missing_workdirs(context: &Context, jobs: &[Job]) {
     }
     for (workdir, names) in missing.iter().filter(|(workdir, _)| !workdir.is_dir()) {
         let (names, workdir) = (named(names), workdir.display());
-        context.note(&format!("{names}: workdir {workdir} does not exist on this machine"));
+        context.note(&format!("{names}: the workdir {workdir} does not exist on this machine"));
     }
 }
 

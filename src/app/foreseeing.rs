@@ -22,7 +22,7 @@ pub(crate) fn outlooks(context: &Context, inquiries: &[Inquiry]) -> Vec<Outlook>
     let looked = match queue_look::look(context) {
         Ok(looked) => looked,
         Err(failure) => {
-            context.note(&format!("when requests would start is not known: {}", failure.message));
+            context.note(&format!("cannot estimate when requests start: {}", failure.message));
             return Vec::new();
         }
     };
@@ -96,7 +96,11 @@ impl Teller<'_> {
             let mut places = vec![Some(Place::of(&own)); asked.len()];
             let now = asked.len();
             let mut changes = Vec::new();
-            for change in all.iter().filter(|change| inquiry.options[change.option].in_place == *id) {
+            let is_new = |change: &&Asked| {
+                let option = &inquiry.options[change.option];
+                option.in_place == *id && !option.there.contains(&change.way)
+            };
+            for change in all.iter().filter(is_new) {
                 let Some(place) = place_after(&own, &change.request, snapshot) else { continue };
                 let mut request = change.request.clone();
                 request.partition = request.partition.or_else(|| asked[0].partition.clone());

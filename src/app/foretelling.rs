@@ -24,7 +24,8 @@ use crate::queue::{
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "Queue")]
 pub(crate) struct QueueViewArgs {
-    /// Read a saved snapshot of a queue instead of asking Slurm; several, one of each cluster, tell which cluster to use.
+    /// Read a saved snapshot of the queue instead of asking Slurm. `hsched when` compares clusters if it gets one
+    /// snapshot of each.
     #[arg(long, value_name = "FILE")]
     pub snapshot: Vec<PathBuf>,
     #[command(flatten)]
@@ -35,11 +36,12 @@ pub(crate) struct QueueViewArgs {
 #[derive(Clone, Copy, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "Queue")]
 pub(crate) struct SearchArgs {
-    /// What one RGU-hour or billing-hour is worth, in hours until the job is done; 0 takes the first to finish, and a
-    /// cheaper one only where it is done within 5 % or 10 min of it.
+    /// Value of one RGU-hour or billing-hour, in hours of completion time. With 0, hsched chooses the request that
+    /// finishes first, or a cheaper one that finishes within 5 % or 10 min of it.
     #[arg(long, value_name = "HOURS", default_value_t = 0.0, value_parser = weight)]
     pub cost_weight: f64,
-    /// Futures of the queue to look at, unless --budget is over before [default: 60; 24 where jobs are chosen together].
+    /// Number of simulated futures of the queue, if the time of --budget allows [default: 60; 24 when jobs are
+    /// planned together].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     futures: Option<u32>,
 }
@@ -68,7 +70,7 @@ fn weight(text: &str) -> Result<f64, String> {
 
 /// Returns that these flags do nothing without another one.
 pub(crate) fn without_queue(flags: &str) -> Failure {
-    Failure::new(Exit::Usage, format!("{flags} are for planning through the queue")).hint("add --queue")
+    Failure::new(Exit::Usage, format!("{flags} only work with --queue")).hint("add --queue")
 }
 
 /// Returns the time of `--budget`.
@@ -94,6 +96,15 @@ impl Queue {
         Self { name, snapshot: looked.snapshot, age: looked.age, learnt: predictions::learnt(context) }
     }
 
+    /// Returns when it was looked at, in words.
+    pub(crate) fn seen(&self) -> String {
+        let age = match self.age.0 {
+            seconds if seconds < 600.0 => format!("{seconds:.0} s"),
+            _ => crate::ui::duration(self.age),
+        };
+        format!("{}: queue seen {age} ago", self.name)
+    }
+
     /// Returns what corrects its intervals.
     pub(crate) fn calibration(&self) -> Option<Calibration> {
         self.learnt.map(|(calibration, _)| calibration)
@@ -102,7 +113,10 @@ impl Queue {
     /// Returns a note that past starts correct its intervals, where they do.
     pub(crate) fn corrected(&self) -> Option<String> {
         let (_, count) = self.learnt?;
-        Some(format!("intervals are corrected by {count} past starts; hsched when --score shows them"))
+        Some(format!(
+            "the intervals are calibrated with {count} past starts; hsched when --score shows \
+            the accuracy"
+        ))
     }
 }
 
@@ -149,7 +163,19 @@ fn read(context: &Context, path: &Path) -> Result<Queue, Failure> {
     Ok(Queue { name, snapshot, age, learnt: None })
 }
 
+/// The requests that a job could make, before anything is known of their starts.
+#[derive(Debug)]
+pub(crate) struct Possible {
+    /// By queue.
+    requests: Vec<Vec<JobRequest>>,
+    /// Why there are none.
+    nothing: Option<String>,
+    /// Notes for people, on its speeds and on what was left out.
+    pub notes: Vec<String>,
+}
+
 /// What is known of a job's requests.
+#[derive(Clone)]
 pub(crate) struct Found {
     /// The first to finish first.
     pub list: Vec<Foretold>,
@@ -167,44 +193,64 @@ pub(crate) fn exit<'a>(jobs: impl Iterator<Item = (&'a Job, bool)>) -> Exit {
     if some && all { Exit::Done } else { Exit::Unplaced }
 }
 
-/// Returns what is known of a job's requests in some queues, each as if it were the only one. One that comes after others has none yet.
+/// Returns the requests that a job could make in some queues. One that comes after others has none yet.
 ///
 /// # Errors
 /// When the measured speeds cannot be read.
-pub(crate) fn foretell(
+pub(crate) fn possible(
     (context, speeds): (&Context, &SpeedArgs),
     job: &Job,
     queues: &[Queue],
+) -> Result<Possible, Failure> {
+    let mut possible = Possible { requests: Vec::new(), nothing: behind(job), notes: Vec::new() };
+    if possible.nothing.is_some() {
+        return Ok(possible);
+    }
+    for queue in queues {
+        let (own, none) = requests(context, speeds, job, &queue.snapshot, &mut possible.notes)?;
+        possible.nothing = possible.nothing.or(none);
+        possible.requests.push(own);
+    }
+    Ok(possible)
+}
+
+impl Possible {
+    /// Returns the first of these with the requests of the job of this number: what is known of its requests holds for both.
+    pub(crate) fn first_alike(list: &[Self], number: usize) -> usize {
+        let own = &list[number];
+        let alike = |other: &Self| (&other.requests, &other.nothing) == (&own.requests, &own.nothing);
+        list[..number].iter().position(alike).unwrap_or(number)
+    }
+}
+
+/// Returns what is known of a job's requests, each as if it were the only one in its queue.
+pub(crate) fn foretell(
+    possible: &Possible,
+    queues: &[Queue],
     (seed, futures): (u64, u32),
     stop: &dyn Fn() -> bool,
-    notes: &mut Vec<String>,
-) -> Result<Found, Failure> {
-    let (mut list, mut nothing) = (Vec::new(), behind(job));
-    if nothing.is_some() {
-        return Ok(Found { list, nothing });
-    }
-    for (number, queue) in queues.iter().enumerate() {
-        let (own, none) = requests(context, speeds, job, &queue.snapshot, notes)?;
-        nothing = nothing.or(none);
+) -> Found {
+    let mut list = Vec::new();
+    for ((number, queue), own) in queues.iter().enumerate().zip(&possible.requests) {
         let asked: Vec<Request> = own.iter().map(|own| own.request.clone()).collect();
         let samples = usize::try_from(futures).unwrap_or(usize::MAX);
         let calibration = queue.calibration();
         let question = Question { snapshot: &queue.snapshot, requests: &asked, seed, samples, calibration };
-        for (own, outlook) in own.into_iter().zip(forecast(&question, stop)) {
+        for (own, outlook) in own.iter().zip(forecast(&question, stop)) {
             let standing = queue.snapshot.standing(own.request.account.as_deref());
-            let done = done(&own, &outlook);
-            list.push(Foretold { queue: number, own, outlook, done, standing });
+            let done = done(own, &outlook);
+            list.push(Foretold { queue: number, own: own.clone(), outlook, done, standing });
         }
     }
     let finish = |own: &Foretold| own.done.map_or(f64::INFINITY, |done| done.mean.0);
-    // Where nobody can tell when they start, those that run shortest come first.
+    // If no start can be estimated, the requests that run shortest come first.
     let is_never = |own: &Foretold| own.outlook == Outlook::Never;
     list.sort_by(|a, b| {
         let soonest = is_never(a).cmp(&is_never(b)).then(finish(a).total_cmp(&finish(b)));
         soonest.then(a.own.run.0.total_cmp(&b.own.run.0))
     });
-    nothing = nothing.filter(|_| list.is_empty());
-    Ok(Found { list, nothing })
+    let nothing = possible.nothing.clone().filter(|_| list.is_empty());
+    Found { list, nothing }
 }
 
 /// Returns when the whole training would be done; each piece of one that is cut waits as long as the first, part of that while the one
@@ -223,11 +269,16 @@ pub(crate) fn best(list: &[Foretold], cost_weight: f64) -> Option<Choice> {
 
 /// Returns those of a job's requests that nothing beats both in time and in cost, and the chosen one.
 pub(crate) fn without_beaten(list: &[Foretold], chosen: Option<&Foretold>) -> Vec<Foretold> {
-    let best = worth_a_look(&candidates(list));
+    let best = worth_showing(list);
     let is_chosen = |own: &Foretold| chosen.is_some_and(|chosen| chosen.own == own.own);
     let numbered = list.iter().enumerate();
     let kept = numbered.filter(|(number, own)| best.contains(number) || is_chosen(own));
     kept.map(|(_, own)| own.clone()).collect()
+}
+
+/// Returns the numbers of the requests that nothing beats both in time and in cost.
+pub(crate) fn worth_showing(list: &[Foretold]) -> Vec<usize> {
+    worth_a_look(&candidates(list))
 }
 
 /// Returns what each request costs; `None` where that is unknown, or is not charged in one unit and cannot be compared.

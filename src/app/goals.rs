@@ -35,21 +35,29 @@ fn may_stop(stop: &Stop) -> bool {
 
 fn never_stops(job: &Job) -> Option<String> {
     let (epochs, from) = (job.epochs, job.stop.not_before);
-    (may_stop(&job.stop) && from >= epochs)
-        .then(|| format!("never stops early: stop.not_before is {from}, and it has {epochs} epochs"))
+    (may_stop(&job.stop) && from >= epochs).then(|| {
+        format!(
+            "never stops early: stop.not_before is {from}, but the job has only {epochs} \
+            epochs"
+        )
+    })
 }
 
 fn no_value(job: &Job) -> Option<String> {
     let goes_by_target = job.stop.rule == StopRule::Target || job.stop.when_busy == StopRule::Target;
     let has_value = job.target.as_ref().is_some_and(|target| target.value.is_some());
-    (goes_by_target && !has_value).then(|| "the rule target is best, for its target has no value".to_owned())
+    (goes_by_target && !has_value).then(|| {
+        "the stop rule target acts like the rule best, because the \
+        target has no value"
+            .to_owned()
+    })
 }
 
 fn alone(job: &Job, size: usize) -> Option<String> {
     let is_alone = job.stop.rule == StopRule::Halving && size < SWEEP;
     is_alone.then(|| {
         format!(
-            "the rule halving compares at least {SWEEP} jobs of one model, and {} has {size} here",
+            "the stop rule halving needs at least {SWEEP} jobs of one model, and {} has {size}",
             job.model
         )
     })
@@ -78,9 +86,9 @@ mod tests {
         let jobs = formats::jobs::parse(&text.concat()).expect("jobs");
         let expected = [
             "late: its deadline has passed",
-            "never: never stops early: stop.not_before is 9, and it has 9 epochs",
-            "bare: the rule target is best, for its target has no value",
-            "alone: the rule halving compares at least 3 jobs of one model, and alone has 1 here",
+            "never: never stops early: stop.not_before is 9, but the job has only 9 epochs",
+            "bare: the stop rule target acts like the rule best, because the target has no value",
+            "alone: the stop rule halving needs at least 3 jobs of one model, and alone has 1",
         ];
         assert_eq!(remarks(&jobs, Time(1.8e9)), expected);
     }

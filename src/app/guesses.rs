@@ -70,7 +70,8 @@ fn sentence(problem: &Problem, estimated: &[(usize, usize, f64)], faster: bool) 
     let list: Vec<String> = jobs.into_iter().map(name).collect();
     let how = if faster { "faster" } else { "slower" };
     format!(
-        "this plan depends on estimated speeds: with speeds one standard deviation {how} it would choose other GPUs; measure {} with hsched probe",
+        "this plan depends on estimated speeds: if they were one standard deviation {how}, it would use \
+         other GPUs; measure {} with hsched probe",
         list.join("; ")
     )
 }

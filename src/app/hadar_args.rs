@@ -9,17 +9,18 @@ use crate::policy::{HadarParameters, Sharing, Utility, Worth};
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "Policy hadar")]
 pub(crate) struct HadarArgs {
-    /// hadar: whether each GPU of a job takes an equal part of the batch, as in the paper, or one that fits its speed.
+    /// hadar: whether the GPUs of a job get equal shares of the batch (equal, as in the paper) or shares that fit
+    /// their speeds (balanced).
     #[arg(long, value_name = "HOW", default_value = "equal",
           value_parser = PossibleValuesParser::new(Sharing::NAMES.map(|(name, _)| name)))]
     sharing: String,
-    /// hadar: what finishing is worth: steps per second (throughput), as in the paper, which serves long jobs first, or the time
-    /// alone over the time from arrival to completion (normalised).
+    /// hadar: value of completing a job: its steps per second (throughput, as in the paper; favours long jobs), or
+    /// its shortest possible run time divided by its completion time (normalised).
     #[arg(long, value_name = "WHAT", default_value = "throughput",
           value_parser = PossibleValuesParser::new(Utility::NAMES.map(|(name, _)| name)))]
     utility: String,
-    /// hadar: what a job pays with: that worth (finish), as in the paper, or what of it a round's wait costs (delay). The best mean
-    /// completion times are with --utility normalised --worth delay.
+    /// hadar: budget of a job: the value of completing it (finish, as in the paper), or the part of that value that
+    /// one round of waiting costs (delay). `--utility normalised --worth delay` gives the best mean completion times.
     #[arg(long, value_name = "WHAT", default_value = "finish",
           value_parser = PossibleValuesParser::new(Worth::NAMES.map(|(name, _)| name)))]
     worth: String,

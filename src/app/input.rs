@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::formats;
 use crate::model::{Cluster, Job};
 use crate::render::Template;
-use crate::saved::{self, Columns, Saved};
+use crate::saved::{self, Bundle, Columns, Saved};
 use crate::slurm::{self, QueuedJob, sinfo, squeue};
 
 /// What some editors and shells put before the text of a file: the byte order mark.
@@ -33,10 +33,10 @@ pub(crate) struct ClusterArgs {
     /// Read saved Slurm output instead of asking Slurm; - reads standard input.
     ///
     /// Accepts output of `scontrol show node`, `scontrol show nodes --json`, `sinfo --json`, tables of `sinfo` that name
-    /// or count nodes, cluster files, and output of `hsched inventory --format json`.
+    /// or count nodes, cluster files, output of `hsched inventory --format json`, and bundles of `hsched doctor --bundle`.
     #[arg(long, value_name = "FILE", conflicts_with = "cluster")]
     from: Option<PathBuf>,
-    /// Format of a table without a header line given to --from.
+    /// Format of the table given to --from, if it has no header line.
     ///
     /// This is the argument of `sinfo -o` or `-O`, such as '%N|%G|%T' or 'NodeList:|,Gres:|,StateLong:|'.
     #[arg(long, value_name = "FORMAT", requires = "from")]
@@ -122,12 +122,16 @@ fn cluster_file(text: &str, path: &Path) -> Result<Seen, Failure> {
 
 /// Returns the cluster of a file of any kind that shows one.
 fn saved_cluster(path: &Path, columns: Option<&Columns>) -> Result<Seen, Failure> {
-    let (text, mut notes) = match String::from_utf8(bytes(path)?) {
+    let bytes = bytes(path)?;
+    if Bundle::is_bundle(&bytes) {
+        return bundled_cluster(&bytes, path);
+    }
+    let (text, mut notes) = match String::from_utf8(bytes) {
         Ok(text) => (text, Vec::new()),
         Err(error) if error.as_bytes().starts_with(UTF16_MARK) => (utf16(error.as_bytes()), Vec::new()),
         Err(error) => {
             let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
-            (text, vec![format!("{}: is not all UTF-8; other characters are shown as \u{fffd}", name(path))])
+            (text, vec![format!("{}: not valid UTF-8; invalid bytes are shown as \u{fffd}", name(path))])
         }
     };
     let wrong = |error: &dyn Error| {
@@ -142,6 +146,18 @@ fn saved_cluster(path: &Path, columns: Option<&Columns>) -> Result<Seen, Failure
         Err(error) => return Err(wrong(&error)),
     };
     notes.extend(said);
+    Ok(Seen { cluster, notes })
+}
+
+/// Returns the cluster of a bundle.
+fn bundled_cluster(bytes: &[u8], path: &Path) -> Result<Seen, Failure> {
+    let wrong = |error: &dyn Error| {
+        let failure = Failure::from_error(Exit::BadInput, error);
+        Failure { message: format!("{} {}", name(path), failure.message), ..failure }
+    };
+    let bundle = Bundle::parse(bytes).map_err(|error| wrong(&error))?;
+    let printed = bundle.output("sinfo").map_err(|error| wrong(&error))?;
+    let (cluster, notes) = sinfo::parse(printed).map_err(|error| wrong(&error))?;
     Ok(Seen { cluster, notes })
 }
 
@@ -214,7 +230,7 @@ pub(crate) fn folder(path: &Path, endings: &[&str]) -> Result<Vec<PathBuf>, Fail
     let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(ends).collect();
     files.sort();
     if files.is_empty() {
-        return Err(wrong(format!("has no files that end in {}", endings.join(", "))));
+        return Err(wrong(format!("contains no files that end in {}", endings.join(", "))));
     }
     Ok(files)
 }

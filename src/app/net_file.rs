@@ -16,7 +16,7 @@ const SCHEMA: &str = "hsched.policy-net/1";
 /// The net of the policy `mlf-rl`.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 pub(crate) struct NetArgs {
-    /// mlf-rl: its net, as hsched train-policy writes it.
+    /// mlf-rl: file of the neural network, as `hsched train-policy` writes it.
     #[arg(long, value_name = "FILE", help_heading = "Policy mlf-rl")]
     network: Option<PathBuf>,
 }
@@ -33,8 +33,8 @@ impl NetArgs {
         match &self.network {
             Some(path) => Ok(Some(Arc::new(read(path)?))),
             None if policies.any(|name| name == policy::MLF_RL) => {
-                let failure = Failure::new(Exit::Usage, "mlf-rl has no net of its own");
-                Err(failure.hint("train one with hsched train-policy, and give it with --network FILE"))
+                let failure = Failure::new(Exit::Usage, "mlf-rl needs a trained network");
+                Err(failure.hint("train one with hsched train-policy and pass it with --network FILE"))
             }
             None => Ok(None),
         }
@@ -76,16 +76,16 @@ fn read(path: &Path) -> Result<Net, Failure> {
         let failure = Failure::new(Exit::BadInput, format!("{}: {what}", input::name(path)));
         failure.hint("hsched train-policy writes such files")
     };
-    let file: NetFile =
-        serde_json::from_str(&input::text(path)?).map_err(|error| wrong(&format!("is no net: {error}")))?;
+    let file: NetFile = serde_json::from_str(&input::text(path)?)
+        .map_err(|error| wrong(&format!("not a network file: {error}")))?;
     if file.schema != SCHEMA {
-        return Err(wrong(&format!("has the schema {:?}, not {SCHEMA:?}", file.schema)));
+        return Err(wrong(&format!("its schema is {:?}; this version reads {SCHEMA:?}", file.schema)));
     }
     if file.features != FEATURES {
-        return Err(wrong("was trained on other features than this version has"));
+        return Err(wrong("its input features differ from those of this version"));
     }
     if !file.net.takes(FEATURES.len()) {
-        return Err(wrong("its weights do not fit its sizes, or are no numbers"));
+        return Err(wrong("its weights do not match its layer sizes, or are not finite numbers"));
     }
     Ok(file.net)
 }

@@ -21,7 +21,7 @@ pub(crate) enum Capacity {
     Free,
     /// All GPUs on nodes that are up.
     Up,
-    /// As many GPUs of each type as the setting `capacity` says.
+    /// The number of GPUs of each type that the setting `capacity` gives.
     Limits,
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn offer(
 fn missing(up: &BTreeMap<GpuType, u32>, limits: &BTreeMap<GpuType, u32>) -> Vec<String> {
     let note = |(gpu_type, limit): (&GpuType, &u32)| {
         let up = up.get(gpu_type).copied().unwrap_or(0);
-        (up < *limit).then(|| format!("capacity {gpu_type}: {limit} expected, {up} are up"))
+        (up < *limit).then(|| format!("capacity {gpu_type}: {limit} set, but only {up} are up"))
     };
     limits.iter().filter_map(note).collect()
 }
@@ -115,7 +115,7 @@ fn held_by(
         tag.is_some_and(|tag| jobs.iter().any(|job| job.name.as_str() == tag.job))
     });
     let own: Vec<_> = own.collect();
-    for queued in own.iter().filter(|queued| queued.state.holds_nodes()) {
+    for queued in own.iter().filter(|queued| queued.holds_nodes()) {
         let (id, name) = (&queued.shown_id, &queued.name);
         notes.push(format!("job {id} ({name}) is running: its GPUs count as free for this plan"));
     }

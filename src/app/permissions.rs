@@ -27,7 +27,7 @@ pub(crate) fn user_name() -> String {
     user.map(|user| user.name).unwrap_or_default()
 }
 
-/// Refuses jobs whose account is none of this user's, where Slurm keeps to what it tells of them.
+/// Refuses jobs whose account is none of this user's, if Slurm enforces its accounts; else says that Slurm charges another one.
 ///
 /// # Errors
 /// Names the first such job, and the user's accounts.
@@ -36,14 +36,19 @@ pub(crate) fn refuse_accounts(context: &Context, jobs: &[&Job]) -> Result<(), Fa
     if !jobs.iter().any(|job| named(&job)) {
         return Ok(());
     }
-    let config = context.config().filter(|config| config.get("AccountingStorageEnforce").is_some());
-    // Where Slurm does not tell, it answers the request itself.
-    let associations = config.and_then(|config| associations(context, config).ok()).unwrap_or_default();
+    let Some(config) = context.config() else { return Ok(()) };
+    // If Slurm does not list accounts, it answers the request itself.
+    let associations = associations(context, config).unwrap_or_default();
+    let is_enforced = config.get("AccountingStorageEnforce").is_some();
     let wrong = |job: &&Job| Some((job.name.clone(), associations.refusal(wanted(context, job).account?)?));
     match jobs.iter().find_map(wrong) {
         None => Ok(()),
+        Some((name, why)) if !is_enforced => {
+            context.note(&format!("{name}: {why}; this Slurm accepts it, and charges your default account"));
+            Ok(())
+        }
         Some((name, why)) => Err(Failure::new(Exit::BadInput, format!("{name}: {why}"))
-            .hint("set account in the job file, or the setting account")),
+            .hint("set `account` in the job file or in the settings")),
     }
 }
 

@@ -40,7 +40,7 @@ pub(crate) struct PlanningArgs {
     /// Which GPUs the plan may use [default: limits if the setting `capacity` is set, else free].
     #[arg(long, value_enum, value_name = "WHICH")]
     capacity: Option<Capacity>,
-    /// Request exactly the nodes of the plan, not any nodes with the same GPUs.
+    /// Request the nodes of the plan by name, instead of any nodes with the same GPUs.
     #[arg(long)]
     pub pin: bool,
     #[command(flatten)]
@@ -150,9 +150,10 @@ pub(crate) fn plan(
 fn busy(live: bool, plan: &CheckedPlan) -> Option<&'static str> {
     let waits = plan.verdicts().iter().any(|verdict| matches!(verdict, Verdict::Defer { .. }));
     waits.then_some(if live {
-        "GPUs are in use; --capacity up plans as if they were free, hsched add and hsched watch --queue wait for them"
+        "the GPUs are in use; --capacity up plans as if they were free, and hsched add with hsched watch \
+         --queue queues for them"
     } else {
-        "GPUs are in use; --capacity up plans as if they were free"
+        "the GPUs are in use; --capacity up plans as if they were free"
     })
 }
 
@@ -171,7 +172,7 @@ fn pieces(
         let walltime = terms.walltime(job, placement.jct(job.epochs), defaults);
         let cut = walltime.cut(job.resumes())?;
         Some(if job.resumes() {
-            format!("{}: the time limit splits it into {cut}; each piece waits in the queue again", job.name)
+            format!("{}: the time limit splits the job into {cut}; each run queues again", job.name)
         } else {
             format!("{}: {cut}", job.name)
         })
@@ -269,7 +270,7 @@ pub(crate) fn solve(
     (jobs, problem): (&[Job], &Problem),
 ) -> Result<(CheckedPlan, Seconds), Failure> {
     let mut policy = args.policy.find(name, Parameters::default())?;
-    let _progress = Progress::start(format!("{name} is planning {} jobs", problem.jobs.len()));
+    let _progress = Progress::start(format!("{name}: planning (jobs: {})", problem.jobs.len()));
     let start = context.clock.elapsed();
     let taken = || context.clock.elapsed().saturating_sub(start);
     let usual = policy.needs_budget().then_some(USUAL_BUDGET);

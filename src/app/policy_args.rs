@@ -16,7 +16,7 @@ use crate::policy::{self, Carrying, JpsParameters, Objective, OptimalParameters,
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "Planning")]
 pub(crate) struct PolicyArgs {
-    /// Policy that places the jobs. All but optimal use every GPU that the jobs can use.
+    /// Policy that places the jobs. All policies except optimal use every GPU that the jobs can use.
     #[arg(long, value_name = "NAME", default_value = policy::names()[0],
           value_parser = PolicyName::PLANNED)]
     pub policy: String,
@@ -28,7 +28,7 @@ pub(crate) struct PolicyArgs {
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "Planning")]
 pub(crate) struct OverTimeArgs {
-    /// Policy that decides who gets which devices, and when jobs make room for others.
+    /// Policy that assigns devices to jobs over time, and stops jobs to make room for other jobs.
     #[arg(long, value_name = "NAME", default_value = policy::names_over_time()[0],
           value_parser = PossibleValuesParser::new(PolicyName::all()))]
     policy: String,
@@ -48,10 +48,10 @@ pub(crate) struct Tuning {
     #[arg(long, value_name = "WHAT", default_value = "mean-jct",
           value_parser = PossibleValuesParser::new(Objective::NAMES.map(|(name, _)| name)))]
     objective: String,
-    /// jps: where the sampled range of categories begins, as a fraction of all.
+    /// jps: start of the sampled range of categories, as a fraction of all categories.
     #[arg(long, value_name = "FRACTION", default_value_t = 0.7, value_parser = fraction)]
     alpha: f64,
-    /// jps: weight of speed versus fairness.
+    /// jps: weight of speed relative to fairness.
     #[arg(long, value_name = "FRACTION", default_value_t = 1.0, value_parser = fraction)]
     beta: f64,
     /// jps: number of categories to sample.
@@ -89,7 +89,7 @@ impl PolicyName {
     /// Says why a policy that decides over time is not for one moment.
     fn refusal(name: &str) -> String {
         let watch = if policy::names_watched().contains(&name) { "hsched watch, " } else { "" };
-        format!("policy {name} decides over time: it is for {watch}hsched run and hsched simulate")
+        format!("policy {name} reschedules running jobs; use it with {watch}hsched run or hsched simulate")
     }
 }
 

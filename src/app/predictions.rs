@@ -44,6 +44,6 @@ pub(crate) fn keep(context: &Context, run: &str, list: &[Predicted]) {
     let kept = state::root(context)
         .and_then(|root| Predictions::of(&root).keep(run, list).map_err(|error| state::failure(&error)));
     if let Err(failure) = kept {
-        context.note(&format!("what was foretold is not kept: {}", failure.message));
+        context.note(&format!("the start estimates were not saved: {}", failure.message));
     }
 }

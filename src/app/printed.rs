@@ -32,7 +32,8 @@ impl Printed {
         self.notes.iter().for_each(|note| context.note(note));
         if !self.is_told_apart {
             context.note(
-                "where this submission's output begins is not known: what those before it have printed comes first",
+                "the start of this submission's output is unknown: the output of earlier submissions \
+                 comes first",
             );
         }
     }
@@ -118,7 +119,7 @@ fn files(
     if let Some(pattern) = error_pattern(&options) {
         match expand(pattern, &key.name(), attempt.job_id) {
             Some(name) => files.push(absolute(&workdir, name)),
-            None => notes.push(format!("its errors go to {pattern}, which only Slurm can tell the name of")),
+            None => notes.push(format!("its errors go to {pattern}; only Slurm knows the file's name")),
         }
     }
     (workdir, notes, files)

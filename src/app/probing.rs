@@ -127,7 +127,7 @@ impl Prober<'_> {
         let placed = plan.placed();
         if placed.is_empty() {
             let reason = plan.verdicts().iter().find_map(policy::Verdict::reason).unwrap_or("no GPU is up");
-            return Err(Failure::new(Exit::Unplaced, format!("nothing can be measured: {reason}")));
+            return Err(Failure::new(Exit::Unplaced, format!("cannot measure anything: {reason}")));
         }
         let policy = policy::names()[0];
         let solved = Solved { problem: &problem, plan: &plan, policy, solve: None, proven: None };
@@ -139,7 +139,7 @@ impl Prober<'_> {
 
     fn plan(&self, problem: &Problem) -> Result<CheckedPlan, Failure> {
         let mut policy = policy::find(policy::names()[0], Parameters::default())
-            .ok_or_else(|| Failure::new(Exit::Internal, "there is no policy"))?;
+            .ok_or_else(|| Failure::new(Exit::Internal, "no policy is registered"))?;
         let begin = self.context.clock.elapsed();
         let stop = || self.context.clock.elapsed().saturating_sub(begin) >= BUDGET;
         let plan = policy.decide(problem, &Budget::until(&stop));
@@ -285,22 +285,26 @@ impl Prober<'_> {
             };
             samples = self.trials(round, name)?.into_iter().map(trial).collect();
         }
-        let trouble = samples.is_empty().then(|| self.trouble(tracked));
+        let trouble = if samples.is_empty() { Some(self.trouble(round, tracked)?) } else { None };
         Ok(Some(Found { key, samples, trouble }))
     }
 
-    fn trouble(&self, tracked: &Tracked) -> String {
+    fn trouble(&self, round: &Round, tracked: &Tracked) -> Result<String, Failure> {
+        let folder = report_folder(&state::root(self.context)?, &round.run, tracked.job.name.as_str());
         let why = match &tracked.phase {
+            _ if let Some(lacking) = reports::lacking(&folder) => {
+                format!("its report has {lacking}; a speed needs both samples and compute_s (above 0)")
+            }
             Phase::Ended { outcome: Outcome::Failed { reason }, .. } => {
-                format!("{reason}; nothing was reported")
+                format!("{reason}; it reported nothing")
             }
             Phase::Ended { outcome: Outcome::Completed, .. } => "ended without a report".to_owned(),
             _ => {
                 let minutes = self.limit.0 / 60.0;
-                format!("{}; nothing was reported within {minutes:.0} min", tracked.last.1)
+                format!("{}; it reported nothing within {minutes:.0} min", tracked.last.1)
             }
         };
-        format!("{why} (see {}.out)", tracked.job.name)
+        Ok(format!("{why} (see {}.out)", tracked.job.name))
     }
 
     /// Keeps what was measured, cancels what still runs, and says both.
@@ -310,7 +314,7 @@ impl Prober<'_> {
         let measured: Vec<&str> = measured.map(JobName::as_str).collect();
         let failure = match kept {
             Err(kept) => failure.hint(format!("the measurements could not be stored: {}", kept.message)),
-            Ok(()) if measured.is_empty() => failure.hint("nothing has been measured yet"),
+            Ok(()) if measured.is_empty() => failure.hint("there are no measurements yet"),
             Ok(()) => failure.hint(format!("the measurements are stored: {}", measured.join(", "))),
         };
         let left = round.state.jobs.iter().filter(|tracked| !is_over(tracked));

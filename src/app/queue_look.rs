@@ -54,7 +54,7 @@ pub(crate) fn look_at_nodes_at_least(context: &Context) -> Result<Looked, Failur
     })?;
     if let Some(why) = why {
         looked.snapshot.others_hidden = true;
-        looked.snapshot.notes = vec![format!("when requests would start is not known: {why}")];
+        looked.snapshot.notes = vec![format!("cannot estimate when requests start: {why}")];
     }
     Ok(looked)
 }
@@ -73,12 +73,14 @@ fn seen(
         answers: Answers::of(&state::root(context)?),
     };
     let (previous, earlier) = (site.answers.get("squeue"), site.answers.get("squeue-earlier"));
-    let squeue = site.ask("squeue", MINUTE, &jobs::command());
+    let config = site.ask("config", HOUR, &site::config_command());
+    let release = Config::parse(config.text.as_deref().unwrap_or_default()).release();
+    let squeue = site.ask("squeue", MINUTE, &jobs::command(release));
     site.keep_earlier(&previous, &earlier, squeue.at);
     let sinfo = site.ask("sinfo", MINUTE, &sinfo::command());
     let (jobs_text, nodes_text) = (jobs_of(&squeue)?, printed(&sinfo)?);
     let seen = input::printed_cluster(context, nodes_text)?;
-    let rest = site.rest(&seen.cluster);
+    let rest = site.rest(config, &seen.cluster);
     let texts = Texts {
         squeue: jobs_text,
         cluster: &seen.cluster,
@@ -120,8 +122,7 @@ impl Site<'_> {
         ask(Question { name, good_for }, command, &self.slurm, self.clock, &self.answers)
     }
 
-    fn rest(&self, cluster: &Cluster) -> Rest {
-        let config = self.ask("config", HOUR, &site::config_command());
+    fn rest(&self, config: Answer, cluster: &Cluster) -> Rest {
         let has_accounting = Config::parse(config.text.as_deref().unwrap_or_default()).has_accounting();
         let (mut shares, mut history) = (Answer::default(), Answer::default());
         if has_accounting {
@@ -170,18 +171,18 @@ impl Rest {
     /// Returns a note on each question without an answer.
     fn missing(&self) -> Vec<String> {
         let told = [
-            (&self.config, "how the cluster schedules is not known"),
-            (&self.partitions, "the partitions' limits are not known"),
-            (&self.reservations, "reservations are not known"),
+            (&self.config, "the scheduler's configuration is unknown"),
+            (&self.partitions, "the partitions' limits are unknown"),
+            (&self.reservations, "reservations are unknown"),
         ];
         let mut notes: Vec<String> =
             told.iter().filter_map(|(answer, what)| unanswered(answer, what)).collect();
         if self.has_accounting {
-            notes.extend(unanswered(&self.shares, "the accounts' shares are not known"));
-            notes.extend(unanswered(&self.history, "what became of past jobs is not known"));
+            notes.extend(unanswered(&self.shares, "the accounts' fair shares are unknown"));
+            notes.extend(unanswered(&self.history, "the history of past jobs is unknown"));
         } else if self.config.text.is_some() {
             notes.push(
-                "what became of past jobs is not known: this Slurm has no accounting database".to_owned(),
+                "the history of past jobs is unknown: this Slurm has no accounting database".to_owned(),
             );
         }
         notes
@@ -199,10 +200,10 @@ fn unanswered(answer: &Answer, what: &str) -> Option<String> {
 /// # Errors
 /// When nothing ever was.
 fn printed(answer: &Answer) -> Result<&str, Failure> {
-    let why = || answer.failure.clone().unwrap_or_else(|| "Slurm gave no answer".to_owned());
+    let why = || answer.failure.clone().unwrap_or_else(|| "Slurm did not answer".to_owned());
     answer.text.as_deref().ok_or_else(|| {
         Failure::new(Exit::SlurmUnavailable, why())
-            .hint("without Slurm, plan over a saved snapshot of the queue: --snapshot FILE")
+            .hint("without Slurm, use a saved snapshot of the queue: --snapshot FILE")
     })
 }
 
@@ -212,11 +213,11 @@ fn old(answer: &Answer, age: Seconds) -> Option<String> {
     let why = match &answer.failure {
         Some(why) => why.clone(),
         None if answer.took >= SLOW => {
-            format!("squeue took {:.0} s, so it is asked again after 15 min", answer.took.0)
+            format!("squeue took {:.0} s, so hsched runs it only every 15 min", answer.took.0)
         }
         None => return None,
     };
-    Some(format!("the queue is as it was {minutes} min ago: {why}"))
+    Some(format!("using the queue as of {minutes} min ago: {why}"))
 }
 
 /// Returns the partitions that have GPUs, where others have none; empty for all.

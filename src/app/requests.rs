@@ -104,10 +104,15 @@ pub(crate) fn requests(
     }
     leave_out_cut(context, job, &mut list, (&mut nothing, notes));
     if list.len() > MOST {
-        notes.push(format!("{}: {} requests are possible, {MOST} are looked at", job.name, list.len()));
+        notes.push(format!(
+            "{}: {} requests are possible; hsched looks at {MOST} of \
+            them",
+            job.name,
+            list.len()
+        ));
         list = thin(list);
     }
-    let nothing = nothing.unwrap_or_else(|| "there is nothing that it could ask for".to_owned());
+    let nothing = nothing.unwrap_or_else(|| "no request is possible for this job".to_owned());
     let nothing = list.is_empty().then_some(nothing);
     Ok((list, nothing))
 }
@@ -135,12 +140,13 @@ fn leave_out_cut(
     if list.is_empty() {
         let run = duration(Seconds(shortest));
         *nothing = Some(format!(
-            "every time limit here ({limits}) is shorter than its run ({run} at best), and {loses}"
+            "every time limit here ({limits}) is shorter than the job ({run} at best), and {loses}"
         ));
     } else {
         let left_out = all - list.len();
         notes.push(format!(
-            "{}: {left_out} of {all} requests are left out: their time limit ({limits}) is shorter than the run, and {loses}",
+            "{}: {left_out} of {all} requests are left out: their time limit ({limits}) is shorter than \
+             the job, and {loses}",
             job.name
         ));
     }
@@ -197,7 +203,7 @@ fn shapes(
     let cluster = cluster(snapshot, partition);
     if cluster.nodes.is_empty() {
         let of = partition.map_or(String::new(), |name| format!(" of partition {name}"));
-        return Ok(Err(format!("no node{of} takes new jobs")));
+        return Ok(Err(format!("no node{of} accepts new jobs")));
     }
     let mut job = job.clone();
     job.launch.partition = partition.map(str::to_owned);
@@ -221,7 +227,11 @@ fn shapes(
     }
     if list.is_empty() {
         let why = none_here(&jobs[0], &problem.gpu_types).or_else(|| refusal(&problem, 0));
-        return Ok(Err(why.unwrap_or_else(|| "no request of it fits the nodes that are up".to_owned())));
+        return Ok(Err(why.unwrap_or_else(|| {
+            "none of its requests fits on the nodes that are \
+            up"
+            .to_owned()
+        })));
     }
     for note in problem.jobs[0].notes(&problem) {
         let note = format!("{}: {note}", jobs[0].name);

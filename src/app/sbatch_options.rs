@@ -10,18 +10,23 @@ const GPUS: &str = "hsched chooses the GPUs; limit them with the job keys min_gp
 const CPUS: &str = "use the job key cpus_per_gpu";
 const MEMORY: &str = "use the job key memory_per_gpu";
 const TASKS: &str = "hsched starts one task per GPU";
-const NODES: &str = "the number of nodes follows from the GPUs of the plan";
-const NAMED: &str = "the plan names the nodes; --pin insists on them";
+const NODES: &str = "the plan decides the number of nodes";
+const NAMED: &str = "the plan chooses the nodes; to fix them, use --pin";
 
 const REFUSED: &[Refused] = &[
     ("--account", Some('A'), "use the job key or the setting account"),
-    ("--array", Some('a'), "the tasks of a job array would all have the same ranks"),
+    ("--array", Some('a'), "every task of a job array would run the same ranks; use the job key sweep"),
     ("--chdir", Some('D'), "use the job key workdir"),
-    ("--clusters", Some('M'), "a state directory serves one cluster; run hsched where its controller is"),
+    (
+        "--clusters",
+        Some('M'),
+        "a state directory belongs to one cluster; run hsched on a login node of \
+        that cluster",
+    ),
     ("--comment", None, "hsched uses the comment to find its jobs in the queue"),
     ("--cpus-per-gpu", None, CPUS),
     ("--cpus-per-task", Some('c'), CPUS),
-    ("--gpu-bind", None, "every rank must see all GPUs that the job has on its node"),
+    ("--gpu-bind", None, "every rank must see all GPUs of the job on its node"),
     ("--gpus", Some('G'), GPUS),
     ("--gpus-per-node", None, GPUS),
     ("--gpus-per-socket", None, GPUS),
@@ -42,13 +47,13 @@ const REFUSED: &[Refused] = &[
     ("--ntasks-per-socket", None, TASKS),
     ("--open-mode", None, "hsched opens the output in append mode, so that a resumed run continues it"),
     ("--output", Some('o'), "the output goes to NAME.out in the workdir of the job; --error is allowed"),
-    ("--parsable", None, "hsched reads what sbatch prints"),
+    ("--parsable", None, "hsched parses the output of sbatch"),
     ("--partition", Some('p'), "use the job key or the setting partition"),
     ("--qos", Some('q'), "use the job key or the setting qos"),
     ("--requeue", None, "hsched resubmits jobs itself; see the job key retries"),
-    ("--signal", None, "use checkpoint: {grace: …} in the job"),
+    ("--signal", None, "use the job key checkpoint: {grace: …}"),
     ("--tasks-per-node", None, TASKS),
-    ("--test-only", None, "sbatch would submit nothing; use hsched submit --dry-run"),
+    ("--test-only", None, "sbatch would not submit the job; use hsched submit --dry-run"),
     ("--time", Some('t'), "use the job key time, the upper bound on the time limit"),
     ("--time-min", None, "use the job key time, the upper bound on the time limit"),
     ("--wait", Some('W'), "hsched does not wait for its jobs"),

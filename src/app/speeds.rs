@@ -29,9 +29,9 @@ pub(crate) struct SpeedArgs {
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "Planning")]
 pub(crate) struct EstimateArgs {
-    /// Estimate missing speeds, so that jobs may use GPU types that their file does not list and on which their model
-    /// was never measured: `learnt` from other models measured on both types, `all` also from the job files and the
-    /// table of GPUs [default: setting `estimate`, off]. The job key `estimate` takes precedence.
+    /// Estimate speeds that are neither measured nor in the job file, so that jobs can use these GPU types. `learnt`
+    /// estimates from other models that were measured on both types; `all` also uses the job files and the table of
+    /// GPUs [default: setting `estimate`, off]. The job key `estimate` takes precedence.
     #[arg(long, value_name = "WHICH", value_parser = PossibleValuesParser::new(Estimates::NAMES.map(|(name, _)| name)))]
     estimate: Option<String>,
 }
@@ -106,7 +106,8 @@ pub(crate) fn load(context: &Context) -> Result<SpeedFile, Failure> {
         let message = format!("{}: {}", SpeedFile::path(&state).display(), failure.message);
         Failure { message, ..failure }
             .hint(if error.is_of_checksum() {
-                format!("the file was not changed: if you have edited it, write {BY_HAND:?} for its \"sha256\", else move it away")
+                format!("the file was not changed: if you edited it, set its \"sha256\" to {BY_HAND:?}, \
+                    otherwise move it away")
             } else {
                 "the file was not changed: repair it, update hsched if a newer version wrote it, or move it away".to_owned()
             })

@@ -36,7 +36,7 @@ pub(crate) fn root(context: &Context) -> Result<PathBuf, Failure> {
     let directory = context.settings.state_dir.clone();
     directory.map(|path| absolute(&context.directory, path)).ok_or_else(|| {
         Failure::new(Exit::BadInput, "no state directory: HOME is not set")
-            .hint("name one that all nodes see: --set state_dir=DIR")
+            .hint("name a directory that all nodes can see: --set state_dir=DIR")
     })
 }
 
@@ -75,7 +75,7 @@ fn open_within(context: &Context, patience: Duration) -> Result<StateDir, Failur
 /// Returns a new run's id.
 ///
 /// # Errors
-/// When the system has no random numbers.
+/// When cannot read random numbers from the system.
 pub(crate) fn new_run(context: &Context) -> Result<String, Failure> {
     new_run_id(context.clock.now()).map_err(|error| failure(&error))
 }
@@ -282,44 +282,50 @@ pub(crate) fn failure(error: &StateError) -> Failure {
     let failure = Failure::from_error(exit, error);
     match error {
         StateError::Locked { by, .. } => {
-            let who = by.map_or_else(String::new, |pid| format!(": it is process {pid}"));
-            failure
-                .hint(format!("try again when it has ended{who}; hsched add and hsched cancel need not wait"))
+            let who = by.map_or_else(String::new, |pid| format!(" (process {pid})"));
+            failure.hint(format!(
+                "try again when that hsched has ended{who}; hsched add and hsched cancel \
+                    work at any time"
+            ))
         }
-        StateError::Exists { .. } => failure.hint("give another --run-id"),
+        StateError::Exists { .. } => failure.hint("choose another --run-id"),
         StateError::Write { source, .. } => failure.hint(unwritable(source)),
-        StateError::Damaged { .. } => failure
-            .hint("it was left unchanged: update hsched if a newer version wrote it, or correct it by hand"),
+        StateError::Damaged { .. } => failure.hint(
+            "hsched did not change it: if a newer version wrote it, update hsched; otherwise \
+                correct it by hand",
+        ),
         StateError::Missing { .. } => failure.hint(
-            "the bare names state.json, state.json.old and journal mean files of the state directory; for one of another \
-             directory, give its path, such as ./state.json",
+            "the names state.json, state.json.old and journal mean the files in the state directory; for \
+             a file elsewhere, give its path, such as ./state.json",
         ),
         StateError::Lost { path, restore, .. } => lost(failure, path, restore.as_deref()),
         StateError::Whole { .. } => failure.hint(
-            "to go back to an older state all the same, move state.json, state.json.old and journal away first: trainings \
-             that have completed since run again",
+            "to return to an older state anyway, first move state.json, state.json.old and journal away; \
+             jobs that completed since then run again",
         ),
         StateError::Open { path, .. } => failure
             .hint(format!(
-                "see whose files are in it, then: chmod go-w {}",
+                "check who owns the files in it, then: chmod go-w {}",
                 shell_words::quote(&path.display().to_string())
             ))
-            .hint("or name another with HSCHED_STATE_DIR=DIR or the setting state_dir"),
+            .hint("or use another directory: HSCHED_STATE_DIR=DIR, or the setting state_dir"),
         StateError::OtherCluster { path, own, here } if own == HERE || here == HERE => {
             let whose = if own == HERE { "under hsched run" } else { "in Slurm's queue" };
             let message = format!("the jobs in {} are {whose}", path.display());
-            let go_on =
-                if own == HERE { "hsched run goes on with them" } else { "hsched watch follows them" };
-            Failure::new(exit, message).hint(format!("{go_on}, hsched cancel --all ends them")).hint(
-                "for other jobs use a directory of its own: HSCHED_STATE_DIR=DIR, or the setting state_dir",
+            let go_on = if own == HERE { "hsched run resumes them" } else { "hsched watch follows them" };
+            Failure::new(exit, message).hint(format!("{go_on}; hsched cancel --all cancels them")).hint(
+                "for other jobs, use another state directory: HSCHED_STATE_DIR=DIR, or the setting state_dir",
             )
         }
         StateError::OtherCluster { path, own, .. } => failure
-            .hint(format!("follow and cancel them where Slurm is {own}"))
-            .hint("for jobs here use a directory of its own: HSCHED_STATE_DIR=DIR, or the setting state_dir")
+            .hint(format!("run hsched watch and hsched cancel for them on cluster {own}"))
+            .hint(
+                "for jobs here, use another state directory: HSCHED_STATE_DIR=DIR, or the setting \
+                state_dir",
+            )
             .hint(format!(
-                "if this is the same cluster by a new name, take the key \"cluster\" out of {} and write \
-                 {BY_HAND:?} for its \"sha256\"",
+                "if this is the same cluster with a new name, remove the key \"cluster\" from {} and set \
+                 its \"sha256\" to {BY_HAND:?}",
                 path.join("state.json").display()
             )),
         StateError::Read { .. } | StateError::Json { .. } | StateError::Random { .. } => failure,
@@ -330,15 +336,15 @@ pub(crate) fn failure(error: &StateError) -> Failure {
 fn unwritable(error: &io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::PermissionDenied => {
-            "make the directory yours to write, or name another with --set state_dir=DIR while it knows no jobs"
+            "make the directory writable, or, if it has no jobs yet, use another one: --set state_dir=DIR"
         }
         ErrorKind::ReadOnlyFilesystem => {
-            "the file system is read-only here: name a directory on another with --set state_dir=DIR"
+            "the file system is read-only here: use a directory on another one: --set state_dir=DIR"
         }
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            "free some space there, or, while it knows no jobs, name another with --set state_dir=DIR"
+            "free some space there, or, if it has no jobs yet, use another directory: --set state_dir=DIR"
         }
-        _ => "see whether the directory can be written, or name another with --set state_dir=DIR",
+        _ => "check whether the directory is writable, or use another one: --set state_dir=DIR",
     }
 }
 
@@ -350,19 +356,19 @@ pub(crate) fn restoration(file: &Path) -> String {
 /// Adds what can be done about a lost state; `restore` is the best file to restore.
 fn lost(mut failure: Failure, path: &Path, restore: Option<&Path>) -> Failure {
     let quoted = |name: &str| shell_words::quote(&format!("{}{name}", path.display())).into_owned();
-    failure = failure.hint("nothing was changed; jobs in Slurm's queue keep running: see squeue --me");
+    failure = failure.hint("nothing was changed; jobs in Slurm keep running: see squeue --me");
     failure = match restore {
         Some(file) => failure
-            .hint(format!("to go on from the newest of these states: {}", restoration(file)))
+            .hint(format!("to restore the newest of these states: {}", restoration(file)))
             .hint(
-                "what came after it is forgotten: a training that has completed since runs again, and a job \
-                 submitted since may run twice",
+                "anything newer is lost: a job that completed since then runs again, and a job submitted \
+                 since then may run twice",
             )
-            .hint("if a backup has a newer state.json, name that file instead"),
+            .hint("if a backup has a newer state.json, restore that file instead"),
         None => failure.hint("if you have a backup: hsched doctor --restore BACKUP/state.json"),
     };
     failure.hint(format!(
-        "or start over, once none of its jobs are in the queue: mv {} {}",
+        "or start with an empty state, once none of its jobs are in the queue: mv {} {}",
         quoted(""),
         quoted(".damaged")
     ))

@@ -80,7 +80,8 @@ pub(crate) fn prepare(
         let resumes = run.jobs.iter().any(|job| job.name == script.of.job && job.resumes());
         match script.walltime.cut(resumes) {
             Some(pieces) if resumes => context.note(&format!(
-                "{}: the time limit splits it into {pieces}; keep hsched watch running: it submits the next piece",
+                "{}: the time limit splits the job into {pieces}; keep hsched watch running: it submits \
+                 each continuation",
                 script.of.job
             )),
             Some(loses) => context.warn(&format!("{}: {loses}", script.of.job)),
@@ -276,7 +277,7 @@ impl Twice {
             return "hsched cancel".to_owned();
         }
         let ids: Vec<String> = self.strangers.iter().map(ToString::to_string).collect();
-        format!("scancel {} (it is not in this state directory)", ids.join(" "))
+        format!("scancel {} (this state directory does not have it)", ids.join(" "))
     }
 }
 
@@ -304,8 +305,8 @@ pub(crate) fn in_queue(
             return Some(name.to_string());
         }
         let id = attempt.job_id.map_or_else(
-            || "Slurm has not confirmed it yet; try again in a minute".to_owned(),
-            |id| format!("job {id}, not shown by Slurm at the moment"),
+            || "Slurm has not confirmed the submission yet; try again in a minute".to_owned(),
+            |id| format!("job {id}, not in Slurm's queue at the moment"),
         );
         Some(format!("{name} ({id})"))
     });

@@ -1,7 +1,7 @@
 //! The requests of several jobs, chosen together: what `plan --queue` shows and `submit --queue` submits.
 
 use crate::app::context::Context;
-use crate::app::foretelling::{self, Foretold, Queue, SearchArgs};
+use crate::app::foretelling::{self, Foretold, Possible, Queue, SearchArgs};
 use crate::app::speeds::SpeedArgs;
 use crate::error::Failure;
 use crate::model::Job;
@@ -34,16 +34,28 @@ pub(crate) fn choose(
     (search, seed): (SearchArgs, u64),
     stop: &dyn Fn() -> bool,
 ) -> Result<Through, Failure> {
-    let _progress = Progress::start(format!("planning {} jobs through the queue", jobs.len()));
-    let (mut notes, mut alone, mut nothing) = (Vec::new(), Vec::new(), Vec::new());
+    let _progress = Progress::start(format!("planning through the queue (jobs: {})", jobs.len()));
+    let (mut notes, mut alone, mut nothing): (Vec<String>, Vec<Vec<Foretold>>, Vec<Option<String>>) =
+        Default::default();
     let futures = search.futures_together();
     let queues = std::slice::from_ref(queue);
+    let mut possible = Vec::new();
     for job in jobs {
-        let surroundings = (context, speeds);
-        let mut own = foretelling::foretell(surroundings, job, queues, (seed, futures), stop, &mut notes)?;
-        own.list.truncate(MOST_OF_JOB);
-        alone.push(own.list);
-        nothing.push(own.nothing);
+        let own = foretelling::possible((context, speeds), job, queues)?;
+        notes.extend(own.notes.iter().filter(|note| !notes.contains(note)).cloned().collect::<Vec<_>>());
+        possible.push(own);
+    }
+    for (number, own) in possible.iter().enumerate() {
+        let first = Possible::first_alike(&possible, number);
+        if first < number {
+            alone.push(alone[first].clone());
+            nothing.push(nothing[first].clone());
+            continue;
+        }
+        let mut found = foretelling::foretell(own, queues, (seed, futures), stop);
+        found.list.truncate(MOST_OF_JOB);
+        alone.push(found.list);
+        nothing.push(found.nothing);
     }
     let options: Vec<Vec<Offer>> = alone.iter().map(|list| offers(list)).collect();
     let samples = usize::try_from(futures).unwrap_or(1);

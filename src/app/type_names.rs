@@ -17,10 +17,7 @@ pub(crate) fn note_misspelt(cluster: &Cluster, jobs: &[Job], notes: &mut Vec<Str
         for name in named(job).into_iter().filter(|name| !is_known(name) && recognise(name).is_none()) {
             let own = known.iter().map(GpuType::as_str);
             if let Some(near) = formats::nearest(name, own.chain(table.iter().copied())) {
-                notes.push(format!(
-                    "{}: no GPU type is known by the name {name}; did you mean {near}?",
-                    job.name
-                ));
+                notes.push(format!("{}: unknown GPU type {name}; did you mean {near}?", job.name));
             }
         }
     }

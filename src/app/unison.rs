@@ -32,8 +32,8 @@ pub(crate) fn remark(context: &Context, tracked: &Tracked) -> Option<String> {
     }
     is_in_unison(&String::from_utf8_lossy(&text), ranks).then(|| {
         format!(
-            "{}: its {ranks} ranks printed the same and reported no epoch: a command that does not use RANK does all its work once per GPU; \
-             max_gpus: 1 runs it once",
+            "{}: its {ranks} ranks printed the same output and reported no epoch; a command that ignores \
+             RANK does all its work once per GPU; to run it once, set max_gpus: 1",
             tracked.job.name
         )
     })

@@ -23,7 +23,7 @@ pub(crate) fn leave(context: &Context, directory: &StateDir, state: &State, (at,
     if let Err(error) = directory.leave_untold(lines.iter().map(untold).collect()) {
         let lost = lines.iter().map(StoryLine::plain).collect::<Vec<_>>().join("\n  ");
         let why = state::failure(&error).message;
-        context.warn(&format!("what has happened cannot be kept for hsched watch ({why}):\n  {lost}"));
+        context.warn(&format!("cannot save these events for the log of hsched watch ({why}):\n  {lost}"));
     }
 }
 

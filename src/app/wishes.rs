@@ -16,7 +16,7 @@ use crate::store::{Ledger, Peeked, StateDir, Wanted, Wish};
 /// Returns what is said of a wish that was left.
 pub(crate) fn left(realm: Realm) -> String {
     let follower = realm.follower();
-    format!("another hsched holds the state directory: {follower} carries this out on its next turn")
+    format!("another hsched holds the state directory: {follower} applies this command at its next turn")
 }
 
 /// Returns who carries out what was left, as JSON has it.
@@ -114,10 +114,10 @@ pub(crate) fn show(state: &mut State, wishes: &[Wish], rules: &Rules, follower: 
         for event in wish.wanted.events() {
             let (name, what) = match &event {
                 Event::Added { job, .. } => {
-                    (job.name.clone(), format!("to be added by {follower}, as asked"))
+                    (job.name.clone(), format!("{follower} will add it at its next turn"))
                 }
                 Event::CancelAsked { job } => {
-                    (job.clone(), format!("to be cancelled by {follower}, as asked"))
+                    (job.clone(), format!("{follower} will cancel it at its next turn"))
                 }
                 _ => continue,
             };
@@ -202,5 +202,5 @@ fn describe(wish: &Wish) -> String {
         Wanted::Add { jobs, .. } => ("add", jobs.iter().map(|job| job.name.as_str()).collect()),
         Wanted::Cancel { jobs } => ("cancel", jobs.iter().map(JobName::as_str).collect()),
     };
-    format!("postponed hsched {word} of {}", names.join(", "))
+    format!("deferred hsched {word} of {}", names.join(", "))
 }

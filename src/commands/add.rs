@@ -32,17 +32,17 @@ use crate::store::Wanted;
 
 /// Add jobs for `hsched watch` to place; submits nothing
 ///
-/// The current directory, account, partition and quality of service are stored with the jobs: it does not matter where
-/// `hsched watch` runs. If a job of the same name is waiting, failed or was cancelled, the new one replaces it and resumes
-/// after the last epoch reported, unless its `model`, `samples_per_epoch` or `global_batch` changed. If it completed, the
-/// new one starts over. If it is in Slurm's queue, nothing is added. While another hsched holds the state directory, the
-/// request is stored, and `hsched watch` adds the jobs on its next turn.
+/// The current directory, account, partition and quality of service are stored with the jobs, so `hsched watch` can
+/// run in any directory. If a job of the same name is waiting, failed or was cancelled, the new job replaces it and
+/// resumes after the last reported epoch, unless its `model`, `samples_per_epoch` or `global_batch` changed. If it
+/// completed, the new job starts over. If it is in Slurm's queue, no job is added. While another hsched holds the
+/// state directory, the command is deferred: `hsched watch` adds the jobs at its next turn.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Job file (YAML); - reads standard input.
     #[arg(value_name = "JOBS")]
     input: PathBuf,
-    /// Show what would be added, and add nothing.
+    /// Show what would be added, without adding it.
     #[arg(long)]
     dry_run: bool,
     /// Start over at the first epoch. Checkpoints are not deleted: remove them, or the training program resumes from them.
@@ -58,7 +58,7 @@ pub(super) struct Args {
     /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
-    /// Additional sbatch options, used whenever one of these jobs is submitted.
+    /// Additional sbatch options for every submission of these jobs.
     #[arg(last = true, value_name = "SBATCH OPTIONS")]
     sbatch: Vec<String>,
 }
@@ -134,7 +134,7 @@ impl Subcommand for Args {
 impl Args {
     /// Adds the jobs to the state, all or none, or leaves the wish; returns what each job is to the state.
     fn add(&self, context: &Context, jobs: &[Job]) -> Result<(Vec<Addition>, By), Failure> {
-        let nothing = |failure: Failure| state::undone(failure, "nothing was added");
+        let nothing = |failure: Failure| state::undone(failure, "no job was added");
         if self.dry_run && !state::root(context)?.exists() {
             // Nothing is known, and nothing is made for a look.
             let (queue, _) = input::queue(context).map_err(nothing)?;
@@ -199,7 +199,7 @@ impl Args {
         match in_queue(&names, queue, state, realm) {
             None => Ok(jobs.iter().map(|job| Addition::of(job, state, self.restart)).collect()),
             Some(twice) => {
-                let message = format!("{}: {}; nothing was added", realm.already(), twice.jobs);
+                let message = format!("{}: {}; no job was added", realm.already(), twice.jobs);
                 Err(Failure::new(Exit::Failed, message).hint(format!(
                     "wait until it ends, cancel it with {}, or rename the new job",
                     twice.cancel()
@@ -212,9 +212,9 @@ impl Args {
         let line = |addition: &Addition| format!("{}: {}\n", addition.job, addition.text(self.dry_run, by));
         let mut text: String = additions.iter().map(line).collect();
         text.push_str(&match by {
-            _ if self.dry_run => "nothing was added: --dry-run".to_owned(),
-            By::Add => "hsched watch will place these jobs".to_owned(),
-            By::AddForRun => "hsched run will place these jobs".to_owned(),
+            _ if self.dry_run => "no job was added (--dry-run)".to_owned(),
+            By::Add => "hsched watch places these jobs".to_owned(),
+            By::AddForRun => "hsched run places these jobs".to_owned(),
             By::Follower(realm) => wishes::left(realm),
         });
         text.push('\n');

@@ -18,20 +18,21 @@ use crate::live::SlurmWorld;
 use crate::model::{Cluster, JobName};
 use crate::store::Wanted;
 
-/// Cancel jobs, waiting or in Slurm's queue
+/// Cancel jobs: waiting, pending or running
 ///
-/// Running ranks get no time to save a checkpoint; existing checkpoints are kept. The request is stored first: if Slurm
-/// does not answer, `hsched watch` carries it out later, or you can run this command again. While another hsched holds the
-/// state directory, `hsched watch` carries it out on its next turn, and `hsched run` at once.
+/// Running ranks get no time to save a checkpoint; existing checkpoints are kept. hsched records the cancellation before
+/// it calls Slurm: if Slurm does not answer, `hsched watch` cancels the jobs later, or you can repeat the command. While
+/// another hsched holds the state directory, the command is deferred: `hsched watch` applies it at its next turn,
+/// `hsched run` at once.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Names of jobs; * stands for any letters, as in 'sweep-*', and then for jobs that have not ended.
+    /// Names of jobs. A * matches any text, as in 'sweep-*', but only in names of jobs that have not ended.
     #[arg(value_name = "JOB", required_unless_present = "all", conflicts_with = "all")]
     jobs: Vec<String>,
     /// All jobs that have not ended.
     #[arg(long)]
     all: bool,
-    /// Show what would be cancelled, and cancel nothing.
+    /// Show what would be cancelled, without cancelling it.
     #[arg(long)]
     dry_run: bool,
     /// Output format.
@@ -86,7 +87,7 @@ impl Subcommand for Args {
             (false, Some(failure)) => {
                 keep(&mut ledger, &state, &names, &seen, &[])?;
                 return Err(failure.hint(
-                    "the request is stored: hsched watch carries it out when Slurm answers, or run this command again",
+                    "the cancellation is recorded: hsched watch cancels the jobs when Slurm answers, or run this command again",
                 ));
             }
             (false, None) => {
@@ -181,9 +182,9 @@ pub(super) fn unknown_job(name: &str, state: &State) -> Failure {
     let failure = Failure::new(Exit::Usage, format!("there is no job {name:?}"));
     match formats::nearest(name, known.iter().copied()) {
         Some(near) => failure.hint(format!("did you mean {near}?")),
-        None if known.is_empty() => {
-            failure.hint("there are no jobs yet: add some with hsched add JOBS or hsched submit JOBS")
-        }
+        None if known.is_empty() => failure.hint(
+            "there are no jobs yet: add some with hsched submit, hsched add or, without Slurm, hsched run",
+        ),
         None => failure.hint("hsched status lists all jobs"),
     }
 }
@@ -232,18 +233,18 @@ impl Answer {
         match self {
             Self::Cancelled => format!("{would}cancelled (was waiting)"),
             Self::Asked(job_id) if dry_run => format!("would be cancelled (job {job_id})"),
-            Self::Asked(job_id) => format!("being cancelled (job {job_id})"),
+            Self::Asked(job_id) => format!("cancelling (job {job_id})"),
             Self::Later => {
                 "not in Slurm's queue yet: hsched watch cancels it when it appears, or run this command again"
                     .to_owned()
             }
             Self::Left(realm) if dry_run => {
-                format!("would be cancelled by {} on its next turn", realm.follower())
+                format!("would be cancelled by {} at its next turn", realm.follower())
             }
             Self::Left(_) => "to be cancelled".to_owned(),
             Self::Over(outcome) => format!("already ended: {outcome}"),
             Self::Untold(message) => {
-                format!("not cancelled: {message}; hsched watch will retry, or run this command again")
+                format!("not cancelled: {message}; hsched watch retries, or run this command again")
             }
         }
     }

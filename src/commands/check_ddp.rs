@@ -22,10 +22,10 @@ use crate::slurm::{CommandError, CommandLine, Runner, System};
 /// Check that your version of torch computes correct gradients with unequal local batches
 ///
 /// Starts four ranks on this machine, with your Python and the module `hsched_ddp` that jobs import. The averaged
-/// gradient must equal that of one process with the whole batch: with local batches as unequal as 1:31, with means
-/// and sums, with and without micro-batches, with one model and two, and with layers that normalise over all ranks.
-/// The order of samples must not depend on the split, and a training that stops and resumes on other ranks must
-/// continue as if it had never stopped. Plain DDP must fail the same test.
+/// gradient must equal the gradient of one process with the whole batch. The cases: local batches as unequal as 1:31,
+/// means and sums, with and without micro-batches, one model and two, and layers that normalise over all ranks. The
+/// order of samples must not depend on the split. A training run that stops and resumes on other ranks must give the same
+/// result as one that never stops. Plain DDP must fail the same test.
 ///
 /// Needs no Slurm and no GPU, takes less than a minute and leaves no files behind.
 #[derive(Debug, clap::Args)]
@@ -36,7 +36,7 @@ pub(super) struct Args {
     /// Python interpreter that has your torch.
     #[arg(long, value_name = "PROGRAM", default_value = "python3")]
     python: String,
-    /// Device of the ranks; with fewer than four GPUs the ranks share them and use gloo.
+    /// Device of the ranks. With fewer than four GPUs, the ranks share the GPUs and use gloo.
     #[arg(long, value_enum, default_value_t, value_name = "DEVICE")]
     device: Device,
     /// Output format.
@@ -92,7 +92,7 @@ impl Subcommand for Args {
         let [(_, helper), ..] = input::template(context)?.helpers;
         let answer = self.ask(&helper)?;
         let Some(torch) = &answer.torch else {
-            let problem = answer.problem.as_deref().unwrap_or("the checks did not say why");
+            let problem = answer.problem.as_deref().unwrap_or("the checks gave no reason");
             return Err(self.unchecked(&answer.python, problem));
         };
         let right = answer.checks.iter().all(|check| check.right);
@@ -130,20 +130,20 @@ impl Args {
         let output =
             System::new(process_environment(), LIMIT).run(&command).map_err(|error| match error {
                 CommandError::NotFound { .. } | CommandError::Start { .. } => {
-                    let message = format!("{}: this Python cannot be started", self.python);
+                    let message = format!("{}: cannot start this Python", self.python);
                     Failure::new(Exit::BadInput, message)
-                        .hint("name the Python of your training with --python PROGRAM")
+                        .hint("pass the Python of your training environment with --python PROGRAM")
                 }
                 CommandError::Unconfigured { stderr, .. }
                 | CommandError::Unreachable { stderr, .. }
                 | CommandError::Failed { stderr, .. } => {
-                    self.odd(stderr.lines().last().unwrap_or("it did not say why"))
+                    self.odd(stderr.lines().last().unwrap_or("it gave no reason"))
                 }
                 other => Failure::from_error(Exit::Failed, &other),
             })?;
         // Libraries may print something in front of it.
         let last = output.stdout.lines().last().unwrap_or_default();
-        serde_json::from_str(last).map_err(|_| self.odd("its output could not be read"))
+        serde_json::from_str(last).map_err(|_| self.odd("cannot read their output"))
     }
 
     fn odd(&self, why: &str) -> Failure {
@@ -160,7 +160,7 @@ impl Args {
             return failure;
         }
         failure
-            .hint("activate the environment of your training first, or name its Python with --python PROGRAM")
+            .hint("activate the environment of your training first, or give its Python with --python PROGRAM")
     }
 }
 
@@ -197,7 +197,9 @@ fn verdict(torch: &str, answer: &Answer) -> String {
     let place = format!("2 to 4 ranks, {}, {}", word(&answer.device), word(&answer.backend));
     let part = |check: &Check| match check.limit {
         Some(limit) => format!("{} off by {:.1e} (limit {limit:e})", check.name, check.error),
-        None => format!("{} off by {:.1e}, which the test must see", check.name, check.error),
+        None => {
+            format!("{} off by only {:.1e}: the test failed to detect a known error", check.name, check.error)
+        }
     };
     let wrong: Vec<String> = answer.checks.iter().filter(|check| !check.right).map(part).collect();
     if !wrong.is_empty() {

@@ -21,8 +21,8 @@ enum Action {
     /// Show every setting, its value and its source
     ///
     /// Later sources override earlier ones: built-in defaults, the site's file /etc/hsched/config.toml, your file
-    /// ~/.config/hsched/config.toml, `hsched.toml` in the current directory or the nearest one above it, environment
-    /// variables such as `HSCHED_ACCOUNT`, command-line flags.
+    /// ~/.config/hsched/config.toml, `hsched.toml` in the current directory or the nearest parent directory that has
+    /// one, environment variables such as `HSCHED_ACCOUNT`, command-line flags.
     Show {
         /// Output format.
         #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]

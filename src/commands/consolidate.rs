@@ -12,20 +12,21 @@ use crate::exit::Exit;
 use crate::merge::{Part, Tensors, merge, weights};
 use crate::ui::write_output;
 
-/// Merge the weights of copies that trained apart into one model
+/// Merge the weights of several copies of a model
 ///
-/// Averages safetensors files of one model, each weighted by the steps that its copy did, in double precision. Running variances
-/// of `BatchNorm` become those of the mixture, counters the largest; other integers must be equal. Refuses files that do not fit
-/// each other, and numbers that are not finite. Copies of a job with the key `copies` merge themselves: this is for doing it by hand.
+/// Averages safetensors files of one model in double precision, each weighted by the number of steps that its copy
+/// trained. Running variances of `BatchNorm` become those of the mixture, and counters take the largest value; other
+/// integers must be equal. Refuses files that do not match each other, and numbers that are not finite. Copies of a
+/// job with the key `copies` merge themselves; this command merges files by hand.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Files of the copies, each with the steps that it did since they were last the same.
+    /// Files of the copies, each with its number of steps since the last merge.
     #[arg(value_name = "FILE=STEPS", required = true, value_parser = copy)]
     copies: Vec<(PathBuf, u64)>,
-    /// Where the merged model goes; a file that is there is replaced as a whole.
+    /// File for the merged model; an existing file is replaced.
     #[arg(long, value_name = "FILE")]
     output: PathBuf,
-    /// Check the files and show what would be merged, and write nothing.
+    /// Check the files and show what would be merged, without writing it.
     #[arg(long)]
     dry_run: bool,
     /// Output format.
@@ -53,7 +54,7 @@ impl Subcommand for Args {
         let bytes = merge(&parts).map_err(refused)?.to_bytes();
         if !self.dry_run {
             write_output(&self.output, bytes).map_err(|error| {
-                Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", self.output.display()))
+                Failure::new(Exit::Failed, format!("cannot write {}: {error}", self.output.display()))
             })?;
         }
         let steps: u64 = self.copies.iter().map(|(_, steps)| steps).sum();

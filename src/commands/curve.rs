@@ -14,47 +14,47 @@ use crate::formats::history::{self, Case, History, Log};
 use crate::model::{GoalMode, Stop, StopRule};
 use crate::ui::{CurvePicture, curve_svg, curve_text, wrap, write_output};
 
-/// Predict a metric at the last epoch from a training's log, and say whether to go on
+/// Predict a metric at the last epoch from a training log, and decide whether to stop
 ///
-/// Reads CSV with a column `epoch`, JSON lines with `epoch` (such as hsched's reports), event files of `TensorBoard`, and
-/// JSON with one curve (`mode`, `epochs`, `history`). Needs no cluster. A prediction knows nothing of changes of the learning
-/// rate that are still to come: see docs/stopping.md.
+/// Reads CSV with a column `epoch`, JSON lines with `epoch` (such as hsched's reports), event files of `TensorBoard`,
+/// and JSON with one curve (`mode`, `epochs`, `history`). Needs no cluster. The prediction does not account
+/// for later changes of the learning rate: see docs/stopping.md.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Log of the training; - reads standard input.
+    /// Training log; - reads standard input.
     #[arg(value_name = "FILE", required_unless_present = "history")]
     file: Option<PathBuf>,
-    /// The same, by name.
+    /// Training log, the same as FILE.
     #[arg(long, value_name = "FILE", conflicts_with = "file")]
     history: Option<PathBuf>,
-    /// Metric to look at [default: the only one, else the loss].
+    /// Metric to predict [default: the only one, else the loss].
     #[arg(long, value_name = "NAME")]
     metric: Option<String>,
-    /// Whether the metric should fall or rise [default: min for a loss or an error, else max].
+    /// Whether a low (min) or a high (max) value is better [default: min for a loss or an error, else max].
     #[arg(long, value_parser = ["min", "max"], value_name = "MODE")]
     mode: Option<String>,
-    /// Epochs of the whole training [default: twice those of the log].
+    /// Total number of epochs [default: twice the epochs in the log].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     epochs: Option<u64>,
-    /// Value that is enough.
+    /// Target value of the metric.
     #[arg(long, value_name = "VALUE", allow_negative_numbers = true, value_parser = finite)]
     target: Option<f64>,
-    /// Rule by which to stop [default: target where one is given, else best].
+    /// Early-stopping rule [default: target if --target is given, else best].
     #[arg(long, value_parser = ["epochs", "best", "target"], value_name = "RULE")]
     rule: Option<String>,
-    /// Stop when so many epochs have brought nothing better.
+    /// Stop after this many epochs without a better value.
     #[arg(long, value_name = "EPOCHS", value_parser = clap::value_parser!(u64).range(1..))]
     patience: Option<u64>,
-    /// How certain a prediction must be.
+    /// Probability that a prediction must reach to stop the training.
     #[arg(long, value_name = "P")]
     confidence: Option<f64>,
-    /// What counts as better, in the metric's unit [default: 0.02 of the range seen].
+    /// Smallest improvement that counts, in the unit of the metric [default: 0.02 of the range seen].
     #[arg(long, value_name = "STEP", value_parser = zero_or_more)]
     tolerance: Option<f64>,
     /// Also stop when the target is out of reach.
     #[arg(long)]
     give_up: bool,
-    /// Also write a picture to this file, as SVG.
+    /// Also write a chart to this file, as SVG.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Output format.
@@ -92,12 +92,12 @@ impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let asked = self.asked()?;
         let Some(verdict) = judge(&asked.reports, &asked.goal, &asked.stop, asked.busy) else {
-            return Err(self.wrong("has no report of the metric"));
+            return Err(self.wrong("has no value of the metric"));
         };
         let picture = picture(&asked, &verdict);
         if let Some(path) = &self.svg {
             write_output(path, curve_svg(&picture)).map_err(|error| {
-                Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", path.display()))
+                Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
             })?;
         }
         let text = match self.format {
@@ -136,7 +136,7 @@ impl Args {
         let (goal, stop) = (&mut asked.goal, &mut asked.stop);
         let last = asked.reports.last().map_or(0, |report| report.epoch);
         if let Some(epochs) = self.epochs.filter(|epochs| *epochs < last) {
-            return Err(self.wrong(&format!("is at epoch {last} already, beyond --epochs {epochs}")));
+            return Err(self.wrong(&format!("is already at epoch {last}, beyond --epochs {epochs}")));
         }
         goal.epochs = self.epochs.unwrap_or(goal.epochs);
         goal.target = self.target.or(goal.target);
@@ -144,8 +144,8 @@ impl Args {
         let farthest = last.saturating_mul(FAR);
         if goal.epochs > farthest && asked.reports.len() >= goal.min_reports {
             return Err(self
-                .wrong(&format!("epoch {} is too far off to say anything after epoch {last}", goal.epochs))
-                .hint(format!("--epochs {farthest} is the most, {FAR} times what was seen")));
+                .wrong(&format!("epoch {} is too far from epoch {last} for a prediction", goal.epochs))
+                .hint(format!("give at most --epochs {farthest}, {FAR} times the epochs of the log")));
         }
         stop.rule = self.rule.as_deref().and_then(rule).unwrap_or(stop.rule);
         stop.patience = self.patience.or(stop.patience);
@@ -200,7 +200,7 @@ impl Args {
             Some(metric) => metric.as_str(),
             None => *usual(&names).ok_or_else(|| {
                 self.wrong("has several metrics")
-                    .hint(format!("say --metric NAME with one of: {}", names.join(", ")))
+                    .hint(format!("choose one with --metric NAME: {}", names.join(", ")))
             })?,
         };
         let points = metrics.get(metric).ok_or_else(|| {
@@ -209,7 +209,7 @@ impl Args {
         let last = points.last().map_or(1, |(epoch, _)| *epoch);
         let epochs = self.epochs.unwrap_or_else(|| {
             notes.push(format!(
-                "{} epochs in all are assumed, twice those of the log; --epochs says how many",
+                "assuming {} epochs in total, twice those of the log; give the real number with --epochs",
                 2 * last
             ));
             2 * last
@@ -285,8 +285,7 @@ fn sentences(asked: &Asked, verdict: &Verdict) -> Vec<String> {
     lines.extend(verdict.prediction.as_ref().map(|own| expectation(own, goal.epochs)));
     lines.extend(unknown(asked, verdict));
     let what = goal.target.filter(|_| verdict.rule == StopRule::Target);
-    let what = what
-        .map_or_else(|| "that it still gets better".to_owned(), |target| format!("that it reaches {target}"));
+    let what = what.map_or_else(|| "of a better value".to_owned(), |target| format!("of reaching {target}"));
     lines.extend(verdict.probability.map(|own| format!("probability {what}: {:.1} %", own * 100.0)));
     let decision = if verdict.stop { "stop" } else { "continue" };
     lines.push(match verdict.reason {
@@ -301,9 +300,9 @@ fn unknown(asked: &Asked, verdict: &Verdict) -> Option<String> {
     let (wanted, there) = (asked.goal.min_reports, asked.reports.len());
     verdict.prediction.is_none().then(|| {
         if there < wanted {
-            format!("too few reports for a prediction; it takes {wanted}")
+            format!("too few reports for a prediction, which needs {wanted}")
         } else {
-            "no prediction: no curve fits these numbers".to_owned()
+            "no prediction: no curve fits these values".to_owned()
         }
     })
 }
@@ -311,7 +310,7 @@ fn unknown(asked: &Asked, verdict: &Verdict) -> Option<String> {
 /// Returns in brackets what the name of a reason does not say by itself.
 fn meaning(reason: Reason, asked: &Asked) -> String {
     match (reason, asked.stop.patience) {
-        (Reason::Patience, Some(epochs)) => format!(" (nothing better in {epochs} epochs)"),
+        (Reason::Patience, Some(epochs)) => format!(" (no better value in {epochs} epochs)"),
         (Reason::Hopeless, _) => " (the target is out of reach)".to_owned(),
         _ => String::new(),
     }
@@ -319,7 +318,7 @@ fn meaning(reason: Reason, asked: &Asked) -> String {
 
 fn expectation(own: &Prediction, epochs: u64) -> String {
     let (low, high) = own.band();
-    format!("expected at epoch {epochs}: {:.4} (nine cases in ten: {low:.4} to {high:.4})", own.mean)
+    format!("predicted at epoch {epochs}: {:.4} (90 % interval: {low:.4} to {high:.4})", own.mean)
 }
 
 fn json(asked: &Asked, verdict: &Verdict) -> Value {

@@ -18,34 +18,36 @@ use crate::generate::{self, Arrivals, Course, Rules, TraceRecipe};
 use crate::model::{GpuType, Job, Seconds};
 use crate::trace::{self, TraceFile};
 
-/// Generate a random trace for `hsched simulate`, after the rules of published studies
+/// Generate a random trace for `hsched simulate`, with the distributions of published studies
 ///
-/// gavel: the kinds of jobs in a table of Gavel's, all alike; 1, 2, 4 or 8 GPUs with probability 0.7, 0.1, 0.15 and 0.05; 10^U(1.5, 3) minutes
-/// on a V100, one job in five 10^U(3, 4). paper: the models of the TPDS 2024 paper, 10 to 400 epochs, 1, 2 or 5 GPUs. heavy-tails:
-/// 1 minute to 30 days, where P(longer than x) is about x^-0.5, and 1 to 16 GPUs. hare: eight models on K80, M60, T4
-/// and V100, 5 to 50 epochs of 1 to 8 tasks (`sync_scale`), weights from 1 to 5. The same options and seed give the same trace.
+/// gavel: job types from a table of Gavel, with equal probability; 1, 2, 4 or 8 GPUs with probability 0.7, 0.1, 0.15
+/// and 0.05; 10^U(1.5, 3) minutes on a V100, and 10^U(3, 4) for one job in five. paper: the models of the TPDS 2024
+/// paper, 10 to 400 epochs, 1, 2 or 5 GPUs. heavy-tails: 1 minute to 30 days, where P(longer than x) is about x^-0.5,
+/// and 1 to 16 GPUs. hare: eight models on K80, M60, T4 and V100, 5 to 50 epochs of 1 to 8 tasks (`sync_scale`),
+/// weights from 1 to 5. The same options and seed give the same trace.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Rules by which jobs are made.
+    /// Rules that generate the jobs.
     #[arg(long, value_enum, value_name = "RULES", default_value_t)]
     rules: RuleName,
-    /// Gavel's table of steps per second (its JSON, or CSV), for --rules gavel.
+    /// Table of steps per second from Gavel (its JSON, or CSV), for --rules gavel.
     #[arg(long, value_name = "FILE", required_if_eq("rules", "gavel"))]
     throughputs: Option<PathBuf>,
-    /// GPU types for --rules heavy-tails: a number, or names separated by commas; types without a known speed need one:
-    /// v100,l40s=1.4
+    /// GPU types for --rules heavy-tails: a number, or names separated by commas. Types without a known speed need
+    /// one, as in v100,l40s=1.4
     #[arg(long, value_name = "N|NAMES", default_value = "3", value_parser = types)]
     types: Types,
     /// Give every job of --rules gavel one GPU.
     #[arg(long)]
     single_gpu: bool,
-    /// Make no GPU type faster than this one, for --rules gavel: most of Gavel's published figures were made so, with v100.
+    /// Limit all GPU types to the speed of this one, for --rules gavel. Most published results of Gavel use
+    /// v100 here.
     #[arg(long, value_name = "TYPE", value_parser = formats::parse_type)]
     no_faster_than: Option<GpuType>,
-    /// When gradients are exchanged, for --rules paper.
+    /// When ranks exchange gradients, for --rules paper.
     #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
     sync: Sync,
-    /// Let jobs run on other numbers of GPUs than they ask for.
+    /// Let jobs run on other numbers of GPUs than they request.
     #[arg(long)]
     mouldable: bool,
     /// Number of jobs.
@@ -54,10 +56,11 @@ pub(super) struct Args {
     /// Mean time between arrivals.
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = |text: &str| formats::parse_duration(text).map_err(|error| error.to_string()))]
     gap: Seconds,
-    /// Take arrivals, lengths and numbers of GPUs from CSV with `submit_s`, `duration_s` and `num_gpus`, such as the Philly trace.
+    /// Take arrival times, run times and numbers of GPUs from CSV with `submit_s`, `duration_s` and `num_gpus`, such
+    /// as the Philly trace.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["jobs", "gap"])]
     recorded: Option<PathBuf>,
-    /// Move arrivals apart or together so that the jobs ask for this part of the cluster.
+    /// Scale the times between arrivals so that the jobs request this fraction of the cluster.
     #[arg(long, value_name = "LOAD", value_parser = load)]
     load: Option<f64>,
     #[command(flatten)]
@@ -72,14 +75,14 @@ pub(super) struct Args {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum RuleName {
-    /// Gavel's.
+    /// Job types of Gavel.
     Gavel,
-    /// Those of the TPDS 2024 paper.
+    /// Jobs of the TPDS 2024 paper.
     #[default]
     Paper,
-    /// Heavy tails.
+    /// Heavy-tailed run times.
     HeavyTails,
-    /// Those of Hare and HLAS.
+    /// Jobs of Hare and HLAS.
     Hare,
 }
 
@@ -136,7 +139,7 @@ impl Args {
     fn spread(&self, context: &Context, jobs: &mut [Job], load: f64) -> Result<(), Failure> {
         let file = TraceFile { now: Seconds(0.0), jobs: jobs.to_vec() };
         let now = on_cluster(context, &file, &self.cluster, &SpeedArgs::of_files())?.load().ok_or_else(|| {
-            let message = "the trace has no load to vary: all its jobs arrive at once, or none can run on this cluster";
+            let message = "cannot scale the load: all jobs of the trace arrive at once, or none can run on this cluster";
             Failure::new(Exit::BadInput, message)
         })?;
         for job in jobs {

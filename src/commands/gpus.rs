@@ -12,11 +12,11 @@ use crate::ui::{gpu_details, gpu_json, gpu_table, recognised_json};
 
 /// Show known GPU models: memory, speed, MIG slices, names
 ///
-/// TFLOPS are without sparsity: FP32 of the ordinary cores, the other precisions of the tensor cores. With names as a
-/// cluster spells them (`a100l`, `nvidia_a100_80gb_pcie`, `a100_3g.20gb`), explains each name and lists the sources.
+/// TFLOPS are without sparsity: FP32 on ordinary cores, other precisions on tensor cores. Given names as a cluster
+/// spells them (`a100l`, `nvidia_a100_80gb_pcie`, `a100_3g.20gb`), explains each name and lists the sources.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// GPU types or product names [default: a table of all].
+    /// GPU types or product names [default: a table of all models].
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Output format.
@@ -60,7 +60,7 @@ impl Subcommand for Args {
 /// When the catalogue has nothing by that name (exit 2), with the names nearest to it.
 fn find(name: &str) -> Result<Recognised, Failure> {
     recognise(name).ok_or_else(|| {
-        let failure = Failure::new(Exit::Usage, format!("no GPU is known by the name {name:?}"));
+        let failure = Failure::new(Exit::Usage, format!("unknown GPU {name:?}"));
         let lower = name.to_ascii_lowercase();
         let mut near: Vec<&str> = formats::nearest(&lower, names()).into_iter().collect();
         near.extend(names().filter(|own| lower.len() > 1 && own.contains(&lower)));

@@ -21,8 +21,9 @@ pub(super) fn sentences(program: &Command, matches: &ArgMatches) -> Vec<String> 
         let owner = owner(argument)?;
         let flag = argument.get_long()?;
         let is_idle = !chosen.iter().any(|name| is_of(name, &owner));
-        is_idle
-            .then(|| format!("--{flag} is for policy {owner}; it does nothing with {}", chosen.join(" and ")))
+        is_idle.then(|| {
+            format!("--{flag} is for policy {owner}; it has no effect with {}", chosen.join(" and "))
+        })
     };
     if chosen.is_empty() {
         Vec::new()

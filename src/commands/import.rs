@@ -15,9 +15,10 @@ use crate::ui::create_output;
 
 /// Make a job file from a batch script
 ///
-/// Takes over the #SBATCH options that are keys of a job, the lines that prepare the training (`setup`, `node_setup`,
-/// `env`) and its command as each rank runs it, without srun or torchrun. Lists on stderr, with line numbers, what is
-/// not taken over or differs. What no script says is left as TODO, and `hsched plan` names it.
+/// Converts the #SBATCH options that have a job key, the lines that prepare the training (`setup`, `node_setup`,
+/// `env`), and the command as each rank runs it, without srun or torchrun. Lists on stderr, with line numbers, what
+/// it drops or changes. Values that the script does not contain are written as TODO, and `hsched plan` names
+/// them.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The batch script; - reads standard input.
@@ -26,7 +27,7 @@ pub(super) struct Args {
     /// Write to this file, which must not exist, instead of stdout.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Print the job file, and write none.
+    /// Print the job file instead of writing it.
     #[arg(long)]
     dry_run: bool,
     /// Output format; JSON has no comments.
@@ -73,7 +74,7 @@ impl Subcommand for Args {
             context.note(&format!("{source}:{}: {}", remark.line, remark.text));
         }
         let left: Vec<&str> = imported.unknown().map(|(key, _)| *key).collect();
-        context.note(&format!("only you know {}: replace each TODO", left.join(", ")));
+        context.note(&format!("the script does not contain {}: replace each TODO", left.join(", ")));
         Ok(Exit::Done)
     }
 }
@@ -81,5 +82,5 @@ impl Subcommand for Args {
 fn refused(path: &Path, error: &std::io::Error) -> Failure {
     let exists = error.kind() == ErrorKind::AlreadyExists;
     let failure = Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()));
-    if exists { failure.hint("name another file, or remove this one") } else { failure }
+    if exists { failure.hint("choose another file, or remove this one") } else { failure }
 }

@@ -17,14 +17,14 @@ use crate::settings::Starter;
 use crate::slurm::{CommandError, Runner, sinfo};
 use crate::ui::{create_output, duration, make_folder, write_output};
 
-/// Write a job file and a settings file to start from
+/// Write a starter job file and settings file
 ///
 /// The job file lists the GPU types of the cluster and has placeholders for all numbers. The settings file lists your
-/// accounts and partitions. You can plan with both as they are. Without Slurm, an example cluster file is written,
-/// too. If any of the files exists, nothing is written; `--force` overwrites.
+/// accounts and partitions. You can plan with both files unchanged. Without Slurm, `init` also writes an example
+/// cluster file. If one of the files exists, it writes nothing; `--force` overwrites.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Directory to write to, or name of the job file; the other files go next to it [default: .].
+    /// Directory to write to, or name of the job file; the other files go into the same directory [default: .].
     #[arg(value_name = "DIR|FILE")]
     target: Option<PathBuf>,
     /// Overwrite existing files.
@@ -93,7 +93,7 @@ fn known(args: &Args, context: &Context) -> Result<Known, Failure> {
     let accounts = match context.config().map(|config| associations(context, config)).transpose() {
         Ok(own) => own.unwrap_or_default().accounts().into_iter().map(str::to_owned).collect(),
         Err(error) => {
-            notes.push(format!("your accounts could not be read: {error}"));
+            notes.push(format!("cannot read your accounts: {error}"));
             Vec::new()
         }
     };
@@ -198,7 +198,7 @@ fn write(files: &[(PathBuf, String)], folder: &Path, force: bool) -> Result<(), 
 
 fn exists(names: &str) -> Failure {
     Failure::new(Exit::Failed, format!("nothing was written, because these files exist: {names}"))
-        .hint("overwrite with --force, print the files with --dry-run, or name another directory")
+        .hint("overwrite with --force, print the files with --dry-run, or choose another directory")
 }
 
 /// Returns the commands to go on with, given where the files are: settings hold from their directory down.

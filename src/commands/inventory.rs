@@ -16,14 +16,14 @@ use crate::ui::{inventory_json, inventory_table};
 
 /// Show the cluster's nodes, partitions and GPUs
 ///
-/// Calls `sinfo` and `squeue` once each, whatever the size of the cluster. FREE GPUs are available to a job now.
-/// STRANDED GPUs are not allocated, but their node lacks the CPUs or memory for a rank (settings `cpus_per_gpu`,
-/// `memory_per_gpu`). MINE are those that your running jobs hold. GPUs of a node in the state PLANNED (`plnd`, `mix-`)
-/// count as free: Slurm keeps them for a job that waits, but a job that ends before that one starts may use them.
-/// Accelerators that Slurm does not call `gpu` (`npu`, `tpu`) do not count, and a note names them.
+/// Calls `sinfo` and `squeue` once each. FREE GPUs are available to a job now. STRANDED GPUs are not allocated, but
+/// their node lacks the CPUs or memory for a rank (settings `cpus_per_gpu`, `memory_per_gpu`). MINE counts the GPUs
+/// of your running jobs. GPUs of PLANNED nodes (`plnd`, `mix-`) count as free: Slurm reserves them for a pending job,
+/// but jobs that end before its start may use them. Accelerators with a GRES name other than `gpu` (`npu`, `tpu`) do
+/// not count; a note names them.
 ///
-/// `--format yaml` prints a cluster file, which `--cluster` reads elsewhere, without Slurm. `--from` reads output
-/// that somebody else saved, such as that of `scontrol show node`.
+/// `--format yaml` prints a cluster file, which `--cluster` reads elsewhere, without Slurm. `--from` reads saved
+/// output of Slurm, such as that of `scontrol show node`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]

@@ -48,13 +48,13 @@ pub(super) fn table(facts: &Facts, terminal: Terminal) -> String {
     let links =
         rate.map_or_else(|| "unknown".into(), |rate| format!("about {} Gbit/s", rate.gigabits_per_second()));
     let (driver, cuda) = (version(&facts.driver), version(&facts.cuda));
-    format!("\n{devices}\ndriver {driver}, CUDA up to {cuda}; between GPUs at best: {links}\n")
+    format!("\n{devices}\ndriver {driver}, CUDA up to {cuda}; fastest link between GPUs: {links}\n")
 }
 
 /// Returns what programs can have of a GPU, in one cell.
 fn type_text(gpu: &Gpu) -> String {
     let types: Vec<String> = gpu_types(gpu).iter().map(GpuType::to_string).collect();
-    if types.is_empty() { format!("{}, in MIG mode but without slices", gpu.name) } else { types.join(" ") }
+    if types.is_empty() { format!("{}, in MIG mode without slices", gpu.name) } else { types.join(" ") }
 }
 
 /// Returns what the machine said, for programs.

@@ -20,8 +20,8 @@ use crate::ui::{Compared, Made, compare_table, plan_table, write_output};
 
 /// Plan which GPUs each job gets and how its batch is split over them
 ///
-/// Changes nothing. `hsched submit` accepts the plan that `--output` or `--format json` writes, or the job file
-/// itself.
+/// Changes nothing. `hsched submit` accepts the job file itself, or the plan that `--output` or `--format json`
+/// writes.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Job file (YAML); - reads standard input.
@@ -38,12 +38,12 @@ pub(super) struct Args {
     #[arg(long, value_name = "POLICIES", value_delimiter = ',', conflicts_with_all = ["output", "policy"],
           value_parser = PossibleValuesParser::new(policy::names().into_iter().chain(["all"])))]
     compare: Vec<String>,
-    /// Explain the plan instead of printing it: prices of the GPUs and all jobs in short, or one job in full. With --queue, the
-    /// requests of each job that no other beats both in time and in cost.
+    /// Explain the plan instead of printing it: the prices of the GPUs and a summary of all jobs, or one job in full.
+    /// With --queue, show each job's requests that no other request beats in both time and cost.
     #[arg(long, value_name = "JOB", num_args = 0..=1, default_missing_value = "", conflicts_with = "compare")]
     explain: Option<String>,
-    /// Plan through Slurm's queue: which request of each job to make so that all are done soonest on average. Starts are
-    /// estimated as for `hsched when`, and each chosen request is in the queue of the others.
+    /// Plan through Slurm's queue: choose a request for each job to minimise the mean completion time. Start
+    /// estimates are those of `hsched when`, but include the chosen requests of the other jobs.
     #[arg(long, help_heading = "Queue", conflicts_with_all = ["compare", "policy", "capacity", "cluster", "from"])]
     queue: bool,
     #[command(flatten)]
@@ -83,7 +83,7 @@ impl Subcommand for Args {
         let json = planned.file.to_json().map_err(|error| Failure::from_error(Exit::Internal, &error))?;
         if let Some(path) = &self.output {
             write_output(path, &json).map_err(|error| {
-                Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", path.display()))
+                Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
             })?;
         }
         if let Some(name) = explain {

@@ -15,10 +15,13 @@ use crate::commands::when::{option_json, row};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::Job;
-use crate::ui::{When, duration, when_legend, when_table, wrap, write_output};
+use crate::ui::{When, WhenJob, duration, when_legend, when_table, wrap, write_output};
 
 /// How long the search takes unless told otherwise.
 const USUAL_BUDGET: Duration = Duration::from_secs(20);
+
+/// What is said of the request of an only job.
+const CHOSEN: &str = "the chosen request";
 
 /// Plans the jobs of a file through the queue, and prints what was chosen.
 ///
@@ -39,8 +42,8 @@ pub(super) fn run(
     }
     let queues = view.queues(context)?;
     let [queue] = queues.as_slice() else {
-        let failure = Failure::new(Exit::Usage, "jobs are planned together in one queue");
-        return Err(failure.hint("hsched when compares clusters: give it several snapshots"));
+        let failure = Failure::new(Exit::Usage, "cannot plan jobs across several queues");
+        return Err(failure.hint("give one snapshot; hsched when compares clusters and takes several"));
     };
     let stop = planning.stop(context, Some(USUAL_BUDGET));
     let search = (view.search, planning.policy.seed());
@@ -55,7 +58,7 @@ pub(super) fn run(
     let json = json_text(&made.json())?;
     if let Some(path) = output {
         write_output(path, &json).map_err(|error| {
-            Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", path.display()))
+            Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
         })?;
     }
     match format {
@@ -81,7 +84,7 @@ struct Made<'a> {
     queue: &'a Queue,
 }
 
-impl Made<'_> {
+impl<'a> Made<'a> {
     fn exit(&self) -> Exit {
         foretelling::exit(self.jobs.iter().zip(self.together.iter().map(Option::is_some)))
     }
@@ -104,21 +107,20 @@ impl Made<'_> {
             );
         }
         let block = |(job, list, chosen): (&Job, Vec<Foretold>, &Option<Foretold>)| {
+            let how = if self.jobs.len() > 1 { "chosen together with the other jobs" } else { CHOSEN };
             let is_chosen = |own: &Foretold| chosen.as_ref().is_some_and(|chosen| chosen.own == own.own);
-            let marked =
-                list.iter().position(is_chosen).map(|row| (row, "chosen with the other jobs in the queue"));
-            let when = When {
-                job: job.name.as_str(),
-                place: Some(
-                    "the chosen one, and those that no other beats in time and cost (each as if alone)"
-                        .to_owned(),
-                ),
+            let marked = list.iter().position(is_chosen).map(|row| (row, how));
+            let place = "the chosen request, and the requests that no other request beats in both time and cost \
+                         (each as if it were the only job)";
+            let unit = list.iter().find_map(|own| own.own.cost).map(|cost| cost.unit.word());
+            let job = WhenJob {
+                names: vec![job.name.as_str()],
+                place: Some(place.to_owned()),
                 rows: list.iter().map(row).collect(),
                 chosen: marked,
-                unit: list.iter().find_map(|own| own.own.cost).map(|cost| cost.unit.word()),
                 notes: Vec::new(),
             };
-            when_table(&when, context.terminal)
+            when_table(&When { jobs: vec![job], unit, is_sorted: true }, context.terminal)
         };
         Ok(lists.map(block).collect::<Vec<_>>().join("\n"))
     }
@@ -150,34 +152,32 @@ impl Made<'_> {
         })
     }
 
-    fn table(&self, context: &Context) -> String {
-        let mut text = String::new();
-        for ((job, own), nothing) in self.jobs.iter().zip(&self.together).zip(&self.found.nothing) {
-            let rows = own.iter().map(row);
-            let unit = own.as_ref().and_then(|own| own.own.cost).map(|cost| cost.unit.word());
-            let place = own.as_ref().map(|_| "with the other jobs in the queue".to_owned());
-            let place = place.or_else(|| nothing.clone());
-            let when = When {
-                job: job.name.as_str(),
-                place,
-                rows: rows.collect(),
-                chosen: None,
-                unit,
-                notes: Vec::new(),
-            };
-            text.push_str(&when_table(&when, context.terminal));
-            text.push('\n');
-        }
+    fn table(&'a self, context: &Context) -> String {
         let unit = self.together.iter().flatten().find_map(|own| own.own.cost).map(|cost| cost.unit.word());
-        let is_empty = self.together.iter().all(Option::is_none);
-        let mut notes: Vec<String> = if is_empty { Vec::new() } else { when_legend(unit) };
+        let job = |((job, own), nothing): ((&'a Job, &'a Option<Foretold>), &Option<String>)| {
+            let how =
+                if self.jobs.len() > 1 { "chosen together with the other jobs of the file" } else { CHOSEN };
+            let together = own.as_ref().map(|_| how.to_owned());
+            WhenJob {
+                names: vec![job.name.as_str()],
+                place: together.or_else(|| nothing.clone()),
+                rows: own.iter().map(row).collect(),
+                chosen: None,
+                notes: Vec::new(),
+            }
+        };
+        let jobs = self.jobs.iter().zip(&self.together).zip(&self.found.nothing).map(job).collect();
+        let when = When { jobs, unit, is_sorted: false };
+        let mut text = when_table(&when, context.terminal);
+        text.push('\n');
+        let mut notes = when_legend(&when);
         notes.extend(self.found.notes.iter().cloned());
         if let Some(mean) = self.mean_finish() {
             let mean = duration(crate::model::Seconds(mean));
-            notes.insert(0, format!("done in {mean} on average (estimated)"));
+            notes.insert(0, format!("mean completion time: {mean} (estimated)"));
         }
         let queue = self.queue;
-        notes.push(format!("{}: the queue as it was {} ago", queue.name, duration(queue.age)));
+        notes.push(queue.seen());
         notes.extend(queue.corrected());
         notes.extend(queue.snapshot.notes.iter().cloned());
         for note in notes {

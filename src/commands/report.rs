@@ -12,15 +12,15 @@ use crate::settings::process_environment;
 use crate::store::{ReportLine, planned_samples};
 
 /// What does the same with nothing but a shell.
-const WITHOUT_HSCHED: &str = r#"# The same with nothing but a shell:
+const WITHOUT_HSCHED: &str = r#"# The same in plain shell:
 printf '{"epoch": %d, "rank": %d, "samples": %d, "compute_s": %s}\n' \
   "$epoch" "$RANK" "$samples" "$seconds" >>"$HSCHED_REPORT""#;
 
-/// Report that an epoch is done, from inside a job, for training programs in any language
+/// Report a finished epoch from inside a job, for training programs in any language
 ///
-/// Run it in every rank after each epoch, or at least in rank 0: an epoch counts as done when rank 0 has reported it.
+/// Run it after each epoch, in every rank or at least in rank 0: an epoch counts as done when rank 0 has reported it.
 /// hsched learns the speed of the GPUs from the compute times of all ranks. The command appends one JSON line to the
-/// file named by `HSCHED_REPORT`.
+/// file that `HSCHED_REPORT` names.
 ///
 /// If hsched is not installed on the compute nodes, append the line yourself, as in the example below.
 #[derive(Debug, clap::Args)]
@@ -29,7 +29,7 @@ pub(super) struct Args {
     /// Number of the finished epoch, from 1.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     epoch: u64,
-    /// Seconds that this rank computed in the epoch, without waiting for other ranks.
+    /// Seconds that this rank spent computing in the epoch, without waiting for other ranks.
     #[arg(long, value_name = "S", value_parser = seconds)]
     compute_s: Option<f64>,
     /// Seconds that the epoch took.
@@ -71,7 +71,7 @@ impl Subcommand for Args {
             metrics: self.metrics.iter().cloned().collect(),
         };
         line.append(&report).map_err(|error| {
-            Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", report.display()))
+            Failure::new(Exit::Failed, format!("cannot write {}: {error}", report.display()))
                 .hint("HSCHED_REPORT must name a file in a directory that this node sees")
         })?;
         Ok(Exit::Done)

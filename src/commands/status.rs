@@ -17,7 +17,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{Reported, absolute, reported};
 use crate::model::{Seconds, Time};
-use crate::store::{Peeked, StateDir, last_look, last_report, report_folder, run_folder};
+use crate::store::{Peeked, StateDir, last_look, report_folder, run_folder};
 use crate::ui::{Files, Standing, duration, status_details, status_json, status_table};
 
 /// Show all jobs: state, GPUs, epochs, predicted and observed epoch times, expected end
@@ -41,12 +41,13 @@ const STALE: Seconds = Seconds(120.0);
 fn interrupted(root: &Path) -> String {
     let script = together::script(root);
     if !script.exists() {
-        return "no hsched run is at work here, so nothing runs; start hsched run again to go on\n"
+        return "hsched run is not active here, so no job is running; to resume, start hsched run again\n"
             .to_owned();
     }
     let (name, script) = (together::NAME, shell_words::quote(&script.display().to_string()).into_owned());
     format!(
-        "the Slurm job {name} runs these jobs, and is not at work now: squeue --me --name={name} shows whether it waits\nif it is gone, submit it again: sbatch {script}\n"
+        "these jobs belong to the Slurm job {name}, which is not running: squeue --me --name={name} \
+         shows whether it is pending\nif it is gone, submit it again: sbatch {script}\n"
     )
 }
 
@@ -65,7 +66,7 @@ impl Subcommand for Args {
             context.warn(&format!("{trouble}; the next {follower} repairs it"));
         }
         for wish in &lost {
-            context.warn(&format!("{wish}; what it asked for is lost, so ask again"));
+            context.warn(&format!("{wish}; the deferred command is lost: run it again"));
         }
         let now = state::now(context);
         for note in count_reported(&mut state, &root, now, &rules) {
@@ -87,7 +88,9 @@ impl Subcommand for Args {
             }
             Format::Table if state.jobs.is_empty() => {
                 let place = root.display();
-                format!("no jobs in {place}: add some with hsched add JOBS or hsched submit JOBS\n")
+                format!(
+                    "no jobs in {place}: add some with hsched submit, hsched add or, without Slurm, hsched run\n"
+                )
             }
             Format::Table if self.jobs.is_empty() => status_table(&state, &metrics, now, context.terminal),
             Format::Table => {
@@ -154,9 +157,7 @@ fn count_reported(state: &mut State, root: &Path, now: Time, rules: &Rules) -> V
     for (of, what) in odd {
         apply(state, now, &Event::News { of, news: News::Odd { what } }, rules);
     }
-    for (of, mut report) in epochs {
-        let written = last_report(&report_folder(root, &of.run, &of.name()));
-        report.at = written.map_or(now, |written| Time(written.0.min(now.0)));
+    for (of, report) in epochs {
         let submission = state.find(&of.job).and_then(|tracked| tracked.submission(&of));
         if let Some(news) = submission.and_then(|own| started(own, &report)) {
             apply(state, now, &Event::News { of: of.clone(), news }, rules);

@@ -29,19 +29,25 @@ use crate::plan_file::PlanFile;
 use crate::policy::{self, Verdict};
 use crate::settings::Flag;
 
+/// What becomes of a job without a request whose file has others.
+const KEPT: &str = "; it is kept as waiting for hsched watch --queue";
+
+/// What follows the submissions of `--queue`.
+const FOLLOW: &str = "hsched watch --queue follows the jobs and replaces requests by better ones";
+
 /// Write a job script for each placed job and submit it with sbatch
 ///
-/// Takes a plan written by `hsched plan`, or a job file, which is planned first. `--dry-run` prints the scripts and
-/// changes nothing; with `-j NAME` you can pipe the output into sbatch. A job that is already in the queue is not
+/// Takes a plan that `hsched plan` wrote, or a job file, which it plans first. `--dry-run` prints the scripts and
+/// changes nothing; with `-j NAME`, you can pipe the output into sbatch. A job that is already in the queue is not
 /// submitted again.
 ///
-/// A job that waits, failed or was cancelled resumes after the last epoch reported, unless its model,
+/// A job that is waiting, failed or was cancelled resumes after the last reported epoch, unless its model,
 /// `samples_per_epoch` or `global_batch` changed. A job that completed starts over.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("policy", |policy| policy
     .value_parser(PolicyName::RUN)
     .default_value_if("together", "true", policy::names_over_time()[0])
-    .help(format!("Policy that places the jobs. All but optimal use every GPU that the jobs can use. With --together, the policy of hsched run, which may also decide over time [default with --together: {}]", policy::names_over_time()[0]))))]
+    .help(format!("Policy that places the jobs. All policies except optimal use every GPU that the jobs can use. With --together, the policy of hsched run, which may also be one that reschedules running jobs [default with --together: {}]", policy::names_over_time()[0]))))]
 pub(super) struct Args {
     /// Plan (JSON) or job file (YAML); - reads standard input.
     #[arg(value_name = "PLAN|JOBS")]
@@ -49,8 +55,8 @@ pub(super) struct Args {
     /// Submit only this job; may be given several times.
     #[arg(long = "job", short = 'j', value_name = "NAME")]
     jobs: Vec<String>,
-    /// Print the scripts and submit nothing. If you submit a script yourself, `hsched watch` does not follow that
-    /// job.
+    /// Print the scripts instead of submitting them. `hsched watch` does not follow a job whose script you submit
+    /// yourself.
     #[arg(long)]
     dry_run: bool,
     /// Start over at the first epoch. Checkpoints are not deleted: remove them, or the training program resumes from
@@ -139,7 +145,11 @@ impl Subcommand for Args {
             |index: usize| planned.plan.verdicts()[index].reason().filter(|_| !submitted.contains(&index));
         for &index in &chosen {
             if let Some(reason) = reason(index) {
-                context.note(&format!("{} was not submitted: {reason}", planned.jobs[index].name));
+                let job = &planned.jobs[index];
+                // One that comes after others has its own reason; if nothing is submitted, none is kept.
+                let is_kept = self.through.is_wanted() && !self.dry_run && !scripts.is_empty();
+                let kept = if is_kept && behind(job).is_none() { KEPT } else { "" };
+                context.note(&format!("{} was not submitted: {reason}{kept}", job.name));
             }
         }
         let unplaced = |&index: &usize| {
@@ -160,7 +170,7 @@ impl Subcommand for Args {
             let waits = |index: &usize| matches!(planned.plan.verdicts()[*index], Verdict::Defer { .. });
             if chosen.iter().any(waits) {
                 context.note(
-                    "nothing was submitted, and no job was added: hsched add JOBS adds those that wait, and hsched watch submits them",
+                    "no job was submitted; to queue the waiting jobs, run hsched add JOBS and hsched watch",
                 );
             }
         } else {
@@ -222,6 +232,10 @@ fn submit(
         }
     };
     let outcome = submission::submit(context, run, planned, wish, &tell)?;
+    let is_queued = |own: &Answered| own.answer.job_id().is_some();
+    if args.through.is_wanted() && args.format == Format::Table && outcome.answers.iter().any(is_queued) {
+        context.note(FOLLOW);
+    }
     unprinted.into_inner().map_or(Ok(outcome), Err)
 }
 

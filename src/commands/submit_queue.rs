@@ -13,9 +13,12 @@ use crate::commands::when::gpus;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::{Job, Time};
-use crate::queue::{Estimate, Outlook};
+use crate::queue::Outlook;
 use crate::settings::Feature;
-use crate::ui::duration;
+use crate::ui::{duration, rough_duration, start_estimate};
+
+/// Why a job has no request if nothing else is known.
+const NOTHING: &str = "none of its requests can start on this cluster";
 
 /// How long the search takes unless told otherwise.
 const USUAL_BUDGET: Duration = Duration::from_secs(20);
@@ -24,12 +27,11 @@ const USUAL_BUDGET: Duration = Duration::from_secs(20);
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Queue")]
 pub(super) struct ThroughArgs {
-    /// Submit what `hsched plan --queue` chooses: for each job the GPUs, account, partition and time limit with which all are
-    /// done soonest on average, wait in the queue and run together.
+    /// Submit the requests that `hsched plan --queue` chooses: for each job the GPUs, account, partition and time
+    /// limit that minimise the mean completion time, including the wait in the queue.
     #[arg(long, conflicts_with_all = ["capacity", "cluster", "from", "pin", "together"])]
     queue: bool,
-    /// Queue so many of these requests of each job: the first to start trains, the others leave the queue or end at once. More than 1
-    /// implies --queue.
+    /// Queue up to N requests of each job. When one starts, hsched cancels the others. N above 1 implies --queue.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3),
           conflicts_with_all = ["capacity", "cluster", "from", "pin", "together"])]
     race: u8,
@@ -79,11 +81,14 @@ impl ThroughArgs {
         let wanted = usize::from(self.race);
         let requests = found.entries(wanted);
         let mut notes: Vec<String> = [&desk.notes[..], &queue.snapshot.notes, &found.notes].concat();
-        let each = jobs.iter().zip(requests.iter().zip(&found.nothing));
-        notes.extend(each.filter_map(|(job, (own, nothing))| fewer(job, own, nothing.as_deref(), wanted)));
+        notes.extend(jobs.iter().zip(&requests).filter_map(|(job, own)| fewer(job, own, wanted)));
         let all_behind = jobs.iter().all(|job| behind(job).is_some());
-        let chosen = numbers.into_iter().zip(requests).collect();
-        let entries = entries::entries(desk, chosen, &context.settings.jobs, &mut notes)?;
+        let chosen_for = |(own, nothing): (Vec<Foretold>, &Option<String>)| {
+            if own.is_empty() { Err(nothing.clone().unwrap_or_else(|| NOTHING.to_owned())) } else { Ok(own) }
+        };
+        let chosen = requests.into_iter().zip(&found.nothing).map(chosen_for);
+        let chosen = numbers.iter().copied().zip(chosen).collect();
+        let entries = entries::entries(desk, chosen, &context.settings.jobs)?;
         notes.extend(queue.corrected());
         notes.extend(
             entries
@@ -96,8 +101,15 @@ impl ThroughArgs {
             context.note(note);
         }
         if entries.intents.is_empty() && !all_behind {
-            let failure = Failure::new(Exit::Unplaced, "no job has a request that could ever start");
-            return Err(failure.hint("hsched when JOBS shows the requests that were looked at"));
+            for &number in &numbers {
+                let (job, verdict) =
+                    (&entries.planned.jobs[number], &entries.planned.plan.verdicts()[number]);
+                if let Some(why) = verdict.reason().filter(|_| behind(job).is_none()) {
+                    context.note(&format!("{}: {why}", job.name));
+                }
+            }
+            let failure = Failure::new(Exit::Unplaced, "no job has a request that can start on this cluster");
+            return Err(failure.hint("hsched when JOBS lists the requests"));
         }
         Ok((entries, queue.snapshot.taken_at))
     }
@@ -107,30 +119,21 @@ impl ThroughArgs {
 fn told(job: &Job, own: &Foretold) -> String {
     let asked = format!("{}: {} for {}", job.name, gpus(own), duration(own.own.request.limit));
     match (&own.outlook, own.done) {
-        (Outlook::Estimated(forecast), Some(done)) => {
-            let Estimate { low, median, high, .. } = forecast.start;
-            let start = if high.0 < 60.0 {
-                "now".to_owned()
-            } else {
-                let [low, median, high] = [low, median, high].map(duration);
-                format!("in {median} ({low} to {high})")
+        (Outlook::Estimated(_), Some(done)) => {
+            let start = match start_estimate(&own.outlook) {
+                now if now == "now" => now,
+                later => format!("in {later}"),
             };
-            let done = duration(done.mean);
+            let done = rough_duration(done.mean);
             format!("{asked}, starts {start}, done in {done} on average (estimated)")
         }
-        _ => format!("{asked}, nobody can tell when it starts"),
+        _ => format!("{asked}, start unknown"),
     }
 }
 
-/// Returns that a job has fewer requests than wanted, if so. That it comes after others is said when it is not submitted.
-fn fewer(job: &Job, own: &[Foretold], nothing: Option<&str>, wanted: usize) -> Option<String> {
+/// Returns that a job has fewer requests than wanted, if so. Why it has none is said when it is not submitted.
+fn fewer(job: &Job, own: &[Foretold], wanted: usize) -> Option<String> {
     let (name, found) = (&job.name, own.len());
-    match found {
-        0 if behind(job).is_some() => None,
-        0 => Some(format!("{name}: {}", nothing.unwrap_or("no request of it could ever start here"))),
-        _ if found < wanted => {
-            Some(format!("{name}: {found} of {wanted} requests, for there are no other GPUs for it"))
-        }
-        _ => None,
-    }
+    (0 < found && found < wanted)
+        .then(|| format!("{name}: only {found} of {wanted} requests, because it can use no other GPUs"))
 }

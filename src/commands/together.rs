@@ -26,10 +26,10 @@ use crate::store::StateDir;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Together")]
 pub(super) struct TogetherArgs {
-    /// Submit one Slurm job in which hsched run runs all jobs, instead of one for each.
+    /// Submit one Slurm job in which `hsched run` runs all jobs, instead of one Slurm job for each.
     ///
-    /// The jobs get a state directory of their own, which the command prints. When the time is over before they are done,
-    /// they save, and the Slurm job submits its successor.
+    /// The jobs get a state directory of their own, which the command prints. If the time limit is reached
+    /// before the jobs are done, they save, and the Slurm job submits the next one.
     #[arg(long, requires_all = ["gpus", "time"])]
     pub together: bool,
     /// With --together: the GPUs of each node, such as v100:4 or v100:2,t4:2.
@@ -38,7 +38,7 @@ pub(super) struct TogetherArgs {
     /// With --together: the number of nodes.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), requires = "together")]
     nodes: u32,
-    /// With --together: how long the allocation lasts, such as 12h.
+    /// With --together: the time limit of the allocation, such as 12h.
     #[arg(long, value_name = "TIME", value_parser = time, requires = "together")]
     time: Option<Seconds>,
 }
@@ -151,7 +151,7 @@ impl Submission<'_> {
                 formats::duration_text(Seconds(notice))
             );
             return Err(
-                Failure::new(Exit::Usage, message).hint("give more time, or a shorter checkpoint.grace")
+                Failure::new(Exit::Usage, message).hint("increase --time, or set a shorter checkpoint.grace")
             );
         }
         let cpus = self.jobs.iter().map(|job| job.launch.cpus_per_gpu.unwrap_or(defaults.cpus_per_gpu)).max();

@@ -19,29 +19,30 @@ use crate::settings::Flag;
 use crate::trace;
 use crate::ui::{Align, Progress, Table, duration, write_output};
 
-/// Train a net that chooses who gets GPUs next, for the policy mlf-rl
+/// Train a neural network that chooses which job gets GPUs next, for the policy mlf-rl
 ///
-/// The net first learns the choices of mlf-h, then from what its own choices lead to: completion times and deadlines met. Every
-/// fifth trace is held out; what is written is what does best there, and it is compared there with mlf-h and with the shortest
-/// job first (srtf). The same files and seed give the same net, bit by bit.
+/// The network first imitates mlf-h, then learns from the results of its own choices: completion times and met
+/// deadlines. Every fifth trace is held out. hsched writes the network that does best on the held-out traces, and
+/// compares it there with mlf-h and with the shortest job first (srtf). The same files and seed give the same
+/// network, bit for bit.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Folder of traces: all files .yaml, .yml, .json and .csv in it.
+    /// Directory of traces: all .yaml, .yml, .json and .csv files in it.
     #[arg(long, value_name = "DIR")]
     traces: PathBuf,
-    /// Folder of cluster files, .yaml or .yml; the traces are played on them in turn.
+    /// Directory of cluster files (.yaml or .yml); the traces use them in turn.
     #[arg(long, value_name = "DIR")]
     clusters: PathBuf,
-    /// Where the net goes; a file that is there is replaced as a whole.
+    /// File for the network; an existing file is replaced.
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
-    /// How often the net plays each trace in eight runs of its own; 0 only imitates mlf-h.
+    /// Number of passes over the traces, with eight runs of each trace in a pass; 0 only imitates mlf-h.
     #[arg(long, value_name = "N", default_value_t = 10)]
     passes: u32,
     /// Seed of all random choices.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Check the traces and clusters, and train and write nothing.
+    /// Check the traces and clusters, without training or writing.
     #[arg(long)]
     dry_run: bool,
     /// Output format.
@@ -72,10 +73,10 @@ impl Subcommand for Args {
             return self.print_intent(context, traces.len(), held_out.len());
         }
         let training = Training { seed: self.seed, passes: self.passes, ..Training::default() };
-        let progress = Progress::start(format!("learning from {} traces", traces.len()));
+        let progress = Progress::start(format!("training on {} traces", traces.len()));
         let mut said = |pass: u32, own: Score| {
             progress.say(format!(
-                "pass {pass} of {}: mean JCT {} where held out",
+                "pass {pass} of {}: mean JCT {} on the held-out traces",
                 self.passes,
                 duration(Seconds(own.mean_jct))
             ));
@@ -92,7 +93,7 @@ impl Subcommand for Args {
         rows.push(("imitates mlf-h".to_owned(), trained.imitated));
         rows.push(("mlf-rl".to_owned(), trained.best));
         write_output(&self.output, net_file::text(&trained.net)?).map_err(|error| {
-            Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", self.output.display()))
+            Failure::new(Exit::Failed, format!("cannot write {}: {error}", self.output.display()))
         })?;
         let counts = (traces.len(), held_out.len());
         let text = match self.format {
@@ -112,7 +113,7 @@ impl Args {
                 "schema": "hsched.training/1", "dry_run": true, "seed": self.seed, "traces": traces, "held_out": held_out,
             }))?,
             Format::Table => format!(
-                "would learn from {traces} traces, compare on {held_out} others and write {}\nnothing was written: --dry-run\n",
+                "would train on {traces} traces, compare on {held_out} others and write {}\nno file was written (--dry-run)\n",
                 self.output.display()
             ),
         };
@@ -126,8 +127,8 @@ impl Args {
         let clusters = input::folder(&self.clusters, &["yaml", "yml"])?;
         if files.len() < 2 {
             let failure =
-                Failure::new(Exit::BadInput, format!("{}: one trace is not enough", self.traces.display()));
-            return Err(failure.hint("a net is judged on traces that it has not seen"));
+                Failure::new(Exit::BadInput, format!("{}: needs at least two traces", self.traces.display()));
+            return Err(failure.hint("hsched tests the network on traces that it was not trained on"));
         }
         let (mut own, mut held_out) = (Vec::new(), Vec::new());
         for (number, path) in files.iter().enumerate() {
@@ -175,12 +176,12 @@ impl Args {
         let terminal = context.terminal;
         let (learnt, held_out) = counts;
         let verdict = if beats(rows) {
-            "the net is better than mlf-h and than the shortest job first"
+            "the network is better than mlf-h and srtf"
         } else {
-            "the net is not better than both mlf-h and the shortest job first: use the better of these"
+            "the network is not better than both mlf-h and srtf: use the better of those two"
         };
         format!(
-            "learnt from {learnt} traces; on {held_out} others (best after pass {} of {}):\n\n{}\n{verdict}\nwrote {}\n",
+            "trained on {learnt} traces; results on {held_out} others (best after pass {} of {}):\n\n{}\n{verdict}\nwrote {}\n",
             trained.pass,
             self.passes,
             table.show(terminal),

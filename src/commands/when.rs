@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::app::context::{Context, Format};
-use crate::app::foretelling::{self, Foretold, Found, Queue, QueueViewArgs};
+use crate::app::foretelling::{self, Foretold, Found, Possible, Queue, QueueViewArgs};
 use crate::app::input;
 use crate::app::speeds::SpeedArgs;
 use crate::clock::Clock;
@@ -17,20 +17,19 @@ use crate::exit::Exit;
 use crate::model::{Job, SpeedBasis};
 use crate::queue::{Choice, Forecast, Outlook};
 use crate::settings::Flag;
-use crate::ui::{Progress, When, WhenRow, duration, when_legend, when_table, wrap, write_output};
+use crate::ui::{Progress, When, WhenJob, WhenRow, when_legend, when_table, wrap, write_output};
 
-/// Show which request of each job would finish first: wait in the queue and run together
+/// Show which request of each job would finish first, including its wait in the queue
 ///
-/// For each job on its own, compares types and numbers of GPUs, accounts and partitions. Each wait is estimated: the
-/// queue is played through many times, with run times and arrivals as in the past. The interval is meant to hold eight
-/// starts of ten; of the 335 real starts by which it was set, it held seven to nine. Changes nothing, and asks little of Slurm: see docs/queue.md.
+/// Compares types and numbers of GPUs, accounts and partitions, for each job on its own. hsched estimates each wait: it simulates
+/// the queue many times, with run times and arrivals as in the past, and prints the median and an 80 % interval. That interval
+/// contained 70 to 90 % of 335 real starts, depending on the data set. Changes nothing; docs/queue.md lists the calls to Slurm.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Job file (YAML); - reads standard input.
     #[arg(value_name = "JOBS", required_unless_present = "score")]
     jobs: Option<PathBuf>,
-    /// Show instead how right was what `hsched submit --queue` foretold in the last ninety days. Asks Slurm nothing: starts are
-    /// known from hsched watch.
+    /// Show how accurate the start estimates of the last 90 days were. Makes no calls to Slurm: hsched watch records the starts.
     #[arg(long, conflicts_with_all = ["jobs", "snapshot", "save"])]
     score: bool,
     /// Output format.
@@ -41,10 +40,10 @@ pub(super) struct Args {
     /// Also save the snapshot of the queue to this file, as JSON.
     #[arg(long, value_name = "FILE", conflicts_with = "snapshot", help_heading = "Queue")]
     save: Option<PathBuf>,
-    /// Seed of all random choices.
+    /// Seed of the random numbers.
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Queue")]
     seed: u64,
-    /// Stop looking at futures after this time, such as 10s or 2m.
+    /// Time limit for the simulations, such as 10s or 2m.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = foretelling::duration,
           help_heading = "Queue")]
     budget: Duration,
@@ -68,14 +67,7 @@ impl Subcommand for Args {
         if let (Some(path), [queue]) = (&self.save, queues.as_slice()) {
             save(path, queue)?;
         }
-        let mut told = Vec::new();
-        for (number, job) in jobs.iter().enumerate() {
-            let mut notes = Vec::new();
-            let left = u32::try_from(jobs.len() - number).unwrap_or(u32::MAX);
-            let Found { list, nothing } = self.foretell(context, job, &queues, left, &mut notes)?;
-            let choice = foretelling::best(&list, self.view.search.cost_weight);
-            told.push(Told { job, list, nothing, choice, notes });
-        }
+        let told = self.told(context, &jobs, &queues)?;
         let text = match self.format {
             Format::Json => json_text(&json(&told, &queues))?,
             Format::Table => table(context, &told, &queues),
@@ -85,9 +77,17 @@ impl Subcommand for Args {
     }
 }
 
+/// What is said of a request without a start estimate.
+const UNKNOWN: &str = "no start can be estimated";
+
+/// Requests of each job that a table of several jobs always shows.
+const FIRST_TO_FINISH: usize = 3;
+
 /// A job and what is known of it.
 struct Told<'a> {
     job: &'a Job,
+    /// The first job with the same requests, of which the same is known.
+    first: usize,
     list: Vec<Foretold>,
     /// Why there are none.
     nothing: Option<String>,
@@ -99,7 +99,7 @@ impl Told<'_> {
     /// Returns why a request is chosen, or why none is.
     fn reason(&self) -> Option<String> {
         let unknown = self.list.iter().find_map(|own| match &own.outlook {
-            Outlook::Unknown(why) => Some(format!("nobody can tell when it would start: {why}")),
+            Outlook::Unknown(why) => Some(format!("{UNKNOWN}: {why}")),
             _ => None,
         });
         let chosen = self.choice.map(|choice| choice.reason.word().to_owned());
@@ -108,21 +108,50 @@ impl Told<'_> {
 }
 
 impl Args {
+    /// Estimates the starts of all jobs, and of jobs with the same requests once.
+    fn told<'a>(
+        &self,
+        context: &Context,
+        jobs: &'a [Job],
+        queues: &[Queue],
+    ) -> Result<Vec<Told<'a>>, Failure> {
+        let surroundings = (context, &self.speeds);
+        let possible = jobs.iter().map(|job| foretelling::possible(surroundings, job, queues));
+        let possible = possible.collect::<Result<Vec<_>, _>>()?;
+        let first: Vec<usize> =
+            (0..jobs.len()).map(|number| Possible::first_alike(&possible, number)).collect();
+        let mut left = first.iter().enumerate().filter(|(number, first)| number == *first).count();
+        let mut told: Vec<Told> = Vec::new();
+        for (number, job) in jobs.iter().enumerate() {
+            let notes = possible[number].notes.clone();
+            if first[number] < number {
+                let alike = &told[first[number]];
+                let (list, nothing) = (alike.list.clone(), alike.nothing.clone());
+                told.push(Told { job, first: first[number], list, nothing, choice: alike.choice, notes });
+                continue;
+            }
+            let Found { list, nothing } = self.foretell(context, (job, &possible[number]), queues, left);
+            left -= 1;
+            let choice = foretelling::best(&list, self.view.search.cost_weight);
+            told.push(Told { job, first: number, list, nothing, choice, notes });
+        }
+        Ok(told)
+    }
+
     /// Looks at a job's requests for its share of the budget: that of the next of `left` jobs.
     fn foretell(
         &self,
         context: &Context,
-        job: &Job,
+        (job, possible): (&Job, &Possible),
         queues: &[Queue],
-        left: u32,
-        notes: &mut Vec<String>,
-    ) -> Result<Found, Failure> {
-        let _progress = Progress::start(format!("{}: looking at futures of the queue", job.name));
+        left: usize,
+    ) -> Found {
+        let _progress = Progress::start(format!("{}: simulating the queue", job.name));
         let begin = context.clock.elapsed();
-        let share = self.budget / left.max(1);
+        let share = self.budget / u32::try_from(left.max(1)).unwrap_or(u32::MAX);
         let stop = || context.clock.elapsed().saturating_sub(begin) >= share;
         let sampling = (self.seed, self.view.search.futures_alone());
-        foretelling::foretell((context, &self.speeds), job, queues, sampling, &stop, notes)
+        foretelling::foretell(possible, queues, sampling, &stop)
     }
 }
 
@@ -134,18 +163,21 @@ fn save(path: &std::path::Path, queue: &Queue) -> Result<(), Failure> {
 }
 
 fn table(context: &Context, told: &[Told], queues: &[Queue]) -> String {
-    let blocks = told.iter().map(|own| when_table(&when(own, queues), context.terminal));
-    let mut text = blocks.collect::<Vec<_>>().join("\n");
     let unit =
         told.iter().flat_map(|own| &own.list).find_map(|own| own.own.cost).map(|cost| cost.unit.word());
-    let mut notes = if told.iter().all(|own| own.list.is_empty()) { Vec::new() } else { when_legend(unit) };
+    let when = When { jobs: when_jobs(told, queues), unit, is_sorted: true };
+    let mut text = when_table(&when, context.terminal);
+    let mut notes = when_legend(&when);
     for queue in queues {
-        notes.push(format!("{}: the queue as it was {} ago", queue.name, duration(queue.age)));
+        notes.push(queue.seen());
         notes.extend(queue.corrected());
         notes.extend(queue.snapshot.notes.iter().map(|note| format!("{}: {note}", queue.name)));
     }
     if told.len() > 1 {
-        notes.push("each job as if it were the only one; hsched plan --queue plans them together".to_owned());
+        notes.push(
+            "each job is estimated as if it were the only one; hsched plan --queue plans them together"
+                .to_owned(),
+        );
     }
     text.push('\n');
     for note in notes {
@@ -155,10 +187,11 @@ fn table(context: &Context, told: &[Told], queues: &[Queue]) -> String {
     text
 }
 
-fn when<'a>(told: &'a Told, queues: &'a [Queue]) -> When<'a> {
-    let list = &told.list;
+/// Returns the jobs of the table; those with the same requests are one.
+fn when_jobs<'a>(told: &'a [Told], queues: &'a [Queue]) -> Vec<WhenJob<'a>> {
+    let list = || told.iter().flat_map(|own| &own.list);
     let differs =
-        |own: &dyn Fn(&Foretold) -> Option<String>| list.windows(2).any(|two| own(&two[0]) != own(&two[1]));
+        |own: &dyn Fn(&Foretold) -> Option<String>| list().zip(list().skip(1)).any(|(a, b)| own(a) != own(b));
     let several_partitions = differs(&|own| own.own.request.partition.clone());
     let several_accounts = differs(&|own| own.own.request.account.clone());
     let row = |own: &'a Foretold| {
@@ -170,19 +203,59 @@ fn when<'a>(told: &'a Told, queues: &'a [Queue]) -> When<'a> {
             ..row
         }
     };
+    let first = told.iter().enumerate().filter(|(number, own)| own.first == *number);
+    first
+        .map(|(number, own)| {
+            let names = told.iter().filter(|own| own.first == number).map(|own| own.job.name.as_str());
+            let kept = if told.len() > 1 { worth_showing(own) } else { (0..own.list.len()).collect() };
+            when_job(
+                own,
+                names.collect(),
+                (&kept, kept.iter().map(|&number| row(&own.list[number])).collect()),
+            )
+        })
+        .collect()
+}
+
+/// Returns the requests of a job that a table of several jobs shows: the chosen one, the first to finish, and those that nothing
+/// beats in time and cost.
+fn worth_showing(told: &Told) -> Vec<usize> {
+    let good = foretelling::worth_showing(&told.list);
+    let is_chosen = |number| told.choice.is_some_and(|choice| choice.number == number);
+    (0..told.list.len())
+        .filter(|&own| own < FIRST_TO_FINISH || is_chosen(own) || good.contains(&own))
+        .collect()
+}
+
+fn when_job<'a>(
+    told: &'a Told,
+    names: Vec<&'a str>,
+    (kept, rows): (&[usize], Vec<WhenRow<'a>>),
+) -> WhenJob<'a> {
+    let list = &told.list;
     let mut notes = told.notes.clone();
+    if kept.len() < list.len() {
+        let left_out = list.len() - kept.len();
+        let others = if left_out == 1 {
+            "1 other request finishes later and is"
+        } else {
+            &format!("{left_out} other requests finish later and are")
+        };
+        notes.push(format!("{}: {others} no cheaper; --format json lists them", told.job.name));
+    }
     let chosen = told.choice.map(|choice| &list[choice.number]).or(list.first());
     if let Some(Foretold { outlook: Outlook::Unknown(why), .. }) = chosen {
-        notes.push(format!("nobody can tell when it would start: {why}"));
+        notes.push(format!("{UNKNOWN}: {why}"));
     } else if let Some(own) = chosen {
         notes.push(format!("priority {}", own.standing.source.word()));
     }
-    When {
-        job: told.job.name.as_str(),
+    WhenJob {
+        names,
         place: chosen.and_then(place).or_else(|| told.nothing.clone()),
-        rows: list.iter().map(row).collect(),
-        chosen: told.choice.map(|choice| (choice.number, choice.reason.word())),
-        unit: list.iter().find_map(|own| own.own.cost).map(|cost| cost.unit.word()),
+        rows,
+        chosen: told.choice.and_then(|choice| {
+            Some((kept.iter().position(|&own| own == choice.number)?, choice.reason.word()))
+        }),
         notes,
     }
 }
@@ -214,13 +287,13 @@ fn marks(own: &Foretold) -> Vec<String> {
     let mut marks = Vec::new();
     let walltime = own.own.walltime;
     if walltime.pieces > 1 {
-        marks.push(format!("{} pieces of {}", walltime.pieces, walltime.length()));
+        marks.push(format!("{} runs of {} (needs checkpoints)", walltime.pieces, walltime.length()));
     }
     if own.own.terms.basis == SpeedBasis::Estimated {
         marks.push("speed estimated".to_owned());
     }
     if own.own.preemptible {
-        marks.push("may be stopped for others".to_owned());
+        marks.push("may be preempted".to_owned());
     }
     marks
 }
@@ -230,7 +303,7 @@ fn place(own: &Foretold) -> Option<String> {
     let Outlook::Estimated(forecast) = &own.outlook else { return None };
     if forecast.past_waits > 0 {
         let count = forecast.past_waits;
-        return Some(format!("the queue is hidden; waits are those of {count} past jobs of yours"));
+        return Some(format!("the queue is hidden; the estimate is based on {count} of your past jobs"));
     }
     let (waiting, place) = (forecast.waiting, forecast.ahead + 1);
     let ending = match (place % 10, place % 100) {
@@ -242,9 +315,11 @@ fn place(own: &Foretold) -> Option<String> {
     };
     let account = own.own.request.account.as_ref().map_or(String::new(), |name| format!(" (account {name})"));
     Some(match waiting {
-        0 => format!("no job waits for the same nodes{account}"),
-        1 => format!("1 job waits for the same nodes; yours would be the {place}{ending}{account}"),
-        _ => format!("{waiting} jobs wait for the same nodes; yours would be the {place}{ending}{account}"),
+        0 => format!("no job is pending for the same nodes{account}"),
+        1 => format!("1 job is pending for the same nodes; yours would be the {place}{ending}{account}"),
+        _ => format!(
+            "{waiting} jobs are pending for the same nodes; yours would be the {place}{ending}{account}"
+        ),
     })
 }
 

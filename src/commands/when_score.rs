@@ -72,14 +72,15 @@ fn table(context: &Context, known: &[Predicted], groups: &[(String, Score)]) -> 
     let started = count(&|own| own.prediction.started.is_some());
     let (waiting, withdrawn) = (count(&Predicted::is_open), count(&|own| own.withdrawn));
     let counts = format!(
-        "foretold in the last 90 days: {}; {started} have started, {waiting} wait, {withdrawn} left the queue before",
+        "start estimates of the last 90 days: {}; {started} started, {waiting} are waiting, {withdrawn} \
+         left the queue before they started",
         known.len(),
     );
     let mut text = format!("{}\n", wrap(&counts, context.terminal.width(), "  "));
     let mut table = Table::new(&[
         ("", Align::Left),
         ("STARTS", Align::Right),
-        ("HELD", Align::Right),
+        ("INSIDE", Align::Right),
         ("ERROR", Align::Right),
         ("MEAN ERROR", Align::Right),
         ("MEAN WAIT", Align::Right),
@@ -103,20 +104,23 @@ fn table(context: &Context, known: &[Predicted], groups: &[(String, Score)]) -> 
 fn notes(known: &[Predicted], is_empty: bool) -> Vec<String> {
     let mut notes = Vec::new();
     if known.is_empty() {
-        notes.push("hsched submit --queue foretells starts, and hsched watch sees them".to_owned());
+        notes.push("hsched submit --queue estimates starts, and hsched watch records them".to_owned());
     }
     if !is_empty {
         notes.push(
-            "HELD: starts within the interval, which is meant to hold 80 %; ERROR: median error of the median".to_owned(),
+            "INSIDE: starts inside the 80 % interval; ERROR: median error of the estimated median".to_owned(),
         );
     }
     notes.push(match learnt(known) {
         Some((Calibration { low, high }, count)) => format!(
-            "{count} starts correct the intervals: they reach from the {:.0} % to the {:.0} % point of the futures",
+            "{count} past starts calibrate the intervals: they span the {:.0} % to {:.0} % quantiles of \
+             the simulated futures",
             100.0 * low,
             100.0 * high
         ),
-        None => "intervals are corrected from 30 starts on that waited, or were expected to".to_owned(),
+        None => "the intervals are calibrated once 30 requests that waited, or were expected to wait, \
+            have started"
+            .to_owned(),
     });
     notes
 }

@@ -13,8 +13,8 @@ use crate::ui::{make_folder, write_output};
 
 /// Write man pages, shell completions and the command reference
 ///
-/// They go to `man`, `completions` and `docs` in a directory, over what is there under their names. In the
-/// repository: `cargo run -- write-docs .`
+/// Writes to `man`, `completions` and `docs` in a directory, and replaces the files there. In the repository: `cargo
+/// run -- write-docs .`
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Directory to write to; created if needed.
@@ -28,7 +28,7 @@ impl Subcommand for Args {
             let path = context.directory.join(&self.directory).join(path);
             let folder = path.parent().map_or(Ok(()), make_folder);
             folder.and_then(|()| write_output(&path, &text)).map_err(|error| {
-                Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", path.display()))
+                Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
             })?;
         }
         Ok(Exit::Done)

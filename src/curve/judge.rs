@@ -56,12 +56,21 @@ impl Verdict {
     #[must_use]
     pub fn why(&self) -> Option<String> {
         let reason = self.reason?;
-        let Some(own) = &self.prediction else { return Some(format!("{reason} (best {})", self.best.value)) };
+        let Some(own) = &self.prediction else {
+            return Some(format!("{reason} (best {})", four_digits(self.best.value)));
+        };
         let places = decimals(own.spread);
         let numbers = [self.best.value, own.mean, own.spread].map(|number| format!("{number:.places$}"));
         let [best, mean, spread] = numbers;
         Some(format!("{reason} (best {best}, expected {mean} ± {spread})"))
     }
+}
+
+/// Returns a number with four digits that count.
+fn four_digits(value: f64) -> String {
+    let places = decimals(value.abs() / 1000.0);
+    let text = format!("{value:.places$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 /// Returns the decimals with which a spread has one digit.
@@ -192,6 +201,12 @@ mod tests {
         1.0, 0.60, 0.40, 0.31, 0.26, 0.235, 0.222, 0.216, 0.213, 0.211, 0.2105, 0.2102, 0.2101, 0.2103,
         0.2100, 0.2102, 0.2101, 0.2100,
     ];
+
+    #[test]
+    fn numbers_have_four_digits_that_count() {
+        let shown = [8.482_653_617_858_887, 0.000_123_456, 1234.56, 0.5, 0.0, -2.0].map(four_digits);
+        assert_eq!(shown, ["8.483", "0.0001235", "1235", "0.5", "0", "-2"]);
+    }
 
     #[test]
     fn one_that_may_reach_its_target_goes_on() {

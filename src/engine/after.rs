@@ -51,12 +51,12 @@ impl Tracked {
                 None
             }
             Some((name, None)) => {
-                let why = format!("comes after {name}, which has not completed");
+                let why = format!("depends on {name}, which has not completed");
                 self.awaits = Some(name);
                 wait_for(self, &why, at)
             }
             Some((name, Some(end))) => {
-                let why = format!("comes after {name}, which {end}");
+                let why = format!("depends on {name}, which {end}");
                 self.awaits = None;
                 self.finish(at, Outcome::Failed { reason: why.clone() });
                 Some(Action::GiveUp { job: self.job.name.clone(), why })

@@ -64,6 +64,8 @@ pub struct Wanted {
     pub ways: Vec<(usize, Terms)>,
     /// The pending request that could be changed to it.
     pub in_place: Option<JobId>,
+    /// The ways on which another pending request of the job waits for these GPUs with the same limit: a change to that is no gain.
+    pub there: Vec<usize>,
 }
 
 impl Inquiry {

@@ -122,7 +122,7 @@ impl Tracked {
     fn trained_elsewhere(&mut self, at: Time) {
         if matches!(self.phase, Phase::Waiting { .. }) {
             self.finish(at, Outcome::Completed);
-            "the other copies have done it".clone_into(&mut self.last.1);
+            "the other copies completed the training".clone_into(&mut self.last.1);
         }
     }
 
@@ -147,7 +147,7 @@ impl Tracked {
         let why = if is_last && (failed || matches!(self.phase, Phase::Waiting { .. })) {
             format!("its node {node} is down")
         } else if failed && !had_retries && self.has_retries() {
-            format!("a failure on {node}, which is down, does not count; {}", self.retries_left())
+            format!("node {node} is down, so the failure there does not count; {}", self.retries_left())
         } else {
             return;
         };
@@ -182,8 +182,12 @@ impl Tracked {
         let Some(stage) = self.stage_of_found(at) else { return };
         let mut attempt = self.past.remove(place).attempt;
         attempt.identify(job_id, submit_time);
-        let said = if stage == Stage::Pending { "pending" } else { "after the job had ended," };
-        self.last = (at, format!("found {said} as job {job_id}"));
+        let said = if stage == Stage::Pending {
+            format!("found pending as job {job_id}")
+        } else {
+            format!("found as job {job_id} after the job had ended")
+        };
+        self.last = (at, said);
         self.phase = Phase::Submitted(vec![Submission { attempt, stage }]);
         self.stray = None;
     }

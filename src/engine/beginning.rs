@@ -24,7 +24,7 @@ impl Beginning {
         let Some(before) = state.find(&job.name) else { return Self::First };
         let done = before.epochs_done;
         let why = match &before.phase {
-            Phase::Ended { outcome: Outcome::Completed, .. } => Some("the previous one completed".to_owned()),
+            Phase::Ended { outcome: Outcome::Completed, .. } => Some("it has already completed".to_owned()),
             _ if done == 0 => return Self::First,
             _ if restart => Some("--restart".to_owned()),
             _ => other_work(&before.job, job, done),

@@ -1,7 +1,9 @@
 //! Trainings that their time limit cuts into pieces: the next piece waits in the queue while the one before it runs, and takes over.
 
 use crate::engine::carry::Carrier;
-use crate::engine::{Amendment, Attempt, End, Intent, Piece, Rules, Stage, State, Submission, Then, Tracked};
+use crate::engine::{
+    Amendment, Attempt, End, Intent, PastAttempt, Piece, Rules, Stage, State, Submission, Then, Tracked,
+};
 use crate::model::{Seconds, Time, Walltime};
 use crate::policy::{Decision, Placement, Sharing};
 
@@ -66,7 +68,7 @@ impl Carrier<'_> {
             if let Some(own) = self.view.tracked_mut(state, job).phase.submissions_mut().first_mut() {
                 own.attempt.has_next = true;
             }
-            let why = "the next piece".to_owned();
+            let why = "continuation".to_owned();
             next.extend(
                 placement.map(|placement| (job, Decision::Adjust { placement, in_place: false, why })),
             );
@@ -90,13 +92,27 @@ impl Tracked {
         attempt.follows.as_ref().is_some_and(|piece| self.submission(&piece.of).is_some())
     }
 
+    /// Returns whether the next piece goes on after one that was cut or interrupted. One that runs does: it has had the other stop. One that
+    /// still waits is too short if its limit cut the other before an epoch was done. So many in a row that do no epoch are a fault of the job.
+    fn has_heir(&mut self, end: &End, epochs: u64) -> bool {
+        if !matches!(end, End::TimedOut | End::Cut) || epochs > 0 {
+            return end.is_cut();
+        }
+        let grace = self.job.launch.checkpoint.grace.unwrap_or(Self::USUAL_GRACE);
+        let own = |past: &PastAttempt| past.attempt.is_near_limit(past.ended, grace);
+        let is_at_limit = *end == End::TimedOut || self.past.last().is_some_and(own);
+        let runs = self.phase.submissions().iter().any(Submission::is_running);
+        let goes_on = (runs || !is_at_limit) && self.cuts < Rules::MOST_CUTS;
+        self.cuts += u32::from(goes_on);
+        goes_on
+    }
+
     /// Decides what the end of a piece means for the next one, which Slurm has already: it goes on, or ends with this one.
     pub(super) fn hand_over(&mut self, ended: Time, stage: Stage, end: &End, epochs: u64) {
-        let goes_on = *end == End::Saved || *end == End::TimedOut && epochs > 0 || end.is_from_outside();
         let then = match stage {
             Stage::Stopping { then, .. } => Some(then),
             _ if self.epochs_left() == 0 => Some(Then::Done(ended)),
-            _ if goes_on => None,
+            _ if end.is_from_outside() || self.has_heir(end, epochs) => None,
             _ if *end == End::Cancelled => Some(Then::Cancel),
             // What it means for the job is decided when the next piece is gone.
             _ => Some(Then::GoOn),
@@ -113,7 +129,7 @@ impl Tracked {
             }
         }
         if then.is_none() {
-            self.last = (ended, format!("{end}; the next piece goes on after epoch {done}"));
+            self.last = (ended, format!("{end}; the continuation resumes after epoch {done}"));
         }
     }
 }

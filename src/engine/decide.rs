@@ -96,7 +96,7 @@ pub(super) fn decide(
             for job in (0..view.names.len()).filter(|&job| view.problem.jobs[job].standing.is_ready()) {
                 let tracked = view.tracked_mut(state, job);
                 if unplanned(tracked) {
-                    actions.extend(wait_for(tracked, "other jobs come first", at));
+                    actions.extend(wait_for(tracked, "other jobs have priority", at));
                 }
             }
             (questions, inquiries, plan.plan().notes.clone())

@@ -135,7 +135,8 @@ impl State {
         let limits = (tracked.job.epochs, tracked.job.stop.not_before);
         let own = behind(&tracked.curve, &others, target.mode, limits)?;
         let (rung, place, of, kept) = (own.rung, own.place, own.of, own.kept);
-        let who = if kept == 1 { "the best goes on".to_owned() } else { format!("the best {kept} go on") };
+        let who =
+            if kept == 1 { "the best continues".to_owned() } else { format!("the best {kept} continue") };
         Some(format!("halving (place {place} of {of} at epoch {rung}, {who})"))
     }
 }

@@ -9,6 +9,7 @@ impl Tracked {
     /// Decides what the end of a submission means for the job.
     pub(super) fn end(&mut self, ended: Time, now: Time, of: &SubmissionKey, end: &End, rules: &Rules) {
         let Some(Submission { attempt, stage }) = self.submission(of).cloned() else { return };
+        let (end, has_begun) = if let End::Untaken(end) = end { (&**end, false) } else { (end, true) };
         // Whoever was taken out of the queue before the piece before it had made room has not begun.
         let is_next = self.is_next(&attempt);
         let has_waited = attempt.follows.is_some()
@@ -36,13 +37,13 @@ impl Tracked {
             (true, _) => self.after(ended, now, stage, end, rules),
             (false, End::Completed) => self.end_copies(ended),
             (false, _) if has_next => return self.hand_over(ended, stage, end, epochs),
-            (false, End::Failed { .. } | End::OutOfMemory) => {
+            (false, End::Failed { .. } | End::OutOfMemory) if has_begun => {
                 let given_up = self.avoid();
                 self.last.1.push_str(&given_up);
             }
             (false, _) => {}
         }
-        if race && !last && !is_next && *end != End::Cancelled && *end != End::Completed {
+        if race && has_begun && !last && !is_next && *end != End::Cancelled && *end != End::Completed {
             // It had taken the job, which the others would leave as soon as they start.
             let others = self.phase.submissions_mut().iter_mut();
             let others = others.filter(|own| !matches!(own.stage, Stage::Stopping { .. }));
@@ -54,7 +55,7 @@ impl Tracked {
     fn after_race(&mut self, ended: Time, now: Time, race: &str, stage: Stage, rules: &Rules) {
         let winner = self.past.last().filter(|past| past.attempt.race_run() == race);
         let Some(end) = winner.map(|past| past.end.clone()) else {
-            return self.wait(ended, None, "left to another submission, which is not there");
+            return self.wait(ended, None, "another submission took the job, but it has disappeared");
         };
         // That it was taken back, as there was no use for it, says nothing of the job.
         let stage = match stage {
@@ -69,7 +70,7 @@ impl Tracked {
         for own in self.phase.submissions_mut() {
             own.end(ended, Then::Done(ended));
         }
-        self.last = (ended, "a copy completed; the others are being cancelled".to_owned());
+        self.last = (ended, "one submission completed; the others are being cancelled".to_owned());
     }
 
     /// Decides what comes after the end of the only submission.
@@ -104,8 +105,10 @@ impl Tracked {
             (None, end) if end.is_cut() => self.cut(ended, now, end, epochs, rules),
             (None, end) if end.is_from_outside() => self.put_off(now, &end.to_string(), rules),
             (None, End::Failed { exit: 126 | 127, signal: 0 }) if self.epochs_done == 0 => {
-                let reason =
-                    format!("{end}: its command, or one of its setup, was not found or cannot be run");
+                let reason = format!(
+                    "{end}: its command or a command of its setup was not found or is not \
+                        executable"
+                );
                 self.finish(ended, Outcome::Failed { reason });
             }
             (None, end) => {
@@ -123,10 +126,10 @@ impl Tracked {
     /// Waits to resume after a stop or a time limit. Without a new epoch, so many in a row use no retry, and each further one does.
     fn cut(&mut self, ended: Time, now: Time, end: &End, epochs: u64, rules: &Rules) {
         let from = self.resumption();
-        if epochs > 0 {
-            return self.wait(ended, None, &format!("{end}{from}"));
-        }
         let why = self.past.last().map_or_else(|| end.to_string(), |past| self.ending(past));
+        if epochs > 0 {
+            return self.wait(ended, None, &format!("{why}{from}"));
+        }
         self.cuts += 1;
         if self.cuts > Rules::MOST_CUTS {
             return self.fail(now, Some(epochs), &why, rules);
@@ -175,7 +178,10 @@ impl Tracked {
         }
         let names = new.iter().map(GpuType::as_str).collect::<Vec<_>>().join(" and ");
         self.avoids.extend(new);
-        format!(" in its first run on {names}, which its job file does not list: will not try there again")
+        format!(
+            " in its first run on {names}, which the job file does not list; hsched no longer uses \
+            {names} for this job"
+        )
     }
 
     /// Uses up a retry, or ends the job where none is left.
@@ -220,7 +226,7 @@ impl Tracked {
         self.finish(at, Outcome::Completed);
         self.last.1 = match self.stopped_early() {
             Some(stopped) => format!("completed, {stopped}"),
-            None => format!("done early: {why}"),
+            None => format!("completed early: {why}"),
         };
     }
 

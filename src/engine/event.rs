@@ -158,8 +158,12 @@ pub enum End {
     Cancelled,
     /// Another submission of its race started before it.
     Yielded,
+    /// It ended so before it had taken the job of its race: the others can still have it. [`apply`](fn@crate::engine::apply) keeps what is inside.
+    Untaken(Box<Self>),
     /// It stopped on request or at its time limit before the last epoch, and saved nothing.
     Cut,
+    /// As `Cut`, since the signal to stop killed its commands: they do not handle it.
+    Unhandled,
     /// The hsched that ran it ended, and let it save if it could; the job is not to blame, however often.
     Interrupted,
     /// Slurm does not know it any more, and it left no word.
@@ -178,7 +182,7 @@ impl End {
     /// Returns whether it stopped on request or at its time limit.
     #[must_use]
     pub fn is_cut(&self) -> bool {
-        matches!(self, Self::Saved | Self::TimedOut | Self::Cut)
+        matches!(self, Self::Saved | Self::TimedOut | Self::Cut | Self::Unhandled)
     }
 }
 
@@ -196,8 +200,9 @@ impl fmt::Display for End {
             Self::Preempted => f.write_str("was preempted"),
             Self::Deadline => f.write_str("passed its deadline"),
             Self::Cancelled => f.write_str("was cancelled"),
-            Self::Yielded => f.write_str("left the job to another, which started first"),
-            Self::Cut | Self::Interrupted => f.write_str("was interrupted"),
+            Self::Yielded => f.write_str("another request started first"),
+            Self::Untaken(end) => end.fmt(f),
+            Self::Cut | Self::Unhandled | Self::Interrupted => f.write_str("was interrupted"),
             Self::Vanished => f.write_str("is no longer known to Slurm"),
             Self::Other(text) => write!(f, "ended in state {text}"),
         }

@@ -147,7 +147,7 @@ fn own<'a>(open: &[&'a Tracked], rules: &Rules) -> BTreeMap<&'a NodeName, Own<'a
     let submissions = open.iter().flat_map(|own| own.phase.submissions().iter().map(move |sub| (own, sub)));
     for (tracked, Submission { attempt, stage }) in submissions {
         let runs = *stage == Stage::Running;
-        // What has started and is being ended is in use until it has.
+        // What has started and is being cancelled is in use until it has.
         let waits = !runs && (attempt.started.is_none() || !matches!(stage, Stage::Stopping { .. }));
         let needs = rules.defaults.rank_needs(&tracked.job);
         for (node, gpu_type, count) in attempt.gpus.iter() {

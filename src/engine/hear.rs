@@ -15,8 +15,9 @@ impl Tracked {
                 let Some(attempt) = self.attempt_mut(of) else { return };
                 attempt.job_id = Some(*job_id);
                 attempt.missing = None;
-                let next = if attempt.follows.is_some() { "its next piece is " } else { "" };
-                let said = format!("{next}{} on {}", rules.realm.submitted(*job_id), attempt.gpus);
+                let next = attempt.follows.is_some();
+                let what = if next { rules.realm.continued(*job_id) } else { rules.realm.submitted(*job_id) };
+                let said = format!("{what} on {}", attempt.gpus);
                 self.advance(at, of, Stage::Pending, said);
             }
             Answer::Refused { message } => {
@@ -35,12 +36,12 @@ impl Tracked {
                 self.last = (at, format!("unclear whether Slurm received the request ({message})"));
             }
             Answer::Stopped => self.asked(at, of, Request::Asked, "asked to save a checkpoint and exit"),
-            Answer::Killed => self.asked(at, of, Request::Killed, "is being ended"),
+            Answer::Killed => self.asked(at, of, Request::Killed, "is being cancelled"),
             Answer::NotStopped { message } => self.not_asked(at, of, message),
             Answer::Amended => {
                 let Some(attempt) = self.attempt_mut(of) else { return };
                 attempt.amend();
-                let said = format!("waits for {} now", attempt.gpus);
+                let said = format!("its request is now {}", attempt.gpus);
                 self.last = (at, said);
             }
             Answer::NotAmended { message } => {
@@ -146,7 +147,7 @@ impl Tracked {
         if own.is_empty() {
             return Some(submission);
         }
-        self.last = (at, format!("one of its copies {why}"));
+        self.last = (at, format!("one of its submissions {why}"));
         None
     }
 
@@ -197,11 +198,13 @@ impl Tracked {
         let samples = teach::by_epoch(self, attempt, report, cache);
         let before = attempt.epochs_before;
         let startup = startup(attempt, report);
+        let seen = self.since_the_last(before, report);
         self.epochs_done = report.epoch;
         (self.fruitless, self.cuts) = (0, 0);
         // The first one after a stop may have begun before it.
         let whole = report.epoch > before + 1 || !self.may_have_saved();
-        self.epoch = report.length.filter(|_| whole).or(self.epoch);
+        let length = report.length.filter(|_| whole);
+        self.epoch = length.or(seen).or(self.epoch);
         self.epoch_at = Some(report.at);
         self.remember(report.epoch, &report.metrics);
         if let Some(new) = startup {
@@ -210,6 +213,16 @@ impl Tracked {
         }
         self.last = (report.at, format!("epoch {} of {} done", report.epoch, self.job.epochs));
         samples
+    }
+
+    /// Returns how long an epoch took whose length nobody reports: the time since the one before it in the same submission was seen.
+    /// It may have waited for others in it, so this teaches no speed.
+    fn since_the_last(&self, before: u64, report: &EpochReport) -> Option<Seconds> {
+        let last = self.epoch_at.filter(|_| report.length.is_none() && self.epochs_done > before)?;
+        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
+        let epochs = report.epoch.saturating_sub(self.epochs_done) as f64;
+        let length = report.at.since(last).0 / epochs;
+        (length > 0.0).then_some(Seconds(length))
     }
 }
 

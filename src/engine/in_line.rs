@@ -3,7 +3,8 @@
 use crate::engine::carry::Carrier;
 use crate::engine::mark::intend;
 use crate::engine::{
-    Action, Amendment, Inquiry, Intent, Kind, Stage, State, Submission, Then, Tracked, Wanted, named_ranks,
+    Action, Amendment, Attempt, Inquiry, Intent, Kind, Stage, State, Submission, Then, Tracked, Wanted,
+    named_ranks,
 };
 use crate::model::{Cluster, Node, PlacedRank, Seconds, SpeedBasis, Terms};
 use crate::policy::{self, Basis, Decision, Placement, Problem, Prospect};
@@ -76,10 +77,18 @@ impl Carrier<'_> {
             let run = option.jct(rest.epochs);
             let ways = 0..self.ways(tracked).len();
             let asks = |way| (way, self.terms(tracked, Some(way), (None, run, basis)));
-            let ways =
-                ways.map(asks).filter(|(_, terms)| self.suits(tracked, terms, (Some(&kind), run))).collect();
-            let in_place = changeable(tracked, &kind).and_then(|own| own.attempt.job_id);
-            Some(Wanted { kind, run, ways, in_place })
+            let suits = |(_, terms): &(usize, Terms)| self.suits(tracked, terms, (Some(&kind), run));
+            let ways: Vec<(usize, Terms)> = ways.map(asks).filter(suits).collect();
+            let own = changeable(tracked, &kind);
+            let minutes = |terms: &Terms| terms.walltime(&rest, run, &self.rules.defaults).minutes;
+            let is_there = |terms: &Terms| {
+                let others = tracked.phase.submissions().iter().filter(|other| Some(*other) != own);
+                { others }.any(|other| is_request(&other.attempt, (&kind, terms), &minutes))
+            };
+            let there: Vec<usize> =
+                ways.iter().filter(|(_, terms)| is_there(terms)).map(|(way, _)| *way).collect();
+            let in_place = own.filter(|_| there.len() < ways.len()).and_then(|own| own.attempt.job_id);
+            Some(Wanted { kind, run, ways, in_place, there })
         };
         let options = policy::options(&extract.problem, 0).iter().filter_map(wanted).collect();
         let submissions = tracked.phase.submissions();
@@ -178,6 +187,22 @@ pub fn spares(
         Kind::of(ranks).is_some_and(|kind| kind.gpu_type == own.gpu_type && (goes_elsewhere || kind != own))
     };
     all.iter().map(|option| named_ranks(&extract.problem, option)).filter(is_other).collect()
+}
+
+/// Returns whether a submission asks for these GPUs, and its account, partitions and limit leave nothing that these terms add.
+fn is_request(attempt: &Attempt, (kind, terms): (&Kind, &Terms), minutes: &dyn Fn(&Terms) -> u64) -> bool {
+    let amendment = attempt.amendment.as_ref();
+    let own_kind = amendment.and_then(|to| to.kind.clone()).or_else(|| Kind::of(&attempt.ranks));
+    let own = amendment.and_then(|to| to.terms.as_ref()).or(attempt.terms.as_ref());
+    let has = |names: &str, name: &str| names.split(',').any(|own| own.trim() == name.trim());
+    own_kind.as_ref() == Some(kind)
+        && own.is_none_or(|own| {
+            let is_within = match (&own.partition, &terms.partition) {
+                (Some(all), Some(names)) => names.split(',').all(|name| has(all, name)),
+                (all, names) => all == names,
+            };
+            own.account == terms.account && is_within && minutes(own) == minutes(terms)
+        })
 }
 
 /// Returns the pending submission of a job that can be changed to ask for these GPUs: its script has a table for them.

@@ -9,7 +9,7 @@ pub(super) fn warn(state: &mut State, at: Time) -> Vec<String> {
     late.map(|tracked| {
         tracked.is_late = true;
         let name = &tracked.job.name;
-        format!("{name}: will not be done by its deadline; hsched status {name} says what would help")
+        format!("{name}: will miss its deadline; hsched status {name} shows what would help")
     })
     .collect()
 }

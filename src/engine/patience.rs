@@ -36,11 +36,13 @@ impl<'a> Patience<'a> {
                 if self.at.since(since) < Rules::KILL_PATIENCE {
                     return None;
                 }
-                "Slurm has not ended it yet; trying again".to_owned()
+                "Slurm has not ended it yet".to_owned()
             }
-            Stage::Stopping { then: Then::Cancel, .. } => "cancelled by its owner".to_owned(),
-            Stage::Stopping { then: Then::Done(_), .. } => "another copy has completed the job".to_owned(),
-            Stage::Stopping { request: Request::Meant, .. } => return ask_again(tracked, attempt),
+            Stage::Stopping { then: Then::Cancel, .. } => "requested by the user".to_owned(),
+            Stage::Stopping { then: Then::Done(_), .. } => "another submission completed the job".to_owned(),
+            Stage::Stopping { request: Request::Meant, since, then } => {
+                return ask(tracked, attempt, (since, then));
+            }
             Stage::Stopping { since, .. } => {
                 let grace = tracked.job.launch.checkpoint.grace.unwrap_or(self.rules.defaults.grace);
                 let patience = Seconds(grace.0 + Rules::PATIENCE.0);
@@ -50,16 +52,15 @@ impl<'a> Patience<'a> {
                 format!("it did not exit within {} s of the stop signal", patience.0)
             }
             Stage::Pending if attempt.race && has_started(tracked, attempt) => {
-                "another request of the job has started, this one is taken back".to_owned()
+                "another request started first".to_owned()
             }
             Stage::Pending if attempt.amendment.is_some() => return amend_again(tracked, attempt),
             Stage::Pending if attempt.cannot_start() => {
-                "Slurm took the change of its request and cannot start it so (BadConstraints); it is submitted anew"
-                    .to_owned()
+                "Slurm cannot start its changed request (BadConstraints); hsched submits it again".to_owned()
             }
             Stage::Pending if let Some(to) = chain::shorter(tracked, attempt, self.rules) => {
                 let (of, to) = (attempt.key(&tracked.job.name), Box::new(to));
-                let why = "less is left of the job by now".to_owned();
+                let why = "the rest of the job needs less time".to_owned();
                 return Some(Action::Amend { of, job_id: attempt.job_id?, to, why });
             }
             Stage::Pending if self.at.since(attempt.meant) >= Rules::NODES_PATIENCE => {
@@ -114,14 +115,19 @@ fn has_started(tracked: &Tracked, attempt: &Attempt) -> bool {
 /// Returns the change of a request again of which nobody knows whether it was heard: to hear it twice does no harm.
 fn amend_again(tracked: &Tracked, attempt: &Attempt) -> Option<Action> {
     let (of, job_id, to) = (attempt.key(&tracked.job.name), attempt.job_id?, attempt.amendment.clone()?);
-    let why = "once more, because the first request may have been lost".to_owned();
+    let why = "the first request may have been lost".to_owned();
     Some(Action::Amend { of, job_id, to, why })
 }
 
-/// Returns a request again of which nobody knows whether it was heard: to hear it twice does no harm.
-fn ask_again(tracked: &Tracked, attempt: &Attempt) -> Option<Action> {
+/// Returns a request of which nobody knows whether it was heard: to hear it twice does no harm. What was marked as the end of another
+/// submission came was never asked before.
+fn ask(tracked: &Tracked, attempt: &Attempt, (since, then): (Time, Then)) -> Option<Action> {
     let (of, job_id) = (attempt.key(&tracked.job.name), attempt.job_id?);
-    let why = "once more, because the first request may have been lost".to_owned();
+    let ended = tracked.past.iter().rev().find(|past| then == Then::GoOn && past.ended == since);
+    let why = match ended {
+        Some(past) => format!("the run before it {}", tracked.ending(past)),
+        None => "the earlier request to end it may have been lost".to_owned(),
+    };
     Some(if attempt.started.is_some() {
         Action::Stop { of, job_id, why }
     } else {

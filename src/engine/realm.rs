@@ -40,6 +40,15 @@ impl Realm {
         }
     }
 
+    /// Returns what is said of the continuation of a chain that got this number.
+    #[must_use]
+    pub fn continued(self, id: JobId) -> String {
+        match self {
+            Self::Queue => format!("continuation queued as job {id}"),
+            Self::Devices => format!("continuation started as process {id}"),
+        }
+    }
+
     /// Returns what is said of a submission that got this number and waits beside another of its job.
     #[must_use]
     pub fn beside(self, id: JobId) -> String {

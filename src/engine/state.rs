@@ -80,7 +80,7 @@ pub struct Tracked {
     /// Whether people were warned that it will miss its deadline.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_late: bool,
-    /// Whether the speeds in its spec are assumed: nobody knew any.
+    /// Whether the speeds in its spec are assumed: unknown before any.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub assumed: bool,
 }
@@ -142,7 +142,7 @@ impl State {
 
 impl Tracked {
     /// How long before its limit a job that does not say is usually asked to stop.
-    const USUAL_GRACE: Seconds = Seconds(120.0);
+    pub(super) const USUAL_GRACE: Seconds = Seconds(120.0);
     /// Why a job waits of which nothing was decided yet.
     pub(super) const NOT_PLANNED: &str = "not planned yet";
 
@@ -218,9 +218,11 @@ impl Tracked {
     #[must_use]
     pub fn ending(&self, past: &PastAttempt) -> String {
         let grace = self.job.launch.checkpoint.grace.unwrap_or(Self::USUAL_GRACE);
-        let at_limit = past.end == End::Cut && past.attempt.is_near_limit(past.ended, grace);
+        let is_cut = matches!(past.end, End::Cut | End::Unhandled);
+        let at_limit = is_cut && past.attempt.is_near_limit(past.ended, grace);
         let at = if at_limit { " at its time limit" } else { "" };
-        format!("{}{at}", past.end)
+        let why = if past.end == End::Unhandled { ": its command does not handle SIGUSR1" } else { "" };
+        format!("{}{at}{why}", past.end)
     }
 
     /// Returns the least time limit of the next attempt: twice the longest one that cut the job since its last new epoch. While the

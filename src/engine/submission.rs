@@ -253,7 +253,7 @@ impl Attempt {
         self.pieces = own.pieces;
     }
 
-    /// Takes in on which GPUs it has started: they show whether a change was heard of which nobody knew.
+    /// Takes in on which GPUs it has started: they show whether a change was heard of which unknown before.
     pub(super) fn starts_on(&mut self, gpus: Option<&Gpus>) {
         if self
             .amendment

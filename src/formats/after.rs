@@ -33,7 +33,7 @@ pub(super) fn settled(mut entries: Vec<(Value<'_>, Vec<Job>)>) -> Vec<Job> {
         let stuck = jobs.iter().find(|job| !free.contains(&job.name));
         if let Some((job, value)) = stuck.zip(field(entry, "after")) {
             let all: Vec<&Job> = entries.iter().flat_map(|(_, jobs)| jobs).collect();
-            value.report(ValueError::new(format!("{} would wait for itself{}", job.name, way(job, &all))));
+            value.report(ValueError::new(format!("{} waits for itself{}", job.name, way(job, &all))));
         }
     }
     entries.into_iter().flat_map(|(_, jobs)| jobs).collect()
@@ -128,12 +128,12 @@ mod tests {
 
     #[test]
     fn no_job_waits_for_itself() {
-        assert_snapshot!(after(&["name: a, after: a"]), @"line 2: jobs[0].after: a would wait for itself");
+        assert_snapshot!(after(&["name: a, after: a"]), @"line 2: jobs[0].after: a waits for itself");
         assert_snapshot!(after(&["name: a, after: [c]", "name: b, after: a", "name: c, after: b", "name: d"]), @r"
-        line 2: jobs[0].after: a would wait for itself (a after c after b after a)
-        line 3: jobs[1].after: b would wait for itself (b after a after c after b)
-        line 4: jobs[2].after: c would wait for itself (c after b after a after c)
+        line 2: jobs[0].after: a waits for itself (a after c after b after a)
+        line 3: jobs[1].after: b waits for itself (b after a after c after b)
+        line 4: jobs[2].after: c waits for itself (c after b after a after c)
         ");
-        assert_snapshot!(after(&["name: a, after: ['x y']", "name: b, after: 3"]), @r#"line 2: jobs[0].after[0]: job name "x y" holds ' '; only letters, digits, '-', '_' and '.' are allowed"#);
+        assert_snapshot!(after(&["name: a, after: ['x y']", "name: b, after: 3"]), @r#"line 2: jobs[0].after[0]: job name "x y" contains ' '; only letters, digits, '-', '_' and '.' are allowed"#);
     }
 }

@@ -113,7 +113,7 @@ fn read_names(value: &Value<'_>, seen: &mut Seen) -> Option<Vec<NodeName>> {
     if seen.lines.len() + names.len() > NODE_LIMIT {
         if !seen.too_many_nodes {
             seen.too_many_nodes = true;
-            value.report(ValueError::new(format!("takes the cluster beyond {NODE_LIMIT} nodes")));
+            value.report(ValueError::new(format!("exceeds the limit of {NODE_LIMIT} nodes")));
         }
         return None;
     }
@@ -210,7 +210,7 @@ fn read_partitions(value: &Value<'_>) -> Option<Vec<Partition>> {
         let max_time = fields.or("max_time", None, |value| value.parsed(limit));
         let name = name?;
         if !seen.insert(name.clone()) {
-            item.report(ValueError::new(format!("partition {} is named a second time", quoted(&name))));
+            item.report(ValueError::new(format!("partition {} is named twice", quoted(&name))));
         }
         Some(Partition { name, default: default?, max_time: max_time? })
     }))
@@ -310,8 +310,8 @@ nodes:
         line 7: nodes[1].name: node "a" is already named on line 5
         line 9: nodes[1].gpus_used.v10: is not among the node's gpus; did you mean v100?
         line 9: nodes[1].gpus_used: 3 v100 are in use, but the node has 2
-        line 10: nodes[1].gpu_memory.v100: has no unit known for bytes, got "32G"; write 32GiB (powers of 2) or 32GB (powers of 10)
-        line 11: nodes[1].memory: has no unit, got "192"; write 192GiB, 192MB or 192B
+        line 10: nodes[1].gpu_memory.v100: has an unknown unit: "32G"; write 32GiB (powers of 2) or 32GB (powers of 10)
+        line 11: nodes[1].memory: has no unit: "192"; write 192GiB, 192MB or 192B
         line 12: nodes[1].cpus_used: has no effect without cpus
         line 13: nodes[2]: is missing the required key name
         line 14: nodes[3].name: "b[1-": brackets do not match
@@ -326,7 +326,7 @@ nodes:
         assert_snapshot!(check("- name: a"), @"line 1: must be a map, got a list; put the list under nodes:");
         assert_snapshot!(check("nodes: 3"), @r#"line 1: nodes: must be a list, got "3""#);
         assert_snapshot!(check("nodes: [3]"), @r#"line 1: nodes[0]: must be a map of keys and values, got "3""#);
-        assert_snapshot!(check("nodes: [{name: 'a[1-60000],b[1-60000]'}]"), @"line 1: nodes[0].name: takes the cluster beyond 100000 nodes");
+        assert_snapshot!(check("nodes: [{name: 'a[1-60000],b[1-60000]'}]"), @"line 1: nodes[0].name: exceeds the limit of 100000 nodes");
         assert_eq!(parse("nodes:").expect("no node"), Cluster::default());
     }
 }

@@ -19,20 +19,19 @@ pub(super) fn forked(
             continue;
         }
         if job.min_gpus > 1 || job.gpus.is_some_and(|gpus| gpus > 1) {
-            let message = "asks for several GPUs, and each copy is on one".to_owned();
-            item.report(ValueError::new(message).hint("leave out gpus and min_gpus, or copies"));
+            let message = "requests several GPUs, but each copy has one".to_owned();
+            item.report(ValueError::new(message).hint("remove gpus and min_gpus, or copies"));
             return None;
         }
         let Some(copies) = job.forked() else {
-            item.report(ValueError::new("has a name that is too long for the numbers of its copies"));
+            item.report(ValueError::new("has a name that is too long to append the numbers of its copies"));
             return None;
         };
         for copy in copies {
             if let Some(line) = lines.get(&copy.name) {
                 let (name, training) = (copy.name.as_str(), job.name.as_str());
-                let message = format!(
-                    "{name:?} is a copy of {training}, and already the name of the job on line {line}"
-                );
+                let message =
+                    format!("{name:?}, a copy of {training}, is already the name of the job on line {line}");
                 item.report(ValueError::new(message).hint("rename one of them"));
                 return None;
             }
@@ -71,7 +70,7 @@ mod tests {
         let said = names(&format!("{other}{x}")).expect_err("refused");
         assert_eq!(
             said,
-            "line 3: jobs[1]: \"x.c1\" is a copy of x, and already the name of the job on line 2; rename one of them"
+            "line 3: jobs[1]: \"x.c1\", a copy of x, is already the name of the job on line 2; rename one of them"
         );
         let said = names(&format!("{x}{other}")).expect_err("refused");
         assert_eq!(said, "line 3: jobs[1].name: \"x.c1\" is already the name of the job on line 2");
@@ -79,7 +78,7 @@ mod tests {
             names(&format!("- {{name: x, {KEYS}, gpus: 2, copies: {{max: 2}}}}\n")).expect_err("refused");
         assert_eq!(
             said,
-            "line 2: jobs[0]: asks for several GPUs, and each copy is on one; leave out gpus and min_gpus, or copies"
+            "line 2: jobs[0]: requests several GPUs, but each copy has one; remove gpus and min_gpus, or copies"
         );
     }
 }

@@ -41,7 +41,7 @@ fn clock(text: &str) -> Result<f64, ValueError> {
     let parts: Vec<&str> = rest.split(':').collect();
     if days.is_none() && parts.len() == 2 {
         let [first, second] = [parts[0], parts[1]];
-        return Err(ValueError::new(format!("is ambiguous, got {}", quoted(text))).hint(format!(
+        return Err(ValueError::new(format!("is ambiguous: {}", quoted(text))).hint(format!(
             "write {first}:{second}:00 for hours and minutes, or 00:{first}:{second} for minutes and seconds"
         )));
     }
@@ -67,7 +67,7 @@ fn clock(text: &str) -> Result<f64, ValueError> {
 fn units(text: &str) -> Result<f64, ValueError> {
     if decimal(text).is_some() {
         let hint = format!("write {text}s, {text}m or {text}h");
-        return Err(ValueError::new(format!("has no unit, got {}", quoted(text))).hint(hint));
+        return Err(ValueError::new(format!("has no unit: {}", quoted(text))).hint(hint));
     }
     let mut total = 0.0;
     let mut allowed = &UNITS[..];

@@ -106,8 +106,10 @@ pub(super) fn read_stop(value: &Value<'_>) -> Option<Stop> {
 /// Reports a rule without a metric to go by.
 pub(super) fn check_stop(fields: &Fields<'_>, stop: Option<&Stop>, target: Option<&Target>) {
     let goes_by_metric = stop.is_some_and(|stop| stop.rule.max(stop.when_busy) > StopRule::Epochs);
-    if let Some(value) = fields.get("stop").filter(|_| goes_by_metric && target.is_none()) {
-        let error = ValueError::new("goes by a metric, and the job does not say which");
-        value.report(error.hint("add target: {metric: loss, mode: min}, with a value for the rule target"));
+    // A target that is there but wrong has an error of its own.
+    let lacks_target = target.is_none() && fields.get("target").is_none();
+    if let Some(value) = fields.get("stop").filter(|_| goes_by_metric && lacks_target) {
+        let error = ValueError::new("needs a metric, but the job has no target");
+        value.report(error.hint("add target: {metric: loss, mode: min}; the rule target also needs a value"));
     }
 }

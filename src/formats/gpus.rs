@@ -46,7 +46,7 @@ pub fn parse_speed(text: &str) -> Result<Speed, ValueError> {
             other => return Err(ValueError::new(format!("{} is not part of a step time", quoted(other)))),
         };
         if slot.replace(parse_number(number.trim())?).is_some() {
-            return Err(ValueError::new(format!("says {} twice", key.trim())));
+            return Err(ValueError::new(format!("has {} twice", key.trim())));
         }
     }
     let speed = alpha

@@ -71,7 +71,7 @@ fn read_job(value: &Value<'_>, nodes: &[(String, usize)]) -> Option<GraphJob> {
         tasks: read?,
     };
     if job.children_first().is_none() {
-        value.report(ValueError::new("has tasks that wait for each other in a ring"));
+        value.report(ValueError::new("has a cycle of tasks that wait for each other"));
     }
     Some(job)
 }
@@ -143,7 +143,7 @@ fn known(value: &Value<'_>, ids: &BTreeMap<String, usize>) -> Option<usize> {
 fn volume(value: &Value<'_>, ids: &BTreeMap<String, usize>) -> Option<(usize, usize, f64)> {
     let items = value.items();
     let [a, b, amount] = items.as_slice() else {
-        value.report(ValueError::new("must be two tasks and the MB between them"));
+        value.report(ValueError::new("must be two tasks and the MB that they exchange"));
         return None;
     };
     Some((known(a, ids)?, known(b, ids)?, amount.number()?))

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 
 use super::event_file;
+use super::loose;
 use super::problem::ValueError;
 
 /// Names of the column or key that counts epochs; steps are numbered anew.
@@ -58,13 +59,13 @@ pub fn parse(bytes: &[u8]) -> Result<History, ValueError> {
         return Ok(History::Log(numbered(event_file::parse(bytes)?, "steps")));
     }
     let text = std::str::from_utf8(bytes)
-        .map_err(|_| ValueError::new("is neither UTF-8 text nor an event file of TensorBoard"))?;
+        .map_err(|_| ValueError::new("is neither UTF-8 text nor a TensorBoard event file"))?;
     let log = match text.trim_start() {
         "" => return Err(ValueError::new("is empty")),
         json if json.starts_with('{') => match serde_json::from_str::<Json>(json) {
             Ok(value) if value.get("history").is_some() => {
                 let case = serde_json::from_value(value)
-                    .map_err(|error| ValueError::new(format!("is no curve with its rule: {error}")))?;
+                    .map_err(|error| ValueError::new(format!("is not a valid curve: {error}")))?;
                 return checked(case).map(|case| History::Case(Box::new(case)));
             }
             _ => json_lines(text)?,
@@ -72,7 +73,7 @@ pub fn parse(bytes: &[u8]) -> Result<History, ValueError> {
         _ => csv(text)?,
     };
     if log.metrics.is_empty() {
-        return Err(ValueError::new("has no metric with a number for any epoch"));
+        return Err(ValueError::new("has no numeric metric"));
     }
     Ok(History::Log(log))
 }
@@ -81,7 +82,7 @@ pub fn parse(bytes: &[u8]) -> Result<History, ValueError> {
 fn checked(case: Case) -> Result<Case, ValueError> {
     let rises = case.history.windows(2).all(|pair| pair[0].0 < pair[1].0);
     if case.epochs == 0 || !rises || case.history.iter().any(|(epoch, _)| *epoch == 0) {
-        return Err(ValueError::new("epochs must count upwards from 1"));
+        return Err(ValueError::new("epochs must increase from 1"));
     }
     Ok(case)
 }
@@ -98,7 +99,8 @@ pub fn beside(line: &Map<String, Json>) -> impl Iterator<Item = (&str, f64)> {
 }
 
 fn number<'a>((name, value): (&'a String, &Json)) -> Option<(&'a str, f64)> {
-    Some((name.as_str(), value.as_f64()?))
+    let number = value.as_f64().or_else(|| loose::is_not_finite(value).then_some(f64::NAN));
+    Some((name.as_str(), number?))
 }
 
 /// Returns whether a name is that of a number of epochs or steps.
@@ -112,7 +114,7 @@ fn json_lines(text: &str) -> Result<Log, ValueError> {
     let mut rows = Rows::default();
     let mut unread = 0;
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        let Ok(Json::Object(object)) = serde_json::from_str(line) else {
+        let Ok(Json::Object(object)) = loose::parse(line) else {
             unread += 1;
             continue;
         };
@@ -191,11 +193,11 @@ impl Rows {
         let mut log = if self.by_epoch.is_empty() { numbered(self.by_step, "steps") } else { self.epochs() };
         // A column without any number is no metric.
         for (name, count) in odd.iter().filter(|(name, _)| log.metrics.contains_key(*name)) {
-            let note = format!("values of {name} that are not finite numbers and were left out: {count}");
+            let note = format!("skipped values of {name} that are not finite numbers: {count}");
             log.notes.push(note);
         }
         if unread > 0 {
-            log.notes.push(format!("lines that could not be read and were left out: {unread}"));
+            log.notes.push(format!("skipped lines that cannot be read: {unread}"));
         }
         Ok(log)
     }
@@ -241,6 +243,14 @@ fn whole(number: f64) -> Option<u64> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_loss_that_diverged_spoils_no_other_value() {
+        let log =
+            log("{\"epoch\": 1, \"loss\": 0.5, \"acc\": 1}\n{\"epoch\": 2, \"loss\": NaN, \"acc\": 2}\n");
+        assert_eq!((log.metrics["loss"].len(), log.metrics["acc"].len()), (1, 2));
+        assert_eq!(log.notes, ["skipped values of loss that are not finite numbers: 1"]);
+    }
+
     fn log(text: &str) -> Log {
         match parse(text.as_bytes()) {
             Ok(History::Log(log)) => log,
@@ -256,7 +266,7 @@ mod tests {
         assert_eq!(own.metrics["loss"], [(1, 2.5), (2, 1.25)]);
         assert_eq!(own.metrics["lr"].len(), 3);
         assert!(!own.metrics.contains_key("note"));
-        assert_eq!(own.notes, ["values of loss that are not finite numbers and were left out: 1"]);
+        assert_eq!(own.notes, ["skipped values of loss that are not finite numbers: 1"]);
     }
 
     #[test]
@@ -265,7 +275,7 @@ mod tests {
             "{\"rank\": 0, \"probe\": []}\n{\"epoch\": 1, \"metrics\": {\"loss\": 0.7}}\nnonsense\n{\"epoch\": 2, \"loss\": 0.5}\n",
         );
         assert_eq!(own.metrics["loss"], [(1, 0.7), (2, 0.5)]);
-        assert_eq!(own.notes, ["lines that could not be read and were left out: 1"]);
+        assert_eq!(own.notes, ["skipped lines that cannot be read: 1"]);
         let steps = log("{\"step\": 100, \"acc\": 0.1}\n{\"step\": 200, \"acc\": 0.2}\n");
         assert_eq!(steps.metrics["acc"], [(1, 0.1), (2, 0.2)]);
     }
@@ -288,7 +298,7 @@ mod tests {
         check(" \n", "is empty");
         check("a,b\n1,2\n", "no rows with an epoch");
         check("{\"history\": [[1, 0.5]]}", "missing field `mode`");
-        check("{\"mode\": \"max\", \"epochs\": 9, \"history\": [[2, 0.5], [1, 0.5]]}", "count upwards");
+        check("{\"mode\": \"max\", \"epochs\": 9, \"history\": [[2, 0.5], [1, 0.5]]}", "increase from 1");
         assert!(parse(&[0xff, 0xfe, 0x00]).is_err());
     }
 

@@ -19,7 +19,7 @@ pub enum InventoryError {
     Schema { schema: String },
     #[error("nodes[{index}]")]
     Name { index: usize, source: NameError },
-    #[error("node {node:?} is named a second time")]
+    #[error("node {node:?} is named twice")]
     Repeated { node: String },
     #[error("node {node}: {gpu_type:?} is not a GPU type, or appears twice")]
     Type { node: NodeName, gpu_type: String },
@@ -149,7 +149,7 @@ mod tests {
         let gpus = |gpus: &str| format!(r#"{{"name": "a", "state": "idle", "gpus": [{gpus}]}}"#);
         check(r#"{"name": "$(a)", "state": "idle"}"#, "nodes[0]");
         check(r#"{"name": "a"}"#, "is not an hsched inventory");
-        check(&[gpus(""), gpus("")].join(","), "node \"a\" is named a second time");
+        check(&[gpus(""), gpus("")].join(","), "node \"a\" is named twice");
         check(&gpus(r#"{"type": "a b", "total": 1}"#), "node a: \"a b\" is not a GPU type, or appears twice");
         check(&gpus(r#"{"type": "t4", "total": 4000000000}"#), "counts more than 1000000 GPUs");
     }

@@ -59,7 +59,9 @@ fn read_jobs(root: &Value<'_>, runs: bool) -> Option<Vec<Job>> {
         return None;
     }
     if is_one_job(root) {
-        root.report(ValueError::new("is one job without a list").hint("put it under jobs: as - name: …"));
+        root.report(
+            ValueError::new("is a single job, not a list of jobs").hint("put it under jobs: as - name: …"),
+        );
         return None;
     }
     let known: &[&str] = if runs { &["jobs", "sweep"] } else { &["jobs", "sweep", "now"] };
@@ -68,7 +70,7 @@ fn read_jobs(root: &Value<'_>, runs: bool) -> Option<Vec<Job>> {
     let list = fields.required("jobs")?;
     let items = list.items();
     if items.is_empty() && (list.is_list() || list.is_nothing()) {
-        list.report(ValueError::new("must hold at least one job"));
+        list.report(ValueError::new("must contain at least one job"));
     }
     let mut lines = BTreeMap::new();
     let entries = all(items.into_iter().map(|item| {
@@ -235,8 +237,7 @@ fn check_batches(fields: &Fields<'_>, batch: Option<u64>, quantum: Option<u64>, 
         && u64::from(min_gpus) > batch / quantum
     {
         let most = batch / quantum;
-        let message =
-            format!("{min_gpus} is more than the {most} ranks among which global_batch can be split");
+        let message = format!("{min_gpus} is more than {most}, the largest number of ranks for global_batch");
         value.report(ValueError::new(message));
     }
 }

@@ -37,7 +37,7 @@ fn gpus_alone_fix_the_number_and_beside_a_range_leave_it() {
     assert_eq!(range("gpus: 4, max_gpus: 8"), (1, Some(8), Some(4)));
     assert_snapshot!(check("gpus: 4, min_gpus: 5, max_gpus: 8"), @"line 3: jobs[0].gpus: 4 is less than min_gpus 5");
     assert_snapshot!(check("gpus: 4, max_gpus: 3"), @"line 3: jobs[0].gpus: 4 is more than max_gpus 3");
-    assert_snapshot!(check("gpus: 301"), @"line 3: jobs[0].gpus: 301 is more than the 300 ranks among which global_batch can be split");
+    assert_snapshot!(check("gpus: 301"), @"line 3: jobs[0].gpus: 301 is more than 300, the largest number of ranks for global_batch");
 }
 
 #[test]
@@ -85,7 +85,7 @@ jobs:
     line 5: jobs[0].samples_per_epoch: must be a whole number, got "100_000"; write 100000
     line 6: jobs[0].epochs: must be at least 1, got -3
     line 8: jobs[0].batch_quantum: 7 does not divide global_batch 100
-    line 9: jobs[0].model_size: has no unit known for bytes, got "46.8M"; write 46.8MiB (powers of 2) or 46.8MB (powers of 10)
+    line 9: jobs[0].model_size: has an unknown unit: "46.8M"; write 46.8MiB (powers of 2) or 46.8MB (powers of 10)
     line 10: jobs[0].weigth: is not a known key; did you mean weight?
     line 12: jobs[0].max_gpus: 2 is less than min_gpus 4
     line 13: jobs[0].max_batch.t4: must be at least 1, got 0
@@ -99,7 +99,7 @@ jobs:
     line 15: jobs[0].command[1]: must be text, got nothing; remove the key or give it a value
     line 16: jobs[1].name: "a" is already the name of the job on line 4
     line 16: jobs[1]: is missing the required key samples_per_epoch
-    line 17: jobs[1].name: appears a second time; the first is on line 16
+    line 17: jobs[1].name: appears twice; the first is on line 16
     line 18: jobs[1].epochs: must be a whole number, got "1e3"; write 1000
     line 19: jobs[1].global_batch: must be at most 1000000000000, got 99999999999999999999
     line 20: jobs[1].model_size: must be text, got a map
@@ -118,7 +118,7 @@ fn files_of_another_kind_are_refused() {
     let check = |text: &str| parse(text).expect_err(text).in_file("jobs.yaml");
     assert_snapshot!(check(""), @"jobs.yaml:1: is missing the required key jobs");
     assert_snapshot!(check("- name: a"), @"jobs.yaml:1: must be a map, got a list; put the list under jobs:");
-    assert_snapshot!(check("jobs: []"), @"jobs.yaml:1: jobs: must hold at least one job");
+    assert_snapshot!(check("jobs: []"), @"jobs.yaml:1: jobs: must contain at least one job");
     assert_snapshot!(check("jobs: 3"), @r#"jobs.yaml:1: jobs: must be a list, got "3""#);
     assert_snapshot!(check("jobs: [3, null]"), @r#"
     jobs.yaml:1: jobs[0]: must be a map of keys and values, got "3"
@@ -138,8 +138,8 @@ fn sizes_have_a_unit_but_in_json() {
     let said = |size: &str| {
         parse(&text(size)).map_or_else(|problems| problems.to_string(), |jobs| jobs[0].model_size.to_string())
     };
-    assert_snapshot!(said("100"), @r#"line 1: jobs[0].model_size: has no unit, got "100"; write 100GiB, 100MB or 100B"#);
-    assert_snapshot!(said("'100'"), @r#"line 1: jobs[0].model_size: has no unit, got "100"; write 100GiB, 100MB or 100B"#);
+    assert_snapshot!(said("100"), @r#"line 1: jobs[0].model_size: has no unit: "100"; write 100GiB, 100MB or 100B"#);
+    assert_snapshot!(said("'100'"), @r#"line 1: jobs[0].model_size: has no unit: "100"; write 100GiB, 100MB or 100B"#);
     assert_eq!(parse(&text("0")).expect("a job")[0].model_size, Bytes(0));
     assert_eq!(parse(&text("100B")).expect("a job")[0].model_size, Bytes(100));
     let json = r#"{"jobs": [{"name": "a", "samples_per_epoch": 9, "epochs": 1, "global_batch": 1, "model_size": 100, "command": "x"}]}"#;
@@ -152,15 +152,15 @@ fn what_new_users_write_is_put_right() {
     let file = |text: &str| {
         parse(text).map_or_else(|problems| problems.in_file("f"), |jobs| format!("{} ok", jobs.len()))
     };
-    assert_snapshot!(file(&format!("{{{LEAST}}}")), @"f:1: is one job without a list; put it under jobs: as - name: …");
+    assert_snapshot!(file(&format!("{{{LEAST}}}")), @"f:1: is a single job, not a list of jobs; put it under jobs: as - name: …");
     let anchored =
         format!("x-own: &own {{epochs: 5}}\njobs:\n- {{<<: *own, {}}}\n", LEAST.replace("epochs: 2, ", ""));
     assert_snapshot!(file(&anchored), @"1 ok");
-    assert_snapshot!(file(&anchored.replace("x-own", "defaults")), @"f:1: defaults: is not a known key; for anchors, call it x-defaults: keys that begin with x- are left alone");
+    assert_snapshot!(file(&anchored.replace("x-own", "defaults")), @"f:1: defaults: is not a known key; for anchors, call it x-defaults: hsched ignores keys that begin with x-");
     // Only at the top: a job has no such keys.
     assert_snapshot!(check("x-a: {}"), @"line 3: jobs[0].x-a: is not a known key");
-    assert_snapshot!(check("deadline: 5"), @r#"line 3: jobs[0].deadline: has no unit, got "5"; write 5s, 5m or 5h"#);
-    assert_snapshot!(check("time: 5"), @r#"line 3: jobs[0].time: has no unit, got "5"; write 5s, 5m or 5h (Slurm would read it as minutes)"#);
+    assert_snapshot!(check("deadline: 5"), @r#"line 3: jobs[0].deadline: has no unit: "5"; write 5s, 5m or 5h"#);
+    assert_snapshot!(check("time: 5"), @r#"line 3: jobs[0].time: has no unit: "5"; write 5s, 5m or 5h (Slurm would read it as minutes)"#);
     let todo = format!("jobs: [{{{}}}]", LEAST.replace("command: run", "command: TODO"));
     assert_snapshot!(file(&todo), @"f:1: jobs[0].command: is still TODO; write what each rank runs");
 }
@@ -168,36 +168,36 @@ fn what_new_users_write_is_put_right() {
 #[test]
 fn what_reaches_slurm_or_the_launcher_is_checked() {
     assert_snapshot!(check("env: {HSCHED_GATE_LIMIT_S: 60, RANK: 1, HSCHED_RUN: x, '1A': x, B: [1], hs_a: 1}"), @r#"
-    line 3: jobs[0].env.RANK: RANK is set by hsched for every rank and cannot be set here; remove it
-    line 3: jobs[0].env.HSCHED_RUN: HSCHED_RUN is set by hsched for every rank and cannot be set here; remove it
-    line 3: jobs[0].env.1A: "1A" is not a valid variable name; letters, digits and _ only, no digit first
+    line 3: jobs[0].env.RANK: hsched sets RANK for every rank; a job cannot set it; remove it
+    line 3: jobs[0].env.HSCHED_RUN: hsched sets HSCHED_RUN for every rank; a job cannot set it; remove it
+    line 3: jobs[0].env.1A: "1A" is not a valid variable name; use only letters, digits and _, and do not start with a digit
     line 3: jobs[0].env.B: must be text, got a list
-    line 3: jobs[0].env.hs_a: hs_a is set by hsched for every rank and cannot be set here; remove it
+    line 3: jobs[0].env.hs_a: hsched sets hs_a for every rank; a job cannot set it; remove it
     "#);
     assert_snapshot!(check("env: [A=1, A=2, b]"), @r#"
-    line 3: jobs[0].env[1]: sets A a second time
+    line 3: jobs[0].env[1]: sets A twice
     line 3: jobs[0].env[2]: must be NAME=value, got "b"
     "#);
     assert_snapshot!(check("account: \"a\\nb\", partition: a b, workdir: \"x\\x07\", qos: ''"), @r#"
-    line 3: jobs[0].workdir: must not hold control characters, got '\u{7}'
+    line 3: jobs[0].workdir: must not contain control characters, got '\u{7}'
     line 3: jobs[0].account: must be one word, got "a\nb"
     line 3: jobs[0].partition: must be one word, got "a b"
     line 3: jobs[0].qos: must be one word, got ""
     "#);
     assert_snapshot!(check("sbatch: [\"--x\\n#SBATCH --y\"], checkpoint: {dir: \"a\\0\"}"), @r"
-    line 3: jobs[0].sbatch[0]: must not hold control characters, got '\n'
-    line 3: jobs[0].checkpoint.dir: must not hold control characters, got '\0'
+    line 3: jobs[0].sbatch[0]: must not contain control characters, got '\n'
+    line 3: jobs[0].checkpoint.dir: must not contain control characters, got '\0'
     ");
     assert_snapshot!(check("sbatch: \"--comment='x\""), @"line 3: jobs[0].sbatch: cannot be split into words: missing closing quote");
     assert_snapshot!(check("time: 30, checkpoint: {grace: 12:30}, memory_per_gpu: 8"), @r#"
-    line 3: jobs[0].time: has no unit, got "30"; write 30s, 30m or 30h (Slurm would read it as minutes)
-    line 3: jobs[0].memory_per_gpu: has no unit, got "8"; write 8GiB, 8MB or 8B
-    line 3: jobs[0].checkpoint.grace: is ambiguous, got "12:30"; write 12:30:00 for hours and minutes, or 00:12:30 for minutes and seconds
+    line 3: jobs[0].time: has no unit: "30"; write 30s, 30m or 30h (Slurm would read it as minutes)
+    line 3: jobs[0].memory_per_gpu: has no unit: "8"; write 8GiB, 8MB or 8B
+    line 3: jobs[0].checkpoint.grace: is ambiguous: "12:30"; write 12:30:00 for hours and minutes, or 00:12:30 for minutes and seconds
     "#);
     assert_snapshot!(check("time: 0s, min_gpus: 400, gpu_types: []"), @r"
     line 3: jobs[0].gpu_types: must name at least one GPU type; remove the key to allow all
     line 3: jobs[0].time: must be above 0
-    line 3: jobs[0].min_gpus: 400 is more than the 300 ranks among which global_batch can be split
+    line 3: jobs[0].min_gpus: 400 is more than 300, the largest number of ranks for global_batch
     ");
     assert_snapshot!(check("time: 12:00:00, setup: module load cuda, env: , throughput: , max_gpus:"), @"line 3: jobs[0].max_gpus: must be a whole number, got nothing; remove the key or give it a value");
 }

@@ -72,7 +72,7 @@ pub(crate) fn one_line(text: &str) -> Result<String, ValueError> {
     match text.chars().find(|c| c.is_control()) {
         None => Ok(text.to_owned()),
         Some(character) => {
-            Err(ValueError::new(format!("must not hold control characters, got {character:?}")))
+            Err(ValueError::new(format!("must not contain control characters, got {character:?}")))
         }
     }
 }
@@ -102,7 +102,7 @@ pub(crate) fn shell_lines(block: &str) -> Result<Vec<String>, ValueError> {
 /// Returns the text when a shell can be given it.
 pub(crate) fn no_nul(text: &str) -> Result<String, ValueError> {
     if text.contains('\0') {
-        return Err(ValueError::new("must not hold a NUL character"));
+        return Err(ValueError::new("must not contain a NUL character"));
     }
     Ok(text.to_owned())
 }
@@ -171,7 +171,7 @@ fn read_env(value: &Value<'_>) -> Option<Vec<(String, String)>> {
             Ok((variable(name)?, no_nul(text)?))
         })?;
         if !seen.insert(name.clone()) {
-            item.report(ValueError::new(format!("sets {name} a second time")));
+            item.report(ValueError::new(format!("sets {name} twice")));
         }
         Some((name, text))
     }))
@@ -182,13 +182,13 @@ pub(super) fn variable(name: &str) -> Result<String, ValueError> {
     let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let fits = name.len() <= NAME_LIMIT && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if !starts_well || !fits {
-        let hint = "letters, digits and _ only, no digit first";
+        let hint = "use only letters, digits and _, and do not start with a digit";
         return Err(ValueError::new(format!("{} is not a valid variable name", quoted(name))).hint(hint));
     }
     let is_reserved =
         RESERVED.contains(&name) || RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
     if is_reserved && !OF_USERS.contains(&name) {
-        let message = format!("{name} is set by hsched for every rank and cannot be set here");
+        let message = format!("hsched sets {name} for every rank; a job cannot set it");
         return Err(ValueError::new(message).hint("remove it"));
     }
     Ok(name.to_owned())

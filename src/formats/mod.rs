@@ -11,6 +11,7 @@ pub mod inventory;
 pub mod jobs;
 #[cfg(test)]
 mod jobs_tests;
+pub mod loose;
 pub mod starter;
 
 mod after;

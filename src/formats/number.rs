@@ -22,7 +22,7 @@ pub fn parse_whole(text: &str, range: RangeInclusive<u64>) -> Result<u64, ValueE
         let plain = digits.trim_start_matches('0');
         let hint =
             format!("write {}: some parsers read it as octal", if plain.is_empty() { "0" } else { plain });
-        return Err(ValueError::new(format!("has leading zeros, got {}", quoted(text))).hint(hint));
+        return Err(ValueError::new(format!("has leading zeros: {}", quoted(text))).hint(hint));
     }
     let number = digits.parse::<u64>().ok();
     let out = |message: String| Err(ValueError::new(format!("must be {message}, got {}", short(text))));
@@ -51,7 +51,7 @@ pub fn parse_number(text: &str) -> Result<f64, ValueError> {
     if number.is_finite() {
         Ok(number)
     } else {
-        Err(ValueError::new(format!("is too large a number, got {}", short(text))))
+        Err(ValueError::new(format!("is too large: {}", short(text))))
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
         check(whole("1.5"), "must be a whole number, got \"1.5\"");
         check(whole("100_000"), "must be a whole number, got \"100_000\"; write 100000");
         check(whole("10^9"), "must be a whole number, got \"10^9\"; write 1000000000");
-        check(whole("010"), "has leading zeros, got \"010\"; write 10: some parsers read it as octal");
+        check(whole("010"), "has leading zeros: \"010\"; write 10: some parsers read it as octal");
         check(whole("0x10"), "must be a whole number, got \"0x10\"");
         check(whole("99999999999999999999999"), "must be at most 1000, got 99999999999999999999999");
         check(whole("-99999999999999999999999"), "must be at least 1, got -99999999999999999999999");
@@ -144,7 +144,7 @@ mod tests {
         check(parse_number("-.INF"), "must be a finite number, got -.INF");
         check(parse_number("NaN"), "must be a number, got \"NaN\"");
         check(parse_number("inf"), "must be a number, got \"inf\"");
-        check(parse_number("1e999"), "is too large a number, got 1e999");
+        check(parse_number("1e999"), "is too large: 1e999");
         check(parse_number("1_0.5"), "must be a number, got \"1_0.5\"; write 10.5");
         check(parse_number("."), "must be a number, got \".\"");
         check(parse_number(""), "must be a number, got \"\"");

@@ -47,7 +47,7 @@ pub(super) fn read_file<T>(text: &str, read: impl FnOnce(&Value<'_>) -> Option<T
     let problems = sink.problems.into_inner();
     Problems::unless_none(problems, result)?.ok_or_else(|| {
         // Reached only if a reader forgot to report; a file must never be half read in silence.
-        let message = "could not be read".to_owned();
+        let message = "cannot be read".to_owned();
         Problems::from(Problem { line: 1, path: String::new(), message, hint: None })
     })
 }
@@ -213,7 +213,7 @@ impl<'a> Value<'a> {
         for (key, node) in entries {
             let value = self.inner(node, join(&self.path, &key.text));
             if let Some(first) = first_lines.get(&key.text) {
-                let message = format!("appears a second time; the first is on line {first}");
+                let message = format!("appears twice; the first is on line {first}");
                 value.at(key.line).report(ValueError::new(message));
             } else {
                 first_lines.insert(&key.text, key.line);
@@ -244,7 +244,7 @@ impl<'a> Value<'a> {
         let hint = |key: &str, value: &Self| {
             value
                 .is_map()
-                .then(|| format!("for anchors, call it x-{key}: keys that begin with x- are left alone"))
+                .then(|| format!("for anchors, call it x-{key}: hsched ignores keys that begin with x-"))
         };
         self.fields_but(known, |key| key.starts_with("x-"), |(key, value)| hint(key, value))
     }

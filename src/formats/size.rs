@@ -75,10 +75,10 @@ fn scaled(number: &str, factor: u64) -> Option<Result<Bytes, ValueError>> {
 }
 
 fn unit_error(text: &str, number: &str, unit: &str) -> ValueError {
-    let error = ValueError::new(format!("has no unit known for bytes, got {}", quoted(text)));
+    let error = ValueError::new(format!("has an unknown unit: {}", quoted(text)));
     let letter = unit.trim_end_matches(['b', 'B']).trim_end_matches(['i', 'I']).to_uppercase();
     match letter.as_str() {
-        "" => ValueError::new(format!("has no unit, got {}", quoted(text)))
+        "" => ValueError::new(format!("has no unit: {}", quoted(text)))
             .hint(format!("write {number}GiB, {number}MB or {number}B")),
         "K" | "M" | "G" | "T" | "P" => {
             let decimal = if letter == "K" { "kB".to_owned() } else { format!("{letter}B") };
@@ -89,7 +89,7 @@ fn unit_error(text: &str, number: &str, unit: &str) -> ValueError {
 }
 
 fn not_a_size(text: &str) -> ValueError {
-    ValueError::new(format!("must be an amount of bytes, got {}", quoted(text)))
+    ValueError::new(format!("must be a size in bytes, got {}", quoted(text)))
         .hint("write it like 46.8MB or 192GiB")
 }
 
@@ -123,13 +123,13 @@ mod tests {
         check("46.8mb", "write 46.8MiB (powers of 2) or 46.8MB");
         check("192", "write 192GiB, 192MB or 192B");
         check("12 parsecs", "units are B, kB");
-        check("-1GB", "must be an amount of bytes");
-        check("1e3B", "has no unit known");
-        check("1.GB", "must be an amount of bytes");
-        check("1.2.3GB", "must be an amount of bytes");
+        check("-1GB", "must be a size in bytes");
+        check("1e3B", "has an unknown unit");
+        check("1.GB", "must be a size in bytes");
+        check("1.2.3GB", "must be a size in bytes");
         check("16384PiB", "is too large");
         check("999999999999999999999999999999999999999999GB", "is too large");
-        check("NaN", "must be an amount");
+        check("NaN", "must be a size");
     }
 
     proptest! {

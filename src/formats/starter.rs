@@ -7,9 +7,9 @@ use crate::model::{Command, GpuType, Job};
 
 /// A cluster file for those who have no Slurm to ask.
 pub const CLUSTER: &str = "\
-# The cluster to plan for: hsched plan jobs.yaml --cluster cluster.yaml. Replace it with your own: on a machine
-# with Slurm `hsched inventory --format yaml` writes it, on a single machine with GPUs
-# `hsched inventory --local --format yaml`.
+# The cluster to plan for: hsched plan jobs.yaml --cluster cluster.yaml. Replace it with yours: on a machine with
+# Slurm, `hsched inventory --format yaml` prints it; on a single machine with GPUs,
+# `hsched inventory --local --format yaml` does.
 network_gbps: 10          # Gbit/s between nodes
 intra_node_gbps: 300      # Gbit/s between the GPUs of a node
 nodes:
@@ -29,7 +29,8 @@ pub const CLUSTER_TYPES: [&str; 2] = ["t4", "v100"];
 const HEAD: &str = "\
 # Training jobs for hsched. Replace every value marked REPLACE with your own, then:
 #   hsched plan jobs.yaml      shows which GPUs each job gets
-# Lines that begin with # and a space are comments. To set a key that has a # right before it, remove the #.
+#   hsched when jobs.yaml      on a full cluster: which request would finish first, wait and run together
+# Lines that begin with # and a space are comments. To set a key with a # directly before it, remove the #.
 jobs:
   - name: example                # unique; letters, digits, - _ .
     samples_per_epoch: 50000     # REPLACE: training samples per epoch
@@ -51,11 +52,11 @@ const TAIL: &str = "    command: 'echo rank $RANK of $WORLD_SIZE: $HSCHED_LOCAL_
     #env: {LR: \"0.1\"}            # environment variables of every rank
     #setup: module list          # shell lines, once, on the first node
     #node_setup: module load cuda   # shell lines, once per node
-    #time: 12h                   # upper bound on the Slurm time limit, asked for until a speed is measured [default: predicted time plus a margin]
+    #time: 12h                   # upper bound on the Slurm time limit, requested until a speed is measured [default: predicted time plus a margin]
     #cpus_per_gpu: 4             # CPUs per rank
     #memory_per_gpu: 16GiB       # memory per rank
     #sweep: {lr: [0.1, 0.01]}    # one job for every combination of values; {lr} in other keys is the value
-    #checkpoint: {dir: checkpoints/example, grace: 2m}   # where it saves, and the most time that takes
+    #checkpoint: {dir: checkpoints/example, grace: 2m}   # where it saves, and the longest time to save
 ";
 
 /// Returns a job file with one job for these types of GPU: valid as it stands, and with any key uncommented.
@@ -135,7 +136,7 @@ mod tests {
         let keys = |text: &str| unedited(text).into_iter().map(|(_, key)| key.to_owned()).collect::<Vec<_>>();
         let all = ["samples_per_epoch", "epochs", "global_batch", "model_size", "throughput", "command"];
         assert_eq!(keys(&text), all);
-        assert_eq!(unedited(&text)[0], (6, "samples_per_epoch"));
+        assert_eq!(unedited(&text)[0], (7, "samples_per_epoch"));
         let read = |text: &str| formats::jobs::parse(text).expect("jobs").remove(0);
         assert!(is_example(&read(&text)));
         let edited = text

@@ -69,7 +69,7 @@ impl Sweeps {
         if self.made > JOB_LIMIT {
             if !was_enough {
                 let message = format!("the sweeps of this file make more than {JOB_LIMIT} jobs");
-                let error = ValueError::new(message).hint("leave out values, or use several files");
+                let error = ValueError::new(message).hint("remove values, or use several files");
                 own.as_ref().unwrap_or(job).report(error);
             }
             return vec![read(&job.with(&sweep.filled(job.node(), 0, None)))];
@@ -188,16 +188,16 @@ pub(super) fn is_key(key: &str) -> bool {
 
 fn check_key(key: &str, upper: &str, taken: Option<&str>) -> Result<(), ValueError> {
     if let Some(other) = taken {
-        return Err(ValueError::new(format!("sets the variable {upper}, as the key {other} does")));
+        return Err(ValueError::new(format!("sets the variable {upper}, which the key {other} also sets")));
     }
     let is_name = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if !is_name {
-        let hint = "letters, digits and _ only, no digit first";
+        let hint = "use only letters, digits and _, and do not start with a digit";
         return Err(ValueError::new(format!("{} cannot be a placeholder", quoted(key))).hint(hint));
     }
     if VITAL.contains(&upper) || variable(upper).is_err() || variable(key).is_err() {
-        let message = format!("would set the variable {upper}, which is taken");
+        let message = format!("would overwrite the variable {upper}");
         return Err(ValueError::new(message).hint("choose another name"));
     }
     Ok(())
@@ -222,11 +222,12 @@ fn read_values(list: &Value<'_>) -> (Vec<Node>, bool) {
             if let Some(first) = parts.insert(name_part(&text), text.clone()) {
                 item.report(if first == text {
                     let hint = "to run it several times, add a key such as seed: [1, 2]";
-                    ValueError::new(format!("{} appears a second time", quoted(&text))).hint(hint)
+                    ValueError::new(format!("{} appears twice", quoted(&text))).hint(hint)
                 } else {
                     let message =
                         format!("{} gives a job the same name as {}", quoted(&text), quoted(&first));
-                    ValueError::new(message).hint("their names differ only in what names cannot have")
+                    ValueError::new(message)
+                        .hint("these values differ only in characters that names cannot have")
                 });
                 return None;
             }

@@ -75,16 +75,16 @@ fn what_is_wrong_with_a_sweep_is_said_at_once() {
     line 3: jobs[0].sweep.b[0]: must be text, got a list
     line 3: jobs[0].sweep.b[1]: must be text, got a map
     line 3: jobs[0].sweep.b[2]: must be text, got nothing; remove the key or give it a value
-    line 3: jobs[0].sweep.1x: "1x" cannot be a placeholder; letters, digits and _ only, no digit first
-    line 3: jobs[0].sweep.rank: would set the variable RANK, which is taken; choose another name
-    line 3: jobs[0].sweep.Path: would set the variable PATH, which is taken; choose another name
-    line 3: jobs[0].sweep.d[1]: "1" appears a second time; to run it several times, add a key such as seed: [1, 2]
-    line 3: jobs[0].sweep.d[3]: "a_b" gives a job the same name as "a/b"; their names differ only in what names cannot have
-    line 3: jobs[0].sweep.D: sets the variable D, as the key d does
+    line 3: jobs[0].sweep.1x: "1x" cannot be a placeholder; use only letters, digits and _, and do not start with a digit
+    line 3: jobs[0].sweep.rank: would overwrite the variable RANK; choose another name
+    line 3: jobs[0].sweep.Path: would overwrite the variable PATH; choose another name
+    line 3: jobs[0].sweep.d[1]: "1" appears twice; to run it several times, add a key such as seed: [1, 2]
+    line 3: jobs[0].sweep.d[3]: "a_b" gives a job the same name as "a/b"; these values differ only in characters that names cannot have
+    line 3: jobs[0].sweep.D: sets the variable D, which the key d also sets
     line 3: jobs[0].weight: must be from 0.000001 to 1000000, got -1
     "#);
     let named = file("", "command: x, sweep: {lr: [1]}").replace("name: a", "name: 'a{lr}'");
-    assert_snapshot!(parse(&named).expect_err("no name"), @r#"line 2: jobs[0].name: job name "a{lr}" holds '{'; only letters, digits, '-', '_' and '.' are allowed"#);
+    assert_snapshot!(parse(&named).expect_err("no name"), @r#"line 2: jobs[0].name: job name "a{lr}" contains '{'; only letters, digits, '-', '_' and '.' are allowed"#);
     assert_snapshot!(check("sweep: [lr]"), @r#"line 3: jobs[0].sweep: must be a map of keys and values, got a list"#);
     assert_snapshot!(check("sweep: "), @r#"line 3: jobs[0].sweep: must have at least one key with a list of values"#);
     assert_snapshot!(check("sweep: {lr: [1, 2], seed: [1]}, workdir: '{lrr}/{seeds}/{print}', env: {A: {sed}}"), @r#"
@@ -102,12 +102,12 @@ fn what_is_wrong_with_a_sweep_is_said_at_once() {
     assert_snapshot!(check(&format!("sweep: {{n: [1, {}]}}", "x".repeat(200))), @r#"line 2: jobs[0].name: with the values of its sweep, the job name is 203 characters long; at most 200 are allowed; shorten it, the keys or the values"#);
     let many = (0..101).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");
     assert_snapshot!(check(&format!("sweep: {{n: [{many}], lr: [{many}]}}, weight: -1")), @r#"
-    line 3: jobs[0].sweep: the sweeps of this file make more than 10000 jobs; leave out values, or use several files
+    line 3: jobs[0].sweep: the sweeps of this file make more than 10000 jobs; remove values, or use several files
     line 3: jobs[0].weight: must be from 0.000001 to 1000000, got -1
     "#);
     assert_snapshot!(check("sweep: {n: [1-m2, '1'], m: [2, 2-m2]}"), @r#"line 2: jobs[0].name: "a-n1-m2-m2" is already the name of the job on line 2"#);
     assert_snapshot!(check("sweep: {n: [1, 2]}}\n- {name: a b, sweep: {n: [1, 2]}"), @r#"
-    line 4: jobs[1].name: job name "a b" holds ' '; only letters, digits, '-', '_' and '.' are allowed
+    line 4: jobs[1].name: job name "a b" contains ' '; only letters, digits, '-', '_' and '.' are allowed
     line 4: jobs[1]: is missing the required key samples_per_epoch
     line 4: jobs[1]: is missing the required key epochs
     line 4: jobs[1]: is missing the required key global_batch

@@ -100,7 +100,7 @@ impl Builder {
         let line = mark.line();
         match event {
             Event::DocumentStart(_) if self.root.is_some() => {
-                Err(problem(line, "a second document begins here; one file holds one document"))
+                Err(problem(line, "a second document starts here; one file holds one document"))
             }
             Event::Scalar(text, style, anchor, tag) => {
                 no_tag(line, tag.is_some())?;
@@ -245,15 +245,15 @@ fn usual_mistake(text: &str, line: usize, said: &str) -> Option<(usize, &'static
     let indent = |text: &str| text.len() - text.trim_start().len();
     let tab = near.filter(|(own, _)| own[..indent(own)].contains('\t')).map(|(_, number)| number).next();
     if let (Some(number), true) = (tab, said.contains("tab") || said.contains("indent")) {
-        return Some((number, "a tab indents this line", "use blanks"));
+        return Some((number, "a tab indents this line", "use spaces"));
     }
     if said.contains("mapping values are not allowed") {
         return Some(if at_line.matches(": ").count() > 1 || at_line.trim_end().ends_with("::") {
-            (line, "the value has a colon with a blank behind it", "put the value in single quotes")
+            (line, "the value has a colon followed by a space", "put the value in single quotes")
         } else {
             (
                 line,
-                "a key stands where none can be",
+                "a key is in the wrong place",
                 "align it with the other keys, and put values with a colon in quotes",
             )
         });
@@ -261,7 +261,7 @@ fn usual_mistake(text: &str, line: usize, said: &str) -> Option<(usize, &'static
     let is_escape = ["hexadecimal", "escape"].iter().any(|word| said.contains(word));
     (is_escape && at_line.contains('\\')).then_some((
         line,
-        "a backslash in double quotes begins an escape",
+        "a backslash in double quotes starts an escape",
         "put the value in single quotes, or write each backslash twice",
     ))
 }
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn what_is_refused_says_why() {
-        check("a: 1\n---\nb: 2", "line 2: a second document begins here; one file holds one document");
+        check("a: 1\n---\nb: 2", "line 2: a second document starts here; one file holds one document");
         check(
             "a: !!str 1",
             "line 1: tags such as !!str are not supported; remove it, or quote the value if it is text",
@@ -334,22 +334,22 @@ mod tests {
 
     #[test]
     fn usual_mistakes_are_said_in_plain_words() {
-        let tab = "not valid YAML: a tab indents this line; use blanks";
+        let tab = "not valid YAML: a tab indents this line; use spaces";
         check("jobs:\n  - name: a\n\tepochs: 3\n", &format!("line 3: {tab}"));
         check("a: 1\n\tb: 2", &format!("line 2: {tab}"));
         check("a:\n\t- b\n", &format!("line 2: {tab}"));
         check(
             "a: 1\nb: python t.py: x\nc: 2\n",
-            "line 2: not valid YAML: the value has a colon with a blank behind it; put the value in single quotes",
+            "line 2: not valid YAML: the value has a colon followed by a space; put the value in single quotes",
         );
         check(
             "a: 1\n  b: 2\n",
-            "line 2: not valid YAML: a key stands where none can be; align it with the other keys, and put values with a colon in quotes",
+            "line 2: not valid YAML: a key is in the wrong place; align it with the other keys, and put values with a colon in quotes",
         );
         for path in ["\"C:\\Users\\x\"", "\"C:\\data\""] {
             check(
                 &format!("a: 1\nb: {path}\n"),
-                "line 2: not valid YAML: a backslash in double quotes begins an escape; put the value in single quotes, or write each backslash twice",
+                "line 2: not valid YAML: a backslash in double quotes starts an escape; put the value in single quotes, or write each backslash twice",
             );
         }
         // A tab in a value is no indentation.

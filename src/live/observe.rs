@@ -89,7 +89,7 @@ fn reason(own: &[&QueuedJob]) -> Option<QueueReason> {
 
 /// Returns where a submission stands of which a component is active; `planned` is the number of its GPUs, where known.
 fn standing(active: &QueuedJob, own: &[&QueuedJob], cluster: &Cluster, planned: Option<u32>) -> Standing {
-    if !own.iter().any(|queued| queued.state.holds_nodes()) {
+    if !own.iter().any(|queued| queued.holds_nodes()) {
         return Standing::Pending;
     }
     let since = active.start_time.as_deref().and_then(time::unix).map(Time);
@@ -138,7 +138,29 @@ pub fn left_word(job: &JobName, attempt: &Attempt, word: LastWord) -> Sighting {
 /// Returns how a submission ended that stopped on request, if its script says whether it saved.
 #[must_use]
 pub fn word_end(word: LastWord) -> Option<End> {
-    word.saved.map(|saved| if saved { End::Saved } else { End::Cut })
+    word.saved.map(|saved| match (saved, word.unhandled) {
+        (true, _) => End::Saved,
+        (false, true) => End::Unhandled,
+        (false, false) => End::Cut,
+    })
+}
+
+/// Returns how a submission of a race ended, by who has taken the job; `None` if that cannot be told yet.
+pub(super) fn end_in_race(end: &End, own: JobId, taken: Option<JobId>) -> Option<End> {
+    let is_failure = matches!(
+        end,
+        End::Failed { .. } | End::OutOfMemory | End::NodeFailed | End::BootFailed | End::Preempted
+    );
+    match (taken, end) {
+        (Some(winner), _)
+            if winner != own && (is_failure || matches!(end, End::Completed | End::Cancelled)) =>
+        {
+            Some(End::Yielded)
+        }
+        (None, End::Completed) => None,
+        (None, _) if is_failure => Some(End::Untaken(Box::new(end.clone()))),
+        _ => Some(end.clone()),
+    }
 }
 
 /// Returns whether a job of Slurm, by its name, number and time of submission, is an attempt: numbers are given out
@@ -180,5 +202,25 @@ fn by_status(exit: ExitStatus) -> End {
         ExitStatus { code: 85, .. } => End::Saved,
         ExitStatus { code: 86, .. } => End::NodeFailed,
         ExitStatus { code, signal } => End::Failed { exit: code, signal },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_taken_the_job_of_a_race_tells_what_an_end_means() {
+        let failed = End::Failed { exit: 1, signal: 0 };
+        let judged = |end: &End, taken: Option<u32>| end_in_race(end, JobId(7), taken.map(JobId));
+        for end in [&End::Completed, &End::Cancelled, &failed, &End::NodeFailed] {
+            assert_eq!(judged(end, Some(7)).as_ref(), Some(end));
+            assert_eq!(judged(end, Some(8)), Some(End::Yielded));
+        }
+        // On a shared file system the claim may come later.
+        assert_eq!(judged(&End::Completed, None), None);
+        assert_eq!(judged(&End::Cancelled, None), Some(End::Cancelled));
+        assert_eq!(judged(&failed, None), Some(End::Untaken(Box::new(failed.clone()))));
+        assert_eq!(judged(&End::Cut, Some(8)), Some(End::Cut));
     }
 }

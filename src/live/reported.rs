@@ -16,8 +16,8 @@ pub struct Reported {
     pub notes: Vec<String>,
 }
 
-/// Returns the epochs that the ranks of current submissions have reported and the state does not count yet, at the time
-/// when rank 0's file was written last. `root` is the state directory. A report that cannot be read now is for the next look.
+/// Returns the epochs that the ranks of current submissions have reported and the state does not count yet, the last at the time
+/// when rank 0's file was written last, those before it evenly since the one before them. `root` is the state directory. A report that cannot be read now is for the next look.
 #[must_use]
 pub fn reported(root: &Path, state: &State, at: Time) -> Reported {
     let mut all = Reported::default();
@@ -33,7 +33,10 @@ pub fn reported(root: &Path, state: &State, at: Time) -> Reported {
             let read = reports::epochs(&folder, attempt.ranks.len(), tracked.epochs_done, written)
                 .and_then(|epochs| Ok((epochs, reports::odd(&folder, tracked.job.epochs, metric)?)));
             match read {
-                Ok((epochs, odd)) => {
+                Ok((mut epochs, odd)) => {
+                    let begun = || attempt.started.or_else(|| reports::begun(&folder));
+                    let is_going = tracked.epochs_done > attempt.epochs_before;
+                    spread(&mut epochs, if is_going { tracked.epoch_at } else { begun() });
                     all.epochs.extend(epochs.into_iter().map(|epoch| (key.clone(), epoch)));
                     all.odd.extend(odd.map(|what| (key, what)));
                 }
@@ -44,4 +47,39 @@ pub fn reported(root: &Path, state: &State, at: Time) -> Reported {
         }
     }
     all
+}
+
+/// Spreads the times of epochs that were all seen now evenly from a moment before them.
+fn spread(epochs: &mut [EpochReport], since: Option<Time>) {
+    #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
+    let count = epochs.len() as f64;
+    let Some(since) = since else { return };
+    for (number, epoch) in (1_u32..).zip(epochs) {
+        let left = 1.0 - f64::from(number) / count;
+        epoch.at.0 -= left * epoch.at.since(since).0.max(0.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn epochs_of_one_look_were_done_one_after_the_other() {
+        let seen = |since: Option<f64>| {
+            let report = |epoch| EpochReport {
+                epoch,
+                at: Time(40.0),
+                length: None,
+                ranks: Vec::new(),
+                metrics: Vec::new(),
+            };
+            let mut epochs: Vec<EpochReport> = (3..=6).map(report).collect();
+            spread(&mut epochs, since.map(Time));
+            epochs.into_iter().map(|own| own.at.0).collect::<Vec<f64>>()
+        };
+        assert_eq!(seen(Some(20.0)), [25.0, 30.0, 35.0, 40.0]);
+        assert_eq!(seen(None), [40.0; 4]);
+        assert_eq!(seen(Some(50.0)), [40.0; 4]);
+    }
 }

@@ -121,7 +121,8 @@ impl<'a> SlurmWorld<'a> {
         Ok(())
     }
 
-    /// Tells submissions that left a race from those that did the job: both end with status 0.
+    /// Tells submissions that left a race from those that did the job: both end with status 0. Whoever failed without a claim leaves the job
+    /// to the others.
     ///
     /// One that completed without a claim that can be seen is not taken for either: on a shared file system it may come later.
     fn judge_races(&self, state: &State, seen: Vec<Sighting>) -> Result<Vec<Sighting>, LiveError> {
@@ -134,18 +135,13 @@ impl<'a> SlurmWorld<'a> {
                 judged.push(sighting);
                 continue;
             };
-            if let Some(race) = race
-                && matches!(end, End::Completed | End::Cancelled)
-            {
+            if let Some(race) = race {
                 let after = race.follows.as_ref().map(|piece| piece.job_id);
                 let claim = claim_file(&self.site.state, race.race_run(), sighting.of.job.as_str(), after);
                 let taken = reports::claimed(&claim)
                     .map_err(|source| LiveError::Reports { folder: claim.clone(), source })?;
-                match taken {
-                    Some(winner) if winner != sighting.job_id => *end = End::Yielded,
-                    None if *end == End::Completed => continue,
-                    _ => {}
-                }
+                let Some(judged) = observe::end_in_race(end, sighting.job_id, taken) else { continue };
+                *end = judged;
             }
             judged.push(sighting);
         }

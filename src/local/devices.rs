@@ -61,7 +61,8 @@ fn refusal(text: &str) -> String {
     match text.split(',').map(typed).collect::<Option<Vec<_>>>() {
         Some(counted) => format!("{text:?} has no count: write {}", counted.join(",")),
         None => format!(
-            "{text:?} is no list of devices: write TYPE:COUNT with commas between them, such as cpu:4 or v100:2,t4:2; a \
+            "{text:?} is not a list of devices: write TYPE:COUNT with commas between them, such as cpu:4 \
+             or v100:2,t4:2; a \
              count is from 1 to {MOST}"
         ),
     }
@@ -166,7 +167,7 @@ impl Devices {
     pub fn keep(&mut self, left: &[NodeName]) {
         for (node, _) in self.nodes.iter_mut().filter(|(node, _)| !left.contains(&node.name)) {
             node.state = NodeState::parse("down");
-            node.reason = Some("not in the allocation any more".to_owned());
+            node.reason = Some("no longer in the allocation".to_owned());
         }
     }
 

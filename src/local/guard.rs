@@ -87,7 +87,8 @@ pub fn guard(order: &Order) -> io::Result<u8> {
         [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].into_iter().collect();
     heard.thread_block()?;
     let signals = SignalFd::with_flags(&heard, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
-    let own = Process::find(Pid::this().as_raw()).ok_or_else(|| io::Error::other("/proc is not there"))?;
+    let own =
+        Process::find(Pid::this().as_raw()).ok_or_else(|| io::Error::other("/proc is not available"))?;
     let own_mark = Mark::new(own)?;
     write_mark(&order.mark, &own_mark.text())?;
     let stdin = io::stdin();

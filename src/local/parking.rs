@@ -152,10 +152,10 @@ impl Parking {
             if is_replaced || is_short || shares && way == Way::End {
                 if !matches!(parked.hold, Hold::Ending { .. }) {
                     let why = if is_replaced {
-                        "its parked processes end: they do not fit what it is to do now".to_owned()
+                        "its parked processes are stopped: they do not match its new placement".to_owned()
                     } else {
                         format!(
-                            "no longer parked: {} needs the memory; will start again from its checkpoint",
+                            "no longer parked: {} needs the memory; it will resume from its checkpoint",
                             of.job
                         )
                     };
@@ -164,10 +164,7 @@ impl Parking {
                 parked.end(now);
             } else if shares && way == Way::Offload && parked.hold == Hold::Kept {
                 parked.hold = Hold::Moving;
-                said.push((
-                    parked.job().clone(),
-                    format!("moves to the host's memory: {} gets the GPU", of.job),
-                ));
+                said.push((parked.job().clone(), format!("moving to host memory: {} gets the GPU", of.job)));
                 if parked.guarded.gate.say(Want::Offload).is_err() {
                     parked.end(now);
                 }

@@ -102,7 +102,7 @@ impl Mark {
     /// Returns the mark of a guard that is about to start something.
     ///
     /// # Errors
-    /// When the system has no random numbers.
+    /// When cannot read random numbers from the system.
     pub(super) fn new(guard: Process) -> io::Result<Self> {
         let token = format!("{:016x}{:016x}", getrandom::u64()?, getrandom::u64()?);
         Ok(Self { pid: guard.pid, start: guard.start, boot: boot(), token: Some(token) })
@@ -186,6 +186,11 @@ mod tests {
     fn start(words: &[&str]) -> (std::process::Child, Process) {
         let child = std::process::Command::new("env").args(words).args(["sleep", "60"]).spawn();
         let child = child.expect("starts");
+        // Before its last program has replaced `env`, its environment and its session are still others.
+        let name = format!("/proc/{}/comm", child.id());
+        while fs::read_to_string(&name).expect("is alive") != "sleep\n" {
+            thread::yield_now();
+        }
         let own = Process::find(i32::try_from(child.id()).expect("a number")).expect("is alive");
         (child, own)
     }

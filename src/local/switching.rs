@@ -38,22 +38,20 @@ impl LocalWorld<'_> {
                 return;
             }
             Step::Held { .. } => None,
-            _ if !guarded.gate.can_park() => {
-                Some("its program does not say that it can be parked".to_owned())
-            }
+            _ if !guarded.gate.can_park() => Some("its program does not support parking".to_owned()),
             _ if left.is_some_and(|left| left > TO_PARK) => {
-                Some(format!("its epoch goes on for more than {} s", TO_PARK.0))
+                Some(format!("its epoch needs more than {} s", TO_PARK.0))
             }
             _ => match guarded.gate.say(Want::Park) {
                 Ok(()) => {
                     own.step = Step::Parking { until: now.after(TO_PARK) };
                     return;
                 }
-                Err(error) => Some(format!("it could not be asked to wait: {error}")),
+                Err(error) => Some(format!("hsched could not ask it to wait: {error}")),
             },
         };
         if let Some(why) = why {
-            self.said.push((of.job.clone(), format!("saves and ends instead of waiting: {why}")));
+            self.said.push((of.job.clone(), format!("saves and exits instead of parking: {why}")));
         }
         own.stop();
     }
@@ -85,8 +83,8 @@ impl LocalWorld<'_> {
         reports::take_over(&before, &folder, fs::metadata(output).map_or(0, |data| data.len()))?;
         let Some(parked) = self.parking.leave(origin) else { return Err(io::ErrorKind::NotFound.into()) };
         let after = self.make_room(of, &parked.lease, true);
-        let whence = if parked.is_moved() { ", its values from the host's memory" } else { "" };
-        self.said.push((of.job.clone(), format!("goes on where it was parked{whence}")));
+        let whence = if parked.is_moved() { ", with its tensors from host memory" } else { "" };
+        self.said.push((of.job.clone(), format!("resumes where it was parked{whence}")));
         let (job_id, now) = (parked.guarded.job_id, self.now());
         self.devices.take(of, parked.lease);
         let mut own = Running::new(parked.guarded, now, gpus, (parked.epochs, Step::Held { after }));
@@ -145,7 +143,7 @@ impl LocalWorld<'_> {
                     Some(words) => self.park(&of, &words, now),
                     None if now >= until => {
                         own.stop();
-                        let why = "saves and ends instead of waiting: its epoch went on for too long";
+                        let why = "saves and exits instead of parking: its epoch took too long";
                         self.said.push((of.job.clone(), why.to_owned()));
                     }
                     None => {}
@@ -175,10 +173,8 @@ impl LocalWorld<'_> {
             self.waker.leave(watch);
         }
         let epochs = last.map_or(own.epochs, |last| last.epoch);
-        self.said.push((
-            of.job.clone(),
-            format!("parked after epoch {epochs}: its processes wait with their memory"),
-        ));
+        self.said
+            .push((of.job.clone(), format!("parked after epoch {epochs}: its processes stay in memory")));
         self.parking.enter(Parked::new(guarded, lease, (epochs, epoch), words));
     }
 

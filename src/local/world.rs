@@ -113,7 +113,7 @@ impl<'a> LocalWorld<'a> {
             && let Some(lease) = self.devices.lease(&of)
             && self.parking.is_to_blame(&of.job, lease)
         {
-            let why = "it may have lacked the memory of parked jobs; will start again without them";
+            let why = "parked jobs may have left it too little memory; it will start again without them";
             self.said.push((of.job.clone(), why.to_owned()));
             end = End::Interrupted;
         }

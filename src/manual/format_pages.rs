@@ -22,11 +22,11 @@ pub(super) fn jobs() -> String {
     let mut page = Page::new("hsched-jobs", "5", "job files of hsched")
         .heading("DESCRIPTION")
         .paragraph(
-            "A job file is YAML: a map with the key `jobs`, a list of maps with the keys below, and perhaps `sweep`, which then applies to all jobs. Keys beside `jobs` that begin with `x-` are left alone: they may hold what anchors name. Other unknown keys are errors. All errors in a file are reported at once, each with its line. \
+            "A job file is YAML: a map with the key `jobs`, a list of maps with the keys below. An optional key `sweep` beside `jobs` applies to all jobs. hsched ignores keys beside `jobs` that begin with `x-`: use them for anchors. Other unknown keys are errors. hsched reports all errors of a file at once, each with its line. \
              `hsched plan` and `hsched submit` read it.",
         )
         .paragraph(
-            "Sizes need a unit: MB is 10^6 bytes, MiB is 2^20. So do durations: 90s, 2m, 12h, or 1-00:00:00 as in Slurm.",
+            "Sizes need a unit: MB is 10^6 bytes, MiB is 2^20. Durations are 90s, 2m or 12h, or 1-00:00:00 as in Slurm.",
         );
     for (heading, required) in [("REQUIRED KEYS", true), ("OPTIONAL KEYS", false)] {
         page = page.heading(heading);
@@ -45,7 +45,7 @@ pub(super) fn settings() -> String {
         .paragraph(
             "Settings are keys of TOML files, environment variables and flags. Later sources override earlier ones: built-in defaults, the \
              site's file `/etc/hsched/config.toml`, the user's file `~/.config/hsched/config.toml`, the project's \
-             file `hsched.toml` in the current directory or the nearest one above it, environment variables such as `HSCHED_ACCOUNT`, flags such as `--set account=def-me`. Tables are merged entry by entry. If `hsched-jobs`(5) has the same key, the value in the job overrides the setting; lists of shell lines and of options are combined, those of the settings first.",
+             file `hsched.toml` in the current directory or the nearest parent directory that has one, environment variables such as `HSCHED_ACCOUNT`, flags such as `--set account=def-me`. Tables are merged by entry. If `hsched-jobs`(5) has the same key, the value in the job overrides the setting; lists of shell lines and of options are combined, with the settings first.",
         )
         .paragraph("`hsched config show` lists every setting, its value and its source.")
         .paragraph(

@@ -14,7 +14,10 @@ const EXAMPLE: &str = include_str!("example.sh");
 const FILES: [(&str, &str); 4] = [
     ("/etc/hsched/config.toml", "Settings of the site, `hsched-settings`(5)."),
     ("~/.config/hsched/config.toml", "Settings of the user."),
-    ("hsched.toml", "Settings of a project: in the current directory or the nearest one above it."),
+    (
+        "hsched.toml",
+        "Settings of a project, in the current directory or the nearest parent directory that has one.",
+    ),
     (
         "~/.local/state/hsched",
         "State directory: the state of the jobs, a journal, measured speeds, and a directory per run with the plan, the scripts and the ranks' reports. Set `state_dir` to move it.",
@@ -38,9 +41,9 @@ pub(super) fn text(main: &Command) -> String {
         page = page.term(&key.variable(), "", &format!("{}.", key.help));
     }
     page = page
-        .term(SITE_FILE_VARIABLE, "", "Settings file of the site, instead of the default one.")
+        .term(SITE_FILE_VARIABLE, "", "Site settings file, instead of the default one.")
         .term(USER_FILE_VARIABLE, "", "Settings file of the user, instead of the default one.")
-        .term("XDG_CONFIG_HOME, XDG_STATE_HOME", "", "Replace ~/.config and ~/.local/state.")
+        .term("XDG_CONFIG_HOME, XDG_STATE_HOME", "", "Directories instead of ~/.config and ~/.local/state.")
         .heading("EXAMPLES")
         .paragraph("Show which GPUs there are and which are free (asks Slurm).")
         .literal("hsched inventory")

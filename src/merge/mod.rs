@@ -24,15 +24,15 @@ pub struct Part<'a> {
 /// Why copies cannot be merged.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum MergeError {
-    #[error("no copy did a step: there is nothing to merge")]
+    #[error("no copy trained a step")]
     NoSteps,
-    #[error("{file} has no tensor {tensor}, and {other} has one")]
+    #[error("{file} has no tensor {tensor}, but {other} has one")]
     Missing { file: String, other: String, tensor: String },
-    #[error("{tensor} has another shape or type in {file} than in {other}")]
+    #[error("the shape or type of {tensor} differs between {file} and {other}")]
     Shape { file: String, other: String, tensor: String },
     #[error("{tensor} of {file} has numbers that are not finite")]
     NotFinite { file: String, tensor: String },
-    #[error("{tensor} holds integers that differ between {file} and {other}, and no counter")]
+    #[error("{tensor} is not a counter, and its integers differ between {file} and {other}")]
     Integers { file: String, other: String, tensor: String },
 }
 
@@ -214,18 +214,18 @@ mod tests {
         assert_eq!(refused(&nan), "w of copy 1 has numbers that are not finite");
         assert_eq!(
             refused(&file(&[("w", "F32", &[1.0, 2.0])])),
-            "w has another shape or type in copy 1 than in copy 0"
+            "the shape or type of w differs between copy 1 and copy 0"
         );
         assert_eq!(
             refused(&file(&[("v", "F64", &[1.0, 2.0])])),
-            "copy 1 has no tensor w, and copy 0 has one"
+            "copy 1 has no tensor w, but copy 0 has one"
         );
         assert_eq!(merged(&[(&own, 0)]), Err(MergeError::NoSteps));
         let table = |last| file(&[("index", "I32", &[0.0, 1.0, last])]);
         assert!(merged(&[(&table(2.0), 1), (&table(2.0), 1)]).is_ok());
         assert_eq!(
             merged(&[(&table(2.0), 1), (&table(3.0), 1)]).expect_err("refused").to_string(),
-            "index holds integers that differ between copy 1 and copy 0, and no counter"
+            "index is not a counter, and its integers differ between copy 1 and copy 0"
         );
     }
 }

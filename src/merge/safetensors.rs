@@ -29,7 +29,7 @@ pub enum FileError {
     Form(&'static str),
     #[error("tensor {0} has a type that cannot be merged: {1}")]
     Kind(String, String),
-    #[error("tensor {0} does not have the bytes that its shape needs")]
+    #[error("the size of tensor {0} does not match its shape")]
     Size(String),
 }
 
@@ -109,7 +109,7 @@ impl Tensors {
 }
 
 fn tensor(name: &str, own: &Value, data: &[u8]) -> Result<Tensor, FileError> {
-    let form = || FileError::Form("a tensor's entry has another form");
+    let form = || FileError::Form("the entry of a tensor is malformed");
     let dtype = own["dtype"].as_str().ok_or_else(form)?;
     let kind = Kind::named(dtype).ok_or_else(|| FileError::Kind(name.to_owned(), dtype.to_owned()))?;
     let list = |value: &Value| value.as_array()?.iter().map(Value::as_u64).collect::<Option<Vec<u64>>>();

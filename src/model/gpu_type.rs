@@ -48,7 +48,7 @@ impl TryFrom<String> for GpuType {
     type Error = String;
 
     fn try_from(name: String) -> Result<Self, String> {
-        Self::new(&name).ok_or_else(|| format!("{name:?} is no GPU type"))
+        Self::new(&name).ok_or_else(|| format!("{name:?} is not a GPU type"))
     }
 }
 

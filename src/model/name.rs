@@ -20,7 +20,9 @@ pub struct NodeName(String);
 pub enum NameError {
     #[error("a {kind} name must not be empty")]
     Empty { kind: &'static str },
-    #[error("{kind} name {name:?} holds {character:?}; only letters, digits, '-', '_' and '.' are allowed")]
+    #[error(
+        "{kind} name {name:?} contains {character:?}; only letters, digits, '-', '_' and '.' are allowed"
+    )]
     Character { kind: &'static str, name: String, character: char },
     #[error("{kind} name {name:?} must begin with a letter or a digit")]
     Start { kind: &'static str, name: String },

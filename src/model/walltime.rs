@@ -33,7 +33,7 @@ impl Walltime {
 
     /// What a limit means for a job of which nobody knows that it saves.
     pub const LOSES: &str =
-        "the job restarts from the beginning after the limit; if its program resumes, add the key checkpoint";
+        "the job starts over after the limit; if its program can resume, add the key checkpoint";
 
     /// Returns the walltime between the limits `least` and `longest`, in seconds; `longest` wins.
     fn of(
@@ -79,8 +79,15 @@ impl Walltime {
             return Some(format!("longer than its time limit of {}; {}", self.length(), Self::LOSES));
         }
         let half = self.trains.0 * 2.0 <= self.limit().0;
-        let of = if half { ", half of each kept to save (checkpoint.grace)" } else { "" };
-        (self.pieces > 1).then(|| format!("at least {} pieces of {}{of}", self.pieces, self.length()))
+        let of = if half { ", half of each reserved for saving (checkpoint.grace)" } else { "" };
+        (self.pieces > 1).then(|| {
+            format!(
+                "at least {} runs of {} (needs \
+            checkpoints){of}",
+                self.pieces,
+                self.length()
+            )
+        })
     }
 
     /// Returns how long it is in words: `12 h`.
@@ -313,27 +320,36 @@ mod tests {
         let (usual, none) = (USUAL_MARGIN, f64::INFINITY);
         check(3600.0, (usual, none), 75, None);
         check(3600.0, (usual * ESTIMATED, none), 105, None);
-        check(3600.0, (usual, 1830.0), 30, Some("at least 3 pieces of 30 min"));
+        check(3600.0, (usual, 1830.0), 30, Some("at least 3 runs of 30 min (needs checkpoints)"));
         check(
             12_000.0,
             (usual, 180.0),
             3,
-            Some("at least 134 pieces of 3 min, half of each kept to save (checkpoint.grace)"),
+            Some(
+                "at least 134 runs of 3 min (needs checkpoints), half of each reserved for saving (checkpoint.grace)",
+            ),
         );
-        check(1e6, (usual, 43_200.0), 720, Some("at least 24 pieces of 12 h"));
-        check(1e6, (usual, 259_200.0), 4320, Some("at least 4 pieces of 3 d"));
-        check(1e5, (usual, 9000.0), 150, Some("at least 12 pieces of 2 h 30 min"));
+        check(1e6, (usual, 43_200.0), 720, Some("at least 24 runs of 12 h (needs checkpoints)"));
+        check(1e6, (usual, 259_200.0), 4320, Some("at least 4 runs of 3 d (needs checkpoints)"));
+        check(1e5, (usual, 9000.0), 150, Some("at least 12 runs of 2 h 30 min (needs checkpoints)"));
         check(1.0, (usual, none), 15, None);
-        check(f64::INFINITY, (usual, none), 5_256_000, Some("at least 1000000000 pieces of 3650 d"));
+        check(
+            f64::INFINITY,
+            (usual, none),
+            5_256_000,
+            Some("at least 1000000000 runs of 3650 d (needs checkpoints)"),
+        );
         check(10.0, (usual, 30.0), 1, None);
         // The grace of two minutes is longer than the limit: half a minute trains.
-        let half = "at least 4 pieces of 1 min, half of each kept to save (checkpoint.grace)";
+        let half = "at least 4 runs of 1 min (needs checkpoints), half of each reserved for saving (checkpoint.grace)";
         check(100.0, (usual, 60.0), 1, Some(half));
         check(
             100.0,
             (usual, 180.0),
             3,
-            Some("at least 2 pieces of 3 min, half of each kept to save (checkpoint.grace)"),
+            Some(
+                "at least 2 runs of 3 min (needs checkpoints), half of each reserved for saving (checkpoint.grace)",
+            ),
         );
     }
 
@@ -349,7 +365,8 @@ mod tests {
         };
         assert_eq!([11.0, 13.0].map(|hours| walltime(hours).suits(false)), [true, false]);
         assert_eq!((walltime(11.0).cut(false), walltime(13.0).suits(true)), (None, true));
-        let said = "longer than its time limit of 12 h; the job restarts from the beginning after the limit; if its program resumes, add the key checkpoint";
+        let said = "longer than its time limit of 12 h; the job starts over after the limit; if its \
+            program can resume, add the key checkpoint";
         assert_eq!(walltime(13.0).cut(false).as_deref(), Some(said));
     }
 }

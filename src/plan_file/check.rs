@@ -65,7 +65,7 @@ impl PlanFile {
             if right.is_none_or(|right| right.ranks != placement.ranks) {
                 return Err(wrong(
                     job.place(index),
-                    "batches and samples are not those that balance its GPUs",
+                    "its batches and samples do not match the speeds of its GPUs",
                 ));
             }
         }
@@ -79,8 +79,7 @@ impl PlanFile {
         for (index, (job, planned)) in jobs.iter_mut().zip(&self.jobs).enumerate() {
             job.launch.partition.clone_from(&planned.partition);
             for own in &planned.speeds {
-                let what =
-                    "speeds has an impossible GPU type, or neither samples_per_s nor alpha_s and beta_s";
+                let what = "speeds has an invalid GPU type, or neither samples_per_s nor alpha_s and beta_s";
                 let (gpu_type, speed) = own.speed().ok_or_else(|| wrong(planned.place(index), what))?;
                 job.throughput.insert(gpu_type, speed);
             }
@@ -109,14 +108,14 @@ impl PlanFile {
         for (index, node) in self.nodes.iter().enumerate() {
             let place = || format!("nodes[{index}]");
             let own = node.offered().ok_or_else(|| {
-                wrong(place(), "has an impossible name or GPU type, a type twice, or no rate above 0")
+                wrong(place(), "has an invalid name or GPU type, a type twice, or no rate above 0")
             })?;
             if !names.insert(own.name.clone()) {
-                return Err(wrong(place(), &format!("{} is there already", own.name)));
+                return Err(wrong(place(), &format!("{} appears twice", own.name)));
             }
             gpus = own.gpus.iter().fold(gpus, |sum, &(_, count)| sum.saturating_add(count.into()));
             if gpus > GPU_LIMIT {
-                let message = format!("takes the plan to {gpus} GPUs; at most {GPU_LIMIT} are taken");
+                let message = format!("brings the plan to {gpus} GPUs; the limit is {GPU_LIMIT}");
                 return Err(wrong(place(), &message));
             }
             nodes.push(own);
@@ -177,13 +176,13 @@ impl PlannedJob {
         let text = |number: Option<f64>| number.map_or_else(|| "null".to_owned(), |n| format!("{n:?}"));
         let wrong_time = times.into_iter().find(|&(_, own, right)| !agree(own, right));
         let what = if let Some((key, own, right)) = wrong_time {
-            format!("{key} is {}, the formulas give {}", text(own), text(right))
+            format!("{key} is {}, but the formulas give {}", text(own), text(right))
         } else if self.ranks != expected.ranks {
-            "ranks must count from 0, and be empty where the verdict is not place".into()
+            "ranks must count from 0, and must be empty if the verdict is not place".into()
         } else if self.gpus != expected.gpus {
-            "gpus are not those of the ranks".into()
+            "gpus do not match the ranks".into()
         } else if self.reason != expected.reason {
-            "reason must be a text where the verdict is not place, else null".into()
+            "reason must be a string if the verdict is not place, otherwise null".into()
         } else {
             return Ok(());
         };

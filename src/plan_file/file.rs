@@ -172,7 +172,7 @@ pub enum PlanFileError {
         #[source]
         source: serde_json::Error,
     },
-    #[error("schema is {found}, this version reads {SCHEMA:?}")]
+    #[error("its schema is {found}; this version reads {SCHEMA:?}")]
     Schema { found: String },
     #[error("{place}: {what}")]
     Content { place: String, what: String },

@@ -147,8 +147,11 @@ fn relaxing<E>(
 }
 
 fn waits(place: usize, min_gpus: u32) -> Verdict {
-    let left =
-        if min_gpus == 1 { "no GPU is left".to_owned() } else { format!("no {min_gpus} GPUs are left") };
+    let left = if min_gpus == 1 {
+        "no GPU is left".to_owned()
+    } else {
+        format!("fewer than {min_gpus} GPUs are left")
+    };
     Verdict::Defer { reason: format!("{left}; number {place} among the waiting jobs") }
 }
 
@@ -160,6 +163,8 @@ pub fn refusal(problem: &Problem, job: usize) -> Option<String> {
 
 /// What to do about a job whose speed is not known.
 const ADVICE: &str = ": add throughput to the job or run hsched probe; if its speed on another GPU type is known, --estimate all is enough";
+/// The same, if that may be the reason.
+const SPEED: &str = "that throughput has one of these types";
 
 fn alone(problem: &Problem, job: &JobModel) -> Option<Verdict> {
     let name = |ty: usize| problem.labels[ty].as_str();
@@ -173,7 +178,7 @@ fn alone(problem: &Problem, job: &JobModel) -> Option<Verdict> {
         let reason = if job.unusable.is_empty() {
             let all: Vec<&str> = (0..problem.gpu_types.len()).map(name).collect();
             format!(
-                "cannot use any GPU type of this cluster ({}): check throughput, gpu_types and precision",
+                "cannot use any GPU type of this cluster ({}): check gpu_types and precision, and {SPEED}",
                 all.join(", ")
             )
         } else {
@@ -186,8 +191,9 @@ fn alone(problem: &Problem, job: &JobModel) -> Option<Verdict> {
     }
     if job.min_gpus > job.max_gpus {
         let (least, most) = (job.min_gpus, job.max_gpus);
-        let reason =
-            format!("min_gpus is {least}, but its limits and global batch allow {most} ranks at most");
+        let reason = format!(
+            "min_gpus is {least}, but its limits and global batch limit the number of ranks to {most}"
+        );
         return Some(Verdict::Reject { reason });
     }
     let most = |counts: &[u32]| {

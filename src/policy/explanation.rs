@@ -188,12 +188,12 @@ impl fmt::Display for Obstacle {
             Self::HasAll => f.write_str("it already has all that are available"),
             Self::MaxGpus { most } => write!(f, "max_gpus is {most}"),
             Self::Quanta { most, quantum: 1, batch } => {
-                write!(f, "a global batch of {batch} allows {most} ranks at most")
+                write!(f, "a global batch of {batch} limits the number of ranks to {most}")
             }
             Self::Quanta { most, quantum, batch } => {
                 write!(
                     f,
-                    "a global batch of {batch} with batch_quantum {quantum} allows {most} ranks at most"
+                    "a global batch of {batch} with batch_quantum {quantum} limits the number of ranks to {most}"
                 )
             }
             Self::MinGpus { least } => write!(f, "below min_gpus {least}"),

@@ -22,13 +22,13 @@ pub struct CheckedPlan {
 /// A rule that a plan breaks: a fault of the policy, never of its user.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum Violation {
-    #[error("decides on job number {job}, and there are {jobs}")]
+    #[error("decides on job number {job}, but there are {jobs} jobs")]
     Number { job: usize, jobs: usize },
-    #[error("{node} gives {given} GPUs of type {gpu_type}, it has {offered}")]
+    #[error("{node} gives {given} GPUs of type {gpu_type}, but it has {offered}")]
     Capacity { node: String, gpu_type: String, given: u64, offered: u64 },
     #[error("{node} has too little {what} for the ranks on it")]
     Host { node: String, what: &'static str },
-    #[error("the jobs hold {held} GPUs of type {gpu_type} together, the limit is {most}")]
+    #[error("the jobs have {held} GPUs of type {gpu_type} in total; the limit is {most}")]
     Limit { gpu_type: String, held: u64, most: u32 },
     #[error("job {job}: {what}")]
     Job { job: JobName, what: String },
@@ -38,7 +38,7 @@ pub enum Violation {
 const TOLERANCE: f64 = 1e-6;
 
 /// Why a job has no verdict of its own.
-const UNDECIDED: &str = "the policy leaves it where it is";
+const UNDECIDED: &str = "the policy does not change it";
 
 impl CheckedPlan {
     /// Returns the decisions by job; those that the plan does not name are deferred.
@@ -91,7 +91,7 @@ pub fn verify_change(problem: &Problem, taken: &Taken, plan: &Plan) -> Result<()
         };
         let mut wrong = |what: String| violations.push(Violation::Job { job: model.name.clone(), what });
         if !named.insert(*job) {
-            wrong("is decided on twice".to_owned());
+            wrong("has two decisions".to_owned());
         }
         for placement in placements(decision) {
             broken_rules(problem, model, placement).into_iter().for_each(&mut wrong);
@@ -150,7 +150,7 @@ fn check_ranks(job: &JobModel, placement: &Placement, models: &[TypeModel], brok
     let count = placement.ranks.len();
     let limits = job.min_gpus as usize..=job.max_gpus as usize;
     if !limits.contains(&count) {
-        broken.push(format!("has {count} ranks, allowed are {} to {}", job.min_gpus, job.max_gpus));
+        broken.push(format!("has {count} ranks, but {} to {} are allowed", job.min_gpus, job.max_gpus));
     }
     if count > 1 && models.iter().any(|model| model.single_rank) {
         broken.push("has a MIG slice in a ring".into());
@@ -184,7 +184,7 @@ fn check_batches(job: &JobModel, ranks: &[Rank], models: &[TypeModel], broken: &
         broken.push("has shares that do not add up".into());
     }
     if ranks.iter().any(|rank| rank.batch < quantum || rank.batch % quantum != 0) {
-        broken.push(format!("has a batch that is no positive multiple of {quantum}"));
+        broken.push(format!("has a batch that is not a positive multiple of {quantum}"));
     }
     if ranks.iter().any(|rank| rank.batch > ranks[0].batch) {
         broken.push("has a rank with a larger batch than rank 0".into());
@@ -216,7 +216,7 @@ fn check_times(
     let agree = |a: f64, b: f64| (a - b).abs() <= TOLERANCE * (a.abs() + b.abs()) + f64::MIN_POSITIVE;
     if !agree(placement.epoch.compute, compute) || !agree(placement.epoch.comm, comm) {
         let (own, other) = (placement.epoch.total(), compute + comm);
-        broken.push(format!("claims {own} s an epoch, the formulas give {other} s"));
+        broken.push(format!("claims {own} s per epoch, but the formulas give {other} s"));
     }
 }
 

@@ -39,8 +39,8 @@ impl Reason {
     pub fn word(self) -> &'static str {
         match self {
             Self::First => "finishes first on average",
-            Self::Cheapest => "the cheapest of those that finish within 5 % or 10 min of the first",
-            Self::Traded => "the least of time and cost by --cost-weight",
+            Self::Cheapest => "cheapest request that finishes within 5 % or 10 min of the earliest",
+            Self::Traded => "lowest sum of time and cost by --cost-weight",
         }
     }
 }

@@ -41,7 +41,7 @@ fn outlook(waits: &[Wait], request: &Request) -> Outlook {
         (list.len() >= ENOUGH).then_some(list)
     };
     let Some(starts) = of(&is_alike).or_else(|| of(&is_of_type)).or_else(|| of(&|_| true)) else {
-        return Outlook::Unknown("the jobs of others are hidden here");
+        return Outlook::Unknown("other users' jobs are hidden here");
     };
     let finish: Vec<f64> = starts.iter().map(|start| start + request.run.0).collect();
     Outlook::Estimated(Forecast {

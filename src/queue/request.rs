@@ -58,10 +58,10 @@ impl StandingSource {
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
-            Self::OwnJob => "as of your newest waiting job",
-            Self::Weights => "by Slurm's weights and the account's share",
-            Self::Median => "unknown: taken as the median of the jobs that wait",
-            Self::Unknown => "unknown: taken as last in line",
+            Self::OwnJob => "from your newest pending job",
+            Self::Weights => "from Slurm's priority weights and the account's fair share",
+            Self::Median => "unknown: the median of the pending jobs is assumed",
+            Self::Unknown => "unknown: the last place in the queue is assumed",
         }
     }
 }

@@ -11,13 +11,13 @@ use crate::queue::snapshot::{SCHEMA, Scheduling, Snapshot};
 /// Why a text is no snapshot.
 #[derive(Debug, Error)]
 pub enum SnapshotError {
-    #[error("this is no snapshot of a queue: {0}")]
+    #[error("not a snapshot of a queue: {0}")]
     Json(#[from] serde_json::Error),
     #[error("the snapshot has schema {0:?}; this version reads {SCHEMA:?}")]
     Schema(String),
-    #[error("the snapshot has a time that is no time: {0}")]
+    #[error("the snapshot has an invalid time: {0}")]
     Time(String),
-    #[error("the snapshot names node {0} twice")]
+    #[error("the snapshot lists node {0} twice")]
     Node(NodeName),
 }
 
@@ -78,14 +78,14 @@ impl Snapshot {
         let wrong = |what: String| Err(SnapshotError::Time(what));
         let is_duration = |time: &Option<Seconds>| time.is_none_or(|time| time.0 >= 0.0);
         if let Some(job) = self.jobs.iter().find(|job| !is_duration(&job.limit_s)) {
-            return wrong(format!("the limit of job {} is below zero", job.id));
+            return wrong(format!("the time limit of job {} is negative", job.id));
         }
         if let Some(own) = self.reservations.iter().find(|own| own.end < own.start) {
             return wrong(format!("reservation {} ends before it starts", own.name));
         }
         let history = self.history.as_deref().unwrap_or_default();
         if history.iter().any(|job| job.started.is_some_and(|start| job.ended < start)) {
-            return wrong("a job of the history ends before it starts".to_owned());
+            return wrong("a past job ends before it starts".to_owned());
         }
         Ok(())
     }
@@ -130,8 +130,8 @@ mod tests {
             assert!(error.contains(words), "{error}");
         };
         check("queue/1", "queue/2", "has schema \"hsched.queue/2\"; this version reads \"hsched.queue/1\"");
-        check("\"n2\"", "\"n1\"", "names node n1 twice");
-        check("\"limit_s\": 3600", "\"limit_s\": -1", "the limit of job 7 is below zero");
+        check("\"n2\"", "\"n1\"", "lists node n1 twice");
+        check("\"limit_s\": 3600", "\"limit_s\": -1", "the time limit of job 7 is negative");
         check("\"limit_s\"", "\"limitt_s\"", "limitt_s");
     }
 }

@@ -93,7 +93,7 @@ impl<'a> Rounds<'a> {
         let mut number = first;
         loop {
             if most.is_some_and(|most| number - first >= most) {
-                return "the rounds were over";
+                return "the last round is over";
             }
             let at = moment(number, self.parameters.round);
             let arrived = self.trace.jobs.iter().take_while(|entry| entry.arrival.0 <= at + SAME).count();

@@ -29,7 +29,7 @@ pub struct Hooks<'a> {
 pub enum ReplayError {
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    #[error("policy {policy} decides what a replay cannot do: {what}")]
+    #[error("a replay cannot follow a decision of policy {policy}: {what}")]
     Unknown { policy: &'static str, what: &'static str },
 }
 
@@ -125,7 +125,7 @@ impl Run<'_, '_> {
                     continue;
                 }
                 if self.rounds_are_over() {
-                    return Ok("the rounds were over");
+                    return Ok("the last round is over");
                 }
                 self.world.events.push(Event::new(at, Kind::Round));
                 self.round += 1;

@@ -58,15 +58,15 @@ pub struct Begun {
 /// Why jobs cannot stand as a trace says.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum NoSuchState {
-    #[error("jobs hold {count} {gpu_type} of {node}, and the cluster has {there} there")]
+    #[error("jobs hold {count} {gpu_type} of {node}, but the node has {there}")]
     TooMany { node: NodeName, gpu_type: GpuType, count: u32, there: u32 },
-    #[error("job {job} holds GPUs that the cluster does not have, or on which it cannot run")]
+    #[error("job {job} holds GPUs that the cluster does not have or that the job cannot use")]
     CannotRun { job: JobName },
-    #[error("job {job} holds GPUs, and arrives only after the trace begins")]
+    #[error("job {job} has begun (steps_done, held), but arrives after the start of the trace")]
     NotThere { job: JobName },
-    #[error("job {job} comes after {name}, and there is no such job")]
+    #[error("job {job} depends on {name}, but there is no such job")]
     ComesAfterNone { job: JobName, name: JobName },
-    #[error("job {job} has done {done} of its {steps} steps: nothing is left")]
+    #[error("job {job} has done {done} of its {steps} steps: no step is left")]
     Done { job: JobName, done: f64, steps: f64 },
 }
 

@@ -23,17 +23,15 @@ pub struct Columns(Header);
 pub enum ColumnsError {
     #[error("sinfo has no field {field:?}")]
     Field { field: String },
-    #[error(
-        "give the fields one by one: %all prints a header line, and tables with one are read without --columns"
-    )]
+    #[error("list the fields instead of %all; a table with a header line needs no --columns")]
     All,
-    #[error("{text:?} stands before the first field; leave it out, there and in the lines")]
+    #[error("{text:?} comes before the first field; remove it from the format and from the table")]
     Before { text: String },
-    #[error("nothing separates {field} from the next field; give it a width, as sinfo had it")]
+    #[error("nothing separates {field} from the next field; give the width that sinfo was given")]
     Together { field: &'static str },
-    #[error("the same mark must stand between all fields, as in '%N|%G|%T'")]
+    #[error("the same character must separate all fields, as in '%N|%G|%T'")]
     Marks,
-    #[error("it names neither nodes (%N, NodeList) nor their number (%D, Nodes)")]
+    #[error("it has neither node names (%N, NodeList) nor node counts (%D, Nodes)")]
     NoNodes,
 }
 

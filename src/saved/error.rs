@@ -20,47 +20,47 @@ pub enum SavedError {
     NoOutput,
     #[error("cannot be read: it looks like {what}; it begins with {first_line:?}")]
     Other { what: String, first_line: String },
-    #[error("cannot be read: it is of no known kind; it begins with {first_line:?}")]
+    #[error("cannot be read: its format is unknown; it begins with {first_line:?}")]
     Unknown { first_line: String },
-    #[error("cannot be read: it begins like JSON but is none: {message}")]
+    #[error("cannot be read: it begins like JSON, but is not valid JSON: {message}")]
     Json { message: String },
-    #[error("cannot be read: its JSON is cut off before the end")]
+    #[error("cannot be read: its JSON is truncated")]
     JsonCut,
     #[error("looks like {what}, but no node in it can be read{}", details(notes))]
     NoNode { what: &'static str, notes: Vec<String> },
     #[error(
-        "cannot be read for certain: it is a table without its header line, and {why}; print it again with \
+        "is ambiguous: it is a table without a header line, and {why}; print it again with \
          the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'"
     )]
     Unsure { why: String },
     #[error(
-        "cannot be read for certain: only {read} of {lines} lines fall into the {columns} columns of the table; \
-         the others may be broken or cut off, or it has other columns"
+        "is ambiguous: only {read} of {lines} lines match the {columns} columns of the table; the other \
+            lines may be broken or truncated, or the table has different columns"
     )]
     Columns { read: usize, lines: usize, columns: usize },
-    #[error("cannot be read for certain: {column} is cut off, as in {text:?}; {ASK} prints all of it")]
+    #[error("is ambiguous: {column} is truncated, as in {text:?}; {ASK} prints it in full")]
     Cut { column: &'static str, text: String },
     #[error(
-        "cannot be read for certain: its lines disagree about {name}, which may be several names that are cut off; \
-         {ASK} prints whole names"
+        "is ambiguous: its lines for {name} differ, so this may be several truncated names; {ASK} prints \
+            full names"
     )]
     Differ { name: String },
     #[error(
-        "cannot be read for certain: {gres} stands in lines of several partitions, or in the same line twice, and \
-         nothing tells whether these are the same nodes; add their names (%N or NodeList)"
+        "is ambiguous: {gres} appears in several partitions, or in two identical lines, and these may be \
+            the same nodes; add the node names (%N or NodeList)"
     )]
     Repeated { gres: String },
     #[error(
-        "cannot be read for certain: several tables count nodes without naming them; save one alone, or add the \
-         names of the nodes (%N or NodeList)"
+        "is ambiguous: several tables count nodes without naming them; save only one of them, or add the \
+            node names (%N or NodeList)"
     )]
     Counted,
     #[error(
-        "cannot be read for certain: it says which GPUs of {node} are in use, but not how many there are; add \
-         GRES (%G or Gres)"
+        "is incomplete: it shows which GPUs of {node} are in use, but not how many the node has; add GRES \
+            (%G or Gres)"
     )]
     UsedAlone { node: String },
-    #[error("shows several clusters ({clusters}); save each in a file of its own")]
+    #[error("shows several clusters ({clusters}); save each in its own file")]
     Clusters { clusters: String },
     #[error("names more than {limit} {things}")]
     TooMany { limit: u64, things: &'static str },

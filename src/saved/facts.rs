@@ -60,7 +60,7 @@ impl Facts {
         if let (Some(own), Some(said)) = (&self.state, &other.state)
             && severity(own) != severity(said)
         {
-            notes.push("its lines disagree on its state; the one that leaves less free counts");
+            notes.push("its lines show different states; hsched uses the less available one");
             if severity(own) < severity(said) {
                 self.state = Some(said.clone());
             }
@@ -68,12 +68,12 @@ impl Facts {
         if let (Some(own), Some(said)) = (&self.gres, &other.gres)
             && Gres::parse(own).gpus != Gres::parse(said).gpus
         {
-            notes.push("its lines disagree on its GRES; the first counts");
+            notes.push("its lines show different GRES; hsched uses the first");
         }
         if let (Some(own), Some(said)) = (&self.gres_used, &other.gres_used)
             && Gres::parse(own).gpu_total() < Gres::parse(said).gpu_total()
         {
-            notes.push("its lines disagree on the GPUs in use; the most count");
+            notes.push("its lines show different numbers of GPUs in use; hsched uses the largest");
             self.gres_used = Some(said.clone());
         }
         let text = |own: &mut Option<String>, other: &Option<String>| {
@@ -127,20 +127,21 @@ impl Facts {
             None if self.is_vague => {
                 notes.of(
                     &name,
-                    "its line counts nodes that are not up, but not which: none of them counts as free"
+                    "its line counts nodes that are not up, but does not say which: hsched counts none of \
+                        them as free"
                         .to_owned(),
                 );
                 NodeState::parse("unknown")
             }
             None => {
-                notes.of(&name, "no state is said; counted as idle".to_owned());
+                notes.of(&name, "no state is given; hsched assumes idle".to_owned());
                 NodeState::idle()
             }
         };
         let is_up = state.availability() == Availability::Up;
         let (mut gpus, other_gres) = self.gpus(&name, is_up, notes);
         if is_full && self.cpus.is_none() && gpus.iter().any(|stock| stock.free() > 0) {
-            let note = "is allocated, so it has no idle CPU: none of its GPUs counts as free";
+            let note = "is allocated, so it has no idle CPUs: hsched counts none of its GPUs as free";
             notes.of(&name, note.to_owned());
             for stock in &mut gpus {
                 stock.used = stock.total;
@@ -169,7 +170,7 @@ impl Facts {
         let Gres { mut gpus, other } = gres(&self.gres);
         let configured = tres(&self.tres);
         if gpus.iter().all(|(_, count)| *count == 0) && configured.gpu_total() > 0 {
-            notes.of(name, "no GPU in its GRES; counted as its TRES say".to_owned());
+            notes.of(name, "its GRES has no GPUs; hsched uses its TRES".to_owned());
             gpus.clone_from(&configured.gpus);
         }
         let held = gres(&self.gres_used);
@@ -206,7 +207,7 @@ impl Facts {
     /// Notes what a node with work does not say of its use.
     fn note_unsaid(&self, name: &NodeName, says_gpus: bool, notes: &mut Notes) {
         if !says_gpus {
-            notes.of(name, "has work, but the use of its GPUs is not said: none counts as free".to_owned());
+            notes.of(name, "has jobs, but their GPUs are not shown: hsched counts none as free".to_owned());
         }
         let cpus = self.cpus.is_none() || self.cpus_used.is_some();
         let memory = self.memory.is_none() || self.memory_used.is_some();
@@ -215,7 +216,7 @@ impl Facts {
             .filter_map(|(what, said)| (!said).then_some(what))
             .collect();
         if !unsaid.is_empty() {
-            let note = format!("the use of its {} is not said; all count as free", unsaid.join(", "));
+            let note = format!("its use of {} is not given; hsched counts all as free", unsaid.join(", "));
             notes.of(name, note);
         }
     }

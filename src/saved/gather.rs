@@ -147,7 +147,7 @@ impl Gathering {
     ) -> Option<String> {
         let Some((name, is_default)) = partition(printed) else {
             if let Some(printed) = value(printed) {
-                self.notes.say(format!("{:?} is no partition's name", excerpt(printed)));
+                self.notes.say(format!("{:?} is not a partition name", excerpt(printed)));
             }
             return None;
         };
@@ -231,7 +231,7 @@ impl Gathering {
         for (name, limits) in &self.partitions {
             if let Some(state) = &limits.closed {
                 self.notes
-                    .say(format!("partition {name} is {state}: nodes that are in no other count as down"));
+                    .say(format!("partition {name} is {state}: nodes in no other partition count as down"));
             }
         }
     }
@@ -250,7 +250,7 @@ impl Gathering {
                 }
                 None if limits.default && !clear => {
                     self.notes
-                        .say(format!("partition {name}: its time limit is not said; counted as unlimited"));
+                        .say(format!("partition {name}: no time limit is given; hsched assumes unlimited"));
                 }
                 None => {}
             }

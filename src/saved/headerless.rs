@@ -94,7 +94,7 @@ impl<'a> Table<'a> {
             return Err(None);
         }
         if header.layout == Layout::Blanks && !are_aligned(fitting().map(|(line, _)| line), count) {
-            return Err(Some("its columns are not aligned: some may touch".to_owned()));
+            return Err(Some("its columns are not aligned, so some may run together".to_owned()));
         }
         let columns: Vec<Vec<&str>> =
             (0..count).map(|index| rows.iter().map(|row| row[index].trim()).collect()).collect();
@@ -128,7 +128,7 @@ impl<'a> Table<'a> {
                 || self.with(Looks::Counts).next().is_some();
             let number = self.looks.iter().any(|own| matches!(own, Looks::Integer | Looks::Counts));
             let behind = if number { ", and a number may count nodes or CPUs" } else { "" };
-            return Err(is_table.then(|| format!("no column certainly holds node names{behind}")));
+            return Err(is_table.then(|| format!("no column can be identified as node names{behind}")));
         }
         let telling = [What::Gres, What::State, What::CpusState, What::NodesState, What::Partition];
         if !telling.iter().any(|what| self.what.contains(what)) {
@@ -186,14 +186,12 @@ impl<'a> Table<'a> {
         let (gres, used) = match *self.with(Looks::Gres).collect::<Vec<_>>() {
             [] => return Ok(()),
             [one, _, ..] if self.header.layout == Layout::Separated(',') => {
-                let why = format!("its column {} may be cut in two at a comma", one + 1);
+                let why = format!("its column {} may have been split at a comma", one + 1);
                 return Err(Some(why));
             }
             [one] if shows(one, "(IDX:") || shows(one, "gpu:0") => {
-                let why = format!(
-                    "its column {} shows GPUs in use, while all there are (GRES) are missing",
-                    one + 1
-                );
+                let why =
+                    format!("its column {} shows GPUs in use, but no column shows the total (GRES)", one + 1);
                 return Err(Some(why));
             }
             [one] if shows(one, "(S:") || has_none(one) || has_idle(one) => (one, None),
@@ -226,7 +224,10 @@ impl<'a> Table<'a> {
             self.columns[*index].iter().any(|text| text.starts_with(|c: char| c.is_ascii_digit()))
         };
         if let Some(index) = found.iter().find(|index| is_joined(index)) {
-            return Err(Some(format!("its column {} may be a number and names that touch", index + 1)));
+            return Err(Some(format!(
+                "its column {} may be a number and names that run together",
+                index + 1
+            )));
         }
         // Host names stand beside the names that they are.
         found.dedup_by(|one, other| self.columns[*one] == self.columns[*other]);
@@ -309,8 +310,7 @@ impl<'a> Table<'a> {
             let what =
                 if compared.iter().all(|order| order.is_eq()) { What::NodesState } else { What::CpusState };
             if compared.iter().any(|order| order.is_gt()) || self.position(what).is_some() {
-                let why =
-                    format!("its column {} counts neither the nodes of its lines nor their CPUs", index + 1);
+                let why = format!("the numbers in its column {} match neither nodes nor CPUs", index + 1);
                 return Err(Some(why));
             }
             self.assign(Some(index), what);

@@ -32,7 +32,7 @@ fn read_node(node: &Value, place: &str, gathering: &mut Gathering) {
     };
     let place = format!("{place} ({name:?})");
     if gathering.knows(&name) {
-        return gathering.notes.say(format!("{place} was not read: the node is named above"));
+        return gathering.notes.say(format!("{place} was not read: the node appears above"));
     }
     let get = |key: &str| text(&node[key]);
     let count = |key: &str| number(&node[key]);
@@ -52,7 +52,7 @@ fn read_node(node: &Value, place: &str, gathering: &mut Gathering) {
         ..Facts::default()
     };
     if facts.state.is_none() && facts.cpus.is_none() && facts.gres.is_none() {
-        return unread(&place, node, "it says none of state, cpus and gres", gathering);
+        return unread(&place, node, "it has no state, cpus or gres", gathering);
     }
     if let Err(why) = gathering.add(&name, &facts) {
         gathering.notes.say(format!("{place} was not read: {why}"));
@@ -88,11 +88,12 @@ fn read_group(group: &Value, place: &str, gathering: &mut Gathering) {
     };
     let certain = count == 1 || used == Some(0) || used == number(&cpus["total"]);
     if !certain {
-        let note = "several nodes share an entry: their CPUs in use are taken as evenly spread, rounded up";
+        let note = "several nodes share an entry: hsched divides their CPUs in use evenly and rounds up";
         gathering.notes.say(note.to_owned());
     }
     if memory["minimum"] != memory["maximum"] || cpus["minimum"] != cpus["maximum"] {
-        let note = "several nodes share an entry although they differ in CPUs or memory: the least counts";
+        let note = "several nodes with different CPUs or memory share an entry: hsched uses the smallest \
+            values";
         gathering.notes.say(note.to_owned());
     }
     for name in names {

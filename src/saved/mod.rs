@@ -4,6 +4,7 @@
 //! carries its cluster along. Everything here is a pure function of text. A line that cannot be read is
 //! left out, and a note says so; what cannot be read for certain is refused, with what is missing.
 
+mod bundle;
 mod cells;
 mod clean;
 mod columns;
@@ -28,6 +29,7 @@ mod samples;
 #[cfg(test)]
 mod tests;
 
+pub use self::bundle::{Bundle, BundleError, BundledCall};
 pub use self::columns::{Columns, ColumnsError};
 pub use self::error::{READABLE, SavedError};
 use self::gather::Gathering;

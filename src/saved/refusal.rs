@@ -12,15 +12,15 @@ use crate::slurm::record::{excerpt, one_line};
 const JSON: [(&str, &str); 11] = [
     ("jobs", "jobs (squeue, sacct or scontrol show jobs, as JSON)"),
     ("job_id", "a job (as JSON)"),
-    ("pbs_version", "nodes of PBS (pbsnodes -F json); hsched knows Slurm"),
-    ("apiVersion", "an answer of Kubernetes; hsched knows Slurm"),
+    ("pbs_version", "nodes of PBS (pbsnodes -F json); hsched reads only Slurm"),
+    ("apiVersion", "output of Kubernetes; hsched reads only Slurm"),
     ("reservations", "reservations (scontrol show reservations --json)"),
     ("statistics", "the controller's statistics (sdiag --json)"),
     ("licenses", "licenses (scontrol show licenses --json)"),
     ("associations", "accounting (sacctmgr --json)"),
     ("pings", "the controller's ping (scontrol ping --json)"),
     ("partitions", "partitions (scontrol show partitions --json)"),
-    ("schema", "a file of hsched that holds no cluster"),
+    ("schema", "an hsched file without a cluster"),
 ];
 
 /// Beginnings of lines and what they come from.
@@ -33,29 +33,29 @@ const TEXTS: [(&str, &str); 31] = [
     ("sdiag output", "the controller's statistics (sdiag)"),
     ("Configuration data as of", "the configuration (scontrol show config)"),
     ("Slurmctld(primary)", "the controller's ping (scontrol ping)"),
-    ("%YAML", "Slurm's YAML; --json says the same and is read"),
+    ("%YAML", "YAML of Slurm; use --json, which hsched reads"),
     ("#SBATCH", "a job script"),
     ("#!/", "a script"),
     ("jobs:", "a job file of hsched"),
-    ("GPU TOTAL", "a table of hsched; its --format json and yaml are read"),
-    ("NODES STATE PARTITIONS", "a table of hsched; its --format json and yaml are read"),
-    ("sinfo:", "an error of sinfo"),
-    ("slurm_load", "an error of Slurm"),
-    ("scontrol:", "an error of scontrol"),
-    ("bash:", "an error of the shell"),
-    ("-bash:", "an error of the shell"),
-    ("zsh:", "an error of the shell"),
-    ("ssh:", "an error of ssh"),
+    ("GPU TOTAL", "a table of hsched; use --format json or yaml"),
+    ("NODES STATE PARTITIONS", "a table of hsched; use --format json or yaml"),
+    ("sinfo:", "an error message of sinfo"),
+    ("slurm_load", "an error message of Slurm"),
+    ("scontrol:", "an error message of scontrol"),
+    ("bash:", "an error message of the shell"),
+    ("-bash:", "an error message of the shell"),
+    ("zsh:", "an error message of the shell"),
+    ("ssh:", "an error message of ssh"),
     ("| NVIDIA-SMI", "output of nvidia-smi on one machine"),
     ("GPU 0:", "output of nvidia-smi on one machine"),
     ("Hostname Partition", "output of pestat; hsched reads what sinfo prints"),
-    ("Mom = ", "nodes of PBS (pbsnodes); hsched knows Slurm"),
-    ("HOST_NAME", "hosts of LSF (bhosts); hsched knows Slurm"),
-    ("HOSTNAME ARCH", "hosts of Grid Engine (qhost); hsched knows Slurm"),
-    ("NAME STATUS", "nodes of Kubernetes (kubectl get nodes); hsched knows Slurm"),
+    ("Mom = ", "nodes of PBS (pbsnodes); hsched reads only Slurm"),
+    ("HOST_NAME", "hosts of LSF (bhosts); hsched reads only Slurm"),
+    ("HOSTNAME ARCH", "hosts of Grid Engine (qhost); hsched reads only Slurm"),
+    ("NAME STATUS", "nodes of Kubernetes (kubectl get nodes); hsched reads only Slurm"),
     ("# HELP", "metrics for Prometheus"),
-    ("<!DOCTYPE", "a page of HTML"),
-    ("<html", "a page of HTML"),
+    ("<!DOCTYPE", "an HTML page"),
+    ("<html", "an HTML page"),
 ];
 
 /// Words in headers of other tables and what they come from.
@@ -67,7 +67,7 @@ const HEADERS: [(&str, &str); 11] = [
     ("JobID", "jobs (sacct)"),
     ("JobIDRaw", "jobs (sacct)"),
     ("JobName", "jobs (sacct)"),
-    ("TIMESTAMP", "the reasons of nodes (sinfo -R)"),
+    ("TIMESTAMP", "reasons why nodes are down (sinfo -R)"),
     ("EffectvUsage", "shares (sshare)"),
     ("ControlHost", "accounting (sacctmgr)"),
     ("QUEUE", "a table of partitions (spart)"),
@@ -159,16 +159,18 @@ fn of_sinfo(line: &str) -> Option<String> {
     let words = line.split(SEPARATORS).filter(|word| !word.is_empty());
     let unknown: Vec<&str> = words.filter(|word| in_header(word).is_none()).collect();
     Some(if unknown.is_empty() {
-        "a table of sinfo in which the names of nodes (NODELIST) or their number (NODES) are missing"
-            .to_owned()
+        "a table of sinfo without node names (NODELIST) or node counts (NODES)".to_owned()
     } else {
-        format!("a table of sinfo with columns that touch, are cut off or not known: {}", unknown.join(", "))
+        format!(
+            "a table of sinfo with columns that run together, are truncated or are unknown: {}",
+            unknown.join(", ")
+        )
     })
 }
 
 /// Returns why a text with characters that no text has is refused.
 pub(super) fn of_binary(text: &str) -> SavedError {
-    SavedError::Other { what: "no text".to_owned(), first_line: excerpt(text) }
+    SavedError::Other { what: "a binary file".to_owned(), first_line: excerpt(text) }
 }
 
 /// Returns what a table without a header line seems to be.
@@ -177,7 +179,7 @@ fn headerless(lines: &[&str]) -> Option<&'static str> {
     let is_gres = |word: &str| word.starts_with("gpu:") || word == "(null)";
     let several = lines.iter().any(|line| line.contains(SEPARATORS));
     (several && words().any(|word| is_gres(word) || (word.len() > 2 && is_state(word))))
-        .then_some("sinfo without its header line, and nothing in it names nodes or counts them")
+        .then_some("output of sinfo without a header line, node names and node counts")
 }
 
 /// Returns what lines of no known words are, by their shape.
@@ -196,10 +198,10 @@ fn shape(lines: &[&str]) -> Option<&'static str> {
     let is_csv =
         lines.len() > 1 && lines.first().is_some_and(|first| columns(first) > 1 && !first.contains(' '));
     match () {
-        () if all(&is_total) => Some("sums over all nodes (sinfo -o '%F %C'), which name no kind of GPU"),
+        () if all(&is_total) => Some("totals of all nodes (sinfo -o '%F %C'), without GPU types"),
         () if lines.iter().any(|line| is_step(line)) => Some("jobs and their steps (sacct)"),
         () if all(&is_word) => Some("a list of words without any state or resources"),
-        () if is_csv => Some("a table with commas whose columns are none of sinfo's"),
+        () if is_csv => Some("CSV without any column of sinfo"),
         () => None,
     }
 }
@@ -239,13 +241,13 @@ pub(super) fn of_json(value: &Value, text: &str) -> SavedError {
     SavedError::Other { what: excerpt(&what), first_line }
 }
 
-/// Returns why a file of hsched is refused.
+/// Returns why an hsched file is refused.
 pub(super) fn of_schema(schema: &str, text: &str) -> SavedError {
     let first_line = excerpt(&text.chars().take(200).collect::<String>());
     let what = if schema.starts_with("hsched.plan/") {
-        "a plan of hsched"
+        "an hsched plan"
     } else {
-        "a file of hsched, or another program, that holds no cluster"
+        "an hsched file or another program, without a cluster"
     };
     SavedError::Other { what: what.to_owned(), first_line }
 }

@@ -33,7 +33,7 @@ struct Split {
 /// Adds what a line says of its nodes, or leaves it out and says why; returns whether it was read.
 pub(super) fn read_row(header: &Header, line: &Line<'_>, gathering: &mut Gathering) -> bool {
     let added = match header.cells(&line.text) {
-        None => Err(format!("it does not fall into {} columns", header.columns.len())),
+        None => Err(format!("it does not match the {} columns", header.columns.len())),
         Some(cells) => {
             let row = Row { header, cells, line: &line.text };
             row.add(gathering).inspect(|added| row.note(added, gathering))
@@ -69,7 +69,7 @@ impl<'a> Row<'a> {
             .get(What::Partition)
             .and_then(|printed| gathering.partition(printed, self.get(What::TimeLimit), avail));
         let nodes = self.get(What::NodesState).map(|text| looks::counts(text).ok_or(text));
-        let nodes = nodes.transpose().map_err(|text| format!("{text:?} counts no nodes"))?;
+        let nodes = nodes.transpose().map_err(|text| format!("{text:?} is not a number of nodes"))?;
         let whole = nodes.as_deref().filter(|counts| counts.len() == 4).map(|counts| counts[3]);
         let count = self.get(What::Count).and_then(amount::count).or(whole);
         let names = self.header.names().and_then(|index| value(self.cells[index]));
@@ -184,13 +184,13 @@ impl<'a> Row<'a> {
             let Some(text) = self.get(what) else { continue };
             if self.fills(what) || (what != What::Reason && is_cut(text)) {
                 let (name, text) = (self.name(what), excerpt(text));
-                say(&format!("{name} {text:?} fills its column and may be cut off"));
+                say(&format!("{name} {text:?} fills its column and may be truncated"));
             }
         }
         let count = self.get(What::Count).and_then(amount::count);
         if let Some(count) = count.filter(|&count| !added.is_empty() && added.len() as u64 != count) {
             let (line, names) = (excerpt(self.line), added.len());
-            gathering.notes.say(format!("{line:?} names {names} nodes and counts {count}"));
+            gathering.notes.say(format!("{line:?} names {names} nodes, but counts {count}"));
         }
     }
 
@@ -268,6 +268,6 @@ pub(super) fn read_reason(header: &Header, line: &Line<'_>, gathering: &mut Gath
     let known = names.filter(|names| gathering.knows_all(names));
     let added = known.map(|names| gathering.add(&names, &Facts { reason, ..Facts::default() }));
     if !matches!(added, Some(Ok(_))) {
-        gathering.leave_out(line.number, &line.text, "it names no node of another table");
+        gathering.leave_out(line.number, &line.text, "its node is not in another table");
     }
 }

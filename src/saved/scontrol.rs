@@ -40,8 +40,8 @@ pub(super) fn read<'a>(lines: &[Line<'a>], gathering: &mut Gathering) -> Vec<Lin
         // Where others have a state, one without is cut off.
         let needed = if says_states { "State" } else { "Gres" };
         let added = match () {
-            () if gathering.knows(name) => Err("the node is named above".to_owned()),
-            () if get(needed).is_none() => Err(format!("it says no {needed}")),
+            () if gathering.knows(name) => Err("the node appears above".to_owned()),
+            () if get(needed).is_none() => Err(format!("it has no {needed}")),
             () => gathering.add(name, &facts(&fields)),
         };
         match added {

@@ -190,7 +190,7 @@ impl Section<'_> {
             gathering.notes.say(self.guess());
         }
         if self.header.names().is_none() {
-            gathering.notes.say("the nodes have no names in this table and are numbered here".to_owned());
+            gathering.notes.say("the table has no node names; hsched numbers the nodes".to_owned());
             self.check_repeats(gathering);
         }
         let lines = self.lines.len();
@@ -224,11 +224,14 @@ impl Section<'_> {
         }
         let unread = match unread.join(", ") {
             none if none.is_empty() => none,
-            some => format!("; not read: {some} (--columns says what they are)"),
+            some => format!("; ignored: {some} (name them with --columns)"),
         };
         let first = self.lines.first().map_or(0, |line| line.number);
         let known = known.join(", ");
-        format!("line {first} begins a table without a header; its columns are taken as {known}{unread}")
+        format!(
+            "line {first} begins a table without a header line; hsched assumes these columns: \
+            {known}{unread}"
+        )
     }
 
     /// Refuses names that stand twice in a partition, or of which lines say different things: sinfo prints each
@@ -273,7 +276,7 @@ impl Section<'_> {
             if gres.contains("gpu") {
                 gathering.fail(SavedError::Repeated { gres: gres.to_owned() });
             } else {
-                let note = "nodes without GPUs that are in several partitions may count in each of them";
+                let note = "nodes without GPUs that are in several partitions may be counted several times";
                 gathering.notes.say(note.to_owned());
             }
         }

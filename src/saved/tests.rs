@@ -146,33 +146,33 @@ fn other_texts_are_refused_by_name() {
     cannot be read: it looks like jobs (squeue); it begins with "JOBID PARTITION NAME USER ST"
     cannot be read: it looks like jobs (sacct); it begins with "JobID|JobName|State"
     cannot be read: it looks like jobs without a header line (squeue or sacct); it begins with "1|x|RUNNING|2"
-    cannot be read for certain: it is a table without its header line, and no column certainly holds node names; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
-    cannot be read for certain: it is a table without its header line, and no column certainly holds node names; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
-    cannot be read for certain: it is a table without its header line, and no column certainly holds node names, and a number may count nodes or CPUs; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
+    is ambiguous: it is a table without a header line, and no column can be identified as node names; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
+    is ambiguous: it is a table without a header line, and no column can be identified as node names; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
+    is ambiguous: it is a table without a header line, and no column can be identified as node names, and a number may count nodes or CPUs; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
     cannot be read: it looks like jobs without a header line (squeue or sacct); it begins with "7 gpu train root R 1:00 2 g[1-2] gpu:1"
-    cannot be read for certain: it is a table without its header line, and no column certainly holds node names, and a number may count nodes or CPUs; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
+    is ambiguous: it is a table without a header line, and no column can be identified as node names, and a number may count nodes or CPUs; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
     cannot be read: it looks like jobs and their steps (sacct); it begins with "1|alice|4|01:00:00"
-    cannot be read for certain: it is a table without its header line, and no column certainly holds node names, and a number may count nodes or CPUs; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
+    is ambiguous: it is a table without a header line, and no column can be identified as node names, and a number may count nodes or CPUs; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
     cannot be read: it looks like a list of words without any state or resources; it begins with "serial"
-    cannot be read: it looks like sinfo without its header line, and nothing in it names nodes or counts them; it begins with "state,occurrences"
-    cannot be read: it looks like a table with commas whose columns are none of sinfo's; it begins with "cluster,gpu,specifier"
-    cannot be read: it is of no known kind; it begins with "GPU_GEN:VLT a1"
-    cannot be read: it looks like the reasons of nodes (sinfo -R); it begins with "REASON USER TIMESTAMP NODELIST"
-    cannot be read: it looks like the reasons of nodes (sinfo -R); it begins with "REASON USER TIMESTAMP STATE NODELIST"
-    cannot be read: it looks like a table of sinfo in which the names of nodes (NODELIST) or their number (NODES) are missing; it begins with "PARTITION AVAIL TIMELIMIT"
+    cannot be read: it looks like output of sinfo without a header line, node names and node counts; it begins with "state,occurrences"
+    cannot be read: it looks like CSV without any column of sinfo; it begins with "cluster,gpu,specifier"
+    cannot be read: its format is unknown; it begins with "GPU_GEN:VLT a1"
+    cannot be read: it looks like reasons why nodes are down (sinfo -R); it begins with "REASON USER TIMESTAMP NODELIST"
+    cannot be read: it looks like reasons why nodes are down (sinfo -R); it begins with "REASON USER TIMESTAMP STATE NODELIST"
+    cannot be read: it looks like a table of sinfo without node names (NODELIST) or node counts (NODES); it begins with "PARTITION AVAIL TIMELIMIT"
     cannot be read: it looks like slurm.conf or gres.conf; it begins with "NodeName=g[1-2] CPUs=4"
     cannot be read: it looks like slurm.conf or gres.conf; it begins with "NodeName=g[1-2] Name=gpu Count=2"
-    cannot be read: it looks like Slurm's YAML; --json says the same and is read; it begins with "%YAML 1.1"
+    cannot be read: it looks like YAML of Slurm; use --json, which hsched reads; it begins with "%YAML 1.1"
     cannot be read: it looks like a job file of hsched; it begins with "jobs:"
-    cannot be read: it is of no known kind; it begins with "Lorem ipsum"
+    cannot be read: its format is unknown; it begins with "Lorem ipsum"
     cannot be read: it looks like jobs (squeue, sacct or scontrol show jobs, as JSON); it begins with "{\"jobs\": [], \"meta\": {}}"
-    cannot be read: it looks like a plan of hsched; it begins with "{\"schema\": \"hsched.plan/1\"}"
+    cannot be read: it looks like an hsched plan; it begins with "{\"schema\": \"hsched.plan/1\"}"
     cannot be read: it looks like JSON without nodes; it begins with "{\"a\": 1}"
-    cannot be read: its JSON is cut off before the end
+    cannot be read: its JSON is truncated
     looks like Slurm's nodes as JSON, but no node in it can be read
-    cannot be read for certain: NODELIST is cut off, as in "g["; `sinfo -N -O 'NodeList:|,Partition:|,StateComplete:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|'` prints all of it
+    is ambiguous: NODELIST is truncated, as in "g["; `sinfo -N -O 'NodeList:|,Partition:|,StateComplete:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|'` prints it in full
     names more than 100000 nodes
-    cannot be read for certain: GRES is cut off, as in "gpu:1000000"; `sinfo -N -O 'NodeList:|,Partition:|,StateComplete:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|'` prints all of it
+    is ambiguous: GRES is truncated, as in "gpu:1000000"; `sinfo -N -O 'NodeList:|,Partition:|,StateComplete:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|'` prints it in full
     "#);
 }
 

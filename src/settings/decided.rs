@@ -183,7 +183,7 @@ impl Settings {
         };
         let base = base.unwrap_or(Path::new(""));
         if key.set_by == SetBy::Site && origin.layer() > Layer::Site {
-            let error = ValueError::new("can only be set by the site's file");
+            let error = ValueError::new("can only be set in the site's file");
             problems.push(SettingsProblem { origin, key: full_name(key, &item), error });
             return;
         }

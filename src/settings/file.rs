@@ -49,7 +49,7 @@ impl File<'_> {
             Err(error) => return self.report(&name.span(), name.get_ref(), error),
         };
         if self.layer == Layer::Project && key.set_by == SetBy::NoProject {
-            let error = ValueError::new("must not be set by a project file")
+            let error = ValueError::new("must not be set in a project file")
                 .hint(format!("set it in your own settings file or with {}", key.variable()));
             return self.report(&name.span(), key.name, error);
         }
@@ -62,7 +62,7 @@ impl File<'_> {
             }
             _ if key.table => {
                 let error = ValueError::new(format!("must be a {}", key.form))
-                    .hint(format!("begin it with [{}]", key.name));
+                    .hint(format!("start it with [{}]", key.name));
                 self.report(&value.span(), key.name, error);
             }
             value => self.push(key, String::new(), &name.span(), typed(value)),
@@ -109,7 +109,7 @@ fn typed(value: &DeValue<'_>) -> Typed {
         DeValue::Float(number) => Typed::Number(number.as_str().to_owned()),
         DeValue::Boolean(on) => Typed::Switch(*on),
         DeValue::Datetime(_) => Typed::Other("a date"),
-        DeValue::Table(_) => Typed::Other("a table (quote a key that holds a dot)"),
+        DeValue::Table(_) => Typed::Other("a table (quote a key that contains a dot)"),
         DeValue::Array(items) => {
             let text = |item: &Spanned<DeValue<'_>>| match item.get_ref() {
                 DeValue::String(text) => Some(text.clone().into_owned()),

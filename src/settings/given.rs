@@ -104,7 +104,7 @@ impl Given<'_> {
         let inside_home = if text == "~" { Some("") } else { text.strip_prefix("~/") };
         match (inside_home, self.home) {
             (Some(rest), Some(home)) => Ok(Some(home.join(rest))),
-            (Some(_), None) => Err(ValueError::new("refers to the home directory, which is not known")),
+            (Some(_), None) => Err(ValueError::new("refers to the home directory, which is unknown")),
             (None, _) => Ok(Some(self.base.join(text))),
         }
     }

@@ -88,7 +88,7 @@ pub static KEYS: [Key; 27] = [
         name: "container_command",
         form: "shell text",
         default: "apptainer exec --nv",
-        help: "What starts the command of a job with `container` in its image; the image and the command follow it",
+        help: "Command that starts a job with `container`; hsched appends the image and the job's command",
         set: |settings, given| {
             let text = one_line(given.text()?)?;
             if text.trim().is_empty() {
@@ -146,7 +146,7 @@ pub static KEYS: [Key; 27] = [
     Key {
         name: "untyped_gpus",
         form: "table of GPU types by hostlist, feature or partition",
-        help: "GPU types where Slurm has none (gpu:4), by node names, feature or partition",
+        help: "Types of GPUs that have no type in Slurm (gpu:4), by node names, feature or partition",
         table: true,
         set: set_untyped,
         show: |settings| {
@@ -178,7 +178,7 @@ pub static KEYS: [Key; 27] = [
         name: "time_margin",
         form: "number from 1 to 100",
         default: "1.21",
-        help: "Slurm time limit as a multiple of the predicted time; 1.36 times as much where that is estimated",
+        help: "Slurm time limit as a multiple of the predicted time; 1.36 times this value if the speed is an estimate",
         set: |settings, given| {
             let fits = |number: f64| (1.0..=100.0).contains(&number);
             given.number(fits, "from 1 to 100").map(|number| settings.jobs.time_margin = number)
@@ -199,7 +199,7 @@ pub static KEYS: [Key; 27] = [
         name: "restart_cost",
         form: "duration, such as 60s",
         default: "60s",
-        help: "Time lost by stopping a run and restarting it, for jobs without checkpoint.restart_cost",
+        help: "Time that a stop and restart costs, for jobs without checkpoint.restart_cost",
         set: |settings, given| given.duration().map(|duration| settings.restart_cost = duration),
         show: |settings| one(&duration_text(settings.restart_cost)),
         ..TEXT
@@ -242,7 +242,7 @@ pub static KEYS: [Key; 27] = [
     Key {
         name: "state_dir",
         form: "directory",
-        help: "Directory for jobs, runs, reports and measured speeds; must be writable by you alone and visible to all nodes; empty: hsched in the XDG state directory",
+        help: "Directory for jobs, runs, reports and measured speeds; only you may have write access, and all nodes must see it; empty: hsched in the XDG state directory",
         // Whoever wrote the project must not choose where the user's journal is read and written.
         set_by: SetBy::NoProject,
         set: |settings, given| {
@@ -254,7 +254,7 @@ pub static KEYS: [Key; 27] = [
     Key {
         name: "notify",
         form: "shell line",
-        help: "Command that hsched watch and hsched run call when jobs have completed or failed, or will not start by themselves; it reads what happened from standard input, a line for each job, and is killed after 30 s",
+        help: "Command that hsched watch and hsched run call when jobs complete, fail, or cannot start without your help; it gets one line per job on standard input, and is killed after 30 s",
         // It runs on the login node without being asked.
         set_by: SetBy::NoProject,
         set: |settings, given| {
@@ -268,7 +268,7 @@ pub static KEYS: [Key; 27] = [
     Key {
         name: "forbid",
         form: "list of race, together, queue",
-        help: "Features that the site does not want: several requests for one job, many jobs in one allocation, reading the whole queue",
+        help: "Features that the policy of the site forbids: race (several requests for one job), together (many jobs in one allocation), queue (reading the whole queue)",
         set_by: SetBy::Site,
         set: set_forbidden,
         show: |settings| one(&settings.forbidden.iter().map(|own| own.name()).collect::<Vec<_>>().join(" ")),
@@ -294,7 +294,7 @@ pub static KEYS: [Key; 27] = [
         name: "learning_rate",
         form: "number above 0, at most 1",
         default: "0.3",
-        help: "Weight of a new measurement of a speed in the moving average",
+        help: "Weight of a new speed measurement in the moving average",
         set: |settings, given| {
             let fits = |number: f64| number > 0.0 && number <= 1.0;
             given.number(fits, "above 0 and at most 1").map(|number| settings.learning_rate = number)

@@ -169,7 +169,7 @@ impl Sources {
             return Vec::new();
         };
         let path = path.display();
-        vec![format!("{path} is ignored: it belongs to another user and is in a world-writable directory")]
+        vec![format!("ignoring {path}: it belongs to another user and is in a world-writable directory")]
     }
 
     fn found_project(&self) -> Option<PathBuf> {

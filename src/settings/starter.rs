@@ -19,8 +19,8 @@ pub struct Starter {
 }
 
 const HEAD: &str = "\
-# Settings of hsched for this directory and those below it. `hsched config show` lists all values in force.
-# Lines that begin with # and a space are comments. To set a key that has a # right before it, remove the #.
+# Settings of hsched for this directory and its subdirectories. `hsched config show` lists the current values.
+# Lines that begin with # and a space are comments. To set a key with a # directly before it, remove the #.
 ";
 
 impl Starter {
@@ -36,7 +36,7 @@ impl Starter {
             let _ = writeln!(text, "{}{} = {value}", if known { "" } else { "#" }, key.name);
         }
         for key in KEYS.iter().filter(|key| key.set_by == SetBy::All && key.table) {
-            let _ = writeln!(text, "\n# {} ({}); remove the # of the heading, too.", key.help, key.form);
+            let _ = writeln!(text, "\n# {} ({}); also remove the # of the heading.", key.help, key.form);
             let _ = writeln!(text, "#[{}]", key.name);
             for (item, value) in self.entries(key) {
                 let _ = writeln!(text, "#{} = {value}", quoted(&item));
@@ -50,7 +50,7 @@ impl Starter {
         match key.name {
             "account" if self.accounts.len() > 1 => vec![format!("Yours are: {}", self.accounts.join(", "))],
             "partition" => self.partitions.iter().map(|(name, about)| format!("  {name}: {about}")).collect(),
-            "network_gbps" => vec!["Ask your administrators, or run `ibstat` or `ethtool`. It determines over how many nodes jobs spread.".into()],
+            "network_gbps" => vec!["Ask your administrators, or run `ibstat` or `ethtool`. hsched uses it to decide over how many nodes a job spreads.".into()],
             "intra_node_gbps" => vec!["NVLink has several hundred, PCI Express 3.0 about 100; run `hsched inventory --local` on a node to estimate it.".into()],
             _ => Vec::new(),
         }

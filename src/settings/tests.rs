@@ -170,18 +170,18 @@ fn all_problems_of_all_layers_are_listed() {
     assert_snapshot!(world.show(), @r#"
     /etc/config.toml:1: acount: is not a known key; did you mean account?
     /etc/config.toml:2: account: must be text, got 3
-    /etc/config.toml:3: capacity: must be a table of counts by GPU type; begin it with [capacity]
+    /etc/config.toml:3: capacity: must be a table of counts by GPU type; start it with [capacity]
     /etc/config.toml:5: node_gbps.g[1-2]: g2 is already included in "g2" in this file
     /etc/config.toml:5: node_gbps.g[1-2]: must be above 0 Gbit/s, got 0
     /etc/config.toml:7: node_gbps.g[2-3]: g2 is already included in "g[1-2]" in this file
     /home/.config/hsched/config.toml:1: time_margin: must be from 1 to 100, got 0.5
     /home/.config/hsched/config.toml:2: network_gbps: must be a number, got "inf"
-    /home/.config/hsched/config.toml:3: memory_per_gpu: has no unit, got "32"; write 32GiB, 32MB or 32B
-    /home/.config/hsched/config.toml:4: grace: has no unit, got "30"; write 30s, 30m or 30h
-    /home/.config/hsched/config.toml:6: capacity.a: must be a whole number, got a table (quote a key that holds a dot)
+    /home/.config/hsched/config.toml:3: memory_per_gpu: has no unit: "32"; write 32GiB, 32MB or 32B
+    /home/.config/hsched/config.toml:4: grace: has no unit: "30"; write 30s, 30m or 30h
+    /home/.config/hsched/config.toml:6: capacity.a: must be a whole number, got a table (quote a key that contains a dot)
     /home/.config/hsched/config.toml:7: capacity.t4: must be at least 0, got -1
     /home/.config/hsched/config.toml:8: capacity.v100: must be at most 1000000, got 1000000000
-    /home/project/hsched.toml:1: state_dir: must not be set by a project file; set it in your own settings file or with HSCHED_STATE_DIR
+    /home/project/hsched.toml:1: state_dir: must not be set in a project file; set it in your own settings file or with HSCHED_STATE_DIR
     /home/project/hsched.toml:2: setup: must be a list of text, got a list with items that are not text
     /home/project/hsched.toml:3: het_steps: must be true or false, got "yes"
     /home/project/hsched.toml:4: color: must be auto, always or never, got "red"
@@ -240,7 +240,7 @@ fn a_project_file_planted_by_another_user_is_ignored() {
     let of_another = if owner == 0 { chown(&file, Some(4321), None).is_ok() } else { true };
     world.sources.user = Some(if owner == 0 { 0 } else { owner + 1 });
     if of_another {
-        assert_snapshot!(world.show(), @"/tmp/hsched.toml is ignored: it belongs to another user and is in a world-writable directory");
+        assert_snapshot!(world.show(), @"ignoring /tmp/hsched.toml: it belongs to another user and is in a world-writable directory");
     }
 }
 

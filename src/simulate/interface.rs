@@ -39,17 +39,17 @@ impl engine::World for World {
     }
 
     fn stop(&mut self, _: &SubmissionKey, job_id: JobId) -> Answer {
-        let message = format!("job {job_id} does not run");
+        let message = format!("job {job_id} is not running");
         if self.signal(job_id) { Answer::Stopped } else { Answer::NotStopped { message } }
     }
 
     fn cancel(&mut self, _: &SubmissionKey, job_id: JobId) -> Answer {
-        let message = format!("job {job_id} is over");
+        let message = format!("job {job_id} has ended");
         if self.kill(job_id) { Answer::Killed } else { Answer::NotStopped { message } }
     }
 
     fn amend(&mut self, _: &SubmissionKey, job_id: JobId, to: &Amendment) -> Answer {
-        let message = format!("job {job_id} does not wait any more");
+        let message = format!("job {job_id} is no longer waiting");
         if self.change(job_id, to) { Answer::Amended } else { Answer::NotAmended { message } }
     }
 

@@ -16,8 +16,11 @@ pub fn uncounted_accelerators(cluster: &Cluster) -> Vec<String> {
         let all = node.other_gres.iter().filter(|part| is_accelerator(part));
         let all: Vec<String> = all.map(|part| excerpt(part)).collect();
         if !all.is_empty() {
-            let note =
-                format!("{} does not count as GPUs: hsched asks Slurm for the GRES gpu only", all.join(", "));
+            let note = format!(
+                "{} does not count as GPUs, because hsched requests only the GRES \
+                    gpu",
+                all.join(", ")
+            );
             notes.of(&node.name, note);
         }
     }
@@ -49,7 +52,7 @@ mod tests {
             node("n5", &["dcu:4", "TPU"]),
             node("n6", &["shard:8", "mps:100", "craynetwork:4", "tpuram:2"]),
         ];
-        let behind = "does not count as GPUs: hsched asks Slurm for the GRES gpu only";
+        let behind = "does not count as GPUs, because hsched requests only the GRES gpu";
         assert_eq!(
             uncounted_accelerators(&Cluster { nodes, ..Cluster::default() }),
             [

@@ -36,7 +36,7 @@ pub fn parse(text: &str, untyped: Option<&GpuType>) -> Result<Read<Recorded>, Tr
         let (gpus, gpu_type) = gpus(cells.get(tres).unwrap_or_default(), untyped)?;
         let submit = cells.text(&["Submit"])?;
         let arrival =
-            time::unix(submit).ok_or_else(|| NoEntry::Bad(format!("Submit is no date: {submit:?}")))?;
+            time::unix(submit).ok_or_else(|| NoEntry::Bad(format!("Submit is not a date: {submit:?}")))?;
         let name = cells.get(&["JobName"]).unwrap_or("job");
         usable(Recorded {
             name: format!("{name}-{id}"),
@@ -91,14 +91,14 @@ fn seconds(cells: &Cells<'_>) -> Result<f64, NoEntry> {
     }
     let text = cells.text(&["Elapsed"])?;
     let duration = amount::duration(text).map(|own| own.0);
-    duration.ok_or_else(|| NoEntry::Bad(format!("Elapsed is no duration: {text:?}")))
+    duration.ok_or_else(|| NoEntry::Bad(format!("Elapsed is not a duration: {text:?}")))
 }
 
 /// Returns the GPUs of a job and their type.
 fn gpus(text: &str, untyped: Option<&GpuType>) -> Result<(u32, GpuType), NoEntry> {
     let gres = Tres::parse(text).gres;
     if gres.gpus.is_empty() && ["gres/gpu:", "gres/gpu="].iter().any(|word| text.contains(word)) {
-        return Err(NoEntry::Bad(format!("no number of GPUs can be read in {text:?}")));
+        return Err(NoEntry::Bad(format!("cannot read a number of GPUs from {text:?}")));
     }
     let mut held = gres.gpus.into_iter().filter(|(_, count)| *count > 0);
     let Some((gpu_type, count)) = held.next() else { return Err(NoEntry::Skipped("no GPUs")) };
@@ -106,7 +106,7 @@ fn gpus(text: &str, untyped: Option<&GpuType>) -> Result<(u32, GpuType), NoEntry
         return Err(NoEntry::Skipped("GPUs of several types"));
     }
     let gpu_type = if gpu_type == GpuType::untyped() {
-        untyped.cloned().ok_or(NoEntry::Skipped("GPUs without a type; --type gives them one"))?
+        untyped.cloned().ok_or(NoEntry::Skipped("GPUs without a type; set it with --type"))?
     } else {
         gpu_type
     };
@@ -143,14 +143,14 @@ JobID|JobName|State|Submit|Start|End|Elapsed|AllocTRES
         assert_eq!(
             bad,
             [
-                "line 7: Submit is no date: \"yesterday\"",
-                "line 8: Elapsed is no duration: \"long\"",
-                "line 9: it has 10 cells, and the header has 8",
-                "line 10: no number of GPUs can be read in \"cpu=1,gres/gpu:t4=x\""
+                "line 7: Submit is not a date: \"yesterday\"",
+                "line 8: Elapsed is not a duration: \"long\"",
+                "line 9: has 10 cells, but the header has 8",
+                "line 10: cannot read a number of GPUs from \"cpu=1,gres/gpu:t4=x\""
             ]
         );
         let skipped: Vec<_> = read.skipped.into_iter().collect();
-        let untyped = "GPUs without a type; --type gives them one";
+        let untyped = "GPUs without a type; set it with --type";
         assert_eq!(
             skipped,
             [("GPUs of several types", 1), (untyped, 1), ("no GPUs", 1), ("steps", 1), ("still waiting", 1)]

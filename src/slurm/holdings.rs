@@ -15,7 +15,7 @@ pub fn holdings<'a>(
     cluster: &Cluster,
 ) -> (Holdings, Vec<String>) {
     let (mut sum, mut notes) = (Holdings::new(), Vec::new());
-    for job in jobs.into_iter().filter(|job| job.state.holds_nodes()) {
+    for job in jobs.into_iter().filter(|job| job.holds_nodes()) {
         let given = Given {
             nodes: &job.nodes,
             tres: &job.tres,
@@ -90,7 +90,7 @@ fn per_node(job: &Given<'_>, tres: &Tres, nodes: u64) -> Result<Gres, String> {
     if total == 0 {
         return Ok(Gres::default());
     }
-    Err(format!("it is not known how its {total} GPUs are spread over {nodes} nodes"))
+    Err(format!("Slurm does not show how its {total} GPUs are distributed over {nodes} nodes"))
 }
 
 /// Returns the GPUs by the types that the node has.
@@ -102,7 +102,12 @@ fn typed(gpus: &Gres, name: &NodeName, cluster: &Cluster) -> Result<BTreeMap<Gpu
         let own = match (stocks.iter().find(|stock| same(&stock.gpu_type)), stocks) {
             (Some(stock), _) => &stock.gpu_type,
             (None, [only]) if *gpu_type == GpuType::untyped() => &only.gpu_type,
-            _ => return Err(format!("it is not known which GPU types of {name} its {count} {gpu_type} are")),
+            _ => {
+                return Err(format!(
+                    "Slurm does not show which GPU types its {count} {gpu_type} on \
+                {name} are"
+                ));
+            }
         };
         *held.entry(own.clone()).or_insert(0) += count;
     }
@@ -169,21 +174,21 @@ mod tests {
             "",
             "",
             "gres:gpu:v100:4",
-            &format!("job 7: it is not known how its 4 GPUs are spread over 3 nodes; {end}"),
+            &format!("job 7: Slurm does not show how its 4 GPUs are distributed over 3 nodes; {end}"),
         );
         check(
             "m",
             "",
             "gres:gpu:1",
             "",
-            &format!("job 7: it is not known which GPU types of m its 1 gpu are; {end}"),
+            &format!("job 7: Slurm does not show which GPU types its 1 gpu on m are; {end}"),
         );
         check(
             "gone",
             "",
             "gres:gpu:1",
             "",
-            &format!("job 7: it is not known which GPU types of gone its 1 gpu are; {end}"),
+            &format!("job 7: Slurm does not show which GPU types its 1 gpu on gone are; {end}"),
         );
         check("", "", "gres:gpu:1", "", "");
     }

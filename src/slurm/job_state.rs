@@ -10,7 +10,17 @@ pub enum JobState {
     Running,
     Suspended,
     Stopped,
+    Resizing,
+    Signaling,
     Completing,
+    StageOut,
+    Requeued,
+    RequeueFed,
+    RequeueHold,
+    ResvDelHold,
+    SpecialExit,
+    Expediting,
+    Revoked,
     Completed,
     Cancelled,
     Failed,
@@ -20,20 +30,28 @@ pub enum JobState {
     OutOfMemory,
     Deadline,
     Preempted,
-    Requeued,
     /// A state this version does not know, as printed.
     Other(String),
 }
 
-/// The states that jobs end in come last.
-const NAMES: [(&str, JobState); 16] = [
+/// The names that `job_state_string` of Slurm 20.11 to 26.05 prints. The states that jobs end in come last.
+const NAMES: [(&str, JobState); 25] = [
     ("PENDING", JobState::Pending),
     ("CONFIGURING", JobState::Configuring),
     ("RUNNING", JobState::Running),
     ("SUSPENDED", JobState::Suspended),
     ("STOPPED", JobState::Stopped),
+    ("RESIZING", JobState::Resizing),
+    ("SIGNALING", JobState::Signaling),
     ("COMPLETING", JobState::Completing),
+    ("STAGE_OUT", JobState::StageOut),
     ("REQUEUED", JobState::Requeued),
+    ("REQUEUE_FED", JobState::RequeueFed),
+    ("REQUEUE_HOLD", JobState::RequeueHold),
+    ("RESV_DEL_HOLD", JobState::ResvDelHold),
+    ("SPECIAL_EXIT", JobState::SpecialExit),
+    ("EXPEDITING", JobState::Expediting),
+    ("REVOKED", JobState::Revoked),
     ("COMPLETED", JobState::Completed),
     ("CANCELLED", JobState::Cancelled),
     ("FAILED", JobState::Failed),
@@ -55,10 +73,43 @@ impl JobState {
         known.map_or_else(|| Self::Other(text.to_owned()), |(_, state)| state.clone())
     }
 
-    /// Returns whether the job holds nodes now.
+    /// Returns whether the job holds nodes now; `nodes` is its node list. A state that this version does not know holds the
+    /// nodes that Slurm lists, if any.
     #[must_use]
-    pub fn holds_nodes(&self) -> bool {
-        matches!(self, Self::Configuring | Self::Running | Self::Suspended | Self::Stopped | Self::Completing)
+    pub fn holds_nodes(&self, nodes: &str) -> bool {
+        match self {
+            Self::Configuring
+            | Self::Running
+            | Self::Suspended
+            | Self::Stopped
+            | Self::Resizing
+            | Self::Signaling
+            | Self::Completing
+            | Self::StageOut => true,
+            Self::Other(_) => !nodes.trim().is_empty(),
+            _ => false,
+        }
+    }
+
+    /// Returns whether the job is in the queue for its first or another start.
+    #[must_use]
+    pub fn is_pending(&self) -> bool {
+        matches!(
+            self,
+            Self::Pending
+                | Self::Requeued
+                | Self::RequeueFed
+                | Self::RequeueHold
+                | Self::ResvDelHold
+                | Self::SpecialExit
+                | Self::Expediting
+        )
+    }
+
+    /// Returns whether the job starts only after somebody released it.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        matches!(self, Self::RequeueHold | Self::ResvDelHold | Self::SpecialExit)
     }
 
     /// Returns whether the job has ended for good, in success or not.
@@ -97,9 +148,15 @@ mod tests {
         for (name, state) in &NAMES {
             assert_eq!(JobState::parse(name), *state);
             assert_eq!(state.to_string(), *name);
-            assert!(!(state.is_final() && state.holds_nodes()));
+            let kinds = [state.is_final(), state.is_pending(), state.holds_nodes("")];
+            let count = kinds.iter().filter(|is| **is).count();
+            // A revoked job runs in another cluster of the federation.
+            assert_eq!(count, usize::from(*state != JobState::Revoked), "{name}");
+            assert!(!state.is_held() || state.is_pending(), "{name}");
         }
         assert_eq!(JobState::parse("CANCELLED by 1000"), JobState::Cancelled);
-        assert_eq!(JobState::parse(" SPECIAL_EXIT "), JobState::Other("SPECIAL_EXIT".to_owned()));
+        let new = JobState::parse(" NEWLY_MADE ");
+        assert_eq!(new, JobState::Other("NEWLY_MADE".to_owned()));
+        assert!(new.holds_nodes("n1") && !new.holds_nodes("") && !new.is_pending() && !new.is_final());
     }
 }

@@ -28,6 +28,7 @@ pub mod scontrol_job;
 pub mod scontrol_update;
 pub mod sinfo;
 pub mod site;
+pub mod site_calls;
 pub mod squeue;
 pub(crate) mod stock;
 mod system;

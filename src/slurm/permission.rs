@@ -210,7 +210,9 @@ pub fn advice(reason: &str) -> Option<&'static str> {
         | "QOSMaxJobsPerUserLimit"
         | "QOSGrpJobsLimit"
         | "QOSJobLimit"
-        | "AssociationJobLimit" => "you have reached your job limit; it starts when another job ends",
+        | "AssociationJobLimit" => {
+            "you have reached your job limit; the job starts when another of your jobs ends"
+        }
         "AssocMaxWallDurationPerJobLimit" | "QOSMaxWallDurationPerJobLimit" | "AssocGrpWallLimit" => {
             "it requests more time than your account allows; set the job key time"
         }

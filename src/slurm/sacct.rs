@@ -6,7 +6,7 @@ use crate::slurm::record::{FIELD_END, excerpt, one_line, unreadable, value};
 use crate::slurm::{CommandLine, ExitStatus, JobId, JobRecord, JobState, ParseError, time};
 
 /// The fields asked for; Slurm 20.11 and later have them all. Free text comes last.
-const FIELDS: [&str; 12] = [
+pub(super) const FIELDS: [&str; 12] = [
     "JobIDRaw",
     "JobID",
     "State",
@@ -48,7 +48,7 @@ pub fn parse(text: &str) -> Result<(Vec<JobRecord>, Vec<String>), ParseError> {
     for row in rows(text) {
         let fields: Vec<&str> = row.split(FIELD_END).collect();
         let Some((id, step)) = fields.first().and_then(|id| numbered(id)) else {
-            notes.push(format!("a line of sacct could not be read: {:?}", excerpt(&fields.join("|"))));
+            notes.push(format!("cannot parse a line of sacct output: {:?}", excerpt(&fields.join("|"))));
             continue;
         };
         if !step {
@@ -247,7 +247,7 @@ mod tests {
         let (jobs, notes) = parse(&format!("warning\n{row}")).expect("one job");
         assert_eq!(
             (jobs.len(), notes),
-            (1, vec!["a line of sacct could not be read: \"warning\"".to_owned()])
+            (1, vec!["cannot parse a line of sacct output: \"warning\"".to_owned()])
         );
     }
 

@@ -31,7 +31,7 @@ pub enum SubmitError {
         source: CommandError,
     },
     /// The request may have been heard: look for the job's comment in the queue before trying again.
-    #[error("it is not known whether the job was submitted: {message}")]
+    #[error("the job may or may not have been submitted: {message}")]
     Unknown { message: String },
 }
 
@@ -184,7 +184,7 @@ mod tests {
         let output = Output { stdout: "queued\n".to_owned(), stderr: "sbatch: hm".to_owned() };
         let error = submitted(Ok(output)).expect_err("no number");
         let expected =
-            "it is not known whether the job was submitted: sbatch printed \"queued\" but no job id; hm";
+            "the job may or may not have been submitted: sbatch printed \"queued\" but no job id; hm";
         assert_eq!(error.to_string(), expected);
     }
 

@@ -28,7 +28,7 @@ pub enum CancelError {
         source: CommandError,
     },
     /// The request may have been heard; to repeat it does no harm.
-    #[error("it is not known whether scancel reached the job: {message}")]
+    #[error("scancel may or may not have reached the job: {message}")]
     Unknown { message: String },
 }
 

@@ -18,7 +18,10 @@ pub fn command(id: JobId) -> CommandLine {
 /// Returns whether the command failed because the controller does not know the job, or not any more.
 #[must_use]
 pub fn is_unknown(error: &CommandError) -> bool {
-    matches!(error, CommandError::Failed { stderr, .. } if stderr.contains("Invalid job id"))
+    let CommandError::Failed { stderr, .. } = error else { return false };
+    // The client prints the second one, if the controller answered without the job: `scontrol_print_job` in Slurm.
+    let not_found = |line: &str| line.starts_with("Job ") && line.ends_with(" not found");
+    stderr.contains("Invalid job id") || stderr.lines().map(str::trim).any(not_found)
 }
 
 /// Returns the jobs in printed order, and notes on those that could not be read.
@@ -30,7 +33,7 @@ pub fn parse(text: &str) -> Result<(Vec<JobRecord>, Vec<String>), ParseError> {
     for text in texts(text) {
         match job(&text) {
             Some(job) => jobs.push(job),
-            None => notes.push(format!("a job of scontrol could not be read: {:?}", excerpt(&text))),
+            None => notes.push(format!("cannot parse a job in the output of scontrol: {:?}", excerpt(&text))),
         }
     }
     if jobs.is_empty() && !text.trim().is_empty() {
@@ -86,10 +89,17 @@ fn job(text: &str) -> Option<JobRecord> {
 
 /// Returns the comment in what follows the command.
 fn comment(free: &str) -> Option<String> {
+    // From 25.11 on, the line that submitted the job comes first, and may have a comment among its options.
+    let free = match free.split_once(" SubmitLine=") {
+        Some((_, line)) => line.split_once(" WorkDir=").map_or(line, |(_, rest)| rest),
+        None => free,
+    };
     let (_, text) = free.split_once(" Comment=")?;
-    // Whatever it holds, it ends before the last of these.
+    // Whatever it holds, it ends before the last of these, and from 23.02 on before the text of `--extra`.
     let end = [" StdErr=", " StdIn=", " Power="].iter().find_map(|key| text.rfind(key)).unwrap_or(text.len());
-    value(text.get(..end)?).map(str::to_owned)
+    let text = text.get(..end)?;
+    let text = text.rfind(" Extra=").map_or(text, |end| &text[..end]);
+    value(text).map(str::to_owned)
 }
 
 /// Returns the value of ` KEY=value`, which may have blanks: it ends before the next key.
@@ -141,6 +151,9 @@ mod tests {
         assert_eq!(times, ["2026-11-21T14:56:06", "2026-11-21T14:56:08", "2026-11-21T14:56:09"]);
         assert_eq!((job.nodes.as_str(), job.out_of_memory), ("m1", false));
         assert_eq!(job.comment.as_deref(), Some("a b Command=/x y  StdErr=z  NodeList=zz"));
+        let newer = FAILED.replace(" WorkDir=", " SubmitLine=sbatch '--comment=x Comment=z' job.sh WorkDir=");
+        let newer = newer.replace(" StdErr=/dev/null", " Extra=a StdErr=b StdErr=/dev/null");
+        assert_eq!(read(&newer).comment, job.comment);
         let lines = read(&FAILED.replace("a b Command=/x y", "l1\nl2|x"));
         assert_eq!(lines.comment.as_deref(), Some("l1\nl2|x  StdErr=z  NodeList=zz"));
     }
@@ -186,6 +199,7 @@ mod tests {
     fn jobs_that_slurm_forgot_are_told_from_a_failure() {
         let failed = |stderr: &str| CommandError::failed(&command(JobId(7)), "exit status: 1", stderr);
         assert!(is_unknown(&failed("slurm_load_jobs error: Invalid job id specified\n")));
+        assert!(is_unknown(&failed("Job 7 not found\n")) && is_unknown(&failed("Job 7+1 not found")));
         assert!(!is_unknown(&failed(
             "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"
         )));
@@ -197,7 +211,7 @@ mod tests {
         let (jobs, notes) = parse(&format!("JobId=x\n{FAILED}")).expect("one job");
         assert_eq!(
             (jobs.len(), notes),
-            (1, vec!["a job of scontrol could not be read: \"JobId=x\"".to_owned()])
+            (1, vec!["cannot parse a job in the output of scontrol: \"JobId=x\"".to_owned()])
         );
         let error = parse("No jobs in the system\n").expect_err("no job").to_string();
         assert_eq!(

@@ -37,7 +37,7 @@ pub enum UpdateError {
     #[error("scontrol update failed: {message}")]
     Refused { message: String },
     /// The request may have been heard; to repeat it does no harm.
-    #[error("it is not known whether scontrol update reached the job: {message}")]
+    #[error("scontrol update may or may not have reached the job: {message}")]
     Unknown { message: String },
 }
 

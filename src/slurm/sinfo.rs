@@ -10,14 +10,15 @@ use crate::slurm::{CommandLine, Gres, ParseError, amount};
 
 /// The fields asked for; Slurm 22.05 and later have them all.
 ///
-/// `StateComplete` names all flags where the other states show only one. `features_act` are the features
+/// `StateComplete` names all flags where the other states show only one; 20.11 leaves it empty, so `StateLong` stands
+/// behind it in the same value. `features_act` are the features
 /// a node has now; `Features` would add those it could be rebooted into. `Partition` marks the default
 /// with a `*`. The reason comes last because it is free text.
-const FIELDS: [&str; 11] = [
+pub(super) const FIELDS: [&str; 11] = [
     "NodeList",
     "Partition",
     "Time",
-    "StateComplete",
+    "StateComplete:/,StateLong",
     "Gres",
     "GresUsed",
     "CPUsState",
@@ -26,6 +27,15 @@ const FIELDS: [&str; 11] = [
     "features_act",
     "Reason",
 ];
+
+/// Returns the complete state, or the long one if there is no other.
+fn either(states: &str) -> &str {
+    match states.split_once('/') {
+        Some((complete, long)) if complete.trim().is_empty() => long,
+        Some((complete, _)) => complete,
+        None => states,
+    }
+}
 
 /// Returns the command line that prints every node once per partition.
 #[must_use]
@@ -100,7 +110,7 @@ impl Reading {
     }
 
     fn note_unread(&mut self, line: &str) {
-        self.notes.push(format!("a line of sinfo could not be read: {:?}", excerpt(line)));
+        self.notes.push(format!("cannot parse a line of sinfo output: {:?}", excerpt(line)));
     }
 }
 
@@ -117,7 +127,7 @@ fn node(name: NodeName, fields: [&str; FIELDS.len()], notes: &mut Vec<String>) -
         }
     }
     Node {
-        state: NodeState::parse(&one_line(state)),
+        state: NodeState::parse(&one_line(either(state))),
         reason: value(reason).map(one_line),
         gpus: stocks,
         other_gres: other.iter().map(|part| one_line(part)).collect(),

@@ -134,6 +134,12 @@ impl Config {
         self.get(key)?.split_whitespace().next()?.parse().ok()
     }
 
+    /// Returns the release of Slurm that the controller runs.
+    #[must_use]
+    pub fn release(&self) -> Option<(u32, u32)> {
+        release(self.get("SLURM_VERSION")?)
+    }
+
     /// Returns whether a database keeps what jobs did.
     #[must_use]
     pub fn has_accounting(&self) -> bool {
@@ -164,7 +170,9 @@ pub fn partitions(text: &str) -> Vec<PartitionLimits> {
             default_time: duration(&field(line, "DefaultTime")),
             tier: field(line, "PriorityTier").parse().ok(),
             job_factor: field(line, "PriorityJobFactor").parse().ok(),
-            exclusive: field(line, "OverSubscribe").starts_with("EXCLUSIVE"),
+            // The second from 26.05 on.
+            exclusive: field(line, "OverSubscribe").starts_with("EXCLUSIVE")
+                || field(line, "Exclusive") == "NODE",
             preempted: !matches!(field(line, "PreemptMode").as_str(), "" | "OFF"),
             billing: field(line, "TRESBillingWeights"),
             allow_accounts: list(&field(line, "AllowAccounts")),

@@ -5,7 +5,7 @@ use crate::slurm::record::{excerpt, format, one_line, records, unreadable, value
 use crate::slurm::{CommandLine, ExitStatus, JobId, JobState, ParseError, Tag, amount};
 
 /// The fields asked for; Slurm 22.05 and later have them all. Free text comes last.
-const FIELDS: [&str; 21] = [
+pub(super) const FIELDS: [&str; 21] = [
     "JobID",
     "JobArrayID",
     "HetJobID",
@@ -84,7 +84,7 @@ pub fn parse(text: &str) -> Result<(Vec<QueuedJob>, Vec<String>), ParseError> {
         match job(&record) {
             Some(job) => jobs.push(job),
             None => {
-                notes.push(format!("a line of squeue could not be read: {:?}", excerpt(&record.join("|"))));
+                notes.push(format!("cannot parse a line of squeue output: {:?}", excerpt(&record.join("|"))));
             }
         }
     }
@@ -95,6 +95,12 @@ pub fn parse(text: &str) -> Result<(Vec<QueuedJob>, Vec<String>), ParseError> {
 }
 
 impl QueuedJob {
+    /// Returns whether the job holds nodes now.
+    #[must_use]
+    pub fn holds_nodes(&self) -> bool {
+        self.state.holds_nodes(&self.nodes)
+    }
+
     /// Returns whether the job waits until somebody does something: it is held, or asks for what it can never get.
     #[must_use]
     pub fn is_stuck(&self) -> bool {
@@ -109,11 +115,15 @@ impl QueuedJob {
             "QOSNotAllowed",
             "ReservationDeleted",
         ];
-        self.reason.as_deref().is_some_and(|reason| {
-            let held = reason.starts_with("JobHeld") || reason.ends_with(" held");
-            // A limit on single jobs does not give way with time.
-            held || reason.ends_with("PerJob") || reason.ends_with("PerJobLimit") || STUCK.contains(&reason)
-        })
+        let is_held = self.state.is_held();
+        is_held
+            || self.reason.as_deref().is_some_and(|reason| {
+                let held = reason.starts_with("JobHeld") || reason.ends_with(" held");
+                // A limit on single jobs does not give way with time.
+                held || reason.ends_with("PerJob")
+                    || reason.ends_with("PerJobLimit")
+                    || STUCK.contains(&reason)
+            })
     }
 
     /// Returns the run that the job is, when hsched submitted it.
@@ -229,7 +239,7 @@ mod tests {
     fn lines_that_cannot_be_read_are_noted() {
         let (jobs, notes) = parse(&(framed("x|y") + &framed(RUNNING))).expect("one job");
         assert_eq!(jobs.len(), 1);
-        assert_eq!(notes, ["a line of squeue could not be read: \"x|y\""]);
+        assert_eq!(notes, ["cannot parse a line of squeue output: \"x|y\""]);
         let error = parse("slurm is away").expect_err("no squeue").to_string();
         assert_eq!(error, "the output of squeue could not be parsed; it begins with \"slurm is away\"");
         assert_eq!(parse("\n"), Ok((Vec::new(), Vec::new())));

@@ -39,8 +39,7 @@ fn attribute(stocks: &mut [GpuStock], gpu_type: &GpuType, count: u32) -> Option<
         Some(format!("{count} {gpu_type} in use but the node has {total}; {left} not counted"))
     } else if !certain {
         Some(format!(
-            "{count} {gpu_type} in use, of which the node lists none; \
-             counted against its other types in order"
+            "{count} {gpu_type} in use, but the node lists none; counted as its other types, in order"
         ))
     } else {
         None

@@ -86,7 +86,11 @@ impl System {
         if status.success() {
             Ok(Output { stdout, stderr })
         } else {
-            Err(CommandError::failed(command, &status.to_string(), &stderr))
+            // scontrol before 26.05 prints "Job 7 not found" as if it were an answer.
+            let answer = stdout.trim().lines().last().unwrap_or_default();
+            let is_reason = stderr.trim().is_empty() && status.code().is_some();
+            let reason = if is_reason { answer } else { &stderr };
+            Err(CommandError::failed(command, &status.to_string(), reason))
         }
     }
 }

@@ -42,7 +42,8 @@ pub fn name_types(cluster: &mut Cluster, table: &BTreeMap<String, GpuType>) -> V
         match guessed(node) {
             Ok(Some(Found { gpu_type, selector, from })) => {
                 let note = format!(
-                    "its untyped GPUs are taken to be {gpu_type}, from its {from}; override this with the setting untyped_gpus"
+                    "hsched assumes that its untyped GPUs are {gpu_type}, from its {from}; to change \
+                     this, use the setting untyped_gpus"
                 );
                 notes.of(&node.name, note);
                 set(node, &gpu_type, selector);
@@ -185,13 +186,13 @@ mod tests {
         n11 gpu:4 by name
         n12 gpu:4 by name
         n13 gpu:4 by name
-        gpu-h200-01: its untyped GPUs are taken to be h200, from its name h200; override this with the setting untyped_gpus
-        n[1-2]: its untyped GPUs are taken to be v100, from its feature v100; override this with the setting untyped_gpus
-        n3: its untyped GPUs are taken to be a100, from its partition gpu_a100; override this with the setting untyped_gpus
+        gpu-h200-01: hsched assumes that its untyped GPUs are h200, from its name h200; to change this, use the setting untyped_gpus
+        n[1-2]: hsched assumes that its untyped GPUs are v100, from its feature v100; to change this, use the setting untyped_gpus
+        n3: hsched assumes that its untyped GPUs are a100, from its partition gpu_a100; to change this, use the setting untyped_gpus
         n4: its GPUs have no type, and its features or partitions name several: t4, v100; set the type with the setting untyped_gpus
-        n8: its untyped GPUs are taken to be v100, from its feature v100(2); override this with the setting untyped_gpus
-        n9: its untyped GPUs are taken to be v100-32gb, from its feature v100-32gb; override this with the setting untyped_gpus
-        n10: its untyped GPUs are taken to be rtx-6000-ada, from its partition a6000_ada; override this with the setting untyped_gpus
+        n8: hsched assumes that its untyped GPUs are v100, from its feature v100(2); to change this, use the setting untyped_gpus
+        n9: hsched assumes that its untyped GPUs are v100-32gb, from its feature v100-32gb; to change this, use the setting untyped_gpus
+        n10: hsched assumes that its untyped GPUs are rtx-6000-ada, from its partition a6000_ada; to change this, use the setting untyped_gpus
         n11: its GPUs have no type, and its features or partitions name several: p100, v100; set the type with the setting untyped_gpus
         n12: its GPUs have no type, and its features or partitions name several: a40, h100; set the type with the setting untyped_gpus
         ");

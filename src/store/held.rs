@@ -61,9 +61,9 @@ impl Held {
             let none = if bytes.is_empty() {
                 "is empty"
             } else if played.journal.is_blank() {
-                "has no whole line"
+                "has no complete line"
             } else {
-                "has no whole state"
+                "has no complete state"
             };
             return Err(trouble.unwrap_or_else(|| none.to_owned()));
         };
@@ -87,9 +87,9 @@ impl Held {
         let groups: Vec<String> = groups.into_iter().map(group).collect();
         let (count, groups) = (self.state.jobs.len(), groups.join(", "));
         match count {
-            0 => format!("{from}knows no job"),
-            1 => format!("{from}knows 1 job: {groups}"),
-            _ => format!("{from}knows {count} jobs: {groups}"),
+            0 => format!("{from}has no jobs"),
+            1 => format!("{from}has 1 job: {groups}"),
+            _ => format!("{from}has {count} jobs: {groups}"),
         }
     }
 }

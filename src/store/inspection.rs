@@ -65,14 +65,15 @@ impl Inspection {
         let kept = "find out why (a full or failing disk, a crash), then remove it";
         findings.extend(damaged(root).into_iter().map(|file| Finding {
             file,
-            what: "is a file that hsched replaced and kept".into(),
+            what: "is a damaged file that hsched replaced and kept".into(),
             advice: kept,
         }));
         let (plans, wrong) = plans(root, &contents.state);
         findings.extend(wrong);
         let taken = contents.recorded.map(|file| file.claim.taken).unwrap_or_default();
         let wishes = Wishes::read(root, &taken);
-        let lost = "ask for it again; the next hsched watch, add, submit or cancel sets it aside";
+        let lost = "repeat the add or cancel; the next hsched watch, add, submit or cancel sets the file \
+            aside";
         findings.extend(wishes.damaged.into_iter().map(|(file, what)| finding(&file, what, lost)));
         Ok(Self { state: contents.state, plans, wishes: wishes.whole.len(), findings })
     }

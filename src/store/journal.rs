@@ -77,8 +77,9 @@ fn news_line(news: &News) -> Value {
 fn exit(end: &End) -> Option<u8> {
     match end {
         End::Completed => Some(0),
-        End::Saved | End::Cut => Some(85),
+        End::Saved | End::Cut | End::Unhandled => Some(85),
         End::Failed { exit, .. } => Some(*exit),
+        End::Untaken(end) => exit(end),
         _ => None,
     }
 }

@@ -134,7 +134,7 @@ impl Journal {
             self.take(line, number, after, writer);
             self.fault(format!("the end of line {number} is damaged"));
         } else if !raw.starts_with(&BEGINNING[..raw.len().min(BEGINNING.len())]) {
-            self.fault(format!("line {number} is not one of hsched's"));
+            self.fault(format!("line {number} is not a journal entry of hsched"));
         }
     }
 
@@ -216,7 +216,7 @@ mod tests {
         check(&(lines(0, 1) + &lines(2, 1)), Writer::Own, &["lines are missing before line 2"], 3);
         check(&(whole.clone() + second + "\n"), Writer::Own, &["line 4 is out of order"], 3);
         check(&(whole.trim_end().to_owned() + "\u{b}"), Writer::Own, &["the end of line 3 is damaged"], 3);
-        check(&(whole.clone() + "\0\0\0"), Writer::Own, &["line 4 is not one of hsched's"], 3);
+        check(&(whole.clone() + "\0\0\0"), Writer::Own, &["line 4 is not a journal entry of hsched"], 3);
         let bare = "{\"seq\":1,\"at\":1.5}\n{\"se\n{\"seq\":2,\"at\":1.5}\n";
         check(bare, Writer::Before, &["line 2 does not match its checksum"], 2);
         let faults = [

@@ -19,9 +19,10 @@ pub fn laid_by_another(path: &Path) -> Option<String> {
         let is_plain = data.is_file() || data.is_dir();
         let is_trusted = [own, 0, above.uid()].contains(&data.uid());
         (!is_plain && !is_trusted && above.mode() & 0o022 != 0).then(|| {
-            let kind = if data.is_symlink() { "a symbolic link" } else { "no ordinary file" };
+            let kind = if data.is_symlink() { "a symbolic link" } else { "a special file" };
             format!(
-                "{} is {kind} of user {}, in a directory that others may write: remove it, or use another directory",
+                "{} is {kind} of user {}, in a directory that other users can write to: remove it, or \
+                 use another directory",
                 part.display(),
                 data.uid()
             )
@@ -54,12 +55,13 @@ pub fn lay_output(path: &Path) -> Result<Option<String>, String> {
     match (is_sticky, is_trusted) {
         (true, true) => Ok(None),
         (true, false) => Err(format!(
-            "{} belongs to user {}, who could put a link in its place: remove it, or use another directory",
+            "{} belongs to user {}, who could replace it with a link: remove it, or use another directory",
             path.display(),
             data.uid()
         )),
         (false, _) => Ok(Some(format!(
-            "others can write {0}, and put links in the place of outputs there: chmod +t {0}, or use a directory of your own",
+            "other users can write to {0} and replace outputs there with links: run chmod +t {0}, or use \
+             a directory of your own",
             folder.display()
         ))),
     }
@@ -93,7 +95,7 @@ mod tests {
         // Others can remove the file and put a link there.
         mode(0o777);
         let note = lay_output(&output).expect("may be written").expect("a note");
-        assert!(note.starts_with(&format!("others can write {},", shared.display())), "{note}");
+        assert!(note.starts_with(&format!("other users can write to {} and", shared.display())), "{note}");
         mode(0o755);
         assert_eq!(lay_output(&output), Ok(None));
     }

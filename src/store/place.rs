@@ -57,7 +57,7 @@ impl Place {
         if !data.is_dir() {
             return Err(io::Error::new(
                 io::ErrorKind::NotADirectory,
-                format!("{} is no directory", existing.display()),
+                format!("{} is not a directory", existing.display()),
             ));
         }
         let (unwritable, unlockable) = match tempfile::tempfile_in(&existing) {
@@ -113,7 +113,7 @@ mod tests {
     fn a_file_in_the_way_is_an_error() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         let error = Place::look(&file.path().join("state")).expect_err("no directory");
-        assert!(error.to_string().contains("no directory"), "{error}");
+        assert!(error.to_string().contains("not a directory"), "{error}");
     }
 
     #[test]

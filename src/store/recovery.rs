@@ -114,7 +114,8 @@ impl<'a> Files<'a> {
             (_, Writer::Before) => Condition::Outdated,
             (Some(_), Writer::Own) if faults.is_empty() => outdated.clone(),
             (Some(_), Writer::Own) => Condition::Damaged(format!(
-                "is damaged ({}); no job is lost: {SNAPSHOT} is intact, and Slurm is asked about anything newer",
+                "is damaged ({}); no job is lost: {SNAPSHOT} is intact, and hsched asks Slurm about \
+                 anything newer",
                 faults.join(", ")
             )),
             (None, Writer::Own) => {
@@ -136,7 +137,7 @@ impl<'a> Files<'a> {
         let starts = [
             (self.older.file(), "it is rebuilt from state.json.old and the journal"),
             (None, "it is rebuilt from the journal"),
-            (self.snapshot.file(), "the journal has what came after it"),
+            (self.snapshot.file(), "the journal has the later changes"),
         ];
         let mut found = None;
         for (start, source) in starts {
@@ -156,9 +157,10 @@ impl<'a> Files<'a> {
         let journal = match played.journal.faults.join(", ") {
             _ if self.journal.is_none() => Condition::Damaged("is missing; nothing is lost".into()),
             faults if faults.is_empty() => Condition::Sound,
-            faults => {
-                Condition::Damaged(format!("is damaged ({faults}), in lines that are no longer needed"))
-            }
+            faults => Condition::Damaged(format!(
+                "is damaged ({faults}), but only in lines that are no longer \
+                    needed"
+            )),
         };
         Ok(Contents { snapshot, journal, ..Contents::of(played, self.newest, rules) })
     }
@@ -188,7 +190,7 @@ impl Contents {
                 contents.speeds = match verdict {
                     None if known > 0 => Condition::Damaged(format!("is missing; {what}")),
                     Some(_) if speeds.saves < known => Condition::Older(
-                        "is an older copy; hsched uses it, and measures again what it does not have".into(),
+                        "is an older copy; hsched uses it and measures the missing speeds again".into(),
                     ),
                     Some(Verdict::Unsealed) => Condition::Outdated,
                     _ => Condition::Sound,

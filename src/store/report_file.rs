@@ -1,4 +1,4 @@
-//! A rank's report file as hsched itself writes it, for programs that do not, and when it was last written.
+//! A rank's report file as hsched itself writes it, for programs that do not.
 
 #![expect(clippy::disallowed_methods, reason = "the reports are state, and this room owns it")]
 
@@ -7,11 +7,9 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
-use std::time::UNIX_EPOCH;
 
 use serde::Serialize;
 
-use crate::model::Time;
 use crate::plan_file::PlanFile;
 
 /// A rank's line about one epoch; what is not known is left out.
@@ -66,13 +64,6 @@ pub fn planned_samples(report: &Path, job: &str, rank: usize) -> Option<u64> {
     let plan = PlanFile::parse(&fs::read_to_string(plan).ok()?).ok()?;
     let planned = plan.jobs.into_iter().find(|planned| planned.name == job)?;
     planned.ranks.iter().find(|own| own.rank == rank).map(|own| own.samples)
-}
-
-/// Returns when rank 0 last wrote its report into this folder.
-#[must_use]
-pub fn last_report(folder: &Path) -> Option<Time> {
-    let modified = folder.join("rank-0.jsonl").metadata().ok()?.modified().ok()?;
-    Some(Time(modified.duration_since(UNIX_EPOCH).ok()?.as_secs_f64()))
 }
 
 #[cfg(test)]

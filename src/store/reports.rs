@@ -9,52 +9,15 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::SystemTime;
 
-use serde::Deserialize;
-use serde_json::{Map, Value};
-
 use crate::engine::{EpochReport, RankReport, Timed};
-use crate::formats::history;
 use crate::model::{JobId, Seconds, Time};
+use crate::store::report_line::Line;
 
 /// Epochs after which a metric that is in no report is missed.
 const EPOCHS_WITHOUT: u64 = 6;
 
-/// A line of a rank about one epoch; keys that are not known here are for others.
-#[derive(Clone, Debug, Deserialize)]
-struct Line {
-    /// Counts from 1; a line without one tells of something else.
-    #[serde(default)]
-    epoch: Option<u64>,
-    #[serde(default)]
-    samples: Option<u64>,
-    #[serde(default)]
-    compute_s: Option<f64>,
-    #[serde(default)]
-    epoch_s: Option<f64>,
-    /// Mean time of a (micro-)step, and its size.
-    #[serde(default)]
-    step_s: Option<f64>,
-    #[serde(default)]
-    micro_batch: Option<u64>,
-    /// Sizes and times of trial steps.
-    #[serde(default)]
-    probe: Vec<(u64, f64)>,
-    /// What the training says of itself; of a number that is none nothing is known.
-    #[serde(default)]
-    metrics: BTreeMap<String, Option<f64>>,
-    /// The other keys: numbers among them are metrics, too.
-    #[serde(flatten)]
-    others: Map<String, Value>,
-}
-
-impl Line {
-    /// Returns all metrics; one that is in both places counts as under `metrics`.
-    fn metrics(&self) -> BTreeMap<String, f64> {
-        let beside = history::beside(&self.others).map(|(name, value)| (name.to_owned(), value));
-        let under = self.metrics.iter().filter_map(|(name, value)| Some((name.clone(), (*value)?)));
-        beside.chain(under).collect()
-    }
-}
+/// Fields that were ignored and that are named.
+const MOST_IGNORED: usize = 4;
 
 /// Characters of a line that are shown.
 const LONGEST_EXCERPT: usize = 60;
@@ -92,11 +55,26 @@ pub fn epochs(folder: &Path, ranks: usize, done: u64, at: Time) -> io::Result<Ve
 /// Returns the metrics of the last epoch that rank 0 has reported; none where there are none or they cannot be read.
 #[must_use]
 pub fn metrics(folder: &Path) -> BTreeMap<String, f64> {
-    let text = read(&folder.join("rank-0.jsonl")).ok().flatten().unwrap_or_default();
+    last_line(folder).map(|line| line.metrics).unwrap_or_default()
+}
+
+/// Returns what rank 0's report of its last epoch lacks for a speed, as the end of a sentence; nothing if it has all, or there is none.
+#[must_use]
+pub fn lacking(folder: &Path) -> Option<&'static str> {
+    let line = last_line(folder)?;
+    match (line.samples.filter(|samples| *samples > 0), line.compute) {
+        (None, None) => Some("neither samples nor compute_s"),
+        (None, Some(_)) => Some("no samples"),
+        (Some(_), None) => Some("no compute_s"),
+        (Some(_), Some(_)) => None,
+    }
+}
+
+/// Returns what rank 0 has reported of its last epoch; none where there is none or it cannot be read.
+fn last_line(folder: &Path) -> Option<Line> {
+    let text = read(&folder.join("rank-0.jsonl")).ok().flatten()?;
     let whole = text.split_inclusive('\n').rev().filter(|line| line.ends_with('\n'));
-    let last =
-        whole.filter_map(|line| serde_json::from_str::<Line>(line).ok()).find(|line| line.epoch.is_some());
-    last.map(|line| line.metrics()).unwrap_or_default()
+    whole.filter_map(|line| Line::parse(line).ok()).find(|line| line.epoch.is_some())
 }
 
 /// Returns the trial steps that rank 0 has reported so far.
@@ -106,13 +84,13 @@ pub fn metrics(folder: &Path) -> BTreeMap<String, f64> {
 pub fn probes(folder: &Path) -> io::Result<Vec<Timed>> {
     let text = read(&folder.join("rank-0.jsonl"))?.unwrap_or_default();
     let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-    let lines = whole.filter_map(|line| serde_json::from_str::<Line>(line).ok());
-    Ok(lines.flat_map(|line| trials(&line)).collect())
+    let lines = whole.filter_map(|line| Line::parse(line).ok());
+    Ok(lines.flat_map(|line| line.probes).collect())
 }
 
 /// Returns what is odd about rank 0's report of a job with so many epochs: the first line that cannot be read, and the
-/// first of an epoch that the job does not have. Such lines do not count. Also that the metric that the job is judged by is in
-/// none of them.
+/// first of an epoch that the job does not have. Such lines do not count. Also the fields that are ignored, each where it is first, and
+/// that the metric that the job is judged by is in no line.
 ///
 /// # Errors
 /// When the file is there and cannot be read.
@@ -120,36 +98,51 @@ pub fn odd(folder: &Path, epochs: u64, metric: Option<&str>) -> io::Result<Optio
     let path = folder.join("rank-0.jsonl");
     let text = read(&path)?.unwrap_or_default();
     let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-    let (mut unread, mut strange) = (None, None);
+    let (mut unread, mut strange, mut ignored) = (None, None, BTreeMap::new());
     for (number, line) in whole.enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let place = format!("line {} of {}", number + 1, path.display());
-        match serde_json::from_str::<Line>(line) {
-            Err(error) if unread.is_none() => {
-                let error = error.to_string();
-                let why = error.split_once(" at line").map_or(error.as_str(), |(why, _)| why);
+        match Line::parse(line) {
+            Err(why) if unread.is_none() => {
                 let begin: String = line.trim().chars().take(LONGEST_EXCERPT).collect();
                 unread = Some(format!("{place} cannot be read, {why}: {begin}"));
             }
             Ok(Line { epoch: Some(0), .. }) if strange.is_none() => {
-                strange = Some(format!("{place} is about epoch 0: epochs count from 1"));
+                strange = Some(format!("{place} reports epoch 0, but epochs count from 1"));
             }
             Ok(Line { epoch: Some(epoch), .. }) if epoch > epochs && strange.is_none() => {
-                strange = Some(format!("{place} is about epoch {epoch}, and the job has {epochs}"));
+                strange = Some(format!("{place} reports epoch {epoch}, but the job has {epochs} epochs"));
+            }
+            Ok(Line { epoch: Some(1..), ignored: own, .. }) => {
+                for (name, value) in own {
+                    ignored.entry(name).or_insert((number + 1, value));
+                }
             }
             _ => {}
         }
     }
+    let ignored = (!ignored.is_empty()).then(|| told(&ignored, &path));
     let missing = metric.and_then(|metric| without_metric(&text, epochs, metric));
-    let odd: Vec<String> = unread.into_iter().chain(strange).chain(missing).collect();
+    let odd: Vec<String> = unread.into_iter().chain(strange).chain(ignored).chain(missing).collect();
     Ok((!odd.is_empty()).then(|| odd.join("; ")))
+}
+
+/// Returns which fields of a report are ignored, by their names: the number of the first line, and what is in it.
+fn told(ignored: &BTreeMap<String, (usize, String)>, path: &Path) -> String {
+    let one =
+        |(name, (line, value)): (&String, &(usize, String))| format!("{name} is {value} in line {line}");
+    let mut list: Vec<String> = ignored.iter().take(MOST_IGNORED).map(one).collect();
+    if ignored.len() > MOST_IGNORED {
+        list.push(format!("{} more", ignored.len() - MOST_IGNORED));
+    }
+    format!("ignored in {}: {}", path.display(), list.join(", "))
 }
 
 /// Returns that a metric is in no report, once so many epochs are there that it should be: some measure it not after each.
 fn without_metric(text: &str, epochs: u64, metric: &str) -> Option<String> {
     let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-    let lines = whole.filter_map(|line| serde_json::from_str::<Line>(line).ok());
+    let lines = whole.filter_map(|line| Line::parse(line).ok());
     let reports: Vec<Line> = lines.filter(|line| line.epoch.is_some()).collect();
-    let names: BTreeSet<String> = reports.iter().flat_map(|line| line.metrics().into_keys()).collect();
+    let names: BTreeSet<String> = reports.iter().flat_map(|line| line.metrics.keys().cloned()).collect();
     if (reports.len() as u64) < EPOCHS_WITHOUT.min(epochs) || names.contains(metric) {
         return None;
     }
@@ -158,7 +151,7 @@ fn without_metric(text: &str, epochs: u64, metric: &str) -> Option<String> {
     } else {
         format!("only {}", names.into_iter().collect::<Vec<_>>().join(", "))
     };
-    Some(format!("target goes by {metric}, and the reports have {has}"))
+    Some(format!("the target metric is {metric}, but the reports have {has}"))
 }
 
 /// What a rank says of an epoch.
@@ -177,32 +170,19 @@ fn lines(folder: &Path, rank: usize) -> io::Result<Vec<Said>> {
     // A last line without its newline is still being written.
     let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
     let (mut epochs, mut probes) = (Vec::new(), Vec::new());
-    for line in whole.filter_map(|line| serde_json::from_str::<Line>(line).ok()) {
-        probes.extend(trials(&line));
+    for mut line in whole.filter_map(|line| Line::parse(line).ok()) {
+        probes.append(&mut line.probes);
         let Some(epoch) = line.epoch else { continue };
         let report = report(rank, &line, &mut probes);
-        let metrics = line.metrics().into_iter().collect();
-        epochs.push(Said { epoch, length: duration(line.epoch_s), report, metrics });
+        let metrics = line.metrics.into_iter().collect();
+        epochs.push(Said { epoch, length: line.length, report, metrics });
     }
     Ok(epochs)
 }
 
 fn report(rank: usize, line: &Line, probes: &mut Vec<Timed>) -> Option<RankReport> {
-    let (compute, samples) = (duration(line.compute_s)?, line.samples?);
-    let step = timed(line.micro_batch, line.step_s);
-    Some(RankReport { rank, samples, compute, step, probes: std::mem::take(probes) })
-}
-
-fn trials(line: &Line) -> Vec<Timed> {
-    line.probe.iter().filter_map(|&(batch, time)| timed(Some(batch), Some(time))).collect()
-}
-
-fn timed(batch: Option<u64>, time: Option<f64>) -> Option<Timed> {
-    Some(Timed { batch: batch.filter(|&batch| batch > 0)?, time: duration(time)? })
-}
-
-fn duration(time: Option<f64>) -> Option<Seconds> {
-    time.filter(|time| time.is_finite() && *time > 0.0).map(Seconds)
+    let (compute, samples) = (line.compute?, line.samples?);
+    Some(RankReport { rank, samples, compute, step: line.step, probes: std::mem::take(probes) })
 }
 
 /// The last word of a batch script: how its submission ended.
@@ -213,6 +193,8 @@ pub struct LastWord {
     pub status: u8,
     /// Whether the submission reported a new epoch or wrote a checkpoint; `None` if the script does not say.
     pub saved: Option<bool>,
+    /// Whether the signal to stop killed its commands, which do not handle it.
+    pub unhandled: bool,
 }
 
 /// Returns the last word that a batch script left when it ended, of one Slurm job if that is known.
@@ -226,7 +208,7 @@ pub fn word(folder: &Path, job_id: Option<JobId>) -> io::Result<Option<LastWord>
 }
 
 impl LastWord {
-    /// Parses a line of `ends`: `123 0`, `123 85 saved` or `123 85 interrupted`; scripts of 0.1.0 wrote no third word.
+    /// Parses a line of `ends`: `123 0`, `123 85 saved`, `123 85 interrupted` or `123 85 interrupted unhandled`; scripts of 0.1.0 wrote no third word.
     fn parse(line: &str) -> Option<Self> {
         let mut words = line.split_whitespace();
         let (job_id, status) = (JobId(words.next()?.parse().ok()?), words.next()?.parse().ok()?);
@@ -235,7 +217,8 @@ impl LastWord {
             Some("interrupted") => Some(false),
             _ => None,
         };
-        Some(Self { job_id, status, saved })
+        let unhandled = words.next() == Some("unhandled");
+        Some(Self { job_id, status, saved, unhandled })
     }
 }
 
@@ -265,7 +248,17 @@ pub fn begin(folder: &Path) -> io::Result<Option<u64>> {
 /// Returns when rank 0 has written its report last, where it has.
 #[must_use]
 pub fn written(folder: &Path) -> Option<Time> {
-    let at = fs::metadata(folder.join("rank-0.jsonl")).ok()?.modified().ok()?;
+    modified(&folder.join("rank-0.jsonl"))
+}
+
+/// Returns when the batch script began, where it has.
+#[must_use]
+pub fn begun(folder: &Path) -> Option<Time> {
+    modified(&folder.join("begins"))
+}
+
+fn modified(path: &Path) -> Option<Time> {
+    let at = fs::metadata(path).ok()?.modified().ok()?;
     let since = at.duration_since(SystemTime::UNIX_EPOCH).ok()?;
     Some(Time(since.as_secs_f64()))
 }
@@ -293,133 +286,4 @@ fn read(path: &Path) -> io::Result<Option<String>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_epoch_is_done_when_rank_0_says_so() {
-        let folder = tempfile::tempdir().expect("a directory");
-        let write = |rank: usize, text: &str| {
-            fs::write(folder.path().join(format!("rank-{rank}.jsonl")), text).expect("writes");
-        };
-        let read = |done| epochs(folder.path(), 2, done, Time(9.0)).expect("reads");
-        assert!(read(0).is_empty());
-        write(
-            1,
-            "{\"epoch\": 1, \"samples\": 20, \"compute_s\": 2.0}\n{\"epoch\": 2, \"samples\": 21, \"compute_s\": 2.1}\n",
-        );
-        assert!(read(0).is_empty());
-        write(
-            0,
-            "{\"probe\": [[8, 0.1], [0, 1.0]], \"rank\": 0}\n{\"epoch\": 1, \"samples\": 40, \"compute_s\": 3.5, \"epoch_s\": 4.0, \"metrics\": {\"epoch\": 7}}\n\
-             nonsense\n{\"epoch\": 1, \"samples\": 1}\n{\"epoch\": 2, \"sam",
-        );
-        let seen = read(0);
-        assert_eq!((seen.len(), seen[0].epoch, seen[0].length), (1, 1, Some(Seconds(4.0))));
-        let ranks: Vec<(usize, u64)> = seen[0].ranks.iter().map(|rank| (rank.rank, rank.samples)).collect();
-        assert_eq!(ranks, [(0, 40), (1, 20)]);
-        let probed = |rank: usize| seen[0].ranks[rank].probes.iter().map(|own| own.batch).collect::<Vec<_>>();
-        assert_eq!((probed(0), probed(1)), (vec![8], vec![]));
-        let trials = probes(folder.path()).expect("reads");
-        assert_eq!(trials, [Timed { batch: 8, time: Seconds(0.1) }]);
-        assert!(read(1).is_empty());
-    }
-
-    #[test]
-    fn metrics_are_those_of_the_last_whole_epoch() {
-        let folder = tempfile::tempdir().expect("a directory");
-        assert!(metrics(folder.path()).is_empty());
-        let text = "{\"epoch\": 1, \"metrics\": {\"loss\": 2.5}}\n{\"epoch\": 2, \"metrics\": {\"loss\": 1.5, \"odd\": null}}\n\
-                    {\"rank\": 0}\n{\"epoch\": 3, \"metrics\": {\"loss\": 0.5}}";
-        fs::write(folder.path().join("rank-0.jsonl"), text).expect("writes");
-        assert_eq!(metrics(folder.path()), BTreeMap::from([("loss".to_owned(), 1.5)]));
-    }
-
-    #[test]
-    fn metrics_are_read_beside_and_under_metrics() {
-        let folder = tempfile::tempdir().expect("a directory");
-        let text = "{\"epoch\": 1, \"rank\": 0, \"batch\": 8, \"val_loss\": 0.3, \"lr\": 9, \"name\": \"x\", \"metrics\": {\"lr\": 0.1}}\n";
-        fs::write(folder.path().join("rank-0.jsonl"), text).expect("writes");
-        let own = [("lr".to_owned(), 0.1), ("val_loss".to_owned(), 0.3)];
-        assert_eq!(metrics(folder.path()), BTreeMap::from(own.clone()));
-        assert_eq!(epochs(folder.path(), 1, 0, Time(1.0)).expect("reads")[0].metrics, own);
-        let missing = |metric: &str| odd(folder.path(), 1, Some(metric)).expect("reads");
-        assert_eq!(missing("val_loss"), None);
-        let said = missing("acc").expect("a remark");
-        assert!(said.contains("the reports have only lr, val_loss"), "{said}");
-    }
-
-    #[test]
-    fn lines_that_do_not_count_are_named() {
-        let folder = tempfile::tempdir().expect("a directory");
-        let said = |text: &str| {
-            fs::write(folder.path().join("rank-0.jsonl"), text).expect("writes");
-            let odd = odd(folder.path(), 2, None).expect("reads");
-            odd.map(|odd| odd.replace(&folder.path().display().to_string(), "REPORT"))
-        };
-        let check = |text: &str, expected: &str| assert_eq!(said(text).as_deref(), Some(expected), "{text}");
-        assert_eq!(said("{\"epoch\": 1}\n\n{\"other\": 1}\n{\"epoch\": 2}\n{\"epo"), None);
-        check(
-            "{\"epoch\": 1}\n{'epoch': 2}\n{}\nx\n",
-            "line 2 of REPORT/rank-0.jsonl cannot be read, key must be a string: {'epoch': 2}",
-        );
-        check("{\"epoch\": 0}\n", "line 1 of REPORT/rank-0.jsonl is about epoch 0: epochs count from 1");
-        check(
-            "{\"epoch\": 2}\n{\"epoch\": 3}\n{\"epoch\": 4}\n",
-            "line 2 of REPORT/rank-0.jsonl is about epoch 3, and the job has 2",
-        );
-    }
-
-    #[test]
-    fn a_metric_that_is_never_reported_is_named() {
-        let folder = tempfile::tempdir().expect("a directory");
-        let said = |epochs: u64, name: &str| {
-            let line =
-                |epoch: u64| format!("{{\"epoch\": {epoch}, \"metrics\": {{\"loss\": 1, \"acc\": null}}}}\n");
-            let text: String = (1..=epochs).map(line).collect();
-            fs::write(folder.path().join("rank-0.jsonl"), text).expect("writes");
-            odd(folder.path(), 90, Some(name)).expect("reads")
-        };
-        assert_eq!((said(5, "acc"), said(90, "loss")), (None, None));
-        let expected = "target goes by acc, and the reports have only loss";
-        assert_eq!(said(6, "acc").as_deref(), Some(expected));
-    }
-
-    #[test]
-    fn a_batch_script_says_where_its_output_begins() {
-        let folder = tempfile::tempdir().expect("a directory");
-        assert_eq!(begin(folder.path()).expect("reads"), None);
-        fs::write(folder.path().join("begins"), "4096\n5000\n").expect("writes");
-        assert_eq!(begin(folder.path()).expect("reads"), Some(4096));
-    }
-
-    #[test]
-    fn a_batch_script_leaves_its_status() {
-        let folder = tempfile::tempdir().expect("a directory");
-        let read = |id: Option<u32>| word(folder.path(), id.map(JobId)).expect("reads");
-        assert_eq!(read(Some(7)), None);
-        fs::write(folder.path().join("ends"), "7 1\n17 0\n18 85 saved\n7 85 interrupted\n").expect("writes");
-        let word =
-            |id: u32, status: u8, saved: Option<bool>| Some(LastWord { job_id: JobId(id), status, saved });
-        assert_eq!(read(Some(7)), word(7, 85, Some(false)));
-        assert_eq!(read(Some(18)), word(18, 85, Some(true)));
-        assert_eq!(read(Some(17)), word(17, 0, None));
-        assert_eq!(read(Some(1)), None);
-        assert_eq!(read(None), word(7, 85, Some(false)));
-    }
-
-    #[test]
-    fn the_last_word_of_processes_is_that_of_the_submission_that_they_went_on_for() {
-        let folder = tempfile::tempdir().expect("a directory");
-        let [before, after] = ["a", "b"].map(|name| folder.path().join(name));
-        for own in [&before, &after] {
-            fs::create_dir(own).expect("a folder");
-        }
-        take_over(&before, &after, 12).expect("writes");
-        assert_eq!((begin(&after).expect("reads"), word(&after, None).expect("reads")), (Some(12), None));
-        fs::write(before.join("ends"), "7 0\n").expect("writes");
-        let last = word(&after, Some(JobId(7))).expect("reads").map(|word| word.status);
-        assert_eq!(last, Some(0));
-        assert_eq!(written(&after), None);
-    }
-}
+mod tests;

@@ -82,7 +82,7 @@ pub enum StateError {
         /// The number of its process, where it has left it.
         by: Option<u32>,
     },
-    #[error("run {id} exists already in {}", folder.display())]
+    #[error("run {id} already exists in {}", folder.display())]
     Exists { id: String, folder: PathBuf },
     #[error("cannot write {}", path.display())]
     Write {
@@ -108,13 +108,14 @@ pub enum StateError {
         /// The file with the newest state of those that can be read.
         restore: Option<PathBuf>,
     },
-    #[error("{}: the state can be used as it is; nothing was restored", path.display())]
+    #[error("{}: the state is intact; nothing was restored", path.display())]
     Whole { path: PathBuf },
-    #[error("others may write to {} (mode {mode:o}), which has commands that are run as you", path.display())]
+    #[error("other users can write to {} (mode {mode:o}), and hsched runs commands from it as \
+        you", path.display())]
     Open { path: PathBuf, mode: u32 },
-    #[error("the jobs in {} are on cluster {own}, and Slurm here is cluster {here}", path.display())]
+    #[error("the jobs in {} are on cluster {own}, but this Slurm is cluster {here}", path.display())]
     OtherCluster { path: PathBuf, own: String, here: String },
-    #[error("the system has no random numbers")]
+    #[error("cannot read random numbers from the system")]
     Random {
         #[source]
         source: io::Error,

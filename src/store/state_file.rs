@@ -81,7 +81,7 @@ impl StateFile {
         } else if state_before::upgrade(&mut value) {
             serde_json::from_value(value).map_err(wrong)?
         } else {
-            let what = format!("its schema is {schema}, this version reads {SCHEMA}");
+            let what = format!("its schema is {schema}; this version reads {SCHEMA}");
             return Err(if is_foreign(&schema) { Unusable::Foreign(what) } else { Unusable::Wrong(what) });
         };
         file.check().map_err(Unusable::Wrong)?;
@@ -97,10 +97,10 @@ impl StateFile {
         for tracked in &self.state.jobs {
             let name = &tracked.job.name;
             if !names.insert(name) {
-                return Err(format!("job {name} is there twice"));
+                return Err(format!("job {name} appears twice"));
             }
             if matches!(&tracked.phase, Phase::Submitted(own) if own.is_empty()) {
-                return Err(format!("job {name}: it was submitted and has no submission"));
+                return Err(format!("job {name} is submitted but has no submission"));
             }
         }
         Ok(())

@@ -122,7 +122,7 @@ impl Wish {
         }
         let file: WishFile = serde_json::from_slice(text).map_err(|error| error.to_string())?;
         if file.schema != SCHEMA {
-            return Err(format!("its schema is {}, this version reads {SCHEMA}", file.schema));
+            return Err(format!("its schema is {}; this version reads {SCHEMA}", file.schema));
         }
         let wanted = match file.wanted {
             WantedFile::Add { jobs, restart } => {
@@ -167,7 +167,7 @@ impl Wishes {
                 Ok(()) => format!("it is kept as {}", kept.display()),
                 Err(error) => format!("it cannot be set aside: {error}"),
             };
-            format!("{} {what}; what it asked for is lost, so ask again; {kept}", path.display())
+            format!("{} {what}; the deferred command is lost: run it again; {kept}", path.display())
         };
         self.damaged.iter().map(set_aside).collect()
     }

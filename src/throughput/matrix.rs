@@ -143,7 +143,7 @@ impl Knowledge<'_> {
             {
                 Some(true) => {}
                 Some(false) => return Cell::Unusable(Unusable::Precision(precision)),
-                None => remarks.push(format!("it is not known whether {gpu_type} supports {precision}")),
+                None => remarks.push(format!("hsched does not know whether {gpu_type} supports {precision}")),
             }
         }
         let Some((speed, source)) = self.speed(gpu_type, &mut remarks) else {

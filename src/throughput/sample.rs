@@ -78,9 +78,9 @@ pub enum Lesson {
 /// Why a sample teaches nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
-    #[error("its numbers are impossible: batch and steps must be at least 1, seconds above 0, all finite")]
+    #[error("its numbers are invalid: batch and steps must be at least 1, seconds above 0, all finite")]
     Nonsense,
-    #[error("ranks have reported this speed: what whole epochs tell is less exact")]
+    #[error("ranks have reported this speed, which is more exact than whole epochs")]
     LessExact,
 }
 

@@ -22,7 +22,7 @@ pub(super) fn parse(text: &str) -> Result<TraceFile, TraceError> {
         line: error.position().map_or(1, csv::Position::line),
         message: match error.kind() {
             csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
-                format!("it has {len} cells, and the header has {expected_len}")
+                format!("has {len} cells, but the header has {expected_len}")
             }
             _ => error.to_string(),
         },
@@ -116,10 +116,7 @@ b,1h30m,,1000,5,100,1MB,,,,,
         let wrong = |text: &str| parse(text).expect_err("wrong").to_string();
         let line = wrong("name,epochs,samples_per_epoch,global_batch,model_size\na,1,1,1,0\nb,x,1,1,0\n");
         assert_eq!(line, "line 3: jobs[1].epochs: must be a whole number, got the text \"x\"");
-        assert_eq!(
-            wrong("name,epochs\na,1,2\n"),
-            "line 2: not valid CSV: it has 3 cells, and the header has 2"
-        );
+        assert_eq!(wrong("name,epochs\na,1,2\n"), "line 2: not valid CSV: has 3 cells, but the header has 2");
         assert!(wrong("name,epoch\na,1\n").contains("did you mean epochs?"));
     }
 }

@@ -39,7 +39,7 @@ impl GavelSpeeds {
     pub fn parse(text: &str) -> Result<Self, TraceError> {
         if text.trim_start().starts_with('{') {
             return Self::parse_json(text)
-                .ok_or_else(|| TraceError::Other("it is not JSON of Gavel's speeds".to_owned()));
+                .ok_or_else(|| TraceError::Other("is not Gavel's JSON table of speeds".to_owned()));
         }
         let header = text.lines().next().unwrap_or_default();
         let plain = |name: &&str| {
@@ -56,7 +56,7 @@ impl GavelSpeeds {
         let read = table::read(text, b',', &[&["job_type"], &["scale_factor"]], |cells| {
             let own = cells.get(&["table"]).unwrap_or_default();
             if table.get_or_insert_with(|| own.to_owned()) != own {
-                return Err(NoEntry::Skipped("of another table"));
+                return Err(NoEntry::Skipped("in another table"));
             }
             let key = (cells.text(&["job_type"])?.to_owned(), cells.gpus(&["scale_factor"])?);
             for (name, gpu_type) in &types {
@@ -201,7 +201,7 @@ fn gavel_line(line: &str) -> Result<Line<'_>, NoEntry> {
     let fields: Vec<&str> = line.split('\t').map(str::trim).collect();
     let count = fields.len();
     if count < 6 {
-        return Err(NoEntry::Bad(format!("it has {count} fields between tabs; Gavel's lines have ten")));
+        return Err(NoEntry::Bad(format!("has {count} fields between tabs; lines of Gavel have ten")));
     }
     let wrong = |what: &str, text: &str| NoEntry::Bad(format!("{what} must be a number, got {text:?}"));
     let number = |place: usize, what: &str| {

@@ -118,7 +118,7 @@ pub fn alibaba(text: &str) -> Result<Read<Recorded>, TraceError> {
     let mut found = table::read(text, b',', &needed, |cells| {
         let mut gpu_types = BTreeSet::new();
         for word in cells.get(needed[1]).unwrap_or_default().split('|').filter(|word| !word.is_empty()) {
-            let wrong = || NoEntry::Bad(format!("gpu_spec names {word:?}, which is no GPU type"));
+            let wrong = || NoEntry::Bad(format!("gpu_spec has {word:?}, which is not a GPU type"));
             gpu_types.insert(GpuType::new(&word.to_ascii_lowercase()).ok_or_else(wrong)?);
         }
         all.extend(gpu_types.iter().cloned());
@@ -130,7 +130,7 @@ pub fn alibaba(text: &str) -> Result<Read<Recorded>, TraceError> {
         let (arrival, start, end) =
             (cells.number(needed[2])?, cells.number(needed[3])?, cells.number(needed[4])?);
         if end < start {
-            return Err(NoEntry::Bad(format!("it ends at {end} and starts at {start}")));
+            return Err(NoEntry::Bad(format!("ends at {end}, before its start at {start}")));
         }
         usable(Recorded { name, arrival, seconds: end - start, gpus, gpu_types })
     })?;
@@ -148,7 +148,7 @@ pub fn alibaba(text: &str) -> Result<Read<Recorded>, TraceError> {
 pub fn usable(record: Recorded) -> Result<Recorded, NoEntry> {
     match record {
         Recorded { gpus: 0, .. } => Err(NoEntry::Skipped("no GPUs")),
-        Recorded { seconds: 0.0, .. } => Err(NoEntry::Skipped("ran for no time")),
+        Recorded { seconds: 0.0, .. } => Err(NoEntry::Skipped("run time is 0")),
         record => Ok(record),
     }
 }

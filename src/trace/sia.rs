@@ -51,7 +51,7 @@ impl Applications {
                 let name = cells.text(&["gpu"])?;
                 let name = CLUSTERS.iter().find(|(own, _)| *own == name).map_or(name, |(_, own)| own);
                 let gpu_type =
-                    GpuType::new(name).ok_or_else(|| NoEntry::Bad(format!("{name:?} is no GPU type")))?;
+                    GpuType::new(name).ok_or_else(|| NoEntry::Bad(format!("{name:?} is not a GPU type")))?;
                 let point = (cells.number(&["local_bsz"])?, cells.number(&["step_time_s"])?);
                 points.entry((cells.text(&["model"])?.to_owned(), gpu_type)).or_default().push(point);
                 Ok(())
@@ -122,17 +122,17 @@ pub fn sia(text: &str, applications: &Applications, chosen: Option<&str>) -> Res
             .collect::<Vec<_>>()
             .join("/");
         if chosen.is_some_and(|chosen| chosen != own) {
-            return Err(NoEntry::Skipped("of another workload"));
+            return Err(NoEntry::Skipped("in another workload"));
         }
         let application = cells.text(&["application"])?;
         let unknown = |what: &str| NoEntry::Bad(format!("{application:?} has no {what}"));
         let work =
-            applications.work.get(application).ok_or_else(|| unknown("line among the applications"))?;
+            applications.work.get(application).ok_or_else(|| unknown("line in the file of applications"))?;
         let speeds = applications.speeds.get(application).ok_or_else(|| unknown("profile"))?;
         let name = names.unique(cells.get(&["name"]).unwrap_or(application));
         let (gpus, batch) = (cells.gpus(gpus)?, cells.whole(&["batch_size"])?);
         if gpus == 0 || batch < u64::from(gpus) {
-            return Err(NoEntry::Bad(format!("a batch of {batch} on {gpus} GPUs")));
+            return Err(NoEntry::Bad(format!("a batch of {batch} cannot be split over {gpus} GPUs")));
         }
         let mut job = Job::only_planned(name, (work.samples_per_epoch, work.epochs), batch);
         application.clone_into(&mut job.model);

@@ -151,7 +151,7 @@ pub fn read<T>(
                     entry(&Cells { columns: &columns, record: &record })
                 } else {
                     let (own, all) = (record.len(), header.len());
-                    Err(NoEntry::Bad(format!("it has {own} cells, and the header has {all}")))
+                    Err(NoEntry::Bad(format!("has {own} cells, but the header has {all}")))
                 };
                 found.add(line, own);
             }

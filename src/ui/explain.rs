@@ -101,7 +101,7 @@ impl Explained<'_> {
                 Objective::MeanJct => "the sum of all completion times",
                 Objective::Weighted => "the weighted sum of all completion times",
                 Objective::Makespan => "the makespan",
-                Objective::Deadlines => "the sum of all completion times and what late jobs cost",
+                Objective::Deadlines => "the sum of all completion times plus the cost of late jobs",
             };
             let meaning = format!(
                 "A price is what one GPU is worth to all jobs together, in seconds of {of}. These prices prove the best lower bound. A type with price 0 s is not scarce."
@@ -168,7 +168,8 @@ impl Explained<'_> {
         let by_type = job.types.iter().map(|own| (own.alone.as_ref().ok(), own.alone_now.as_ref()));
         let by_node = [(job.one_node.as_ref(), job.one_node_now.as_ref())];
         if let Some(choice) = job.choice.as_ref().filter(|choice| choice.counts != job.counts) {
-            row(format!("best at the prices: {}", self.gpus(&choice.counts)), "", choice.jct, &choice.counts);
+            let name = format!("best at these prices: {}", self.gpus(&choice.counts));
+            row(name, "", choice.jct, &choice.counts);
         }
         for (best, now) in by_type.chain(by_node) {
             let Some(best) = best else { continue };
@@ -232,7 +233,7 @@ impl Explained<'_> {
             (Ok(_), Some(now)) => format!("nothing: {} would be enough", self.gpus(&now.counts)),
             (Ok(_), None) if market.free == 0 => "taken by other jobs of this plan".into(),
             (Ok(_), None) if market.free < least => format!("min_gpus is {least}"),
-            (Ok(_), None) => "the free ones are not enough".into(),
+            (Ok(_), None) => "too few are free".into(),
         }
     }
 

@@ -50,5 +50,5 @@ fn faster(tracked: &Tracked, now: Time, deadline: Time) -> Option<String> {
         .map(|(gpu_type, speed)| format!("{gpu_type} ({:.1} times)", rate(speed) / own))
         .collect();
     let known = if types.is_empty() { String::new() } else { format!(": {}", types.join(", ")) };
-    Some(format!("GPUs {factor:.1} times as fast would do{known}"))
+    Some(format!("GPUs {factor:.1} times as fast would be enough{known}"))
 }

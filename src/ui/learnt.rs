@@ -66,7 +66,7 @@ impl Learnt {
         };
         let than = match before {
             Some(before) => format!("before: {}", per_second(before)),
-            None if given.is_none() => "nobody knew".to_owned(),
+            None if given.is_none() => "unknown before".to_owned(),
             None => format!("job file: {}", of_file.map_or("nothing".to_owned(), per_second)),
         };
         Some(format!("{} {}{at} ({than})", key.gpu_type, per_second(rate)))

@@ -50,4 +50,6 @@ pub use self::sweep::{idle_seed, sweep_table};
 pub use self::table::{Align, Table};
 pub use self::terminal::{Terminal, TerminalKind};
 pub use self::text::wrap;
-pub use self::when::{When, WhenRow, when_legend, when_table};
+pub use self::when::{
+    When, WhenJob, WhenRow, about as rough_duration, start as start_estimate, when_legend, when_table,
+};

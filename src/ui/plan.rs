@@ -134,7 +134,8 @@ impl<'a> Entry<'a> {
         });
         remarks.extend(rejected);
         if self.placed().count() > 1 {
-            let counted = "the row has the time of its copies together, the summary counts each as a job that trains alone";
+            let counted = "the row shows the time of its copies together; the summary counts each copy \
+                as a job that trains alone";
             remarks.push(counted.to_owned());
         }
         remarks.iter().map(|remark| format!("{}: {remark}", self.name())).collect()

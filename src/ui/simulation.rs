@@ -108,8 +108,10 @@ pub fn simulation_table(runs: &[Simulated], terminal: Terminal) -> String {
         } else {
             " unless jobs train in copies or task by task"
         };
-        let sentence =
-            format!("No schedule of all jobs has a mean JCT below {lower}{but}; RATIO compares with that.");
+        let sentence = format!(
+            "No schedule of all jobs has a mean JCT below {lower}{but}; RATIO is relative to \
+                this bound."
+        );
         text.push_str(&wrap(&sentence, terminal.width(), ""));
     }
     text.push('\n');
@@ -190,7 +192,7 @@ fn unfinished(run: &Simulated) -> Option<String> {
     let (entry, job) = open.first()?;
     let why = job.why.as_deref().unwrap_or("it had not arrived");
     let (count, all, name) = (open.len(), run.record.jobs.len(), &entry.model.name);
-    let rest = if count == all { "" } else { "; the figures are those of the others" };
+    let rest = if count == all { "" } else { "; the figures cover the other jobs" };
     Some(match count {
         1 => format!("{}: job {name} has not ended: {why}{rest}\n", run.policy),
         _ => format!("{}: {count} of {all} jobs have not ended{rest}; {name}: {why}\n", run.policy),
@@ -216,7 +218,7 @@ fn task_by_task(run: &Simulated) -> Option<String> {
         _ => String::new(),
     };
     Some(format!(
-        "{}: task by task, which no cluster can run (--execution gangs is what one can){near}\n",
+        "{}: runs task by task, which no real cluster can do (use --execution gangs for that){near}\n",
         run.policy
     ))
 }
@@ -231,8 +233,11 @@ fn done_by_time(runs: &[Simulated], (names, width): (usize, usize), text: &mut S
     }
     let low = shortest.max(longest * 1e-5);
     let ends: Vec<f64> = steps(width).map(|part| low * (longest / low).powf(part)).collect();
-    let _ =
-        writeln!(text, "\nJobs done within a time after their arrival (full height: all; logarithmic time)");
+    let _ = writeln!(
+        text,
+        "\nFraction of jobs completed within a time after arrival (full height: all jobs; \
+            logarithmic time)"
+    );
     for (run, times) in runs.iter().zip(&times) {
         let done =
             |end: &f64| share(times.partition_point(|time| *time <= end * 1.000_001), run.record.jobs.len());

@@ -66,7 +66,7 @@ pub fn status_table(state: &State, metrics: &Metrics, now: Time, terminal: Termi
         let _ = writeln!(text, "{}", wrap(&harmless(line), terminal.width(), "  "));
     };
     if !state.nodes_down.is_empty() {
-        say(&format!("nodes unavailable at the last look: {}", nodes(state.nodes_down.iter())));
+        say(&format!("nodes unavailable at the last turn: {}", nodes(state.nodes_down.iter())));
     }
     say(&summary(state));
     for line in best_lines(&bests(state, metrics)) {
@@ -261,8 +261,8 @@ impl<'a> Standing<'a> {
         let verdict = self.tracked.free_verdict()?;
         let own = verdict.prediction.as_ref()?;
         let what =
-            target.value.map_or("still gets better".to_owned(), |value| format!("reaches {}", number(value)));
-        let chance = verdict.probability.map(|part| format!("; {:.1} % that it {what}", 100.0 * part));
+            target.value.map_or("improves further".to_owned(), |value| format!("reaches {}", number(value)));
+        let chance = verdict.probability.map(|part| format!("; {:.1} % chance that it {what}", 100.0 * part));
         Some(format!(
             "{} {} ± {} at epoch {}, best {} at epoch {}{}",
             target.metric,
@@ -283,12 +283,19 @@ impl<'a> Standing<'a> {
             Phase::Waiting { not_before: Some(moment), reason } if *moment > now => {
                 format!("{reason}; retry in {}", duration(moment.since(now)))
             }
-            Phase::Waiting { reason, .. } => format!("{reason}, {}", ago(*at, now)),
+            Phase::Waiting { reason, .. } => {
+                let time = now.since(*at);
+                if time.0 < 1.0 { reason.clone() } else { format!("{reason} (for {})", duration(time)) }
+            }
             _ if self.race().is_some() => {
                 let all = self.race().unwrap_or_default();
                 let ids: Vec<String> = all.iter().filter_map(|own| Some(own.job_id?.to_string())).collect();
                 let jobs = if ids.is_empty() { String::new() } else { format!(" (jobs {})", ids.join(", ")) };
-                format!("{} requests wait{jobs}: the first to start trains, {}", all.len(), ago(*at, now))
+                format!(
+                    "{} requests pending{jobs}, {}; the first to start trains the job",
+                    all.len(),
+                    ago(*at, now)
+                )
             }
             phase => match phase.queue_reason() {
                 Some(reason) => format!("{what} ({reason}), {}", ago(*at, now)),

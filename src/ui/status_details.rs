@@ -54,7 +54,7 @@ pub fn status_details(
         line(what, path);
     }
     if let Some(odd) = standing.attempt.and_then(|attempt| attempt.odd.as_ref()) {
-        line("odd", odd);
+        line("reports", odd);
     }
     let runs = runs(standing, now);
     if !runs.is_empty() {

@@ -225,7 +225,13 @@ impl Story {
                 vec![line(job, Topic::Stop, what)]
             }
             Action::Cancel { of: SubmissionKey { job, .. }, why, .. } => {
-                vec![line(job, Topic::Cancel, format!("ending it: {why}"))]
+                let is_one_of_several = state.find(job).is_some_and(|own| own.phase.submissions().len() > 1);
+                let what = if is_one_of_several {
+                    format!("{why}; cancelling this one")
+                } else {
+                    format!("cancelling: {why}")
+                };
+                vec![line(job, Topic::Cancel, what)]
             }
             Action::Amend { of: SubmissionKey { job, .. }, to, why, .. } => {
                 let gpus = Gpus::of(&to.ranks);
@@ -268,11 +274,20 @@ fn is_overtaken(event: &Event, events: &[Event]) -> bool {
 /// news, and that another one is before it is none.
 fn explain_waits(lines: &mut Vec<StoryLine>, events: &[Event]) {
     for event in events {
-        let Event::News { of: SubmissionKey { job, .. }, news: News::Waits(reason) } = event else {
-            continue;
-        };
+        let Event::News { of, news: News::Waits(reason) } = event else { continue };
+        let job = &of.job;
+        // A job that races has several submissions in the queue, each with a reason of its own.
+        let queued = events.iter().find_map(|event| match event {
+            Event::News { of: own, news: News::Queued { job_id, .. } } if own == of => {
+                Some(format!("job {job_id}"))
+            }
+            _ => None,
+        });
         let stuck = if reason.is_stuck { "; it will not start by itself" } else { "" };
-        let own = |line: &&mut StoryLine| line.job.as_ref() == Some(job) && line.topic == Topic::Queue;
+        let own = |line: &&mut StoryLine| {
+            let is_queued = queued.as_ref().is_some_and(|queued| line.text.ends_with(queued.as_str()));
+            line.job.as_ref() == Some(job) && line.topic == Topic::Queue && is_queued
+        };
         if let Some(line) = lines.iter_mut().find(own) {
             line.text = format!("{}: {}{stuck}", line.text, reason.text);
             if reason.is_stuck {

@@ -32,7 +32,7 @@ pub(super) fn tell(event: &Event, state: &State, realm: Realm) -> Option<StoryLi
             Some(line(job, Topic::Queue, text))
         }
         Event::Found { of: SubmissionKey { job, .. }, job_id, .. } => {
-            Some(line(job, Topic::Queue, format!("found in the queue after all as job {job_id}")))
+            Some(line(job, Topic::Queue, format!("found in the queue as job {job_id}")))
         }
         Event::NodeDown { .. } | Event::NodeBack { .. } => None,
     }
@@ -59,7 +59,7 @@ fn tell_answer(
             let pieces = attempt.pieces.as_ref().map_or_else(String::new, |pieces| format!(", {pieces}"));
             let clause = pieces + &attempt.trials.clause();
             let what = match () {
-                () if tracked.is_next(attempt) => format!("its next piece is {}", realm.submitted(*job_id)),
+                () if tracked.is_next(attempt) => realm.continued(*job_id),
                 () if is_beside(tracked, *job_id) => realm.beside(*job_id),
                 () => realm.submitted(*job_id),
             };
@@ -73,7 +73,12 @@ fn tell_answer(
         Answer::Unclear { message } => {
             (Topic::Queue, format!("unclear whether it was submitted, checking the queue: {message}"))
         }
-        Answer::Amended => (Topic::Queue, "its request was changed; it keeps its place".to_owned()),
+        Answer::Amended => (
+            Topic::Queue,
+            "its request was changed; it keeps its place in the \
+            queue"
+                .to_owned(),
+        ),
         Answer::NotAmended { message } => (Topic::Queue, format!("its request was not changed: {message}")),
         Answer::NotStopped { message } => (Topic::Stop, format!("could not be stopped: {message}")),
         Answer::Stopped | Answer::Killed => return None,
@@ -88,11 +93,11 @@ fn tell_news(news: &News, tracked: &Tracked, attempt: Option<&Attempt>) -> Optio
         News::Odd { what } => (Topic::Report, format!("reports: {what}")),
         News::NeverSubmitted => (Topic::Queue, "Slurm never received it; submitting again".to_owned()),
         News::Queued { job_id, .. } => {
-            let what = if is_next { "its next piece is " } else { "" };
+            let what = if is_next { "continuation " } else { "" };
             (Topic::Queue, format!("{what}pending as job {job_id}"))
         }
         News::Started { .. } if is_next => {
-            (Topic::Start, format!("its next piece has {} and takes over", attempt.map(place)?))
+            (Topic::Start, format!("continuation running on {}", attempt.map(place)?))
         }
         News::Started { .. } => (Topic::Start, format!("running on {}", attempt.map(place)?)),
         News::Epoch(report) => {
@@ -171,8 +176,8 @@ fn ended(end: &End, said: &str, tracked: &Tracked) -> String {
             let shortfall = tracked.shortfall();
             format!("completed, {} after it was added{shortfall}", duration(at.since(tracked.added)))
         }
-        Phase::Ended { outcome: Outcome::Failed { reason }, .. } => {
-            format!("gave up: {reason}; see {}", output(tracked))
+        Phase::Ended { outcome: outcome @ Outcome::Failed { .. }, .. } => {
+            format!("{outcome}; see {}", output(tracked))
         }
         Phase::Ended { outcome: Outcome::Cancelled, .. } => "cancelled".to_owned(),
         _ if *end == End::Completed && is_done(tracked) => {
@@ -187,7 +192,11 @@ fn ended(end: &End, said: &str, tracked: &Tracked) -> String {
             let left = tracked.retries_left();
             // The engine says so if this end has used a retry.
             let left = if tracked.last.1.ends_with(&left) { format!(", {left}") } else { String::new() };
+            let waits = |own: &Submission| own.attempt.race && own.stage == Stage::Pending;
             let then = match done {
+                _ if tracked.phase.submissions().iter().any(waits) => {
+                    "its other requests stay in the queue".to_owned()
+                }
                 0 if *end == End::Saved => "resumes from its checkpoint".to_owned(),
                 0 => "starts over".to_owned(),
                 _ => format!("resumes after epoch {done} of {all}"),
@@ -206,5 +215,5 @@ fn given_up(tracked: &Tracked) -> String {
         return String::new();
     }
     let names = names.join(" and ");
-    format!("; it is not tried again on {names}, which its job file does not list (hsched add lifts this)")
+    format!("; hsched no longer uses {names} for it (not in its job file; hsched add lifts this)")
 }

@@ -34,7 +34,8 @@ pub fn sweep_table(runs: &[Simulated], terminal: Terminal) -> String {
     let unended = runs.iter().filter(|run| !run.has_all_ended()).count();
     if unended > 0 {
         let note = format!(
-            "In {unended} of {} runs some jobs have not ended; the figures are those of the others (--format json lists them).\n",
+            "In {unended} of {} runs some jobs have not ended; the figures cover the other jobs \
+             (--format json lists them).\n",
             runs.len()
         );
         text.push('\n');
@@ -53,8 +54,8 @@ pub fn idle_seed(runs: &[Simulated]) -> Option<String> {
     let idle: Vec<&str> = policies.into_iter().filter(all_idle).collect();
     (!idle.is_empty()).then(|| {
         format!(
-            "the seed changes nothing under {}: all runs are equal, so there is no interval (the seed is for --noise, \
-             --job-failures, --node-failures and the search of jps and optimal)",
+            "the seed has no effect with {}: all runs are equal, so there is no interval (only --noise, \
+             --job-failures, --node-failures and the search of jps and optimal use the seed)",
             idle.join(", ")
         )
     })

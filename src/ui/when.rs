@@ -7,17 +7,26 @@ use crate::queue::{Estimate, Outlook};
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
 
-/// A job and its requests.
+/// Jobs and their requests.
 #[derive(Clone, Debug)]
 pub struct When<'a> {
-    pub job: &'a str,
+    pub jobs: Vec<WhenJob<'a>>,
+    /// The unit of costs, if any is known.
+    pub unit: Option<&'static str>,
+    /// Whether the rows of a job are in the order of the mean time to the end.
+    pub is_sorted: bool,
+}
+
+/// A job and its requests.
+#[derive(Clone, Debug)]
+pub struct WhenJob<'a> {
+    /// Its name, and those of the jobs for which the same holds.
+    pub names: Vec<&'a str>,
     /// Its place in line, in words.
     pub place: Option<String>,
     pub rows: Vec<WhenRow<'a>>,
     /// The row to submit, and why.
     pub chosen: Option<(usize, &'static str)>,
-    /// In what costs are, where they are known.
-    pub unit: Option<&'static str>,
     pub notes: Vec<String>,
 }
 
@@ -49,54 +58,136 @@ const BESIDE: usize = 64;
 const NARROW: usize = 72;
 
 /// What the picture's blocks mean.
-const LEGEND: &str = "· waits, ░ may start, █ runs, ▒ may run; STARTS IN: median, DONE IN: mean (the rows' order), eight cases in ten in brackets";
+const LEGEND: &str = "· waits, ░ may start, █ runs, ▒ may run; STARTS IN: median, DONE IN: mean";
+const SORTED: &str = " (sorts the rows)";
+const INTERVAL: &str = ", 80 % interval in brackets";
 
-/// The most that the picture shows, as a multiple of the best time to the end.
+/// What a time without an interval means.
+const BY_LIMITS: &str = "by limits: as if every job ran until its time limit; not simulated further";
+
+/// The most that the picture shows, as a multiple of the best time to the end; of several jobs, of the last one's.
 const REACH: f64 = 3.0;
+const COMMON_REACH: f64 = 1.5;
 
-/// Returns what the blocks of [`when_table`] mean, and in what its costs are.
+/// What is said of a job without any request.
+const NOTHING: &str = "no start can be estimated";
+
+/// Names of jobs that a sentence lists.
+const NAMED: usize = 3;
+
+/// Returns what the blocks and words of [`when_table`] mean, and in what its costs are; nothing if it has no row.
 #[must_use]
-pub fn when_legend(unit: Option<&str>) -> Vec<String> {
-    let cost = unit.map(|unit| format!("cost in {unit}"));
-    std::iter::once(LEGEND.to_owned()).chain(cost).collect()
+pub fn when_legend(when: &When) -> Vec<String> {
+    let rows = || when.jobs.iter().flat_map(|job| &job.rows);
+    if rows().next().is_none() {
+        return Vec::new();
+    }
+    let legend = format!("{LEGEND}{}{INTERVAL}", if when.is_sorted { SORTED } else { "" });
+    let is_by_limits =
+        |row: &WhenRow| matches!(row.outlook, Outlook::Estimated(_)) && !is_sampled(row.outlook);
+    let by_limits = rows().any(is_by_limits).then(|| BY_LIMITS.to_owned());
+    let cost = when.unit.map(|unit| format!("cost in {unit}"));
+    std::iter::once(legend).chain(by_limits).chain(cost).collect()
 }
 
-/// Returns the table of a job's requests.
+/// Returns one table of all requests, with a column for the jobs if there are several.
 #[must_use]
 pub fn when_table(when: &When, terminal: Terminal) -> String {
-    let place = when.place.as_deref().unwrap_or("no request can be foretold");
-    let mut text = wrap(&format!("{}: {place}", when.job), terminal.width(), "  ");
-    text.push('\n');
-    if !when.rows.is_empty() {
+    let sentences = match when.jobs.as_slice() {
+        [WhenJob { names, .. }] if names.len() == 1 => return one_job(when, terminal),
+        jobs => common_sentences(jobs),
+    };
+    let mut text = String::new();
+    if when.jobs.iter().any(|job| !job.rows.is_empty()) {
         text.push_str(&table(when, terminal.width()).show(terminal));
     }
-    if let Some((row, why)) = when.chosen {
-        let line = format!("* {}: {why} (estimated)", when.rows[row].gpus);
-        let _ = writeln!(text, "{}", wrap(&line, terminal.width(), "  "));
-    }
-    for note in &when.notes {
-        let _ = writeln!(text, "{}", wrap(note, terminal.width(), "  "));
+    for sentence in sentences {
+        let _ = writeln!(text, "{}", wrap(&sentence, terminal.width(), "  "));
     }
     text
 }
 
+fn one_job(when: &When, terminal: Terminal) -> String {
+    let job = &when.jobs[0];
+    let place = job.place.as_deref().unwrap_or(NOTHING);
+    let mut text = wrap(&format!("{}: {place}", job.names[0]), terminal.width(), "  ");
+    text.push('\n');
+    if !job.rows.is_empty() {
+        text.push_str(&table(when, terminal.width()).show(terminal));
+    }
+    let chosen = job.chosen.map(|(row, why)| format!("* {}: {why} (estimated)", job.rows[row].gpus));
+    for line in chosen.iter().chain(&job.notes) {
+        let _ = writeln!(text, "{}", wrap(line, terminal.width(), "  "));
+    }
+    text
+}
+
+/// Returns what is to be said of several jobs; what holds for many is said once.
+fn common_sentences(jobs: &[WhenJob]) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for job in jobs.iter().filter(|job| job.names.len() > 1) {
+        let count = job.names.len();
+        lines.push(format!("{}: {count} jobs with the same requests: {}", label(job), job.names.join(", ")));
+    }
+    let mut whys: Vec<&str> = jobs.iter().filter_map(|job| Some(job.chosen?.1)).collect();
+    whys.dedup();
+    lines.extend(whys.into_iter().map(|why| format!("* {why} (estimated)")));
+    let mut said: Vec<(&str, Vec<String>)> = Vec::new();
+    for job in jobs {
+        let nothing = job.rows.is_empty().then_some(NOTHING);
+        for text in job.place.as_deref().or(nothing).into_iter().chain(job.notes.iter().map(String::as_str)) {
+            match said.iter_mut().find(|(known, _)| *known == text) {
+                Some((_, labels)) => labels.push(label(job)),
+                None => said.push((text, vec![label(job)])),
+            }
+        }
+    }
+    lines.extend(said.into_iter().map(|(text, labels)| {
+        let is_labelled = jobs.iter().any(|job| text.starts_with(&format!("{}: ", job.names[0])));
+        let is_of_all = labels.len() == jobs.len();
+        if is_of_all || is_labelled { text.to_owned() } else { format!("{}: {text}", listed(&labels)) }
+    }));
+    lines
+}
+
+/// Returns the name of a job in a table of several.
+fn label(job: &WhenJob) -> String {
+    match job.names.len() {
+        1 => job.names[0].to_owned(),
+        count => format!("{} +{}", job.names[0], count - 1),
+    }
+}
+
+fn listed(labels: &[String]) -> String {
+    let shown = labels[..labels.len().min(NAMED)].join(", ");
+    if labels.len() > NAMED { format!("{shown} and {} more", labels.len() - NAMED) } else { shown }
+}
+
 fn table(when: &When, width: usize) -> Table {
-    // Where there is no room, what tells requests apart is one column, and what else there is to know is below its row.
+    // A narrow table has one column for all that tells requests apart; its notes stand below the rows.
     let is_narrow = width < NARROW;
-    let named = |own: fn(&WhenRow) -> bool| !is_narrow && when.rows.iter().any(own);
+    let rows = || when.jobs.iter().flat_map(|job| &job.rows);
+    let named = |own: fn(&WhenRow) -> bool| !is_narrow && rows().any(own);
+    let names = when.jobs.iter().map(|job| label(job).chars().count()).max().unwrap_or(0);
+    let is_common = when.jobs.iter().map(|job| job.names.len()).sum::<usize>() > 1;
+    let is_marked = when.jobs.iter().any(|job| job.chosen.is_some());
     let columns = [
         ("CLUSTER", named(|row| row.cluster.is_some())),
         ("PARTITION", named(|row| row.partition.is_some())),
         ("ACCOUNT", named(|row| row.account.is_some())),
     ];
-    let mut headings = vec![("", Align::Left), ("GPUS", Align::Left)];
+    let mut headings = Vec::new();
+    headings.extend(is_marked.then_some(("", Align::Left)));
+    headings.extend(is_common.then_some(("JOB", Align::Left)));
+    headings.push(("GPUS", Align::Left));
     headings.extend(columns.iter().filter(|(_, is)| *is).map(|(name, _)| (*name, Align::Left)));
     headings.extend([("LIMIT", Align::Right), ("STARTS IN", Align::Left), ("RUNS", Align::Right)]);
     headings.push(("DONE IN", Align::Left));
     if when.unit.is_some() {
         headings.push(("COST", Align::Right));
     }
-    let room = width.saturating_sub(BESIDE + 11 * columns.iter().filter(|(_, is)| *is).count());
+    let beside = BESIDE + if is_common { names + 2 } else { 0 };
+    let room = width.saturating_sub(beside + 11 * columns.iter().filter(|(_, is)| *is).count());
     let picture = if room < SMALL_PICTURE { 0 } else { room.clamp(SMALL_PICTURE, PICTURE) };
     if picture > 0 {
         headings.push(("WAIT AND RUN", Align::Left));
@@ -104,44 +195,64 @@ fn table(when: &When, width: usize) -> Table {
     if named(|row| !row.mark.is_empty()) {
         headings.push(("NOTE", Align::Left));
     }
-    let done = when.rows.iter().filter_map(|row| row.done);
-    let best = done.map(|done| done.mean.0).fold(f64::INFINITY, f64::min);
+    let reach = reach(when);
     let mut table = Table::new(&headings);
-    for (number, row) in when.rows.iter().enumerate() {
-        let is_chosen = when.chosen.is_some_and(|(own, _)| own == number);
-        let all = [row.cluster, row.partition, row.account];
-        let places: Vec<&str> = all.into_iter().flatten().filter(|_| is_narrow).collect();
-        let asks = [&[row.gpus.as_str()], &places[..]].concat().join(", ");
-        let mut cells = vec![if is_chosen { "*" } else { "" }.to_owned(), asks];
-        for ((_, is), own) in columns.iter().zip(all) {
-            cells.extend(is.then(|| own.unwrap_or("").to_owned()));
-        }
-        cells.push(clock(row.limit));
-        cells.push(start(row.outlook));
-        cells.push(about(row.run));
-        cells.push(row.done.map_or(String::new(), |done| span(&done, done.mean, is_sampled(row.outlook))));
-        if when.unit.is_some() {
-            cells.push(row.cost.map_or("unknown".to_owned(), |cost| format!("{cost:.1}")));
-        }
-        if picture > 0 {
-            cells.push(blocks(row, REACH * best, picture));
-        }
-        if cells.len() < headings.len() {
-            cells.push(row.mark.clone());
-        }
-        table.row(cells);
-        if is_narrow && !row.mark.is_empty() {
-            table.note(row.mark.clone());
+    for job in &when.jobs {
+        for (number, row) in job.rows.iter().enumerate() {
+            let is_chosen = job.chosen.is_some_and(|(own, _)| own == number);
+            let all = [row.cluster, row.partition, row.account];
+            let places: Vec<&str> = all.into_iter().flatten().filter(|_| is_narrow).collect();
+            let mut cells = Vec::new();
+            cells.extend(is_marked.then(|| if is_chosen { "*" } else { "" }.to_owned()));
+            cells.extend(is_common.then(|| label(job)));
+            cells.push([&[row.gpus.as_str()], &places[..]].concat().join(", "));
+            for ((_, is), own) in columns.iter().zip(all) {
+                cells.extend(is.then(|| own.unwrap_or("").to_owned()));
+            }
+            cells.extend(estimates(row, when.unit.is_some()));
+            if picture > 0 {
+                cells.push(blocks(row, reach, picture));
+            }
+            if cells.len() < headings.len() {
+                cells.push(row.mark.clone());
+            }
+            table.row(cells);
+            if is_narrow && !row.mark.is_empty() {
+                table.note(row.mark.clone());
+            }
         }
     }
     table
+}
+
+/// Returns the cells from LIMIT to COST.
+fn estimates(row: &WhenRow, has_costs: bool) -> Vec<String> {
+    let done = row.done.map_or(String::new(), |done| span(&done, done.mean, is_sampled(row.outlook)));
+    let cost = row.cost.map_or("unknown".to_owned(), |cost| format!("{cost:.1}"));
+    let mut cells = vec![clock(row.limit), start(row.outlook), about(row.run), done];
+    cells.extend(has_costs.then_some(cost));
+    cells
+}
+
+/// Returns the time that the whole width of the picture stands for, the same in all rows.
+fn reach(when: &When) -> f64 {
+    let best = |job: &WhenJob| {
+        let done = job.rows.iter().filter_map(|row| row.done);
+        done.map(|done| done.mean.0).fold(f64::INFINITY, f64::min)
+    };
+    match when.jobs.as_slice() {
+        [job] => REACH * best(job),
+        jobs => COMMON_REACH * jobs.iter().map(best).filter(|own| own.is_finite()).fold(0.0, f64::max),
+    }
 }
 
 fn is_sampled(outlook: &Outlook) -> bool {
     matches!(outlook, Outlook::Estimated(forecast) if forecast.past_waits > 0 || !forecast.starts.is_empty())
 }
 
-fn start(outlook: &Outlook) -> String {
+/// Returns when a request starts: `now`, or the median and the interval, such as `1.2 h (0.3–4.0)`.
+#[must_use]
+pub fn start(outlook: &Outlook) -> String {
     match outlook {
         Outlook::Estimated(forecast) => span(&forecast.start, forecast.start.median, is_sampled(outlook)),
         Outlook::Unknown(_) => "unknown".to_owned(),
@@ -172,7 +283,8 @@ fn span(estimate: &Estimate, middle: Seconds, is_sampled: bool) -> String {
 }
 
 /// Returns a time in one unit: `25 min`, `3.4 h`, `18 h`, `5.2 d`.
-fn about(time: Seconds) -> String {
+#[must_use]
+pub fn about(time: Seconds) -> String {
     match time.0 {
         seconds if seconds < 60.0 => "< 1 min".to_owned(),
         seconds if seconds < 5400.0 => format!("{:.0} min", seconds / 60.0),
@@ -215,78 +327,4 @@ fn blocks(row: &WhenRow, reach: f64, columns: usize) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::queue::Forecast;
-
-    fn estimate(low: f64, median: f64, high: f64) -> Estimate {
-        let hours = |own: f64| Seconds(own * 3600.0);
-        Estimate { low: hours(low), median: hours(median), high: hours(high), mean: hours(median) }
-    }
-
-    #[test]
-    fn estimates_never_come_without_their_interval() {
-        let span = |estimate: &Estimate, is_sampled| span(estimate, estimate.median, is_sampled);
-        assert_eq!(span(&estimate(0.1, 0.5, 1.5), true), "30 min (6–90)");
-        assert_eq!(span(&estimate(0.0, 6.4, 17.0), true), "6.4 h (0.0–17)");
-        assert_eq!(span(&estimate(24.0, 60.0, 240.0), true), "2.5 d (1.0–10)");
-        assert_eq!(span(&estimate(0.0, 0.0, 0.01), true), "now");
-        assert_eq!(span(&estimate(31.0, 31.0, 31.0), false), "~31 h by limits");
-    }
-
-    #[test]
-    fn a_mean_is_inside_its_interval() {
-        let minutes = |own: f64| Seconds(own * 60.0);
-        let own =
-            Estimate { low: minutes(51.0), median: minutes(51.0), high: minutes(51.0), mean: minutes(50.0) };
-        assert_eq!(span(&own, own.mean, true), "50 min (50–51)");
-        assert_eq!(span(&Estimate { mean: minutes(52.0), ..own }, minutes(52.0), true), "52 min (51–52)");
-    }
-
-    #[test]
-    fn a_narrow_table_breaks_between_words_alone() {
-        let starts = estimate(12.1, 14.2, 19.9);
-        let outlook = Outlook::Estimated(Forecast {
-            at_limits: None,
-            start: starts,
-            finish: starts,
-            first: 1.0,
-            starts: vec![Seconds(0.0)],
-            past_waits: 0,
-            waiting: 0,
-            ahead: 0,
-        });
-        let row = WhenRow {
-            gpus: "16 v100 on 2 nodes".to_owned(),
-            cluster: None,
-            partition: Some("gpu"),
-            account: Some("def-you"),
-            limit: Seconds(108_000.0),
-            outlook: &outlook,
-            run: Seconds(40_000.0),
-            done: Some(Estimate { mean: Seconds(100_000.0), ..estimate(20.5, 22.0, 31.5) }),
-            cost: Some(118.4),
-            mark: "3 pieces of 12 h".to_owned(),
-        };
-        let when = When {
-            job: "x",
-            place: None,
-            rows: vec![row],
-            chosen: None,
-            unit: Some("RGU-hours"),
-            notes: vec![],
-        };
-        let text = table(&when, 60).render(60, false);
-        assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
-        for word in ["(12–20)", "28", "(20–32)", "def-you", "3 pieces of 12 h"] {
-            assert!(text.contains(word), "{word}: {text}");
-        }
-    }
-
-    #[test]
-    fn limits_are_written_as_slurm_takes_them() {
-        assert_eq!(clock(Seconds(74_700.0)), "20:45");
-        assert_eq!(clock(Seconds(108_000.0)), "1-06:00");
-        assert_eq!(clock(Seconds(900.0)), "0:15");
-    }
-}
+mod tests;

@@ -50,15 +50,11 @@ fn what_comes_after_a_failure_fails_with_all_that_comes_after_it() {
     let (done, state) = after_step(vec![waits("c", "b"), waits("b", "a"), failed]);
     assert_eq!(
         done,
-        [
-            "c waits",
-            "b is given up: comes after a, which failed",
-            "c is given up: comes after b, which failed"
-        ]
+        ["c waits", "b is given up: depends on a, which failed", "c is given up: depends on b, which failed"]
     );
     assert!(state.is_over());
     let (done, _) = after_step(vec![over("a", Outcome::Cancelled), waits("b", "a")]);
-    assert_eq!(done, ["b is given up: comes after a, which was cancelled"]);
+    assert_eq!(done, ["b is given up: depends on a, which was cancelled"]);
 }
 
 const CLUSTER: &str = "nodes: [{name: n1, gpus: {v100: 2}}]\n";
@@ -103,7 +99,7 @@ fn a_replay_starts_them_in_their_order_and_says_which_never_start() {
     assert!(tasks.contains("`after`") && tasks.contains("--execution gangs"), "{tasks}");
     let unknown = sandbox.file("jobs.yaml", file(&[("a", "after: z")]));
     let problem = unknown.run(&format!("{by_tasks} srtf")).fails(78);
-    assert!(problem.contains("job a comes after z, and there is no such job"), "{problem}");
+    assert!(problem.contains("job a depends on z, but there is no such job"), "{problem}");
 }
 
 #[test]
@@ -130,12 +126,12 @@ fn under_run_they_wait_fail_with_those_before_and_unknown_ones_are_refused() {
         training("never", 1, &format!("{speed}, after: [c, bad]")),
     ]);
     let ran = bench.run("run jobs.yaml --devices cpu:2").exits(1);
-    assert!(ran.stdout.contains("never: failed: comes after bad, which failed"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("never: failed: depends on bad, which failed"), "{}", ran.stdout);
     let place = |text: &str| ran.stdout.find(text).unwrap_or_else(|| panic!("{text}: {}", ran.stdout));
     assert!(place("b-k1: started") > place("a: completed"), "{}", ran.stdout);
     assert!(place("c: started") > place("b-k2: completed").max(place("b-k1: completed")), "{}", ran.stdout);
     assert_eq!((bench.saved("c"), bench.saved("never")), (vec![1], vec![]));
     let more = Bench::new(&[training("z", 1, &format!("{speed}, after: nobody"))]);
     let refused = more.run("run jobs.yaml --devices cpu:1").fails(78);
-    assert!(refused.contains("z comes after nobody, and there is no job of that name"), "{refused}");
+    assert!(refused.contains("z depends on nobody, but there is no job of that name"), "{refused}");
 }

@@ -104,7 +104,7 @@ assert [type(again[key]) for key in ("bytes", "ordered", "counter", "scalar")] =
 before = open(one.path, "rb").read()
 for wrong, kind in (Own(1), "__main__.Own"), (lambda: 1, "builtins.function"), (collections.deque(), "collections.deque"), (1j, "builtins.complex"), (open, "builtins."):
     one = training(scaler=Own({"parts": [0, wrong]}))
-    words = "scaler cannot be in a checkpoint: its state['parts'][1] is a " + kind
+    words = "scaler cannot be saved in a checkpoint: its state['parts'][1] is a " + kind
     refused([words], lambda: next(one.epochs()), hsched.Refused)
     refused(["cannot write the checkpoint", words], one.save)
     assert open(one.path, "rb").read() == before
@@ -152,16 +152,16 @@ put(dict(good, state={"scheduler": {"anneal_func": Evil()}}))
 is_refused("was refused", "['state']['scheduler']['anneal_func'] is a posix.mkdir")
 for value in Evil(), dict(good, plan=Evil()):
     put(value, _use_new_zipfile_serialization=False)
-    is_refused("it is no file of torch.save, or not a whole one")
+    is_refused("it is not a complete file of torch.save")
     with open(own.path, "wb") as file:
         pickle.dump(value, file)
-    is_refused("it is no file of torch.save, or not a whole one")
+    is_refused("it is not a complete file of torch.save")
 torch.jit.trace(Module(), torch.ones(1)).save(own.path)
 is_refused("it is a program (TorchScript)")
 
 put(dict(good, format=3))
-is_refused("its format is 3, and this hsched_ddp.py reads up to 2")
-for value, words in (([1], "it holds a list"), ({"format": 2}, "it lacks samples, seed"), (dict(good, random=("float", "x")), "cannot be read"), (dict(good, plan=("no kind", 1)), "cannot be read")):
+is_refused("its format is 3, but this hsched_ddp.py reads only up to 2")
+for value, words in (([1], "it contains a list"), ({"format": 2}, "it lacks samples, seed"), (dict(good, random=("float", "x")), "cannot be read"), (dict(good, plan=("no kind", 1)), "cannot be read")):
     put(value)
     is_refused(words)
 put(good)
@@ -186,7 +186,7 @@ own.save()
 real = os.geteuid()
 os.geteuid = lambda: real + 1
 os.chmod(root.name, 0o777)
-words = ["%s was refused: it belongs to user %d, and others can write its directory" % (own.path, real), "HSCHED_TRUST_CHECKPOINT=1"]
+words = ["%s was refused: it belongs to user %d, and other users can write to its directory" % (own.path, real), "HSCHED_TRUST_CHECKPOINT=1"]
 refused(words, own.resume)
 os.environ["HSCHED_TRUST_CHECKPOINT"] = "0"
 refused(words, own.resume)

@@ -19,7 +19,7 @@ fn a_job_that_failed_goes_on_after_its_last_epoch() {
     assert_snapshot!(sandbox.run("add jobs.yaml --dry-run --restart").succeeds(), @r"
     resnet18: would be added again (previous run: cancelled)
     vgg19: would be added again (previous run: cancelled); starts over: --restart
-    nothing was added: --dry-run
+    no job was added (--dry-run)
     ");
     let again = SUBMIT.replace("r1", "r2");
     assert_snapshot!(sandbox.run(&again).succeeds(), @r"
@@ -35,7 +35,7 @@ fn a_job_that_failed_goes_on_after_its_last_epoch() {
     assert_snapshot!(sandbox.run("add jobs.yaml").succeeds(), @r"
     resnet18: added again (previous run: cancelled)
     vgg19: added again (previous run: cancelled); resumes after epoch 2 of 200
-    hsched watch will place these jobs
+    hsched watch places these jobs
     ");
     let value =
         sandbox.run(&format!("{} --restart --format json", again.replace("r2", "r3"))).exits(0).json();
@@ -67,7 +67,7 @@ fn folders_that_are_shared_or_not_there_are_worth_a_word() {
     let said = Sandbox::with_slurm().file("jobs.yaml", gone).run("add jobs.yaml").exits(0).stderr;
     assert!(
         said.starts_with(
-            "note: resnet18 and vgg19: workdir ROOT/home/desk/gone does not exist on this machine\n"
+            "note: resnet18 and vgg19: the workdir ROOT/home/desk/gone does not exist on this machine\n"
         ),
         "{said}"
     );

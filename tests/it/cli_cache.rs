@@ -77,7 +77,7 @@ fn what_is_set_is_planned_with_until_it_is_forgotten() {
     hint: did you mean resnet18?
     ");
     sandbox.run("cache forget resnet18 --dry-run").succeeds();
-    assert_eq!(sandbox.run("cache forget resnet18 t4").succeeds(), "forgot 1 speed of resnet18\n");
+    assert_eq!(sandbox.run("cache forget resnet18 t4").succeeds(), "deleted 1 speed of resnet18\n");
     assert_eq!(sandbox.run("cache show").exits(0).stdout, "");
 }
 
@@ -117,12 +117,12 @@ fn exports_are_imported_as_they_were() {
         let other = Sandbox::new().file("speeds", &text);
         assert_eq!(
             other.run("cache import speeds --dry-run").succeeds(),
-            "the cache would know 2 speeds: 2 new, 0 changed\n"
+            "the cache would have 2 speeds: 2 new, 0 changed\n"
         );
         assert!(!other.state("throughput.json").exists());
-        let told = "the cache knows 2 speeds: 2 new, 0 changed\n";
+        let told = "the cache has 2 speeds: 2 new, 0 changed\n";
         assert_eq!(other.run_with_input("cache import -", &text).succeeds(), told);
-        let again = "the cache knows 2 speeds: 0 new, 0 changed\n";
+        let again = "the cache has 2 speeds: 0 new, 0 changed\n";
         assert_eq!(other.run("cache import speeds").succeeds(), again);
         let shown = |sandbox: &Sandbox| sandbox.run("cache show --format json").exits(0).json();
         assert_eq!(shown(&other), shown(&sandbox));
@@ -171,7 +171,7 @@ fn a_plan_with_measured_speeds_says_so_and_can_be_submitted() {
     changed["jobs"][0]["speeds"][0]["beta_s"] = json!(-1);
     let sandbox = sandbox.file("bad.json", changed.to_string());
     assert_snapshot!(sandbox.run("submit bad.json --dry-run").fails(78), @r"
-    error: bad.json: jobs[0] (resnet18): speeds has an impossible GPU type, or neither samples_per_s nor alpha_s and beta_s
+    error: bad.json: jobs[0] (resnet18): speeds has an invalid GPU type, or neither samples_per_s nor alpha_s and beta_s
     hint: create the plan again with hsched plan
     ");
 }
@@ -192,13 +192,13 @@ fn files_that_cannot_be_used_are_left_as_they_are() {
         told
     };
     assert_snapshot!(check(&SPEEDS.replace("cache/1", "cache/2")), @r#"
-    error: ROOT/home/.local/state/hsched/throughput.json: schema is "hsched.cache/2", this version reads "hsched.cache/1"
+    error: ROOT/home/.local/state/hsched/throughput.json: its schema is "hsched.cache/2"; this version reads "hsched.cache/1"
     hint: the file was not changed: repair it, update hsched if a newer version wrote it, or move it away
     hint: hsched plan --no-cache does not use it
     "#);
     let first = |text: &str| check(text).lines().next().unwrap_or_default().to_owned();
     assert_snapshot!(first(&SPEEDS[..400]), @"error: ROOT/home/.local/state/hsched/throughput.json: not a file of measured speeds, or a damaged one: EOF while parsing a string at line 4 column 84");
-    assert_snapshot!(first(&SPEEDS.replace("0.336", "-1")), @"error: ROOT/home/.local/state/hsched/throughput.json: resnet18 on t4: its numbers are impossible");
+    assert_snapshot!(first(&SPEEDS.replace("0.336", "-1")), @"error: ROOT/home/.local/state/hsched/throughput.json: resnet18 on t4: its numbers are invalid");
     for damaged in ["", "{}", "[]", "null", "{\"schema\": \"hsched.cache/1\"}", "\u{0}\u{0}"] {
         check(damaged);
     }
@@ -212,7 +212,7 @@ fn wrong_words_are_refused() {
         ("0", "must be from 1e-9 to 1e12 samples/s, got 0"),
         ("-1", "must be from 1e-9 to 1e12 samples/s, got -1"),
         ("1e60", "must be from 1e-9 to 1e12 samples/s, got "),
-        ("alpha_ms=1,beta_ms=1,alpha_ms=2", "says alpha_ms twice"),
+        ("alpha_ms=1,beta_ms=1,alpha_ms=2", "has alpha_ms twice"),
         ("fast", "must be a number"),
         ("alpha_ms=1", "needs alpha_ms, from 0 to 1e12, and beta_ms, from 1e-9 to 1e12"),
         ("alpha_ms=1,beta=2", "\"beta\" is not part of a step time"),
@@ -226,18 +226,18 @@ fn wrong_words_are_refused() {
     assert_ne!(speeds, SPEEDS);
     let sandbox = sandbox.file("escape.json", speeds);
     assert_snapshot!(sandbox.run("cache import escape.json").fails(78), @r"
-    error: escape.json: a\u{1b}[31m on t4: its name or contributor must not hold control characters, got '\u{1b}'
+    error: escape.json: a\u{1b}[31m on t4: its name or contributor must not contain control characters, got '\u{1b}'
     hint: hsched cache export writes such files
     ");
     sandbox.run("cache set m t4 5 --precision fp61").fails(2);
     let near = sandbox.run("cache set m v1000 5 --dry-run").exits(0).stderr;
-    assert_eq!(near, "note: no GPU type is known by the name v1000; did you mean v100?\n");
+    assert_eq!(near, "note: unknown GPU type v1000; did you mean v100?\n");
     assert_snapshot!(sandbox.run("cache import bad.csv").fails(78), @r"
     error: bad.csv: not a table of measured speeds, or a damaged one: CSV deserialize error: record 1 (line: 2, byte: 15): missing field `contributor`
     hint: hsched cache export writes such files
     ");
     assert_snapshot!(sandbox.run("cache import bad.json").fails(78), @r#"
-    error: bad.json: schema is 3, this version reads "hsched.cache/1"
+    error: bad.json: its schema is 3; this version reads "hsched.cache/1"
     hint: hsched cache export writes such files
     "#);
     sandbox.run("cache import missing").fails(78);
@@ -265,8 +265,8 @@ fn speeds_that_nobody_knows_are_guessed_when_asked_for() {
     vgg19     2 t4 a (estimated)  2x256    33.0 s   0 %  1 h 50 min
 
     vgg19: t4: 757 samples/s (estimated from v100 and 1 other model, ±46 %)
-    this plan depends on estimated speeds: with speeds one standard deviation slower
-      it would choose other GPUs; measure vgg19 on t4 with hsched probe
+    this plan depends on estimated speeds: if they were one standard deviation
+      slower, it would use other GPUs; measure vgg19 on t4 with hsched probe
     ");
     let file = sandbox.run(&format!("{plan} --estimate all --format json -o plan.json")).exits(0).json();
     let speed = &file["jobs"][1]["speeds"][0];

@@ -84,7 +84,7 @@ fn a_python_without_torch_is_told_from_one_that_is_missing() {
 
     let problem = Sandbox::new().run("check-ddp --python none").fails(78);
     assert!(
-        problem.contains("none: this Python cannot be started") && problem.contains("--python PROGRAM"),
+        problem.contains("none: cannot start this Python") && problem.contains("--python PROGRAM"),
         "{problem}"
     );
 }
@@ -105,7 +105,7 @@ fn what_goes_wrong_in_the_checks_is_said() {
         "echo 'RuntimeError: connection refused' >&2; exit 1",
         "python3: the checks did not run: RuntimeError: connection refused",
     );
-    check("echo hello", "python3: the checks did not run: its output could not be read");
+    check("echo hello", "python3: the checks did not run: cannot read their output");
     let dead = r#"{"python": "3.9.1", "torch": null, "problem": "rank 2: no", "checks": []}"#;
     check(&format!("echo warning; echo '{dead}'"), "python3 (Python 3.9.1): rank 2: no");
 }

@@ -42,14 +42,14 @@ fn the_jobs_of_another_cluster_are_left_alone() {
     let sandbox = on("south", sandbox).printing("squeue", &[]);
     let calls = ASKED.map(|program| sandbox.calls(program).len());
     assert_snapshot!(sandbox.run("watch").fails(78), @r#"
-    error: the jobs in ROOT/home/.local/state/hsched are on cluster north, and Slurm here is cluster south
-    hint: follow and cancel them where Slurm is north
-    hint: for jobs here use a directory of its own: HSCHED_STATE_DIR=DIR, or the setting state_dir
-    hint: if this is the same cluster by a new name, take the key "cluster" out of ROOT/home/.local/state/hsched/state.json and write "edited" for its "sha256"
+    error: the jobs in ROOT/home/.local/state/hsched are on cluster north, but this Slurm is cluster south
+    hint: run hsched watch and hsched cancel for them on cluster north
+    hint: for jobs here, use another state directory: HSCHED_STATE_DIR=DIR, or the setting state_dir
+    hint: if this is the same cluster with a new name, remove the key "cluster" from ROOT/home/.local/state/hsched/state.json and set its "sha256" to "edited"
     "#);
     for command in ["watch --once", "watch --dry-run", "cancel --all", "add jobs.yaml", SUBMIT] {
         let stderr = sandbox.run(command).fails(78);
-        assert!(stderr.contains("are on cluster north, and Slurm here is cluster south"), "{stderr}");
+        assert!(stderr.contains("are on cluster north, but this Slurm is cluster south"), "{stderr}");
     }
     assert_eq!((sandbox.snapshot(), sandbox.journal()), before);
     assert_eq!(ASKED.map(|program| sandbox.calls(program).len()), calls);

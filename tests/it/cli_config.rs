@@ -104,9 +104,9 @@ fn all_problems_are_listed_with_their_places() {
     error: settings:
     ROOT/home/.config/hsched/config.toml:1: partition: must be text, got 3
     ROOT/home/desk/hsched.toml:1: acount: is not a known key; did you mean account?
-    ROOT/home/desk/hsched.toml:2: state_dir: must not be set by a project file; set it in your own settings file or with HSCHED_STATE_DIR
+    ROOT/home/desk/hsched.toml:2: state_dir: must not be set in a project file; set it in your own settings file or with HSCHED_STATE_DIR
     ROOT/home/desk/hsched.toml:4: capacity.v100: must be at least 0, got -1
-    HSCHED_GRACE: grace: has no unit, got "60"; write 60s, 60m or 60h
+    HSCHED_GRACE: grace: has no unit: "60"; write 60s, 60m or 60h
     --set: foo: is not a known key
     --set: slurm_timeout: must be above 0
     "#);

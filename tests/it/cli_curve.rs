@@ -54,22 +54,22 @@ fn what_is_missing_or_wrong_is_said() {
         assert_eq!(ran.code, Some(78), "{ran:?}");
         assert!(ran.stderr.contains(expected), "{ran:?}");
     };
-    check("two.csv", "hint: say --metric NAME with one of: a, b");
+    check("two.csv", "hint: choose one with --metric NAME: a, b");
     check("two.csv --metric c", "hint: it has: a, b");
-    check("two.csv --metric a --epochs 1", "is at epoch 2 already, beyond --epochs 1");
+    check("two.csv --metric a --epochs 1", "is already at epoch 2, beyond --epochs 1");
     check("none.csv", "no rows with an epoch");
     check("bad.json", "mode must be min or max, got \"up\"");
-    check("bytes", "neither UTF-8 text nor an event file");
+    check("bytes", "neither UTF-8 text nor a TensorBoard event file");
     check("two.csv --metric a --confidence 2", "confidence must be");
-    check("long.csv --epochs 1000000000000", "too far off to say anything after epoch 30");
-    check("long.csv --epochs 3001", "hint: --epochs 3000 is the most, 100 times what was seen");
+    check("long.csv --epochs 1000000000000", "too far from epoch 30 for a prediction");
+    check("long.csv --epochs 3001", "hint: give at most --epochs 3000, 100 times the epochs of the log");
     sandbox.run("curve long.csv --epochs 3000").succeeds();
     let few = sandbox.run("curve two.csv --metric a").succeeds();
-    assert!(few.contains("too few reports for a prediction; it takes 6"), "{few}");
+    assert!(few.contains("too few reports for a prediction, which needs 6"), "{few}");
     let json = sandbox.run("curve two.csv --metric a --epochs 9 --format json").json();
     assert_eq!(
         (&json["schema"], &json["metric"], &json["epochs"], &json["epochs_done"], &json["predicted"]),
         (&"hsched.curve/1".into(), &"a".into(), &9.into(), &2.into(), &Value::Null)
     );
-    assert_eq!(json["notes"], serde_json::json!(["too few reports for a prediction; it takes 6"]));
+    assert_eq!(json["notes"], serde_json::json!(["too few reports for a prediction, which needs 6"]));
 }

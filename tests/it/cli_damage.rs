@@ -60,7 +60,7 @@ fn a_damaged_state_is_recovered_and_told_once() {
     assert!(sandbox.run("status vgg19").succeeds().contains("\nr1        2  1 v100"));
     let journal = sandbox.journal();
     assert_eq!(journal.matches("\"event\":\"repaired\",\"file\":\"state.json\"").count(), 1, "{journal}");
-    assert_snapshot!(doctor(&sandbox), @"note: ROOT/home/.local/state/hsched/state.json.damaged is a file that hsched replaced and kept → find out why (a full or failing disk, a crash), then remove it");
+    assert_snapshot!(doctor(&sandbox), @"note: ROOT/home/.local/state/hsched/state.json.damaged is a damaged file that hsched replaced and kept → find out why (a full or failing disk, a crash), then remove it");
     assert_eq!(requests(&sandbox), (2, 0));
     // What runs and what has ended is as it would have been.
     let sandbox =
@@ -81,13 +81,13 @@ fn a_state_that_cannot_be_made_whole_is_left_as_it_is() {
     error: ROOT/home/.local/state/hsched: the state is damaged and cannot be rebuilt from the other files
       state.json is damaged (its checksum does not match); last changed TIME
       state.json.old is missing
-      journal is damaged (line 6 does not match its checksum), is from TIME and knows 2 jobs: 1 pending (vgg19), 1 submitting (resnet18)
+      journal is damaged (line 6 does not match its checksum), is from TIME and has 2 jobs: 1 pending (vgg19), 1 submitting (resnet18)
       the latest run is runs/r1, with the jobs resnet18, vgg19
-    hint: nothing was changed; jobs in Slurm's queue keep running: see squeue --me
-    hint: to go on from the newest of these states: hsched doctor --restore ROOT/home/.local/state/hsched/journal
-    hint: what came after it is forgotten: a training that has completed since runs again, and a job submitted since may run twice
-    hint: if a backup has a newer state.json, name that file instead
-    hint: or start over, once none of its jobs are in the queue: mv ROOT/home/.local/state/hsched ROOT/home/.local/state/hsched.damaged
+    hint: nothing was changed; jobs in Slurm keep running: see squeue --me
+    hint: to restore the newest of these states: hsched doctor --restore ROOT/home/.local/state/hsched/journal
+    hint: anything newer is lost: a job that completed since then runs again, and a job submitted since then may run twice
+    hint: if a backup has a newer state.json, restore that file instead
+    hint: or start with an empty state, once none of its jobs are in the queue: mv ROOT/home/.local/state/hsched ROOT/home/.local/state/hsched.damaged
     ");
     for command in ["status", "add jobs.yaml", "cancel --all", "watch", SUBMIT] {
         let told = sandbox.run(command).fails(78);
@@ -96,7 +96,7 @@ fn a_state_that_cannot_be_made_whole_is_left_as_it_is() {
             "{told}"
         );
     }
-    assert_snapshot!(undated(&doctor(&sandbox)), @"problem: the state cannot be used: state.json is damaged (its checksum does not match); last changed TIME; state.json.old is missing; journal is damaged (line 6 does not match its checksum), is from TIME and knows 2 jobs: 1 pending (vgg19), 1 submitting (resnet18); the latest run is runs/r1, with the jobs resnet18, vgg19 → to go on from the newest of these states: hsched doctor --restore ROOT/home/.local/state/hsched/journal; hsched status says what that means, and no job is submitted until then");
+    assert_snapshot!(undated(&doctor(&sandbox)), @"problem: the state cannot be used: state.json is damaged (its checksum does not match); last changed TIME; state.json.old is missing; journal is damaged (line 6 does not match its checksum), is from TIME and has 2 jobs: 1 pending (vgg19), 1 submitting (resnet18); the latest run is runs/r1, with the jobs resnet18, vgg19 → to restore the newest of these states: hsched doctor --restore ROOT/home/.local/state/hsched/journal; hsched status explains the effect; until then, hsched submits no job");
     assert!(state() == before && !sandbox.state("state.json.damaged").exists());
     assert_eq!(requests(&sandbox), (2, 0));
 }
@@ -127,7 +127,7 @@ fn the_older_copy_is_offered_where_it_is_whole() {
     let done = sandbox.run(&command).succeeds();
     let (first, kept) = done.split_once('\n').expect("lines");
     assert!(first.starts_with("restored ROOT/home/.local/state/hsched/journal, which is damaged (line 6 does not match its checksum), is from "), "{done}");
-    assert!(first.ends_with(" and knows 2 jobs: 1 pending (vgg19), 1 submitting (resnet18)"), "{done}");
+    assert!(first.ends_with(" and has 2 jobs: 1 pending (vgg19), 1 submitting (resnet18)"), "{done}");
     assert_snapshot!(kept, @r"
     kept state.json as state.json.damaged
     kept state.json.old as state.json.old.damaged
@@ -135,8 +135,8 @@ fn the_older_copy_is_offered_where_it_is_whole() {
     ");
     assert_eq!(would.replace("would restore", "restored").replace("would keep", "kept"), done);
     assert_snapshot!(sandbox.run("doctor --restore state.json.old.damaged").fails(78), @r"
-    error: ROOT/home/.local/state/hsched: the state can be used as it is; nothing was restored
-    hint: to go back to an older state all the same, move state.json, state.json.old and journal away first: trainings that have completed since run again
+    error: ROOT/home/.local/state/hsched: the state is intact; nothing was restored
+    hint: to return to an older state anyway, first move state.json, state.json.old and journal away; jobs that completed since then run again
     ");
     assert_eq!(sandbox.run("watch --once").exits(0).stderr, "");
     assert!(sandbox.run("status").succeeds().ends_with("2 pending\n"));
@@ -154,7 +154,7 @@ fn a_backup_is_restored_from_the_directory_in_which_it_is() {
     fs::write(sandbox.state("journal"), "nonsense\n").expect("a file");
     assert_snapshot!(sandbox.run("doctor --restore bakcup.json").fails(78), @r"
     error: ROOT/home/desk/bakcup.json is missing
-    hint: the bare names state.json, state.json.old and journal mean files of the state directory; for one of another directory, give its path, such as ./state.json
+    hint: the names state.json, state.json.old and journal mean the files in the state directory; for a file elsewhere, give its path, such as ./state.json
     ");
     let told = sandbox.run("doctor --restore state.json").fails(78);
     assert!(told.starts_with("error: ROOT/home/.local/state/hsched/state.json is missing\n"), "{told}");
@@ -193,7 +193,7 @@ fn damaged_speeds_are_set_aside_and_the_jobs_go_on() {
     flip(path.clone(), "644", "645");
     assert_snapshot!(sandbox.run("plan jobs.yaml").fails(78), @r#"
     error: ROOT/home/.local/state/hsched/throughput.json: its checksum does not match
-    hint: the file was not changed: if you have edited it, write "edited" for its "sha256", else move it away
+    hint: the file was not changed: if you edited it, set its "sha256" to "edited", otherwise move it away
     hint: hsched plan --no-cache does not use it
     "#);
     assert!(
@@ -214,7 +214,7 @@ fn damaged_speeds_are_set_aside_and_the_jobs_go_on() {
     // What another version wrote is not damaged.
     fs::write(&path, "{\"schema\": \"hsched.cache/2\"}").expect("a file");
     let told = sandbox.run("watch --once").fails(78);
-    assert!(told.contains("throughput.json: schema is \"hsched.cache/2\", this version reads"), "{told}");
+    assert!(told.contains("throughput.json: its schema is \"hsched.cache/2\"; this version reads"), "{told}");
 }
 
 #[test]
@@ -229,13 +229,13 @@ fn the_doctor_reads_every_file() {
     fs::create_dir_all(sandbox.state("runs/r1/report/vgg19")).expect("a folder");
     fs::write(sandbox.state("runs/r1/report/vgg19/rank-0.jsonl"), "{epoch: 1}\n").expect("a file");
     assert_snapshot!(doctor(&sandbox), @r"
-    note: ROOT/home/.local/state/hsched/journal is damaged (line 1 does not match its checksum); no job is lost: state.json is intact, and Slurm is asked about anything newer → nothing to do: the next hsched watch, add, submit or cancel repairs it
+    note: ROOT/home/.local/state/hsched/journal is damaged (line 1 does not match its checksum); no job is lost: state.json is intact, and hsched asks Slurm about anything newer → nothing to do: the next hsched watch, add, submit or cancel repairs it
     note: ROOT/home/.local/state/hsched/throughput.json is damaged (not a file of measured speeds, or a damaged one: EOF while parsing a value at line 1 column 0); hsched uses the speeds of the job files until it has measured new ones → nothing to do: the next hsched watch, add, submit or cancel repairs it
     note: ROOT/home/.local/state/hsched/state.json.old is damaged (its checksum does not match) → nothing to do: the next change of the state replaces it
     note: ROOT/home/.local/state/hsched/newest is damaged → nothing to do: the next hsched watch, add, submit or cancel repairs it
     note: ROOT/home/.local/state/hsched/runs/r1/plan.json is not the plan that resnet18.sbatch was made from → the job keeps running; only hsched report and resubmitting the script by hand need this file
     note: ROOT/home/.local/state/hsched/runs/r1/plan.json is not the plan that vgg19.sbatch was made from → the job keeps running; only hsched report and resubmitting the script by hand need this file
-    note: vgg19: line 1 of ROOT/home/.local/state/hsched/runs/r1/report/vgg19/rank-0.jsonl cannot be read, key must be a string: {epoch: 1} → fix what writes the reports; such lines are ignored
+    note: vgg19: line 1 of ROOT/home/.local/state/hsched/runs/r1/report/vgg19/rank-0.jsonl cannot be read, key must be a string: {epoch: 1} → fix the program that writes the reports; hsched ignores such lines
     ");
     fs::write(sandbox.state("runs/r1/plan.json"), "{").expect("a file");
     fs::remove_file(sandbox.state("runs/r1/vgg19.sbatch")).expect("a file");

@@ -9,8 +9,8 @@ fn the_story_is_told_the_same_every_time() {
     let sandbox = Sandbox::new();
     assert_snapshot!(sandbox.run("demo").succeeds(), @r"
     This cluster has four nodes with three GPU types, and there are four training
-    jobs. Everything is simulated, so hours pass in a moment, but all decisions are
-    made as on a real cluster.
+    jobs. Everything is simulated, so hours pass in a moment, but hsched decides as
+    on a real cluster.
     $ hsched inventory
     GPU   TOTAL  FREE  STRANDED  USED  DOWN  RESERVED  MINE
     p100      4     4         0     0     0         0     0
@@ -58,8 +58,8 @@ fn the_story_is_told_the_same_every_time() {
       '2 3 43 43 1 t4'
     )
 
-    Now watch the jobs (single epochs and restarts are not shown). One throughput in
-    jobs.yaml is far off, one job will fail, and one node will die.
+    Now watch the jobs (individual epochs and restarts are not shown). One
+    throughput in jobs.yaml is far off, one job will fail, and one node will die.
     $ hsched watch --moves auto
     00:22:30 lstm: measured v100 341/s at batch 256 (job file: 900/s)
              # Its ranks measured the real speed. From now on hsched uses that, not
@@ -93,8 +93,8 @@ fn the_story_is_told_the_same_every_time() {
     02:12:00 bert: completed, 2 h 11 min after it was added
     02:13:00 resnet50: completed, 2 h 12 min after it was added
 
-    All jobs are complete, and each epoch was done exactly once. PREDICTED is from
-    the first plan, before anything went wrong:
+    All jobs are complete, and each epoch ran exactly once. PREDICTED is from the
+    first plan, before anything went wrong:
     JOB       EPOCHS  GPUS OVER TIME                           PREDICTED      ACTUAL
     resnet50      10  4 t4 + 3 v100, then 4 v100, then 4 t4   2 h 07 min  2 h 12 min
                       + 4 v100, then 4 p100 + 4 t4 + 1 v100

@@ -78,7 +78,7 @@ fn what_will_fail_is_a_problem() {
     );
     assert_eq!(found(&sandbox, "--set het_steps=false", 0, "mixed jobs")[0].0, "ok");
     let partitions = found(&sandbox, "--set partition=gpu,long", 1, "partitions");
-    assert_eq!(partitions[1].1, "the setting partition is long, which you cannot see");
+    assert_eq!(partitions[1].1, "the setting partition is long, which does not exist or is hidden from you");
     let state = found(&sandbox, "--set state_dir=state", 1, "state");
     assert_eq!(state[0].0, "problem", "{state:?}");
 }
@@ -143,4 +143,33 @@ fn accounts_that_slurm_would_refuse_are_known_before() {
     assert!(added.contains("note: vgg19: you cannot use QOS \"fast\"; yours are normal\n"), "{added}");
     let added = Sandbox::with_slurm().run("add jobs.yaml --account def-me").exits(0).stderr;
     assert!(!added.contains("account"), "{added}");
+}
+
+#[test]
+fn a_bundle_has_what_slurm_prints_and_names_nobody() {
+    let queue = "7|7|N/A|N/A|RUNNING|None|gpu|2026-11-21T06:13:16|2026-11-21T06:13:17|2026-11-21T06:23:17|9:57|1|2|0|0|v1|\
+                 cpu=2,mem=100M,node=1|gres:gpu:v100:1|N/A|secret|thesis";
+    let sandbox = sandbox().printing("squeue", &[queue]).program("sshare", "echo denied >&2; exit 1");
+    let listed = sandbox.run("doctor --bundle out.tar.gz --dry-run").succeeds();
+    assert!(listed.contains("sinfo.txt") && listed.contains("squeue --me --all"), "{listed}");
+    assert!(!sandbox.work("out.tar.gz").exists() && sandbox.calls("sshare").is_empty());
+
+    let made = sandbox.run("doctor --bundle out.tar.gz --format json").exits(0).json();
+    assert_eq!((made["schema"].as_str(), made["slurm"].as_str()), (Some("hsched.bundle/1"), Some("23.11.4")));
+    let calls = made["calls"].as_array().expect("calls");
+    let of = |name: &str| calls.iter().find(|call| call["name"] == name).expect("a call");
+    assert_eq!(of("shares")["error"], "sshare: exit status: 1: denied");
+    assert!(of("job-7")["command"].as_str().is_some_and(|line| line == "scontrol -o show job 7"));
+    assert!(!made.to_string().contains("secret") && !made.to_string().contains("thesis"), "{made}");
+
+    let read = sandbox.run("inventory --from out.tar.gz --format json").json();
+    assert_eq!(
+        (&read["gpus"]["v100"]["total"], &read["gpus"]["t4"]["total"]),
+        (&2.into(), &2.into()),
+        "{read}"
+    );
+    let broken = sandbox.file("broken.tar.gz", [0x1f, 0x8b, 0, 1, 2]);
+    let error = broken.run("inventory --from broken.tar.gz").fails(78);
+    assert!(error.contains("broken.tar.gz is compressed, but not a bundle"), "{error}");
+    broken.run("doctor --dry-run").fails(2);
 }

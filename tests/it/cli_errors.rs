@@ -24,10 +24,10 @@ fn cluster(text: impl AsRef<[u8]>) -> String {
 fn a_missing_slurm_is_told_with_the_way_around_it() {
     assert_snapshot!(Sandbox::new().run("inventory").fails(69), @r"
     error: sinfo: command not found; is Slurm installed and in PATH?
-    hint: without Slurm, hsched run trains on the GPUs of this machine; plans and simulations take a cluster file (--cluster FILE) or saved Slurm output (--from FILE)
+    hint: without Slurm, hsched run trains on the GPUs of this machine, and plan and simulate read a cluster file (--cluster FILE) or saved Slurm output (--from FILE)
     ");
     let ran = Sandbox::new().run("plan jobs.yaml --format json").exits(69);
-    assert_snapshot!(ran.stdout, @r#"{"error":{"code":"slurm_unavailable","hints":["without Slurm, hsched run trains on the GPUs of this machine; plans and simulations take a cluster file (--cluster FILE) or saved Slurm output (--from FILE)"],"message":"sinfo: command not found; is Slurm installed and in PATH?"}}"#);
+    assert_snapshot!(ran.stdout, @r#"{"error":{"code":"slurm_unavailable","hints":["without Slurm, hsched run trains on the GPUs of this machine, and plan and simulate read a cluster file (--cluster FILE) or saved Slurm output (--from FILE)"],"message":"sinfo: command not found; is Slurm installed and in PATH?"}}"#);
     let error = &ran.json()["error"];
     assert_eq!(
         ran.stderr,
@@ -40,7 +40,7 @@ fn a_missing_slurm_is_told_with_the_way_around_it() {
     let unconfigured = "echo 'sinfo: error: fetch_config: DNS SRV lookup failed' >&2; echo 'sinfo: fatal: Could not establish a configuration source' >&2; exit 1";
     assert_snapshot!(asked(unconfigured, 69), @r"
     error: sinfo: Slurm is not configured on this machine: sinfo: fatal: Could not establish a configuration source
-    hint: without Slurm, hsched run trains on the GPUs of this machine; plans and simulations take a cluster file (--cluster FILE) or saved Slurm output (--from FILE)
+    hint: without Slurm, hsched run trains on the GPUs of this machine, and plan and simulate read a cluster file (--cluster FILE) or saved Slurm output (--from FILE)
     ");
 }
 
@@ -101,7 +101,7 @@ fn cluster_files_are_refused_with_line_key_and_remedy() {
     assert_snapshot!(cluster("nodes:\n  - name: a[1-3]\n  - name: a2\n"), @r#"error: cluster.yaml:3: nodes[1].name: node "a2" is already named on line 2"#);
     assert_snapshot!(cluster("nodes:\n  - name: 'a[1'\n"), @r#"error: cluster.yaml:2: nodes[0].name: "a[1": brackets do not match"#);
     assert_snapshot!(cluster(b"nodes:\n  - name: \xff\n"), @"error: cluster.yaml: line 2 is not UTF-8 text");
-    assert_snapshot!(cluster("nodes: [{name: a, gpus: {v100: 1}, gpus: {v100: 2}}]"), @"error: cluster.yaml:1: nodes[0].gpus: appears a second time; the first is on line 1");
+    assert_snapshot!(cluster("nodes: [{name: a, gpus: {v100: 1}, gpus: {v100: 2}}]"), @"error: cluster.yaml:1: nodes[0].gpus: appears twice; the first is on line 1");
     assert_snapshot!(cluster("nodes: &all [{name: a}]\nnetwork_gbps: *other\n"), @"error: cluster.yaml:2: not valid YAML: while parsing node, found unknown anchor");
     assert_snapshot!(cluster(""), @"error: cluster.yaml:1: is missing the required key nodes");
 }
@@ -166,12 +166,12 @@ fn a_wrong_command_line_has_its_own_code() {
         sandbox.run(&format!("plan jobs.yaml --cluster cluster.yaml {line}")).fails(2);
     }
     assert_snapshot!(sandbox.run("plan jobs.yaml --budget 3").fails(2), @r#"
-    error: invalid value '3' for '--budget <TIME>': has no unit, got "3"; write 3s, 3m or 3h
+    error: invalid value '3' for '--budget <TIME>': has no unit: "3"; write 3s, 3m or 3h
 
     For more information, try '--help'.
     "#);
     let ran = sandbox.run("plan jobs.yaml --budget 3 --format=json").exits(2);
-    assert_snapshot!(ran.stdout, @r#"{"error":{"code":"usage","hints":["see --help"],"message":"invalid value '3' for '--budget <TIME>': has no unit, got \"3\"; write 3s, 3m or 3h"}}"#);
+    assert_snapshot!(ran.stdout, @r#"{"error":{"code":"usage","hints":["see --help"],"message":"invalid value '3' for '--budget <TIME>': has no unit: \"3\"; write 3s, 3m or 3h"}}"#);
     assert!(ran.stderr.starts_with("error: invalid value '3'"), "{}", ran.stderr);
     assert_eq!(sandbox.run("plan --format json").exits(2).json()["error"]["code"], "usage");
 }
@@ -221,16 +221,16 @@ fn a_flag_of_another_policy_is_said_to_do_nothing() {
         Sandbox::new().file("jobs.yaml", crate::sandbox::JOBS).file("cluster.yaml", crate::sandbox::THREE);
     let note = |arguments: &str| {
         let ran = sandbox.run(&format!("{arguments} --cluster cluster.yaml")).exits(0);
-        ran.stderr.lines().find(|line| line.contains("does nothing with")).map(str::to_owned)
+        ran.stderr.lines().find(|line| line.contains("has no effect with")).map(str::to_owned)
     };
     let idle = note("plan jobs.yaml --alpha 0.7 --format json");
-    assert_eq!(idle.as_deref(), Some("note: --alpha is for policy jps; it does nothing with optimal"));
+    assert_eq!(idle.as_deref(), Some("note: --alpha is for policy jps; it has no effect with optimal"));
     assert_eq!(note("plan jobs.yaml --policy jps --alpha 0.5"), None);
     assert_eq!(note("plan jobs.yaml --compare optimal,jps --alpha 0.5"), None);
     let idle = note("simulate --trace jobs.yaml --policy srtf,hadare --utility normalised");
     assert_eq!(
         idle.as_deref(),
-        Some("note: --utility is for policy hadar; it does nothing with srtf and hadare")
+        Some("note: --utility is for policy hadar; it has no effect with srtf and hadare")
     );
     assert_eq!(note("simulate --trace jobs.yaml --policy hlas-p --promote 3"), None);
 }

@@ -27,7 +27,7 @@ fn slurm_is_not_asked_and_what_was_not_read_is_named() {
     t1     IDLE   gpu         t4 2/2                 8       62 GiB
     v1     MIXED  gpu         v100 1/2               6       60 GiB
     ");
-    assert_snapshot!(ran.stderr, @r#"note: 1 line was left out: line 3 "NodeName=t2" (it says no State)"#);
+    assert_snapshot!(ran.stderr, @r#"note: 1 line was left out: line 3 "NodeName=t2" (it has no State)"#);
     assert_eq!((sandbox.calls("sinfo").len(), sandbox.calls("squeue").len()), (0, 0));
 }
 
@@ -44,7 +44,7 @@ fn plans_and_submissions_take_it() {
 #[test]
 fn the_user_says_how_a_table_without_a_header_was_printed() {
     let sandbox = sandbox().file("table.txt", "v1|4|gpu:v100:2|idle\nt1|4|gpu:t4:2|idle\n");
-    assert_snapshot!(sandbox.run("inventory --from table.txt").fails(78), @"error: table.txt cannot be read for certain: it is a table without its header line, and no column certainly holds node names, and a number may count nodes or CPUs; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'");
+    assert_snapshot!(sandbox.run("inventory --from table.txt").fails(78), @"error: table.txt is ambiguous: it is a table without a header line, and no column can be identified as node names, and a number may count nodes or CPUs; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'");
     let columns = "--from table.txt --columns %N|%c|%G|%t";
     let inventory = sandbox.run(&format!("inventory {columns} --format json")).json();
     assert_eq!(
@@ -135,7 +135,7 @@ fn files_of_another_kind_are_refused() {
     hint: hsched reads saved output of `scontrol show node`, `sinfo --json`, `scontrol show nodes --json`, slurmrestd's nodes, tables of `sinfo` that name or count nodes, a cluster file, or `hsched inventory --format json`
     "#);
     assert_snapshot!(sandbox.run("inventory --from latin.txt").exits(0).stderr, @r"
-    note: latin.txt: is not all UTF-8; other characters are shown as �
+    note: latin.txt: not valid UTF-8; invalid bytes are shown as �
     note: no GRES column: nodes count as having no GPUs; `sinfo -N -O 'NodeList:|,Partition:|,StateComplete:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|'` prints them
     ");
     assert_snapshot!(sandbox.run("inventory --from nodes.txt --cluster cluster.yaml").fails(2), @r"

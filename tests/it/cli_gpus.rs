@@ -99,11 +99,11 @@ fn a_name_is_explained() {
 fn an_unknown_name_gets_the_nearest() {
     let ran = Sandbox::new().run("gpus a100 a10o").exits(2);
     assert_snapshot!(ran.stdout + &ran.stderr, @r#"
-    error: no GPU is known by the name "a10o"
+    error: unknown GPU "a10o"
     hint: similar names: a10; `hsched gpus` lists all
     "#);
     assert_snapshot!(Sandbox::new().run("gpus titan").exits(2).stderr, @r#"
-    error: no GPU is known by the name "titan"
+    error: unknown GPU "titan"
     hint: similar names: titan-v, gtx-titan-x, titan-x-pascal, titan-xp, titan-rtx; `hsched gpus` lists all
     "#);
     assert_eq!(Sandbox::new().run("gpus x --format json").exits(2).json()["error"]["code"], "usage");
@@ -146,7 +146,7 @@ fn a_plan_says_which_names_and_types_it_used() {
     a: the max_batch of a100 is not used for nvidia_a100_80gb_pcie: their memory may
       differ
     a: tesla_v100-sxm2-32gb not used: bf16 needs Ampere or newer
-    a: no GPU type is known by the name t5; did you mean t4?
+    a: unknown GPU type t5; did you mean t4?
     ");
     // The plan file is checked against the same names when it is read.
     sandbox.run("plan jobs.yaml --cluster cluster.yaml --output plan.json").exits(0);

@@ -23,13 +23,13 @@ fn a_script_becomes_a_job_that_is_planned_once_its_gaps_are_filled() {
     assert_eq!(told.stdout, "");
     assert_snapshot!(told.stderr, @r"
     note: train.sh:3: --output=%j.out: the output goes to NAME.out in the workdir
-    note: only you know samples_per_epoch, epochs, global_batch, model_size: replace each TODO
+    note: the script does not contain samples_per_epoch, epochs, global_batch, model_size: replace each TODO
     ");
     let yaml = sandbox.text(&sandbox.work("own.yaml"));
     assert_snapshot!(yaml, @r#"
-    # Made by hsched import from train.sh.
-    # Replace every TODO; hsched plan names those that are left.
-    # Not taken over, or different here:
+    # Written by hsched import from train.sh.
+    # Replace every TODO; hsched plan lists the remaining ones.
+    # Dropped or changed:
     #   line 3: --output=%j.out: the output goes to NAME.out in the workdir
     jobs:
       - name: train
@@ -37,7 +37,7 @@ fn a_script_becomes_a_job_that_is_planned_once_its_gaps_are_filled() {
         epochs: TODO   # total number of epochs; line 5 has --epochs 5
         global_batch: TODO   # samples per step over all ranks; never changes, whatever the placement
         model_size: TODO   # bytes that the ranks exchange after each step (4 per parameter in fp32), such as 46.8MB
-        #throughput: {v100: 100}   # samples/s on one GPU of each type, if known; else hsched probe measures them
+        #throughput: {v100: 100}   # samples/s on one GPU of each type, if known; otherwise hsched probe measures them
         command: "python train.py --epochs 5"
         gpus: 2
         gpu_types: [v100]
@@ -63,7 +63,7 @@ fn what_is_there_is_not_overwritten_and_json_is_data() {
     let sandbox = Sandbox::new().file("train.sh", SCRIPT);
     assert_snapshot!(sandbox.run("import train.sh -o jobs.yaml").fails(1), @r"
     error: cannot write jobs.yaml: File exists (os error 17)
-    hint: name another file, or remove this one
+    hint: choose another file, or remove this one
     ");
     let value = sandbox.run_with_input("import - --format json", SCRIPT).exits(0).json();
     assert_eq!((&value["jobs"][0]["gpus"], &value["jobs"][0]["epochs"]), (&2.into(), &"TODO".into()));

@@ -76,7 +76,7 @@ fn nothing_is_overwritten_unless_that_is_wished() {
     assert_eq!(
         error,
         "error: nothing was written, because these files exist: hsched.toml, cluster.yaml\n\
-         hint: overwrite with --force, print the files with --dry-run, or name another directory\n"
+         hint: overwrite with --force, print the files with --dry-run, or choose another directory\n"
     );
     assert!(!sandbox.work("first.yaml").exists());
     let printed = sandbox.run("init first.yaml --dry-run").exits(0).stdout;

@@ -56,7 +56,7 @@ fn slurm_is_asked_once_each() {
     v1     mixed             gpu, long   v100 1/2                  6       60 GiB
     "#);
     assert_eq!((sandbox.calls("sinfo").len(), sandbox.calls("squeue").len()), (1, 1));
-    assert_snapshot!(sandbox.calls("sinfo")[0].join(" ").replace('\u{1f}', "|").replace('\u{1e}', "^"), @"-h -N -O NodeList:|,Partition:|,Time:|,StateComplete:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|,AllocMem:|,features_act:|,Reason:^");
+    assert_snapshot!(sandbox.calls("sinfo")[0].join(" ").replace('\u{1f}', "|").replace('\u{1e}', "^"), @"-h -N -O NodeList:|,Partition:|,Time:|,StateComplete:/,StateLong:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|,AllocMem:|,features_act:|,Reason:^");
     assert_eq!(sandbox.calls("squeue")[0][..5], ["--me", "--all", "-h", "-t", "all"]);
 }
 
@@ -168,9 +168,9 @@ fn odd_lines_are_noted_and_the_rest_is_shown() {
     let ran = sandbox.run("inventory").exits(0);
     assert!(ran.stdout.contains("t2"), "{}", ran.stdout);
     assert_snapshot!(ran.stderr, @r#"
-    note: a line of sinfo could not be read: "v1|gpu*"
-    note: a line of squeue could not be read: "x"
-    note: job 7: it is not known which GPU types of v1 its 1 v100 are; its GPUs are not counted as free for a new plan
+    note: cannot parse a line of sinfo output: "v1|gpu*"
+    note: cannot parse a line of squeue output: "x"
+    note: job 7: Slurm does not show which GPU types its 1 v100 on v1 are; its GPUs are not counted as free for a new plan
     "#);
 }
 

@@ -35,13 +35,13 @@ fn added_jobs_wait_and_are_told_apart() {
     assert_snapshot!(sandbox.run("add jobs.yaml --dry-run").succeeds(), @r"
     resnet18: would be added
     vgg19: would be added
-    nothing was added: --dry-run
+    no job was added (--dry-run)
     ");
     assert!(!sandbox.state("").exists());
     assert_snapshot!(sandbox.run("add jobs.yaml --account def -- --exclusive").succeeds(), @r"
     resnet18: added
     vgg19: added
-    hsched watch will place these jobs
+    hsched watch places these jobs
     ");
     assert!(sandbox.calls("sbatch").is_empty() && sandbox.runs().is_empty());
     let spec = sandbox.snapshot()["jobs"][1]["spec"].clone();
@@ -53,7 +53,7 @@ fn added_jobs_wait_and_are_told_apart() {
     assert_snapshot!(sandbox.run("add jobs.yaml").succeeds(), @r"
     resnet18: added, replacing the waiting job of the same name
     third: added
-    hsched watch will place these jobs
+    hsched watch places these jobs
     ");
     sandbox.run("cancel resnet18").succeeds();
     let value = sandbox.run("add - --format json").json();
@@ -94,19 +94,19 @@ fn what_slurm_has_is_not_added() {
     let sandbox = submitted();
     let before = sandbox.snapshot()["jobs"][0]["spec"].clone();
     assert_snapshot!(sandbox.run("add jobs.yaml --account def").fails(1), @r"
-    error: already in the queue: resnet18 (job 1, PENDING), vgg19 (job 2, PENDING); nothing was added
+    error: already in the queue: resnet18 (job 1, PENDING), vgg19 (job 2, PENDING); no job was added
     hint: wait until it ends, cancel it with hsched cancel, or rename the new job
     ");
     assert_eq!(sandbox.snapshot()["jobs"][0]["spec"], before);
     // Not even where another state directory has submitted it.
     assert_snapshot!(sandbox.run("add jobs.yaml --set state_dir=other --dry-run").fails(1), @r"
-    error: already in the queue: resnet18 (job 1, PENDING), vgg19 (job 2, PENDING); nothing was added
-    hint: wait until it ends, cancel it with scancel 1 2 (it is not in this state directory), or rename the new job
+    error: already in the queue: resnet18 (job 1, PENDING), vgg19 (job 2, PENDING); no job was added
+    hint: wait until it ends, cancel it with scancel 1 2 (this state directory does not have it), or rename the new job
     ");
     assert!(!sandbox.work("other").exists());
     let told = sandbox.run("add jobs.yaml --set state_dir=other").fails(1);
     assert!(told.contains("cancel it with scancel 1 2"), "{told}");
-    assert_snapshot!(away(sandbox).run("add jobs.yaml").fails(69).lines().nth(1).expect("a hint"), @"hint: nothing was added");
+    assert_snapshot!(away(sandbox).run("add jobs.yaml").fails(69).lines().nth(1).expect("a hint"), @"hint: no job was added");
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_wrong_file_adds_nothing() {
     assert!(stderr.contains("did you mean epochs?") && stderr.contains("jobs.yaml:1"), "{stderr}");
     let sandbox = sandbox.file("jobs.yaml", JOBS);
     assert_snapshot!(sandbox.run("add jobs.yaml -- --array=1-3").fails(78), @r#"
-    error: sbatch option "--array=1-3" is refused: the tasks of a job array would all have the same ranks
+    error: sbatch option "--array=1-3" is refused: every task of a job array would run the same ranks; use the job key sweep
     hint: leave the option out
     "#);
     assert!(!sandbox.state("").exists());
@@ -125,12 +125,12 @@ fn a_wrong_file_adds_nothing() {
 #[test]
 fn status_without_jobs_says_what_to_do() {
     let sandbox = Sandbox::new();
-    assert_snapshot!(sandbox.run("status").succeeds(), @"no jobs in ROOT/home/.local/state/hsched: add some with hsched add JOBS or hsched submit JOBS");
+    assert_snapshot!(sandbox.run("status").succeeds(), @"no jobs in ROOT/home/.local/state/hsched: add some with hsched submit, hsched add or, without Slurm, hsched run");
     let value = sandbox.run("status --format json").exits(0).json();
     assert_eq!((&value["schema"], &value["jobs"]), (&json!("hsched.status/1"), &json!([])));
     assert_snapshot!(sandbox.run("status nobody").fails(2), @r#"
     error: there is no job "nobody"
-    hint: there are no jobs yet: add some with hsched add JOBS or hsched submit JOBS
+    hint: there are no jobs yet: add some with hsched submit, hsched add or, without Slurm, hsched run
     "#);
     assert!(!sandbox.state("").exists());
 }
@@ -216,9 +216,9 @@ fn a_newer_state_is_named_and_left_alone() {
     fs::write(sandbox.state("state.json"), text).expect("a file");
     for command in ["status", "add jobs.yaml", "cancel --all", SUBMIT] {
         let stderr = sandbox.run(command).fails(78);
-        let what = "state.json: its schema is hsched.state/9, this version reads hsched.state/3\n";
+        let what = "state.json: its schema is hsched.state/9; this version reads hsched.state/3\n";
         assert!(stderr.contains(what), "{command}: {stderr}");
-        assert!(stderr.contains("hint: it was left unchanged: update hsched"), "{stderr}");
+        assert!(stderr.contains("hint: hsched did not change it: "), "{stderr}");
     }
     assert_eq!(sandbox.text(&sandbox.state("state.json")), text);
     assert_eq!(sandbox.calls("sbatch").len(), 2);
@@ -234,7 +234,7 @@ fn cancel_ends_what_waits_and_asks_slurm_for_the_others() {
     ");
     assert!(sandbox.calls("scancel").is_empty() && sandbox.phase(1) == "pending");
     assert_snapshot!(sandbox.run("cancel vgg19 third vgg19").succeeds(), @r"
-    vgg19: being cancelled (job 2)
+    vgg19: cancelling (job 2)
     third: cancelled (was waiting)
     ");
     assert_eq!(sandbox.calls("scancel"), [["--me", "--name=vgg19", "2"]]);
@@ -280,7 +280,7 @@ fn a_wish_is_kept_while_slurm_is_away() {
     let stderr = sandbox.run("cancel vgg19 fourth --set slurm_timeout=0.1s").fails(69);
     assert!(
         stderr.ends_with(
-            "hint: the request is stored: hsched watch carries it out when Slurm answers, or run this command again\n"
+            "hint: the cancellation is recorded: hsched watch cancels the jobs when Slurm answers, or run this command again\n"
         ),
         "{stderr}"
     );
@@ -288,9 +288,9 @@ fn a_wish_is_kept_while_slurm_is_away() {
     // Between the two questions the controller went away.
     let queue = [line(1, "resnet18", "PENDING"), line(2, "vgg19", "PENDING")];
     let sandbox = sandbox.printing("squeue", &[&queue[0], &queue[1]]);
-    assert_snapshot!(sandbox.run("cancel vgg19").exits(1).stdout, @r"vgg19: not cancelled: scancel: Slurm's controller cannot be reached: error: Unable to contact slurm controller (connect failure); hsched watch will retry, or run this command again");
+    assert_snapshot!(sandbox.run("cancel vgg19").exits(1).stdout, @r"vgg19: not cancelled: scancel: Slurm's controller cannot be reached: error: Unable to contact slurm controller (connect failure); hsched watch retries, or run this command again");
     let sandbox = sandbox.program("scancel", ":");
-    assert_snapshot!(sandbox.run("cancel vgg19").succeeds(), @r"vgg19: being cancelled (job 2)");
+    assert_snapshot!(sandbox.run("cancel vgg19").succeeds(), @r"vgg19: cancelling (job 2)");
 }
 
 #[test]
@@ -307,7 +307,7 @@ fn a_job_whose_record_was_lost_is_found_by_its_comment() {
     hint: hsched watch follows it; otherwise cancel it with hsched cancel, rename the new job, or choose other jobs with --job
     ");
     assert_eq!((sandbox.calls("sbatch").len(), sandbox.phase(0)), (1, "pending".to_owned()));
-    assert_snapshot!(sandbox.run("cancel vgg19").succeeds(), @r"vgg19: being cancelled (job 9)");
+    assert_snapshot!(sandbox.run("cancel vgg19").succeeds(), @r"vgg19: cancelling (job 9)");
     assert_eq!(sandbox.calls("scancel"), [["--me", "--name=vgg19", "9"]]);
 }
 
@@ -329,8 +329,8 @@ fn a_torn_line_of_the_journal_does_not_spoil_the_others() {
     let sandbox =
         sandbox.printing("squeue", &[&line(1, "resnet18", "PENDING"), &line(2, "vgg19", "PENDING")]);
     assert_snapshot!(sandbox.run("cancel resnet18 vgg19").succeeds(), @r"
-    resnet18: being cancelled (job 1)
-    vgg19: being cancelled (job 2)
+    resnet18: cancelling (job 1)
+    vgg19: cancelling (job 2)
     ");
     let events = sandbox.journal();
     assert!(
@@ -379,7 +379,7 @@ fn a_report_outside_a_job_says_what_is_missing() {
     "#);
     let sandbox = rank().variable("HSCHED_REPORT", "/no/such/folder/rank-1.jsonl");
     assert_snapshot!(sandbox.run("report --epoch 1").fails(1), @r"
-    error: /no/such/folder/rank-1.jsonl: cannot be written: No such file or directory (os error 2)
+    error: cannot write /no/such/folder/rank-1.jsonl: No such file or directory (os error 2)
     hint: HSCHED_REPORT must name a file in a directory that this node sees
     ");
     for wrong in

@@ -62,12 +62,12 @@ fn what_cannot_be_printed_is_said() {
     assert!(told.starts_with("error: vgg19 has not started yet: pending, submitted as job 4"), "{told}");
     assert!(
         told.ends_with(
-            "hint: --follow waits for its start\nhint: --attempt 1 prints its submission before\n"
+            "hint: --follow waits for it to start\nhint: --attempt 1 prints the previous submission\n"
         ),
         "{told}"
     );
     assert_snapshot!(sandbox.run("logs vgg19 --attempt 3").fails(2), @r"
-    error: vgg19 has 2 submissions, and no number 3
+    error: vgg19 has no submission 3, only 2 submissions
     hint: hsched status vgg19 lists its submissions
     ");
     assert_snapshot!(sandbox.run("logs vgg19 --run r9").fails(2), @r"
@@ -77,7 +77,7 @@ fn what_cannot_be_printed_is_said() {
     fs::remove_file(sandbox.work("vgg19.out")).expect("removes");
     assert_snapshot!(sandbox.run("logs vgg19 --run r1").fails(1), @r"
     error: ROOT/home/desk/vgg19.out does not exist
-    hint: it was removed, or is on a file system that this machine does not see
+    hint: it was removed, or is on a file system that this machine cannot see
     ");
     let waiting = Sandbox::with_slurm();
     waiting.run("add jobs.yaml").succeeds();
@@ -136,7 +136,7 @@ fn output_is_followed_into_the_next_submission_and_to_its_end() {
     let ran = sandbox.ran(&child.wait_with_output().expect("ends"));
     assert_eq!(ran.code, Some(0));
     assert!(
-        ran.stderr.contains("note: vgg19 goes on in ROOT/home/desk/vgg19.out (run r2, job 4)\n"),
+        ran.stderr.contains("note: vgg19 continues in ROOT/home/desk/vgg19.out (run r2, job 4)\n"),
         "{}",
         ran.stderr
     );
@@ -153,7 +153,7 @@ fn a_start_is_waited_for_and_a_reader_that_goes_ends_it() {
     assert_eq!(ran.code, Some(0));
     assert!(
         ran.stderr.is_empty()
-            || ran.stderr == "note: vgg19 has not started yet: pending; waiting for its start\n",
+            || ran.stderr == "note: vgg19 has not started yet: pending; waiting for it to start\n",
         "{}",
         ran.stderr
     );

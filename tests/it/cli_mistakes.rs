@@ -43,7 +43,7 @@ fn a_file_of_another_kind_names_the_command_that_reads_it() {
     For more information, try '--help'.
     "#);
     assert_snapshot!(sandbox.run("watch --interval 5").fails(2), @r#"
-    error: invalid value '5' for '--interval <TIME>': has no unit, got "5"; write 5s, 5m or 5h
+    error: invalid value '5' for '--interval <TIME>': has no unit: "5"; write 5s, 5m or 5h
 
     For more information, try '--help'.
     "#);
@@ -66,8 +66,8 @@ fn a_plan_says_which_name_is_wrong() {
     JOB      GPUS      BATCHES   EPOCH  COMM  DONE IN
     prepare  3 v100 a  4, 2x3   3.33 s   0 %   6.67 s
 
-    vit: waits: comes after prepre: hsched watch submits it when that has completed
-    vit comes after prepre, which is not in this file; did you mean prepare?
+    vit: waits: depends on prepre: hsched watch submits it once it has completed
+    vit depends on prepre, which is not in this file; did you mean prepare?
     ");
     assert_snapshot!(plan("types.yaml").stdout, @r"
     optimal: 0 of 1 job on 0 of 3 GPUs
@@ -77,8 +77,8 @@ fn a_plan_says_which_name_is_wrong() {
     vit: no h100 here: the cluster has v100
     ");
     assert_snapshot!(sandbox.run("run after.yaml --devices v100:1 --dry-run").fails(78), @r#"
-    error: vit comes after prepre, and there is no job of that name; did you mean prepare?
-    hint: add prepre first, or put both into one file; hsched status lists the jobs
+    error: vit depends on prepre, but there is no job of that name; did you mean prepare?
+    hint: add prepre first, or put both jobs in one file; hsched status lists the jobs
     "#);
 }
 
@@ -90,19 +90,19 @@ fn values_that_nobody_replaced_never_reach_slurm() {
     let sandbox = sandbox.file("jobs.yaml", &jobs);
     let told = sandbox.run("submit jobs.yaml --cluster cluster.yaml").fails(78);
     assert_snapshot!(told, @r#"
-    error: jobs.yaml:6: samples_per_epoch still has the example value of hsched init
-    jobs.yaml:7: epochs still has the example value of hsched init
-    jobs.yaml:8: global_batch still has the example value of hsched init
-    jobs.yaml:9: model_size still has the example value of hsched init
-    jobs.yaml:10: throughput still has the example value of hsched init
-    jobs.yaml:12: command still has the example value of hsched init
-    hint: write your own values; where the example is right, remove the comment # REPLACE
+    error: jobs.yaml:7: samples_per_epoch still has the example value of hsched init
+    jobs.yaml:8: epochs still has the example value of hsched init
+    jobs.yaml:9: global_batch still has the example value of hsched init
+    jobs.yaml:10: model_size still has the example value of hsched init
+    jobs.yaml:11: throughput still has the example value of hsched init
+    jobs.yaml:13: command still has the example value of hsched init
+    hint: replace the example values; to keep one, remove its comment # REPLACE
     "#);
     for command in ["add jobs.yaml", "probe jobs.yaml", "submit --together jobs.yaml --gpus v100:1 --time 1h"]
     {
         let told = sandbox.run(command).fails(78);
         assert!(
-            told.contains("jobs.yaml:7: epochs still has the example value of hsched init"),
+            told.contains("jobs.yaml:8: epochs still has the example value of hsched init"),
             "{command}: {told}"
         );
     }
@@ -134,13 +134,18 @@ fn an_account_that_slurm_does_not_list_is_refused() {
         assert_eq!(
             sandbox.run(command).fails(78),
             "error: vit: you cannot use account \"typo\"; your accounts are def-me, rrg-lab\n\
-             hint: set account in the job file, or the setting account\n",
+             hint: set `account` in the job file or in the settings\n",
             "{command}"
         );
     }
     assert!(sandbox.calls("sbatch").is_empty() && !sandbox.state("state.json").exists());
-    // Slurm that does not keep to its accounts takes any.
+    // A Slurm that does not enforce its accounts takes any, and charges the default one.
     let sandbox = with("none");
-    sandbox.run("submit jobs.yaml --cluster cluster.yaml").exits(0);
+    let ran = sandbox.run("submit jobs.yaml --cluster cluster.yaml").exits(0);
+    assert!(
+        ran.stderr.contains("your accounts are def-me, rrg-lab; this Slurm accepts it"),
+        "{}",
+        ran.stderr
+    );
     assert_eq!(sandbox.calls("sbatch").len(), 1);
 }

@@ -156,8 +156,8 @@ fn output_is_the_same_json_in_a_file() {
     // As the shell's `>` would make it.
     fs::write(sandbox.work("by-hand"), "").expect("a file");
     assert_eq!(mode(&sandbox.work("new.json")), mode(&sandbox.work("by-hand")));
-    assert_snapshot!(sandbox.run(&format!("{PLAN} -o gone/plan.json")).fails(1), @"error: gone/plan.json: cannot be written: No such file or directory (os error 2)");
-    assert_snapshot!(sandbox.run(&format!("{PLAN} -o /dev/full")).fails(1), @"error: /dev/full: cannot be written: No space left on device (os error 28)");
+    assert_snapshot!(sandbox.run(&format!("{PLAN} -o gone/plan.json")).fails(1), @"error: cannot write gone/plan.json: No such file or directory (os error 2)");
+    assert_snapshot!(sandbox.run(&format!("{PLAN} -o /dev/full")).fails(1), @"error: cannot write /dev/full: No space left on device (os error 28)");
     assert!(sandbox.run(&format!("{PLAN} -o /dev/stdout")).succeeds().starts_with("{\n"));
 }
 
@@ -197,7 +197,7 @@ fn capacity_says_which_gpus_count() {
     hint: or set it here: --set capacity.v100=8
     ");
     let few = sandbox.run(&format!("{PLAN} --set capacity.v100=9")).exits(0).stdout;
-    assert!(few.ends_with("capacity v100: 9 expected, 4 are up\n"), "{few}");
+    assert!(few.ends_with("capacity v100: 9 set, but only 4 are up\n"), "{few}");
 }
 
 #[test]

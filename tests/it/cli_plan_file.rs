@@ -85,7 +85,7 @@ fn shares_that_would_make_a_rank_wait_are_refused() {
     assert_snapshot!(refusal(|plan| {
         plan["jobs"][0]["ranks"][0]["batch"] = json!(278);
         plan["jobs"][0]["ranks"][2]["batch"] = json!(116);
-    }), @"jobs[0] (resnet18): batches and samples are not those that balance its GPUs");
+    }), @"jobs[0] (resnet18): its batches and samples do not match the speeds of its GPUs");
 }
 
 #[test]
@@ -96,26 +96,26 @@ fn ranks_elsewhere_are_refused() {
     assert_snapshot!(refusal(set("/jobs/1/ranks/0/type", json!("a100"))), @r#"jobs[1] (vgg19): rank 0 is on a GPU that is not available: "a100" of "b""#);
     assert_snapshot!(refusal(set("/jobs/1/ranks", json!([]))), @"jobs[1] (vgg19): may not run on these GPUs");
     assert_snapshot!(refusal(set("/jobs/0/ranks/2/local_rank", json!(3))), @"the plan is invalid: job resnet18: has ranks of one node that are not consecutive");
-    assert_snapshot!(refusal(set("/jobs/0/ranks/2/rank", json!(9))), @"jobs[0] (resnet18): ranks must count from 0, and be empty where the verdict is not place");
-    assert_snapshot!(refusal(set("/jobs/0/gpus/0/count", json!(9))), @"jobs[0] (resnet18): gpus are not those of the ranks");
+    assert_snapshot!(refusal(set("/jobs/0/ranks/2/rank", json!(9))), @"jobs[0] (resnet18): ranks must count from 0, and must be empty if the verdict is not place");
+    assert_snapshot!(refusal(set("/jobs/0/gpus/0/count", json!(9))), @"jobs[0] (resnet18): gpus do not match the ranks");
 }
 
 #[test]
 fn verdicts_must_agree_with_what_they_give() {
     assert_snapshot!(refusal(set("/jobs/0/verdict", json!("run"))), @r#"jobs[0] (resnet18): unknown verdict "run""#);
-    assert_snapshot!(refusal(set("/jobs/0/verdict", json!("defer"))), @"jobs[0] (resnet18): jct_s is 16750.418760469012, the formulas give null");
-    assert_snapshot!(refusal(set("/jobs/0/jct_s", json!(1.0))), @"jobs[0] (resnet18): jct_s is 1.0, the formulas give 16750.418760469012");
-    assert_snapshot!(refusal(set("/jobs/0/jct_s", Value::Null)), @"jobs[0] (resnet18): jct_s is null, the formulas give 16750.418760469012");
-    assert_snapshot!(refusal(set("/jobs/0/reason", json!("because"))), @"jobs[0] (resnet18): reason must be a text where the verdict is not place, else null");
-    assert_snapshot!(refusal(set("/jobs/0/spec/epochs", json!(1))), @"jobs[0] (resnet18): jct_s is 16750.418760469012, the formulas give 83.75209380234506");
+    assert_snapshot!(refusal(set("/jobs/0/verdict", json!("defer"))), @"jobs[0] (resnet18): jct_s is 16750.418760469012, but the formulas give null");
+    assert_snapshot!(refusal(set("/jobs/0/jct_s", json!(1.0))), @"jobs[0] (resnet18): jct_s is 1.0, but the formulas give 16750.418760469012");
+    assert_snapshot!(refusal(set("/jobs/0/jct_s", Value::Null)), @"jobs[0] (resnet18): jct_s is null, but the formulas give 16750.418760469012");
+    assert_snapshot!(refusal(set("/jobs/0/reason", json!("because"))), @"jobs[0] (resnet18): reason must be a string if the verdict is not place, otherwise null");
+    assert_snapshot!(refusal(set("/jobs/0/spec/epochs", json!(1))), @"jobs[0] (resnet18): jct_s is 16750.418760469012, but the formulas give 83.75209380234506");
 }
 
 #[test]
 fn nodes_that_cannot_be_are_refused() {
-    assert_snapshot!(refusal(set("/nodes/0/gpus/0/count", json!(1))), @"the plan is invalid: a gives 2 GPUs of type t4, it has 1");
-    assert_snapshot!(refusal(set("/nodes/0/gpus/0/count", json!(4_294_967_295_u32))), @"nodes[0]: takes the plan to 4294967295 GPUs; at most 1000000 are taken");
-    assert_snapshot!(refusal(set("/nodes/0/name", json!("a b"))), @"nodes[0]: has an impossible name or GPU type, a type twice, or no rate above 0");
-    assert_snapshot!(refusal(set("/nodes/0/name", json!("b"))), @"nodes[1]: b is there already");
+    assert_snapshot!(refusal(set("/nodes/0/gpus/0/count", json!(1))), @"the plan is invalid: a gives 2 GPUs of type t4, but it has 1");
+    assert_snapshot!(refusal(set("/nodes/0/gpus/0/count", json!(4_294_967_295_u32))), @"nodes[0]: brings the plan to 4294967295 GPUs; the limit is 1000000");
+    assert_snapshot!(refusal(set("/nodes/0/name", json!("a b"))), @"nodes[0]: has an invalid name or GPU type, a type twice, or no rate above 0");
+    assert_snapshot!(refusal(set("/nodes/0/name", json!("b"))), @"nodes[1]: b appears twice");
     assert_snapshot!(refusal(set("/network_gbps", json!(0))), @"network_gbps: must be above 0");
     assert_snapshot!(refusal(set("/partitions", json!([{"name": "p", "default": true, "max_time_s": -5}]))), @"partitions[0].max_time_s: must be above 0");
 }
@@ -126,12 +126,12 @@ fn jobs_of_another_file_and_hostile_ones_are_refused() {
         plan["jobs"][0]["name"] = json!("other");
     }), @r#"job "other" contains the spec of job "resnet18""#);
     assert_snapshot!(refusal(|plan| plan["jobs"][0]["spec"] = plan["jobs"][1]["spec"].clone()), @r#"jobs[1].spec.name: "vgg19" is already the name of the job on line 1"#);
-    assert_snapshot!(refusal(set("/jobs/0/spec/name", json!("../../etc/x"))), @r#"jobs[0].spec.name: job name "../../etc/x" holds '/'; only letters, digits, '-', '_' and '.' are allowed"#);
+    assert_snapshot!(refusal(set("/jobs/0/spec/name", json!("../../etc/x"))), @r#"jobs[0].spec.name: job name "../../etc/x" contains '/'; only letters, digits, '-', '_' and '.' are allowed"#);
     assert_snapshot!(refusal(set("/jobs/0/spec/env", json!(["A;touch x=1"]))), @r#"jobs[0].spec.env[0]: "A;touch x" is not a valid variable name"#);
-    assert_snapshot!(refusal(set("/jobs/0/spec/env", json!({"RANK": "1"}))), @"jobs[0].spec.env.RANK: RANK is set by hsched for every rank and cannot be set here");
-    assert_snapshot!(refusal(set("/jobs/0/spec/sbatch", json!(["-N1\n#SBATCH --uid=0"]))), @r"jobs[0].spec.sbatch[0]: must not hold control characters, got '\n'");
+    assert_snapshot!(refusal(set("/jobs/0/spec/env", json!({"RANK": "1"}))), @"jobs[0].spec.env.RANK: hsched sets RANK for every rank; a job cannot set it");
+    assert_snapshot!(refusal(set("/jobs/0/spec/sbatch", json!(["-N1\n#SBATCH --uid=0"]))), @r"jobs[0].spec.sbatch[0]: must not contain control characters, got '\n'");
     assert_snapshot!(refusal(set("/jobs/0/spec/epoch", json!(1))), @"jobs[0].spec.epoch: is not a known key");
-    assert_snapshot!(refusal(set("/jobs", json!([]))), @"jobs: must hold at least one job");
+    assert_snapshot!(refusal(set("/jobs", json!([]))), @"jobs: must contain at least one job");
     assert_snapshot!(refusal(|plan| drop(plan["jobs"][0].as_object_mut().expect("a job").remove("spec"))), @"not a plan file: missing field `spec` at line 1");
 }
 
@@ -156,9 +156,9 @@ fn other_texts_are_no_plan_files() {
     let (sandbox, _) = planned();
     let pretty = sandbox.text(&sandbox.work("plan.json"));
     assert_snapshot!(refused(&sandbox, &pretty[..200]), @"not a plan file: EOF while parsing a value at line 8");
-    assert_snapshot!(refused(&sandbox, &pretty.replace("hsched.plan/1", "hsched.plan/2")), @r#"schema is "hsched.plan/2", this version reads "hsched.plan/1""#);
-    assert_snapshot!(refused(&sandbox, &pretty.replace("hsched.plan/1", "hsched.run/1")), @r#"schema is "hsched.run/1", this version reads "hsched.plan/1""#);
-    assert_snapshot!(refused(&sandbox, &pretty.replace("\"schema\"", "\"scheme\"")), @r#"schema is missing, this version reads "hsched.plan/1""#);
+    assert_snapshot!(refused(&sandbox, &pretty.replace("hsched.plan/1", "hsched.plan/2")), @r#"its schema is "hsched.plan/2"; this version reads "hsched.plan/1""#);
+    assert_snapshot!(refused(&sandbox, &pretty.replace("hsched.plan/1", "hsched.run/1")), @r#"its schema is "hsched.run/1"; this version reads "hsched.plan/1""#);
+    assert_snapshot!(refused(&sandbox, &pretty.replace("\"schema\"", "\"scheme\"")), @r#"its schema is missing; this version reads "hsched.plan/1""#);
     assert_snapshot!(refusal(set("/seed", json!("zero"))), @r#"not a plan file: invalid type: string "zero", expected u64 at line 1"#);
     // Later versions only add keys.
     let (_, mut plan) = planned();

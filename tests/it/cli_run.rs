@@ -180,7 +180,7 @@ fn jobs_run_to_their_end_on_imagined_devices() {
     assert_eq!(bench.processes(), Vec::<String>::new());
     // What is done is not done again.
     let again = bench.run("run jobs.yaml --devices cpu:2").exits(0);
-    assert!(again.stderr.contains("a, b and c have completed before"), "{}", again.stderr);
+    assert!(again.stderr.contains("a, b and c have already completed"), "{}", again.stderr);
     bench.did_each_epoch_once("a", 3);
 }
 
@@ -237,7 +237,7 @@ fn ranks_see_what_they_see_under_sbatch() {
 fn a_run_ends_where_a_job_can_never_start() {
     let bench = Bench::new(&[job("a", 2, "max_gpus: 1"), job("wide", 2, "min_gpus: 4")]);
     let ran = bench.run("run jobs.yaml --devices cpu:2").exits(3);
-    let why = "nothing runs, and these jobs cannot start on these devices: wide";
+    let why = "no job is running, and these jobs cannot start on these devices: wide";
     assert!(ran.stderr.contains(why), "{}", ran.stderr);
     bench.did_each_epoch_once("a", 2);
 }
@@ -250,14 +250,14 @@ fn jobs_save_when_hsched_is_asked_to_end_and_go_on_afterwards() {
         let session = bench.start("run jobs.yaml --devices cpu:2");
         bench.await_that("two more epochs", || bench.saved("a").len() >= before + 2);
         let status = bench.sandbox.run("status").succeeds();
-        assert!(!status.contains("no hsched run is at work here"), "{status}");
+        assert!(!status.contains("hsched run is not active here"), "{status}");
         session.signal(signal);
         let ran = bench.end(session).exits(code);
-        assert!(ran.stderr.contains("stopped; to go on: hsched run --devices cpu:2"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("stopped; to resume: hsched run --devices cpu:2"), "{}", ran.stderr);
         assert_eq!(bench.processes(), Vec::<String>::new());
         let status = bench.sandbox.run("status").succeeds();
         assert!(status.contains("was interrupted; resumes after epoch"), "{status}");
-        assert!(status.contains("no hsched run is at work here"), "{status}");
+        assert!(status.contains("hsched run is not active here"), "{status}");
     }
     // Without the job file: the state knows them.
     bench.run("run --devices cpu:2").exits(0);
@@ -274,7 +274,7 @@ fn jobs_are_added_and_cancelled_while_it_runs() {
     let refused = bench.sandbox.run("add jobs.yaml").fails(1);
     assert!(refused.contains("already under hsched run: ") && !refused.contains("Slurm"), "{refused}");
     let text = bench.sandbox.run("cancel a --dry-run").succeeds();
-    assert_eq!(text, "a: would be cancelled by hsched run on its next turn\n");
+    assert_eq!(text, "a: would be cancelled by hsched run at its next turn\n");
     let added = bench.sandbox.run("add more.yaml --format json").exits(0).json();
     assert_eq!(added["carried_out_by"], "run");
     bench.await_that("the new job's end", || bench.saved("c").len() == 2);
@@ -331,8 +331,7 @@ fn a_command_that_ignores_its_rank_is_noticed() {
     assert_eq!(
         said,
         [
-            "note: same: its 2 ranks printed the same and reported no epoch: a command that does not use RANK does all its \
-          work once per GPU; max_gpus: 1 runs it once"
+            "note: same: its 2 ranks printed the same output and reported no epoch; a command that ignores RANK does all its work once per GPU; to run it once, set max_gpus: 1"
         ]
     );
     // Another run says nothing of what has ended.
@@ -365,11 +364,11 @@ fn the_jobs_of_a_run_and_those_of_slurm_keep_apart() {
     session.signal(Signal::SIGTERM);
     bench.end(session).exits(85);
     let error = bench.sandbox.run("watch --once").fails(78);
-    assert!(error.contains("under hsched run") && error.contains("hsched run goes on"), "{error}");
+    assert!(error.contains("under hsched run") && error.contains("hsched run resumes them"), "{error}");
     // While none runs, jobs can be added and cancelled all the same.
     bench.write("more.yaml", &[job("b", 1, "")]);
     let text = bench.sandbox.run("add more.yaml").succeeds();
-    assert_eq!(text, "b: added\nhsched run will place these jobs\n");
+    assert_eq!(text, "b: added\nhsched run places these jobs\n");
     let text = bench.sandbox.run("cancel a").succeeds();
     assert_eq!(text, "a: cancelled (was waiting)\n");
 }
@@ -395,7 +394,7 @@ fn two_types_without_speeds_are_measured_by_running() {
     let bench = Bench::new(&[job("a", 4, "")]);
     let ran = bench.run("run jobs.yaml --devices v100:1,t4:1").exits(0);
     assert!(ran.stderr.contains("measuring first: a on t4, a on v100"), "{}", ran.stderr);
-    assert!(!ran.stderr.contains("no speed is known"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("no known speed"), "{}", ran.stderr);
     // What was measured is known the next time, and the short runs have left no job behind.
     let speeds = bench.sandbox.run("cache show").succeeds();
     assert!(speeds.contains("t4") && speeds.contains("v100"), "{speeds}");

@@ -128,7 +128,7 @@ fn a_parked_job_goes_on_in_the_same_process() {
     }
     let text = story.end(0);
     says(&text, "parked after epoch");
-    says(&text, "goes on where it was parked");
+    says(&text, "resumes where it was parked");
     assert_eq!(story.pids("long").len(), 1, "{text}");
     for (name, epochs) in [("long", 60), ("one", 2), ("two", 2)] {
         story.bench.did_each_epoch_once(name, epochs);
@@ -148,8 +148,8 @@ fn a_job_moves_to_the_hosts_memory_where_another_may_not_fit_beside_it() {
     let mut story = Story::new(&gated("long", 40, memory));
     story.add("short", &gated("short", 2, "FULL: 1"));
     let text = story.end(0);
-    says(&text, "moves to the host's memory: short gets the GPU");
-    says(&text, "goes on where it was parked, its values from the host's memory");
+    says(&text, "moving to host memory: short gets the GPU");
+    says(&text, "resumes where it was parked, with its tensors from host memory");
     assert_eq!(story.pids("long").len(), 1, "{text}");
     story.bench.did_each_epoch_once("long", 40);
     story.bench.did_each_epoch_once("short", 2);
@@ -174,7 +174,7 @@ fn a_program_that_cannot_be_parked_saves_and_starts_again() {
     fs::write(story.bench.sandbox.work("train.sh"), TRAIN).expect("a file");
     story.add("short", &gated("short", 2, ""));
     let text = story.end(0);
-    says(&text, "ends instead of waiting: its program does not say that it can be parked");
+    says(&text, "exits instead of parking: its program does not support parking");
     story.bench.did_each_epoch_once("long", 40);
 }
 
@@ -183,7 +183,7 @@ fn the_end_of_a_long_epoch_is_not_waited_for() {
     let mut story = Story::new(&gated("long", 6, "PACE: 1").replace("gated.py", "slow.py"));
     story.add("short", &gated("short", 2, ""));
     let text = story.end(0);
-    says(&text, "ends instead of waiting: its epoch goes on for more than 20 s");
+    says(&text, "exits instead of parking: its epoch needs more than 20 s");
     story.bench.did_each_epoch_once("long", 6);
 }
 
@@ -306,7 +306,7 @@ hsched.leave()
     bench.sandbox.run("add more.yaml").exits(0);
     let ran = bench.end(session).exits(0);
     says(&ran.stdout, "parked after epoch");
-    says(&ran.stdout, "goes on where it was parked");
+    says(&ran.stdout, "resumes where it was parked");
     let starts = fs::read_to_string(bench.sandbox.work("checkpoints/long/starts")).expect("a file");
     assert_eq!(starts, "x");
     bench.did_each_epoch_once("long", 120);

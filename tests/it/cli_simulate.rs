@@ -109,7 +109,7 @@ fn sweeps_average_seeds_with_their_confidence() {
 fn an_interval_needs_runs_that_differ() {
     let sandbox = sandbox();
     let sweep = |options: &str| sandbox.run(&format!("{FILES} --policy srtf --sweep {options}"));
-    let said = "note: the seed changes nothing under srtf: ";
+    let said = "note: the seed has no effect with srtf: ";
     for options in ["seed=0..2", "seed=0..2 --sweep load=0.5,1"] {
         let ran = sweep(&format!("{options} --format json")).exits(0);
         assert!(ran.stderr.starts_with(said), "{}", ran.stderr);
@@ -130,7 +130,7 @@ fn a_policy_over_time_is_refused_where_it_would_stop_jobs() {
     for command in ["plan week.csv --cluster lab.yaml", "watch --once"] {
         let said = sandbox.run(&format!("{command} --policy las")).fails(2);
         assert!(
-            said.contains("policy las decides over time: it is for hsched run and hsched simulate"),
+            said.contains("policy las reschedules running jobs; use it with hsched run or hsched simulate"),
             "{said}"
         );
     }
@@ -164,11 +164,11 @@ fn what_cannot_run_says_why() {
     let sandbox = sandbox.file("elsewhere.csv", huge.replace("v100", "h100"));
     let said = sandbox.run("simulate --trace elsewhere.csv --cluster lab.yaml --policy fifo").exits(3).stdout;
     assert!(
-        said.contains("job x has not ended: its speed is known on no GPU type of this cluster"),
+        said.contains("job x has not ended: it has no known speed on any GPU type of this cluster"),
         "{said}"
     );
     let wrong =
         sandbox.run("simulate --trace huge.csv --cluster lab.yaml --policy fifo --sweep load=1").fails(78);
-    assert!(wrong.contains("has no load to vary"), "{wrong}");
+    assert!(wrong.contains("cannot scale the load"), "{wrong}");
     sandbox.run("simulate --trace huge.csv --cluster lab.yaml --policy nothing").fails(2);
 }

@@ -47,7 +47,11 @@ fn a_command_is_told_of_ends_and_its_failure_changes_nothing() {
     let mut lines: Vec<&str> = told.lines().collect();
     lines.sort_unstable();
     assert_eq!(lines.len(), 2, "{told} {}", ran.stdout);
-    assert!(lines[0].starts_with("bad: gave up: ") && lines[1].starts_with("good: completed"), "{told}");
+    assert!(
+        lines[0].starts_with("bad: failed with exit status 3; see ")
+            && lines[1].starts_with("good: completed"),
+        "{told}"
+    );
     let failing = Bench::new(&jobs[..1]);
     let ran = failing.run("run jobs.yaml --devices cpu:2 --notify 'exit 3'").exits(0);
     assert!(
@@ -62,7 +66,7 @@ fn a_command_is_told_of_ends_and_its_failure_changes_nothing() {
 fn a_project_sets_no_command_that_is_told() {
     let sandbox = Sandbox::new().file("hsched.toml", "notify = 'touch owned'\n");
     let problem = sandbox.run("config show").fails(78);
-    assert!(problem.contains("notify: must not be set by a project file"), "{problem}");
+    assert!(problem.contains("notify: must not be set in a project file"), "{problem}");
 }
 
 #[test]
@@ -77,11 +81,11 @@ fn a_site_switches_features_off_and_nobody_else_does() {
         ("plan jobs.yaml --queue", "queue"),
     ] {
         let problem = sandbox.run(line).fails(2);
-        let said = format!("this site does not allow it: \"{feature}\" is in `forbid`");
+        let said = format!("this site does not allow this: \"{feature}\" is in `forbid`");
         assert!(problem.contains(&said) && problem.contains("site.toml:1"), "{line}: {problem}");
     }
     let own = Sandbox::new().variable("HSCHED_FORBID", "race").run("config show").fails(78);
-    assert!(own.contains("can only be set by the site's file"), "{own}");
+    assert!(own.contains("can only be set in the site's file"), "{own}");
     let wrong = Sandbox::new().file("site.toml", "forbid = ['fun']\n");
     let path = wrong.work("site.toml").display().to_string();
     let problem = wrong.variable("HSCHED_SITE_CONFIG", &path).run("config show").fails(78);

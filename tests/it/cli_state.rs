@@ -22,7 +22,7 @@ fn another_hsched_at_work_is_not_disturbed() {
     assert_snapshot!(sandbox.run(SUBMIT).fails(75), @r"
     error: ROOT/home/.local/state/hsched/lock: locked by another hsched
     hint: nothing was submitted
-    hint: try again when it has ended; hsched add and hsched cancel need not wait
+    hint: try again when that hsched has ended; hsched add and hsched cancel work at any time
     ");
     let value = sandbox.run(&format!("{SUBMIT} --format json")).exits(75).json();
     assert_eq!(value["error"]["code"], "locked");
@@ -37,7 +37,7 @@ fn a_state_directory_that_cannot_be_made_is_named() {
     assert_snapshot!(sandbox.run(&format!("{SUBMIT} --set state_dir=state")).fails(1), @r"
     error: cannot write ROOT/home/desk/state/runs: Not a directory (os error 20)
     hint: nothing was submitted
-    hint: see whether the directory can be written, or name another with --set state_dir=DIR
+    hint: check whether the directory is writable, or use another one: --set state_dir=DIR
     ");
     // A rule of permissions would not hold back root; a file in the way holds back everybody.
     sandbox.make_state();
@@ -45,7 +45,7 @@ fn a_state_directory_that_cannot_be_made_is_named() {
     assert_snapshot!(sandbox.run(SUBMIT).fails(1), @r"
     error: cannot write ROOT/home/.local/state/hsched/runs: File exists (os error 17)
     hint: nothing was submitted
-    hint: see whether the directory can be written, or name another with --set state_dir=DIR
+    hint: check whether the directory is writable, or use another one: --set state_dir=DIR
     ");
     assert!(sandbox.calls("sbatch").is_empty());
 }
@@ -56,10 +56,10 @@ fn a_state_directory_that_others_may_write_is_not_used() {
     sandbox.make_state();
     fs::set_permissions(sandbox.state(""), fs::Permissions::from_mode(0o775)).expect("a mode");
     assert_snapshot!(sandbox.run(SUBMIT).fails(78), @r"
-    error: others may write to ROOT/home/.local/state/hsched (mode 775), which has commands that are run as you
+    error: other users can write to ROOT/home/.local/state/hsched (mode 775), and hsched runs commands from it as you
     hint: nothing was submitted
-    hint: see whose files are in it, then: chmod go-w ROOT/home/.local/state/hsched
-    hint: or name another with HSCHED_STATE_DIR=DIR or the setting state_dir
+    hint: check who owns the files in it, then: chmod go-w ROOT/home/.local/state/hsched
+    hint: or use another directory: HSCHED_STATE_DIR=DIR, or the setting state_dir
     ");
     sandbox.run("watch").fails(78);
     assert!(sandbox.calls("sbatch").is_empty() && sandbox.runs().is_empty());
@@ -90,12 +90,12 @@ fn a_run_id_is_taken_once() {
     sandbox.run(&format!("{SUBMIT} -j resnet18")).succeeds();
     let state = sandbox.snapshot();
     assert_snapshot!(sandbox.run(&format!("{SUBMIT} -j vgg19")).fails(1), @r"
-    error: run r1 exists already in ROOT/home/.local/state/hsched/runs/r1
+    error: run r1 already exists in ROOT/home/.local/state/hsched/runs/r1
     hint: nothing was submitted
-    hint: give another --run-id
+    hint: choose another --run-id
     ");
     assert_eq!((sandbox.calls("sbatch").len(), sandbox.snapshot()), (1, state));
-    assert_snapshot!(sandbox.run(&SUBMIT.replace("r1", "../r1")).fails(2), @r#"error: --run-id "../r1" holds '/'; only letters, digits, '-', '_' and '.' are allowed"#);
+    assert_snapshot!(sandbox.run(&SUBMIT.replace("r1", "../r1")).fails(2), @r#"error: --run-id "../r1" contains '/'; only letters, digits, '-', '_' and '.' are allowed"#);
     assert_snapshot!(sandbox.run(&SUBMIT.replace("r1", "..")).fails(2), @r#"error: --run-id ".." must begin with a letter or a digit"#);
     sandbox.run("submit jobs.yaml --cluster cluster.yaml -j vgg19").succeeds();
     assert_eq!(sandbox.runs().len(), 2);

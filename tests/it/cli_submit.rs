@@ -56,7 +56,7 @@ fn an_output_is_there_before_its_job_is_submitted() {
         let seen = sandbox.text(&sandbox.path("seen.1"));
         assert!(seen.contains("resnet18.out\n") && !seen.contains("third.out\n"), "{seen}");
         assert_eq!(sandbox.text(&sandbox.work("vgg19.out")), "before\n");
-        let note = "note: others can write ROOT/home/desk, and put links in the place of outputs there: ";
+        let note = "note: other users can write to ROOT/home/desk and replace outputs there with links: ";
         assert_eq!(ran.stderr.matches(note).count(), notes, "{bits:o}: {}", ran.stderr);
     }
 }
@@ -238,7 +238,7 @@ fn a_job_in_the_queue_is_not_submitted_again() {
     let sandbox = three_jobs().printing("squeue", &[&line("PENDING")]);
     assert_snapshot!(sandbox.run(SUBMIT).fails(1), @r"
     error: already in the queue: vgg19 (job 5, PENDING); nothing was submitted
-    hint: cancel it with scancel 5 (it is not in this state directory), rename the new job, or choose other jobs with --job
+    hint: cancel it with scancel 5 (this state directory does not have it), rename the new job, or choose other jobs with --job
     ");
     assert!(sandbox.calls("sbatch").is_empty() && sandbox.runs().is_empty());
     sandbox.run(&format!("{SUBMIT} -j third")).succeeds();
@@ -296,7 +296,7 @@ fn a_job_after_nobody_is_refused_by_a_dry_run_too() {
     let sandbox = Sandbox::with_slurm().file("cluster.yaml", THREE).file("jobs.yaml", jobs);
     for arguments in [SUBMIT.to_owned(), format!("{SUBMIT} --dry-run")] {
         let refused = sandbox.run(&arguments).fails(78);
-        assert!(refused.contains("comes after nobody, and there is no job of that name"), "{refused}");
+        assert!(refused.contains("depends on nobody, but there is no job of that name"), "{refused}");
     }
     assert!(sandbox.calls("sbatch").is_empty());
 }
@@ -312,7 +312,7 @@ fn the_status_of_jobs_in_one_allocation_names_its_slurm_job() {
         .replace("ROOT", &sandbox.path("").display().to_string());
     let sandbox = sandbox.variable("HSCHED_STATE_DIR", &root);
     let status = sandbox.run("status").succeeds();
-    let wanted = "the Slurm job hsched-run runs these jobs, and is not at work now: squeue --me --name=hsched-run shows whether it waits\n";
+    let wanted = "these jobs belong to the Slurm job hsched-run, which is not running: squeue --me --name=hsched-run shows whether it is pending\n";
     assert!(status.contains(wanted) && status.contains("/runs/hsched-run.sbatch"), "{status}");
     assert!(!status.contains("start hsched run again"), "{status}");
 }
@@ -324,7 +324,7 @@ fn what_only_waits_is_not_submitted_and_its_owner_is_told_what_to_do() {
     let sandbox = Sandbox::with_slurm().file("jobs.yaml", waiting);
     let said = sandbox.run("submit jobs.yaml --job vgg19").exits(3);
     assert!(
-        said.stderr.contains("no job was added: hsched add JOBS adds those that wait"),
+        said.stderr.contains("no job was submitted; to queue the waiting jobs, run hsched add JOBS"),
         "{}",
         said.stderr
     );
@@ -334,7 +334,7 @@ fn what_only_waits_is_not_submitted_and_its_owner_is_told_what_to_do() {
         sandbox
             .run("submit jobs.yaml")
             .fails(78)
-            .contains("x comes after nobody, and there is no job of that name")
+            .contains("x depends on nobody, but there is no job of that name")
     );
     assert!(sandbox.calls("sbatch").is_empty());
 }

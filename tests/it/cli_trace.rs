@@ -40,7 +40,7 @@ fn what_ran_on_slurm_runs_as_long_again() {
     let sandbox = Sandbox::new().file("sacct.txt", SACCT).file("lab.yaml", CLUSTER);
     let run = sandbox.run("trace from-sacct sacct.txt --type t4 -o month.yaml").exits(0);
     assert_snapshot!(run.stderr, @r#"
-    sacct.txt: line 6: Submit is no date: "yesterday"
+    sacct.txt: line 6: Submit is not a date: "yesterday"
     left out: 1 (no GPUs)
     left out: 1 (steps)
     2 jobs on t4, v100
@@ -69,7 +69,7 @@ fn what_ran_on_slurm_runs_as_long_again() {
     are(&times(&sandbox, "month.yaml", "fifo"), &[3600.0, 100.0]);
     let piped = sandbox.run("trace from-sacct sacct.txt").exits(0);
     assert!(piped.stdout.starts_with("jobs:\n"), "{}", piped.stdout);
-    assert!(piped.stderr.contains("GPUs without a type; --type gives them one"), "{}", piped.stderr);
+    assert!(piped.stderr.contains("GPUs without a type; set it with --type"), "{}", piped.stderr);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn what_is_no_table_is_refused_whole() {
     assert_snapshot!(sandbox.run("trace from-sacct a.txt -o made.yaml").fails(78), @"error: a.txt: there is no column JobID or JobIDRaw; the columns are 7, a, COMPLETED");
     assert_snapshot!(sandbox.run("trace from-philly b.csv --type v100 -o made.yaml").fails(78), @r#"
     b.csv: line 2: duration_s must be a number, at least 0, got "x"
-    error: b.csv: no job is left
+    error: b.csv: no job can be converted
     "#);
     assert!(!sandbox.work("made.yaml").exists());
 }
@@ -122,7 +122,7 @@ fn gavels_jobs_take_their_measured_times() {
     assert_snapshot!(said, @r#"
     g.trace: line 3: the speeds have no "GPT" with scale factor 1
     g.trace: line 4: the number of steps must be a number, got "many"
-    g.trace: line 5: it has 2 fields between tabs; Gavel's lines have ten
+    g.trace: line 5: has 2 fields between tabs; lines of Gavel have ten
     2 jobs on t4, v100
     "#);
     are(&times(&sandbox, "lines.yaml", "fifo-het"), &[250.0, 1000.0]);
@@ -150,8 +150,8 @@ fn sias_jobs_have_the_line_through_their_profile() {
         .exits(0)
         .stderr;
     assert_snapshot!(said, @r#"
-    w.csv: line 4: "gpt" has no line among the applications
-    left out: 1 (of another workload)
+    w.csv: line 4: "gpt" has no line in the file of applications
+    left out: 1 (in another workload)
     1 job on t4
     "#);
     // 0.1 s and 0.02 s a sample: steps of 40 samples take 0.9 s.
@@ -164,7 +164,7 @@ fn alibabas_tasks_use_the_types_they_name() {
     let sandbox = Sandbox::new().file("pods.csv", text).file("lab.yaml", CLUSTER);
     let said = sandbox.run("trace from-alibaba pods.csv -o pods.yaml").exits(0).stderr;
     assert_snapshot!(said, @r"
-    pods.csv: line 6: it ends at 20 and starts at 30
+    pods.csv: line 6: ends at 20, before its start at 30
     left out: 1 (never started or never ended)
     left out: 1 (no GPUs)
     2 jobs on t4, v100
@@ -250,7 +250,7 @@ fn published_traces_are_read_whole() {
         path(6)
     ));
     assert_snapshot!(sia, @r"
-    left out: 11550 (of another workload)
+    left out: 11550 (in another workload)
     960 jobs on a100, rtx2080ti, rtx6000, t4, v100
     ");
 }

@@ -107,7 +107,7 @@ fn what_slurm_has_let_go_is_asked_for_once_a_turn() {
 
 #[test]
 fn without_jobs_it_says_what_to_do_and_ends() {
-    assert_snapshot!(sandbox().run("watch").succeeds(), @"no jobs: add some with hsched add JOBS or hsched submit JOBS");
+    assert_snapshot!(sandbox().run("watch").succeeds(), @"no jobs: add jobs with hsched add JOBS or hsched submit JOBS");
     let sandbox = sandbox();
     sandbox.run("add jobs.yaml").succeeds();
     sandbox.run("cancel a b c").exits(0);
@@ -155,7 +155,7 @@ fn a_job_that_ended_badly_before_the_first_look_counts_for_the_exit_status() {
     let sandbox = sandbox.printing("squeue", &[&ended]);
     // It ended long before this watch began, and nobody had noted it yet.
     let told = sandbox.run("watch").exits(1).stdout;
-    assert!(lines(&told).starts_with("a: gave up: failed with exit status 1"), "{told}");
+    assert!(lines(&told).starts_with("a: failed with exit status 1"), "{told}");
     // Now it is history.
     sandbox.run("watch").exits(0);
 }
@@ -196,7 +196,7 @@ fn a_watch_with_another_policy_than_the_plans_says_so_once() {
     let sandbox = sandbox();
     sandbox.run("add jobs.yaml --policy jps --alpha 0.5 --seed 3").succeeds();
     let said = sandbox.run("watch --dry-run").exits(0).stderr;
-    assert_snapshot!(said, @"note: the jobs were planned with --policy jps --alpha 0.5 --seed 3; this watch plans with --policy optimal: start it with --policy jps --alpha 0.5 --seed 3 to go on as before");
+    assert_snapshot!(said, @"note: the jobs were planned with --policy jps --alpha 0.5 --seed 3, but this watch plans with --policy optimal; to keep the old policy, start it with --policy jps --alpha 0.5 --seed 3");
     assert_eq!(sandbox.run("watch --once").exits(0).stderr, said);
     assert_eq!(sandbox.run("watch --once").exits(0).stderr, "");
     assert_eq!(sandbox.run("watch --once --use-all").exits(0).stderr.lines().count(), 1);
@@ -210,11 +210,11 @@ fn a_policy_over_time_is_for_watch_but_not_for_its_queue() {
     let sandbox = sandbox();
     let first =
         |command: &str| sandbox.run(command).fails(2).lines().next().map(str::to_owned).unwrap_or_default();
-    assert_snapshot!(first("plan jobs.yaml --policy horizon"), @"error: policy horizon decides over time: it is for hsched watch, hsched run and hsched simulate");
-    assert_snapshot!(first("watch --policy srtf"), @"error: policy srtf decides over time: it is for hsched run and hsched simulate");
+    assert_snapshot!(first("plan jobs.yaml --policy horizon"), @"error: policy horizon reschedules running jobs; use it with hsched watch, hsched run or hsched simulate");
+    assert_snapshot!(first("watch --policy srtf"), @"error: policy srtf reschedules running jobs; use it with hsched run or hsched simulate");
     assert_snapshot!(sandbox.run("watch --policy horizon --queue").fails(2), @r"
-    error: policy horizon submits jobs only when GPUs are free for them, so --queue is of no use
-    hint: leave out --queue, or use --policy optimal
+    error: policy horizon submits a job only when GPUs are free for it, so --queue has no effect
+    hint: remove --queue, or use --policy optimal
     ");
     sandbox.run("add jobs.yaml").succeeds();
     let said = sandbox.run("watch --once --policy horizon --moves auto").exits(0);

@@ -100,7 +100,7 @@ fn the_table_marks_the_choice_and_what_is_estimated() {
     let chosen = text.lines().find(|line| line.starts_with("*  ")).expect("a choice");
     assert!(chosen.contains("4 a100") && chosen.contains('█'), "{text}");
     for words in
-        ["no job waits for the same nodes", "finishes first on average (estimated)", "priority unknown"]
+        ["no job is pending for the same nodes", "finishes first on average (estimated)", "priority unknown"]
     {
         assert!(text.contains(words), "{words}: {text}");
     }
@@ -113,7 +113,7 @@ fn hidden_queues_give_no_number() {
     let sandbox = Sandbox::new().file("jobs.yaml", JOB).file("queue.json", hidden);
     let text = sandbox.run("when jobs.yaml --snapshot queue.json").exits(3);
     let shown = &text.stdout;
-    assert!(shown.contains("unknown") && shown.contains("the jobs of others are hidden here"), "{shown}");
+    assert!(shown.contains("unknown") && shown.contains("other users' jobs are hidden here"), "{shown}");
     let json = sandbox.run("when jobs.yaml --snapshot queue.json --format json").exits(3).json();
     assert_eq!(option(&json, "t4", 1)["outlook"], "unknown");
     assert_eq!((&option(&json, "t4", 1)["start"], &json["jobs"][0]["chosen"]), (&Value::Null, &Value::Null));
@@ -203,6 +203,55 @@ fn jobs_planned_together_take_the_cheapest_of_what_is_nearly_as_soon() {
 }
 
 #[test]
+fn similar_jobs_share_a_table_and_a_time_scale() {
+    let sweep = JOB
+        .replace("jobs: [{name: train,", "jobs: [{name: train, sweep: {lr: [1, 2, 3, 4, 5]},")
+        .replace("}]", "}, {name: other, samples_per_epoch: 36000, epochs: 1, global_batch: 100, model_size: 0MB, throughput: {t4: 10}, max_gpus: 1, command: [x]}]");
+    let sandbox = small().file("sweep.yaml", sweep).variable("COLUMNS", "110");
+    let line = "sweep.yaml --snapshot queue.json --futures 20 --budget 1h";
+    let text = sandbox.run(&format!("when {line}")).succeeds();
+    let headings: Vec<&str> = text.lines().filter(|line| line.contains("STARTS IN  ")).collect();
+    assert!(headings.len() == 1 && headings[0].contains("JOB"), "{text}");
+    assert!(text.contains("train-lr1 +4") && text.contains("5 jobs with the same requests"), "{text}");
+    for rows in ["train-lr1 +4  4 a100", "other         1 t4"] {
+        assert!(text.contains(rows), "{rows}: {text}");
+    }
+    // The table of GPUs has no RGU of a T4.
+    let of_t4 = text.lines().find(|line| line.contains("1 t4")).expect("a row");
+    assert!(of_t4.contains(" unknown ") && text.contains("cost in RGU-hours"), "{text}");
+    let json = sandbox.run(&format!("when {line} --format json")).json();
+    let jobs = json["jobs"].as_array().expect("jobs");
+    assert_eq!(jobs.len(), 6);
+    assert_eq!((&jobs[0]["options"], &jobs[0]["chosen"]), (&jobs[4]["options"], &jobs[4]["chosen"]));
+    assert_ne!(jobs[0]["options"], jobs[5]["options"]);
+
+    let text = sandbox.run(&format!("plan --queue {line}")).succeeds();
+    assert_eq!(text.matches("STARTS IN  ").count(), 1, "{text}");
+    assert!(["train-lr1", "train-lr5", "other"].iter().all(|job| text.contains(job)), "{text}");
+    assert_eq!(text.matches("chosen together with the other jobs of the file").count(), 1, "{text}");
+    // Its rows are in the order of the jobs.
+    assert!(text.contains("DONE IN: mean, 80 %"), "{text}");
+}
+
+#[test]
+fn a_plan_of_one_job_speaks_of_no_others_and_both_commands_name_the_age_of_the_queue_alike() {
+    let sandbox = small();
+    let said = |command: &str| {
+        sandbox.run(&format!("{command} jobs.yaml --snapshot queue.json --futures 4 --budget 1h")).succeeds()
+    };
+    let (plan, when) = (said("plan --queue"), said("when"));
+    assert!(plan.contains("train: the chosen request") && !plan.contains("other jobs"), "{plan}");
+    let when_in_order = when.split_whitespace().collect::<Vec<_>>().join(" ").contains("(sorts the rows)");
+    assert!(!plan.contains("in this order") && when_in_order, "{plan}{when}");
+    let age = |text: &str| {
+        let line = text.lines().find(|line| line.contains(": queue seen ")).expect("a note");
+        assert!(line.ends_with(" ago"), "{line}");
+        line.split(": queue seen ").next().map(str::to_owned)
+    };
+    assert_eq!(age(&plan), age(&when));
+}
+
+#[test]
 fn the_example_runs_as_its_file_says() {
     let sandbox =
         Sandbox::new().file("queue.yaml", example("queue.yaml")).file("queue.json", example("queue.json"));
@@ -215,13 +264,13 @@ fn the_example_runs_as_its_file_says() {
     assert!(json["jobs"][1]["options"].as_array().expect("options").iter().any(partitions));
     assert_eq!(sandbox.run(when).json()["jobs"], json["jobs"], "the same seed, another answer");
     let plan = "plan queue.yaml --queue --snapshot queue.json --futures 4 --budget 1h";
-    assert!(sandbox.run(plan).succeeds().contains("on average (estimated)"));
+    assert!(sandbox.run(plan).succeeds().contains("mean completion time: "));
 }
 
 #[test]
 fn the_explanation_lists_what_no_other_request_beats() {
     let text = small().run("plan jobs.yaml --queue --snapshot queue.json --explain --budget 1h").succeeds();
-    assert!(text.contains("* 4 a100: chosen with the other jobs in the queue"), "{text}");
+    assert!(text.contains("* 4 a100: the chosen request"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let explain = "plan jobs.yaml --queue --snapshot queue.json --explain train --format json --budget 1h";
     let json = small().run(explain).json();
@@ -255,7 +304,7 @@ fn where_the_queue_is_hidden_past_waits_of_ones_own_count() {
         (&"past-waits".into(), &10.into(), &3300.0.into())
     );
     let text = sandbox.run("when jobs.yaml --snapshot queue.json").succeeds();
-    assert!(text.contains("the queue is hidden; waits are those of 10 past jobs of yours"), "{text}");
+    assert!(text.contains("the queue is hidden; the estimate is based on 10 of your past jobs"), "{text}");
     let json = sandbox.run("plan jobs.yaml --queue --snapshot queue.json --format json").json();
     assert_eq!(json["jobs"][0]["request"]["type"], "a100");
 }
@@ -272,7 +321,7 @@ fn a_job_that_is_too_long_for_its_partition_is_cut_into_pieces() {
     let sandbox = Sandbox::new().file("jobs.yaml", saves).file("queue.json", snapshot);
     // Ten hours on one T4, three hours at a time, of which two minutes are kept to save.
     let text = sandbox.run("when jobs.yaml --snapshot queue.json").succeeds();
-    assert!(text.contains("4 pieces") && text.contains("3 h"), "{text}");
+    assert!(text.contains("4 runs of 3 h") && text.contains("(needs checkpoints)"), "{text}");
 }
 
 #[test]
@@ -289,8 +338,7 @@ fn a_job_that_cannot_go_on_after_a_limit_gets_no_request_that_ends_it() {
     };
     let sandbox = Sandbox::new().file("jobs.yaml", JOB).file("queue.json", partitions(10_800));
     // One T4 takes ten hours, A100 two and less.
-    let why = "their time limit (3 h) is shorter than the run, and the job restarts from the beginning after the limit; \
-               if its program resumes, add the key checkpoint";
+    let why = "their time limit (3 h) is shorter than the job, and the job starts over after the limit; if its program can resume, add the key checkpoint";
     let json = |command: &str| {
         sandbox.run(&format!("{command} --snapshot queue.json --futures 5 --budget 1h --format json")).json()
     };
@@ -304,8 +352,7 @@ fn a_job_that_cannot_go_on_after_a_limit_gets_no_request_that_ends_it() {
     assert_eq!(plan["jobs"][0]["request"]["type"], "a100");
     // Where none is left, that is the reason.
     let sandbox = sandbox.file("queue.json", partitions(900));
-    let why = "every time limit here (15 min) is shorter than its run (30 min 00 s at best), and the job restarts from the beginning \
-               after the limit; if its program resumes, add the key checkpoint";
+    let why = "every time limit here (15 min) is shorter than the job (30 min 00 s at best), and the job starts over after the limit; if its program can resume, add the key checkpoint";
     for command in ["when jobs.yaml", "plan jobs.yaml --queue"] {
         let command = format!("{command} --snapshot queue.json");
         let text = sandbox.run(&command).exits(3).stdout;
@@ -346,7 +393,7 @@ fn behind() -> Sandbox {
 
 #[test]
 fn a_job_behind_another_asks_for_nothing_yet() {
-    let why = "comes after train: hsched watch submits it when that has completed";
+    let why = "depends on train: hsched watch submits it once it has completed";
     let sandbox = behind();
     for command in ["when jobs.yaml", "plan jobs.yaml --queue"] {
         let command = format!("{command} --snapshot queue.json --futures 5 --budget 1h");
@@ -405,6 +452,6 @@ fn what_says_nothing_to_the_queue_is_refused() {
     assert!(error.contains("--policy"), "{error}");
     for command in ["plan jobs.yaml --futures 9", "submit jobs.yaml --cost-weight 1"] {
         let error = sandbox.run(command).fails(2);
-        assert!(error.contains("are for planning through the queue\nhint: add --queue"), "{error}");
+        assert!(error.contains("only work with --queue\nhint: add --queue"), "{error}");
     }
 }

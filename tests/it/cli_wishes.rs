@@ -65,18 +65,18 @@ fn what_is_wanted_while_the_lock_is_held_is_carried_out_by_the_next_turn() {
     let before = fs::read(sandbox.state("state.json")).expect("a file");
     assert_snapshot!(sandbox.run("add third.yaml --dry-run").succeeds(), @r"
     third: would be added
-    nothing was added: --dry-run
+    no job was added (--dry-run)
     ");
-    assert_snapshot!(sandbox.run("cancel vgg19 --dry-run").succeeds(), @"vgg19: would be cancelled by hsched watch on its next turn");
+    assert_snapshot!(sandbox.run("cancel vgg19 --dry-run").succeeds(), @"vgg19: would be cancelled by hsched watch at its next turn");
     assert!(!sandbox.state("wishes").exists());
     assert_snapshot!(sandbox.run("add third.yaml").succeeds(), @r"
     third: to be added
-    another hsched holds the state directory: hsched watch carries this out on its next turn
+    another hsched holds the state directory: hsched watch applies this command at its next turn
     ");
     assert_snapshot!(sandbox.run("cancel vgg19 third").succeeds(), @r"
     vgg19: to be cancelled
     third: to be cancelled
-    another hsched holds the state directory: hsched watch carries this out on its next turn
+    another hsched holds the state directory: hsched watch applies this command at its next turn
     ");
     let value = sandbox.run_with_input("add - --format json", &third()).exits(0).json();
     assert_eq!([&value["carried_out_by"], &value["jobs"][0]["state"]], [&json!("watch"), &json!("again")]);
@@ -84,7 +84,7 @@ fn what_is_wanted_while_the_lock_is_held_is_carried_out_by_the_next_turn() {
     assert_eq!([&value["carried_out_by"], &value["jobs"][0]["state"]], [&json!("watch"), &json!("later")]);
     let status = sandbox.run("status --format json").exits(0).json();
     let shown = |job: usize| [&status["jobs"][job]["state"], &status["jobs"][job]["last_event"]["text"]];
-    let asked = "to be cancelled by hsched watch, as asked";
+    let asked = "hsched watch will cancel it at its next turn";
     assert_eq!(
         (shown(1), shown(2)),
         ([&json!("stopping"), &json!(asked)], [&json!("waiting"), &json!(asked)])
@@ -155,7 +155,7 @@ fn the_last_wish_for_a_name_counts() {
     sandbox.run("add third.yaml").succeeds();
     sandbox.run_with_input("add -", &third().replace("epochs: 200", "epochs: 7")).succeeds();
     let one = sandbox.run("status third").succeeds();
-    assert!(one.contains("to be added by hsched watch"), "{one}");
+    assert!(one.contains("hsched watch will add it at its next turn"), "{one}");
     drop(held);
     // Not only `watch` takes them in.
     sandbox.run("cancel --all --dry-run").succeeds();
@@ -228,11 +228,11 @@ fn a_damaged_wish_is_set_aside_and_the_others_are_carried_out() {
     fs::write(&path, &whole[..whole.len() / 2]).expect("a file");
     let hide =
         |text: &str| text.replace(path.file_stem().and_then(|stem| stem.to_str()).expect("an id"), "ID");
-    assert_snapshot!(hide(&sandbox.run("status").exits(0).stderr), @"warning: ROOT/home/.local/state/hsched/wishes/ID.json is damaged (its checksum is missing or does not match); what it asked for is lost, so ask again");
+    assert_snapshot!(hide(&sandbox.run("status").exits(0).stderr), @"warning: ROOT/home/.local/state/hsched/wishes/ID.json is damaged (its checksum is missing or does not match); the deferred command is lost: run it again");
     let doctor = sandbox.run("doctor").exits(69).stdout;
     assert!(doctor.contains("is damaged (its checksum"), "{doctor}");
     let told = sandbox.run("watch --once").exits(0);
-    assert_snapshot!(hide(&told.stderr), @"warning: ROOT/home/.local/state/hsched/wishes/ID.json is damaged (its checksum is missing or does not match); what it asked for is lost, so ask again; it is kept as ROOT/home/.local/state/hsched/wishes/ID.json.damaged");
+    assert_snapshot!(hide(&told.stderr), @"warning: ROOT/home/.local/state/hsched/wishes/ID.json is damaged (its checksum is missing or does not match); the deferred command is lost: run it again; it is kept as ROOT/home/.local/state/hsched/wishes/ID.json.damaged");
     assert_eq!(sandbox.run("watch --once").exits(0).stderr, "");
     assert_eq!((sandbox.calls("scancel").len(), phases(&sandbox).len()), (0, 3));
     assert!(wishes(&sandbox).is_empty());
@@ -252,7 +252,7 @@ fn a_wish_that_has_become_impossible_is_said() {
     let sandbox =
         sandbox.printing("squeue", &[&line(1, "resnet18", "PENDING"), &line(2, "vgg19", "PENDING")]);
     let told = sandbox.run("watch --once").exits(0);
-    assert_snapshot!(told.stderr, @r"warning: postponed hsched add of resnet18, vgg19: already in the queue: resnet18 (job 1, PENDING), vgg19 (job 2, PENDING); nothing was added");
+    assert_snapshot!(told.stderr, @r"warning: deferred hsched add of resnet18, vgg19: already in the queue: resnet18 (job 1, PENDING), vgg19 (job 2, PENDING); nothing was added");
     assert!(sandbox.journal().contains("\"impossible\":\"already in the queue"), "{}", sandbox.journal());
     assert!(wishes(&sandbox).is_empty());
     assert_eq!(sandbox.run("watch --once").exits(0).stderr, "");

@@ -33,8 +33,8 @@ def refused(*models):
     raise AssertionError("not refused")
 
 assert "not finite" in refused(one, model([math.inf, 0.0], 0.0, 1.0, 1))
-assert "other shapes" in refused(one, model([1.0], 0.0, 1.0, 1))
-assert "other tensors" in refused(one, model([1.0, 2.0], 0.0, 1.0, 1, more=torch.zeros(1)))
+assert "different shapes" in refused(one, model([1.0], 0.0, 1.0, 1))
+assert "different tensors" in refused(one, model([1.0, 2.0], 0.0, 1.0, 1, more=torch.zeros(1)))
 assert "integers that differ" in refused({"t": torch.tensor([1, 2])}, {"t": torch.tensor([1, 3])})
 
 state = lambda step, moment: {0: {"step": torch.tensor(step), "exp_avg": torch.tensor([moment])}}
@@ -148,7 +148,7 @@ with tempfile.TemporaryDirectory() as folder:
         own = dict(os.environ, HSCHED_COPY=str(number), HSCHED_COPIES="2", HSCHED_ROUND_DIR=folder + "/rounds", HSCHED_CHECKPOINT_DIR=folder, PYTHONPATH="templates", OMP_NUM_THREADS="1")
         return subprocess.Popen([sys.executable, "tests/it/copies_train.py", "30", "0.05", "worse"], env=own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     said = [process.communicate()[0].decode() for process in [start(1), start(2)]]
-    alone = [text for text in said if "this one ends" in text]
+    alone = [text for text in said if "this one exits" in text]
     assert len(alone) == 1 and "worse than the best copy 2 times in a row" in alone[0], said
     assert [text.count("epochs 30") for text in said].count(1) == 1, said
 "#;

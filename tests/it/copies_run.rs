@@ -26,8 +26,8 @@ fn copies_of_a_training_are_one_row() {
     x    1 t4 b, 2 v100 a,b  3 copies of 64  28.6 s   0 %  14 min 17 s
 
     x: 1 of 4 copies waits: no GPU is left; number 1 among the waiting jobs
-    x: the row has the time of its copies together, the summary counts each as a job
-      that trains alone
+    x: the row shows the time of its copies together; the summary counts each copy
+      as a job that trains alone
     y: waits: no GPU is left; number 2 among the waiting jobs
     ");
     let names: Vec<Value> =

@@ -228,7 +228,7 @@ fn what_is_not_sure_is_left_as_it_is() {
     check(
         &[("state.json", "{}"), ("state.json.old", "\0\0"), ("journal", "nonsense\n")],
         &[
-            "state.json is damaged (its schema is missing, this version reads hsched.state/3)",
+            "state.json is damaged (its schema is missing; this version reads hsched.state/3)",
             "state.json.old is damaged (expected value at line 1 column 1)",
             "journal is damaged (line 1 does not match its checksum)",
         ],
@@ -237,7 +237,7 @@ fn what_is_not_sure_is_left_as_it_is() {
         &[("state.json", ""), ("journal", "")],
         &[
             "state.json is damaged (EOF while parsing a value at line 1 column 0)",
-            "state.json.old is at entry 1 of 4, is from 1970-01-01 00:00:02 UTC and knows 1 job: 1 submitting (job-0)",
+            "state.json.old is at entry 1 of 4, is from 1970-01-01 00:00:02 UTC and has 1 job: 1 submitting (job-0)",
             "journal is empty",
         ],
     );
@@ -245,8 +245,8 @@ fn what_is_not_sure_is_left_as_it_is() {
         &[("state.json", ""), ("journal", "{\"seq\":1,\"at\":2.0,\"what\":{\"state\":")],
         &[
             "state.json is damaged (EOF while parsing a value at line 1 column 0)",
-            "state.json.old is at entry 1 of 4, is from 1970-01-01 00:00:02 UTC and knows 1 job: 1 submitting (job-0)",
-            "journal has no whole line",
+            "state.json.old is at entry 1 of 4, is from 1970-01-01 00:00:02 UTC and has 1 job: 1 submitting (job-0)",
+            "journal has no complete line",
         ],
     );
 }

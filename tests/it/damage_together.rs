@@ -233,12 +233,12 @@ fn a_shorter_journal_does_not_win_over_a_newer_copy() {
         known[..2],
         [
             "state.json is missing",
-            "state.json.old is at entry 17 of 19, is from 1970-01-01 01:23:20 UTC and knows 5 jobs: \
+            "state.json.old is at entry 17 of 19, is from 1970-01-01 01:23:20 UTC and has 5 jobs: \
              4 completed (job-1, job-2, job-3, job-4), 1 waiting (job-5)"
         ]
     );
     assert!(
-        known[2].starts_with("journal ends with entry ") && known[2].contains(" knows 2 jobs: "),
+        known[2].starts_with("journal ends with entry ") && known[2].contains(" has 2 jobs: "),
         "{known:?}"
     );
     assert_eq!(restore, Some(root.join("state.json.old")));
@@ -374,5 +374,5 @@ fn speeds_that_are_missing_or_older_are_told_once() {
     check(Damage::Gone, &format!("is missing; {then}"), 0);
     let empty = "is damaged (not a file of measured speeds, or a damaged one: EOF while parsing a value at line 1 column 0)";
     check(Damage::Empty, &format!("{empty}; {then}; the damaged file is kept as throughput.json.damaged"), 0);
-    check(Damage::Middle, "is an older copy; hsched uses it, and measures again what it does not have", 2);
+    check(Damage::Middle, "is an older copy; hsched uses it and measures the missing speeds again", 2);
 }

@@ -118,7 +118,7 @@ fn of_a_sweep_the_best_third_goes_on_and_others_save_their_gpus() {
     let step = take(state(jobs), 300.0, &lab(), &how(Moves::Never));
     assert_eq!(words(&step.actions), ["stop a", "stop c"]);
     let why = &step.state.jobs[0].early.as_ref().expect("stops").why;
-    assert_eq!(why, "halving (place 2 of 3 at epoch 9, the best goes on)");
+    assert_eq!(why, "halving (place 2 of 3 at epoch 9, the best continues)");
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn a_late_job_is_warned_of_with_what_would_help() {
     let waits = Tracked { phase: Phase::Waiting { not_before: None, reason: "x".into() }, ..late.clone() };
     assert_eq!(waits.lateness(Time(160.0)), Some(Seconds(200.0)));
     // Said once, also by another process.
-    let told = "a: will not be done by its deadline; hsched status a says what would help";
+    let told = "a: will miss its deadline; hsched status a shows what would help";
     let first = take(state(vec![late]), 160.0, &lab(), &how(Moves::Never));
     assert_eq!(first.notes, [told]);
     let second = take(first.state, 170.0, &lab(), &how(Moves::Never));
@@ -251,7 +251,9 @@ fn what_is_wrong_with_a_rule_or_a_deadline_is_said() {
         assert_eq!(ran.code, Some(78), "{ran:?}");
         assert!(ran.stderr.contains(expected), "{}", ran.stderr);
     };
-    check("stop: {rule: best}", "stop: goes by a metric, and the job does not say which; add target");
+    check("stop: {rule: best}", "stop: needs a metric, but the job has no target; add target");
+    // One that is wrong has an error of its own.
+    check("target: {metric: loss}, stop: {rule: best}", "target: is missing the required key mode");
     check(
         "stop: {rule: bset}",
         "must be one of epochs, best, target, halving, got \"bset\"; did you mean best?",

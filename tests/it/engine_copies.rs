@@ -1,8 +1,8 @@
 //! Copies of a job: what a plan of several placements makes of the submissions that there are, and what their ends mean.
 
 use hsched::engine::{
-    Answer, Attempt, End, Event, News, Observation, Outcome, Phase, Request, Sighting, Stage, Standing,
-    State, Step, Submission, SubmissionKey, Then, Tracked, apply, notice, step,
+    Action, Answer, Attempt, End, Event, News, Observation, Outcome, Phase, Piece, Request, Sighting, Stage,
+    Standing, State, Step, Submission, SubmissionKey, Then, Tracked, apply, notice, step,
 };
 use hsched::model::Time;
 use hsched::policy::{Budget, Decision, Placement, Plan, Policy, PolicyError, Problem, Sharing, Slot};
@@ -90,7 +90,7 @@ fn a_copy_that_fails_costs_no_retry_while_others_are_left() {
     let mut state = copies(&["v1", "v2"]);
     ends(&mut state, 0, End::Failed { exit: 1, signal: 0 });
     assert_eq!((stages(&state), state.jobs[0].failures), (vec![(1, "running")], 0));
-    assert_eq!(state.jobs[0].last.1, "one of its copies failed with exit status 1");
+    assert_eq!(state.jobs[0].last.1, "one of its submissions failed with exit status 1");
     ends(&mut state, 1, End::Failed { exit: 1, signal: 0 });
     assert!(matches!(state.jobs[0].phase, Phase::Waiting { .. }), "{:?}", state.jobs[0].phase);
     assert_eq!((state.jobs[0].failures, state.jobs[0].past.len()), (1, 2));
@@ -186,11 +186,96 @@ fn a_winner_that_dies_takes_the_others_along_and_the_job_is_tried_again_once() {
     // What still waits would leave as soon as it starts.
     let then = take(state, &[(0, 1)]);
     assert_eq!(words(&then.actions), ["cancel a"]);
+    let Action::Cancel { why, .. } = &then.actions[0] else { panic!() };
+    assert_eq!(why, "the run before it failed with exit status 9");
     let mut state = then.state;
     ends(&mut state, 1, End::Yielded);
     let own = &state.jobs[0];
     assert!(matches!(own.phase, Phase::Waiting { not_before: Some(_), .. }), "{:?}", own.phase);
     assert_eq!((own.failures, own.past.len()), (1, 1));
+}
+
+#[test]
+fn a_request_that_fails_before_it_takes_the_job_leaves_it_to_the_others_of_its_race() {
+    let failed = End::Failed { exit: 1, signal: 0 };
+    let mut state = race();
+    ends(&mut state, 0, End::Untaken(Box::new(failed.clone())));
+    assert_eq!(stages(&state), [(1, "pending")]);
+    assert_eq!(words(&take(state.clone(), &[(1, 1)]).actions), [""; 0]);
+    let own = &state.jobs[0];
+    assert_eq!((own.failures, &own.past[0].end), (0, &failed));
+    // The last one of them is a failure of the job.
+    ends(&mut state, 1, End::Untaken(Box::new(failed)));
+    let own = &state.jobs[0];
+    assert!(matches!(own.phase, Phase::Waiting { not_before: Some(_), .. }), "{:?}", own.phase);
+    assert_eq!((own.failures, own.past.len()), (1, 2));
+}
+
+/// A job whose continuation, copy 1, has taken over: it runs, and the one before it has ended so after `ran` seconds of 100.
+fn chain(end: End, ran: f64) -> State {
+    let mut state = race();
+    let Phase::Submitted(own) = &mut state.jobs[0].phase else { panic!("submitted") };
+    own[0].attempt.limit = Some(hsched::model::Seconds(1000.0));
+    own[0].attempt.started = Some(Time(50.0 - ran));
+    (own[0].attempt.epochs_before, own[1].attempt.epochs_before) = (2, 2);
+    let job_id = own[0].attempt.job_id.expect("its number");
+    own[1].attempt.follows = Some(Piece { of: of(0), job_id });
+    own[1].attempt.started = Some(Time(40.0));
+    own[1].stage = Stage::Running;
+    ends(&mut state, 0, end);
+    state
+}
+
+#[test]
+fn a_continuation_that_runs_goes_on_whether_the_run_before_it_did_an_epoch_or_not() {
+    for (end, ran) in [(End::Saved, 45.0), (End::Cut, 45.0), (End::Cut, 990.0), (End::TimedOut, 1000.0)] {
+        let state = chain(end.clone(), ran);
+        assert_eq!(stages(&state), [(1, "running")], "{end:?}");
+        assert_eq!(words(&take(state, &[(1, 1)]).actions), [""; 0], "{end:?}");
+    }
+    let failed = take(chain(End::Failed { exit: 1, signal: 0 }, 45.0), &[(1, 1)]);
+    assert_eq!(words(&failed.actions), ["stop a"]);
+    let Action::Stop { why, .. } = &failed.actions[0] else { panic!() };
+    assert_eq!(why, "the run before it failed with exit status 1");
+}
+
+#[test]
+fn a_continuation_that_waits_is_given_up_if_its_limit_is_too_short_for_an_epoch() {
+    let waits = |end: End, ran: f64| {
+        let mut state = chain(End::Saved, 1.0);
+        let mut before = race();
+        let Phase::Submitted(own) = &mut before.jobs[0].phase else { panic!("submitted") };
+        let mut first = own.remove(0);
+        first.attempt.limit = Some(hsched::model::Seconds(1000.0));
+        first.attempt.started = Some(Time(50.0 - ran));
+        first.attempt.epochs_before = 2;
+        let Phase::Submitted(own) = &mut state.jobs[0].phase else { panic!("submitted") };
+        own[0].stage = Stage::Pending;
+        own[0].attempt.started = None;
+        own.insert(0, first);
+        ends(&mut state, 0, end);
+        stages(&state)
+    };
+    assert_eq!(waits(End::Cut, 45.0), [(1, "pending")]);
+    assert_eq!(waits(End::Cut, 990.0), [(1, "stopping")]);
+    assert_eq!(waits(End::TimedOut, 1000.0), [(1, "stopping")]);
+}
+
+#[test]
+fn runs_that_take_over_without_an_epoch_are_stopped_at_the_fourth() {
+    let mut state = race();
+    for count in 0..4 {
+        let mut next = chain(End::Saved, 1.0);
+        std::mem::swap(&mut next.jobs[0].cuts, &mut state.jobs[0].cuts);
+        assert_eq!(next.jobs[0].cuts, count);
+        let mut first = race().jobs[0].phase.submissions()[0].clone();
+        first.attempt.epochs_before = 2;
+        let Phase::Submitted(own) = &mut next.jobs[0].phase else { panic!("submitted") };
+        own.insert(0, first);
+        ends(&mut next, 0, End::Cut);
+        assert_eq!(stages(&next), [(1, if count < 3 { "running" } else { "stopping" })]);
+        state = next;
+    }
 }
 
 #[test]

@@ -390,7 +390,7 @@ fn types_that_the_job_file_does_not_list_are_used_on_wish_alone_and_given_up_aft
     apply(&mut then, Time(5.0), &event, &how.rules);
     assert_eq!(
         then.jobs[0].last.1,
-        "failed with exit status 1 in its first run on p100, which its job file does not list: will not try there again; \
+        "failed with exit status 1 in its first run on p100, which the job file does not list; hsched no longer uses p100 for this job; \
          2 of 3 retries left"
     );
     assert_eq!(words(&take(then.clone(), 60.0, &cluster, &how).actions), ["submit a on 1 v100"]);
@@ -410,8 +410,11 @@ fn a_time_limit_that_cuts_a_job_is_said() {
         let then = take(jobs, 1.0, &cluster, &how(Moves::Never));
         then.state.jobs[0].phase.attempt().expect("an attempt").pieces.clone()
     };
-    assert_eq!(said(", checkpoint: {grace: 10s}").as_deref(), Some("at least 20 pieces of 1 min"));
-    let loses = "longer than its time limit of 1 min; the job restarts from the beginning after the limit; if its program resumes, add the key checkpoint";
+    assert_eq!(
+        said(", checkpoint: {grace: 10s}").as_deref(),
+        Some("at least 20 runs of 1 min (needs checkpoints)")
+    );
+    let loses = "longer than its time limit of 1 min; the job starts over after the limit; if its program can resume, add the key checkpoint";
     assert_eq!(said("").as_deref(), Some(loses));
 }
 

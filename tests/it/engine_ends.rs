@@ -21,7 +21,7 @@ fn after(ends: &[End]) -> (Tracked, Vec<u32>) {
 
 #[test]
 fn three_limit_cuts_without_an_epoch_use_no_retry_and_each_further_one_does() {
-    for end in [End::Saved, End::TimedOut, End::Cut] {
+    for end in [End::Saved, End::TimedOut, End::Cut, End::Unhandled] {
         let (tracked, used) = after(&vec![end.clone(); 5]);
         assert_eq!(used, [0, 0, 0, 1, 2], "{end}");
         assert_eq!(tracked.last.1, "failed: stopped 5 times without finishing an epoch");

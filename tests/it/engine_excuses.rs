@@ -76,7 +76,7 @@ fn a_job_that_failed_waits_again_when_an_earlier_failure_is_excused() {
     let tracked = excused(1, 0.0, 2, &[(960.0, "v1"), (990.0, "v2")]);
     assert_eq!(tracked.failures, 1);
     assert!(matches!(tracked.phase, Phase::Waiting { .. }), "{:?}", tracked.phase);
-    assert_eq!(tracked.last.1, "a failure on v1, which is down, does not count; last retry");
+    assert_eq!(tracked.last.1, "node v1 is down, so the failure there does not count; last retry");
     // It had failed once more than that.
     let tracked = excused(1, 0.0, 3, &[(960.0, "v1"), (970.0, "v2"), (990.0, "v2")]);
     assert_eq!(tracked.failures, 2);

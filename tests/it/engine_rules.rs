@@ -30,7 +30,7 @@ fn not_before(tracked: &Tracked) -> Option<f64> {
 
 #[test]
 fn a_run_that_was_cut_resumes_at_once_after_progress_and_later_without() {
-    for end in [End::Saved, End::TimedOut, End::Cut] {
+    for end in [End::Saved, End::TimedOut, End::Cut, End::Unhandled] {
         let went_on = after(end.clone(), 5, 0);
         assert_eq!((went_on.failures, not_before(&went_on)), (0, None));
         let fruitless = after(end, 2, 0);
@@ -109,7 +109,7 @@ fn a_job_that_is_added_again_goes_on_where_it_was_or_says_why_not() {
     check((failed(), 10), same(), false, "; resumes after epoch 9 of 10", 9);
     check((failed(), 0), same(), true, "", 0);
     check((failed(), 4), same(), true, "; starts over: --restart", 0);
-    check((Some(Outcome::Completed), 10), same(), false, "; starts over: the previous one completed", 0);
+    check((Some(Outcome::Completed), 10), same(), false, "; starts over: it has already completed", 0);
     let other = |change: &dyn Fn(&mut Job)| {
         let mut job = same();
         change(&mut job);
@@ -197,7 +197,7 @@ fn a_job_that_slurm_does_not_show_is_not_gone_while_it_reports() {
             let report = |epoch| EpochReport {
                 epoch,
                 at: Time(at),
-                length: None,
+                length: Some(Seconds(length)),
                 ranks: Vec::new(),
                 metrics: Vec::new(),
             };
@@ -343,6 +343,27 @@ impl Policy for Costs {
         self.0 = Some(problem.jobs[0].standing.restart_cost);
         Ok(Plan::default())
     }
+}
+
+#[test]
+fn an_epoch_whose_length_nobody_reports_takes_the_time_since_the_one_before() {
+    let seen = |reports: &[(u64, f64, Option<f64>)]| {
+        let mut state =
+            state(vec![running(job("a", "{v100: 100}", ""), attempt("r", "v1", "v100", 1, 2), 2)]);
+        for &(epoch, at, length) in reports {
+            let length = length.map(Seconds);
+            let report = EpochReport { epoch, at: Time(at), length, ranks: Vec::new(), metrics: Vec::new() };
+            let learnt = apply(&mut state, Time(200.0), &heard("a", "r", News::Epoch(report)), &rules());
+            assert_eq!(learnt.is_some(), length.is_some(), "waiting for others is no speed");
+        }
+        state.jobs[0].epoch
+    };
+    // The start belongs to the first one.
+    assert_eq!(seen(&[(3, 50.0, None)]), None);
+    assert_eq!(seen(&[(3, 50.0, None), (4, 51.5, None)]), Some(Seconds(1.5)));
+    assert_eq!(seen(&[(3, 50.0, None), (6, 53.0, None)]), Some(Seconds(1.0)));
+    assert_eq!(seen(&[(3, 50.0, None), (4, 51.5, None), (5, 51.5, None)]), Some(Seconds(1.5)));
+    assert_eq!(seen(&[(3, 50.0, None), (4, 60.0, Some(2.0))]), Some(Seconds(2.0)));
 }
 
 #[test]

@@ -65,7 +65,7 @@ fn completed_jobs_that_were_asked_to_stop_are_corrected_and_their_speeds_dropped
     let first = bench.run("run --devices cpu:3");
     for (name, gpu) in [("stopped", "stopped on cpu"), ("cut", "cut on cpu")] {
         let said = format!(
-            "{name}: hsched 0.1.0 recorded it as completed, but its last run was asked to stop with 0 of 20 epochs"
+            "{name}: hsched 0.1.0 recorded this job as completed, but its last run was stopped after 0 of 20 epochs"
         );
         let dropped = format!("dropped the speed of model {gpu}");
         let flat = first.stderr.replace('\n', " ").replace("  ", " ");

@@ -291,7 +291,7 @@ for fence in folder + "/none/1", folder + "/fence/x", "":
     training.save()
 "#;
     let said = run(&python, &["-c", program, &folder.path().display().to_string()], "");
-    assert!(said.contains("a newer submission of this job has begun"), "{said}");
+    assert!(said.contains("a newer submission of this job has started"), "{said}");
 }
 
 /// The first and the second rank of a node look for their directory; the name of the first one's is printed.
@@ -368,8 +368,7 @@ fn an_output_that_another_user_laid_is_refused() {
         return;
     }
     let said = sandbox.run("submit jobs.yaml --cluster cluster.yaml --run-id r1").exits(4).stdout;
-    let why =
-        "ROOT/home/desk/vgg19.out is a symbolic link of user 65534, in a directory that others may write";
+    let why = "ROOT/home/desk/vgg19.out is a symbolic link of user 65534, in a directory that other users can write to";
     assert!(said.contains(&format!("vgg19: not submitted: {why}")), "{said}");
     assert_eq!(sandbox.calls("sbatch").len(), 1);
 

@@ -96,19 +96,27 @@ fn what_was_reported_or_saved_before_the_stop_counts() {
     let jobs = [
         // Done with its last epoch, and evaluating.
         silent("evaluates", &format!("{}; SLEEP; echo evaluated", report(20))),
+        // Reported with a float, as a division in Python gives it.
+        silent("divides", &format!("{}; SLEEP; echo evaluated", report(20).replace("20", "20.0"))),
+        // Reports an epoch, and does not handle the signal.
+        silent("deaf", &format!("{}; exec SLEEP", report(1))),
         // Between two epochs, with a checkpoint within the epoch.
         silent("writes", "echo 1 >$HSCHED_CHECKPOINT_DIR/part; SLEEP; echo evaluated"),
     ];
     let bench = Bench::new(&jobs);
-    let session = bench.start("run jobs.yaml --devices cpu:2");
-    bench.await_that("both", || {
-        ["up-evaluates", "up-writes"].iter().all(|name| bench.sandbox.work(name).exists())
+    let session = bench.start("run jobs.yaml --devices cpu:4");
+    bench.await_that("all", || {
+        ["evaluates", "divides", "deaf", "writes"]
+            .iter()
+            .all(|name| bench.sandbox.work(&format!("up-{name}")).exists())
     });
     session.signal(Signal::SIGTERM);
     bench.end(session).exits(85);
     let jobs = status(&bench);
     assert_eq!(jobs[0]["state"], "completed", "{}", jobs[0]);
-    assert_eq!(jobs[1]["state"], "waiting", "{}", jobs[1]);
+    assert_eq!(jobs[1]["state"], "completed", "{}", jobs[1]);
+    assert_eq!((&jobs[2]["state"], &jobs[2]["epochs_done"]), (&"waiting".into(), &1.into()), "{}", jobs[2]);
+    assert_eq!(jobs[3]["state"], "waiting", "{}", jobs[3]);
     let word = |job: &str| {
         let run = jobs.as_array().expect("jobs").iter().find(|own| own["name"] == job).expect("the job");
         let path = format!("runs/{}/report/{job}/ends", run["runs"][0]["run"].as_str().expect("a run"));
@@ -116,7 +124,11 @@ fn what_was_reported_or_saved_before_the_stop_counts() {
         text.split_once(' ').expect("two words").1.trim().to_owned()
     };
     assert_eq!((word("evaluates").as_str(), word("writes").as_str()), ("0", "85 saved"));
-    assert!(bench.sandbox.text(&bench.sandbox.work("writes.out")).contains("the training can be resumed"));
+    assert_eq!((word("divides").as_str(), word("deaf").as_str()), ("0", "85 interrupted unhandled"));
+    assert!(
+        bench.sandbox.text(&bench.sandbox.work("deaf.out")).contains("its command does not handle SIGUSR1")
+    );
+    assert!(bench.sandbox.text(&bench.sandbox.work("writes.out")).contains("the training can resume"));
 }
 
 #[test]

@@ -19,6 +19,11 @@ const JUDGE: &str = r#"
 "#;
 
 fn judge(status: u8, before: &str) -> (Option<i32>, String) {
+    let (status, said, _) = judge_and_word(status, before);
+    (status, said)
+}
+
+fn judge_and_word(status: u8, before: &str) -> (Option<i32>, String, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let programs = tempfile::tempdir().expect("a folder");
     let srun = programs.path().join("srun");
@@ -35,7 +40,7 @@ fn judge(status: u8, before: &str) -> (Option<i32>, String) {
     let word = fs::read_to_string(folder.path().join("ends")).expect("a word");
     let status_of_word = word.split_whitespace().nth(1).map(str::to_owned);
     assert_eq!(status_of_word, status.code().map(|code| code.to_string()), "{word}");
-    (status.code(), String::from_utf8_lossy(&stderr).into_owned())
+    (status.code(), String::from_utf8_lossy(&stderr).into_owned(), word)
 }
 
 #[test]
@@ -70,7 +75,30 @@ fn the_checkpoint_directory_is_read_once_at_the_end() {
     let (status, said) = judge(0, find);
     assert_eq!(status, Some(85));
     assert_eq!(said.matches("read\n").count(), 1, "{said}");
-    assert!(said.contains("the training can be resumed"), "{said}");
+    assert!(said.contains("the training can resume"), "{said}");
+}
+
+#[test]
+fn a_command_that_the_signal_kills_has_saved_what_it_wrote_and_no_more() {
+    // Asked to stop after an epoch, with these marks of its ranks.
+    let ends = |files: &str, marks: &[&str]| {
+        let marks = marks.iter().map(|own| format!("(hs_end_stopped {own}); ")).collect::<Vec<_>>().concat();
+        let find = format!(
+            "find() {{ echo {files}; }}; hs_count_epochs() {{ hs_epochs_done=1; }}; hs_epochs_before=0"
+        );
+        let before = format!(
+            "{find}; hs_files_before=$(hs_checkpoint_files); {marks} hs_stopping=1; find() {{ echo; echo new; }}"
+        );
+        let kept = before.replace("; find() { echo; echo new; }", "");
+        judge_and_word(0, if files == "new" { &before } else { &kept })
+    };
+    let (status, said, word) = ends("old", &["unhandled"]);
+    assert_eq!((status, word.as_str()), (Some(85), "7 85 interrupted unhandled\n"));
+    assert!(said.contains("interrupted after epoch 1 of 3: its command does not handle SIGUSR1"), "{said}");
+    assert_eq!(ends("new", &["unhandled"]).2, "7 85 saved\n");
+    // One rank saved, elsewhere; the signal ended the others.
+    assert_eq!(ends("old", &["unhandled", "stopped"]).2, "7 85 saved\n");
+    assert_eq!(ends("old", &["stopped"]).2, "7 85 saved\n");
 }
 
 #[test]
@@ -80,7 +108,7 @@ fn in_an_allocation_a_failure_counts_only_if_its_nodes_answer() {
     assert_eq!(judge("answer").0, Some(1));
     let (status, said) = judge("gone");
     assert_eq!(status, Some(86), "{said}");
-    assert!(said.contains("cannot start anything on their nodes: n1 n2"), "{said}");
+    assert!(said.contains("cannot start a step on their nodes: n1 n2"), "{said}");
     // What is to stop has no time for questions, and before its last epoch it is interrupted, whatever failed.
     assert_eq!(judge("gone; hs_stopping=1").0, Some(85));
     assert_eq!(judge("gone; hs_stopping=1 hs_epochs_done=3").0, Some(1));

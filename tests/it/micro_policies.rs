@@ -193,7 +193,7 @@ fn a_job_can_be_ended_early() {
     let (jobs, done) = play(Box::new(Early), 1, &[(0.0, own("a", 10))]);
     let (at, epochs) = ended(&jobs[0]);
     assert_eq!(epochs, 8, "{at} {done:?}");
-    assert!(jobs[0].last.1.starts_with("done early"), "{:?}", jobs[0].last);
+    assert!(jobs[0].last.1.starts_with("completed early"), "{:?}", jobs[0].last);
 }
 
 /// A job trains once more, on a second GPU, for its last epochs.

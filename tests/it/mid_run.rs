@@ -46,7 +46,7 @@ fn states_that_cannot_be_are_refused() {
         [("held: {n1/v100: 1}", "held: {n1/v100: 1}"), ("held: {n1/v100: 2}, max_gpus: 2", "")]
     {
         let said = refused(first, second);
-        assert!(said.contains("jobs hold 2 v100 of n1, and the cluster has 1 there"), "{said}");
+        assert!(said.contains("jobs hold 2 v100 of n1, but the node has 1"), "{said}");
     }
     for wrong in ["held: {n2/v100: 1}", "held: {n1/t4: 1}"] {
         let said = refused(wrong, "");
@@ -54,7 +54,7 @@ fn states_that_cannot_be_are_refused() {
     }
     assert!(refused("held: {v100: 1}", "").contains("\"v100\" is not NODE/TYPE, such as gpu01/v100"));
     assert!(refused("steps_done: 100", "").contains("job a has done 100 of its 100 steps"));
-    assert!(refused("arrival: 800s, steps_done: 1", "").contains("arrives only after the trace begins"));
+    assert!(refused("arrival: 800s, steps_done: 1", "").contains("but arrives after the start of the trace"));
     let jobs = sandbox("", "").run("plan now.yaml --cluster lab.yaml").fails(78);
     assert!(jobs.contains("now"), "{jobs}");
 }

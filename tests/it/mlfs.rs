@@ -155,10 +155,15 @@ fn wrong_graphs_are_refused() {
     };
     let own = |task: &str| format!(r#"{{"jobs": [{{"name": "x", "tasks": [{task}]}}]}}"#);
     let mlfh = "--policy mlf-h";
-    check(&own(r#"{"id": 0, "left_s": 1}"#), "--policy srtf", 2, "which srtf does not place");
+    check(&own(r#"{"id": 0, "left_s": 1}"#), "--policy srtf", 2, "which policy srtf cannot place");
     check(&own(r#"{"id": 0}"#), mlfh, 78, "missing the required key left_s");
     check(&own(r#"{"left_s": 1}"#), mlfh, 78, "missing the required key id");
-    check(&own(r#"{"id": 0, "left_s": 1, "children": [0]}"#), mlfh, 78, "wait for each other in a ring");
+    check(
+        &own(r#"{"id": 0, "left_s": 1, "children": [0]}"#),
+        mlfh,
+        78,
+        "has a cycle of tasks that wait for each other",
+    );
     check(
         &own(r#"{"id": 0, "left_s": 1, "children": [1]}"#),
         mlfh,
@@ -316,16 +321,20 @@ fn a_net_is_trained_and_chooses_and_is_the_same_for_the_same_seed() {
 
     let line = line.replace(" --format json", "");
     let text = sandbox.run(&line).fails(2);
-    assert!(text.contains("mlf-rl has no net of its own") && text.contains("hsched train-policy"), "{text}");
+    assert!(
+        text.contains("mlf-rl needs a trained network") && text.contains("hsched train-policy"),
+        "{text}"
+    );
     let broken = net("a.json").replace("\"sizes\":[15,32", "\"sizes\":[15,31");
     let sandbox = sandbox.file("broken.json", broken).file("other.json", "{}");
-    for (file, expected) in [("broken.json", "its weights do not fit its sizes"), ("other.json", "is no net")]
+    for (file, expected) in
+        [("broken.json", "its weights do not match its layer sizes"), ("other.json", "not a network file")]
     {
         let text = sandbox.run(&format!("{line} --network {file}")).fails(78);
         assert!(text.contains(expected), "{text}");
     }
     let text = sandbox.run("train-policy --traces clusters --clusters clusters --output d.json").fails(78);
-    assert!(text.contains("one trace is not enough"), "{text}");
+    assert!(text.contains("needs at least two traces"), "{text}");
 }
 
 #[test]
@@ -336,7 +345,7 @@ fn a_net_decides_under_run_and_without_one_nobody_is_started() {
     let bench = Bench::new(&["a", "b", "c"].map(|name| training(name, 2, speed)));
     for command in ["run jobs.yaml --devices cpu:2 --policy mlf-rl", "watch --policy mlf-rl"] {
         let text = bench.sandbox.run(command).fails(2);
-        assert!(text.contains("mlf-rl has no net of its own"), "{text}");
+        assert!(text.contains("mlf-rl needs a trained network"), "{text}");
     }
     std::fs::copy(learnt.work("net.json"), bench.sandbox.work("net.json")).expect("a file");
     bench.run("run jobs.yaml --devices cpu:2 --policy mlf-rl --network net.json").exits(0);
@@ -344,7 +353,7 @@ fn a_net_decides_under_run_and_without_one_nobody_is_started() {
         bench.did_each_epoch_once(name, 2);
     }
     let text = bench.sandbox.run("plan jobs.yaml --cluster cluster.yaml --policy mlf-rl").fails(2);
-    assert!(text.contains("it is for hsched watch, hsched run and hsched simulate"), "{text}");
+    assert!(text.contains("use it with hsched watch, hsched run or hsched simulate"), "{text}");
 }
 
 #[test]
@@ -372,7 +381,7 @@ fn with_the_objective_deadlines_a_long_job_goes_first_where_a_short_one_would_ma
     let simulate = "simulate --trace t.yaml --cluster one.yaml --objective deadlines --policy";
     let own = sandbox.run(&format!("{simulate} optimal,srtf,horizon"));
     assert!(
-        own.stderr.contains("--objective deadlines does nothing with srtf and horizon"),
+        own.stderr.contains("--objective deadlines has no effect with srtf and horizon"),
         "{}",
         own.stderr
     );

@@ -54,11 +54,11 @@ fn where_the_queue_is_hidden_there_is_no_number() {
         let dry = sandbox.run("watch --queue --once --dry-run");
         assert!(dry.stdout.contains("train: to be submitted on 4 v100"), "{}{}", dry.stdout, dry.stderr);
     };
-    check("PrivateData = jobs,usage", &[], "jobs of others are hidden (PrivateData=jobs)");
+    check("PrivateData = jobs,usage", &[], "other users' jobs are hidden (PrivateData=jobs)");
     check(
         "",
         &[busy("v1", "v100")],
-        "8 GPUs are in use, and the jobs that are shown hold 4: others are hidden",
+        "8 GPUs are in use, but the visible jobs have only 4: other jobs are hidden",
     );
 }
 
@@ -103,7 +103,7 @@ fn a_slow_slurm_is_left_alone_and_the_age_of_the_queue_is_said() {
     let before = looks();
     let ran = sandbox.run(WHEN);
     assert_eq!((ran.code, looks() - before), (Some(0), 0), "{}", ran.stderr);
-    let note = "the queue is as it was 10 min ago: squeue took 6 s, so it is asked again after 15 min";
+    let note = "using the queue as of 10 min ago: squeue took 6 s, so hsched runs it only every 15 min";
     assert!(ran.stdout.contains(note), "{}{}", ran.stdout, ran.stderr);
 }
 

@@ -62,10 +62,10 @@ fn what_a_site_hides_is_said() {
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         assert!(ran.stderr.contains(note), "{}", ran.stderr);
     };
-    check("PrivateData = jobs,usage", &[], "note: jobs of others are hidden (PrivateData=jobs)\n");
-    let unseen = "note: 8 GPUs are in use, and the jobs that are shown hold 4: others are hidden\n";
+    check("PrivateData = jobs,usage", &[], "note: other users' jobs are hidden (PrivateData=jobs)\n");
+    let unseen = "note: 8 GPUs are in use, but the visible jobs have only 4: other jobs are hidden\n";
     check("", &[others("v1", "v100")], unseen);
-    check("", &[], "note: what became of past jobs is not known: this Slurm has no accounting database\n");
+    check("", &[], "note: the history of past jobs is unknown: this Slurm has no accounting database\n");
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_slurm_that_does_not_answer_leaves_the_order_of_run_times() {
     let sandbox = site("", &[]).program("squeue", "case $1 in --all) echo no >&2; exit 1;; esac");
     let ran = sandbox.run(RACE);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    let note = "note: when requests would start is not known: squeue: exit status: 1: no\n";
+    let note = "note: cannot estimate when requests start: squeue: exit status: 1: no\n";
     assert!(ran.stderr.contains(note), "{}", ran.stderr);
     assert_eq!(ran.stdout.matches("#SBATCH --gres=").count(), 2);
 }
@@ -116,7 +116,7 @@ fn what_comes_after_another_job_is_submitted_later() {
   throughput: {t4: 10}, command: [x]}";
     let sandbox = site("", &[]).file("both.yaml", LONG.trim_end_matches(']').to_owned() + ", " + after + "]");
     let why =
-        "note: eval was not submitted: comes after train: hsched watch submits it when that has completed\n";
+        "note: eval was not submitted: depends on train: hsched watch submits it once it has completed\n";
     let submit = |more: &str| sandbox.run(&format!("submit both.yaml --dry-run {more}"));
     for (more, code) in [("--queue", 0), ("--capacity up", 0), ("--queue -j eval", 3)] {
         let ran = submit(more);
@@ -127,6 +127,33 @@ fn what_comes_after_another_job_is_submitted_later() {
             ran.stderr
         );
     }
+}
+
+#[test]
+fn a_job_without_a_request_is_kept_as_waiting_and_told_why_beside_others() {
+    let other = "{name: other, samples_per_epoch: 100, epochs: 1, global_batch: 100, model_size: 0MB,
+  throughput: {t4: 10}, min_gpus: 64, max_gpus: 64, command: [x]}";
+    let sandbox = site("", &[]).file("both.yaml", LONG.trim_end_matches(']').to_owned() + ", " + other + "]");
+    let ran = sandbox.run("submit both.yaml --queue --futures 4 --budget 1h --run-id r1");
+    let line = |ran: &crate::sandbox::Ran| {
+        let line = ran.stderr.lines().find(|line| line.starts_with("note: other was not submitted: "));
+        line.unwrap_or_else(|| panic!("{}", ran.stderr)).to_owned()
+    };
+    assert_eq!(ran.code, Some(3), "{}", ran.stderr);
+    assert!(line(&ran).ends_with("; it is kept as waiting for hsched watch --queue"), "{}", ran.stderr);
+    assert!(
+        !ran.stderr.contains("policy") && ran.stderr.matches("needs 64 t4").count() == 1,
+        "{}",
+        ran.stderr
+    );
+    assert!(sandbox.run("status").stdout.contains("other"));
+    let follow = "note: hsched watch --queue follows the jobs and replaces requests by better ones\n";
+    assert_eq!(ran.stderr.matches(follow).count(), 1, "{}", ran.stderr);
+    // Nothing is submitted, and nothing is kept.
+    let dry = sandbox.run("submit both.yaml --queue --futures 4 --budget 1h --dry-run");
+    assert!(!line(&dry).contains("kept") && !dry.stderr.contains("watch --queue follows"), "{}", dry.stderr);
+    let json = sandbox.run("submit both.yaml --race 2 --futures 4 --job train --format json --restart");
+    assert!(!json.stderr.contains(follow), "{}", json.stderr);
 }
 
 #[test]
@@ -183,7 +210,8 @@ fn what_was_foretold_is_kept_scored_and_corrects() {
     assert!(high(&corrected) > high(&plain), "{corrected}");
     let text = sandbox.run("when --score").succeeds();
     assert!(
-        text.contains("31; 30 have started, 1 wait") && text.contains("30 starts correct the intervals"),
+        text.contains("31; 30 started, 1 are waiting")
+            && text.contains("30 past starts calibrate the intervals"),
         "{text}"
     );
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");

@@ -3,7 +3,7 @@
 use hsched::engine::{
     self, Action, Answer, Attempt, Event, Inquiry, Kind, Phase, Stage, State, Step, Submission, Tracked, step,
 };
-use hsched::model::{Cluster, JobId, Partition, Seconds, Time};
+use hsched::model::{Cluster, JobId, Partition, Seconds, Terms, Time};
 use hsched::policy::{self, Outlook, Parameters, Policy, Prospect, Replanning};
 
 use crate::engine_states::{attempt, cluster, gpu, job, planner, rules, state, words};
@@ -192,7 +192,7 @@ fn what_a_limit_would_end_is_not_asked_for_where_the_job_cannot_go_on() {
     assert_eq!(begun(2.0, saves).0, "submit a on 1 t4");
     let (actions, why) = begun(2.0, job());
     assert!(
-        actions == "a waits" && why.starts_with("every time limit that it could have is shorter"),
+        actions == "a waits" && why.starts_with("every possible time limit is shorter"),
         "{actions}: {why}"
     );
     // Of two partitions the one with the longer limit has no V100.
@@ -258,6 +258,44 @@ fn another_type_is_queued_beside_the_first_which_is_taken_back_once_that_has_sta
     submissions[1].stage = Stage::Running;
     let after = take(&both, 61.0, &full(), 20.0, &wait);
     assert_eq!(words(&after.actions), ["cancel a"]);
+}
+
+#[test]
+fn a_request_is_not_changed_into_another_one_of_the_job() {
+    let mut before = state(vec![pending()]);
+    let both = |names: &str| Partition {
+        name: names.to_owned(),
+        default: false,
+        max_time: Some(Seconds(24.0 * HOUR)),
+    };
+    let cluster = Cluster { partitions: vec![both("short"), both("day")], ..full() };
+    let second = attempt("s", "v1", "v100", 2, 0);
+    let joins = Some("r".to_owned());
+    let second = Attempt { race: true, joins, copy: 1, job_id: Some(JobId(8)), ..second };
+    let Phase::Submitted(own) = &mut before.jobs[0].phase else { panic!() };
+    own.push(Submission { attempt: second, stage: Stage::Pending });
+    let changed = |before: &State| {
+        let mut policy = queueing();
+        let mut planner = planner(policy.as_mut());
+        let own = rules();
+        let asked = step(before.clone(), Time(1.0), &[], &cluster, (&own, &mut planner));
+        let wait = |own: &Kind| (50.0, if own.per_node == 2 { 1.0 } else { 30.0 });
+        let mut outlook = answer(&asked.inquiries[0], 20.0, &wait);
+        outlook.stays.iter_mut().for_each(|own| *own = Some(Seconds(20.0 * HOUR)));
+        planner.outlooks = Some(vec![outlook]);
+        words(&step(before.clone(), Time(1.0), &[], &cluster, (&own, &mut planner)).actions)
+    };
+    // It waits for two V100 already.
+    assert_eq!(changed(&before), [""; 0]);
+    // In another partition these are another request.
+    before.jobs[0].job.launch.partition = Some("short,day".into());
+    let Phase::Submitted(own) = &mut before.jobs[0].phase else { panic!() };
+    let terms = |partition: &str| Terms { partition: Some(partition.to_owned()), ..Terms::default() };
+    own[1].attempt.terms = Some(terms("short"));
+    assert_eq!(changed(&before), ["change a to 2 v100"]);
+    let Phase::Submitted(own) = &mut before.jobs[0].phase else { panic!() };
+    own[1].attempt.terms = Some(terms("short,day"));
+    assert_eq!(changed(&before), [""; 0]);
 }
 
 #[test]

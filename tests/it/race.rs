@@ -62,10 +62,27 @@ fn of_fifty_that_start_at_once_one_wins_and_the_others_end_well() {
     assert!(outputs.iter().all(|own| own.status.success()));
     let winner = won.split(' ').next().expect("its number");
     assert_eq!(claim(folder.path()).as_deref(), Some(winner));
-    let said =
-        format!("hsched: job {winner} started before this one and trains; nothing is left to do here\n");
+    let said = format!("hsched: job {winner} started first and trains; nothing is left to do\n");
     let losers = outputs.iter().filter(|own| String::from_utf8_lossy(&own.stderr) == said).count();
     assert_eq!(losers, STARTS as usize - 1);
+}
+
+#[test]
+fn a_request_wins_although_the_first_one_of_its_race_never_made_its_report_directory() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = folder("");
+    let reports = folder.path().join("report");
+    let begin = ENTRY.replace("hs_claim=$2", "hs_claim=${2%/*}/report/train:claim");
+    fs::write(folder.path().join("claim.go"), "").expect("written");
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap_or_default());
+    let mut command = Command::new("bash");
+    command.args(["-uc", &begin, "entry"]).arg(repository()).arg(folder.path().join("claim"));
+    let output = command.args(["9", "wait"]).env("PATH", path).output().expect("bash");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let link = fs::read_link(reports.join("train:claim")).expect("a claim");
+    assert_eq!(link.to_str(), Some("9"));
+    // Reports are their owner's alone.
+    assert_eq!(fs::metadata(reports).expect("a folder").permissions().mode() & 0o777, 0o700);
 }
 
 #[test]
@@ -194,7 +211,7 @@ fn a_claim_of_an_earlier_version_is_read() {
     fs::write(folder.path().join("claim.go"), "").expect("written");
     let output = entry(folder.path(), 7, "wait").wait_with_output().expect("its end");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("job 8 started before this one and trains"), "{said}");
+    assert!(output.status.success() && said.contains("job 8 started first and trains"), "{said}");
     let claimed = |name: &str| hsched::store::reports::claimed(&folder.path().join(name)).expect("reads");
     assert_eq!(claimed("claim"), Some(hsched::model::JobId(8)));
     std::os::unix::fs::symlink("9", folder.path().join("new")).expect("a link");

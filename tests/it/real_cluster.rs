@@ -1,7 +1,9 @@
 //! A real Slurm for the tests of this process: started on first use, gone when the process is.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
+use std::iter;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, Stdio};
@@ -20,6 +22,9 @@ pub struct Cluster {
 
 /// The variable that turns a cluster which does not start from a skip into a failure.
 const WISH: &str = "HSCHED_TEST_SLURM";
+
+/// The variable that names the version of Slurm, for `dev-cluster --slurm`.
+const VERSION: &str = "HSCHED_TEST_SLURM_VERSION";
 
 /// Slurm's timeouts (for nodes, messages and connections, in seconds) where a test loses no node: however busy this machine
 /// is, none is taken for dead.
@@ -75,6 +80,11 @@ fn skip(why: &str) {
     io::stderr().write_all(line.as_bytes()).expect("stderr");
 }
 
+/// Returns the version of Slurm that is asked for, unless it is that of the system.
+pub fn version() -> Option<String> {
+    std::env::var(VERSION).ok()
+}
+
 /// Returns the root of this repository.
 pub fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -108,6 +118,7 @@ impl Cluster {
             .arg(nodes)
             .args(["--timeouts", timeouts].iter().filter(|_| !timeouts.is_empty()))
             .args(options)
+            .args(version().iter().flat_map(|version| ["--slurm", version]))
             .stdin(Stdio::null())
             .output()
             .map_err(|error| format!("{}: {error}", script.display()))?;
@@ -141,6 +152,17 @@ impl Cluster {
         let folder = self.root.join(name);
         fs::create_dir(&folder).expect("a new directory");
         folder
+    }
+
+    /// Returns what to search for programs: first Slurm's of the version that the cluster has, where it is not the system's.
+    pub fn path(&self) -> OsString {
+        let path = std::env::var_os("PATH").expect("a PATH");
+        let own = self.directory().join("bin");
+        if own.is_dir() {
+            std::env::join_paths(iter::once(own).chain(std::env::split_paths(&path))).expect("a PATH")
+        } else {
+            path
+        }
     }
 
     /// Returns the process id of the controller.

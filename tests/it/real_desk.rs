@@ -37,6 +37,19 @@ pub struct Ended {
 }
 
 /// The longest wait for anything: much more than a loaded machine needs.
+/// The states in which a job of Slurm has ended; all others, SIGNALING among them, are of a job that may still do something.
+const ENDS: [&str; 9] = [
+    "BOOT_FAIL",
+    "CANCELLED",
+    "COMPLETED",
+    "DEADLINE",
+    "FAILED",
+    "NODE_FAIL",
+    "OUT_OF_MEMORY",
+    "PREEMPTED",
+    "TIMEOUT",
+];
+
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A rank's command: leaves the rank's environment and its directory behind.
@@ -92,15 +105,24 @@ impl<'a> Desk<'a> {
         Self { cluster, folder: cluster.folder(name), partition }
     }
 
+    /// Returns the cluster's directory.
+    pub fn cluster_folder(&self) -> PathBuf {
+        self.cluster.directory()
+    }
+
     /// Returns a program of this user, with nothing from the environment of the tests but `PATH`.
     pub fn program(&self, program: &str) -> Command {
         let mut command = Command::new(program);
-        let path = std::env::var_os("PATH").expect("a PATH");
-        command.env_clear().env("PATH", path).env("HOME", &self.folder).env("LANG", "C.UTF-8");
+        command.env_clear().env("PATH", self.cluster.path()).env("HOME", &self.folder).env("LANG", "C.UTF-8");
         command.env("SLURM_CONF", self.cluster.configuration()).env("HSCHED_SITE_CONFIG", "/dev/null");
         command.env("HSCHED_STATE_DIR", self.folder.join("state")).env("HSCHED_PARTITION", self.partition);
         command.current_dir(&self.folder).stdin(Stdio::null());
         command
+    }
+
+    /// Returns a `PATH` that names this folder before all others.
+    pub fn path_after(&self, folder: &Path) -> String {
+        format!("{}:{}", folder.display(), self.cluster.path().display())
     }
 
     pub fn hsched(&self, arguments: &[&str]) -> Done {
@@ -172,12 +194,10 @@ impl<'a> Desk<'a> {
 
     /// Waits until all components of a job have ended.
     pub fn ended(&self, id: &str) -> Ended {
-        let last = |state: &String| {
-            !["PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "STOPPED"].contains(&state.as_str())
-        };
         let done = wait_within(PATIENCE, || {
             let states = self.field(id, "JobState");
-            (!states.is_empty() && states.iter().all(last)).then_some(states)
+            (!states.is_empty() && states.iter().all(|state| ENDS.contains(&state.as_str())))
+                .then_some(states)
         });
         let Some(states) = done else {
             panic!("job {id} does not end: {}", self.ask("scontrol", &["-o", "show", "job", id]));

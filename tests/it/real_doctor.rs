@@ -25,3 +25,34 @@ fn doctor_finds_the_cluster_and_init_begins_with_it() {
     let done = desk.hsched(&["plan", "jobs.yaml", "--capacity", "up"]);
     assert_eq!(done.code, Some(0), "{}", done.stderr);
 }
+
+#[test]
+fn a_bundle_of_a_real_slurm_shows_the_same_cluster_without_names() {
+    let Some(desk) = desk("bundle", "") else { return };
+    // Held, so that it takes no GPU of those that other tests use on this cluster.
+    let held =
+        ["--parsable", "--hold", "-J", "thesis", "-o", "/dev/null", "--gres=gpu:v100:1", "--wrap", "true"];
+    let id = desk.ask("sbatch", &held).trim().to_owned();
+    let done = desk.hsched(&["doctor", "--bundle", "out.tar.gz", "--format", "json"]);
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    desk.ask("scancel", &[&id]);
+    let made: Value = serde_json::from_str(&done.stdout).expect("JSON");
+    assert!(
+        done.stdout.contains(&format!("scontrol -o show job {id}")) && !done.stdout.contains("thesis"),
+        "{made:#}"
+    );
+    for call in made["calls"].as_array().expect("calls") {
+        // Without accounting these have nothing to say.
+        let of_accounting =
+            ["associations", "shares", "sacct", "history"].iter().any(|name| call["name"] == *name);
+        assert!(of_accounting || call["error"].is_null(), "{call}");
+    }
+    let inventory = |arguments: &[&str]| -> Value {
+        let done = desk.hsched(&[&["inventory", "--format", "json"], arguments].concat());
+        serde_json::from_str(&done.stdout).expect("JSON")
+    };
+    let (live, bundled) = (inventory(&[]), inventory(&["--from", "out.tar.gz"]));
+    let counts = |json: &Value, of: &str| json["gpus"]["v100"][of].clone();
+    // Other tests use the same cluster: what is free changes from call to call.
+    assert_eq!(counts(&bundled, "total"), counts(&live, "total"), "{bundled:#}");
+}

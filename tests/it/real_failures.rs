@@ -109,7 +109,7 @@ fn a_silent_controller_is_told_and_nothing_is_lost() {
     let sbatch = desk.ask("sh", &["-c", "command -v sbatch"]);
     desk.write("bin/sbatch", &format!("#!/bin/sh\nkill -STOP {controller}\nexec {} \"$@\"\n", sbatch.trim()));
     fs::set_permissions(bin.join("sbatch"), fs::Permissions::from_mode(0o755)).expect("a program");
-    let path = format!("{}:{}", bin.display(), std::env::var("PATH").expect("a PATH"));
+    let path = desk.path_after(&bin);
     let unclear = ["submit", "plan.json", "-j", "before", "--run-id", "third", "--set", "slurm_timeout=1s"];
     let done = desk.hsched_with(&[("PATH", &path)], &unclear);
     assert_eq!(done.code, Some(1), "{}{}", done.stdout, done.stderr);

@@ -41,7 +41,7 @@ fn reports_are_counted_and_a_cancelled_job_goes_on() {
     assert_eq!(mode(&desk.folder.join("checkpoints/owner")), mode(&desk.folder.join("own")));
     desk.running(&id);
     let done = desk.hsched(&["cancel", "owner"]);
-    assert_eq!(done.stdout, format!("owner: being cancelled (job {id})\n"), "{}", done.stderr);
+    assert_eq!(done.stdout, format!("owner: cancelling (job {id})\n"), "{}", done.stderr);
     let ended = desk.ended(&id);
     assert!(ended.states.iter().all(|state| state == "CANCELLED"), "{ended:?}");
 

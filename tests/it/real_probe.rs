@@ -105,7 +105,8 @@ fn the_helpers_trial_steps_show_both_sizes_in_one_run() {
     assert!(!done.stderr.contains("-15"), "one size is enough: {}", done.stderr);
     for (gpu_type, step) in [("v100", 0.6), ("t4", 1.2)] {
         let (alpha, beta) = known(&desk, gpu_type);
-        assert!(is_near(alpha + 60.0 * beta, step, 0.05), "{gpu_type}: {alpha} {beta}");
+        // What else the machine does makes real training steps longer.
+        assert!(is_near(alpha + 60.0 * beta, step, 0.15), "{gpu_type}: {alpha} {beta}");
     }
     check_traces(&desk);
 }
@@ -129,4 +130,15 @@ fn an_interrupt_cancels_the_probes() {
     for id in list.split(' ') {
         assert_eq!(desk.ended(id).states, ["CANCELLED"], "job {id}");
     }
+}
+
+#[test]
+fn a_report_without_samples_is_no_speed_and_says_what_it_lacks() {
+    let Some(cluster) = cluster() else { return };
+    let desk = Desk::new(cluster, "lacks", "");
+    write(&desk, &unknown("d", &["sh", "-c", "echo '{\"epoch\": 1, \"compute_s\": 1.5}' >>$HSCHED_REPORT"]));
+    let done = desk.hsched(&["probe", "jobs.yaml"]);
+    let said = format!("{}{}", done.stdout, done.stderr);
+    assert!(said.contains("its report has no samples; a speed needs both samples and compute_s"), "{said}");
+    assert!(!said.contains("ended without a report"), "{said}");
 }

@@ -30,7 +30,7 @@ fn killer(desk: &Desk<'_>) -> String {
     let path = folder.join("scontrol");
     fs::write(&path, text).expect("written");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a mode");
-    format!("{}:{}", folder.display(), std::env::var("PATH").expect("a PATH"))
+    desk.path_after(&folder)
 }
 
 #[test]
@@ -51,7 +51,9 @@ fn a_pending_job_is_changed_in_place_and_trains_on_what_it_got() {
     });
     desk.write("jobs.json", &json!({ "jobs": [job] }).to_string());
     assert_eq!(desk.hsched(&["add", "jobs.json"]).code, Some(0));
-    let asks = || desk.ask("squeue", &["-h", "-n", "train", "-o", "%T %b %l"]).trim().to_owned();
+    let asks = || {
+        desk.ask("squeue", &["-h", "-n", "train", "-o", "%T %b %l"]).trim().replace("gres/gpu", "gres:gpu")
+    };
     // All four are free within the hour.
     let done = desk.hsched(&["watch", "--queue", "--once"]);
     assert_eq!(done.code, Some(0), "{}", done.stderr);
@@ -87,11 +89,7 @@ fn a_pending_job_is_changed_in_place_and_trains_on_what_it_got() {
     assert_eq!(done.code, Some(0), "{}", done.stderr);
     let status = desk.hsched(&["status", "--format", "json"]).stdout;
     assert!(status.contains("\"completed\""), "{status}");
-    assert!(
-        desk.read("train.out").contains("takes the shares that were prepared for that"),
-        "{}",
-        desk.read("train.out")
-    );
+    assert!(desk.read("train.out").contains("using the shares for these GPUs"), "{}", desk.read("train.out"));
     assert_eq!(desk.ask("squeue", &["-h", "-n", "train"]), "");
     assert!(!id.trim().is_empty());
 }

@@ -28,7 +28,8 @@ fn nodes(count: u32) -> tempfile::NamedTempFile {
 
 /// Returns a cluster for one test alone that soon notices the loss of one of its three nodes.
 fn with_a_spare_node() -> Option<Cluster> {
-    start(nodes(3).path(), "3/3/1")
+    // A node that is slow under load must not be taken for dead beside the one that is killed.
+    start(nodes(3).path(), "8/3/1")
 }
 
 /// Returns a user of a cluster with two nodes, who has the training.
@@ -178,7 +179,7 @@ fn in_a_job_of_one_node_the_environment_is_answer_enough() {
     let asked = ["--wait", "--nodes=1", "--cpus-per-task=4", "--gres=gpu:t4:2", "--output=run.out", "script"];
     desk.ask("sbatch", &asked);
     let said = desk.read("run.out");
-    assert!(said.contains("using the GPUs that this node shows: 2; ranks are processes"), "{said}");
+    assert!(said.contains("using the GPUs of this node: 2; ranks run as processes"), "{said}");
     let devices: Vec<String> = ["a", "b"]
         .iter()
         .map(|name| {
@@ -251,7 +252,8 @@ impl<'a> Together<'a> {
             assert_eq!(self.saved(name), (1..=EPOCHS).collect::<Vec<_>>(), "{name}");
             let (mut ends, failures) = self.ends(name);
             assert_eq!((ends.pop().as_deref(), failures), (Some("completed"), 0), "{name}: {}", self.log());
-            let of_node = ["was interrupted", "lost a node"];
+            // An epoch that ends while a training is stopped is a checkpoint that was saved.
+            let of_node = ["was interrupted", "saved a checkpoint", "lost a node"];
             assert!(ends.iter().all(|end| of_node.contains(&end.as_str())), "{name}: {ends:?}");
         }
     }

@@ -207,7 +207,7 @@ fn a_night_of_jobs_goes_from_one_allocation_to_the_next() {
         own.desk.ask("squeue", &["--noheader"]).trim().is_empty().then_some(())
     });
     let log = own.log();
-    assert!(ended.is_some() && log.contains("the allocation is about to end"), "{log}");
+    assert!(ended.is_some() && log.contains("the allocation ends soon"), "{log}");
     let journal = Journal::read(&own);
     for number in 0..LONG {
         let name = format!("j{number}");

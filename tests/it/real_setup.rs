@@ -72,7 +72,7 @@ fn a_line_that_fails_fails_the_job_and_is_named() {
     let key = ("setup", json!(["echo fine $UNSET", "(exit 3)"]));
     check_failing(&desk, "line", key, "3:0", "hsched: error: setup line 2 failed with status 3 on ");
     let key = ("setup", json!(["exit 0"]));
-    check_failing(&desk, "exit", key, "1:0", "hsched: error: a line of setup exited the script");
+    check_failing(&desk, "exit", key, "1:0", "hsched: error: a command of setup exited the script");
 }
 
 /// What a shell, sbatch's reader of scripts or a template could act on.

@@ -146,7 +146,7 @@ fn a_failure_costs_the_epoch_under_way_and_a_retry() {
     // A job that fails all the time says so.
     let often = Incidents { job_failures: Some(Seconds(1.0)), ..Incidents::default() };
     let (record, _) = play(&trace, &Options { incidents: often, ..no_restart() }, "fifo").expect("a replay");
-    assert_eq!(record.jobs[0].why.as_deref(), Some("failed 4 times; `retries` is 3"));
+    assert_eq!(record.jobs[0].why.as_deref(), Some("failures: 4; `retries` is 3"));
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn rounds_hold_decisions_back() {
     let (record, _) = play(&trace, &Options { rounds: Some(3), ..options }, "fifo").expect("a replay");
     let ended: Vec<bool> = record.jobs.iter().map(|job| job.completed.is_some()).collect();
     assert_eq!(ended, [true, false]);
-    assert!(record.jobs[1].why.as_deref().is_some_and(|why| why.starts_with("the rounds were over")));
+    assert!(record.jobs[1].why.as_deref().is_some_and(|why| why.starts_with("the last round is over")));
 }
 
 #[test]

@@ -89,6 +89,7 @@ fn end() -> impl Strategy<Value = End> {
         Just(End::Completed),
         Just(End::Saved),
         Just(End::Cut),
+        Just(End::Unhandled),
         Just(End::TimedOut),
         (any::<u8>(), any::<u8>()).prop_map(|(exit, signal)| End::Failed { exit, signal }),
         Just(End::OutOfMemory),
@@ -304,7 +305,7 @@ fn a_snapshot_of_another_version_is_left_alone() {
     };
     check(
         "{\"schema\": \"hsched.state/9\"}",
-        "its schema is hsched.state/9, this version reads hsched.state/3",
+        "its schema is hsched.state/9; this version reads hsched.state/3",
     );
     check(
         "{\"schema\": \"hsched.state/1\", \"seq\": 0, \"decided\": null, \"nodes_down\": [\"a b\"], \"jobs\": []}",

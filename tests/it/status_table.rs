@@ -77,13 +77,13 @@ fn every_phase_is_shown_and_nothing_is_hidden() {
     JOB    STATE    GPUS           EPOCHS  EPOCH TIME         ENDS
     runs   running  2 t4 + 1 v100   10/20  120.0 s → 180.0 s  in 30 min 00 s
     waits  waiting  -                0/20  -                  -
-      no GPU is left, 60.0 s ago
+      no GPU is left (for 60.0 s)
     tries  waiting  -                0/20  -                  -
       lost a node\u{1b}[31m; retry in 90.0 s
     fails  failed   -                0/20  -                  10 min 00 s ago
       failed with exit status 9 (4 failures, no retries left)
 
-    nodes unavailable at the last look: n[1-2]
+    nodes unavailable at the last turn: n[1-2]
     1 running, 2 waiting, 1 failed
     ");
 }
@@ -124,7 +124,10 @@ fn requests_that_race_are_all_shown() {
     let state = State { jobs: vec![race.clone()], ..State::default() };
     let text = status_table(&state, &Metrics::new(), NOW, plain());
     assert!(text.contains("1 v100 or 1 t4"), "{text}");
-    assert!(text.contains("2 requests wait (jobs 5, 6): the first to start trains, 60.0 s ago"), "{text}");
+    assert!(
+        text.contains("2 requests pending (jobs 5, 6), 60.0 s ago; the first to start trains the job"),
+        "{text}"
+    );
     let text = status_details(Standing::new(&race), None, &Vec::new(), NOW, plain());
     assert!(text.contains("  gpus       1 v100 or 1 t4\n"), "{text}");
 }

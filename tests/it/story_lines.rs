@@ -1,8 +1,9 @@
 //! The lines of the log for single events: what is told, and what is no news.
 
 use hsched::engine::{
-    Action, Answer, Attempt, End, EpochReport, Observation, PastAttempt, Phase, QueueReason, Realm, Rules,
-    Sighting, Stage, Standing, State, Submission, Tracked, Trial, Update, apply, notice,
+    Action, Answer, Attempt, End, EpochReport, Event, News, Observation, PastAttempt, Phase, Piece,
+    QueueReason, Realm, Rules, Sighting, Stage, Standing, State, Submission, Tracked, Trial, Update, apply,
+    notice,
 };
 use hsched::model::{Job, JobId, Seconds, Time};
 use hsched::throughput::{LearnRule, Sample, SampleSource, SpeedKey};
@@ -108,12 +109,34 @@ fn why_it_waits_is_told_at_first_and_when_it_is_stuck() {
 }
 
 #[test]
+fn each_request_of_a_race_has_its_own_reason() {
+    let meant = |run| Attempt { job_id: None, ..attempt(run, "v1", "v100", 1, 0) };
+    let submissions = ["r", "r2"].map(|run| Submission { attempt: meant(run), stage: Stage::Meant });
+    let phase = Phase::Submitted(submissions.to_vec());
+    let tracked = Tracked { phase, ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0)) };
+    let pending = |run: &str, id, reason: &str| {
+        let reason = Some(QueueReason { text: reason.to_owned(), is_stuck: false });
+        Sighting { of: key("a", run), reason, ..sighting(id, Standing::Pending) }
+    };
+    let looks = vec![look(9.0, vec![pending("r", 7, "Resources"), pending("r2", 8, "Priority")])];
+    let (lines, _) = seen(tracked, looks);
+    assert_eq!(lines, ["pending as job 7: Resources", "pending as job 8: Priority"]);
+}
+
+#[test]
 fn a_stop_that_saved_nothing_is_called_an_interruption() {
     let known = |tracked: Tracked| seen(tracked, vec![reports(1.0, std::iter::empty())]).1;
     let told = |tracked, looks| seen(known(tracked), looks).0;
     let at_limit = told(runs_for(60.0), vec![ends(End::Cut, 50.0)]);
     assert_eq!(at_limit, ["was interrupted at its time limit; starts over"]);
     assert_eq!(told(runs(""), vec![ends(End::Cut, 5.0)]), ["was interrupted; starts over"]);
+    let deaf = told(runs(""), vec![reports(4.0, 1..=1), ends(End::Unhandled, 5.0)]);
+    assert_eq!(
+        deaf[1..],
+        ["was interrupted: its command does not handle SIGUSR1; resumes after epoch 1 of 10"]
+    );
+    let deaf = told(runs_for(60.0), vec![ends(End::Unhandled, 50.0)]);
+    assert_eq!(deaf, ["was interrupted at its time limit: its command does not handle SIGUSR1; starts over"]);
     let saved = told(runs(""), vec![ends(End::Saved, 5.0)]);
     assert_eq!(saved, ["saved a checkpoint; resumes from its checkpoint"]);
     let saved = told(runs(""), vec![reports(4.0, 1..=1), ends(End::Saved, 5.0)]);
@@ -192,8 +215,7 @@ fn a_type_on_which_the_first_run_failed_is_named() {
     assert_eq!(
         lines,
         [
-            "failed with exit status 7, last retry; starts over; it is not tried again on v100, which its job file does not \
-          list (hsched add lifts this)"
+            "failed with exit status 7, last retry; starts over; hsched no longer uses v100 for it (not in its job file; hsched add lifts this)"
         ]
     );
 }
@@ -213,6 +235,55 @@ fn a_second_request_is_queued_also() {
     story.hear(Update::Event(&event));
     let told = story.lines(&state).remove(0).text;
     assert!(told.starts_with("also queued as job 79 on 2 a100 (a1)"), "{told}");
+}
+
+#[test]
+fn a_request_that_fails_while_others_of_its_race_wait_starts_nothing_over() {
+    let race = |run: &str, node: &str, stage: Stage| {
+        let attempt = Attempt { race: true, joins: Some("r".to_owned()), ..attempt(run, node, "v100", 1, 0) };
+        Submission { attempt, stage }
+    };
+    let phase = Phase::Submitted(vec![race("r", "v1", Stage::Running), race("s", "v1", Stage::Pending)]);
+    let (mut state, mut story) = (state(vec![Tracked { phase, ..runs("") }]), Story::default());
+    let end = End::Untaken(Box::new(End::Failed { exit: 1, signal: 0 }));
+    let event = Event::News { of: key("a", "r"), news: News::Ended { end, at: Time(5.0) } };
+    apply(&mut state, Time(5.0), &event, &rules());
+    story.hear(Update::Event(&event));
+    let told = story.lines(&state).remove(0).text;
+    assert_eq!(told, "failed with exit status 1; its other requests stay in the queue");
+}
+
+#[test]
+fn what_is_cancelled_and_why_is_one_sentence() {
+    let first = Submission { attempt: attempt("r", "v1", "v100", 1, 0), stage: Stage::Running };
+    let second = Submission { attempt: attempt("s", "a1", "a100", 2, 0), stage: Stage::Pending };
+    let told = |submissions: &[Submission], why: &str| {
+        let phase = Phase::Submitted(submissions.to_vec());
+        let own = Tracked { phase, ..runs("") };
+        let mut story = Story::default();
+        let (of, why) = (key("a", "s"), why.to_owned());
+        story.hear(Update::Action(&Action::Cancel { of, job_id: JobId(79), why }));
+        story.lines(&state(vec![own])).remove(0).text
+    };
+    let raced = told(&[first, second.clone()], "another request started first");
+    assert_eq!(raced, "another request started first; cancelling this one");
+    assert_eq!(told(&[second], "requested by the user"), "cancelling: requested by the user");
+}
+
+#[test]
+fn the_next_submission_of_a_chain_is_its_continuation() {
+    let first = Submission { attempt: attempt("r", "v1", "v100", 1, 0), stage: Stage::Running };
+    let follows = Some(Piece { of: key("a", "r"), job_id: JobId(7) });
+    let next = Attempt { job_id: None, follows, ..attempt("s", "v1", "v100", 1, 0) };
+    let next = Submission { attempt: next, stage: Stage::Meant };
+    let own = Tracked { phase: Phase::Submitted(vec![first, next]), ..runs("") };
+    let (mut state, mut story) = (state(vec![own]), Story::default());
+    let event = answered("a", "s", Answer::Submitted { job_id: JobId(123) });
+    apply(&mut state, Time(1.0), &event, &rules());
+    story.hear(Update::Event(&event));
+    let told = story.lines(&state).remove(0).text;
+    assert!(told.starts_with("continuation queued as job 123 on 1 v100 (v1)"), "{told}");
+    assert_eq!(state.jobs[0].last.1, "continuation queued as job 123 on 1 v100");
 }
 
 #[test]

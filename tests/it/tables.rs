@@ -58,7 +58,6 @@ fn more_nodes_or_another_type_have_tables_of_their_own() {
 fn what_nobody_prepared_for_is_said() {
     let output = run("n1", &["gpu:v100:3(IDX:0-2)"]);
     assert_eq!(output.status.code(), Some(1));
-    let said = "hsched: error: Slurm gave 1 node with 3 v100, and there are shares only for: \
-        1 node with 2 v100; 2 nodes with 2 v100; 1 node with 1 A100\n";
+    let said = "hsched: error: Slurm allocated 1 node with 3 v100, but the script has shares only for: 1 node with 2 v100; 2 nodes with 2 v100; 1 node with 1 A100\n";
     assert_eq!(String::from_utf8_lossy(&output.stderr), said);
 }

@@ -81,7 +81,7 @@ fn a_turn_is_not_cut_and_costs_little_beside_its_restart() {
     // Turns on the same GPU are no moves.
     assert_eq!([record.jobs[0].moves, record.jobs[1].moves], [1, 0]);
     let stopped = events.iter().find(|event| event.kind == Kind::Stopped).expect("a stop");
-    assert!(stopped.why.starts_with("its turn comes in about 7 min"), "{}", stopped.why);
+    assert!(stopped.why.starts_with("scheduled in about 7 min"), "{}", stopped.why);
 }
 
 #[test]

@@ -110,12 +110,15 @@ fn bf16_and_tf32_need_ampere() {
             "bf16 needs Ampere or newer",
             "3",
             "4",
-            "5; it is not known whether gpu supports bf16"
+            "5; hsched does not know whether gpu supports bf16"
         ]
     );
     assert_eq!(
         of("tf32")[3..],
-        ["4; it is not known whether mi250x supports tf32", "5; it is not known whether gpu supports tf32"]
+        [
+            "4; hsched does not know whether mi250x supports tf32",
+            "5; hsched does not know whether gpu supports tf32"
+        ]
     );
     assert_eq!(of("fp16"), ["1", "2", "3", "4", "5"]);
 }

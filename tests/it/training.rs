@@ -60,7 +60,7 @@ for batches, samples in ((2, 2, 1), 2), ((4,), 0):
     try:
         samplers(batches, samples, 1)
     except ValueError as error:
-        assert "2 samples are too few for 3 ranks" in str(error) or "make no step" in str(error), error
+        assert "2 samples are too few for 3 ranks" in str(error) or "too few for one step" in str(error), error
     else:
         raise SystemExit("a step without samples was taken")
 print("done")
@@ -242,9 +242,9 @@ with tempfile.TemporaryDirectory() as folder:
 
     loader = DataLoader(TensorDataset(torch.randn(8, 3)), batch_sampler=sampler)
     prepared = type("DataLoaderShard", (DataLoader,), {"__module__": "accelerate.data_loader"})(loader.dataset, batch_sampler=sampler)
-    refused("this loader was prepared by accelerate", lambda: next(other.steps(prepared)))
+    refused("accelerate has prepared this loader", lambda: next(other.steps(prepared)))
     loader._is_accelerate_prepared = True
-    refused("this loader was prepared by accelerate", lambda: next(other.steps(loader)))
+    refused("accelerate has prepared this loader", lambda: next(other.steps(loader)))
 print("done")
 "#;
     assert_eq!(run(&python, &["-"], input), "done\n");
@@ -291,4 +291,36 @@ for count in None, len:
 print("done")
 "#;
     assert_eq!(run(&python, &["-"], input), "done\n");
+}
+
+/// A `PyTorch` that was built without libuv, as Debian's, asks for it all the same.
+#[test]
+fn a_process_group_begins_also_without_libuv() {
+    let input = r#"
+import os, sys, types
+sys.path.insert(0, "templates")
+sys.modules["torch"] = None
+import hsched_ddp as hsched
+
+tried = []
+def init_process_group(backend, **more):
+    tried.append(os.environ.get("USE_LIBUV"))
+    if tried[-1] != "0":
+        raise RuntimeError(reason)
+
+hsched.torch = types.SimpleNamespace(cuda=types.SimpleNamespace(is_available=lambda: False), device=lambda name: types.SimpleNamespace(type=name))
+hsched.dist = types.SimpleNamespace(init_process_group=init_process_group, HashStore=lambda: None)
+os.environ.pop("USE_LIBUV", None)
+reason = "use_libuv was requested but PyTorch was build without libuv support"
+hsched.init(2)
+assert tried == [None, "0"], tried
+
+del os.environ["USE_LIBUV"]
+reason = "no route to host"
+try:
+    hsched.init(2)
+except RuntimeError as error:
+    print(tried[2:], error)
+"#;
+    assert_eq!(run("python3", &["-"], input), "[None] no route to host\n");
 }

@@ -380,9 +380,11 @@ fn slurm_keeps_its_word() {
     let folder = cluster.folder("words");
     let site = live_site(&folder, None);
     let directory = StateDir::open(&site.state).expect("a state directory");
-    let path = std::env::var_os("PATH").expect("a PATH");
-    let variables =
-        [("PATH", path), ("SLURM_CONF", cluster.configuration().into()), ("HOME", folder.clone().into())];
+    let variables = [
+        ("PATH", cluster.path()),
+        ("SLURM_CONF", cluster.configuration().into()),
+        ("HOME", folder.clone().into()),
+    ];
     let runner = System::new(variables.map(|(name, value)| (name.into(), value)), System::LIMIT);
     let clock = SystemClock::default();
     let world = SlurmWorld::new(&runner, &clock, &directory, site, &|_| Vec::new());

@@ -22,7 +22,7 @@ pub(super) fn set(context: &Context, args: &SetArgs) -> Result<Exit, Failure> {
     if recognise(gpu_type.as_str()).is_none()
         && let Some(near) = formats::nearest(gpu_type.as_str(), catalogue::names())
     {
-        context.note(&format!("no GPU type is known by the name {gpu_type}; did you mean {near}?"));
+        context.note(&format!("unknown GPU type {gpu_type}; did you mean {near}?"));
     }
     let key = SpeedKey { model: model.clone(), gpu_type: gpu_type.clone(), precision: *precision };
     #[expect(clippy::cast_precision_loss, reason = "a date to the second is enough")]
@@ -63,7 +63,7 @@ pub(super) fn forget(context: &Context, args: &ForgetArgs) -> Result<Exit, Failu
     if *format == Format::Json {
         return print_changes(context, &before, &after, *dry_run);
     }
-    let verb = if *dry_run { "would delete" } else { "forgot" };
+    let verb = if *dry_run { "would delete" } else { "deleted" };
     let plural = if forgotten == 1 { "" } else { "s" };
     print(context, &format!("{verb} {forgotten} speed{plural} of {model}\n"))?;
     Ok(Exit::Done)

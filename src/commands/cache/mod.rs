@@ -15,7 +15,7 @@ use crate::model::{GpuType, Precision, Speed};
 
 /// Show, edit and share the measured speeds
 ///
-/// hsched measures how fast each model trains on each GPU type while jobs run. `hsched plan` prefers these speeds to
+/// While jobs run, hsched measures how fast each model trains on each GPU type. `hsched plan` prefers these speeds to
 /// those of the job file. They are stored in `throughput.json` in the state directory, by model (job key `model`),
 /// GPU type and precision.
 #[derive(Debug, clap::Args)]
@@ -44,10 +44,11 @@ enum Action {
         #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
         format: ExportFormat,
     },
-    /// Import speeds that somebody exported
+    /// Import speeds from `hsched cache export`
     ///
-    /// Merges both sets of measurements. For each contributor and speed the later record wins, and speeds are fitted
-    /// to all contributors. The order of imports does not matter, and neither does importing a file twice.
+    /// Merges both sets of measurements. For each contributor and speed, the later record wins; each speed is then
+    /// fitted to the records of all contributors. The order of imports does not matter, and importing a file twice
+    /// changes nothing.
     Import(ImportArgs),
 }
 

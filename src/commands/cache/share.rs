@@ -33,7 +33,7 @@ pub(super) fn import(context: &Context, args: &ImportArgs) -> Result<Exit, Failu
         let failure = Failure::from_error(Exit::BadInput, &error);
         let message = format!("{}: {}", args.file.display(), failure.message);
         Failure { message, ..failure }.hint(if error.is_of_checksum() {
-            format!("if you have edited it, write {BY_HAND:?} for its \"sha256\"")
+            format!("if you edited it, set its \"sha256\" to {BY_HAND:?}")
         } else {
             "hsched cache export writes such files".to_owned()
         })
@@ -60,7 +60,7 @@ fn summary(before: &Cache, after: &Cache, dry_run: bool) -> String {
             Some(_) => {}
         }
     }
-    let verb = if dry_run { "would know" } else { "knows" };
+    let verb = if dry_run { "would have" } else { "has" };
     let plural = if all == 1 { "" } else { "s" };
     format!("the cache {verb} {all} speed{plural}: {new} new, {changed} changed")
 }

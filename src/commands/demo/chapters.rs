@@ -56,11 +56,11 @@ pub(super) fn chapters(
     Ok(chapters)
 }
 
-const WELCOME: &str = "This cluster has four nodes with three GPU types, and there are four training jobs. Everything is simulated, so hours pass in a moment, but all decisions are made as on a real cluster.";
+const WELCOME: &str = "This cluster has four nodes with three GPU types, and there are four training jobs. Everything is simulated, so hours pass in a moment, but hsched decides as on a real cluster.";
 const PLAN: &str = "jobs.yaml gives the throughput of each job on each GPU type. Which job should get which GPUs to minimise the mean completion time?";
 const SUBMIT: &str = "Each becomes one Slurm job.";
 const SCRIPT: &str = "Its ranks get unequal local batches and finish them at the same time. The columns are node, local rank, local batch, micro-batch, accumulation steps, GPU type.";
-const WATCH: &str = "Now watch the jobs (single epochs and restarts are not shown). One throughput in jobs.yaml is far off, one job will fail, and one node will die.";
+const WATCH: &str = "Now watch the jobs (individual epochs and restarts are not shown). One throughput in jobs.yaml is far off, one job will fail, and one node will die.";
 const WAYS: &str =
     "The same jobs and events on the same cluster, without moves and with equal local batches:";
 const NEXT: &str = "Your turn: `hsched doctor` checks your cluster, and `hsched init` writes a job file to start from. Without Slurm, `hsched generate` writes a random cluster and jobs to plan.";
@@ -131,7 +131,7 @@ fn outcome(played: &Performance) -> &'static str {
     let is_whole =
         |tracked: &Tracked| completion(tracked).is_some() && reports(tracked) == tracked.job.epochs;
     if played.state.jobs.iter().all(is_whole) {
-        "All jobs are complete, and each epoch was done exactly once. PREDICTED is from the first plan, before anything went wrong:"
+        "All jobs are complete, and each epoch ran exactly once. PREDICTED is from the first plan, before anything went wrong:"
     } else {
         "Not all jobs are complete:"
     }

@@ -15,7 +15,7 @@ pub(super) fn check(
 ) -> Check {
     let own = match associations {
         Ok(own) => own,
-        Err(error) => return Check::note(NAME, format!("your accounts could not be read: {error}")),
+        Err(error) => return Check::note(NAME, format!("cannot read your accounts: {error}")),
     };
     let wanted = Wanted {
         account: chosen.account.as_deref(),

@@ -36,7 +36,7 @@ pub(super) fn gpus(cluster: &Cluster, notes: &[String]) -> Vec<Check> {
 fn untyped(cluster: &Cluster) -> Option<Check> {
     let untyped = GpuType::untyped();
     let names = named(cluster, |node| node.gpus.iter().any(|stock| stock.gpu_type == untyped));
-    let found = format!("no type on {}; they count as type \"gpu\"", names?);
+    let found = format!("no type on {}; these GPUs count as type \"gpu\"", names?);
     Some(
         Check::note("gpu types", found)
             .advise("set their type with the setting untyped_gpus, or give jobs a throughput for gpu"),
@@ -97,7 +97,10 @@ pub(super) fn partitions(partitions: &[PartitionLimits], chosen: Option<&str>) -
         Some(chosen) => {
             let missing: Vec<&str> = chosen.split(',').filter(|name| known(name).is_none()).collect();
             if !missing.is_empty() {
-                let found = format!("the setting partition is {}, which you cannot see", missing.join(", "));
+                let found = format!(
+                    "the setting partition is {}, which does not exist or is hidden from you",
+                    missing.join(", ")
+                );
                 let names: Vec<&str> = partitions.iter().map(|partition| partition.name.as_str()).collect();
                 checks.push(
                     Check::problem("partitions", found).advise(format!("choose one of {}", names.join(", "))),
@@ -147,7 +150,7 @@ mod tests {
             seen,
             [
                 "ok: 4 V100, 4 gpu, 1 tesla_v100",
-                "note: no type on c; they count as type \"gpu\"",
+                "note: no type on c; these GPUs count as type \"gpu\"",
                 "note: V100 and tesla_v100 are names of v100",
                 "note: none on d, although other nodes of the partition have GPUs",
                 "note: b: down, drained or reserved",

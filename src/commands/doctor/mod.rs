@@ -1,17 +1,20 @@
 //! `hsched doctor`: looks at the surroundings and says what to do; changes nothing, except with `--restore`.
 
 mod account;
+mod bundle;
 mod check;
 mod cluster;
 mod queue;
 mod restore;
 mod site;
 mod state;
+mod version;
 
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use self::bundle::NamesIn;
 use self::check::{Check, Level};
 use crate::app::context::{Context, Format};
 use crate::app::input::printed_cluster;
@@ -27,22 +30,32 @@ use crate::ui::{Align, Table};
 
 /// Check Slurm, its GPUs, the settings and the state directory, and say what to do
 ///
-/// Prints one line per check: ok, note (works, but be aware) or problem (something will fail). Reads every file of
-/// the state directory and reports damaged ones. Makes five short requests to the controller and two to accounting, and
-/// changes nothing. Exits with 0 if there are no problems, 69
-/// if Slurm is missing or does not answer, and 1 otherwise.
+/// Prints one line per check: ok, note (works, with a caveat) or problem (something will fail). Reads every file of
+/// the state directory and reports damaged ones. Makes five short calls to the controller and two to
+/// accounting, and changes nothing. Exits with 0 if there are no problems, 69 if Slurm is missing or does not
+/// answer, and 1 otherwise.
 ///
-/// With --restore, it does none of that. When files of the state directory are lost or damaged so that the newest state of
-/// the jobs may be missing, all commands refuse to go on (exit status 78) and list what each file knows. --restore FILE goes
-/// on from the state in one of them, and keeps the files that it replaces as NAME.damaged.
+/// With --restore, no check runs. If files of the state directory are lost or damaged, and the newest job states may
+/// be missing, all commands refuse to run (exit code 78) and list what each file contains. --restore FILE
+/// restores the state from one of these files, and keeps the files that it replaces as NAME.damaged.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Go on from the state in this file: state.json, state.json.old or journal in the state directory, or the path of a
-    /// copy of one of them.
-    #[arg(long, value_name = "FILE")]
+    /// Restore the state from this file: state.json, state.json.old or journal in the state directory, or the path of
+    /// a copy of one of them.
+    #[arg(long, value_name = "FILE", group = "action")]
     restore: Option<PathBuf>,
-    /// Only show what --restore would do.
-    #[arg(long, requires = "restore")]
+    /// Record the output of every call that hsched makes to read from Slurm, as a compressed archive that you can attach to a
+    /// bug report.
+    ///
+    /// Prints the list of calls first. Names of users, accounts, jobs, reservations and nodes are replaced; commands, paths and
+    /// comments are left out. Nothing is sent. hsched inventory --from FILE reads it.
+    #[arg(long, value_name = "FILE", group = "action")]
+    bundle: Option<PathBuf>,
+    /// Keep the real names in the bundle.
+    #[arg(long, requires = "bundle")]
+    keep_names: bool,
+    /// Only show what --restore or --bundle would do.
+    #[arg(long, requires = "action")]
     dry_run: bool,
     /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
@@ -61,6 +74,10 @@ impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         if let Some(file) = &self.restore {
             return restore::restore(context, file, self.dry_run, self.format);
+        }
+        if let Some(file) = &self.bundle {
+            let names = if self.keep_names { NamesIn::Kept } else { NamesIn::Replaced };
+            return bundle::bundle(context, file, (names, self.dry_run), self.format);
         }
         let (mut checks, reachable) = slurm(context);
         checks.push(environment());
@@ -129,11 +146,18 @@ fn slurm(context: &Context) -> (Vec<Check>, bool) {
     let took = context.clock.elapsed().saturating_sub(begin);
     let here = context.clock.now().with_timezone(&chrono::Local).naive_local();
     checks.push(site::controller(&config, client.as_deref(), took));
+    let het_steps = context.settings.jobs.het_steps;
+    checks.extend(version::steps(config.get("SLURM_VERSION"), client.as_deref(), het_steps));
+    let mut tried = vec![("scontrol show config", config.get("SLURM_VERSION").is_some())];
     checks.extend(site::clock(&config, here));
-    match ask(&sinfo::command()).map(|text| printed_cluster(context, &text)) {
+    let nodes = ask(&sinfo::command()).map(|text| printed_cluster(context, &text));
+    tried.push(("sinfo", matches!(&nodes, Ok(Ok(seen)) if !seen.cluster.nodes.is_empty())));
+    match nodes {
         Ok(Ok(seen)) => {
             checks.extend(cluster::gpus(&seen.cluster, &seen.notes));
-            checks.push(match ask(&jobs::command()) {
+            let printed = ask(&jobs::command(config.release()));
+            tried.push(("squeue", printed.is_ok()));
+            checks.push(match printed {
                 Ok(text) => queue::check(&text, &config_text, &seen.cluster, &user_name()),
                 Err(error) => Check::note("queue", error.to_string()),
             });
@@ -144,13 +168,15 @@ fn slurm(context: &Context) -> (Vec<Check>, bool) {
     match ask(&printed::partitions_command()) {
         Ok(text) => {
             let partitions = printed::partitions(&text);
+            tried.push(("scontrol show partition", !partitions.is_empty()));
             checks.extend(cluster::partitions(&partitions, context.settings.jobs.partition.as_deref()));
             checks.push(account::check(&context.settings.jobs, associations(context, &config), &partitions));
         }
         Err(error) => checks.push(Check::note("partitions", error.to_string())),
     }
+    checks.push(version::check(client.as_deref(), &tried));
     checks.push(site::selection(&config));
-    checks.push(site::het_jobs(&config, context.settings.jobs.het_steps));
+    checks.push(site::het_jobs(&config, het_steps));
     let accounting = config.has_accounting().then(|| ask(&printed::accounting_command()).map(drop));
     checks.push(site::accounting(&config, accounting));
     checks.push(site::stop(&config, context.settings.jobs.grace));
@@ -160,7 +186,7 @@ fn slurm(context: &Context) -> (Vec<Check>, bool) {
 fn absent(name: &'static str, error: &CommandError) -> Check {
     Check::problem(name, error.to_string()).advise(match error {
         CommandError::NotFound { .. } => {
-            "log in to a login node or load the module slurm; without Slurm, hsched run runs jobs on the GPUs of this machine, and hsched plan --cluster FILE plans"
+            "log in to a login node or load the module slurm; without Slurm, use hsched run for the GPUs of this machine, and hsched plan --cluster FILE for plans"
         }
         CommandError::TimedOut { .. } => {
             "check whether `scontrol ping` answers; allow more time with --set slurm_timeout=60s"
@@ -190,7 +216,7 @@ fn settings(context: &Context) -> Vec<Check> {
     if let Some(problems) = &context.wrong_settings {
         let check = |problem: &SettingsProblem| {
             Check::problem("settings", problem.to_string())
-                .advise("fix this first: other commands do not run before that")
+                .advise("fix this first: other commands refuse to run until then")
         };
         return problems.as_slice().iter().map(check).collect();
     }

@@ -19,7 +19,10 @@ pub(super) fn check(squeue: &str, config: &str, cluster: &Cluster, user: &str) -
     };
     match snapshot(texts, Look { at: Time::default(), user }) {
         Ok(seen) => of_snapshot(&seen),
-        Err(error) => Check::note("queue", error.to_string()).advise("starts cannot be foretold here"),
+        Err(error) => Check::note("queue", error.to_string()).advise(
+            "hsched cannot estimate start times \
+            here",
+        ),
     }
 }
 
@@ -28,10 +31,9 @@ fn of_snapshot(seen: &Snapshot) -> Check {
     let running = others().filter(|job| job.running.is_some()).count();
     let waiting = others().count() - running;
     if seen.others_hidden {
-        return Check::note("queue", seen.notes.join("; "))
-            .advise("starts cannot be foretold here; where hsched plans it says so");
+        return Check::note("queue", seen.notes.join("; ")).advise("hsched cannot estimate start times here");
     }
-    Check::ok("queue", format!("of others, {running} jobs that run can be seen, and {waiting} that wait"))
+    Check::ok("queue", format!("other users: {running} running, {waiting} waiting"))
 }
 
 #[cfg(test)]
@@ -47,14 +49,11 @@ mod tests {
         let job = "7|RUNNING|man|bio|normal|gpu|3|2026-11-22T10:00:00|2026-11-22T10:00:00|1:00:00|1|1|1|cpu=1|gres:gpu:1|N/A|N/A|N/A|v1|(null)|(null)|OK|None\u{1e}\n"
             .replace('|', "\u{1f}");
         let seen = check(&job, "", &cluster, "me");
-        assert_eq!(
-            (seen.level, seen.found.as_str()),
-            (Level::Ok, "of others, 1 jobs that run can be seen, and 0 that wait")
-        );
+        assert_eq!((seen.level, seen.found.as_str()), (Level::Ok, "other users: 1 running, 0 waiting"));
         let hidden = check("", "PrivateData = jobs\n", &cluster, "me");
         assert_eq!(
             (hidden.level, hidden.found.as_str()),
-            (Level::Note, "jobs of others are hidden (PrivateData=jobs)")
+            (Level::Note, "other users' jobs are hidden (PrivateData=jobs)")
         );
         assert_eq!(check("odd\u{1e}odd\u{1e}", "", &cluster, "me").level, Level::Note);
     }

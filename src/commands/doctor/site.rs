@@ -10,17 +10,10 @@ use crate::model::Seconds;
 use crate::slurm::CommandError;
 use crate::slurm::site::{Config, release};
 
-/// The oldest release whose output hsched asks for by name.
-const OLDEST: (u32, u32) = (22, 5);
-
 pub(super) fn tools(client: Option<&str>, sbatch: Option<CommandError>) -> Vec<Check> {
     let mut checks = Vec::new();
-    checks.push(match client.and_then(|version| Some((version, release(version)?))) {
-        Some((version, release)) if release < OLDEST => {
-            Check::note("tools", format!("Slurm {version} is older than the oldest version tested (22.05)"))
-                .advise("if `hsched inventory` looks right, carry on")
-        }
-        Some((version, _)) => Check::ok("tools", format!("Slurm {version}")),
+    checks.push(match client {
+        Some(version) => Check::ok("tools", format!("Slurm {version}")),
         None => Check::note("tools", "sinfo does not print its version"),
     });
     if let Some(error) = sbatch {
@@ -46,7 +39,7 @@ pub(super) fn controller(config: &Config, client: Option<&str>, took: Duration) 
     let found = format!("{name} runs Slurm {}", server.unwrap_or("of an unknown version"));
     if seconds > 5.0 {
         return Check::note("controller", format!("{found}; it took {seconds:.1} s to respond"))
-            .advise("if commands time out, set slurm_timeout higher");
+            .advise("if commands time out, increase slurm_timeout");
     }
     Check::ok("controller", found)
 }
@@ -55,12 +48,17 @@ pub(super) fn controller(config: &Config, client: Option<&str>, took: Duration) 
 pub(super) fn clock(config: &Config, here: NaiveDateTime) -> Option<Check> {
     let skew = (here - config.time?).num_seconds().abs();
     Some(match skew {
-        0..=30 => Check::ok("clock", "this machine and the controller agree"),
-        31..=240 => Check::note("clock", format!("this machine and the controller differ by {skew} s"))
-            .advise("ask your administrators to run NTP on both"),
+        0..=30 => Check::ok("clock", "this machine and the controller have the same time"),
+        31..=240 => {
+            Check::note("clock", format!("the clocks of this machine and the controller differ by {skew} s"))
+                .advise("ask your administrators to run NTP on both")
+        }
         // Munge takes no credential that is older than five minutes.
-        _ => Check::problem("clock", format!("this machine and the controller differ by {skew} s"))
-            .advise("Slurm will reject commands from here; ask your administrators to run NTP on both"),
+        _ => Check::problem(
+            "clock",
+            format!("the clocks of this machine and the controller differ by {skew} s"),
+        )
+        .advise("Slurm will reject commands from here; ask your administrators to run NTP on both"),
     })
 }
 
@@ -72,7 +70,7 @@ pub(super) fn selection(config: &Config) -> Check {
                 "jobs may be rejected or get whole nodes; ask your administrators for select/cons_tres",
             )
         }
-        Some(other) => Check::note("selection", format!("SelectType={other} is not known to hsched")),
+        Some(other) => Check::note("selection", format!("hsched does not know SelectType={other}")),
         None => Check::note("selection", "the controller does not report its SelectType"),
     }
 }
@@ -81,7 +79,7 @@ pub(super) fn het_jobs(config: &Config, het_steps: bool) -> Check {
     let off =
         |key| ["disable_hetjob_steps", "disable_hetero_steps"].iter().any(|word| config.lists(key, word));
     if off("SchedulerParameters") || off("LaunchParameters") {
-        let found = "steps over heterogeneous jobs are disabled at this site";
+        let found = "this site disables job steps that span the components of a heterogeneous job";
         return if het_steps {
             Check::problem("mixed jobs", found)
                 .advise("set het_steps = false; otherwise jobs on mixed GPU types fail when they start")
@@ -91,7 +89,7 @@ pub(super) fn het_jobs(config: &Config, het_steps: bool) -> Check {
     }
     match config.get("SchedulerType") {
         Some("sched/backfill") | None if het_steps => {
-            Check::ok("mixed jobs", "heterogeneous jobs are started by the backfill scheduler")
+            Check::ok("mixed jobs", "the backfill scheduler starts heterogeneous jobs")
         }
         Some(other) if het_steps && other != "sched/backfill" => {
             Check::problem("mixed jobs", format!("SchedulerType={other} never starts heterogeneous jobs"))
@@ -127,7 +125,7 @@ pub(super) fn stop(config: &Config, grace: Seconds) -> Check {
     // Slurm looks at time limits once a minute.
     if grace.0 < 60.0 {
         return Check::note("stopping", found).advise(
-            "Slurm sends the signal up to 60 s early and a save takes time; set grace to 60s or more",
+            "Slurm can send the signal up to 60 s early, and saving takes time; set grace to 60s or more",
         );
     }
     Check::ok("stopping", found)
@@ -182,9 +180,11 @@ mod tests {
     }
 
     #[test]
-    fn old_tools_other_releases_and_other_plugins_are_noted() {
-        assert_eq!(tools(Some("20.11.8"), None)[0].level, Level::Note);
-        assert_eq!(tools(Some("22.05.8"), None)[0].level, Level::Ok);
+    fn other_releases_and_other_plugins_are_noted() {
+        assert_eq!(
+            (tools(None, None)[0].level, tools(Some("22.05.8"), None)[0].level),
+            (Level::Note, Level::Ok)
+        );
         let own = config(&["SLURM_VERSION = 23.11.4", "ClusterName = north"]);
         let took = Duration::from_millis(3);
         assert_eq!(controller(&own, Some("23.11.1"), took).found, "north runs Slurm 23.11.4");

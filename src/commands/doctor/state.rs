@@ -16,7 +16,7 @@ const LITTLE: u64 = 100 << 20;
 /// `with_slurm` says whether jobs can be submitted from here at all.
 pub(super) fn checks(context: &Context, with_slurm: bool) -> Vec<Check> {
     let Some(directory) = &context.settings.state_dir else {
-        return vec![Check::problem("state", "no home directory is known").advise("set HSCHED_STATE_DIR")];
+        return vec![Check::problem("state", "no home directory found").advise("set HSCHED_STATE_DIR")];
     };
     let mut checks = place(directory, with_slurm);
     if directory.is_dir() {
@@ -27,35 +27,36 @@ pub(super) fn checks(context: &Context, with_slurm: bool) -> Vec<Check> {
 
 /// Returns the checks of the place.
 fn place(directory: &Path, with_slurm: bool) -> Vec<Check> {
-    const ADVICE: &str = "name another with the setting state_dir or HSCHED_STATE_DIR";
+    const ADVICE: &str = "choose another directory with the setting state_dir or HSCHED_STATE_DIR";
     let path = directory.display();
     let place = match Place::look(directory) {
         Ok(place) => place,
         Err(error) => return vec![Check::problem("state", format!("{path}: {error}")).advise(ADVICE)],
     };
     if let Some(error) = &place.unwritable {
-        let found = format!("{} cannot be written: {error}", place.existing.display());
+        let found = format!("cannot write to {}: {error}", place.existing.display());
         return vec![Check::problem("state", found).advise(ADVICE)];
     }
     let exists = place.existing == *directory;
     let mut checks = Vec::new();
     let free = place.free.map(|bytes| format!(", {} free", size(bytes))).unwrap_or_default();
-    let made = if exists { "" } else { " can be made" };
+    let made = if exists { "" } else { " can be created" };
     checks.push(match place.free {
-        Some(bytes) if bytes < LITTLE => {
-            Check::note("state", format!("{path}{made}{free}")).advise("make room, or move it")
-        }
+        Some(bytes) if bytes < LITTLE => Check::note("state", format!("{path}{made}{free}")).advise(
+            "free some space, or move the \
+                directory",
+        ),
         _ => Check::ok("state", format!("{path}{made}{free}")),
     });
     if exists && place.mode & 0o022 != 0 {
-        let found = format!("others may write to {path} (mode {:o})", place.mode);
+        let found = format!("other users can write to {path} (mode {:o})", place.mode);
         checks.push(
             Check::problem("state", found)
                 .advise(format!("chmod 700 {}", shell_words::quote(&path.to_string()))),
         );
     }
     if let Some(error) = &place.unlockable {
-        let found = format!("files there cannot be locked: {error}");
+        let found = format!("cannot lock files there: {error}");
         checks.push(Check::problem("state", found).advise(ADVICE));
     }
     if with_slurm {
@@ -67,31 +68,34 @@ fn place(directory: &Path, with_slurm: bool) -> Vec<Check> {
 /// Returns the checks of the files.
 fn files(context: &Context, directory: &Path) -> Vec<Check> {
     const NAME: &str = "files";
-    let Inspection { state, plans, wishes, findings } = match Inspection::of(
-        directory,
-        &state::rules(context),
-    ) {
-        Ok(inspection) => inspection,
-        Err(error) => {
-            let found = match &error {
-                StateError::Lost { known, .. } => {
-                    format!("the state cannot be used: {}", known.join("; "))
-                }
-                other => other.in_one_line(),
-            };
-            return vec![Check::problem(NAME, found).advise(match &error {
-                    StateError::Read { .. } => "check its permissions and the disk".to_owned(),
-                    StateError::Lost { restore: Some(file), .. } => format!(
-                        "to go on from the newest of these states: {}; hsched status says what that means, and no job is submitted until then",
-                        state::restoration(file)
-                    ),
-                    StateError::Lost { .. } => {
-                        "run hsched status: it lists what you can do; no job is submitted until then".to_owned()
+    let Inspection { state, plans, wishes, findings } =
+        match Inspection::of(directory, &state::rules(context)) {
+            Ok(inspection) => inspection,
+            Err(error) => {
+                let found = match &error {
+                    StateError::Lost { known, .. } => {
+                        format!("the state cannot be used: {}", known.join("; "))
                     }
-                    _ => "update hsched if a newer version wrote it, or correct it by hand".to_owned(),
-                })];
-        }
-    };
+                    other => other.in_one_line(),
+                };
+                return vec![
+                    Check::problem(NAME, found).advise(match &error {
+                        StateError::Read { .. } => "check its permissions and the disk".to_owned(),
+                        StateError::Lost { restore: Some(file), .. } => format!(
+                            "to restore the newest of these states: {}; hsched status explains the effect; \
+                         until then, hsched submits no job",
+                            state::restoration(file)
+                        ),
+                        StateError::Lost { .. } => {
+                            "run hsched status: it lists what you can do; until then, hsched submits no \
+                         job"
+                            .to_owned()
+                        }
+                        _ => "update hsched if a newer version wrote it, or correct it by hand".to_owned(),
+                    }),
+                ];
+            }
+        };
     let note =
         |file: String, what: &str| Check::note(NAME, format!("{} {what}", directory.join(file).display()));
     let mut checks: Vec<Check> =
@@ -99,11 +103,15 @@ fn files(context: &Context, directory: &Path) -> Vec<Check> {
     let Reported { odd, notes, .. } = reported(directory, &state, state::now(context));
     checks.extend(odd.into_iter().map(|(of, what)| {
         Check::note(NAME, format!("{}: {what}", of.name()))
-            .advise("fix what writes the reports; such lines are ignored")
+            .advise("fix the program that writes the reports; hsched ignores such lines")
     }));
     checks.extend(notes.into_iter().map(|what| Check::note(NAME, what)));
     if wishes > 0 {
-        let found = format!("not carried out yet: {} of hsched add and cancel", counted(wishes, "request"));
+        let found = format!(
+            "{} of hsched add and cancel not applied \
+            yet",
+            counted(wishes, "deferred command")
+        );
         checks.push(Check::note(NAME, found).advise("run hsched watch"));
     }
     if checks.is_empty() {
@@ -118,13 +126,13 @@ fn files(context: &Context, directory: &Path) -> Vec<Check> {
 }
 
 fn visibility(place: &Place) -> Check {
-    const ADVICE: &str = "ranks report there: if compute nodes do not have this directory, set state_dir to one that they have";
+    const ADVICE: &str = "ranks write their reports there: if compute nodes cannot see this directory, set state_dir to one that they can see";
     match place.file_system {
         Some((name, true)) => Check::ok("state", format!("on {name}, which other nodes can see")),
         Some((name, false)) => {
             Check::note("state", format!("on {name}, a file system of this machine")).advise(ADVICE)
         }
-        None => Check::note("state", "on a file system that hsched does not know").advise(ADVICE),
+        None => Check::note("state", "on an unknown file system").advise(ADVICE),
     }
 }
 

@@ -122,7 +122,7 @@ impl<'a> Follower<'a> {
                     }
                 }
                 let path = parts.first().map(|part| part.path.display().to_string()).unwrap_or_default();
-                self.context.note(&format!("{} goes on in {path} ({})", next.key.job, next.words()));
+                self.context.note(&format!("{} continues in {path} ({})", next.key.job, next.words()));
             }
         }
         self.shown = Some((next.key.clone(), parts));
@@ -136,7 +136,7 @@ impl<'a> Follower<'a> {
         if is_new && !tracked.phase.is_over() {
             let what =
                 if self.shown.is_some() { "is between two submissions" } else { "has not started yet" };
-            self.context.note(&format!("{job} {what}: {word}; waiting for its start"));
+            self.context.note(&format!("{job} {what}: {word}; waiting for it to start"));
         }
         self.said = word;
     }
@@ -155,7 +155,7 @@ impl<'a> Follower<'a> {
         if status != 0 && !is_watched {
             let job = &key.job;
             self.context.note(&format!(
-                "{job} ended with status {status}; what comes next is for hsched watch, and none has looked for a while"
+                "{job} ended with status {status}, and hsched watch has not run for at least 2 min: run hsched watch to continue"
             ));
         }
         Ok(status == 0 || !is_watched)

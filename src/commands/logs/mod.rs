@@ -15,21 +15,22 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::Standing;
 
-/// Print what a job has printed
+/// Print the output of a job
 ///
 /// Prints the output of the job's latest submission, or of an earlier one. All submissions of a job write to the same
-/// file, NAME.out in the job's workdir; only the part of one of them is printed. Does not call Slurm.
+/// file, NAME.out in the job's workdir; hsched prints only the part that belongs to one submission. Does not call
+/// Slurm.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The job.
+    /// Name of the job.
     #[arg(value_name = "JOB")]
     job: String,
-    /// Keep printing as the output grows, over moves and retries, until the job has ended.
+    /// Keep printing as the output grows, across moves and retries, until the job has ended.
     ///
-    /// Waits for a job that has not started yet.
+    /// If the job has not started, waits for it to start.
     #[arg(long, short, conflicts_with_all = ["of_run", "attempt"])]
     follow: bool,
-    /// Print only the last lines; with --follow, begin with them.
+    /// Print only the last LINES lines; with --follow, start with them.
     #[arg(long, value_name = "LINES")]
     tail: Option<u64>,
     /// Print the output of this run (`hsched status JOB` lists them).
@@ -58,7 +59,7 @@ impl Subcommand for Args {
         if let Some(missing) = parts.iter().find(|part| !part.exists()) {
             let message = format!("{} does not exist", missing.path.display());
             return Err(Failure::new(Exit::Failed, message)
-                .hint("it was removed, or is on a file system that this machine does not see"));
+                .hint("it was removed, or is on a file system that this machine cannot see"));
         }
         chosen.note(context);
         for part in &mut parts {
@@ -105,7 +106,7 @@ impl Args {
             (None, Some(number)) => number
                 .checked_sub(1)
                 .and_then(|place| all.get(place))
-                .map_or_else(|| wrong(format!("{job} has {count}, and no number {number}")), Ok),
+                .map_or_else(|| wrong(format!("{job} has no submission {number}, only {count}")), Ok),
             (None, None) => latest(tracked, all).ok_or_else(|| self.not_started(context, tracked, 0)),
         }
     }
@@ -118,11 +119,11 @@ impl Args {
         }
         let last = Standing::new(tracked).last(state::now(context));
         let message = format!("{job} has not started yet: {}, {last}", tracked.phase.word());
-        let failure = Failure::new(Exit::Failed, message).hint("--follow waits for its start");
+        let failure = Failure::new(Exit::Failed, message).hint("--follow waits for it to start");
         if submissions < 2 || self.attempt.is_some() || self.of_run.is_some() {
             return failure;
         }
-        failure.hint(format!("--attempt {} prints its submission before", submissions - 1))
+        failure.hint(format!("--attempt {} prints the previous submission", submissions - 1))
     }
 }
 

@@ -25,7 +25,7 @@ use crate::ui::{Align, Table};
 ///
 /// Runs the command of each job on one GPU of every type without a known speed, with `HSCHED_EPOCHS=1` and up to two
 /// batch sizes: the global batch (or `max_batch`) and a quarter of it. Stops the command when it has reported an
-/// epoch or a probe. Stores each measurement as soon as its probe has ended.
+/// epoch or a probe. Stores each measurement when its probe ends.
 ///
 /// Programs that call `training.probe` of `hsched_ddp` measure both batch sizes in one run of a few seconds. Probes
 /// do not touch the job's own checkpoints. Ctrl-C cancels the probes that have not ended.
@@ -39,10 +39,10 @@ pub(super) struct Args {
     /// Also probe GPU types whose speed is known only from the job file.
     #[arg(long)]
     all: bool,
-    /// Time limit of a probe, such as 5m; at least one minute.
+    /// Time limit of a probe, such as 5m; at least 1m.
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = minutes)]
     time: Seconds,
-    /// Show what would be measured, and submit nothing.
+    /// Show what would be measured, without submitting it.
     #[arg(long)]
     dry_run: bool,
     /// Output format.
@@ -169,5 +169,5 @@ impl Args {
 
 fn minutes(text: &str) -> Result<Seconds, String> {
     let time = formats::parse_duration(text).map_err(|error| error.to_string())?;
-    if time.0 >= 60.0 { Ok(time) } else { Err("must be a minute or more".into()) }
+    if time.0 >= 60.0 { Ok(time) } else { Err("must be at least 1m".into()) }
 }

@@ -36,10 +36,12 @@ impl Session<'_> {
         }
         match done[..] {
             [] => {}
-            [name] => self.context.note(&format!("{name} has completed before; to run it again: --restart")),
+            [name] => {
+                self.context.note(&format!("{name} has already completed; run it again with --restart"));
+            }
             _ => {
                 let names = named(&done);
-                self.context.note(&format!("{names} have completed before; to run them again: --restart"));
+                self.context.note(&format!("{names} have already completed; run them again with --restart"));
             }
         }
         for event in events.iter().filter(|event| matches!(event, Event::Added { .. })) {
@@ -61,7 +63,8 @@ impl Session<'_> {
         if matches!(beginning, Beginning::Anew { .. }) && folder.is_dir() {
             let folder = folder.display();
             self.context.note(&format!(
-                "{}: its program may go on from the checkpoint in {folder} all the same; remove it to begin at the first epoch",
+                "{}: its program may still resume from the checkpoint in {folder}; to start over, remove \
+                 the checkpoint",
                 job.name
             ));
         }
@@ -69,7 +72,8 @@ impl Session<'_> {
             |before: &Tracked| matches!(before.phase, Phase::Ended { outcome: Outcome::Cancelled, .. });
         if state.find(&job.name).is_some_and(is_cancelled) {
             self.context.note(&format!(
-                "{}: was cancelled and runs again, as its file was given; without the file only jobs that were not cancelled go on",
+                "{}: was cancelled, but runs again because its file was given; without a file, hsched \
+                 run skips cancelled jobs",
                 job.name
             ));
         }

@@ -43,7 +43,8 @@ pub(super) fn fill(state: &mut State, types: &[GpuType]) -> Vec<String> {
         if is_new && usable.len() > 1 {
             let names: Vec<&str> = usable.iter().map(|own| own.as_str()).collect();
             notes.push(format!(
-                "{}: no speed is known on {}: taken to be equal until its first epochs have measured them",
+                "{}: its speed on {} is unknown; hsched assumes equal speeds until the first epochs have \
+                 measured them",
                 job.name,
                 names.join(" or ")
             ));

@@ -45,13 +45,12 @@ impl Ground {
         };
         if devices.count() == 0 {
             facts.notes.iter().for_each(|note| context.note(note));
-            return Err(Failure::new(Exit::Failed, "this machine has no GPU that hsched can find").hint(
-                "to run on its CPUs: --devices cpu:4, with as many as there shall be ranks at a time",
-            ));
+            return Err(Failure::new(Exit::Failed, "hsched found no GPU on this machine")
+                .hint("to run on its CPUs: --devices cpu:4 (at most 4 ranks at a time)"));
         }
         let unknown = |own: &&GpuType| own.as_str() != "cpu" && recognise(own.as_str()).is_none();
         for own in counts.is_some().then(|| devices.gpu_types()).iter().flatten().filter(unknown) {
-            context.note(&format!("{own}: no GPU that hsched knows; to it this is a name and no more"));
+            context.note(&format!("{own}: hsched does not know this GPU type and uses it only as a name"));
         }
         let threads = (facts.cpus > 0).then(|| (facts.cpus / devices.count() as u64).max(1));
         Ok(Self { devices, launcher: Launcher::Local, threads, end: None, job: None })
@@ -67,9 +66,9 @@ impl Ground {
         let nodes: Vec<(Node, Vec<Device>)> = allocation.nodes.iter().filter_map(node).collect();
         let devices = Devices::new(nodes);
         if devices.count() == 0 {
-            let message = format!("Slurm job {job}, in which this runs, has no GPUs");
+            let message = format!("the current Slurm job {job} has no GPUs");
             return Err(Failure::new(Exit::Failed, message)
-                .hint("ask Slurm for some with --gres, or imagine devices with --devices cpu:4"));
+                .hint("request GPUs with --gres, or define devices with --devices cpu:4"));
         }
         Ok(Self {
             devices,
@@ -85,17 +84,17 @@ impl Ground {
     fn unanswered(context: &Context, failure: Failure) -> Result<Self, Failure> {
         let own = own_slurm_job_facts();
         if own.nodes != Some(1) {
-            return Err(failure.hint("in a job of one node hsched run needs no answer of Slurm"));
+            return Err(failure.hint("in a job on one node, hsched run does not need Slurm's answer"));
         }
         let facts = probe::look();
         let devices = Devices::visible(&Facts { cpus: own.cpus.unwrap_or(facts.cpus), ..facts }, &own.gpus);
         if devices.count() == 0 {
             return Err(
-                failure.hint("nor do the variables of this job name GPUs, such as CUDA_VISIBLE_DEVICES")
+                failure.hint("the variables of this job, such as CUDA_VISIBLE_DEVICES, name no GPUs either")
             );
         }
         context.note(&format!(
-            "{}; using the GPUs that this node shows: {}; ranks are processes and not steps",
+            "{}; using the GPUs of this node: {}; ranks run as processes, not as steps",
             failure.message,
             devices.count()
         ));

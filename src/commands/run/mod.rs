@@ -31,21 +31,22 @@ use crate::settings::Flag;
 
 /// Run jobs on the GPUs of this machine, without Slurm
 ///
-/// Starts the jobs on this machine's GPUs and follows them until all have ended: the same plans, policies, shares, reports
-/// and measured speeds as with Slurm, but a decision takes a second and not a trip through a queue. With `--devices` it
-/// runs them on devices that it imagines, so that everything works on a machine without GPUs.
+/// Starts the jobs on this machine's GPUs and follows them until all have ended. Plans, policies, shares, reports and
+/// measured speeds work as with Slurm, but a decision takes effect within a second. With `--devices`, the jobs run on
+/// simulated devices, so the command also works on a machine without GPUs.
 ///
-/// Without JOBS it goes on with the jobs of the state directory. Jobs that completed are not run again; others resume after
-/// the last epoch reported. Meanwhile `hsched status`, `hsched add` and `hsched cancel` work as always.
+/// Without JOBS, it resumes the jobs in the state directory. Completed jobs do not run again; other jobs resume after
+/// the last reported epoch. While it runs, `hsched status`, `hsched add` and `hsched cancel` work as usual.
 ///
-/// On Ctrl-C all jobs save and end, and hsched exits with 130; on SIGTERM or SIGUSR1 with 85. The next `hsched run` goes on.
-/// A second Ctrl-C ends everything at once. If hsched is killed, its jobs end with it.
+/// On Ctrl-C, all jobs save and stop, and hsched exits with 130; on SIGTERM or SIGUSR1, with 85. The next `hsched
+/// run` resumes them. A second Ctrl-C stops everything at once. If hsched is killed, its jobs end with it.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Job file (YAML); - reads standard input.
     #[arg(value_name = "JOBS")]
     input: Option<PathBuf>,
-    /// Imagine these devices, such as cpu:4 or v100:2,t4:2, instead of looking for GPUs. Programs then see no GPU.
+    /// Use these simulated devices, such as cpu:4 or v100:2,t4:2, instead of the GPUs of the machine. Programs then
+    /// see no GPU.
     #[arg(long, value_name = "TYPE:COUNT,…", value_parser = ValueParser::from(Devices::parse))]
     devices: Option<Counts>,
     /// Start the jobs of JOBS over at the first epoch. Checkpoints are not deleted: remove them, or the training program
@@ -57,8 +58,8 @@ pub(super) struct Args {
     dry_run: bool,
     #[command(flatten)]
     policy: OverTimeArgs,
-    /// Command to call when jobs have completed or failed, or will not start by themselves (setting notify). What happened
-    /// is on its standard input, a line for each job.
+    /// Command to call when jobs complete, fail, or cannot start without your help (setting notify). It gets one line
+    /// per job on standard input.
     #[arg(long, value_name = "COMMAND")]
     notify: Option<String>,
     #[command(flatten)]

@@ -45,7 +45,7 @@ impl<'a> Telling<'a> {
         self.board.end();
         if self.format == Format::Table {
             let text = if state.jobs.is_empty() {
-                "no jobs: give a job file, or add some with hsched add JOBS\n".to_owned()
+                "no jobs: pass a job file, or add jobs with hsched add JOBS\n".to_owned()
             } else {
                 let metrics = metrics(&state::root(self.context)?, state);
                 status_table(state, &metrics, state::now(self.context), self.context.terminal)
@@ -76,7 +76,11 @@ impl<'a> Telling<'a> {
             .filter(|tracked| !tracked.phase.is_over())
             .map(|tracked| tracked.job.name.as_str())
             .collect();
-        self.say(&format!("nothing runs, and these jobs cannot start on these devices: {}", open.join(", ")));
+        self.say(&format!(
+            "no job is running, and these jobs cannot start on these devices: \
+            {}",
+            open.join(", ")
+        ));
         Ok(Exit::Unplaced)
     }
 

@@ -137,9 +137,9 @@ impl<'a> Session<'a> {
     fn go_on(&self, hands: &mut Hands<'_, '_>) -> Result<Exit, Failure> {
         let begun = hands.world.now();
         if self.last_moment(&hands.state).is_some_and(|last| last <= begun) {
-            let message = "the allocation ends before a job that is started now could save";
+            let message = "the allocation ends too soon for a new job to save a checkpoint";
             return Err(Failure::new(Exit::Failed, message)
-                .hint("ask Slurm for more time, or give the jobs a shorter checkpoint.grace"));
+                .hint("request more time from Slurm, or set a shorter checkpoint.grace"));
         }
         let mut trouble = BTreeSet::new();
         loop {
@@ -188,7 +188,7 @@ impl<'a> Session<'a> {
             }
             Err(failure) if failure.exit == Exit::Failed => {
                 if trouble.insert(failure.message.clone()) {
-                    self.telling.say(&format!("{}; will keep trying", failure.message));
+                    self.telling.say(&format!("{}; retrying", failure.message));
                 }
                 Ok(Turned { at: hands.world.now(), asked: false })
             }
@@ -330,9 +330,9 @@ impl<'a> Session<'a> {
     fn close(&self, hands: &mut Hands<'_, '_>, signal: i32) -> Result<Exit, Failure> {
         let at_work = hands.world.at_work();
         if at_work > 0 {
-            let again = if signal == INTERRUPT { "; Ctrl-C again ends them at once" } else { "" };
+            let again = if signal == INTERRUPT { "; press Ctrl-C again to kill them" } else { "" };
             let why = if signal == 0 { "the allocation is about to end; " } else { "" };
-            self.telling.say(&format!("{why}{at_work} running: asked to save and end{again}"));
+            self.telling.say(&format!("{why}asking the running jobs ({at_work}) to save and exit{again}"));
         }
         hands.world.close();
         let deadline = hands.world.now().after(Seconds(self.longest_grace(&hands.state).0 + MARGIN.0));
@@ -350,14 +350,14 @@ impl<'a> Session<'a> {
         if let Err(failure) = &kept {
             // The next hsched run tells what is not written down.
             self.telling.say(&format!(
-                "{}: what happened last is not in the state; the next hsched run takes it from the reports of the jobs",
+                "{}: the last events are not in the state; the next hsched run reads them from the reports",
                 failure.message
             ));
         }
         let over = kept.is_ok() && hands.state.is_over();
         let done = if over { self.telling.finish(&hands.state, hands.world.now())? } else { Exit::Saved };
         if !over {
-            self.telling.say(&format!("stopped; to go on: {}", self.args.again()));
+            self.telling.say(&format!("stopped; to resume: {}", self.args.again()));
         }
         Ok(if signal == INTERRUPT { Exit::Interrupted } else { done })
     }

@@ -12,24 +12,25 @@ use crate::replay::TaskPolicy;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Policies hare, hlas and hlas-p")]
 pub(super) struct ExecutionArgs {
-    /// Whether each task computes alone, at any time, as in the papers, or all GPUs of a job together, as on a cluster.
+    /// Whether each task of a job computes by itself at any time, as in the papers, or all GPUs of a job compute
+    /// together, as on a cluster.
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     pub execution: Execution,
-    /// hare: whether a task goes to the GPU that is free first (available), on which it ends first (finish), or also into
-    /// time between earlier tasks (insert).
+    /// hare: whether a task goes to the GPU that is free first (available), to the GPU on which it ends first
+    /// (finish), or also into gaps between earlier tasks (insert).
     #[arg(long, value_name = "HOW", default_value = "finish",
           value_parser = PossibleValuesParser::new(Assign::NAMES.map(|(name, _)| name)))]
     assign: String,
-    /// hlas: which GPUs are given out together: gpus (each alone), nodes (those of a node), or the number of groups, which
-    /// are made as equal as possible.
+    /// hlas: groups in which GPUs are allocated: individual GPUs (gpus), the GPUs of a node (nodes), or a number of
+    /// groups of nearly equal size.
     #[arg(long, value_name = "GROUPS", default_value = "gpus", value_parser = grouping)]
     groups: Grouping,
-    /// hlas: service of an average group at which a job goes one level down, rising, such as 5m,10m,20m [default: 5 rounds of
-    /// the median job, then four times twice as much].
+    /// hlas: thresholds of average service per group, in ascending order, such as 5m,10m,20m; a job that exceeds one
+    /// moves down a level [default: 5 rounds of the median job, then doubled four times].
     #[arg(long, value_name = "DURATIONS", value_delimiter = ',', value_parser = service)]
     thresholds: Option<Vec<Seconds>>,
-    /// hlas: a job that has waited for more than so many times its service since its last round goes to the first level
-    /// [default: never].
+    /// hlas: move a job to the first level when its wait since its last round exceeds this multiple of its
+    /// service [default: never].
     #[arg(long, value_name = "FACTOR", value_parser = factor)]
     promote: Option<f64>,
 }
@@ -37,7 +38,7 @@ pub(super) struct ExecutionArgs {
 /// What is given to a job at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Execution {
-    /// A GPU for one task.
+    /// One GPU for one task.
     #[default]
     Tasks,
     /// All GPUs of the job, for whole epochs.

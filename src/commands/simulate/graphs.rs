@@ -20,16 +20,16 @@ use crate::ui::write_output;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Policy mlf-h on task graphs")]
 pub(super) struct GraphArgs {
-    /// All tasks of a job get places, or none.
+    /// Place all tasks of a job or none.
     #[arg(long)]
     gang: bool,
-    /// The part of the tasks of overloaded GPUs that may be moved away.
+    /// Largest fraction of the tasks on overloaded GPUs that may move.
     #[arg(long, value_name = "PART", default_value_t = 0.1, value_parser = part)]
     migrate_part: f64,
-    /// A task has its GPU for itself.
+    /// Run at most one task on a GPU.
     #[arg(long)]
     exclusive: bool,
-    /// The unit of times in priorities.
+    /// Unit of the times in priorities.
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = super::positive)]
     time_unit: Seconds,
 }
@@ -71,7 +71,7 @@ pub(super) fn run(
     asked: &Asked<'_>,
 ) -> Result<Exit, Failure> {
     if let Some(other) = asked.policies.iter().find(|name| *name != POLICY) {
-        let message = format!("jobs of the trace are task graphs, which {other} does not place");
+        let message = format!("the trace has task graphs, which policy {other} cannot place");
         return Err(Failure::new(Exit::Usage, message).hint("use --policy mlf-h"));
     }
     let Seen { cluster, .. } = input::cluster(context, asked.cluster)?;
@@ -100,7 +100,7 @@ pub(super) fn run(
     match asked.events {
         Some(_) if on_stdout => print(context, &events)?,
         Some(path) => write_output(path, &events).map_err(|error| {
-            Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", path.display()))
+            Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
         })?,
         None => {}
     }
@@ -204,7 +204,7 @@ fn summary(jobs: &[GraphJob], records: &[GraphRecord]) -> Value {
 fn table(jobs: &[GraphJob], records: &[GraphRecord]) -> String {
     let (mean, met) = figures(jobs, records);
     let ended = records.iter().filter(|own| own.completed.is_some()).count();
-    let mean = mean.map(|mean| format!(", mean time to completion {}", crate::ui::duration(Seconds(mean))));
+    let mean = mean.map(|mean| format!(", mean completion time {}", crate::ui::duration(Seconds(mean))));
     let met = met.map(|met| format!(", {:.0} % of deadlines met", 100.0 * met));
     format!(
         "{POLICY}: {ended} of {} jobs done{}{}\n",

@@ -44,9 +44,9 @@ fn mistaken(text: &str) -> Option<&'static str> {
     if text.trim().is_empty() {
         Some("the file is empty")
     } else if first.contains("JobID") && first.contains('|') {
-        Some("this looks like output of sacct: make a trace of it with hsched trace from-sacct")
+        Some("this looks like output of sacct: convert it with hsched trace from-sacct")
     } else if text.lines().any(|line| line.starts_with("nodes:")) {
-        Some("this looks like a cluster file, which is what --cluster takes")
+        Some("this looks like a cluster file: give it with --cluster")
     } else {
         None
     }

@@ -8,7 +8,7 @@ use crate::policy::{ForkObjective, HadareParameters};
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Policy hadare")]
 pub(super) struct HadareArgs {
-    /// hadare: what of every round goes by in reading and merging copies, such as 5s.
+    /// hadare: time in each round for reading and merging copies, such as 5s.
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = overhead)]
     overhead: Seconds,
 }
@@ -32,7 +32,7 @@ impl HadareArgs {
         };
         if parameters.training() <= 0.0 {
             let (overhead, round) = (self.overhead.0, parameters.round.0);
-            return Err(format!("--overhead {overhead}s leaves nothing of a round of {round}s"));
+            return Err(format!("--overhead {overhead}s leaves no time to train in a round of {round}s"));
         }
         Ok(parameters)
     }

@@ -40,11 +40,11 @@ use crate::policy::{self, Carrying, Moves, Parameters, Repacking, Replanning};
 use crate::replay::{Incidents, Loses, Options, Record, Trace};
 use crate::settings::Flag;
 
-/// Simulate policies on a trace of jobs that come and go: what they would do to your week
+/// Simulate policies on a trace of jobs, such as those of your last month
 ///
-/// Replays the trace under each policy and compares completion times, waiting times and GPU use. A trace is a job file with
-/// the key `arrival` (and `gpus`, what the owner asks for), or CSV with these keys as columns. Changes nothing, and asks
-/// Slurm only for the cluster, if no file is given.
+/// Replays the trace under each policy and compares completion times, waiting times and GPU use. A trace is a job
+/// file with the keys `arrival` and `gpus` (the GPUs that the user requested), or CSV with job keys as columns.
+/// Changes nothing. Asks Slurm only for the cluster, and only if no cluster file is given.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Trace: a job file (YAML or JSON) or CSV; - reads standard input.
@@ -52,7 +52,8 @@ pub(super) struct Args {
     trace: PathBuf,
     #[command(flatten)]
     cluster: ClusterArgs,
-    /// Policies, separated by commas. Those that `hsched plan` has place all jobs again whenever one comes or goes.
+    /// Policies, separated by commas. The policies of `hsched plan` place all jobs again whenever a job arrives or
+    /// ends.
     #[arg(long, value_name = "POLICIES", value_delimiter = ',', required = true,
           value_parser = PossibleValuesParser::new(policies()))]
     policy: Vec<String>,
@@ -68,45 +69,48 @@ pub(super) struct Args {
     net: NetArgs,
     #[command(flatten)]
     graphs: GraphArgs,
-    /// Decide only at multiples of this [default: at every change; hadar and hadare: 6m].
+    /// Decide only at multiples of this time [default: at every change; 6m for hadar and hadare].
     #[arg(long, value_name = "DURATION", value_parser = positive)]
     round: Option<Seconds>,
-    /// End after so many rounds [a round is then 6m unless told otherwise; of task graphs 1m].
+    /// Stop after this many rounds. Without --round, a round takes 6m, or 1m for task graphs.
     #[arg(long, value_name = "N")]
     rounds: Option<u64>,
-    /// Time lost by every restart [default: the job key `checkpoint.restart_cost`, else the setting `restart_cost`].
+    /// Time that each restart costs [default: the job key `checkpoint.restart_cost`, else the setting
+    /// `restart_cost`].
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     restart_cost: Option<Seconds>,
-    /// What a stopped job loses: nothing, or the epoch under way.
+    /// Work that a stopped job loses: nothing, or its current epoch.
     #[arg(long, value_name = "WHAT", default_value = "nothing", value_parser = PossibleValuesParser::new(["nothing", "epoch"]))]
     lose: String,
-    /// Decide as `hsched watch --moves auto` does on a cluster that others use, too: no running job is stopped only to wait, and
-    /// policies over time do not stop jobs without the key `checkpoint`. Every move waits this long in the queue, such as 0s.
+    /// Decide by the rules of `hsched watch --moves auto` on a shared cluster: no running job is stopped only to
+    /// wait, and policies that reschedule running jobs stop only jobs with the key `checkpoint`. Each move waits
+    /// this long in the queue, such as 0s.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     queue_wait: Option<Seconds>,
-    /// Whether running jobs move to other nodes of the same type so that a job on several nodes comes together on one: no,
-    /// where there is room, or also where others make room.
+    /// Whether running jobs move between nodes of the same type, so that a job on several nodes fits on one:
+    /// never (off), only to free GPUs (gather), or also by moving other jobs (full).
     #[arg(long, value_name = "HOW", default_value = "full", value_parser = PossibleValuesParser::new(Repacking::NAMES.map(|(name, _)| name)))]
     repack: String,
-    /// Policies see each job's work off by a random factor between 1 - NOISE and 1 + NOISE.
+    /// Relative error of the work that policies see: each job gets a random factor between 1 - NOISE and 1 + NOISE.
     #[arg(long, value_name = "NOISE", default_value_t = 0.0, value_parser = noise)]
     noise: f64,
-    /// Mean time between failures of a running job [default: none fail].
+    /// Mean time between failures of a running job [default: no failures].
     #[arg(long, value_name = "DURATION", value_parser = positive)]
     job_failures: Option<Seconds>,
-    /// Mean time between failures of a node [default: none fail].
+    /// Mean time between failures of a node [default: no failures].
     #[arg(long, value_name = "DURATION", value_parser = positive)]
     node_failures: Option<Seconds>,
-    /// How long a failed node is down.
+    /// Downtime of a failed node.
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = positive)]
     node_repair: Seconds,
     /// Seed of all random choices.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Repeat for several values: load=0.5,0.8,1 seed=0..9 restart-cost=0s,60s noise=0,0.3; may be given several times.
+    /// Repeat for several values: load=0.5,0.8,1 seed=0..9 restart-cost=0s,60s noise=0,0.3; may be given several
+    /// times.
     ///
-    /// `load` moves the arrivals apart or together, so that the jobs ask for that part of the cluster. Results of several
-    /// seeds are averaged, with an interval if they differ.
+    /// `load` scales the times between arrivals so that the jobs request this fraction of the cluster. Results of
+    /// several seeds are averaged, with an interval if they differ.
     #[arg(long, value_name = "WHAT=VALUES", value_parser = Axis::parse, conflicts_with = "events")]
     sweep: Vec<Axis>,
     /// Compute a lower bound on the mean completion time of any schedule [default: for up to 1000 jobs].
@@ -115,7 +119,7 @@ pub(super) struct Args {
     /// Do not compute the lower bound.
     #[arg(long, overrides_with = "bound")]
     no_bound: bool,
-    /// Add the prices that prove the bound to the JSON, so that anybody can compute it again.
+    /// Add the certificate to the JSON: the prices that prove the bound.
     #[arg(long, conflicts_with_all = ["no_bound", "sweep"])]
     certificate: bool,
     /// Write all events to this file as JSON lines, policy by policy; - writes them to standard output.
@@ -139,7 +143,7 @@ impl Subcommand for Args {
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         if self.certificate && self.format != Format::Json {
-            return Err(Failure::new(Exit::Usage, "--certificate adds to the JSON: it needs --format json"));
+            return Err(Failure::new(Exit::Usage, "--certificate needs --format json"));
         }
         let text = input::text(&self.trace)?;
         if formats::graphs::is_graphs(&text) {
@@ -148,7 +152,7 @@ impl Subcommand for Args {
         let tasks = self.execution.task_policies(&self.policy);
         if let (Some(policy), Some(flag)) = (tasks.first(), self.flag_of_gangs()) {
             let message = format!(
-                "{flag} is for jobs that hold their GPUs, and {} shares out single tasks",
+                "{flag} does not work with {}, which assigns individual tasks to GPUs",
                 policy.name()
             );
             return Err(Failure::new(Exit::Usage, message).hint("add --execution gangs"));
@@ -160,12 +164,11 @@ impl Subcommand for Args {
         trace.problem.objective = objective;
         let trace = Arc::new(trace);
         if !tasks.is_empty() && !trace.is_whole() {
-            let message = "the trace begins in the middle, and single tasks are shared out from the start";
+            let message = "the trace has jobs that have already begun (steps_done, held), which policies that schedule individual tasks do not support";
             return Err(Failure::new(Exit::Usage, message).hint("add --execution gangs"));
         }
         if !tasks.is_empty() && trace.jobs.iter().any(|entry| !entry.after.is_empty()) {
-            let message =
-                "jobs of the trace come after others (`after`), and single tasks are shared out at arrival";
+            let message = "jobs of the trace have the key `after`, which policies that schedule individual tasks do not support";
             return Err(Failure::new(Exit::Usage, message).hint("add --execution gangs"));
         }
         self.note_unsaved(context, &trace);
@@ -213,7 +216,8 @@ impl Args {
         if self.queue_wait.is_some() && unsaved > 0 {
             let all = trace.jobs.len();
             context.note(&format!(
-                "{unsaved} of {all} jobs have no key checkpoint: with --queue-wait, policies over time do not stop them"
+                "{unsaved} of {all} jobs have no key checkpoint: with --queue-wait, policies that decide \
+                    over time do not stop them"
             ));
         }
     }

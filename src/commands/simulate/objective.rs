@@ -11,9 +11,9 @@ use crate::policy::{self, ForkObjective, Objective};
 /// An objective.
 #[derive(Debug, clap::Args)]
 pub(super) struct ObjectiveArgs {
-    /// What to minimise, for the policies of `hsched plan` and for hadare (mean-jct: jobs that are near to their end take the
-    /// nodes that they need for it; makespan: the job that ends last gets the next node). All others have an objective of their
-    /// own.
+    /// Objective to minimise, for the policies of `hsched plan` and for hadare. Other policies have an objective of
+    /// their own. hadare: with mean-jct, jobs that can complete within the round are the first to get nodes;
+    /// with makespan, the job that ends last gets the next node.
     #[arg(long, value_name = "WHAT", default_value = "mean-jct",
           value_parser = PossibleValuesParser::new(Objective::NAMES.map(|(name, _)| name)))]
     pub objective: String,
@@ -39,7 +39,7 @@ impl ObjectiveArgs {
         };
         let own: Vec<&str> = policies.iter().map(String::as_str).filter(|name| !goes_by_it(name)).collect();
         if objective != Objective::default() && !own.is_empty() {
-            context.note(&format!("--objective {} does nothing with {}", self.objective, own.join(" and ")));
+            context.note(&format!("--objective {} has no effect with {}", self.objective, own.join(" and ")));
         }
         Ok(objective)
     }

@@ -20,12 +20,12 @@ use crate::ui::{
 /// How results are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
-    /// A table with pictures.
+    /// Tables and charts.
     #[default]
     Table,
     /// JSON.
     Json,
-    /// CSV, a line for each run.
+    /// CSV, one line per run.
     Csv,
 }
 
@@ -81,7 +81,7 @@ impl<'a> EventFile<'a> {
             print(context, &self.text)?;
         } else {
             write_output(&self.path, &self.text).map_err(|error| {
-                Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", self.path.display()))
+                Failure::new(Exit::Failed, format!("cannot write {}: {error}", self.path.display()))
             })?;
         }
         Ok(EventText { to_stdout })

@@ -103,7 +103,7 @@ fn whole_numbers(text: &str) -> Result<Vec<u64>, String> {
             Some((first, last)) => {
                 let (first, last) = (number(first)?, number(last)?);
                 if last < first || last - first >= MOST_VALUES {
-                    return Err(format!("{part} must go up, by less than {MOST_VALUES}"));
+                    return Err(format!("{part} must increase and have at most {MOST_VALUES} values"));
                 }
                 all.extend(first..=last);
             }
@@ -125,14 +125,14 @@ pub(super) fn cells(trace: &Arc<Trace>, options: &Options, sweep: &[Axis]) -> Re
     for (place, axis) in axes.iter().enumerate() {
         if axes[..place].iter().any(|other| other.name() == axis.name()) {
             let message = format!("--sweep {} is given twice", axis.name());
-            return Err(Failure::new(Exit::Usage, message).hint("list all its values in one"));
+            return Err(Failure::new(Exit::Usage, message).hint("give all its values in one --sweep"));
         }
         let mut loads = BTreeMap::new();
         if let Axis::Load(values) = axis {
             for value in values {
                 let scaled = trace.with_load(*value).ok_or_else(|| {
                     let message =
-                        "the trace has no load to vary: all its jobs arrive at once, or none can run";
+                        "cannot scale the load: all jobs of the trace arrive at once, or none can run";
                     Failure::new(Exit::BadInput, message)
                 })?;
                 loads.insert(value.to_bits(), Arc::new(scaled));

@@ -15,10 +15,10 @@ use crate::trace::table::Read;
 use crate::trace::{self, Applications, GavelSpeeds, Recorded, TraceError};
 use crate::ui::write_output;
 
-/// Convert what ran on a cluster, or a published trace, into a trace for `hsched simulate`
+/// Convert job records of a cluster, or a published trace, into a trace for `hsched simulate`
 ///
-/// Writes a job file with the keys `arrival` and `gpus`. Lines that cannot be read are listed with their numbers and left
-/// out.
+/// Writes a job file with the keys `arrival` and `gpus`. Skips lines that it cannot read, and lists them with their
+/// numbers.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -27,9 +27,9 @@ pub(super) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Source {
-    /// Convert the output of `sacct -P` or `sacct --json`, so that you can simulate your own last month
+    /// Convert the output of `sacct -P` or `sacct --json`, for example to simulate your own last month
     ///
-    /// Every job that ran on GPUs becomes a job of fixed size whose work is the time that it ran, on the type that it had:
+    /// Each job that ran on GPUs becomes a job of fixed size. Its work is its run time on the GPU type that it had:
     /// `sacct --allusers --allocations --parsable2 --starttime=now-30days
     /// --format=JobID,JobName,State,Submit,Start,End,Elapsed,AllocTRES | hsched trace from-sacct -`
     #[command(name = "from-sacct")]
@@ -37,16 +37,17 @@ enum Source {
     /// Convert CSV with the columns `submit_s`, `duration_s` and `num_gpus`, such as the Philly trace
     #[command(name = "from-philly")]
     Philly(PhillyArgs),
-    /// Convert the tasks of Alibaba's GPU clusters (CSV with `num_gpu`, `gpu_spec`, `submit_s`, `start_s` and `end_s`)
+    /// Convert the tasks of Alibaba's GPU clusters (CSV with `num_gpu`, `gpu_spec`, `submit_s`, `start_s` and
+    /// `end_s`)
     ///
-    /// A task runs on each of its types as long as it ran; one that names none may use all types that others name. A part
-    /// of a GPU becomes a whole one.
+    /// A task has the same run time on each GPU type that it names; a task that names none may use all types in the
+    /// file. A fraction of a GPU counts as a whole GPU.
     #[command(name = "from-alibaba")]
     Alibaba(AlibabaArgs),
-    /// Convert a trace of Gavel's, with its table of measured speeds
+    /// Convert a trace of Gavel, with its table of measured speeds
     #[command(name = "from-gavel")]
     Gavel(GavelArgs),
-    /// Convert a workload of Sia's, with its profiles
+    /// Convert a workload of Sia, with its profiles
     #[command(name = "from-sia")]
     Sia(SiaArgs),
 }
@@ -60,9 +61,10 @@ struct Written {
 
 #[derive(Debug, clap::Args)]
 struct SacctArgs {
-    /// Output of sacct: with its header and `|`, commas or tabs between the cells, or JSON; - reads standard input.
+    /// Output of sacct: JSON, or a table with a header and `|`, commas or tabs between the columns; - reads standard
+    /// input.
     file: PathBuf,
-    /// The type of GPUs that the accounting does not name.
+    /// GPU type of jobs whose record names no type.
     #[arg(long = "type", value_name = "GPU", value_parser = formats::parse_type)]
     gpu_type: Option<GpuType>,
     /// Let jobs use other GPU types, at speeds estimated from the table of GPUs (`hsched gpus`).
@@ -76,7 +78,7 @@ struct SacctArgs {
 struct PhillyArgs {
     /// The CSV file; - reads standard input.
     file: PathBuf,
-    /// The GPU type on which the jobs run as long as the file says.
+    /// GPU type of the run times in the file.
     #[arg(long = "type", value_name = "GPU", value_parser = formats::parse_type)]
     gpu_type: GpuType,
     /// Let jobs use other GPU types, at speeds estimated from the table of GPUs (`hsched gpus`).
@@ -96,9 +98,10 @@ struct AlibabaArgs {
 
 #[derive(Debug, clap::Args)]
 struct GavelArgs {
-    /// The trace: Gavel's lines with tabs, or CSV with `job_type`, `scale_factor`, `total_steps` and `arrival_s`; - reads standard input.
+    /// The trace: Gavel's tab-separated lines, or CSV with `job_type`, `scale_factor`, `total_steps` and
+    /// `arrival_s`; - reads standard input.
     file: PathBuf,
-    /// Steps per second by job type, scale factor and GPU type: Gavel's JSON, or CSV.
+    /// Steps per second by job type, scale factor and GPU type: the JSON of Gavel, or CSV.
     #[arg(long, value_name = "FILE")]
     throughputs: PathBuf,
     #[command(flatten)]
@@ -112,10 +115,11 @@ struct SiaArgs {
     /// Step times on one GPU: CSV with model, gpu, `local_bsz` and `step_time_s`.
     #[arg(long, value_name = "FILE")]
     profiles: PathBuf,
-    /// How much each application trains: CSV with application, `samples_per_epoch`, epochs and `model_size_mb`.
+    /// Size of the training of each application: CSV with application, `samples_per_epoch`, epochs and
+    /// `model_size_mb`.
     #[arg(long, value_name = "FILE")]
     applications: PathBuf,
-    /// Only this workload of a file with columns trace and workload, such as newtrace/1.
+    /// Read only this workload, from a file with the columns trace and workload, such as newtrace/1.
     #[arg(long, value_name = "TRACE/N")]
     workload: Option<String>,
     #[command(flatten)]
@@ -209,14 +213,14 @@ fn told(context: &Context, file: &Path, read: Read<Job>) -> Result<Vec<Job>, Fai
         say(&format!("{}: {bad}", input::name(file)));
     }
     if let Some(more) = read.bad.len().checked_sub(LISTED + 1) {
-        say(&format!("and {} more lines that cannot be read", more + 1));
+        say(&format!("unreadable lines beyond these: {}", more + 1));
     }
     for (reason, count) in &read.skipped {
         say(&format!("left out: {count} ({reason})"));
     }
     let jobs = read.entries;
     if jobs.is_empty() {
-        let message = format!("{}: no job is left", input::name(file));
+        let message = format!("{}: no job can be converted", input::name(file));
         return Err(Failure::new(Exit::BadInput, message));
     }
     let types: BTreeSet<&str> =
@@ -225,9 +229,7 @@ fn told(context: &Context, file: &Path, read: Read<Job>) -> Result<Vec<Job>, Fai
     let count = jobs.len();
     say(&format!("{count} {} on {types}", if count == 1 { "job" } else { "jobs" }));
     if jobs.iter().any(|job| job.estimate.is_some()) {
-        say(
-            "Speeds on other GPU types will be estimated from the table of GPUs: expect errors of about 30 %.",
-        );
+        say("Speeds on other GPU types are estimated from the table of GPUs: expect errors of about 30 %.");
     }
     Ok(jobs)
 }
@@ -239,7 +241,7 @@ fn told(context: &Context, file: &Path, read: Read<Job>) -> Result<Vec<Job>, Fai
 pub(super) fn write(context: &Context, output: Option<&Path>, text: &str) -> Result<Exit, Failure> {
     match output {
         Some(path) => write_output(path, text).map_err(|error| {
-            Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", path.display()))
+            Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
         })?,
         None => print(context, text)?,
     }

@@ -24,11 +24,12 @@ use crate::store::{StateDir, StateError};
 
 /// Follow the jobs: count epochs, measure speeds, submit waiting jobs to free GPUs, retry failed jobs
 ///
-/// Policy horizon decides over time, for the least mean completion time; it only stops jobs with the key `checkpoint`.
+/// Each turn reads the queue, the nodes and the reports of the ranks, and submits the jobs that can run. `watch` ends
+/// when all jobs have ended, with exit code 1 if a job failed or was cancelled. You can kill it at any time and start
+/// it again; no job is lost. From cron, use `hsched watch --once`.
 ///
-/// Each turn looks at the queue, the nodes and the ranks' reports, and submits what can run. Ends when all jobs have
-/// ended, with exit code 1 if a job failed or was cancelled. You can kill it at any time and start it again without
-/// losing anything. From cron, use `hsched watch --once`.
+/// The policy horizon plans over time to minimise the mean completion time. It stops only jobs with the key
+/// `checkpoint`.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("policy", |arg| arg.value_parser(PolicyName::WATCHED)))]
 #[expect(clippy::struct_excessive_bools, reason = "one for each flag")]
@@ -45,15 +46,16 @@ pub(super) struct Args {
     /// Show what would be done and why, without doing it.
     #[arg(long)]
     dry_run: bool,
-    /// Whether to stop running jobs to move them to better GPUs. With never, free GPUs only go to waiting jobs.
+    /// Whether to stop running jobs and move them to better GPUs. With never, only waiting jobs get free GPUs.
     #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
     moves: Wanted,
-    /// Also submit jobs that find no free GPUs, or are done sooner on others: they wait in Slurm's queue.
+    /// Also queue jobs in Slurm that find no free GPUs, or that finish earlier on GPUs that are in use.
     ///
-    /// Each asks for what is done first, wait and run together. What waits is asked about anew every 10 min and when
-    /// something frees: it is changed in place where it is done a tenth and 10 min sooner so, or another request is
-    /// queued beside it; the first to start trains. A job without `max_gpus` waits for 32 GPUs at most; the setting
-    /// `capacity` limits how many GPUs of each type to ask for.
+    /// Each job requests the GPUs on which it finishes first, including the wait. Every 10 min, and whenever GPUs
+    /// become free, `watch` re-evaluates pending jobs. If another request finishes the job at least 10 % and 10 min
+    /// earlier, `watch` updates the pending request, or queues the other request beside it; the first to start
+    /// trains. A job without `max_gpus` requests at most 32 GPUs. The setting `capacity` limits the GPUs of each
+    /// type.
     #[arg(long)]
     queue: bool,
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "", hide = true)]
@@ -61,11 +63,11 @@ pub(super) struct Args {
     /// auto: move a job only if the time saved exceeds the cost of the restart by this fraction of the cost.
     #[arg(long, value_name = "FRACTION", default_value_t = Moves::USUAL_MARGIN, value_parser = margin, allow_negative_numbers = true)]
     margin: f64,
-    /// Request exactly the nodes of the plan, not any nodes with the same GPUs.
+    /// Request the nodes of the plan by name, instead of any nodes with the same GPUs.
     #[arg(long)]
     pin: bool,
-    /// Command to call when jobs have completed or failed, or will not start by themselves (setting notify). What happened
-    /// is on its standard input, a line for each job.
+    /// Command to call when jobs complete, fail, or cannot start without your help (setting notify). It gets one line
+    /// per job on standard input.
     #[arg(long, value_name = "COMMAND")]
     notify: Option<String>,
     #[command(flatten)]
@@ -104,16 +106,17 @@ impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         if self.race.is_some() {
             return Err(Failure::new(Exit::Usage, "hsched watch has no --race").hint(
-                "hsched watch --queue queues another request beside one that waits when it is better; hsched submit --race N queues several at once",
+                "hsched watch --queue adds a better request when there is one; hsched submit --race N \
+                 queues N requests at once",
             ));
         }
         if self.queue && !policy::names().contains(&self.policy.policy.as_str()) {
             let name = &self.policy.policy;
             let message = format!(
-                "policy {name} submits jobs only when GPUs are free for them, so --queue is of no use"
+                "policy {name} submits a job only when GPUs are free for it, so --queue has no effect"
             );
             return Err(Failure::new(Exit::Usage, message)
-                .hint(format!("leave out --queue, or use --policy {}", policy::names()[0])));
+                .hint(format!("remove --queue, or use --policy {}", policy::names()[0])));
         }
         let rules = Rules { pinned: self.pin, ..state::rules(context) };
         let watch = Watch::new(self, context, rules);

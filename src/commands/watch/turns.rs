@@ -152,7 +152,7 @@ impl<'a> Watch<'a> {
                 Err(failure) if !matches!(failure.exit, Exit::BadInput | Exit::Internal | Exit::Usage) => {
                     let since = || Outage { since: state::now(self.context), said: BTreeSet::new() };
                     if outage.get_or_insert_with(since).said.insert(failure.message.clone()) {
-                        self.say(&format!("{}; will keep trying", failure.message));
+                        self.say(&format!("{}; retrying", failure.message));
                     }
                     pause = (pause * 2).min(LONGEST_PAUSE.max(self.args.interval));
                 }
@@ -183,7 +183,8 @@ impl<'a> Watch<'a> {
         let before = state.planned_by.replace(own.clone());
         let before = before.filter(|before| *before != own)?;
         Some(format!(
-            "the jobs were planned with {before}; this watch plans with {own}: start it with {before} to go on as before"
+            "the jobs were planned with {before}, but this watch plans with {own}; to keep the old \
+             policy, start it with {before}"
         ))
     }
 
@@ -278,7 +279,7 @@ impl<'a> Watch<'a> {
             return String::new();
         }
         if state.jobs.is_empty() {
-            return "no jobs: add some with hsched add JOBS or hsched submit JOBS\n".into();
+            return "no jobs: add jobs with hsched add JOBS or hsched submit JOBS\n".into();
         }
         let mut followed = state.clone();
         followed.jobs.retain(|tracked| self.follows(tracked));

@@ -63,8 +63,10 @@ pub(super) fn read(lines: &[Line], imported: &mut Imported) {
             (Some(_), None) => {}
             (_, Some(own)) if place > own => {
                 if !["wait", "exit", "exit 0", "date"].contains(&piece.text.as_str()) {
-                    imported
-                        .remark(piece.line, format!("{}: comes after the training", excerpt(&piece.text)));
+                    imported.remark(
+                        piece.line,
+                        format!("{}: comes after the training; hsched does not run it", excerpt(&piece.text)),
+                    );
                 }
             }
             _ => prepare(piece, imported),
@@ -87,7 +89,7 @@ fn training(pieces: &[Piece], imported: &mut Imported) -> Option<usize> {
     }
     for place in all {
         let piece = &pieces[place];
-        let why = if chosen.is_some() { "trains within a loop or condition" } else { "may be the training" };
+        let why = if chosen.is_some() { "trains inside a loop or condition" } else { "may be the training" };
         imported
             .remark(piece.line, format!("{}: {why}; write the key command yourself", excerpt(&piece.text)));
     }
@@ -105,17 +107,17 @@ fn take_command(line: usize, started: &Started, imported: &mut Imported) {
     for launcher in started.launchers.iter().filter(|launcher| *launcher != "srun") {
         imported.remark(
             line,
-            format!("{launcher}: left out; hsched starts one rank per GPU with the variables of torchrun"),
+            format!("{launcher}: dropped; hsched starts one rank per GPU with the variables of torchrun"),
         );
     }
     for remark in &started.remarks {
         imported.remark(line, remark);
     }
     if started.command.contains("SLURM_ARRAY_") {
-        imported.remark(line, "the command has $SLURM_ARRAY_…: give it a variable of a sweep instead");
+        imported.remark(line, "the command has $SLURM_ARRAY_…: use a variable of a sweep instead");
     }
     if started.command.contains("[$TASK]") {
-        imported.remark(line, "the command takes an element of an array, which does not reach the ranks: take it into a variable before");
+        imported.remark(line, "the command uses an array element, but ranks do not get arrays: assign the element to a variable first");
     }
     let words = split(&started.command).unwrap_or_default();
     for (key, wanted) in [("epochs", "epoch"), ("global_batch", "batch")] {
@@ -137,9 +139,7 @@ fn take_command(line: usize, started: &Started, imported: &mut Imported) {
 /// Returns what to say of a batch that stands in the command.
 fn batch_remark(word: &str, value: Option<&String>) -> String {
     let text = [Some(word), value.map(String::as_str)].into_iter().flatten().collect::<Vec<_>>().join(" ");
-    format!(
-        "{text}: the same on every rank; write $HSCHED_LOCAL_BATCH for the batch that hsched gives each rank"
-    )
+    format!("{text}: the same value on every rank; use $HSCHED_LOCAL_BATCH for the local batch of each rank")
 }
 
 /// Takes over what comes before the training.
@@ -167,14 +167,13 @@ fn prepare(piece: &Piece, imported: &mut Imported) {
         _ if assignment(rest.first().map_or("", String::as_str))
             .is_some_and(|(_, value)| value.starts_with('(')) =>
         {
-            imported.remark(*line, format!("{}: an array does not reach the ranks", excerpt(text)));
+            imported.remark(*line, format!("{}: ranks do not get arrays", excerpt(text)));
         }
-        "set" => imported.remark(
-            *line,
-            format!("{text}: shell options are not kept; a line of setup that fails ends the run anyway"),
-        ),
-        "trap" => imported.remark(*line, format!("{}: ranks get SIGUSR1 themselves", excerpt(text))),
-        "wait" | "exit" => imported.remark(*line, format!("{text}: the script is hsched's")),
+        "set" => {
+            imported.remark(*line, format!("{text}: dropped; a failing line of setup ends the run anyway"));
+        }
+        "trap" => imported.remark(*line, format!("{}: dropped; ranks get SIGUSR1 directly", excerpt(text))),
+        "wait" | "exit" => imported.remark(*line, format!("{text}: dropped; hsched writes the job script")),
         "cd" if words.get(1).is_some_and(|to| to.contains("SLURM_SUBMIT_DIR")) => {}
         "cd" => imported.push("node_setup", text.as_str()),
         "srun" | "pdsh" => {
@@ -201,7 +200,7 @@ fn prepare(piece: &Piece, imported: &mut Imported) {
                 imported.remark(
                     *line,
                     format!(
-                        "{}: runs once, in setup, which is before node_setup: add what it needs there",
+                        "{}: runs once, in setup, before node_setup: load what it needs in setup",
                         excerpt(text)
                     ),
                 );
@@ -221,7 +220,7 @@ fn set(line: usize, name: &str, value: &str, exports: bool, imported: &mut Impor
     }
     imported.push("node_setup", format!("export {name}={value}"));
     if !exports {
-        imported.remark(line, format!("{name}: exported, so that the ranks see it"));
+        imported.remark(line, format!("{name}: exported, so that ranks see it"));
     }
 }
 
@@ -244,7 +243,7 @@ fn pieces(lines: &[Line], imported: &mut Imported) -> Vec<Piece> {
             while lines.pop_front().is_some_and(|other| other.text != end) {}
             imported.remark(
                 line.number,
-                format!("{}: a document in the script; put it in a file", excerpt(&line.text)),
+                format!("{}: here-document; put its text into a file", excerpt(&line.text)),
             );
             continue;
         }
@@ -258,9 +257,12 @@ fn pieces(lines: &[Line], imported: &mut Imported) -> Vec<Piece> {
             is_one = !is_block && split(&text).is_some();
         }
         if depth > 0 || !is_block && !is_one {
-            imported.remark(line.number, format!("{}: has no end", excerpt(&text)));
+            imported.remark(line.number, format!("{}: its end is missing", excerpt(&text)));
         } else if is_function(&text) {
-            imported.remark(line.number, format!("{}: functions are not taken over", excerpt(&text)));
+            imported.remark(
+                line.number,
+                format!("{}: dropped; hsched does not import functions", excerpt(&text)),
+            );
         } else if is_block || is_compound(&text) {
             let trains =
                 text.lines().flat_map(|line| segments(&split(line).unwrap_or_default())).any(|own| {

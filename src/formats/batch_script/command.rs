@@ -161,7 +161,7 @@ fn trim(words: &mut Vec<String>, own: &mut Started) {
     let Some(cut) = cut else { return };
     let rest: Vec<String> = words.drain(cut..).collect();
     if rest != ["&"] {
-        own.remarks.push(format!("{}: left out; what ranks print goes to NAME.out", rest.join(" ")));
+        own.remarks.push(format!("{}: dropped; the output of ranks goes to NAME.out", rest.join(" ")));
     }
 }
 
@@ -201,7 +201,7 @@ fn of_shell(line: &str, mut own: Started, by_srun: bool) -> Option<Started> {
     }
     let launches = LAUNCHERS.iter().any(|launcher| line.contains(launcher));
     if launches {
-        own.remarks.push("a launcher within a shell line: write the key command yourself".to_owned());
+        own.remarks.push("a launcher inside a shell line: write the key command yourself".to_owned());
         return Some(own);
     }
     if !by_srun && !line.contains("python") {
@@ -230,8 +230,7 @@ fn strip_launcher(words: &mut Vec<String>, own: &mut Started) -> bool {
             .map(|own| (own, true)),
     };
     let Some((script, needs_python)) = script else {
-        own.remarks
-            .push(format!("{}: its script cannot be told; write the key command yourself", words[place]));
+        own.remarks.push(format!("{}: cannot find its script; write the key command yourself", words[place]));
         words.clear();
         return true;
     };
@@ -242,7 +241,8 @@ fn strip_launcher(words: &mut Vec<String>, own: &mut Started) -> bool {
         && !dropped.contains("use-env")
     {
         own.remarks.push(
-            "torch.distributed.launch passes --local-rank; ranks have it in LOCAL_RANK instead".to_owned(),
+            "torch.distributed.launch passes --local-rank; under hsched, ranks read LOCAL_RANK instead"
+                .to_owned(),
         );
     }
     if words[script] == "--module" {

@@ -108,7 +108,7 @@ impl Imported {
         own.sort();
         own.dedup();
         if let Some(wrong) = own.iter().find(|own| parse_type(own).is_err()) {
-            self.remark(line, format!("{wrong:?} is no GPU type: set gpu_types yourself"));
+            self.remark(line, format!("{wrong:?} is not a GPU type: set gpu_types yourself"));
         } else if !own.is_empty() {
             self.keys.insert("gpu_types", json!(own));
         }

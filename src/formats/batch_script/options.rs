@@ -61,12 +61,12 @@ const LEFT: [(&str, &str); 19] = [
     ("ntasks-per-core", "hsched starts one rank per GPU"),
     ("ntasks-per-gpu", "hsched starts one rank per GPU"),
     ("ntasks-per-socket", "hsched starts one rank per GPU"),
-    ("time-min", "the job asks for the predicted time plus a margin, up to the key time"),
+    ("time-min", "the job requests the predicted time plus a margin, up to the key time"),
     ("wait", "hsched does not wait for its jobs"),
     ("parsable", "hsched reads what sbatch prints"),
     ("test-only", "use hsched submit --dry-run"),
-    ("hetjob", "hsched makes heterogeneous jobs itself; the components' options are taken as one job's"),
-    ("packjob", "hsched makes heterogeneous jobs itself; the components' options are taken as one job's"),
+    ("hetjob", "hsched makes heterogeneous jobs itself, and combines the options of the components"),
+    ("packjob", "hsched makes heterogeneous jobs itself, and combines the options of the components"),
 ];
 
 /// A number that an option gives, with its line.
@@ -92,7 +92,7 @@ pub(super) struct Asked {
 /// Says what is odd about how a directive is written.
 pub(super) fn note_directive(line: &Line, imported: &mut Imported) {
     if words(line).is_none() {
-        imported.remark(line.number, format!("{}: cannot be split into words", line.text));
+        imported.remark(line.number, format!("{}: hsched cannot split this into words", line.text));
     }
 }
 
@@ -124,7 +124,7 @@ pub(super) fn read(head: &[Line], imported: &mut Imported) -> Asked {
         let mut words = words(line).unwrap_or_default().into_iter().peekable();
         while let Some(word) = words.next() {
             let Some((name, attached)) = option(&word) else {
-                imported.remark(line.number, format!("{word}: not an option that hsched knows"));
+                imported.remark(line.number, format!("{word}: unknown option"));
                 continue;
             };
             let apart = attached.is_none() && !FLAGS.contains(&name.as_str());
@@ -181,7 +181,10 @@ impl Asked {
         };
         if !taken {
             let value = value.unwrap_or_default();
-            imported.remark(line, format!("--{name}={value}: cannot be understood; set the key yourself"));
+            imported.remark(
+                line,
+                format!("--{name}={value}: hsched cannot read this value; set the key yourself"),
+            );
         }
     }
 
@@ -191,7 +194,7 @@ impl Asked {
         for part in value.split(',') {
             let mut fields: Vec<&str> = part.split(':').collect();
             if name == "gres" && fields.first() != Some(&"gpu") {
-                imported.remark(line, format!("--gres={part}: only GPUs are planned; pass it on with the key sbatch if the site needs it"));
+                imported.remark(line, format!("--gres={part}: hsched plans only GPUs; if the site needs this, put it into the key sbatch"));
                 continue;
             }
             if name == "gres" {
@@ -242,7 +245,7 @@ impl Asked {
             "mem" if bytes.0 == 0 => {
                 imported.remark(
                     line,
-                    "--mem=0: hsched does not ask for all memory of a node; set memory_per_gpu",
+                    "--mem=0: hsched does not request all memory of a node; set memory_per_gpu",
                 );
             }
             "mem" => self.memory = Some((line, bytes)),
@@ -307,7 +310,8 @@ impl Asked {
             (Some((_, all)), _) => Some(Bytes(all.0 / u64::from(gpus))),
             (None, Some((line, own))) => {
                 if cpus.is_none() {
-                    imported.remark(line, "--mem-per-cpu: the script asks for no number of CPUs; 1 is taken");
+                    imported
+                        .remark(line, "--mem-per-cpu: the script gives no number of CPUs; hsched assumes 1");
                 }
                 Some(Bytes(own.0.saturating_mul(cpus.unwrap_or(1))))
             }
@@ -363,7 +367,9 @@ fn signal(line: usize, value: &str, imported: &mut Imported) -> bool {
     if !["USR1", "10"].contains(&signal) {
         imported.remark(
             line,
-            format!("--signal={value}: hsched sends SIGUSR1, not {signal}; the training must save on that"),
+            format!(
+                "--signal={value}: hsched sends SIGUSR1, not {signal}; the training must save on SIGUSR1"
+            ),
         );
     }
     true

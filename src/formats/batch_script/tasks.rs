@@ -28,13 +28,13 @@ pub(super) fn rewrite(lines: &[Line], imported: &mut Imported) -> Vec<Line> {
     if let Some((_, most)) = asked.split_once('%') {
         imported.remark(
             at,
-            format!("%{most}: hsched starts as many jobs as find GPUs; the setting capacity limits the GPUs"),
+            format!("%{most}: hsched starts as many jobs as there are GPUs for; the setting capacity limits the GPUs"),
         );
     }
     let Some(tasks) = numbers(&asked) else {
         imported.remark(
             at,
-            format!("--array={asked}: one job here, not an array; a sweep makes one job for each value (see the comment at sweep)"),
+            format!("--array={asked}: becomes one job, not an array; a sweep makes one job for each value (see the comment at sweep)"),
         );
         return lines.to_vec();
     };
@@ -49,7 +49,7 @@ pub(super) fn rewrite(lines: &[Line], imported: &mut Imported) -> Vec<Line> {
     imported.keys.insert("sweep", json!({ "task": tasks }));
     imported.remark(
         at,
-        format!("--array={asked}: one job for each task (key sweep), which has its number as $TASK"),
+        format!("--array={asked}: one job for each task (key sweep), with the number of the task as $TASK"),
     );
     let mut left =
         without(lines, arrays.iter().filter(|own| is_used(lines, own)).map(|own| own.lines.clone()));

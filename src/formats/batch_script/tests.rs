@@ -29,20 +29,20 @@ fn yaml(script: &str) -> String {
 #[test]
 fn a_job_on_several_nodes() {
     assert_snapshot!(yaml(ALLIANCE), @r#"
-    # Made by hsched import from job.sh.
-    # Replace every TODO; hsched plan names those that are left.
-    # Not taken over, or different here:
-    #   line 7: --mem=0: hsched does not ask for all memory of a node; set memory_per_gpu
+    # Written by hsched import from job.sh.
+    # Replace every TODO; hsched plan lists the remaining ones.
+    # Dropped or changed:
+    #   line 7: --mem=0: hsched does not request all memory of a node; set memory_per_gpu
     #   line 9: --output=%N-%j.out: the output goes to NAME.out in the workdir
     #   line 19: MASTER_ADDR=$(hostname): hsched or Slurm sets it
-    #   line 25: --batch_size 256: the same on every rank; write $HSCHED_LOCAL_BATCH for the batch that hsched gives each rank
+    #   line 25: --batch_size 256: the same value on every rank; use $HSCHED_LOCAL_BATCH for the local batch of each rank
     jobs:
       - name: job
         samples_per_epoch: TODO   # training samples per epoch
         epochs: TODO   # total number of epochs; line 25 has --epochs 90
         global_batch: TODO   # samples per step over all ranks; never changes, whatever the placement; line 25 has --batch_size 256
         model_size: TODO   # bytes that the ranks exchange after each step (4 per parameter in fp32), such as 46.8MB
-        #throughput: {v100: 100}   # samples/s on one GPU of each type, if known; else hsched probe measures them
+        #throughput: {v100: 100}   # samples/s on one GPU of each type, if known; otherwise hsched probe measures them
         command: "python train.py --init_method tcp://$MASTER_ADDR:3456 --world_size $SLURM_NTASKS --batch_size 256 --epochs 90"
         gpus: 8
         gpu_types: [v100l]
@@ -59,25 +59,25 @@ fn a_job_on_several_nodes() {
 #[test]
 fn a_job_array_with_torchrun() {
     assert_snapshot!(yaml(MILA), @r#"
-    # Made by hsched import from job.sh.
-    # Replace every TODO; hsched plan names those that are left.
-    # Not taken over, or different here:
-    #   line 2: fine: not an option that hsched knows
-    #   line 8: %2: hsched starts as many jobs as find GPUs; the setting capacity limits the GPUs
-    #   line 8: --array=0-4%2: one job for each task (key sweep), which has its number as $TASK
-    #   line 10: set -euo pipefail: shell options are not kept; a line of setup that fails ends the run anyway
-    #   line 11: trap 'scontrol requeue $SLURM_JOB_ID' SIGTERM: ranks get SIGUSR1 themselves
-    #   line 17: python -u prep.py: runs once, in setup, which is before node_setup: add what it needs there
-    #   line 18: torchrun --standalone --nproc_per_node=1: left out; hsched starts one rank per GPU with the variables of torchrun
-    #   line 18: 2>&1 | tee log.txt: left out; what ranks print goes to NAME.out
-    #   line 19: python evaluate.py: comes after the training
+    # Written by hsched import from job.sh.
+    # Replace every TODO; hsched plan lists the remaining ones.
+    # Dropped or changed:
+    #   line 2: fine: unknown option
+    #   line 8: %2: hsched starts as many jobs as there are GPUs for; the setting capacity limits the GPUs
+    #   line 8: --array=0-4%2: one job for each task (key sweep), with the number of the task as $TASK
+    #   line 10: set -euo pipefail: dropped; a failing line of setup ends the run anyway
+    #   line 11: trap 'scontrol requeue $SLURM_JOB_ID' SIGTERM: dropped; ranks get SIGUSR1 directly
+    #   line 17: python -u prep.py: runs once, in setup, before node_setup: load what it needs in setup
+    #   line 18: torchrun --standalone --nproc_per_node=1: dropped; hsched starts one rank per GPU with the variables of torchrun
+    #   line 18: 2>&1 | tee log.txt: dropped; the output of ranks goes to NAME.out
+    #   line 19: python evaluate.py: comes after the training; hsched does not run it
     jobs:
       - name: bert
         samples_per_epoch: TODO   # training samples per epoch
         epochs: TODO   # total number of epochs
         global_batch: TODO   # samples per step over all ranks; never changes, whatever the placement
         model_size: TODO   # bytes that the ranks exchange after each step (4 per parameter in fp32), such as 46.8MB
-        #throughput: {v100: 100}   # samples/s on one GPU of each type, if known; else hsched probe measures them
+        #throughput: {v100: 100}   # samples/s on one GPU of each type, if known; otherwise hsched probe measures them
         command: "python finetune.py --seed $TASK --lr=1e-4"
         gpus: 1
         gpu_types: [rtx8000]
@@ -95,20 +95,20 @@ fn a_job_array_with_torchrun() {
 #[test]
 fn options_of_every_spelling() {
     assert_snapshot!(yaml(CAMPUS), @r#"
-    # Made by hsched import from job.sh.
-    # Replace every TODO; hsched plan names those that are left.
-    # Not taken over, or different here:
+    # Written by hsched import from job.sh.
+    # Replace every TODO; hsched plan lists the remaining ones.
+    # Dropped or changed:
     #   line 7: --requeue: hsched resubmits jobs itself (key retries)
-    #   line 13: srun --ntasks=$SLURM_NNODES --ntasks-per-node=1: left out; hsched starts one rank per GPU with the variables of torchrun
-    #   line 13: torchrun --nnodes $SLURM_NNODES --nproc_per_node 4 --rdzv_id $SLURM_JOB_ID --rdzv_backend c10d --rdzv_endpoint $head:29500: left out; hsched starts one rank per GPU with the variables of torchrun
-    #   line 14: echo done: comes after the training
+    #   line 13: srun --ntasks=$SLURM_NNODES --ntasks-per-node=1: dropped; hsched starts one rank per GPU with the variables of torchrun
+    #   line 13: torchrun --nnodes $SLURM_NNODES --nproc_per_node 4 --rdzv_id $SLURM_JOB_ID --rdzv_backend c10d --rdzv_endpoint $head:29500: dropped; hsched starts one rank per GPU with the variables of torchrun
+    #   line 14: echo done: comes after the training; hsched does not run it
     jobs:
       - name: gpt2
         samples_per_epoch: TODO   # training samples per epoch
         epochs: TODO   # total number of epochs
         global_batch: TODO   # samples per step over all ranks; never changes, whatever the placement
         model_size: TODO   # bytes that the ranks exchange after each step (4 per parameter in fp32), such as 46.8MB
-        #throughput: {v100: 100}   # samples/s on one GPU of each type, if known; else hsched probe measures them
+        #throughput: {v100: 100}   # samples/s on one GPU of each type, if known; otherwise hsched probe measures them
         command: "python -m trainer.main --config cfg.yaml"
         gpus: 8
         gpu_types: [a100]
@@ -248,7 +248,7 @@ fn what_is_not_certain_is_said_with_its_line() {
         "#!/bin/bash\n#SBATCH --nodelist=n1\n##SBATCH -p x\n#SBATCH 'open\npython a.py\n#SBATCH -p late\npython b.py\n",
         &[
             "2: --nodelist=n1: hsched chooses the nodes",
-            "4: #SBATCH 'open: cannot be split into words",
+            "4: #SBATCH 'open: hsched cannot split this into words",
             "5: python a.py: may be the training; write the key command yourself",
             "6: #SBATCH -p late: Slurm ignores options after the first command",
             "7: python b.py: may be the training; write the key command yourself",
@@ -257,11 +257,11 @@ fn what_is_not_certain_is_said_with_its_line() {
     check(
         "#SBATCH --signal=TERM@60\n#SBATCH --gres=gpu:3 -c 8\nX=$(date)\ntrap f TERM\nsrun \\\n  python a.py\nwait\ncp a b\n",
         &[
-            "1: --signal=TERM@60: hsched sends SIGUSR1, not TERM; the training must save on that",
+            "1: --signal=TERM@60: hsched sends SIGUSR1, not TERM; the training must save on SIGUSR1",
             "2: 8 CPUs of a node for 3 GPUs: cpus_per_gpu is rounded down",
-            "3: X: exported, so that the ranks see it",
-            "4: trap f TERM: ranks get SIGUSR1 themselves",
-            "8: cp a b: comes after the training",
+            "3: X: exported, so that ranks see it",
+            "4: trap f TERM: dropped; ranks get SIGUSR1 directly",
+            "8: cp a b: comes after the training; hsched does not run it",
         ],
     );
     check(
@@ -269,11 +269,11 @@ fn what_is_not_certain_is_said_with_its_line() {
         &[
             "1: nodes=( $( scontrol show hostnames $SLURM_JOB_NODELIST ) ): hsched lists the nodes and sets MASTER_ADDR",
             "2: ip=$(srun -N 1 hostname -i): hsched lists the nodes and sets MASTER_ADDR",
-            "3: lrs=(1 2): an array does not reach the ranks",
-            "4: export two=(3): an array does not reach the ranks",
+            "3: lrs=(1 2): ranks do not get arrays",
+            "4: export two=(3): ranks do not get arrays",
         ],
     );
-    check("if true; then\n  echo 'open\n", &["1: if true; then …: has no end"]);
+    check("if true; then\n  echo 'open\n", &["1: if true; then …: its end is missing"]);
 }
 
 #[test]
@@ -302,9 +302,9 @@ fn the_values_of_an_array_become_a_sweep() {
     assert_snapshot!(made(script, &SWEPT), @r#"
     sweep: {"lr":["0.1","0.01","1e-3","1e-4"]}
     command: "python train.py --lr $LR --batch-size 128"
-    2: %4: hsched starts as many jobs as find GPUs; the setting capacity limits the GPUs
+    2: %4: hsched starts as many jobs as there are GPUs for; the setting capacity limits the GPUs
     2: --array=0-3%4: one job for each value of LRS (key sweep)
-    6: --batch-size 128: the same on every rank; write $HSCHED_LOCAL_BATCH for the batch that hsched gives each rank
+    6: --batch-size 128: the same value on every rank; use $HSCHED_LOCAL_BATCH for the local batch of each rank
     "#);
     yaml(&format!("#!/bin/bash\n#SBATCH {script}\n"));
     // Taken in the command, from 1, over several lines, and into a variable in small letters.
@@ -330,9 +330,9 @@ fn the_numbers_of_tasks_become_a_sweep() {
     sweep: {"task":[0,1]}
     command: "python train.py $LR $WD"
     node_setup: ["LRS=(1 2)","WDS=(3 4)","export LR=${LRS[$TASK]}","export WD=${WDS[$TASK]}"]
-    2: --array=0-1: one job for each task (key sweep), which has its number as $TASK
-    5: LR: exported, so that the ranks see it
-    6: WD: exported, so that the ranks see it
+    2: --array=0-1: one job for each task (key sweep), with the number of the task as $TASK
+    5: LR: exported, so that ranks see it
+    6: WD: exported, so that ranks see it
     "#);
     // Fewer values than tasks, values that come twice, and the number beside a value.
     for other in [
@@ -345,8 +345,8 @@ fn the_numbers_of_tasks_become_a_sweep() {
     }
     assert_snapshot!(made("--array=1-1000\npython train.py --seed $SLURM_ARRAY_TASK_ID", &SWEPT), @r#"
     command: "python train.py --seed $SLURM_ARRAY_TASK_ID"
-    2: --array=1-1000: one job here, not an array; a sweep makes one job for each value (see the comment at sweep)
-    3: the command has $SLURM_ARRAY_…: give it a variable of a sweep instead
+    2: --array=1-1000: becomes one job, not an array; a sweep makes one job for each value (see the comment at sweep)
+    3: the command has $SLURM_ARRAY_…: use a variable of a sweep instead
     "#);
 }
 

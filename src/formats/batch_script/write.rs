@@ -22,12 +22,12 @@ impl Imported {
     /// Returns the job file, with comments; `source` is the script's name.
     #[must_use]
     pub fn to_yaml(&self, source: &str) -> String {
-        let mut out = format!("# Made by hsched import from {}.\n", one_line(source));
+        let mut out = format!("# Written by hsched import from {}.\n", one_line(source));
         if self.unknown().next().is_some() {
-            let _ = writeln!(out, "# Replace every {TODO}; hsched plan names those that are left.");
+            let _ = writeln!(out, "# Replace every {TODO}; hsched plan lists the remaining ones.");
         }
         if !self.remarks.is_empty() {
-            out.push_str("# Not taken over, or different here:\n");
+            out.push_str("# Dropped or changed:\n");
         }
         for remark in &self.remarks {
             let _ = writeln!(out, "#   line {}: {}", remark.line, one_line(&remark.text));
@@ -69,11 +69,11 @@ impl Imported {
     fn comment(&self, key: &str, out: &mut String) {
         match (key, &self.array) {
             ("throughput", _) => out.push_str(
-                "    #throughput: {v100: 100}   # samples/s on one GPU of each type, if known; else hsched probe measures them\n",
+                "    #throughput: {v100: 100}   # samples/s on one GPU of each type, if known; otherwise hsched probe measures them\n",
             ),
             ("sweep", Some((_, array))) => {
                 let tasks = one_line(array.split('%').next().unwrap_or(array));
-                let _ = writeln!(out, "    #sweep: {{task: [{tasks}]}}   # one job for each value; the command has it as $TASK");
+                let _ = writeln!(out, "    #sweep: {{task: [{tasks}]}}   # one job for each value; the command gets it as $TASK");
             }
             _ => {}
         }

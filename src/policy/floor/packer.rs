@@ -43,7 +43,7 @@ impl Floor {
         let (mut placed, waiting): (Vec<Want>, Vec<Want>) =
             wants.into_iter().partition(|want| want.counts.is_some());
         let mut changes: Vec<(usize, Decision)> = Vec::with_capacity(placed.len() + waiting.len());
-        let wait = |job| (job, Decision::Defer { why: "others come first".to_owned() });
+        let wait = |job| (job, Decision::Defer { why: "other jobs have priority".to_owned() });
         changes.extend(waiting.into_iter().map(|want| wait(want.job)));
         placed.sort_by_key(|want| Reverse(want.counts.iter().flatten().sum::<u32>()));
         let mut chosen: Vec<(usize, Placement)> = Vec::with_capacity(placed.len());
@@ -64,7 +64,7 @@ impl Floor {
             self.repack(problem, &mut chosen, repacking);
         }
         let place = |(job, placement)| {
-            let why = "its turn".to_owned();
+            let why = "it is next in the order of the policy".to_owned();
             (job, Decision::Place { placements: vec![placement], queued: false, why })
         };
         changes.extend(chosen.into_iter().map(place));

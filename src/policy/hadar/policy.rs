@@ -56,7 +56,7 @@ impl Policy for Hadar {
                 Some(job) if fits(&job, &cells) => queue.push(job),
                 _ => plan
                     .changes
-                    .push((number, Decision::Reject { why: "it never fits this cluster".to_owned() })),
+                    .push((number, Decision::Reject { why: "it never fits on this cluster".to_owned() })),
             }
         }
         if queue.is_empty() {
@@ -99,7 +99,11 @@ impl Hadar {
                 let why = match market.find(job, &taken) {
                     None => "no GPUs left".to_owned(),
                     Some(own) if own.terms.payoff <= 0.0 => {
-                        format!("its price {:.4} exceeds its worth {:.4}", own.terms.cost, own.terms.utility)
+                        format!(
+                            "its price {:.4} exceeds its utility \
+                            {:.4}",
+                            own.terms.cost, own.terms.utility
+                        )
                     }
                     Some(_) => "its GPUs are worth more to other jobs".to_owned(),
                 };
@@ -117,7 +121,7 @@ impl Hadar {
                 job.number,
                 match placement {
                     Some(placement) => Decision::place(placement),
-                    None => Decision::Defer { why: "its batch does not split over these GPUs".to_owned() },
+                    None => Decision::Defer { why: "its batch cannot be divided over these GPUs".to_owned() },
                 },
             ));
         }

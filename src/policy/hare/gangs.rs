@@ -111,7 +111,7 @@ impl Hare {
         let now = problem.now.0;
         let runs = problem.jobs[job].standing.running().next().is_some();
         let Some(turn) = first_to_end(problem, cards, job, tasks) else {
-            let why = "no GPUs that it can use together".to_owned();
+            let why = "no set of GPUs that it can use".to_owned();
             return Some(Decision::Defer { why });
         };
         let chosen = choose(cards, job, &turn);
@@ -122,13 +122,13 @@ impl Hare {
         if turn.start > now {
             let wait = in_words(turn.start - now);
             let why =
-                format!("its turn comes in about {wait}, when GPUs are free on which it is done soonest");
+                format!("scheduled in about {wait}, when the GPUs on which it finishes first become free");
             self.turns.end(&problem.jobs[job].name);
             return Some(Decision::Defer { why });
         }
         let wanted = slots(chosen.iter().map(|card| cards[*card].gpu));
         let Some(placement) = placed(problem, job, wanted) else {
-            let why = "its batch cannot be divided over the GPUs that are free".to_owned();
+            let why = "its batch cannot be divided over the free GPUs".to_owned();
             return Some(Decision::Defer { why });
         };
         self.turns.begin(problem, job, turn.epochs);
@@ -137,7 +137,7 @@ impl Hare {
             placements: vec![placement],
             queued: false,
             why: if runs {
-                "its turn is over, and it is done sooner there".to_owned()
+                "its round is over, and it finishes sooner on other GPUs".to_owned()
             } else {
                 String::new()
             },

@@ -247,7 +247,7 @@ impl Hlas {
             given.sort_unstable();
             if given != held(problem, job) {
                 let runs = model.standing.running().next().is_some();
-                let why = if runs { "its turn is over, and other GPUs are idle" } else { "" };
+                let why = if runs { "its round is over, and other GPUs are idle" } else { "" };
                 let why = why.to_owned();
                 changes.push((job, Decision::Place { placements: vec![placement], queued: false, why }));
             }
@@ -278,7 +278,7 @@ impl Policy for Hlas {
         let is_named: BTreeSet<usize> = changes.iter().map(|(job, _)| *job).collect();
         for &job in jobs.iter().filter(|job| !is_named.contains(job)) {
             if self.known.jobs.get(&problem.jobs[job].name).is_some_and(|own| own.entry.is_some()) {
-                let why = "others were served less, or came first among equals".to_owned();
+                let why = "other jobs have received less service, or won the tie".to_owned();
                 changes.push((job, Decision::Defer { why }));
             }
         }

@@ -32,13 +32,13 @@ pub struct HorizonParameters {
 }
 
 /// Why a running job is stopped.
-const GIVES_WAY: &str = "it gives way to jobs that gain more from its GPUs";
+const GIVES_WAY: &str = "other jobs gain more from its GPUs";
 
 /// Why a job waits.
-const OTHERS_FIRST: &str = "jobs that gain more from the GPUs go first";
+const OTHERS_FIRST: &str = "other jobs gain more from the GPUs";
 
 /// Why a job waits that cannot run on what is on offer.
-const NO_GPUS: &str = "not enough of the GPUs that it can use are on offer";
+const NO_GPUS: &str = "too few of the GPUs that it can use are available";
 
 impl Default for HorizonParameters {
     /// As it is best where all GPUs are at its disposal.
@@ -158,7 +158,7 @@ impl Policy for Horizon {
 
     fn parameters(&self) -> String {
         let HorizonParameters { preempts, repacking } = self.parameters;
-        let stops = if preempts { "stops jobs for others" } else { "never stops a job to let it wait" };
+        let stops = if preempts { "may stop jobs for other jobs" } else { "never stops a job only to wait" };
         let named = Repacking::NAMES.iter().find(|(_, own)| *own == repacking);
         let repacking = named.map_or("", |(name, _)| name);
         format!("{stops}, repacking {repacking}")

@@ -12,8 +12,8 @@ use crate::policy::{
 const ASK_AGAIN: Seconds = Seconds(600.0);
 
 /// Why a job that cannot go on after a time limit asks for nothing.
-const NOTHING_SUITS: &str = "every time limit that it could have is shorter than its run, and it starts over after a limit; if its \
-                             program resumes, add it again with the key checkpoint";
+const NOTHING_SUITS: &str = "every possible time limit is shorter than the job, and the job starts over \
+    after each; if its program can resume, add the job again with the key checkpoint";
 
 /// The requests of a job, as placements of the problem of that job alone.
 struct Requests {
@@ -192,10 +192,13 @@ impl Scene<'_> {
         let (before, after) = (hours(pending.finish), hours(wait? + own.run));
         let gpus = self.problem.named(&placement.slots);
         if let Remedy::Replace(_) = decided {
-            let why = format!("a new request for {gpus} would be done in {after} instead of {before}");
+            let why = format!(
+                "with a new request for {gpus}, the job finishes in {after} instead of \
+                {before}"
+            );
             return Some(Decision::Place { placements: vec![placement], queued: true, why });
         }
-        let why = format!("done in {after} instead of {before}, by estimate");
+        let why = format!("finishes in {after} instead of {before} (estimated)");
         Some(Decision::Adjust { placement, in_place: matches!(decided, Remedy::Amend(_)), why })
     }
 

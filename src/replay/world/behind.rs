@@ -25,6 +25,6 @@ impl World<'_> {
     pub(in crate::replay) fn note_behind(&mut self, job: usize) {
         let Some(other) = self.awaits(job) else { return };
         let name = &self.trace.jobs[other].model.name;
-        self.record.jobs[job].why = Some(format!("it comes after {name}, which has not completed"));
+        self.record.jobs[job].why = Some(format!("it depends on {name}, which has not completed"));
     }
 }

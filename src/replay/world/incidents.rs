@@ -14,7 +14,7 @@ impl World<'_> {
         why.clone_into(&mut own.why);
         self.events.push(Event { why: why.to_owned(), ..Event::of_job(self.now, Kind::Failed, entry.place) });
         if own.failures > entry.retries {
-            let why = format!("failed {} times; `retries` is {}", own.failures, entry.retries);
+            let why = format!("failures: {}; `retries` is {}", own.failures, entry.retries);
             self.give_up(number, why);
         }
     }

@@ -408,4 +408,4 @@ impl<'a> World<'a> {
 const SAME_EPOCH: f64 = 1e-9;
 
 /// Why a job never ends that has a speed on none of the GPUs.
-pub(super) const NO_TYPE: &str = "its speed is known on no GPU type of this cluster";
+pub(super) const NO_TYPE: &str = "it has no known speed on any GPU type of this cluster";

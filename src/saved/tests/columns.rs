@@ -22,7 +22,7 @@ fn a_format_says_what_the_columns_hold() {
     unnamed1 idle t4:0/2 cpus 0/4
     unnamed2 idle t4:0/2 cpus 0/4
     unnamed3 alloc cpus 8/8
-    note: the nodes have no names in this table and are numbered here
+    note: the table has no node names; hsched numbers the nodes
     ");
     for (columns, line) in [
         ("%N %G %t", "g1  gpu:t4:2  idle"),
@@ -46,7 +46,7 @@ fn a_format_says_what_the_columns_hold() {
     // Widths tell what may be cut off; a header line is none of the table.
     assert_snapshot!(check_as("%N %10G %t", "NODELIST GRES STATE\ng1 gpu:a100:1 idle\n$ exit\n"), @r#"
     g1 idle a100:0/1
-    note: g1: GRES "gpu:a100:1" fills its column and may be cut off
+    note: g1: GRES "gpu:a100:1" fills its column and may be truncated
     note: 2 lines were left out: line 1 "NODELIST GRES STATE", line 3 "$ exit"
     "#);
 }
@@ -69,15 +69,15 @@ fn what_is_no_format_is_refused() {
     assert_snapshot!(refusals.join("\n"), @r#"
     sinfo has no field "%y"
     sinfo has no field "%"
-    nothing separates NODELIST from the next field; give it a width, as sinfo had it
-    the same mark must stand between all fields, as in '%N|%G|%T'
-    it names neither nodes (%N, NodeList) nor their number (%D, Nodes)
-    give the fields one by one: %all prints a header line, and tables with one are read without --columns
-    "node" stands before the first field; leave it out, there and in the lines
+    nothing separates NODELIST from the next field; give the width that sinfo was given
+    the same character must separate all fields, as in '%N|%G|%T'
+    it has neither node names (%N, NodeList) nor node counts (%D, Nodes)
+    list the fields instead of %all; a table with a header line needs no --columns
+    "node" comes before the first field; remove it from the format and from the table
     sinfo has no field ""
     sinfo has no field "Foo"
     sinfo has no field "State"
     "#);
-    assert_snapshot!(check_as("%G|%N|%T", "g1|gpu:t4:2|idle\ng2|gpu:t4:2|idle\n"), @"cannot be read for certain: only 0 of 2 lines fall into the 3 columns of the table; the others may be broken or cut off, or it has other columns");
-    assert_snapshot!(check_as("%N|%G", "g1|gpu:t4:2|idle\ng2|gpu:t4:2|idle\n"), @"cannot be read for certain: only 0 of 2 lines fall into the 2 columns of the table; the others may be broken or cut off, or it has other columns");
+    assert_snapshot!(check_as("%G|%N|%T", "g1|gpu:t4:2|idle\ng2|gpu:t4:2|idle\n"), @"is ambiguous: only 0 of 2 lines match the 3 columns of the table; the other lines may be broken or truncated, or the table has different columns");
+    assert_snapshot!(check_as("%N|%G", "g1|gpu:t4:2|idle\ng2|gpu:t4:2|idle\n"), @"is ambiguous: only 0 of 2 lines match the 2 columns of the table; the other lines may be broken or truncated, or the table has different columns");
 }

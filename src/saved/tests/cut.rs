@@ -20,10 +20,10 @@ fn gpus_without_a_number_are_cut_off() {
             format!("NODELIST|GRES|STATE\ng1|{gres}|idle\n"),
             format!("g01 idle {gres}\ng02 idle (null)\n"),
         ] {
-            assert!(check(&text).contains("cut off"), "{text}: {}", check(&text));
+            assert!(check(&text).contains("truncated"), "{text}: {}", check(&text));
         }
     }
-    assert_snapshot!(check("NODELIST GRES       STATE\ng1       gpu:rtx208 idle\n"), @r#"cannot be read for certain: GRES is cut off, as in "gpu:rtx208"; `sinfo -N -O 'NodeList:|,Partition:|,StateComplete:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|'` prints all of it"#);
+    assert_snapshot!(check("NODELIST GRES       STATE\ng1       gpu:rtx208 idle\n"), @r#"is ambiguous: GRES is truncated, as in "gpu:rtx208"; `sinfo -N -O 'NodeList:|,Partition:|,StateComplete:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|'` prints it in full"#);
     // Of other resources nothing is lost.
     assert_eq!(super::count("NODELIST STATE GRES\ng1 idle gpu:h100:1,shard:h10\n"), (1, 1, 1));
 }
@@ -36,7 +36,7 @@ fn names_that_end_in_the_middle_are_cut_off() {
         "NODELIST NODES STATE\ngpu-a100 2 idle\n",
         "NODELIST PARTITION STATE\ngpu-h200-0 gpu idle\ngpu-h200-0 gpu idle\n",
     ] {
-        assert!(check(text).contains("NODELIST is cut off"), "{text}: {}", check(text));
+        assert!(check(text).contains("NODELIST is truncated"), "{text}: {}", check(text));
     }
 }
 
@@ -46,7 +46,7 @@ fn names_of_which_lines_say_different_things_are_cut_off() {
         "NODELIST GRES STATE\ngpu-a100 gpu:a100:4 idle\ngpu-a100 gpu:a100:8 idle\n",
         "NODELIST CPUS(A/I/O/T) STATE\ngpu-a100 0/8/0/8 idle\ngpu-a100 0/16/0/16 idle\n",
     ] {
-        assert!(check(lines).contains("disagree about gpu-a100"), "{}", check(lines));
+        assert!(check(lines).contains("its lines for gpu-a100 differ"), "{}", check(lines));
     }
     assert_eq!(super::count("NODELIST GRES STATE\ng1 gpu:a100:4 idle\ng1 gpu:a100:4 idle\n"), (1, 4, 4));
 }
@@ -61,9 +61,9 @@ g2                  mixed               gpu:v100:2,gpu:t4:1 gpu:v100:1,gpu:t4:0
     assert_snapshot!(check(text), @r#"
     g1 mixed v100:2/2 t4:1/1
     g2 mixed v100:1/2 t4:0/1
-    note: g[1-2]: GRES "gpu:v100:2,gpu:t4:1" fills its column and may be cut off
-    note: g1: GRES_USED "gpu:v100:1(IDX:0),gp" fills its column and may be cut off
-    note: g1: has work, but the use of its GPUs is not said: none counts as free
+    note: g[1-2]: GRES "gpu:v100:2,gpu:t4:1" fills its column and may be truncated
+    note: g1: GRES_USED "gpu:v100:1(IDX:0),gp" fills its column and may be truncated
+    note: g1: has jobs, but their GPUs are not shown: hsched counts none as free
     "#);
 }
 
@@ -85,9 +85,9 @@ g1         a_long_name_ idle  v100,t4,       a reason with blanks\n";
     assert_snapshot!(check(asked), @r#"
     g1 idle in a_long_name_ with t4,v100 (a reason with blanks)
     note: no GRES column: nodes count as having no GPUs; `sinfo -N -O 'NodeList:|,Partition:|,StateComplete:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|'` prints them
-    note: g1: PARTITION "a_long_name_" fills its column and may be cut off
-    note: g1: AVAIL_FEATURES "v100,t4," fills its column and may be cut off
-    note: g1: REASON "a reason with blanks" fills its column and may be cut off
+    note: g1: PARTITION "a_long_name_" fills its column and may be truncated
+    note: g1: AVAIL_FEATURES "v100,t4," fills its column and may be truncated
+    note: g1: REASON "a reason with blanks" fills its column and may be truncated
     "#);
 }
 
@@ -110,5 +110,5 @@ fn whole_names_are_not_called_cut_off() {
     }
     // Of a name as wide as its column's name nothing tells whether it is whole.
     let text = "NODELIST|PARTITION|STATE\ngpu-h200|gpu|idle\ngpu-h200|gpu|idle\n";
-    assert!(check(text).contains("NODELIST is cut off"), "{}", check(text));
+    assert!(check(text).contains("NODELIST is truncated"), "{}", check(text));
 }

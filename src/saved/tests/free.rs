@@ -15,8 +15,8 @@ fn closed_partitions_have_no_free_gpus() {
     assert_snapshot!(check(text), @r"
     g1 idle+down t4:0/4 in p
     g2 mix t4:4/4 in p,q
-    note: partition p is down: nodes that are in no other count as down
-    note: g2: has work, but the use of its GPUs is not said: none counts as free
+    note: partition p is down: nodes in no other partition count as down
+    note: g2: has jobs, but their GPUs are not shown: hsched counts none as free
     ");
     assert_eq!(count("NODELIST AVAIL GRES\ng1 down gpu:t4:4\ng2 up gpu:t4:4\n"), (2, 8, 4));
 }
@@ -40,8 +40,8 @@ g[6-7] 0/64/64/128 gpu:t4:4
     g5 mixed t4:4/4 cpus 8/64
     g6 unknown t4:0/4 cpus 0/64
     g7 unknown t4:0/4 cpus 0/64
-    note: g[3,5]: has work, but the use of its GPUs is not said: none counts as free
-    note: g[6-7]: its line counts nodes that are not up, but not which: none of them counts as free
+    note: g[3,5]: has jobs, but their GPUs are not shown: hsched counts none as free
+    note: g[6-7]: its line counts nodes that are not up, but does not say which: hsched counts none of them as free
     ");
     let text = "\
 PARTITION NODES(A/I/O/T) NODELIST GRES
@@ -59,8 +59,8 @@ p 0/1/1/2 g[7-8] gpu:t4:4
     g6 mixed t4:4/4 in p
     g7 unknown t4:0/4 in p
     g8 unknown t4:0/4 in p
-    note: g[5-6]: has work, but the use of its GPUs is not said: none counts as free
-    note: g[7-8]: its line counts nodes that are not up, but not which: none of them counts as free
+    note: g[5-6]: has jobs, but their GPUs are not shown: hsched counts none as free
+    note: g[7-8]: its line counts nodes that are not up, but does not say which: hsched counts none of them as free
     ");
     // Nodes without names are as many of each as the counts say.
     assert_snapshot!(check("NODES(A/I/O/T) GRES\n1/1/1/3 gpu:t4:4\n0/1/0/1 gpu:v100:2\n"), @r"
@@ -68,8 +68,8 @@ p 0/1/1/2 g[7-8] gpu:t4:4
     unnamed2 idle t4:0/4
     unnamed3 down t4:0/4
     unnamed4 idle v100:0/2
-    note: the nodes have no names in this table and are numbered here
-    note: unnamed1: has work, but the use of its GPUs is not said: none counts as free
+    note: the table has no node names; hsched numbers the nodes
+    note: unnamed1: has jobs, but their GPUs are not shown: hsched counts none as free
     ");
     assert_eq!(count("NODES(A/I) NODES GRES\n1/1 4 gpu:t4:4\n"), (4, 16, 4));
 }
@@ -104,7 +104,7 @@ fn what_is_not_said_to_be_free_on_a_node_with_work_is_not() {
     assert_snapshot!(check("NODELIST STATE GRES\ng[1-2] mix gpu:t4:4\n"), @r"
     g1 mix t4:4/4
     g2 mix t4:4/4
-    note: g[1-2]: has work, but the use of its GPUs is not said: none counts as free
+    note: g[1-2]: has jobs, but their GPUs are not shown: hsched counts none as free
     ");
 }
 
@@ -118,27 +118,27 @@ g1 q mix gpu:t4:4 gpu:t4:3(IDX:0-2)
 ";
     assert_snapshot!(check(text), @r"
     g1 mix t4:3/4 in p,q
-    note: g1: its lines disagree on its state; the one that leaves less free counts
-    note: g1: its lines disagree on the GPUs in use; the most count
+    note: g1: its lines show different states; hsched uses the less available one
+    note: g1: its lines show different numbers of GPUs in use; hsched uses the largest
     ");
 }
 
 #[test]
 fn nodes_without_names_count_once() {
     let text = "PARTITION NODES GRES STATE\np 2 gpu:t4:4 idle\nq 2 gpu:t4:4 idle\n";
-    assert_snapshot!(check(text), @"cannot be read for certain: gpu:t4:4 stands in lines of several partitions, or in the same line twice, and nothing tells whether these are the same nodes; add their names (%N or NodeList)");
+    assert_snapshot!(check(text), @"is ambiguous: gpu:t4:4 appears in several partitions, or in two identical lines, and these may be the same nodes; add the node names (%N or NodeList)");
     let text = "PARTITION NODES GRES STATE\np 2 gpu:t4:4 idle\nq 2 gpu:v100:4 idle\nq 9 (null) idle\np 1 (null) idle\n";
     assert_eq!(count(text), (14, 16, 16));
     // As -N prints each node in each of its partitions.
-    assert_snapshot!(check("NODES GRES STATE\n1 gpu:t4:4 idle\n1 gpu:t4:4 idle\n"), @"cannot be read for certain: gpu:t4:4 stands in lines of several partitions, or in the same line twice, and nothing tells whether these are the same nodes; add their names (%N or NodeList)");
-    assert_snapshot!(check("TIMELIMIT NODES GRES\n1:00:00 2 gpu:t4:4\n2:00:00 2 gpu:t4:4\n"), @"cannot be read for certain: gpu:t4:4 stands in lines of several partitions, or in the same line twice, and nothing tells whether these are the same nodes; add their names (%N or NodeList)");
-    assert_snapshot!(check("NODES(A/I) GRES\n1/1 gpu:t4:4\n"), @r#"cannot be read: it looks like a table of sinfo in which the names of nodes (NODELIST) or their number (NODES) are missing; it begins with "NODES(A/I) GRES""#);
-    assert_snapshot!(check("NODES GRES\n2 gpu:t4:4\n$ sinfo\nNODES STATE\n2 idle\n"), @"cannot be read for certain: several tables count nodes without naming them; save one alone, or add the names of the nodes (%N or NodeList)");
+    assert_snapshot!(check("NODES GRES STATE\n1 gpu:t4:4 idle\n1 gpu:t4:4 idle\n"), @"is ambiguous: gpu:t4:4 appears in several partitions, or in two identical lines, and these may be the same nodes; add the node names (%N or NodeList)");
+    assert_snapshot!(check("TIMELIMIT NODES GRES\n1:00:00 2 gpu:t4:4\n2:00:00 2 gpu:t4:4\n"), @"is ambiguous: gpu:t4:4 appears in several partitions, or in two identical lines, and these may be the same nodes; add the node names (%N or NodeList)");
+    assert_snapshot!(check("NODES(A/I) GRES\n1/1 gpu:t4:4\n"), @r#"cannot be read: it looks like a table of sinfo without node names (NODELIST) or node counts (NODES); it begins with "NODES(A/I) GRES""#);
+    assert_snapshot!(check("NODES GRES\n2 gpu:t4:4\n$ sinfo\nNODES STATE\n2 idle\n"), @"is ambiguous: several tables count nodes without naming them; save only one of them, or add the node names (%N or NodeList)");
     let named = "NODES GRES\n2 gpu:t4:4\n$ sinfo\nNODELIST STATE GRES\ng[1-2] idle gpu:t4:4\n";
     assert_eq!(count(named), (2, 8, 8));
     let unsaid = "NODES GRES\n2 gpu:t4:4\n$ sinfo\nNODELIST STATE\ng[1-2] idle\n";
     assert_eq!(count(unsaid), (2, 8, 8));
-    assert_snapshot!(check("NODELIST GRES_USED\ng1 gpu:t4:2(IDX:0-1)\n"), @"cannot be read for certain: it says which GPUs of g1 are in use, but not how many there are; add GRES (%G or Gres)");
+    assert_snapshot!(check("NODELIST GRES_USED\ng1 gpu:t4:2(IDX:0-1)\n"), @"is incomplete: it shows which GPUs of g1 are in use, but not how many the node has; add GRES (%G or Gres)");
 }
 
 #[test]
@@ -154,7 +154,7 @@ n3 gpu allocated- gpu:a100:8 gpu:a100:2(IDX:0-1)
     n1 alloc a100:8/8 in gpu
     n2 mix a100:4/8 in gpu
     n3 allocated- a100:8/8 in gpu
-    note: n[1,3]: is allocated, so it has no idle CPU: none of its GPUs counts as free
+    note: n[1,3]: is allocated, so it has no idle CPUs: hsched counts none of its GPUs as free
     ");
     // With CPUs, GPUs that no job holds are stranded: no CPU is idle beside them.
     let json = r#"{"nodes": [
@@ -166,6 +166,6 @@ n3 gpu allocated- gpu:a100:8 gpu:a100:2(IDX:0-1)
     n1 ALLOCATED a100:8/8
     n2 ALLOCATED a100:0/8 cpus 64/64
     n3 IDLE a100:0/8 cpus 0/64
-    note: n1: is allocated, so it has no idle CPU: none of its GPUs counts as free
+    note: n1: is allocated, so it has no idle CPUs: hsched counts none of its GPUs as free
     ");
 }

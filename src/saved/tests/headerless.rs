@@ -17,9 +17,9 @@ c1|cpu|down*|0/0/8/8|32000|(null)
     g2 idle v100:0/4 [lscratch:1] cpus 0/8 in gpu
     g3 idle v100:0/4 [lscratch:1] cpus 0/8 in gpu
     partition gpu (default) unlimited
-    note: line 1 begins a table without a header; its columns are taken as 1 NODELIST, 2 PARTITION, 3 STATE, 4 CPUS(A/I/O/T), 6 GRES; not read: 5 (--columns says what they are)
-    note: g1: has work, but the use of its GPUs is not said: none counts as free
-    note: partition gpu: its time limit is not said; counted as unlimited
+    note: line 1 begins a table without a header line; hsched assumes these columns: 1 NODELIST, 2 PARTITION, 3 STATE, 4 CPUS(A/I/O/T), 6 GRES; ignored: 5 (name them with --columns)
+    note: g1: has jobs, but their GPUs are not shown: hsched counts none as free
+    note: partition gpu: no time limit is given; hsched assumes unlimited
     ");
     let text = "\
 node07           0   193000 1.05 0/16/0/16   idle     gpu  gpu:a100_3g.20gb:3(S:1,3,7) gpu:a100_3g.20gb:0(IDX:N/A)
@@ -29,13 +29,13 @@ node08       10000   193000 7.50 4/12/0/16   mixed    gpu  gpu:a100_3g.20gb:3(S:
     assert_snapshot!(check(text), @r"
     node07 idle a100_3g.20gb:0/3 cpus 0/16
     node08 mixed a100_3g.20gb:2/3 cpus 4/16
-    note: line 1 begins a table without a header; its columns are taken as 1 NODELIST, 5 CPUS(A/I/O/T), 6 STATE, 8 GRES, 9 GRES_USED; not read: 2, 3, 4, 7 (--columns says what they are)
+    note: line 1 begins a table without a header line; hsched assumes these columns: 1 NODELIST, 5 CPUS(A/I/O/T), 6 STATE, 8 GRES, 9 GRES_USED; ignored: 2, 3, 4, 7 (name them with --columns)
     ");
     // A reason has blanks.
     assert_snapshot!(check("g01 drained gpu:2 a fan is broken\ng02 idle gpu:2 none\n"), @r"
     g01 drained gpu:0/2 (a fan is broken)
     g02 idle gpu:0/2
-    note: line 1 begins a table without a header; its columns are taken as 1 NODELIST, 2 STATE, 3 GRES, 4 REASON
+    note: line 1 begins a table without a header line; hsched assumes these columns: 1 NODELIST, 2 STATE, 3 GRES, 4 REASON
     ");
     // Partitions with their nodes.
     assert_snapshot!(check("normal*|c[1-2]|\naccel|g[1,3]|\n"), @r"
@@ -45,9 +45,9 @@ node08       10000   193000 7.50 4/12/0/16   mixed    gpu  gpu:a100_3g.20gb:3(S:
     g3 idle in accel
     partition normal (default) unlimited
     note: no GRES column: nodes count as having no GPUs; `sinfo -N -O 'NodeList:|,Partition:|,StateComplete:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|'` prints them
-    note: line 1 begins a table without a header; its columns are taken as 1 PARTITION, 2 NODELIST
-    note: c[1-2],g[1,3]: no state is said; counted as idle
-    note: partition normal: its time limit is not said; counted as unlimited
+    note: line 1 begins a table without a header line; hsched assumes these columns: 1 PARTITION, 2 NODELIST
+    note: c[1-2],g[1,3]: no state is given; hsched assumes idle
+    note: partition normal: no time limit is given; hsched assumes unlimited
     ");
 }
 
@@ -125,9 +125,9 @@ fn columns_that_may_touch_or_be_cut_in_two_are_asked_for() {
     ]
     .map(check);
     assert_snapshot!(doubts.join("\n"), @r"
-    cannot be read for certain: it is a table without its header line, and its columns are not aligned: some may touch; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
-    cannot be read for certain: it is a table without its header line, and its column 1 may be a number and names that touch; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
-    cannot be read for certain: it is a table without its header line, and its column 2 may be cut in two at a comma; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
+    is ambiguous: it is a table without a header line, and its columns are not aligned, so some may run together; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
+    is ambiguous: it is a table without a header line, and its column 1 may be a number and names that run together; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
+    is ambiguous: it is a table without a header line, and its column 2 may have been split at a comma; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
     ");
 }
 
@@ -151,17 +151,17 @@ fn what_is_not_certain_is_asked_for() {
     ]
     .map(check);
     assert_snapshot!(doubts.join("\n"), @r#"
-    cannot be read for certain: it is a table without its header line, and no column certainly holds node names, and a number may count nodes or CPUs; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
-    cannot be read for certain: it is a table without its header line, and no column certainly holds node names, and a number may count nodes or CPUs; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
-    cannot be read for certain: it is a table without its header line, and no column certainly holds node names, and a number may count nodes or CPUs; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
-    cannot be read for certain: it is a table without its header line, and no column certainly holds node names, and a number may count nodes or CPUs; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
-    cannot be read for certain: it is a table without its header line, and no column certainly holds node names, and a number may count nodes or CPUs; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
-    cannot be read for certain: it is a table without its header line, and no column certainly holds node names, and a number may count nodes or CPUs; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
-    cannot be read for certain: it is a table without its header line, and its column 2 may be GRES or GRES_USED; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
-    cannot be read for certain: it is a table without its header line, and its column 2 shows GPUs in use, while all there are (GRES) are missing; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
-    cannot be read for certain: it is a table without its header line, and its columns 1 and 2 may both be node names; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
-    cannot be read for certain: it is a table without its header line, and its column 3 names GPUs in some lines and something else in others; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
-    cannot be read: it looks like sinfo without its header line, and nothing in it names nodes or counts them; it begins with "n[1-2] idle"
+    is ambiguous: it is a table without a header line, and no column can be identified as node names, and a number may count nodes or CPUs; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
+    is ambiguous: it is a table without a header line, and no column can be identified as node names, and a number may count nodes or CPUs; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
+    is ambiguous: it is a table without a header line, and no column can be identified as node names, and a number may count nodes or CPUs; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
+    is ambiguous: it is a table without a header line, and no column can be identified as node names, and a number may count nodes or CPUs; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
+    is ambiguous: it is a table without a header line, and no column can be identified as node names, and a number may count nodes or CPUs; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
+    is ambiguous: it is a table without a header line, and no column can be identified as node names, and a number may count nodes or CPUs; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
+    is ambiguous: it is a table without a header line, and its column 2 may be GRES or GRES_USED; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
+    is ambiguous: it is a table without a header line, and its column 2 shows GPUs in use, but no column shows the total (GRES); print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
+    is ambiguous: it is a table without a header line, and its columns 1 and 2 may both be node names; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
+    is ambiguous: it is a table without a header line, and its column 3 names GPUs in some lines and something else in others; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
+    cannot be read: it looks like output of sinfo without a header line, node names and node counts; it begins with "n[1-2] idle"
     "#);
 }
 
@@ -183,8 +183,8 @@ fn what_is_no_partition_is_noted() {
     g1 idle
     g2 idle
     note: no GRES column: nodes count as having no GPUs; `sinfo -N -O 'NodeList:|,Partition:|,StateComplete:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|'` prints them
-    note: "*" is no partition's name
-    note: "a b" is no partition's name
+    note: "*" is not a partition name
+    note: "a b" is not a partition name
     "#);
 }
 
@@ -213,6 +213,6 @@ NodeName=g3 Arch=x86_64
     g2 idle v100:0/2 with ib,v100
     g3 IDLE t4:0/2 cpus 0/8
     note: 5 lines were left out: line 1 "$ squeue -h", line 2 "7 gpu train root R 1:00 1 g1", line 4 "$ sinfo -h -N -o '%N %T'", …
-    note: g1: has work, but the use of its GPUs is not said: none counts as free
+    note: g1: has jobs, but their GPUs are not shown: hsched counts none as free
     "#);
 }

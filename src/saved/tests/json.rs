@@ -17,11 +17,11 @@ fn json_of_nodes() {
     g8 ALLOCATED t4:3/4 cpus 2/2
     g9 down+NOT_RESPONDING gpu:0/1 cpus 0/2 with x,y (no power)
     g10 MIXED+PLANNED a:1/2 b:0/2 cpus 3/60 MiB 10/1000 in p,q with y
-    note: nodes[3] ("g9") was not read: the node is named above
-    note: nodes[4] ("7") was not read: it says none of state, cpus and gres: {"name":7}
+    note: nodes[3] ("g9") was not read: the node appears above
+    note: nodes[4] ("7") was not read: it has no state, cpus or gres: {"name":7}
     note: nodes[5] was not read: it has no name: []
     note: nodes[6] was not read: it has no name: null
-    note: nodes[7] ("a b") was not read: node name "a b" holds ' '; only letters, digits, '-', '_' and '.' are allowed
+    note: nodes[7] ("a b") was not read: node name "a b" contains ' '; only letters, digits, '-', '_' and '.' are allowed
     note: Slurm's errors: {"error":"x"}
     "#);
     assert_snapshot!(check(r#"[{"name": "a", "gres": "gpu:t4:1", "state": "idle"}]"#), @"a idle t4:0/1");
@@ -42,8 +42,8 @@ fn json_of_groups() {
     g3 MIXED t4:1/2 [tmp:9G] cpus 4/8 MiB 50/100 in p with x (r)
     partition p 90000 s
     partition q unlimited
-    note: several nodes share an entry: their CPUs in use are taken as evenly spread, rounded up
-    note: several nodes share an entry although they differ in CPUs or memory: the least counts
+    note: several nodes share an entry: hsched divides their CPUs in use evenly and rounds up
+    note: several nodes with different CPUs or memory share an entry: hsched uses the smallest values
     note: sinfo[3] was not read: it names no nodes: {"nodes":{"total":1}}
     "#);
 }
@@ -89,7 +89,7 @@ fn nodes_of_closed_partitions_are_down() {
     assert_eq!(super::count(&group("UP")), (1, 2, 2));
     assert_snapshot!(check(&group("DOWN")), @r"
     g1 IDLE+down t4:0/2 in p
-    note: partition p is DOWN: nodes that are in no other count as down
+    note: partition p is DOWN: nodes in no other partition count as down
     ");
 }
 
@@ -112,9 +112,9 @@ fn nodes_of_other_programs_are_refused_with_the_reason() {
     cannot be read: it looks like JSON of another program: Slurm's nodes have name, state and gres, these have gpus, host; it begins with "[{\"host\": \"g1\", \"gpus\": 4}]"
     cannot be read: it looks like JSON of another program: Slurm's nodes have name, state and gres, these have gpu_free, gpu_total, name, state; it begins with "{\"nodes\": [{\"name\": \"g1\", \"state\": \"up\", \"gpu_total\": 4, \"gpu_free\": 2}]}"
     cannot be read: it looks like JSON of another program: Slurm's nodes have name, state and gres, these have gpus, name; it begins with "{\"nodes\": [{\"name\": \"g1\", \"gpus\": [{\"model\": \"A100\"}]}]}"
-    cannot be read: it looks like nodes of PBS (pbsnodes -F json); hsched knows Slurm; it begins with "{\"nodes\": {\"n1\": {\"state\": \"free\", \"ngpus\": 4}}, \"pbs_version\": \"20\"}"
-    cannot be read: it looks like an answer of Kubernetes; hsched knows Slurm; it begins with "{\"apiVersion\": \"v1\", \"items\": [{\"kind\": \"Node\"}]}"
-    cannot be read: its JSON is cut off before the end
+    cannot be read: it looks like nodes of PBS (pbsnodes -F json); hsched reads only Slurm; it begins with "{\"nodes\": {\"n1\": {\"state\": \"free\", \"ngpus\": 4}}, \"pbs_version\": \"20\"}"
+    cannot be read: it looks like output of Kubernetes; hsched reads only Slurm; it begins with "{\"apiVersion\": \"v1\", \"items\": [{\"kind\": \"Node\"}]}"
+    cannot be read: its JSON is truncated
     cannot be read: it looks like JSON without nodes; it begins with "{}"
     cannot be read: it looks like JSON without nodes; it begins with "[]"
     "#);

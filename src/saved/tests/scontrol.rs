@@ -60,9 +60,9 @@ NodeName=$(g6) State=IDLE
     g3 ALLOCATED t4:2/2 cpus 8/8
     g4 ALLOCATED t4:0/2 cpus 8/8
     note: g2: its RealMemory "?" could not be read
-    note: 3 lines were left out: line 5 "NodeName=g4" (the node is named above), line 6 "NodeName=g5" (it says no State), line 7 "NodeName=$(g6)" (node name "$(g6)" holds '$'; only letters, digits, '-', '_' and '.' are allowed)
-    note: g[2-3]: has work, but the use of its GPUs is not said: none counts as free
-    note: g4: no GPU in its GRES; counted as its TRES say
+    note: 3 lines were left out: line 5 "NodeName=g4" (the node appears above), line 6 "NodeName=g5" (it has no State), line 7 "NodeName=$(g6)" (node name "$(g6)" contains '$'; only letters, digits, '-', '_' and '.' are allowed)
+    note: g[2-3]: has jobs, but their GPUs are not shown: hsched counts none as free
+    note: g4: its GRES has no GPUs; hsched uses its TRES
     "#);
 }
 
@@ -105,7 +105,7 @@ fn parts_of_records_are_read() {
     g1 idle v100:0/4
     g2 idle v100:0/4
     note: 1 line was left out: line 3 "--"
-    note: g[1-2]: no state is said; counted as idle
+    note: g[1-2]: no state is given; hsched assumes idle
     "#);
     let text = "\
 JobId=7 JobName=x
@@ -118,6 +118,6 @@ PartitionName=gpu
     g1 IDLE+down v100:0/4 cpus 0/8 in gpu
     partition gpu 3600 s
     note: 2 lines were left out: line 1 "JobId=7 JobName=x", line 2 "NodeList=g1 Gres=gpu:9"
-    note: partition gpu is DOWN: nodes that are in no other count as down
+    note: partition gpu is DOWN: nodes in no other partition count as down
     "#);
 }

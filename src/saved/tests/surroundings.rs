@@ -120,12 +120,12 @@ Connection refused
     assert_snapshot!(check(text), @r#"
     g1 idle t4:0/2
     g3 idle t4:0/2
-    note: 5 lines were left out: line 5 "See you tomorrow" (it does not fall into 3 columns), line 6 "g2 idle gpu:t4:2 x y" (it does not fall into 3 columns), line 1 "[user@host ~]$ sinfo", …
+    note: 5 lines were left out: line 5 "See you tomorrow" (it does not match the 3 columns), line 6 "g2 idle gpu:t4:2 x y" (it does not match the 3 columns), line 1 "[user@host ~]$ sinfo", …
     "#);
     // Many lines that do not fit are nodes that are lost.
     let lost =
         format!("NODELIST STATE GRES\n{}{}", "g1 idle gpu:t4:2\n".repeat(9), "g2\nidle gpu:t4:2\n".repeat(5));
-    assert_snapshot!(check(&lost), @"cannot be read for certain: only 9 of 19 lines fall into the 3 columns of the table; the others may be broken or cut off, or it has other columns");
+    assert_snapshot!(check(&lost), @"is ambiguous: only 9 of 19 lines match the 3 columns of the table; the other lines may be broken or truncated, or the table has different columns");
 }
 
 #[test]
@@ -141,15 +141,15 @@ fn a_prompt_says_which_columns_were_asked_for() {
     }
     // Another program made other columns of it, or none.
     let refused = "$ sinfo -h -o '%R %t %D' | awk '{print $1}'\na idle 2\nb idle 1\n";
-    assert_snapshot!(check(refused), @"cannot be read for certain: it is a table without its header line, and no column certainly holds node names, and a number may count nodes or CPUs; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'");
+    assert_snapshot!(check(refused), @"is ambiguous: it is a table without a header line, and no column can be identified as node names, and a number may count nodes or CPUs; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'");
 }
 
 #[test]
 fn reasons_to_refuse_are_true() {
-    assert_snapshot!(check("STATE GRES REASON TIMESTAMP\nidle gpu:t4:8 none Unknown\n"), @r#"cannot be read: it looks like a table of sinfo in which the names of nodes (NODELIST) or their number (NODES) are missing; it begins with "STATE GRES REASON TIMESTAMP""#);
-    assert_snapshot!(check("GRES|STATE|TIMESTAMP|ODD\ngpu:t4:8|idle|Unknown|x\n"), @r#"cannot be read: it looks like a table of sinfo with columns that touch, are cut off or not known: ODD; it begins with "GRES|STATE|TIMESTAMP|ODD""#);
-    assert_snapshot!(check("REASON USER TIMESTAMP\nbroken root 2026-01-01T10:00:00\n"), @r#"cannot be read: it looks like the reasons of nodes (sinfo -R); it begins with "REASON USER TIMESTAMP""#);
-    assert_snapshot!(check("gpu idle gpu:t4:8\ncpu mix (null)\n"), @r#"cannot be read for certain: it is a table without its header line, and no column certainly holds node names; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'"#);
+    assert_snapshot!(check("STATE GRES REASON TIMESTAMP\nidle gpu:t4:8 none Unknown\n"), @r#"cannot be read: it looks like a table of sinfo without node names (NODELIST) or node counts (NODES); it begins with "STATE GRES REASON TIMESTAMP""#);
+    assert_snapshot!(check("GRES|STATE|TIMESTAMP|ODD\ngpu:t4:8|idle|Unknown|x\n"), @r#"cannot be read: it looks like a table of sinfo with columns that run together, are truncated or are unknown: ODD; it begins with "GRES|STATE|TIMESTAMP|ODD""#);
+    assert_snapshot!(check("REASON USER TIMESTAMP\nbroken root 2026-01-01T10:00:00\n"), @r#"cannot be read: it looks like reasons why nodes are down (sinfo -R); it begins with "REASON USER TIMESTAMP""#);
+    assert_snapshot!(check("gpu idle gpu:t4:8\ncpu mix (null)\n"), @r#"is ambiguous: it is a table without a header line, and no column can be identified as node names; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'"#);
     assert_snapshot!(check("# a\n# b\n"), @r#"has only commands and comments (lines that begin with a prompt or #), and no output below them"#);
     assert_snapshot!(check("\n \n"), @"is empty");
 }

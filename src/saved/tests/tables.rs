@@ -21,9 +21,9 @@ wrong        up   infinite      1   idle $(g4)
     partition gpu (default) 86400 s
     partition longest_p unlimited
     note: no GRES column: nodes count as having no GPUs; `sinfo -N -O 'NodeList:|,Partition:|,StateComplete:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|'` prints them
-    note: g[1-2]: its lines disagree on its state; the one that leaves less free counts
-    note: "longest_p up infinite 3 idle g[1-2]" names 2 nodes and counts 3
-    note: 1 line was left out: line 6 "wrong up infinite 1 idle $(g4)" (it does not fall into 6 columns)
+    note: g[1-2]: its lines show different states; hsched uses the less available one
+    note: "longest_p up infinite 3 idle g[1-2]" names 2 nodes, but counts 3
+    note: 1 line was left out: line 6 "wrong up infinite 1 idle $(g4)" (it does not match the 6 columns)
     "#);
     let text = "\
 Sat Jan  3 03:13:05 2026
@@ -45,9 +45,9 @@ other                root      2026-01-02T03:04:05 g9
     g1 idle v100:0/2 t4:0/1 cpus 0/16 MiB 0/64000 in gpu,long with t4,v100
     g2 down* v100:0/2 cpus 0/16 MiB 0/64000 in gpu with ib (a fan is broken)
     partition gpu (default) unlimited
-    note: g1: AVAIL_FEATURES "v100,t4," fills its column and may be cut off
-    note: 3 lines were left out: line 14 "other root 2026-01-02T03:04:05 g9" (it names no node of another table), line 7 "$ sinfo -N -o '%N|%G'", line 12 "$ sinfo -R"
-    note: partition gpu: its time limit is not said; counted as unlimited
+    note: g1: AVAIL_FEATURES "v100,t4," fills its column and may be truncated
+    note: 3 lines were left out: line 14 "other root 2026-01-02T03:04:05 g9" (its node is not in another table), line 7 "$ sinfo -N -o '%N|%G'", line 12 "$ sinfo -R"
+    note: partition gpu: no time limit is given; hsched assumes unlimited
     "#);
 }
 
@@ -59,7 +59,7 @@ g1                  mixed     gpu:v100:2,gpu:t4:1 gpu:v100:1(IDX:0),gp1/15/0/16 
 g2                  idle      gpu:nvidia_a100_80gbgpu:nvidia_a100_80gb0/16/0/16      64000     0         none
 g3-with-a-long-name-down*     (null)              gpu:0               0/0/16/16      64000     0         no power
 ";
-    assert_snapshot!(check(text), @r#"cannot be read for certain: GRES is cut off, as in "gpu:nvidia_a100_80gb"; `sinfo -N -O 'NodeList:|,Partition:|,StateComplete:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|'` prints all of it"#);
+    assert_snapshot!(check(text), @r#"is ambiguous: GRES is truncated, as in "gpu:nvidia_a100_80gb"; `sinfo -N -O 'NodeList:|,Partition:|,StateComplete:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|'` prints it in full"#);
     let text = "\
 NODELIST|STATE|GRES|GRES_USED|CPUS(A/I/O/T)|MEMORY|ACTIVE_FEATURES|REASON
 g1|mixed|gpu:4(S:0,2)|gpu:2|8/8/0/16|64000|rtx6000,ib|a|b
@@ -71,8 +71,8 @@ g3|odd|gpu:t4:1,mps:100|gpu:t4:0|?|x|(null)|none
     g3 odd t4:0/1 [mps:100]
     note: g3: its CPUS(A/I/O/T) "?" could not be read
     note: g3: its MEMORY "x" could not be read
-    note: 1 line was left out: line 3 "g2|idle|gpu:t4:1" (it does not fall into 8 columns)
-    note: g1: the use of its memory is not said; all count as free
+    note: 1 line was left out: line 3 "g2|idle|gpu:t4:1" (it does not match the 8 columns)
+    note: g1: its use of memory is not given; hsched counts all as free
     "#);
     let text = "\
 GRES       |NODES|STATE|HOSTNAMES|CPUS|MEMORY|
@@ -81,9 +81,9 @@ gpu:a100:40|    2|mixed|g[1-2]|16+|64000+|
     assert_snapshot!(check(text), @r#"
     g1 mixed a100:40/40 cpus 0/16 MiB 0/64000
     g2 mixed a100:40/40 cpus 0/16 MiB 0/64000
-    note: g[1-2]: GRES "gpu:a100:40" fills its column and may be cut off
-    note: g[1-2]: has work, but the use of its GPUs is not said: none counts as free
-    note: g[1-2]: the use of its CPUs, memory is not said; all count as free
+    note: g[1-2]: GRES "gpu:a100:40" fills its column and may be truncated
+    note: g[1-2]: has jobs, but their GPUs are not shown: hsched counts none as free
+    note: g[1-2]: its use of CPUs, memory is not given; hsched counts all as free
     "#);
 }
 
@@ -158,11 +158,11 @@ fn marks_between_cells_may_stand_inside_of_them_and_around() {
 fn marks_inside_of_values_are_told_from_those_between() {
     // Of two ways to join the parts nothing tells which is right.
     let unclear = "AVAIL_FEATURES,NODELIST,ACTIVE_FEATURES\na,b,n1,a,b\n";
-    assert_snapshot!(check(unclear), @"cannot be read for certain: only 0 of 1 lines fall into the 3 columns of the table; the others may be broken or cut off, or it has other columns");
+    assert_snapshot!(check(unclear), @"is ambiguous: only 0 of 1 lines match the 3 columns of the table; the other lines may be broken or truncated, or the table has different columns");
     let text = "AVAIL_FEATURES,GRES,NODELIST,STATE\na,b,gpu:v100:2(S:0-1),gpu:t4:2(S:0-1),n[1,3],idle\n";
     assert_eq!(super::count(text), (2, 8, 8));
     let lost = "NODELIST|STATE|GRES\ng1|idle|gpu:t4:2\ng2|idle|gpu:t4:2\ng3|i|d|le|gpu:t4:2\n";
-    assert_snapshot!(check(lost), @"cannot be read for certain: only 2 of 3 lines fall into the 3 columns of the table; the others may be broken or cut off, or it has other columns");
+    assert_snapshot!(check(lost), @"is ambiguous: only 2 of 3 lines match the 3 columns of the table; the other lines may be broken or truncated, or the table has different columns");
     assert_eq!(super::count("| RESERVATION | NODELIST | STATE |\n| | g1 | idle |\n"), (1, 0, 0));
     assert_eq!(super::count("RESERVATION|NODELIST|STATE|\n|g1|idle|\n"), (1, 0, 0));
 }
@@ -173,12 +173,12 @@ fn names_of_nodes_are_enough() {
     g1 idle with a100,ib
     g2 idle with a100,ib
     note: no GRES column: nodes count as having no GPUs; `sinfo -N -O 'NodeList:|,Partition:|,StateComplete:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|'` prints them
-    note: g[1-2]: no state is said; counted as idle
+    note: g[1-2]: no state is given; hsched assumes idle
     ");
     assert_snapshot!(check("NODELIST GRES\nh100-01 gpu:h100:8\ngpu-v100-02 gpu:v100:4\n"), @r"
     gpu-v100-02 idle v100:0/4
     h100-01 idle h100:0/8
-    note: gpu-v100-02,h100-01: no state is said; counted as idle
+    note: gpu-v100-02,h100-01: no state is given; hsched assumes idle
     ");
 }
 
@@ -191,8 +191,8 @@ up|a100|64|0|874|a100,x|all|NO|7-00:00:00|380000|h1|127.0.0.1|1|no|1-infinite|mi
     assert_snapshot!(check(text), @r"
     g1 mix gpu:4/4 cpus 20/64 MiB 0/380000 in gpu with a100
     partition gpu (default) 604800 s
-    note: g1: has work, but the use of its GPUs is not said: none counts as free
-    note: g1: the use of its memory is not said; all count as free
+    note: g1: has jobs, but their GPUs are not shown: hsched counts none as free
+    note: g1: its use of memory is not given; hsched counts all as free
     ");
 }
 
@@ -213,7 +213,7 @@ fn a_header_line_may_stand_among_its_lines() {
 fn one_cluster_is_read_at_a_time() {
     let text = "CLUSTER: a\nNODELIST STATE GRES\ng1 idle gpu:t4:2\n";
     assert_eq!(super::count(text), (1, 2, 2));
-    assert_snapshot!(check(&format!("{text}\nCLUSTER: b\nNODELIST STATE GRES\ng1 idle gpu:t4:2\n")), @"shows several clusters (a, b); save each in a file of its own");
+    assert_snapshot!(check(&format!("{text}\nCLUSTER: b\nNODELIST STATE GRES\ng1 idle gpu:t4:2\n")), @"shows several clusters (a, b); save each in its own file");
     let federated = "PARTITION CLUSTER AVAIL NODES STATE NODELIST\np a up 1 idle g1\np b up 1 idle g1\n";
-    assert_snapshot!(check(federated), @"shows several clusters (a, b); save each in a file of its own");
+    assert_snapshot!(check(federated), @"shows several clusters (a, b); save each in its own file");
 }

@@ -13,7 +13,7 @@ use crate::trace::{Recorded, TraceError, usable};
 /// Reads the jobs; what cannot be read is named by its job, as JSON has no lines that say anything.
 pub(super) fn parse(text: &str, untyped: Option<&GpuType>) -> Result<Read<Recorded>, TraceError> {
     let value: Value = serde_json::from_str(text)
-        .map_err(|error| TraceError::Other(format!("begins like JSON, but is not valid: {error}")))?;
+        .map_err(|error| TraceError::Other(format!("looks like JSON, but is not valid: {error}")))?;
     let Some(jobs) = value["jobs"].as_array() else {
         return Err(TraceError::Other("is JSON without jobs; `sacct --json` prints them".into()));
     };
@@ -110,7 +110,7 @@ mod tests {
     fn other_json_is_refused() {
         let check = |text: &str| parse(text, None).expect_err("no jobs").to_string();
         assert_eq!(check("{\"nodes\": []}"), "is JSON without jobs; `sacct --json` prints them");
-        assert!(check("{\"jobs\": [").starts_with("begins like JSON, but is not valid: "));
+        assert!(check("{\"jobs\": [").starts_with("looks like JSON, but is not valid: "));
     }
 
     #[test]

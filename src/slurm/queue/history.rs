@@ -8,7 +8,7 @@ use crate::slurm::record::{FIELD_END, excerpt, unreadable, value};
 use crate::slurm::{CommandLine, JobState, ParseError, Tres, amount, time};
 
 /// The fields asked for; Slurm 20.11 and later have them all, and none is free text.
-const FIELDS: [&str; 13] = [
+pub(in crate::slurm) const FIELDS: [&str; 13] = [
     "User",
     "Account",
     "Partition",
@@ -61,11 +61,11 @@ pub fn parse(text: &str, cluster: &Cluster) -> Result<(Vec<Ended>, Vec<String>),
     }
     let mut notes = Vec::new();
     if let Some(first) = unread.first() {
-        notes.push(format!("{} lines of sacct could not be read, such as {first:?}", unread.len()));
+        notes.push(format!("cannot parse {} of the lines of sacct, such as {first:?}", unread.len()));
     }
     let has_gpus = cluster.nodes.iter().any(|node| !node.gpus.is_empty());
     if has_gpus && !ended.is_empty() && ended.iter().all(|job| job.asks.gpus.is_empty()) {
-        notes.push("the accounting keeps no GPUs (AccountingStorageTRES)".to_owned());
+        notes.push("Slurm's accounting does not record GPUs (AccountingStorageTRES)".to_owned());
     }
     Ok((ended, notes))
 }
@@ -188,8 +188,8 @@ bin|bio|gpu|PENDING|2026-11-22T17:48:54|Unknown|Unknown|720|1|1|||None assigned
         assert_eq!(
             notes,
             [
-                "1 lines of sacct could not be read, such as \"odd\"",
-                "the accounting keeps no GPUs (AccountingStorageTRES)"
+                "cannot parse 1 of the lines of sacct, such as \"odd\"",
+                "Slurm's accounting does not record GPUs (AccountingStorageTRES)"
             ]
         );
         assert!(parse("SLURM accounting storage is disabled\n", &cluster()).is_err());

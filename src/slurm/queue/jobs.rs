@@ -10,7 +10,7 @@ use crate::slurm::record::{excerpt, format, records, unreadable, value};
 use crate::slurm::{CommandLine, Gres, JobState, ParseError, Tres, amount, time};
 
 /// The fields asked for; Slurm 22.05 and later have them all. Free text comes last.
-const FIELDS: [&str; 23] = [
+pub(in crate::slurm) const FIELDS: [&str; 23] = [
     "JobArrayID",
     "State",
     "UserName",
@@ -44,11 +44,28 @@ pub struct Look<'a> {
     pub user: &'a str,
 }
 
-/// Returns the command line that prints the running and waiting jobs of all users and partitions.
+/// The column that says whether a job has its nodes for itself, and its name from 26.05 on. A colon stands behind the values of
+/// the newer one, for `NO` means the opposite there.
+const OLD_EXCLUSIVE: &str = "OverSubscribe";
+const NEW_EXCLUSIVE: &str = "Exclusive:";
+const EXCLUSIVE_SINCE: (u32, u32) = (26, 5);
+
+/// Returns the command line that prints the running and waiting jobs of all users and partitions, for a release of Slurm.
 #[must_use]
-pub fn command() -> CommandLine {
+pub fn command(release: Option<(u32, u32)>) -> CommandLine {
+    let is_new = release.is_some_and(|release| release >= EXCLUSIVE_SINCE);
+    let fields = FIELDS.map(|field| if is_new && field == OLD_EXCLUSIVE { NEW_EXCLUSIVE } else { field });
     // Without `--all` jobs in hidden partitions are left out.
-    CommandLine::new("squeue", ["--all", "-h", "-O", &format(&FIELDS)])
+    CommandLine::new("squeue", ["--all", "-h", "-O", &format(&fields)])
+}
+
+/// Returns whether a job has its nodes for itself.
+fn is_exclusive(shared: &str) -> bool {
+    match shared.trim().strip_suffix(':') {
+        Some(new) => new.eq_ignore_ascii_case("node"),
+        // `NO` is what `--exclusive` asks for.
+        None => shared.trim().eq_ignore_ascii_case("no"),
+    }
 }
 
 /// Returns the jobs in printed order, and notes on what could not be read or had to be assumed.
@@ -66,7 +83,7 @@ pub fn parse(
             Ok(fields) => jobs.extend(job(&fields, cluster, look, &mut notes)),
             Err(record) => {
                 let line = excerpt(&record.join("|"));
-                unread.push(format!("a line of squeue could not be read: {line:?}"));
+                unread.push(format!("cannot parse a line of squeue output: {line:?}"));
             }
         }
     }
@@ -93,11 +110,11 @@ fn job(
     let state = JobState::parse(state);
     let request = Request::of(fields);
     let asks = request.asks(features);
-    let running = state.holds_nodes().then(|| {
+    let running = state.holds_nodes(nodes).then(|| {
         let since = date(start).unwrap_or(look.at);
         Running { since, holds: request.holds(nodes, &asks, cluster, notes) }
     });
-    if running.is_none() && state != JobState::Pending {
+    if running.is_none() && !state.is_pending() {
         return None;
     }
     let limit_s = match &running {
@@ -107,7 +124,7 @@ fn job(
     };
     let priority = priority.trim().parse().ok();
     let reason = owned(reason).filter(|_| running.is_none());
-    let is_held = running.is_none() && priority == Some(0);
+    let is_held = running.is_none() && (priority == Some(0) || state.is_held());
     Some(QueueJob {
         waits_for_other: is_held || reason.as_deref().is_some_and(is_for_other),
         array: array.as_ref().map(|own| own.id.clone()),
@@ -158,8 +175,7 @@ impl<'a> Request<'a> {
             per_node,
             per_job,
             per_task,
-            // `NO` is what `--exclusive` asks for.
-            exclusive: shared.trim().eq_ignore_ascii_case("no"),
+            exclusive: is_exclusive(shared),
         }
     }
 
@@ -207,7 +223,9 @@ impl<'a> Request<'a> {
         for name in &names {
             notes.of(
                 name,
-                "which GPUs some jobs hold is not printed and was taken from what they asked for".to_owned(),
+                "Slurm does not show the GPUs of some jobs; hsched assumes the GPUs that they \
+                 requested"
+                    .to_owned(),
             );
         }
         names.into_iter().map(|node| assumed(node, asks, cluster)).collect()

@@ -36,7 +36,7 @@ pub(super) fn unseen(cluster: &Cluster, jobs: &[QueueJob]) -> Option<String> {
     // Between the two questions a few jobs start and end.
     let many = used > held && (used - held) * 10 > used.max(10);
     many.then(|| {
-        format!("{used} GPUs are in use, and the jobs that are shown hold {held}: others are hidden")
+        format!("{used} GPUs are in use, but the visible jobs have only {held}: other jobs are hidden")
     })
 }
 
@@ -79,6 +79,6 @@ mod tests {
         assert_eq!(unseen(&cluster("gpu:v100:20(IDX:0-19)"), &[held(20)]), None);
         assert_eq!(unseen(&cluster("gpu:v100:20(IDX:0-19)"), &[held(19)]), None);
         let note = unseen(&cluster("gpu:v100:20(IDX:0-19)"), &[held(2)]).expect("a note");
-        assert_eq!(note, "20 GPUs are in use, and the jobs that are shown hold 2: others are hidden");
+        assert_eq!(note, "20 GPUs are in use, but the visible jobs have only 2: other jobs are hidden");
     }
 }

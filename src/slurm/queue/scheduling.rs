@@ -37,8 +37,8 @@ pub(super) fn scheduling(config: &Config) -> Scheduling {
 #[must_use]
 pub(super) fn hidden(config: &Config) -> Vec<String> {
     let told = [
-        ("jobs", "jobs of others are hidden (PrivateData=jobs)"),
-        ("usage", "the past of others' jobs is hidden (PrivateData=usage)"),
+        ("jobs", "other users' jobs are hidden (PrivateData=jobs)"),
+        ("usage", "other users' past jobs are hidden (PrivateData=usage)"),
         ("reservations", "reservations are hidden (PrivateData=reservations)"),
         ("nodes", "nodes are hidden (PrivateData=nodes)"),
         ("partitions", "some partitions are hidden (PrivateData=partitions)"),

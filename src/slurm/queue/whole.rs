@@ -111,7 +111,10 @@ mod tests {
         };
         let seen = snapshot(bare, look).expect("a snapshot");
         assert_eq!((seen.jobs.len(), seen.nodes.len(), seen.history.is_none()), (1, 1, true));
-        assert_eq!(seen.notes, ["19 GPUs are in use, and the jobs that are shown hold 0: others are hidden"]);
+        assert_eq!(
+            seen.notes,
+            ["19 GPUs are in use, but the visible jobs have only 0: other jobs are hidden"]
+        );
         assert_eq!(seen.scheduling.priority_per_hour, Some(100.0));
         let config = Some("ClusterName = dev\nPrivateData = jobs\n");
         let seen = snapshot(Texts { config, ..bare }, look).expect("a snapshot");
@@ -119,7 +122,7 @@ mod tests {
         assert!(seen.notes.len() == 1 && seen.others_hidden);
         let mine = now.replace("man", "me");
         let seen = snapshot(Texts { squeue: &mine, config, ..bare }, look).expect("a snapshot");
-        assert_eq!(seen.notes[0], "jobs of others are hidden (PrivateData=jobs)");
+        assert_eq!(seen.notes[0], "other users' jobs are hidden (PrivateData=jobs)");
         assert!(seen.others_hidden);
         assert!(snapshot(Texts { squeue: "what\nis\u{1e}this\u{1e}", ..bare }, look).is_err());
     }

@@ -71,13 +71,13 @@ fn used_gpus_find_their_type() {
         "gpu:v100:2,gpu:t4:2",
         "gpu:3",
         "v100 2/2 t4 1/2",
-        &["3 gpu in use, of which the node lists none; counted against its other types in order"],
+        &["3 gpu in use, but the node lists none; counted as its other types, in order"],
     );
     check(
         "gpu:v100:2",
         "gpu:t4:1",
         "v100 1/2",
-        &["1 t4 in use, of which the node lists none; counted against its other types in order"],
+        &["1 t4 in use, but the node lists none; counted as its other types, in order"],
     );
     check("gpu:v100:2", "gpu:v100:5", "v100 2/2", &["5 v100 in use but the node has 2; 3 not counted"]);
     check("(null)", "gpu:1", "", &["1 gpu in use but the node has 0; 1 not counted"]);
@@ -101,8 +101,8 @@ fn odd_values_become_notes_and_the_rest_goes_on() {
             "partition gpu: its time limit \"2 weeks\" could not be read",
             "a1: its CPUs \"?\" could not be read",
             "a2: its CPUs \"?\" could not be read",
-            "a line of sinfo could not be read: \"short|line\"",
-            "a line of sinfo could not be read: \"$(b)|gpu|infinite|idle|(null)|(null)|0/1/0/1|1|0|(null)|none\"",
+            "cannot parse a line of sinfo output: \"short|line\"",
+            "cannot parse a line of sinfo output: \"$(b)|gpu|infinite|idle|(null)|(null)|0/1/0/1|1|0|(null)|none\"",
         ]
     );
 }

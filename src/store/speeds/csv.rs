@@ -66,8 +66,7 @@ impl SpeedFile {
             let record = records.entry((name, row.precision.clone())).or_insert_with(|| row.record());
             if !row.add_to(record) {
                 let place = format!("row {} ({} on {})", index + 1, row.model, row.gpu_type);
-                let what =
-                    "has neither a batch with all its columns nor a speed that somebody said".to_owned();
+                let what = "has neither a complete measurement nor a speed set by hand".to_owned();
                 return Err(SpeedFileError::Content { place, what });
             }
         }

@@ -53,7 +53,7 @@ pub enum SpeedFileError {
         #[source]
         source: csv::Error,
     },
-    #[error("schema is {found}, this version reads {SCHEMA:?}")]
+    #[error("its schema is {found}; this version reads {SCHEMA:?}")]
     Schema { found: String },
     #[error("its checksum does not match")]
     Checksum,
@@ -61,7 +61,7 @@ pub enum SpeedFileError {
     NoChecksum,
     #[error("{place}: {what}")]
     Content { place: String, what: String },
-    #[error("no name can be drawn for who measures here")]
+    #[error("cannot generate a random name for the contributor")]
     Nameless {
         #[source]
         source: io::Error,

@@ -88,15 +88,15 @@ impl RecordRow {
         let wrong = |what: &str| SpeedFileError::Content { place: place(), what: what.to_owned() };
         let precision = |word: String| {
             let known = Precision::NAMES.iter().find(|(name, _)| *name == word);
-            known.map(|&(_, precision)| precision).ok_or_else(|| wrong("its precision is not known"))
+            known.map(|&(_, precision)| precision).ok_or_else(|| wrong("its precision is unknown"))
         };
         let precision = self.precision.map(precision).transpose()?;
         for text in [&model, &self.contributor] {
             formats::jobs::label(text).map_err(|error| wrong(&format!("its name or contributor {error}")))?;
         }
-        let gpu_type = GpuType::new(&name).ok_or_else(|| wrong("that is not a GPU type"))?;
+        let gpu_type = GpuType::new(&name).ok_or_else(|| wrong("its GPU type is invalid"))?;
         let stated =
-            self.stated.as_ref().map(|own| own.stated().ok_or_else(|| wrong("its speed is impossible")));
+            self.stated.as_ref().map(|own| own.stated().ok_or_else(|| wrong("its speed is invalid")));
         let record = Record {
             observations: self.observations,
             stated: stated.transpose()?,
@@ -105,7 +105,7 @@ impl RecordRow {
         };
         let key = SpeedKey { model: model.clone(), gpu_type, precision };
         let possible = cache.restore(&key, &self.contributor, record);
-        if possible { Ok(()) } else { Err(wrong("its numbers are impossible")) }
+        if possible { Ok(()) } else { Err(wrong("its numbers are invalid")) }
     }
 }
 

@@ -72,9 +72,13 @@ impl Moment {
     }
 
     /// Forgets what nothing depends on any more: records of Slurm that nobody asks for, and attempts that have ended,
-    /// save the last one and those that Slurm may still have.
+    /// save the last one and those that Slurm may still have. Forgets observed lengths of epochs, too: they only decide how long
+    /// a silent job is waited for, and each would be a state of its own.
     fn tidy(&mut self) {
         self.slurm.tidy(&self.state);
+        for job in &mut self.state.jobs {
+            job.epoch = None;
+        }
         for place in 0..self.state.jobs.len() {
             let mut past = std::mem::take(&mut self.state.jobs[place].past);
             let (job, last) = (&self.state.jobs[place].job, past.len());

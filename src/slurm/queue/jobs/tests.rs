@@ -40,7 +40,7 @@ fn gpus(asks: &Asks) -> String {
 
 #[test]
 fn everybodys_jobs_are_one_question() {
-    let shown = command().to_string();
+    let shown = command(None).to_string();
     assert!(shown.starts_with("squeue --all -h -O $'JobArrayID:\\u001f,State:"), "{shown}");
     assert!(!shown.contains("--me"));
 }
@@ -119,7 +119,7 @@ fn a_running_job_holds_gpus_of_its_nodes() {
     );
     let held: u32 = jobs[0].running.iter().flat_map(|own| &own.holds).map(|held| held.gpus[0].count).sum();
     assert_eq!(held, 6);
-    assert!(notes[0].starts_with("v[1-2]: which GPUs some jobs hold"), "{notes:?}");
+    assert!(notes[0].starts_with("v[1-2]: Slurm does not show the GPUs of some jobs"), "{notes:?}");
 }
 
 #[test]
@@ -155,6 +155,16 @@ fn ended_jobs_are_left_out_and_bad_lines_are_told() {
     let (jobs, notes) = read("9|COMPLETED|me|dev|normal|gpu|5|a|b|1:00:00|1|1|1|cpu=1||||||||OK|None\nodd\n");
     assert_eq!(
         (jobs.len(), notes.as_slice()),
-        (0, &["a line of squeue could not be read: \"odd\"".to_owned()][..])
+        (0, &["cannot parse a line of squeue output: \"odd\"".to_owned()][..])
     );
+}
+
+#[test]
+fn nodes_of_ones_own_are_told_by_each_release() {
+    let line = |release| command(release).to_string();
+    assert!(line(None).contains("OverSubscribe") && line(Some((25, 11))).contains("OverSubscribe"));
+    assert!(line(Some((26, 5))).contains(",Exclusive::\\u001f,Reason"), "{}", line(Some((26, 5))));
+    let of = |own: &[&str]| own.iter().map(|own| is_exclusive(own)).collect::<Vec<_>>();
+    assert_eq!(of(&["NO", "OK", "YES", "USER"]), [true, false, false, false]);
+    assert_eq!(of(&["NO:", "NODE:", "USER:", "TOPO:"]), [false, true, false, false]);
 }

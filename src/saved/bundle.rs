@@ -1,0 +1,187 @@
+//! Bundles: the output of all calls by which hsched reads from Slurm, as one compressed archive (`hsched.bundle/1`).
+//!
+//! `manifest.json` lists the calls; the output of each is in `NAME.txt`. All files are in the folder `hsched-bundle`.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read as _, Write as _};
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+const SCHEMA: &str = "hsched.bundle/1";
+const FOLDER: &str = "hsched-bundle";
+const MANIFEST: &str = "manifest.json";
+
+/// The most bytes that all files of a bundle may have together.
+const LIMIT: u64 = 256 << 20;
+
+/// What begins every compressed file.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// What a bundle holds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bundle {
+    pub schema: String,
+    /// The version of hsched that made it.
+    pub hsched: String,
+    /// The version of Slurm's commands, if they print one.
+    pub slurm: Option<String>,
+    /// When it was made, in seconds since 1970.
+    pub taken_at: f64,
+    pub calls: Vec<BundledCall>,
+}
+
+/// A call and its output.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BundledCall {
+    pub name: String,
+    pub command: String,
+    /// Why there is no output.
+    pub error: Option<String>,
+    #[serde(skip)]
+    pub output: String,
+}
+
+/// Why a bundle could not be read.
+#[derive(Debug, Error)]
+pub enum BundleError {
+    #[error("is compressed, but not a bundle of hsched doctor --bundle: {0}")]
+    Unreadable(#[from] io::Error),
+    #[error(
+        "is a compressed archive without {FOLDER}/{MANIFEST}: it is not a bundle of hsched doctor --bundle"
+    )]
+    NoManifest,
+    #[error("its {MANIFEST} cannot be read: {0}")]
+    Manifest(#[from] serde_json::Error),
+    #[error("has schema {0:?}; this version reads {SCHEMA:?}")]
+    Schema(String),
+    #[error("has no output of {0}: {1}")]
+    Missing(&'static str, String),
+}
+
+impl Bundle {
+    /// Returns a bundle of calls.
+    #[must_use]
+    pub fn new(slurm: Option<String>, taken_at: f64, calls: Vec<BundledCall>) -> Self {
+        let hsched = env!("CARGO_PKG_VERSION").to_owned();
+        Self { schema: SCHEMA.to_owned(), hsched, slurm, taken_at, calls }
+    }
+
+    /// Returns whether these are the bytes of a compressed file.
+    #[must_use]
+    pub fn is_bundle(bytes: &[u8]) -> bool {
+        bytes.starts_with(&GZIP)
+    }
+
+    /// Returns the bytes of the archive.
+    ///
+    /// # Errors
+    /// When the archive cannot hold something of it, such as a name that is too long.
+    pub fn to_bytes(&self) -> io::Result<Vec<u8>> {
+        let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
+        let manifest = serde_json::to_string_pretty(self)? + "\n";
+        let texts = self.calls.iter().map(|call| (format!("{}.txt", call.name), call.output.as_str()));
+        for (name, text) in std::iter::once((MANIFEST.to_owned(), manifest.as_str())).chain(texts) {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(text.len() as u64);
+            header.set_mode(0o644);
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "whole seconds since 1970"
+            )]
+            header.set_mtime(self.taken_at.max(0.0) as u64);
+            archive.append_data(&mut header, format!("{FOLDER}/{name}"), text.as_bytes())?;
+        }
+        let mut compressed = archive.into_inner()?;
+        compressed.flush()?;
+        compressed.finish()
+    }
+
+    /// Returns the bundle that an archive holds. Nothing is unpacked.
+    ///
+    /// # Errors
+    /// When it is no archive, no bundle, or of a later version.
+    pub fn parse(bytes: &[u8]) -> Result<Self, BundleError> {
+        let mut archive = tar::Archive::new(GzDecoder::new(bytes).take(LIMIT));
+        let mut files = BTreeMap::new();
+        for entry in archive.entries()? {
+            let mut entry = entry?;
+            let path = entry.path()?.to_string_lossy().into_owned();
+            let mut content = Vec::new();
+            entry.read_to_end(&mut content)?;
+            files.insert(path, String::from_utf8_lossy(&content).into_owned());
+        }
+        let manifest = files.get(&format!("{FOLDER}/{MANIFEST}")).ok_or(BundleError::NoManifest)?;
+        let mut bundle: Self = serde_json::from_str(manifest)?;
+        if bundle.schema != SCHEMA {
+            return Err(BundleError::Schema(bundle.schema));
+        }
+        for call in &mut bundle.calls {
+            call.output = files.remove(&format!("{FOLDER}/{}.txt", call.name)).unwrap_or_default();
+        }
+        Ok(bundle)
+    }
+
+    /// Returns the output of a call.
+    ///
+    /// # Errors
+    /// When the bundle lacks it; says why.
+    pub fn output(&self, name: &'static str) -> Result<&str, BundleError> {
+        let call = self.calls.iter().find(|call| call.name == name);
+        let call = call.ok_or_else(|| BundleError::Missing(name, "the call was not made".to_owned()))?;
+        match &call.error {
+            Some(error) => Err(BundleError::Missing(name, error.clone())),
+            None => Ok(&call.output),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bundle() -> Bundle {
+        let call = |name: &str, error: Option<&str>| BundledCall {
+            name: name.to_owned(),
+            command: format!("{name} -h"),
+            error: error.map(str::to_owned),
+            output: if error.is_none() { format!("{name}\u{1f}1\u{1e}\n") } else { String::new() },
+        };
+        Bundle::new(
+            Some("22.05.8".to_owned()),
+            1_795_000_000.0,
+            vec![call("sinfo", None), call("sshare", Some("denied"))],
+        )
+    }
+
+    #[test]
+    fn a_bundle_is_read_as_it_was_written() {
+        let bytes = bundle().to_bytes().expect("an archive");
+        assert!(Bundle::is_bundle(&bytes) && !Bundle::is_bundle(b"NODELIST"));
+        assert_eq!(bytes, bundle().to_bytes().expect("an archive"), "the same bundle, other bytes");
+        let read = Bundle::parse(&bytes).expect("a bundle");
+        assert_eq!(read, bundle());
+        assert_eq!(read.output("sinfo").ok(), Some("sinfo\u{1f}1\u{1e}\n"));
+        let why = |name| read.output(name).expect_err("no output").to_string();
+        assert_eq!(why("sshare"), "has no output of sshare: denied");
+        assert_eq!(why("squeue"), "has no output of squeue: the call was not made");
+    }
+
+    #[test]
+    fn other_archives_and_broken_ones_are_refused() {
+        let bytes = bundle().to_bytes().expect("an archive");
+        assert!(matches!(Bundle::parse(&bytes[..bytes.len() / 2]), Err(BundleError::Unreadable(_))));
+        let empty = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+        let empty = empty.into_inner().and_then(GzEncoder::finish).expect("an archive");
+        assert!(matches!(Bundle::parse(&empty), Err(BundleError::NoManifest)));
+        let later =
+            Bundle { schema: "hsched.bundle/2".to_owned(), ..bundle() }.to_bytes().expect("an archive");
+        assert!(
+            matches!(Bundle::parse(&later), Err(BundleError::Schema(schema)) if schema == "hsched.bundle/2")
+        );
+    }
+}
