@@ -36,7 +36,6 @@ pub struct Ended {
     pub exit: String,
 }
 
-/// The longest wait for anything: much more than a loaded machine needs.
 /// The states in which a job of Slurm has ended; all others, SIGNALING among them, are of a job that may still do something.
 const ENDS: [&str; 9] = [
     "BOOT_FAIL",
@@ -50,6 +49,7 @@ const ENDS: [&str; 9] = [
     "TIMEOUT",
 ];
 
+/// The longest wait for anything: much more than a loaded machine needs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A rank's command: leaves the rank's environment and its directory behind.
