@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use hsched::clock::{Clock, SystemClock};
 use hsched::generate::{self, GpuSpeed, Recipe, SyncEvery};
+use hsched::lab;
 use hsched::model::{Access, BitRate, Estimates, Holdings, RankNeeds};
 use hsched::policy::{self, Basis, Budget, Grounds, Outcome, Parameters, Plan, Policy, Problem};
 use hsched::throughput::{Cache, ThroughputMatrix};
@@ -48,7 +49,7 @@ struct Solved {
 }
 
 fn main() {
-    let reference = if policy::names().contains(&"optimal") { "optimal" } else { "jps" };
+    let reference = if lab::registry().names().contains(&"optimal") { "optimal" } else { "jps" };
     println!("Policy: {reference}");
     let tables: [(&str, Table); 3] = [("sizes", sizes), ("growth", growth), ("loss", loss)];
     // Cargo adds options of its own.
@@ -151,7 +152,7 @@ fn problem(size: Size, sync: SyncEvery, seed: u64) -> Problem {
 }
 
 fn solve(name: &str, size: Size, problem: &Problem) -> Solved {
-    let mut policy: Box<dyn Policy> = policy::find(name, Parameters::default()).expect("a policy");
+    let mut policy: Box<dyn Policy> = lab::find(name, &Parameters::default()).expect("a policy");
     let clock = SystemClock::default();
     let start = clock.elapsed();
     let taken = || clock.elapsed().saturating_sub(start);

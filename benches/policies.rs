@@ -3,10 +3,10 @@
 #![expect(clippy::expect_used, reason = "a bench that cannot be set up should fail")]
 
 use divan::Bencher;
+use hsched::lab::find;
 use hsched::model::{BitRate, GpuType, JobName, NodeName, RankNeeds, Speed, Time};
 use hsched::policy::{
-    Budget, Changed, JobModel, JpsParameters, Objective, Parameters, Problem, Standing, TypeModel,
-    WorkerNode, find,
+    Budget, Changed, JobModel, Objective, Parameters, Problem, Standing, TypeModel, WorkerNode,
 };
 
 fn main() {
@@ -82,11 +82,8 @@ fn problem(workers: u32, jobs: u32) -> Problem {
 
 fn bench(bencher: Bencher, policy: &str, (workers, jobs, samples): (u32, u32, u32)) {
     let problem = problem(workers, jobs);
-    let mut policy = find(
-        policy,
-        Parameters { jps: JpsParameters { samples, ..JpsParameters::default() }, ..Parameters::default() },
-    )
-    .expect("a policy");
+    let mut policy =
+        find(policy, &Parameters::default().with("samples", samples.to_string())).expect("a policy");
     bencher.bench_local(|| policy.decide(&problem, &Budget::until(&|| false)).expect("a plan"));
 }
 

@@ -4,10 +4,9 @@
 #![expect(clippy::print_stdout, reason = "prints its table")]
 
 use hsched::clock::{Clock, SystemClock};
+use hsched::lab::find_over_time;
 use hsched::model::{BitRate, GpuType, JobName, NodeName, RankNeeds, Seconds, Speed, Time};
-use hsched::policy::{
-    Changed, JobModel, Objective, Parameters, Problem, Standing, TypeModel, WorkerNode, find_over_time,
-};
+use hsched::policy::{Changed, JobModel, Objective, Parameters, Problem, Standing, TypeModel, WorkerNode};
 use hsched::replay::{Entry, Figures, Hooks, Options, Trace, replay};
 
 const POLICIES: [&str; 6] = ["fifo", "yarn-cs", "horizon", "las", "srtf", "gavel-fifo"];
@@ -36,7 +35,7 @@ fn main() {
 
 fn row(trace: &Trace, (gpus, jobs): (u32, usize), name: &str) {
     let clock = SystemClock::default();
-    let mut policy = find_over_time(name, Parameters::default()).expect("a policy");
+    let mut policy = find_over_time(name, &Parameters::default()).expect("a policy");
     let options = Options { restart_cost: Some(Seconds(0.0)), ..Options::default() };
     let elapsed = || clock.elapsed().as_secs_f64();
     let hooks = Hooks { event: &mut |_| (), progress: &mut |_| (), elapsed: &elapsed };

@@ -3,7 +3,8 @@
 #![expect(clippy::print_stdout, reason = "prints its table")]
 
 use hsched::clock::{Clock, SystemClock};
-use hsched::policy::{Assign, Gpu, Order, TaskJob, Tasks, order, schedule};
+use hsched::lab::hare::{Assign, Order, order, schedule};
+use hsched::policy::kit::{Gpu, TaskJob, Tasks};
 
 /// GPUs of each of four types, and jobs, of each row.
 const SIZES: [(u32, usize); 3] = [(8, 100), (25, 1000), (250, 10_000)];

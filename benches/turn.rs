@@ -11,10 +11,11 @@ use hsched::engine::{
     World, look, turn,
 };
 use hsched::formats;
+use hsched::lab;
 use hsched::model::{
     BitRate, Cluster, GpuStock, GpuType, JobDefaults, JobId, Node, NodeName, NodeState, Seconds, Time,
 };
-use hsched::policy::{self, Budget, Objective, Parameters, Policy};
+use hsched::policy::{Budget, Objective, Parameters, Policy};
 
 const NOW: Time = Time(1.8e9);
 
@@ -123,7 +124,7 @@ fn planner(policy: &mut dyn Policy) -> Planner<'_> {
 /// Looks again and again where a turn has decided on all jobs.
 fn bench(bencher: Bencher<'_, '_>, jobs: u32, is_idle: bool) {
     let (mut world, mut state, rules) = (full(), waiting(jobs), rules());
-    let mut policy = policy::find("optimal", Parameters::default()).expect("a policy");
+    let mut policy = lab::find("optimal", &Parameters::default()).expect("a policy");
     let mut planner = planner(policy.as_mut());
     let Ok::<_, Infallible>(_) =
         turn(&mut world, &mut KeepsNothing, &mut state, (&rules, &mut planner), &mut |_| ());

@@ -155,7 +155,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__add)
-            opts="-h --dry-run --restart --account --partition --qos --estimate --policy --objective --alpha --beta --samples --seed --use-all --format --set --help"
+            opts="-h --dry-run --restart --account --partition --qos --estimate --policy --objective --seed --use-all --alpha --beta --samples --format --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -185,6 +185,10 @@ _hsched() {
                     COMPREPLY=($(compgen -W "mean-jct weighted makespan deadlines" -- "${cur}"))
                     return 0
                     ;;
+                --seed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --alpha)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -194,10 +198,6 @@ _hsched() {
                     return 0
                     ;;
                 --samples)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --seed)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -863,7 +863,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__plan)
-            opts="-o -h --format --output --compare --explain --queue --snapshot --cost-weight --futures --cluster --from --columns --policy --objective --alpha --beta --samples --seed --use-all --capacity --pin --no-cache --estimate --no-bound --budget --set --help"
+            opts="-o -h --format --output --compare --explain --queue --snapshot --cost-weight --futures --cluster --from --columns --policy --objective --seed --use-all --alpha --beta --samples --capacity --pin --no-cache --estimate --no-bound --budget --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -921,6 +921,10 @@ _hsched() {
                     COMPREPLY=($(compgen -W "mean-jct weighted makespan deadlines" -- "${cur}"))
                     return 0
                     ;;
+                --seed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --alpha)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -930,10 +934,6 @@ _hsched() {
                     return 0
                     ;;
                 --samples)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --seed)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1037,7 +1037,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__run)
-            opts="-h --devices --restart --dry-run --policy --sharing --utility --worth --network --objective --alpha --beta --samples --seed --use-all --notify --estimate --format --budget --set --help"
+            opts="-h --devices --restart --dry-run --policy --objective --seed --use-all --alpha --beta --samples --groups --thresholds --promote --sharing --utility --worth --network --notify --estimate --format --budget --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1048,27 +1048,15 @@ _hsched() {
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -W "horizon hare hlas hlas-p hadar fifo fifo-het fifo-by-name yarn-cs srtf srsf las mlf-h gavel-max-min gavel-mtd gavel-fifo allox allox-p optimal jps has optimus optimus-lb exhaustive mlf-rl" -- "${cur}"))
-                    return 0
-                    ;;
-                --sharing)
-                    COMPREPLY=($(compgen -W "balanced equal" -- "${cur}"))
-                    return 0
-                    ;;
-                --utility)
-                    COMPREPLY=($(compgen -W "throughput normalised" -- "${cur}"))
-                    return 0
-                    ;;
-                --worth)
-                    COMPREPLY=($(compgen -W "finish delay" -- "${cur}"))
-                    return 0
-                    ;;
-                --network)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "horizon fifo fifo-het fifo-by-name yarn-cs srtf srsf las hare hlas hlas-p hadar mlf-h gavel-max-min gavel-mtd gavel-fifo allox allox-p optimal jps has optimus optimus-lb exhaustive mlf-rl" -- "${cur}"))
                     return 0
                     ;;
                 --objective)
                     COMPREPLY=($(compgen -W "mean-jct weighted makespan deadlines" -- "${cur}"))
+                    return 0
+                    ;;
+                --seed)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --alpha)
@@ -1083,8 +1071,43 @@ _hsched() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --seed)
+                --groups)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --thresholds)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --promote)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --sharing)
+                    COMPREPLY=($(compgen -W "equal balanced" -- "${cur}"))
+                    return 0
+                    ;;
+                --utility)
+                    COMPREPLY=($(compgen -W "throughput normalised" -- "${cur}"))
+                    return 0
+                    ;;
+                --worth)
+                    COMPREPLY=($(compgen -W "finish delay" -- "${cur}"))
+                    return 0
+                    ;;
+                --network)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
                     return 0
                     ;;
                 --notify)
@@ -1115,7 +1138,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__simulate)
-            opts="-h --trace --cluster --from --columns --policy --objective --execution --assign --groups --thresholds --promote --sharing --utility --worth --overhead --network --gang --migrate-part --exclusive --time-unit --round --rounds --restart-cost --lose --queue-wait --repack --noise --job-failures --node-failures --node-repair --seed --sweep --bound --no-bound --certificate --events --format --no-cache --estimate --set --help"
+            opts="-h --trace --cluster --from --columns --policy --objective --execution --assign --use-all --alpha --beta --samples --groups --thresholds --promote --sharing --utility --worth --network --overhead --gang --migrate-part --exclusive --time-unit --round --rounds --restart-cost --lose --queue-wait --repack --noise --job-failures --node-failures --node-repair --seed --sweep --bound --no-bound --certificate --events --format --no-cache --estimate --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1138,7 +1161,7 @@ _hsched() {
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -W "horizon hare hlas hlas-p hadar fifo fifo-het fifo-by-name yarn-cs srtf srsf las mlf-h gavel-max-min gavel-mtd gavel-fifo allox allox-p optimal jps has optimus optimus-lb exhaustive hadare mlf-rl" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "horizon fifo fifo-het fifo-by-name yarn-cs srtf srsf las hare hlas hlas-p hadar mlf-h gavel-max-min gavel-mtd gavel-fifo allox allox-p optimal jps has optimus optimus-lb exhaustive mlf-rl hadare" -- "${cur}"))
                     return 0
                     ;;
                 --objective)
@@ -1151,6 +1174,18 @@ _hsched() {
                     ;;
                 --assign)
                     COMPREPLY=($(compgen -W "available finish insert" -- "${cur}"))
+                    return 0
+                    ;;
+                --alpha)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --beta)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --samples)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --groups)
@@ -1166,7 +1201,7 @@ _hsched() {
                     return 0
                     ;;
                 --sharing)
-                    COMPREPLY=($(compgen -W "balanced equal" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "equal balanced" -- "${cur}"))
                     return 0
                     ;;
                 --utility)
@@ -1177,11 +1212,22 @@ _hsched() {
                     COMPREPLY=($(compgen -W "finish delay" -- "${cur}"))
                     return 0
                     ;;
-                --overhead)
+                --network)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
                     COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
                     return 0
                     ;;
-                --network)
+                --overhead)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1287,7 +1333,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__submit)
-            opts="-j -h --job --dry-run --restart --account --partition --qos --queue --race --cost-weight --futures --run-id --format --together --gpus --nodes --time --cluster --from --columns --objective --alpha --beta --samples --seed --use-all --capacity --pin --no-cache --estimate --no-bound --budget --policy --set --help"
+            opts="-j -h --job --dry-run --restart --account --partition --qos --queue --race --cost-weight --futures --run-id --format --together --gpus --nodes --time --cluster --from --columns --objective --seed --use-all --alpha --beta --samples --capacity --pin --no-cache --estimate --no-bound --budget --policy --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1361,6 +1407,10 @@ _hsched() {
                     COMPREPLY=($(compgen -W "mean-jct weighted makespan deadlines" -- "${cur}"))
                     return 0
                     ;;
+                --seed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --alpha)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1370,10 +1420,6 @@ _hsched() {
                     return 0
                     ;;
                 --samples)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --seed)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1390,7 +1436,7 @@ _hsched() {
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -W "horizon hare hlas hlas-p hadar fifo fifo-het fifo-by-name yarn-cs srtf srsf las mlf-h gavel-max-min gavel-mtd gavel-fifo allox allox-p optimal jps has optimus optimus-lb exhaustive" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "horizon fifo fifo-het fifo-by-name yarn-cs srtf srsf las hare hlas hlas-p hadar mlf-h gavel-max-min gavel-mtd gavel-fifo allox allox-p optimal jps has optimus optimus-lb exhaustive" -- "${cur}"))
                     return 0
                     ;;
                 --set)
@@ -1627,7 +1673,7 @@ _hsched() {
             return 0
             ;;
         hsched__subcmd__watch)
-            opts="-h --once --interval --forever --dry-run --moves --queue --race --margin --pin --notify --objective --alpha --beta --samples --seed --use-all --sharing --utility --worth --network --estimate --format --budget --policy --set --help"
+            opts="-h --once --interval --forever --dry-run --moves --queue --race --margin --pin --notify --objective --seed --use-all --alpha --beta --samples --groups --thresholds --promote --sharing --utility --worth --network --estimate --format --budget --policy --set --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1657,6 +1703,10 @@ _hsched() {
                     COMPREPLY=($(compgen -W "mean-jct weighted makespan deadlines" -- "${cur}"))
                     return 0
                     ;;
+                --seed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --alpha)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1669,12 +1719,20 @@ _hsched() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --seed)
+                --groups)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --thresholds)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --promote)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --sharing)
-                    COMPREPLY=($(compgen -W "balanced equal" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "equal balanced" -- "${cur}"))
                     return 0
                     ;;
                 --utility)
@@ -1686,7 +1744,18 @@ _hsched() {
                     return 0
                     ;;
                 --network)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
                     COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
                     return 0
                     ;;
                 --estimate)

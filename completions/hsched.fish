@@ -89,10 +89,10 @@ complete -c hsched -n "__fish_hsched_using_subcommand plan" -l objective -d 'Obj
 weighted\t''
 makespan\t''
 deadlines\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand plan" -l seed -d 'Seed of all random choices' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l alpha -d 'jps: start of the sampled range of categories, as a fraction of all categories' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l beta -d 'jps: weight of speed relative to fairness' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l samples -d 'jps: number of categories to sample' -r
-complete -c hsched -n "__fish_hsched_using_subcommand plan" -l seed -d 'Seed of all random choices' -r
 complete -c hsched -n "__fish_hsched_using_subcommand plan" -l capacity -d 'Which GPUs the plan may use [default: limits if the setting `capacity` is set, else free]' -r -f -a "free\t'GPUs that are free now or held by jobs of this plan'
 up\t'All GPUs on nodes that are up'
 limits\t'The number of GPUs of each type that the setting `capacity` gives'"
@@ -124,10 +124,6 @@ complete -c hsched -n "__fish_hsched_using_subcommand when" -l no-cache -d 'Use 
 complete -c hsched -n "__fish_hsched_using_subcommand when" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hsched -n "__fish_hsched_using_subcommand run" -l devices -d 'Use these simulated devices, such as cpu:4 or v100:2,t4:2, instead of the GPUs of the machine. Programs then see no GPU' -r
 complete -c hsched -n "__fish_hsched_using_subcommand run" -l policy -d 'Policy that assigns devices to jobs over time, and stops jobs to make room for other jobs' -r -f -a "horizon\t''
-hare\t''
-hlas\t''
-hlas-p\t''
-hadar\t''
 fifo\t''
 fifo-het\t''
 fifo-by-name\t''
@@ -135,6 +131,10 @@ yarn-cs\t''
 srtf\t''
 srsf\t''
 las\t''
+hare\t''
+hlas\t''
+hlas-p\t''
+hadar\t''
 mlf-h\t''
 gavel-max-min\t''
 gavel-mtd\t''
@@ -148,21 +148,24 @@ optimus\t''
 optimus-lb\t''
 exhaustive\t''
 mlf-rl\t''"
-complete -c hsched -n "__fish_hsched_using_subcommand run" -l sharing -d 'hadar: whether the GPUs of a job get equal shares of the batch (equal, as in the paper) or shares that fit their speeds (balanced)' -r -f -a "balanced\t''
-equal\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand run" -l objective -d 'Objective to minimise' -r -f -a "mean-jct\t''
+weighted\t''
+makespan\t''
+deadlines\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand run" -l seed -d 'Seed of all random choices' -r
+complete -c hsched -n "__fish_hsched_using_subcommand run" -l alpha -d 'jps: start of the sampled range of categories, as a fraction of all categories' -r
+complete -c hsched -n "__fish_hsched_using_subcommand run" -l beta -d 'jps: weight of speed relative to fairness' -r
+complete -c hsched -n "__fish_hsched_using_subcommand run" -l samples -d 'jps: number of categories to sample' -r
+complete -c hsched -n "__fish_hsched_using_subcommand run" -l groups -d 'hlas: groups in which GPUs are allocated: individual GPUs (gpus), the GPUs of a node (nodes), or a number of groups of nearly equal size' -r
+complete -c hsched -n "__fish_hsched_using_subcommand run" -l thresholds -d 'hlas: thresholds of average service per group, in ascending order, such as 5m,10m,20m; a job that exceeds one moves down a level [default: 5 rounds of the median job, then doubled four times]' -r
+complete -c hsched -n "__fish_hsched_using_subcommand run" -l promote -d 'hlas: move a job to the first level when its wait since its last round exceeds this multiple of its service [default: never]' -r
+complete -c hsched -n "__fish_hsched_using_subcommand run" -l sharing -d 'hadar: whether the GPUs of a job get equal shares of the batch (equal, as in the paper) or shares that fit their speeds (balanced)' -r -f -a "equal\t''
+balanced\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand run" -l utility -d 'hadar: value of completing a job: its steps per second (throughput, as in the paper; favours long jobs), or its shortest possible run time divided by its completion time (normalised)' -r -f -a "throughput\t''
 normalised\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand run" -l worth -d 'hadar: budget of a job: the value of completing it (finish, as in the paper), or the part of that value that one round of waiting costs (delay). `--utility normalised --worth delay` gives the best mean completion times' -r -f -a "finish\t''
 delay\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand run" -l network -d 'mlf-rl: file of the neural network, as `hsched train-policy` writes it' -r -F
-complete -c hsched -n "__fish_hsched_using_subcommand run" -l objective -d 'Objective to minimise' -r -f -a "mean-jct\t''
-weighted\t''
-makespan\t''
-deadlines\t''"
-complete -c hsched -n "__fish_hsched_using_subcommand run" -l alpha -d 'jps: start of the sampled range of categories, as a fraction of all categories' -r
-complete -c hsched -n "__fish_hsched_using_subcommand run" -l beta -d 'jps: weight of speed relative to fairness' -r
-complete -c hsched -n "__fish_hsched_using_subcommand run" -l samples -d 'jps: number of categories to sample' -r
-complete -c hsched -n "__fish_hsched_using_subcommand run" -l seed -d 'Seed of all random choices' -r
 complete -c hsched -n "__fish_hsched_using_subcommand run" -l notify -d 'Command to call when jobs complete, fail, or cannot start without your help (setting notify). It gets one line per job on standard input' -r
 complete -c hsched -n "__fish_hsched_using_subcommand run" -l estimate -d 'Estimate speeds that are neither measured nor in the job file, so that jobs can use these GPU types. `learnt` estimates from other models that were measured on both types; `all` also uses the job files and the table of GPUs [default: setting `estimate`, off]. The job key `estimate` takes precedence' -r -f -a "off\t''
 learnt\t''
@@ -195,10 +198,10 @@ complete -c hsched -n "__fish_hsched_using_subcommand submit" -l objective -d 'O
 weighted\t''
 makespan\t''
 deadlines\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand submit" -l seed -d 'Seed of all random choices' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l alpha -d 'jps: start of the sampled range of categories, as a fraction of all categories' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l beta -d 'jps: weight of speed relative to fairness' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l samples -d 'jps: number of categories to sample' -r
-complete -c hsched -n "__fish_hsched_using_subcommand submit" -l seed -d 'Seed of all random choices' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l capacity -d 'Which GPUs the plan may use [default: limits if the setting `capacity` is set, else free]' -r -f -a "free\t'GPUs that are free now or held by jobs of this plan'
 up\t'All GPUs on nodes that are up'
 limits\t'The number of GPUs of each type that the setting `capacity` gives'"
@@ -207,10 +210,6 @@ learnt\t''
 all\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l budget -d 'Stop the search after this time and use the best plan found so far, such as 10s or 2m [default: 1s for optimal and for lower bounds, unlimited for other policies]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand submit" -l policy -d 'Policy that places the jobs. All policies except optimal use every GPU that the jobs can use. With --together, the policy of hsched run, which may also be one that reschedules running jobs [default with --together: horizon]' -r -f -a "horizon\t''
-hare\t''
-hlas\t''
-hlas-p\t''
-hadar\t''
 fifo\t''
 fifo-het\t''
 fifo-by-name\t''
@@ -218,6 +217,10 @@ yarn-cs\t''
 srtf\t''
 srsf\t''
 las\t''
+hare\t''
+hlas\t''
+hlas-p\t''
+hadar\t''
 mlf-h\t''
 gavel-max-min\t''
 gavel-mtd\t''
@@ -256,10 +259,10 @@ complete -c hsched -n "__fish_hsched_using_subcommand add" -l objective -d 'Obje
 weighted\t''
 makespan\t''
 deadlines\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand add" -l seed -d 'Seed of all random choices' -r
 complete -c hsched -n "__fish_hsched_using_subcommand add" -l alpha -d 'jps: start of the sampled range of categories, as a fraction of all categories' -r
 complete -c hsched -n "__fish_hsched_using_subcommand add" -l beta -d 'jps: weight of speed relative to fairness' -r
 complete -c hsched -n "__fish_hsched_using_subcommand add" -l samples -d 'jps: number of categories to sample' -r
-complete -c hsched -n "__fish_hsched_using_subcommand add" -l seed -d 'Seed of all random choices' -r
 complete -c hsched -n "__fish_hsched_using_subcommand add" -l format -d 'Output format' -r -f -a "table\t'Human-readable text'
 json\t'JSON'"
 complete -c hsched -n "__fish_hsched_using_subcommand add" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
@@ -277,12 +280,15 @@ complete -c hsched -n "__fish_hsched_using_subcommand watch" -l objective -d 'Ob
 weighted\t''
 makespan\t''
 deadlines\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l seed -d 'Seed of all random choices' -r
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l alpha -d 'jps: start of the sampled range of categories, as a fraction of all categories' -r
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l beta -d 'jps: weight of speed relative to fairness' -r
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l samples -d 'jps: number of categories to sample' -r
-complete -c hsched -n "__fish_hsched_using_subcommand watch" -l seed -d 'Seed of all random choices' -r
-complete -c hsched -n "__fish_hsched_using_subcommand watch" -l sharing -d 'hadar: whether the GPUs of a job get equal shares of the batch (equal, as in the paper) or shares that fit their speeds (balanced)' -r -f -a "balanced\t''
-equal\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l groups -d 'hlas: groups in which GPUs are allocated: individual GPUs (gpus), the GPUs of a node (nodes), or a number of groups of nearly equal size' -r
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l thresholds -d 'hlas: thresholds of average service per group, in ascending order, such as 5m,10m,20m; a job that exceeds one moves down a level [default: 5 rounds of the median job, then doubled four times]' -r
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l promote -d 'hlas: move a job to the first level when its wait since its last round exceeds this multiple of its service [default: never]' -r
+complete -c hsched -n "__fish_hsched_using_subcommand watch" -l sharing -d 'hadar: whether the GPUs of a job get equal shares of the batch (equal, as in the paper) or shares that fit their speeds (balanced)' -r -f -a "equal\t''
+balanced\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l utility -d 'hadar: value of completing a job: its steps per second (throughput, as in the paper; favours long jobs), or its shortest possible run time divided by its completion time (normalised)' -r -f -a "throughput\t''
 normalised\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand watch" -l worth -d 'hadar: budget of a job: the value of completing it (finish, as in the paper), or the part of that value that one round of waiting costs (delay). `--utility normalised --worth delay` gives the best mean completion times' -r -f -a "finish\t''
@@ -479,10 +485,6 @@ complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l cluster -d 'R
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l from -d 'Read saved Slurm output instead of asking Slurm; - reads standard input' -r -F
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l columns -d 'Format of the table given to --from, if it has no header line' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l policy -d 'Policies, separated by commas. The policies of `hsched plan` place all jobs again whenever a job arrives or ends' -r -f -a "horizon\t''
-hare\t''
-hlas\t''
-hlas-p\t''
-hadar\t''
 fifo\t''
 fifo-het\t''
 fifo-by-name\t''
@@ -490,6 +492,10 @@ yarn-cs\t''
 srtf\t''
 srsf\t''
 las\t''
+hare\t''
+hlas\t''
+hlas-p\t''
+hadar\t''
 mlf-h\t''
 gavel-max-min\t''
 gavel-mtd\t''
@@ -502,8 +508,8 @@ has\t''
 optimus\t''
 optimus-lb\t''
 exhaustive\t''
-hadare\t''
-mlf-rl\t''"
+mlf-rl\t''
+hadare\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l objective -d 'Objective to minimise, for the policies of `hsched plan` and for hadare. Other policies have an objective of their own. hadare: with mean-jct, jobs that can complete within the round are the first to get nodes; with makespan, the job that ends last gets the next node' -r -f -a "mean-jct\t''
 weighted\t''
 makespan\t''
@@ -513,17 +519,20 @@ gangs\t'All GPUs of the job, for whole epochs'"
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l assign -d 'hare: whether a task goes to the GPU that is free first (available), to the GPU on which it ends first (finish), or also into gaps between earlier tasks (insert)' -r -f -a "available\t''
 finish\t''
 insert\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l alpha -d 'jps: start of the sampled range of categories, as a fraction of all categories' -r
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l beta -d 'jps: weight of speed relative to fairness' -r
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l samples -d 'jps: number of categories to sample' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l groups -d 'hlas: groups in which GPUs are allocated: individual GPUs (gpus), the GPUs of a node (nodes), or a number of groups of nearly equal size' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l thresholds -d 'hlas: thresholds of average service per group, in ascending order, such as 5m,10m,20m; a job that exceeds one moves down a level [default: 5 rounds of the median job, then doubled four times]' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l promote -d 'hlas: move a job to the first level when its wait since its last round exceeds this multiple of its service [default: never]' -r
-complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l sharing -d 'hadar: whether the GPUs of a job get equal shares of the batch (equal, as in the paper) or shares that fit their speeds (balanced)' -r -f -a "balanced\t''
-equal\t''"
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l sharing -d 'hadar: whether the GPUs of a job get equal shares of the batch (equal, as in the paper) or shares that fit their speeds (balanced)' -r -f -a "equal\t''
+balanced\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l utility -d 'hadar: value of completing a job: its steps per second (throughput, as in the paper; favours long jobs), or its shortest possible run time divided by its completion time (normalised)' -r -f -a "throughput\t''
 normalised\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l worth -d 'hadar: budget of a job: the value of completing it (finish, as in the paper), or the part of that value that one round of waiting costs (delay). `--utility normalised --worth delay` gives the best mean completion times' -r -f -a "finish\t''
 delay\t''"
-complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l overhead -d 'hadare: time in each round for reading and merging copies, such as 5s' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l network -d 'mlf-rl: file of the neural network, as `hsched train-policy` writes it' -r -F
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l overhead -d 'hadare: time in each round for reading and merging copies, such as 5s' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l migrate-part -d 'Largest fraction of the tasks on overloaded GPUs that may move' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l time-unit -d 'Unit of the times in priorities' -r
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l round -d 'Decide only at multiples of this time [default: at every change; 6m for hadar and hadare]' -r
@@ -549,6 +558,7 @@ complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l estimate -d '
 learnt\t''
 all\t''"
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l set -d 'Override a setting for this command; may be given several times (`hsched config show` lists them)' -r
+complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l use-all -d 'optimal: use every GPU that the jobs can use'
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l gang -d 'Place all tasks of a job or none'
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l exclusive -d 'Run at most one task on a GPU'
 complete -c hsched -n "__fish_hsched_using_subcommand simulate" -l bound -d 'Compute a lower bound on the mean completion time of any schedule [default: for up to 1000 jobs]'

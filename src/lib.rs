@@ -13,6 +13,7 @@ pub mod error;
 pub mod exit;
 pub mod formats;
 pub mod generate;
+pub mod lab;
 pub mod learning;
 pub mod live;
 pub mod local;

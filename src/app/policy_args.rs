@@ -6,22 +6,24 @@ use clap::Parser as _;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 
-use crate::app::hadar_args::HadarArgs;
-use crate::app::net_file::NetArgs;
+use crate::app::policy_flags::{AllPolicies, Placers, PolicyFlags};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::policy::{self, Carrying, JpsParameters, Objective, OptimalParameters, Parameters, Policy};
+use crate::lab;
+use crate::policy::{Carrying, Objective, Parameters, Policy, Registry, RegistryError};
 
 /// A policy, its parameters and what it is to minimise.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "Planning")]
 pub(crate) struct PolicyArgs {
     /// Policy that places the jobs. All policies except optimal use every GPU that the jobs can use.
-    #[arg(long, value_name = "NAME", default_value = policy::names()[0],
+    #[arg(long, value_name = "NAME", default_value = lab::registry().names()[0],
           value_parser = PolicyName::PLANNED)]
     pub policy: String,
     #[command(flatten)]
     tuning: Tuning,
+    #[command(flatten)]
+    flags: PolicyFlags<Placers>,
 }
 
 /// A policy of those that decide over time, and its parameters.
@@ -29,18 +31,16 @@ pub(crate) struct PolicyArgs {
 #[command(next_help_heading = "Planning")]
 pub(crate) struct OverTimeArgs {
     /// Policy that assigns devices to jobs over time, and stops jobs to make room for other jobs.
-    #[arg(long, value_name = "NAME", default_value = policy::names_over_time()[0],
+    #[arg(long, value_name = "NAME", default_value = lab::registry().names_over_time()[0],
           value_parser = PossibleValuesParser::new(PolicyName::all()))]
     policy: String,
     #[command(flatten)]
-    hadar: HadarArgs,
-    #[command(flatten)]
-    net: NetArgs,
-    #[command(flatten)]
     tuning: Tuning,
+    #[command(flatten)]
+    flags: PolicyFlags<AllPolicies>,
 }
 
-/// What a policy minimises, and its parameters.
+/// What every policy goes by.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 #[command(next_help_heading = "Planning")]
 pub(crate) struct Tuning {
@@ -48,47 +48,36 @@ pub(crate) struct Tuning {
     #[arg(long, value_name = "WHAT", default_value = "mean-jct",
           value_parser = PossibleValuesParser::new(Objective::NAMES.map(|(name, _)| name)))]
     objective: String,
-    /// jps: start of the sampled range of categories, as a fraction of all categories.
-    #[arg(long, value_name = "FRACTION", default_value_t = 0.7, value_parser = fraction)]
-    alpha: f64,
-    /// jps: weight of speed relative to fairness.
-    #[arg(long, value_name = "FRACTION", default_value_t = 1.0, value_parser = fraction)]
-    beta: f64,
-    /// jps: number of categories to sample.
-    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
-    samples: u32,
     /// Seed of all random choices.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// optimal: use every GPU that the jobs can use.
-    #[arg(long)]
-    use_all: bool,
 }
 
 /// Reads the name of a policy for one moment, or for [`Self::WATCHED`]; others are refused with the reason.
 #[derive(Clone)]
 pub(crate) struct PolicyName {
-    names: fn() -> Vec<&'static str>,
+    names: fn(&Registry) -> Vec<&'static str>,
 }
 
 impl PolicyName {
     /// Those that place jobs at one moment.
-    const PLANNED: Self = Self { names: policy::names };
+    const PLANNED: Self = Self { names: |policies| policies.names() };
 
     /// Those that decide again and again on a live cluster.
-    pub(crate) const WATCHED: Self = Self { names: policy::names_watched };
+    pub(crate) const WATCHED: Self = Self { names: |policies| policies.names_watched() };
 
     /// Those that `hsched run` takes without more files.
-    pub(crate) const RUN: Self = Self { names: policy::names_over_time };
+    pub(crate) const RUN: Self = Self { names: |policies| policies.names_over_time() };
 
-    /// Returns the names of all that decide over time, also the one that needs a net.
-    fn all() -> Vec<&'static str> {
-        policy::names_over_time().into_iter().chain([policy::MLF_RL]).collect()
+    /// Returns the names of all policies, also of those that need a file.
+    pub(crate) fn all() -> Vec<&'static str> {
+        let policies = lab::registry();
+        policies.names_over_time().into_iter().chain(policies.names_with_files()).collect()
     }
 
     /// Says why a policy that decides over time is not for one moment.
     fn refusal(name: &str) -> String {
-        let watch = if policy::names_watched().contains(&name) { "hsched watch, " } else { "" };
+        let watch = if lab::registry().names_watched().contains(&name) { "hsched watch, " } else { "" };
         format!("policy {name} reschedules running jobs; use it with {watch}hsched run or hsched simulate")
     }
 }
@@ -102,7 +91,7 @@ impl TypedValueParser for PolicyName {
         argument: Option<&clap::Arg>,
         value: &OsStr,
     ) -> Result<String, clap::Error> {
-        let names = (self.names)();
+        let names = (self.names)(&lab::registry());
         let simulated = Self::all();
         let over_time = simulated.iter().find(|name| value == **name && !names.contains(*name));
         if let Some(name) = over_time {
@@ -113,7 +102,7 @@ impl TypedValueParser for PolicyName {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new((self.names)().into_iter().map(PossibleValue::new)))
+        Some(Box::new((self.names)(&lab::registry()).into_iter().map(PossibleValue::new)))
     }
 }
 
@@ -123,13 +112,16 @@ impl PolicyArgs {
     /// # Errors
     /// When the policy decides over time, and not here.
     pub(crate) fn find(&self, name: &str, parameters: Parameters) -> Result<Box<dyn Policy>, Failure> {
-        let found = policy::find(name, self.tuning.of(parameters));
-        found.ok_or_else(|| Failure::new(Exit::Usage, PolicyName::refusal(name)))
+        let parameters = self.flags.parameters(parameters, &[])?;
+        lab::find(name, &parameters).map_err(|error| match error {
+            RegistryError::Elsewhere(name) => Failure::new(Exit::Usage, PolicyName::refusal(&name)),
+            other => unregistered(&other),
+        })
     }
 
     /// Returns the flags that say it, without those that have their usual values: `--policy jps --alpha 0.5`.
     pub(crate) fn words(&self) -> String {
-        self.tuning.words(&self.policy)
+        self.tuning.words(&self.policy, self.flags.words(&self.policy))
     }
 
     /// Returns whether anything was chosen.
@@ -153,19 +145,16 @@ impl OverTimeArgs {
     /// Returns the policy, for devices that nobody else uses.
     ///
     /// # Errors
-    /// When it is `mlf-rl` without a net.
+    /// When it needs a file that is missing or wrong.
     pub(crate) fn find(&self) -> Result<Box<dyn Policy>, Failure> {
-        let hadar = self.hadar.parameters(None);
-        let net = self.net.net(std::iter::once(self.policy.as_str()))?;
-        let parameters = Parameters { carrying: Carrying::Alone, hadar, net, ..Parameters::default() };
-        let found = policy::find_over_time(&self.policy, self.tuning.of(parameters));
-        found.ok_or_else(|| unregistered(&self.policy))
+        let parameters = Parameters { carrying: Carrying::Alone, ..Parameters::default() };
+        let parameters = self.flags.parameters(parameters, &[&self.policy])?;
+        lab::find_over_time(&self.policy, &parameters).map_err(|error| unregistered(&error))
     }
 
     /// Returns the flags that say it.
     pub(crate) fn words(&self) -> String {
-        let own = if self.policy == "hadar" { self.hadar.words() } else { Vec::new() };
-        [vec![self.tuning.words(&self.policy)], own, self.net.words()].concat().join(" ")
+        self.tuning.words(&self.policy, self.flags.words(&self.policy))
     }
 
     /// Returns the seed of all random choices.
@@ -186,35 +175,19 @@ struct Nothing {
     policy: PolicyArgs,
 }
 
-fn unregistered(name: &str) -> Failure {
-    Failure::new(Exit::Internal, format!("policy {name} is not registered"))
+/// Returns the failure of a name or a value that the command line should not have let through.
+fn unregistered(error: &RegistryError) -> Failure {
+    Failure::from_error(Exit::Internal, error)
 }
 
 impl Tuning {
-    /// Returns parameters with those that these flags are about.
-    fn of(&self, parameters: Parameters) -> Parameters {
-        let Self { alpha, beta, samples, use_all, .. } = *self;
-        Parameters {
-            jps: JpsParameters { alpha, beta, samples },
-            optimal: OptimalParameters { use_all },
-            ..parameters
-        }
-    }
-
-    fn words(&self, policy: &str) -> String {
+    /// Returns the flags that say it: the policy, what is not as usual, and `own`.
+    fn words(&self, policy: &str, own: Vec<String>) -> String {
         let usual = Nothing::parse_from([""]).policy.tuning;
         let mut words = vec![format!("--policy {policy}")];
-        let mut say = |differs: bool, flag: &str, value: String| {
-            words.extend(differs.then(|| format!("--{flag} {value}")));
-        };
-        say(self.objective != usual.objective, "objective", self.objective.clone());
-        if policy == "jps" {
-            say(self.alpha != usual.alpha, "alpha", self.alpha.to_string());
-            say(self.beta != usual.beta, "beta", self.beta.to_string());
-            say(self.samples != usual.samples, "samples", self.samples.to_string());
-        }
-        say(self.seed != usual.seed, "seed", self.seed.to_string());
-        words.extend((self.use_all && policy == "optimal").then(|| "--use-all".to_owned()));
+        words.extend((self.objective != usual.objective).then(|| format!("--objective {}", self.objective)));
+        words.extend(own);
+        words.extend((self.seed != usual.seed).then(|| format!("--seed {}", self.seed)));
         words.join(" ")
     }
 
@@ -222,9 +195,4 @@ impl Tuning {
         let named = Objective::NAMES.iter().find(|(name, _)| *name == self.objective);
         named.map_or_else(Objective::default, |&(_, objective)| objective)
     }
-}
-
-fn fraction(text: &str) -> Result<f64, String> {
-    let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if (0.0..=1.0).contains(&number) { Ok(number) } else { Err("must be between 0 and 1".into()) }
 }

@@ -19,10 +19,11 @@ use crate::engine::{
 };
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::lab;
 use crate::live::{Interrupts, SlurmWorld};
 use crate::model::{Access, Cluster, Estimates, Holdings, Job, JobId, JobName, Seconds};
 use crate::plan_file::{PlanFile, Solved};
-use crate::policy::{self, Basis, Budget, CheckedPlan, Grounds, Parameters, Problem};
+use crate::policy::{Basis, Budget, CheckedPlan, Grounds, Parameters, Problem, Verdict, checked};
 use crate::store::{StateDir, report_folder, reports, run_folder};
 use crate::throughput::{Cache, LearnRule, Sample, SampleSource, SpeedKey, ThroughputMatrix};
 use crate::ui::{Progress, Story};
@@ -126,10 +127,10 @@ impl Prober<'_> {
         let plan = self.plan(&problem)?;
         let placed = plan.placed();
         if placed.is_empty() {
-            let reason = plan.verdicts().iter().find_map(policy::Verdict::reason).unwrap_or("no GPU is up");
+            let reason = plan.verdicts().iter().find_map(Verdict::reason).unwrap_or("no GPU is up");
             return Err(Failure::new(Exit::Unplaced, format!("cannot measure anything: {reason}")));
         }
-        let policy = policy::names()[0];
+        let policy = lab::registry().names()[0];
         let solved = Solved { problem: &problem, plan: &plan, policy, solve: None, proven: None };
         let file = PlanFile::new(solved, &jobs, notes, (self.cluster, &access), ("free", false));
         let (id, epochs_done) = (id.to_owned(), vec![0; jobs.len()]);
@@ -138,12 +139,12 @@ impl Prober<'_> {
     }
 
     fn plan(&self, problem: &Problem) -> Result<CheckedPlan, Failure> {
-        let mut policy = policy::find(policy::names()[0], Parameters::default())
-            .ok_or_else(|| Failure::new(Exit::Internal, "no policy is registered"))?;
+        let mut policy = lab::find(lab::registry().names()[0], &Parameters::default())
+            .map_err(|error| Failure::from_error(Exit::Internal, &error))?;
         let begin = self.context.clock.elapsed();
         let stop = || self.context.clock.elapsed().saturating_sub(begin) >= BUDGET;
         let plan = policy.decide(problem, &Budget::until(&stop));
-        let plan = plan.and_then(|plan| policy::checked(policy.name(), problem, plan));
+        let plan = plan.and_then(|plan| checked(policy.name(), problem, plan));
         plan.map_err(|error| Failure::from_error(Exit::Failed, &error))
     }
 

@@ -3,7 +3,8 @@
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 
-use crate::policy;
+use crate::app::policy_args::PolicyName;
+use crate::commands::simulate::HADARE;
 
 /// Arguments that name policies.
 const CHOOSING: [&str; 2] = ["policy", "compare"];
@@ -36,8 +37,7 @@ pub(super) fn sentences(program: &Command, matches: &ArgMatches) -> Vec<String> 
 fn owner(argument: &Arg) -> Option<String> {
     let help = argument.get_help()?.to_string();
     let (name, _) = help.split_once(": ")?;
-    let is_policy = policy::names_over_time().into_iter().any(|known| is_of(known, name))
-        || ["hadare", policy::MLF_RL].contains(&name);
+    let is_policy = PolicyName::all().into_iter().any(|known| is_of(known, name)) || name == HADARE;
     is_policy.then(|| name.to_owned())
 }
 

@@ -24,9 +24,10 @@ use crate::engine::Run;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::formats;
+use crate::lab;
 use crate::model::{Job, JobName};
 use crate::plan_file::PlanFile;
-use crate::policy::{self, Verdict};
+use crate::policy::Verdict;
 use crate::settings::Flag;
 
 /// What becomes of a job without a request whose file has others.
@@ -46,8 +47,8 @@ const FOLLOW: &str = "hsched watch --queue follows the jobs and replaces request
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("policy", |policy| policy
     .value_parser(PolicyName::RUN)
-    .default_value_if("together", "true", policy::names_over_time()[0])
-    .help(format!("Policy that places the jobs. All policies except optimal use every GPU that the jobs can use. With --together, the policy of hsched run, which may also be one that reschedules running jobs [default with --together: {}]", policy::names_over_time()[0]))))]
+    .default_value_if("together", "true", lab::registry().names_over_time()[0])
+    .help(format!("Policy that places the jobs. All policies except optimal use every GPU that the jobs can use. With --together, the policy of hsched run, which may also be one that reschedules running jobs [default with --together: {}]", lab::registry().names_over_time()[0]))))]
 pub(super) struct Args {
     /// Plan (JSON) or job file (YAML); - reads standard input.
     #[arg(value_name = "PLAN|JOBS")]

@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use crate::app::context::{Context, Format};
 use crate::app::input::{self, ClusterArgs};
-use crate::app::net_file;
 use crate::app::speeds::SpeedArgs;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::simulate::on_cluster;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::lab::mlfs::text_of;
 use crate::learning::{Score, Trained, Training, of_policy, train};
 use crate::model::Seconds;
 use crate::replay::{ReplayError, Trace};
@@ -86,13 +86,12 @@ impl Subcommand for Args {
         let mut rows: Vec<(String, Score)> = Vec::new();
         for name in RIVALS {
             let own = of_policy(&held_out, name).map_err(|error| failed(&error))?;
-            let own =
-                own.ok_or_else(|| Failure::new(Exit::Internal, format!("policy {name} is not registered")))?;
             rows.push((name.to_owned(), own));
         }
         rows.push(("imitates mlf-h".to_owned(), trained.imitated));
         rows.push(("mlf-rl".to_owned(), trained.best));
-        write_output(&self.output, net_file::text(&trained.net)?).map_err(|error| {
+        let text = text_of(&trained.net).map_err(|error| Failure::from_error(Exit::Internal, &error))?;
+        write_output(&self.output, text).map_err(|error| {
             Failure::new(Exit::Failed, format!("cannot write {}: {error}", self.output.display()))
         })?;
         let counts = (traces.len(), held_out.len());

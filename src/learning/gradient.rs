@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use libm::sqrt;
 
+use crate::lab::mlfs::{Choice, Chooser, Net, discounted};
 use crate::learning::goal::rewards;
 use crate::learning::{Training, play};
-use crate::policy::{Choice, Chooser, Net, discounted};
 use crate::replay::{ReplayError, Trace};
 
 /// The choices of a run, when they were made, and what came after each.

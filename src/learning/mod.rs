@@ -8,7 +8,7 @@ mod play;
 
 use std::sync::Arc;
 
-use crate::policy::{Adam, Choice, Chooser, FEATURES, Net};
+use crate::lab::mlfs::{Adam, Choice, Chooser, FEATURES, Net};
 use crate::replay::{ReplayError, Trace};
 
 pub use self::goal::{Played, Score};

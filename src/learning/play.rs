@@ -1,7 +1,9 @@
 //! Replays for learning.
 
+use crate::lab::find_over_time;
+use crate::lab::mlfs::{Choice, Chooser, MlfRl};
 use crate::learning::goal::{Played, Score};
-use crate::policy::{Choice, Chooser, MlfRl, Parameters, Policy, find_over_time};
+use crate::policy::{Parameters, Policy};
 use crate::replay::{Hooks, Options, Record, ReplayError, Trace, replay};
 
 /// Replays a trace with choices of this kind; returns what came of it and the choices.
@@ -24,19 +26,16 @@ pub fn score(traces: &[Trace], chooser: impl Fn() -> Chooser) -> Result<Score, R
     mean(traces, |trace| Ok(play(trace, chooser())?.0))
 }
 
-/// Returns the mean of what a policy does to traces; `None` where there is none of that name.
+/// Returns the mean of what a policy does to traces.
 ///
 /// # Errors
-/// When one cannot be replayed.
-pub fn of_policy(traces: &[Trace], name: &str) -> Result<Option<Score>, ReplayError> {
-    if find_over_time(name, Parameters::default()).is_none() {
-        return Ok(None);
-    }
+/// When there is none of that name, or one cannot be replayed.
+pub fn of_policy(traces: &[Trace], name: &str) -> Result<Score, ReplayError> {
     let played = |trace: &Trace| {
-        let mut policy = find_over_time(name, Parameters::default());
-        policy.as_mut().map_or_else(|| Ok(Record::default()), |policy| record(trace, policy.as_mut()))
+        let mut policy = find_over_time(name, &Parameters::default())?;
+        record(trace, policy.as_mut())
     };
-    mean(traces, played).map(Some)
+    mean(traces, played)
 }
 
 fn mean(

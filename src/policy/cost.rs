@@ -19,7 +19,7 @@ impl EpochTime {
 }
 
 /// Shares a little below the quantum are rounding, not a violation.
-pub(super) const SHARE_TOLERANCE: f64 = 1e-9;
+pub const SHARE_TOLERANCE: f64 = 1e-9;
 
 /// Returns the time of an epoch of `job` on `slots`, or `None` when the job may not run so.
 pub(super) fn epoch_time(
@@ -186,7 +186,7 @@ pub(super) fn shares(job: &JobModel, bundle: &[u32]) -> Option<Vec<f64>> {
 /// Returns the visible communication of an epoch: (1 − φ) · `n_sync` · 2 (K − 1) D / (K · r), eq. 6.
 ///
 /// `ring` is the slowest link in bytes per second.
-pub(super) fn comm_time(job: &JobModel, ranks: u32, ring: f64) -> f64 {
+pub fn comm_time(job: &JobModel, ranks: u32, ring: f64) -> f64 {
     if ranks <= 1 {
         return 0.0;
     }

@@ -1,11 +1,12 @@
 //! What a policy decides, and the interfaces of policies and placers.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use thiserror::Error;
 
 use crate::model::{Seconds, Time};
-use crate::policy::dual::Bound;
-use crate::policy::{HadarRound, Placement, Problem, Verdict};
+use crate::policy::bound::Bound;
+use crate::policy::{Placement, Problem, Verdict};
 
 /// What decides over time: who holds which GPUs from now on.
 pub trait Policy {
@@ -129,8 +130,8 @@ pub struct Plan {
     pub stopped: bool,
     /// What no plan for the placed jobs undercuts, where the policy proves something.
     pub bound: Option<Bound>,
-    /// What a round of `hadar` was like.
-    pub round: Option<Box<HadarRound>>,
+    /// What the policy tells of a round: keys and values of the event `round` in `simulate --events`.
+    pub round: Option<Map<String, Value>>,
 }
 
 /// What shall become of one job.

@@ -4,22 +4,10 @@
 //! on offer are worth, no plan undercuts. The prices that prove most are found as a market finds them, then
 //! by cutting planes.
 
+use crate::policy::bound::Bound;
 use crate::policy::pricing::{Pricer, Rings};
 use crate::policy::{Dues, Objective, Problem};
 use crate::solve::{Cut, highest_under};
-
-/// What no plan for some jobs undercuts, and the prices that prove it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Bound {
-    /// The objective's least value, in seconds.
-    pub lower: f64,
-    /// What the prices alone prove, at most `lower`.
-    pub root: f64,
-    /// Price of a GPU by type, in weighted seconds of completion time.
-    pub prices: Vec<f64>,
-    /// Weight of each job in the sum that the prices bound; their sum divides it.
-    pub weights: Vec<f64>,
-}
 
 /// The market of some jobs for the GPUs on offer.
 pub(super) struct Dual<'a> {

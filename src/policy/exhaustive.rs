@@ -5,12 +5,21 @@
 
 use crate::policy::admission::{self, Admission};
 use crate::policy::{
-    Assignment, Dues, Placement, Placer, PolicyError, Problem, Sharing, Slot, Verdict, cost,
+    Assignment, Dues, Entry, Make, Objective, Placement, Placer, PolicyError, Problem, Sharing, Slot,
+    Verdict, cost,
+};
+
+/// Exhaustive enumeration among the policies.
+pub(super) const EXHAUSTIVE: Entry = Entry {
+    name: "exhaustive",
+    make: Make::Placer(|_| Ok(Box::new(Exhaustive))),
+    objectives: &Objective::ALL,
+    flags: &[],
 };
 
 /// Exhaustive enumeration.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Exhaustive;
+struct Exhaustive;
 
 /// More assignments than this are refused: they would take minutes.
 const LIMIT: u64 = 200_000_000;

@@ -3,11 +3,15 @@
 use num_bigint::BigUint;
 
 use crate::policy::market::{Cleared, Market};
-use crate::policy::{Assignment, Placer, PolicyError, Problem, admission, category};
+use crate::policy::{Assignment, Entry, Make, Objective, Placer, PolicyError, Problem, admission, category};
+
+/// The paper's HAS among the policies.
+pub(super) const HAS: Entry =
+    Entry { name: "has", make: Make::Placer(|_| Ok(Box::new(Has))), objectives: &Objective::ALL, flags: &[] };
 
 /// The paper's HAS.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Has;
+struct Has;
 
 /// More categories than this are refused: JPS samples them instead.
 const LIMIT: u64 = 10_000_000;

@@ -6,13 +6,84 @@ use num_bigint::BigUint;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
+use crate::policy::flag::fraction;
 use crate::policy::has::Search;
 use crate::policy::market::{Cleared, Market};
-use crate::policy::{Assignment, JpsParameters, Placer, PolicyError, Problem, admission, category, fairness};
+use crate::policy::{
+    Assignment, Entry, Flag, FlagKind, Make, Objective, Parameters, Placer, PolicyError, Problem, admission,
+    category, fairness,
+};
+
+/// The paper's JPS among the policies.
+pub(super) const JPS: Entry = Entry {
+    name: "jps",
+    make: Make::Placer(|parameters| Ok(Box::new(Jps::new(JpsParameters::of(parameters)?)))),
+    objectives: &Objective::ALL,
+    flags: &[&ALPHA, &BETA, &SAMPLES],
+};
+
+const ALPHA: Flag = Flag {
+    name: "alpha",
+    value_name: "FRACTION",
+    kind: FlagKind::Text(|text| fraction(text).map(drop)),
+    usual: Some("0.7"),
+    help: "jps: start of the sampled range of categories, as a fraction of all categories",
+};
+
+const BETA: Flag = Flag {
+    name: "beta",
+    value_name: "FRACTION",
+    kind: FlagKind::Text(|text| fraction(text).map(drop)),
+    usual: Some("1"),
+    help: "jps: weight of speed relative to fairness",
+};
+
+const SAMPLES: Flag = Flag {
+    name: "samples",
+    value_name: "N",
+    kind: FlagKind::Text(|text| count(text).map(drop)),
+    usual: Some("60"),
+    help: "jps: number of categories to sample",
+};
+
+/// What users may tune of `jps`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct JpsParameters {
+    /// Where its range begins, as a fraction of all categories, in [0, 1].
+    pub alpha: f64,
+    /// Weight of speed against fairness in its choice, in [0, 1].
+    pub beta: f64,
+    /// How many categories it draws, at least 1.
+    pub samples: u32,
+}
+
+impl Default for JpsParameters {
+    /// The paper's values.
+    fn default() -> Self {
+        Self { alpha: 0.7, beta: 1.0, samples: 60 }
+    }
+}
+
+impl JpsParameters {
+    fn of(parameters: &Parameters) -> Result<Self, String> {
+        Ok(Self {
+            alpha: parameters.value(&ALPHA, fraction)?,
+            beta: parameters.value(&BETA, fraction)?,
+            samples: parameters.value(&SAMPLES, count)?,
+        })
+    }
+}
+
+fn count(text: &str) -> Result<u32, String> {
+    text.parse()
+        .ok()
+        .filter(|count| *count > 0)
+        .ok_or_else(|| "must be a whole number, at least 1".to_owned())
+}
 
 /// The paper's JPS.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Jps {
+pub struct Jps {
     parameters: JpsParameters,
 }
 
@@ -20,7 +91,9 @@ pub(super) struct Jps {
 const WHOLE_LIST: u32 = 2000;
 
 impl Jps {
-    pub(super) fn new(parameters: JpsParameters) -> Self {
+    /// Returns it with these parameters.
+    #[must_use]
+    pub fn new(parameters: JpsParameters) -> Self {
         Self { parameters }
     }
 }

@@ -7,6 +7,7 @@ mod admission;
 mod advice;
 mod alternative;
 mod blocks;
+mod bound;
 mod category;
 mod classes;
 mod cost;
@@ -20,23 +21,20 @@ mod explanation;
 mod extract;
 mod fairness;
 mod fixed;
-mod floor;
+mod flag;
 mod grounds;
-mod hadar;
-mod hadare;
-mod hare;
 mod has;
-mod hlas;
 mod horizon;
 mod job_model;
 mod jps;
+pub mod kit;
 mod market;
-mod mlfs;
 mod offered;
 mod optimal;
 mod optimus;
 mod pace;
 mod packing;
+mod parameters;
 mod parts;
 mod placement;
 mod pricing;
@@ -51,52 +49,39 @@ mod shared;
 mod standing;
 mod steps;
 mod taken;
-mod tasks;
 mod trace_bound;
-mod turns;
 mod verify;
 
 pub use self::admission::refusal;
 pub use self::advice::{Advice, advice};
 pub use self::alternative::Alternative;
+pub use self::bound::Bound;
 pub use self::cost::{EpochTime, epoch_as_shared};
 pub use self::decision::{Assignment, Budget, Decision, Memory, Placer, Plan, Policy, PolicyError};
-pub use self::dual::Bound;
 pub use self::due::{Deadlines, Due, Dues};
 pub use self::explain::explain;
 pub use self::explanation::{Change, Explanation, JobExplanation, Limit, Market, Obstacle, TypeExplanation};
 pub use self::extract::Extract;
 pub use self::fairness::{equal_share_times, fairness, heterogeneity};
-pub use self::fixed::{Choice, Chooser, FEATURES, MlfRl};
-pub use self::floor::Repacking;
+pub use self::flag::{Flag, FlagKind, named};
 pub use self::grounds::Grounds;
-pub use self::hadar::{Bid, Hadar, HadarParameters, HadarRound, Utility, Worth};
-pub use self::hadare::{
-    CopyShare, Fork, ForkObjective, HadareParameters, fork, node_speed, node_speeds, shares,
-};
-pub use self::hare::{Assign, Hare, Order, order, schedule};
-pub use self::hlas::{Grouping, Groups, Hlas, HlasParameters, Ladder, Predictor, grouping, round_time};
 pub use self::horizon::{Horizon, HorizonParameters};
 pub use self::job_model::{Aims, JobModel, Misfit, Rounds, TypeModel};
-pub use self::mlfs::{
-    Adam, GraphRound, MlfsParameters, Net, Placed, Priority, TaskName, discounted, round as graph_round,
-};
+pub use self::jps::{Jps, JpsParameters};
+pub use self::kit::Repacking;
 pub use self::offered::{Basis, Unclaimed};
-pub use self::optimal::bound;
+pub use self::optimal::{Optimal, OptimalParameters, bound};
 pub use self::pace::{Pace, Paces};
+pub use self::parameters::{Carrying, FlagValues, Parameters};
 pub use self::placement::{Outcome, Placement, Quality, Rank, Sharing, Slot, Verdict};
 pub use self::problem::{
     Changed, Forecast, Host, Objective, Outlook, Problem, ProblemError, Prospect, Room, TypeLimit, WorkerNode,
 };
-pub use self::registry::{
-    Carrying, JpsParameters, MLF_RL, OptimalParameters, Parameters, find, find_over_time, names,
-    names_over_time, names_watched, placer,
-};
+pub use self::registry::{Entry, Make, POLICIES, Registry, RegistryError};
 pub use self::replan::{Moves, Replan, Replanning};
 pub use self::requests::{Candidate, MOST_GPUS, Pending, Remedy, choose, options, remedy};
 pub use self::shared::{Alone, Shared};
 pub use self::standing::{Hold, Stage, Standing, Waits};
 pub use self::taken::Taken;
-pub use self::tasks::{Gpu, TaskJob, TaskRun, Tasks};
 pub use self::trace_bound::{Certificate, TraceBound, bound_of_prices, trace_bound};
 pub use self::verify::{CheckedPlan, Violation, checked, verify, verify_change};

@@ -6,21 +6,30 @@ use std::convert::Infallible;
 
 use crate::policy::fairness::EqualShare;
 use crate::policy::{
-    Assignment, JobModel, Placement, Placer, PolicyError, Problem, Sharing, Slot, Verdict, admission, cost,
+    Assignment, Entry, JobModel, Make, Objective, Placement, Placer, PolicyError, Problem, Sharing, Slot,
+    Verdict, admission, cost,
+};
+
+/// Optimus as published among the policies: equal batches.
+pub(super) const OPTIMUS: Entry = Entry {
+    name: "optimus",
+    make: Make::Placer(|_| Ok(Box::new(Optimus { name: "optimus", sharing: Sharing::Equal }))),
+    objectives: &Objective::ALL,
+    flags: &[],
+};
+
+/// The same with batches in proportion to speed.
+pub(super) const LOAD_BALANCED: Entry = Entry {
+    name: "optimus-lb",
+    make: Make::Placer(|_| Ok(Box::new(Optimus { name: "optimus-lb", sharing: Sharing::Balanced }))),
+    ..OPTIMUS
 };
 
 /// Optimus, or Optimus-LB with balanced batches.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Optimus {
+struct Optimus {
     name: &'static str,
     sharing: Sharing,
-}
-
-impl Optimus {
-    /// Optimus as published: equal batches.
-    pub(super) const PLAIN: Self = Self { name: "optimus", sharing: Sharing::Equal };
-    /// The same with batches in proportion to speed.
-    pub(super) const LOAD_BALANCED: Self = Self { name: "optimus-lb", sharing: Sharing::Balanced };
 }
 
 impl Placer for Optimus {

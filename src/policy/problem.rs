@@ -220,6 +220,9 @@ impl WorkerNode {
 }
 
 impl Objective {
+    /// All objectives.
+    pub const ALL: [Self; 4] = [Self::MeanJct, Self::Weighted, Self::Makespan, Self::Deadlines];
+
     /// All objectives with their names on the command line.
     pub const NAMES: [(&'static str, Self); 4] = [
         ("mean-jct", Self::MeanJct),

@@ -1,158 +1,210 @@
-//! The policies by name: the only place that knows them all.
+//! Policies by name: entries of a list, which a program puts together from those of this crate and those of others.
 
-use std::sync::Arc;
+use thiserror::Error;
 
-use crate::policy::exhaustive::Exhaustive;
-use crate::policy::fixed;
-use crate::policy::has::Has;
-use crate::policy::jps::Jps;
-use crate::policy::optimal::Optimal;
-use crate::policy::optimus::Optimus;
+use crate::policy::exhaustive::EXHAUSTIVE;
+use crate::policy::has::HAS;
+use crate::policy::horizon::HORIZON;
+use crate::policy::jps::JPS;
+use crate::policy::optimal::OPTIMAL;
+use crate::policy::optimus::{LOAD_BALANCED, OPTIMUS};
 use crate::policy::resets::Resets;
 use crate::policy::rest::Rest;
-use crate::policy::{
-    Alone, Chooser, Hadar, HadarParameters, Hare, Hlas, HlasParameters, Horizon, HorizonParameters, MlfRl,
-    Net, Placer, Policy, Repacking, Replan, Replanning, Shared,
-};
+use crate::policy::{Alone, Carrying, Flag, Objective, Parameters, Placer, Policy, Replan, Shared, fixed};
 
-/// What users may tune.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Parameters {
-    pub jps: JpsParameters,
-    pub optimal: OptimalParameters,
-    /// Of every policy where it decides for a cluster that strangers use, too.
-    pub replanning: Replanning,
-    /// Of the policies that [`find_over_time`] knows, as far as they move running jobs.
-    pub repacking: Repacking,
-    /// Of `hlas` and `hlas-p`.
-    pub hlas: HlasParameters,
-    pub hadar: HadarParameters,
-    /// The net of `mlf-rl`; without one there is no such policy.
-    pub net: Option<Arc<Net>>,
-    /// Of the policies that [`find_over_time`] knows.
-    pub carrying: Carrying,
+/// A policy that users choose by its name.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    pub name: &'static str,
+    pub make: Make,
+    /// What it can be told to minimise; where empty, it has an objective of its own.
+    pub objectives: &'static [Objective],
+    /// The flags of its own, in the order of help texts.
+    pub flags: &'static [&'static Flag],
 }
 
-/// How what a policy over time decides becomes true.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Carrying {
-    /// At once, as in a replay.
-    #[default]
-    AtOnce,
-    /// When those who make room have saved, on GPUs that nobody else takes meanwhile, as in `run`.
-    Alone,
-    /// Through the queue of a cluster where strangers may take what is given back, as in `watch`.
-    Shared,
+/// What a policy is, and how one is made.
+#[derive(Clone, Copy, Debug)]
+pub enum Make {
+    /// It places all jobs of one moment.
+    Placer(fn(&Parameters) -> Result<Box<dyn Placer>, String>),
+    /// It decides over time.
+    Policy {
+        make: fn(&Parameters) -> Result<Box<dyn Policy>, String>,
+        /// Whether it is for a cluster that strangers use, too.
+        watched: bool,
+    },
 }
 
-/// The policies over time that [`find`] knows.
-const WATCHED: [&str; 7] = ["horizon", "hare", "hlas", "hlas-p", "hadar", "mlf-h", MLF_RL];
+/// The policies of this crate, the default first.
+pub const POLICIES: &[Entry] = &[
+    OPTIMAL,
+    JPS,
+    HAS,
+    OPTIMUS,
+    LOAD_BALANCED,
+    EXHAUSTIVE,
+    HORIZON,
+    fixed::FIFO,
+    fixed::FIFO_HET,
+    fixed::FIFO_BY_NAME,
+    fixed::YARN_CS,
+    fixed::SRTF,
+    fixed::SRSF,
+    fixed::LAS,
+];
 
-/// The policy that there is with a net alone.
-pub const MLF_RL: &str = "mlf-rl";
-
-/// What users may tune of `jps`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct JpsParameters {
-    /// Where its range begins, as a fraction of all categories, in [0, 1].
-    pub alpha: f64,
-    /// Weight of speed against fairness in its choice, in [0, 1].
-    pub beta: f64,
-    /// How many categories it draws, at least 1.
-    pub samples: u32,
+/// The policies that a program knows.
+#[derive(Clone, Debug)]
+pub struct Registry {
+    entries: Vec<&'static Entry>,
 }
 
-/// What users may tune of `optimal`.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct OptimalParameters {
-    /// Whether it must use every GPU that the jobs can use.
-    pub use_all: bool,
+/// Why there is no policy.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RegistryError {
+    #[error("there is no such policy: {0}")]
+    Unknown(String),
+    /// It decides over time, on devices that nobody else uses, or it decides over time and not for one moment.
+    #[error("policy {0} is not for this")]
+    Elsewhere(String),
+    #[error("policy {policy}: {why}")]
+    Parameter { policy: &'static str, why: String },
 }
 
-impl Default for JpsParameters {
-    /// The paper's values.
-    fn default() -> Self {
-        Self { alpha: 0.7, beta: 1.0, samples: 60 }
+impl Registry {
+    /// Returns the registry of these policies.
+    pub fn new(entries: impl IntoIterator<Item = &'static Entry>) -> Self {
+        Self { entries: entries.into_iter().collect() }
     }
-}
 
-/// Returns the policy of that name for a cluster that strangers use, too.
-#[must_use]
-pub fn find(name: &str, parameters: Parameters) -> Option<Box<dyn Policy>> {
-    if WATCHED.contains(&name) {
-        return find_over_time(name, Parameters { carrying: Carrying::Shared, ..parameters });
+    /// Returns all policies.
+    pub fn entries(&self) -> impl Iterator<Item = &'static Entry> {
+        self.entries.iter().copied()
     }
-    let replanning = parameters.replanning;
-    Some(Box::new(Replan::new(placer(name, parameters)?, replanning)))
-}
 
-/// Returns the policy of that name as `simulate` runs it: one that decides over time, or a placer that places all jobs anew
-/// whenever one comes or goes.
-#[must_use]
-#[expect(clippy::needless_pass_by_value, reason = "callers make them in place")]
-pub fn find_over_time(name: &str, parameters: Parameters) -> Option<Box<dyn Policy>> {
-    over_time(&parameters).into_iter().find(|policy| policy.name() == name)
-}
+    /// Returns the policy of that name.
+    #[must_use]
+    pub fn entry(&self, name: &str) -> Option<&'static Entry> {
+        self.entries().find(|entry| entry.name == name)
+    }
 
-/// Returns the names of all policies that [`find_over_time`] knows without a net.
-#[must_use]
-pub fn names_over_time() -> Vec<&'static str> {
-    over_time(&Parameters::default()).iter().map(|policy| policy.name()).collect()
-}
-
-/// Returns the placer of that name.
-#[must_use]
-#[expect(clippy::needless_pass_by_value, reason = "callers make them in place")]
-pub fn placer(name: &str, parameters: Parameters) -> Option<Box<dyn Placer>> {
-    placers(&parameters).into_iter().find(|placer| placer.name() == name)
-}
-
-/// Returns the names of all policies, the default first.
-#[must_use]
-pub fn names() -> Vec<&'static str> {
-    placers(&Parameters::default()).iter().map(|placer| placer.name()).collect()
-}
-
-/// Returns the names of all policies that [`find`] knows: those that place jobs at one moment, and some over time.
-#[must_use]
-pub fn names_watched() -> Vec<&'static str> {
-    names().into_iter().chain(WATCHED).collect()
-}
-
-fn over_time(parameters: &Parameters) -> Vec<Box<dyn Policy>> {
-    let &Parameters { replanning, repacking, hadar, carrying, .. } = parameters;
-    let preempts = carrying != Carrying::Shared;
-    let horizon = Horizon::new(HorizonParameters { preempts, repacking });
-    let hlas = |predicts: bool| Box::new(Hlas::new(HlasParameters { predicts, ..parameters.hlas.clone() }));
-    let hadar = Box::new(Hadar::new(hadar));
-    let free: [Box<dyn Policy>; 5] =
-        [Box::new(horizon), Box::<Hare>::default(), hlas(false), hlas(true), hadar];
-    let net = parameters.net.clone();
-    let learnt = net.map(|net| Box::new(MlfRl::new(Chooser::Likeliest(net), false)) as Box<dyn Policy>);
-    let own = free.into_iter().chain(fixed::policies(repacking)).chain(learnt);
-    let placers = placers(parameters).into_iter();
-    let resets = |placer| Box::new(Resets::new(placer, repacking)) as Box<dyn Policy>;
-    match carrying {
-        Carrying::AtOnce => own.chain(placers.map(resets)).collect(),
-        Carrying::Alone => {
-            let alone = |policy| Box::new(Alone::new(policy)) as Box<dyn Policy>;
-            own.chain(placers.map(resets)).map(alone).collect()
-        }
-        Carrying::Shared => {
-            let own = own.map(|policy| Box::new(Shared::new(policy, &replanning)) as Box<dyn Policy>);
-            let replan = |placer| Rest(Box::new(Replan::new(placer, replanning)));
-            own.chain(placers.map(|placer| Box::new(replan(placer)) as Box<dyn Policy>)).collect()
+    /// Returns the policy of that name for a cluster that strangers use, too.
+    ///
+    /// # Errors
+    /// When there is none for that, or a parameter of its own is wrong.
+    pub fn find(&self, name: &str, parameters: &Parameters) -> Result<Box<dyn Policy>, RegistryError> {
+        let entry = self.known(name)?;
+        match entry.make {
+            Make::Placer(make) => {
+                let placer = made(entry, make, parameters)?;
+                Ok(Box::new(Replan::new(placer, parameters.replanning)))
+            }
+            Make::Policy { make, watched: true } => {
+                let parameters = Parameters { carrying: Carrying::Shared, ..parameters.clone() };
+                Ok(Box::new(Shared::new(made(entry, make, &parameters)?, &parameters.replanning)))
+            }
+            Make::Policy { watched: false, .. } => Err(RegistryError::Elsewhere(name.to_owned())),
         }
     }
+
+    /// Returns the policy of that name as `simulate` and `run` use it: one that decides over time, or a placer that places all
+    /// jobs anew whenever one comes or goes.
+    ///
+    /// # Errors
+    /// When there is none, or a parameter of its own is wrong.
+    pub fn find_over_time(
+        &self,
+        name: &str,
+        parameters: &Parameters,
+    ) -> Result<Box<dyn Policy>, RegistryError> {
+        let entry = self.known(name)?;
+        let policy = match (entry.make, parameters.carrying) {
+            (Make::Placer(make), Carrying::Shared) => {
+                let replan = Replan::new(made(entry, make, parameters)?, parameters.replanning);
+                return Ok(Box::new(Rest(Box::new(replan))));
+            }
+            (Make::Placer(make), _) => {
+                Box::new(Resets::new(made(entry, make, parameters)?, parameters.repacking)) as Box<dyn Policy>
+            }
+            (Make::Policy { make, .. }, _) => made(entry, make, parameters)?,
+        };
+        Ok(match parameters.carrying {
+            Carrying::AtOnce => policy,
+            Carrying::Alone => Box::new(Alone::new(policy)),
+            Carrying::Shared => Box::new(Shared::new(policy, &parameters.replanning)),
+        })
+    }
+
+    /// Returns the placer of that name.
+    ///
+    /// # Errors
+    /// When there is none, or a parameter of its own is wrong.
+    pub fn placer(&self, name: &str, parameters: &Parameters) -> Result<Box<dyn Placer>, RegistryError> {
+        let entry = self.known(name)?;
+        match entry.make {
+            Make::Placer(make) => made(entry, make, parameters),
+            Make::Policy { .. } => Err(RegistryError::Elsewhere(name.to_owned())),
+        }
+    }
+
+    /// Returns the names of all placers, the default first.
+    #[must_use]
+    pub fn names(&self) -> Vec<&'static str> {
+        let placers = self.entries().filter(|entry| entry.is_placer());
+        placers.map(|entry| entry.name).collect()
+    }
+
+    /// Returns the names of all that [`Self::find`] knows: those that place jobs at one moment, and some over time.
+    #[must_use]
+    pub fn names_watched(&self) -> Vec<&'static str> {
+        let watched = self.entries().filter(|entry| entry.is_watched());
+        watched.map(|entry| entry.name).collect()
+    }
+
+    /// Returns the names of all that [`Self::find_over_time`] makes without a flag, those that decide over time first.
+    #[must_use]
+    pub fn names_over_time(&self) -> Vec<&'static str> {
+        let over_time = self.entries().filter(|entry| !entry.is_placer() && entry.is_ready());
+        over_time.map(|entry| entry.name).chain(self.names()).collect()
+    }
+
+    /// Returns the names of all that need a file.
+    #[must_use]
+    pub fn names_with_files(&self) -> Vec<&'static str> {
+        let rest = self.entries().filter(|entry| !entry.is_ready());
+        rest.map(|entry| entry.name).collect()
+    }
+
+    fn known(&self, name: &str) -> Result<&'static Entry, RegistryError> {
+        self.entry(name).ok_or_else(|| RegistryError::Unknown(name.to_owned()))
+    }
 }
 
-fn placers(parameters: &Parameters) -> Vec<Box<dyn Placer>> {
-    vec![
-        Box::new(Optimal::new(parameters.optimal)),
-        Box::new(Jps::new(parameters.jps)),
-        Box::new(Has),
-        Box::new(Optimus::PLAIN),
-        Box::new(Optimus::LOAD_BALANCED),
-        Box::new(Exhaustive),
-    ]
+impl Entry {
+    /// Returns whether it places all jobs of one moment.
+    #[must_use]
+    pub fn is_placer(&self) -> bool {
+        matches!(self.make, Make::Placer(_))
+    }
+
+    /// Returns whether it is for a cluster that strangers use, too.
+    #[must_use]
+    pub fn is_watched(&self) -> bool {
+        !matches!(self.make, Make::Policy { watched: false, .. })
+    }
+
+    /// Returns whether it can be made without a flag.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        !self.flags.iter().any(|flag| flag.is_needed())
+    }
+}
+
+fn made<T: ?Sized>(
+    entry: &Entry,
+    make: fn(&Parameters) -> Result<Box<T>, String>,
+    parameters: &Parameters,
+) -> Result<Box<T>, RegistryError> {
+    make(parameters).map_err(|why| RegistryError::Parameter { policy: entry.name, why })
 }

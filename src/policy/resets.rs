@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::model::Time;
 use crate::policy::alternative::one_type;
 use crate::policy::due_order::{self, Piece};
-use crate::policy::floor::{Floor, Want};
+use crate::policy::kit::{Floor, Want};
 use crate::policy::{
     Budget, Extract, Objective, Placement, Placer, Plan, Policy, PolicyError, Problem, Repacking,
 };

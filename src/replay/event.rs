@@ -1,7 +1,10 @@
 //! What happens in a replay, for whoever wants to follow it.
 
+use serde_json::{Map, Value};
+
 use crate::model::{Seconds, Time};
-use crate::policy::{CopyShare, HadarRound, Slot, TaskRun};
+use crate::policy::Slot;
+use crate::policy::kit::TaskRun;
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,43 +23,8 @@ pub struct Event {
     pub why: String,
     /// The task that begins to compute.
     pub task: Option<TaskRun>,
-    /// How a job queues.
-    pub queued: Option<Queued>,
-    /// What a round of `hadar` was like, its jobs by their places in the trace's file.
-    pub round: Option<Box<HadarRound>>,
-    /// What a round of `hadare` was like.
-    pub copies: Option<Box<CopyRound>>,
-}
-
-/// A round of `hadare`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CopyRound {
-    /// Counted from 1 at the time 0.
-    pub number: u64,
-    /// The jobs that are there, in the order of the file.
-    pub jobs: Vec<CopyBid>,
-    /// The part of all nodes' time in which copies trained.
-    pub cru: f64,
-}
-
-/// What a job got in a round of `hadare`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CopyBid {
-    /// The job, by its place in the trace's file.
-    pub job: usize,
-    /// In the order in which it took its nodes.
-    pub copies: Vec<CopyShare>,
-    pub steps_left: u64,
-}
-
-/// How a job enters the queues of `hlas`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Queued {
-    /// Counted from 1, the least served.
-    pub level: u64,
-    pub epochs_done: u64,
-    /// Epochs that it is expected to train yet, at least.
-    pub predicted_epochs: u64,
+    /// What the policy tells of it: further keys and values of the event in `--events`.
+    pub facts: Map<String, Value>,
 }
 
 /// What happened; events of one moment come in this order, then in that of the file.
@@ -97,17 +65,20 @@ impl Kind {
 
 impl Event {
     /// Returns an event of a job.
-    pub(super) fn of_job(at: Time, kind: Kind, job: usize) -> Self {
+    #[must_use]
+    pub fn of_job(at: Time, kind: Kind, job: usize) -> Self {
         Self { job: Some(job), ..Self::new(at, kind) }
     }
 
     /// Returns an event of a node.
-    pub(super) fn of_node(at: Time, kind: Kind, node: usize) -> Self {
+    #[must_use]
+    pub fn of_node(at: Time, kind: Kind, node: usize) -> Self {
         Self { node: Some(node), ..Self::new(at, kind) }
     }
 
     /// Returns an event.
-    pub(super) fn new(at: Time, kind: Kind) -> Self {
+    #[must_use]
+    pub fn new(at: Time, kind: Kind) -> Self {
         Self {
             at,
             kind,
@@ -117,9 +88,7 @@ impl Event {
             restart: None,
             why: String::new(),
             task: None,
-            queued: None,
-            round: None,
-            copies: None,
+            facts: Map::new(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What became of a replay's jobs, and the figures of them all.
 
 use crate::model::Time;
-use crate::policy::Gpu;
+use crate::policy::kit::Gpu;
 use crate::replay::Trace;
 
 /// All that a replay says.
@@ -26,12 +26,14 @@ pub struct Record {
     pub tasks: Option<TaskFacts>,
     /// The part of all nodes' time in rounds in which copies trained; `None` where jobs had none.
     pub cru: Option<f64>,
+    /// Whether the policy decides in rounds of its own.
+    pub in_rounds: bool,
 }
 
 /// What a replay of single tasks knows beside what became of the jobs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TaskFacts {
-    /// How `hare` assigned tasks.
+    /// How tasks were assigned to GPUs, where that is a choice.
     pub assign: Option<&'static str>,
     /// What no schedule's Σ weight × completion undercuts, for the jobs that can run.
     pub lower_bound: Option<f64>,
@@ -39,7 +41,7 @@ pub struct TaskFacts {
     pub prices: Vec<f64>,
     /// By job in the order of the trace, when the middle of each of its rounds is due, in seconds.
     pub middles: Vec<Vec<f64>>,
-    /// The groups of GPUs of `hlas`.
+    /// The groups in which GPUs are given out, where there are some.
     pub groups: Vec<Vec<Gpu>>,
     /// By job in the order of the trace, how long a round takes an average group, in seconds; `None` where it cannot run.
     pub round_times: Vec<Option<f64>>,

@@ -5,11 +5,9 @@
 //! submissions and retries of requests: those are the engine's, and `simulate` plays them.
 
 mod chance;
-mod copies;
 mod early;
 mod event;
 mod figures;
-mod graphs;
 mod options;
 mod present;
 mod queue;
@@ -18,12 +16,11 @@ mod tasks;
 mod trace;
 mod world;
 
-pub use self::copies::replay_copies;
 pub use self::early::Early;
-pub use self::event::{CopyBid, CopyRound, Event, Kind, Queued};
+pub use self::event::{Event, Kind};
 pub use self::figures::{Figures, JobRecord, Record, TaskFacts};
-pub use self::graphs::{GraphOptions, GraphRecord, replay_graphs};
 pub use self::options::{Incidents, Loses, Options, Outage};
 pub use self::run::{Hooks, ReplayError, replay};
-pub use self::tasks::{TaskPolicy, replay_tasks};
+pub use self::tasks::{Course, TaskPolicy, replay_tasks};
 pub use self::trace::{Entry, Trace};
+pub use self::world::NO_TYPE;

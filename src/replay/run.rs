@@ -5,7 +5,7 @@ use std::cell::Cell;
 use thiserror::Error;
 
 use crate::model::{Seconds, Time};
-use crate::policy::{Budget, Decision, Forecast, Plan, Policy, PolicyError, verify_change};
+use crate::policy::{Budget, Decision, Forecast, Plan, Policy, PolicyError, RegistryError, verify_change};
 use crate::replay::chance::{self, Purpose};
 use crate::replay::event::{Event, Kind};
 use crate::replay::figures::Record;
@@ -29,6 +29,8 @@ pub struct Hooks<'a> {
 pub enum ReplayError {
     #[error(transparent)]
     Policy(#[from] PolicyError),
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
     #[error("a replay cannot follow a decision of policy {policy}: {what}")]
     Unknown { policy: &'static str, what: &'static str },
 }
@@ -83,7 +85,7 @@ pub fn replay(
     hooks: Hooks<'_>,
 ) -> Result<Record, ReplayError> {
     let mut world = World::new(trace, options);
-    world.record.policy = policy.name();
+    (world.record.policy, world.record.in_rounds) = (policy.name(), policy.round().is_some());
     world.starts_cost = policy.starts_cost();
     let nodes = trace.problem.nodes.len();
     let round = options.round.map_or(0, |round| rounds_before(trace.now, round));

@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::policy::{Bid, CopyShare, Gpu, HadarRound, Problem, TaskRun};
-use crate::replay::{CopyBid, CopyRound, Event, Queued, TaskFacts};
+use crate::policy::Problem;
+use crate::policy::kit::{Gpu, TaskRun};
+use crate::replay::{Event, TaskFacts};
 use crate::ui::simulation::{Cell, Simulated};
 
 /// Takes one of a run's figures; `None` where it has none.
@@ -88,7 +89,7 @@ fn policy(run: &Simulated) -> Value {
     if let Some(facts) = &run.record.tasks {
         entry.extend(of_tasks(run, facts));
     }
-    if run.policy == "hadar"
+    if run.record.in_rounds
         && let Some(figures) = &run.figures
     {
         let gpus: u32 = run.cell.trace.problem.offered().iter().sum();
@@ -309,60 +310,8 @@ pub fn event_json((problem, gpus): (&Problem, &[Gpu]), names: &[&str], policy: &
         (line["start_s"], line["computed_s"], line["synced_s"]) =
             (json!(start), json!(computed), json!(synced));
     }
-    if let Some(round) = &event.round {
-        add_round(&mut line, problem, names, round);
-    }
-    if let Some(round) = &event.copies {
-        add_copies(&mut line, problem, names, round);
-    }
-    if let Some(Queued { level, epochs_done, predicted_epochs }) = event.queued {
-        line["level"] = json!(level);
-        (line["epochs_done"], line["predicted_epochs"]) = (json!(epochs_done), json!(predicted_epochs));
+    if let Some(line) = line.as_object_mut() {
+        line.extend(event.facts.clone());
     }
     line
-}
-
-/// Adds what a round of `hadare` was like.
-fn add_copies(line: &mut Value, problem: &Problem, names: &[&str], round: &CopyRound) {
-    let copy = |own: &CopyShare| json!({ "node": problem.nodes[own.node].name.as_str(), "steps": own.steps, "busy_s": own.busy });
-    let job = |own: &CopyBid| {
-        json!({
-            "name": names.get(own.job),
-            "copies": own.copies.iter().map(copy).collect::<Value>(),
-            "steps_left_after": own.steps_left,
-        })
-    };
-    (line["round"], line["cru"]) = (json!(round.number), json!(round.cru));
-    line["jobs"] = round.jobs.iter().map(job).collect();
-}
-
-/// Adds what a round of `hadar` was like, its jobs in the order of its queue.
-fn add_round(line: &mut Value, problem: &Problem, names: &[&str], round: &HadarRound) {
-    let cell =
-        |node: usize, ty: usize| format!("{}/{}", problem.nodes[node].name.as_str(), problem.gpu_types[ty]);
-    let job = |bid: &Bid| {
-        let gpus: Map<String, Value> =
-            bid.gpus.iter().map(|&(node, ty, count)| (cell(node, ty), json!(count))).collect();
-        let terms = bid.terms;
-        json!({
-            "name": names.get(bid.job),
-            "gpus": terms.map(|_| gpus),
-            "steps_done": bid.steps_done,
-            "steps_per_s": terms.map(|own| own.speed),
-            "jct_s": terms.map(|own| own.jct),
-            "utility": terms.map(|own| own.utility),
-            "cost": terms.map(|own| own.cost),
-            "payoff": terms.map(|own| own.payoff),
-        })
-    };
-    let u_max: Map<String, Value> =
-        round.u_max.iter().map(|&(ty, price)| (problem.gpu_types[ty].to_string(), json!(price))).collect();
-    let prices: Map<String, Value> =
-        round.prices.iter().map(|&(node, ty, price)| (cell(node, ty), json!(price))).collect();
-    line["round"] = json!(round.number);
-    line["horizon_rounds"] = json!(round.horizon);
-    (line["eta"], line["alpha"]) = (json!(round.eta), json!(round.alpha));
-    (line["u_min"], line["u_max"]) = (json!(round.u_min), json!(u_max));
-    (line["total_payoff"], line["beam"]) = (json!(round.payoff), json!(round.beam));
-    (line["jobs"], line["prices"]) = (round.jobs.iter().map(job).collect(), json!(prices));
 }

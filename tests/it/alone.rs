@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use hsched::policy::{Carrying, Decision, Parameters, Policy, Slot, find_over_time, names_over_time, verify};
+use hsched::lab::find_over_time;
+use hsched::lab::registry;
+use hsched::policy::{Carrying, Decision, Parameters, Policy, Slot, verify};
 use proptest::prelude::*;
 
 use crate::problems;
@@ -10,7 +12,8 @@ use crate::shared::{T4, V100, decide, end, given, in_mid_run, job, run, stop, tw
 
 /// What `run` plays.
 fn alone(name: &str) -> Box<dyn Policy> {
-    find_over_time(name, Parameters { carrying: Carrying::Alone, ..Parameters::default() }).expect("a policy")
+    find_over_time(name, &Parameters { carrying: Carrying::Alone, ..Parameters::default() })
+        .expect("a policy")
 }
 
 #[test]
@@ -68,7 +71,7 @@ proptest! {
     fn what_was_decided_can_be_carried_out_and_is(mut problem in in_mid_run(), number in any::<prop::sample::Index>()) {
         // Who shares equally may place a job where balanced shares, with which it is taken to run here, leave a rank without work.
         let shares_equally = |name: &&str| ["exhaustive", "optimus", "hadar"].contains(name);
-        let names: Vec<&str> = names_over_time().into_iter().filter(|name| !shares_equally(name)).collect();
+        let names: Vec<&str> = registry().names_over_time().into_iter().filter(|name| !shares_equally(name)).collect();
         let name = names[number.index(names.len())];
         let mut policy = alone(name);
         let plan = decide(policy.as_mut(), &problem);

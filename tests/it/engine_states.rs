@@ -4,11 +4,12 @@ use hsched::engine::{
     Action, Answer, Attempt, Event, Gpus, Intent, News, Observation, Phase, Planner, Realm, Request, Rules,
     Sighting, Stage, Standing, State, Step, Submission, SubmissionKey, Then, Tracked, step,
 };
+use hsched::lab;
 use hsched::model::{
     BitRate, Cluster, GpuStock, GpuType, Job, JobDefaults, JobId, JobName, Node, NodeName, NodeState,
     PlacedRank, Seconds, Time,
 };
-use hsched::policy::{self, Budget, Moves, Objective, Parameters, Policy, Replanning};
+use hsched::policy::{Budget, Moves, Objective, Parameters, Policy, Replanning};
 
 pub fn job(name: &str, rates: &str, more: &str) -> Job {
     let text = format!(
@@ -141,7 +142,7 @@ fn step_by(
     (How { rules, replanning }, wait): (&How, Option<f64>),
 ) -> Step {
     let parameters = Parameters { replanning: *replanning, ..Parameters::default() };
-    let mut policy = policy::find(policy, parameters).expect("a policy");
+    let mut policy = lab::find(policy, &parameters).expect("a policy");
     let mut planner = planner(policy.as_mut());
     let mut first = step(state.clone(), Time(at), &[], cluster, (rules, &mut planner));
     if !first.inquiries.is_empty() {
@@ -165,7 +166,7 @@ pub fn policy(moves: Moves) -> Box<dyn Policy> {
 
 pub fn policy_named(name: &str, moves: Moves) -> Box<dyn Policy> {
     let replanning = Replanning { moves, ..Replanning::default() };
-    policy::find(name, Parameters { replanning, ..Parameters::default() }).expect("a policy")
+    lab::find(name, &Parameters { replanning, ..Parameters::default() }).expect("a policy")
 }
 
 pub fn planner(policy: &mut dyn Policy) -> Planner<'_> {

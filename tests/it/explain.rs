@@ -1,8 +1,9 @@
 //! `policy::explain` against figures worked out by hand, and against the bound that its prices prove.
 
+use hsched::lab::find;
 use hsched::policy::{
     Bound, Budget, Change, Explanation, JobModel, Limit, Misfit, Obstacle, Parameters, Problem, bound,
-    explain, find, verify,
+    explain, verify,
 };
 
 use hsched::throughput::Unusable;
@@ -12,7 +13,7 @@ use crate::problems::{fifteen_gpus, job, problem, worked_example};
 
 fn explained(policy: &str, problem: &Problem) -> (Explanation, Option<Bound>) {
     let parameters = Parameters::default();
-    let mut policy = find(policy, parameters).expect("a policy");
+    let mut policy = find(policy, &parameters).expect("a policy");
     let plan = policy.decide(problem, &Budget::until(&|| false)).expect("a plan");
     let plan = verify(problem, plan).expect("a legal plan");
     let placed: Vec<usize> =

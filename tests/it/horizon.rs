@@ -1,10 +1,11 @@
 //! `horizon` and the lower bound of a trace: worked examples, rules for shared clusters, and an independent look at the bound.
 
+use hsched::lab::find_over_time;
+use hsched::lab::registry;
 use hsched::model::{Seconds, Time};
 use hsched::policy::{
     Budget, Certificate, Decision, Hold, Horizon, HorizonParameters, JobModel, Parameters, Placement, Policy,
-    Problem, Repacking, Sharing, Slot, Stage, TraceBound, bound_of_prices, find_over_time, names_over_time,
-    trace_bound, verify,
+    Problem, Repacking, Sharing, Slot, Stage, TraceBound, bound_of_prices, trace_bound, verify,
 };
 use hsched::replay::{Entry, Figures, Hooks, Options, Trace, replay};
 use proptest::prelude::*;
@@ -46,7 +47,7 @@ fn mean_jct(problem: &Problem, policy: &str, restart: f64) -> Option<f64> {
     };
     let jobs = std::mem::take(&mut empty.jobs).into_iter().enumerate().map(entry).collect();
     let trace = Trace::of_entries(empty, jobs);
-    let mut policy = find_over_time(policy, Parameters::default()).expect("a policy");
+    let mut policy = find_over_time(policy, &Parameters::default()).expect("a policy");
     let hooks = Hooks { event: &mut |_| (), progress: &mut |_| (), elapsed: &|| 0.0 };
     let record = replay(&trace, &Options::default(), policy.as_mut(), hooks).expect("a replay");
     let figures = Figures::of(&trace, &record)?;
@@ -232,7 +233,7 @@ proptest! {
         prop_assert!(mean_jct(&problem, "horizon", 0.0).is_some(), "all can run");
         // Equal parts are legal on some GPUs where balanced ones, which the bound is about, would leave a rank without work.
         let equal = ["exhaustive", "optimus", "hadar"];
-        for policy in names_over_time().into_iter().filter(|name| !equal.contains(name)) {
+        for policy in registry().names_over_time().into_iter().filter(|name| !equal.contains(name)) {
             // Policies of one type cannot run every job.
             let Some(mean) = mean_jct(&problem, policy, 0.0) else { continue };
             prop_assert!(mean >= bound.lower, "{policy}: {mean} < {}", bound.lower);

@@ -1,8 +1,7 @@
 //! `optimal` and the bounds against oracles that share no code with them.
 
-use hsched::policy::{
-    Bound, Budget, Objective, OptimalParameters, Outcome, Parameters, Problem, bound, find, verify,
-};
+use hsched::lab::find;
+use hsched::policy::{Bound, Budget, Objective, Outcome, Parameters, Problem, bound, verify};
 use proptest::prelude::*;
 
 use crate::{certificate, oracle, oracle_milp, oracle_pool, problems};
@@ -17,9 +16,9 @@ struct Solved {
 
 /// Plans twice, for the same problem gives the same plan, and checks the plan.
 fn solve(problem: &Problem, use_all: bool) -> Result<Solved, TestCaseError> {
-    let mut policy =
-        find("optimal", Parameters { optimal: OptimalParameters { use_all }, ..Parameters::default() })
-            .expect("a policy");
+    let usual = Parameters::default();
+    let parameters = if use_all { usual.with("use-all", "") } else { usual };
+    let mut policy = find("optimal", &parameters).expect("a policy");
     let plan = policy.decide(problem, &Budget::until(&|| false)).expect("a plan");
     let again = policy.decide(problem, &Budget::until(&|| false)).expect("a plan");
     prop_assert_eq!(&plan, &again);
@@ -65,7 +64,7 @@ fn check(problem: &Problem, best: Option<f64>) -> Result<(), TestCaseError> {
 #[test]
 fn a_search_without_time_still_places_all_jobs_and_its_bound_is_true() {
     for problem in [problems::worked_example(), problems::fifteen_gpus()] {
-        let mut policy = find("optimal", Parameters::default()).expect("a policy");
+        let mut policy = find("optimal", &Parameters::default()).expect("a policy");
         let plan = policy.decide(&problem, &Budget::until(&|| true)).expect("a plan");
         let best = oracle_milp::best(&problem).expect("a plan exists");
         assert!(plan.bound.as_ref().is_some_and(|bound| bound.lower <= best * (1.0 + 1e-9)));
@@ -78,7 +77,7 @@ fn a_search_without_time_still_places_all_jobs_and_its_bound_is_true() {
 fn thousands_that_wait_do_not_keep_the_few_that_run_from_their_gpus() {
     let jobs = (0..3000).map(|job| problems::job(&format!("j{job}"), 1, 1000 + job, 0.0, &[10.0])).collect();
     let problem = problems::problem(&["v100"], &[&[4], &[4]], jobs);
-    let mut policy = find("optimal", Parameters::default()).expect("a policy");
+    let mut policy = find("optimal", &Parameters::default()).expect("a policy");
     let plan = policy.decide(&problem, &Budget::until(&|| true)).expect("a plan");
     assert_eq!(verify(&problem, plan).expect("a valid plan").placed(), (0..8).collect::<Vec<_>>());
 }
@@ -92,7 +91,7 @@ fn when_not_all_can_run_the_shortest_for_its_weight_does() {
     let mut problem = problems::problem(&["v100"], &[&[1]], jobs);
     for (objective, expected) in [(Objective::MeanJct, 1), (Objective::Weighted, 0)] {
         problem.objective = objective;
-        let mut policy = find("optimal", Parameters::default()).expect("a policy");
+        let mut policy = find("optimal", &Parameters::default()).expect("a policy");
         let plan = policy.decide(&problem, &Budget::until(&|| false)).expect("a plan");
         assert_eq!(verify(&problem, plan).expect("a valid plan").placed(), [expected]);
     }

@@ -1,11 +1,12 @@
 //! The numbers of the planner's worked example and of its fifteen-GPU cluster, for each policy.
 
-use hsched::policy::{Budget, CheckedPlan, JpsParameters, Outcome, Parameters, Problem, find, verify};
+use hsched::lab::find;
+use hsched::policy::{Budget, CheckedPlan, Outcome, Parameters, Problem, verify};
 
 use crate::problems;
 
 fn plan(problem: &Problem, policy: &str, parameters: Parameters) -> (CheckedPlan, Outcome) {
-    let mut policy = find(policy, parameters).expect("a policy");
+    let mut policy = find(policy, &parameters).expect("a policy");
     let plan = policy.decide(problem, &Budget::until(&|| false)).expect("a plan");
     let plan = verify(problem, plan).expect("a valid plan");
     let outcome = Outcome::of(problem, &plan).expect("jobs are placed");
@@ -68,10 +69,7 @@ fn jps_draws_from_the_tail_of_the_list() {
     near(tail.mean_jct, 11_225.836_5);
     // After 33 % it holds the last two, after 0 % all three; one sample is one of them, by the seed.
     let one = |seed| {
-        let drawn = Parameters {
-            jps: JpsParameters { alpha: 0.0, samples: 1, ..JpsParameters::default() },
-            ..Parameters::default()
-        };
+        let drawn = Parameters::default().with("alpha", "0").with("samples", "1");
         plan(&Problem { seed, ..problem.clone() }, "jps", drawn).1.mean_jct
     };
     let mut seen: Vec<f64> = (0..40).map(one).collect();
@@ -86,9 +84,9 @@ fn jps_draws_from_the_tail_of_the_list() {
 #[test]
 fn jps_weighs_fairness_when_asked_to() {
     let problem = problems::fifteen_gpus();
-    let outcome = |beta| {
+    let outcome = |beta: f64| {
         let parameters =
-            Parameters { jps: JpsParameters { alpha: 0.0, beta, samples: 1000 }, ..Parameters::default() };
+            Parameters::default().with("alpha", "0").with("beta", beta.to_string()).with("samples", "1000");
         plan(&problem, "jps", parameters).1
     };
     let (fast, fair) = (outcome(1.0), outcome(0.0));
@@ -98,10 +96,7 @@ fn jps_weighs_fairness_when_asked_to() {
 #[test]
 fn jps_over_the_whole_range_is_has() {
     for problem in [problems::worked_example(), problems::fifteen_gpus()] {
-        let all = Parameters {
-            jps: JpsParameters { alpha: 0.0, samples: 1000, ..JpsParameters::default() },
-            ..Parameters::default()
-        };
+        let all = Parameters::default().with("alpha", "0").with("samples", "1000");
         let (_, sampled) = plan(&problem, "jps", all.clone());
         let (_, whole) = plan(&problem, "has", all);
         near(sampled.mean_jct, whole.mean_jct);

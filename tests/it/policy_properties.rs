@@ -1,8 +1,8 @@
 //! Properties that every policy keeps on random small problems with all features mixed.
 
-use hsched::policy::{
-    Budget, CheckedPlan, JpsParameters, Outcome, Parameters, Problem, Verdict, find, names, verify,
-};
+use hsched::lab::find;
+use hsched::lab::registry;
+use hsched::policy::{Budget, CheckedPlan, Outcome, Parameters, Problem, Verdict, verify};
 use proptest::prelude::*;
 
 use crate::{oracle, problems};
@@ -13,9 +13,8 @@ fn gpu_count(problem: &Problem) -> usize {
 
 /// A policy's plan, checked; planned twice, for the same input gives the same plan.
 fn checked(problem: &Problem, policy: &str) -> Result<CheckedPlan, TestCaseError> {
-    let parameters =
-        Parameters { jps: JpsParameters { alpha: 0.0, ..JpsParameters::default() }, ..Parameters::default() };
-    let mut policy = find(policy, parameters).expect("a policy");
+    let parameters = Parameters::default().with("alpha", "0");
+    let mut policy = find(policy, &parameters).expect("a policy");
     let plan = policy.decide(problem, &Budget::until(&|| false)).expect("a plan");
     let again = policy.decide(problem, &Budget::until(&|| false)).expect("a plan");
     prop_assert_eq!(&plan, &again);
@@ -95,7 +94,7 @@ proptest! {
 
     #[test]
     fn every_plan_passes_the_check(problem in problems::any_problem(12, 5, true)) {
-        for policy in names() {
+        for policy in registry().names() {
             if policy != "exhaustive" || gpu_count(&problem) <= 8 {
                 objective(&problem, policy)?;
             }

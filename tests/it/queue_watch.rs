@@ -3,8 +3,9 @@
 use hsched::engine::{
     self, Action, Answer, Attempt, Event, Inquiry, Kind, Phase, Stage, State, Step, Submission, Tracked, step,
 };
+use hsched::lab;
 use hsched::model::{Cluster, JobId, Partition, Seconds, Terms, Time};
-use hsched::policy::{self, Outlook, Parameters, Policy, Prospect, Replanning};
+use hsched::policy::{Outlook, Parameters, Policy, Prospect, Replanning};
 
 use crate::engine_states::{attempt, cluster, gpu, job, planner, rules, state, words};
 
@@ -13,7 +14,7 @@ const HOUR: f64 = 3600.0;
 /// The policy `optimal` with jobs that wait in the queue.
 pub fn queueing() -> Box<dyn Policy> {
     let replanning = Replanning { queue: true, ..Replanning::default() };
-    policy::find("optimal", Parameters { replanning, ..Parameters::default() }).expect("a policy")
+    lab::find("optimal", &Parameters { replanning, ..Parameters::default() }).expect("a policy")
 }
 
 /// A job of ten hours on one V100, and of twenty on one T4.

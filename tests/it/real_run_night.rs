@@ -5,8 +5,9 @@ use std::fs;
 use std::time::Duration;
 
 use hsched::engine::{End, Event, News, Realm, Rules, SubmissionKey, Update};
+use hsched::lab::find_over_time;
 use hsched::model::{Cluster, Job, JobName, NodeName, Seconds, Time};
-use hsched::policy::{Carrying, Objective, Parameters, find_over_time};
+use hsched::policy::{Carrying, Objective, Parameters};
 use hsched::simulate::{Delays, Incident, Play, PlayOptions, Site, When, World};
 use serde_json::{Value, json};
 
@@ -167,7 +168,7 @@ fn simulated(journal: &Journal) -> Ends {
     };
     let ways = PlayOptions { rules: &rules, objective: Objective::MeanJct, seed: 0, patience: u64::MAX };
     let parameters = Parameters { carrying: Carrying::Alone, ..Parameters::default() };
-    let policy = find_over_time("horizon", parameters).expect("a policy");
+    let policy = find_over_time("horizon", &parameters).expect("a policy");
     let mut play = Play::new(World::new(site, incidents, Time(0.0)), orders, policy, ways);
     let mut ends = Ends::new();
     while !play.is_over() && play.world.now().0 < 3000.0 {

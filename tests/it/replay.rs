@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use hsched::lab::find_over_time;
+use hsched::lab::registry;
 use hsched::model::{Seconds, Time};
-use hsched::policy::{
-    JobModel, Parameters, Placement, PolicyError, Problem, Sharing, Slot, find_over_time, names_over_time,
-};
+use hsched::policy::{JobModel, Parameters, Placement, PolicyError, Problem, Sharing, Slot};
 use hsched::replay::{
     Entry, Event, Figures, Hooks, Incidents, Kind, Loses, Options, Outage, Record, ReplayError, Trace, replay,
 };
@@ -37,7 +37,7 @@ fn no_restart() -> Options {
 
 /// Replays and collects the events.
 fn play(trace: &Trace, options: &Options, policy: &str) -> Result<(Record, Vec<Event>), ReplayError> {
-    let mut policy = find_over_time(policy, Parameters::default()).expect("a policy");
+    let mut policy = find_over_time(policy, &Parameters::default()).expect("a policy");
     let mut events = Vec::new();
     let hooks =
         Hooks { event: &mut |event| events.push(event.clone()), progress: &mut |_| (), elapsed: &|| 0.0 };
@@ -76,7 +76,7 @@ fn only_jps_and_optimal_use_the_seed_where_nothing_is_left_to_chance() {
     let jobs = [("a", 300, 1), ("b", 1200, 3), ("c", 700, 2), ("d", 500, 4), ("e", 900, 2)];
     let jobs = jobs.map(|(name, long, most)| (100.0, seconds(name, long, &[50.0, 100.0], most)));
     let trace = trace(problems::problem(&["t4", "v100"], &[&[2, 0], &[0, 2]], Vec::new()), jobs.to_vec());
-    for policy in names_over_time().into_iter().filter(|name| !["jps", "optimal"].contains(name)) {
+    for policy in registry().names_over_time().into_iter().filter(|name| !["jps", "optimal"].contains(name)) {
         let [one, other] = [1, 2].map(|seed| play(&trace, &Options { seed, ..no_restart() }, policy));
         let jobs = |played: Result<(Record, _), _>| played.map(|(record, _)| record.jobs).ok();
         assert_eq!(jobs(one), jobs(other), "{policy}");
@@ -168,7 +168,7 @@ fn who_never_fits_is_told_why_and_holds_up_nobody() {
     let wide = JobModel { min_gpus: 3, max_gpus: 3, asks: 3, ..seconds("wide", 400, &[100.0], 3) };
     let jobs = vec![(0.0, wide), (0.0, seconds("a", 400, &[100.0], 1))];
     let trace = trace(problems::problem(&["v100"], &[&[2]], Vec::new()), jobs);
-    for policy in names_over_time() {
+    for policy in registry().names_over_time() {
         let (record, _) = play(&trace, &no_restart(), policy).expect("a replay");
         assert_eq!(record.jobs[0].completed, None, "{policy}");
         assert!(
@@ -376,7 +376,7 @@ proptest! {
         let jobs = std::mem::take(&mut problem.jobs);
         let jobs = jobs.into_iter().zip(&arrivals).map(|(job, at)| (f64::from(*at), job)).collect();
         let trace = trace(problem, jobs);
-        for policy in names_over_time() {
+        for policy in registry().names_over_time() {
             let (record, events) = match play(&trace, &options, policy) {
                 Ok(played) => played,
                 Err(ReplayError::Policy(PolicyError::TooLarge { .. })) => continue,

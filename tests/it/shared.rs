@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use hsched::lab::registry;
+use hsched::lab::{find, find_over_time};
 use hsched::model::{Seconds, Time};
 use hsched::policy::{
     Budget, Carrying, Decision, Forecast, Hold, JobModel, Memory, Moves, Parameters, Placement, Plan, Policy,
-    Problem, Replanning, Sharing, Slot, Stage, TypeLimit, Waits, find, find_over_time, names,
-    names_over_time, verify,
+    Problem, Replanning, Sharing, Slot, Stage, TypeLimit, Waits, verify,
 };
 use hsched::replay::{Entry, Figures, Hooks, Options, Trace, replay};
 use proptest::prelude::*;
@@ -20,7 +21,7 @@ fn parameters() -> Parameters {
 }
 
 fn horizon() -> Box<dyn Policy> {
-    find("horizon", parameters()).expect("a policy")
+    find("horizon", &parameters()).expect("a policy")
 }
 
 pub fn decide(policy: &mut dyn Policy, problem: &Problem) -> Plan {
@@ -148,7 +149,7 @@ fn jobs_that_do_not_save_stay_and_so_do_all_where_nobody_is_to_move() {
     run(&mut problem, 0, &[T4]);
     problem.forecasts = vec![forecast(0, 0.0)];
     let never = Parameters { replanning: Replanning::default(), ..parameters() };
-    let mut policy = find("horizon", never).expect("a policy");
+    let mut policy = find("horizon", &never).expect("a policy");
     assert_eq!(given(&decide(policy.as_mut(), &problem)), BTreeMap::new());
     problem.jobs[0].standing.saves = false;
     assert_eq!(given(&decide(horizon().as_mut(), &problem)), BTreeMap::new());
@@ -204,7 +205,7 @@ fn in_a_replay_nobody_is_stopped_to_wait_and_a_move_waits() {
     let jobs = jobs.into_iter().enumerate().map(entry).collect();
     let trace = Trace::of_entries(problems::problem(&["v100"], &[&[2]], Vec::new()), jobs);
     let mean = |parameters: Parameters| {
-        let mut policy = find_over_time("horizon", parameters).expect("a policy");
+        let mut policy = find_over_time("horizon", &parameters).expect("a policy");
         let hooks = Hooks { event: &mut |_| (), progress: &mut |_| (), elapsed: &|| 0.0 };
         let record = replay(&trace, &Options::default(), policy.as_mut(), hooks).expect("a replay");
         Figures::of(&trace, &record).expect("figures").mean_jct
@@ -296,9 +297,9 @@ proptest! {
         vanishes in any::<bool>(),
     ) {
         // The placers have their own rules for moves; every other case is of the policy that `watch` offers.
-        let others: Vec<&str> = names_over_time().into_iter().filter(|name| !names().contains(name)).collect();
+        let others: Vec<&str> = registry().names_over_time().into_iter().filter(|name| !registry().names().contains(name)).collect();
         let name = if number % 2 == 0 { "horizon" } else { others[number / 2 % others.len()] };
-        let mut policy = find_over_time(name, parameters()).expect("a policy");
+        let mut policy = find_over_time(name, &parameters()).expect("a policy");
         let plan = decide_and_answer(policy.as_mut(), &mut problem);
         let stopped = check_first(&problem, &plan)?;
         let promised = given(&plan);
@@ -315,7 +316,7 @@ proptest! {
         let mut next = |problem: &mut Problem| {
             let memory = policy.memory();
             // As another process does.
-            policy = find_over_time(name, parameters()).expect("a policy");
+            policy = find_over_time(name, &parameters()).expect("a policy");
             if let Some(memory) = memory {
                 policy.remember(&memory);
             }

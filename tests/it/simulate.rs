@@ -7,12 +7,13 @@ use hsched::engine::{
     SubmissionKey, World as _, apply,
 };
 use hsched::formats;
+use hsched::lab::find;
 use hsched::model::{
     Access, BitRate, Cluster, Estimates, GpuType, Holdings, Job, JobId, JobName, NodeName, RankNeeds,
     Seconds, Speed, Time,
 };
 use hsched::plan_file::{PlanFile, Solved};
-use hsched::policy::{Basis, Budget, Grounds, Parameters, Placement, Problem, find, verify};
+use hsched::policy::{Basis, Budget, Grounds, Parameters, Placement, Problem, verify};
 use hsched::simulate::{Delays, Incident, Saving, Site, When, World};
 use hsched::throughput::{Cache, ThroughputMatrix};
 
@@ -73,7 +74,7 @@ fn planned(id: &str, cluster: &Cluster, jobs: &[Job], epochs_done: u64) -> Run {
     let all: Vec<usize> = (0..jobs.len()).collect();
     let problem =
         Problem::live(grounds, jobs, &speeds).expect("a problem").extract(&all, Basis::Free).problem;
-    let mut policy = find("optimal", Parameters::default()).expect("a policy");
+    let mut policy = find("optimal", &Parameters::default()).expect("a policy");
     let plan = policy.decide(&problem, &Budget::until(&|| false)).expect("a plan");
     let plan = verify(&problem, plan).expect("a good plan");
     let solved = Solved { problem: &problem, plan: &plan, policy: "optimal", solve: None, proven: None };

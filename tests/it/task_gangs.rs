@@ -1,10 +1,8 @@
 //! `hare`, `hlas` and `hlas-p` where jobs hold all their GPUs together: accumulation, turns, and who waits for whom.
 
+use hsched::lab::find_over_time;
 use hsched::model::{Seconds, Time};
-use hsched::policy::{
-    Budget, HlasParameters, Hold, JobModel, Parameters, Policy, Problem, Rounds, Slot, Stage, TypeLimit,
-    find_over_time,
-};
+use hsched::policy::{Budget, Hold, JobModel, Parameters, Policy, Problem, Rounds, Slot, Stage, TypeLimit};
 use hsched::replay::{Entry, Event, Hooks, Kind, Options, Record, Trace, replay};
 
 use crate::problems;
@@ -43,12 +41,12 @@ fn play(
     (record, events)
 }
 
-fn policy(name: &str, hlas: HlasParameters) -> Box<dyn Policy> {
-    find_over_time(name, Parameters { hlas, ..Parameters::default() }).expect("a policy")
+fn policy(name: &str, parameters: &Parameters) -> Box<dyn Policy> {
+    find_over_time(name, parameters).expect("a policy")
 }
 
 fn hare() -> Box<dyn Policy> {
-    policy("hare", HlasParameters::default())
+    policy("hare", &Parameters::default())
 }
 
 fn one_gpu() -> Problem {
@@ -104,8 +102,7 @@ fn hlas_takes_turns_of_an_epoch_where_restarts_cost_nothing() {
         vec![(0.0, job("a", 2, 1, &[100.0])), (0.0, job("b", 3, 1, &[100.0])), (0.0, last)]
     };
     let ends_of = |name: &str| {
-        let thresholds = Some(vec![100.0, 200.0, 300.0]);
-        let mut policy = policy(name, HlasParameters { thresholds, ..HlasParameters::default() });
+        let mut policy = policy(name, &Parameters::default().with("thresholds", "100s,200s,300s"));
         ends(&play(one_gpu(), jobs(), 0.0, policy.as_mut()).0)
     };
     assert_eq!(ends_of("hlas"), [400.0, 700.0, 900.0]);
@@ -117,11 +114,11 @@ fn what_they_remember_is_taken_up_as_it_was() {
     for name in ["hare", "hlas", "hlas-p"] {
         let mut problem = one_gpu();
         problem.jobs = vec![job("a", 4, 2, &[100.0]), job("b", 3, 1, &[100.0])];
-        let mut first = policy(name, HlasParameters::default());
+        let mut first = policy(name, &Parameters::default());
         let plan = first.decide(&problem, &Budget::until(&|| false)).expect("a plan");
         assert_eq!(plan.changes.len(), 2, "{name}: one starts, one waits");
         let memory = first.memory().expect("a memory");
-        let mut second = policy(name, HlasParameters::default());
+        let mut second = policy(name, &Parameters::default());
         assert_ne!(second.memory().map(|own| own.text), Some(memory.text.clone()), "{name}");
         second.remember(&memory);
         assert_eq!(second.memory(), Some(memory), "{name}");
@@ -139,7 +136,7 @@ fn under_a_limit_a_job_keeps_the_gpu_that_it_has() {
         let standing = &mut problem.jobs[0].standing;
         standing.started = Some(Time(0.0));
         standing.holds = vec![Hold { slots, since: Time(0.0), epoch: 100.0, stage }];
-        let mut policy = policy(name, HlasParameters::default());
+        let mut policy = policy(name, &Parameters::default());
         let plan = policy.decide(&problem, &Budget::until(&|| false)).expect("a plan");
         assert!(plan.changes.is_empty(), "{name}: {:?}", plan.changes);
         assert_eq!(plan.wake, Some(Time(100.0)), "{name}");

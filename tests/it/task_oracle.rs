@@ -1,6 +1,7 @@
 //! Hare against the optimum: tiny cases solved by branch and bound, which shares no code with it.
 
-use hsched::policy::{Assign, Gpu, TaskJob, TaskRun, Tasks, order, schedule};
+use hsched::lab::hare::{Assign, order, schedule};
+use hsched::policy::kit::{Gpu, TaskJob, TaskRun, Tasks};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 

@@ -12,10 +12,11 @@ use hsched::engine::{
     self, Answer, End, Event, Intent, KeepsNothing, Observation, Outcome, Phase, Planner, Rules, Run,
     Standing, State, SubmissionKey, World,
 };
+use hsched::lab;
 use hsched::live::{Site, SlurmWorld};
 use hsched::local::{Devices, LocalSite, LocalWorld, Wake, Waker};
 use hsched::model::{Cluster, Job, JobId, JobName, Seconds, Time};
-use hsched::policy::{self, Budget, Objective, Parameters};
+use hsched::policy::{Budget, Objective, Parameters};
 use hsched::probe::Facts;
 use hsched::render::{Launcher, Template};
 use hsched::simulate::{Delays, Incident};
@@ -234,7 +235,7 @@ where
         last: Time(0.0),
         used: (0, BTreeMap::new()),
     };
-    let mut policy = policy::find_over_time("srtf", Parameters::default()).expect("a policy");
+    let mut policy = lab::find_over_time("srtf", &Parameters::default()).expect("a policy");
     let mut state = State { contributor: "test".to_owned(), ..State::default() };
     let mut orders: Vec<(&str, Event)> = vec![
         ("long", Event::Added { job: Box::new(wide), restart: false }),

@@ -17,8 +17,9 @@ use crate::commands::demo::performance::{Performance, completion, completions, p
 use crate::commands::demo::scene::{BEGIN, Scene};
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::lab;
 use crate::model::{JobName, Seconds};
-use crate::policy::{self, Parameters, Sharing};
+use crate::policy::{Parameters, Sharing};
 use crate::ui::Progress;
 
 /// Show what hsched does on a simulated cluster: plan, submit, watch, measure and re-plan
@@ -60,9 +61,10 @@ impl Subcommand for Args {
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let scene = Scene::new(&context.settings, self.seed)?;
+        let policies = lab::registry();
         let placer = || {
-            policy::placer(policy::names()[0], Parameters::default())
-                .ok_or_else(|| Failure::new(Exit::Internal, "there is no policy"))
+            let placer = policies.placer(policies.names()[0], &Parameters::default());
+            placer.map_err(|error| Failure::from_error(Exit::Internal, &error))
         };
         let progress = Progress::start("simulating a cluster".to_owned());
         let played = perform(&scene, placer()?);

@@ -1,38 +1,21 @@
-//! Flags of the policies that share out single tasks, and whether a simulation does so.
+//! Whether a simulation shares out single tasks, and the flags of the policies that do so.
 
-use clap::ValueEnum;
-use clap::builder::PossibleValuesParser;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Command, ValueEnum};
 
-use crate::formats;
-use crate::model::Seconds;
-use crate::policy::{Assign, Grouping, HlasParameters};
+use crate::app::policy_flags::argument;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::lab::{LabPolicy, POLICIES, TaskMaker};
+use crate::policy::{Flag, Parameters};
 use crate::replay::TaskPolicy;
 
-/// How jobs of `hare`, `hlas` and `hlas-p` run.
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Policies hare, hlas and hlas-p")]
+/// How jobs of policies run that share out single tasks in their papers.
+#[derive(Debug)]
 pub(super) struct ExecutionArgs {
-    /// Whether each task of a job computes by itself at any time, as in the papers, or all GPUs of a job compute
-    /// together, as on a cluster.
-    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     pub execution: Execution,
-    /// hare: whether a task goes to the GPU that is free first (available), to the GPU on which it ends first
-    /// (finish), or also into gaps between earlier tasks (insert).
-    #[arg(long, value_name = "HOW", default_value = "finish",
-          value_parser = PossibleValuesParser::new(Assign::NAMES.map(|(name, _)| name)))]
-    assign: String,
-    /// hlas: groups in which GPUs are allocated: individual GPUs (gpus), the GPUs of a node (nodes), or a number of
-    /// groups of nearly equal size.
-    #[arg(long, value_name = "GROUPS", default_value = "gpus", value_parser = grouping)]
-    groups: Grouping,
-    /// hlas: thresholds of average service per group, in ascending order, such as 5m,10m,20m; a job that exceeds one
-    /// moves down a level [default: 5 rounds of the median job, then doubled four times].
-    #[arg(long, value_name = "DURATIONS", value_delimiter = ',', value_parser = service)]
-    thresholds: Option<Vec<Seconds>>,
-    /// hlas: move a job to the first level when its wait since its last round exceeds this multiple of its
-    /// service [default: never].
-    #[arg(long, value_name = "FACTOR", value_parser = factor)]
-    promote: Option<f64>,
+    /// The flags that only a replay of single tasks has.
+    given: Vec<(&'static Flag, String)>,
 }
 
 /// What is given to a job at once.
@@ -47,52 +30,73 @@ pub(super) enum Execution {
 
 impl ExecutionArgs {
     /// Returns those of these policies that are replayed task by task.
-    pub(super) fn task_policies(&self, names: &[String]) -> Vec<TaskPolicy> {
+    ///
+    /// # Errors
+    /// When a parameter of a policy is wrong.
+    pub(super) fn task_policies(
+        &self,
+        names: &[String],
+        parameters: &Parameters,
+    ) -> Result<Vec<Box<dyn TaskPolicy>>, Failure> {
         if self.execution == Execution::Gangs {
-            return Vec::new();
+            return Ok(Vec::new());
         }
-        let hlas = |predicts| TaskPolicy::Hlas(HlasParameters { predicts, ..self.hlas() });
-        let known = [TaskPolicy::Hare(self.assign()), hlas(false), hlas(true)];
-        known.into_iter().filter(|policy| names.iter().any(|name| name == policy.name())).collect()
+        let mut parameters = parameters.clone();
+        for (flag, value) in &self.given {
+            parameters = parameters.with(flag.name, value.clone());
+        }
+        let wanted = makers().filter(|(own, _)| names.iter().any(|name| name == own.entry.name));
+        let made = wanted.map(|(_, tasks)| (tasks.make)(&parameters));
+        made.collect::<Result<_, _>>().map_err(|why: String| Failure::new(Exit::Usage, why))
     }
+}
 
-    fn assign(&self) -> Assign {
-        let named = Assign::NAMES.iter().find(|(name, _)| *name == self.assign);
-        named.map_or_else(Assign::default, |(_, own)| *own)
-    }
+/// Returns all policies that share out single tasks.
+fn makers() -> impl Iterator<Item = (&'static LabPolicy, &'static TaskMaker)> {
+    POLICIES.iter().filter_map(|own| Some((own, own.tasks.as_ref()?)))
+}
 
-    /// Returns the parameters of `hlas`.
-    pub(super) fn hlas(&self) -> HlasParameters {
-        let thresholds = |own: &Vec<Seconds>| {
-            let mut own: Vec<f64> = own.iter().map(|threshold| threshold.0).collect();
-            own.sort_by(f64::total_cmp);
-            own
+fn flags() -> impl Iterator<Item = &'static Flag> {
+    makers().flat_map(|(_, tasks)| tasks.flags.iter().copied())
+}
+
+impl clap::Args for ExecutionArgs {
+    fn augment_args(command: Command) -> Command {
+        let names: Vec<&str> = makers().map(|(own, _)| own.entry.name).collect();
+        let heading = match names.split_last() {
+            Some((last, rest)) => format!("Policies {} and {last}", rest.join(", ")),
+            None => String::new(),
         };
-        HlasParameters {
-            predicts: false,
-            grouping: self.groups,
-            thresholds: self.thresholds.as_ref().map(thresholds),
-            promote: self.promote,
-        }
+        let execution = Arg::new("execution")
+            .long("execution")
+            .value_name("HOW")
+            .value_parser(clap::builder::EnumValueParser::<Execution>::new())
+            .default_value("tasks")
+            .help_heading(heading.clone())
+            .help(
+                "Whether each task of a job computes by itself at any time, as in the papers, or all GPUs of a job \
+                 compute together, as on a cluster",
+            );
+        flags().fold(command.arg(execution), |command, flag| command.arg(argument(flag, heading.clone())))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
     }
 }
 
-fn grouping(text: &str) -> Result<Grouping, String> {
-    match text {
-        "gpus" => Ok(Grouping::Gpus),
-        "nodes" => Ok(Grouping::Nodes),
-        _ => match text.parse() {
-            Ok(number) if number > 0 => Ok(Grouping::Number(number)),
-            _ => Err("must be gpus, nodes or a number of groups, at least 1".to_owned()),
-        },
+impl clap::FromArgMatches for ExecutionArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = flags().filter(|flag| matches.value_source(flag.name) == Some(ValueSource::CommandLine));
+        let value = |flag: &'static Flag| Some((flag, matches.get_one::<String>(flag.name)?.clone()));
+        Ok(Self {
+            execution: matches.get_one("execution").copied().unwrap_or_default(),
+            given: given.filter_map(value).collect(),
+        })
     }
-}
 
-fn service(text: &str) -> Result<Seconds, String> {
-    formats::parse_duration(text).map_err(|error| error.to_string())
-}
-
-fn factor(text: &str) -> Result<f64, String> {
-    let number = formats::parse_number(text).map_err(|error| error.to_string())?;
-    if number > 0.0 { Ok(number) } else { Err("must be above 0".to_owned()) }
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }

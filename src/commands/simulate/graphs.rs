@@ -11,9 +11,10 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::formats;
 use crate::formats::graphs::{self, GraphFile};
+use crate::lab::mlfs::{
+    GraphOptions, GraphRecord, GraphRound, MlfsParameters, Priority, TaskName, replay_graphs,
+};
 use crate::model::{GraphJob, Node, Seconds, Server};
-use crate::policy::{GraphRound, MlfsParameters, Priority, TaskName};
-use crate::replay::{GraphOptions, GraphRecord, replay_graphs};
 use crate::ui::write_output;
 
 /// How `mlf-h` places tasks.

@@ -16,8 +16,9 @@ use std::sync::Arc;
 use clap::builder::PossibleValuesParser;
 
 use crate::app::context::Context;
-use crate::app::hadar_args::HadarArgs;
 use crate::app::input::{self, ClusterArgs};
+use crate::app::policy_args::PolicyName;
+use crate::app::policy_flags::{AllPolicies, PolicyFlags};
 use crate::app::speeds::SpeedArgs;
 use crate::clock::Clock;
 use crate::commands::cli::{Subcommand, print};
@@ -29,14 +30,14 @@ pub(super) use crate::commands::simulate::ground::on_cluster;
 use crate::commands::simulate::hadare::HadareArgs;
 use crate::commands::simulate::objective::ObjectiveArgs;
 
-use crate::app::net_file::NetArgs;
 use crate::commands::simulate::output::{EventFile, Form, Format, results};
-use crate::commands::simulate::sweep::{Axis, HADARE, Results, Runner, cells};
+pub(in crate::commands) use crate::commands::simulate::sweep::HADARE;
+use crate::commands::simulate::sweep::{Axis, Results, Runner, cells};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::formats;
 use crate::model::Seconds;
-use crate::policy::{self, Carrying, Moves, Parameters, Repacking, Replanning};
+use crate::policy::{Carrying, Moves, Parameters, Repacking, Replanning};
 use crate::replay::{Incidents, Loses, Options, Record, Trace};
 use crate::settings::Flag;
 
@@ -62,11 +63,9 @@ pub(super) struct Args {
     #[command(flatten)]
     execution: ExecutionArgs,
     #[command(flatten)]
-    hadar: HadarArgs,
+    flags: PolicyFlags<AllPolicies>,
     #[command(flatten)]
     hadare: HadareArgs,
-    #[command(flatten)]
-    net: NetArgs,
     #[command(flatten)]
     graphs: GraphArgs,
     /// Decide only at multiples of this time [default: at every change; 6m for hadar and hadare].
@@ -149,7 +148,9 @@ impl Subcommand for Args {
         if formats::graphs::is_graphs(&text) {
             return graphs::run(context, &text, &self.graphs, &self.asked());
         }
-        let tasks = self.execution.task_policies(&self.policy);
+        let names: Vec<&str> = self.policy.iter().map(String::as_str).collect();
+        let parameters = self.flags.parameters(self.parameters(), &names)?;
+        let tasks = self.execution.task_policies(&self.policy, &parameters)?;
         if let (Some(policy), Some(flag)) = (tasks.first(), self.flag_of_gangs()) {
             let message = format!(
                 "{flag} does not work with {}, which assigns individual tasks to GPUs",
@@ -178,16 +179,9 @@ impl Subcommand for Args {
         if self.bound || self.certificate || is_bounded {
             add_bounds(&mut cells);
         }
-        let net = self.net.net(self.policy.iter().map(String::as_str))?;
         let clock = &context.clock;
         let elapsed = || clock.elapsed().as_secs_f64();
-        let runner = Runner {
-            policies: &self.policy,
-            parameters: Parameters { net, ..self.parameters() },
-            tasks,
-            copies,
-            elapsed: &elapsed,
-        };
+        let runner = Runner { policies: &self.policy, parameters, tasks, copies, elapsed: &elapsed };
         let Results { runs, events } = match &self.events {
             Some(path) => {
                 let mut file = EventFile::create(path, &trace);
@@ -254,8 +248,7 @@ impl Args {
         Parameters {
             repacking: named.map_or_else(Repacking::default, |(_, own)| *own),
             carrying: if self.queue_wait.is_some() { Carrying::Shared } else { Carrying::AtOnce },
-            hlas: self.execution.hlas(),
-            hadar: self.hadar.parameters(self.round),
+            round: self.round,
             replanning: Replanning {
                 moves: Moves::Auto { margin: Moves::USUAL_MARGIN },
                 ..Replanning::default()
@@ -286,7 +279,7 @@ impl Args {
 
 /// Returns the names of all policies: those that place jobs, the one that forks them, and the one that a net makes.
 fn policies() -> Vec<&'static str> {
-    policy::names_over_time().into_iter().chain([HADARE, policy::MLF_RL]).collect()
+    PolicyName::all().into_iter().chain([HADARE]).collect()
 }
 
 fn duration(text: &str) -> Result<Seconds, String> {

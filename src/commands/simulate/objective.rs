@@ -6,7 +6,8 @@ use crate::app::context::Context;
 use crate::commands::simulate::sweep::HADARE;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::policy::{self, ForkObjective, Objective};
+use crate::lab::{self, hadare::ForkObjective};
+use crate::policy::Objective;
 
 /// An objective.
 #[derive(Debug, clap::Args)]
@@ -33,9 +34,9 @@ impl ObjectiveArgs {
             let message = format!("hadare minimises {one} or {other}, not {}", self.objective);
             return Err(Failure::new(Exit::Usage, message));
         }
+        let known = lab::registry();
         let goes_by_it = |name: &str| {
-            let weighs = name == "horizon" && objective == Objective::Weighted;
-            name == HADARE || weighs || policy::names().contains(&name)
+            name == HADARE || known.entry(name).is_some_and(|own| own.objectives.contains(&objective))
         };
         let own: Vec<&str> = policies.iter().map(String::as_str).filter(|name| !goes_by_it(name)).collect();
         if objective != Objective::default() && !own.is_empty() {

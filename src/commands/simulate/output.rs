@@ -10,7 +10,7 @@ use crate::commands::cli::{json_text, print};
 use crate::commands::simulate::sweep::Run;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::policy::Gpu;
+use crate::policy::kit::Gpu;
 use crate::replay::{Event, Trace};
 use crate::ui::{
     Cell, Simulated, event_json, idle_seed, simulation_csv, simulation_json, simulation_table, sweep_json,

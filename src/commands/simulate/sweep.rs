@@ -9,11 +9,11 @@ use crate::commands::simulate::output::EventText;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::formats;
+use crate::lab;
+use crate::lab::hadare::{HadareParameters, replay_copies};
 use crate::model::Seconds;
-use crate::policy::{self, HadareParameters, Parameters, PolicyError};
-use crate::replay::{
-    Event, Hooks, Options, Record, ReplayError, TaskPolicy, Trace, replay, replay_copies, replay_tasks,
-};
+use crate::policy::{Parameters, PolicyError};
+use crate::replay::{Event, Hooks, Options, Record, ReplayError, TaskPolicy, Trace, replay, replay_tasks};
 use crate::ui::{Cell, Progress};
 
 /// What is varied, with its values.
@@ -44,7 +44,7 @@ pub(super) struct Results {
 }
 
 /// The policy that forks jobs into copies.
-pub(super) const HADARE: &str = "hadare";
+pub(in crate::commands) const HADARE: &str = "hadare";
 
 /// The most values of one axis.
 const MOST_VALUES: u64 = 10_000;
@@ -178,7 +178,7 @@ pub(super) struct Runner<'a> {
     pub policies: &'a [String],
     pub parameters: Parameters,
     /// The policies that are replayed task by task.
-    pub tasks: Vec<TaskPolicy>,
+    pub tasks: Vec<Box<dyn TaskPolicy>>,
     /// Those of the policy that forks jobs into copies.
     pub copies: HadareParameters,
     /// The time that has passed, in seconds.
@@ -243,14 +243,14 @@ impl Runner<'_> {
     ) -> Outcome {
         if let Some(policy) = self.tasks.iter().find(|policy| policy.name() == name) {
             let hooks = Hooks { event, progress: &mut |ended| progress(ended), elapsed: self.elapsed };
-            return Ok(Ok(replay_tasks(&cell.trace, policy, hooks)));
+            return Ok(Ok(replay_tasks(&cell.trace, policy.as_ref(), hooks)));
         }
         if name == HADARE {
             let hooks = Hooks { event, progress: &mut |ended| progress(ended), elapsed: self.elapsed };
             return Ok(Ok(replay_copies(&cell.trace, &cell.options, &self.copies, hooks)));
         }
-        let mut policy = policy::find_over_time(name, self.parameters.clone())
-            .ok_or_else(|| Failure::new(Exit::Internal, format!("policy {name} is not registered")))?;
+        let mut policy = lab::find_over_time(name, &self.parameters)
+            .map_err(|error| Failure::from_error(Exit::Internal, &error))?;
         let hooks = Hooks { event, progress: &mut |ended| progress(ended), elapsed: self.elapsed };
         let round = cell.options.round.or_else(|| policy.round());
         let options = Options { round, ..cell.options.clone() };

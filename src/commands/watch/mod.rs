@@ -7,9 +7,8 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use crate::app::context::{Context, Format};
-use crate::app::hadar_args::HadarArgs;
-use crate::app::net_file::NetArgs;
 use crate::app::policy_args::{PolicyArgs, PolicyName};
+use crate::app::policy_flags::{PolicyFlags, WatchedOverTime};
 use crate::app::speeds::EstimateArgs;
 use crate::app::state;
 use crate::commands::cli::Subcommand;
@@ -18,7 +17,8 @@ use crate::engine::Rules;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::formats;
-use crate::policy::{self, Moves, Parameters, Replanning};
+use crate::lab;
+use crate::policy::{Moves, Parameters, Replanning};
 use crate::settings::Flag;
 use crate::store::{StateDir, StateError};
 
@@ -73,9 +73,7 @@ pub(super) struct Args {
     #[command(flatten)]
     policy: PolicyArgs,
     #[command(flatten)]
-    hadar: HadarArgs,
-    #[command(flatten)]
-    net: NetArgs,
+    flags: PolicyFlags<WatchedOverTime>,
     #[command(flatten)]
     estimate: EstimateArgs,
     /// Output format: text, or one JSON object per line with time, job, topic and text.
@@ -110,13 +108,13 @@ impl Subcommand for Args {
                  queues N requests at once",
             ));
         }
-        if self.queue && !policy::names().contains(&self.policy.policy.as_str()) {
+        if self.queue && !lab::registry().names().contains(&self.policy.policy.as_str()) {
             let name = &self.policy.policy;
             let message = format!(
                 "policy {name} submits a job only when GPUs are free for it, so --queue has no effect"
             );
             return Err(Failure::new(Exit::Usage, message)
-                .hint(format!("remove --queue, or use --policy {}", policy::names()[0])));
+                .hint(format!("remove --queue, or use --policy {}", lab::registry().names()[0])));
         }
         let rules = Rules { pinned: self.pin, ..state::rules(context) };
         let watch = Watch::new(self, context, rules);
@@ -139,18 +137,18 @@ impl Subcommand for Args {
 }
 
 impl Args {
-    /// Returns how what the policy places is planned again, and what `hadar` and `mlf-rl` go by.
+    /// Returns how what the policy places is planned again, and what policies go by.
     ///
     /// # Errors
-    /// When `mlf-rl` has no net.
+    /// When a policy needs a file that is missing or wrong.
     fn parameters(&self) -> Result<Parameters, Failure> {
         let moves = match self.moves {
             Wanted::Never => Moves::Never,
             Wanted::Auto => Moves::Auto { margin: self.margin },
         };
         let replanning = Replanning { moves, queue: self.queue, ..Replanning::default() };
-        let net = self.net.net(std::iter::once(self.policy.policy.as_str()))?;
-        Ok(Parameters { replanning, hadar: self.hadar.parameters(None), net, ..Parameters::default() })
+        let parameters = Parameters { replanning, ..Parameters::default() };
+        self.flags.parameters(parameters, &[&self.policy.policy])
     }
 }
 

@@ -1,13 +1,38 @@
 //! Jobs in the order of their arrival, never stopped: `fifo`, `fifo-het`, `fifo-by-name` and `yarn-cs`.
 
-use crate::policy::fixed::line::by_arrival;
-use crate::policy::fixed::{Desk, Rates, fastest};
-use crate::policy::floor::Want;
-use crate::policy::{Budget, Plan, Policy, PolicyError, Problem, Repacking};
+use crate::policy::kit::Want;
+use crate::policy::kit::by_arrival;
+use crate::policy::kit::{Desk, Rates, fastest};
+use crate::policy::{Budget, Entry, Make, Plan, Policy, PolicyError, Problem, Repacking};
+
+pub(in crate::policy) const FIFO: Entry = Entry {
+    name: "fifo",
+    make: Make::Policy { make: |_| Fifo::PLAIN.policy(), watched: false },
+    objectives: &[],
+    flags: &[],
+};
+
+pub(in crate::policy) const FIFO_HET: Entry = Entry {
+    name: "fifo-het",
+    make: Make::Policy { make: |_| Fifo::FASTEST.policy(), watched: false },
+    ..FIFO
+};
+
+pub(in crate::policy) const FIFO_BY_NAME: Entry = Entry {
+    name: "fifo-by-name",
+    make: Make::Policy { make: |_| Fifo::BY_NAME.policy(), watched: false },
+    ..FIFO
+};
+
+pub(in crate::policy) const YARN_CS: Entry = Entry {
+    name: "yarn-cs",
+    make: Make::Policy { make: |_| Fifo::PASSING.policy(), watched: false },
+    ..FIFO
+};
 
 /// One of the kinds of FIFO.
 #[derive(Clone, Copy)]
-pub(super) struct Fifo {
+struct Fifo {
     name: &'static str,
     takes: Takes,
     /// Whether later jobs pass one that finds no room.
@@ -25,13 +50,13 @@ enum Takes {
 }
 
 impl Fifo {
-    pub(super) const PLAIN: Self = Self { name: "fifo", takes: Takes::MostFree, passes: false };
-    pub(super) const FASTEST: Self = Self { name: "fifo-het", takes: Takes::Fastest, passes: false };
-    pub(super) const BY_NAME: Self = Self { name: "fifo-by-name", takes: Takes::LastByName, passes: false };
-    pub(super) const PASSING: Self = Self { name: "yarn-cs", takes: Takes::MostFree, passes: true };
+    const PLAIN: Self = Self { name: "fifo", takes: Takes::MostFree, passes: false };
+    const FASTEST: Self = Self { name: "fifo-het", takes: Takes::Fastest, passes: false };
+    const BY_NAME: Self = Self { name: "fifo-by-name", takes: Takes::LastByName, passes: false };
+    const PASSING: Self = Self { name: "yarn-cs", takes: Takes::MostFree, passes: true };
 
-    pub(super) fn policy(self) -> impl Policy {
-        Queue { rule: self, desk: Desk::default() }
+    fn policy(self) -> Result<Box<dyn Policy>, String> {
+        Ok(Box::new(Queue { rule: self, desk: Desk::default() }))
     }
 
     fn choose(self, problem: &Problem, rates: &Rates, room: &[u32]) -> Option<usize> {

@@ -1,9 +1,9 @@
 //! Least attained service first, as Tiresias does it: a few queues by GPU time, FIFO inside.
 
 use crate::model::{Seconds, Time};
-use crate::policy::fixed::Desk;
-use crate::policy::fixed::line::{Rank, order};
-use crate::policy::{Budget, JobModel, Plan, Policy, PolicyError, Problem, Repacking};
+use crate::policy::kit::Desk;
+use crate::policy::kit::{Rank, order};
+use crate::policy::{Budget, Entry, JobModel, Make, Plan, Policy, PolicyError, Problem, Repacking};
 
 /// The GPU-seconds at which a job goes to the next queue: 1, 10 and 100 GPU-hours.
 const LIMITS: [f64; 3] = [3_600.0, 36_000.0, 360_000.0];
@@ -14,13 +14,21 @@ const SLACK: f64 = 1e-6;
 /// The shortest time after which a decision about a limit is asked for, in seconds.
 const LEAST_WAIT: f64 = 0.01;
 
+/// Least attained service among the policies.
+pub(in crate::policy) const LAS: Entry = Entry {
+    name: "las",
+    make: Make::Policy { make: |parameters| Ok(Box::new(Las::new(parameters.repacking))), watched: false },
+    objectives: &[],
+    flags: &[],
+};
+
 /// Least attained service.
-pub(super) struct Las {
+struct Las {
     desk: Desk,
 }
 
 impl Las {
-    pub(super) fn new(repacking: Repacking) -> Self {
+    fn new(repacking: Repacking) -> Self {
         Self { desk: Desk::new(repacking) }
     }
 }

@@ -1,11 +1,32 @@
 //! The job that is done soonest comes first, by time (`srtf`) or by time and GPUs (`srsf`).
 
-use crate::policy::fixed::line::{Rank, order};
-use crate::policy::fixed::{Desk, Rates};
-use crate::policy::{Budget, JobModel, Plan, Policy, PolicyError, Problem, Repacking};
+use crate::policy::kit::{Desk, Rates};
+use crate::policy::kit::{Rank, order};
+use crate::policy::{Budget, Entry, JobModel, Make, Plan, Policy, PolicyError, Problem, Repacking};
+
+/// Shortest remaining time first among the policies.
+pub(in crate::policy) const SRTF: Entry = Entry {
+    name: "srtf",
+    make: Make::Policy {
+        make: |parameters| Ok(Box::new(Shortest::time(parameters.repacking))),
+        watched: false,
+    },
+    objectives: &[],
+    flags: &[],
+};
+
+/// Shortest remaining service first.
+pub(in crate::policy) const SRSF: Entry = Entry {
+    name: "srsf",
+    make: Make::Policy {
+        make: |parameters| Ok(Box::new(Shortest::service(parameters.repacking))),
+        watched: false,
+    },
+    ..SRTF
+};
 
 /// Shortest remaining time, or service, first.
-pub(super) struct Shortest {
+struct Shortest {
     name: &'static str,
     /// Whether a job counts as many times as it asks for GPUs.
     counts_gpus: bool,
@@ -13,11 +34,11 @@ pub(super) struct Shortest {
 }
 
 impl Shortest {
-    pub(super) fn time(repacking: Repacking) -> Self {
+    fn time(repacking: Repacking) -> Self {
         Self { name: "srtf", counts_gpus: false, desk: Desk::new(repacking) }
     }
 
-    pub(super) fn service(repacking: Repacking) -> Self {
+    fn service(repacking: Repacking) -> Self {
         Self { name: "srsf", counts_gpus: true, desk: Desk::new(repacking) }
     }
 }

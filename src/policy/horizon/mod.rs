@@ -13,5 +13,6 @@ mod roster;
 mod task;
 mod worth;
 
+pub(super) use self::policy::HORIZON;
 pub use self::policy::{Horizon, HorizonParameters};
 pub(super) use self::rehearsal::{Arrival, rehearse};

@@ -1,12 +1,29 @@
 //! `horizon` behind the seam: problems in, plans out.
 
-use crate::policy::floor::{Floor, Want};
 use crate::policy::horizon::memory;
 use crate::policy::horizon::outlook::{Crowd, Outlook};
 use crate::policy::horizon::quick::{Quick, View};
 use crate::policy::horizon::roster::Roster;
 use crate::policy::horizon::task::{Choice, Scene, Task};
-use crate::policy::{Budget, Decision, Memory, Objective, Plan, Policy, PolicyError, Problem, Repacking};
+use crate::policy::kit::{Floor, Want};
+use crate::policy::{
+    Budget, Carrying, Decision, Entry, Make, Memory, Objective, Plan, Policy, PolicyError, Problem, Repacking,
+};
+
+/// The policy among the policies.
+pub(in crate::policy) const HORIZON: Entry = Entry {
+    name: "horizon",
+    make: Make::Policy {
+        make: |parameters| {
+            let preempts = parameters.carrying != Carrying::Shared;
+            let parameters = HorizonParameters { preempts, repacking: parameters.repacking };
+            Ok(Box::new(Horizon::new(parameters)))
+        },
+        watched: true,
+    },
+    objectives: &[Objective::MeanJct, Objective::Weighted],
+    flags: &[],
+};
 
 /// The policy with what it remembers.
 pub struct Horizon {

@@ -5,12 +5,12 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::policy::floor::Want;
 use crate::policy::horizon::allocate::{add, fits};
 use crate::policy::horizon::outlook::Outlook;
 use crate::policy::horizon::roster::Roster;
 use crate::policy::horizon::task::Task;
 use crate::policy::horizon::worth::{Worths, to_do};
+use crate::policy::kit::Want;
 use crate::policy::{Changed, Problem};
 
 /// The jobs sorted by what the last full decision knew.

@@ -9,5 +9,5 @@ mod layout;
 mod policy;
 mod primal;
 
-pub(super) use self::policy::Optimal;
-pub use self::policy::bound;
+pub(super) use self::policy::OPTIMAL;
+pub use self::policy::{Optimal, OptimalParameters, bound};

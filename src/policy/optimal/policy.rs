@@ -2,22 +2,50 @@
 
 use std::convert::Infallible;
 
-use crate::policy::dual::{Bound, Dual};
+use crate::policy::bound::Bound;
+use crate::policy::dual::Dual;
 use crate::policy::optimal::exact::prove;
 use crate::policy::optimal::primal::Primal;
 use crate::policy::{
-    Assignment, Dues, Objective, OptimalParameters, Placement, Placer, PolicyError, Problem, Sharing, Slot,
-    Verdict, admission, cost,
+    Assignment, Dues, Entry, Flag, FlagKind, Make, Objective, Placement, Placer, PolicyError, Problem,
+    Sharing, Slot, Verdict, admission, cost,
 };
+
+/// The proving policy among the policies.
+pub(in crate::policy) const OPTIMAL: Entry = Entry {
+    name: "optimal",
+    make: Make::Placer(|parameters| {
+        Ok(Box::new(Optimal::new(OptimalParameters { use_all: parameters.is_given(&USE_ALL) })))
+    }),
+    objectives: &Objective::ALL,
+    flags: &[&USE_ALL],
+};
+
+const USE_ALL: Flag = Flag {
+    name: "use-all",
+    value_name: "",
+    kind: FlagKind::Switch,
+    usual: None,
+    help: "optimal: use every GPU that the jobs can use",
+};
+
+/// What users may tune of `optimal`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct OptimalParameters {
+    /// Whether it must use every GPU that the jobs can use.
+    pub use_all: bool,
+}
 
 /// The proving policy.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::policy) struct Optimal {
+pub struct Optimal {
     parameters: OptimalParameters,
 }
 
 impl Optimal {
-    pub(in crate::policy) fn new(parameters: OptimalParameters) -> Self {
+    /// Returns it with these parameters.
+    #[must_use]
+    pub fn new(parameters: OptimalParameters) -> Self {
         Self { parameters }
     }
 }

@@ -7,10 +7,10 @@ mod incidents;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
+use serde_json::{Map, Value};
+
 use crate::model::{Seconds, Time};
-use crate::policy::{
-    Changed, HadarRound, Hold, JobModel, Placement, Problem, Slot, Stage, Standing, Taken, Waits,
-};
+use crate::policy::{Changed, Hold, JobModel, Placement, Problem, Slot, Stage, Standing, Taken, Waits};
 use crate::replay::chance::{self, Purpose};
 use crate::replay::event::{Event, Kind};
 use crate::replay::figures::{JobRecord, Record};
@@ -145,13 +145,9 @@ impl<'a> World<'a> {
     }
 
     /// A round was decided: the event of it says how.
-    pub(super) fn tell_round(&mut self, mut round: Box<HadarRound>) {
-        for bid in &mut round.jobs {
-            let own = self.present[bid.job].as_ref();
-            bid.job = own.map_or(usize::MAX, |own| self.trace.jobs[own.job].place);
-        }
+    pub(super) fn tell_round(&mut self, facts: Map<String, Value>) {
         if let Some(event) = self.events.iter_mut().rev().find(|event| event.kind == Kind::Round) {
-            event.round = Some(round);
+            event.facts = facts;
         }
     }
 
@@ -408,4 +404,4 @@ impl<'a> World<'a> {
 const SAME_EPOCH: f64 = 1e-9;
 
 /// Why a job never ends that has a speed on none of the GPUs.
-pub(super) const NO_TYPE: &str = "it has no known speed on any GPU type of this cluster";
+pub const NO_TYPE: &str = "it has no known speed on any GPU type of this cluster";

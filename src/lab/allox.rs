@@ -1,0 +1,123 @@
+//! `AlloX`: jobs are matched to types and places in the queue there, so that the sum of completion times is least.
+
+use crate::policy::kit::Want;
+use crate::policy::kit::by_arrival;
+use crate::policy::kit::{Desk, fastest};
+use crate::policy::{Budget, Entry, Make, Plan, Policy, PolicyError, Problem, Repacking};
+use crate::solve::Transport;
+
+pub(super) const ALLOX: Entry = Entry {
+    name: "allox",
+    make: Make::Policy { make: |_| Ok(Box::new(Allox::staying())), watched: false },
+    objectives: &[],
+    flags: &[],
+};
+
+/// The variant that matches running jobs anew.
+pub(super) const ALLOX_P: Entry = Entry {
+    name: "allox-p",
+    make: Make::Policy { make: |_| Ok(Box::new(Allox::preemptive())), watched: false },
+    ..ALLOX
+};
+
+/// `AlloX`, or its variant that matches running jobs anew.
+struct Allox {
+    name: &'static str,
+    preempts: bool,
+    desk: Desk,
+}
+
+/// A type, and how many jobs end no sooner there than the one that is matched to this place.
+struct Column {
+    gpu_type: usize,
+    from_end: u32,
+}
+
+impl Allox {
+    fn staying() -> Self {
+        Self { name: "allox", preempts: false, desk: Desk::default() }
+    }
+
+    fn preemptive() -> Self {
+        Self { name: "allox-p", preempts: true, desk: Desk::default() }
+    }
+
+    /// Returns jobs with the types that they are matched to, in the order in which they come there.
+    fn matching(&self, problem: &Problem, jobs: &[usize]) -> Vec<(usize, usize)> {
+        let desk = &self.desk;
+        let asked: u32 = jobs.iter().map(|&job| desk.rates(job).asks).sum();
+        let count = u32::try_from(jobs.len()).unwrap_or(u32::MAX);
+        // Places side by side on each type: its GPUs over the mean that a job asks for.
+        let beside = |gpu_type: usize| {
+            let exact = u64::from(desk.floor.total[gpu_type]) * u64::from(count) / u64::from(asked.max(1));
+            u32::try_from(exact).unwrap_or(u32::MAX).max(1)
+        };
+        let types = 0..desk.floor.total.len();
+        let wide: u32 = types.clone().map(beside).sum();
+        let levels = count.div_ceil(wide.max(1)) + 1;
+        let column = |gpu_type| (1..=levels).map(move |from_end| Column { gpu_type, from_end });
+        let columns: Vec<Column> = types.flat_map(column).collect();
+        let time = |job: usize, gpu_type: usize| {
+            problem.jobs[job].standing.left(problem.now) / desk.rates(job).speeds[gpu_type]
+        };
+        let value = |job: usize, column: &Column| -time(job, column.gpu_type) * f64::from(column.from_end);
+        let values = jobs.iter().flat_map(|&job| columns.iter().map(move |column| value(job, column)));
+        let mut transport = Transport::new(values.collect(), columns.len());
+        let capacity: Vec<u32> = columns.iter().map(|column| beside(column.gpu_type)).collect();
+        if !transport.solve(&vec![1; jobs.len()], &capacity) {
+            return Vec::new();
+        }
+        let mut matched: Vec<(u32, f64, usize, usize)> = Vec::new();
+        for (row, &job) in jobs.iter().enumerate() {
+            if let Some(own) = transport.row(row).iter().position(|units| *units > 0) {
+                let Column { gpu_type, from_end } = columns[own];
+                matched.push((from_end, time(job, gpu_type), job, gpu_type));
+            }
+        }
+        // Who is far from the end comes first.
+        matched.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.total_cmp(&b.1)).then(a.2.cmp(&b.2)));
+        matched.into_iter().map(|(_, _, job, gpu_type)| (job, gpu_type)).collect()
+    }
+}
+
+impl Policy for Allox {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
+        self.desk.sync(problem, &|model, _| by_arrival(model.standing.arrival));
+        let mut running = self.desk.line.running().to_vec();
+        running.retain(|_| self.preempts);
+        let desk = &self.desk;
+        let able = |job: &usize| desk.rates(*job).best > 0.0;
+        let mut jobs: Vec<usize> = running.into_iter().chain(desk.line.waiting()).filter(able).collect();
+        jobs.sort_by_key(|&job| (by_arrival(problem.jobs[job].standing.arrival), job));
+        let mut room = if self.preempts { desk.floor.total.clone() } else { desk.floor.idle.clone() };
+        let mut chosen: Vec<Option<usize>> = vec![None; problem.jobs.len()];
+        for (job, gpu_type) in self.matching(problem, &jobs) {
+            let rates = desk.rates(job);
+            if rates.speeds[gpu_type] > 0.0 && room[gpu_type] >= rates.asks {
+                room[gpu_type] -= rates.asks;
+                chosen[job] = Some(gpu_type);
+            }
+        }
+        // Nothing is left idle: the shortest first onto what is there.
+        let time = |job: usize| problem.jobs[job].standing.left(problem.now) / desk.rates(job).best;
+        let mut rest: Vec<usize> = jobs.iter().copied().filter(|&job| chosen[job].is_none()).collect();
+        rest.sort_by(|&a, &b| time(a).total_cmp(&time(b)));
+        for job in rest {
+            chosen[job] = fastest(desk.rates(job), &room, None);
+            if let Some(gpu_type) = chosen[job] {
+                room[gpu_type] -= desk.rates(job).asks;
+            }
+        }
+        let want = |job: usize| match chosen[job] {
+            Some(own) if desk.type_of(job) == Some(own) => None,
+            Some(own) => Some(Want::place(job, desk.counts(job, own))),
+            None => desk.line.is_running(job).then(|| Want::wait(job)),
+        };
+        let wants: Vec<Want> = jobs.into_iter().filter_map(want).collect();
+        Ok(Plan { changes: self.desk.floor.carry_out(problem, wants, Repacking::Off), ..Plan::default() })
+    }
+}

@@ -1,0 +1,329 @@
+//! Gavel: shares of time on each type from an allocation problem, realised in rounds; and its FIFO.
+
+use std::collections::BTreeMap;
+
+use crate::model::{Seconds, Time};
+use crate::policy::kit::Want;
+use crate::policy::kit::by_arrival;
+use crate::policy::kit::{Desk, fastest};
+use crate::policy::{Budget, Entry, Make, Plan, Policy, PolicyError, Problem, Repacking};
+
+pub(super) const MAX_MIN: Entry = Entry {
+    name: "gavel-max-min",
+    make: Make::Policy {
+        make: |parameters| Ok(Box::new(Gavel::max_min(parameters.repacking))),
+        watched: false,
+    },
+    objectives: &[],
+    flags: &[],
+};
+
+pub(super) const MTD: Entry = Entry {
+    name: "gavel-mtd",
+    make: Make::Policy {
+        make: |parameters| Ok(Box::new(Gavel::shortest_total(parameters.repacking))),
+        watched: false,
+    },
+    ..MAX_MIN
+};
+
+pub(super) const FIFO: Entry = Entry {
+    name: "gavel-fifo",
+    make: Make::Policy {
+        make: |parameters| Ok(Box::new(GavelFifo::new(parameters.repacking))),
+        watched: false,
+    },
+    ..MAX_MIN
+};
+
+/// The length of a round, in seconds: the paper's.
+const ROUND: f64 = 360.0;
+
+/// The share that a job which the last allocation did not know has on every type.
+const NEWCOMER: f64 = 0.01;
+
+/// A share that counts as none.
+const NO_SHARE: f64 = 1e-4;
+
+/// How far the shares of an allocation may exceed the GPUs of a type.
+const EXCESS: f64 = 1.03;
+
+/// Steps of the search for the level, and of the prices at each level.
+const LEVELS: u32 = 14;
+const PRICE_STEPS: u32 = 50;
+
+/// What the shares are to achieve.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Aim {
+    /// The least speed, relative to an equal share of the cluster, is as high as possible.
+    MaxMin,
+    /// All jobs are done as soon as possible.
+    TotalDuration,
+}
+
+/// Gavel with shares and rounds.
+struct Gavel {
+    name: &'static str,
+    aim: Aim,
+    desk: Desk,
+    accounts: BTreeMap<usize, Account>,
+    /// When it decided last.
+    last: Time,
+    /// When the next round begins.
+    next_round: Time,
+}
+
+/// What a job was promised and got.
+#[derive(Clone, Debug)]
+struct Account {
+    since: Time,
+    /// Shares of time by type; empty before the first allocation.
+    shares: Vec<f64>,
+    /// Seconds with GPUs of each type.
+    got: Vec<f64>,
+}
+
+/// One job of the allocation problem.
+struct Demand<'a> {
+    speeds: &'a [f64],
+    /// The speed that level 1 means.
+    target: f64,
+    gpus: f64,
+}
+
+impl Gavel {
+    fn max_min(repacking: Repacking) -> Self {
+        Self::new("gavel-max-min", Aim::MaxMin, repacking)
+    }
+
+    fn shortest_total(repacking: Repacking) -> Self {
+        Self::new("gavel-mtd", Aim::TotalDuration, repacking)
+    }
+
+    fn new(name: &'static str, aim: Aim, repacking: Repacking) -> Self {
+        Self {
+            name,
+            aim,
+            desk: Desk::new(repacking),
+            accounts: BTreeMap::new(),
+            last: Time::default(),
+            next_round: Time::default(),
+        }
+    }
+
+    /// Counts the time since the last decision; returns whether jobs came or went.
+    fn count_time(&mut self, problem: &Problem, jobs: &[usize]) -> bool {
+        let passed = problem.now.since(self.last).0;
+        self.last = problem.now;
+        let known = self.accounts.len();
+        self.accounts.retain(|job, account| {
+            let there = jobs.binary_search(job).is_ok();
+            // A number that was given to another job is another account.
+            there && problem.jobs[*job].standing.arrival.0 <= account.since.0
+        });
+        let mut changed = self.accounts.len() != known;
+        for &job in jobs {
+            let types = problem.gpu_types.len();
+            let account = self.accounts.entry(job).or_insert_with(|| {
+                changed = true;
+                Account { since: problem.now, shares: Vec::new(), got: vec![0.0; types] }
+            });
+            let hold = problem.jobs[job].standing.running().find(|hold| hold.since.0 < problem.now.0);
+            if let Some(slot) = hold.and_then(|hold| hold.slots.first()) {
+                account.got[slot.gpu_type] += passed;
+            }
+        }
+        changed
+    }
+
+    fn allocate(&mut self, problem: &Problem, jobs: &[usize]) {
+        let total = &self.desk.floor.total;
+        let all = f64::from(total.iter().sum::<u32>()).max(1.0);
+        let demand = |&job: &usize| {
+            let rates = self.desk.rates(job);
+            let mean = || rates.speeds.iter().zip(total).map(|(speed, count)| speed * f64::from(*count));
+            let target = match self.aim {
+                Aim::MaxMin => mean().sum::<f64>() / all / f64::from(rates.asks),
+                Aim::TotalDuration => problem.jobs[job].standing.left(problem.now),
+            };
+            Demand { speeds: &rates.speeds, target, gpus: f64::from(rates.asks) }
+        };
+        let demands: Vec<Demand<'_>> = jobs.iter().map(demand).collect();
+        let shares = shares(&demands, total);
+        for (job, shares) in jobs.iter().zip(shares) {
+            if let Some(account) = self.accounts.get_mut(job) {
+                account.shares = shares;
+            }
+        }
+    }
+
+    /// Returns jobs and types by falling priority: the share promised over the share received.
+    fn priorities(&self, problem: &Problem, jobs: impl Iterator<Item = usize>) -> Vec<(usize, usize)> {
+        let mut list: Vec<(f64, usize, usize)> = Vec::new();
+        for job in jobs {
+            let Some(account) = self.accounts.get(&job) else { continue };
+            let rounds = problem.now.since(account.since).0 + 1.0;
+            for (gpu_type, got) in account.got.iter().enumerate() {
+                let share = account.shares.get(gpu_type).copied().unwrap_or(NEWCOMER);
+                if share > NO_SHARE {
+                    list.push((share / ((got + 1.0) / rounds), job, gpu_type));
+                }
+            }
+        }
+        list.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+        list.into_iter().map(|(_, job, gpu_type)| (job, gpu_type)).collect()
+    }
+}
+
+impl Policy for Gavel {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
+        self.desk.sync(problem, &|model, _| by_arrival(model.standing.arrival));
+        let mut jobs = self.desk.line.running().to_vec();
+        jobs.extend(self.desk.line.waiting());
+        jobs.sort_unstable();
+        if self.count_time(problem, &jobs) {
+            self.allocate(problem, &jobs);
+        }
+        let begins = problem.now.0 >= self.next_round.0 - 1e-6;
+        if begins {
+            self.next_round = problem.now.after(Seconds(ROUND));
+        }
+        let desk = &self.desk;
+        let stays = |job: &usize| !begins && desk.line.is_running(*job);
+        let mut room = if begins { desk.floor.total.clone() } else { desk.floor.idle.clone() };
+        let open: Vec<usize> = jobs.iter().copied().filter(|job| !stays(job)).collect();
+        let mut chosen: BTreeMap<usize, usize> = BTreeMap::new();
+        for (job, gpu_type) in self.priorities(problem, open.iter().copied()) {
+            let rates = desk.rates(job);
+            if !chosen.contains_key(&job) && rates.speeds[gpu_type] > 0.0 && room[gpu_type] >= rates.asks {
+                room[gpu_type] -= rates.asks;
+                chosen.insert(job, gpu_type);
+            }
+        }
+        // What nobody has a share in is not left idle.
+        let mut rest: Vec<usize> = open.iter().copied().filter(|job| !chosen.contains_key(job)).collect();
+        rest.sort_by_key(|&job| (by_arrival(problem.jobs[job].standing.arrival), job));
+        for job in rest {
+            if let Some(gpu_type) = fastest(desk.rates(job), &room, None) {
+                room[gpu_type] -= desk.rates(job).asks;
+                chosen.insert(job, gpu_type);
+            }
+        }
+        let wants = open.into_iter().filter_map(|job| {
+            let runs = desk.line.is_running(job);
+            match chosen.get(&job) {
+                Some(&own) if desk.type_of(job) == Some(own) => None,
+                Some(&own) => Some(Want::place(job, desk.counts(job, own))),
+                None => runs.then(|| Want::wait(job)),
+            }
+        });
+        let wants: Vec<Want> = wants.collect();
+        let changes = self.desk.carry_out(problem, wants);
+        let wake = (!jobs.is_empty()).then_some(self.next_round);
+        Ok(Plan { changes, wake, ..Plan::default() })
+    }
+}
+
+/// Returns shares of time by type for each job, so that all reach the highest level: the greatest z at which every job
+/// has z times its target, no job more than all its time, and no type more than its GPUs.
+///
+/// By prices for the types: at a level every job takes the cheapest time that gives it its speed.
+fn shares(demands: &[Demand<'_>], total: &[u32]) -> Vec<Vec<f64>> {
+    let most = |own: &Demand<'_>| own.speeds.iter().copied().fold(0.0, f64::max) / own.target;
+    let able = || demands.iter().filter(|own| most(own) > 0.0);
+    let (mut low, mut high) = (0.0, able().map(most).fold(f64::INFINITY, f64::min));
+    let mut best = vec![vec![0.0; total.len()]; demands.len()];
+    if !high.is_finite() {
+        return best;
+    }
+    for step in 0..LEVELS {
+        let level = if step == 0 { high } else { f64::midpoint(low, high) };
+        let (shares, excess) = at_level(demands, total, level);
+        if excess <= EXCESS {
+            (best, low) = (shares, level);
+            if step == 0 {
+                break;
+            }
+        } else {
+            high = level;
+        }
+    }
+    best
+}
+
+/// Returns the shares at a level, and how far the fullest type is filled.
+fn at_level(demands: &[Demand<'_>], total: &[u32], level: f64) -> (Vec<Vec<f64>>, f64) {
+    let mut prices = vec![1.0; total.len()];
+    let mut sums = vec![vec![0.0; total.len()]; demands.len()];
+    let mut used = vec![0.0; total.len()];
+    for _ in 0..PRICE_STEPS {
+        let mut load = vec![0.0; total.len()];
+        for (own, sum) in demands.iter().zip(&mut sums) {
+            for (gpu_type, share) in cheapest(own, level * own.target, &prices).into_iter().flatten() {
+                sum[gpu_type] += share / f64::from(PRICE_STEPS);
+                load[gpu_type] += share * own.gpus;
+            }
+        }
+        for (gpu_type, price) in prices.iter_mut().enumerate() {
+            let filled = load[gpu_type] / f64::from(total[gpu_type].max(1));
+            *price *= (0.3 * (filled - 1.0).clamp(-1.0, 1.0)).exp();
+            used[gpu_type] += filled / f64::from(PRICE_STEPS);
+        }
+    }
+    (sums, used.into_iter().fold(0.0, f64::max))
+}
+
+/// Returns the cheapest shares that give a job a speed: one type, or a slower and a faster one that fill its time.
+fn cheapest(own: &Demand<'_>, speed: f64, prices: &[f64]) -> [Option<(usize, f64)>; 2] {
+    let mut best = f64::INFINITY;
+    let mut shares = [None, None];
+    let usable = || own.speeds.iter().copied().enumerate().filter(|(_, own)| *own > 0.0);
+    for (slow, below) in usable() {
+        if below >= speed - 1e-12 {
+            let share = (speed / below).min(1.0);
+            if prices[slow] * share < best {
+                best = prices[slow] * share;
+                shares = [Some((slow, share)), None];
+            }
+            continue;
+        }
+        for (fast, above) in usable().filter(|(_, above)| *above > speed) {
+            let share = (speed - below) / (above - below);
+            let cost = prices[fast] * share + prices[slow] * (1.0 - share);
+            if cost < best {
+                best = cost;
+                shares = [Some((fast, share)), Some((slow, 1.0 - share))];
+            }
+        }
+    }
+    shares
+}
+
+/// Gavel's FIFO: in the order of arrival, each on the fastest type with room; later jobs make way.
+struct GavelFifo {
+    desk: Desk,
+}
+
+impl GavelFifo {
+    fn new(repacking: Repacking) -> Self {
+        Self { desk: Desk::new(repacking) }
+    }
+}
+
+impl Policy for GavelFifo {
+    fn name(&self) -> &'static str {
+        "gavel-fifo"
+    }
+
+    fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
+        let desk = &mut self.desk;
+        desk.sync(problem, &|model, _| by_arrival(model.standing.arrival));
+        let running = desk.running(|_, seat, _| (0, seat.arrival));
+        let wants = desk.in_order(&running);
+        Ok(Plan { changes: desk.carry_out(problem, wants), ..Plan::default() })
+    }
+}

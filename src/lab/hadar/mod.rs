@@ -1,0 +1,24 @@
+//! `hadar`: rounds in which jobs buy GPUs at prices that rise as GPUs are taken, and pay with the worth of finishing sooner.
+//!
+//! After paper 001, as corrected: of all subsets of jobs and one allocation for each, the one of most payoff.
+
+mod cells;
+mod entry;
+mod facts;
+mod find;
+mod hopes;
+mod job;
+mod layers;
+mod menu;
+mod offers;
+#[cfg(test)]
+mod oracle_tests;
+mod policy;
+mod prices;
+mod states;
+
+pub(super) use self::entry::HADAR;
+pub(super) use self::find::by_digits;
+pub(super) use self::job::rate;
+pub use self::job::{HadarParameters, Utility, Worth};
+pub use self::policy::Hadar;

@@ -1,0 +1,17 @@
+//! `hare`: tasks of all jobs in the order of their middle times, each on the GPU where it ends first ("Hare: Exploiting
+//! Inter-job and Intra-job Parallelism of Distributed Machine Learning on Heterogeneous GPUs", HPDC 2022).
+//!
+//! The paper's first step, a mixed-integer quadratic program, is solved by prices and one sort here (`order`).
+
+mod entry;
+mod gangs;
+mod gaps;
+mod list;
+mod order;
+mod tasks;
+
+pub(super) use self::entry::HARE;
+pub use self::gangs::Hare;
+pub use self::list::{Assign, schedule};
+pub use self::order::{Order, order};
+pub use self::tasks::TasksOfHare;

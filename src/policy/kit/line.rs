@@ -1,0 +1,147 @@
+//! Jobs that wait, in order: by shape, so that one that finds no room speaks for all of its shape.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::ops::Bound;
+
+use crate::model::Time;
+
+/// A job's place in the order: lesser comes first. Equal ones go by the job's number.
+pub type Rank = (u64, u64);
+
+/// How many GPUs, and of which types: jobs of one shape all find room, or none does.
+pub type Shape = (u32, Vec<bool>);
+
+/// The jobs that wait and those that run.
+#[derive(Default)]
+pub struct Line {
+    shapes: BTreeMap<Shape, usize>,
+    waiting: Vec<BTreeSet<(Rank, usize)>>,
+    /// Where each job waits.
+    place: Vec<Option<(usize, Rank)>>,
+    /// Running jobs in the order of the last decision, and some that run no more.
+    order: Vec<usize>,
+    runs: Vec<bool>,
+    /// Whether a job is in `order`.
+    is_listed: Vec<bool>,
+}
+
+/// Jobs of all shapes, and running ones, in one order.
+pub struct Merge {
+    heads: BinaryHeap<Reverse<(Rank, usize, usize)>>,
+    next_running: usize,
+}
+
+/// The next job in order.
+pub struct Next {
+    pub job: usize,
+    /// Whether it runs.
+    pub runs: bool,
+    rank: Rank,
+    source: usize,
+}
+
+/// The source of running jobs; all others are shapes.
+const RUNNING: usize = usize::MAX;
+
+/// Returns a number that orders as the value, which is not negative.
+pub fn order(value: f64) -> u64 {
+    value.max(0.0).to_bits()
+}
+
+/// Returns the rank of a job that came at some time.
+pub fn by_arrival(arrival: Time) -> Rank {
+    (0, order(arrival.0))
+}
+
+impl Line {
+    pub fn wait(&mut self, job: usize, shape: Shape, rank: Rank) {
+        let next = self.waiting.len();
+        let shape = *self.shapes.entry(shape).or_insert(next);
+        if shape == next {
+            self.waiting.push(BTreeSet::new());
+        }
+        self.waiting[shape].insert((rank, job));
+        if self.place.len() <= job {
+            self.place.resize(job + 1, None);
+        }
+        self.place[job] = Some((shape, rank));
+    }
+
+    pub fn run(&mut self, job: usize) {
+        if self.runs.len() <= job {
+            self.runs.resize(job + 1, false);
+            self.is_listed.resize(job + 1, false);
+        }
+        self.runs[job] = true;
+        if !self.is_listed[job] {
+            self.is_listed[job] = true;
+            self.order.push(job);
+        }
+    }
+
+    /// Returns whether a job runs.
+    pub fn is_running(&self, job: usize) -> bool {
+        self.runs.get(job).copied().unwrap_or(false)
+    }
+
+    /// Returns all running jobs.
+    pub fn running(&mut self) -> &[usize] {
+        let Self { order, runs, is_listed, .. } = self;
+        order.retain(|&job| {
+            is_listed[job] = runs[job];
+            runs[job]
+        });
+        order
+    }
+
+    /// Keeps the order of all running jobs for the next time.
+    pub fn keep_order(&mut self, ranked: &[(Rank, usize)]) {
+        self.order.clear();
+        self.order.extend(ranked.iter().map(|(_, job)| *job));
+    }
+
+    pub fn remove(&mut self, job: usize) {
+        if let Some(runs) = self.runs.get_mut(job) {
+            *runs = false;
+        }
+        if let Some((shape, rank)) = self.place.get_mut(job).and_then(Option::take) {
+            self.waiting[shape].remove(&(rank, job));
+        }
+    }
+
+    /// Returns all jobs that wait.
+    pub fn waiting(&self) -> impl Iterator<Item = usize> {
+        self.waiting.iter().flatten().map(|(_, job)| *job)
+    }
+
+    /// Returns the jobs in line and these running ones, which are in order, in one order.
+    pub fn merge(&self, running: &[(Rank, usize)]) -> Merge {
+        let heads = self.waiting.iter().enumerate();
+        let heads = heads.filter_map(|(shape, jobs)| jobs.first().map(|&(rank, job)| (rank, job, shape)));
+        let running = running.first().map(|&(rank, job)| (rank, job, RUNNING));
+        Merge { heads: heads.chain(running).map(Reverse).collect(), next_running: 1 }
+    }
+}
+
+impl Merge {
+    /// Returns the next job; the next of its shape follows unless the shape is dropped.
+    pub fn next(&mut self, line: &Line, running: &[(Rank, usize)]) -> Option<Next> {
+        let Reverse((rank, job, source)) = self.heads.pop()?;
+        let following = if source == RUNNING {
+            self.next_running += 1;
+            running.get(self.next_running - 1).copied()
+        } else {
+            let after = (Bound::Excluded((rank, job)), Bound::Unbounded);
+            line.waiting[source].range(after).next().copied()
+        };
+        self.heads.extend(following.map(|(rank, job)| Reverse((rank, job, source))));
+        Some(Next { job, runs: source == RUNNING, rank, source })
+    }
+
+    /// Leaves out all further jobs of the shape of one that found no room.
+    pub fn drop_shape(&mut self, next: &Next) {
+        debug_assert!(next.source != RUNNING && next.rank.1 < u64::MAX);
+        self.heads.retain(|Reverse((_, _, source))| *source != next.source);
+    }
+}

@@ -1,0 +1,141 @@
+//! A trace replayed task by task: each computes alone on its GPU, at any time. It is the papers' world, and needs a parameter
+//! server that waits for tasks, so no cluster runs it; restarts, failures and rounds of decisions do not exist in it.
+
+use crate::model::Time;
+use crate::policy::Rounds;
+use crate::policy::kit::{TaskRun, Tasks};
+use crate::replay::event::{Event, Kind};
+use crate::replay::figures::{JobRecord, Record, TaskFacts};
+use crate::replay::run::Hooks;
+use crate::replay::trace::Trace;
+use crate::replay::world::NO_TYPE;
+
+/// Who decides which task goes where.
+pub trait TaskPolicy: std::fmt::Debug + Send + Sync {
+    /// Returns its name on the command line.
+    fn name(&self) -> &'static str;
+
+    /// Returns the course of all jobs; `keys` are what they say of their rounds.
+    fn play(&self, tasks: &Tasks, keys: &[&Rounds]) -> Course;
+}
+
+/// Which tasks there were, and what else happened, by the jobs' places in the file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Course {
+    pub runs: Vec<TaskRun>,
+    /// Events of the policy's own.
+    pub queued: Vec<Event>,
+    pub facts: TaskFacts,
+    pub decisions: u64,
+}
+
+/// Replays a trace task by task. Equal arguments give equal records but for the time that decisions take.
+#[must_use]
+pub fn replay_tasks(trace: &Trace, policy: &dyn TaskPolicy, hooks: Hooks<'_>) -> Record {
+    let start = (hooks.elapsed)();
+    // In the order of the file, by which ties are decided.
+    let mut by_place: Vec<usize> = (0..trace.jobs.len()).collect();
+    by_place.sort_by_key(|number| trace.jobs[*number].place);
+    let in_file = by_place.iter().map(|number| &trace.jobs[*number]);
+    let tasks = Tasks::new(
+        &trace.problem,
+        in_file.clone().map(|entry| (&entry.model, entry.arrival.0, entry.model.epochs)),
+    );
+    let keys: Vec<_> = in_file.map(|entry| &entry.model.rounds).collect();
+    let course = policy.play(&tasks, &keys);
+    let Course { runs, queued, mut facts, decisions } = course;
+    facts.middles = reordered(&facts.middles, trace);
+    facts.round_times = reordered(&facts.round_times, trace);
+    let mut record = record(trace, &tasks, &runs);
+    (record.policy, record.decisions, record.tasks) = (policy.name(), decisions, Some(facts));
+    record.decision_time = (hooks.elapsed)() - start;
+    let events = events(trace, &record, &runs, queued);
+    (hooks.progress)(record.jobs.len());
+    events.iter().for_each(hooks.event);
+    record
+}
+
+/// Returns what is known by place in the file in the order of the trace.
+fn reordered<T: Clone>(by_place: &[T], trace: &Trace) -> Vec<T> {
+    trace.jobs.iter().filter_map(|entry| by_place.get(entry.place).cloned()).collect()
+}
+
+/// Returns what became of the jobs.
+fn record(trace: &Trace, tasks: &Tasks, runs: &[TaskRun]) -> Record {
+    let mut jobs = vec![JobRecord::default(); tasks.jobs.len()];
+    let mut record = Record::default();
+    for run in runs {
+        let own = &mut jobs[run.job];
+        let started = own.started.map_or(run.start, |other| other.0.min(run.start));
+        let completed = own.completed.map_or(run.synced, |other| other.0.max(run.synced));
+        (own.started, own.completed) = (Some(Time(started)), Some(Time(completed)));
+        record.held += run.computed - run.start;
+    }
+    for (own, job) in jobs.iter_mut().zip(&tasks.jobs) {
+        if job.fastest().is_none() {
+            own.why = Some(NO_TYPE.to_owned());
+        } else {
+            #[expect(clippy::cast_precision_loss, reason = "rounds are far below 2^52")]
+            let rounds = job.rounds as f64;
+            own.done = rounds;
+        }
+    }
+    record.in_use = in_use(trace.first_arrival(), runs);
+    record.most_present = most_present(trace, &jobs);
+    record.jobs = reordered(&jobs, trace);
+    record
+}
+
+/// Returns how many GPUs compute from each moment on.
+fn in_use(first: Time, runs: &[TaskRun]) -> Vec<(f64, u32)> {
+    let mut changes: Vec<(f64, i64)> =
+        runs.iter().flat_map(|run| [(run.start, 1), (run.computed, -1)]).collect();
+    changes.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut steps = vec![(first.0, 0)];
+    let mut count = 0_i64;
+    for (at, change) in changes {
+        count += change;
+        let now = u32::try_from(count).unwrap_or(0);
+        match steps.last_mut() {
+            Some((last, own)) if *last == at => *own = now,
+            _ => steps.push((at, now)),
+        }
+    }
+    steps
+}
+
+/// Returns the most jobs that are there at once, of those that end.
+fn most_present(trace: &Trace, by_place: &[JobRecord]) -> usize {
+    let ending =
+        trace.jobs.iter().filter_map(|entry| Some((entry.arrival.0, by_place[entry.place].completed?.0)));
+    let mut changes: Vec<(f64, bool)> =
+        ending.flat_map(|(arrival, completed)| [(arrival, true), (completed, false)]).collect();
+    changes.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
+    let mut count = 0_usize;
+    let counts = changes.into_iter().map(|(_, comes)| {
+        count = if comes { count + 1 } else { count.saturating_sub(1) };
+        count
+    });
+    counts.max().unwrap_or(0)
+}
+
+/// Returns all that happened, in the order of time, kind and file.
+fn events(trace: &Trace, record: &Record, runs: &[TaskRun], queued: Vec<Event>) -> Vec<Event> {
+    let mut events = queued;
+    for (entry, own) in trace.jobs.iter().zip(&record.jobs) {
+        events.push(Event::of_job(entry.arrival, Kind::Arrived, entry.place));
+        let mut add =
+            |at: Option<Time>, kind| events.extend(at.map(|at| Event::of_job(at, kind, entry.place)));
+        add(own.started, Kind::Started);
+        add(own.completed, Kind::Completed);
+    }
+    let task =
+        |run: &TaskRun| Event { task: Some(*run), ..Event::of_job(Time(run.start), Kind::Task, run.job) };
+    events.extend(runs.iter().map(task));
+    let within = |event: &Event| event.task.map(|task| (task.round, task.task));
+    events.sort_by(|a, b| {
+        let rest = |event: &Event| (event.kind, event.job, within(event));
+        a.at.0.total_cmp(&b.at.0).then_with(|| rest(a).cmp(&rest(b)))
+    });
+    events
+}
