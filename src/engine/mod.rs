@@ -35,6 +35,8 @@ mod trial;
 mod turn;
 mod view;
 
+pub use crate::policy::Outlook;
+
 pub use self::action::Action;
 pub use self::amendment::{Amendment, Inquiry, Kind, Wanted};
 pub use self::apply::apply;

@@ -7,14 +7,13 @@ use chrono::{DateTime, Utc};
 
 use crate::clock::Clock;
 use crate::engine::{
-    Amendment, Answer, Attempt, End, Inquiry, Intent, Kind, Observation, Run, Sighting, Standing, State,
-    Submission, SubmissionKey, World,
+    Amendment, Answer, Attempt, End, Inquiry, Intent, Kind, Observation, Outlook, Run, Sighting, Standing,
+    State, Submission, SubmissionKey, World,
 };
 use crate::live::observe::Queue;
 use crate::live::scripts::{Prepared, Site, scripts};
 use crate::live::{LiveError, Reported, observe, reported, signals};
 use crate::model::{Bytes, Cluster, JobId, JobName, Seconds, Terms, Time};
-use crate::policy::Outlook;
 use crate::slurm::scontrol_update::{OtherGpus, Update, UpdateError};
 use crate::slurm::{
     CancelError, CommandError, CommandLine, Forecast, JobRecord, QueuedJob, Reply, Runner, SubmitError, read,

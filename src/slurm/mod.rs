@@ -3,7 +3,6 @@
 //! Only `system` starts programs. The parsers see text and never the world.
 
 mod accelerators;
-pub mod accounts;
 pub mod allocation;
 pub(crate) mod amount;
 mod command;

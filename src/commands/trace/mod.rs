@@ -1,5 +1,7 @@
 //! `hsched trace`: traces of other people and other programs as job files for `hsched simulate`.
 
+mod accounts;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +12,6 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::formats;
 use crate::model::{GpuType, Job};
-use crate::slurm::accounts;
 use crate::trace::table::Read;
 use crate::trace::{self, Applications, GavelSpeeds, Recorded, TraceError};
 use crate::ui::write_output;

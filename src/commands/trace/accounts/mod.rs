@@ -18,7 +18,7 @@ use crate::trace::{Recorded, TraceError, usable};
 ///
 /// # Errors
 /// When there is no header, or a column is missing.
-pub fn parse(text: &str, untyped: Option<&GpuType>) -> Result<Read<Recorded>, TraceError> {
+pub(super) fn parse(text: &str, untyped: Option<&GpuType>) -> Result<Read<Recorded>, TraceError> {
     if text.trim_start().starts_with('{') {
         return json::parse(text, untyped);
     }
