@@ -10,9 +10,9 @@ use std::time::Duration;
 use hsched::clock::{Clock, SystemClock};
 use hsched::generate::{self, GpuSpeed, Recipe, SyncEvery};
 use hsched::lab;
-use hsched::model::{Access, BitRate, Estimates, Holdings, RankNeeds};
 use hsched::policy::{self, Basis, Budget, Grounds, Outcome, Parameters, Plan, Policy, Problem};
 use hsched::throughput::{Cache, ThroughputMatrix};
+use hsched_model::{Access, BitRate, Estimates, Holdings, RankNeeds};
 
 const SEEDS: u64 = 10;
 const SYNCS: [(&str, SyncEvery); 2] = [("step", SyncEvery::Step), ("epoch", SyncEvery::Epoch)];

@@ -4,10 +4,10 @@
 
 use divan::Bencher;
 use hsched::lab::find;
-use hsched::model::{BitRate, GpuType, JobName, NodeName, RankNeeds, Speed, Time};
 use hsched::policy::{
     Budget, Changed, JobModel, Objective, Parameters, Problem, Standing, TypeModel, WorkerNode,
 };
+use hsched_model::{BitRate, GpuType, JobName, NodeName, RankNeeds, Speed, Time};
 
 fn main() {
     divan::main();

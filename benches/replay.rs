@@ -5,9 +5,9 @@
 
 use hsched::clock::{Clock, SystemClock};
 use hsched::lab::find_over_time;
-use hsched::model::{BitRate, GpuType, JobName, NodeName, RankNeeds, Seconds, Speed, Time};
 use hsched::policy::{Changed, JobModel, Objective, Parameters, Problem, Standing, TypeModel, WorkerNode};
 use hsched::replay::{Entry, Figures, Hooks, Options, Trace, replay};
+use hsched_model::{BitRate, GpuType, JobName, NodeName, RankNeeds, Seconds, Speed, Time};
 
 const POLICIES: [&str; 6] = ["fifo", "yarn-cs", "horizon", "las", "srtf", "gavel-fifo"];
 

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use divan::Bencher;
 use hsched::engine::{Attempt, Keeper, Phase, Realm, Rules, Stage, State, Submission, Tracked};
-use hsched::formats;
-use hsched::model::{BitRate, GpuType, JobDefaults, JobId, NodeName, PlacedRank, Seconds, Time};
 use hsched::store::StateDir;
+use hsched_model::formats;
+use hsched_model::{BitRate, GpuType, JobDefaults, JobId, NodeName, PlacedRank, Seconds, Time};
 
 const NOW: Time = Time(1.8e9);
 

@@ -10,12 +10,12 @@ use hsched::engine::{
     Answer, Intent, KeepsNothing, Observation, Planner, Realm, Rules, Run, State, SubmissionKey, Tracked,
     World, look, turn,
 };
-use hsched::formats;
 use hsched::lab;
-use hsched::model::{
+use hsched::policy::{Budget, Objective, Parameters, Policy};
+use hsched_model::formats;
+use hsched_model::{
     BitRate, Cluster, GpuStock, GpuType, JobDefaults, JobId, Node, NodeName, NodeState, Seconds, Time,
 };
-use hsched::policy::{Budget, Objective, Parameters, Policy};
 
 const NOW: Time = Time(1.8e9);
 

@@ -4,14 +4,13 @@
 //! (`slurm`, `probe`, `store`, `live`, `local`, `settings`, `ui`, `app`, `commands`) touches the world. `ARCHITECTURE.md` draws the map.
 
 mod app;
-pub mod catalogue;
+pub mod batch_script;
 pub mod clock;
 pub mod commands;
 pub mod curve;
 pub mod engine;
 pub mod error;
 pub mod exit;
-pub mod formats;
 pub mod generate;
 pub mod lab;
 pub mod learning;
@@ -19,7 +18,6 @@ pub mod live;
 pub mod local;
 pub mod manual;
 pub mod merge;
-pub mod model;
 pub mod plan_file;
 pub mod policy;
 pub mod probe;

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use hsched::model::Seconds;
 use hsched::queue::{Calibration, Estimate, Outlook, Question, Request, forecast, point_of};
+use hsched_model::Seconds;
 
 use crate::Submission;
 use crate::picture::{Point, svg};

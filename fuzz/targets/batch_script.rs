@@ -1,7 +1,8 @@
 //! Batch scripts of others: whatever they hold, the YAML and the JSON made of them say the same.
 #![no_main]
 
-use hsched::formats::{batch_script, jobs};
+use hsched::batch_script;
+use hsched_model::formats::jobs;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let imported = batch_script::read(text, "job");

@@ -1,7 +1,7 @@
 //! Cluster files: what is read is written as a file that reads back the same.
 #![no_main]
 
-use hsched::formats::cluster;
+use hsched_model::formats::cluster;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     if let Ok(read) = cluster::parse(text)

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use hsched::model::hostlist::{compress, expand};
+use hsched_model::hostlist::{compress, expand};
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let Ok(names) = expand(text) else { return };

@@ -1,7 +1,7 @@
 //! Job files: what is read is written as JSON that reads back the same.
 #![no_main]
 
-use hsched::formats::jobs;
+use hsched_model::formats::jobs;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let Ok(read) = jobs::parse(text) else { return };

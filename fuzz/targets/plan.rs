@@ -2,7 +2,7 @@
 #![no_main]
 
 use hsched::policy::verify;
-use hsched::formats::jobs;
+use hsched_model::formats::jobs;
 use hsched::plan_file::PlanFile;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use hsched::saved::{Columns, Saved, read};
-use hsched::formats;
+use hsched_model::formats;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     // A first line that is a format of sinfo says what the columns of the others are.

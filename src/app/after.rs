@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::engine::State;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::formats;
-use crate::model::{Job, JobName};
+use hsched_model::formats;
+use hsched_model::{Job, JobName};
 
 /// Returns why a job cannot be asked for yet, if it comes after others.
 pub(crate) fn behind(job: &Job) -> Option<String> {

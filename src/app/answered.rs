@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::engine::{self, Beginning};
-use crate::model::{JobId, JobName};
+use hsched_model::{JobId, JobName};
 
 /// What came of a job's submission.
 #[derive(Clone, Debug)]

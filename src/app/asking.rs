@@ -1,9 +1,9 @@
 //! Questions to Slurm that are not asked every time: an answer is good for a while, and a slow Slurm is left in peace.
 
 use crate::clock::Clock;
-use crate::model::{Seconds, Time};
 use crate::slurm::{CommandLine, Runner};
 use crate::store::{Answer, Answers};
+use hsched_model::{Seconds, Time};
 
 /// A question and how long an answer is good for.
 #[derive(Clone, Copy, Debug)]

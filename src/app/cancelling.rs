@@ -10,8 +10,8 @@ use crate::engine::{
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::SlurmWorld;
-use crate::model::JobName;
 use crate::store::Ledger;
+use hsched_model::JobName;
 
 /// Brings the state up to date where one of the jobs may be in Slurm; also returns why Slurm did not answer.
 pub(crate) fn look(

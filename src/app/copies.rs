@@ -3,7 +3,7 @@
 use crate::engine::State;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::Job;
+use hsched_model::Job;
 
 /// Refuses a copy of a training by whose name the state has another job, and a job by whose name it has a copy.
 ///
@@ -32,8 +32,8 @@ pub(crate) fn refuse_others(jobs: &[Job], state: &State) -> Result<(), Failure> 
 mod tests {
     use super::*;
     use crate::engine::Tracked;
-    use crate::formats::jobs::parse;
-    use crate::model::Time;
+    use hsched_model::Time;
+    use hsched_model::formats::jobs::parse;
 
     fn jobs(keys: &str) -> Vec<Job> {
         let text = format!(

@@ -5,8 +5,8 @@ use std::path::Path;
 use crate::app::input::name;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::formats;
-use crate::model::Job;
+use hsched_model::Job;
+use hsched_model::formats;
 
 /// Endings of the names of batch scripts.
 const SCRIPTS: [&str; 6] = ["sh", "bash", "slurm", "sbatch", "job", "zsh"];

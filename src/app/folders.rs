@@ -8,8 +8,8 @@ use crate::app::context::Context;
 use crate::app::state;
 use crate::engine::State;
 use crate::live::absolute;
-use crate::model::Job;
 use crate::store::StateDir;
+use hsched_model::Job;
 
 /// Says which jobs would save over each other: those given, and others that have not ended.
 pub(crate) fn note_shared_checkpoints(context: &Context, jobs: &[&Job]) {

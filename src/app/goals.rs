@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Deadline, Job, Stop, StopRule, Time};
+use hsched_model::{Deadline, Job, Stop, StopRule, Time};
 
 /// Fewer jobs are no comparison.
 const SWEEP: usize = 3;
@@ -66,7 +66,7 @@ fn alone(job: &Job, size: usize) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats;
+    use hsched_model::formats;
 
     #[test]
     fn what_can_never_hold_is_said() {

@@ -9,11 +9,11 @@ use crate::app::context::Context;
 use crate::app::file_kind;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::formats;
-use crate::model::{Cluster, Job};
 use crate::render::Template;
 use crate::saved::{self, Bundle, Columns, Saved};
 use crate::slurm::{self, QueuedJob, sinfo, squeue};
+use hsched_model::formats;
+use hsched_model::{Cluster, Job};
 
 /// What some editors and shells put before the text of a file: the byte order mark.
 const MARK: &[u8] = "\u{feff}".as_bytes();

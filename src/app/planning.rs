@@ -20,14 +20,14 @@ use crate::app::type_names;
 use crate::clock::Clock;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::formats;
-use crate::model::{Access, Cluster, Deadline, Job, Seconds, Terms};
 use crate::plan_file::{PlanFile, PlanFileError, Solved};
 use crate::policy::{
     self, Bound, Budget, CheckedPlan, Decision, Parameters, Plan, PolicyError, Problem, Verdict, Waits,
 };
 use crate::settings::Flag;
 use crate::ui::Progress;
+use hsched_model::formats;
+use hsched_model::{Access, Cluster, Deadline, Job, Seconds, Terms};
 
 /// What can be said about how to plan.
 #[derive(Clone, Debug, PartialEq, clap::Args)]

@@ -9,8 +9,8 @@ use crate::engine::{Attempt, Stage, SubmissionKey, Tracked};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::absolute;
-use crate::model::JobId;
 use crate::store::{report_folder, reports};
+use hsched_model::JobId;
 
 /// The output of a submission.
 pub(crate) struct Printed {

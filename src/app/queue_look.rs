@@ -10,13 +10,13 @@ use crate::app::{input, state};
 use crate::clock::Clock;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::{Cluster, Seconds, Time};
 use crate::queue::Snapshot;
 use crate::settings::Feature;
 use crate::slurm::queue::{self, Look, Texts, history, jobs};
 use crate::slurm::site::{self, Config};
 use crate::slurm::{CommandLine, System, sinfo};
 use crate::store::{Answer, Answers};
+use hsched_model::{Cluster, Seconds, Time};
 
 /// The queue as it was seen.
 pub(crate) struct Looked {

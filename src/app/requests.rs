@@ -6,16 +6,16 @@ use crate::app::context::Context;
 use crate::app::folders;
 use crate::app::speeds::SpeedArgs;
 use crate::app::type_names::none_here;
-use crate::catalogue::recognise;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::{
-    Access, Bytes, Cluster, GpuStock, GpuType, Holdings, Job, Node, Partition, Seconds, SpeedBasis, Terms,
-    Usage, Walltime,
-};
 use crate::policy::{Grounds, Placement, Problem, Sharing, Slot, refusal};
 use crate::queue::{Asks, GpuAsk, NodeUse, QueuePartition, Request, Snapshot, Weigh};
 use crate::ui::duration;
+use hsched_model::catalogue::recognise;
+use hsched_model::{
+    Access, Bytes, Cluster, GpuStock, GpuType, Holdings, Job, Node, Partition, Seconds, SpeedBasis, Terms,
+    Usage, Walltime,
+};
 
 /// Requests of one job that are looked at.
 const MOST: usize = 24;

@@ -12,9 +12,9 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{LiveError, Site, SlurmWorld, absolute};
 use crate::local::aftermath;
-use crate::model::{Cluster, Time};
 use crate::slurm::QueuedJob;
 use crate::store::{BY_HAND, Ledger, StateDir, StateError, new_run_id};
+use hsched_model::{Cluster, Time};
 
 /// How long another hsched at work is waited for: a turn of `watch` takes seconds where Slurm answers.
 const PATIENCE: Duration = Duration::from_secs(3);

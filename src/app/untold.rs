@@ -3,9 +3,9 @@
 use crate::app::context::Context;
 use crate::app::state;
 use crate::engine::{Event, State, Update};
-use crate::model::{JobName, Time};
 use crate::store::{StateDir, Untold};
 use crate::ui::{Story, StoryLine, Topic};
+use hsched_model::{JobName, Time};
 
 /// Leaves what has happened for who tells it next; `state` is what has come of it. Where that fails, it is said here.
 pub(crate) fn leave(context: &Context, directory: &StateDir, state: &State, (at, events): (Time, &[Event])) {

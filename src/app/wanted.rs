@@ -5,8 +5,8 @@ use std::path::Path;
 
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::{Estimates, GpuType, Job, JobName, Seconds, Speed};
 use crate::throughput::{Cache, Cell, Source, SpeedKey, ThroughputMatrix, Unusable};
+use hsched_model::{Estimates, GpuType, Job, JobName, Seconds, Speed};
 
 /// A speed that nobody knows well enough, and the job whose command can show it.
 #[derive(Clone, Debug)]
@@ -100,7 +100,7 @@ impl Wanted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats;
+    use hsched_model::formats;
 
     fn jobs(more: &str) -> Vec<Job> {
         let text = format!(

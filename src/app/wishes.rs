@@ -9,9 +9,9 @@ use crate::engine::{Event, Phase, Realm, Rules, State, apply};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::SlurmWorld;
-use crate::model::{Cluster, JobName, Time};
 use crate::slurm::QueuedJob;
 use crate::store::{Ledger, Peeked, StateDir, Wanted, Wish};
+use hsched_model::{Cluster, JobName, Time};
 
 /// Returns what is said of a wish that was left.
 pub(crate) fn left(realm: Realm) -> String {

@@ -25,10 +25,10 @@ use crate::engine::{Beginning, Keeper, Phase, Realm, State, Tracked, apply};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::SlurmWorld;
-use crate::model::{Cluster, Job, JobName};
 use crate::settings::Flag;
 use crate::slurm::QueuedJob;
 use crate::store::Wanted;
+use hsched_model::{Cluster, Job, JobName};
 
 /// Add jobs for `hsched watch` to place; submits nothing
 ///

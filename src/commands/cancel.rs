@@ -13,10 +13,10 @@ use crate::commands::cli::{Subcommand, json_text, print};
 use crate::engine::{Outcome, Phase, Realm, Rules, State, Tracked};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::formats;
 use crate::live::SlurmWorld;
-use crate::model::{Cluster, JobName};
 use crate::store::Wanted;
+use hsched_model::formats;
+use hsched_model::{Cluster, JobName};
 
 /// Cancel jobs: waiting, pending or running
 ///

@@ -5,9 +5,9 @@ use crate::app::planning::Planned;
 use crate::commands::cli::{json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::formats;
 use crate::policy::{self, Verdict};
 use crate::ui::{Explained, Progress};
+use hsched_model::formats;
 
 /// Prints why the plan is as it is: all jobs in short where `name` is empty, else the job of
 /// that name in full.

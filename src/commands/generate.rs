@@ -10,10 +10,10 @@ use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::generate_trace;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::formats;
 use crate::generate::{self, GpuSpeed, Recipe, SyncEvery};
-use crate::model::{BitRate, GpuType};
 use crate::ui::{make_folder, write_output};
+use hsched_model::formats;
+use hsched_model::{BitRate, GpuType};
 
 /// Generate a random cluster and random jobs, to try or benchmark hsched
 ///

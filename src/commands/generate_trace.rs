@@ -13,10 +13,10 @@ use crate::commands::simulate::on_cluster;
 use crate::commands::trace::{gavel_speeds, write, wrong};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::formats;
 use crate::generate::{self, Arrivals, Course, Rules, TraceRecipe};
-use crate::model::{GpuType, Job, Seconds};
 use crate::trace::{self, TraceFile};
+use hsched_model::formats;
+use hsched_model::{GpuType, Job, Seconds};
 
 /// Generate a random trace for `hsched simulate`, with the distributions of published studies
 ///

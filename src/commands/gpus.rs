@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use crate::app::context::{Context, Format};
-use crate::catalogue::{Recognised, gpus, names, recognise};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::formats;
 use crate::ui::{gpu_details, gpu_json, gpu_table, recognised_json};
+use hsched_model::catalogue::{Recognised, gpus, names, recognise};
+use hsched_model::formats;
 
 /// Show known GPU models: memory, speed, MIG slices, names
 ///

@@ -7,10 +7,10 @@ use clap::ValueEnum;
 
 use crate::app::context::Context;
 use crate::app::{file_kind, input};
+use crate::batch_script;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::formats::batch_script;
 use crate::ui::create_output;
 
 /// Make a job file from a batch script

@@ -11,11 +11,11 @@ use crate::app::permissions::associations;
 use crate::commands::cli::{Subcommand, print};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::formats::starter;
-use crate::model::{Cluster, GpuType, Partition};
 use crate::settings::Starter;
 use crate::slurm::{CommandError, Runner, sinfo};
 use crate::ui::{create_output, duration, make_folder, write_output};
+use hsched_model::formats::starter;
+use hsched_model::{Cluster, GpuType, Partition};
 
 /// Write a starter job file and settings file
 ///

@@ -8,11 +8,11 @@ use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::local;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::formats;
-use crate::model::{Holdings, RankNeeds};
 use crate::probe;
 use crate::slurm::holdings;
 use crate::ui::{inventory_json, inventory_table};
+use hsched_model::formats;
+use hsched_model::{Holdings, RankNeeds};
 
 /// Show the cluster's nodes, partitions and GPUs
 ///

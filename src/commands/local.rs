@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use crate::app::context::Context;
 use crate::app::input::Seen;
-use crate::model::{BitRate, Bytes, Cluster, GpuType};
 use crate::probe::{Facts, Gpu, gpu_types, node};
 use crate::ui::{Align, Table, Terminal};
+use hsched_model::{BitRate, Bytes, Cluster, GpuType};
 
 /// Returns the cluster that has only this machine.
 ///

@@ -14,8 +14,8 @@ use crate::commands::cli::{json_text, print};
 use crate::commands::when::{option_json, row};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::Job;
 use crate::ui::{When, WhenJob, duration, when_legend, when_table, wrap, write_output};
+use hsched_model::Job;
 
 /// How long the search takes unless told otherwise.
 const USUAL_BUDGET: Duration = Duration::from_secs(20);
@@ -173,7 +173,7 @@ impl<'a> Made<'a> {
         let mut notes = when_legend(&when);
         notes.extend(self.found.notes.iter().cloned());
         if let Some(mean) = self.mean_finish() {
-            let mean = duration(crate::model::Seconds(mean));
+            let mean = duration(hsched_model::Seconds(mean));
             notes.insert(0, format!("mean completion time: {mean} (estimated)"));
         }
         let queue = self.queue;

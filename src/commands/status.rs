@@ -16,9 +16,9 @@ use crate::engine::{
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{Reported, absolute, reported};
-use crate::model::{Seconds, Time};
 use crate::store::{Peeked, StateDir, last_look, report_folder, run_folder};
 use crate::ui::{Files, Standing, duration, status_details, status_json, status_table};
+use hsched_model::{Seconds, Time};
 
 /// Show all jobs: state, GPUs, epochs, predicted and observed epoch times, expected end
 ///

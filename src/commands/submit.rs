@@ -23,12 +23,12 @@ use crate::commands::together::TogetherArgs;
 use crate::engine::Run;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::formats;
 use crate::lab;
-use crate::model::{Job, JobName};
 use crate::plan_file::PlanFile;
 use crate::policy::Verdict;
 use crate::settings::Flag;
+use hsched_model::formats;
+use hsched_model::{Job, JobName};
 
 /// What becomes of a job without a request whose file has others.
 const KEPT: &str = "; it is kept as waiting for hsched watch --queue";

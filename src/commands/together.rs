@@ -14,13 +14,13 @@ use crate::commands::cli::{json_text, print};
 use crate::engine::{Event, Keeper as _, apply};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::formats;
 use crate::local::Devices;
-use crate::model::{GpuType, Job, Seconds};
 use crate::render::Together;
 use crate::settings::Feature;
 use crate::slurm::sbatch;
 use crate::store::StateDir;
+use hsched_model::formats;
+use hsched_model::{GpuType, Job, Seconds};
 
 /// The allocation that all jobs share.
 #[derive(Debug, clap::Args)]

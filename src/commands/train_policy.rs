@@ -13,11 +13,11 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::lab::mlfs::text_of;
 use crate::learning::{Score, Trained, Training, of_policy, train};
-use crate::model::Seconds;
 use crate::replay::{ReplayError, Trace};
 use crate::settings::Flag;
 use crate::trace;
 use crate::ui::{Align, Progress, Table, duration, write_output};
+use hsched_model::Seconds;
 
 /// Train a neural network that chooses which job gets GPUs next, for the policy mlf-rl
 ///

@@ -7,10 +7,10 @@ use crate::app::predictions;
 use crate::commands::cli::{json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::Seconds;
 use crate::queue::{Calibration, Prediction, Score};
 use crate::store::Predicted;
 use crate::ui::{Align, Table, duration, wrap};
+use hsched_model::Seconds;
 
 /// Prints coverage and error of what was foretold in the last ninety days.
 ///

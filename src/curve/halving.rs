@@ -2,7 +2,7 @@
 //! third of those that were there.
 
 use crate::curve::Report;
-use crate::model::GoalMode;
+use hsched_model::GoalMode;
 
 /// One of so many goes on from each rung; rungs are this factor apart.
 const FACTOR: u64 = 3;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::curve::{Prediction, Report, predict};
-use crate::model::{GoalMode, Stop, StopRule};
+use hsched_model::{GoalMode, Stop, StopRule};
 
 /// What a job is to reach.
 #[derive(Clone, Debug, PartialEq)]

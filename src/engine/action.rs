@@ -1,8 +1,8 @@
 //! What is to be done, for whoever can.
 
 use crate::engine::{Amendment, Run, SubmissionKey};
-use crate::model::{JobId, JobName};
 use crate::throughput::{Lesson, Sample};
+use hsched_model::{JobId, JobName};
 
 /// Something to do, with the reason for people.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::engine::mark::wait_for;
 use crate::engine::{Action, Outcome, Phase, State, Tracked};
-use crate::model::{JobName, Time};
+use hsched_model::{JobName, Time};
 
 /// Marks every waiting job with the one that it waits for; ends those that come after one that did not complete.
 ///

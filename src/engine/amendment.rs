@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Gpus;
-use crate::model::{GpuType, Job, JobId, PlacedRank, Seconds, Terms};
+use hsched_model::{GpuType, Job, JobId, PlacedRank, Seconds, Terms};
 
 /// GPUs as Slurm is asked for them: so many of a type on each of some nodes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

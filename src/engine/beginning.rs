@@ -1,7 +1,7 @@
 //! Where a job begins that is added: after the epochs that it has done, or at its first.
 
 use crate::engine::{Outcome, Phase, State};
-use crate::model::Job;
+use hsched_model::Job;
 
 /// Where a job begins.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,11 +8,11 @@ use crate::engine::{
     Action, Inquiry, Intent, Planner, Question, Realm, Rules, Run, Stage, State, Submission, Then, Tracked,
     Trials,
 };
-use crate::model::{Access, Cluster, Job, Time};
 use crate::plan_file::{PlanFile, Solved};
 use crate::policy::{
     self, Basis, CheckedPlan, Decision, Hold, JobModel, Placement, Plan, PolicyError, Problem, Slot, verify,
 };
+use hsched_model::{Access, Cluster, Job, Time};
 
 /// Two epochs that differ by less than this part of them are equally long: other shares are not worth a stop.
 const SAME: f64 = 0.01;

@@ -8,8 +8,8 @@ use crate::engine::view::{Aims, View, is_ready, nowhere};
 use crate::engine::{
     Action, Inquiry, Phase, Planner, Question, Rules, State, Then, Tracked, chain, early, lateness,
 };
-use crate::model::{Cluster, Time};
 use crate::policy::{self, CheckedPlan, PolicyError};
+use hsched_model::{Cluster, Time};
 
 /// What to do, and what people should know of how it was decided.
 #[derive(Default)]

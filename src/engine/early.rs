@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::curve::{Goal, Report, Verdict, behind, judge_running};
 use crate::engine::mark::intend;
 use crate::engine::{Action, Phase, Stage, State, Submission, Then, Tracked};
-use crate::model::{Availability, Cluster, Node, Stop, StopRule, Time};
+use hsched_model::{Availability, Cluster, Node, Stop, StopRule, Time};
 
 /// That a job need not train until its last epoch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

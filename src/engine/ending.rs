@@ -3,7 +3,7 @@
 use crate::engine::{
     Attempt, End, Outcome, PastAttempt, Phase, Rules, Stage, Submission, SubmissionKey, Then, Tracked,
 };
-use crate::model::{GpuType, Time};
+use hsched_model::{GpuType, Time};
 
 impl Tracked {
     /// Decides what the end of a submission means for the job.

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{Gpus, QueueReason, SubmissionKey};
-use crate::model::{Availability, Job, JobId, JobName, NodeName, Seconds, Time};
+use hsched_model::{Availability, Job, JobId, JobName, NodeName, Seconds, Time};
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{GpuType, NodeName, PlacedRank};
+use hsched_model::{GpuType, NodeName, PlacedRank};
 
 /// Numbers of GPUs by node and type, all above zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,8 +6,8 @@ use crate::engine::{
     Action, Amendment, Attempt, Inquiry, Intent, Kind, Stage, State, Submission, Then, Tracked, Wanted,
     named_ranks,
 };
-use crate::model::{Cluster, Node, PlacedRank, Seconds, SpeedBasis, Terms};
 use crate::policy::{self, Basis, Decision, Placement, Problem, Prospect};
+use hsched_model::{Cluster, Node, PlacedRank, Seconds, SpeedBasis, Terms};
 
 impl Carrier<'_> {
     /// Returns a submission as one that others may join, and that can be changed while it waits.

@@ -1,7 +1,7 @@
 //! Deadlines of jobs: when they are, and by how much a job is expected to miss its own.
 
 use crate::engine::{Phase, State, Tracked};
-use crate::model::{Deadline, Seconds, Time};
+use hsched_model::{Deadline, Seconds, Time};
 
 /// Returns a warning for each job that is expected to miss its deadline, once.
 pub(super) fn warn(state: &mut State, at: Time) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! What a decision writes down in the state before anything is asked: jobs that are about to end, and why others wait.
 
 use crate::engine::{Action, Phase, Stage, State, Then, Tracked};
-use crate::model::Time;
+use hsched_model::Time;
 
 /// Writes down in the state that a job is about to be ended and what comes then, or that its request is about to be changed:
 /// whatever becomes of that, it is known to be meant.

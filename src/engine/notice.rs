@@ -6,7 +6,7 @@ use crate::engine::{
     Attempt, End, EpochReport, Event, News, Observation, PastAttempt, Rules, Sighting, Stage, Standing,
     State, Submission, SubmissionKey, Tracked,
 };
-use crate::model::{Availability, JobName, Node, NodeName, Time};
+use hsched_model::{Availability, JobName, Node, NodeName, Time};
 
 /// What is to be seen, by submission and by job.
 struct Sights<'a> {

@@ -1,7 +1,7 @@
 //! What is to be seen of the world at one moment.
 
 use crate::engine::{End, EpochReport, Gpus, SubmissionKey};
-use crate::model::{Cluster, JobId, Time};
+use hsched_model::{Cluster, JobId, Time};
 
 /// The cluster, the jobs in its queue and what their ranks reported, at one moment.
 #[derive(Clone, Debug, PartialEq)]

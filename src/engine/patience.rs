@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::engine::{Action, Attempt, Phase, Request, Rules, Stage, State, Submission, Then, Tracked, chain};
-use crate::model::{Availability, Cluster, GpuType, Seconds, Time};
+use hsched_model::{Availability, Cluster, GpuType, Seconds, Time};
 
 /// How long jobs are waited for, on a cluster as it was seen.
 pub(super) struct Patience<'a> {

@@ -1,8 +1,8 @@
 //! How plans are made, and what a policy may have to know first.
 
 use crate::engine::Run;
-use crate::model::{PlacedRank, Seconds};
 use crate::policy::{Budget, Forecast, Objective, Outlook, Placement, Policy, Problem, Rank, Slot};
+use hsched_model::{PlacedRank, Seconds};
 
 /// How plans are made.
 pub struct Planner<'a> {

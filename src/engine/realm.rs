@@ -1,6 +1,6 @@
 //! Where submissions go, in whose words people are told what becomes of them.
 
-use crate::model::JobId;
+use hsched_model::JobId;
 
 /// Where submissions go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::engine::Realm;
-use crate::model::{BitRate, GpuType, JobDefaults, Seconds};
+use hsched_model::{BitRate, GpuType, JobDefaults, Seconds};
 
 /// The engine's parameters.
 #[derive(Clone, Debug, PartialEq)]

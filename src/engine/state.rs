@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::curve::Report;
 use crate::engine::{Attempt, Early, End, Stage, Submission, SubmissionKey};
-use crate::model::{GpuType, Job, JobId, JobName, NodeName, Seconds, Time};
 use crate::policy::Memory;
 use crate::throughput::Cache;
+use hsched_model::{GpuType, Job, JobId, JobName, NodeName, Seconds, Time};
 
 /// Everything that the engine remembers between two steps.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

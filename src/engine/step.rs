@@ -2,7 +2,7 @@
 
 use crate::engine::decide::{Decision, decide, is_settled};
 use crate::engine::{Action, Event, Inquiry, Phase, Planner, Question, Rules, State, Tracked, after, apply};
-use crate::model::{Cluster, Time};
+use hsched_model::{Cluster, Time};
 
 /// What a step gives.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,12 +1,12 @@
 //! The jobs that have not ended and the GPUs that they have or may get, as the problem that a policy decides on.
 
 use crate::engine::{Attempt, Phase, Realm, Request, Rules, Stage, State, Submission, Then, Tracked};
-use crate::model::{Access, Cluster, GoalMode, GpuType, Held, Holdings, Job, JobName, Seconds, Time};
 use crate::policy::{
     self, Forecast, Grounds, Hold, MOST_GPUS, Objective, Outlook, Problem, Slot, Standing, Waits,
     epoch_as_shared,
 };
 use crate::throughput::ThroughputMatrix;
+use hsched_model::{Access, Cluster, GoalMode, GpuType, Held, Holdings, Job, JobName, Seconds, Time};
 
 /// What a policy may see, and what it is about.
 pub(super) struct View {

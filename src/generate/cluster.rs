@@ -3,7 +3,7 @@
 use super::gpu_speed::GpuSpeed;
 use super::random::Random;
 use super::recipe::{Recipe, RecipeError};
-use crate::model::{Cluster, GpuStock, Node, NodeName};
+use hsched_model::{Cluster, GpuStock, Node, NodeName};
 
 /// Returns the cluster of a recipe.
 ///

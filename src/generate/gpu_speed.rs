@@ -1,6 +1,6 @@
 //! How fast kinds of GPUs train, relative to a V100.
 
-use crate::model::{Bytes, GpuType};
+use hsched_model::{Bytes, GpuType};
 
 /// A GPU type and how fast it trains.
 #[derive(Clone, Debug, PartialEq)]

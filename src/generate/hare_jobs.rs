@@ -4,7 +4,7 @@
 //! `GraphSAGE`: twice on a V100). The other speeds are near published ones; lengths, scales and weights are made up.
 
 use super::random::Random;
-use crate::model::{Bytes, GpuType, Job, JobName, Speed};
+use hsched_model::{Bytes, GpuType, Job, JobName, Speed};
 
 /// A model: its name, samples of a task's step, megabytes, samples a second on a K80, and how much faster it is on the
 /// others.

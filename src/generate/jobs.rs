@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::gpu_speed::GpuSpeed;
 use super::random::Random;
 use super::recipe::{Recipe, SyncEvery};
-use crate::model::{Bytes, Command, GpuType, Job, JobName, Seconds, Speed};
+use hsched_model::{Bytes, Command, GpuType, Job, JobName, Seconds, Speed};
 
 /// Returns the jobs of a recipe.
 ///
@@ -111,7 +111,7 @@ fn samples_in(memory: Bytes, samples_per_gib: f64) -> u64 {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::model::BitRate;
+    use hsched_model::BitRate;
 
     pub(in super::super) fn recipe() -> Recipe {
         Recipe {

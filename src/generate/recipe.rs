@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::gpu_speed::GpuSpeed;
-use crate::model::BitRate;
+use hsched_model::BitRate;
 
 /// What kind of cluster and jobs to make.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,8 +7,8 @@ use super::hare_jobs;
 use super::jobs::short;
 use super::random::Random;
 use super::recipe::SyncEvery;
-use crate::model::{Bytes, GpuType, Job, JobName, Seconds, Speed};
 use crate::trace::GavelSpeeds;
+use hsched_model::{Bytes, GpuType, Job, JobName, Seconds, Speed};
 
 /// What kind of trace to make.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Seconds, Time};
 use crate::policy::kit::Want;
 use crate::policy::kit::by_arrival;
 use crate::policy::kit::{Desk, fastest};
 use crate::policy::{Budget, Entry, Make, Plan, Policy, PolicyError, Problem, Repacking};
+use hsched_model::{Seconds, Time};
 
 pub(super) const MAX_MIN: Entry = Entry {
     name: "gavel-max-min",

@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::engine::{Attempt, End, Gpus, QueueReason, Sighting, Standing, State, SubmissionKey, Tracked};
-use crate::model::{Cluster, JobId, JobName, Time};
 use crate::slurm::permission;
 use crate::slurm::{ExitStatus, JobRecord, JobState, QueuedJob, Tag, holdings, time};
 use crate::store::reports::LastWord;
+use hsched_model::{Cluster, JobId, JobName, Time};
 
 /// The user's queue by the submissions that hsched made.
 pub(super) struct Queue<'a> {

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use crate::engine::{EpochReport, State, Submission, SubmissionKey};
-use crate::model::Time;
 use crate::store::{report_folder, reports};
+use hsched_model::Time;
 
 /// What was reported.
 #[derive(Debug, Default)]

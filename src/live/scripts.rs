@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use crate::engine::{Intent, Run, SubmissionKey, named_ranks};
 use crate::live::LiveError;
 use crate::live::observe::tag;
-use crate::model::{Job, JobDefaults, NodeName, Selector, Walltime};
 use crate::render::{self, Facts, Launcher, Template, is_constraint, render};
 use crate::store::{StateDir, claim_file, fence_folder, report_folder, run_folder};
+use hsched_model::{Job, JobDefaults, NodeName, Selector, Walltime};
 
 /// What job scripts need to know of the user and the site.
 #[derive(Clone, Debug)]

@@ -13,13 +13,13 @@ use crate::engine::{
 use crate::live::observe::Queue;
 use crate::live::scripts::{Prepared, Site, scripts};
 use crate::live::{LiveError, Reported, observe, reported, signals};
-use crate::model::{Bytes, Cluster, JobId, JobName, Seconds, Terms, Time};
 use crate::slurm::scontrol_update::{OtherGpus, Update, UpdateError};
 use crate::slurm::{
     CancelError, CommandError, CommandLine, Forecast, JobRecord, QueuedJob, Reply, Runner, SubmitError, read,
     sacct, sbatch, scancel, scontrol_job, scontrol_update, sinfo, squeue, time,
 };
 use crate::store::{StateDir, claim_file, lay_output, report_folder, reports};
+use hsched_model::{Bytes, Cluster, JobId, JobName, Seconds, Terms, Time};
 
 /// How much longer than the job itself accounting is asked about.
 const SACCT_MARGIN_S: i64 = 3600;

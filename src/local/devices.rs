@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 use thiserror::Error;
 
 use crate::engine::SubmissionKey;
-use crate::model::{
+use crate::probe::{self, Facts};
+use hsched_model::{
     Bytes, Cluster, GpuStock, GpuType, Node, NodeName, NodeState, PlacedRank, RankNeeds, Usage,
 };
-use crate::probe::{self, Facts};
 
 /// One device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -286,7 +286,7 @@ fn stock(devices: &[Device]) -> Vec<GpuStock> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::JobName;
+    use hsched_model::JobName;
 
     fn key(job: &str) -> SubmissionKey {
         SubmissionKey::new(JobName::new(job).expect("a name"), "r1")
@@ -365,7 +365,7 @@ mod tests {
         devices.keep(&[name("box"), name("other")]);
         assert_eq!(devices.cluster().nodes[0].state, NodeState::idle());
         devices.keep(&[name("other")]);
-        assert_eq!(devices.cluster().nodes[0].state.availability(), crate::model::Availability::Down);
+        assert_eq!(devices.cluster().nodes[0].state.availability(), hsched_model::Availability::Down);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::local::devices::{Lease, Place};
 use crate::local::gate::{Memory, Stand, Want, Word};
 use crate::local::memory::{Peak, Shared, Way, way};
 use crate::local::running::Guarded;
-use crate::model::{JobName, NodeName, Seconds, Time};
+use hsched_model::{JobName, NodeName, Seconds, Time};
 
 /// How long processes that wait may take to end, in seconds.
 const TO_END: Seconds = Seconds(10.0);

@@ -22,7 +22,7 @@ use crate::engine::{End, Gpus, SubmissionKey};
 use crate::local::gate::Gate;
 use crate::local::guard::{GO, KILL, Order, STOP};
 use crate::local::wake::Wake;
-use crate::model::{JobId, Seconds, Time};
+use hsched_model::{JobId, Seconds, Time};
 
 /// The name of the hidden subcommand that is a guard.
 const GUARD: &str = "guard";

@@ -12,10 +12,10 @@ use crate::local::gate::{Gate, Stand, Want, Word};
 use crate::local::parking::Parked;
 use crate::local::running::{Running, Step};
 use crate::local::world::LocalWorld;
-use crate::model::{JobId, NodeName, Seconds, Time};
 use crate::probe;
 use crate::render::Launcher;
 use crate::store::{report_folder, reports};
+use hsched_model::{JobId, NodeName, Seconds, Time};
 
 /// The longest that the end of an epoch is waited for, in seconds: who does not come to it is asked to save and end while
 /// the engine is patient.

@@ -21,9 +21,9 @@ use crate::local::parking::{Parking, Said};
 use crate::local::processes::end_leftovers;
 use crate::local::running::{Guarded, Running, Step, Surroundings, work};
 use crate::local::wake::Waker;
-use crate::model::{Cluster, JobId, JobName, NodeName, Seconds, Time};
 use crate::render::Launcher;
 use crate::store::{StateDir, laid_by_another, report_folder, reports, run_folder};
+use hsched_model::{Cluster, JobId, JobName, NodeName, Seconds, Time};
 
 /// What a local world needs to know beside its devices.
 #[derive(Clone, Debug)]

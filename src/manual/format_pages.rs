@@ -1,8 +1,8 @@
 //! The pages of the files that users write: jobs and settings.
 
 use super::page::Page;
-use crate::formats::JOB_KEYS;
 use crate::settings::{KEYS, SetBy};
+use hsched_model::formats::JOB_KEYS;
 
 /// Job files that run as they stand, for the page's end.
 const EXAMPLE_JOBS: &str = include_str!("../../examples/jobs.yaml");

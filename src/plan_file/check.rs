@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::model::{
-    Access, BitRate, Cluster, Estimates, GpuStock, GpuType, Job, JobDefaults, Node, NodeName, OfferedNode,
-};
 use crate::plan_file::file::{PlanFile, PlanFileError, PlanNode, PlannedJob, TypeCount, wrong};
 use crate::policy::{Assignment, CheckedPlan, Placement, Plan, Problem, Rank, Sharing, Slot, Verdict};
 use crate::throughput::{Cache, ThroughputMatrix};
+use hsched_model::{
+    Access, BitRate, Cluster, Estimates, GpuStock, GpuType, Job, JobDefaults, Node, NodeName, OfferedNode,
+};
 
 /// Most GPUs of a cluster, as in cluster files.
 const GPU_LIMIT: u64 = 1_000_000;

@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-use crate::formats;
-use crate::model::{Access, Cluster, GpuType, Job, NodeName, Partition, Seconds, Selector};
 use crate::plan_file::PlanSpeed;
 use crate::policy::{
     Bound, CheckedPlan, Deadlines, Dues, Outcome, Problem, Quality, Rank, Slot, Verdict, WorkerNode,
     heterogeneity,
 };
+use hsched_model::formats;
+use hsched_model::{Access, Cluster, GpuType, Job, NodeName, Partition, Seconds, Selector};
 
 /// The schema that this version writes and reads.
 const SCHEMA: &str = "hsched.plan/1";

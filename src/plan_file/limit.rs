@@ -1,7 +1,7 @@
 //! The time limit of the partitions in a plan file.
 
-use crate::model::{Job, JobDefaults, Seconds};
 use crate::plan_file::PlanFile;
+use hsched_model::{Job, JobDefaults, Seconds};
 
 impl PlanFile {
     /// Returns the least time limit of the partitions that a job may go to, if any is known.

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{GpuType, Seconds, Speed};
 use crate::policy::Problem;
 use crate::throughput::{Estimate, Measured, Method, SampleSource, Source};
+use hsched_model::{GpuType, Seconds, Speed};
 
 /// A job's speed on a GPU type, and where it comes from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

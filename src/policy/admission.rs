@@ -277,7 +277,7 @@ fn fits(problem: &Problem, jobs: &[usize]) -> bool {
 /// rank alone, count only where whole GPUs do not suffice.
 fn usable_workers(problem: &Problem, jobs: &[usize]) -> u32 {
     let offered = problem.offered();
-    let is_slice: Vec<bool> = problem.gpu_types.iter().map(crate::model::GpuType::is_mig_slice).collect();
+    let is_slice: Vec<bool> = problem.gpu_types.iter().map(hsched_model::GpuType::is_mig_slice).collect();
     let total = |slices: bool| -> u32 {
         (0..offered.len()).filter(|&t| is_slice[t] == slices).map(|t| offered[t]).sum()
     };

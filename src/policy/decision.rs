@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use crate::model::{Seconds, Time};
 use crate::policy::bound::Bound;
 use crate::policy::{Placement, Problem, Verdict};
+use hsched_model::{Seconds, Time};
 
 /// What decides over time: who holds which GPUs from now on.
 pub trait Policy {

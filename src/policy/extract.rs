@@ -1,9 +1,9 @@
 //! A problem cut down to some of its jobs and what they may use: what placers, which know no running jobs, get.
 
-use crate::model::GpuType;
 use crate::policy::{
     Basis, Bound, Changed, Dues, JobModel, Misfit, Placement, Problem, Rank, Slot, Standing, WorkerNode,
 };
+use hsched_model::GpuType;
 
 /// Some jobs of a problem as if none held GPUs, with the GPUs that they may use together.
 #[derive(Clone, Debug)]

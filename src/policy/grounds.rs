@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{
-    Access, Availability, BitRate, Cluster, GpuType, Holdings, Job, Node, NodeName, OfferedNode, Time, Usage,
-};
 use crate::policy::parts::{Part, Parts};
 use crate::policy::{
     Changed, Host, JobModel, Objective, Problem, ProblemError, Room, Slot, TypeLimit, WorkerNode,
 };
 use crate::throughput::ThroughputMatrix;
+use hsched_model::{
+    Access, Availability, BitRate, Cluster, GpuType, Holdings, Job, Node, NodeName, OfferedNode, Time, Usage,
+};
 
 /// What jobs run on, and who may use what.
 #[derive(Clone, Copy)]

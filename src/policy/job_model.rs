@@ -2,10 +2,10 @@
 
 use thiserror::Error;
 
-use crate::model::{Deadline, GpuType, Job, JobName, RankNeeds, Refusal, Speed, SpeedBasis, Time};
 use crate::policy::parts::{Part, Parts};
 use crate::policy::{Problem, Standing};
 use crate::throughput::{Cell, Known, Source, Unusable};
+use hsched_model::{Deadline, GpuType, Job, JobName, RankNeeds, Refusal, Speed, SpeedBasis, Time};
 
 /// What planning needs to know of a job.
 #[derive(Clone, Debug, PartialEq)]

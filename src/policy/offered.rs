@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::model::{GpuType, RankNeeds, hostlist, keep_to_ranks};
 use crate::policy::{Hold, Problem, Slot, WorkerNode};
+use hsched_model::{GpuType, RankNeeds, hostlist, keep_to_ranks};
 
 /// Which GPUs count as on offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

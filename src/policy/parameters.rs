@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::Seconds;
 use crate::policy::{Flag, Repacking, Replanning};
+use hsched_model::Seconds;
 
 /// What users may tune.
 #[derive(Clone, Debug, Default, PartialEq)]

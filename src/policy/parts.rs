@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Access, Cluster, GpuType, NodeName};
+use hsched_model::{Access, Cluster, GpuType, NodeName};
 
 /// The GPU types of a problem, each split into the parts that the same jobs may use.
 ///

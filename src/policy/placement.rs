@@ -1,9 +1,9 @@
 //! Placements: the GPUs of jobs, their ranks and predicted times, and the figures of them all together.
 
-use crate::model::{Seconds, SpeedBasis};
 use crate::policy::bound::Bound;
 use crate::policy::cost::{self, EpochTime};
 use crate::policy::{CheckedPlan, Dues, JobModel, Problem, fairness, share};
+use hsched_model::{Seconds, SpeedBasis};
 
 /// The decision for one job. An expected "no" is a value with a reason.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
 
-use crate::model::{BitRate, Cluster, GpuType, NodeName, RankNeeds, Seconds, Time};
 use crate::policy::{JobModel, Slot, Waits};
+use hsched_model::{BitRate, Cluster, GpuType, NodeName, RankNeeds, Seconds, Time};
 
 /// The jobs and where they stand, the GPUs that they have or may get, and what is to be minimised.
 ///
@@ -127,7 +127,7 @@ pub struct Outlook {
 pub struct Prospect {
     /// Submitted now.
     pub anew: Option<Seconds>,
-    /// By which account and partitions, as a number among those that the job leaves ([`crate::model::Cluster::ways`]).
+    /// By which account and partitions, as a number among those that the job leaves ([`hsched_model::Cluster::ways`]).
     pub anew_way: usize,
     /// In the place of a pending one that is changed to it; `None` where none can be.
     pub in_place: Option<Seconds>,

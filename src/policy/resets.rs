@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::Time;
 use crate::policy::alternative::one_type;
 use crate::policy::due_order::{self, Piece};
 use crate::policy::kit::{Floor, Want};
 use crate::policy::{
     Budget, Extract, Objective, Placement, Placer, Plan, Policy, PolicyError, Problem, Repacking,
 };
+use hsched_model::Time;
 
 /// Parts of an epoch in which placers count what jobs have left: only the ratios matter to them.
 const PARTS: f64 = 1e6;

@@ -216,7 +216,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::{JobName, Seconds, Speed};
+    use hsched_model::{JobName, Seconds, Speed};
 
     fn job(types: &[TypeModel], global_batch: u64, batch_quantum: u64, accumulate: bool) -> JobModel {
         JobModel {
@@ -241,7 +241,7 @@ mod tests {
             rounds: crate::policy::Rounds::default(),
             aims: crate::policy::Aims::default(),
             may_use: vec![true; types.len()],
-            needs: crate::model::RankNeeds::default(),
+            needs: hsched_model::RankNeeds::default(),
             standing: crate::policy::Standing::default(),
         }
     }

@@ -1,7 +1,7 @@
 //! Where a job stands: what it holds and since when, and what it costs to move it.
 
-use crate::model::{Seconds, Time};
 use crate::policy::Slot;
+use hsched_model::{Seconds, Time};
 
 /// What a policy may know of a job beside its model.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
 
-use crate::model::JobName;
 use crate::policy::{
     Decision, JobModel, Placement, Plan, PolicyError, Problem, Rank, Sharing, Slot, Taken, TypeModel, Verdict,
 };
+use hsched_model::JobName;
 
 /// A plan that obeys every rule of its problem.
 #[derive(Clone, Debug, PartialEq)]

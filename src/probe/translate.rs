@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::facts::{Facts, Gpu, Peer};
-use crate::model::{BitRate, Bytes, GpuStock, GpuType, Node, NodeName, Usage};
+use hsched_model::{BitRate, Bytes, GpuStock, GpuType, Node, NodeName, Usage};
 
 /// What is behind " MIG " in the name of a MIG device is its profile.
 const MIG: &str = " MIG ";

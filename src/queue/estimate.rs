@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::Seconds;
+use hsched_model::Seconds;
 
 /// Forecasts that must have come true or not before they correct others.
 const ENOUGH: usize = 30;

@@ -2,7 +2,6 @@
 
 use std::cmp::Ordering;
 
-use crate::model::Seconds;
 use crate::queue::estimate::{Calibration, Estimate, mean};
 use crate::queue::floor::Viewer;
 use crate::queue::future::Future;
@@ -12,6 +11,7 @@ use crate::queue::others::Others;
 use crate::queue::play::{Entry, HORIZON, play};
 use crate::queue::scene::Scene;
 use crate::queue::{Place, Request, Snapshot};
+use hsched_model::Seconds;
 
 /// What is asked of the model.
 #[derive(Clone, Copy, Debug)]

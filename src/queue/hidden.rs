@@ -60,8 +60,8 @@ fn outlook(waits: &[Wait], request: &Request) -> Outlook {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{GpuType, Seconds, Time};
     use crate::queue::{Ended, GpuAsk};
+    use hsched_model::{GpuType, Seconds, Time};
 
     fn asks(gpu_type: &str, count: u32) -> Asks {
         let gpus = vec![GpuAsk { gpu_type: GpuType::new(gpu_type), count }];

@@ -48,8 +48,8 @@ fn mean_finish(requests: &[Request], outlooks: &[Outlook], all: &[usize]) -> Opt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Seconds;
     use crate::queue::{Asks, Estimate, Forecast};
+    use hsched_model::Seconds;
 
     fn request(run: f64) -> Request {
         let (limit, run) = (Seconds(run), Seconds(run));

@@ -1,7 +1,7 @@
 //! A request to Slurm that might be made, and its place in line.
 
-use crate::model::{Seconds, Time};
 use crate::queue::{Asks, QueueJob, Snapshot};
+use hsched_model::{Seconds, Time};
 
 /// A job as it might be submitted.
 #[derive(Clone, Debug, PartialEq)]

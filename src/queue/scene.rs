@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::Seconds;
 use crate::queue::arrivals::{Arrivals, Past};
 use crate::queue::history::{Habits, Ratios};
 use crate::queue::line::{Array, Key, Use, Waiting};
 use crate::queue::parts::Parts;
 use crate::queue::shape::{Amounts, Shape, Shapes};
 use crate::queue::{Asks, Branch, QueueJob, Request, Shares, Snapshot};
+use hsched_model::Seconds;
 
 /// What stands for "no limit", in seconds: a year.
 const NO_LIMIT: f64 = 365.0 * 86_400.0;

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Seconds, Time};
 use crate::queue::estimate::{Calibration, Estimate, mean, point_of, quantile};
+use hsched_model::{Seconds, Time};
 
 /// Seconds by which a start may miss its interval: the submission comes after the look, and a start at once takes some, too.
 const TOLERANCE: f64 = 150.0;

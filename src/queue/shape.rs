@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use crate::model::GpuType;
 use crate::queue::{Asks, NodeUse, QueueNode, Snapshot};
+use hsched_model::GpuType;
 
 /// Amounts by number of resource.
 pub(super) type Amounts = Rc<[(u16, u64)]>;

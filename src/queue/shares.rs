@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Seconds, Time};
 use crate::queue::{Asks, Billing, Snapshot, Weigh};
+use hsched_model::{Seconds, Time};
 
 /// The accounts and users among whom fair share ranks, with what they have used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{GpuType, NodeName, Seconds, Time};
 use crate::queue::Shares;
+use hsched_model::{GpuType, NodeName, Seconds, Time};
 
 /// The schema that this version writes and reads.
 pub(super) const SCHEMA: &str = "hsched.queue/1";

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use thiserror::Error;
 
-use crate::model::{NodeName, Seconds, Time};
 use crate::queue::snapshot::{SCHEMA, Scheduling, Snapshot};
+use hsched_model::{NodeName, Seconds, Time};
 
 /// Why a text is no snapshot.
 #[derive(Debug, Error)]

@@ -1,6 +1,5 @@
 //! Several jobs at once: each chosen request is in the queue of the next, greatest regret first, then swaps, then savings.
 
-use crate::model::Seconds;
 use crate::queue::choice::{Candidate, choose};
 use crate::queue::estimate::{Calibration, Estimate, mean};
 use crate::queue::floor::Viewer;
@@ -9,6 +8,7 @@ use crate::queue::future::Future;
 use crate::queue::others::Others;
 use crate::queue::play::{Entry, HORIZON, play};
 use crate::queue::{Request, Snapshot};
+use hsched_model::Seconds;
 
 /// Jobs whose requests are to be chosen together.
 #[derive(Clone, Copy, Debug)]

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use crate::model::{
+use crate::render::quote;
+use crate::render::{Component, Launcher, components};
+use hsched_model::{
     Command, GpuType, Job, JobDefaults, JobId, JobName, NodeName, PlacedRank, Seconds, Selector, Walltime,
     hostlist,
 };
-use crate::render::quote;
-use crate::render::{Component, Launcher, components};
 
 /// What is known about one run beside its job.
 #[derive(Clone, Debug, PartialEq)]

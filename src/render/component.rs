@@ -1,6 +1,6 @@
 //! Which nodes of a placement form one Slurm component, and how their ranks are started.
 
-use crate::model::{GpuType, NodeName, PlacedRank};
+use hsched_model::{GpuType, NodeName, PlacedRank};
 
 /// Nodes with the same GPUs, requested together.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use minijinja::{Environment, UndefinedBehavior, Value};
 use serde_json::{Value as JsonValue, json};
 use thiserror::Error;
 
-use crate::model::{Command, GpuType, Job, NodeName, PlacedRank};
 use crate::render::{Batch, Component, Launcher, components, quote};
+use hsched_model::{Command, GpuType, Job, NodeName, PlacedRank};
 
 /// The texts of which job scripts are made, and the one that goes beside them.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use crate::model::Seconds;
+use hsched_model::Seconds;
 
 /// What a number is for.
 #[derive(Clone, Copy)]

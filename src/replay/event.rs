@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use crate::model::{Seconds, Time};
 use crate::policy::Slot;
 use crate::policy::kit::TaskRun;
+use hsched_model::{Seconds, Time};
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,6 +1,6 @@
 //! How a trace is replayed.
 
-use crate::model::{Seconds, Time};
+use hsched_model::{Seconds, Time};
 
 /// What a replay depends on beside its trace and its policy.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,6 @@
 //! A trace replayed task by task: each computes alone on its GPU, at any time. It is the papers' world, and needs a parameter
 //! server that waits for tasks, so no cluster runs it; restarts, failures and rounds of decisions do not exist in it.
 
-use crate::model::Time;
 use crate::policy::Rounds;
 use crate::policy::kit::{TaskRun, Tasks};
 use crate::replay::event::{Event, Kind};
@@ -9,6 +8,7 @@ use crate::replay::figures::{JobRecord, Record, TaskFacts};
 use crate::replay::run::Hooks;
 use crate::replay::trace::Trace;
 use crate::replay::world::NO_TYPE;
+use hsched_model::Time;
 
 /// Who decides which task goes where.
 pub trait TaskPolicy: std::fmt::Debug + Send + Sync {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::{Availability, Bytes, GpuStock, GpuType, Node, NodeName, NodeState, Usage};
 use crate::slurm::notes::Notes;
 use crate::slurm::record::{one_line, value};
 use crate::slurm::stock::stocks;
 use crate::slurm::{Gres, Tres};
+use hsched_model::{Availability, Bytes, GpuStock, GpuType, Node, NodeName, NodeState, Usage};
 
 /// What one place says of a node; `None` where it says nothing.
 #[derive(Clone, Debug, Default)]

@@ -5,11 +5,11 @@ use std::fmt::Display;
 
 use super::error::{ASK, SavedError};
 use super::facts::Facts;
-use crate::model::hostlist::{self, natural_order};
-use crate::model::{Cluster, Node, NodeName, Partition};
 use crate::slurm::amount;
 use crate::slurm::notes::Notes;
 use crate::slurm::record::{excerpt, partition, value};
+use hsched_model::hostlist::{self, natural_order};
+use hsched_model::{Cluster, Node, NodeName, Partition};
 
 /// What tables are called: they tell themselves whether they have a column of GPUs.
 pub(super) const TABLE: &str = "a table of sinfo";

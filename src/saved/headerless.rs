@@ -8,9 +8,9 @@ use super::fields::{What, of_what};
 use super::header::{Column, Header, Layout};
 use super::looks;
 use super::series::{is_series, longest_run, series};
-use crate::model::{NodeName, hostlist};
 use crate::slurm::record::value;
 use crate::slurm::{Gres, amount};
+use hsched_model::{NodeName, hostlist};
 
 /// Most names of a line that are looked at to tell what a column holds.
 const NAME_LIMIT: usize = 10_000;

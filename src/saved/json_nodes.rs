@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::facts::Facts;
 use super::gather::Gathering;
 use super::json::{number, set, text, words};
-use crate::model::Bytes;
 use crate::slurm::record::excerpt;
+use hsched_model::Bytes;
 
 /// Adds what a value says that holds nodes one by one (`nodes`) or in groups (`sinfo`).
 pub(super) fn read(value: &Value, gathering: &mut Gathering) {

@@ -1,7 +1,7 @@
 //! What values without a name look like.
 
-use crate::model::{Availability, NodeState};
 use crate::slurm::{Gres, amount};
+use hsched_model::{Availability, NodeState};
 
 /// States of jobs, in full and short, which no node has.
 const JOB_STATES: [&str; 23] = [

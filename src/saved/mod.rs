@@ -33,9 +33,9 @@ pub use self::bundle::{Bundle, BundleError, BundledCall};
 pub use self::columns::{Columns, ColumnsError};
 pub use self::error::{READABLE, SavedError};
 use self::gather::Gathering;
-use crate::model::Cluster;
 use crate::slurm::record::{FIELD_END, RECORD_END};
 use crate::slurm::sinfo;
+use hsched_model::Cluster;
 
 /// What a saved text is.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,9 +7,9 @@ use super::fields::What;
 use super::gather::Gathering;
 use super::header::Header;
 use super::looks;
-use crate::model::{Availability, NodeName, NodeState, hostlist};
 use crate::slurm::record::{excerpt, value};
 use crate::slurm::{Gres, amount, gres};
+use hsched_model::{Availability, NodeName, NodeState, hostlist};
 
 /// Most GPUs of one kind in a node: more are no count, but the number in the name of a model that is cut off
 /// (`gpu:2080`).

@@ -9,7 +9,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::{Saved, SavedError};
-use crate::model::Cluster;
+use hsched_model::Cluster;
 
 /// Parts of the names of files that show a cluster.
 const READ: [&str; 12] = [

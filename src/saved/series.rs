@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::catalogue;
 use crate::slurm::record::value;
+use hsched_model::catalogue;
 
 /// Returns whether words are single names that are numbered in a row (`n1`, `n2`, `n3`, …), padded with zeros
 /// (`gpu01`) or of a domain (`g1.example.org`), and not models of GPUs.

@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 use proptest::prelude::*;
 
 use super::{Columns, Saved};
-use crate::model::{Availability, Cluster, GpuStock, Node};
+use hsched_model::{Availability, Cluster, GpuStock, Node};
 
 mod columns;
 mod cut;

@@ -10,8 +10,8 @@ use super::given::Given;
 use super::keys::{KEYS, Key, SetBy};
 use super::problem::{SettingsProblem, SettingsProblems};
 use super::sources::Sources;
-use crate::formats::ValueError;
-use crate::model::{BitRate, GpuType, JobDefaults, NodeName, Seconds};
+use hsched_model::formats::ValueError;
+use hsched_model::{BitRate, GpuType, JobDefaults, NodeName, Seconds};
 
 /// All settings, every default filled in.
 #[derive(Clone, Debug)]

@@ -11,7 +11,7 @@ use super::decided::full_name;
 use super::entry::{Entry, Origin, Typed};
 use super::keys::{KEYS, Key};
 use super::problem::SettingsProblem;
-use crate::formats::{ValueError, nearest, quoted};
+use hsched_model::formats::{ValueError, nearest, quoted};
 
 /// A setting from the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,8 +11,8 @@ use toml::de::{DeInteger, DeTable, DeValue};
 use super::entry::{Entry, Layer, Origin, Typed};
 use super::keys::{Key, SetBy, node_names};
 use super::problem::SettingsProblem;
-use crate::formats::ValueError;
-use crate::model::NodeName;
+use hsched_model::NodeName;
+use hsched_model::formats::ValueError;
 
 /// A file that is being read.
 struct File<'a> {

@@ -4,11 +4,11 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use super::entry::Typed;
-use crate::formats::{
+use hsched_model::formats::{
     ValueError, no_nul, one_line, parse_duration, parse_number, parse_size, parse_whole, quoted, shell_lines,
     slurm_name, split_words,
 };
-use crate::model::{BitRate, Bytes, Seconds};
+use hsched_model::{BitRate, Bytes, Seconds};
 
 /// A typed value with what its meaning depends on.
 pub(super) struct Given<'a> {

@@ -6,8 +6,8 @@ use std::path::Path;
 use super::decided::{ColorMode, Settings};
 use super::forbidden::Feature;
 use super::given::Given;
-use crate::formats::{ValueError, duration_text, nearest, one_line, quoted};
-use crate::model::{BitRate, Bytes, Estimates, GpuType, NodeName, hostlist};
+use hsched_model::formats::{ValueError, duration_text, nearest, one_line, quoted};
+use hsched_model::{BitRate, Bytes, Estimates, GpuType, NodeName, hostlist};
 
 /// A setting that can be given.
 pub struct Key {

@@ -5,7 +5,7 @@ use std::fmt;
 use thiserror::Error;
 
 use super::entry::Origin;
-use crate::formats::ValueError;
+use hsched_model::formats::ValueError;
 
 /// One thing wrong in one layer.
 #[derive(Clone, Debug, PartialEq, Eq)]

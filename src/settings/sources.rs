@@ -17,7 +17,7 @@ use super::environment::{
 };
 use super::file;
 use super::problem::SettingsProblem;
-use crate::formats::ValueError;
+use hsched_model::formats::ValueError;
 
 /// Name of a project file.
 const PROJECT_FILE: &str = "hsched.toml";

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::engine::Gpus;
-use crate::model::{GpuType, NodeName, PlacedRank};
+use hsched_model::{GpuType, NodeName, PlacedRank};
 
 /// A node that can take work.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! What goes wrong in a simulated cluster, on order.
 
 use crate::engine::End;
-use crate::model::{JobName, NodeName, Time};
+use hsched_model::{JobName, NodeName, Time};
 
 /// Something that goes wrong, or is mended.
 #[derive(Clone, Debug, PartialEq)]

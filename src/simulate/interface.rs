@@ -3,8 +3,8 @@
 use std::convert::Infallible;
 
 use crate::engine::{self, Amendment, Answer, Intent, Observation, Run, State, SubmissionKey};
-use crate::model::{JobId, Seconds};
 use crate::simulate::World;
+use hsched_model::{JobId, Seconds};
 
 impl engine::World for World {
     type Error = Infallible;

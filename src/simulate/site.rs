@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{BitRate, Cluster, GpuType, Seconds, Speed};
+use hsched_model::{BitRate, Cluster, GpuType, Seconds, Speed};
 
 /// A simulated site.
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
 //! Accelerators that Slurm does not call `gpu`: hsched asks for the GRES `gpu` alone, so it only names them.
 
-use crate::model::Cluster;
 use crate::slurm::notes::Notes;
 use crate::slurm::record::excerpt;
+use hsched_model::Cluster;
 
 /// GRES names of accelerators.
 const NAMES: [&str; 12] =
@@ -36,7 +36,7 @@ fn is_accelerator(part: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Node, NodeName};
+    use hsched_model::{Node, NodeName};
 
     #[test]
     fn accelerators_of_other_names_are_named_and_other_resources_are_not() {

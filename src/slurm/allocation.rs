@@ -1,8 +1,8 @@
 //! What a running job has, as `scontrol show job -d` prints it: its nodes with their devices, and when it ends.
 
-use crate::model::{Bytes, GpuType, JobId, hostlist};
 use crate::slurm::gres::Gres;
 use crate::slurm::{CommandLine, time};
+use hsched_model::{Bytes, GpuType, JobId, hostlist};
 
 /// The nodes of a job, and its end.
 #[derive(Clone, Debug, Default, PartialEq)]

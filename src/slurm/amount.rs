@@ -1,6 +1,6 @@
 //! Amounts as Slurm prints them: counts with suffixes, memory, durations.
 
-use crate::model::{Bytes, Seconds};
+use hsched_model::{Bytes, Seconds};
 
 /// Longest duration in seconds, 31 years: what cluster files take too.
 const LONGEST: f64 = 1e9;

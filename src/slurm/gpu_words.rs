@@ -1,6 +1,6 @@
 //! GPU models named inside other words, such as features.
 
-use crate::catalogue::{Recognised, recognise};
+use hsched_model::catalogue::{Recognised, recognise};
 
 /// Words that turn the name behind them into its opposite: `no-a100`.
 const DENIALS: [&str; 5] = ["no", "non", "not", "without", "except"];

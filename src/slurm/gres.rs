@@ -1,7 +1,7 @@
 //! Generic resources as Slurm prints them: `gpu:v100:4(S:0-1),lscratch:800G` and `gres/gpu:v100=4`.
 
-use crate::model::{Bytes, GpuType};
 use crate::slurm::amount;
+use hsched_model::{Bytes, GpuType};
 
 /// What a GRES text says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Cluster, GpuType, Held, Holdings, NodeName, hostlist};
 use crate::slurm::{Gres, QueuedJob, Tres};
+use hsched_model::{Cluster, GpuType, Held, Holdings, NodeName, hostlist};
 
 /// Returns what `jobs` hold by node, and notes on jobs of which that is not known.
 ///

@@ -52,4 +52,4 @@ pub use self::squeue::QueuedJob;
 pub use self::system::System;
 pub use self::tag::Tag;
 pub use self::untyped::name_types;
-pub use crate::model::JobId;
+pub use hsched_model::JobId;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{NodeName, hostlist};
+use hsched_model::{NodeName, hostlist};
 
 /// Notes in the order in which they came up, each once.
 #[derive(Debug, Default)]

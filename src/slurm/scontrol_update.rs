@@ -2,9 +2,9 @@
 
 use thiserror::Error;
 
-use crate::model::GpuType;
 use crate::slurm::request::Denial;
 use crate::slurm::{CommandLine, JobId, Runner};
+use hsched_model::GpuType;
 
 /// What a pending job asks for from now on.
 #[derive(Clone, Debug, PartialEq, Eq)]

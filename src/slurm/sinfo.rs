@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::hostlist::{self, natural_order};
-use crate::model::{Cluster, Node, NodeName, NodeState, Partition, Usage};
 use crate::slurm::record::{excerpt, format, one_line, partition, records, unreadable, value};
 use crate::slurm::stock::stocks;
 use crate::slurm::{CommandLine, Gres, ParseError, amount};
+use hsched_model::hostlist::{self, natural_order};
+use hsched_model::{Cluster, Node, NodeName, NodeState, Partition, Usage};
 
 /// The fields asked for; Slurm 22.05 and later have them all.
 ///

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use chrono::NaiveDateTime;
 
-use crate::model::Seconds;
 use crate::slurm::CommandLine;
 use crate::slurm::amount::{duration, is_unlimited};
 use crate::slurm::record::value;
+use hsched_model::Seconds;
 
 /// The configuration that the controller has in force.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

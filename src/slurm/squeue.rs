@@ -1,8 +1,8 @@
 //! The user's own jobs as `squeue` prints them, in one call.
 
-use crate::model::Seconds;
 use crate::slurm::record::{excerpt, format, one_line, records, unreadable, value};
 use crate::slurm::{CommandLine, ExitStatus, JobId, JobState, ParseError, Tag, amount};
+use hsched_model::Seconds;
 
 /// The fields asked for; Slurm 22.05 and later have them all. Free text comes last.
 pub(super) const FIELDS: [&str; 21] = [

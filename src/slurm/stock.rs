@@ -1,6 +1,6 @@
 //! A node's GPUs from two texts: what it has, and what of it is in use.
 
-use crate::model::{GpuStock, GpuType};
+use hsched_model::{GpuStock, GpuType};
 
 /// Returns the GPUs with their use, and notes on use that does not fit what there is.
 pub(crate) fn stocks(

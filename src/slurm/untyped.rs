@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{Cluster, GpuType, Node, NodeName, Selector, hostlist};
 use crate::slurm::gpu_words::{gpu_words, is_other_model};
 use crate::slurm::notes::Notes;
 use crate::slurm::record::excerpt;
+use hsched_model::{Cluster, GpuType, Node, NodeName, Selector, hostlist};
 
 /// What says the type of a node's GPUs.
 struct Found {

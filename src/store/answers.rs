@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Seconds, Time};
 use crate::store::StateError;
 use crate::store::files::{read, replace, write_error};
+use hsched_model::{Seconds, Time};
 
 /// The last answer to a question, and the last attempt to ask it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 
 use crate::engine::{Rules, State};
-use crate::model::Time;
 use crate::store::StateError;
 use crate::store::files::read;
 use crate::store::journal_file::{BEGINNING, Writer};
@@ -16,6 +15,7 @@ use crate::store::newest::Newest;
 use crate::store::played::Played;
 use crate::store::snapshot::Snapshot;
 use crate::store::state_file::Claim;
+use hsched_model::Time;
 
 /// How many jobs of a kind are named.
 const MOST_NAMES: usize = 8;

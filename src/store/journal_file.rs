@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::model::Time;
 use crate::store::seal::{LINE, Verdict};
+use hsched_model::Time;
 
 /// One line.
 #[derive(Debug, Deserialize)]

@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-use crate::model::Time;
 use crate::store::files::private;
+use hsched_model::Time;
 
 fn path(root: &Path) -> PathBuf {
     root.join("looked")

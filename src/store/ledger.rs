@@ -11,7 +11,6 @@ use nix::fcntl::{FallocateFlags, fallocate};
 use serde_json::{Value, json};
 
 use crate::engine::{Action, Event, Keeper, Rules, State};
-use crate::model::Time;
 use crate::store::files::{aside, private, replace, sweep, write_error};
 use crate::store::names::{JOURNAL, OLD_JOURNAL, OLDER, SNAPSHOT, SPEEDS};
 use crate::store::newest::Newest;
@@ -20,6 +19,7 @@ use crate::store::state_file::{Claim, StateFile};
 use crate::store::state_record::Record;
 use crate::store::wishes::{self, Wishes};
 use crate::store::{SpeedFile, StateDir, StateError, Wish, journal, journal_file, old_runs, snapshot};
+use hsched_model::Time;
 
 /// The state directory's snapshot and journal, at a known line.
 #[derive(Debug)]

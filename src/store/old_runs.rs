@@ -9,8 +9,8 @@ use std::path::Path;
 use chrono::NaiveDateTime;
 
 use crate::engine::{Rules, State};
-use crate::model::Time;
 use crate::store::held::changed;
+use hsched_model::Time;
 
 /// How a run's id begins: when it was made.
 pub(super) const RUN_TIME: &str = "%Y%m%dT%H%M%S";
@@ -55,7 +55,7 @@ fn made_at(run: &str) -> Option<Time> {
 mod tests {
     use super::*;
     use crate::engine::{Attempt, Tracked};
-    use crate::model::Seconds;
+    use hsched_model::Seconds;
 
     #[test]
     fn old_runs_without_a_job_are_removed() {
@@ -66,7 +66,7 @@ mod tests {
         }
         let text = "jobs: [{name: a, samples_per_epoch: 1, epochs: 1, global_batch: 1, model_size: 0, \
                     throughput: {t4: 1}, command: x}]";
-        let job = crate::formats::jobs::parse(text).expect("a job").remove(0);
+        let job = hsched_model::formats::jobs::parse(text).expect("a job").remove(0);
         let attempt = Attempt::new(runs[1], Vec::new(), Seconds(1.0), 0, Time(0.0));
         let mut tracked = Tracked::new(job, Time(0.0));
         tracked.intend(attempt);
@@ -90,7 +90,7 @@ mod tests {
         }
         let text = "jobs: [{name: a, samples_per_epoch: 1, epochs: 1, global_batch: 1, model_size: 0, \
                     throughput: {t4: 1}, command: x}]";
-        let job = crate::formats::jobs::parse(text).expect("a job").remove(0);
+        let job = hsched_model::formats::jobs::parse(text).expect("a job").remove(0);
         let state = State { jobs: vec![Tracked::new(job, Time(0.0))], ..State::default() };
         remove(root.path(), &state, now);
         let left = ages.map(|(name, _)| root.path().join("fences").join(name).exists());

@@ -1,11 +1,11 @@
 //! The lines of a journal, applied to the state before them.
 
 use crate::engine::{Event, Rules, State, apply};
-use crate::model::Time;
 use crate::store::journal;
 use crate::store::journal_file::{Journal, Line, Writer};
 use crate::store::state_file::StateFile;
 use crate::store::state_record::Record;
+use hsched_model::Time;
 
 /// A state, and how far the journal leads it.
 pub(super) struct Played {

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{Attempt, State, SubmissionKey};
-use crate::model::{Seconds, Time};
 use crate::queue::Prediction;
 use crate::store::StateError;
 use crate::store::files::{read, replace, write_error};
+use hsched_model::{Seconds, Time};
 
 /// How long predictions are kept.
 const KEPT: Seconds = Seconds(90.0 * 86_400.0);
@@ -129,7 +129,7 @@ mod tests {
     use crate::queue::Estimate;
 
     fn told(copy: u32, at: f64) -> Predicted {
-        let job = crate::model::JobName::new("a").expect("a name");
+        let job = hsched_model::JobName::new("a").expect("a name");
         let starts = [10.0, 20.0];
         Predicted {
             of: SubmissionKey { copy, ..SubmissionKey::new(job, "r") },
@@ -153,7 +153,7 @@ mod tests {
         predictions.keep("r", &[told(0, 1000.0), told(1, 1000.0)]).expect("written");
         let text = "jobs: [{name: a, samples_per_epoch: 1, epochs: 1, global_batch: 1, model_size: 0, \
                     throughput: {t4: 1}, command: x}]";
-        let job = crate::formats::jobs::parse(text).expect("a job").remove(0);
+        let job = hsched_model::formats::jobs::parse(text).expect("a job").remove(0);
         let mut tracked = Tracked::new(job, Time(0.0));
         for copy in 0..2 {
             let attempt = Attempt::new("r", Vec::new(), Seconds(1.0), 0, Time(1000.0));

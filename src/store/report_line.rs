@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use crate::engine::Timed;
-use crate::formats::{history, loose};
-use crate::model::Seconds;
+use hsched_model::Seconds;
+use hsched_model::formats::{history, loose};
 
 /// Characters of a wrong value that are shown.
 const LONGEST_VALUE: usize = 30;

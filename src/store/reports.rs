@@ -10,8 +10,8 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use crate::engine::{EpochReport, RankReport, Timed};
-use crate::model::{JobId, Seconds, Time};
 use crate::store::report_line::Line;
+use hsched_model::{JobId, Seconds, Time};
 
 /// Epochs after which a metric that is in no report is missed.
 const EPOCHS_WITHOUT: u64 = 6;

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use crate::engine::Rules;
-use crate::model::Time;
 use crate::store::files::{aside, read, replace, write_error};
 use crate::store::journal_file::{self, Journal, Writer};
 use crate::store::names::{JOURNAL, OLDER, SNAPSHOT};
@@ -18,6 +17,7 @@ use crate::store::snapshot::{self, Snapshot};
 use crate::store::state_file::StateFile;
 use crate::store::state_record::Record;
 use crate::store::{Held, StateDir, StateError};
+use hsched_model::Time;
 
 /// What [`StateDir::restore`] replaces: each file, and the name under which it is kept.
 pub type Replaced = Vec<(PathBuf, PathBuf)>;

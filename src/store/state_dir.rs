@@ -42,13 +42,13 @@ use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use thiserror::Error;
 
 use crate::engine::{Rules, State};
-use crate::model::{JobId, Time};
 use crate::store::files::{make_folder, private, replace, write_error};
 use crate::store::names::{SNAPSHOT, SPEEDS, WISHES, chain};
 use crate::store::recovery::Contents;
 use crate::store::state_file::Claim;
 use crate::store::wishes::{Wish, Wishes};
 use crate::store::{Ledger, last_look, old_runs, random};
+use hsched_model::{JobId, Time};
 
 /// The state directory, locked.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::engine::{Phase, State};
-use crate::model::Time;
 use crate::store::{StateError, state_before};
+use hsched_model::Time;
 
 /// The schema that this version writes.
 const SCHEMA: &str = "hsched.state/3";

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::engine::{State, Tracked};
-use crate::model::{JobName, Time};
 use crate::store::state_before;
 use crate::store::state_file::{Claim, StateFile};
+use hsched_model::{JobName, Time};
 
 /// An entry of the journal about the state as it was kept at that moment.
 #[derive(Debug, Serialize, Deserialize)]

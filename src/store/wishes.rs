@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::engine::Event;
-use crate::formats;
-use crate::model::{Job, JobName, Time};
 use crate::store::files::{aside, create, read, sync, write_error};
 use crate::store::names::WISHES;
 use crate::store::seal::{FILE, Verdict};
 use crate::store::{StateError, random};
+use hsched_model::formats;
+use hsched_model::{Job, JobName, Time};
 
 /// What an owner wants of jobs.
 #[derive(Clone, Debug, PartialEq)]

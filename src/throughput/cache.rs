@@ -7,7 +7,7 @@ use std::fmt;
 use super::fit::{Reading, SPREAD, fit};
 use super::record::{Point, Record, batch_size};
 use super::sample::{LearnRule, Lesson, Refusal, Sample, SampleSource, SpeedKey};
-use crate::model::{GpuType, Precision, Speed};
+use hsched_model::{GpuType, Precision, Speed};
 
 /// All measured speeds.
 ///

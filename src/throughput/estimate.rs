@@ -8,8 +8,8 @@ use std::fmt;
 
 use super::cache::{Cache, Measured};
 use super::record::batch_size;
-use crate::catalogue::recognise;
-use crate::model::{Estimates, GpuType, Job, Precision, Speed};
+use hsched_model::catalogue::recognise;
+use hsched_model::{Estimates, GpuType, Job, Precision, Speed};
 
 /// A speed that nobody has measured.
 #[derive(Clone, Debug, PartialEq)]

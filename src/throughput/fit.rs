@@ -1,6 +1,6 @@
 //! Step times at some batch sizes to a speed: weighted least squares of `alpha + beta * batch`.
 
-use crate::model::{Seconds, Speed};
+use hsched_model::{Seconds, Speed};
 
 /// A step time at a batch, and how much it counts.
 #[derive(Clone, Copy, Debug, PartialEq)]

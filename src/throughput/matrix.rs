@@ -7,8 +7,8 @@ use std::fmt;
 use super::cache::{Cache, Measured};
 use super::estimate::{Estimate, Tables};
 use super::record::batch_size;
-use crate::catalogue::recognise;
-use crate::model::{Estimates, GpuType, Job, Precision, Speed};
+use hsched_model::catalogue::recognise;
+use hsched_model::{Estimates, GpuType, Job, Precision, Speed};
 
 /// What is known of every job on every GPU type.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,7 @@
 //! What one contributor knows of one speed: step times at some batch sizes, and how samples change them.
 
 use super::sample::{Sample, SampleSource, is_duration};
-use crate::model::Speed;
+use hsched_model::Speed;
 
 /// One contributor's knowledge of one speed.
 #[derive(Clone, Debug, Default, PartialEq)]

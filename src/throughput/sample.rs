@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::cache::Measured;
-use crate::model::{GpuType, Precision};
+use hsched_model::{GpuType, Precision};
 
 /// Which speed: a model on a GPU type, in a precision.
 ///

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::formats;
-use crate::formats::jobs::TraceFile;
 use crate::trace::TraceError;
+use hsched_model::formats;
+use hsched_model::formats::jobs::TraceFile;
 
 /// Returns whether a text is CSV: its first line has a column for names.
 pub(super) fn is_csv(text: &str) -> bool {
@@ -90,8 +90,8 @@ fn value(column: &str, cell: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::{GpuType, Seconds};
     use crate::trace::parse;
+    use hsched_model::{GpuType, Seconds};
 
     const FILE: &str = "\
 name,arrival,gpus,samples_per_epoch,epochs,global_batch,model_size,throughput.v100,throughput.t4.alpha_ms,throughput.t4.beta_ms,checkpoint.restart_cost,gpu_types

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::model::{GpuType, Job, JobName, Seconds, Speed};
 use crate::trace::TraceError;
 use crate::trace::recorded::Names;
 use crate::trace::table::{self, NoEntry, Read};
+use hsched_model::{GpuType, Job, JobName, Seconds, Speed};
 
 /// Measured steps per second of whole jobs: by kind of job and number of GPUs, then by GPU type.
 #[derive(Clone, Debug, Default, PartialEq)]

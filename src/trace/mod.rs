@@ -8,8 +8,8 @@ pub mod table;
 
 use thiserror::Error;
 
-pub use crate::formats::jobs::TraceFile;
-use crate::formats::{self, Problems};
+pub use hsched_model::formats::jobs::TraceFile;
+use hsched_model::formats::{self, Problems};
 
 pub use self::gavel::{GavelSpeeds, gavel};
 pub use self::recorded::{Recorded, alibaba, jobs as recorded_jobs, philly, usable};

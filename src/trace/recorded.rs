@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{Estimates, GpuType, Job, JobName, Seconds, Speed};
 use crate::trace::TraceError;
 use crate::trace::table::{self, NoEntry, Read};
+use hsched_model::{Estimates, GpuType, Job, JobName, Seconds, Speed};
 
 /// What was recorded of a job.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Bytes, GpuType, Job, Seconds, Speed};
 use crate::trace::TraceError;
 use crate::trace::recorded::Names;
 use crate::trace::table::{self, NoEntry, Read};
+use hsched_model::{Bytes, GpuType, Job, Seconds, Speed};
 
 /// What the applications of a workload are.
 #[derive(Clone, Debug, Default, PartialEq)]

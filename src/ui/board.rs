@@ -7,10 +7,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use terminal_size::terminal_size;
 
 use crate::engine::{State, Tracked};
-use crate::model::Time;
 use crate::ui::status::Standing;
 use crate::ui::terminal::harmless;
 use crate::ui::{Align, Table, Terminal};
+use hsched_model::Time;
 
 /// A table that is drawn anew; nothing where nobody watches.
 #[derive(Debug)]
@@ -173,7 +173,7 @@ fn bar(done: u64, all: u64, length: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Job, JobName};
+    use hsched_model::{Job, JobName};
 
     #[test]
     fn a_row_has_a_bar_and_those_that_ended_are_counted() {

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use crate::model::Seconds;
 use crate::policy::{
     Alternative, Change, CheckedPlan, Explanation, JobExplanation, Limit, Market, Objective, Obstacle,
     Problem, Verdict,
@@ -11,6 +10,7 @@ use crate::throughput::Source;
 use crate::ui::quantity::duration;
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
+use hsched_model::Seconds;
 
 /// A plan with its explanation.
 #[derive(Clone, Copy, Debug)]

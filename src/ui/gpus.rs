@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::catalogue::{Gpu, Recognised, Slice, source, spellings};
 use crate::ui::{Align, Table, Terminal};
+use hsched_model::catalogue::{Gpu, Recognised, Slice, source, spellings};
 
 /// Returns the table of GPUs.
 #[must_use]
@@ -81,7 +81,8 @@ fn details(gpu: &Gpu, slice: Option<&Slice>, terminal: Terminal) -> String {
 
 /// Returns the short names that mean this GPU, among others perhaps.
 fn other_names(gpu: &Gpu) -> Vec<&str> {
-    let means = |full: &str| crate::catalogue::recognise(full).is_some_and(|known| known.gpus.contains(&gpu));
+    let means =
+        |full: &str| hsched_model::catalogue::recognise(full).is_some_and(|known| known.gpus.contains(&gpu));
     let model = Some(gpu.model()).filter(|model| *model != gpu.name);
     let short = spellings().filter(|(_, full)| means(full)).map(|(short, _)| short);
     model.into_iter().chain(short).collect()

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::catalogue::recognise;
-use crate::model::{Bytes, Cluster, GpuStock, GpuType, Holdings, Node, RankNeeds, hostlist, split_mig};
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
+use hsched_model::catalogue::recognise;
+use hsched_model::{Bytes, Cluster, GpuStock, GpuType, Holdings, Node, RankNeeds, hostlist, split_mig};
 
 /// Returns the tables of GPU types and nodes; nodes that look the same share a line.
 #[must_use]

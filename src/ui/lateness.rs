@@ -1,8 +1,8 @@
 //! That a job will miss its deadline, and what would help.
 
 use crate::engine::{Phase, Tracked};
-use crate::model::{Speed, Time};
 use crate::ui::quantity::duration;
+use hsched_model::{Speed, Time};
 
 /// Returns that a job misses its deadline, or has, and what would help; nothing where it is in time.
 pub(super) fn late(tracked: &Tracked, now: Time) -> Option<String> {

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use crate::model::{Job, Seconds, hostlist};
 use crate::policy::{
     Advice, Bound, CheckedPlan, Deadlines, Due, Dues, JobModel, Objective, Outcome, Placement, Problem,
     Quality, Rank, Slot, Verdict, advice,
@@ -10,6 +9,7 @@ use crate::policy::{
 use crate::ui::quantity::{duration, percent};
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
+use hsched_model::{Job, Seconds, hostlist};
 
 /// A job of the plan; of a training, all its copies.
 struct Entry<'a> {

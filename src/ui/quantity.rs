@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Local};
 
-use crate::model::{Seconds, Time};
+use hsched_model::{Seconds, Time};
 
 /// Returns a moment in local time, as the log has it.
 #[must_use]

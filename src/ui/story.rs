@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::engine::{Action, Event, Gpus, Intent, News, Realm, Run, State, SubmissionKey, Trials, Update};
-use crate::model::{Availability, JobName, NodeName, Seconds, Time, hostlist};
 use crate::ui::duration;
 use crate::ui::learnt::Learnt;
 use crate::ui::story_switch::add_switch;
 use crate::ui::story_words::tell;
+use hsched_model::{Availability, JobName, NodeName, Seconds, Time, hostlist};
 
 /// Makes lines of what is told, and leaves out what is no news.
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
 //! How devices went from one job to another under `hsched run`, in the lines that say what became of the jobs.
 
-use crate::model::JobName;
 use crate::ui::story::{StoryLine, Topic};
+use hsched_model::JobName;
 
 /// Adds how a job gave up its devices, or got them back, to the line that says so; where there is none, it is one of its own.
 pub(super) fn add_switch(lines: &mut Vec<StoryLine>, job: &JobName, text: String) {

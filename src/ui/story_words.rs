@@ -4,9 +4,9 @@ use crate::engine::{
     Answer, Attempt, End, Event, News, Outcome, PastAttempt, Phase, Realm, Stage, State, Submission,
     SubmissionKey, Then, Tracked,
 };
-use crate::model::{GpuType, JobId, NodeName, hostlist};
 use crate::ui::duration;
 use crate::ui::story::{StoryLine, Topic, line};
+use hsched_model::{GpuType, JobId, NodeName, hostlist};
 
 /// Returns the line of an event, if it is worth one.
 pub(super) fn tell(event: &Event, state: &State, realm: Realm) -> Option<StoryLine> {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::Seconds;
 use crate::ui::quantity::{duration, percent};
 use crate::ui::simulation::Simulated;
 use crate::ui::simulation_json::{Figure, Mean, Point, points};
 use crate::ui::{Align, Table, Terminal, wrap};
+use hsched_model::Seconds;
 
 /// Returns the table of a sweep.
 #[must_use]

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use crate::model::Seconds;
 use crate::queue::{Estimate, Outlook};
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
+use hsched_model::Seconds;
 
 /// Jobs and their requests.
 #[derive(Clone, Debug)]

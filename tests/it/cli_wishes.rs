@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use hsched::engine::State;
-use hsched::model::{JobName, NodeName, Time};
 use hsched::store::{StateDir, Wanted, Wish, wish_ids};
+use hsched_model::{JobName, NodeName, Time};
 use insta::assert_snapshot;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use hsched::model::{Estimates, GpuType, Job, Precision, Speed};
 use hsched::throughput::{
     Cache, Cell, Estimate, LearnRule, Method, Sample, SampleSource, Source, SpeedKey, ThroughputMatrix,
 };
+use hsched_model::{Estimates, GpuType, Job, Precision, Speed};
 
 fn gpu(name: &str) -> GpuType {
     GpuType::new(name).expect("a type")
@@ -39,7 +39,7 @@ fn job(model: &str, throughput: &str) -> Job {
         "jobs: [{{name: a, model: {model}, samples_per_epoch: 10, epochs: 1, global_batch: 100, model_size: 0, \
          command: x, throughput: {{{throughput}}}}}]"
     );
-    hsched::formats::jobs::parse(&text).expect("a job").remove(0)
+    hsched_model::formats::jobs::parse(&text).expect("a job").remove(0)
 }
 
 fn estimate(job: &Job, gpu_type: &str, cache: &Cache, which: Estimates) -> Option<(Speed, Estimate)> {
@@ -139,7 +139,7 @@ fn anchor() -> Option<Rates> {
     let rate = |row: &BTreeMap<String, String>| {
         let name = row["gpu"].trim_start_matches("LambdaCloud 1x ").trim_start_matches("LambdaCloud ");
         let name = name.split(" (").next()?.replace(' ', "-").to_lowercase();
-        hsched::catalogue::recognise(&name)?;
+        hsched_model::catalogue::recognise(&name)?;
         let (batch, rate) = (row["batch"].parse().ok()?, row["train_samples_per_s"].parse().ok()?);
         Some((format!("{} {} {}", row["source"], row["model"], row["precision"]), None, batch, name, rate))
     };

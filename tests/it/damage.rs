@@ -7,8 +7,8 @@ use std::path::Path;
 use hsched::engine::{
     Answer, Attempt, End, Event, Keeper, PastAttempt, Stage, State, SubmissionKey, Tracked,
 };
-use hsched::model::{GpuType, JobId, JobName, NodeName, PlacedRank, Seconds, Time};
 use hsched::store::{StateDir, StateError};
+use hsched_model::{GpuType, JobId, JobName, NodeName, PlacedRank, Seconds, Time};
 use tempfile::TempDir;
 
 use crate::engine_states::phase;

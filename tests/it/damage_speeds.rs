@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use hsched::model::{GpuType, Precision, Speed, Time};
 use hsched::store::{SpeedFile, SpeedFileError, StateDir};
 use hsched::throughput::SpeedKey;
+use hsched_model::{GpuType, Precision, Speed, Time};
 use tempfile::TempDir;
 
 use crate::damage::{flip, peek};

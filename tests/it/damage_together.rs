@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use hsched::engine::{Answer, Attempt, Event, Keeper, Outcome, Phase, Stage, State, SubmissionKey, Tracked};
-use hsched::model::{GpuType, JobId, JobName, Seconds, Speed, Time};
 use hsched::store::{Held, StateDir, StateError};
 use hsched::throughput::SpeedKey;
+use hsched_model::{GpuType, JobId, JobName, Seconds, Speed, Time};
 use tempfile::TempDir;
 
 use crate::damage::{files, peek};

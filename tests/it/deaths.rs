@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::convert::Infallible;
 
 use hsched::engine::{Action, Event, Keeper, State, apply};
-use hsched::model::Time;
+use hsched_model::Time;
 
 use crate::engine_states::rules;
 

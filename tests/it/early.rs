@@ -2,9 +2,9 @@
 
 use hsched::curve::Report;
 use hsched::engine::{End, Event, News, Outcome, Phase, Request, Stage, Then, Tracked, apply, step};
-use hsched::model::{Cluster, Seconds, Time};
 use hsched::policy::{Moves, Objective};
 use hsched::simulate::{Play, PlayOptions, World};
+use hsched_model::{Cluster, Seconds, Time};
 
 use crate::cli_run::{Bench, TRAIN, job as training};
 use crate::engine_states::{
@@ -24,7 +24,7 @@ fn losses(count: u32) -> Vec<f64> {
 /// A job of 40 epochs that has done 20 of them.
 fn half_done(more: &str) -> Tracked {
     let own = job("a", "{v100: 100}", &format!(", {more}"));
-    let own = hsched::model::Job { epochs: 40, ..own };
+    let own = hsched_model::Job { epochs: 40, ..own };
     let curve = (1..).zip(losses(20)).map(|(epoch, value)| Report { epoch, value }).collect();
     Tracked { curve, ..running(own, attempt("r", "v1", "v100", 1, 0), 20) }
 }
@@ -110,7 +110,7 @@ fn a_weaker_rule_holds_while_others_wait() {
 fn of_a_sweep_the_best_third_goes_on_and_others_save_their_gpus() {
     let own = |name: &str, value: f64, epochs: u64| {
         let goal = "model: m, target: {metric: loss, mode: min}, stop: {rule: halving}";
-        let own = hsched::model::Job { epochs: 27, ..job(name, "{v100: 100}", &format!(", {goal}")) };
+        let own = hsched_model::Job { epochs: 27, ..job(name, "{v100: 100}", &format!(", {goal}")) };
         let curve = (1..=epochs).map(|epoch| Report { epoch, value }).collect();
         Tracked { curve, ..running(own, attempt("r", "v1", "v100", 1, 0), epochs) }
     };

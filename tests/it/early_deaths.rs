@@ -1,7 +1,7 @@
 //! Jobs that stop early end once, as completed, whenever hsched dies.
 
 use hsched::engine::{Outcome, Tracked};
-use hsched::model::Job;
+use hsched_model::Job;
 
 use crate::chains::{Seer, Story, outcome, play_all};
 use crate::engine_states::job;

@@ -4,8 +4,8 @@ use hsched::engine::{
     Action, Answer, Attempt, End, Event, News, Observation, Outcome, Phase, Piece, Request, Sighting, Stage,
     Standing, State, Step, Submission, SubmissionKey, Then, Tracked, apply, notice, step,
 };
-use hsched::model::Time;
 use hsched::policy::{Budget, Decision, Placement, Plan, Policy, PolicyError, Problem, Sharing, Slot};
+use hsched_model::Time;
 
 use crate::engine_states::{attempt, cluster, job, look, name, planner, rules, sighting, state, words};
 
@@ -162,7 +162,7 @@ fn race() -> State {
     }
     own[1].stage = Stage::Pending;
     own[1].attempt.started = None;
-    own[1].attempt.job_id = Some(hsched::model::JobId(8));
+    own[1].attempt.job_id = Some(hsched_model::JobId(8));
     state
 }
 
@@ -215,7 +215,7 @@ fn a_request_that_fails_before_it_takes_the_job_leaves_it_to_the_others_of_its_r
 fn chain(end: End, ran: f64) -> State {
     let mut state = race();
     let Phase::Submitted(own) = &mut state.jobs[0].phase else { panic!("submitted") };
-    own[0].attempt.limit = Some(hsched::model::Seconds(1000.0));
+    own[0].attempt.limit = Some(hsched_model::Seconds(1000.0));
     own[0].attempt.started = Some(Time(50.0 - ran));
     (own[0].attempt.epochs_before, own[1].attempt.epochs_before) = (2, 2);
     let job_id = own[0].attempt.job_id.expect("its number");
@@ -246,7 +246,7 @@ fn a_continuation_that_waits_is_given_up_if_its_limit_is_too_short_for_an_epoch(
         let mut before = race();
         let Phase::Submitted(own) = &mut before.jobs[0].phase else { panic!("submitted") };
         let mut first = own.remove(0);
-        first.attempt.limit = Some(hsched::model::Seconds(1000.0));
+        first.attempt.limit = Some(hsched_model::Seconds(1000.0));
         first.attempt.started = Some(Time(50.0 - ran));
         first.attempt.epochs_before = 2;
         let Phase::Submitted(own) = &mut state.jobs[0].phase else { panic!("submitted") };

@@ -1,7 +1,7 @@
 //! Failures that do not count, because their node turns out to have been down.
 
 use hsched::engine::{End, Event, Outcome, PastAttempt, Phase, Tracked, apply};
-use hsched::model::{Availability, NodeName, Time};
+use hsched_model::{Availability, NodeName, Time};
 
 use crate::engine_states::{attempt, job, rules, running, state};
 #[test]

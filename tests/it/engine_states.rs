@@ -5,18 +5,18 @@ use hsched::engine::{
     Sighting, Stage, Standing, State, Step, Submission, SubmissionKey, Then, Tracked, step,
 };
 use hsched::lab;
-use hsched::model::{
+use hsched::policy::{Budget, Moves, Objective, Parameters, Policy, Replanning};
+use hsched_model::{
     BitRate, Cluster, GpuStock, GpuType, Job, JobDefaults, JobId, JobName, Node, NodeName, NodeState,
     PlacedRank, Seconds, Time,
 };
-use hsched::policy::{Budget, Moves, Objective, Parameters, Policy, Replanning};
 
 pub fn job(name: &str, rates: &str, more: &str) -> Job {
     let text = format!(
         "jobs: [{{name: {name}, samples_per_epoch: 1000, epochs: 10, global_batch: 100, model_size: 0, \
          throughput: {rates}, command: [x]{more}}}]"
     );
-    hsched::formats::jobs::parse(&text).expect("a job").remove(0)
+    hsched_model::formats::jobs::parse(&text).expect("a job").remove(0)
 }
 
 pub fn name(text: &str) -> JobName {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, SystemTime};
 
-use hsched::model::Time;
+use hsched_model::Time;
 
 use crate::cli_run::{Bench, job};
 use crate::engine_states::{attempt, job as engine_job, running, state};

@@ -3,8 +3,8 @@
 use std::convert::Infallible;
 
 use hsched::engine::{self, Action, Event, Keeper, State, Tracked, Update};
-use hsched::model::{Job, Seconds, Time};
 use hsched::simulate;
+use hsched_model::{Job, Seconds, Time};
 
 use crate::engine_states::{job, planner, rules};
 use crate::queue_watch::queueing;

@@ -2,12 +2,12 @@
 
 use hsched::lab::find_over_time;
 use hsched::lab::registry;
-use hsched::model::{Seconds, Time};
 use hsched::policy::{
     Budget, Certificate, Decision, Hold, Horizon, HorizonParameters, JobModel, Parameters, Placement, Policy,
     Problem, Repacking, Sharing, Slot, Stage, TraceBound, bound_of_prices, trace_bound, verify,
 };
 use hsched::replay::{Entry, Figures, Hooks, Options, Trace, replay};
+use hsched_model::{Seconds, Time};
 use proptest::prelude::*;
 
 use crate::problems;

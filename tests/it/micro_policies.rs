@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 
 use hsched::engine::{Action, End, Event, Outcome, Phase, Tracked, Update};
 use hsched::lab;
-use hsched::model::{Job, Seconds, Speed, Time};
 use hsched::policy::{
     Budget, Decision, Memory, Moves, Objective, Parameters, Placement, Plan, Policy, PolicyError, Problem,
     Replanning, Sharing, Slot,
 };
 use hsched::simulate::{Delays, Play, PlayOptions, Saving, Site, World};
+use hsched_model::{Job, Seconds, Speed, Time};
 
 use crate::engine_states::{cluster, gpu, job, rules};
 
 /// Plays jobs that arrive at their times on V100, each of which does ten epochs in 100 s; returns what became of them
 /// and what was done.
 fn play(policy: Box<dyn Policy>, gpus: u32, jobs: &[(f64, Job)]) -> (Vec<Tracked>, Vec<String>) {
-    let rate = hsched::model::BitRate::new(10.0).expect("a rate");
+    let rate = hsched_model::BitRate::new(10.0).expect("a rate");
     let speed = BTreeMap::from([(gpu("v100"), Speed::rate(100.0).expect("a rate"))]);
     let second = Seconds(1.0);
     let site = Site {

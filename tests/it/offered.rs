@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use hsched::formats;
-use hsched::model::{
+use hsched::policy::{Basis, Grounds, Problem};
+use hsched::throughput::{Cache, ThroughputMatrix};
+use hsched_model::formats;
+use hsched_model::{
     Access, Cluster, Estimates, GpuStock, GpuType, Held, Holdings, Node, NodeName, NodeState, RankNeeds,
     Usage,
 };
-use hsched::policy::{Basis, Grounds, Problem};
-use hsched::throughput::{Cache, ThroughputMatrix};
 
 use crate::problems::rate;
 

@@ -1,7 +1,7 @@
 //! Problems for tests: the planner's examples, and random small ones with all features mixed.
 
-use hsched::model::{BitRate, GpuType, JobName, NodeName, RankNeeds, Seconds, Speed, Time};
 use hsched::policy::{Changed, JobModel, Objective, Problem, Rounds, Standing, TypeModel, WorkerNode};
+use hsched_model::{BitRate, GpuType, JobName, NodeName, RankNeeds, Seconds, Speed, Time};
 use proptest::prelude::*;
 
 pub fn rate(gigabits: f64) -> BitRate {

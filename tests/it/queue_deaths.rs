@@ -8,9 +8,9 @@ use hsched::engine::{
     self, Amendment, Answer, Inquiry, Intent, Kind, Observation, Outcome, Phase, Run, State, SubmissionKey,
     Tracked, World,
 };
-use hsched::model::{JobId, Seconds, Time};
 use hsched::policy::Outlook;
 use hsched::simulate;
+use hsched_model::{JobId, Seconds, Time};
 
 use crate::deaths::{Died, Disk};
 use crate::engine_states::{gpu, job, planner, rules};
@@ -79,11 +79,11 @@ impl World for Seer {
 /// Plays the story with a process that dies once, at this write; returns how many writes there were left.
 fn play(dies_at: u32, before: bool) -> u32 {
     let jobs = [
-        hsched::model::Job {
+        hsched_model::Job {
             samples_per_epoch: 100_000,
             ..job("other", "{v100: 100}", ", min_gpus: 4, max_gpus: 4")
         },
-        hsched::model::Job { samples_per_epoch: 360_000, ..job("a", "{v100: 100, t4: 50}", ", max_gpus: 4") },
+        hsched_model::Job { samples_per_epoch: 360_000, ..job("a", "{v100: 100, t4: 50}", ", max_gpus: 4") },
     ];
     let world = simulate::World::new(sites::site(sites::cluster(CLUSTER), &jobs), Vec::new(), Time(0.0));
     let mut seer = Seer { world, submitted: BTreeMap::new(), changed: 0 };

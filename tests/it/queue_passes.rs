@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use hsched::model::{GpuType, Seconds};
 use hsched::queue::{Asks, GpuAsk, Outlook, Question, Request, Snapshot, forecast};
+use hsched_model::{GpuType, Seconds};
 
 /// When the snapshots here are taken.
 const NOW: f64 = 1_000_000.0;

@@ -4,8 +4,8 @@ use hsched::engine::{
     self, Action, Answer, Attempt, Event, Inquiry, Kind, Phase, Stage, State, Step, Submission, Tracked, step,
 };
 use hsched::lab;
-use hsched::model::{Cluster, JobId, Partition, Seconds, Terms, Time};
 use hsched::policy::{Outlook, Parameters, Policy, Prospect, Replanning};
+use hsched_model::{Cluster, JobId, Partition, Seconds, Terms, Time};
 
 use crate::engine_states::{attempt, cluster, gpu, job, planner, rules, state, words};
 
@@ -18,9 +18,9 @@ pub fn queueing() -> Box<dyn Policy> {
 }
 
 /// A job of ten hours on one V100, and of twenty on one T4.
-fn ten_hours() -> hsched::model::Job {
+fn ten_hours() -> hsched_model::Job {
     let more = ", max_gpus: 4";
-    hsched::model::Job { samples_per_epoch: 360_000, ..job("a", "{v100: 100, t4: 50}", more) }
+    hsched_model::Job { samples_per_epoch: 360_000, ..job("a", "{v100: 100, t4: 50}", more) }
 }
 
 fn full() -> Cluster {
@@ -315,7 +315,7 @@ fn nothing_is_changed_where_nobody_knows_the_queue() {
 fn a_job_that_does_not_say_how_many_gpus_waits_for_a_polite_number() {
     let many: Vec<String> = (0..150).map(|number| format!("n{number}")).collect();
     let nodes: Vec<_> = many.iter().map(|name| (name.as_str(), "v100", 4, 4, "allocated")).collect();
-    let own = hsched::model::Job {
+    let own = hsched_model::Job {
         global_batch: 100_000,
         samples_per_epoch: 100_000_000,
         ..job("a", "{v100: 100}", "")

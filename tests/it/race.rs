@@ -213,7 +213,7 @@ fn a_claim_of_an_earlier_version_is_read() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.contains("job 8 started first and trains"), "{said}");
     let claimed = |name: &str| hsched::store::reports::claimed(&folder.path().join(name)).expect("reads");
-    assert_eq!(claimed("claim"), Some(hsched::model::JobId(8)));
+    assert_eq!(claimed("claim"), Some(hsched_model::JobId(8)));
     std::os::unix::fs::symlink("9", folder.path().join("new")).expect("a link");
-    assert_eq!((claimed("new"), claimed("none")), (Some(hsched::model::JobId(9)), None));
+    assert_eq!((claimed("new"), claimed("none")), (Some(hsched_model::JobId(9)), None));
 }

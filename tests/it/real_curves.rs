@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use hsched::curve::{Goal, Report, behind, judge_running, predict};
-use hsched::model::{GoalMode, Stop, StopRule};
+use hsched_model::{GoalMode, Stop, StopRule};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde::Deserialize;

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use hsched::engine::{End, Event, News, Realm, Rules, SubmissionKey, Update};
 use hsched::lab::find_over_time;
-use hsched::model::{Cluster, Job, JobName, NodeName, Seconds, Time};
 use hsched::policy::{Carrying, Objective, Parameters};
 use hsched::simulate::{Delays, Incident, Play, PlayOptions, Site, When, World};
+use hsched_model::{Cluster, Job, JobName, NodeName, Seconds, Time};
 use serde_json::{Value, json};
 
 use crate::real_cluster::{STEADY, repository, try_start};
@@ -132,8 +132,9 @@ type Ends = BTreeMap<String, f64>;
 /// away when there was no allocation.
 fn simulated(journal: &Journal) -> Ends {
     let begin = journal.of("event", "added").map(Journal::at).next().expect("a first job");
-    let jobs =
-        |own: Vec<Value>| hsched::formats::jobs::parse(&json!({ "jobs": own }).to_string()).expect("jobs");
+    let jobs = |own: Vec<Value>| {
+        hsched_model::formats::jobs::parse(&json!({ "jobs": own }).to_string()).expect("jobs")
+    };
     let all: Vec<Job> = jobs([first(), long(4..LONG)].concat());
     let since = |line: &Value| Time(Journal::at(line) - begin);
     let mut orders: Vec<(Time, Event)> = Vec::new();

@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hsched::model::{Cluster, NodeName, Time};
 use hsched::slurm::queue::{self, Look, Texts};
 use hsched::slurm::site::{self, Config};
 use hsched::slurm::{JobState, QueuedJob, allocation, permission, sacct, scontrol_job, sinfo, squeue};
+use hsched_model::{Cluster, NodeName, Time};
 use serde_json::Value;
 
 /// A recording of one version.

@@ -6,16 +6,16 @@ use hsched::engine::{
     Answer, End, EpochReport, Event, Intent, Observation, Phase, Run, Sighting, Standing, State,
     SubmissionKey, World as _, apply,
 };
-use hsched::formats;
 use hsched::lab::find;
-use hsched::model::{
-    Access, BitRate, Cluster, Estimates, GpuType, Holdings, Job, JobId, JobName, NodeName, RankNeeds,
-    Seconds, Speed, Time,
-};
 use hsched::plan_file::{PlanFile, Solved};
 use hsched::policy::{Basis, Budget, Grounds, Parameters, Placement, Problem, verify};
 use hsched::simulate::{Delays, Incident, Saving, Site, When, World};
 use hsched::throughput::{Cache, ThroughputMatrix};
+use hsched_model::formats;
+use hsched_model::{
+    Access, BitRate, Cluster, Estimates, GpuType, Holdings, Job, JobId, JobName, NodeName, RankNeeds,
+    Seconds, Speed, Time,
+};
 
 use crate::problems::rate;
 

@@ -1,10 +1,10 @@
 //! The cache of measured speeds: what samples teach it, what they do not, and merging.
 
-use hsched::model::{Estimates, GpuType, Precision, Seconds, Speed};
 use hsched::store::SpeedFile;
 use hsched::throughput::{
     Cache, Cell, LearnRule, Lesson, Measured, Refusal, Sample, SampleSource, SpeedKey, ThroughputMatrix,
 };
+use hsched_model::{Estimates, GpuType, Precision, Seconds, Speed};
 use proptest::prelude::*;
 
 const RULE: LearnRule<'_> = LearnRule { weight: 0.3, contributor: "me" };
@@ -146,7 +146,7 @@ fn what_somebody_says_holds_until_it_is_measured() {
 fn the_cache_comes_before_the_job_file() {
     let text = "jobs: [{name: a, model: m, samples_per_epoch: 10, epochs: 1, global_batch: 8, model_size: 0, \
                 command: x, throughput: {t4: 100, tesla_v100: 3}}]";
-    let jobs = hsched::formats::jobs::parse(text).expect("a job");
+    let jobs = hsched_model::formats::jobs::parse(text).expect("a job");
     let types: Vec<GpuType> = ["t4", "v100"].into_iter().filter_map(GpuType::new).collect();
     let speeds = |cache: &Cache| {
         let matrix = ThroughputMatrix::new(&jobs, &types, cache, Estimates::Off);
@@ -167,7 +167,7 @@ fn the_cache_comes_before_the_job_file() {
 fn one_batch_size_leaves_the_fixed_part_of_a_step_to_the_job_file() {
     let text = "jobs: [{name: a, model: m, samples_per_epoch: 10, epochs: 1, global_batch: 8, model_size: 0, \
                 command: x, throughput: {t4: {alpha_ms: 80, beta_ms: 2}}}]";
-    let jobs = hsched::formats::jobs::parse(text).expect("a job");
+    let jobs = hsched_model::formats::jobs::parse(text).expect("a job");
     let step = |cache: &Cache, batch| {
         let matrix = ThroughputMatrix::new(&jobs, &[key().gpu_type], cache, Estimates::Off);
         let Cell::Known(known) = &matrix.row(0)[0] else { panic!("{matrix:?}") };

@@ -3,8 +3,8 @@
 use std::fs;
 
 use hsched::engine::{Keeper, Request, Stage, Then};
-use hsched::model::{JobId, Time};
 use hsched::store::StateDir;
+use hsched_model::{JobId, Time};
 use tempfile::TempDir;
 
 use crate::damage::{files, flip, peek};

@@ -8,11 +8,9 @@ use hsched::engine::{
     Answer, Attempt, End, Event, Gpus, Keeper, Outcome, PastAttempt, Phase, Realm, Request, Rules, Stage,
     State, Submission, SubmissionKey, Then, Tracked, apply,
 };
-use hsched::formats;
-use hsched::model::{
-    BitRate, GpuType, Job, JobDefaults, JobId, JobName, NodeName, PlacedRank, Seconds, Time,
-};
 use hsched::store::{StateDir, StateError};
+use hsched_model::formats;
+use hsched_model::{BitRate, GpuType, Job, JobDefaults, JobId, JobName, NodeName, PlacedRank, Seconds, Time};
 use proptest::prelude::*;
 
 pub fn rules() -> Rules {

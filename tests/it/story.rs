@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use hsched::engine::{Action, Answer, End, Event, Intent, News, Rules, SubmissionKey, Update};
-use hsched::model::{BitRate, Cluster, GpuType, JobName, NodeName, Seconds, Speed, Time};
 use hsched::policy::{Moves, Objective};
 use hsched::simulate::{Delays, Incident, Play, PlayOptions, Saving, Site, When, World};
+use hsched_model::{BitRate, Cluster, GpuType, JobName, NodeName, Seconds, Speed, Time};
 use serde_json::{Value, json};
 
 use crate::engine_states::{policy, rules};
@@ -58,9 +58,9 @@ fn the_example_is_the_story() {
     let root = crate::real_cluster::repository().join("examples/loop");
     let read = |name: &str| std::fs::read_to_string(root.join(name)).expect("an example");
     let parse = |text: &str| {
-        let jobs = hsched::formats::jobs::parse(text).expect("jobs");
+        let jobs = hsched_model::formats::jobs::parse(text).expect("jobs");
         jobs.into_iter().map(|mut job| {
-            job.launch.command = hsched::model::Command::Shell(String::new());
+            job.launch.command = hsched_model::Command::Shell(String::new());
             job
         })
     };
@@ -173,7 +173,7 @@ pub fn simulated(delays: Delays, poll: Seconds) -> Played {
     let policy = policy(Moves::Auto { margin: 0.5 });
     let rules = Rules { retry_delay: Seconds(1.0), ..rules() };
     let text = jobs(&|_, _| json!("x")).to_string();
-    let jobs = hsched::formats::jobs::parse(&text).expect("jobs");
+    let jobs = hsched_model::formats::jobs::parse(&text).expect("jobs");
     let orders = jobs
         .into_iter()
         .map(|job| (Time(0.0), Event::Added { job: Box::new(job), restart: false }))
@@ -225,7 +225,7 @@ fn in_words(action: &Action) -> Vec<String> {
 
 fn site(delays: Delays) -> Site {
     let nodes = "nodes:\n  - {name: 'v[1-2]', gpus: {v100: 2}}\n  - {name: t1, gpus: {t4: 4}}\n";
-    let cluster: Cluster = hsched::formats::cluster::parse(nodes).expect("a cluster");
+    let cluster: Cluster = hsched_model::formats::cluster::parse(nodes).expect("a cluster");
     let speed = |&(gpu_type, rate): &(&str, f64)| {
         (GpuType::new(gpu_type).expect("a type"), Speed::rate(rate).expect("a rate"))
     };

@@ -15,13 +15,13 @@ use hsched::engine::{
 use hsched::lab;
 use hsched::live::{Site, SlurmWorld};
 use hsched::local::{Devices, LocalSite, LocalWorld, Wake, Waker};
-use hsched::model::{Cluster, Job, JobId, JobName, Seconds, Time};
 use hsched::policy::{Budget, Objective, Parameters};
 use hsched::probe::Facts;
 use hsched::render::{Launcher, Template};
 use hsched::simulate::{Delays, Incident};
 use hsched::slurm::System;
 use hsched::store::StateDir;
+use hsched_model::{Cluster, Job, JobId, JobName, Seconds, Time};
 use proptest::prelude::*;
 
 use crate::cli_run::TRAIN;
@@ -213,7 +213,7 @@ fn jobs(folder: &Path) -> (Vec<Job>, Job) {
     ];
     let text = format!("jobs:\n{}", all.concat());
     fs::write(folder.join("train.sh"), TRAIN).expect("a file");
-    let mut jobs = hsched::formats::jobs::parse(&text).expect("jobs");
+    let mut jobs = hsched_model::formats::jobs::parse(&text).expect("jobs");
     let wide = jobs.pop().expect("a job");
     (jobs, wide)
 }

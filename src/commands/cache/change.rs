@@ -8,13 +8,13 @@ use super::show::{speed_json, speed_text};
 use super::{ForgetArgs, SetArgs};
 use crate::app::context::{Context, Format};
 use crate::app::speeds;
-use crate::catalogue::{self, recognise};
 use crate::clock::Clock;
 use crate::commands::cli::{json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::formats;
 use crate::throughput::{Cache, SpeedKey};
+use hsched_model::catalogue::{self, recognise};
+use hsched_model::formats;
 
 /// Takes the user's word for a speed.
 pub(super) fn set(context: &Context, args: &SetArgs) -> Result<Exit, Failure> {

@@ -10,8 +10,8 @@ use crate::app::context::{Context, Format};
 use crate::commands::cli::Subcommand;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::formats;
-use crate::model::{GpuType, Precision, Speed};
+use hsched_model::formats;
+use hsched_model::{GpuType, Precision, Speed};
 
 /// Show, edit and share the measured speeds
 ///

@@ -8,8 +8,8 @@ use crate::commands::demo::scene::Scene;
 use crate::commands::demo::script::{Excerpt, excerpt};
 use crate::engine::Tracked;
 use crate::error::Failure;
-use crate::model::{Holdings, RankNeeds, Seconds};
 use crate::ui::{Align, StoryLine, Table, Terminal, Topic, duration, inventory_table, plan_table, wrap};
+use hsched_model::{Holdings, RankNeeds, Seconds};
 
 /// One step of the story.
 pub(super) struct Chapter {

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use crate::engine::{End, Event, Realm, Rules};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::formats;
-use crate::model::{BitRate, Cluster, GpuType, Job, JobDefaults, JobName, NodeName, Seconds, Speed, Time};
 use crate::settings::Settings;
 use crate::simulate::{Delays, Incident, Saving, Site, When, World};
+use hsched_model::formats;
+use hsched_model::{BitRate, Cluster, GpuType, Job, JobDefaults, JobName, NodeName, Seconds, Speed, Time};
 
 const CLUSTER: &str = include_str!("cluster.yaml");
 const JOBS: &str = include_str!("jobs.yaml");

@@ -6,9 +6,9 @@ use crate::commands::demo::scene::Scene;
 use crate::engine::{Run, named_ranks};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::{GpuType, PlacedRank};
 use crate::render::{self, Facts, Template, render};
 use crate::slurm::Tag;
+use hsched_model::{GpuType, PlacedRank};
 
 /// A job, and the lines of its script that say where its ranks go.
 pub(super) struct Excerpt {

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::check::Check;
-use crate::catalogue::recognise;
-use crate::model::{Availability, Cluster, GpuType, Node, RankNeeds, hostlist};
 use crate::slurm::site::PartitionLimits;
 use crate::ui::duration;
+use hsched_model::catalogue::recognise;
+use hsched_model::{Availability, Cluster, GpuType, Node, RankNeeds, hostlist};
 
 /// `notes` are what reading the cluster left unclear.
 pub(super) fn gpus(cluster: &Cluster, notes: &[String]) -> Vec<Check> {
@@ -133,7 +133,7 @@ fn limits(partition: &PartitionLimits) -> String {
 mod tests {
     use super::super::check::Level;
     use super::*;
-    use crate::formats::cluster::parse;
+    use hsched_model::formats::cluster::parse;
 
     fn found(yaml: &str) -> Vec<String> {
         let cluster = parse(yaml).expect("a cluster");

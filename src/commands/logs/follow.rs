@@ -12,8 +12,8 @@ use crate::commands::logs::{Args, Output, unreadable};
 use crate::engine::{Phase, Rules, State, SubmissionKey, Tracked};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::Seconds;
 use crate::store::{last_look, report_folder, reports, state_stamp};
+use hsched_model::Seconds;
 
 /// Time between two looks. A network file system does not tell this machine of what another node writes, and the state
 /// does not tell of anything.

@@ -13,13 +13,13 @@ use crate::app::{file_kind, speeds, submission};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::formats;
 use crate::live::Interrupts;
-use crate::model::{Cluster, Job, Seconds};
 use crate::policy::Problem;
 use crate::slurm::sinfo;
 use crate::throughput::Cache;
 use crate::ui::{Align, Table};
+use hsched_model::formats;
+use hsched_model::{Cluster, Job, Seconds};
 
 /// Measure the speed of jobs on GPU types without a known speed, with short Slurm jobs
 ///

@@ -7,7 +7,7 @@ use crate::app::state;
 use crate::commands::run::turns::{Hands, Session};
 use crate::engine::{Beginning, Event, Keeper as _, Outcome, Phase, State, Tracked, apply};
 use crate::error::Failure;
-use crate::model::Job;
+use hsched_model::Job;
 
 impl Session<'_> {
     /// Adds the jobs of the job file that are not done, and writes down what has happened by then.

@@ -1,9 +1,9 @@
 //! What is assumed where nobody knows it: equal speeds until the first epoch has measured one, and the cost of a restart.
 
 use crate::engine::{State, Tracked};
-use crate::model::{GpuType, Job, Seconds, Speed};
 use crate::settings::{Origin, Settings};
 use crate::throughput::{Cache, SpeedKey};
+use hsched_model::{GpuType, Job, Seconds, Speed};
 
 /// The length of an epoch on one device that is assumed, in seconds.
 const EPOCH_S: f64 = 60.0;

@@ -1,15 +1,15 @@
 //! Where jobs run: this machine, or the allocation that hsched runs in.
 
 use crate::app::context::Context;
-use crate::catalogue::recognise;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::local::{Device, Devices};
-use crate::model::{GpuType, JobId, Node, NodeName, Time, Usage};
 use crate::probe::{self, Facts};
 use crate::render::Launcher;
 use crate::settings::{Feature, own_slurm_job, own_slurm_job_facts};
 use crate::slurm::allocation::{self, AllocatedNode};
+use hsched_model::catalogue::recognise;
+use hsched_model::{GpuType, JobId, Node, NodeName, Time, Usage};
 
 /// The devices for jobs, and how ranks are started on them.
 #[derive(Clone, Debug)]

@@ -11,9 +11,9 @@ use crate::commands::run::turns::{Hands, Session, Woken, earliest};
 use crate::engine::{self, Action, Attempt, KeepsNothing, State, Timed, Tracked, Update, World as _};
 use crate::error::Failure;
 use crate::live::LiveError;
-use crate::model::{Job, JobName, Seconds, Time};
 use crate::store::{report_folder, reports, run_folder};
 use crate::throughput::{Cell, LearnRule, Sample, SampleSource, ThroughputMatrix};
+use hsched_model::{Job, JobName, Seconds, Time};
 
 /// The longest that a job may take to show how fast it is.
 const LIMIT: Seconds = Seconds(600.0);

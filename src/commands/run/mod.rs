@@ -24,10 +24,10 @@ use crate::commands::run::ground::Ground;
 use crate::commands::run::turns::Session;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::formats;
 use crate::local::Devices;
-use crate::model::{GpuType, Job};
 use crate::settings::Flag;
+use hsched_model::formats;
+use hsched_model::{GpuType, Job};
 
 /// Run jobs on the GPUs of this machine, without Slurm
 ///

@@ -15,9 +15,9 @@ use crate::commands::cli::print;
 use crate::engine::{Event, Outcome, Phase, Realm, State, Tracked, Update};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::model::{JobName, Time};
 use crate::store::StateDir;
 use crate::ui::{Board, Story, date, merged_story, status_table};
+use hsched_model::{JobName, Time};
 
 /// Tells people, or programs, what happens.
 pub(super) struct Telling<'a> {

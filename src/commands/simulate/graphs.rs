@@ -9,13 +9,13 @@ use crate::app::input::{self, ClusterArgs, Seen};
 use crate::commands::cli::{json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::formats;
-use crate::formats::graphs::{self, GraphFile};
 use crate::lab::mlfs::{
     GraphOptions, GraphRecord, GraphRound, MlfsParameters, Priority, TaskName, replay_graphs,
 };
-use crate::model::{GraphJob, Node, Seconds, Server};
 use crate::ui::write_output;
+use hsched_model::formats;
+use hsched_model::formats::graphs::{self, GraphFile};
+use hsched_model::{GraphJob, Node, Seconds, Server};
 
 /// How `mlf-h` places tasks.
 #[derive(Debug, clap::Args)]
@@ -123,7 +123,7 @@ pub(super) fn run(
 /// Returns a node in GPUs, CPUs, GiB and Gbit/s; of what it does not say there is enough.
 fn server(node: &Node, network: f64) -> Server {
     #[expect(clippy::cast_precision_loss, reason = "amounts are far below 2^52")]
-    let total = |usage: Option<crate::model::Usage>| usage.map_or(f64::INFINITY, |usage| usage.total as f64);
+    let total = |usage: Option<hsched_model::Usage>| usage.map_or(f64::INFINITY, |usage| usage.total as f64);
     Server {
         name: node.name.to_string(),
         gpus: usize::try_from(node.gpu_total()).unwrap_or(usize::MAX),

@@ -1,8 +1,8 @@
 //! Flags of the policy `hadare`.
 
-use crate::formats;
 use crate::lab::hadare::{ForkObjective, HadareParameters};
-use crate::model::Seconds;
+use hsched_model::Seconds;
+use hsched_model::formats;
 
 /// How `hadare` forks jobs.
 #[derive(Debug, clap::Args)]

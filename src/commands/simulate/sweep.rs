@@ -8,13 +8,13 @@ use crate::commands::simulate::cores::on_all_cores;
 use crate::commands::simulate::output::EventText;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::formats;
 use crate::lab;
 use crate::lab::hadare::{HadareParameters, replay_copies};
-use crate::model::Seconds;
 use crate::policy::{Parameters, PolicyError};
 use crate::replay::{Event, Hooks, Options, Record, ReplayError, TaskPolicy, Trace, replay, replay_tasks};
 use crate::ui::{Cell, Progress};
+use hsched_model::Seconds;
+use hsched_model::formats;
 
 /// What is varied, with its values.
 #[derive(Clone, Debug, PartialEq)]

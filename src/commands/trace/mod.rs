@@ -10,11 +10,11 @@ use crate::app::input;
 use crate::commands::cli::{Subcommand, print};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::formats;
-use crate::model::{GpuType, Job};
 use crate::trace::table::Read;
 use crate::trace::{self, Applications, GavelSpeeds, Recorded, TraceError};
 use crate::ui::write_output;
+use hsched_model::formats;
+use hsched_model::{GpuType, Job};
 
 /// Convert job records of a cluster, or a published trace, into a trace for `hsched simulate`
 ///

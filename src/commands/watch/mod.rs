@@ -16,11 +16,11 @@ use crate::commands::watch::turns::Watch;
 use crate::engine::Rules;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::formats;
 use crate::lab;
 use crate::policy::{Moves, Parameters, Replanning};
 use crate::settings::Flag;
 use crate::store::{StateDir, StateError};
+use hsched_model::formats;
 
 /// Follow the jobs: count epochs, measure speeds, submit waiting jobs to free GPUs, retry failed jobs
 ///

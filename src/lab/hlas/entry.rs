@@ -1,9 +1,9 @@
 //! `hlas` and `hlas-p` among the schedulers of papers.
 
-use crate::formats::{parse_duration, parse_number};
 use crate::lab::hlas::{Grouping, Hlas, HlasParameters, TasksOfHlas};
 use crate::lab::{LabPolicy, TaskMaker};
 use crate::policy::{Entry, Flag, FlagKind, Make, Parameters};
+use hsched_model::formats::{parse_duration, parse_number};
 
 pub(in crate::lab) const HLAS: LabPolicy = LabPolicy {
     entry: Entry {

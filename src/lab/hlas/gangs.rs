@@ -9,11 +9,11 @@ use crate::lab::hlas::groups::{Groups, grouping, round_time};
 use crate::lab::hlas::ladder::Ladder;
 use crate::lab::hlas::parameters::HlasParameters;
 use crate::lab::hlas::predict::Predictor;
-use crate::model::{JobName, Time};
 use crate::policy::kit::Gpu;
 use crate::policy::kit::{TaskJob, Tasks};
 use crate::policy::kit::{Turns, held, placed, slots, whole_left, within_reach};
 use crate::policy::{Budget, Decision, Memory, Plan, Policy, PolicyError, Problem};
+use hsched_model::{JobName, Time};
 
 /// The policy.
 pub struct Hlas {

@@ -6,10 +6,10 @@ use std::collections::{BTreeSet, BinaryHeap};
 use serde_json::{Map, json};
 
 use crate::lab::hlas::{Groups, HlasParameters, Ladder, Predictor, grouping, round_time};
-use crate::model::Time;
 use crate::policy::Rounds;
 use crate::policy::kit::{Gpu, TaskRun, Tasks};
 use crate::replay::{Course, Event, Kind, TaskFacts, TaskPolicy};
+use hsched_model::Time;
 
 /// `hlas` and `hlas-p` as the paper has them.
 #[derive(Clone, Debug)]

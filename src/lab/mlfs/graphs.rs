@@ -1,7 +1,7 @@
 //! Jobs as graphs of tasks, played round by round under MLF-H.
 
 use crate::lab::mlfs::{GraphRound, MlfsParameters, graph_round};
-use crate::model::{GraphJob, Server};
+use hsched_model::{GraphJob, Server};
 
 /// What became of a job; times in seconds from the trace's start.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -72,7 +72,7 @@ fn work(job: &mut GraphJob, ready: &mut [f64], (from, to): (f64, f64), record: &
     let mut has_worked = false;
     // Those first that others wait for.
     for task in job.children_first().unwrap_or_default().into_iter().rev() {
-        let is_free = |(_, parent): &(usize, &crate::model::GraphTask)| {
+        let is_free = |(_, parent): &(usize, &hsched_model::GraphTask)| {
             !parent.children.contains(&task) || parent.is_done()
         };
         let waits = !job.tasks.iter().enumerate().all(|own| is_free(&own));

@@ -9,11 +9,11 @@ use crate::lab::LabPolicy;
 use crate::lab::mlfs::mlf::own;
 use crate::lab::mlfs::{MlfsParameters, net_of};
 use crate::lab::mlfs::{Net, whole};
-use crate::model::Time;
 use crate::policy::kit::Want;
 use crate::policy::kit::by_arrival;
 use crate::policy::kit::{Desk, fastest};
 use crate::policy::{Budget, Entry, Flag, FlagKind, Make, Plan, Policy, PolicyError, Problem, Repacking};
+use hsched_model::Time;
 
 pub(in crate::lab) const MLF_RL: LabPolicy = LabPolicy::of_gangs(Entry {
     name: "mlf-rl",

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::lab::mlfs::priority::of_graph;
 use crate::lab::mlfs::servers::Loads;
 use crate::lab::mlfs::{MlfsParameters, Priority};
-use crate::model::{GraphJob, Server};
+use hsched_model::{GraphJob, Server};
 
 /// A task by its job's place and its own.
 pub type TaskName = (usize, usize);

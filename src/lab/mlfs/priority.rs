@@ -1,7 +1,7 @@
 //! Priorities: what the training gains from a task, and what its computation needs.
 
 use crate::lab::mlfs::MlfsParameters;
-use crate::model::GraphJob;
+use hsched_model::GraphJob;
 
 /// The shortest time that counts, in seconds: a round of the paper. Late tasks stay finite.
 const SHORTEST: f64 = 60.0;
@@ -97,7 +97,7 @@ pub(super) fn of_graph(job: &GraphJob, now: f64, parameters: &MlfsParameters) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::GraphTask;
+    use hsched_model::GraphTask;
 
     #[test]
     fn the_last_fall_counts_as_part_of_the_whole() {

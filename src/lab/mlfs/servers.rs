@@ -1,7 +1,7 @@
 //! How much of each server and GPU is in use.
 
 use crate::lab::mlfs::MlfsParameters;
-use crate::model::{GraphTask, RESOURCES, Server};
+use hsched_model::{GraphTask, RESOURCES, Server};
 
 /// Uses that pass a limit by less do not.
 const SLACK: f64 = 1e-9;

@@ -1,9 +1,9 @@
 //! Least attained service first, as Tiresias does it: a few queues by GPU time, FIFO inside.
 
-use crate::model::{Seconds, Time};
 use crate::policy::kit::Desk;
 use crate::policy::kit::{Rank, order};
 use crate::policy::{Budget, Entry, JobModel, Make, Plan, Policy, PolicyError, Problem, Repacking};
+use hsched_model::{Seconds, Time};
 
 /// The GPU-seconds at which a job goes to the next queue: 1, 10 and 100 GPU-hours.
 const LIMITS: [f64; 3] = [3_600.0, 36_000.0, 360_000.0];

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::Time;
 use crate::policy::kit::floor::{Floor, Want};
 use crate::policy::kit::line::{Line, Rank, order};
 use crate::policy::pace::{asked_epoch, key};
 use crate::policy::{Changed, Decision, JobModel, Problem, Repacking};
+use hsched_model::Time;
 
 /// The GPUs, the jobs in line for them, and how fast each kind of job is.
 #[derive(Default)]

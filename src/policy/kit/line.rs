@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::ops::Bound;
 
-use crate::model::Time;
+use hsched_model::Time;
 
 /// A job's place in the order: lesser comes first. Equal ones go by the job's number.
 pub type Rank = (u64, u64);

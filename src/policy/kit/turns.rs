@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{JobName, Seconds, Time};
 use crate::policy::kit::Gpu;
 use crate::policy::{Basis, Placement, Problem, Sharing, Slot, Stage, Standing};
+use hsched_model::{JobName, Seconds, Time};
 
 /// The most that a restart may cost beside its turn.
 const RESTART_PART: f64 = 0.05;

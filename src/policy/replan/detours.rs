@@ -1,8 +1,8 @@
 //! Jobs that have waited in the queue for long while other GPUs are free that serve them nearly as well.
 
-use crate::model::Time;
 use crate::policy::replan::Scene;
 use crate::policy::{Basis, Decision, Hold, Plan, PolicyError, Stage};
+use hsched_model::Time;
 
 impl Scene<'_> {
     /// Returns a plan that takes one such job out of the queue: what is free serves only one of them.

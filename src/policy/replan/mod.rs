@@ -5,10 +5,10 @@ mod draft;
 mod moves;
 mod queueing;
 
-use crate::model::Seconds;
 use crate::policy::{
     Basis, Budget, Decision, Placer, Plan, Policy, PolicyError, Problem, Stage, Standing, Waits,
 };
+use hsched_model::Seconds;
 
 /// A placer's policy over time.
 pub struct Replan {

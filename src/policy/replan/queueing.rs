@@ -1,12 +1,12 @@
 //! Jobs that find nothing free: what to wait for in the cluster's queue, and what to change of what they wait for.
 
-use crate::model::{GpuType, Seconds, Time};
 use crate::policy::replan::Scene;
 use crate::policy::replan::draft::Draft;
 use crate::policy::{
     Basis, Candidate, Decision, Extract, Hold, JobModel, Outlook, Pending, Placement, Plan, PolicyError,
     Remedy, Slot, Stage, choose, options, remedy,
 };
+use hsched_model::{GpuType, Seconds, Time};
 
 /// Pending requests are asked about anew after this, if nothing happens before: ten minutes.
 const ASK_AGAIN: Seconds = Seconds(600.0);

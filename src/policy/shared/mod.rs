@@ -12,7 +12,6 @@ pub use self::alone::Alone;
 
 use std::collections::BTreeMap;
 
-use crate::model::{Seconds, Time};
 use crate::policy::shared::promise::Promise;
 use crate::policy::shared::safe::Wish;
 use crate::policy::shared::shown::Shown;
@@ -20,6 +19,7 @@ use crate::policy::{
     Budget, Decision, Forecast, Memory, Moves, Placement, Plan, Policy, PolicyError, Problem, Replanning,
     Stage,
 };
+use hsched_model::{Seconds, Time};
 
 /// A policy over time with the rules of a shared cluster.
 pub struct Shared {

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{JobName, NodeName};
 use crate::policy::{Memory, Placement, Policy, Problem, Slot};
+use hsched_model::{JobName, NodeName};
 
 /// GPUs that are kept for a job.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Seconds, Time};
 use crate::policy::shared::promise::Promise;
 use crate::policy::shared::safe::{Limits, Wish};
 use crate::policy::shared::{Price, Rules};
 use crate::policy::{
     Changed, Hold, Host, Moves, Placement, Problem, Room, Sharing, Slot, Stage, Standing, Unclaimed, Waits,
 };
+use hsched_model::{Seconds, Time};
 
 /// What the policy inside is shown, and what it is really like.
 pub(super) struct Shown<'a> {

@@ -1,6 +1,5 @@
 //! The jobs of everybody, running and waiting, as one `squeue` prints them.
 
-use crate::model::{Cluster, GpuType, NodeName, Time, hostlist};
 use crate::queue::{Asks, GpuAsk, GpuCount, Held, QueueJob, Running};
 use crate::slurm::holdings::{self, Given};
 use crate::slurm::notes::Notes;
@@ -8,6 +7,7 @@ use crate::slurm::queue::array::array;
 use crate::slurm::queue::waiting::is_for_other;
 use crate::slurm::record::{excerpt, format, records, unreadable, value};
 use crate::slurm::{CommandLine, Gres, JobState, ParseError, Tres, amount, time};
+use hsched_model::{Cluster, GpuType, NodeName, Time, hostlist};
 
 /// The fields asked for; Slurm 22.05 and later have them all. Free text comes last.
 pub(in crate::slurm) const FIELDS: [&str; 23] = [
@@ -241,7 +241,7 @@ fn gpu_asks(gres: &Gres, times: u32, nodes: u32) -> Vec<GpuAsk> {
     gres.gpus.iter().filter(|(_, count)| *count > 0).map(ask).collect()
 }
 
-fn of_share(node: NodeName, held: crate::model::Held) -> Held {
+fn of_share(node: NodeName, held: hsched_model::Held) -> Held {
     let gpus = held.gpus.into_iter().map(|(gpu_type, count)| GpuCount { gpu_type, count }).collect();
     Held { node, gpus, cpus: Some(held.cpus), memory_mib: Some(held.memory >> 20) }
 }

@@ -56,8 +56,8 @@ fn weights(text: &str) -> Option<BTreeMap<String, f64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Seconds;
     use crate::slurm::site;
+    use hsched_model::Seconds;
 
     const TEXT: &str = "\
 PartitionName=gpu AllowAccounts=ALL AllowQos=ALL Default=YES DefaultTime=01:00:00 MaxNodes=UNLIMITED MaxTime=7-00:00:00 PriorityJobFactor=1 PriorityTier=1 OverSubscribe=NO PreemptMode=REQUEUE State=UP TRESBillingWeights=CPU=1.0,Mem=0.25G,GRES/gpu:a100=4

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Seconds, Time};
 use crate::queue::{QueueJob, Scheduling};
 use crate::slurm::site::Config;
+use hsched_model::{Seconds, Time};
 
 /// The shortest time between two looks from which growth is read: Slurm counts priorities anew every five minutes.
 const APART: Seconds = Seconds(900.0);

@@ -10,7 +10,7 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::{Availability, Seconds};
+use hsched_model::{Availability, Seconds};
 
 /// Frames lines that are written with `|` between the fields.
 fn framed(lines: &[&str]) -> String {

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::catalogue::recognise;
 use crate::slurm::Tag;
 use crate::slurm::record::value;
+use hsched_model::catalogue::recognise;
 
 /// Replaces names by others, the same one always by the same.
 #[derive(Clone, Debug, Default)]

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::file::SpeedFileError;
-use crate::formats;
-use crate::model::{GpuType, Precision, Seconds, Speed};
 use crate::throughput::{Aside, Cache, Point, Record, SampleSource, SpeedKey, Stated};
+use hsched_model::formats;
+use hsched_model::{GpuType, Precision, Seconds, Speed};
 
 /// A record with what it is a record of.
 #[derive(Debug, Serialize, Deserialize)]

@@ -10,8 +10,8 @@ mod slurm;
 mod turn;
 
 use hsched::engine::{State, Tracked};
-use hsched::model::{Job, Time};
 use hsched::policy::{Budget, Decision, Placement, Plan, Policy, PolicyError, Problem, Sharing, Slot, Stage};
+use hsched_model::{Job, Time};
 
 use self::graph::Graph;
 use self::moment::{Ground, Moment};

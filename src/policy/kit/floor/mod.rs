@@ -5,8 +5,8 @@ mod repack;
 
 use std::collections::BTreeSet;
 
-use crate::model::RankNeeds;
 use crate::policy::{Basis, Changed, Problem, Slot};
+use hsched_model::RankNeeds;
 
 pub use self::packer::Want;
 pub use self::repack::Repacking;

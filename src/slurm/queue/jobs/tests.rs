@@ -56,7 +56,7 @@ fn a_waiting_job_has_its_place_and_what_it_asks_for() {
     );
     assert_eq!(
         (job.priority, job.limit_s, job.ours),
-        (Some(115_945), Some(crate::model::Seconds(10800.0)), false)
+        (Some(115_945), Some(hsched_model::Seconds(10800.0)), false)
     );
     assert_eq!(job.partitions, ["gpu", "short"]);
     assert_eq!(
@@ -127,7 +127,7 @@ fn a_job_that_is_being_cleaned_up_has_nothing_left() {
     let job = one(
         "8|COMPLETING|daemon|astro|normal|gpu|9|2026-11-22T09:00:00|2026-11-22T10:00:00|12:00:00|1|1|1|cpu=1,node=1|gres:gpu:v100:1|N/A|N/A|N/A|v1|(null)|(null)|OK|None\n",
     );
-    assert_eq!(job.limit_s, Some(crate::model::Seconds(7200.0)));
+    assert_eq!(job.limit_s, Some(hsched_model::Seconds(7200.0)));
 }
 
 #[test]

@@ -1,0 +1,136 @@
+//! Which nodes jobs may use, by their partitions, and what their ranks need there.
+
+use crate::{Bytes, Cluster, Job, JobDefaults, Node, RankNeeds};
+
+/// The nodes that each of some jobs may use.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Access {
+    /// The jobs that go to the same partitions with the same needs.
+    groups: Vec<Group>,
+    /// The place in `groups` of each job's.
+    of_job: Vec<usize>,
+    /// Whether the cluster says which nodes are in which partition.
+    is_known: bool,
+}
+
+/// Jobs that may use the same nodes.
+#[derive(Clone, Debug, PartialEq)]
+struct Group {
+    /// One partition, or several with commas; `None` where nobody names one.
+    partitions: Option<String>,
+    /// What a rank needs.
+    needs: RankNeeds,
+}
+
+/// What keeps a job off a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The node is not in its partition.
+    Partition,
+    /// The node does not have what one of its ranks needs: CPUs or memory, in words.
+    Needs(String),
+}
+
+impl Access {
+    /// Returns the access of jobs to a cluster; jobs that name no partition go to that of `defaults`, else to
+    /// the cluster's default.
+    #[must_use]
+    pub fn new<'a>(
+        cluster: &Cluster,
+        jobs: impl IntoIterator<Item = &'a Job>,
+        defaults: &JobDefaults,
+    ) -> Self {
+        let is_known = cluster.nodes.iter().any(|node| !node.partitions.is_empty());
+        let mut access = Self { groups: Vec::new(), of_job: Vec::new(), is_known };
+        for job in jobs {
+            let partitions = cluster.partition_of(job, defaults).map(str::to_owned);
+            let group = Group { partitions, needs: defaults.rank_needs(job) };
+            let known = access.groups.iter().position(|own| *own == group);
+            let number = known.unwrap_or(access.groups.len());
+            if known.is_none() {
+                access.groups.push(group);
+            }
+            access.of_job.push(number);
+        }
+        access
+    }
+
+    /// Returns the access of jobs that may run on any node, each rank beside what it needs.
+    #[must_use]
+    pub fn everywhere(needs: RankNeeds) -> Self {
+        Self { groups: vec![Group { partitions: None, needs }], of_job: Vec::new(), is_known: false }
+    }
+
+    /// Returns what keeps a job, by its number, off a node; `None` where nothing does.
+    #[must_use]
+    pub fn refusal(&self, job: usize, node: &Node) -> Option<Refusal> {
+        let group = &self.groups[*self.of_job.get(job)?];
+        if self.is_known && !group.has(node) {
+            return Some(Refusal::Partition);
+        }
+        group.needs.missing_on(node).map(Refusal::Needs)
+    }
+
+    /// Returns which groups of jobs may run on a node: nodes with equal reach serve the same jobs. `None` where the node
+    /// is in none of their partitions.
+    #[must_use]
+    pub fn reach(&self, node: &Node) -> Option<Vec<bool>> {
+        let is_in = |group: &Group| !self.is_known || group.has(node);
+        let reach = |group: &Group| is_in(group) && group.needs.missing_on(node).is_none();
+        self.groups.iter().any(is_in).then(|| self.groups.iter().map(reach).collect())
+    }
+
+    /// Returns what each rank of a job, by its number, needs beside its GPU.
+    #[must_use]
+    pub fn needs(&self, job: usize) -> RankNeeds {
+        let group = self.of_job.get(job).copied().unwrap_or_default();
+        self.groups.get(group).map(|group| group.needs).unwrap_or_default()
+    }
+
+    /// Returns the partitions of the jobs that may run on nodes with this reach, for people.
+    #[must_use]
+    pub fn name(&self, reach: &[bool]) -> String {
+        let groups = self.groups.iter().zip(reach).filter(|(_, allowed)| **allowed);
+        each_once(groups.filter_map(|(group, _)| group.partitions.as_deref())).join("+")
+    }
+
+    /// Returns the partition that a job goes to, or several with commas, where that is known.
+    #[must_use]
+    pub fn partition(&self, job: usize) -> Option<&str> {
+        self.of_job.get(job).and_then(|&group| self.groups[group].partitions.as_deref())
+    }
+
+    /// Returns the partitions that jobs go to, each once, in the order of the jobs.
+    #[must_use]
+    pub fn partitions(&self) -> Vec<&str> {
+        each_once(self.groups.iter().filter_map(|group| group.partitions.as_deref()))
+    }
+}
+
+fn each_once<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut known = Vec::new();
+    for name in names {
+        if !known.contains(&name) {
+            known.push(name);
+        }
+    }
+    known
+}
+
+impl Group {
+    fn has(&self, node: &Node) -> bool {
+        let Some(names) = &self.partitions else { return true };
+        names.split(',').any(|name| node.partitions.contains(name.trim()))
+    }
+}
+
+impl RankNeeds {
+    /// Returns what a rank needs and a node does not have even where it is idle, in words.
+    fn missing_on(self, node: &Node) -> Option<String> {
+        if node.cpus.is_some_and(|own| own.total < self.cpus) {
+            return Some(format!("{} CPUs", self.cpus));
+        }
+        let is_short = node.memory.is_some_and(|own| own.total < self.memory);
+        is_short.then(|| format!("{} of memory", Bytes(self.memory)))
+    }
+}

@@ -1,0 +1,179 @@
+//! What is wrong with a file: each problem with its line, its key and a remedy, and the list of all.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use thiserror::Error;
+
+/// Why one text is not the value it should be, without a place.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{message}{}", hint_suffix(hint.as_deref()))]
+pub struct ValueError {
+    /// What is wrong, such as `must be at least 1, got 0`.
+    pub message: String,
+    /// What to write instead, where that is known.
+    pub hint: Option<String>,
+}
+
+/// One thing wrong in a file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Problem {
+    /// Line of the value or key, from 1.
+    pub line: usize,
+    /// Path of the key, such as `jobs[2].max_batch.t4`; empty when the whole file is meant.
+    pub path: String,
+    /// What is wrong.
+    pub message: String,
+    /// What to write instead, where that is known.
+    pub hint: Option<String>,
+}
+
+/// Everything wrong in a file, by line; never empty.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub struct Problems(Vec<Problem>);
+
+impl ValueError {
+    /// Returns an error without a hint.
+    #[must_use]
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None }
+    }
+
+    /// Returns the error with a hint added.
+    #[must_use]
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+}
+
+impl Problems {
+    /// Returns the problems sorted by line, each once, or `Ok(value)` when there are none.
+    ///
+    /// Jobs of one sweep have most of their problems in common.
+    ///
+    /// # Errors
+    /// When there is at least one problem.
+    pub(super) fn unless_none<T>(mut problems: Vec<Problem>, value: T) -> Result<T, Self> {
+        if problems.is_empty() {
+            return Ok(value);
+        }
+        let mut seen = BTreeSet::new();
+        problems.retain(|problem| seen.insert(problem.clone()));
+        problems.sort_by_key(|problem| problem.line);
+        Err(Self(problems))
+    }
+
+    /// Returns the problems in the order of their lines.
+    #[must_use]
+    pub fn as_slice(&self) -> &[Problem] {
+        &self.0
+    }
+
+    /// Returns the problems one a line, each behind the file's name: `jobs.yaml:12: jobs[0].epochs: …`.
+    #[must_use]
+    pub fn in_file(&self, file: &str) -> String {
+        let lines: Vec<String> = self.0.iter().map(|problem| problem.in_file(file)).collect();
+        lines.join("\n")
+    }
+}
+
+impl Problem {
+    /// Returns the problem behind the file's name: `jobs.yaml:12: jobs[0].epochs: …`.
+    #[must_use]
+    pub fn in_file(&self, file: &str) -> String {
+        format!("{file}:{}: {}", self.line, Tail(self))
+    }
+}
+
+impl From<Problem> for Problems {
+    fn from(problem: Problem) -> Self {
+        Self(vec![problem])
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, Tail(self))
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.0.iter().enumerate() {
+            write!(f, "{}{problem}", if index == 0 { "" } else { "\n" })?;
+        }
+        Ok(())
+    }
+}
+
+/// A problem without its line.
+struct Tail<'a>(&'a Problem);
+
+impl fmt::Display for Tail<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Problem { path, message, hint, .. } = self.0;
+        let colon = if path.is_empty() { "" } else { ": " };
+        write!(f, "{path}{colon}{message}{}", hint_suffix(hint.as_deref()))
+    }
+}
+
+fn hint_suffix(hint: Option<&str>) -> String {
+    hint.map(|hint| format!("; {hint}")).unwrap_or_default()
+}
+
+/// Returns the known word most like `word`, or `None` when none is near enough to be meant.
+#[must_use]
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Long words cost quadratic time and are no slips of the pen.
+    if word.len() > 60 {
+        return None;
+    }
+    let plain = |text: &str| text.to_lowercase().replace('-', "_");
+    let word = plain(word);
+    known
+        .into_iter()
+        .map(|candidate| (strsim::damerau_levenshtein(&word, &plain(candidate)), candidate))
+        .filter(|&(distance, candidate)| distance <= (candidate.len().max(word.len()) / 3).max(1))
+        .min_by_key(|&(distance, _)| distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Returns the text in quotes for a message: control characters escaped, long ones cut.
+pub fn quoted(text: &str) -> String {
+    const LIMIT: usize = 60;
+    let cut: String = text.chars().take(LIMIT).collect();
+    let more = if cut.len() < text.len() { "…" } else { "" };
+    format!("{cut:?}{more}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_names_line_key_and_remedy() {
+        let problem = Problem {
+            line: 12,
+            path: "jobs[0].epochs".to_owned(),
+            message: "must be at least 1, got -3".to_owned(),
+            hint: None,
+        };
+        assert_eq!(problem.to_string(), "line 12: jobs[0].epochs: must be at least 1, got -3");
+        let hinted = Problem { hint: Some("write 3".to_owned()), path: String::new(), ..problem };
+        assert_eq!(
+            Problems::from(hinted).in_file("jobs.yaml"),
+            "jobs.yaml:12: must be at least 1, got -3; write 3"
+        );
+    }
+
+    #[test]
+    fn only_near_words_are_suggested() {
+        let check = |word, expected| {
+            assert_eq!(nearest(word, ["epochs", "weight", "global_batch"]), expected, "{word}");
+        };
+        check("epoch", Some("epochs"));
+        check("Global-Batch", Some("global_batch"));
+        check("wieght", Some("weight"));
+        check("colour", None);
+    }
+}

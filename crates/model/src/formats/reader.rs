@@ -1,0 +1,392 @@
+//! Typed access to a tree of values: every reader reports what is wrong and goes on.
+//!
+//! A reader returns `None` after it has reported; a file with a report has no result, so callers may
+//! go on with any stand-in and find the next problem.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use super::duration::parse_duration;
+use super::number::{parse_number, parse_whole};
+use super::problem::{Problem, Problems, ValueError, nearest, quoted};
+use super::size::{parse_size, parse_size_or_bytes};
+use super::yaml::{self, Kind, Node};
+use crate::{Bytes, Seconds};
+
+/// Where readers leave what they found wrong.
+#[derive(Default)]
+pub(super) struct Sink {
+    problems: RefCell<Vec<Problem>>,
+    /// Whether the file is JSON, where a bare number is a duration in seconds, or bytes.
+    is_json: bool,
+}
+
+/// A value with its path, and where to report.
+#[derive(Clone)]
+pub(super) struct Value<'a> {
+    node: &'a Node,
+    path: String,
+    sink: &'a Sink,
+}
+
+/// A map whose keys are known.
+pub(super) struct Fields<'a> {
+    map: Value<'a>,
+    values: BTreeMap<&'a str, Value<'a>>,
+}
+
+/// Reads a whole file: `read` gets its root and reports into the value's sink.
+///
+/// # Errors
+/// When the text is not YAML, or `read` reported anything.
+pub(super) fn read_file<T>(text: &str, read: impl FnOnce(&Value<'_>) -> Option<T>) -> Result<T, Problems> {
+    let node = yaml::parse(text)?;
+    let sink = Sink { is_json: is_json(text), ..Sink::default() };
+    let result = read(&Value { node: &node, path: String::new(), sink: &sink });
+    let problems = sink.problems.into_inner();
+    Problems::unless_none(problems, result)?.ok_or_else(|| {
+        // Reached only if a reader forgot to report; a file must never be half read in silence.
+        let message = "cannot be read".to_owned();
+        Problems::from(Problem { line: 1, path: String::new(), message, hint: None })
+    })
+}
+
+/// Returns whether a text begins as a JSON object: with a key in quotation marks.
+fn is_json(text: &str) -> bool {
+    let inside = text.trim_start().strip_prefix('{');
+    inside.is_some_and(|inside| inside.trim_start().starts_with('"'))
+}
+
+impl<'a> Value<'a> {
+    pub(super) fn line(&self) -> usize {
+        self.node.line
+    }
+
+    pub(super) fn node(&self) -> &'a Node {
+        self.node
+    }
+
+    /// Returns another tree to be read in this one's place.
+    pub(super) fn with<'b>(&self, node: &'b Node) -> Value<'b>
+    where
+        'a: 'b,
+    {
+        Value { node, path: self.path.clone(), sink: self.sink }
+    }
+
+    /// Reports a problem with this value.
+    pub(super) fn report(&self, error: ValueError) {
+        let ValueError { message, hint } = error;
+        let problem = Problem { line: self.node.line, path: self.path.clone(), message, hint };
+        self.sink.problems.borrow_mut().push(problem);
+    }
+
+    /// Unwraps a result, reporting its error.
+    pub(super) fn accept<T>(&self, result: Result<T, ValueError>) -> Option<T> {
+        result.map_err(|error| self.report(error)).ok()
+    }
+
+    /// Reads the text of a scalar that is not null, whatever type YAML would give it.
+    pub(super) fn text(&self) -> Option<&'a str> {
+        match &self.node.kind {
+            Kind::Scalar { text, quoted: true } => Some(text),
+            Kind::Scalar { text, .. } if !is_null(text) => Some(text),
+            _ => self.wrong_shape("text"),
+        }
+    }
+
+    /// Reads a text that `parse` understands.
+    pub(super) fn parsed<T>(&self, parse: impl FnOnce(&str) -> Result<T, ValueError>) -> Option<T> {
+        self.text().and_then(|text| self.accept(parse(text)))
+    }
+
+    /// Reads a duration; in JSON a bare number is seconds.
+    pub(super) fn duration(&self) -> Option<Seconds> {
+        self.duration_with(|hint| hint)
+    }
+
+    /// Reads a duration; `hint` says what to add to what helps where the unit is missing.
+    pub(super) fn duration_with(&self, hint: impl FnOnce(String) -> String) -> Option<Seconds> {
+        if self.is_bare_seconds() {
+            let range = "from 0 to 1e9 seconds";
+            return self.ranged(|number| (0.0..=1e9).contains(&number).then_some(Seconds(number)), range);
+        }
+        let is_bare = self.plain().is_some_and(|text| parse_number(text).is_ok());
+        let with_hint = |error: ValueError| ValueError { hint: error.hint.map(hint), ..error };
+        self.parsed(|text| {
+            parse_duration(text).map_err(|error| if is_bare { with_hint(error) } else { error })
+        })
+    }
+
+    /// Returns whether this is a bare number that is a duration in seconds.
+    pub(super) fn is_bare_seconds(&self) -> bool {
+        self.sink.is_json && self.plain().is_some_and(|text| parse_number(text).is_ok())
+    }
+
+    /// Reads an amount of bytes; a bare number is bytes in JSON, and refused elsewhere unless it is 0.
+    pub(super) fn bytes(&self) -> Option<Bytes> {
+        let is_bare = self.sink.is_json || self.plain() == Some("0");
+        self.parsed(if is_bare { parse_size_or_bytes } else { parse_size })
+    }
+
+    /// Reads a whole number within the range.
+    pub(super) fn whole(&self, range: RangeInclusive<u64>) -> Option<u64> {
+        match self.plain() {
+            Some(text) => self.accept(parse_whole(text, range)),
+            None => self.wrong_shape("a whole number"),
+        }
+    }
+
+    /// Reads a whole number within the range as `u32`.
+    pub(super) fn whole_u32(&self, range: RangeInclusive<u32>) -> Option<u32> {
+        let range = u64::from(*range.start())..=u64::from(*range.end());
+        self.whole(range).and_then(|number| u32::try_from(number).ok())
+    }
+
+    /// Reads a finite number.
+    pub(super) fn number(&self) -> Option<f64> {
+        match self.plain() {
+            Some(text) => self.accept(parse_number(text)),
+            None => self.wrong_shape("a number"),
+        }
+    }
+
+    /// Reads a finite number and what `make` makes of it; `None` there means out of range.
+    pub(super) fn ranged<T>(&self, make: impl FnOnce(f64) -> Option<T>, range: &str) -> Option<T> {
+        let number = self.number()?;
+        self.accept(make(number).ok_or_else(|| ValueError::new(format!("must be {range}, got {number}"))))
+    }
+
+    /// Reads `true` or `false`.
+    pub(super) fn switch(&self) -> Option<bool> {
+        match self.plain() {
+            Some("true" | "True" | "TRUE") => Some(true),
+            Some("false" | "False" | "FALSE") => Some(false),
+            _ => self.wrong_shape("true or false"),
+        }
+    }
+
+    /// Reads one of the words that `words` names.
+    pub(super) fn word_of<T: Copy>(&self, words: &[(&'static str, T)]) -> Option<T> {
+        let text = self.text()?;
+        if let Some(&(_, value)) = words.iter().find(|&&(word, _)| word == text) {
+            return Some(value);
+        }
+        let known: Vec<&str> = words.iter().map(|&(word, _)| word).collect();
+        let error = ValueError::new(format!("must be one of {}, got {}", known.join(", "), quoted(text)));
+        self.report(with_nearest(error, text, known));
+        None
+    }
+
+    /// Returns whether this is a list.
+    pub(super) fn is_list(&self) -> bool {
+        matches!(self.node.kind, Kind::List(_))
+    }
+
+    /// Returns whether this is a map.
+    pub(super) fn is_map(&self) -> bool {
+        matches!(self.node.kind, Kind::Map(_))
+    }
+
+    /// Reads the items of a list; a key without a value has none.
+    pub(super) fn items(&self) -> Vec<Self> {
+        match &self.node.kind {
+            Kind::List(nodes) => {
+                let item = |(index, node)| self.inner(node, format!("{}[{index}]", self.path));
+                nodes.iter().enumerate().map(item).collect()
+            }
+            _ if self.is_nothing() => Vec::new(),
+            _ => self.wrong_shape("a list").unwrap_or_default(),
+        }
+    }
+
+    /// Reads the entries of a map, each key once; a key without a value has none.
+    pub(super) fn entries(&self) -> Vec<(&'a str, Self)> {
+        let entries = match &self.node.kind {
+            Kind::Map(entries) => entries,
+            _ if self.is_nothing() => return Vec::new(),
+            _ => return self.wrong_shape("a map of keys and values").unwrap_or_default(),
+        };
+        let mut first_lines = BTreeMap::new();
+        let mut once = Vec::with_capacity(entries.len());
+        for (key, node) in entries {
+            let value = self.inner(node, join(&self.path, &key.text));
+            if let Some(first) = first_lines.get(&key.text) {
+                let message = format!("appears twice; the first is on line {first}");
+                value.at(key.line).report(ValueError::new(message));
+            } else {
+                first_lines.insert(&key.text, key.line);
+                once.push((key.text.as_str(), value));
+            }
+        }
+        once
+    }
+
+    /// Returns the entries of a map, without a word when it is none: for checks of what is read elsewhere.
+    pub(super) fn entries_quietly(&self) -> Vec<(&'a str, Self)> {
+        let Kind::Map(entries) = &self.node.kind else {
+            return Vec::new();
+        };
+        let entry = |(key, node): &'a (yaml::Key, Node)| {
+            (key.text.as_str(), self.inner(node, join(&self.path, &key.text)))
+        };
+        entries.iter().map(entry).collect()
+    }
+
+    /// Reads a map with no other keys than the known ones.
+    pub(super) fn fields(&self, known: &[&str]) -> Fields<'a> {
+        self.fields_but(known, |_| false, |_| None)
+    }
+
+    /// Reads the map of a file, whose keys that begin with `x-` are left alone: they hold what anchors name.
+    pub(super) fn fields_with_anchors(&self, known: &[&str]) -> Fields<'a> {
+        let hint = |key: &str, value: &Self| {
+            value
+                .is_map()
+                .then(|| format!("for anchors, call it x-{key}: hsched ignores keys that begin with x-"))
+        };
+        self.fields_but(known, |key| key.starts_with("x-"), |(key, value)| hint(key, value))
+    }
+
+    fn fields_but(
+        &self,
+        known: &[&str],
+        is_left_alone: impl Fn(&str) -> bool,
+        hint: impl Fn((&str, &Self)) -> Option<String>,
+    ) -> Fields<'a> {
+        let mut values = BTreeMap::new();
+        for (key, value) in self.entries() {
+            if known.contains(&key) {
+                values.insert(key, value);
+            } else if !is_left_alone(key) {
+                let error = with_nearest(ValueError::new("is not a known key"), key, known.iter().copied());
+                let error = ValueError { hint: error.hint.or_else(|| hint((key, &value))), ..error };
+                value.at(self.key_line(key)).report(error);
+            }
+        }
+        Fields { map: self.clone(), values }
+    }
+
+    /// Returns the text of an unquoted scalar that is not null.
+    fn plain(&self) -> Option<&'a str> {
+        match &self.node.kind {
+            Kind::Scalar { text, quoted: false } if !is_null(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Returns whether the key was given no value.
+    pub(super) fn is_nothing(&self) -> bool {
+        matches!(&self.node.kind, Kind::Scalar { text, quoted: false } if is_null(text))
+    }
+
+    fn inner(&self, node: &'a Node, path: String) -> Self {
+        Self { node, path, sink: self.sink }
+    }
+
+    /// Returns a value to report with at another line.
+    fn at(&self, line: usize) -> Report<'_> {
+        Report { line, path: &self.path, sink: self.sink }
+    }
+
+    fn key_line(&self, key: &str) -> usize {
+        let Kind::Map(entries) = &self.node.kind else {
+            return self.node.line;
+        };
+        entries.iter().find(|(own, _)| own.text == key).map_or(self.node.line, |(own, _)| own.line)
+    }
+
+    fn wrong_shape<T>(&self, expected: &str) -> Option<T> {
+        let found = match &self.node.kind {
+            _ if self.is_nothing() => "nothing".to_owned(),
+            Kind::Scalar { text, quoted: true } => format!("the text {}", quoted(text)),
+            Kind::Scalar { text, .. } => quoted(text),
+            Kind::List(_) => "a list".to_owned(),
+            Kind::Map(_) => "a map".to_owned(),
+        };
+        let error = ValueError::new(format!("must be {expected}, got {found}"));
+        let is_number = |text: &str| parse_number(text).is_ok();
+        self.report(match &self.node.kind {
+            Kind::Scalar { text, quoted: true } if is_number(text) => error.hint("remove the quotes"),
+            _ if self.is_nothing() => error.hint("remove the key or give it a value"),
+            _ => error,
+        });
+        None
+    }
+}
+
+impl<'a> Fields<'a> {
+    /// Returns the value of a key.
+    pub(super) fn get(&self, key: &str) -> Option<&Value<'a>> {
+        self.values.get(key)
+    }
+
+    /// Returns the value of a key, reporting when it is missing.
+    pub(super) fn required(&self, key: &str) -> Option<&Value<'a>> {
+        let value = self.get(key);
+        // What is no map has been reported as that.
+        if value.is_none() && (self.map.is_map() || self.map.is_nothing()) {
+            self.map.report(ValueError::new(format!("is missing the required key {key}")));
+        }
+        value
+    }
+
+    /// Reads the value of a key with `read`; `default` where the key is missing.
+    pub(super) fn or<T>(
+        &self,
+        key: &str,
+        default: T,
+        read: impl FnOnce(&Value<'a>) -> Option<T>,
+    ) -> Option<T> {
+        self.get(key).map_or(Some(default), read)
+    }
+}
+
+/// A place to report at.
+struct Report<'a> {
+    line: usize,
+    path: &'a str,
+    sink: &'a Sink,
+}
+
+impl Report<'_> {
+    fn report(&self, error: ValueError) {
+        let ValueError { message, hint } = error;
+        let problem = Problem { line: self.line, path: self.path.to_owned(), message, hint };
+        self.sink.problems.borrow_mut().push(problem);
+    }
+}
+
+/// Reads all items even after a bad one, so that every problem is found.
+pub(super) fn all<T>(items: impl Iterator<Item = Option<T>>) -> Option<Vec<T>> {
+    let items: Vec<Option<T>> = items.collect();
+    items.into_iter().collect()
+}
+
+/// Returns the error with the nearest known word as its hint, if one is near.
+pub(super) fn with_nearest<'k>(
+    error: ValueError,
+    word: &str,
+    known: impl IntoIterator<Item = &'k str>,
+) -> ValueError {
+    match nearest(word, known) {
+        Some(near) => error.hint(format!("did you mean {near}?")),
+        None => error,
+    }
+}
+
+/// Returns whether a plain scalar is YAML's null.
+fn is_null(text: &str) -> bool {
+    matches!(text, "" | "~" | "null" | "Null" | "NULL")
+}
+
+fn join(path: &str, key: &str) -> String {
+    let simple = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | '+');
+    let dot = if path.is_empty() { "" } else { "." };
+    if !key.is_empty() && key.len() <= 60 && key.chars().all(simple) {
+        format!("{path}{dot}{key}")
+    } else {
+        format!("{path}{dot}{}", quoted(key))
+    }
+}

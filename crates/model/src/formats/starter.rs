@@ -1,0 +1,165 @@
+//! The job and cluster files that `hsched init` writes.
+
+use std::fmt::Write as _;
+
+use super::cluster_yaml::text as scalar;
+use crate::{Command, GpuType, Job};
+
+/// A cluster file for those who have no Slurm to ask.
+pub const CLUSTER: &str = "\
+# The cluster to plan for: hsched plan jobs.yaml --cluster cluster.yaml. Replace it with yours: on a machine with
+# Slurm, `hsched inventory --format yaml` prints it; on a single machine with GPUs,
+# `hsched inventory --local --format yaml` does.
+network_gbps: 10          # Gbit/s between nodes
+intra_node_gbps: 300      # Gbit/s between the GPUs of a node
+nodes:
+  - name: gpu[1-2]        # a hostlist: two nodes
+    gpus: {v100: 4}       # type: number in each node
+    cpus: 16
+    memory: 64GiB
+  - name: gpu3
+    gpus: {t4: 4}
+    cpus: 16
+    memory: 64GiB
+";
+
+/// Types of GPU in [`CLUSTER`].
+pub const CLUSTER_TYPES: [&str; 2] = ["t4", "v100"];
+
+const HEAD: &str = "\
+# Training jobs for hsched. Replace every value marked REPLACE with your own, then:
+#   hsched plan jobs.yaml      shows which GPUs each job gets
+#   hsched when jobs.yaml      on a full cluster: which request would finish first, wait and run together
+# Lines that begin with # and a space are comments. To set a key with a # directly before it, remove the #.
+jobs:
+  - name: example                # unique; letters, digits, - _ .
+    samples_per_epoch: 50000     # REPLACE: training samples per epoch
+    epochs: 10                   # REPLACE
+    global_batch: 256            # REPLACE: samples per step over all ranks; never changes, whatever the placement
+    model_size: 100MB            # REPLACE: bytes that ranks exchange after each step (4 per parameter in fp32)
+    throughput:                  # REPLACE: samples/s of this training on one GPU of each type
+";
+
+const TAIL: &str = "    command: 'echo rank $RANK of $WORLD_SIZE: $HSCHED_LOCAL_BATCH of $HSCHED_GLOBAL_BATCH samples'   # REPLACE
+    max_gpus: 8                  # maximum number of GPUs
+    #min_gpus: 1                 # minimum number of GPUs
+    #weight: 1                   # weight in --objective weighted
+    #syncs_per_epoch: 196        # gradient exchanges per epoch [default: one per step]
+    #accumulate: true            # use gradient accumulation when the local batch does not fit
+    #batch_quantum: 1            # local batches are multiples of this
+    #overlap: 0                  # fraction of the communication that overlaps with computation, 0 to 1
+    #precision: fp16             # fp32, tf32, fp16 or bf16
+    #env: {LR: \"0.1\"}            # environment variables of every rank
+    #setup: module list          # shell lines, once, on the first node
+    #node_setup: module load cuda   # shell lines, once per node
+    #time: 12h                   # upper bound on the Slurm time limit, requested until a speed is measured [default: predicted time plus a margin]
+    #cpus_per_gpu: 4             # CPUs per rank
+    #memory_per_gpu: 16GiB       # memory per rank
+    #sweep: {lr: [0.1, 0.01]}    # one job for every combination of values; {lr} in other keys is the value
+    #checkpoint: {dir: checkpoints/example, grace: 2m}   # where it saves, and the longest time to save
+";
+
+/// Returns a job file with one job for these types of GPU: valid as it stands, and with any key uncommented.
+#[must_use]
+pub fn jobs(types: &[GpuType]) -> String {
+    let mut text = HEAD.to_owned();
+    for gpu_type in types {
+        let _ = writeln!(text, "      {}: 100", scalar(gpu_type.as_str()));
+    }
+    text.push_str(TAIL);
+    if let Some(first) = types.first() {
+        let name = scalar(first.as_str());
+        let _ = writeln!(text, "    #gpu_types: [{name}]   # the only GPU types that the job may use");
+        let _ = writeln!(
+            text,
+            "    #max_batch: {{{name}: 64}}   # largest batch that fits in the memory of that GPU"
+        );
+    }
+    text
+}
+
+/// What marks the values that must be replaced.
+const MARK: &str = "# REPLACE";
+
+/// Returns the lines of a job file, from 1, with the keys whose value is still that of [`jobs`], and which are still marked.
+#[must_use]
+pub fn unedited(text: &str) -> Vec<(usize, &str)> {
+    let marked = |line: &'static str| Some(line.split_once(MARK)?.0.trim());
+    let examples: Vec<&str> = HEAD.lines().chain(TAIL.lines()).filter_map(marked).collect();
+    let lines: Vec<&str> = text.lines().collect();
+    let own = |(index, line): (usize, &&'_ str)| -> Option<(usize, usize)> {
+        let value = line.split_once(MARK)?.0.trim();
+        let is_example =
+            examples.contains(&value) && (!value.ends_with(':') || are_examples(&lines[index + 1..], line));
+        is_example.then(|| (index, value.find(':').unwrap_or(value.len())))
+    };
+    let found: Vec<(usize, usize)> = lines.iter().enumerate().filter_map(own).collect();
+    found.into_iter().map(|(index, end)| (index + 1, &lines[index].trim_start()[..end])).collect()
+}
+
+/// Returns whether the lines that belong to a key are all those of [`jobs`].
+fn are_examples(below: &[&str], key: &str) -> bool {
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let mut own = below.iter().take_while(|line| indent(line) > indent(key)).peekable();
+    own.peek().is_some() && own.all(|line| line.trim_end().ends_with(": 100"))
+}
+
+/// Returns whether a job runs the command of [`jobs`].
+#[must_use]
+pub fn is_example(job: &Job) -> bool {
+    matches!(&job.launch.command, Command::Shell(line) if TAIL.split('\'').nth(1) == Some(line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats;
+
+    #[test]
+    fn the_job_file_is_valid_and_so_is_every_key_uncommented() {
+        let names = ["a100_3g.20gb", "1080", "no", "1e3", "H100+"];
+        let types: Vec<GpuType> = names.iter().map(|name| GpuType::new(name).expect("a type")).collect();
+        let text = jobs(&types);
+        let read = formats::jobs::parse(&text).expect("jobs");
+        assert!(types.iter().all(|own| read[0].throughput.contains_key(own)), "{text}");
+        let commented: Vec<&str> = text.lines().filter(|line| line.starts_with("    #")).collect();
+        assert!(commented.len() > 15, "{text}");
+        for line in &commented {
+            let changed = text.replace(line, &line.replacen('#', "", 1));
+            formats::jobs::parse(&changed).unwrap_or_else(|problems| panic!("{line}: {problems:?}"));
+        }
+    }
+
+    #[test]
+    fn values_that_nobody_replaced_are_found() {
+        let text = jobs(&[GpuType::new("v100").expect("a type"), GpuType::new("t4").expect("a type")]);
+        let keys = |text: &str| unedited(text).into_iter().map(|(_, key)| key.to_owned()).collect::<Vec<_>>();
+        let all = ["samples_per_epoch", "epochs", "global_batch", "model_size", "throughput", "command"];
+        assert_eq!(keys(&text), all);
+        assert_eq!(unedited(&text)[0], (7, "samples_per_epoch"));
+        let read = |text: &str| formats::jobs::parse(text).expect("jobs").remove(0);
+        assert!(is_example(&read(&text)));
+        let edited = text
+            .replace("epochs: 10 ", "epochs: 90 ")
+            .replace("v100: 100", "v100: 85")
+            .replace("'echo rank", "'python rank");
+        assert_eq!(keys(&edited), ["samples_per_epoch", "global_batch", "model_size"]);
+        assert!(!is_example(&read(&edited)));
+        // Who has read it says so by removing the mark.
+        assert!(keys(&text.replace("# REPLACE", "# ")).is_empty());
+    }
+
+    #[test]
+    fn the_example_cluster_has_its_types() {
+        let cluster = formats::cluster::parse(CLUSTER).expect("a cluster");
+        let mut types: Vec<String> = cluster
+            .nodes
+            .iter()
+            .flat_map(|node| &node.gpus)
+            .map(|stock| stock.gpu_type.to_string())
+            .collect();
+        types.sort();
+        types.dedup();
+        assert_eq!(types, CLUSTER_TYPES);
+    }
+}

@@ -1,0 +1,346 @@
+//! Sweeps: one job for every combination of values, with the values in its name, environment and placeholders.
+//!
+//! A variant is the job's own tree with the values put in, so every key has one reader, and problems are at the lines
+//! of the file.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use super::launch::{one_line, variable};
+use super::placeholder::{self, Syntax};
+use super::problem::{ValueError, nearest, quoted};
+use super::reader::{Fields, Value};
+use super::yaml::{Kind, Node};
+use crate::{Job, JobName};
+
+/// Most jobs that the sweeps of one file may make.
+const JOB_LIMIT: usize = 10_000;
+
+/// Variants of a job with problems after which the rest is not read: they would say the same again.
+const ENOUGH: usize = 20;
+
+/// Variables that programs are found and started by.
+const VITAL: [&str; 7] = ["PATH", "HOME", "LD_LIBRARY_PATH", "PYTHONPATH", "SHELL", "TMPDIR", "USER"];
+
+/// One key of a sweep.
+#[derive(Clone)]
+struct Axis {
+    key: String,
+    variable: String,
+    /// Scalars, at least one; a stand-in where the file has none that can be used.
+    values: Rc<[Node]>,
+}
+
+/// The keys of a sweep in their order, and whether all of it could be read.
+#[derive(Clone)]
+struct Sweep {
+    axes: Vec<Axis>,
+    is_sound: bool,
+}
+
+/// The sweeps of a file: its own, which applies to all jobs, and how many jobs were made so far.
+pub(super) struct Sweeps {
+    shared: Sweep,
+    made: usize,
+}
+
+impl Sweeps {
+    /// Reads the sweep at the top of a file, if there is one.
+    pub(super) fn of_file(fields: &Fields<'_>) -> Self {
+        let none = Sweep { axes: Vec::new(), is_sound: true };
+        Self { shared: fields.get("sweep").map_or(none, read_sweep), made: 0 }
+    }
+
+    /// Reads the variants of a job with `read`, or the job itself where there is no sweep.
+    pub(super) fn variants(
+        &mut self,
+        job: &Value<'_>,
+        mut read: impl FnMut(&Value<'_>) -> Option<Job>,
+    ) -> Vec<Option<Job>> {
+        let own = inner(job, "sweep");
+        let sweep = self.shared.clone().with(own.as_ref().map(read_sweep));
+        if sweep.axes.is_empty() {
+            return vec![read(job)];
+        }
+        check_placeholders(job, &sweep.axes);
+        let count = sweep.axes.iter().fold(1_usize, |count, axis| count.saturating_mul(axis.values.len()));
+        let was_enough = self.made > JOB_LIMIT;
+        self.made = self.made.saturating_add(count);
+        if self.made > JOB_LIMIT {
+            if !was_enough {
+                let message = format!("the sweeps of this file make more than {JOB_LIMIT} jobs");
+                let error = ValueError::new(message).hint("remove values, or use several files");
+                own.as_ref().unwrap_or(job).report(error);
+            }
+            return vec![read(&job.with(&sweep.filled(job.node(), 0, None)))];
+        }
+        let Some(base) = base_name(job, &sweep.axes).filter(|_| sweep.is_sound) else {
+            return vec![read(&job.with(&sweep.filled(job.node(), 0, None)))];
+        };
+        let mut jobs = Vec::with_capacity(count);
+        let mut wrong = 0;
+        for number in 0..count {
+            let variant = read(&job.with(&sweep.filled(job.node(), number, Some(base))));
+            wrong += usize::from(variant.is_none());
+            jobs.push(
+                variant.map(|variant| sweep.finished(variant, number, inner(job, "model").is_none(), base)),
+            );
+            if wrong >= ENOUGH {
+                break;
+            }
+        }
+        check_checkpoints(job, &sweep.axes, &jobs);
+        jobs
+    }
+}
+
+impl Sweep {
+    /// Adds a job's own keys; they win over keys of the same name.
+    fn with(mut self, own: Option<Self>) -> Self {
+        let Some(own) = own else { return self };
+        self.is_sound &= own.is_sound;
+        for axis in own.axes {
+            match self.axes.iter_mut().find(|known| known.variable == axis.variable) {
+                Some(known) => *known = axis,
+                None => self.axes.push(axis),
+            }
+        }
+        self
+    }
+
+    /// Returns each key's value in a combination; the last key changes first.
+    fn chosen(&self, number: usize) -> Vec<(&Axis, &Node)> {
+        let mut rest = number;
+        let mut chosen = Vec::with_capacity(self.axes.len());
+        for axis in self.axes.iter().rev() {
+            let count = axis.values.len();
+            chosen.push((axis, &axis.values[rest % count]));
+            rest /= count;
+        }
+        chosen.reverse();
+        chosen
+    }
+
+    /// Returns the tree of a job with the values of a combination, named after them where it has a `base` name.
+    fn filled(&self, job: &Node, number: usize, base: Option<&str>) -> Node {
+        let chosen = self.chosen(number);
+        let Kind::Map(entries) = &job.kind else { return job.clone() };
+        let entries = entries.iter().map(|(key, node)| {
+            let is_list = matches!(node.kind, Kind::List(_));
+            let filled = match (key.text.as_str(), base) {
+                // Not copied for every variant: it may be long.
+                ("sweep", _) => Node { kind: Kind::Map(Vec::new()), ..*node },
+                ("name", None) => node.clone(),
+                ("name", Some(base)) => {
+                    Node { kind: Kind::Scalar { text: name(base, &chosen), quoted: true }, ..*node }
+                }
+                ("command" | "sbatch", _) if !is_list => filled(node, Syntax::Shell, &chosen),
+                ("setup" | "node_setup", _) => filled(node, Syntax::Shell, &chosen),
+                _ => filled(node, Syntax::Plain, &chosen),
+            };
+            (key.clone(), filled)
+        });
+        Node { kind: Kind::Map(entries.collect()), ..*job }
+    }
+
+    /// Adds what a variant has beside its placeholders: variables, which the job's own win over, and a common model.
+    fn finished(&self, mut job: Job, number: usize, shares_model: bool, base: &str) -> Job {
+        if shares_model {
+            base.clone_into(&mut job.model);
+        }
+        let is_set = |variable: &str| job.launch.env.iter().any(|(name, _)| name == variable);
+        let chosen = self.chosen(number);
+        let missing = chosen.iter().filter(|(axis, _)| !is_set(&axis.variable));
+        let added: Vec<_> =
+            missing.map(|(axis, value)| (axis.variable.clone(), text(value).to_owned())).collect();
+        job.launch.env.splice(0..0, added);
+        job
+    }
+}
+
+/// Reads a sweep; a key without usable values gets a stand-in, so that its placeholders are no further problems.
+fn read_sweep(value: &Value<'_>) -> Sweep {
+    let entries = value.entries();
+    if entries.is_empty() && (value.is_map() || value.is_nothing()) {
+        value.report(ValueError::new("must have at least one key with a list of values"));
+    }
+    let mut is_sound = !entries.is_empty();
+    let mut keys: BTreeMap<String, &str> = BTreeMap::new();
+    let mut axes = Vec::with_capacity(entries.len());
+    for (key, list) in entries {
+        let variable = key.to_uppercase();
+        is_sound &= list.accept(check_key(key, &variable, keys.insert(variable.clone(), key))).is_some();
+        let (mut values, all_sound) = read_values(&list);
+        is_sound &= all_sound;
+        if values.is_empty() {
+            values
+                .push(Node { line: list.line(), kind: Kind::Scalar { text: "1".to_owned(), quoted: false } });
+        }
+        axes.push(Axis { key: key.to_owned(), variable, values: values.into() });
+    }
+    Sweep { axes, is_sound }
+}
+
+/// Returns whether a name can be a key of a sweep.
+pub fn is_key(key: &str) -> bool {
+    check_key(key, &key.to_uppercase(), None).is_ok()
+}
+
+fn check_key(key: &str, upper: &str, taken: Option<&str>) -> Result<(), ValueError> {
+    if let Some(other) = taken {
+        return Err(ValueError::new(format!("sets the variable {upper}, which the key {other} also sets")));
+    }
+    let is_name = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if !is_name {
+        let hint = "use only letters, digits and _, and do not start with a digit";
+        return Err(ValueError::new(format!("{} cannot be a placeholder", quoted(key))).hint(hint));
+    }
+    if VITAL.contains(&upper) || variable(upper).is_err() || variable(key).is_err() {
+        let message = format!("would overwrite the variable {upper}");
+        return Err(ValueError::new(message).hint("choose another name"));
+    }
+    Ok(())
+}
+
+/// Returns the usable values of a list, and whether all are.
+fn read_values(list: &Value<'_>) -> (Vec<Node>, bool) {
+    if let Kind::Scalar { text, .. } = &list.node().kind {
+        let error = ValueError::new(format!("must be a list, got {}", quoted(text)));
+        list.report(error.hint(format!("write [{text}]")));
+        return (Vec::new(), false);
+    }
+    let items = list.items();
+    if items.is_empty() && (list.is_list() || list.is_nothing()) {
+        list.report(ValueError::new("must have at least one value"));
+    }
+    let mut parts: BTreeMap<String, String> = BTreeMap::new();
+    let values: Vec<Node> = items
+        .iter()
+        .filter_map(|item| {
+            let text = item.parsed(one_line)?;
+            if let Some(first) = parts.insert(name_part(&text), text.clone()) {
+                item.report(if first == text {
+                    let hint = "to run it several times, add a key such as seed: [1, 2]";
+                    ValueError::new(format!("{} appears twice", quoted(&text))).hint(hint)
+                } else {
+                    let message =
+                        format!("{} gives a job the same name as {}", quoted(&text), quoted(&first));
+                    ValueError::new(message)
+                        .hint("these values differ only in characters that names cannot have")
+                });
+                return None;
+            }
+            Some(item.node().clone())
+        })
+        .collect();
+    let all_sound = !items.is_empty() && values.len() == items.len();
+    (values, all_sound)
+}
+
+/// Returns the name of a job with a sweep when it and those of its variants are names; reports why not.
+///
+/// What is missing or no text is left to the reader of the job.
+fn base_name<'a>(job: &Value<'a>, axes: &[Axis]) -> Option<&'a str> {
+    let value = inner(job, "name")?;
+    let Kind::Scalar { text: base, .. } = &value.node().kind else { return None };
+    JobName::new(base).ok()?;
+    let longest = axes.iter().filter_map(|axis| {
+        axis.values.iter().max_by_key(|value| text(value).len()).map(|value| (axis, value))
+    });
+    let longest = name(base, &longest.collect::<Vec<_>>());
+    let checked = JobName::new(&longest).map_err(|error| {
+        ValueError::new(format!("with the values of its sweep, the {error}"))
+            .hint("shorten it, the keys or the values")
+    });
+    value.accept(checked).map(|_| base.as_str())
+}
+
+/// Returns a variant's name: `digits-lr0.1-seed1`.
+fn name(base: &str, chosen: &[(&Axis, &Node)]) -> String {
+    let parts = chosen.iter().map(|(axis, value)| format!("-{}{}", axis.key, name_part(text(value))));
+    base.chars().map(String::from).chain(parts).collect()
+}
+
+/// Returns a value as it is in names, where only some characters are allowed.
+fn name_part(text: &str) -> String {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    text.chars().map(|c| if allowed(c) { c } else { '_' }).collect()
+}
+
+/// Returns a value with its placeholders filled; one that is a placeholder alone is the value itself, text or number.
+fn filled(node: &Node, syntax: Syntax, chosen: &[(&Axis, &Node)]) -> Node {
+    let value_of = |name: &str| chosen.iter().find(|(axis, _)| axis.key == name).map(|(_, value)| *value);
+    if let Some(value) = placeholder::alone(node).and_then(value_of) {
+        return match syntax {
+            Syntax::Plain => Node { kind: value.kind.clone(), ..*node },
+            Syntax::Shell => Node {
+                kind: Kind::Scalar { text: shell_words::quote(text(value)).into_owned(), quoted: true },
+                ..*node
+            },
+        };
+    }
+    let kind = match &node.kind {
+        Kind::Scalar { text: own, quoted } => {
+            let text = placeholder::fill(own, syntax, |name| value_of(name).map(text));
+            Kind::Scalar { text, quoted: *quoted }
+        }
+        Kind::List(items) => Kind::List(items.iter().map(|item| filled(item, syntax, chosen)).collect()),
+        Kind::Map(entries) => Kind::Map(
+            entries.iter().map(|(key, inner)| (key.clone(), filled(inner, syntax, chosen))).collect(),
+        ),
+    };
+    Node { kind, ..*node }
+}
+
+/// Reports names in braces that are nearly, but not quite, a key of the sweep.
+fn check_placeholders(value: &Value<'_>, axes: &[Axis]) {
+    let node = value.node();
+    let unknown = |name: &str| {
+        let is_known = axes.iter().any(|axis| axis.key == name);
+        let near = nearest(name, axes.iter().map(|axis| axis.key.as_str())).filter(|_| !is_known);
+        if let Some(near) = near {
+            let error = ValueError::new(format!("{{{name}}} is not a key of the sweep"));
+            value.report(error.hint(format!("did you mean {{{near}}}?")));
+        }
+    };
+    match (&node.kind, placeholder::alone(node)) {
+        (_, Some(name)) => unknown(name),
+        (Kind::Scalar { text, .. }, _) => placeholder::names(text).for_each(|(_, name)| unknown(name)),
+        (Kind::List(_), _) => value.items().iter().for_each(|item| check_placeholders(item, axes)),
+        (Kind::Map(_), _) => {
+            let entries = value.entries_quietly();
+            entries
+                .iter()
+                .filter(|(key, _)| *key != "sweep")
+                .for_each(|(_, own)| check_placeholders(own, axes));
+        }
+    }
+}
+
+/// Reports a checkpoint directory that variants would share: each would overwrite the other's progress.
+fn check_checkpoints(job: &Value<'_>, axes: &[Axis], jobs: &[Option<Job>]) {
+    let mut seen = BTreeSet::new();
+    let shared = jobs.iter().flatten().any(|variant| {
+        let dir = variant.launch.checkpoint.dir.as_ref();
+        dir.is_some_and(|dir| !seen.insert((variant.launch.workdir.as_ref(), dir)))
+    });
+    if shared && let Some(dir) = inner(job, "checkpoint").and_then(|checkpoint| inner(&checkpoint, "dir")) {
+        let keys: Vec<String> = axes.iter().map(|axis| format!("{{{}}}", axis.key)).collect();
+        let hint = format!("add {}, or remove dir: the default is a directory for each", keys.join("-"));
+        dir.report(ValueError::new("is the same directory for several jobs of the sweep").hint(hint));
+    }
+}
+
+/// Returns an entry of a map, without a word where there is none.
+fn inner<'a>(map: &Value<'a>, key: &str) -> Option<Value<'a>> {
+    map.entries_quietly().into_iter().find(|(own, _)| *own == key).map(|(_, value)| value)
+}
+
+/// Returns the text of a scalar.
+fn text(value: &Node) -> &str {
+    match &value.kind {
+        Kind::Scalar { text, .. } => text,
+        Kind::List(_) | Kind::Map(_) => "",
+    }
+}

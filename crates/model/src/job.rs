@@ -1,0 +1,316 @@
+//! A training job as its owner described it: what it trains, what it may use, how it is started.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use crate::{Bytes, Estimates, GpuType, JobName, NodeName, Seconds, Speed, Stop, Time};
+
+/// What stands between a training's name and the number of a copy in the copy's name.
+const COPY_MARK: &str = ".c";
+
+/// A job of the contract's job file, every default filled in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    pub name: JobName,
+    /// Key of the throughput cache.
+    pub model: String,
+    /// Samples of one epoch, at least 1.
+    pub samples_per_epoch: u64,
+    /// Epochs to train, at least 1.
+    pub epochs: u64,
+    /// Samples of one step over all ranks, at least 1 and a multiple of `batch_quantum`.
+    pub global_batch: u64,
+    /// Local batches are multiples of this; at least 1.
+    pub batch_quantum: u64,
+    /// Bytes that each rank exchanges per synchronisation.
+    pub model_size: Bytes,
+    /// Synchronisations in one epoch, at least 1.
+    pub syncs_per_epoch: u64,
+    /// Part of the communication hidden behind the backward pass, in [0, 1).
+    pub overlap: f64,
+    /// The job file's speeds, by GPU type.
+    pub throughput: BTreeMap<GpuType, Speed>,
+    /// Weight in the objective, above zero.
+    pub weight: f64,
+    pub min_gpus: u32,
+    pub max_gpus: Option<u32>,
+    /// The number of GPUs that its owner asks for; `None` is `min_gpus`.
+    pub gpus: Option<u32>,
+    /// When it arrives in a trace, from the trace's start.
+    pub arrival: Seconds,
+    /// The equal parts of a global batch whose gradients are synchronised together (Hare's K), at least 1 and no more than
+    /// `global_batch`.
+    pub sync_scale: u64,
+    /// Epochs that it is expected to train at least; 0 where nobody expects anything.
+    pub predicted_epochs: u64,
+    /// The loss after each epoch, as far as a trace knows it.
+    pub losses: Vec<f64>,
+    /// Steps, each of one global batch, that are done when a trace begins; with fractions.
+    pub steps_done: f64,
+    /// GPUs that it holds when a trace begins.
+    pub held: BTreeMap<(NodeName, GpuType), u32>,
+    /// Types the job may use; `None` allows every type with a known speed.
+    pub gpu_types: Option<BTreeSet<GpuType>>,
+    /// Samples that fit one GPU's memory at once, by GPU type.
+    pub max_batch: BTreeMap<GpuType, u64>,
+    /// Whether a rank may split its batch into micro-batches.
+    pub accumulate: bool,
+    pub precision: Option<Precision>,
+    pub deadline: Option<Deadline>,
+    /// How much its end matters to its owner, from 0 to 10.
+    pub urgency: f64,
+    pub target: Option<Target>,
+    /// When it may end before its last epoch.
+    pub stop: Stop,
+    /// Which estimated speeds may decide where it runs; `None` leaves that to settings and command lines.
+    pub estimate: Option<Estimates>,
+    /// Jobs that have to complete before it may start.
+    pub after: Vec<JobName>,
+    /// How often a failed run is tried again.
+    pub retries: u32,
+    pub launch: Launch,
+}
+
+impl Job {
+    /// Returns a job that is only planned or simulated: without speeds and without a command, other keys as in a job file
+    /// that does not mention them.
+    #[must_use]
+    pub fn only_planned(name: JobName, (samples_per_epoch, epochs): (u64, u64), global_batch: u64) -> Self {
+        Self {
+            model: name.as_str().to_owned(),
+            name,
+            samples_per_epoch,
+            epochs,
+            global_batch,
+            batch_quantum: 1,
+            model_size: Bytes(0),
+            syncs_per_epoch: samples_per_epoch.div_ceil(global_batch),
+            overlap: 0.0,
+            throughput: BTreeMap::new(),
+            weight: 1.0,
+            min_gpus: 1,
+            max_gpus: None,
+            gpus: None,
+            arrival: Seconds(0.0),
+            sync_scale: 1,
+            predicted_epochs: 0,
+            losses: Vec::new(),
+            steps_done: 0.0,
+            held: BTreeMap::new(),
+            gpu_types: None,
+            max_batch: BTreeMap::new(),
+            accumulate: true,
+            precision: None,
+            deadline: None,
+            urgency: 1.0,
+            target: None,
+            stop: Stop::default(),
+            estimate: None,
+            after: Vec::new(),
+            retries: 3,
+            launch: Launch {
+                command: Command::Words(Vec::new()),
+                container: None,
+                env: Vec::new(),
+                setup: Vec::new(),
+                node_setup: Vec::new(),
+                workdir: None,
+                account: None,
+                other_accounts: Vec::new(),
+                partition: None,
+                qos: None,
+                time: None,
+                cpus_per_gpu: None,
+                memory_per_gpu: None,
+                sbatch: Vec::new(),
+                checkpoint: Checkpoint::default(),
+                copies: None,
+            },
+        }
+    }
+
+    /// Returns whether its owner says that it saves checkpoints: a run that its time limit ends is then gone on with.
+    #[must_use]
+    pub fn resumes(&self) -> bool {
+        self.launch.checkpoint.is_given() || self.launch.copies.is_some()
+    }
+
+    /// Returns the name of the training that this job is a copy of; `None` where it is none.
+    #[must_use]
+    pub fn training(&self) -> Option<&str> {
+        self.launch.copies?.number?;
+        self.name.as_str().rsplit_once(COPY_MARK).map(|(name, _)| name)
+    }
+
+    /// Returns its copies, each a job of one GPU with the checkpoint of all; `None` where it has none or its name is too long.
+    #[must_use]
+    pub fn forked(&self) -> Option<Vec<Self>> {
+        let copies = self.launch.copies.filter(|own| own.number.is_none())?;
+        let copy = |number: u32| {
+            let mut job = self.clone().on_exactly(1);
+            job.name = JobName::new(&format!("{}{COPY_MARK}{number}", self.name.as_str())).ok()?;
+            job.launch.copies = Some(Copies { number: Some(number), ..copies });
+            let usual = || format!("checkpoints/{}", self.name.as_str());
+            job.launch.checkpoint.dir = Some(self.launch.checkpoint.dir.clone().unwrap_or_else(usual));
+            Some(job)
+        };
+        (1..=copies.max).map(copy).collect()
+    }
+
+    /// Gives it a fixed number of GPUs.
+    #[must_use]
+    pub fn on_exactly(mut self, gpus: u32) -> Self {
+        (self.gpus, self.min_gpus, self.max_gpus) = (Some(gpus), gpus, Some(gpus));
+        self
+    }
+}
+
+/// How a job's processes are started.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Launch {
+    pub command: Command,
+    /// Image in which the command runs.
+    pub container: Option<String>,
+    /// Environment of every rank, in the file's order.
+    pub env: Vec<(String, String)>,
+    /// Shell lines run once, on the first node.
+    pub setup: Vec<String>,
+    /// Shell lines run once on each node; ranks inherit their environment.
+    pub node_setup: Vec<String>,
+    /// Directory in which the job runs; `None` is where it was submitted.
+    pub workdir: Option<String>,
+    pub account: Option<String>,
+    /// Further accounts that it may be submitted with.
+    pub other_accounts: Vec<String>,
+    pub partition: Option<String>,
+    pub qos: Option<String>,
+    /// Cap on the walltime of one run.
+    pub time: Option<Seconds>,
+    pub cpus_per_gpu: Option<u32>,
+    pub memory_per_gpu: Option<Bytes>,
+    /// Further options for `sbatch`, one word each.
+    pub sbatch: Vec<String>,
+    pub checkpoint: Checkpoint,
+    /// How it is trained as copies apart from each other; `None` where it is one training.
+    pub copies: Option<Copies>,
+}
+
+/// The training command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// A program and its arguments, passed on as they are.
+    Words(Vec<String>),
+    /// A line for the shell.
+    Shell(String),
+}
+
+/// Where and how a job saves its progress.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Checkpoint {
+    pub dir: Option<String>,
+    /// Time between the stop signal and the end.
+    pub grace: Option<Seconds>,
+    /// Time that stopping and starting again costs.
+    pub restart_cost: Option<Seconds>,
+}
+
+impl Checkpoint {
+    /// Returns whether the job's owner says anything of it.
+    #[must_use]
+    pub fn is_given(&self) -> bool {
+        *self != Self::default()
+    }
+}
+
+/// How a job is trained as copies that are merged after each round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Copies {
+    /// The most copies at once, at least 1.
+    pub max: u32,
+    /// How long they train apart.
+    pub round: Seconds,
+    pub optimizer: CopyOptimizer,
+    /// Which of the copies this job is, from 1; `None` where it is the whole training.
+    pub number: Option<u32>,
+}
+
+/// What becomes of the optimizer's moments when copies are merged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CopyOptimizer {
+    /// They are averaged like the weights.
+    #[default]
+    Keep,
+    /// They begin anew.
+    Reset,
+}
+
+impl CopyOptimizer {
+    /// Both with their names in job files.
+    pub const NAMES: [(&'static str, Self); 2] = [("keep", Self::Keep), ("reset", Self::Reset)];
+
+    /// Returns its name in job files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Keep => "keep",
+            Self::Reset => "reset",
+        }
+    }
+}
+
+/// Arithmetic of the training.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Precision {
+    Fp32,
+    Tf32,
+    Fp16,
+    Bf16,
+}
+
+impl Precision {
+    /// All precisions with their names in job files.
+    pub const NAMES: [(&'static str, Self); 4] =
+        [("fp32", Self::Fp32), ("tf32", Self::Tf32), ("fp16", Self::Fp16), ("bf16", Self::Bf16)];
+
+    /// Returns whether every GPU that trains can compute in it.
+    #[must_use]
+    pub fn is_everywhere(self) -> bool {
+        matches!(self, Self::Fp32 | Self::Fp16)
+    }
+}
+
+impl fmt::Display for Precision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Self::NAMES.iter().find(|(_, precision)| precision == self);
+        f.pad(name.map_or("", |(name, _)| name))
+    }
+}
+
+/// When a job should be done.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Deadline {
+    At(Time),
+    /// After it was added; in a trace after the trace's start.
+    Within(Seconds),
+}
+
+/// A metric by which a job is judged.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    pub metric: String,
+    /// The value that is enough.
+    pub value: Option<f64>,
+    pub mode: GoalMode,
+}
+
+/// Whether a metric should fall or rise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GoalMode {
+    Min,
+    Max,
+}
+
+impl GoalMode {
+    /// Both modes with their names in job files.
+    pub const NAMES: [(&'static str, Self); 2] = [("min", Self::Min), ("max", Self::Max)];
+}

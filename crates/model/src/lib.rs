@@ -1,0 +1,43 @@
+//! Plain domain types with their invariants in constructors; no text of any tool, no file, no clock.
+
+pub mod catalogue;
+pub mod formats;
+
+mod access;
+mod cluster;
+mod estimates;
+mod gpu_type;
+mod graph;
+pub mod hostlist;
+mod job;
+mod job_defaults;
+mod job_id;
+mod name;
+mod node_state;
+mod offer;
+mod placed_rank;
+mod speed;
+mod stop;
+mod summary;
+mod unit;
+mod walltime;
+
+pub use self::access::{Access, Refusal};
+pub use self::cluster::{Cluster, GpuStock, Node, Partition, Selector, Usage};
+pub use self::estimates::Estimates;
+pub use self::gpu_type::{GpuType, split_mig};
+pub use self::graph::{GraphJob, GraphTask, RESOURCES, Server};
+pub use self::job::{
+    Checkpoint, Command, Copies, CopyOptimizer, Deadline, GoalMode, Job, Launch, Precision, Target,
+};
+pub use self::job_defaults::JobDefaults;
+pub use self::job_id::JobId;
+pub use self::name::{JobName, NameError, NodeName};
+pub use self::node_state::{Availability, NodeState};
+pub use self::offer::{Held, Holdings, OfferedNode, RankNeeds, keep_to_ranks};
+pub use self::placed_rank::PlacedRank;
+pub use self::speed::Speed;
+pub use self::stop::{Stop, StopRule};
+pub use self::summary::TypeSummary;
+pub use self::unit::{BitRate, Bytes, Seconds, Time};
+pub use self::walltime::{SpeedBasis, Terms, Walltime};

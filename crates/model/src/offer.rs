@@ -1,0 +1,62 @@
+//! GPUs that jobs may get or have, and what their ranks need beside them.
+
+use std::collections::BTreeMap;
+
+use crate::{BitRate, GpuType, NodeName};
+
+/// GPUs of one node that jobs may get.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OfferedNode {
+    pub name: NodeName,
+    /// Types with counts above zero.
+    pub gpus: Vec<(GpuType, u32)>,
+    /// The node's own rate between its GPUs.
+    pub intra_node: Option<BitRate>,
+}
+
+/// What one rank needs beside its GPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RankNeeds {
+    /// CPUs, at least 1.
+    pub cpus: u64,
+    /// Bytes of memory; 0 when nobody said.
+    pub memory: u64,
+}
+
+/// What running jobs of the user hold, by node: it can be counted as free when those jobs are planned anew.
+pub type Holdings = BTreeMap<NodeName, Held>;
+
+/// What jobs hold on one node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    pub gpus: BTreeMap<GpuType, u32>,
+    pub cpus: u64,
+    /// Bytes.
+    pub memory: u64,
+}
+
+impl RankNeeds {
+    /// Returns what suffices for either.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        Self { cpus: self.cpus.max(other.cpus), memory: self.memory.max(other.memory) }
+    }
+
+    /// Returns for how many ranks so many CPUs and bytes of memory are enough; `None` is an amount that nobody knows.
+    #[must_use]
+    pub fn ranks(self, cpus: Option<u64>, memory: Option<u64>) -> u64 {
+        let ranks = |room: Option<u64>, need: u64| match room {
+            Some(room) if need > 0 => room / need,
+            _ => u64::MAX,
+        };
+        ranks(cpus, self.cpus).min(ranks(memory, self.memory))
+    }
+}
+
+/// Lowers the GPUs of a node, by type, to one for each of so many ranks; later types lose first.
+pub fn keep_to_ranks<'a>(gpus: impl Iterator<Item = &'a mut u32>, mut ranks: u64) {
+    for count in gpus {
+        *count = u32::try_from(ranks.min(u64::from(*count))).unwrap_or(*count);
+        ranks -= u64::from(*count);
+    }
+}

@@ -1,0 +1,161 @@
+//! How fast a job runs on one GPU: step time as a function of the local batch (planner, section 1).
+
+use std::fmt;
+
+use crate::Seconds;
+
+/// The speed of one job on one GPU of a type; every number within [`Speed::RATES`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Speed {
+    /// Step time `b / rate`, in samples per second.
+    Rate { samples_per_second: f64 },
+    /// Step time `alpha + beta * b`: seconds a step, and seconds a sample.
+    Affine { alpha: Seconds, beta: Seconds },
+}
+
+impl Speed {
+    /// Returns a linear speed, or `None` unless it is within [`Self::RATES`].
+    #[must_use]
+    pub fn rate(samples_per_second: f64) -> Option<Self> {
+        Self::RATES.contains(&samples_per_second).then_some(Self::Rate { samples_per_second })
+    }
+
+    /// Returns an affine speed, or `None` unless `alpha` is from 0 to 10^9 s and a sample a second for `beta` is
+    /// within [`Self::RATES`].
+    #[must_use]
+    pub fn affine(alpha: Seconds, beta: Seconds) -> Option<Self> {
+        let valid = (0.0..=Self::LONGEST).contains(&alpha.0) && Self::RATES.contains(&beta.0.recip());
+        valid.then_some(Self::Affine { alpha, beta })
+    }
+
+    /// What speeds can be, in samples per second. What is further off is a slip, and doubles lose digits with it.
+    pub const RATES: std::ops::RangeInclusive<f64> = 1e-9..=1e12;
+
+    /// The longest fixed part of a step, in seconds.
+    const LONGEST: f64 = 1e9;
+
+    /// Returns the speed with steps that take `factor` times as long, or `None` where that is none.
+    #[must_use]
+    pub fn scaled(self, factor: f64) -> Option<Self> {
+        match self {
+            Self::Rate { samples_per_second } => Self::rate(samples_per_second / factor),
+            Self::Affine { alpha, beta } => Self::affine(Seconds(alpha.0 * factor), Seconds(beta.0 * factor)),
+        }
+    }
+
+    /// Returns the fixed part of a (micro-)step in seconds.
+    #[must_use]
+    pub fn alpha(self) -> f64 {
+        match self {
+            Self::Rate { .. } => 0.0,
+            Self::Affine { alpha, .. } => alpha.0,
+        }
+    }
+
+    /// Returns the seconds that one more sample costs.
+    #[must_use]
+    pub fn beta(self) -> f64 {
+        match self {
+            Self::Rate { samples_per_second } => samples_per_second.recip(),
+            Self::Affine { beta, .. } => beta.0,
+        }
+    }
+
+    /// Returns the time of one step over `batch` samples in micro-batches of at most `memory` samples.
+    ///
+    /// `alpha * ceil(b / m) + beta * b`: what a rank with an integer batch takes.
+    #[must_use]
+    pub fn step(self, batch: u64, memory: Option<u64>) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
+        let samples = batch as f64;
+        match self {
+            // A quotient, not a product with 1/rate: equal rational times then compare equal.
+            Self::Rate { samples_per_second } => samples / samples_per_second,
+            Self::Affine { alpha, beta } => {
+                let micro_steps = memory.map_or(1, |m| batch.div_ceil(m.max(1)).max(1));
+                #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
+                let passes = micro_steps as f64;
+                alpha.0 * passes + beta.0 * samples
+            }
+        }
+    }
+
+    /// Returns the samples per second at local batch `batch`: the one number some algorithms need.
+    #[must_use]
+    pub fn rate_at(self, batch: f64) -> f64 {
+        match self {
+            Self::Rate { samples_per_second } => samples_per_second,
+            Self::Affine { alpha, beta } => batch / (alpha.0 + beta.0 * batch),
+        }
+    }
+}
+
+/// As people read it: `644 samples/s`, or `80 ms + 4.21 ms per sample`.
+impl fmt::Display for Speed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Rate { samples_per_second } => write!(f, "{} samples/s", digits(samples_per_second)),
+            Self::Affine { alpha, beta } => {
+                write!(f, "{} ms + {} ms per sample", digits(alpha.0 * 1e3), digits(beta.0 * 1e3))
+            }
+        }
+    }
+}
+
+/// Returns a number with at least three digits that count, and no zeros behind them.
+fn digits(number: f64) -> String {
+    let text = match number.abs() {
+        size if size >= 99.95 || size == 0.0 => return format!("{number:.0}"),
+        size if size >= 9.995 => format!("{number:.1}"),
+        size if size >= 0.9995 => format!("{number:.2}"),
+        size if size >= 1e-6 => format!("{number:.*}", decimals(size)),
+        _ => return format!("{number:.2e}"),
+    };
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Returns the decimals that show three digits of a number below 1.
+fn decimals(number: f64) -> usize {
+    let mut count = 3;
+    let mut scaled = number * 10.0;
+    while scaled < 0.9995 {
+        scaled *= 10.0;
+        count += 1;
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_affine_step_pays_its_fixed_part_once_per_micro_batch() {
+        let speed = Speed::affine(Seconds(0.08), Seconds(0.004)).expect("valid");
+        let check =
+            |batch, memory, expected: f64| assert!((speed.step(batch, memory) - expected).abs() < 1e-12);
+        check(64, None, 0.08 + 0.256);
+        check(64, Some(64), 0.08 + 0.256);
+        check(65, Some(64), 0.16 + 0.26);
+    }
+
+    #[test]
+    fn speeds_read_well() {
+        let check = |speed: Option<Speed>, text: &str| assert_eq!(speed.expect("valid").to_string(), text);
+        check(Speed::rate(643.6), "644 samples/s");
+        check(Speed::rate(27.53), "27.5 samples/s");
+        check(Speed::rate(3.0), "3 samples/s");
+        check(Speed::rate(0.001_234_4), "0.00123 samples/s");
+        check(Speed::rate(2e-9), "2.00e-9 samples/s");
+        check(Speed::affine(Seconds(0.0804), Seconds(0.00421)), "80.4 ms + 4.21 ms per sample");
+        check(Speed::affine(Seconds(0.0), Seconds(2e-5)), "0 ms + 0.02 ms per sample");
+    }
+
+    #[test]
+    fn impossible_speeds_are_refused() {
+        assert!(Speed::rate(0.0).is_none());
+        assert!(Speed::rate(f64::INFINITY).is_none());
+        assert!(Speed::affine(Seconds(-1.0), Seconds(1.0)).is_none());
+        assert!(Speed::affine(Seconds(1.0), Seconds(0.0)).is_none());
+    }
+}

@@ -1,0 +1,372 @@
+//! The walltime that a run asks for: what it is predicted to take, with a margin, within the limits.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Cluster, Job, JobDefaults, Partition, Seconds};
+
+/// The limit as a multiple of the predicted time: one run of ten takes a tenth longer than predicted, and a tenth more is to spare.
+pub(super) const USUAL_MARGIN: f64 = 1.21;
+
+/// How much slower the slow run is where its speed is only estimated: half as long again as predicted, not a tenth.
+const ESTIMATED: f64 = 1.5 / 1.1;
+
+/// Limits are whole quarters of an hour.
+const QUARTER: f64 = 900.0;
+
+/// Slurm knows no limit below a minute.
+const MINUTE: f64 = 60.0;
+
+/// A run's walltime.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Walltime {
+    pub minutes: u64,
+    /// The runs of this length that the training takes at least; 1 where no limit cuts it.
+    pub pieces: u64,
+    /// How long a run of this length trains before it is asked to save.
+    pub trains: Seconds,
+}
+
+impl Walltime {
+    /// The next piece of a training that is cut waits in the queue for this part of the limit of the one that runs. Who is queued at once
+    /// and starts soon takes over soon, and many short pieces take longer than a few whole ones.
+    pub const AHEAD: f64 = 0.5;
+
+    /// What a limit means for a job of which nobody knows that it saves.
+    pub const LOSES: &str =
+        "the job starts over after the limit; if its program can resume, add the key checkpoint";
+
+    /// Returns the walltime between the limits `least` and `longest`, in seconds; `longest` wins.
+    fn of(
+        predicted: Seconds,
+        margin: f64,
+        (grace, restart): (Seconds, Seconds),
+        (least, longest): (f64, f64),
+    ) -> Self {
+        let wanted = ((predicted.0 * margin + grace.0) / QUARTER).ceil().max(1.0) * QUARTER;
+        let wanted = wanted.max(least);
+        // Ten years stand for "no limit": Slurm keeps minutes in 32 bits.
+        let limit = wanted.min(longest).clamp(MINUTE, 5_256_000.0 * MINUTE);
+        let minutes = (limit / MINUTE).floor();
+        let limit = Seconds(minutes * MINUTE);
+        let trains = Seconds(limit.0 - Self::to_save(limit, grace).0);
+        let pieces = in_pieces(predicted.0, trains.0, restart.0).clamp(1.0, 1e9);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "clamped to a positive range"
+        )]
+        let (minutes, pieces) = (minutes as u64, pieces as u64);
+        Self { minutes, pieces, trains }
+    }
+
+    /// Returns how long before its limit a run is asked to save: never in the first half, however long the grace.
+    #[must_use]
+    pub fn to_save(limit: Seconds, grace: Seconds) -> Seconds {
+        Seconds(grace.0.min(limit.0 / 2.0))
+    }
+
+    /// Returns whether a training may have it that goes on after a limit, or one that cannot.
+    #[must_use]
+    pub fn suits(self, resumes: bool) -> bool {
+        resumes || self.pieces == 1
+    }
+
+    /// Returns that a limit ends the training before it is done, if so: that it cuts one that `resumes` into pieces (`at least 67 pieces
+    /// of 3 min`), or else ends it. One that is not much longer than the grace says what is left of it.
+    #[must_use]
+    pub fn cut(self, resumes: bool) -> Option<String> {
+        if !self.suits(resumes) {
+            return Some(format!("longer than its time limit of {}; {}", self.length(), Self::LOSES));
+        }
+        let half = self.trains.0 * 2.0 <= self.limit().0;
+        let of = if half { ", half of each reserved for saving (checkpoint.grace)" } else { "" };
+        (self.pieces > 1).then(|| {
+            format!(
+                "at least {} runs of {} (needs \
+            checkpoints){of}",
+                self.pieces,
+                self.length()
+            )
+        })
+    }
+
+    /// Returns how long it is in words: `12 h`.
+    #[must_use]
+    pub fn length(self) -> String {
+        match self.minutes {
+            minutes if minutes >= 1440 && minutes % 1440 == 0 => format!("{} d", minutes / 1440),
+            minutes if minutes >= 60 && minutes % 60 == 0 => format!("{} h", minutes / 60),
+            minutes if minutes > 60 => format!("{} h {} min", minutes / 60, minutes % 60),
+            minutes => format!("{minutes} min"),
+        }
+    }
+}
+
+/// What a submission asks of the queue where its job leaves several possible: it was chosen among the job's requests.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Terms {
+    /// `None` is the user's default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+    /// `None` is the cluster's default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition: Option<String>,
+    /// The longest limit that it may have; `None` where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest: Option<Seconds>,
+    /// How the speed on its GPUs is known.
+    #[serde(default)]
+    pub basis: SpeedBasis,
+    /// The least limit that it may have, if longer ones allow it: twice the one that cut the job before an epoch was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<Seconds>,
+}
+
+/// How a speed is known, the least certain first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SpeedBasis {
+    /// Derived from other models or GPU types.
+    Estimated,
+    /// The user stated it.
+    #[default]
+    Stated,
+    /// The job's model ran on these GPUs.
+    Measured,
+}
+
+impl Terms {
+    /// Returns the walltime of what is left of the job: `predicted` times the margin and the time to save, in quarters of an hour, at
+    /// most the least limit. A limit that the user gave holds until the speed is measured.
+    #[must_use]
+    pub fn walltime(&self, job: &Job, predicted: Seconds, defaults: &JobDefaults) -> Walltime {
+        let own = &job.launch.checkpoint;
+        let slow = if self.basis == SpeedBasis::Estimated { ESTIMATED } else { 1.0 };
+        let limits = self.longest.into_iter().chain(job.launch.time).map(|limit| limit.0);
+        let owners = job.launch.time.filter(|_| self.basis != SpeedBasis::Measured);
+        let least = owners.into_iter().chain(self.at_least).map(|limit| limit.0);
+        Walltime::of(
+            predicted,
+            slow * defaults.time_margin,
+            (own.grace.unwrap_or(defaults.grace), own.restart_cost.unwrap_or(Seconds(0.0))),
+            (least.fold(0.0, f64::max), limits.fold(f64::INFINITY, f64::min)),
+        )
+    }
+}
+
+/// Returns the pieces of at most so many seconds that a run is cut into, each of which begins with a restart; 1 where it fits.
+fn in_pieces(run: f64, piece: f64, restart: f64) -> f64 {
+    if run <= piece { 1.0 } else { (run / (piece - restart).max(MINUTE.min(piece))).ceil() }
+}
+
+impl Walltime {
+    /// Returns how many pieces come after the first.
+    #[must_use]
+    pub fn further_pieces(self) -> u32 {
+        u32::try_from(self.pieces.saturating_sub(1)).unwrap_or(u32::MAX)
+    }
+
+    /// Returns for how long nothing trains after the first start where each piece waits as long as this.
+    #[must_use]
+    pub fn gaps(self, wait: Seconds) -> Seconds {
+        let gap = (wait.0 - Self::AHEAD * self.limit().0).max(0.0);
+        Seconds(f64::from(self.further_pieces()) * gap)
+    }
+
+    /// Returns the limit in seconds.
+    #[must_use]
+    pub fn limit(self) -> Seconds {
+        #[expect(clippy::cast_precision_loss, reason = "at most ten years of minutes")]
+        let minutes = self.minutes as f64;
+        Seconds(minutes * MINUTE)
+    }
+}
+
+impl Cluster {
+    /// Returns the least walltime limit of the partitions that a job may go to, where one is known.
+    #[must_use]
+    pub fn time_limit(&self, job: &Job, defaults: &JobDefaults) -> Option<Seconds> {
+        let names: Vec<&str> = self.partition_of(job, defaults)?.split(',').map(str::trim).collect();
+        let own = |partition: &&Partition| names.contains(&partition.name.as_str());
+        let limits = self.partitions.iter().filter(own).filter_map(|partition| partition.max_time);
+        limits.min_by(|a, b| a.0.total_cmp(&b.0))
+    }
+
+    /// Returns what a job may ask of the queue: each of its accounts with all its partitions and the least of their limits, and with
+    /// those alone that allow a longer one. Slurm starts what names several partitions in the first that has room.
+    ///
+    /// Where the job leaves no choice, account or partition is `None`.
+    #[must_use]
+    pub fn ways(&self, job: &Job, defaults: &JobDefaults) -> Vec<Terms> {
+        let names: Vec<&str> =
+            self.partition_of(job, defaults).unwrap_or_default().split(',').map(str::trim).collect();
+        let limit = |name: &str| {
+            let known = self.partitions.iter().find(|own| own.name == name);
+            known.and_then(|own| own.max_time).map_or(f64::INFINITY, |longest| longest.0)
+        };
+        let mut limits: Vec<f64> = names.iter().map(|name| limit(name)).collect();
+        limits.sort_by(f64::total_cmp);
+        limits.dedup();
+        let first = job.launch.account.as_ref().or(defaults.account.as_ref());
+        let accounts: Vec<Option<&String>> = match &job.launch.other_accounts[..] {
+            [] => vec![None],
+            others => first.into_iter().chain(others).map(Some).collect(),
+        };
+        let within = |least: f64| {
+            let able: Vec<&str> = names.iter().copied().filter(|name| limit(name) >= least).collect();
+            (names.len() > 1).then(|| able.join(","))
+        };
+        let way = |account: Option<&String>, least: f64| Terms {
+            account: account.cloned(),
+            partition: within(least),
+            longest: Some(Seconds(least)).filter(|own| own.0.is_finite()),
+            ..Terms::default()
+        };
+        let ways = accounts.iter().flat_map(|&account| limits.iter().map(move |&least| (account, least)));
+        ways.map(|(account, least)| way(account, least)).collect()
+    }
+
+    /// Returns whether a job leaves open which account or partition it goes to.
+    #[must_use]
+    pub fn leaves_ways(&self, job: &Job, defaults: &JobDefaults) -> bool {
+        self.ways(job, defaults).iter().any(|own| own.account.is_some() || own.partition.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_while_another_piece_runs_waits_less_after_it() {
+        let walltime = Walltime { minutes: 720, pieces: 3, trains: Seconds(43_080.0) };
+        let hours = |wait: f64| walltime.gaps(Seconds(wait * 3600.0)).0 / 3600.0;
+        assert_eq!((hours(1.0), hours(6.0), hours(10.0)), (0.0, 0.0, 8.0));
+    }
+
+    #[test]
+    fn a_job_may_go_to_all_its_partitions_and_to_those_alone_that_allow_longer_runs() {
+        let partition = |name: &str, hours: Option<f64>| Partition {
+            name: name.to_owned(),
+            default: name == "gpu",
+            max_time: hours.map(|hours| Seconds(hours * 3600.0)),
+        };
+        let partitions =
+            vec![partition("gpu", None), partition("short", Some(3.0)), partition("day", Some(24.0))];
+        let cluster = Cluster { partitions, ..Cluster::default() };
+        let ways = |partition: Option<&str>, accounts: &[&str]| {
+            let name = crate::JobName::new("a").expect("a name");
+            let mut job = Job::only_planned(name, (1, 1), 1);
+            job.launch.partition = partition.map(str::to_owned);
+            let mut accounts = accounts.iter().map(|name| (*name).to_owned());
+            (job.launch.account, job.launch.other_accounts) = (accounts.next(), accounts.collect());
+            let word = |own: Option<String>| own.unwrap_or_else(|| "-".to_owned());
+            let text = |own: Terms| {
+                let hours = own.longest.map_or("-".to_owned(), |longest| (longest.0 / 3600.0).to_string());
+                format!("{} {} {hours}", word(own.account), word(own.partition))
+            };
+            cluster.ways(&job, &JobDefaults::default()).into_iter().map(text).collect::<Vec<_>>()
+        };
+        assert_eq!(ways(None, &[]), ["- - -"]);
+        assert_eq!(ways(Some("day"), &["a"]), ["- - 24"]);
+        assert_eq!(ways(Some("gpu, short"), &[]), ["- gpu,short 3", "- gpu -"]);
+        let all = ["a short,day 3", "a day 24", "b short,day 3", "b day 24"];
+        assert_eq!(ways(Some("short,day"), &["a", "b"]), all);
+    }
+
+    #[test]
+    fn every_piece_begins_with_a_restart() {
+        let hours =
+            |run: f64, piece: f64, restart: f64| in_pieces(run * 3600.0, piece * 3600.0, restart * 3600.0);
+        assert_eq!((hours(12.0, 12.0, 1.0), hours(24.0, 12.0, 0.0), hours(24.0, 12.0, 0.1)), (1.0, 2.0, 3.0));
+        // A restart that takes all of a piece would never end.
+        assert_eq!(hours(2.0, 1.0, 5.0), 120.0);
+    }
+
+    #[test]
+    fn the_users_limit_holds_until_the_speed_is_measured_and_a_limit_that_cut_is_doubled() {
+        let name = crate::JobName::new("a").expect("a name");
+        let mut job = Job::only_planned(name, (1, 1), 1);
+        let minutes = |job: &Job, basis, at_least: Option<f64>, longest: Option<f64>| {
+            let hours = |hours: f64| Seconds(hours * 3600.0);
+            let terms = Terms {
+                basis,
+                at_least: at_least.map(hours),
+                longest: longest.map(hours),
+                ..Terms::default()
+            };
+            terms.walltime(job, Seconds(60.0), &JobDefaults::default()).minutes
+        };
+        let unlimited = |basis| minutes(&job, basis, None, None);
+        assert_eq!([SpeedBasis::Estimated, SpeedBasis::Stated, SpeedBasis::Measured].map(unlimited), [15; 3]);
+        assert_eq!(minutes(&job, SpeedBasis::Stated, Some(0.5), None), 30);
+        assert_eq!(minutes(&job, SpeedBasis::Stated, Some(48.0), Some(24.0)), 24 * 60);
+        job.launch.time = Some(Seconds(3.0 * 3600.0));
+        assert_eq!(minutes(&job, SpeedBasis::Estimated, None, None), 180);
+        assert_eq!(minutes(&job, SpeedBasis::Stated, None, None), 180);
+        assert_eq!(minutes(&job, SpeedBasis::Stated, None, Some(2.0)), 120);
+        assert_eq!(minutes(&job, SpeedBasis::Measured, None, None), 15);
+        assert_eq!(minutes(&job, SpeedBasis::Measured, Some(2.0), None), 120);
+        assert_eq!(minutes(&job, SpeedBasis::Measured, Some(8.0), None), 180);
+    }
+
+    #[test]
+    fn the_time_has_a_margin_and_respects_every_limit() {
+        let check = |predicted, (margin, longest): (f64, f64), minutes, said: Option<&str>| {
+            let costs = (Seconds(120.0), Seconds(0.0));
+            let walltime = Walltime::of(Seconds(predicted), margin, costs, (0.0, longest));
+            assert_eq!((walltime.minutes, walltime.cut(true).as_deref()), (minutes, said));
+        };
+        let (usual, none) = (USUAL_MARGIN, f64::INFINITY);
+        check(3600.0, (usual, none), 75, None);
+        check(3600.0, (usual * ESTIMATED, none), 105, None);
+        check(3600.0, (usual, 1830.0), 30, Some("at least 3 runs of 30 min (needs checkpoints)"));
+        check(
+            12_000.0,
+            (usual, 180.0),
+            3,
+            Some(
+                "at least 134 runs of 3 min (needs checkpoints), half of each reserved for saving (checkpoint.grace)",
+            ),
+        );
+        check(1e6, (usual, 43_200.0), 720, Some("at least 24 runs of 12 h (needs checkpoints)"));
+        check(1e6, (usual, 259_200.0), 4320, Some("at least 4 runs of 3 d (needs checkpoints)"));
+        check(1e5, (usual, 9000.0), 150, Some("at least 12 runs of 2 h 30 min (needs checkpoints)"));
+        check(1.0, (usual, none), 15, None);
+        check(
+            f64::INFINITY,
+            (usual, none),
+            5_256_000,
+            Some("at least 1000000000 runs of 3650 d (needs checkpoints)"),
+        );
+        check(10.0, (usual, 30.0), 1, None);
+        // The grace of two minutes is longer than the limit: half a minute trains.
+        let half = "at least 4 runs of 1 min (needs checkpoints), half of each reserved for saving (checkpoint.grace)";
+        check(100.0, (usual, 60.0), 1, Some(half));
+        check(
+            100.0,
+            (usual, 180.0),
+            3,
+            Some(
+                "at least 2 runs of 3 min (needs checkpoints), half of each reserved for saving (checkpoint.grace)",
+            ),
+        );
+    }
+
+    #[test]
+    fn a_job_that_cannot_go_on_is_not_cut_into_pieces() {
+        let walltime = |hours: f64| {
+            Walltime::of(
+                Seconds(hours * 3600.0),
+                USUAL_MARGIN,
+                (Seconds(120.0), Seconds(0.0)),
+                (0.0, 43_200.0),
+            )
+        };
+        assert_eq!([11.0, 13.0].map(|hours| walltime(hours).suits(false)), [true, false]);
+        assert_eq!((walltime(11.0).cut(false), walltime(13.0).suits(true)), (None, true));
+        let said = "longer than its time limit of 12 h; the job starts over after the limit; if its \
+            program can resume, add the key checkpoint";
+        assert_eq!(walltime(13.0).cut(false).as_deref(), Some(said));
+    }
+}

@@ -1,0 +1,142 @@
+//! Batch scripts of others as entries of a job file: what could be taken over, and what could not, with its line.
+//!
+//! Never guesses: what a script does not say is left to be filled in, and what hsched does otherwise is said.
+
+mod body;
+mod command;
+mod options;
+mod tasks;
+#[cfg(test)]
+mod tests;
+mod words;
+mod write;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use hsched_model::JobName;
+use hsched_model::formats::parse_type;
+
+/// A job as far as a script tells it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Imported {
+    /// Keys of the job file with their values.
+    pub keys: BTreeMap<&'static str, Value>,
+    /// What was not taken over or differs, in the order of the lines.
+    pub remarks: Vec<Remark>,
+    /// What the script says of what only its owner knows, by key.
+    pub hints: BTreeMap<&'static str, String>,
+    /// The tasks of a job array, as Slurm writes them, and their line, where they are no sweep yet.
+    pub array: Option<(usize, String)>,
+}
+
+/// A sentence about a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remark {
+    /// Counts from 1; of what was continued over several lines the first.
+    pub line: usize,
+    pub text: String,
+}
+
+/// A line of a script with its number; lines that a backslash continues are one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Line {
+    number: usize,
+    text: String,
+}
+
+/// Reads a batch script; `name` is the job's where the script names none.
+#[must_use]
+pub fn read(script: &str, name: &str) -> Imported {
+    let lines = lines(script);
+    let first_command = lines.iter().position(|line| !line.text.is_empty() && !line.text.starts_with('#'));
+    let (head, body) = lines.split_at(first_command.unwrap_or(lines.len()));
+    let mut imported = Imported::default();
+    for line in head.iter().filter(|line| line.text.starts_with("#SBATCH")) {
+        options::note_directive(line, &mut imported);
+    }
+    let asked = options::read(head, &mut imported);
+    imported.set_name(asked.name.as_ref(), name);
+    asked.finish(&mut imported);
+    for line in body.iter().filter(|line| line.text.starts_with("#SBATCH")) {
+        imported.remark(line.number, format!("{}: Slurm ignores options after the first command", line.text));
+    }
+    body::read(&tasks::rewrite(body, &mut imported), &mut imported);
+    imported.remarks.sort_by_key(|remark| remark.line);
+    imported
+}
+
+impl Imported {
+    fn remark(&mut self, line: usize, text: impl Into<String>) {
+        self.remarks.push(Remark { line, text: text.into() });
+    }
+
+    /// Adds to a key that is a list.
+    fn push(&mut self, key: &'static str, value: impl Into<Value>) {
+        if let Value::Array(items) = self.keys.entry(key).or_insert_with(|| json!([])) {
+            items.push(value.into());
+        }
+    }
+
+    /// Adds to a key that is a map.
+    fn put(&mut self, key: &'static str, name: &str, value: &str) {
+        if let Value::Object(map) = self.keys.entry(key).or_insert_with(|| json!({})) {
+            map.insert(name.to_owned(), json!(value));
+        }
+    }
+
+    /// Names the job after the script's name for it, or else `other`, without what no name may have.
+    fn set_name(&mut self, own: Option<&(usize, String)>, other: &str) {
+        let wanted = own.map_or(other, |(_, name)| name);
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+        let name: String = wanted.chars().map(plain).take(100).collect();
+        let name = name.trim_start_matches(['-', '_', '.']);
+        let name = if JobName::new(name).is_ok() { name } else { "job" };
+        if let Some((line, _)) = own.filter(|(_, own)| own != name) {
+            self.remark(
+                *line,
+                format!("the name {wanted:?} became {name}: names have letters, digits, - _ ."),
+            );
+        }
+        self.keys.insert("name", json!(name));
+    }
+
+    /// Limits the job to GPU types, where all of them can be types.
+    fn set_types(&mut self, line: usize, types: &[String]) {
+        let mut own: Vec<&String> = types.iter().collect();
+        own.sort();
+        own.dedup();
+        if let Some(wrong) = own.iter().find(|own| parse_type(own).is_err()) {
+            self.remark(line, format!("{wrong:?} is not a GPU type: set gpu_types yourself"));
+        } else if !own.is_empty() {
+            self.keys.insert("gpu_types", json!(own));
+        }
+    }
+}
+
+/// Returns the lines of a script with their numbers, without blanks around them, continued lines joined.
+fn lines(script: &str) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    let mut continued = false;
+    for (place, text) in script.lines().enumerate() {
+        let text = text.trim_end_matches('\r');
+        let is_comment = text.trim_start().starts_with('#');
+        let (text, goes_on) = match text.strip_suffix('\\') {
+            Some(begin) if !is_comment || continued => (begin, true),
+            _ => (text, false),
+        };
+        match lines.last_mut().filter(|_| continued) {
+            Some(last) => {
+                last.text.push(' ');
+                last.text.push_str(text.trim());
+            }
+            None => lines.push(Line { number: place + 1, text: text.trim().to_owned() }),
+        }
+        continued = goes_on;
+    }
+    for line in &mut lines {
+        line.text.truncate(line.text.trim_end().len());
+    }
+    lines
+}
