@@ -21,7 +21,6 @@ pub mod merge;
 pub mod plan_file;
 pub mod policy;
 pub mod probe;
-pub mod queue;
 pub mod render;
 pub mod replay;
 pub mod saved;

@@ -1,6 +1,6 @@
 //! Which request finishes first, in a world with other rules than the model's: the model's choice against every other one.
 
-use hsched::queue::{Candidate, Outlook, Question, Request, choose, forecast};
+use hsched_queue::{Candidate, Outlook, Question, Request, choose, forecast};
 
 use crate::made_up::Random;
 use crate::world::{Trial, World};
@@ -108,7 +108,7 @@ fn decide(world: &World, hours: f64) -> Outcome {
     let candidates: Vec<_> = outlooks.iter().map(candidate).collect();
     let chosen = choose(&candidates, 0.0).expect("a request").number;
     let racers: Vec<Trial> =
-        hsched::queue::race(&requests, &outlooks, None, 3).into_iter().map(|own| trials[own]).collect();
+        hsched_queue::race(&requests, &outlooks, None, 3).into_iter().map(|own| trials[own]).collect();
     let by_run = |a: &usize, b: &usize| trials[*a].run.total_cmp(&trials[*b].run);
     let free = (0..trials.len()).filter(|&own| world.has_free(&trials[own])).min_by(by_run);
     let fastest = (0..trials.len()).min_by(by_run).expect("a request");

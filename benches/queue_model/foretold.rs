@@ -1,6 +1,6 @@
 //! What the model foretells of real submissions, and how far that is from what became of them.
 
-use hsched::queue::{Estimate, Outlook, Question, forecast};
+use hsched_queue::{Estimate, Outlook, Question, forecast};
 
 use super::submissions::{Submission, time};
 

@@ -1,6 +1,6 @@
 //! Made-up queues of any size, for measuring how fast the model is.
 
-use hsched::queue::{Asks, GpuAsk, Request, Snapshot};
+use hsched_queue::{Asks, GpuAsk, Request, Snapshot};
 use hsched_model::{GpuType, Seconds};
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! Requests of several jobs at once, in the world with other rules: each alone, each beside those before it, and all together.
 
-use hsched::queue::{Jobs, Offer, Outlook, Question, QueueJob, Request, Snapshot, choose_together, forecast};
+use hsched_queue::{Jobs, Offer, Outlook, Question, QueueJob, Request, Snapshot, choose_together, forecast};
 use hsched_model::Time;
 
 use crate::choice::trials;

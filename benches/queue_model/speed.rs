@@ -1,7 +1,7 @@
 //! How long a question takes by the size of the queue, and how far requests that are tried together are from each alone.
 
 use hsched::clock::{Clock, SystemClock};
-use hsched::queue::{Outlook, Question, Request, Snapshot, forecast};
+use hsched_queue::{Outlook, Question, Request, Snapshot, forecast};
 
 use crate::made_up;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use hsched::queue::{
+use hsched_queue::{
     AccountStanding, Asks, Ended, GpuAsk, GpuCount, Held, QueueJob, QueueNode, QueuePartition, Request,
     Running, Snapshot,
 };
@@ -105,7 +105,7 @@ fn node(name: &str, gpu_type: &str) -> QueueNode {
         cpus: Some(64),
         memory_mib: Some(256_000),
         features: BTreeSet::new(),
-        usable: hsched::queue::NodeUse::Up,
+        usable: hsched_queue::NodeUse::Up,
     }
 }
 

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use hsched::queue::{Asks, GpuAsk, Outlook, Question, Request, Snapshot, forecast};
+use hsched_queue::{Asks, GpuAsk, Outlook, Question, Request, Snapshot, forecast};
 use hsched_model::{GpuType, Seconds};
 use serde::Serialize;
 
@@ -154,7 +154,7 @@ fn fixed(_: &Site, _: &Snapshot, options: &[Request]) -> Option<usize> {
 
 /// The fastest of what is free, else the fastest.
 fn free_now(_: &Site, seen: &Snapshot, options: &[Request]) -> Option<usize> {
-    let free = |node: &hsched::queue::QueueNode, gpu_type: &GpuType| {
+    let free = |node: &hsched_queue::QueueNode, gpu_type: &GpuType| {
         let all: u32 = node.gpus.iter().filter(|own| own.gpu_type == *gpu_type).map(|own| own.count).sum();
         let held = seen.jobs.iter().filter_map(|job| job.running.as_ref()).flat_map(|own| &own.holds);
         let held = held.filter(|own| own.node == node.name).flat_map(|own| &own.gpus);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hsched::queue::{Asks, GpuAsk, Snapshot};
+use hsched_queue::{Asks, GpuAsk, Snapshot};
 use hsched_model::GpuType;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;

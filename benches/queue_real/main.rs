@@ -25,7 +25,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use hsched::queue::{Asks, Snapshot};
+use hsched_queue::{Asks, Snapshot};
 
 /// One submission, as the file of a recording has it: a line each.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use hsched::queue::{Calibration, Estimate, Outlook, Question, Request, forecast, point_of};
+use hsched_queue::{Calibration, Estimate, Outlook, Question, Request, forecast, point_of};
 use hsched_model::Seconds;
 
 use crate::Submission;

@@ -7,7 +7,7 @@ use crate::app::queue_look;
 use crate::clock::Clock;
 use crate::engine::{Inquiry, Kind, Wanted};
 use crate::policy::{Outlook, Prospect};
-use crate::queue::{
+use hsched_queue::{
     Asks, GpuAsk, Outlook as Foretold, Place, Question, QueueJob, Request, Snapshot, StandingSource,
     forecast_at,
 };

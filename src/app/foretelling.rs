@@ -13,7 +13,7 @@ use crate::app::requests::{JobRequest, requests};
 use crate::app::speeds::SpeedArgs;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::queue::{
+use hsched_queue::{
     Calibration, Candidate, Choice, Estimate, Outlook, Question, Request, Snapshot, Standing, choose,
     forecast, worth_a_look,
 };

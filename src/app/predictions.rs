@@ -5,7 +5,7 @@ use crate::app::foretelling::Foretold;
 use crate::app::state;
 use crate::engine::Run;
 use crate::error::Failure;
-use crate::queue::{Calibration, Outlook, Prediction};
+use hsched_queue::{Calibration, Outlook, Prediction};
 use crate::store::{Predicted, Predictions};
 use hsched_model::Time;
 

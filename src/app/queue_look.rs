@@ -10,7 +10,7 @@ use crate::app::{input, state};
 use crate::clock::Clock;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::queue::Snapshot;
+use hsched_queue::Snapshot;
 use crate::settings::Feature;
 use crate::slurm::queue::{self, Look, Texts, history, jobs};
 use crate::slurm::site::{self, Config};

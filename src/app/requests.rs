@@ -9,7 +9,7 @@ use crate::app::type_names::none_here;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::policy::{Grounds, Placement, Problem, Sharing, Slot, refusal};
-use crate::queue::{Asks, GpuAsk, NodeUse, QueuePartition, Request, Snapshot, Weigh};
+use hsched_queue::{Asks, GpuAsk, NodeUse, QueuePartition, Request, Snapshot, Weigh};
 use crate::ui::duration;
 use hsched_model::catalogue::recognise;
 use hsched_model::{

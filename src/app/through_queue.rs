@@ -4,7 +4,7 @@ use crate::app::context::Context;
 use crate::app::foretelling::{self, Foretold, Possible, Queue, SearchArgs};
 use crate::app::speeds::SpeedArgs;
 use crate::error::Failure;
-use crate::queue::{Chosen, Jobs, Offer, Outlook, Request, choose_together, race};
+use hsched_queue::{Chosen, Jobs, Offer, Outlook, Request, choose_together, race};
 use crate::ui::Progress;
 use hsched_model::Job;
 

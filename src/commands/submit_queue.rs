@@ -12,7 +12,7 @@ use crate::app::{queue_look, through_queue};
 use crate::commands::when::gpus;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::queue::Outlook;
+use hsched_queue::Outlook;
 use crate::settings::Feature;
 use crate::ui::{duration, rough_duration, start_estimate};
 use hsched_model::{Job, Time};

@@ -7,7 +7,7 @@ use crate::app::predictions;
 use crate::commands::cli::{json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::queue::{Calibration, Prediction, Score};
+use hsched_queue::{Calibration, Prediction, Score};
 use crate::store::Predicted;
 use crate::ui::{Align, Table, duration, wrap};
 use hsched_model::Seconds;

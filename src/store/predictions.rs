@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{Attempt, State, SubmissionKey};
-use crate::queue::Prediction;
+use hsched_queue::Prediction;
 use crate::store::StateError;
 use crate::store::files::{read, replace, write_error};
 use hsched_model::{Seconds, Time};
@@ -126,7 +126,7 @@ impl Predicted {
 mod tests {
     use super::*;
     use crate::engine::Tracked;
-    use crate::queue::Estimate;
+    use hsched_queue::Estimate;
 
     fn told(copy: u32, at: f64) -> Predicted {
         let job = hsched_model::JobName::new("a").expect("a name");

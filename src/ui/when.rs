@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::queue::{Estimate, Outlook};
+use hsched_queue::{Estimate, Outlook};
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
 use hsched_model::Seconds;

@@ -6,7 +6,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use hsched::queue::{Asks, GpuAsk, Outlook, Question, Request, Snapshot, forecast};
+use hsched_queue::{Asks, GpuAsk, Outlook, Question, Request, Snapshot, forecast};
 use hsched_model::{GpuType, Seconds};
 
 const NOW: f64 = 1_000_000.0;

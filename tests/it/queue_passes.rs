@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use hsched::queue::{Asks, GpuAsk, Outlook, Question, Request, Snapshot, forecast};
+use hsched_queue::{Asks, GpuAsk, Outlook, Question, Request, Snapshot, forecast};
 use hsched_model::{GpuType, Seconds};
 
 /// When the snapshots here are taken.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use hsched::queue::{
+use hsched_queue::{
     Asks, GpuAsk, Jobs, Offer, Outlook, Question, Request, Snapshot, choose_together, forecast,
 };
 use hsched_model::{GpuType, Seconds};

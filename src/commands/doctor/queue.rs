@@ -1,7 +1,7 @@
 //! The check of what can be seen of the queue: whether starts can be foretold.
 
 use super::check::Check;
-use crate::queue::Snapshot;
+use hsched_queue::Snapshot;
 use crate::slurm::queue::{Look, Texts, snapshot};
 use hsched_model::{Cluster, Time};
 

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::queue::{Asks, Ended, GpuAsk};
+use hsched_queue::{Asks, Ended, GpuAsk};
 use crate::slurm::record::{FIELD_END, excerpt, unreadable, value};
 use crate::slurm::{CommandLine, JobState, ParseError, Tres, amount, time};
 use hsched_model::{Cluster, GpuType, NodeName, Seconds, Time, hostlist};

@@ -1,6 +1,6 @@
 //! The jobs of everybody, running and waiting, as one `squeue` prints them.
 
-use crate::queue::{Asks, GpuAsk, GpuCount, Held, QueueJob, Running};
+use hsched_queue::{Asks, GpuAsk, GpuCount, Held, QueueJob, Running};
 use crate::slurm::holdings::{self, Given};
 use crate::slurm::notes::Notes;
 use crate::slurm::queue::array::array;

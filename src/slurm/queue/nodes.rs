@@ -1,6 +1,6 @@
 //! Nodes as jobs of the queue compete for them, from `sinfo`.
 
-use crate::queue::{GpuCount, NodeUse, QueueJob, QueueNode};
+use hsched_queue::{GpuCount, NodeUse, QueueJob, QueueNode};
 use hsched_model::{Availability, Cluster, GpuType, Node};
 
 /// Returns the nodes of a cluster.
@@ -43,7 +43,7 @@ pub(super) fn unseen(cluster: &Cluster, jobs: &[QueueJob]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::{Held, Running, Snapshot};
+    use hsched_queue::{Held, Running, Snapshot};
     use crate::slurm::sinfo;
     use hsched_model::{NodeName, Time};
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::queue::{Billing, QueuePartition, Weigh};
+use hsched_queue::{Billing, QueuePartition, Weigh};
 use crate::slurm::site::{Config, PartitionLimits};
 
 /// Returns the partitions that take jobs; `config` says how jobs are charged and stopped for others.

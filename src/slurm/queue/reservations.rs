@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::queue::Reservation;
+use hsched_queue::Reservation;
 use crate::slurm::record::{excerpt, value};
 use crate::slurm::{CommandLine, time};
 use hsched_model::{NodeName, Time, hostlist};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::queue::{QueueJob, Scheduling};
+use hsched_queue::{QueueJob, Scheduling};
 use crate::slurm::site::Config;
 use hsched_model::{Seconds, Time};
 
@@ -71,7 +71,7 @@ pub(super) fn growth(earlier: &BTreeMap<String, u64>, at: Time, jobs: &[QueueJob
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::Snapshot;
+    use hsched_queue::Snapshot;
 
     #[test]
     fn what_is_not_configured_is_slurms_default() {

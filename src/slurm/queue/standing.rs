@@ -1,7 +1,7 @@
 //! Who shares with whom, what each has used, and what priority a new job of each of the user's accounts would have, from `sshare`
 //! and the configuration's weights.
 
-use crate::queue::{AccountStanding, Branch, Shares};
+use hsched_queue::{AccountStanding, Branch, Shares};
 use crate::slurm::site::{Config, PartitionLimits};
 use crate::slurm::{CommandLine, amount};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::queue::Snapshot;
+use hsched_queue::Snapshot;
 use crate::slurm::ParseError;
 use crate::slurm::queue::jobs::{self, Look};
 use crate::slurm::queue::{history, nodes, partitions, reservations, scheduling, standing};

@@ -1,7 +1,7 @@
 //! Tables of requests: numbers, widths and legends.
 
 use super::*;
-use crate::queue::Forecast;
+use hsched_queue::Forecast;
 
 fn estimate(low: f64, median: f64, high: f64) -> Estimate {
     let hours = |own: f64| Seconds(own * 3600.0);

@@ -1,7 +1,7 @@
 //! The jobs of a queue as squeue prints them: literal text.
 
 use super::*;
-use crate::queue::Asks;
+use hsched_queue::Asks;
 use crate::slurm::sinfo;
 
 /// Nodes v1 to v3 with four V100, m with two types, u with untyped GPUs.

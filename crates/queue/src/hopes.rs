@@ -1,8 +1,8 @@
 //! Which jobs in line may start in a pass at all: it ends when there are none left.
 
-use crate::queue::floor::{Floor, Viewer};
-use crate::queue::play::Line;
-use crate::queue::scene::Scene;
+use crate::floor::{Floor, Viewer};
+use crate::play::Line;
+use crate::scene::Scene;
 
 /// The shapes that may start in a pass.
 pub(super) struct Hopes {

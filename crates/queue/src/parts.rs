@@ -1,6 +1,6 @@
 //! Parts of a cluster that no job has nodes of two of: what happens in one does not matter to the others.
 
-use crate::queue::shape::Shape;
+use crate::shape::Shape;
 
 /// Which part each node and each shape is in.
 #[derive(Clone, Debug)]

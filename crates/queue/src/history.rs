@@ -1,6 +1,6 @@
 //! What the past tells of the future: how much of their limits jobs use, and what arrives.
 
-use crate::queue::Snapshot;
+use crate::Snapshot;
 
 /// Jobs that must have ended before they tell more than an even chance, as the page asks.
 const ENOUGH: usize = 20;
@@ -100,7 +100,7 @@ impl<'a> Habits<'a> {
 
 fn ended(snapshot: &Snapshot) -> Vec<(Option<&str>, f64)> {
     let jobs = snapshot.history.as_deref().unwrap_or_default().iter();
-    let ratio = |job: &crate::queue::Ended| {
+    let ratio = |job: &crate::Ended| {
         let limit = job.limit_s.filter(|limit| limit.0 > 0.0)?;
         Some(job.ended.since(job.started?).0 / limit.0)
     };
@@ -108,7 +108,7 @@ fn ended(snapshot: &Snapshot) -> Vec<(Option<&str>, f64)> {
 }
 
 fn running(snapshot: &Snapshot) -> Vec<(Option<&str>, f64)> {
-    let ratio = |job: &crate::queue::QueueJob| {
+    let ratio = |job: &crate::QueueJob| {
         let limit = job.limit_s.filter(|limit| limit.0 > 0.0)?;
         Some(snapshot.taken_at.since(job.running.as_ref()?.since).0 / limit.0)
     };

@@ -1,9 +1,9 @@
 //! How fair share moves priorities in one future: all parts of the queue are played together without ours, and what runs there is used.
 
-use crate::queue::floor::Viewer;
-use crate::queue::future::Future;
-use crate::queue::play::Play;
-use crate::queue::scene::{Ranks, Scene};
+use crate::floor::Viewer;
+use crate::future::Future;
+use crate::play::Play;
+use crate::scene::{Ranks, Scene};
 
 /// How often ranks are worked out anew, in seconds.
 const PERIOD: f64 = 900.0;

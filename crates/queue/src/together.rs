@@ -1,13 +1,13 @@
 //! Several jobs at once: each chosen request is in the queue of the next, greatest regret first, then swaps, then savings.
 
-use crate::queue::choice::{Candidate, choose};
-use crate::queue::estimate::{Calibration, Estimate, mean};
-use crate::queue::floor::Viewer;
-use crate::queue::forecast::Table;
-use crate::queue::future::Future;
-use crate::queue::others::Others;
-use crate::queue::play::{Entry, HORIZON, play};
-use crate::queue::{Request, Snapshot};
+use crate::choice::{Candidate, choose};
+use crate::estimate::{Calibration, Estimate, mean};
+use crate::floor::Viewer;
+use crate::forecast::Table;
+use crate::future::Future;
+use crate::others::Others;
+use crate::play::{Entry, HORIZON, play};
+use crate::{Request, Snapshot};
 use hsched_model::Seconds;
 
 /// Jobs whose requests are to be chosen together.

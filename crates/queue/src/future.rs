@@ -3,9 +3,9 @@
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
-use crate::queue::arrivals::{Arrival, Belief};
-use crate::queue::chance::{Purpose, sequence, unit};
-use crate::queue::scene::{Part, Scene};
+use crate::arrivals::{Arrival, Belief};
+use crate::chance::{Purpose, sequence, unit};
+use crate::scene::{Part, Scene};
 
 /// A future of one part of the queue; the same for all requests that are tried in it.
 #[derive(Clone, Debug)]

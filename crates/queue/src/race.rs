@@ -1,7 +1,7 @@
 //! Several requests of one job in the queue at once: the first to start runs, the others are withdrawn.
 
-use crate::queue::estimate::mean;
-use crate::queue::{Outlook, Request};
+use crate::estimate::mean;
+use crate::{Outlook, Request};
 
 /// Returns up to so many requests to queue together: those with which the job finishes first on average, by the futures in which each
 /// was tried alone. The first is `first`, else the best alone; another is added only where it helps, and where the job is done no later
@@ -48,7 +48,7 @@ fn mean_finish(requests: &[Request], outlooks: &[Outlook], all: &[usize]) -> Opt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::{Asks, Estimate, Forecast};
+    use crate::{Asks, Estimate, Forecast};
     use hsched_model::Seconds;
 
     fn request(run: f64) -> Request {

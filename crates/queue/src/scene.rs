@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::queue::arrivals::{Arrivals, Past};
-use crate::queue::history::{Habits, Ratios};
-use crate::queue::line::{Array, Key, Use, Waiting};
-use crate::queue::parts::Parts;
-use crate::queue::shape::{Amounts, Shape, Shapes};
-use crate::queue::{Asks, Branch, QueueJob, Request, Shares, Snapshot};
+use crate::arrivals::{Arrivals, Past};
+use crate::history::{Habits, Ratios};
+use crate::line::{Array, Key, Use, Waiting};
+use crate::parts::Parts;
+use crate::shape::{Amounts, Shape, Shapes};
+use crate::{Asks, Branch, QueueJob, Request, Shares, Snapshot};
 use hsched_model::Seconds;
 
 /// What stands for "no limit", in seconds: a year.
@@ -296,7 +296,7 @@ fn running(
 }
 
 fn closures(snapshot: &Snapshot) -> Vec<Vec<Closure>> {
-    let of = |node: &crate::queue::QueueNode| {
+    let of = |node: &crate::QueueNode| {
         let own = snapshot.reservations.iter().enumerate().filter(|(_, own)| own.nodes.contains(&node.name));
         own.map(|(reservation, own)| Closure { start: own.start.0, end: own.end.0, reservation }).collect()
     };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use thiserror::Error;
 
-use crate::queue::snapshot::{SCHEMA, Scheduling, Snapshot};
+use crate::snapshot::{SCHEMA, Scheduling, Snapshot};
 use hsched_model::{NodeName, Seconds, Time};
 
 /// Why a text is no snapshot.
@@ -94,7 +94,7 @@ impl Snapshot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::NodeUse;
+    use crate::NodeUse;
 
     const SMALL: &str = r#"{
         "schema": "hsched.queue/1", "taken_at": 1000.0,

@@ -1,6 +1,6 @@
 //! A request to Slurm that might be made, and its place in line.
 
-use crate::queue::{Asks, QueueJob, Snapshot};
+use crate::{Asks, QueueJob, Snapshot};
 use hsched_model::{Seconds, Time};
 
 /// A job as it might be submitted.
@@ -91,7 +91,7 @@ impl Snapshot {
         if let Some(priority) = own.and_then(|job| job.first_priority(self.taken_at, per_hour)) {
             return Standing { priority, source: StandingSource::OwnJob };
         }
-        let is_meant = |own: &&crate::queue::AccountStanding| match account {
+        let is_meant = |own: &&crate::AccountStanding| match account {
             Some(name) => own.name == name,
             None => own.default || self.accounts.len() == 1,
         };

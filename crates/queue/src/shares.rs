@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::queue::{Asks, Billing, Snapshot, Weigh};
+use crate::{Asks, Billing, Snapshot, Weigh};
 use hsched_model::{Seconds, Time};
 
 /// The accounts and users among whom fair share ranks, with what they have used.
@@ -164,7 +164,7 @@ impl Snapshot {
 
     /// Returns the billing units that a job uses in a second: the CPUs where the site says nothing else.
     pub(super) fn billing_rate(&self, asks: &Asks, partition: Option<&str>) -> f64 {
-        let is_meant = |own: &&crate::queue::QueuePartition| match partition {
+        let is_meant = |own: &&crate::QueuePartition| match partition {
             Some(name) => own.name == name,
             None => own.default,
         };
@@ -174,7 +174,7 @@ impl Snapshot {
         let nodes = f64::from(asks.nodes);
         let Some(Billing { weights, weigh }) = billing else { return nodes * cpus };
         let weight = |name: &str| weights.get(name).copied().unwrap_or(0.0);
-        let gpu = |own: &crate::queue::GpuAsk| {
+        let gpu = |own: &crate::GpuAsk| {
             let typed = own.gpu_type.as_ref().and_then(|name| weights.get(&format!("gres/gpu:{name}")));
             f64::from(own.count) * typed.copied().unwrap_or_else(|| weight("gres/gpu"))
         };

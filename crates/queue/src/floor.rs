@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use crate::queue::moment::Moment;
-use crate::queue::scene::{Part, Scene};
-use crate::queue::shape::Amounts;
+use crate::moment::Moment;
+use crate::scene::{Part, Scene};
+use crate::shape::Amounts;
 
 /// What is held and kept of the nodes, kept up to date as jobs start and end.
 #[derive(Clone, Debug)]

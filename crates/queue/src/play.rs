@@ -3,13 +3,13 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use crate::queue::floor::{Floor, Slot, Viewer};
-use crate::queue::future::Future;
-use crate::queue::hopes::Hopes;
-use crate::queue::line::{Array, Key, Use};
-use crate::queue::moment::Moment;
-use crate::queue::others::Others;
-use crate::queue::scene::{Part, Scene};
+use crate::floor::{Floor, Slot, Viewer};
+use crate::future::Future;
+use crate::hopes::Hopes;
+use crate::line::{Array, Key, Use};
+use crate::moment::Moment;
+use crate::others::Others;
+use crate::scene::{Part, Scene};
 
 /// Waiting tasks of one array for which a pass keeps nodes: Slurm's `bf_max_job_array_resv`.
 const MOST_OF_ARRAY: u32 = 20;

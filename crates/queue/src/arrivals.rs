@@ -3,11 +3,11 @@
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
-use crate::queue::history::Habits;
-use crate::queue::line::{Key, Use};
-use crate::queue::scene::{Ranks, Scene};
-use crate::queue::shape::Shapes;
-use crate::queue::{Ended, Snapshot};
+use crate::history::Habits;
+use crate::line::{Key, Use};
+use crate::scene::{Ranks, Scene};
+use crate::shape::Shapes;
+use crate::{Ended, Snapshot};
 
 /// How far back submissions are looked at.
 const WEEK: f64 = 7.0 * 86_400.0;

@@ -2,15 +2,15 @@
 
 use std::cmp::Ordering;
 
-use crate::queue::estimate::{Calibration, Estimate, mean};
-use crate::queue::floor::Viewer;
-use crate::queue::future::Future;
-use crate::queue::hidden::by_past_waits;
-use crate::queue::line::Key;
-use crate::queue::others::Others;
-use crate::queue::play::{Entry, HORIZON, play};
-use crate::queue::scene::Scene;
-use crate::queue::{Place, Request, Snapshot};
+use crate::estimate::{Calibration, Estimate, mean};
+use crate::floor::Viewer;
+use crate::future::Future;
+use crate::hidden::by_past_waits;
+use crate::line::Key;
+use crate::others::Others;
+use crate::play::{Entry, HORIZON, play};
+use crate::scene::Scene;
+use crate::{Place, Request, Snapshot};
 use hsched_model::Seconds;
 
 /// What is asked of the model.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::queue::estimate::{Calibration, Estimate, mean, point_of, quantile};
+use crate::estimate::{Calibration, Estimate, mean, point_of, quantile};
 use hsched_model::{Seconds, Time};
 
 /// Seconds by which a start may miss its interval: the submission comes after the look, and a start at once takes some, too.

@@ -1,7 +1,7 @@
 //! Starts where a site hides the jobs of others: as long as the user's own past jobs waited, nothing better being known.
 
-use crate::queue::estimate::Estimate;
-use crate::queue::{Asks, Forecast, Outlook, Request, Snapshot};
+use crate::estimate::Estimate;
+use crate::{Asks, Forecast, Outlook, Request, Snapshot};
 
 /// Past waits that say something.
 const ENOUGH: usize = 10;
@@ -60,7 +60,7 @@ fn outlook(waits: &[Wait], request: &Request) -> Outlook {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::{Ended, GpuAsk};
+    use crate::{Ended, GpuAsk};
     use hsched_model::{GpuType, Seconds, Time};
 
     fn asks(gpu_type: &str, count: u32) -> Asks {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use crate::queue::{Asks, NodeUse, QueueNode, Snapshot};
+use crate::{Asks, NodeUse, QueueNode, Snapshot};
 use hsched_model::GpuType;
 
 /// Amounts by number of resource.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::queue::Shares;
+use crate::Shares;
 use hsched_model::{GpuType, NodeName, Seconds, Time};
 
 /// The schema that this version writes and reads.
