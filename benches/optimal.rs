@@ -10,9 +10,9 @@ use std::time::Duration;
 use hsched::clock::{Clock, SystemClock};
 use hsched::generate::{self, GpuSpeed, Recipe, SyncEvery};
 use hsched::lab;
-use hsched::policy::{self, Basis, Budget, Grounds, Outcome, Parameters, Plan, Policy, Problem};
-use hsched::throughput::{Cache, ThroughputMatrix};
 use hsched_model::{Access, BitRate, Estimates, Holdings, RankNeeds};
+use hsched_plan::throughput::{Cache, ThroughputMatrix};
+use hsched_plan::{Basis, Budget, Grounds, Outcome, Parameters, Plan, Policy, Problem};
 
 const SEEDS: u64 = 10;
 const SYNCS: [(&str, SyncEvery); 2] = [("step", SyncEvery::Step), ("epoch", SyncEvery::Epoch)];
@@ -160,7 +160,7 @@ fn solve(name: &str, size: Size, problem: &Problem) -> Solved {
     let plan = policy.decide(problem, &Budget::until(&|| taken() >= budget)).expect("a plan");
     let seconds = taken().as_secs_f64();
     let lower = lower_bound(&plan);
-    let plan = policy::verify(problem, plan).expect("a valid plan");
+    let plan = hsched_plan::verify(problem, plan).expect("a valid plan");
     // A mean over some of the jobs says nothing beside a mean over all.
     let all = plan.verdicts().iter().all(|verdict| verdict.placement().is_some());
     let outcome = Outcome::of(problem, &plan).filter(|_| all);

@@ -4,10 +4,10 @@
 
 use divan::Bencher;
 use hsched::lab::find;
-use hsched::policy::{
+use hsched_model::{BitRate, GpuType, JobName, NodeName, RankNeeds, Speed, Time};
+use hsched_plan::{
     Budget, Changed, JobModel, Objective, Parameters, Problem, Standing, TypeModel, WorkerNode,
 };
-use hsched_model::{BitRate, GpuType, JobName, NodeName, RankNeeds, Speed, Time};
 
 fn main() {
     divan::main();
@@ -54,8 +54,8 @@ fn problem(workers: u32, jobs: u32) -> Problem {
             sources: Vec::new(),
             unlisted: Vec::new(),
             remarks: Vec::new(),
-            rounds: hsched::policy::Rounds::default(),
-            aims: hsched::policy::Aims::default(),
+            rounds: hsched_plan::Rounds::default(),
+            aims: hsched_plan::Aims::default(),
             may_use: vec![true; NAMES.len()],
             needs: RankNeeds::default(),
             standing: Standing::default(),

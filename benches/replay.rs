@@ -5,9 +5,9 @@
 
 use hsched::clock::{Clock, SystemClock};
 use hsched::lab::find_over_time;
-use hsched::policy::{Changed, JobModel, Objective, Parameters, Problem, Standing, TypeModel, WorkerNode};
 use hsched::replay::{Entry, Figures, Hooks, Options, Trace, replay};
 use hsched_model::{BitRate, GpuType, JobName, NodeName, RankNeeds, Seconds, Speed, Time};
+use hsched_plan::{Changed, JobModel, Objective, Parameters, Problem, Standing, TypeModel, WorkerNode};
 
 const POLICIES: [&str; 6] = ["fifo", "yarn-cs", "horizon", "las", "srtf", "gavel-fifo"];
 
@@ -118,8 +118,8 @@ fn job(place: usize, asks: u32, kind: f64, seconds: f64) -> JobModel {
         sources: Vec::new(),
         unlisted: Vec::new(),
         remarks: Vec::new(),
-        rounds: hsched::policy::Rounds::default(),
-        aims: hsched::policy::Aims::default(),
+        rounds: hsched_plan::Rounds::default(),
+        aims: hsched_plan::Aims::default(),
         may_use: vec![true; SPEEDS.len()],
         needs: RankNeeds::default(),
         standing: Standing::of_epochs(epochs),

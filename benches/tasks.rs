@@ -4,7 +4,7 @@
 
 use hsched::clock::{Clock, SystemClock};
 use hsched::lab::hare::{Assign, Order, order, schedule};
-use hsched::policy::kit::{Gpu, TaskJob, Tasks};
+use hsched_plan::kit::{Gpu, TaskJob, Tasks};
 
 /// GPUs of each of four types, and jobs, of each row.
 const SIZES: [(u32, usize); 3] = [(8, 100), (25, 1000), (250, 10_000)];

@@ -11,11 +11,11 @@ use hsched::engine::{
     World, look, turn,
 };
 use hsched::lab;
-use hsched::policy::{Budget, Objective, Parameters, Policy};
 use hsched_model::formats;
 use hsched_model::{
     BitRate, Cluster, GpuStock, GpuType, JobDefaults, JobId, Node, NodeName, NodeState, Seconds, Time,
 };
+use hsched_plan::{Budget, Objective, Parameters, Policy};
 
 const NOW: Time = Time(1.8e9);
 

@@ -1,7 +1,7 @@
 //! Made-up queues of any size, for measuring how fast the model is.
 
-use hsched_queue::{Asks, GpuAsk, Request, Snapshot};
 use hsched_model::{GpuType, Seconds};
+use hsched_queue::{Asks, GpuAsk, Request, Snapshot};
 use serde_json::{Value, json};
 
 /// A sequence of numbers from [0, 1).

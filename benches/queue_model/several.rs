@@ -1,7 +1,7 @@
 //! Requests of several jobs at once, in the world with other rules: each alone, each beside those before it, and all together.
 
-use hsched_queue::{Jobs, Offer, Outlook, Question, QueueJob, Request, Snapshot, choose_together, forecast};
 use hsched_model::Time;
+use hsched_queue::{Jobs, Offer, Outlook, Question, QueueJob, Request, Snapshot, choose_together, forecast};
 
 use crate::choice::trials;
 use crate::made_up::Random;

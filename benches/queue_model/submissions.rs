@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use hsched_model::{GpuType, NodeName, Seconds, Time, hostlist};
 use hsched_queue::{
     AccountStanding, Asks, Ended, GpuAsk, GpuCount, Held, QueueJob, QueueNode, QueuePartition, Request,
     Running, Snapshot,
 };
-use hsched_model::{GpuType, NodeName, Seconds, Time, hostlist};
 use serde::Deserialize;
 
 /// One submission as it was recorded.

@@ -1,8 +1,8 @@
 //! A small cluster with rules that are not those of the model: passes once a minute, only the first waiting job of a type has a
 //! reservation (EASY), jobs go to the fullest node that has room, and priorities follow the users' past use and age.
 
-use hsched_queue::{Asks, GpuAsk, Request, Snapshot};
 use hsched_model::{GpuType, Seconds};
+use hsched_queue::{Asks, GpuAsk, Request, Snapshot};
 use serde_json::{Value, json};
 
 use crate::made_up::Random;

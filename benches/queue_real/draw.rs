@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use hsched_queue::{Asks, GpuAsk, Snapshot};
 use hsched_model::GpuType;
+use hsched_queue::{Asks, GpuAsk, Snapshot};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 

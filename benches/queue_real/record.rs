@@ -6,10 +6,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use chrono::DateTime;
-use hsched_queue::{Asks, Snapshot};
 use hsched::slurm::queue::{Look, Texts, history, jobs, reservations_command, snapshot, standings_command};
 use hsched::slurm::{CommandLine, Forecast, Runner, System, name_types, sbatch, sinfo, site, time};
 use hsched_model::{Cluster, Time};
+use hsched_queue::{Asks, Snapshot};
 
 use crate::Submission;
 use crate::clock::ClusterClock;

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use hsched_queue::{Calibration, Estimate, Outlook, Question, Request, forecast, point_of};
 use hsched_model::Seconds;
+use hsched_queue::{Calibration, Estimate, Outlook, Question, Request, forecast, point_of};
 
 use crate::Submission;
 use crate::picture::{Point, svg};

@@ -1,9 +1,9 @@
 //! Plan files: read and checked as `hsched submit` does.
 #![no_main]
 
-use hsched::policy::verify;
+use hsched_plan::verify;
 use hsched_model::formats::jobs;
-use hsched::plan_file::PlanFile;
+use hsched_plan::plan_file::PlanFile;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let Ok(file) = PlanFile::parse(text) else { return };

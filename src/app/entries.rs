@@ -6,9 +6,9 @@ use crate::app::requests::JobRequest;
 use crate::engine::{Intent, spares};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::plan_file::{PlanFile, Solved};
-use crate::policy::{CheckedPlan, Decision, Placement, Plan, Problem, Sharing, Slot, verify};
 use hsched_model::{Cluster, JobDefaults};
+use hsched_plan::plan_file::{PlanFile, Solved};
+use hsched_plan::{CheckedPlan, Decision, Placement, Plan, Problem, Sharing, Slot, verify};
 
 /// The policy of plans that were made through the queue, as plan files name it.
 const THROUGH_QUEUE: &str = "queue";

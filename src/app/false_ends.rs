@@ -6,8 +6,8 @@ use crate::app::context::Context;
 use crate::app::output::Part;
 use crate::app::printed::submissions;
 use crate::engine::{End, Outcome, PastAttempt, Phase, State, Tracked};
-use crate::throughput::SpeedKey;
 use hsched_model::GpuType;
+use hsched_plan::throughput::SpeedKey;
 
 /// What the script says when it is asked to stop.
 const STOPPED: &[u8] = b"hsched: stop requested";

@@ -6,12 +6,12 @@ use crate::app::context::Context;
 use crate::app::queue_look;
 use crate::clock::Clock;
 use crate::engine::{Inquiry, Kind, Wanted};
-use crate::policy::{Outlook, Prospect};
+use hsched_model::{Bytes, JobDefaults, JobId, Seconds, Terms, Walltime};
+use hsched_plan::{Outlook, Prospect};
 use hsched_queue::{
     Asks, GpuAsk, Outlook as Foretold, Place, Question, QueueJob, Request, Snapshot, StandingSource,
     forecast_at,
 };
-use hsched_model::{Bytes, JobDefaults, JobId, Seconds, Terms, Walltime};
 
 /// Futures that each request is tried in, and how long all together may take.
 const SAMPLES: usize = 40;

@@ -13,12 +13,12 @@ use crate::app::requests::{JobRequest, requests};
 use crate::app::speeds::SpeedArgs;
 use crate::error::Failure;
 use crate::exit::Exit;
+use hsched_model::formats;
+use hsched_model::{Job, Seconds};
 use hsched_queue::{
     Calibration, Candidate, Choice, Estimate, Outlook, Question, Request, Snapshot, Standing, choose,
     forecast, worth_a_look,
 };
-use hsched_model::formats;
-use hsched_model::{Job, Seconds};
 
 /// What can be said about the queue to plan through.
 #[derive(Clone, Debug, PartialEq, clap::Args)]

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::error::Failure;
-use crate::policy::{CheckedPlan, Placement, Problem};
-use crate::throughput::Source;
+use hsched_plan::throughput::Source;
+use hsched_plan::{CheckedPlan, Placement, Problem};
 
 /// Returns what to say where the plan would be another one if the estimated speeds were one standard deviation
 /// lower or higher.

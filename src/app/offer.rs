@@ -8,11 +8,11 @@ use crate::app::context::Context;
 use crate::app::input;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::policy::{Basis, Grounds, Problem};
 use crate::slurm::holdings;
-use crate::throughput::ThroughputMatrix;
 use hsched_model::formats;
 use hsched_model::{Access, Availability, Cluster, GpuType, Holdings, Job, NodeName};
+use hsched_plan::throughput::ThroughputMatrix;
+use hsched_plan::{Basis, Grounds, Problem};
 
 /// Which GPUs a plan may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -20,14 +20,14 @@ use crate::app::type_names;
 use crate::clock::Clock;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::plan_file::{PlanFile, PlanFileError, Solved};
-use crate::policy::{
-    self, Bound, Budget, CheckedPlan, Decision, Parameters, Plan, PolicyError, Problem, Verdict, Waits,
-};
 use crate::settings::Flag;
 use crate::ui::Progress;
 use hsched_model::formats;
 use hsched_model::{Access, Cluster, Deadline, Job, Seconds, Terms};
+use hsched_plan::plan_file::{PlanFile, PlanFileError, Solved};
+use hsched_plan::{
+    Bound, Budget, CheckedPlan, Decision, Parameters, Plan, PolicyError, Problem, Verdict, Waits,
+};
 
 /// What can be said about how to plan.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
@@ -212,7 +212,7 @@ pub(crate) fn read(text: &str, path: &Path) -> Result<Planned, Failure> {
     }
     let problem = file.problem(&jobs).map_err(unusable)?;
     let plan = file.plan(&problem).map_err(unusable)?;
-    let plan = policy::verify(&problem, plan).map_err(|violations| {
+    let plan = hsched_plan::verify(&problem, plan).map_err(|violations| {
         let list: Vec<String> = violations.iter().map(ToString::to_string).collect();
         wrong(format!("the plan is invalid: {}", list.join("; ")))
     })?;
@@ -279,11 +279,13 @@ pub(crate) fn solve(
     let time = taken();
     let plan = plan.map(|plan| with_those_behind(jobs, plan));
     let plan =
-        plan.and_then(|plan| policy::checked(policy.name(), problem, plan)).map_err(|error| match error {
-            PolicyError::BreaksRules { .. } => Failure::from_error(Exit::Internal, &error)
-                .hint("please report this, with the job and cluster files"),
-            PolicyError::TooLarge { .. } => Failure::from_error(Exit::Failed, &error),
-        })?;
+        plan.and_then(|plan| hsched_plan::checked(policy.name(), problem, plan)).map_err(
+            |error| match error {
+                PolicyError::BreaksRules { .. } => Failure::from_error(Exit::Internal, &error)
+                    .hint("please report this, with the job and cluster files"),
+                PolicyError::TooLarge { .. } => Failure::from_error(Exit::Failed, &error),
+            },
+        )?;
     Ok((plan, Seconds(time.as_secs_f64())))
 }
 
@@ -327,7 +329,7 @@ pub(crate) fn bound(
     let _progress = Progress::start("computing a lower bound".to_owned());
     let start = context.clock.elapsed();
     let taken = || context.clock.elapsed().saturating_sub(start);
-    let bound = policy::bound(problem, &jobs, &args.stop(context, Some(USUAL_BUDGET)))?;
+    let bound = hsched_plan::bound(problem, &jobs, &args.stop(context, Some(USUAL_BUDGET)))?;
     let proven = (bound, Some(Seconds(taken().as_secs_f64())));
     known.push((jobs, proven.clone()));
     Some(proven)

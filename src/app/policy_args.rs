@@ -10,7 +10,7 @@ use crate::app::policy_flags::{AllPolicies, Placers, PolicyFlags};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::lab;
-use crate::policy::{Carrying, Objective, Parameters, Policy, Registry, RegistryError};
+use hsched_plan::{Carrying, Objective, Parameters, Policy, Registry, RegistryError};
 
 /// A policy, its parameters and what it is to minimise.
 #[derive(Clone, Debug, PartialEq, clap::Args)]

@@ -11,7 +11,7 @@ use crate::app::input;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::lab;
-use crate::policy::{Entry, Flag, FlagKind, Parameters};
+use hsched_plan::{Entry, Flag, FlagKind, Parameters};
 
 /// Which policies' flags a command has.
 pub(crate) trait Offer {

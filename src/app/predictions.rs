@@ -5,9 +5,9 @@ use crate::app::foretelling::Foretold;
 use crate::app::state;
 use crate::engine::Run;
 use crate::error::Failure;
-use hsched_queue::{Calibration, Outlook, Prediction};
 use crate::store::{Predicted, Predictions};
 use hsched_model::Time;
+use hsched_queue::{Calibration, Outlook, Prediction};
 
 /// What past predictions teach, and how many there were.
 pub(crate) type Learnt = (Calibration, usize);

@@ -21,12 +21,12 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::lab;
 use crate::live::{Interrupts, SlurmWorld};
-use crate::plan_file::{PlanFile, Solved};
-use crate::policy::{Basis, Budget, CheckedPlan, Grounds, Parameters, Problem, Verdict, checked};
 use crate::store::{StateDir, report_folder, reports, run_folder};
-use crate::throughput::{Cache, LearnRule, Sample, SampleSource, SpeedKey, ThroughputMatrix};
 use crate::ui::{Progress, Story};
 use hsched_model::{Access, Cluster, Estimates, Holdings, Job, JobId, JobName, Seconds};
+use hsched_plan::plan_file::{PlanFile, Solved};
+use hsched_plan::throughput::{Cache, LearnRule, Sample, SampleSource, SpeedKey, ThroughputMatrix};
+use hsched_plan::{Basis, Budget, CheckedPlan, Grounds, Parameters, Problem, Verdict, checked};
 
 /// The pause between two looks, and between two looks for Ctrl-C.
 const PAUSE: Duration = Duration::from_secs(2);

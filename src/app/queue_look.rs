@@ -10,13 +10,13 @@ use crate::app::{input, state};
 use crate::clock::Clock;
 use crate::error::Failure;
 use crate::exit::Exit;
-use hsched_queue::Snapshot;
 use crate::settings::Feature;
 use crate::slurm::queue::{self, Look, Texts, history, jobs};
 use crate::slurm::site::{self, Config};
 use crate::slurm::{CommandLine, System, sinfo};
 use crate::store::{Answer, Answers};
 use hsched_model::{Cluster, Seconds, Time};
+use hsched_queue::Snapshot;
 
 /// The queue as it was seen.
 pub(crate) struct Looked {

@@ -8,14 +8,14 @@ use crate::app::speeds::SpeedArgs;
 use crate::app::type_names::none_here;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::policy::{Grounds, Placement, Problem, Sharing, Slot, refusal};
-use hsched_queue::{Asks, GpuAsk, NodeUse, QueuePartition, Request, Snapshot, Weigh};
 use crate::ui::duration;
 use hsched_model::catalogue::recognise;
 use hsched_model::{
     Access, Bytes, Cluster, GpuStock, GpuType, Holdings, Job, Node, Partition, Seconds, SpeedBasis, Terms,
     Usage, Walltime,
 };
+use hsched_plan::{Grounds, Placement, Problem, Sharing, Slot, refusal};
+use hsched_queue::{Asks, GpuAsk, NodeUse, QueuePartition, Request, Snapshot, Weigh};
 
 /// Requests of one job that are looked at.
 const MOST: usize = 24;

@@ -8,11 +8,11 @@ use crate::app::context::Context;
 use crate::app::state;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::policy::Problem;
 use crate::settings::Flag;
 use crate::store::{BY_HAND, SpeedFile};
-use crate::throughput::{Cache, Cell, ThroughputMatrix, Unusable};
 use hsched_model::{Estimates, GpuType, Job};
+use hsched_plan::Problem;
+use hsched_plan::throughput::{Cache, Cell, ThroughputMatrix, Unusable};
 
 /// What can be said about the speeds to plan with.
 #[derive(Clone, Debug, PartialEq, clap::Args)]

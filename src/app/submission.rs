@@ -17,10 +17,10 @@ use crate::engine::{
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{Script, SlurmWorld, absolute, scripts};
-use crate::policy::Verdict;
 use crate::slurm::QueuedJob;
 use crate::store::{StateError, run_folder};
 use hsched_model::{Cluster, Estimates, Job, JobDefaults, JobId, JobName, Time};
+use hsched_plan::Verdict;
 
 /// How the user wants a plan submitted.
 #[derive(Clone, Copy, Debug)]

@@ -4,9 +4,9 @@ use crate::app::context::Context;
 use crate::app::foretelling::{self, Foretold, Possible, Queue, SearchArgs};
 use crate::app::speeds::SpeedArgs;
 use crate::error::Failure;
-use hsched_queue::{Chosen, Jobs, Offer, Outlook, Request, choose_together, race};
 use crate::ui::Progress;
 use hsched_model::Job;
+use hsched_queue::{Chosen, Jobs, Offer, Outlook, Request, choose_together, race};
 
 /// Requests of a job that are looked at together with those of others: the best alone.
 const MOST_OF_JOB: usize = 8;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::policy::{CheckedPlan, Problem, Verdict};
 use hsched_model::catalogue::{self, recognise};
 use hsched_model::formats;
 use hsched_model::{Cluster, GpuType, Job};
+use hsched_plan::{CheckedPlan, Problem, Verdict};
 
 /// Adds a note for each GPU type of a job that neither the cluster nor the catalogue has, but nearly.
 ///

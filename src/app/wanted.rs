@@ -5,8 +5,8 @@ use std::path::Path;
 
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::throughput::{Cache, Cell, Source, SpeedKey, ThroughputMatrix, Unusable};
 use hsched_model::{Estimates, GpuType, Job, JobName, Seconds, Speed};
+use hsched_plan::throughput::{Cache, Cell, Source, SpeedKey, ThroughputMatrix, Unusable};
 
 /// A speed that nobody knows well enough, and the job whose command can show it.
 #[derive(Clone, Debug)]

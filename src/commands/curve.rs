@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use crate::app::context::{Context, Format};
 use crate::app::input;
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::curve::{Goal, Prediction, Reason, Report, Verdict, judge, predict_at};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{CurvePicture, curve_svg, curve_text, wrap, write_output};
 use hsched_model::formats::history::{self, Case, History, Log};
 use hsched_model::{GoalMode, Stop, StopRule};
+use hsched_plan::curve::{Goal, Prediction, Reason, Report, Verdict, judge, predict_at};
 
 /// Predict a metric at the last epoch from a training log, and decide whether to stop
 ///

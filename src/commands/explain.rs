@@ -5,9 +5,9 @@ use crate::app::planning::Planned;
 use crate::commands::cli::{json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::policy::{self, Verdict};
 use crate::ui::{Explained, Progress};
 use hsched_model::formats;
+use hsched_plan::Verdict;
 
 /// Prints why the plan is as it is: all jobs in short where `name` is empty, else the job of
 /// that name in full.
@@ -27,8 +27,8 @@ pub(super) fn explain_plan(
     let placed = plan.verdicts().iter().map(Verdict::placement).enumerate();
     let placed: Vec<usize> = placed.filter_map(|(job, placement)| placement.map(|_| job)).collect();
     let known = plan.plan().bound.clone();
-    let bound = known.or_else(|| policy::bound(problem, &placed, stop));
-    let explanation = policy::explain(problem, plan, bound.as_ref(), &jobs);
+    let bound = known.or_else(|| hsched_plan::bound(problem, &placed, stop));
+    let explanation = hsched_plan::explain(problem, plan, bound.as_ref(), &jobs);
     drop(progress);
     let explained = Explained { problem, plan, policy: &file.policy, explanation: &explanation };
     let text = match format {

@@ -14,10 +14,10 @@ use crate::commands::plan_queue;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::lab;
-use crate::plan_file::PlanFile;
-use crate::policy::{Outcome, Quality};
 use crate::settings::Flag;
 use crate::ui::{Compared, Made, compare_table, plan_table, write_output};
+use hsched_plan::plan_file::PlanFile;
+use hsched_plan::{Outcome, Quality};
 
 /// Plan which GPUs each job gets and how its batch is split over them
 ///

@@ -24,11 +24,11 @@ use crate::engine::Run;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::lab;
-use crate::plan_file::PlanFile;
-use crate::policy::Verdict;
 use crate::settings::Flag;
 use hsched_model::formats;
 use hsched_model::{Job, JobName};
+use hsched_plan::Verdict;
+use hsched_plan::plan_file::PlanFile;
 
 /// What becomes of a job without a request whose file has others.
 const KEPT: &str = "; it is kept as waiting for hsched watch --queue";

@@ -12,10 +12,10 @@ use crate::app::{queue_look, through_queue};
 use crate::commands::when::gpus;
 use crate::error::Failure;
 use crate::exit::Exit;
-use hsched_queue::Outlook;
 use crate::settings::Feature;
 use crate::ui::{duration, rough_duration, start_estimate};
 use hsched_model::{Job, Time};
+use hsched_queue::Outlook;
 
 /// Why a job has no request if nothing else is known.
 const NOTHING: &str = "none of its requests can start on this cluster";

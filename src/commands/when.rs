@@ -14,10 +14,10 @@ use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::when_score;
 use crate::error::Failure;
 use crate::exit::Exit;
-use hsched_queue::{Choice, Forecast, Outlook};
 use crate::settings::Flag;
 use crate::ui::{Progress, When, WhenJob, WhenRow, when_legend, when_table, wrap, write_output};
 use hsched_model::{Job, SpeedBasis};
+use hsched_queue::{Choice, Forecast, Outlook};
 
 /// Show which request of each job would finish first, including its wait in the queue
 ///

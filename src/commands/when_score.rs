@@ -7,10 +7,10 @@ use crate::app::predictions;
 use crate::commands::cli::{json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
-use hsched_queue::{Calibration, Prediction, Score};
 use crate::store::Predicted;
 use crate::ui::{Align, Table, duration, wrap};
 use hsched_model::Seconds;
+use hsched_queue::{Calibration, Prediction, Score};
 
 /// Prints coverage and error of what was foretold in the last ninety days.
 ///

@@ -1,8 +1,8 @@
 //! What is to be done, for whoever can.
 
 use crate::engine::{Amendment, Run, SubmissionKey};
-use crate::throughput::{Lesson, Sample};
 use hsched_model::{JobId, JobName};
+use hsched_plan::throughput::{Lesson, Sample};
 
 /// Something to do, with the reason for people.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,8 +4,8 @@ use crate::engine::{
     Action, Beginning, End, Event, News, Outcome, PastAttempt, Phase, Request, Rules, Stage, State,
     Submission, SubmissionKey, Then, Tracked,
 };
-use crate::throughput::LearnRule;
 use hsched_model::{JobId, NodeName, Time};
+use hsched_plan::throughput::LearnRule;
 
 /// Changes the state by an event; returns what was learnt from it.
 ///

@@ -8,11 +8,11 @@ use crate::engine::{
     Action, Inquiry, Intent, Planner, Question, Realm, Rules, Run, Stage, State, Submission, Then, Tracked,
     Trials,
 };
-use crate::plan_file::{PlanFile, Solved};
-use crate::policy::{
-    self, Basis, CheckedPlan, Decision, Hold, JobModel, Placement, Plan, PolicyError, Problem, Slot, verify,
-};
 use hsched_model::{Access, Cluster, Job, Time};
+use hsched_plan::plan_file::{PlanFile, Solved};
+use hsched_plan::{
+    Basis, CheckedPlan, Decision, Hold, JobModel, Placement, Plan, PolicyError, Problem, Slot, verify,
+};
 
 /// Two epochs that differ by less than this part of them are equally long: other shares are not worth a stop.
 const SAME: f64 = 0.01;
@@ -239,7 +239,7 @@ impl Carrier<'_> {
             bound: own.bound.as_ref().map(|bound| extract.bound_of_whole(bound)),
             ..Plan::default()
         };
-        let plan = policy::checked(self.policy, &extract.problem, plan)?;
+        let plan = hsched_plan::checked(self.policy, &extract.problem, plan)?;
         let intents = |(number, own): (usize, &Chosen<'_>)| {
             let placements: Vec<Placement> =
                 own.new.iter().filter_map(|placement| extract.of_whole(placement)).collect();
@@ -345,10 +345,10 @@ impl Carrier<'_> {
 
 /// Returns whether a submission has just the GPUs of a placement, in shares that are as good.
 fn is_same(hold: &Hold, placement: &Placement) -> bool {
-    if let policy::Stage::Leaving { .. } = hold.stage {
+    if let hsched_plan::Stage::Leaving { .. } = hold.stage {
         return false;
     }
-    let epoch = if let policy::Stage::Running { epoch, .. } = hold.stage { epoch } else { hold.epoch };
+    let epoch = if let hsched_plan::Stage::Running { epoch, .. } = hold.stage { epoch } else { hold.epoch };
     let is_as_good = (placement.epoch.total() - epoch).abs() <= SAME * epoch;
     let slots = |slots: &[Slot]| slots.iter().copied().collect::<BTreeSet<Slot>>();
     is_as_good && slots(&hold.slots) == slots(&placement.slots)

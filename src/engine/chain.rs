@@ -4,8 +4,8 @@ use crate::engine::carry::Carrier;
 use crate::engine::{
     Amendment, Attempt, End, Intent, PastAttempt, Piece, Rules, Stage, State, Submission, Then, Tracked,
 };
-use crate::policy::{Decision, Placement, Sharing};
 use hsched_model::{Seconds, Time, Walltime};
+use hsched_plan::{Decision, Placement, Sharing};
 
 /// A next piece asks for less where that is at most this part of its limit.
 const SHORTER: f64 = 0.75;

@@ -8,8 +8,8 @@ use crate::engine::view::{Aims, View, is_ready, nowhere};
 use crate::engine::{
     Action, Inquiry, Phase, Planner, Question, Rules, State, Then, Tracked, chain, early, lateness,
 };
-use crate::policy::{self, CheckedPlan, PolicyError};
 use hsched_model::{Cluster, Time};
+use hsched_plan::{CheckedPlan, PolicyError};
 
 /// What to do, and what people should know of how it was decided.
 #[derive(Default)]
@@ -126,5 +126,5 @@ fn ask(state: &mut State, view: &View, planner: &mut Planner<'_>) -> Result<Chec
     }
     let plan = policy.decide(&view.problem, &planner.budget)?;
     state.memory = policy.memory();
-    policy::checked(policy.name(), &view.problem, plan)
+    hsched_plan::checked(policy.name(), &view.problem, plan)
 }

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::curve::{Goal, Report, Verdict, behind, judge_running};
 use crate::engine::mark::intend;
 use crate::engine::{Action, Phase, Stage, State, Submission, Then, Tracked};
 use hsched_model::{Availability, Cluster, Node, Stop, StopRule, Time};
+use hsched_plan::curve::{Goal, Report, Verdict, behind, judge_running};
 
 /// That a job need not train until its last epoch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -8,10 +8,10 @@ use sha2::{Digest, Sha256};
 
 use crate::engine::view::{gives_back, is_movable, is_ready};
 use crate::engine::{Planner, Rules, Stage, State, Submission, Tracked};
-use crate::throughput::{Cache, Measured, SpeedKey};
 use hsched_model::{
     Access, Availability, Cluster, Estimates, GpuType, Node, NodeName, RankNeeds, Time, Usage,
 };
+use hsched_plan::throughput::{Cache, Measured, SpeedKey};
 
 /// What a decision depends on, as text with a thing on each line. Names have neither blanks nor line breaks.
 #[derive(Default)]

@@ -4,8 +4,8 @@ use crate::engine::{
     Answer, Attempt, End, EpochReport, News, PastAttempt, Phase, Request, Rules, Stage, Submission,
     SubmissionKey, Then, Tracked, teach,
 };
-use crate::throughput::{Cache, Sample};
 use hsched_model::{NodeName, Seconds, Time, hostlist};
+use hsched_plan::throughput::{Cache, Sample};
 
 impl Tracked {
     /// Takes in what came of a request about one of its submissions.

@@ -6,8 +6,8 @@ use crate::engine::{
     Action, Amendment, Attempt, Inquiry, Intent, Kind, Stage, State, Submission, Then, Tracked, Wanted,
     named_ranks,
 };
-use crate::policy::{self, Basis, Decision, Placement, Problem, Prospect};
 use hsched_model::{Cluster, Node, PlacedRank, Seconds, SpeedBasis, Terms};
+use hsched_plan::{Basis, Decision, Placement, Problem, Prospect};
 
 impl Carrier<'_> {
     /// Returns a submission as one that others may join, and that can be changed while it waits.
@@ -90,7 +90,7 @@ impl Carrier<'_> {
             let in_place = own.filter(|_| there.len() < ways.len()).and_then(|own| own.attempt.job_id);
             Some(Wanted { kind, run, ways, in_place, there })
         };
-        let options = policy::options(&extract.problem, 0).iter().filter_map(wanted).collect();
+        let options = hsched_plan::options(&extract.problem, 0).iter().filter_map(wanted).collect();
         let submissions = tracked.phase.submissions();
         let id = |own: &Submission| own.attempt.job_id.filter(|_| own.stage == Stage::Pending);
         Inquiry {
@@ -161,7 +161,7 @@ impl Carrier<'_> {
         let outlook = problem.outlooks.iter().flatten().find(|own| own.job == job)?;
         let kind = Kind::of(&named_ranks(problem, placement))?;
         let extract = problem.extract(&[job], Basis::Line);
-        let options = policy::options(&extract.problem, 0);
+        let options = hsched_plan::options(&extract.problem, 0);
         let is_this =
             |option: &Placement| Kind::of(&named_ranks(&extract.problem, option)).as_ref() == Some(&kind);
         outlook.options.get(options.iter().position(is_this)?).copied()
@@ -182,7 +182,7 @@ pub fn spares(
     let is_untyped = |rank: &PlacedRank| cluster.node(&rank.node).is_some_and(|node| node.untyped.is_some());
     let Some(own) = Kind::of(&ranks).filter(|_| !ranks.iter().any(is_untyped)) else { return Vec::new() };
     let extract = problem.extract(&[job], Basis::Line);
-    let all = policy::options(&extract.problem, 0);
+    let all = hsched_plan::options(&extract.problem, 0);
     let is_other = |ranks: &Vec<PlacedRank>| {
         Kind::of(ranks).is_some_and(|kind| kind.gpu_type == own.gpu_type && (goes_elsewhere || kind != own))
     };

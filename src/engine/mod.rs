@@ -35,7 +35,7 @@ mod trial;
 mod turn;
 mod view;
 
-pub use crate::policy::Outlook;
+pub use hsched_plan::Outlook;
 
 pub use self::action::Action;
 pub use self::amendment::{Amendment, Inquiry, Kind, Wanted};

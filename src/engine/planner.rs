@@ -1,8 +1,8 @@
 //! How plans are made, and what a policy may have to know first.
 
 use crate::engine::Run;
-use crate::policy::{Budget, Forecast, Objective, Outlook, Placement, Policy, Problem, Rank, Slot};
 use hsched_model::{PlacedRank, Seconds};
+use hsched_plan::{Budget, Forecast, Objective, Outlook, Placement, Policy, Problem, Rank, Slot};
 
 /// How plans are made.
 pub struct Planner<'a> {

@@ -1,9 +1,9 @@
 //! Runs: what is submitted together, by one plan, with that plan as it is written down.
 
 use crate::engine::{Attempt, Gpus, Kind, Piece, SubmissionKey, named_ranks};
-use crate::plan_file::PlanFile;
-use crate::policy::{CheckedPlan, Placement, Problem};
 use hsched_model::{Job, JobDefaults, PlacedRank, Seconds, Terms, Time, Walltime};
+use hsched_plan::plan_file::PlanFile;
+use hsched_plan::{CheckedPlan, Placement, Problem};
 
 /// Jobs that are submitted together, by one plan.
 #[derive(Clone, Debug, PartialEq)]

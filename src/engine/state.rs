@@ -5,11 +5,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::curve::Report;
 use crate::engine::{Attempt, Early, End, Stage, Submission, SubmissionKey};
-use crate::policy::Memory;
-use crate::throughput::Cache;
 use hsched_model::{GpuType, Job, JobId, JobName, NodeName, Seconds, Time};
+use hsched_plan::Memory;
+use hsched_plan::curve::Report;
+use hsched_plan::throughput::Cache;
 
 /// Everything that the engine remembers between two steps.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{Amendment, Gpus, Kind, Trials, named_ranks};
-use crate::policy::{Placement, Problem};
 use hsched_model::{JobId, JobName, PlacedRank, Seconds, Terms, Time, Walltime};
+use hsched_plan::{Placement, Problem};
 
 /// What tells a submission from every other one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::engine::{Attempt, End, EpochReport, RankReport, SubmissionKey, Timed, Tracked};
-use crate::throughput::{Cache, Cell, Sample, SampleSource, SpeedKey, ThroughputMatrix};
 use hsched_model::{Estimates, GpuType, Job, PlacedRank, Seconds, Time};
+use hsched_plan::throughput::{Cache, Cell, Sample, SampleSource, SpeedKey, ThroughputMatrix};
 
 /// Returns what an epoch teaches: what its ranks say, and where none says how long it computed, what its length does.
 pub(super) fn by_epoch(

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::policy::{Placement, Problem};
 use hsched_model::GpuType;
+use hsched_plan::{Placement, Problem};
 
 /// Why a GPU type is on trial for a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

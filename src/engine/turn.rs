@@ -7,8 +7,8 @@ use crate::engine::{
     Action, Amendment, Answer, Event, Inquiry, Intent, Observation, Planner, Rules, Run, State, Step,
     SubmissionKey, apply, notice, step,
 };
-use crate::policy::Outlook;
 use hsched_model::{JobId, Seconds, Time};
+use hsched_plan::Outlook;
 
 /// Where jobs run: Slurm, or a simulated cluster. It decides nothing.
 pub trait World {

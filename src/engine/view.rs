@@ -1,12 +1,11 @@
 //! The jobs that have not ended and the GPUs that they have or may get, as the problem that a policy decides on.
 
 use crate::engine::{Attempt, Phase, Realm, Request, Rules, Stage, State, Submission, Then, Tracked};
-use crate::policy::{
-    self, Forecast, Grounds, Hold, MOST_GPUS, Objective, Outlook, Problem, Slot, Standing, Waits,
-    epoch_as_shared,
-};
-use crate::throughput::ThroughputMatrix;
 use hsched_model::{Access, Cluster, GoalMode, GpuType, Held, Holdings, Job, JobName, Seconds, Time};
+use hsched_plan::throughput::ThroughputMatrix;
+use hsched_plan::{
+    Forecast, Grounds, Hold, MOST_GPUS, Objective, Outlook, Problem, Slot, Standing, Waits, epoch_as_shared,
+};
 
 /// What a policy may see, and what it is about.
 pub(super) struct View {
@@ -132,7 +131,7 @@ fn standing(
     // In the order of its submissions: whoever carries a plan out goes from one to the other.
     let holds: Vec<Hold> = tracked.shown().map(hold).collect();
     let under_way = |hold: &Hold| match hold.stage {
-        policy::Stage::Running { epoch, under_way, .. } if epoch > 0.0 => under_way / epoch,
+        hsched_plan::Stage::Running { epoch, under_way, .. } if epoch > 0.0 => under_way / epoch,
         _ => 0.0,
     };
     let under_way = holds.iter().map(under_way).fold(0.0, f64::max);
@@ -191,23 +190,24 @@ fn stage(
     (number, problem): (usize, &Problem),
     slots: &[Slot],
     at: Time,
-) -> policy::Stage {
+) -> hsched_plan::Stage {
     let Submission { attempt, stage } = own;
     match stage {
-        Stage::Meant => policy::Stage::Submitting,
-        Stage::Pending if attempt.job_id.is_none() => policy::Stage::Submitting,
-        Stage::Pending => policy::Stage::Queued,
+        Stage::Meant => hsched_plan::Stage::Submitting,
+        Stage::Pending if attempt.job_id.is_none() => hsched_plan::Stage::Submitting,
+        Stage::Pending => hsched_plan::Stage::Queued,
         Stage::Running => {
             let epoch = present_epoch(problem, number, attempt, slots).unwrap_or(attempt.epoch.0);
             let begun = tracked.epoch_at.into_iter().chain(attempt.started);
             let begun = begun.map(|time| time.0).max_by(f64::total_cmp);
             let under_way = begun.map_or(0.0, |begun| at.since(Time(begun)).0.min(epoch));
             let busy_until = attempt.started.unwrap_or(at);
-            policy::Stage::Running { epoch, under_way, movable: is_movable(tracked, own), busy_until }
+            hsched_plan::Stage::Running { epoch, under_way, movable: is_movable(tracked, own), busy_until }
         }
-        Stage::Stopping { .. } => {
-            policy::Stage::Leaving { started: attempt.started.is_some(), gives_back: gives_back(own, at) }
-        }
+        Stage::Stopping { .. } => hsched_plan::Stage::Leaving {
+            started: attempt.started.is_some(),
+            gives_back: gives_back(own, at),
+        },
     }
 }
 

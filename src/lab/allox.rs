@@ -1,10 +1,10 @@
 //! `AlloX`: jobs are matched to types and places in the queue there, so that the sum of completion times is least.
 
-use crate::policy::kit::Want;
-use crate::policy::kit::by_arrival;
-use crate::policy::kit::{Desk, fastest};
-use crate::policy::{Budget, Entry, Make, Plan, Policy, PolicyError, Problem, Repacking};
-use crate::solve::Transport;
+use hsched_plan::kit::Want;
+use hsched_plan::kit::by_arrival;
+use hsched_plan::kit::{Desk, fastest};
+use hsched_plan::solve::Transport;
+use hsched_plan::{Budget, Entry, Make, Plan, Policy, PolicyError, Problem, Repacking};
 
 pub(super) const ALLOX: Entry = Entry {
     name: "allox",

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::policy::kit::Want;
-use crate::policy::kit::by_arrival;
-use crate::policy::kit::{Desk, fastest};
-use crate::policy::{Budget, Entry, Make, Plan, Policy, PolicyError, Problem, Repacking};
 use hsched_model::{Seconds, Time};
+use hsched_plan::kit::Want;
+use hsched_plan::kit::by_arrival;
+use hsched_plan::kit::{Desk, fastest};
+use hsched_plan::{Budget, Entry, Make, Plan, Policy, PolicyError, Problem, Repacking};
 
 pub(super) const MAX_MIN: Entry = Entry {
     name: "gavel-max-min",

@@ -1,8 +1,8 @@
 //! The schedulers of papers by name.
 
 use crate::lab::{allox, gavel, hadar, hare, hlas, mlfs};
-use crate::policy::{self, Entry, Flag, Parameters, Policy, Registry, RegistryError};
 use crate::replay::TaskPolicy;
+use hsched_plan::{Entry, Flag, Parameters, Policy, Registry, RegistryError};
 
 /// A scheduler of a paper.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +47,7 @@ impl LabPolicy {
 /// Returns the policies of the planner and those of the papers.
 #[must_use]
 pub fn registry() -> Registry {
-    Registry::new(policy::POLICIES.iter().chain(POLICIES.iter().map(|own| &own.entry)))
+    Registry::new(hsched_plan::POLICIES.iter().chain(POLICIES.iter().map(|own| &own.entry)))
 }
 
 /// Returns the policy of that name for a cluster that strangers use, too.

@@ -3,8 +3,8 @@
 use crate::lab::find_over_time;
 use crate::lab::mlfs::{Choice, Chooser, MlfRl};
 use crate::learning::goal::{Played, Score};
-use crate::policy::{Parameters, Policy};
 use crate::replay::{Hooks, Options, Record, ReplayError, Trace, replay};
+use hsched_plan::{Parameters, Policy};
 
 /// Replays a trace with choices of this kind; returns what came of it and the choices.
 pub(super) fn play(trace: &Trace, chooser: Chooser) -> Result<(Record, Vec<Choice>), ReplayError> {

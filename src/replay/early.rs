@@ -1,7 +1,7 @@
 //! What a trace says of when a job may end before its last epoch.
 
-use crate::curve::{Goal, Report};
 use hsched_model::{GoalMode, Job, Stop, StopRule};
+use hsched_plan::curve::{Goal, Report};
 
 /// By which rule a job may stop, and by what it goes.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use crate::policy::Slot;
-use crate::policy::kit::TaskRun;
 use hsched_model::{Seconds, Time};
+use hsched_plan::Slot;
+use hsched_plan::kit::TaskRun;
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]

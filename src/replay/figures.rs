@@ -1,8 +1,8 @@
 //! What became of a replay's jobs, and the figures of them all.
 
-use crate::policy::kit::Gpu;
 use crate::replay::Trace;
 use hsched_model::Time;
+use hsched_plan::kit::Gpu;
 
 /// All that a replay says.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,7 +1,7 @@
 //! A trace replayed under a policy: jobs that come and go, on a cluster that does exactly what its formulas say.
 //!
 //! Hours of a cluster take milliseconds here. It drives policies through the same interface as the engine
-//! ([`Policy::decide`](crate::policy::Policy::decide), [`verify_change`](crate::policy::verify_change)), without queues,
+//! ([`Policy::decide`](hsched_plan::Policy::decide), [`verify_change`](hsched_plan::verify_change)), without queues,
 //! submissions and retries of requests: those are the engine's, and `simulate` plays them.
 
 mod chance;

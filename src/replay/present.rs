@@ -1,6 +1,6 @@
 //! A job that is there: how far it really is, and what a policy is shown of that.
 
-use crate::policy::Standing;
+use hsched_plan::Standing;
 
 /// A job that is there, as it really is.
 pub(super) struct Present {

@@ -4,7 +4,6 @@ use std::cell::Cell;
 
 use thiserror::Error;
 
-use crate::policy::{Budget, Decision, Forecast, Plan, Policy, PolicyError, RegistryError, verify_change};
 use crate::replay::chance::{self, Purpose};
 use crate::replay::event::{Event, Kind};
 use crate::replay::figures::Record;
@@ -13,6 +12,7 @@ use crate::replay::queue::Due;
 use crate::replay::trace::Trace;
 use crate::replay::world::World;
 use hsched_model::{Seconds, Time};
+use hsched_plan::{Budget, Decision, Forecast, Plan, Policy, PolicyError, RegistryError, verify_change};
 
 /// What a replay tells its caller, and asks of it.
 pub struct Hooks<'a> {

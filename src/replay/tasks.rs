@@ -1,14 +1,14 @@
 //! A trace replayed task by task: each computes alone on its GPU, at any time. It is the papers' world, and needs a parameter
 //! server that waits for tasks, so no cluster runs it; restarts, failures and rounds of decisions do not exist in it.
 
-use crate::policy::Rounds;
-use crate::policy::kit::{TaskRun, Tasks};
 use crate::replay::event::{Event, Kind};
 use crate::replay::figures::{JobRecord, Record, TaskFacts};
 use crate::replay::run::Hooks;
 use crate::replay::trace::Trace;
 use crate::replay::world::NO_TYPE;
 use hsched_model::Time;
+use hsched_plan::Rounds;
+use hsched_plan::kit::{TaskRun, Tasks};
 
 /// Who decides which task goes where.
 pub trait TaskPolicy: std::fmt::Debug + Send + Sync {

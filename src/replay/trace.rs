@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use crate::policy::{JobModel, Paces, Placement, Problem, Sharing, Slot};
 use crate::replay::Early;
 use crate::trace::TraceFile;
 use hsched_model::{GpuType, Job, JobName, NodeName, Seconds, Time};
+use hsched_plan::{JobModel, Paces, Placement, Problem, Sharing, Slot};
 
 /// Jobs that arrive over time, and what they run on.
 #[derive(Clone, Debug)]

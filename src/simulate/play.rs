@@ -4,9 +4,9 @@ use std::cell::Cell;
 use std::convert::Infallible;
 
 use crate::engine::{Event, KeepsNothing, Planner, Rules, State, Update, apply, turn};
-use crate::policy::{Budget, Objective, Policy};
 use crate::simulate::World;
 use hsched_model::{Seconds, Time};
+use hsched_plan::{Budget, Objective, Policy};
 
 /// How the engine is to decide.
 #[derive(Clone, Copy)]

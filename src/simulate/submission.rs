@@ -6,14 +6,14 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use crate::engine::{End, EpochReport, Gpus, RankReport, Sighting, Standing, SubmissionKey};
-use crate::policy::{Problem, Slot, WorkerNode, epoch_as_shared};
 use crate::simulate::fit::Request;
 use crate::simulate::site::Site;
 use crate::simulate::training::{Pace, Steps, Training};
-use crate::throughput::{Cache, ThroughputMatrix};
 use hsched_model::{
     Access, Cluster, Estimates, GpuType, Job, JobId, OfferedNode, PlacedRank, RankNeeds, Seconds, Time,
 };
+use hsched_plan::throughput::{Cache, ThroughputMatrix};
+use hsched_plan::{Problem, Slot, WorkerNode, epoch_as_shared};
 
 /// A job that was submitted.
 #[derive(Clone, Debug)]

@@ -7,12 +7,12 @@ use std::fs;
 use std::path::Path;
 
 use crate::engine::{Rules, State};
-use crate::plan_file::PlanFile;
 use crate::store::names::{NEWEST, OLDER, WISHES, chain, unmarked};
 use crate::store::recovery::Contents;
 use crate::store::snapshot::Snapshot;
 use crate::store::wishes::Wishes;
 use crate::store::{StateError, run_folder};
+use hsched_plan::plan_file::PlanFile;
 
 /// The result of a check of the files.
 #[derive(Debug)]

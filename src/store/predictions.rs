@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{Attempt, State, SubmissionKey};
-use hsched_queue::Prediction;
 use crate::store::StateError;
 use crate::store::files::{read, replace, write_error};
 use hsched_model::{Seconds, Time};
+use hsched_queue::Prediction;
 
 /// How long predictions are kept.
 const KEPT: Seconds = Seconds(90.0 * 86_400.0);

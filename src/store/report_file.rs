@@ -10,7 +10,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::plan_file::PlanFile;
+use hsched_plan::plan_file::PlanFile;
 
 /// A rank's line about one epoch; what is not known is left out.
 #[derive(Clone, Debug, PartialEq, Serialize)]

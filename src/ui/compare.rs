@@ -1,10 +1,10 @@
 //! Several policies on the same problem, a line each.
 
-use crate::policy::{Outcome, Quality};
 use crate::ui::quantity::{duration, percent};
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
 use hsched_model::Seconds;
+use hsched_plan::{Outcome, Quality};
 
 /// A policy, and what it made of a problem or why it could not treat it.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::curve::Report;
+use hsched_plan::curve::Report;
 
 /// What is drawn.
 #[derive(Clone, Debug, PartialEq)]

@@ -76,7 +76,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::curve::Report;
+    use hsched_plan::curve::Report;
 
     #[test]
     fn a_picture_has_all_its_parts() {

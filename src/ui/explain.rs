@@ -2,15 +2,15 @@
 
 use std::fmt::Write as _;
 
-use crate::policy::{
-    Alternative, Change, CheckedPlan, Explanation, JobExplanation, Limit, Market, Objective, Obstacle,
-    Problem, Verdict,
-};
-use crate::throughput::Source;
 use crate::ui::quantity::duration;
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
 use hsched_model::Seconds;
+use hsched_plan::throughput::Source;
+use hsched_plan::{
+    Alternative, Change, CheckedPlan, Explanation, JobExplanation, Limit, Market, Objective, Obstacle,
+    Problem, Verdict,
+};
 
 /// A plan with its explanation.
 #[derive(Clone, Copy, Debug)]
@@ -281,14 +281,14 @@ impl Explained<'_> {
 
     /// Returns the types that the job cannot use, with the reasons.
     fn unused(&self, job: &JobExplanation) -> Vec<String> {
-        let not = |(ty, own): (usize, &crate::policy::TypeExplanation)| {
+        let not = |(ty, own): (usize, &hsched_plan::TypeExplanation)| {
             let obstacle = own.alone.as_ref().err()?;
             Some(format!("cannot use {} alone: {obstacle}", self.problem.labels[ty]))
         };
         let usable = |ty: usize| self.problem.jobs[job.job].types[ty].is_some();
         let types = job.types.iter().enumerate().filter(|(ty, _)| self.explanation.types[*ty].offered > 0);
         let (usable, unusable): (Vec<_>, Vec<_>) = types.partition(|(ty, _)| usable(*ty));
-        let never = |(ty, own): (usize, &crate::policy::TypeExplanation)| {
+        let never = |(ty, own): (usize, &hsched_plan::TypeExplanation)| {
             Some(format!("{} not used: {}", self.problem.labels[ty], own.alone.as_ref().err()?))
         };
         unusable.into_iter().filter_map(never).chain(usable.into_iter().filter_map(not)).collect()

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::policy::{Alternative, Change, JobExplanation, Limit, Obstacle, Verdict};
 use crate::ui::Explained;
+use hsched_plan::{Alternative, Change, JobExplanation, Limit, Obstacle, Verdict};
 
 impl Explained<'_> {
     /// Returns the prices and all that there is to say of the jobs asked for. Times and prices are in seconds:
@@ -36,7 +36,7 @@ impl Explained<'_> {
             Verdict::Defer { .. } => "defer",
             Verdict::Reject { .. } => "reject",
         };
-        let of_type = |(ty, own): (usize, &crate::policy::TypeExplanation)| {
+        let of_type = |(ty, own): (usize, &hsched_plan::TypeExplanation)| {
             let alone = match &own.alone {
                 Ok(alone) => self.alternative(job, alone),
                 Err(obstacle) => not(obstacle),

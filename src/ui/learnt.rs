@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::throughput::{Lesson, Measured, Sample, SpeedKey};
 use hsched_model::{GpuType, Speed};
+use hsched_plan::throughput::{Lesson, Measured, Sample, SpeedKey};
 
 /// Speeds as they were told, or as they were known when nothing was told.
 #[derive(Debug, Default)]

@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-use crate::policy::{
-    Advice, Bound, CheckedPlan, Deadlines, Due, Dues, JobModel, Objective, Outcome, Placement, Problem,
-    Quality, Rank, Slot, Verdict, advice,
-};
 use crate::ui::quantity::{duration, percent};
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
 use hsched_model::{Job, Seconds, hostlist};
+use hsched_plan::{
+    Advice, Bound, CheckedPlan, Deadlines, Due, Dues, JobModel, Objective, Outcome, Placement, Problem,
+    Quality, Rank, Slot, Verdict, advice,
+};
 
 /// A job of the plan; of a training, all its copies.
 struct Entry<'a> {

@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use crate::policy::TraceBound;
 use crate::replay::{Figures, Options, Record, Trace};
 use crate::ui::quantity::{duration, percent};
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
 use hsched_model::Seconds;
+use hsched_plan::TraceBound;
 
 /// One way in which a trace is replayed.
 #[derive(Clone)]

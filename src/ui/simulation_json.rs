@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::policy::Problem;
-use crate::policy::kit::{Gpu, TaskRun};
 use crate::replay::{Event, TaskFacts};
 use crate::ui::simulation::{Cell, Simulated};
+use hsched_plan::Problem;
+use hsched_plan::kit::{Gpu, TaskRun};
 
 /// Takes one of a run's figures; `None` where it has none.
 pub(super) type Figure = fn(&Simulated) -> Option<f64>;
@@ -288,7 +288,7 @@ pub fn event_json((problem, gpus): (&Problem, &[Gpu]), names: &[&str], policy: &
         line["node"] = json!(problem.nodes[node].name.as_str());
     }
     if !event.slots.is_empty() {
-        let slot = |slot: &crate::policy::Slot| {
+        let slot = |slot: &hsched_plan::Slot| {
             json!({
                 "node": problem.nodes[slot.node].name.as_str(),
                 "type": problem.gpu_types[slot.gpu_type].as_str(),

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use hsched_queue::{Estimate, Outlook};
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
 use hsched_model::Seconds;
+use hsched_queue::{Estimate, Outlook};
 
 /// Jobs and their requests.
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
 //! Jobs that come after others (`after`): in the engine, in a replay, in a plan, and under `hsched run`.
 
 use hsched::engine::{Outcome, Phase, State, Tracked};
-use hsched::policy::Moves;
 use hsched_model::{Cluster, Job, Time};
+use hsched_plan::Moves;
 
 use crate::cli_run::{Bench, job as training};
 use crate::engine_states::{attempt, cluster, how, job, name, running, state, take, words};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hsched::lab::find_over_time;
 use hsched::lab::registry;
-use hsched::policy::{Carrying, Decision, Parameters, Policy, Slot, verify};
+use hsched_plan::{Carrying, Decision, Parameters, Policy, Slot, verify};
 use proptest::prelude::*;
 
 use crate::problems;

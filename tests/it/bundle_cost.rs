@@ -2,7 +2,7 @@
 
 #![expect(clippy::cast_precision_loss, reason = "the numbers are small")]
 
-use hsched::policy::{JobModel, Problem, TypeModel, WorkerNode};
+use hsched_plan::{JobModel, Problem, TypeModel, WorkerNode};
 
 /// The completion time of a job on `bundle` (GPUs by type) in a ring of `link` Gbit/s; `None` where it may not run so.
 pub fn time(job: &JobModel, bundle: &[u32], link: f64) -> Option<f64> {

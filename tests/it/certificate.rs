@@ -1,6 +1,6 @@
 //! The bound that prices prove, recomputed by enumeration: what a plan's certificate must agree with.
 
-use hsched::policy::Problem;
+use hsched_plan::Problem;
 
 use crate::bundle_cost::{bundles, fastest_link, time};
 use crate::oracle;

@@ -8,9 +8,9 @@ use hsched::engine::{
     self, Amendment, Answer, End, Event, Inquiry, Intent, Observation, Outcome, Phase, Run, Standing, State,
     SubmissionKey, Tracked, World, apply,
 };
-use hsched::policy::Outlook;
 use hsched::simulate::{self, Incident};
 use hsched_model::{Job, JobId, JobName, Seconds, Time};
+use hsched_plan::Outlook;
 
 use crate::deaths::{Died, Disk};
 use crate::engine_states::{job, name, planner, rules};

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use hsched::throughput::{
+use hsched_model::{Estimates, GpuType, Job, Precision, Speed};
+use hsched_plan::throughput::{
     Cache, Cell, Estimate, LearnRule, Method, Sample, SampleSource, Source, SpeedKey, ThroughputMatrix,
 };
-use hsched_model::{Estimates, GpuType, Job, Precision, Speed};
 
 fn gpu(name: &str) -> GpuType {
     GpuType::new(name).expect("a type")

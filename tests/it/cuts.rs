@@ -1,6 +1,6 @@
 //! The highest point under planes, against a solver of linear programs by others.
 
-use hsched::solve::{Cut, highest_under};
+use hsched_plan::solve::{Cut, highest_under};
 use microlp::{ComparisonOp, OptimizationDirection, Problem};
 use proptest::prelude::*;
 

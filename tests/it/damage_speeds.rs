@@ -3,8 +3,8 @@
 use std::fs;
 
 use hsched::store::{SpeedFile, SpeedFileError, StateDir};
-use hsched::throughput::SpeedKey;
 use hsched_model::{GpuType, Precision, Speed, Time};
+use hsched_plan::throughput::SpeedKey;
 use tempfile::TempDir;
 
 use crate::damage::{flip, peek};

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use hsched::engine::{Answer, Attempt, Event, Keeper, Outcome, Phase, Stage, State, SubmissionKey, Tracked};
 use hsched::store::{Held, StateDir, StateError};
-use hsched::throughput::SpeedKey;
 use hsched_model::{GpuType, JobId, JobName, Seconds, Speed, Time};
+use hsched_plan::throughput::SpeedKey;
 use tempfile::TempDir;
 
 use crate::damage::{files, peek};

@@ -1,10 +1,10 @@
 //! Jobs that end before their last epoch, by the rule that their owners gave them; and deadlines.
 
-use hsched::curve::Report;
 use hsched::engine::{End, Event, News, Outcome, Phase, Request, Stage, Then, Tracked, apply, step};
-use hsched::policy::{Moves, Objective};
 use hsched::simulate::{Play, PlayOptions, World};
 use hsched_model::{Cluster, Seconds, Time};
+use hsched_plan::curve::Report;
+use hsched_plan::{Moves, Objective};
 
 use crate::cli_run::{Bench, TRAIN, job as training};
 use crate::engine_states::{

@@ -4,8 +4,8 @@ use hsched::engine::{
     Action, Answer, Attempt, End, Event, News, Observation, Outcome, Phase, Piece, Request, Sighting, Stage,
     Standing, State, Step, Submission, SubmissionKey, Then, Tracked, apply, notice, step,
 };
-use hsched::policy::{Budget, Decision, Placement, Plan, Policy, PolicyError, Problem, Sharing, Slot};
 use hsched_model::Time;
+use hsched_plan::{Budget, Decision, Placement, Plan, Policy, PolicyError, Problem, Sharing, Slot};
 
 use crate::engine_states::{attempt, cluster, job, look, name, planner, rules, sighting, state, words};
 

@@ -4,9 +4,9 @@ use hsched::engine::{
     Answer, Attempt, End, Event, Gpus, News, Observation, Outcome, Phase, Request, Sighting, Stage, Standing,
     Step, Then, Tracked, apply, notice,
 };
-use hsched::policy::Moves;
-use hsched::throughput::SpeedKey;
 use hsched_model::{Estimates, Job, JobId, NodeName, Partition, Seconds, Speed, Time, Usage};
+use hsched_plan::Moves;
+use hsched_plan::throughput::SpeedKey;
 use sha2::{Digest, Sha256};
 
 use crate::engine_states::{

@@ -3,8 +3,8 @@
 use hsched::engine::{
     Action, Attempt, End, EpochReport, Event, News, PastAttempt, RankReport, Tracked, apply,
 };
-use hsched::throughput::SampleSource;
 use hsched_model::{Job, Seconds, Time};
+use hsched_plan::throughput::SampleSource;
 
 use crate::engine_states::{attempt, gpu, heard, job, key, rules, running, state};
 

@@ -4,8 +4,8 @@ use hsched::engine::{
     Answer, Attempt, Beginning, End, EpochReport, Event, News, Observation, Outcome, PastAttempt, Phase,
     Realm, Rules, Sighting, Stage, Standing, State, Tracked, apply, notice, step,
 };
-use hsched::policy::{Budget, Plan, Policy, PolicyError, Problem};
 use hsched_model::{Availability, Job, JobId, NodeName, Seconds, Time};
+use hsched_plan::{Budget, Plan, Policy, PolicyError, Problem};
 
 use crate::engine_states::{
     answered, attempt, cluster, heard, job, key, look, only, phase, planner, rules, running, sighting, state,

@@ -5,11 +5,11 @@ use hsched::engine::{
     Sighting, Stage, Standing, State, Step, Submission, SubmissionKey, Then, Tracked, step,
 };
 use hsched::lab;
-use hsched::policy::{Budget, Moves, Objective, Parameters, Policy, Replanning};
 use hsched_model::{
     BitRate, Cluster, GpuStock, GpuType, Job, JobDefaults, JobId, JobName, Node, NodeName, NodeState,
     PlacedRank, Seconds, Time,
 };
+use hsched_plan::{Budget, Moves, Objective, Parameters, Policy, Replanning};
 
 pub fn job(name: &str, rates: &str, more: &str) -> Job {
     let text = format!(

@@ -1,12 +1,12 @@
 //! `policy::explain` against figures worked out by hand, and against the bound that its prices prove.
 
 use hsched::lab::find;
-use hsched::policy::{
+use hsched_plan::{
     Bound, Budget, Change, Explanation, JobModel, Limit, Misfit, Obstacle, Parameters, Problem, bound,
     explain, verify,
 };
 
-use hsched::throughput::Unusable;
+use hsched_plan::throughput::Unusable;
 
 use crate::bundle_cost::{fastest_link, time};
 use crate::problems::{fifteen_gpus, job, problem, worked_example};

@@ -2,12 +2,12 @@
 
 use hsched::lab::find_over_time;
 use hsched::lab::registry;
-use hsched::policy::{
+use hsched::replay::{Entry, Figures, Hooks, Options, Trace, replay};
+use hsched_model::{Seconds, Time};
+use hsched_plan::{
     Budget, Certificate, Decision, Hold, Horizon, HorizonParameters, JobModel, Parameters, Placement, Policy,
     Problem, Repacking, Sharing, Slot, Stage, TraceBound, bound_of_prices, trace_bound, verify,
 };
-use hsched::replay::{Entry, Figures, Hooks, Options, Trace, replay};
-use hsched_model::{Seconds, Time};
 use proptest::prelude::*;
 
 use crate::problems;
@@ -293,7 +293,7 @@ proptest! {
         now.jobs.iter_mut().for_each(|job| job.standing.restart_cost = Seconds(seconds.into()));
         // Half of the jobs come first; they run when the others come.
         for job in now.jobs.iter_mut().skip(2) {
-            job.standing.waits = hsched::policy::Waits::Later;
+            job.standing.waits = hsched_plan::Waits::Later;
         }
         for (job, decision) in decide(&mut policy, &now) {
             if let Decision::Place { placements, .. } = decision {
@@ -304,7 +304,7 @@ proptest! {
         }
         now.now = Time(60.0);
         for job in now.jobs.iter_mut().skip(2) {
-            job.standing.waits = hsched::policy::Waits::Ready;
+            job.standing.waits = hsched_plan::Waits::Ready;
         }
         for (job, decision) in decide(&mut policy, &now) {
             let runs = !now.jobs[job].standing.holds.is_empty();

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use hsched::engine::{Action, End, Event, Outcome, Phase, Tracked, Update};
 use hsched::lab;
-use hsched::policy::{
+use hsched::simulate::{Delays, Play, PlayOptions, Saving, Site, World};
+use hsched_model::{Job, Seconds, Speed, Time};
+use hsched_plan::{
     Budget, Decision, Memory, Moves, Objective, Parameters, Placement, Plan, Policy, PolicyError, Problem,
     Replanning, Sharing, Slot,
 };
-use hsched::simulate::{Delays, Play, PlayOptions, Saving, Site, World};
-use hsched_model::{Job, Seconds, Speed, Time};
 
 use crate::engine_states::{cluster, gpu, job, rules};
 

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use hsched::policy::{Basis, Grounds, Problem};
-use hsched::throughput::{Cache, ThroughputMatrix};
 use hsched_model::formats;
 use hsched_model::{
     Access, Cluster, Estimates, GpuStock, GpuType, Held, Holdings, Node, NodeName, NodeState, RankNeeds,
     Usage,
 };
+use hsched_plan::throughput::{Cache, ThroughputMatrix};
+use hsched_plan::{Basis, Grounds, Problem};
 
 use crate::problems::rate;
 

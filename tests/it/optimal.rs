@@ -1,7 +1,7 @@
 //! `optimal` and the bounds against oracles that share no code with them.
 
 use hsched::lab::find;
-use hsched::policy::{Bound, Budget, Objective, Outcome, Parameters, Problem, bound, verify};
+use hsched_plan::{Bound, Budget, Objective, Outcome, Parameters, Problem, bound, verify};
 use proptest::prelude::*;
 
 use crate::{certificate, oracle, oracle_milp, oracle_pool, problems};

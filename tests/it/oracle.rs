@@ -2,7 +2,7 @@
 
 #![expect(clippy::cast_precision_loss, reason = "the numbers are small")]
 
-use hsched::policy::{Dues, JobModel, Objective, Problem};
+use hsched_plan::{Dues, JobModel, Objective, Problem};
 
 use crate::bundle_cost;
 

@@ -1,6 +1,6 @@
 //! The oracles agree with each other, so that a policy that disagrees with one is wrong.
 
-use hsched::policy::{Objective, Problem};
+use hsched_plan::{Objective, Problem};
 use proptest::prelude::*;
 
 use crate::{bundle_cost, certificate, oracle, oracle_milp, oracle_pool, problems};
@@ -18,7 +18,7 @@ fn at_most(lower: Option<f64>, value: Option<f64>) -> bool {
 }
 
 fn weights(problem: &Problem, any: &[f64]) -> Vec<f64> {
-    let weight = |(job, any): (&hsched::policy::JobModel, &f64)| match problem.objective {
+    let weight = |(job, any): (&hsched_plan::JobModel, &f64)| match problem.objective {
         Objective::MeanJct | Objective::Deadlines => 1.0,
         Objective::Weighted => job.weight,
         Objective::Makespan => *any,

@@ -1,6 +1,6 @@
 //! An oracle by integer programming: one yes or no for each job and each way to take GPUs from nodes.
 
-use hsched::policy::{JobModel, Objective, Problem};
+use hsched_plan::{JobModel, Objective, Problem};
 use microlp::{ComparisonOp, Error, OptimizationDirection, Variable};
 
 use crate::bundle_cost::bundles;

@@ -1,6 +1,6 @@
 //! An oracle by dynamic programming over GPU counts by type: the best plan were all GPUs of a type in one pool.
 
-use hsched::policy::{Objective, Problem};
+use hsched_plan::{Objective, Problem};
 
 use crate::bundle_cost::{bundles, fastest_link, time};
 use crate::oracle;

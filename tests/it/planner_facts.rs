@@ -1,7 +1,7 @@
 //! The numbers of the planner's worked example and of its fifteen-GPU cluster, for each policy.
 
 use hsched::lab::find;
-use hsched::policy::{Budget, CheckedPlan, Outcome, Parameters, Problem, verify};
+use hsched_plan::{Budget, CheckedPlan, Outcome, Parameters, Problem, verify};
 
 use crate::problems;
 
@@ -19,7 +19,7 @@ fn near(value: f64, expected: f64) {
 
 /// GPUs by type for each job.
 fn bundles(problem: &Problem, plan: &CheckedPlan) -> Vec<Vec<u32>> {
-    let bundle = |verdict: &hsched::policy::Verdict| {
+    let bundle = |verdict: &hsched_plan::Verdict| {
         let mut bundle = vec![0; problem.gpu_types.len()];
         for slot in &verdict.placement().expect("placed").slots {
             bundle[slot.gpu_type] += slot.count;
@@ -48,7 +48,7 @@ fn has_gives_the_worked_example() {
 #[test]
 fn heterogeneity_is_the_mean_speed_over_the_slowest() {
     // T4 275 + 884, V100 644 + 1754, two each.
-    let degree = hsched::policy::heterogeneity(&problems::worked_example()).expect("usable GPUs");
+    let degree = hsched_plan::heterogeneity(&problems::worked_example()).expect("usable GPUs");
     near(degree, (2.0 * 1159.0 + 2.0 * 2398.0) / (4.0 * 1159.0));
 }
 

@@ -2,7 +2,7 @@
 
 use hsched::lab::find;
 use hsched::lab::registry;
-use hsched::policy::{Budget, CheckedPlan, Outcome, Parameters, Problem, Verdict, verify};
+use hsched_plan::{Budget, CheckedPlan, Outcome, Parameters, Problem, Verdict, verify};
 use proptest::prelude::*;
 
 use crate::{oracle, problems};

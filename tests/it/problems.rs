@@ -1,7 +1,7 @@
 //! Problems for tests: the planner's examples, and random small ones with all features mixed.
 
-use hsched::policy::{Changed, JobModel, Objective, Problem, Rounds, Standing, TypeModel, WorkerNode};
 use hsched_model::{BitRate, GpuType, JobName, NodeName, RankNeeds, Seconds, Speed, Time};
+use hsched_plan::{Changed, JobModel, Objective, Problem, Rounds, Standing, TypeModel, WorkerNode};
 use proptest::prelude::*;
 
 pub fn rate(gigabits: f64) -> BitRate {
@@ -35,7 +35,7 @@ pub fn job(name: &str, epochs: u64, samples: u64, megabytes: f64, rates: &[f64])
         unlisted: Vec::new(),
         remarks: Vec::new(),
         rounds: Rounds::default(),
-        aims: hsched::policy::Aims::default(),
+        aims: hsched_plan::Aims::default(),
         may_use: vec![true; rates.len()],
         needs: RankNeeds::default(),
         standing: Standing::of_epochs(epochs),
@@ -129,7 +129,7 @@ fn any_job(types: usize) -> impl Strategy<Value = JobModel> {
                 max_gpus: max.map_or(quanta, |max| (min + max).min(quanta)),
                 asks: min,
                 accumulate,
-                aims: hsched::policy::Aims { deadline, ..hsched::policy::Aims::default() },
+                aims: hsched_plan::Aims { deadline, ..hsched_plan::Aims::default() },
                 may_use: vec![true; types.len()],
                 types,
                 ..job("job", epochs, samples, f64::from(size), &[])

@@ -8,9 +8,9 @@ use hsched::engine::{
     self, Amendment, Answer, Inquiry, Intent, Kind, Observation, Outcome, Phase, Run, State, SubmissionKey,
     Tracked, World,
 };
-use hsched::policy::Outlook;
 use hsched::simulate;
 use hsched_model::{JobId, Seconds, Time};
+use hsched_plan::Outlook;
 
 use crate::deaths::{Died, Disk};
 use crate::engine_states::{gpu, job, planner, rules};

@@ -6,8 +6,8 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use hsched_queue::{Asks, GpuAsk, Outlook, Question, Request, Snapshot, forecast};
 use hsched_model::{GpuType, Seconds};
+use hsched_queue::{Asks, GpuAsk, Outlook, Question, Request, Snapshot, forecast};
 
 const NOW: f64 = 1_000_000.0;
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use hsched_queue::{Asks, GpuAsk, Outlook, Question, Request, Snapshot, forecast};
 use hsched_model::{GpuType, Seconds};
+use hsched_queue::{Asks, GpuAsk, Outlook, Question, Request, Snapshot, forecast};
 
 /// When the snapshots here are taken.
 const NOW: f64 = 1_000_000.0;

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
+use hsched_model::{GpuType, Seconds};
 use hsched_queue::{
     Asks, GpuAsk, Jobs, Offer, Outlook, Question, Request, Snapshot, choose_together, forecast,
 };
-use hsched_model::{GpuType, Seconds};
 
 const NOW: f64 = 1_000_000.0;
 const HOUR: f64 = 3600.0;

@@ -4,8 +4,8 @@ use hsched::engine::{
     self, Action, Answer, Attempt, Event, Inquiry, Kind, Phase, Stage, State, Step, Submission, Tracked, step,
 };
 use hsched::lab;
-use hsched::policy::{Outlook, Parameters, Policy, Prospect, Replanning};
 use hsched_model::{Cluster, JobId, Partition, Seconds, Terms, Time};
+use hsched_plan::{Outlook, Parameters, Policy, Prospect, Replanning};
 
 use crate::engine_states::{attempt, cluster, gpu, job, planner, rules, state, words};
 

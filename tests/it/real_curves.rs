@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use hsched::curve::{Goal, Report, behind, judge_running, predict};
 use hsched_model::{GoalMode, Stop, StopRule};
+use hsched_plan::curve::{Goal, Report, behind, judge_running, predict};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde::Deserialize;

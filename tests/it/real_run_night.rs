@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use hsched::engine::{End, Event, News, Realm, Rules, SubmissionKey, Update};
 use hsched::lab::find_over_time;
-use hsched::policy::{Carrying, Objective, Parameters};
 use hsched::simulate::{Delays, Incident, Play, PlayOptions, Site, When, World};
 use hsched_model::{Cluster, Job, JobName, NodeName, Seconds, Time};
+use hsched_plan::{Carrying, Objective, Parameters};
 use serde_json::{Value, json};
 
 use crate::real_cluster::{STEADY, repository, try_start};

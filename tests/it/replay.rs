@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use hsched::lab::find_over_time;
 use hsched::lab::registry;
-use hsched::policy::{JobModel, Parameters, Placement, PolicyError, Problem, Sharing, Slot};
 use hsched::replay::{
     Entry, Event, Figures, Hooks, Incidents, Kind, Loses, Options, Outage, Record, ReplayError, Trace, replay,
 };
 use hsched_model::{Seconds, Time};
+use hsched_plan::{JobModel, Parameters, Placement, PolicyError, Problem, Sharing, Slot};
 use proptest::prelude::*;
 
 use crate::problems;

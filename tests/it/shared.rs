@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use hsched::lab::registry;
 use hsched::lab::{find, find_over_time};
-use hsched::policy::{
+use hsched::replay::{Entry, Figures, Hooks, Options, Trace, replay};
+use hsched_model::{Seconds, Time};
+use hsched_plan::{
     Budget, Carrying, Decision, Forecast, Hold, JobModel, Memory, Moves, Parameters, Placement, Plan, Policy,
     Problem, Replanning, Sharing, Slot, Stage, TypeLimit, Waits, verify,
 };
-use hsched::replay::{Entry, Figures, Hooks, Options, Trace, replay};
-use hsched_model::{Seconds, Time};
 use proptest::prelude::*;
 
 use crate::problems;

@@ -7,15 +7,15 @@ use hsched::engine::{
     SubmissionKey, World as _, apply,
 };
 use hsched::lab::find;
-use hsched::plan_file::{PlanFile, Solved};
-use hsched::policy::{Basis, Budget, Grounds, Parameters, Placement, Problem, verify};
 use hsched::simulate::{Delays, Incident, Saving, Site, When, World};
-use hsched::throughput::{Cache, ThroughputMatrix};
 use hsched_model::formats;
 use hsched_model::{
     Access, BitRate, Cluster, Estimates, GpuType, Holdings, Job, JobId, JobName, NodeName, RankNeeds,
     Seconds, Speed, Time,
 };
+use hsched_plan::plan_file::{PlanFile, Solved};
+use hsched_plan::throughput::{Cache, ThroughputMatrix};
+use hsched_plan::{Basis, Budget, Grounds, Parameters, Placement, Problem, verify};
 
 use crate::problems::rate;
 

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use hsched::engine::{
     Action, Answer, End, Event, News, Phase, Realm, Rules, State, SubmissionKey, Update, look,
 };
-use hsched::policy::{Moves, Objective, Policy};
 use hsched::simulate::{Delays, Incident, Play, PlayOptions, Saving, Site, When, World};
 use hsched::ui::Story;
 use hsched_model::{Bytes, Cluster, GpuType, Job, JobDefaults, JobName, Seconds, Speed, Time};
+use hsched_plan::{Moves, Objective, Policy};
 use insta::assert_snapshot;
 use proptest::prelude::*;
 

@@ -1,10 +1,10 @@
 //! The cache of measured speeds: what samples teach it, what they do not, and merging.
 
 use hsched::store::SpeedFile;
-use hsched::throughput::{
+use hsched_model::{Estimates, GpuType, Precision, Seconds, Speed};
+use hsched_plan::throughput::{
     Cache, Cell, LearnRule, Lesson, Measured, Refusal, Sample, SampleSource, SpeedKey, ThroughputMatrix,
 };
-use hsched_model::{Estimates, GpuType, Precision, Seconds, Speed};
 use proptest::prelude::*;
 
 const RULE: LearnRule<'_> = LearnRule { weight: 0.3, contributor: "me" };

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use hsched::engine::{Action, Answer, End, Event, Intent, News, Rules, SubmissionKey, Update};
-use hsched::policy::{Moves, Objective};
 use hsched::simulate::{Delays, Incident, Play, PlayOptions, Saving, Site, When, World};
 use hsched_model::{BitRate, Cluster, GpuType, JobName, NodeName, Seconds, Speed, Time};
+use hsched_plan::{Moves, Objective};
 use serde_json::{Value, json};
 
 use crate::engine_states::{policy, rules};

@@ -5,9 +5,9 @@ use hsched::engine::{
     QueueReason, Realm, Rules, Sighting, Stage, Standing, State, Submission, Tracked, Trial, Update, apply,
     notice,
 };
-use hsched::throughput::{LearnRule, Sample, SampleSource, SpeedKey};
 use hsched::ui::{Standing as Shown, Story};
 use hsched_model::{Job, JobId, Seconds, Time};
+use hsched_plan::throughput::{LearnRule, Sample, SampleSource, SpeedKey};
 
 use crate::engine_states::{
     answered, attempt, gpu, job, key, look, name, phase, rules, running, sighting, state,

@@ -1,9 +1,9 @@
 //! `hare`, `hlas` and `hlas-p` where jobs hold all their GPUs together: accumulation, turns, and who waits for whom.
 
 use hsched::lab::find_over_time;
-use hsched::policy::{Budget, Hold, JobModel, Parameters, Policy, Problem, Rounds, Slot, Stage, TypeLimit};
 use hsched::replay::{Entry, Event, Hooks, Kind, Options, Record, Trace, replay};
 use hsched_model::{Seconds, Time};
+use hsched_plan::{Budget, Hold, JobModel, Parameters, Policy, Problem, Rounds, Slot, Stage, TypeLimit};
 
 use crate::problems;
 

@@ -1,8 +1,8 @@
 //! Names in job files against the types of a cluster: other names of a model, precision, what is not known.
 
-use hsched::throughput::{Cache, Cell, Known, Source, ThroughputMatrix};
 use hsched_model::formats;
 use hsched_model::{Estimates, GpuType, Job};
+use hsched_plan::throughput::{Cache, Cell, Known, Source, ThroughputMatrix};
 
 fn job(keys: &str) -> Job {
     let text = format!(

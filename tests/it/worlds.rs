@@ -15,13 +15,13 @@ use hsched::engine::{
 use hsched::lab;
 use hsched::live::{Site, SlurmWorld};
 use hsched::local::{Devices, LocalSite, LocalWorld, Wake, Waker};
-use hsched::policy::{Budget, Objective, Parameters};
 use hsched::probe::Facts;
 use hsched::render::{Launcher, Template};
 use hsched::simulate::{Delays, Incident};
 use hsched::slurm::System;
 use hsched::store::StateDir;
 use hsched_model::{Cluster, Job, JobId, JobName, Seconds, Time};
+use hsched_plan::{Budget, Objective, Parameters};
 use proptest::prelude::*;
 
 use crate::cli_run::TRAIN;

@@ -12,9 +12,9 @@ use crate::clock::Clock;
 use crate::commands::cli::{json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::throughput::{Cache, SpeedKey};
 use hsched_model::catalogue::{self, recognise};
 use hsched_model::formats;
+use hsched_plan::throughput::{Cache, SpeedKey};
 
 /// Takes the user's word for a speed.
 pub(super) fn set(context: &Context, args: &SetArgs) -> Result<Exit, Failure> {

@@ -8,7 +8,7 @@ use crate::commands::cli::print;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::store::{BY_HAND, SpeedFile};
-use crate::throughput::Cache;
+use hsched_plan::throughput::Cache;
 
 /// Prints all speeds.
 pub(super) fn export(context: &Context, format: ExportFormat) -> Result<Exit, Failure> {

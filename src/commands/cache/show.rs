@@ -8,9 +8,9 @@ use crate::app::speeds;
 use crate::commands::cli::{json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::throughput::{Measured, SpeedKey};
 use crate::ui::{Align, Table};
 use hsched_model::Speed;
+use hsched_plan::throughput::{Measured, SpeedKey};
 
 /// Shows all speeds, or those of one model.
 pub(super) fn show(context: &Context, model: Option<&str>, format: Format) -> Result<Exit, Failure> {

@@ -18,9 +18,9 @@ use crate::commands::demo::scene::{BEGIN, Scene};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::lab;
-use crate::policy::{Parameters, Sharing};
 use crate::ui::Progress;
 use hsched_model::{JobName, Seconds};
+use hsched_plan::{Parameters, Sharing};
 
 /// Show what hsched does on a simulated cluster: plan, submit, watch, measure and re-plan
 ///

@@ -2,13 +2,13 @@
 
 use crate::commands::demo::scene::{BEGIN, POLL, Scene};
 use crate::engine::{Action, Outcome, Phase, Rules, Run, State, Tracked, Update};
-use crate::policy::{
-    Assignment, Moves, Objective, Placement, Placer, PolicyError, Problem, Replan, Replanning, Sharing,
-    Verdict,
-};
 use crate::simulate::{Play, PlayOptions};
 use crate::ui::{Story, StoryLine};
 use hsched_model::Seconds;
+use hsched_plan::{
+    Assignment, Moves, Objective, Placement, Placer, PolicyError, Problem, Replan, Replanning, Sharing,
+    Verdict,
+};
 
 /// A story that has been played.
 pub(super) struct Performance {

@@ -1,9 +1,9 @@
 //! The check of what can be seen of the queue: whether starts can be foretold.
 
 use super::check::Check;
-use hsched_queue::Snapshot;
 use crate::slurm::queue::{Look, Texts, snapshot};
 use hsched_model::{Cluster, Time};
+use hsched_queue::Snapshot;
 
 /// `squeue` and `config` are what Slurm printed; the jobs of `user` are our own.
 pub(super) fn check(squeue: &str, config: &str, cluster: &Cluster, user: &str) -> Check {

@@ -14,12 +14,12 @@ use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::Interrupts;
-use crate::policy::Problem;
 use crate::slurm::sinfo;
-use crate::throughput::Cache;
 use crate::ui::{Align, Table};
 use hsched_model::formats;
 use hsched_model::{Cluster, Job, Seconds};
+use hsched_plan::Problem;
+use hsched_plan::throughput::Cache;
 
 /// Measure the speed of jobs on GPU types without a known speed, with short Slurm jobs
 ///

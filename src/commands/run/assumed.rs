@@ -2,8 +2,8 @@
 
 use crate::engine::{State, Tracked};
 use crate::settings::{Origin, Settings};
-use crate::throughput::{Cache, SpeedKey};
 use hsched_model::{GpuType, Job, Seconds, Speed};
+use hsched_plan::throughput::{Cache, SpeedKey};
 
 /// The length of an epoch on one device that is assumed, in seconds.
 const EPOCH_S: f64 = 60.0;

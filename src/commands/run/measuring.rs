@@ -12,8 +12,8 @@ use crate::engine::{self, Action, Attempt, KeepsNothing, State, Timed, Tracked, 
 use crate::error::Failure;
 use crate::live::LiveError;
 use crate::store::{report_folder, reports, run_folder};
-use crate::throughput::{Cell, LearnRule, Sample, SampleSource, ThroughputMatrix};
 use hsched_model::{Job, JobName, Seconds, Time};
+use hsched_plan::throughput::{Cell, LearnRule, Sample, SampleSource, ThroughputMatrix};
 
 /// The longest that a job may take to show how fast it is.
 const LIMIT: Seconds = Seconds(600.0);

@@ -17,10 +17,10 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{LiveError, Site, on_endings};
 use crate::local::{LocalSite, LocalWorld, Wake, Waker};
-use crate::policy::{Budget, Policy};
 use crate::slurm::allocation;
 use crate::store::{Ledger, StateDir};
 use hsched_model::{GpuType, Job, NodeName, Seconds, Time};
+use hsched_plan::{Budget, Policy};
 
 /// A `hsched run` at work.
 pub(super) struct Session<'a> {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::commands::simulate::cores::on_all_cores;
-use crate::policy::{TraceBound, trace_bound};
 use crate::replay::Trace;
 use crate::ui::{Cell, Progress};
+use hsched_plan::{TraceBound, trace_bound};
 
 /// Up to so many jobs a bound takes seconds, so it is computed unless the user does not want it.
 const USUAL_JOBS: usize = 1000;

@@ -7,8 +7,8 @@ use crate::app::policy_flags::argument;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::lab::{LabPolicy, POLICIES, TaskMaker};
-use crate::policy::{Flag, Parameters};
 use crate::replay::TaskPolicy;
+use hsched_plan::{Flag, Parameters};
 
 /// How jobs of policies run that share out single tasks in their papers.
 #[derive(Debug)]

@@ -8,10 +8,10 @@ use crate::app::offer::keep_partitions;
 use crate::app::speeds::SpeedArgs;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::policy::{Grounds, Problem};
 use crate::replay::Trace;
 use crate::trace::{self, TraceFile};
 use hsched_model::{Cluster, Holdings};
+use hsched_plan::{Grounds, Problem};
 
 /// Returns the trace of a file on a cluster.
 ///

@@ -35,11 +35,11 @@ pub(in crate::commands) use crate::commands::simulate::sweep::HADARE;
 use crate::commands::simulate::sweep::{Axis, Results, Runner, cells};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::policy::{Carrying, Moves, Parameters, Repacking, Replanning};
 use crate::replay::{Incidents, Loses, Options, Record, Trace};
 use crate::settings::Flag;
 use hsched_model::Seconds;
 use hsched_model::formats;
+use hsched_plan::{Carrying, Moves, Parameters, Repacking, Replanning};
 
 /// Simulate policies on a trace of jobs, such as those of your last month
 ///

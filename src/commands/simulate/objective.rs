@@ -7,7 +7,7 @@ use crate::commands::simulate::sweep::HADARE;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::lab::{self, hadare::ForkObjective};
-use crate::policy::Objective;
+use hsched_plan::Objective;
 
 /// An objective.
 #[derive(Debug, clap::Args)]

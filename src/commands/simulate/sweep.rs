@@ -10,11 +10,11 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::lab;
 use crate::lab::hadare::{HadareParameters, replay_copies};
-use crate::policy::{Parameters, PolicyError};
 use crate::replay::{Event, Hooks, Options, Record, ReplayError, TaskPolicy, Trace, replay, replay_tasks};
 use crate::ui::{Cell, Progress};
 use hsched_model::Seconds;
 use hsched_model::formats;
+use hsched_plan::{Parameters, PolicyError};
 
 /// What is varied, with its values.
 #[derive(Clone, Debug, PartialEq)]

@@ -17,10 +17,10 @@ use crate::engine::Rules;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::lab;
-use crate::policy::{Moves, Parameters, Replanning};
 use crate::settings::Flag;
 use crate::store::{StateDir, StateError};
 use hsched_model::formats;
+use hsched_plan::{Moves, Parameters, Replanning};
 
 /// Follow the jobs: count epochs, measure speeds, submit waiting jobs to free GPUs, retry failed jobs
 ///

@@ -22,11 +22,11 @@ use crate::engine::{
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{LiveError, SlurmWorld};
-use crate::policy::Budget;
 use crate::store::wish_ids;
 use crate::ui::{Progress, Story, date, duration, merged_story, status_table};
 use hsched_model::formats;
 use hsched_model::{Cluster, JobName, Seconds, Time};
+use hsched_plan::Budget;
 
 /// A `watch` with its rules.
 pub(super) struct Watch<'a> {

@@ -1,6 +1,6 @@
 //! The GPUs of a cluster as cells: those of one type on one node.
 
-use crate::policy::Problem;
+use hsched_plan::Problem;
 
 /// GPUs of one type on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use crate::lab::LabPolicy;
 use crate::lab::hadar::{Hadar, HadarParameters, Utility, Worth};
-use crate::policy::{Entry, Flag, FlagKind, Make, Parameters, Sharing, named};
+use hsched_plan::{Entry, Flag, FlagKind, Make, Parameters, Sharing, named};
 
 pub(in crate::lab) const HADAR: LabPolicy = LabPolicy::of_gangs(Entry {
     name: "hadar",

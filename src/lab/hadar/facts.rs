@@ -6,7 +6,7 @@ use crate::lab::hadar::find::Market;
 use crate::lab::hadar::job::HadarJob;
 use crate::lab::hadar::layers::Answer;
 use crate::lab::hadar::prices::BidTerms;
-use crate::policy::Problem;
+use hsched_plan::Problem;
 
 /// Returns the numbers of a round, its jobs in the order of its queue. Cells are `NODE/TYPE`.
 pub(super) fn facts(

@@ -1,9 +1,9 @@
 //! A job in the numbers of a round, and what it is worth to finish it.
 
 use crate::lab::hadar::cells::{Cells, Parts};
-use crate::policy::kit::{SHARE_TOLERANCE, comm_time};
-use crate::policy::{JobModel, Sharing, Slot, TypeModel};
 use hsched_model::{Seconds, Time};
+use hsched_plan::kit::{SHARE_TOLERANCE, comm_time};
+use hsched_plan::{JobModel, Sharing, Slot, TypeModel};
 
 /// What users may tune of `hadar`.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::lab::hadar::cells::Cells;
 use crate::lab::hadar::find::{Market, earliest};
 use crate::lab::hadar::job::HadarJob;
-use crate::policy::Sharing;
+use hsched_plan::Sharing;
 
 /// What decides which allocations a job looks at.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

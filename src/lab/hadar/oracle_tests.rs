@@ -8,8 +8,8 @@ use crate::lab::hadar::find::{Market, by_digits};
 use crate::lab::hadar::job::{HadarJob, HadarParameters, Utility, Worth};
 use crate::lab::hadar::layers;
 use crate::lab::hadar::prices::Prices;
-use crate::policy::Sharing;
 use hsched_model::Seconds;
+use hsched_plan::Sharing;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 

@@ -6,9 +6,9 @@ use crate::lab::hadar::find::Market;
 use crate::lab::hadar::job::{HadarJob, HadarParameters};
 use crate::lab::hadar::layers::{Answer, best};
 use crate::lab::hadar::prices::Prices;
-use crate::policy::kit::Floor;
-use crate::policy::{Budget, Decision, Placement, Plan, Policy, PolicyError, Problem, Slot};
 use hsched_model::Seconds;
+use hsched_plan::kit::Floor;
+use hsched_plan::{Budget, Decision, Placement, Plan, Policy, PolicyError, Problem, Slot};
 
 /// The policy.
 pub struct Hadar {

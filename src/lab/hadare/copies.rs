@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use crate::lab::hadare::fork::{CopyShare, Fork, HadareParameters, fork, node_speeds};
-use crate::policy::Slot;
 use crate::replay::{Event, Hooks, JobRecord, Kind, NO_TYPE, Options, Record, Trace};
 use hsched_model::{Seconds, Time};
+use hsched_plan::Slot;
 
 /// Slack for the times at which jobs arrive and end, in seconds.
 const SAME: f64 = 1e-9;

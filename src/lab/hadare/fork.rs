@@ -6,8 +6,8 @@
 use std::cmp::Ordering;
 
 use crate::lab::hadar::{by_digits, rate};
-use crate::policy::{JobModel, Problem};
 use hsched_model::Seconds;
+use hsched_plan::{JobModel, Problem};
 
 /// What users may tune of `hadare`.
 #[derive(Clone, Copy, Debug, PartialEq)]

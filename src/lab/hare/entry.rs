@@ -2,7 +2,7 @@
 
 use crate::lab::hare::{Assign, Hare, TasksOfHare};
 use crate::lab::{LabPolicy, TaskMaker};
-use crate::policy::{Entry, Flag, FlagKind, Make, named};
+use hsched_plan::{Entry, Flag, FlagKind, Make, named};
 
 pub(in crate::lab) const HARE: LabPolicy = LabPolicy {
     entry: Entry {

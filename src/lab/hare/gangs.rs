@@ -2,11 +2,11 @@
 //! in turn where there are fewer GPUs than tasks.
 
 use crate::lab::hare::order::first_middles;
-use crate::policy::kit::Gpu;
-use crate::policy::kit::{TIE, TaskJob, Tasks};
-use crate::policy::kit::{Turns, held, in_words, placed, slots, whole_left, within_reach};
-use crate::policy::{Budget, Decision, Memory, Placement, Plan, Policy, PolicyError, Problem, Slot, Stage};
 use hsched_model::Time;
+use hsched_plan::kit::Gpu;
+use hsched_plan::kit::{TIE, TaskJob, Tasks};
+use hsched_plan::kit::{Turns, held, in_words, placed, slots, whole_left, within_reach};
+use hsched_plan::{Budget, Decision, Memory, Placement, Plan, Policy, PolicyError, Problem, Slot, Stage};
 
 /// The policy.
 #[derive(Default)]

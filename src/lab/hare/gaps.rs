@@ -1,7 +1,7 @@
 //! The time that GPUs have between tasks.
 
 use crate::lab::hare::list::Spot;
-use crate::policy::kit::{TIE, TaskJob, Tasks};
+use hsched_plan::kit::{TIE, TaskJob, Tasks};
 
 /// When each GPU computes: intervals in order that do not touch.
 pub(super) struct Gaps {

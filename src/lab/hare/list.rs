@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::lab::hare::gaps::Gaps;
-use crate::policy::kit::{TIE, TaskJob, TaskRun, Tasks};
+use hsched_plan::kit::{TIE, TaskJob, TaskRun, Tasks};
 
 /// Where a task goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -9,7 +9,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::policy::kit::{TIE, TaskJob, Tasks};
+use hsched_plan::kit::{TIE, TaskJob, Tasks};
 
 /// The order of all rounds, with what it was made of.
 #[derive(Clone, Debug, PartialEq)]

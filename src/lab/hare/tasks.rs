@@ -1,9 +1,9 @@
 //! `hare`, which knows all jobs from the start: one schedule for the whole trace.
 
 use crate::lab::hare::{Assign, Order, order, schedule};
-use crate::policy::Rounds;
-use crate::policy::kit::Tasks;
 use crate::replay::{Course, TaskFacts, TaskPolicy};
+use hsched_plan::Rounds;
+use hsched_plan::kit::Tasks;
 
 /// `hare` as the paper has it.
 #[derive(Clone, Copy, Debug)]

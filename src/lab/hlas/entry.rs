@@ -2,8 +2,8 @@
 
 use crate::lab::hlas::{Grouping, Hlas, HlasParameters, TasksOfHlas};
 use crate::lab::{LabPolicy, TaskMaker};
-use crate::policy::{Entry, Flag, FlagKind, Make, Parameters};
 use hsched_model::formats::{parse_duration, parse_number};
+use hsched_plan::{Entry, Flag, FlagKind, Make, Parameters};
 
 pub(in crate::lab) const HLAS: LabPolicy = LabPolicy {
     entry: Entry {

@@ -9,11 +9,11 @@ use crate::lab::hlas::groups::{Groups, grouping, round_time};
 use crate::lab::hlas::ladder::Ladder;
 use crate::lab::hlas::parameters::HlasParameters;
 use crate::lab::hlas::predict::Predictor;
-use crate::policy::kit::Gpu;
-use crate::policy::kit::{TaskJob, Tasks};
-use crate::policy::kit::{Turns, held, placed, slots, whole_left, within_reach};
-use crate::policy::{Budget, Decision, Memory, Plan, Policy, PolicyError, Problem};
 use hsched_model::{JobName, Time};
+use hsched_plan::kit::Gpu;
+use hsched_plan::kit::{TaskJob, Tasks};
+use hsched_plan::kit::{Turns, held, placed, slots, whole_left, within_reach};
+use hsched_plan::{Budget, Decision, Memory, Plan, Policy, PolicyError, Problem};
 
 /// The policy.
 pub struct Hlas {
@@ -67,7 +67,7 @@ impl Hlas {
 
     /// Makes groups anew where the nodes are others than they were.
     fn sync_groups(&mut self, problem: &Problem, tasks: &Tasks) {
-        let own = |node: &crate::policy::WorkerNode| {
+        let own = |node: &hsched_plan::WorkerNode| {
             let types = problem.labels.iter().cloned().zip(node.up.iter().copied());
             (node.name.as_str().to_owned(), types.filter(|(_, count)| *count > 0).collect())
         };
@@ -321,7 +321,7 @@ impl Hlas {
 
 /// Returns all GPUs of nodes that are up, whoever holds them.
 fn all_gpus(problem: &Problem) -> Vec<Gpu> {
-    let of_node = |(node, own): (usize, &crate::policy::WorkerNode)| {
+    let of_node = |(node, own): (usize, &hsched_plan::WorkerNode)| {
         let types = own.up.iter().enumerate();
         let all = types.flat_map(|(gpu_type, count)| (0..*count).map(move |_| gpu_type));
         (0..).zip(all).map(|(index, gpu_type)| Gpu { node, gpu_type, index }).collect::<Vec<_>>()

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::lab::hlas::parameters::Grouping;
-use crate::policy::kit::{TaskJob, Tasks};
+use hsched_plan::kit::{TaskJob, Tasks};
 
 /// Groups of GPUs by their places in [`Tasks::gpus`], each in the order of GPUs.
 pub type Groups = Vec<Vec<usize>>;

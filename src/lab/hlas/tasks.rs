@@ -6,10 +6,10 @@ use std::collections::{BTreeSet, BinaryHeap};
 use serde_json::{Map, json};
 
 use crate::lab::hlas::{Groups, HlasParameters, Ladder, Predictor, grouping, round_time};
-use crate::policy::Rounds;
-use crate::policy::kit::{Gpu, TaskRun, Tasks};
 use crate::replay::{Course, Event, Kind, TaskFacts, TaskPolicy};
 use hsched_model::Time;
+use hsched_plan::Rounds;
+use hsched_plan::kit::{Gpu, TaskRun, Tasks};
 
 /// `hlas` and `hlas-p` as the paper has them.
 #[derive(Clone, Debug)]

@@ -9,11 +9,11 @@ use crate::lab::LabPolicy;
 use crate::lab::mlfs::mlf::own;
 use crate::lab::mlfs::{MlfsParameters, net_of};
 use crate::lab::mlfs::{Net, whole};
-use crate::policy::kit::Want;
-use crate::policy::kit::by_arrival;
-use crate::policy::kit::{Desk, fastest};
-use crate::policy::{Budget, Entry, Flag, FlagKind, Make, Plan, Policy, PolicyError, Problem, Repacking};
 use hsched_model::Time;
+use hsched_plan::kit::Want;
+use hsched_plan::kit::by_arrival;
+use hsched_plan::kit::{Desk, fastest};
+use hsched_plan::{Budget, Entry, Flag, FlagKind, Make, Plan, Policy, PolicyError, Problem, Repacking};
 
 pub(in crate::lab) const MLF_RL: LabPolicy = LabPolicy::of_gangs(Entry {
     name: "mlf-rl",

@@ -6,11 +6,11 @@
 use crate::lab::LabPolicy;
 use crate::lab::mlfs::MlfsParameters;
 use crate::lab::mlfs::{Own, whole};
-use crate::policy::kit::Want;
-use crate::policy::kit::{Desk, Rates, fastest};
-use crate::policy::kit::{Rank, order};
-use crate::policy::{Budget, Entry, JobModel, Make, Plan, Policy, PolicyError, Problem, Repacking};
 use hsched_model::Time;
+use hsched_plan::kit::Want;
+use hsched_plan::kit::{Desk, Rates, fastest};
+use hsched_plan::kit::{Rank, order};
+use hsched_plan::{Budget, Entry, JobModel, Make, Plan, Policy, PolicyError, Problem, Repacking};
 
 /// More than any priority: what is left of it orders as ranks do.
 const BASE: f64 = 1e7;

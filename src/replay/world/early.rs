@@ -1,10 +1,10 @@
 //! Jobs that end before their last epoch, by the rules of their owners (MLF-C).
 
-use crate::curve::{Report, behind, judge_running};
 use crate::replay::Early;
 use crate::replay::queue::Due;
 use crate::replay::world::{SAME_EPOCH, World};
 use hsched_model::{StopRule, Time};
+use hsched_plan::curve::{Report, behind, judge_running};
 
 /// The part of the GPUs in use from which the cluster is busy, `h_s`.
 const BUSY: f64 = 0.9;

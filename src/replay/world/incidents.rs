@@ -1,8 +1,8 @@
 //! What goes wrong: jobs that fail, nodes that go down and come back.
 
-use crate::policy::{JobModel, WorkerNode};
 use crate::replay::event::{Event, Kind};
 use crate::replay::world::{End, World};
+use hsched_plan::{JobModel, WorkerNode};
 
 impl World<'_> {
     /// A job fails; it is tried again while it has retries.

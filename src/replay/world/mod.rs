@@ -9,7 +9,6 @@ use std::collections::{BTreeSet, BinaryHeap};
 
 use serde_json::{Map, Value};
 
-use crate::policy::{Changed, Hold, JobModel, Placement, Problem, Slot, Stage, Standing, Taken, Waits};
 use crate::replay::chance::{self, Purpose};
 use crate::replay::event::{Event, Kind};
 use crate::replay::figures::{JobRecord, Record};
@@ -18,6 +17,7 @@ use crate::replay::present::{MOST_IN_VAIN, Present};
 use crate::replay::queue::{Due, Queue};
 use crate::replay::trace::Trace;
 use hsched_model::{Seconds, Time};
+use hsched_plan::{Changed, Hold, JobModel, Placement, Problem, Slot, Stage, Standing, Taken, Waits};
 
 /// The cluster and its jobs at one moment.
 pub(super) struct World<'a> {

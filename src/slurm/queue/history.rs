@@ -2,10 +2,10 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use hsched_queue::{Asks, Ended, GpuAsk};
 use crate::slurm::record::{FIELD_END, excerpt, unreadable, value};
 use crate::slurm::{CommandLine, JobState, ParseError, Tres, amount, time};
 use hsched_model::{Cluster, GpuType, NodeName, Seconds, Time, hostlist};
+use hsched_queue::{Asks, Ended, GpuAsk};
 
 /// The fields asked for; Slurm 20.11 and later have them all, and none is free text.
 pub(in crate::slurm) const FIELDS: [&str; 13] = [

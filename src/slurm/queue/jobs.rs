@@ -1,6 +1,5 @@
 //! The jobs of everybody, running and waiting, as one `squeue` prints them.
 
-use hsched_queue::{Asks, GpuAsk, GpuCount, Held, QueueJob, Running};
 use crate::slurm::holdings::{self, Given};
 use crate::slurm::notes::Notes;
 use crate::slurm::queue::array::array;
@@ -8,6 +7,7 @@ use crate::slurm::queue::waiting::is_for_other;
 use crate::slurm::record::{excerpt, format, records, unreadable, value};
 use crate::slurm::{CommandLine, Gres, JobState, ParseError, Tres, amount, time};
 use hsched_model::{Cluster, GpuType, NodeName, Time, hostlist};
+use hsched_queue::{Asks, GpuAsk, GpuCount, Held, QueueJob, Running};
 
 /// The fields asked for; Slurm 22.05 and later have them all. Free text comes last.
 pub(in crate::slurm) const FIELDS: [&str; 23] = [

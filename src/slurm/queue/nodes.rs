@@ -1,7 +1,7 @@
 //! Nodes as jobs of the queue compete for them, from `sinfo`.
 
-use hsched_queue::{GpuCount, NodeUse, QueueJob, QueueNode};
 use hsched_model::{Availability, Cluster, GpuType, Node};
+use hsched_queue::{GpuCount, NodeUse, QueueJob, QueueNode};
 
 /// Returns the nodes of a cluster.
 #[must_use]
@@ -43,9 +43,9 @@ pub(super) fn unseen(cluster: &Cluster, jobs: &[QueueJob]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hsched_queue::{Held, Running, Snapshot};
     use crate::slurm::sinfo;
     use hsched_model::{NodeName, Time};
+    use hsched_queue::{Held, Running, Snapshot};
 
     fn cluster(used: &str) -> Cluster {
         let line = format!("v1|gpu*|1:00|mixed|gpu:v100:20|{used}|8/8/0/16|64000|1000|v100,ib|none\u{1e}\n");

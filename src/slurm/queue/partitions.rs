@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hsched_queue::{Billing, QueuePartition, Weigh};
 use crate::slurm::site::{Config, PartitionLimits};
+use hsched_queue::{Billing, QueuePartition, Weigh};
 
 /// Returns the partitions that take jobs; `config` says how jobs are charged and stopped for others.
 #[must_use]

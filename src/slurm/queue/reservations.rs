@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use hsched_queue::Reservation;
 use crate::slurm::record::{excerpt, value};
 use crate::slurm::{CommandLine, time};
 use hsched_model::{NodeName, Time, hostlist};
+use hsched_queue::Reservation;
 
 /// Returns the command line that prints all reservations, one a line.
 #[must_use]

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use hsched_queue::{QueueJob, Scheduling};
 use crate::slurm::site::Config;
 use hsched_model::{Seconds, Time};
+use hsched_queue::{QueueJob, Scheduling};
 
 /// The shortest time between two looks from which growth is read: Slurm counts priorities anew every five minutes.
 const APART: Seconds = Seconds(900.0);

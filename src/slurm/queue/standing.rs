@@ -1,9 +1,9 @@
 //! Who shares with whom, what each has used, and what priority a new job of each of the user's accounts would have, from `sshare`
 //! and the configuration's weights.
 
-use hsched_queue::{AccountStanding, Branch, Shares};
 use crate::slurm::site::{Config, PartitionLimits};
 use crate::slurm::{CommandLine, amount};
+use hsched_queue::{AccountStanding, Branch, Shares};
 
 /// The part of the users whose factors must follow from what is shown for that to be believed.
 const MOST: f64 = 0.9;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use hsched_queue::Snapshot;
 use crate::slurm::ParseError;
 use crate::slurm::queue::jobs::{self, Look};
 use crate::slurm::queue::{history, nodes, partitions, reservations, scheduling, standing};
 use crate::slurm::site::{self, Config};
 use hsched_model::{Cluster, Time};
+use hsched_queue::Snapshot;
 
 /// What Slurm's commands printed; `None` where one gave no answer.
 #[derive(Clone, Copy, Debug)]

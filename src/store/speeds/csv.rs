@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::file::{SpeedFile, SpeedFileError};
 use super::row::{PointRow, RecordRow, SourceWord, StatedRow};
-use crate::throughput::{Cache, Record, SpeedKey};
+use hsched_plan::throughput::{Cache, Record, SpeedKey};
 
 /// One batch size, or what somebody said where `batch` is empty.
 #[derive(Debug, Default, Serialize, Deserialize)]

@@ -15,7 +15,7 @@ use crate::store::names::{SPEEDS, chain, unmarked};
 use crate::store::seal::{FILE, Verdict};
 use crate::store::snapshot::BY_HAND;
 use crate::store::{StateDir, StateError, random};
-use crate::throughput::Cache;
+use hsched_plan::throughput::Cache;
 
 /// The schema that this version writes and reads.
 const SCHEMA: &str = "hsched.cache/1";

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::file::SpeedFileError;
-use crate::throughput::{Aside, Cache, Point, Record, SampleSource, SpeedKey, Stated};
 use hsched_model::formats;
 use hsched_model::{GpuType, Precision, Seconds, Speed};
+use hsched_plan::throughput::{Aside, Cache, Point, Record, SampleSource, SpeedKey, Stated};
 
 /// A record with what it is a record of.
 #[derive(Debug, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hsched::policy::Policy;
+use hsched_plan::Policy;
 
 use super::moment::{Ground, Moment};
 

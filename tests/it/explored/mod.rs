@@ -10,8 +10,8 @@ mod slurm;
 mod turn;
 
 use hsched::engine::{State, Tracked};
-use hsched::policy::{Budget, Decision, Placement, Plan, Policy, PolicyError, Problem, Sharing, Slot, Stage};
 use hsched_model::{Job, Time};
+use hsched_plan::{Budget, Decision, Placement, Plan, Policy, PolicyError, Problem, Sharing, Slot, Stage};
 
 use self::graph::Graph;
 use self::moment::{Ground, Moment};

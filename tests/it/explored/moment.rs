@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use hsched::engine::{
     Attempt, End, Outcome, PastAttempt, Phase, Request, Rules, Stage, State, Submission, Then, Tracked,
 };
-use hsched::policy::Policy;
 use hsched_model::{Job, JobName, NodeName, Seconds, Time};
+use hsched_plan::Policy;
 
 use super::Plant;
 use super::slurm::{Entry, Slurm};

@@ -7,8 +7,8 @@ use hsched::engine::{
     Action, Answer, Event, Intent, Keeper, Observation, Planner, Rules, Run, Sighting, Standing, State,
     SubmissionKey, Turn, World, apply, look, perform,
 };
-use hsched::policy::{Budget, Objective, Policy};
 use hsched_model::{JobId, Seconds, Time};
+use hsched_plan::{Budget, Objective, Policy};
 
 use super::Plant;
 use super::slurm::{Life, Slurm};

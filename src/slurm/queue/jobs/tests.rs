@@ -1,8 +1,8 @@
 //! The jobs of a queue as squeue prints them: literal text.
 
 use super::*;
-use hsched_queue::Asks;
 use crate::slurm::sinfo;
+use hsched_queue::Asks;
 
 /// Nodes v1 to v3 with four V100, m with two types, u with untyped GPUs.
 fn cluster() -> Cluster {

@@ -1,0 +1,310 @@
+//! Which jobs a plan can place at all, and how many workers they can use together.
+//!
+//! The paper gives every job a worker and uses every worker. Where that cannot be — more jobs than GPUs, a
+//! limit, a type that nobody can use — this room finds the nearest problem that can.
+
+use crate::due_order::{self, Piece};
+use crate::fairness::EqualShare;
+use crate::solve::Transport;
+use crate::throughput::Unusable;
+use crate::{JobModel, Misfit, Objective, Problem, Verdict};
+
+/// The jobs to place and the workers to use.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Admission {
+    /// Jobs to place, ascending.
+    pub jobs: Vec<usize>,
+    /// The most workers that these jobs can use.
+    pub workers: u32,
+    /// The verdicts of the jobs left out.
+    left_out: Vec<(usize, Verdict)>,
+    /// How often the number of workers was lowered for these jobs.
+    attempts: u32,
+}
+
+/// How often the number of workers is lowered by one before it falls faster.
+const PATIENCE: u32 = 64;
+
+impl Admission {
+    /// Admits as many jobs as fit with their least GPUs, those first that the whole cluster would end soonest.
+    fn new(problem: &Problem) -> Self {
+        let mut left_out = Vec::new();
+        let mut candidates = Vec::new();
+        for (job, model) in problem.jobs.iter().enumerate() {
+            match alone(problem, model) {
+                Some(verdict) => left_out.push((job, verdict)),
+                None => candidates.push(job),
+            }
+        }
+        let mut admitted = candidates.clone();
+        if !fits(problem, &admitted) {
+            candidates = most_urgent_first(problem, &candidates);
+            admitted.clear();
+            let mut waiting = Vec::new();
+            let offered: u32 = problem.offered().iter().sum();
+            let mut needed = 0;
+            for job in candidates {
+                let least = problem.jobs[job].min_gpus;
+                // Once every GPU is spoken for, thousands that wait need no look each.
+                if needed + least > offered {
+                    waiting.push(job);
+                    continue;
+                }
+                admitted.push(job);
+                if fits(problem, &admitted) {
+                    needed += least;
+                } else {
+                    admitted.pop();
+                    waiting.push(job);
+                }
+            }
+            for (place, job) in waiting.into_iter().enumerate() {
+                left_out.push((job, waits(place + 1, problem.jobs[job].min_gpus)));
+            }
+            admitted.sort_unstable();
+        }
+        let workers = usable_workers(problem, &admitted);
+        Self { jobs: admitted, workers, left_out, attempts: 0 }
+    }
+
+    /// Returns the nearest smaller problem, for when this one has no legal answer: first fewer workers, then
+    /// without the job that would take longest.
+    fn relaxed(mut self, problem: &Problem) -> Self {
+        let least = self.jobs.iter().map(|&job| problem.jobs[job].min_gpus).sum();
+        if self.workers > least {
+            // One by one as long as that is quick; a cluster of thousands must not be counted down.
+            self.attempts += 1;
+            let room = self.workers - least;
+            self.workers -= if self.attempts <= PATIENCE { 1 } else { room.div_ceil(2) };
+            return self;
+        }
+        self.without_the_longest(problem)
+    }
+
+    /// Returns the problem without the job that would take longest.
+    fn without_the_longest(mut self, problem: &Problem) -> Self {
+        if let Some(&job) = most_urgent_first(problem, &self.jobs).last() {
+            self.jobs.retain(|&other| other != job);
+            let reason = "the global batch cannot be split over the available GPUs: it is too small, or they are too unequal";
+            self.left_out.push((job, Verdict::Defer { reason: reason.into() }));
+        }
+        self.attempts = 0;
+        self.workers = usable_workers(problem, &self.jobs);
+        self
+    }
+
+    /// Returns all verdicts, in job order, from those of the admitted jobs in the order of `jobs`.
+    fn verdicts(self, placed: Vec<Verdict>) -> Vec<Verdict> {
+        let mut all: Vec<(usize, Verdict)> = self.jobs.into_iter().zip(placed).chain(self.left_out).collect();
+        all.sort_by_key(|&(job, _)| job);
+        all.into_iter().map(|(_, verdict)| verdict).collect()
+    }
+}
+
+/// Returns a verdict for every job: admits what fits and lets `attempt` place it, relaxing the problem until
+/// an attempt succeeds, no job is left, or `stop` says so. `attempt` gives the verdicts in the order of
+/// [`Admission::jobs`].
+///
+/// # Errors
+/// The first error of `attempt`.
+pub(super) fn place<E>(
+    problem: &Problem,
+    stop: &dyn Fn() -> bool,
+    attempt: impl FnMut(&Admission) -> Result<Option<Vec<Verdict>>, E>,
+) -> Result<Vec<Verdict>, E> {
+    relaxing(problem, stop, Admission::relaxed, attempt)
+}
+
+/// Returns the same as [`place`] for an attempt that itself chooses how many workers to use: what it cannot
+/// place has a job too many.
+pub(super) fn place_jobs<E>(
+    problem: &Problem,
+    stop: &dyn Fn() -> bool,
+    attempt: impl FnMut(&Admission) -> Result<Option<Vec<Verdict>>, E>,
+) -> Result<Vec<Verdict>, E> {
+    relaxing(problem, stop, Admission::without_the_longest, attempt)
+}
+
+fn relaxing<E>(
+    problem: &Problem,
+    stop: &dyn Fn() -> bool,
+    relax: impl Fn(Admission, &Problem) -> Admission,
+    mut attempt: impl FnMut(&Admission) -> Result<Option<Vec<Verdict>>, E>,
+) -> Result<Vec<Verdict>, E> {
+    let mut admission = Admission::new(problem);
+    while !admission.jobs.is_empty() {
+        if let Some(placed) = attempt(&admission)? {
+            return Ok(admission.verdicts(placed));
+        }
+        if stop() {
+            let reason = "the time budget ran out before a plan was found".to_owned();
+            let waiting = vec![Verdict::Defer { reason }; admission.jobs.len()];
+            return Ok(admission.verdicts(waiting));
+        }
+        admission = relax(admission, problem);
+    }
+    Ok(admission.verdicts(Vec::new()))
+}
+
+fn waits(place: usize, min_gpus: u32) -> Verdict {
+    let left = if min_gpus == 1 {
+        "no GPU is left".to_owned()
+    } else {
+        format!("fewer than {min_gpus} GPUs are left")
+    };
+    Verdict::Defer { reason: format!("{left}; number {place} among the waiting jobs") }
+}
+
+/// Returns why a job of a problem could not be placed even if it were alone, if so.
+#[must_use]
+pub fn refusal(problem: &Problem, job: usize) -> Option<String> {
+    alone(problem, &problem.jobs[job])?.reason().map(str::to_owned)
+}
+
+/// What to do about a job whose speed is not known.
+const ADVICE: &str = ": add throughput to the job or run hsched probe; if its speed on another GPU type is known, --estimate all is enough";
+/// The same, if that may be the reason.
+const SPEED: &str = "that throughput has one of these types";
+
+fn alone(problem: &Problem, job: &JobModel) -> Option<Verdict> {
+    let name = |ty: usize| problem.labels[ty].as_str();
+    let usable: Vec<usize> = (0..job.types.len()).filter(|&ty| job.types[ty].is_some()).collect();
+    if problem.gpu_types.is_empty() {
+        return Some(Verdict::Reject { reason: "the cluster has no GPUs".into() });
+    }
+    if usable.is_empty() {
+        // Where nothing is on offer there are no reasons by type: what could be offered counts.
+        let reasons = job.unusable.iter().map(|(ty, reason)| format!("{}: {reason}", name(*ty)));
+        let reason = if job.unusable.is_empty() {
+            let all: Vec<&str> = (0..problem.gpu_types.len()).map(name).collect();
+            format!(
+                "cannot use any GPU type of this cluster ({}): check gpu_types and precision, and {SPEED}",
+                all.join(", ")
+            )
+        } else {
+            let lacks = |(_, why): &(usize, Misfit)| *why == Misfit::Speed(Unusable::NoThroughput);
+            let advice = if job.unusable.iter().any(lacks) { ADVICE } else { "" };
+            let reasons = reasons.collect::<Vec<_>>().join("; ");
+            format!("cannot use any available GPU type ({reasons}){advice}")
+        };
+        return Some(Verdict::Reject { reason });
+    }
+    if job.min_gpus > job.max_gpus {
+        let (least, most) = (job.min_gpus, job.max_gpus);
+        let reason = format!(
+            "min_gpus is {least}, but its limits and global batch limit the number of ranks to {most}"
+        );
+        return Some(Verdict::Reject { reason });
+    }
+    let most = |counts: &[u32]| {
+        let of = |ty: &usize| u64::from(counts[*ty]);
+        let single = |ty: &&usize| job.types[**ty].is_some_and(|model| model.single_rank);
+        let whole: u64 = usable.iter().filter(|ty| !single(ty)).map(of).sum();
+        let slice = usable.iter().filter(single).map(of).sum::<u64>().min(1);
+        whole.max(slice)
+    };
+    let types: Vec<&str> = usable.iter().map(|&ty| name(ty)).collect();
+    let least = u64::from(job.min_gpus);
+    let needs = match (types.as_slice(), least) {
+        ([only], 1) => format!("needs a {only}"),
+        ([only], _) => format!("needs {least} {only}"),
+        (_, 1) => format!("needs a GPU of type {}", types.join(", ")),
+        _ => format!("needs {least} GPUs of types {}", types.join(", ")),
+    };
+    let (ever, now) = (most(&problem.ceiling), most(&problem.offered()));
+    if least > ever {
+        let reason = format!("{needs}; a job can have at most {ever} on this cluster");
+        return Some(Verdict::Reject { reason });
+    }
+    (least > now).then(|| {
+        let reason = format!("{needs}; {now} available now");
+        Verdict::Defer { reason }
+    })
+}
+
+/// Returns the jobs in the order in which they should run when not all can at once: the shortest first keeps
+/// the mean time that all spend waiting and running least, and for the weighted mean the shortest for its weight. Where
+/// deadlines count, the fewest are late so, and then the mean is least.
+fn most_urgent_first(problem: &Problem, jobs: &[usize]) -> Vec<usize> {
+    if problem.objective == Objective::Deadlines {
+        return fewest_late_first(problem, jobs);
+    }
+    by_time(problem, jobs, |job| problem.objective.weight(&problem.jobs[job]))
+}
+
+/// Returns the jobs in the order in which a cluster that trains one after the other has the fewest late.
+fn fewest_late_first(problem: &Problem, jobs: &[usize]) -> Vec<usize> {
+    let share = EqualShare::new(problem, jobs.len());
+    let all: u32 = problem.offered().iter().sum();
+    let piece = |&job: &usize| {
+        let model = &problem.jobs[job];
+        let time = share.full_cluster_time(job);
+        // One that cannot use all GPUs takes less of the cluster, and longer.
+        let alone = time * f64::from(all) / f64::from(model.max_gpus.clamp(1, all.max(1)));
+        let within = model.aims.deadline.map_or(f64::INFINITY, |deadline| deadline.0 - problem.now.0);
+        Piece { time, within: within - (alone - time) }
+    };
+    let pieces: Vec<Piece> = jobs.iter().map(piece).collect();
+    due_order::order(&pieces).into_iter().map(|number| jobs[number]).collect()
+}
+
+/// Returns the jobs by the time that each would take with the whole cluster to itself.
+pub(super) fn shortest_first(problem: &Problem, jobs: &[usize]) -> Vec<usize> {
+    by_time(problem, jobs, |_| 1.0)
+}
+
+fn by_time(problem: &Problem, jobs: &[usize], weight: impl Fn(usize) -> f64) -> Vec<usize> {
+    let share = EqualShare::new(problem, jobs.len());
+    let timed = jobs.iter().map(|&job| (share.full_cluster_time(job) / weight(job), job));
+    let mut timed: Vec<(f64, usize)> = timed.collect();
+    timed.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    timed.into_iter().map(|(_, job)| job).collect()
+}
+
+/// Returns whether all these jobs can have their least number of GPUs at once.
+fn fits(problem: &Problem, jobs: &[usize]) -> bool {
+    let supply: Vec<u32> = jobs.iter().map(|&job| problem.jobs[job].min_gpus).collect();
+    let values = jobs.iter().zip(&supply).flat_map(|(&job, &gpus)| {
+        problem.jobs[job].types.iter().map(move |model| match model {
+            Some(model) if gpus == 1 || !model.single_rank => 0.0,
+            _ => f64::NEG_INFINITY,
+        })
+    });
+    Transport::new(values.collect(), problem.gpu_types.len()).solve(&supply, &problem.offered())
+}
+
+/// Returns the most workers that the jobs can use together, each at least one; MIG slices, which take one
+/// rank alone, count only where whole GPUs do not suffice.
+fn usable_workers(problem: &Problem, jobs: &[usize]) -> u32 {
+    let offered = problem.offered();
+    let is_slice: Vec<bool> = problem.gpu_types.iter().map(hsched_model::GpuType::is_mig_slice).collect();
+    let total = |slices: bool| -> u32 {
+        (0..offered.len()).filter(|&t| is_slice[t] == slices).map(|t| offered[t]).sum()
+    };
+    let (whole, slices) = (total(false), total(true));
+    let supply: Vec<u32> = jobs.iter().map(|&job| problem.jobs[job].max_gpus.min(whole)).collect();
+    // One column more than types takes what a job leaves unused.
+    let values = jobs.iter().flat_map(|&job| {
+        let types = problem.jobs[job].types.iter();
+        let worth =
+            |model: &Option<_>, slice: &bool| if model.is_some() && !slice { 1.0 } else { f64::NEG_INFINITY };
+        types.zip(&is_slice).map(move |(model, slice)| worth(model, slice)).chain([0.0])
+    });
+    let columns = offered.len() + 1;
+    let capacity: Vec<u32> = offered.iter().copied().chain([u32::MAX]).collect();
+    let mut transport = Transport::new(values.collect(), columns);
+    let mut used = 0;
+    if transport.solve(&supply, &capacity) {
+        used = (0..jobs.len()).flat_map(|row| &transport.row(row)[..columns - 1]).sum();
+    }
+    let only_slices = |job: &&usize| {
+        let on_offer = problem.jobs[**job].types.iter().zip(&offered).filter(|(_, count)| **count > 0);
+        on_offer.filter_map(|(model, _)| *model).all(|model| model.single_rank)
+    };
+    let slice_jobs = u32::try_from(jobs.iter().filter(only_slices).count()).unwrap_or(u32::MAX);
+    let used = used + slice_jobs.min(slices);
+    let count = u32::try_from(jobs.len()).unwrap_or(u32::MAX);
+    // What was admitted fits, be it that a job must go to a slice to leave the whole GPUs to another.
+    let least = jobs.iter().map(|&job| problem.jobs[job].min_gpus).sum();
+    used.max(count.min(used + slices)).max(least)
+}

@@ -1,0 +1,41 @@
+//! What a user might do better than a policy that uses every GPU: jobs that fewer GPUs would end sooner.
+
+use crate::{CheckedPlan, Placement, Problem, Sharing, Slot, Verdict, cost};
+
+/// A job that a part of its GPUs would end sooner.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Advice {
+    /// Number of the job.
+    pub job: usize,
+    /// The GPUs on which it would be done sooner.
+    pub slots: Vec<Slot>,
+    /// The time that an epoch would take on them, in seconds.
+    pub epoch: f64,
+}
+
+/// Gains below this part of an epoch are not worth a word.
+const WORTH_SAYING: f64 = 0.05;
+
+/// Returns, for each placed job, the node or the GPU type of its own whose GPUs alone would be faster than
+/// all that it got.
+#[must_use]
+pub fn advice(problem: &Problem, plan: &CheckedPlan) -> Vec<Advice> {
+    let placements = plan.verdicts().iter().map(Verdict::placement).enumerate();
+    placements.filter_map(|(job, placement)| fewer(problem, job, placement?)).collect()
+}
+
+fn fewer(problem: &Problem, job: usize, placement: &Placement) -> Option<Advice> {
+    let model = &problem.jobs[job];
+    let part = |keep: &dyn Fn(&Slot) -> bool| -> Vec<Slot> {
+        placement.slots.iter().filter(|slot| keep(slot)).copied().collect()
+    };
+    let by_node = placement.slots.iter().map(|own| part(&|slot| slot.node == own.node));
+    let by_type = placement.slots.iter().map(|own| part(&|slot| slot.gpu_type == own.gpu_type));
+    let priced = by_node.chain(by_type).filter_map(|slots| {
+        let ranks: u32 = slots.iter().map(|slot| slot.count).sum();
+        let epoch = cost::epoch_time(problem, model, &slots, Sharing::Balanced)?.total();
+        (ranks >= model.min_gpus).then_some(Advice { job, slots, epoch })
+    });
+    let best = priced.min_by(|a, b| a.epoch.total_cmp(&b.epoch))?;
+    (best.epoch < placement.epoch.total() * (1.0 - WORTH_SAYING)).then_some(best)
+}

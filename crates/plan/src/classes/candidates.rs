@@ -1,0 +1,198 @@
+//! Which bundles a class may choose from: all of them where they are few, else a grid, cut to those that some prices make
+//! the best.
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+use crate::classes::{Bundles, Envelope};
+
+/// What bundles a class may have: GPUs of some types in all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Limits {
+    pub least: u32,
+    pub most: u32,
+    /// GPUs there are, by type; 0 for those that it cannot use.
+    pub gpus: Vec<u32>,
+    /// Types whose GPUs come one at a time and alone.
+    pub alone: Vec<bool>,
+}
+
+/// The most candidates of a class; beyond, counts are drawn more coarsely.
+const MOST_CANDIDATES: usize = 20_000;
+
+/// How coarsely counts are drawn, and how many types a bundle mixes at most, in the order in which that is tried: four types
+/// in one ring never paid.
+const GRIDS: [(u32, usize); 7] = [(1, 3), (2, 3), (4, 3), (8, 3), (16, 3), (16, 2), (64, 2)];
+
+/// Directions of prices in which the best bundles are kept.
+const DIRECTIONS: usize = 240;
+
+/// One type's bundles up to so many GPUs are kept at any rate: they fit where better ones do not.
+const SMALL: u32 = 8;
+
+/// Returns counts by type within the limits, in lexicographic order; not all of them where that would be too many.
+pub(super) fn candidates(limits: &Limits) -> Vec<Vec<u32>> {
+    let drawn = GRIDS.iter().map(|&(coarseness, mixed)| grid(limits, coarseness, mixed));
+    let mut few = drawn.filter(|found| found.len() <= MOST_CANDIDATES);
+    few.next().unwrap_or_else(|| grid(limits, 1, 1))
+}
+
+/// Returns all counts by type within the limits, if they are at most `most`.
+pub(super) fn all(limits: &Limits, most: usize) -> Option<Vec<Vec<u32>>> {
+    let mut found = singles(limits);
+    let ring: Vec<usize> = ring_types(limits);
+    let mut counts = vec![0; limits.gpus.len()];
+    let done = fill(limits, &ring, &mut counts, 0, &mut |counts: &[u32]| {
+        found.push(counts.to_vec());
+        found.len() <= most
+    });
+    found.sort();
+    done.then_some(found)
+}
+
+/// Visits every way to go on from `counts` with the types of `rest`; returns whether `visit` never said to stop.
+fn fill(
+    limits: &Limits,
+    rest: &[usize],
+    counts: &mut [u32],
+    sum: u32,
+    visit: &mut dyn FnMut(&[u32]) -> bool,
+) -> bool {
+    let Some((&gpu_type, rest)) = rest.split_first() else {
+        return sum < limits.least.max(1) || visit(counts);
+    };
+    for count in 0..=limits.gpus[gpu_type].min(limits.most - sum) {
+        counts[gpu_type] = count;
+        if !fill(limits, rest, counts, sum + count, visit) {
+            return false;
+        }
+    }
+    counts[gpu_type] = 0;
+    true
+}
+
+/// Returns the GPUs that come alone, where one GPU is within the limits.
+fn singles(limits: &Limits) -> Vec<Vec<u32>> {
+    let types = limits.gpus.len();
+    let is_single = |ty: &usize| limits.alone[*ty] && limits.gpus[*ty] > 0 && limits.least <= 1;
+    let single = |own: usize| (0..types).map(|ty| u32::from(ty == own)).collect();
+    (0..types).filter(is_single).map(single).collect()
+}
+
+/// Returns the types whose GPUs can be in rings.
+fn ring_types(limits: &Limits) -> Vec<usize> {
+    (0..limits.gpus.len()).filter(|&ty| limits.gpus[ty] > 0 && !limits.alone[ty]).collect()
+}
+
+/// Returns bundles of up to `mixed` types with counts drawn so coarsely; only some of them where they are too many.
+fn grid(limits: &Limits, coarseness: u32, mixed: usize) -> Vec<Vec<u32>> {
+    let mut found = singles(limits);
+    let ring = ring_types(limits);
+    let axis = |&gpus: &u32| steps(gpus.min(limits.most), limits, coarseness);
+    let axes: Vec<Vec<u32>> = limits.gpus.iter().map(axis).collect();
+    let mut subsets: Vec<Vec<usize>> = ring.iter().map(|&ty| vec![ty]).collect();
+    for _ in 0..mixed {
+        for subset in &subsets {
+            if mixed == 1 || found.len() <= MOST_CANDIDATES {
+                mixes(limits, &axes, subset, &mut vec![0; limits.gpus.len()], &mut found);
+            }
+        }
+        let longer = |subset: &Vec<usize>| {
+            let next = ring.iter().filter(|&&ty| subset.last().is_none_or(|&last| ty > last));
+            next.map(|&ty| [subset.as_slice(), &[ty]].concat()).collect::<Vec<_>>()
+        };
+        subsets = subsets.iter().flat_map(longer).collect();
+    }
+    found.sort();
+    found
+}
+
+/// Adds the bundles with some of each type of `subset`, counts from the axes; the last type of a fixed size has the rest.
+fn mixes(
+    limits: &Limits,
+    axes: &[Vec<u32>],
+    subset: &[usize],
+    counts: &mut Vec<u32>,
+    found: &mut Vec<Vec<u32>>,
+) {
+    let sum: u32 = counts.iter().sum();
+    let Some((&gpu_type, rest)) = subset.split_first() else {
+        if sum >= limits.least {
+            found.push(counts.clone());
+        }
+        return;
+    };
+    let left = limits.most - sum;
+    if rest.is_empty() && limits.least == limits.most {
+        if (1..=limits.gpus[gpu_type]).contains(&left) {
+            counts[gpu_type] = left;
+            found.push(counts.clone());
+        }
+    } else {
+        for &count in axes[gpu_type].iter().take_while(|&&count| count <= left) {
+            counts[gpu_type] = count;
+            mixes(limits, axes, rest, counts, found);
+        }
+    }
+    counts[gpu_type] = 0;
+}
+
+/// Returns the counts that are drawn up to `most`: each one at first, then about every eighth part more.
+fn steps(most: u32, limits: &Limits, coarseness: u32) -> Vec<u32> {
+    let mut own = Vec::new();
+    let is_fixed = limits.least == limits.most;
+    let mut count = 0_u32;
+    loop {
+        let wide = match count {
+            _ if is_fixed && limits.most > SMALL => (limits.most / 16).max(4),
+            _ if is_fixed || count < 6 || most <= 12 => 1,
+            6..16 => 2,
+            16..32 => 4,
+            _ => (count / 8).max(8),
+        };
+        count = count.saturating_add(wide.saturating_mul(if count < 2 { 1 } else { coarseness }));
+        if count > most {
+            return own;
+        }
+        own.push(count);
+    }
+}
+
+/// Returns the bundles that are the best at some prices and some worth, and the small ones of one type.
+pub(super) fn cut(types: usize, own: Vec<(Vec<u32>, f64)>) -> Bundles {
+    let bundles = Bundles::new(types, own);
+    let mut keep: Vec<bool> = (0..bundles.len())
+        .map(|bundle| {
+            let counts = bundles.counts(bundle);
+            let used = counts.iter().filter(|count| **count > 0).count();
+            used == 1 && counts.iter().sum::<u32>() <= SMALL
+        })
+        .collect();
+    let mut random = Pcg64::seed_from_u64(7);
+    let mut envelope = Envelope::default();
+    for direction in 0..DIRECTIONS {
+        let price = |ty: usize| match direction {
+            // One type cheap, one dear, then any.
+            _ if direction < types => {
+                if ty == direction {
+                    0.05
+                } else {
+                    1.0
+                }
+            }
+            _ if direction < 2 * types => {
+                if ty + types == direction {
+                    1.0
+                } else {
+                    0.05
+                }
+            }
+            _ => (5.0 * random.random::<f64>() - 2.5).exp(),
+        };
+        let prices: Vec<f64> = (0..types).map(price).collect();
+        envelope.renew(&bundles, &bundles.rents(&prices));
+        envelope.vertices().iter().for_each(|vertex| keep[vertex.bundle] = true);
+    }
+    let kept = (0..bundles.len()).filter(|&bundle| keep[bundle]);
+    Bundles::new(types, kept.map(|own| (bundles.counts(own).to_vec(), bundles.speed(own))).collect())
+}

@@ -1,0 +1,207 @@
+//! Jobs that run alike: one list of bundles for all of them.
+
+use std::collections::BTreeMap;
+
+use crate::classes::Bundles;
+use crate::classes::candidates::{self, Limits};
+use crate::pricing::Rings;
+use crate::{JobModel, Problem, Standing, WorkerNode, cost};
+
+/// Jobs of one model, batch and limits.
+#[derive(Clone, Debug)]
+pub(crate) struct Class {
+    /// Its bundles on all GPUs that there could be.
+    whole: Bundles,
+    /// Those of its bundles that the GPUs on offer can hold.
+    pub bundles: Bundles,
+    /// The fastest speed on offer, in steps per second; 0 where there is no bundle.
+    pub fastest: f64,
+}
+
+/// All classes that were met, each known by its number.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Classes {
+    list: Vec<Class>,
+    /// A job of each class with steps for epochs: as many samples as a global batch.
+    models: Vec<JobModel>,
+    by_key: BTreeMap<Vec<u64>, usize>,
+    site: Option<Site>,
+    /// GPUs on offer by type.
+    offered: Vec<u32>,
+}
+
+/// What bundles depend on beside the job.
+#[derive(Clone, Debug)]
+struct Site {
+    /// The most GPUs that could be on offer, by type.
+    ceiling: Vec<u32>,
+    rings: Rings,
+    /// GPUs and link rate in bytes per second by node, as far as they were ever seen.
+    shapes: Vec<(Vec<u32>, f64)>,
+}
+
+/// Bits after the first that count of the synchronisations per step, rounded down: epochs that no batch divides make no
+/// classes of their own, and no job seems slower than it is.
+const SYNC_BITS: u32 = 10;
+
+/// The most bundles of a class that are listed in full.
+const MOST_LISTED: usize = 50_000;
+
+/// No bundle is left out where there are no more: on a small cluster the GPUs that are left may fit no other.
+const FEW: usize = 256;
+
+impl Classes {
+    /// Takes up the GPUs of a problem: all those that could be on offer, and those that are.
+    pub(crate) fn look_at(&mut self, problem: &Problem, offered: &[u32]) {
+        let site = Site::of(problem, self.site.as_ref());
+        if !self.site.as_ref().is_some_and(|known| known.is_same(&site)) {
+            *self = Self { site: Some(site), offered: offered.to_vec(), ..Self::default() };
+        }
+        if self.offered != offered {
+            self.offered = offered.to_vec();
+            self.list.iter_mut().for_each(|class| class.offer(offered));
+        }
+    }
+
+    /// Returns the number of a job's class; a new one gets the bundles worth choosing from.
+    pub(crate) fn number(&mut self, job: &JobModel) -> usize {
+        let model = in_steps(job);
+        let key = key(&model);
+        if let Some(number) = self.by_key.get(&key) {
+            return *number;
+        }
+        let whole = self.site.as_ref().map(|site| site.cut(&model)).unwrap_or_default();
+        self.list.push(Class::new(whole, &self.offered));
+        self.models.push(model);
+        self.by_key.insert(key, self.list.len() - 1);
+        self.list.len() - 1
+    }
+
+    pub(crate) fn list(&self) -> &[Class] {
+        &self.list
+    }
+
+    /// Returns every bundle of a class, where they can be listed.
+    pub(crate) fn all_bundles(&self, class: usize) -> Option<Bundles> {
+        let (site, model) = (self.site.as_ref()?, &self.models[class]);
+        let counts = candidates::all(&site.limits(model), MOST_LISTED)?;
+        Some(Bundles::new(site.ceiling.len(), site.with_speeds(model, counts)))
+    }
+}
+
+impl Class {
+    /// Returns the class with these bundles, where so many GPUs are on offer by type.
+    pub(crate) fn new(whole: Bundles, offered: &[u32]) -> Self {
+        let mut own = Self { whole, bundles: Bundles::default(), fastest: 0.0 };
+        own.offer(offered);
+        own
+    }
+
+    fn offer(&mut self, offered: &[u32]) {
+        self.bundles = self.whole.within(offered);
+        self.fastest = self.bundles.fastest().map_or(0.0, |own| self.bundles.speed(own));
+    }
+}
+
+impl Site {
+    /// Returns the site of a problem. What of a node is down or taken now was seen before or will be.
+    fn of(problem: &Problem, known: Option<&Self>) -> Self {
+        let types = problem.gpu_types.len();
+        let shape = |(number, node): (usize, &WorkerNode)| {
+            let before = known.and_then(|known| known.shapes.get(number));
+            let before = before.filter(|(gpus, _)| gpus.len() == types);
+            let gpu = |ty: usize| {
+                let before = before.map_or(0, |(gpus, _)| gpus[ty]);
+                node.gpus[ty].max(node.up[ty]).max(before)
+            };
+            ((0..types).map(gpu).collect(), node.intra_node.bytes_per_second())
+        };
+        let shapes: Vec<(Vec<u32>, f64)> = problem.nodes.iter().enumerate().map(shape).collect();
+        let sum = |ty: usize| shapes.iter().map(|(gpus, _): &(Vec<u32>, f64)| gpus[ty]).sum::<u32>();
+        let ceiling = (0..types).map(|ty| sum(ty).max(problem.ceiling[ty])).collect();
+        let rings = Rings::of(problem.network.bytes_per_second(), shapes.iter().cloned());
+        Self { ceiling, rings, shapes }
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        let rate = |site: &Self| site.rings.network;
+        (&self.ceiling, &self.shapes, rate(self)) == (&other.ceiling, &other.shapes, rate(other))
+    }
+
+    fn limits(&self, model: &JobModel) -> Limits {
+        let usable = |ty: usize| model.types[ty].is_some() && model.may_use[ty];
+        let gpus = (0..self.ceiling.len()).map(|ty| if usable(ty) { self.ceiling[ty] } else { 0 }).collect();
+        let alone = model.types.iter().map(|own| own.is_some_and(|own| own.single_rank)).collect();
+        Limits { least: model.min_gpus.max(1), most: model.max_gpus, gpus, alone }
+    }
+
+    fn cut(&self, model: &JobModel) -> Bundles {
+        let counts = candidates::candidates(&self.limits(model));
+        let own = self.with_speeds(model, counts);
+        if model.min_gpus == model.max_gpus || own.len() <= FEW {
+            return Bundles::new(self.ceiling.len(), own);
+        }
+        candidates::cut(self.ceiling.len(), own)
+    }
+
+    /// Returns those counts that are legal, with their speeds.
+    fn with_speeds(&self, model: &JobModel, counts: Vec<Vec<u32>>) -> Vec<(Vec<u32>, f64)> {
+        let own = counts.into_iter().filter_map(|counts| {
+            let ring = self.rings.fastest(&counts);
+            let step =
+                cost::compute_time(model, &counts)? + cost::comm_time(model, counts.iter().sum(), ring);
+            Some((counts, step.recip()))
+        });
+        own.collect()
+    }
+}
+
+/// Returns the steps of an epoch.
+pub(crate) fn steps_per_epoch(job: &JobModel) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "batches and samples are far below 2^52")]
+    let (samples, batch) = (job.samples_per_epoch as f64, job.global_batch as f64);
+    samples / batch
+}
+
+/// Returns the job with a step for an epoch, and without what its speeds do not depend on.
+fn in_steps(job: &JobModel) -> JobModel {
+    let syncs = job.syncs_per_epoch / steps_per_epoch(job) * (1.0 + 1e-12);
+    let cut = f64::MANTISSA_DIGITS - 1 - SYNC_BITS;
+    JobModel {
+        name: job.name.clone(),
+        samples_per_epoch: job.global_batch,
+        epochs: 1,
+        syncs_per_epoch: f64::from_bits(syncs.to_bits() >> cut << cut),
+        unusable: Vec::new(),
+        sources: Vec::new(),
+        unlisted: Vec::new(),
+        remarks: Vec::new(),
+        standing: Standing::default(),
+        ..job.clone()
+    }
+}
+
+/// Returns all that a class's speeds depend on.
+fn key(model: &JobModel) -> Vec<u64> {
+    let comm = model.model_bytes * model.syncs_per_epoch * (1.0 - model.overlap);
+    let mut key = vec![
+        model.global_batch,
+        model.batch_quantum,
+        comm.to_bits(),
+        model.min_gpus.into(),
+        model.max_gpus.into(),
+        model.accumulate.into(),
+    ];
+    for (own, may_use) in model.types.iter().zip(&model.may_use) {
+        match own.filter(|_| *may_use) {
+            Some(own) => key.extend([
+                own.speed.alpha().to_bits(),
+                own.speed.beta().to_bits(),
+                own.max_batch.unwrap_or(u64::MAX),
+                own.single_rank.into(),
+            ]),
+            None => key.push(u64::MAX),
+        }
+    }
+    key
+}

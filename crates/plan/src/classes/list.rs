@@ -1,0 +1,99 @@
+//! A list of bundles with their speeds, laid out for fast scans.
+
+/// Bundles of one class, in lexicographic order of their counts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Bundles {
+    types: usize,
+    /// GPUs by bundle and type.
+    counts: Vec<u32>,
+    /// The same as floating-point numbers.
+    gpus: Vec<f64>,
+    /// In steps per second, with the best packing.
+    speeds: Vec<f64>,
+    /// Bundles by rising speed.
+    rising: Vec<usize>,
+}
+
+impl Bundles {
+    /// Returns the list of these bundles: GPUs by type, and steps per second.
+    pub(crate) fn new(types: usize, mut own: Vec<(Vec<u32>, f64)>) -> Self {
+        own.sort_by(|a, b| a.0.cmp(&b.0));
+        let speeds: Vec<f64> = own.iter().map(|bundle| bundle.1).collect();
+        let mut rising: Vec<usize> = (0..own.len()).collect();
+        rising.sort_by(|&a, &b| speeds[a].total_cmp(&speeds[b]));
+        let counts: Vec<u32> = own.into_iter().flat_map(|bundle| bundle.0).collect();
+        let gpus = counts.iter().map(|&count| f64::from(count)).collect();
+        Self { types, counts, gpus, speeds, rising }
+    }
+
+    /// Returns those that fit into so many GPUs by type.
+    pub(crate) fn within(&self, most: &[u32]) -> Self {
+        let fitting = (0..self.len()).filter(|&bundle| holds(most, self.counts(bundle)));
+        Self::new(self.types, fitting.map(|own| (self.counts(own).to_vec(), self.speeds[own])).collect())
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.speeds.len()
+    }
+
+    /// Returns a bundle's GPUs by type.
+    pub(crate) fn counts(&self, bundle: usize) -> &[u32] {
+        &self.counts[bundle * self.types..(bundle + 1) * self.types]
+    }
+
+    /// Returns a bundle's speed in steps per second.
+    pub(crate) fn speed(&self, bundle: usize) -> f64 {
+        self.speeds[bundle]
+    }
+
+    pub(crate) fn speeds(&self) -> &[f64] {
+        &self.speeds
+    }
+
+    /// Returns the bundle with these counts.
+    pub(crate) fn find(&self, counts: &[u32]) -> Option<usize> {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            match self.counts(middle).cmp(counts) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Equal => return Some(middle),
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+
+    /// Returns the fastest bundle; of equally fast ones, the last.
+    pub(crate) fn fastest(&self) -> Option<usize> {
+        (0..self.len()).max_by(|&a, &b| self.speeds[a].total_cmp(&self.speeds[b]))
+    }
+
+    /// Returns bundles by rising speed.
+    pub(crate) fn rising(&self) -> &[usize] {
+        &self.rising
+    }
+
+    /// Returns what a bundle's GPUs cost at these prices by type.
+    pub(crate) fn rent(&self, bundle: usize, prices: &[f64]) -> f64 {
+        let own = &self.gpus[bundle * self.types..(bundle + 1) * self.types];
+        own.iter().zip(prices).map(|(count, price)| count * price).sum()
+    }
+
+    /// Returns what each bundle costs at these prices.
+    pub(crate) fn rents(&self, prices: &[f64]) -> Vec<f64> {
+        (0..self.len()).map(|bundle| self.rent(bundle, prices)).collect()
+    }
+
+    /// Returns the least cost of a step: min over bundles of (waiting + rent) / speed, where a second of the job's time
+    /// costs `waiting`; infinite where there is no bundle.
+    pub(crate) fn unit_cost(&self, waiting: f64, prices: &[f64]) -> f64 {
+        let cost = |bundle: usize| (waiting + self.rent(bundle, prices)) / self.speeds[bundle];
+        (0..self.len()).map(cost).fold(f64::INFINITY, f64::min)
+    }
+}
+
+/// Returns whether there are at least so many GPUs of each type.
+pub(crate) fn holds(have: &[u32], wanted: &[u32]) -> bool {
+    have.iter().zip(wanted).all(|(have, wanted)| have >= wanted)
+}

@@ -1,0 +1,214 @@
+//! What a bundle of GPUs costs a job: step time with the best split, and communication (planner, section 1).
+
+use crate::steps::Steps;
+use crate::{JobModel, Problem, Sharing, Slot, TypeModel};
+
+/// Seconds of one epoch, split into computing and visible communication.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct EpochTime {
+    pub compute: f64,
+    pub comm: f64,
+}
+
+impl EpochTime {
+    /// Returns the length of the epoch.
+    #[must_use]
+    pub fn total(self) -> f64 {
+        self.compute + self.comm
+    }
+}
+
+/// Shares a little below the quantum are rounding, not a violation.
+pub const SHARE_TOLERANCE: f64 = 1e-9;
+
+/// Returns the time of an epoch of `job` on `slots`, or `None` when the job may not run so.
+pub(super) fn epoch_time(
+    problem: &Problem,
+    job: &JobModel,
+    slots: &[Slot],
+    sharing: Sharing,
+) -> Option<EpochTime> {
+    let mut bundle = vec![0; problem.gpu_types.len()];
+    for slot in slots {
+        bundle[slot.gpu_type] += slot.count;
+    }
+    let compute = match sharing {
+        Sharing::Balanced => compute_time(job, &bundle)?,
+        Sharing::Equal => equal_compute_time(job, &bundle)?,
+    };
+    let ranks = bundle.iter().sum();
+    Some(EpochTime { compute, comm: comm_time(job, ranks, ring_rate(problem, slots)) })
+}
+
+/// Returns the time of an epoch on `slots` when each rank keeps the batch that it has, by GPU type and samples: the
+/// slowest rank sets the pace. `None` where a speed is not known.
+#[must_use]
+pub fn epoch_as_shared(
+    problem: &Problem,
+    job: &JobModel,
+    ranks: &[(usize, u64)],
+    slots: &[Slot],
+) -> Option<EpochTime> {
+    let mut slowest = 0.0_f64;
+    for &(gpu_type, batch) in ranks {
+        let model = job.types.get(gpu_type).copied().flatten()?;
+        slowest = slowest.max(model.speed.step(batch, model.max_batch));
+    }
+    #[expect(clippy::cast_precision_loss, reason = "batches and samples are far below 2^52")]
+    let (batch, samples) = (job.global_batch as f64, job.samples_per_epoch as f64);
+    let count = slots.iter().map(|slot| slot.count).sum();
+    Some(EpochTime {
+        compute: samples / batch * slowest,
+        comm: comm_time(job, count, ring_rate(problem, slots)),
+    })
+}
+
+/// Returns the computing time of an epoch on `bundle` (GPUs by type), or `None` when it is illegal.
+pub(super) fn compute_time(job: &JobModel, bundle: &[u32]) -> Option<f64> {
+    let (mut ranks, mut rate, mut slowest) = (0, 0.0, f64::INFINITY);
+    let mut linear = true;
+    for (&count, model) in bundle.iter().zip(&job.types) {
+        if count == 0 {
+            continue;
+        }
+        let model = model.as_ref()?;
+        ranks += count;
+        if model.single_rank && ranks > 1 {
+            return None;
+        }
+        linear &= model.speed.alpha() == 0.0 && (job.accumulate || model.max_batch.is_none());
+        let own = model.speed.rate_at(1.0);
+        rate += f64::from(count) * own;
+        slowest = slowest.min(own);
+    }
+    let has_slice = bundle.iter().zip(&job.types).any(|(&n, m)| n > 0 && m.is_some_and(|m| m.single_rank));
+    if ranks == 0 || (has_slice && ranks > 1) {
+        return None;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "batches and samples are far below 2^52")]
+    let (batch, samples, quantum) =
+        (job.global_batch as f64, job.samples_per_epoch as f64, job.batch_quantum as f64);
+    if linear {
+        let legal = slowest * batch >= quantum * rate * (1.0 - SHARE_TOLERANCE);
+        return legal.then_some(samples / rate);
+    }
+    if !holds_batch(job, bundle) {
+        return None;
+    }
+    let step = step_time(job, bundle)?;
+    let enough = |(&count, model): (&u32, &Option<TypeModel>)| {
+        count == 0 || model.is_some_and(|m| enough(job, m, step))
+    };
+    bundle.iter().zip(&job.types).all(enough).then_some(samples / batch * step)
+}
+
+/// Returns the computing time of an epoch on `bundle` in equal parts: the slowest GPU's, or `None` when the
+/// bundle is illegal.
+fn equal_compute_time(job: &JobModel, bundle: &[u32]) -> Option<f64> {
+    let ranks: u32 = bundle.iter().sum();
+    #[expect(clippy::cast_precision_loss, reason = "batches and samples are far below 2^52")]
+    let (batch, samples, quantum) =
+        (job.global_batch as f64, job.samples_per_epoch as f64, job.batch_quantum as f64);
+    let own = batch / f64::from(ranks);
+    let mut slowest: Option<f64> = None;
+    for (_, model) in bundle.iter().zip(&job.types).filter(|(count, _)| **count > 0) {
+        let model = model.as_ref()?;
+        #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
+        let memory = model.max_batch.map_or(f64::INFINITY, |memory| memory as f64);
+        if (model.single_rank && ranks > 1) || (own > memory && !job.accumulate) {
+            return None;
+        }
+        let step = model.speed.alpha() * (own / memory).max(1.0) + model.speed.beta() * own;
+        slowest = Some(slowest.map_or(step, |other| other.max(step)));
+    }
+    let legal = own >= quantum * (1.0 - SHARE_TOLERANCE);
+    slowest.filter(|_| legal).map(|step| samples / batch * step)
+}
+
+/// Returns whether the GPUs can take the global batch: in micro-batches always, else at once in whole
+/// quanta, at least one each.
+pub(super) fn holds_batch(job: &JobModel, bundle: &[u32]) -> bool {
+    if job.accumulate {
+        return true;
+    }
+    let mut room = 0_u64;
+    for (&count, model) in bundle.iter().zip(&job.types).filter(|(count, _)| **count > 0) {
+        let memory = model.and_then(|model| model.max_batch).unwrap_or(u64::MAX);
+        if memory < job.batch_quantum {
+            return false;
+        }
+        room = room.saturating_add(u64::from(count).saturating_mul(memory - memory % job.batch_quantum));
+    }
+    room >= job.global_batch
+}
+
+/// Returns τ, the time of the best real split of the global batch; `None` when the GPUs cannot hold it.
+pub(super) fn step_time(job: &JobModel, bundle: &[u32]) -> Option<f64> {
+    let types = job.types.iter().zip(bundle).enumerate();
+    let used = types.filter_map(|(ty, (model, &count))| model.filter(|_| count > 0).map(|own| (ty, own)));
+    Steps::new(job, used).time(bundle)
+}
+
+/// Returns the real-valued samples that a GPU takes in a step of `step` seconds: clamp(t⁻¹(τ), 0, c).
+pub(super) fn share(job: &JobModel, model: TypeModel, step: f64) -> f64 {
+    let (alpha, beta) = (model.speed.alpha(), model.speed.beta());
+    let Some(memory) = model.max_batch else {
+        return ((step - alpha) / beta).max(0.0);
+    };
+    #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
+    let memory = memory as f64;
+    if step <= alpha + beta * memory {
+        ((step - alpha) / beta).max(0.0)
+    } else if job.accumulate {
+        step / (alpha / memory + beta)
+    } else {
+        memory
+    }
+}
+
+/// Returns whether a GPU's share in a step of `step` seconds is at least the quantum.
+pub(super) fn enough(job: &JobModel, model: TypeModel, step: f64) -> bool {
+    #[expect(clippy::cast_precision_loss, reason = "quanta are far below 2^52")]
+    let quantum = job.batch_quantum as f64;
+    share(job, model, step) >= quantum * (1.0 - SHARE_TOLERANCE)
+}
+
+/// Returns each used type's real-valued share of the global batch per rank, 0 for types not used.
+pub(super) fn shares(job: &JobModel, bundle: &[u32]) -> Option<Vec<f64>> {
+    let step = step_time(job, bundle)?;
+    let of = |(&count, model): (&u32, &Option<TypeModel>)| match model {
+        Some(model) if count > 0 => share(job, *model, step),
+        _ => 0.0,
+    };
+    Some(bundle.iter().zip(&job.types).map(of).collect())
+}
+
+/// Returns the visible communication of an epoch: (1 − φ) · `n_sync` · 2 (K − 1) D / (K · r), eq. 6.
+///
+/// `ring` is the slowest link in bytes per second.
+pub fn comm_time(job: &JobModel, ranks: u32, ring: f64) -> f64 {
+    if ranks <= 1 {
+        return 0.0;
+    }
+    let ranks = f64::from(ranks);
+    (1.0 - job.overlap) * job.syncs_per_epoch * 2.0 * (ranks - 1.0) * job.model_bytes / (ranks * ring)
+}
+
+/// Returns the slowest link of the ring over `slots` in bytes per second (eq. 5).
+///
+/// The network counts when the ring spans nodes, a node's own links when two or more ranks are there.
+pub(super) fn ring_rate(problem: &Problem, slots: &[Slot]) -> f64 {
+    let first = slots.first().map_or(0, |slot| slot.node);
+    let mut rate = f64::INFINITY;
+    if slots.iter().any(|slot| slot.node != first) {
+        rate = problem.network.bytes_per_second();
+    }
+    for slot in slots {
+        let on_node: u32 =
+            slots.iter().filter(|other| other.node == slot.node).map(|other| other.count).sum();
+        if on_node >= 2 {
+            rate = rate.min(problem.nodes[slot.node].intra_node.bytes_per_second());
+        }
+    }
+    rate
+}

@@ -1,0 +1,279 @@
+//! Prices of GPUs, and the lower bound that they prove (planner, section 5).
+//!
+//! With a price for each GPU every job answers with its cheapest bundle. What these cost, less what all GPUs
+//! on offer are worth, no plan undercuts. The prices that prove most are found as a market finds them, then
+//! by cutting planes.
+
+use crate::bound::Bound;
+use crate::pricing::{Pricer, Rings};
+use crate::solve::{Cut, highest_under};
+use crate::{Dues, Objective, Problem};
+
+/// The market of some jobs for the GPUs on offer.
+pub(super) struct Dual<'a> {
+    pub pricers: Vec<Pricer<'a>>,
+    pub offered: Vec<u32>,
+    /// Weight by job; they sum to one, so that sums are in the objective's unit.
+    pub weights: Vec<f64>,
+    total_weight: f64,
+    /// The best prices so far, in units of the objective, and what they prove.
+    pub prices: Vec<f64>,
+    pub value: f64,
+    /// Whether the weights are free, so that their sum of completion times bounds the longest.
+    makespan: bool,
+    /// Each job's latest answer, where the next search begins, and its completion time.
+    answers: Vec<Vec<u32>>,
+    pub(super) times: Vec<f64>,
+    cuts: Vec<Cut>,
+}
+
+/// How exactly jobs answer while prices are looked for, and when they are printed.
+const ROUGH: f64 = 1e-4;
+const EXACT: f64 = 1e-9;
+
+/// Market rounds that even a search without time has: without prices there is no plan.
+const LEAST_ROUNDS: u32 = 6;
+
+/// Market rounds, planes kept, and cutting rounds at most.
+const MARKET_ROUNDS: u32 = 40;
+const PLANES: usize = 120;
+const CUTTING_ROUNDS: u32 = 120;
+
+/// The jobs' answers to prices.
+struct Answer {
+    /// Value by the bundles found, and what is certain.
+    value: f64,
+    floor: f64,
+    demand: Vec<f64>,
+}
+
+impl<'a> Dual<'a> {
+    /// Returns the market of `jobs`; `None` when one of them has no legal bundle at all.
+    pub(super) fn new(problem: &'a Problem, jobs: &[usize]) -> Option<Self> {
+        let rings = Rings::new(problem);
+        let offered = problem.offered();
+        let dues = Dues::of(problem);
+        let pricer = |&job: &usize| Pricer::new(&problem.jobs[job], &rings, &offered).due(dues.due(job));
+        let pricers = jobs.iter().map(pricer).collect();
+        let weight = |&job: &usize| problem.objective.weight(&problem.jobs[job]);
+        let weights: Vec<f64> = jobs.iter().map(weight).collect();
+        let sum: f64 = weights.iter().sum();
+        let total_weight = if problem.objective == Objective::Makespan { 1.0 } else { sum };
+        let mut dual = Self {
+            pricers,
+            weights: weights.iter().map(|weight| weight / sum).collect(),
+            total_weight,
+            prices: vec![0.0; offered.len()],
+            value: f64::NEG_INFINITY,
+            makespan: problem.objective == Objective::Makespan,
+            answers: vec![vec![0; offered.len()]; jobs.len()],
+            times: vec![0.0; jobs.len()],
+            cuts: Vec::new(),
+            offered,
+        };
+        let free = dual.answer(&dual.prices.clone(), ROUGH, &|| false)?;
+        dual.value = free.floor;
+        dual.remember(&dual.prices.clone(), &free);
+        Some(dual)
+    }
+
+    /// Raises the bound until it is within `tolerance` of the best that prices can prove, or `stop` says so.
+    pub(super) fn ascend(&mut self, tolerance: f64, stop: &dyn Fn() -> bool) {
+        self.haggle(stop);
+        self.cut(tolerance, stop);
+    }
+
+    /// Returns what the best prices prove, exactly.
+    pub(super) fn bound(&mut self) -> Option<Bound> {
+        let root = self.answer(&self.prices.clone(), EXACT, &|| false)?.floor;
+        self.value = root;
+        let prices = self.prices.iter().map(|price| price * self.total_weight).collect();
+        let weights = self.weights.iter().map(|weight| weight * self.total_weight).collect();
+        Some(Bound { lower: root, root, prices, weights })
+    }
+
+    /// As a market: prices rise where too many GPUs are wanted and fall where too few.
+    fn haggle(&mut self, stop: &dyn Fn() -> bool) {
+        let mut prices = self.first_prices();
+        let mut weights = self.weights.clone();
+        let rounds = if self.makespan { 4 * MARKET_ROUNDS } else { MARKET_ROUNDS };
+        for round in 0..rounds {
+            if round >= LEAST_ROUNDS && stop() {
+                break;
+            }
+            let best_weights = std::mem::replace(&mut self.weights, weights.clone());
+            let interrupt = || round >= LEAST_ROUNDS && stop();
+            let Some(answer) = self.answer(&prices, ROUGH, &interrupt) else {
+                self.weights = best_weights;
+                break;
+            };
+            if !self.keep(&prices, &answer) {
+                self.weights = best_weights;
+            }
+            let speed = 0.5 / (1.0 + f64::from(round) / 4.0);
+            if self.makespan {
+                self.shift(&mut weights, speed);
+            }
+            for (ty, price) in prices.iter_mut().enumerate() {
+                let offered = f64::from(self.offered[ty].max(1));
+                let excess = ((answer.demand[ty] - offered) / offered).clamp(-1.0, 2.0);
+                *price *= (speed * excess).exp();
+            }
+        }
+        if self.makespan {
+            // Planes hold for one set of weights.
+            self.cuts.clear();
+            if let Some(answer) = self.answer(&self.prices.clone(), ROUGH, &|| false) {
+                self.remember(&self.prices.clone(), &answer);
+            }
+        }
+    }
+
+    /// Gives more weight to the jobs that take longest.
+    fn shift(&self, weights: &mut [f64], speed: f64) {
+        let mean: f64 = weights.iter().zip(&self.times).map(|(weight, time)| weight * time).sum();
+        for (weight, time) in weights.iter_mut().zip(&self.times) {
+            *weight *= (speed * (time / mean - 1.0).clamp(-1.0, 2.0)).exp();
+        }
+        let sum: f64 = weights.iter().sum();
+        #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+        let least = 1e-6 / weights.len() as f64;
+        for weight in weights.iter_mut() {
+            *weight = (*weight / sum).max(least);
+        }
+        let sum: f64 = weights.iter().sum();
+        for weight in weights {
+            *weight /= sum;
+        }
+    }
+
+    /// Returns prices at which the GPUs on offer are worth what the jobs, each with an equal share, would pay.
+    fn first_prices(&mut self) -> Vec<f64> {
+        let types = self.offered.len();
+        let mut worth = vec![0.0; types];
+        let mut counted = vec![0.0; types];
+        for (pricer, weight) in self.pricers.iter().zip(&self.weights) {
+            let rate = |ty: usize| pricer.job.types[ty].map_or(0.0, |own| own.speed.rate_at(32.0));
+            let total: f64 = (0..types).map(|ty| rate(ty) * f64::from(self.offered[ty])).sum();
+            #[expect(clippy::cast_precision_loss, reason = "samples are far below 2^52")]
+            let samples = pricer.job.samples_per_epoch as f64;
+            #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+            let share = total / self.weights.len() as f64;
+            let time = pricer.job.completion_time(samples / share);
+            for ty in 0..types {
+                // What a GPU more would save: the derivative of T |Π| / V.
+                worth[ty] += weight * time * rate(ty) / share;
+                counted[ty] += f64::from(u8::from(rate(ty) > 0.0));
+            }
+        }
+        worth.iter().zip(&counted).map(|(w, &n): (&f64, &f64)| if n > 0.0 { w / n } else { 0.0 }).collect()
+    }
+
+    /// By cutting planes in a box around the best prices, which grows where the planes foretell well.
+    fn cut(&mut self, tolerance: f64, stop: &dyn Fn() -> bool) {
+        let mut reach = 0.3;
+        let floor = self.prices.iter().copied().fold(0.0, f64::max) * 1e-3;
+        for _ in 0..CUTTING_ROUNDS {
+            if stop() {
+                return;
+            }
+            let side = |&price: &f64| {
+                let width = reach * price.max(floor).max(f64::MIN_POSITIVE);
+                ((price - width).max(0.0), price + width)
+            };
+            let box_: Vec<(f64, f64)> = self.prices.iter().map(side).collect();
+            let Some((prices, promised)) = highest_under(&self.cuts, &box_) else { return };
+            self.forget(&prices);
+            let promise = promised - self.value;
+            if promise <= tolerance * self.value.abs() {
+                if reach >= 1e6 || promise <= 0.0 && reach < 1e-6 {
+                    return;
+                }
+                // Nothing more in this box: look once into a far larger one, then be done.
+                let inner = box_
+                    .iter()
+                    .zip(&prices)
+                    .all(|((low, high), p)| *low == 0.0 && *p == 0.0 || (p > low && p < high));
+                if inner {
+                    return;
+                }
+                reach *= 8.0;
+                continue;
+            }
+            let Some(answer) = self.answer(&prices, ROUGH, stop) else { return };
+            let gain = answer.floor - self.value;
+            self.keep(&prices, &answer);
+            if gain >= 0.5 * promise {
+                reach *= 2.0;
+            } else if gain <= 0.05 * promise {
+                reach *= 0.5;
+            }
+        }
+    }
+
+    /// Keeps what was learnt; returns whether these prices are the best so far.
+    fn keep(&mut self, prices: &[f64], answer: &Answer) -> bool {
+        let best = answer.floor > self.value;
+        if best {
+            self.value = answer.floor;
+            self.prices = prices.to_vec();
+        }
+        self.remember(prices, answer);
+        best
+    }
+
+    fn remember(&mut self, prices: &[f64], answer: &Answer) {
+        if self.cuts.len() >= PLANES {
+            self.cuts.remove(0);
+        }
+        let slope = answer.demand.iter().zip(&self.offered).map(|(d, &c)| d - f64::from(c)).collect();
+        self.cuts.push(Cut { at: prices.to_vec(), value: answer.value, slope });
+    }
+
+    /// Keeps the planes that are low near `prices`: the others do not matter and make each round longer.
+    fn forget(&mut self, prices: &[f64]) {
+        let most = 6 * (prices.len() + 1);
+        if self.cuts.len() <= most {
+            return;
+        }
+        let height = |cut: &Cut| {
+            let slopes = cut.slope.iter().zip(prices).zip(&cut.at);
+            cut.value + slopes.map(|((slope, price), at)| slope * (price - at)).sum::<f64>()
+        };
+        let mut by_height: Vec<(f64, usize)> =
+            self.cuts.iter().enumerate().map(|(index, cut)| (height(cut), index)).collect();
+        by_height.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut kept: Vec<usize> = by_height.into_iter().take(most).map(|(_, index)| index).collect();
+        kept.sort_unstable();
+        self.cuts = kept.into_iter().map(|index| self.cuts[index].clone()).collect();
+    }
+
+    /// Returns the jobs' answers; `None` where one of them has no legal bundle, or `stop` says so meanwhile.
+    fn answer(&mut self, prices: &[f64], tolerance: f64, stop: &dyn Fn() -> bool) -> Option<Answer> {
+        let worth: f64 = prices.iter().zip(&self.offered).map(|(p, &count)| p * f64::from(count)).sum();
+        let mut answer = Answer { value: -worth, floor: -worth, demand: vec![0.0; prices.len()] };
+        let mut own = vec![0.0; prices.len()];
+        let mut scale = worth;
+        let last = self.answers.iter_mut().zip(&mut self.times);
+        for ((pricer, &weight), (last, time)) in self.pricers.iter_mut().zip(&self.weights).zip(last) {
+            if stop() {
+                return None;
+            }
+            for (own, price) in own.iter_mut().zip(prices) {
+                *own = price / weight;
+            }
+            let priced = pricer.cheapest(&own, tolerance, Some(last))?;
+            answer.value += weight * priced.value;
+            answer.floor += weight * priced.floor;
+            scale += weight * priced.value;
+            for (demand, &count) in answer.demand.iter_mut().zip(&priced.bundle.counts) {
+                *demand += f64::from(count);
+            }
+            *time = priced.bundle.cost;
+            *last = priced.bundle.counts;
+        }
+        // Sums of many terms are rounded: the bound must stay true.
+        answer.floor -= scale.abs() * 1e-13;
+        Some(answer)
+    }
+}

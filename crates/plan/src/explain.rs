@@ -1,0 +1,260 @@
+//! Why a plan is as it is: what its GPUs are worth, and what others would do for each job.
+//!
+//! Everything here is computed by the formulas that plans are made by; nothing is decided.
+
+use std::collections::BTreeMap;
+
+use crate::alternative::{one_node, one_type};
+use crate::explanation::ROUNDING;
+use crate::pricing::{Pricer, Rings};
+use crate::{
+    Alternative, Bound, Change, CheckedPlan, Explanation, JobExplanation, JobModel, Limit, Market, Obstacle,
+    Placement, Problem, Sharing, Slot, TypeExplanation, Verdict, cost,
+};
+
+/// Explains a plan's verdicts on `jobs` at the prices of `bound`, which is over all jobs that the plan places.
+#[must_use]
+pub fn explain(problem: &Problem, plan: &CheckedPlan, bound: Option<&Bound>, jobs: &[usize]) -> Explanation {
+    let mut free: Vec<Vec<u32>> = problem.nodes.iter().map(|node| node.gpus.clone()).collect();
+    let placements = || plan.verdicts().iter().filter_map(Verdict::placement);
+    for slot in placements().flat_map(|placement| &placement.slots) {
+        free[slot.node][slot.gpu_type] -= slot.count;
+    }
+    let market = |(ty, offered): (usize, u32)| Market {
+        offered,
+        free: free.iter().map(|node| node[ty]).sum(),
+        price: bound.map(|bound| bound.prices[ty]),
+    };
+    let types = problem.offered().into_iter().enumerate().map(market).collect();
+    let placed = plan.verdicts().iter().enumerate().filter(|(_, verdict)| verdict.placement().is_some());
+    let weights = bound.iter().flat_map(|bound| bound.weights.iter().copied());
+    let weights: BTreeMap<usize, f64> = placed.map(|(job, _)| job).zip(weights).collect();
+    let job = |&job: &usize| {
+        let view = View { problem, job: &problem.jobs[job], number: job, free: &free };
+        let prices = bound.map(|bound| bound.prices.as_slice());
+        view.explain(plan.verdicts()[job].placement(), prices.zip(weights.get(&job).copied()))
+    };
+    Explanation { types, jobs: jobs.iter().map(job).collect() }
+}
+
+/// One job and the GPUs around it.
+struct View<'a> {
+    problem: &'a Problem,
+    job: &'a JobModel,
+    number: usize,
+    /// GPUs that nobody has, by node and type.
+    free: &'a [Vec<u32>],
+}
+
+impl View<'_> {
+    /// Explains a verdict; `bound` has the prices and the job's weight, where it is placed.
+    fn explain(&self, placement: Option<&Placement>, bound: Option<(&[f64], f64)>) -> JobExplanation {
+        let mut counts = vec![0; self.problem.gpu_types.len()];
+        let mut now = self.free.to_vec();
+        for slot in placement.iter().flat_map(|placement| &placement.slots) {
+            counts[slot.gpu_type] += slot.count;
+            now[slot.node][slot.gpu_type] += slot.count;
+        }
+        let offer: Vec<Vec<u32>> = self.problem.nodes.iter().map(|node| node.gpus.clone()).collect();
+        let of_type = |ty: usize| TypeExplanation {
+            more: placement.map(|placement| self.one_more(placement, &counts, ty)),
+            fewer: placement.filter(|_| counts[ty] > 0).map(|own| self.one_fewer(own, &counts, ty)),
+            alone: one_type(self.problem, self.job, ty, &offer).ok_or_else(|| self.never(ty)),
+            alone_now: one_type(self.problem, self.job, ty, &now),
+        };
+        let types: Vec<TypeExplanation> = (0..counts.len()).map(of_type).collect();
+        let sharing = placement.map_or(Sharing::Balanced, |placement| placement.sharing);
+        JobExplanation {
+            job: self.number,
+            jct: placement.map(|placement| placement.jct(self.job.epochs).0),
+            weight: bound.map(|(_, weight)| weight),
+            choice: bound.and_then(|(prices, weight)| self.choice(prices, weight)),
+            one_node: one_node(self.problem, self.job, sharing, &offer),
+            one_node_now: one_node(self.problem, self.job, sharing, &now),
+            limits: placement.map(|own| self.limits(own, &counts, &types)).unwrap_or_default(),
+            types,
+            counts,
+        }
+    }
+
+    /// Returns what the job answers to prices (by type, in weighted seconds).
+    fn choice(&self, prices: &[f64], weight: f64) -> Option<Alternative> {
+        let own: Vec<f64> = prices.iter().map(|price| price / weight).collect();
+        let mut pricer = Pricer::new(self.job, &Rings::new(self.problem), &self.problem.offered());
+        let priced = pricer.cheapest(&own, ROUNDING, None)?;
+        Some(Alternative { counts: priced.bundle.counts, node: None, jct: priced.bundle.cost })
+    }
+
+    fn one_more(&self, placement: &Placement, counts: &[u32], ty: usize) -> Change {
+        let mut bundle = counts.to_vec();
+        bundle[ty] += 1;
+        if let Some(obstacle) = self.cannot_use(ty) {
+            return Change::Not(obstacle);
+        }
+        if counts[ty] == self.problem.nodes.iter().map(|node| node.gpus[ty]).sum::<u32>() {
+            return Change::Not(Obstacle::HasAll);
+        }
+        let free = self.free.iter().any(|node| node[ty] > 0);
+        let own = |node: usize| {
+            let here = placement.slots.iter().filter(|slot| slot.node == node);
+            here.map(|slot| (slot.count, if slot.gpu_type == ty { slot.count } else { 0 }))
+                .fold((0, 0), |(all, same), (a, s)| (all + a, same + s))
+        };
+        // A ring sees of a node only its links, and whether none, one or more of its ranks are there.
+        let mut kinds: BTreeMap<(u32, u64), usize> = BTreeMap::new();
+        for (node, gpus) in self.problem.nodes.iter().enumerate() {
+            let (ranks, same) = own(node);
+            if if free { self.free[node][ty] > 0 } else { gpus.gpus[ty] > same } {
+                kinds.entry((ranks.min(2), gpus.intra_node.bytes_per_second().to_bits())).or_insert(node);
+            }
+        }
+        let with = |node: usize| {
+            let mut slots = placement.slots.clone();
+            match slots.iter_mut().find(|slot| (slot.node, slot.gpu_type) == (node, ty)) {
+                Some(slot) => slot.count += 1,
+                None => slots.push(Slot { node, gpu_type: ty, count: 1 }),
+            }
+            slots
+        };
+        self.best(placement, kinds.into_values().map(with), free, &bundle)
+    }
+
+    fn one_fewer(&self, placement: &Placement, counts: &[u32], ty: usize) -> Change {
+        let mut bundle = counts.to_vec();
+        bundle[ty] -= 1;
+        if bundle.iter().sum::<u32>() == 0 {
+            return Change::Not(Obstacle::OnlyGpu);
+        }
+        let mut kinds: BTreeMap<(u32, u64), usize> = BTreeMap::new();
+        for (place, slot) in placement.slots.iter().enumerate().filter(|(_, slot)| slot.gpu_type == ty) {
+            let here = placement.slots.iter().filter(|other| other.node == slot.node);
+            let ranks: u32 = here.map(|other| other.count).sum();
+            let rate = self.problem.nodes[slot.node].intra_node.bytes_per_second();
+            kinds.entry((ranks.min(3), rate.to_bits())).or_insert(place);
+        }
+        let without = |place: usize| {
+            let mut slots = placement.slots.clone();
+            slots[place].count -= 1;
+            slots.retain(|slot| slot.count > 0);
+            slots
+        };
+        self.best(placement, kinds.into_values().map(without), true, &bundle)
+    }
+
+    /// Returns the least completion time on one of some slots, all of the same bundle.
+    fn best(
+        &self,
+        placement: &Placement,
+        choices: impl Iterator<Item = Vec<Slot>>,
+        free: bool,
+        bundle: &[u32],
+    ) -> Change {
+        if !(self.job.min_gpus..=self.job.max_gpus).contains(&bundle.iter().sum()) {
+            return Change::Not(self.obstacle(bundle));
+        }
+        let time = |slots: Vec<Slot>| {
+            let other = Placement::new(self.problem, self.number, &slots, placement.sharing)?;
+            Some(other.jct(self.job.epochs).0)
+        };
+        match choices.filter_map(time).min_by(f64::total_cmp) {
+            Some(jct) => Change::Jct { jct, free },
+            None => Change::Not(self.obstacle(bundle)),
+        }
+    }
+
+    fn cannot_use(&self, ty: usize) -> Option<Obstacle> {
+        if self.problem.nodes.iter().all(|node| node.gpus[ty] == 0) {
+            return Some(Obstacle::NotOffered { ever: self.problem.ceiling[ty] });
+        }
+        let reason = self.job.unusable.iter().find(|(other, _)| *other == ty);
+        let unusable = self.job.types[ty].is_none();
+        unusable
+            .then(|| Obstacle::Unusable(reason.map_or_else(String::new, |(_, reason)| reason.to_string())))
+    }
+
+    /// Returns why no number of GPUs of a type alone is legal.
+    fn never(&self, ty: usize) -> Obstacle {
+        self.cannot_use(ty).unwrap_or_else(|| {
+            let offered: u32 = self.problem.nodes.iter().map(|node| node.gpus[ty]).sum();
+            let mut bundle = vec![0; self.problem.gpu_types.len()];
+            bundle[ty] = offered.min(self.job.max_gpus);
+            if bundle[ty] >= self.job.min_gpus && self.job.types[ty].is_some_and(|own| !own.single_rank) {
+                // With a share too small the fewest GPUs are the nearest to legal, with memory the most.
+                bundle[ty] =
+                    if cost::holds_batch(self.job, &bundle) { self.job.min_gpus } else { bundle[ty] };
+            }
+            self.obstacle(&bundle)
+        })
+    }
+
+    /// Returns which rule a bundle of usable types breaks.
+    fn obstacle(&self, bundle: &[u32]) -> Obstacle {
+        let JobModel { min_gpus, max_gpus, batch_quantum: quantum, .. } = *self.job;
+        let count: u32 = bundle.iter().sum();
+        let used = bundle.iter().zip(&self.job.types).filter(|(count, _)| **count > 0);
+        if count < min_gpus {
+            Obstacle::MinGpus { least: min_gpus }
+        } else if count > 1 && used.filter_map(|(_, own)| *own).any(|own| own.single_rank) {
+            Obstacle::Slice
+        } else if count > max_gpus {
+            self.most()
+        } else if !cost::holds_batch(self.job, bundle) {
+            Obstacle::Memory
+        } else {
+            Obstacle::SmallShare { quantum }
+        }
+    }
+
+    /// Returns what limits the number of GPUs.
+    fn most(&self) -> Obstacle {
+        let JobModel { max_gpus: most, global_batch: batch, batch_quantum: quantum, .. } = *self.job;
+        let by_batch = u64::from(most) == batch / quantum;
+        if by_batch { Obstacle::Quanta { most, quantum, batch } } else { Obstacle::MaxGpus { most } }
+    }
+
+    fn limits(&self, placement: &Placement, counts: &[u32], types: &[TypeExplanation]) -> Vec<Limit> {
+        let jct = placement.jct(self.job.epochs).0;
+        let ranks: u32 = counts.iter().sum();
+        let mut limits = Vec::new();
+        if ranks == self.job.max_gpus {
+            limits.push(Limit::Most(self.most()));
+        }
+        if ranks == self.job.min_gpus && ranks > 1 {
+            limits.push(Limit::Least { least: ranks });
+        }
+        let mut possible = false;
+        let mut helps = false;
+        for (gpu_type, own) in types.iter().enumerate() {
+            match &own.more {
+                Some(Change::Jct { jct: other, free }) => {
+                    possible = true;
+                    let gain = *other < jct * (1.0 - ROUNDING);
+                    helps |= gain;
+                    if gain && !free {
+                        limits.push(Limit::Taken { gpu_type });
+                    }
+                }
+                Some(Change::Not(
+                    obstacle @ (Obstacle::Slice | Obstacle::SmallShare { .. } | Obstacle::Memory),
+                )) => limits.push(Limit::Illegal { gpu_type, obstacle: obstacle.clone() }),
+                _ => {}
+            }
+        }
+        if possible && !helps {
+            limits.push(Limit::NoGain);
+        }
+        limits.extend(self.accumulation(placement, counts));
+        limits
+    }
+
+    fn accumulation(&self, placement: &Placement, counts: &[u32]) -> Vec<Limit> {
+        let of_type = |gpu_type: usize| {
+            let memory = self.job.types[gpu_type]?.max_batch?;
+            let own = placement.ranks.iter().filter(|rank| rank.gpu_type == gpu_type);
+            let batch = own.map(|rank| rank.batch).max()?;
+            let micro_batches = batch.div_ceil(memory);
+            (micro_batches > 1).then_some(Limit::Accumulation { gpu_type, micro_batches, batch, memory })
+        };
+        (0..counts.len()).filter_map(of_type).collect()
+    }
+}

@@ -1,0 +1,209 @@
+//! The explanation of a plan: data, and what follows from it.
+
+use std::fmt;
+
+use crate::Alternative;
+
+/// What there is to say of a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    /// By GPU type, in the problem's order.
+    pub types: Vec<Market>,
+    /// The jobs asked for.
+    pub jobs: Vec<JobExplanation>,
+}
+
+/// One GPU type over all jobs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Market {
+    pub offered: u32,
+    /// GPUs on offer that the plan gives to nobody.
+    pub free: u32,
+    /// Price of a GPU, in weighted seconds of completion time; none where no job is placed.
+    pub price: Option<f64>,
+}
+
+/// One job of a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobExplanation {
+    /// Number of the job.
+    pub job: usize,
+    /// Its GPUs by type; all zero where it got none.
+    pub counts: Vec<u32>,
+    /// Completion time in seconds, where it is placed.
+    pub jct: Option<f64>,
+    /// Weight of its completion time in the sum that the prices are of, where it is placed.
+    pub weight: Option<f64>,
+    /// By GPU type.
+    pub types: Vec<TypeExplanation>,
+    /// What it would choose at the prices if all GPUs on offer were for sale, where it is placed: the GPUs
+    /// with the least completion time and price together. Its ring is as fast as some placement could have it.
+    pub choice: Option<Alternative>,
+    /// What it could do with one node alone, of all that is on offer.
+    pub one_node: Option<Alternative>,
+    /// What it could do with one node alone, of its own GPUs and the free ones.
+    pub one_node_now: Option<Alternative>,
+    /// The limits that it stands at.
+    pub limits: Vec<Limit>,
+}
+
+/// One GPU type for one job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TypeExplanation {
+    /// What a GPU more would do, where the job is placed.
+    pub more: Option<Change>,
+    /// What a GPU less would do, where it has one.
+    pub fewer: Option<Change>,
+    /// What it could do with this type alone, of all that is on offer.
+    pub alone: Result<Alternative, Obstacle>,
+    /// What it could do with this type alone, of its own GPUs and the free ones.
+    pub alone_now: Option<Alternative>,
+}
+
+/// What another number of GPUs does to a job.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// Its completion time in seconds with the best choice of node, and whether the GPU is free (or would be).
+    Jct { jct: f64, free: bool },
+    /// It cannot be.
+    Not(Obstacle),
+}
+
+/// Why a job cannot have some GPUs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// The job cannot use the type, for this reason.
+    Unusable(String),
+    /// No GPU of the type is on offer; the cluster has so many.
+    NotOffered { ever: u32 },
+    /// The job has all of the type that are on offer.
+    HasAll,
+    /// `max_gpus` of the job.
+    MaxGpus { most: u32 },
+    /// Each rank takes at least a quantum of the batch.
+    Quanta { most: u32, quantum: u64, batch: u64 },
+    /// `min_gpus` of the job.
+    MinGpus { least: u32 },
+    /// A job has at least one.
+    OnlyGpu,
+    /// A MIG slice has to be a job's only rank.
+    Slice,
+    /// The batch does not fit the memory at once, and the job does not accumulate.
+    Memory,
+    /// The slowest GPU's share of the batch would be below the quantum.
+    SmallShare { quantum: u64 },
+}
+
+/// A limit that a placed job stands at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// It has the most GPUs that it may have.
+    Most(Obstacle),
+    /// It has the fewest.
+    Least { least: u32 },
+    /// One more GPU of the type would help, and none is free.
+    Taken { gpu_type: usize },
+    /// Its share of the batch does not fit the GPU at once: so many micro-batches.
+    Accumulation { gpu_type: usize, micro_batches: u64, batch: u64, memory: u64 },
+    /// One more GPU of the type would be illegal.
+    Illegal { gpu_type: usize, obstacle: Obstacle },
+    /// One more GPU, of whatever type it may use, would not end it sooner.
+    NoGain,
+}
+
+/// Gains below this part of a completion time are rounding.
+pub(super) const ROUNDING: f64 = 1e-9;
+
+/// Prices are found by a search, and known to this part at best.
+const SAME: f64 = 1e-6;
+
+impl JobExplanation {
+    /// Returns what so many GPUs of a type cost at the prices, in seconds of this job's own time.
+    #[must_use]
+    pub fn price(&self, types: &[Market], gpu_type: usize, count: u32) -> Option<f64> {
+        Some(f64::from(count) * types[gpu_type].price? / self.weight?)
+    }
+
+    /// Returns what GPUs (by type) cost at the prices, in seconds of this job's own time.
+    #[must_use]
+    pub fn pays(&self, types: &[Market], counts: &[u32]) -> Option<f64> {
+        counts.iter().enumerate().map(|(ty, &count)| self.price(types, ty, count)).sum()
+    }
+
+    /// Returns by how many seconds one GPU more of a type ends it sooner (negative: later), and whether such a
+    /// GPU is free; `None` where it is illegal.
+    #[must_use]
+    pub fn gain(&self, gpu_type: usize) -> Option<(f64, bool)> {
+        self.types[gpu_type].more.as_ref()?.difference(self.jct?)
+    }
+
+    /// Returns by how many seconds one GPU fewer of a type ends it later (negative: sooner); `None` where it
+    /// is illegal.
+    #[must_use]
+    pub fn loss(&self, gpu_type: usize) -> Option<f64> {
+        let (sooner, _) = self.types[gpu_type].fewer.as_ref()?.difference(self.jct?)?;
+        Some(-sooner)
+    }
+
+    /// Returns whether one GPU more of a type is worth it: that it ends the job sooner, by more than its price
+    /// where it is not free; `None` where it is illegal or has no price.
+    #[must_use]
+    pub fn is_more_worth_it(&self, types: &[Market], gpu_type: usize) -> Option<bool> {
+        let (gain, free) = self.gain(gpu_type)?;
+        let price = if free { 0.0 } else { self.price(types, gpu_type, 1)? };
+        Some(gain > price * (1.0 + SAME))
+    }
+
+    /// Returns whether the job's last GPU of a type saves it at least the price; `None` where it has none to
+    /// spare, or there is no price.
+    #[must_use]
+    pub fn is_last_worth_it(&self, types: &[Market], gpu_type: usize) -> Option<bool> {
+        Some(self.loss(gpu_type)? >= self.price(types, gpu_type, 1)? * (1.0 - SAME))
+    }
+
+    /// Returns the one type with which it would be done soonest, with what it would do, on all that is on
+    /// offer.
+    #[must_use]
+    pub fn best_type(&self) -> Option<(usize, &Alternative)> {
+        let types = self.types.iter().enumerate();
+        let able = types.filter_map(|(ty, own)| Some((ty, own.alone.as_ref().ok()?)));
+        able.min_by(|a, b| a.1.jct.total_cmp(&b.1.jct))
+    }
+}
+
+impl Change {
+    /// Returns the seconds that it saves against `jct`, 0 where that is rounding, and whether its GPU is free.
+    fn difference(&self, jct: f64) -> Option<(f64, bool)> {
+        let Self::Jct { jct: other, free } = self else { return None };
+        let saved = jct - other;
+        Some((if saved.abs() <= jct * ROUNDING { 0.0 } else { saved }, *free))
+    }
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unusable(reason) => f.write_str(reason),
+            Self::NotOffered { ever } => write!(f, "none available, {ever} in the cluster"),
+            Self::HasAll => f.write_str("it already has all that are available"),
+            Self::MaxGpus { most } => write!(f, "max_gpus is {most}"),
+            Self::Quanta { most, quantum: 1, batch } => {
+                write!(f, "a global batch of {batch} limits the number of ranks to {most}")
+            }
+            Self::Quanta { most, quantum, batch } => {
+                write!(
+                    f,
+                    "a global batch of {batch} with batch_quantum {quantum} limits the number of ranks to {most}"
+                )
+            }
+            Self::MinGpus { least } => write!(f, "below min_gpus {least}"),
+            Self::OnlyGpu => f.write_str("its only GPU"),
+            Self::Slice => f.write_str("a job on a MIG slice can have only one rank"),
+            Self::Memory => f.write_str("too little memory for the batch, and accumulate is false"),
+            Self::SmallShare { quantum: 1 } => f.write_str("a local batch would be below 1 sample"),
+            Self::SmallShare { quantum } => {
+                write!(f, "a local batch would be below batch_quantum {quantum}")
+            }
+        }
+    }
+}

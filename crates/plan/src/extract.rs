@@ -1,0 +1,213 @@
+//! A problem cut down to some of its jobs and what they may use: what placers, which know no running jobs, get.
+
+use crate::{
+    Basis, Bound, Changed, Dues, JobModel, Misfit, Placement, Problem, Rank, Slot, Standing, WorkerNode,
+};
+use hsched_model::GpuType;
+
+/// Some jobs of a problem as if none held GPUs, with the GPUs that they may use together.
+#[derive(Clone, Debug)]
+pub struct Extract {
+    pub problem: Problem,
+    /// The whole problem's number of each job.
+    pub jobs: Vec<usize>,
+    /// The whole problem's number of each node.
+    nodes: Vec<usize>,
+    /// The whole problem's types that stand behind each type: those of one name that the same of these jobs may use.
+    types: Vec<Vec<usize>>,
+}
+
+impl Problem {
+    /// Returns the problem of placing only `jobs`, in that order, on what they may use.
+    #[must_use]
+    pub fn extract(&self, jobs: &[usize], basis: Basis) -> Extract {
+        self.extract_on(jobs, &self.offered_to(jobs, basis))
+    }
+
+    /// Returns the problem of placing only `jobs`, in that order, on these GPUs by node and type.
+    #[must_use]
+    pub fn extract_on(&self, jobs: &[usize], gpus: &[Vec<u32>]) -> Extract {
+        let types = self.classes(jobs);
+        // GPUs that none of these jobs may use are there to say why.
+        let is_of_use: Vec<bool> =
+            types.iter().map(|own| jobs.iter().any(|&job| self.jobs[job].may_use[own[0]])).collect();
+        let count = |node: usize| -> Vec<u32> {
+            let sum = |own: &Vec<usize>| own.iter().map(|&gpu_type| gpus[node][gpu_type]).sum::<u32>();
+            types.iter().zip(&is_of_use).map(|(own, &is)| if is { sum(own) } else { 0 }).collect()
+        };
+        let (mut nodes, mut workers) = (Vec::new(), Vec::new());
+        for (number, node) in self.nodes.iter().enumerate() {
+            let gpus = count(number);
+            if gpus.iter().any(|count| *count > 0) {
+                nodes.push(number);
+                workers.push(WorkerNode::on_offer(node.name.clone(), gpus, node.intra_node));
+            }
+        }
+        let ceiling = |own: &Vec<usize>| own.iter().map(|&gpu_type| self.ceiling[gpu_type]).sum();
+        let offered: Vec<u32> =
+            (0..types.len()).map(|ty| workers.iter().map(|node: &WorkerNode| node.gpus[ty]).sum()).collect();
+        let problem = Self {
+            gpu_types: types.iter().map(|own| self.gpu_types[own[0]].clone()).collect(),
+            labels: self.labels_of(&types),
+            nodes: workers,
+            ceiling: types.iter().map(ceiling).collect(),
+            network: self.network,
+            jobs: jobs.iter().map(|&job| self.jobs[job].for_types(&types, &offered)).collect(),
+            objective: self.objective,
+            late: Dues::of(self).late().unwrap_or(0.0),
+            seed: self.seed,
+            now: self.now,
+            limits: Vec::new(),
+            forecasts: Vec::new(),
+            outlooks: None,
+            changed: Changed::All,
+        };
+        Extract { problem, jobs: jobs.to_vec(), nodes, types }
+    }
+
+    /// Returns the types that some of these jobs may use, or would be if a rank fitted there; those of one name that the same
+    /// of them may use are one.
+    fn classes(&self, jobs: &[usize]) -> Vec<Vec<usize>> {
+        let reach =
+            |gpu_type: usize| jobs.iter().map(|&job| self.jobs[job].may_use[gpu_type]).collect::<Vec<bool>>();
+        let mut classes: Vec<(&GpuType, Vec<bool>, Vec<usize>)> = Vec::new();
+        for (number, gpu_type) in self.gpu_types.iter().enumerate() {
+            let reach = reach(number);
+            let is_too_small = || jobs.iter().any(|&job| self.jobs[job].is_too_large_for(number));
+            if !reach.contains(&true) && !is_too_small() {
+                continue;
+            }
+            match classes.iter_mut().find(|(name, own, _)| *name == gpu_type && *own == reach) {
+                Some((_, _, members)) => members.push(number),
+                None => classes.push((gpu_type, reach, vec![number])),
+            }
+        }
+        classes.into_iter().map(|(_, _, members)| members).collect()
+    }
+
+    /// Returns a name for each class: the type's own where it is the only one of that type.
+    fn labels_of(&self, types: &[Vec<usize>]) -> Vec<String> {
+        let name = |own: &Vec<usize>| &self.gpu_types[own[0]];
+        let label = |own: &Vec<usize>| match types.iter().filter(|other| name(other) == name(own)).count() {
+            1 => name(own).to_string(),
+            _ => self.labels[own[0]].clone(),
+        };
+        types.iter().map(label).collect()
+    }
+}
+
+impl JobModel {
+    /// Returns whether its ranks need more than the nodes have that have a type.
+    fn is_too_large_for(&self, gpu_type: usize) -> bool {
+        self.unusable.iter().any(|(own, why)| *own == gpu_type && matches!(why, Misfit::Needs(_)))
+    }
+
+    /// Returns the job as one that holds nothing, with these classes of types, of which so many GPUs are on offer.
+    fn for_types(&self, types: &[Vec<usize>], offered: &[u32]) -> Self {
+        let any_class = |gpu_type: usize| types.iter().position(|own| own.contains(&gpu_type));
+        let class = |gpu_type: usize| any_class(gpu_type).filter(|&own| offered[own] > 0);
+        let why_not = |gpu_type: usize| {
+            if self.is_too_large_for(gpu_type) { any_class(gpu_type) } else { class(gpu_type) }
+        };
+        let mut unlisted: Vec<usize> = self.unlisted.iter().filter_map(|&gpu_type| class(gpu_type)).collect();
+        unlisted.dedup();
+        Self {
+            types: types.iter().map(|own| self.types[own[0]]).collect(),
+            may_use: types.iter().map(|own| self.may_use[own[0]]).collect(),
+            unusable: first(&self.unusable, why_not),
+            sources: first(&self.sources, class),
+            remarks: first(&self.remarks, class),
+            unlisted,
+            standing: Standing {
+                epochs_left: self.standing.epochs_left,
+                work: self.standing.work,
+                work_left: self.standing.work_left,
+                as_of: self.standing.as_of,
+                ..Standing::default()
+            },
+            ..self.clone()
+        }
+    }
+}
+
+impl Extract {
+    /// Returns a placement of the extract as one of the whole problem.
+    #[must_use]
+    pub fn to_whole(&self, whole: &Problem, placement: &Placement) -> Placement {
+        let gpu_type = |node: usize, class: usize| {
+            let has = |gpu_type: &&usize| {
+                whole.nodes[node].gpus[**gpu_type] > 0 || whole.nodes[node].up[**gpu_type] > 0
+            };
+            self.types[class].iter().find(has).copied().unwrap_or(self.types[class][0])
+        };
+        renumbered(placement, |node, class| {
+            let node = self.nodes[node];
+            Some((node, gpu_type(node, class)))
+        })
+        .unwrap_or_else(|| placement.clone())
+    }
+
+    /// Returns a placement of the whole problem as one of the extract; `None` where it is on other GPUs.
+    #[must_use]
+    pub fn of_whole(&self, placement: &Placement) -> Option<Placement> {
+        renumbered(placement, |node, gpu_type| {
+            let node = self.nodes.iter().position(|own| *own == node)?;
+            Some((node, self.types.iter().position(|own| own.contains(&gpu_type))?))
+        })
+    }
+
+    /// Returns what is proven of the extract's plan in the whole problem's types.
+    #[must_use]
+    pub fn bound_to_whole(&self, whole: &Problem, bound: &Bound) -> Bound {
+        let mut prices = vec![0.0; whole.gpu_types.len()];
+        for (own, price) in self.types.iter().zip(&bound.prices) {
+            for &gpu_type in own {
+                prices[gpu_type] = *price;
+            }
+        }
+        Bound { prices, ..bound.clone() }
+    }
+
+    /// Returns what is proven of a plan of the whole problem in the extract's types.
+    #[must_use]
+    pub fn bound_of_whole(&self, bound: &Bound) -> Bound {
+        Bound { prices: self.types.iter().map(|own| bound.prices[own[0]]).collect(), ..bound.clone() }
+    }
+}
+
+/// Returns a placement with other numbers for its nodes and types.
+fn renumbered(
+    placement: &Placement,
+    number: impl Fn(usize, usize) -> Option<(usize, usize)>,
+) -> Option<Placement> {
+    let slot = |slot: &Slot| {
+        let (node, gpu_type) = number(slot.node, slot.gpu_type)?;
+        Some(Slot { node, gpu_type, ..*slot })
+    };
+    let rank = |rank: &Rank| {
+        let (node, gpu_type) = number(rank.node, rank.gpu_type)?;
+        Some(Rank { node, gpu_type, ..*rank })
+    };
+    Some(Placement {
+        slots: placement.slots.iter().map(slot).collect::<Option<_>>()?,
+        ranks: placement.ranks.iter().map(rank).collect::<Option<_>>()?,
+        ..placement.clone()
+    })
+}
+
+/// Returns entries of types as entries of their classes; of several types behind one class, the first speaks.
+fn first<T: Clone>(entries: &[(usize, T)], class: impl Fn(usize) -> Option<usize>) -> Vec<(usize, T)> {
+    let mut speakers: Vec<(usize, usize)> = Vec::new();
+    let mut own = Vec::new();
+    for (gpu_type, entry) in entries {
+        let Some(class) = class(*gpu_type) else { continue };
+        let speaker = speakers.iter().find(|(known, _)| *known == class).map(|(_, speaker)| *speaker);
+        if speaker.is_none() {
+            speakers.push((class, *gpu_type));
+        }
+        if speaker.is_none_or(|speaker| speaker == *gpu_type) {
+            own.push((class, entry.clone()));
+        }
+    }
+    own
+}

@@ -1,0 +1,104 @@
+//! Job completion times against an equal share of the cluster (planner, section 3; paper eq. 32 and 33).
+
+use crate::{JobModel, Problem};
+
+/// What an equal share of the cluster is for each of some jobs.
+pub(super) struct EqualShare<'a> {
+    problem: &'a Problem,
+    /// GPUs on offer, by type.
+    offered: Vec<u32>,
+    /// K, the GPUs on offer.
+    workers: f64,
+    /// S, the jobs that share them.
+    jobs: f64,
+}
+
+/// Returns Jain's index of Λ / Λᵉ over the placed jobs (eq. 33); 1 when there is none.
+///
+/// `times` are their completion times in seconds.
+#[must_use]
+pub fn fairness(problem: &Problem, jobs: &[usize], times: &[f64]) -> f64 {
+    let share = EqualShare::new(problem, jobs.len());
+    let ratio = |(&job, &time): (&usize, &f64)| time / share.completion_time(job);
+    let (mut sum, mut squares, mut count) = (0.0, 0.0, 0.0);
+    for ratio in jobs.iter().zip(times).map(ratio) {
+        sum += ratio;
+        squares += ratio * ratio;
+        count += 1.0;
+    }
+    if squares > 0.0 { sum * sum / (count * squares) } else { 1.0 }
+}
+
+/// Returns Λᵉ of every job of a problem: its completion time in seconds with an equal share of the GPUs on offer
+/// (eq. 32).
+#[must_use]
+pub fn equal_share_times(problem: &Problem) -> Vec<f64> {
+    let share = EqualShare::new(problem, problem.jobs.len());
+    (0..problem.jobs.len()).map(|job| share.completion_time(job)).collect()
+}
+
+/// Returns the heterogeneity degree of the GPUs on offer for these jobs (eq. 35): their mean speed over that of
+/// the slowest; 1 when all are equally fast, `None` when none is of use.
+#[must_use]
+pub fn heterogeneity(problem: &Problem) -> Option<f64> {
+    let jobs = problem.jobs.len();
+    let share = EqualShare::new(problem, jobs);
+    let speed = |ty: usize| (0..jobs).filter_map(|job| share.rate(job, ty)).sum::<f64>();
+    let used = (0..share.offered.len()).map(|ty| (speed(ty), f64::from(share.offered[ty])));
+    let used: Vec<(f64, f64)> = used.filter(|&(speed, count)| speed > 0.0 && count > 0.0).collect();
+    let slowest = used.iter().map(|&(speed, _)| speed).fold(f64::INFINITY, f64::min);
+    let count: f64 = used.iter().map(|&(_, count)| count).sum();
+    (count > 0.0).then(|| used.iter().map(|(speed, count)| speed * count).sum::<f64>() / (count * slowest))
+}
+
+impl<'a> EqualShare<'a> {
+    /// Returns the share that each of so many jobs has.
+    pub(super) fn new(problem: &'a Problem, jobs: usize) -> Self {
+        let offered = problem.offered();
+        let workers = f64::from(offered.iter().sum::<u32>());
+        #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+        let jobs = jobs as f64;
+        Self { problem, offered, workers, jobs }
+    }
+
+    /// Returns ρ of a job on a type, as the paper's algorithms need it: an affine record counts with its rate
+    /// at the batch that an equal share of the workers would get, max(1, B S / K).
+    pub(super) fn rate(&self, job: usize, gpu_type: usize) -> Option<f64> {
+        let model = &self.problem.jobs[job];
+        #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
+        let batch = model.global_batch as f64;
+        let own_batch = (batch * self.jobs / self.workers).max(1.0);
+        model.types[gpu_type].map(|own| own.speed.rate_at(own_batch))
+    }
+
+    /// Returns T |Π| / Σρ over all workers on offer that the job can use, in seconds: JPS's order.
+    pub(super) fn full_cluster_time(&self, job: usize) -> f64 {
+        let model = &self.problem.jobs[job];
+        model.completion_time(samples(model) / self.total_rate(job))
+    }
+
+    /// Returns Λᵉ: the completion time with an equal share of the cluster, in seconds.
+    fn completion_time(&self, job: usize) -> f64 {
+        let model = &self.problem.jobs[job];
+        let ranks = self.workers / self.jobs;
+        let comm = if ranks <= 1.0 {
+            0.0
+        } else {
+            let nodes = &self.problem.nodes;
+            let link = if let [only] = &nodes[..] { only.intra_node } else { self.problem.network };
+            let volume = 2.0 * (ranks - 1.0) * model.model_bytes / (link.bytes_per_second() * ranks);
+            model.syncs_per_epoch * volume
+        };
+        model.completion_time(comm + samples(model) * self.jobs / self.total_rate(job))
+    }
+
+    fn total_rate(&self, job: usize) -> f64 {
+        let of = |(ty, &count): (usize, &u32)| f64::from(count) * self.rate(job, ty).unwrap_or(0.0);
+        self.offered.iter().enumerate().map(of).sum()
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "samples are far below 2^52")]
+fn samples(job: &JobModel) -> f64 {
+    job.samples_per_epoch as f64
+}

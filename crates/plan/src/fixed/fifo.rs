@@ -1,0 +1,103 @@
+//! Jobs in the order of their arrival, never stopped: `fifo`, `fifo-het`, `fifo-by-name` and `yarn-cs`.
+
+use crate::kit::Want;
+use crate::kit::by_arrival;
+use crate::kit::{Desk, Rates, fastest};
+use crate::{Budget, Entry, Make, Plan, Policy, PolicyError, Problem, Repacking};
+
+pub(crate) const FIFO: Entry = Entry {
+    name: "fifo",
+    make: Make::Policy { make: |_| Fifo::PLAIN.policy(), watched: false },
+    objectives: &[],
+    flags: &[],
+};
+
+pub(crate) const FIFO_HET: Entry = Entry {
+    name: "fifo-het",
+    make: Make::Policy { make: |_| Fifo::FASTEST.policy(), watched: false },
+    ..FIFO
+};
+
+pub(crate) const FIFO_BY_NAME: Entry = Entry {
+    name: "fifo-by-name",
+    make: Make::Policy { make: |_| Fifo::BY_NAME.policy(), watched: false },
+    ..FIFO
+};
+
+pub(crate) const YARN_CS: Entry = Entry {
+    name: "yarn-cs",
+    make: Make::Policy { make: |_| Fifo::PASSING.policy(), watched: false },
+    ..FIFO
+};
+
+/// One of the kinds of FIFO.
+#[derive(Clone, Copy)]
+struct Fifo {
+    name: &'static str,
+    takes: Takes,
+    /// Whether later jobs pass one that finds no room.
+    passes: bool,
+}
+
+/// Which of the free types a job takes.
+#[derive(Clone, Copy)]
+enum Takes {
+    /// That with the most free GPUs.
+    MostFree,
+    Fastest,
+    /// The last by its name, as the FIFO of Gavel's simulator does: it means to draw one, and takes where its loop ended.
+    LastByName,
+}
+
+impl Fifo {
+    const PLAIN: Self = Self { name: "fifo", takes: Takes::MostFree, passes: false };
+    const FASTEST: Self = Self { name: "fifo-het", takes: Takes::Fastest, passes: false };
+    const BY_NAME: Self = Self { name: "fifo-by-name", takes: Takes::LastByName, passes: false };
+    const PASSING: Self = Self { name: "yarn-cs", takes: Takes::MostFree, passes: true };
+
+    fn policy(self) -> Result<Box<dyn Policy>, String> {
+        Ok(Box::new(Queue { rule: self, desk: Desk::default() }))
+    }
+
+    fn choose(self, problem: &Problem, rates: &Rates, room: &[u32]) -> Option<usize> {
+        let usable = |&gpu_type: &usize| rates.speeds[gpu_type] > 0.0 && room[gpu_type] >= rates.asks;
+        let usable = (0..room.len()).filter(usable);
+        match self.takes {
+            Takes::MostFree => usable.max_by_key(|&gpu_type| room[gpu_type]),
+            Takes::Fastest => fastest(rates, room, None),
+            Takes::LastByName => usable.max_by_key(|&gpu_type| &problem.gpu_types[gpu_type]),
+        }
+    }
+}
+
+struct Queue {
+    rule: Fifo,
+    desk: Desk,
+}
+
+impl Policy for Queue {
+    fn name(&self) -> &'static str {
+        self.rule.name
+    }
+
+    fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
+        let Self { rule, desk } = self;
+        desk.sync(problem, &|model, _| by_arrival(model.standing.arrival));
+        let mut room = desk.floor.idle.clone();
+        let mut wants = Vec::new();
+        let mut merge = desk.line.merge(&[]);
+        while let Some(next) = merge.next(&desk.line, &[]) {
+            let rates = desk.rates(next.job);
+            match rule.choose(problem, rates, &room) {
+                Some(gpu_type) => {
+                    room[gpu_type] -= rates.asks;
+                    wants.push(Want::place(next.job, desk.counts(next.job, gpu_type)));
+                }
+                // A job that no number of ended jobs helps must not hold up the others for good.
+                None if rule.passes || rates.best <= 0.0 => merge.drop_shape(&next),
+                None => break,
+            }
+        }
+        Ok(Plan { changes: desk.floor.carry_out(problem, wants, Repacking::Off), ..Plan::default() })
+    }
+}

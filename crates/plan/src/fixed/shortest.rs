@@ -1,0 +1,63 @@
+//! The job that is done soonest comes first, by time (`srtf`) or by time and GPUs (`srsf`).
+
+use crate::kit::{Desk, Rates};
+use crate::kit::{Rank, order};
+use crate::{Budget, Entry, JobModel, Make, Plan, Policy, PolicyError, Problem, Repacking};
+
+/// Shortest remaining time first among the policies.
+pub(crate) const SRTF: Entry = Entry {
+    name: "srtf",
+    make: Make::Policy {
+        make: |parameters| Ok(Box::new(Shortest::time(parameters.repacking))),
+        watched: false,
+    },
+    objectives: &[],
+    flags: &[],
+};
+
+/// Shortest remaining service first.
+pub(crate) const SRSF: Entry = Entry {
+    name: "srsf",
+    make: Make::Policy {
+        make: |parameters| Ok(Box::new(Shortest::service(parameters.repacking))),
+        watched: false,
+    },
+    ..SRTF
+};
+
+/// Shortest remaining time, or service, first.
+struct Shortest {
+    name: &'static str,
+    /// Whether a job counts as many times as it asks for GPUs.
+    counts_gpus: bool,
+    desk: Desk,
+}
+
+impl Shortest {
+    fn time(repacking: Repacking) -> Self {
+        Self { name: "srtf", counts_gpus: false, desk: Desk::new(repacking) }
+    }
+
+    fn service(repacking: Repacking) -> Self {
+        Self { name: "srsf", counts_gpus: true, desk: Desk::new(repacking) }
+    }
+}
+
+impl Policy for Shortest {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
+        let Self { counts_gpus, desk, .. } = self;
+        let rank = |model: &JobModel, rates: &Rates| -> Rank {
+            let gpus = if *counts_gpus { f64::from(rates.asks) } else { 1.0 };
+            let left = model.standing.left(problem.now) / rates.best * gpus;
+            (order(left), order(model.standing.arrival.0))
+        };
+        desk.sync(problem, &rank);
+        let running = desk.running(|job, _, rates| rank(&problem.jobs[job], rates));
+        let wants = desk.in_order(&running);
+        Ok(Plan { changes: desk.carry_out(problem, wants), ..Plan::default() })
+    }
+}

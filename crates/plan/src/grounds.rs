@@ -1,0 +1,164 @@
+//! The problem of some jobs on a cluster as it was seen.
+
+use std::collections::BTreeMap;
+
+use crate::parts::{Part, Parts};
+use crate::throughput::ThroughputMatrix;
+use crate::{Changed, Host, JobModel, Objective, Problem, ProblemError, Room, Slot, TypeLimit, WorkerNode};
+use hsched_model::{
+    Access, Availability, BitRate, Cluster, GpuType, Holdings, Job, Node, NodeName, OfferedNode, Time, Usage,
+};
+
+/// What jobs run on, and who may use what.
+#[derive(Clone, Copy)]
+pub struct Grounds<'a> {
+    pub cluster: &'a Cluster,
+    pub access: &'a Access,
+    /// What running jobs hold; nodes where any job of ours is or waits to be are kept though they are down.
+    pub held: &'a Holdings,
+    /// Rates between nodes and inside them where the cluster does not say its own.
+    pub rates: (BitRate, BitRate),
+}
+
+impl Problem {
+    /// Returns the problem of jobs, none of which stands anywhere yet, with all GPUs that they have or may get.
+    ///
+    /// # Errors
+    /// When there are no jobs.
+    pub fn live(grounds: Grounds<'_>, jobs: &[Job], speeds: &ThroughputMatrix) -> Result<Self, ProblemError> {
+        let Grounds { cluster, access, held, rates: (network, intra_node) } = grounds;
+        let intra_node = cluster.intra_node.unwrap_or(intra_node);
+        let workers = |parts: &Parts| {
+            let nodes = cluster.nodes.iter().filter(|node| access.reach(node).is_some());
+            nodes.filter_map(|node| worker(node, parts, held, intra_node)).collect()
+        };
+        Self::with_workers((cluster, access), workers, jobs, speeds, network)
+    }
+
+    /// Returns the problem of placing jobs, none of which holds GPUs, on just these GPUs of a cluster's nodes.
+    ///
+    /// `access` is that of these jobs. `network` and `intra_node` serve where the cluster does not say its own rates.
+    ///
+    /// # Errors
+    /// When there are no jobs.
+    pub fn on(
+        (cluster, access): (&Cluster, &Access),
+        nodes: &[OfferedNode],
+        jobs: &[Job],
+        speeds: &ThroughputMatrix,
+        (network, intra_node): (BitRate, BitRate),
+    ) -> Result<Self, ProblemError> {
+        let intra_node = cluster.intra_node.unwrap_or(intra_node);
+        let workers = |parts: &Parts| {
+            let worker = |node: &OfferedNode| {
+                let gpus = parts.counts(&node.name, node.gpus.iter().map(|(ty, count)| (ty, *count)));
+                WorkerNode::on_offer(node.name.clone(), gpus, node.intra_node.unwrap_or(intra_node))
+            };
+            nodes.iter().map(worker).collect()
+        };
+        Self::with_workers((cluster, access), workers, jobs, speeds, network)
+    }
+
+    /// Returns the problem of `jobs` on nodes of `cluster`, where the GPUs of each are known by type.
+    fn with_workers(
+        (cluster, access): (&Cluster, &Access),
+        workers: impl FnOnce(&Parts) -> Vec<WorkerNode>,
+        jobs: &[Job],
+        speeds: &ThroughputMatrix,
+        network: BitRate,
+    ) -> Result<Self, ProblemError> {
+        if jobs.is_empty() {
+            return Err(ProblemError::NoJobs);
+        }
+        let parts = Parts::new(cluster, access, speeds.columns());
+        let nodes = workers(&parts);
+        // What somebody holds may be waited for.
+        let offered = |ty: usize| nodes.iter().map(|node: &WorkerNode| node.gpus[ty].max(node.up[ty])).sum();
+        let offered: Vec<u32> = (0..parts.list.len()).map(offered).collect();
+        let model = |(index, job)| {
+            let refusal = |part: &Part| access.refusal(index, &cluster.nodes[part.node]);
+            let needs = access.needs(index);
+            JobModel { needs, ..JobModel::new(job, &parts, &refusal, &offered, speeds.row(index)) }
+        };
+        Ok(Self {
+            nodes,
+            ceiling: parts.ceiling(cluster),
+            network: cluster.network.unwrap_or(network),
+            jobs: jobs.iter().enumerate().map(model).collect(),
+            objective: Objective::default(),
+            late: 0.0,
+            seed: 0,
+            gpu_types: parts.list.iter().map(|part| part.gpu_type.clone()).collect(),
+            labels: parts.labels(cluster, access),
+            now: Time::default(),
+            limits: Vec::new(),
+            forecasts: Vec::new(),
+            outlooks: None,
+            changed: Changed::All,
+        })
+    }
+
+    /// Lets all jobs together hold no more GPUs of each type than this; one that is not named may not be held at all.
+    /// Empty is no limit.
+    pub fn limit(&mut self, capacity: &BTreeMap<GpuType, u32>) {
+        self.limits = limits(&self.gpu_types, capacity);
+    }
+
+    /// Returns GPUs by node and type as numbers; what is on no node of the problem is left out.
+    pub fn slots<'a>(&self, gpus: impl Iterator<Item = (&'a NodeName, &'a GpuType, u32)>) -> Vec<Slot> {
+        let slot = |(name, gpu_type, count): (&NodeName, &GpuType, u32)| {
+            let node = self.nodes.iter().position(|node| node.name == *name)?;
+            let has = |ty: usize| self.nodes[node].up[ty] > 0 || self.nodes[node].gpus[ty] > 0;
+            let own = |ty: &usize| self.gpu_types[*ty] == *gpu_type;
+            let mut types = (0..self.gpu_types.len()).filter(own);
+            let gpu_type = types.clone().find(|&ty| has(ty)).or_else(|| types.next())?;
+            Some(Slot { node, gpu_type, count })
+        };
+        gpus.filter_map(slot).collect()
+    }
+}
+
+/// Returns a node with what the jobs have or may get there; `None` where that is nothing.
+fn worker(node: &Node, parts: &Parts, held: &Holdings, intra_node: BitRate) -> Option<WorkerNode> {
+    let own = held.get(&node.name);
+    let is_up = node.state.availability() == Availability::Up;
+    if (!is_up && own.is_none()) || node.gpus.is_empty() {
+        return None;
+    }
+    let mine = |gpu_type: &GpuType| own.and_then(|own| own.gpus.get(gpu_type)).copied().unwrap_or(0);
+    let gpus = node.gpus.iter().map(|stock| {
+        let free = if is_up { stock.free() } else { 0 };
+        (&stock.gpu_type, free.saturating_add(mine(&stock.gpu_type)).min(stock.total))
+    });
+    let up = node.gpus.iter().map(|stock| (&stock.gpu_type, if is_up { stock.total } else { 0 }));
+    let room = |usage: Option<Usage>, mine: u64| {
+        let usage = usage?;
+        Some(Room { free: usage.free().saturating_add(mine).min(usage.total), total: usage.total })
+    };
+    Some(WorkerNode {
+        name: node.name.clone(),
+        gpus: parts.counts(&node.name, gpus),
+        intra_node: node.intra_node.unwrap_or(intra_node),
+        up: parts.counts(&node.name, up),
+        host: Some(Host {
+            cpus: room(node.cpus, own.map_or(0, |own| own.cpus)),
+            memory: room(node.memory, own.map_or(0, |own| own.memory)),
+        }),
+    })
+}
+
+/// Returns a limit for each type of GPUs, where there are limits; a type that is not named may not be held at all.
+fn limits(gpu_types: &[GpuType], capacity: &BTreeMap<GpuType, u32>) -> Vec<TypeLimit> {
+    if capacity.is_empty() {
+        return Vec::new();
+    }
+    let mut limits: BTreeMap<&GpuType, Vec<usize>> = BTreeMap::new();
+    for (number, gpu_type) in gpu_types.iter().enumerate() {
+        limits.entry(gpu_type).or_default().push(number);
+    }
+    let limit = |(name, gpu_types): (&GpuType, Vec<usize>)| TypeLimit {
+        gpu_types,
+        most: capacity.get(name).copied().unwrap_or(0),
+    };
+    limits.into_iter().map(limit).collect()
+}

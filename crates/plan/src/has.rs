@@ -1,0 +1,68 @@
+//! HAS (Algorithms 1 and 2): every category cleared for the most throughput, the least objective kept.
+
+use num_bigint::BigUint;
+
+use crate::market::{Cleared, Market};
+use crate::{Assignment, Entry, Make, Objective, Placer, PolicyError, Problem, admission, category};
+
+/// The paper's HAS among the policies.
+pub(super) const HAS: Entry =
+    Entry { name: "has", make: Make::Placer(|_| Ok(Box::new(Has))), objectives: &Objective::ALL, flags: &[] };
+
+/// The paper's HAS.
+#[derive(Clone, Copy, Debug, Default)]
+struct Has;
+
+/// More categories than this are refused: JPS samples them instead.
+const LIMIT: u64 = 10_000_000;
+
+impl Placer for Has {
+    fn name(&self) -> &'static str {
+        "has"
+    }
+
+    fn place(&self, problem: &Problem, stop: &dyn Fn() -> bool) -> Result<Assignment, PolicyError> {
+        let (mut looked_at, mut stopped) = (0, false);
+        let verdicts = admission::place(problem, stop, |admission| {
+            let jobs = &admission.jobs;
+            let count = category::count(admission.workers, jobs.len());
+            if count > BigUint::from(LIMIT) {
+                let count = count.to_string();
+                return Err(PolicyError::too_large(self.name(), "categories", &count, LIMIT, "jps"));
+            }
+            let mut search = Search::new(problem, jobs);
+            let mut category = category::first(admission.workers, jobs.len());
+            search.look_at(&category);
+            while !stopped && category::next(&mut category) {
+                search.look_at(&category);
+                stopped = stop();
+            }
+            looked_at += search.looked_at;
+            Ok(search.best.and_then(|best| best.verdicts(problem, jobs)))
+        })?;
+        Ok(Assignment { verdicts, categories: Some(looked_at), stopped, bound: None })
+    }
+}
+
+/// The best category so far; packs only what can win.
+pub(super) struct Search<'a> {
+    market: Market<'a>,
+    pub best: Option<Cleared>,
+    pub looked_at: u64,
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(problem: &'a Problem, jobs: &'a [usize]) -> Self {
+        Self { market: Market::new(problem, jobs), best: None, looked_at: 0 }
+    }
+
+    /// Clears a category and keeps it if it is better than all before.
+    pub(super) fn look_at(&mut self, category: &[u32]) {
+        self.looked_at += 1;
+        let incumbent = self.best.as_ref().map_or(f64::INFINITY, |best| best.objective);
+        let promising = self.market.clear(category) && self.market.lower_bound() < incumbent;
+        if promising {
+            self.best = self.market.pack().filter(|new| new.objective < incumbent).or(self.best.take());
+        }
+    }
+}

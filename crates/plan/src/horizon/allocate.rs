@@ -1,0 +1,277 @@
+//! Whole GPUs for tasks by worth and rent: in turn, in passes over what is left, and by exchanges between two.
+
+use crate::horizon::task::{Choice, Scene, Task};
+
+/// What a plan is made from.
+#[derive(Clone, Copy)]
+pub(super) struct Terms<'a> {
+    /// What a step of each task is worth.
+    pub worth: &'a [f64],
+    /// What each bundle of each class costs a second; empty for classes without tasks.
+    pub rents: &'a [Vec<f64>],
+    /// Price of a GPU by type.
+    pub prices: &'a [f64],
+    /// How long a new place is thought to last, in seconds; 0 for a plan in which no running task moves.
+    pub life: f64,
+}
+
+/// A plan under way.
+struct Allocation<'a> {
+    scene: &'a Scene<'a>,
+    terms: Terms<'a>,
+    /// The part of its speed that a task would keep in a new place, the rest being lost to the restart.
+    keep: Vec<f64>,
+    /// GPUs by type that nobody has; below 0 where running tasks have more than is on offer.
+    free: Vec<i64>,
+    choices: Vec<Choice>,
+    /// What each task's choice is worth a second.
+    values: Vec<f64>,
+}
+
+/// A choice, what it is worth, and that less its rent, each a second.
+#[derive(Clone, Copy)]
+struct Offer {
+    choice: Choice,
+    value: f64,
+    surplus: f64,
+}
+
+/// What the passes over the GPUs that are left ask for them, as parts of their prices.
+const SALES: [f64; 3] = [0.5, 0.1, 0.0];
+
+/// Exchanges are tried among so many tasks, the first in order.
+const EXCHANGED: usize = 60;
+
+/// Rounds of exchanges.
+const ROUNDS: usize = 2;
+
+/// What the first of two tasks that exchange pays, as a part of the prices: what it leaves is for the other.
+const EXCHANGE_PRICE: f64 = 0.3;
+
+/// Less than this part of a sum is no gain.
+const ROUNDING: f64 = 1e-9;
+
+/// The least difference of two surpluses that counts.
+const TIE: f64 = 1e-12;
+
+/// No place is thought to be so short that a task keeps less of its speed.
+const LEAST_KEPT: f64 = 0.02;
+
+/// Returns who is to have what.
+pub(super) fn allocate(scene: &Scene<'_>, terms: Terms<'_>) -> Vec<Choice> {
+    let mut own = Allocation::new(scene, terms);
+    let order = own.order();
+    for &task in &order {
+        own.choose_again(task, 1.0);
+    }
+    for sale in SALES {
+        for &task in &order {
+            if own.free.iter().all(|&free| free <= 0) {
+                break;
+            }
+            own.choose_again(task, sale);
+        }
+    }
+    own.exchange(&order[..order.len().min(EXCHANGED)]);
+    own.leave_none_waiting(&order);
+    own.choices
+}
+
+impl<'a> Allocation<'a> {
+    fn new(scene: &'a Scene<'a>, terms: Terms<'a>) -> Self {
+        let free = scene.offered.iter().map(|&count| i64::from(count)).collect();
+        let tasks = scene.tasks.len();
+        let keep = |(task, own): (usize, &Task)| kept(own, scene.class(task).fastest, terms.life);
+        let keep = scene.tasks.iter().enumerate().map(keep).collect();
+        let (choices, values) = (vec![Choice::Wait; tasks], vec![0.0; tasks]);
+        let mut own = Self { scene, terms, keep, free, choices, values };
+        if !scene.preempts {
+            // Nobody can take from a running task what it has.
+            for (task, value) in (0..tasks)
+                .filter(|&task| scene.tasks[task].is_running())
+                .map(|task| (task, terms.worth[task] * scene.tasks[task].speed()))
+            {
+                own.take(task, Offer { choice: Choice::Stay, value, surplus: 0.0 });
+            }
+        }
+        own
+    }
+
+    fn is_frozen(&self, task: usize) -> bool {
+        self.scene.tasks[task].place.as_ref().is_some_and(|place| self.terms.life <= 0.0 || !place.movable)
+    }
+
+    /// Returns what a second on other GPUs of this speed is worth.
+    fn value(&self, task: usize, speed: f64) -> f64 {
+        let (own, keep) = (&self.scene.tasks[task], self.keep[task]);
+        // Who gets less than it has will want it back, and restart again.
+        let again = if speed < own.speed() { own.speed() * (1.0 - keep) } else { 0.0 };
+        self.terms.worth[task] * (speed * keep - again)
+    }
+
+    /// Returns what a second of waiting is worth: a running task will have to restart.
+    fn value_of_waiting(&self, task: usize) -> f64 {
+        let own = &self.scene.tasks[task];
+        match own.is_running() {
+            true if self.scene.preempts => -self.terms.worth[task] * own.speed() * (1.0 - self.keep[task]),
+            true => f64::NEG_INFINITY,
+            false => 0.0,
+        }
+    }
+
+    /// Returns what each bundle is worth to a task, and its rent.
+    fn bundles(&self, task: usize) -> impl Iterator<Item = (usize, f64, f64)> {
+        let own = &self.scene.tasks[task];
+        let present = own.place.as_ref().and_then(|place| place.bundle);
+        let speeds = self.scene.class(task).bundles.speeds();
+        let rents = &self.terms.rents[own.class];
+        speeds.iter().zip(rents).enumerate().map(move |(bundle, (&speed, &rent))| {
+            let stays = present == Some(bundle);
+            let value = if stays { self.terms.worth[task] * own.speed() } else { self.value(task, speed) };
+            (bundle, value, rent)
+        })
+    }
+
+    /// Returns the tasks in the order in which they choose: by what the best bundle is worth over its rent.
+    fn order(&self) -> Vec<usize> {
+        let worth_of_rent = |task: usize| {
+            if self.is_frozen(task) {
+                return f64::INFINITY;
+            }
+            // A task that may not wait is as eager as one that would lose nothing by it.
+            let waiting =
+                self.value_of_waiting(task).max(-self.terms.worth[task] * self.scene.tasks[task].speed());
+            let mut best = (0.0, f64::NEG_INFINITY);
+            for (_, value, rent) in self.bundles(task) {
+                let (value, rent) = (value - waiting, rent.max(TIE));
+                if value - rent > best.1 {
+                    best = (value / rent, value - rent);
+                }
+            }
+            best.0
+        };
+        let eager: Vec<f64> = (0..self.choices.len()).map(worth_of_rent).collect();
+        let mut order: Vec<usize> = (0..eager.len()).collect();
+        order.sort_by(|&a, &b| eager[b].total_cmp(&eager[a]).then(a.cmp(&b)));
+        order
+    }
+
+    /// Returns a task's best choice of these GPUs, at a part of the prices.
+    fn choose(&self, task: usize, free: &[i64], part: f64) -> Offer {
+        let own = &self.scene.tasks[task];
+        let stay = |counts: &[u32]| {
+            let value = self.terms.worth[task] * own.speed();
+            Offer { choice: Choice::Stay, value, surplus: value - part * rent(counts, self.terms.prices) }
+        };
+        if let Some(place) = own.place.as_ref().filter(|_| self.is_frozen(task)) {
+            return stay(&place.counts);
+        }
+        let waiting = self.value_of_waiting(task);
+        let mut best = Offer { choice: Choice::Wait, value: waiting, surplus: waiting };
+        if let Some(place) = own.place.as_ref().filter(|place| fits(free, &place.counts)) {
+            let stay = stay(&place.counts);
+            if stay.surplus > best.surplus {
+                best = stay;
+            }
+        }
+        let list = &self.scene.class(task).bundles;
+        for (bundle, value, rent) in self.bundles(task) {
+            let surplus = value - part * rent;
+            if surplus > best.surplus + TIE && fits(free, list.counts(bundle)) {
+                best = Offer { choice: Choice::Take(bundle), value, surplus };
+            }
+        }
+        best
+    }
+
+    /// Gives a task another choice.
+    fn take(&mut self, task: usize, offer: Offer) {
+        add(&mut self.free, self.scene.counts(task, self.choices[task]), 1);
+        add(&mut self.free, self.scene.counts(task, offer.choice), -1);
+        (self.choices[task], self.values[task]) = (offer.choice, offer.value);
+    }
+
+    fn choose_again(&mut self, task: usize, part: f64) {
+        let mut free = std::mem::take(&mut self.free);
+        add(&mut free, self.scene.counts(task, self.choices[task]), 1);
+        let offer = self.choose(task, &free, part);
+        add(&mut free, self.scene.counts(task, self.choices[task]), -1);
+        self.free = free;
+        self.take(task, offer);
+    }
+
+    /// Lets one task choose with another's GPUs, and the other from what is left, where both together gain.
+    fn exchange(&mut self, order: &[usize]) {
+        let mut free = self.free.clone();
+        for _ in 0..ROUNDS {
+            let mut any = false;
+            for (a, b) in order.iter().flat_map(|&a| order.iter().map(move |&b| (a, b))) {
+                if a == b || self.is_frozen(a) || self.is_frozen(b) || self.have_the_same(a, b) {
+                    continue;
+                }
+                free.copy_from_slice(&self.free);
+                add(&mut free, self.scene.counts(a, self.choices[a]), 1);
+                add(&mut free, self.scene.counts(b, self.choices[b]), 1);
+                let first = self.choose(a, &free, EXCHANGE_PRICE);
+                add(&mut free, self.scene.counts(a, first.choice), -1);
+                let second = self.choose(b, &free, 0.0);
+                let least = ROUNDING * (self.values[a].abs() + self.values[b].abs());
+                if first.value + second.value > self.values[a] + self.values[b] + least {
+                    self.take(a, first);
+                    self.take(b, second);
+                    any = true;
+                }
+            }
+            if !any {
+                return;
+            }
+        }
+    }
+
+    /// Returns whether the second task has nothing, or what the first one has.
+    fn have_the_same(&self, a: usize, b: usize) -> bool {
+        let (own, other) = (self.scene.counts(a, self.choices[a]), self.scene.counts(b, self.choices[b]));
+        other.is_empty() || own == other
+    }
+
+    /// Leaves no task waiting beside GPUs that it could use, however little that gains.
+    fn leave_none_waiting(&mut self, order: &[usize]) {
+        for &task in order.iter().filter(|&&task| self.choices[task] == Choice::Wait).collect::<Vec<_>>() {
+            let bundles = &self.scene.class(task).bundles;
+            let fitting = (0..bundles.len()).filter(|&own| fits(&self.free, bundles.counts(own)));
+            let fastest = fitting.max_by(|&a, &b| bundles.speed(a).total_cmp(&bundles.speed(b)));
+            if let Some(bundle) = fastest {
+                let place = self.scene.tasks[task].place.as_ref();
+                let stays = place.is_some_and(|place| place.bundle == Some(bundle));
+                let choice = if stays { Choice::Stay } else { Choice::Take(bundle) };
+                self.take(task, Offer { choice, value: self.values[task], surplus: 0.0 });
+            }
+        }
+    }
+}
+
+/// Returns the part of its speed that a task keeps where it must restart and stays for `life` seconds, or until it ends.
+fn kept(task: &Task, fastest: f64, life: f64) -> f64 {
+    let restart = task.restart_now();
+    if restart <= 0.0 {
+        return 1.0;
+    }
+    let rest = task.left / task.speed().max(0.3 * fastest);
+    (1.0 - restart / rest.min(life).max(1.02 * restart)).max(LEAST_KEPT)
+}
+
+/// Returns whether so many GPUs of each type are free.
+pub(super) fn fits(free: &[i64], counts: &[u32]) -> bool {
+    counts.iter().zip(free).all(|(&count, &free)| count == 0 || i64::from(count) <= free)
+}
+
+/// Adds GPUs, or takes them away.
+pub(super) fn add(free: &mut [i64], counts: &[u32], sign: i64) {
+    for (free, &count) in free.iter_mut().zip(counts) {
+        *free += sign * i64::from(count);
+    }
+}
+
+fn rent(counts: &[u32], prices: &[f64]) -> f64 {
+    counts.iter().zip(prices).map(|(&count, price)| f64::from(count) * price).sum()
+}

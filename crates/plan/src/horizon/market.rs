@@ -1,0 +1,68 @@
+//! Prices of GPUs at which jobs that each take their best bundle would share them: a few steps towards balance.
+
+use crate::classes::{Class, Envelope};
+
+/// Jobs that demand GPUs: their classes and the worth of a step to each.
+pub(super) type Demand = [(usize, f64)];
+
+/// How prices move.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Steps {
+    pub count: u32,
+    /// How far the first step goes; later ones go less far.
+    pub eta: f64,
+    /// No price falls below this.
+    pub floor: f64,
+}
+
+/// The classes that meet in a market, and memory for its steps.
+pub(super) struct Market<'a> {
+    classes: &'a [Class],
+    /// GPUs on offer by type.
+    offered: &'a [u32],
+    envelopes: Vec<Envelope>,
+    /// The step for which each envelope was made.
+    made: Vec<u32>,
+    step: u32,
+}
+
+impl<'a> Market<'a> {
+    pub(super) fn new(classes: &'a [Class], offered: &'a [u32]) -> Self {
+        let envelopes = vec![Envelope::default(); classes.len()];
+        Self { classes, offered, envelopes, made: vec![0; classes.len()], step: 0 }
+    }
+
+    /// Moves the prices towards those at which the demand is what is on offer.
+    pub(super) fn settle(&mut self, prices: &mut [f64], demand: &Demand, steps: Steps) {
+        let mut wanted = vec![0.0; prices.len()];
+        let mut eased = 1.0;
+        for _ in 0..steps.count {
+            wanted.fill(0.0);
+            self.step += 1;
+            for &(class, worth) in demand {
+                self.ask(class, worth, prices, &mut wanted);
+            }
+            for ((price, wanted), &offered) in prices.iter_mut().zip(&wanted).zip(self.offered) {
+                if offered > 0 {
+                    let excess = (wanted / f64::from(offered) - 1.0).clamp(-1.0, 1.0);
+                    *price = (*price * (steps.eta / eased * excess).exp()).max(steps.floor);
+                }
+            }
+            eased += 0.3;
+        }
+    }
+
+    /// Adds a job's best bundle at these prices to what is wanted.
+    fn ask(&mut self, class: usize, worth: f64, prices: &[f64], wanted: &mut [f64]) {
+        let bundles = &self.classes[class].bundles;
+        if self.made[class] != self.step {
+            self.envelopes[class].renew(bundles, &bundles.rents(prices));
+            self.made[class] = self.step;
+        }
+        if let Some(best) = self.envelopes[class].best(worth) {
+            for (wanted, &count) in wanted.iter_mut().zip(bundles.counts(best.bundle)) {
+                *wanted += f64::from(count);
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What the policy remembers, as text: prices by the labels of GPU types.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Memory;
+use crate::horizon::outlook::{Crowd, Gap, Outlook};
+use crate::horizon::path::{LEVELS, Path};
+
+/// The name of the policy.
+pub(super) const NAME: &str = "horizon";
+
+/// The version of its words; a memory of another one is forgotten, which costs some decisions at poor prices.
+const VERSION: u32 = 1;
+
+/// The text's content.
+#[derive(Debug, Deserialize, Serialize)]
+struct Text {
+    gpu_types: Vec<Prices>,
+    /// Mean time between decisions, in seconds, over how many, and the moment of the last.
+    gap: f64,
+    gaps: u32,
+    last: Option<f64>,
+    crowd: Option<Crowd>,
+}
+
+/// Prices of one GPU type.
+#[derive(Debug, Deserialize, Serialize)]
+struct Prices {
+    label: String,
+    now: f64,
+    /// By level of [`LEVELS`].
+    path: Vec<f64>,
+}
+
+/// Returns an outlook in words; `None` where nothing was decided yet.
+pub(super) fn write(outlook: &Outlook, labels: &[String]) -> Option<Memory> {
+    if outlook.path.levels.is_empty() || labels.len() != outlook.prices.len() {
+        return None;
+    }
+    let prices = |(gpu_type, label): (usize, &String)| Prices {
+        label: label.clone(),
+        now: outlook.prices[gpu_type],
+        path: outlook.path.levels.iter().map(|level| level[gpu_type]).collect(),
+    };
+    let text = Text {
+        gpu_types: labels.iter().enumerate().map(prices).collect(),
+        gap: outlook.gap.mean,
+        gaps: outlook.gap.count,
+        last: outlook.gap.last,
+        crowd: outlook.crowd,
+    };
+    let text = serde_json::to_string(&text).ok()?;
+    Some(Memory { policy: NAME.to_owned(), version: VERSION, text })
+}
+
+/// Returns the outlook of a memory for GPU types with these labels; `None` where it is of another version or of other types.
+pub(super) fn read(memory: &Memory, labels: &[String]) -> Option<Outlook> {
+    if memory.policy != NAME || memory.version != VERSION {
+        return None;
+    }
+    let text: Text = serde_json::from_str(&memory.text).ok()?;
+    let known = |label: &String| text.gpu_types.iter().find(|own| own.label == *label);
+    let own: Vec<&Prices> = labels.iter().map(known).collect::<Option<_>>()?;
+    let is_price = |price: &f64| price.is_finite() && *price >= 0.0;
+    let valid =
+        |own: &&Prices| own.path.len() == LEVELS.len() && own.path.iter().chain([&own.now]).all(is_price);
+    if !own.iter().all(valid) || !text.gap.is_finite() {
+        return None;
+    }
+    let level = |level: usize| own.iter().map(|own| own.path[level]).collect();
+    Some(Outlook {
+        prices: own.iter().map(|own| own.now).collect(),
+        path: Path { levels: (0..LEVELS.len()).map(level).collect() },
+        gap: Gap { mean: text.gap.max(0.0), count: text.gaps, last: text.last, quiet: 0.0 },
+        crowd: text.crowd,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_memory_is_read_as_it_was_written() {
+        let labels = ["v100", "t4"].map(str::to_owned);
+        let mut outlook =
+            Outlook { prices: vec![0.1, 1.0 / 3.0], path: Path::new(2, 7.0), ..Outlook::default() };
+        outlook.gap.pass(5.0);
+        outlook.gap.pass(9.5);
+        outlook.crowd = Some(Crowd { jobs: 2, arrivals: 0.1 });
+        let memory = write(&outlook, &labels).expect("something to say");
+        assert_eq!(read(&memory, &labels).as_ref(), Some(&outlook));
+        let turned = read(&memory, &["t4", "v100"].map(str::to_owned)).expect("the same types");
+        assert_eq!(turned.prices, [1.0 / 3.0, 0.1]);
+        assert_eq!(read(&memory, &["a100".to_owned()]), None, "other types");
+        assert_eq!(read(&Memory { version: 2, ..memory.clone() }, &labels), None);
+        assert_eq!(read(&Memory { text: "{}".to_owned(), ..memory }, &labels), None);
+        assert_eq!(write(&Outlook::default(), &labels), None);
+    }
+}

@@ -1,0 +1,57 @@
+//! Several plans, from one in which nobody moves to one in which moves cost next to nothing, and the choice among them.
+
+use crate::horizon::allocate::{Terms, allocate};
+use crate::horizon::task::{Choice, Scene};
+
+/// How long new places are thought to last, as parts of the usual time between two changes.
+const LIVES: [f64; 4] = [0.5, 1.5, 5.0, 1e6];
+
+/// Gains are counted for so many times the usual time between two changes at most.
+const FORESEEN: f64 = 2.0;
+
+/// The least difference of two scores that counts.
+const TIE: f64 = 1e-12;
+
+/// Returns the plan with the best score; `terms.life` is the usual time between two changes, in seconds.
+pub(super) fn best_plan(scene: &Scene<'_>, terms: Terms<'_>) -> Vec<Choice> {
+    let plan = |life: f64| allocate(scene, Terms { life: life * terms.life, ..terms });
+    if scene.tasks.iter().all(|task| task.restart <= 0.0) {
+        return plan(1e9);
+    }
+    let base = plan(0.0);
+    let mut best = (0.0, None);
+    for life in LIVES {
+        let other = plan(life);
+        let score = score(scene, &terms, &base, &other);
+        if score > best.0 + TIE {
+            best = (score, Some(other));
+        }
+    }
+    best.1.unwrap_or(base)
+}
+
+/// Returns what a plan gains over the one in which no running task moves, less what its restarts cost.
+fn score(scene: &Scene<'_>, terms: &Terms<'_>, base: &[Choice], plan: &[Choice]) -> f64 {
+    let (mut gain, mut loss, mut weighted, mut cost) = (0.0, 0.0, 0.0, 0.0);
+    for (task, own) in scene.tasks.iter().enumerate() {
+        let (before, after) = (scene.speed(task, base[task]), scene.speed(task, plan[task]));
+        let worth = terms.worth[task];
+        let change = worth * (after - before);
+        if change > 0.0 {
+            gain += change;
+            weighted += change * own.left / after;
+        } else {
+            loss -= change;
+        }
+        let restart = worth * own.restart_now();
+        if own.is_running() && plan[task] != Choice::Stay {
+            // Who gets less than it has will want it back, and restart again.
+            let shrinks = after > 0.0 && after < before;
+            cost += restart * before.max(after) * if shrinks { 2.0 } else { 1.0 };
+        } else if !own.is_running() && (after > 0.0) != (before > 0.0) {
+            cost += restart * (after - before);
+        }
+    }
+    let lasts = if gain > 0.0 { weighted / gain } else { 0.0 };
+    (gain - loss) * lasts.min(FORESEEN * terms.life) - cost
+}

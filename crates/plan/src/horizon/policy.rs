@@ -1,0 +1,230 @@
+//! `horizon` behind the seam: problems in, plans out.
+
+use crate::horizon::memory;
+use crate::horizon::outlook::{Crowd, Outlook};
+use crate::horizon::quick::{Quick, View};
+use crate::horizon::roster::Roster;
+use crate::horizon::task::{Choice, Scene, Task};
+use crate::kit::{Floor, Want};
+use crate::{
+    Budget, Carrying, Decision, Entry, Make, Memory, Objective, Plan, Policy, PolicyError, Problem, Repacking,
+};
+
+/// The policy among the policies.
+pub(crate) const HORIZON: Entry = Entry {
+    name: "horizon",
+    make: Make::Policy {
+        make: |parameters| {
+            let preempts = parameters.carrying != Carrying::Shared;
+            let parameters = HorizonParameters { preempts, repacking: parameters.repacking };
+            Ok(Box::new(Horizon::new(parameters)))
+        },
+        watched: true,
+    },
+    objectives: &[Objective::MeanJct, Objective::Weighted],
+    flags: &[],
+};
+
+/// The policy with what it remembers.
+pub struct Horizon {
+    parameters: HorizonParameters,
+    floor: Floor,
+    roster: Roster,
+    outlook: Outlook,
+    quick: Quick,
+    /// The GPU types that the prices are of.
+    labels: Vec<String>,
+    /// What it knew before this process began, until the GPU types are known.
+    memory: Option<Memory>,
+}
+
+/// How freely it may move running jobs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HorizonParameters {
+    /// Whether it may stop a running job to let others run first. Where the GPUs that are given back may go to strangers,
+    /// it should not.
+    pub preempts: bool,
+    /// Whether jobs that are spread over nodes come together, and others move to make room for them.
+    pub repacking: Repacking,
+}
+
+/// Why a running job is stopped.
+const GIVES_WAY: &str = "other jobs gain more from its GPUs";
+
+/// Why a job waits.
+const OTHERS_FIRST: &str = "other jobs gain more from the GPUs";
+
+/// Why a job waits that cannot run on what is on offer.
+const NO_GPUS: &str = "too few of the GPUs that it can use are available";
+
+impl Default for HorizonParameters {
+    /// As it is best where all GPUs are at its disposal.
+    fn default() -> Self {
+        Self { preempts: true, repacking: Repacking::default() }
+    }
+}
+
+impl Horizon {
+    /// Returns the policy, which remembers nothing yet.
+    #[must_use]
+    pub fn new(parameters: HorizonParameters) -> Self {
+        Self {
+            parameters,
+            floor: Floor::default(),
+            roster: Roster::default(),
+            outlook: Outlook::default(),
+            quick: Quick::default(),
+            labels: Vec::new(),
+            memory: None,
+        }
+    }
+
+    fn view<'a>(&'a self, problem: &'a Problem) -> View<'a> {
+        View { problem, roster: &self.roster, outlook: &self.outlook, preempts: self.parameters.preempts }
+    }
+
+    /// Takes up what changed; returns whether that was everything.
+    fn follow(&mut self, problem: &Problem) -> bool {
+        if let Some(outlook) = self.memory.take().and_then(|own| memory::read(&own, &problem.labels)) {
+            self.outlook = outlook;
+        } else if self.labels != problem.labels {
+            self.outlook = Outlook { gap: self.outlook.gap, ..Outlook::default() };
+        }
+        self.labels.clone_from(&problem.labels);
+        let anew = self.floor.sync(problem) || self.floor.total != self.roster.offered;
+        self.roster.follow(problem, anew.then_some(&self.floor.total));
+        let mut quick = std::mem::take(&mut self.quick);
+        if anew {
+            quick.forget();
+        } else {
+            quick.follow(self.view(problem));
+        }
+        self.quick = quick;
+        anew
+    }
+
+    /// Returns whether other jobs are there than at the previous decision: where everything may have changed it is not
+    /// said, and a caller that asks twice about the same jobs does not make places last shorter.
+    fn is_another_crowd(&mut self, problem: &Problem) -> bool {
+        let jobs = problem.present().count();
+        let arrivals = problem.present().map(|job| problem.jobs[job].standing.arrival.0).sum();
+        let crowd = Some(Crowd { jobs, arrivals });
+        std::mem::replace(&mut self.outlook.crowd, crowd) != crowd
+    }
+
+    /// Looks at all jobs.
+    fn full(&mut self, problem: &Problem) -> Vec<Want> {
+        let jobs = self.roster.by_arrival(problem);
+        self.roster.weigh(problem, &jobs);
+        let tasks: Vec<Task> = jobs.iter().filter_map(|&job| self.roster.task(problem, job)).collect();
+        let scene = Scene {
+            classes: self.roster.classes.list(),
+            tasks: &tasks,
+            offered: &self.roster.offered,
+            preempts: self.parameters.preempts,
+        };
+        let (choices, worths) = self.outlook.decide(&scene);
+        let mut wants = Vec::new();
+        for (task, choice) in choices.into_iter().enumerate() {
+            match choice {
+                Choice::Take(_) => wants.push(Want::place(jobs[task], scene.counts(task, choice).to_vec())),
+                Choice::Wait if tasks[task].is_running() => wants.push(Want::wait(jobs[task])),
+                Choice::Wait | Choice::Stay => {}
+            }
+        }
+        let mut quick = std::mem::take(&mut self.quick);
+        quick.take_up(self.view(problem), &jobs, worths);
+        self.quick = quick;
+        wants
+    }
+
+    fn quick(&mut self, problem: &Problem) -> Vec<Want> {
+        let mut quick = std::mem::take(&mut self.quick);
+        let wants = quick.decide(self.view(problem), &self.floor.idle);
+        self.quick = quick;
+        wants
+    }
+
+    /// Returns the plan by which jobs stop, then start.
+    fn plan(&mut self, problem: &Problem, wants: Vec<Want>) -> Plan {
+        let mut changes = self.floor.carry_out(problem, wants, self.parameters.repacking);
+        for (job, decision) in &mut changes {
+            explain(problem, *job, decision);
+        }
+        Plan { changes, ..Plan::default() }
+    }
+
+    /// Adds why the jobs wait that no decision names.
+    fn name_who_waits(&self, problem: &Problem, plan: &mut Plan) {
+        let mut named = vec![false; problem.jobs.len()];
+        plan.changes.iter().for_each(|(job, _)| named[*job] = true);
+        for job in problem.present().filter(|&job| !named[job] && problem.jobs[job].standing.is_ready()) {
+            let why = if self.roster.has(job) { OTHERS_FIRST } else { NO_GPUS };
+            plan.changes.push((job, Decision::Defer { why: why.to_owned() }));
+        }
+        if matches!(problem.objective, Objective::Makespan | Objective::Deadlines) {
+            plan.notes.push("horizon minimises the mean completion time, whatever the objective".to_owned());
+        }
+    }
+}
+
+impl Policy for Horizon {
+    fn name(&self) -> &'static str {
+        memory::NAME
+    }
+
+    fn parameters(&self) -> String {
+        let HorizonParameters { preempts, repacking } = self.parameters;
+        let stops = if preempts { "may stop jobs for other jobs" } else { "never stops a job only to wait" };
+        let named = Repacking::NAMES.iter().find(|(_, own)| *own == repacking);
+        let repacking = named.map_or("", |(name, _)| name);
+        format!("{stops}, repacking {repacking}")
+    }
+
+    fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
+        let anew = self.follow(problem);
+        if self.roster.count() == 0 {
+            self.outlook.rest();
+        } else if !anew || self.is_another_crowd(problem) {
+            self.outlook.gap.pass(problem.now.0);
+        } else {
+            self.outlook.gap.look(problem.now.0);
+        }
+        let wants = match self.roster.count() {
+            0 => Vec::new(),
+            jobs if self.quick.is_enough(jobs) => self.quick(problem),
+            _ => self.full(problem),
+        };
+        let mut plan = self.plan(problem, wants);
+        if anew {
+            self.name_who_waits(problem, &mut plan);
+        }
+        Ok(plan)
+    }
+
+    fn memory(&self) -> Option<Memory> {
+        memory::write(&self.outlook, &self.labels)
+    }
+
+    fn remember(&mut self, memory: &Memory) {
+        self.memory = Some(memory.clone());
+    }
+}
+
+/// Says why a job moves or stops.
+fn explain(problem: &Problem, job: usize, decision: &mut Decision) {
+    let before = problem.jobs[job].standing.holds.first();
+    match decision {
+        Decision::Place { placements, why, .. } => {
+            let now = placements.first().map(|placement| problem.named(&placement.slots));
+            *why = match (before, now) {
+                (Some(before), Some(now)) => format!("on {now} instead of {}", problem.named(&before.slots)),
+                _ => String::new(),
+            };
+        }
+        Decision::Defer { why } => {
+            if before.is_some() { GIVES_WAY } else { OTHERS_FIRST }.clone_into(why);
+        }
+        Decision::Adjust { .. } | Decision::Finish { .. } | Decision::Reject { .. } => {}
+    }
+}

@@ -1,0 +1,245 @@
+//! Between two full decisions: what became free goes to who waits, and newcomers may push out who gains least.
+//!
+//! Prices and worths stay as the last full decision left them, so jobs are kept sorted and a decision costs what changed.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::horizon::allocate::{add, fits};
+use crate::horizon::outlook::Outlook;
+use crate::horizon::roster::Roster;
+use crate::horizon::task::Task;
+use crate::horizon::worth::{Worths, to_do};
+use crate::kit::Want;
+use crate::{Changed, Problem};
+
+/// The jobs sorted by what the last full decision knew.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Quick {
+    /// Decisions since the last full one; `None` before the first.
+    since: Option<usize>,
+    /// What a step is worth, by job number; 0 where that is not known yet.
+    worths: Vec<f64>,
+    /// When tasks would end, and how many would be left, from the last one to end to the first.
+    keys: Vec<f64>,
+    left: Vec<f64>,
+    /// Where each job is sorted in.
+    spots: Vec<Option<Spot>>,
+    /// Waiting jobs by class, the most worth for its rent first.
+    waiting: BTreeMap<usize, BTreeSet<(Reverse<Rank>, usize)>>,
+    /// Movable running jobs by their GPUs, the least worth a second first.
+    running: BTreeMap<Vec<u32>, BTreeSet<(Rank, usize)>>,
+}
+
+/// A number that is not negative, in order.
+type Rank = u64;
+
+#[derive(Clone, Debug)]
+enum Spot {
+    Waiting { class: usize, rank: Rank },
+    Running { counts: Vec<u32>, rank: Rank },
+}
+
+/// With fewer jobs than these every decision is a full one.
+const FEW: usize = 64;
+
+/// A full decision comes after one decision for each so many jobs.
+const JOBS_PER_DECISION: usize = 8;
+
+/// The most waiting jobs that may push out a running one in a decision.
+const PUSHES: usize = 2;
+
+/// Gains are counted for so many times the usual time between two changes at most.
+const FORESEEN: f64 = 2.0;
+
+/// What a decision looks at.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a> {
+    pub problem: &'a Problem,
+    pub roster: &'a Roster,
+    pub outlook: &'a Outlook,
+    pub preempts: bool,
+}
+
+impl View<'_> {
+    fn task(&self, job: usize) -> Option<Task> {
+        self.roster.task(self.problem, job)
+    }
+}
+
+impl Quick {
+    /// Returns whether a quick decision is good enough now.
+    pub(super) fn is_enough(&self, jobs: usize) -> bool {
+        jobs >= FEW && self.since.is_some_and(|since| since + 1 < jobs / JOBS_PER_DECISION)
+    }
+
+    /// Forgets all: the next decision is a full one.
+    pub(super) fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Sorts all jobs by what a full decision knows of them.
+    pub(super) fn take_up(&mut self, view: View<'_>, jobs: &[usize], worths: Worths) {
+        *self = Self { since: Some(0), keys: worths.keys, left: worths.left, ..Self::default() };
+        for (&job, worth) in jobs.iter().zip(worths.of) {
+            self.reserve(job);
+            self.worths[job] = worth;
+        }
+        for &job in jobs {
+            self.sort_in(view, job);
+        }
+    }
+
+    /// Takes up what changed.
+    pub(super) fn follow(&mut self, view: View<'_>) {
+        let Changed::Since { came, left, other } = &view.problem.changed else { return };
+        if self.since.is_none() {
+            return;
+        }
+        for &job in left {
+            self.sort_out(job);
+            if let Some(worth) = self.worths.get_mut(job) {
+                *worth = 0.0;
+            }
+        }
+        came.iter().chain(other).for_each(|&job| self.sort_in(view, job));
+    }
+
+    fn reserve(&mut self, job: usize) {
+        if self.worths.len() <= job {
+            self.worths.resize(job + 1, 0.0);
+            self.spots.resize(job + 1, None);
+        }
+    }
+
+    fn sort_out(&mut self, job: usize) {
+        match self.spots.get_mut(job).and_then(Option::take) {
+            Some(Spot::Waiting { class, rank }) => {
+                let own = self.waiting.get_mut(&class);
+                own.map(|own| own.remove(&(Reverse(rank), job)));
+            }
+            Some(Spot::Running { counts, rank }) => {
+                let own = self.running.get_mut(&counts);
+                own.map(|own| own.remove(&(rank, job)));
+            }
+            None => {}
+        }
+    }
+
+    fn sort_in(&mut self, view: View<'_>, job: usize) {
+        self.reserve(job);
+        self.sort_out(job);
+        let Some(task) = view.task(job) else { return };
+        if self.worths[job] <= 0.0 {
+            self.worths[job] = self.worth_of(view, &task);
+        }
+        let worth = self.worths[job];
+        let Some(place) = task.place else {
+            let bundles = &view.roster.classes.list()[task.class].bundles;
+            let density =
+                |own: usize| worth * bundles.speed(own) / bundles.rent(own, &view.outlook.prices).max(1e-12);
+            let rank = (0..bundles.len()).map(density).fold(0.0, f64::max).to_bits();
+            self.waiting.entry(task.class).or_default().insert((Reverse(rank), job));
+            self.spots[job] = Some(Spot::Waiting { class: task.class, rank });
+            return;
+        };
+        if place.movable {
+            let rank = (worth * place.speed).to_bits();
+            self.running.entry(place.counts.clone()).or_default().insert((rank, job));
+            self.spots[job] = Some(Spot::Running { counts: place.counts, rank });
+        }
+    }
+
+    /// Returns what a step of a newcomer is worth, from its place among those that are known.
+    fn worth_of(&self, view: View<'_>, task: &Task) -> f64 {
+        let class = &view.roster.classes.list()[task.class];
+        let prices = &view.outlook.prices;
+        let key = to_do(task, class.fastest) * class.bundles.unit_cost(1.0, prices) / task.weight;
+        let place = self.keys.partition_point(|&other| other > key);
+        let left = self.left.get(place).or(self.left.last()).copied().unwrap_or(1.0);
+        let mut there = vec![0.0; prices.len()];
+        view.outlook.path.at(left, &mut there);
+        class.bundles.unit_cost(task.weight, &there)
+    }
+
+    /// Returns who gets what is `idle`, by type, and who is pushed out.
+    pub(super) fn decide(&mut self, view: View<'_>, idle: &[u32]) -> Vec<Want> {
+        self.since = self.since.map(|since| since + 1);
+        let mut free: Vec<i64> = idle.iter().map(|&count| i64::from(count)).collect();
+        let mut wants = Vec::new();
+        self.fill(view, &mut free, &mut wants);
+        if view.preempts {
+            let heads = self.heads();
+            for job in heads.into_iter().take(PUSHES) {
+                self.push(view, job, &mut free, &mut wants);
+            }
+            self.fill(view, &mut free, &mut wants);
+        }
+        wants
+    }
+
+    /// Gives what is free to waiting jobs, the most worth for its rent first.
+    fn fill(&mut self, view: View<'_>, free: &mut [i64], wants: &mut Vec<Want>) {
+        let classes = view.roster.classes.list();
+        let fitting = |class: usize, free: &[i64]| {
+            let bundles = &classes[class].bundles;
+            let own = (0..bundles.len()).filter(|&own| fits(free, bundles.counts(own)));
+            own.collect::<Vec<usize>>()
+        };
+        let mut able: Vec<usize> =
+            self.waiting.iter().filter(|(_, jobs)| !jobs.is_empty()).map(|(class, _)| *class).collect();
+        while free.iter().any(|&free| free > 0) {
+            able.retain(|class| !self.waiting[class].is_empty() && !fitting(*class, free).is_empty());
+            let head = |class: &usize| self.waiting[class].first().map(|&(rank, job)| (rank, job, *class));
+            let Some((_, job, class)) = able.iter().filter_map(head).min() else { return };
+            let bundles = &classes[class].bundles;
+            let worth = self.worths[job];
+            let surplus = |own: usize| worth * bundles.speed(own) - bundles.rent(own, &view.outlook.prices);
+            let best = fitting(class, free).into_iter().max_by(|&a, &b| surplus(a).total_cmp(&surplus(b)));
+            let Some(best) = best else { return };
+            self.sort_out(job);
+            add(free, bundles.counts(best), -1);
+            wants.push(Want::place(job, bundles.counts(best).to_vec()));
+        }
+    }
+
+    /// Returns the waiting jobs with the most worth for their rent, as many as may push others out.
+    fn heads(&self) -> Vec<usize> {
+        let first =
+            |jobs: &BTreeSet<(Reverse<Rank>, usize)>| jobs.iter().take(PUSHES).copied().collect::<Vec<_>>();
+        let mut heads: Vec<(Reverse<Rank>, usize)> = self.waiting.values().flat_map(first).collect();
+        heads.sort_unstable();
+        heads.into_iter().map(|(_, job)| job).collect()
+    }
+
+    /// Gives a waiting job the GPUs of the running one whose loss is least, where that pays.
+    fn push(&mut self, view: View<'_>, job: usize, free: &mut [i64], wants: &mut Vec<Want>) {
+        let Some(task) = view.task(job) else { return };
+        let bundles = &view.roster.classes.list()[task.class].bundles;
+        let foreseen = FORESEEN * view.outlook.life(view.roster.count());
+        let mut best: Option<(f64, usize, usize)> = None;
+        for (counts, jobs) in &self.running {
+            let Some(&(rank, other)) = jobs.first() else { continue };
+            let mut room = free.to_vec();
+            add(&mut room, counts, 1);
+            let lost = f64::from_bits(rank);
+            let restart = view.problem.jobs[other].standing.restart_cost.0;
+            for bundle in (0..bundles.len()).filter(|&own| fits(&room, bundles.counts(own))) {
+                let speed = bundles.speed(bundle);
+                let lasts = (task.left / speed).min(foreseen);
+                let gain = (self.worths[job] * speed - lost) * lasts - restart * lost;
+                if gain > best.map_or(0.0, |best| best.0) {
+                    best = Some((gain, other, bundle));
+                }
+            }
+        }
+        let Some((_, other, bundle)) = best else { return };
+        let Some(Spot::Running { counts, .. }) = self.spots[other].clone() else { return };
+        add(free, &counts, 1);
+        add(free, bundles.counts(bundle), -1);
+        self.sort_out(other);
+        self.sort_out(job);
+        wants.push(Want::wait(other));
+        wants.push(Want::place(job, bundles.counts(bundle).to_vec()));
+    }
+}

@@ -1,0 +1,170 @@
+//! A run of `horizon` on counts of GPUs alone, every bundle with its best packing: what prices a trace would see.
+
+use crate::classes::Class;
+use crate::horizon::outlook::Outlook;
+use crate::horizon::task::{Choice, Place, Scene, Task};
+
+/// A job of a trace.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Arrival {
+    /// Seconds from any moment.
+    pub at: f64,
+    pub class: usize,
+    /// Steps to do.
+    pub steps: f64,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Rehearsal {
+    /// When each job ends, in seconds.
+    pub ends: Vec<f64>,
+    /// The prices by type from each reset on, in order.
+    pub prices: Vec<(f64, Vec<f64>)>,
+}
+
+/// A job under way.
+struct Under {
+    job: usize,
+    task: Task,
+    busy_until: f64,
+}
+
+/// Work that is done up to so small a part is done.
+const ROUNDING: f64 = 1e-9;
+
+/// The least part of all its work that a job is taken to have left.
+const LEAST_LEFT: f64 = 0.03;
+
+/// Runs jobs that are in order of arrival; each restart takes `restart` seconds.
+///
+/// `None` where some job can never run.
+pub(crate) fn rehearse(
+    classes: &[Class],
+    offered: &[u32],
+    jobs: &[Arrival],
+    restart: f64,
+) -> Option<Rehearsal> {
+    let mut run = Rehearsal { ends: vec![0.0; jobs.len()], prices: Vec::new() };
+    let mut outlook = Outlook::default();
+    let mut under: Vec<Under> = Vec::new();
+    let mut arrivals = jobs.iter().enumerate().peekable();
+    let mut now = jobs.first().map_or(0.0, |job| job.at);
+    loop {
+        let end = |own: &Under| own.busy_until.max(now) + own.task.left / own.task.speed();
+        let ends = under.iter().filter(|own| own.task.is_running()).map(end);
+        let next = ends.chain(arrivals.peek().map(|(_, job)| job.at)).min_by(f64::total_cmp);
+        let Some(next) = next.filter(|next| next.is_finite()) else {
+            return under.is_empty().then_some(run);
+        };
+        for own in &mut under {
+            let trained = (next - own.busy_until.max(now)).max(0.0);
+            own.task.left -= trained * own.task.speed();
+            own.task.age += next - now;
+        }
+        now = next;
+        under.retain(|own| {
+            let is_done = own.task.left <= ROUNDING * own.task.whole;
+            if is_done {
+                run.ends[own.job] = now;
+            }
+            !is_done
+        });
+        while let Some((job, arrival)) = arrivals.next_if(|(_, job)| job.at <= now) {
+            under.push(Under { job, task: newcomer(arrival, restart), busy_until: now });
+        }
+        if under.is_empty() {
+            outlook.rest();
+        } else {
+            outlook.gap.pass(now);
+            reset(&mut outlook, classes, offered, &mut under, now);
+        }
+        run.prices.push((now, outlook.prices.clone()));
+    }
+}
+
+fn newcomer(arrival: &Arrival, restart: f64) -> Task {
+    Task {
+        class: arrival.class,
+        weight: 1.0,
+        left: arrival.steps,
+        whole: arrival.steps,
+        age: 0.0,
+        restart,
+        started: false,
+        place: None,
+    }
+}
+
+/// Decides once, and gives the jobs what they are to have.
+fn reset(outlook: &mut Outlook, classes: &[Class], offered: &[u32], under: &mut [Under], now: f64) {
+    let seen =
+        |own: &Under| Task { left: own.task.left.max(LEAST_LEFT * own.task.whole), ..own.task.clone() };
+    let tasks: Vec<Task> = under.iter().map(seen).collect();
+    let scene = Scene { classes, tasks: &tasks, offered, preempts: true };
+    let (choices, _) = outlook.decide(&scene);
+    for (task, (own, choice)) in under.iter_mut().zip(choices).enumerate() {
+        let Choice::Take(bundle) = choice else {
+            if choice == Choice::Wait {
+                own.task.place = None;
+            }
+            continue;
+        };
+        own.busy_until = now + own.task.restart_now();
+        own.task.started = true;
+        let counts = scene.counts(task, choice).to_vec();
+        let speed = scene.speed(task, choice);
+        own.task.place = Some(Place { counts, speed, movable: true, bundle: Some(bundle) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classes::Bundles;
+
+    /// The class of a linear job with 1 to `most` GPUs of types with these speeds.
+    fn linear(most: u32, speeds: &[f64], offered: &[u32]) -> Class {
+        let mut bundles = vec![(vec![0; speeds.len()], 0.0)];
+        for (ty, (speed, &gpus)) in speeds.iter().zip(offered).enumerate() {
+            let more = |own: &(Vec<u32>, f64)| {
+                let with = |count: u32| {
+                    let mut counts = own.0.clone();
+                    counts[ty] = count;
+                    (counts, own.1 + f64::from(count) * speed)
+                };
+                (0..=gpus).map(with).collect::<Vec<_>>()
+            };
+            bundles = bundles.iter().flat_map(more).collect();
+        }
+        bundles.retain(|own| (1..=most).contains(&own.0.iter().sum::<u32>()));
+        Class::new(Bundles::new(speeds.len(), bundles), offered)
+    }
+
+    /// Completion times of jobs by arrival and work, all of one class.
+    fn times(class: Class, offered: &[u32], jobs: &[(f64, f64)], restart: f64) -> Vec<f64> {
+        let arrival = |&(at, steps): &(f64, f64)| Arrival { at, class: 0, steps };
+        let jobs: Vec<Arrival> = jobs.iter().map(arrival).collect();
+        let run = rehearse(&[class], offered, &jobs, restart).expect("all can run");
+        run.ends.iter().zip(&jobs).map(|(end, job)| (end - job.at).round()).collect()
+    }
+
+    #[test]
+    fn equal_linear_jobs_run_one_after_the_other() {
+        let jobs = [(0.0, 400.0); 4];
+        assert_eq!(times(linear(4, &[1.0], &[4]), &[4], &jobs, 0.0), [100.0, 200.0, 300.0, 400.0]);
+    }
+
+    #[test]
+    fn the_short_job_gets_the_fast_gpu_first() {
+        let jobs = [(0.0, 3600.0), (0.0, 36000.0)];
+        assert_eq!(times(linear(1, &[1.0, 0.5], &[1, 1]), &[1, 1], &jobs, 0.0), [3600.0, 37800.0]);
+    }
+
+    #[test]
+    fn a_short_job_preempts_where_that_pays_its_restart() {
+        let class = || linear(2, &[1.0], &[2]);
+        assert_eq!(times(class(), &[2], &[(0.0, 2000.0), (300.0, 400.0)], 60.0), [1260.0, 200.0]);
+        assert_eq!(times(class(), &[2], &[(0.0, 2000.0), (300.0, 1300.0)], 60.0), [1000.0, 1350.0]);
+    }
+}

@@ -1,0 +1,88 @@
+//! What a step of each job is worth.
+//!
+//! With no more arrivals, the least sum of completion times has one worth per job, constant until it ends: the least cost of a
+//! step, (1 + p·n) / s(n) over bundles n, at the prices p of the moment when it ends. So jobs are sorted by when they will
+//! end, and prices are followed backwards from the last one (heSRPT for one type and speeds k^q, SRPT for linear ones).
+
+use crate::horizon::path::Path;
+use crate::horizon::task::{Scene, Task};
+
+/// Tasks by when they will end, and what their steps are worth.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Worths {
+    /// Tasks from the last one to end to the first.
+    pub order: Vec<usize>,
+    /// What is left of the task at each place of `order`, in seconds at today's prices; falling.
+    pub keys: Vec<f64>,
+    /// The weight of the jobs that end no sooner, by place of `order`; 1, 2, … where all weigh 1.
+    pub left: Vec<f64>,
+    /// What a step of each task is worth, in weighted seconds.
+    pub of: Vec<f64>,
+}
+
+/// A job older than so many times what it would take alone is worth more.
+const PATIENCE: f64 = 10.0;
+
+/// Jobs shorter than this, in seconds, are as patient as those that take so long.
+const SHORTEST: f64 = 600.0;
+
+impl Worths {
+    /// Returns the worth of each task of a scene at today's `prices` and by the path of prices to come.
+    pub(super) fn new(scene: &Scene<'_>, prices: &[f64], path: &Path) -> Self {
+        let unit = unit_costs(scene, prices);
+        let key = |(task, own): (usize, &Task)| {
+            to_do(own, scene.class(task).fastest) * unit[own.class] / own.weight
+        };
+        let keys: Vec<f64> = scene.tasks.iter().enumerate().map(key).collect();
+        let mut order: Vec<usize> = (0..keys.len()).collect();
+        // Of equal ones the later arrival ends later.
+        order.sort_by(|&a, &b| keys[b].total_cmp(&keys[a]).then(b.cmp(&a)));
+        let mut own = Self { left: Vec::new(), of: vec![0.0; order.len()], keys: Vec::new(), order };
+        let mut there = vec![0.0; prices.len()];
+        let mut sum = 1.0;
+        for &task in &own.order {
+            own.keys.push(keys[task]);
+            own.left.push(sum);
+            path.at(sum, &mut there);
+            own.of[task] = scene.class(task).bundles.unit_cost(scene.tasks[task].weight, &there);
+            sum += scene.tasks[task].weight;
+        }
+        own
+    }
+
+    /// Returns classes and worths from the last task to end to the first.
+    pub(super) fn demand(&self, scene: &Scene<'_>) -> Vec<(usize, f64)> {
+        self.order.iter().map(|&task| (scene.tasks[task].class, self.of[task])).collect()
+    }
+
+    /// Raises the worth of jobs that have been there for very long.
+    pub(super) fn heed_age(&mut self, scene: &Scene<'_>) {
+        for (task, worth) in scene.tasks.iter().zip(&mut self.of) {
+            let alone = task.whole / scene.classes[task.class].fastest;
+            let age = task.age / (PATIENCE * alone.max(SHORTEST));
+            if age > 1.0 {
+                *worth *= age * age;
+            }
+        }
+    }
+}
+
+/// Returns the least cost of a step at these prices by class, for those that have tasks.
+fn unit_costs(scene: &Scene<'_>, prices: &[f64]) -> Vec<f64> {
+    let mut costs = vec![0.0; scene.classes.len()];
+    for task in scene.tasks {
+        if costs[task.class] == 0.0 {
+            costs[task.class] = scene.classes[task.class].bundles.unit_cost(1.0, prices);
+        }
+    }
+    costs
+}
+
+/// Returns the steps that are as long as what a task has still to do: a running one is worth more than its work alone, for
+/// another one that it would yield to must restart it later; a stopped one must restart first.
+pub(super) fn to_do(task: &Task, fastest: f64) -> f64 {
+    match &task.place {
+        Some(place) => (task.left - task.restart * place.speed).max(0.02 * task.left),
+        None => task.left + task.restart_now() * fastest,
+    }
+}

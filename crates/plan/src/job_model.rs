@@ -1,0 +1,254 @@
+//! A job as policies see it: its sizes and speeds by number, where each speed comes from, what its owner wants.
+
+use thiserror::Error;
+
+use crate::parts::{Part, Parts};
+use crate::throughput::{Cell, Known, Source, Unusable};
+use crate::{Problem, Standing};
+use hsched_model::{Deadline, GpuType, Job, JobName, RankNeeds, Refusal, Speed, SpeedBasis, Time};
+
+/// What planning needs to know of a job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobModel {
+    pub name: JobName,
+    /// |Π|.
+    pub samples_per_epoch: u64,
+    /// T, the epochs still to train.
+    pub epochs: u64,
+    /// B.
+    pub global_batch: u64,
+    pub batch_quantum: u64,
+    /// D, in bytes.
+    pub model_bytes: f64,
+    pub syncs_per_epoch: f64,
+    /// φ, the hidden part of the communication.
+    pub overlap: f64,
+    pub weight: f64,
+    pub min_gpus: u32,
+    /// The lesser of the job's own limit and the number of quanta in a batch.
+    pub max_gpus: u32,
+    /// The number of GPUs that its owner asks for, from `min_gpus` to `max_gpus`: what policies of fixed size give it.
+    pub asks: u32,
+    pub accumulate: bool,
+    /// Speed by GPU type; `None` where the job cannot run or its speed is not known.
+    pub types: Vec<Option<TypeModel>>,
+    /// Types on offer that the job cannot use, by index, each with the reason; also those not on offer on whose nodes no
+    /// rank of it fits.
+    pub unusable: Vec<(usize, Misfit)>,
+    /// Where the speeds on types on offer come from, by index, if not simply from the job file.
+    pub sources: Vec<(usize, Source)>,
+    /// Types on offer that it can use and that its file does not list, by index.
+    pub unlisted: Vec<usize>,
+    /// What its reader should know of the types on offer, by index, one sentence each.
+    pub remarks: Vec<(usize, String)>,
+    /// What policies that share out single tasks of a job go by.
+    pub rounds: Rounds,
+    pub aims: Aims,
+    /// Whether it may run on nodes that have the type, by GPU type: they are in its partition.
+    pub may_use: Vec<bool>,
+    /// What each of its ranks needs beside a GPU.
+    pub needs: RankNeeds,
+    pub standing: Standing,
+}
+
+/// What a job's owner wants of its progress.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Aims {
+    /// From 0 to 10.
+    pub urgency: f64,
+    pub deadline: Option<Time>,
+}
+
+/// A job as rounds of equal tasks, an epoch each, whose gradients are synchronised together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rounds {
+    /// K, the tasks of a round, at least 1: parts of the global batch.
+    pub scale: u64,
+    /// Epochs that it is expected to train at least, 0 where nobody expects anything.
+    pub predicted: u64,
+    /// The loss after each of its epochs, also of those to come: a policy may only look at those that are done.
+    pub losses: Vec<f64>,
+    /// What its owner calls the training: jobs of one name are like each other.
+    pub model: String,
+}
+
+/// Why a job cannot use a GPU type.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Misfit {
+    #[error("not in the job's partition")]
+    Partition,
+    /// What a rank needs, in words.
+    #[error("a rank needs {0}, more than such a node has")]
+    Needs(String),
+    #[error("{0}")]
+    Speed(Unusable),
+}
+
+/// How a job runs on one GPU type.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TypeModel {
+    pub speed: Speed,
+    /// Samples that fit the GPU's memory at once.
+    pub max_batch: Option<u64>,
+    /// Whether the type is a MIG slice, which must be a job's only rank.
+    pub single_rank: bool,
+}
+
+impl Default for Aims {
+    /// As urgent as any, and without a deadline.
+    fn default() -> Self {
+        Self { urgency: 1.0, deadline: None }
+    }
+}
+
+impl Aims {
+    /// Returns what a job of a trace says: a duration counts from the trace's start. What dates mean there nobody knows.
+    fn of(job: &Job) -> Self {
+        let deadline = match job.deadline {
+            Some(Deadline::Within(time)) => Some(Time(time.0)),
+            Some(Deadline::At(_)) | None => None,
+        };
+        Self { urgency: job.urgency, deadline }
+    }
+}
+
+impl Default for Rounds {
+    /// A job that says nothing of it: the whole batch is one task.
+    fn default() -> Self {
+        Self { scale: 1, predicted: 0, losses: Vec::new(), model: String::new() }
+    }
+}
+
+impl JobModel {
+    /// Returns what its reader should know of the types on offer, one sentence each; `problem` is its own.
+    #[must_use]
+    pub fn notes(&self, problem: &Problem) -> Vec<String> {
+        let mut notes: Vec<String> = Vec::new();
+        for (_, remark) in &self.remarks {
+            // What is true of a type is said once, however many parts it has.
+            if !notes.contains(remark) {
+                notes.push(remark.clone());
+            }
+        }
+        notes.extend(measured(&self.sources, &problem.gpu_types));
+        notes
+    }
+
+    /// Returns whether nobody has measured its speed on a type on offer, and it is estimated.
+    #[must_use]
+    pub fn is_estimated(&self, gpu_type: usize) -> bool {
+        self.basis(gpu_type) == SpeedBasis::Estimated
+    }
+
+    /// Returns how its speed on a type on offer is known.
+    #[must_use]
+    pub fn basis(&self, gpu_type: usize) -> SpeedBasis {
+        match self.sources.iter().find(|(own, _)| *own == gpu_type) {
+            Some((_, Source::Estimated(_))) => SpeedBasis::Estimated,
+            // `cache set` counts no sample.
+            Some((_, Source::Measured(measured))) if measured.count > 0 => SpeedBasis::Measured,
+            _ => SpeedBasis::Stated,
+        }
+    }
+
+    /// Returns the completion time of all epochs when one takes `epoch` seconds: T (l^p + l^c), eq. 7.
+    pub(super) fn completion_time(&self, epoch: f64) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
+        let epochs = self.epochs as f64;
+        epochs * epoch
+    }
+
+    pub(super) fn new(
+        job: &Job,
+        parts: &Parts,
+        refusal: &dyn Fn(&Part) -> Option<Refusal>,
+        offered: &[u32],
+        row: &[Cell],
+    ) -> Self {
+        let (mut remarks, mut unusable, mut sources) = (Vec::new(), Vec::new(), Vec::new());
+        let mut unlisted = Vec::new();
+        let types = parts.list.iter().enumerate().map(|(number, part)| {
+            match refusal(part) {
+                Some(Refusal::Partition) => {
+                    if offered[number] > 0 {
+                        unusable.push((number, Misfit::Partition));
+                    }
+                    return None;
+                }
+                Some(Refusal::Needs(what)) => {
+                    unusable.push((number, Misfit::Needs(what)));
+                    return None;
+                }
+                None => {}
+            }
+            let ty = &part.gpu_type;
+            match &row[part.column] {
+                Cell::Known(Known { speed, source, max_batch, is_listed, remarks: own }) => {
+                    if offered[number] > 0 {
+                        remarks.extend(own.iter().map(|remark| (number, remark.clone())));
+                    }
+                    if offered[number] > 0 && *source != Source::JobFile {
+                        sources.push((number, source.clone()));
+                    }
+                    if offered[number] > 0 && !is_listed {
+                        unlisted.push(number);
+                    }
+                    let single_rank = ty.is_mig_slice();
+                    return Some(TypeModel { speed: *speed, max_batch: *max_batch, single_rank });
+                }
+                Cell::Unusable(reason) if offered[number] > 0 => {
+                    unusable.push((number, Misfit::Speed(*reason)));
+                    // What the job file itself leaves out is no news to its reader.
+                    if *reason != Unusable::NotAllowed {
+                        remarks.push((number, format!("{ty} not used: {reason}")));
+                    }
+                }
+                Cell::Unusable(_) => {}
+            }
+            None
+        });
+        let types = types.collect();
+        let quanta = u32::try_from(job.global_batch / job.batch_quantum).unwrap_or(u32::MAX);
+        #[expect(clippy::cast_precision_loss, reason = "sizes and counts are far below 2^52")]
+        let (model_bytes, syncs_per_epoch) = (job.model_size.0 as f64, job.syncs_per_epoch as f64);
+        Self {
+            name: job.name.clone(),
+            samples_per_epoch: job.samples_per_epoch,
+            epochs: job.epochs,
+            global_batch: job.global_batch,
+            batch_quantum: job.batch_quantum,
+            model_bytes,
+            syncs_per_epoch,
+            overlap: job.overlap,
+            weight: job.weight,
+            min_gpus: job.min_gpus,
+            max_gpus: job.max_gpus.map_or(quanta, |own| own.min(quanta)),
+            asks: job.gpus.unwrap_or(job.min_gpus),
+            accumulate: job.accumulate,
+            types,
+            unusable,
+            sources,
+            unlisted,
+            remarks,
+            rounds: Rounds {
+                scale: job.sync_scale,
+                predicted: job.predicted_epochs,
+                losses: job.losses.clone(),
+                model: job.model.clone(),
+            },
+            aims: Aims::of(job),
+            may_use: parts.list.iter().map(|part| refusal(part).is_none()).collect(),
+            needs: RankNeeds::default(),
+            standing: Standing::of_epochs(job.epochs),
+        }
+    }
+}
+
+/// Returns a note that names the types whose speeds were measured, and how sure they are.
+fn measured(sources: &[(usize, Source)], gpu_types: &[GpuType]) -> Option<String> {
+    let measured = sources.iter().filter(|(_, source)| matches!(source, Source::Measured(_)));
+    let mut types: Vec<String> =
+        measured.map(|(number, source)| format!("{} {source}", gpu_types[*number])).collect();
+    types.dedup();
+    (!types.is_empty()).then(|| format!("speeds from the cache: {}", types.join(", ")))
+}

@@ -1,0 +1,291 @@
+//! JPS (Algorithm 3): some categories drawn at random from the late part of HAS's list, the best one kept.
+
+use std::collections::BTreeSet;
+
+use num_bigint::BigUint;
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use crate::flag::fraction;
+use crate::has::Search;
+use crate::market::{Cleared, Market};
+use crate::{
+    Assignment, Entry, Flag, FlagKind, Make, Objective, Parameters, Placer, PolicyError, Problem, admission,
+    category, fairness,
+};
+
+/// The paper's JPS among the policies.
+pub(super) const JPS: Entry = Entry {
+    name: "jps",
+    make: Make::Placer(|parameters| Ok(Box::new(Jps::new(JpsParameters::of(parameters)?)))),
+    objectives: &Objective::ALL,
+    flags: &[&ALPHA, &BETA, &SAMPLES],
+};
+
+const ALPHA: Flag = Flag {
+    name: "alpha",
+    value_name: "FRACTION",
+    kind: FlagKind::Text(|text| fraction(text).map(drop)),
+    usual: Some("0.7"),
+    help: "jps: start of the sampled range of categories, as a fraction of all categories",
+};
+
+const BETA: Flag = Flag {
+    name: "beta",
+    value_name: "FRACTION",
+    kind: FlagKind::Text(|text| fraction(text).map(drop)),
+    usual: Some("1"),
+    help: "jps: weight of speed relative to fairness",
+};
+
+const SAMPLES: Flag = Flag {
+    name: "samples",
+    value_name: "N",
+    kind: FlagKind::Text(|text| count(text).map(drop)),
+    usual: Some("60"),
+    help: "jps: number of categories to sample",
+};
+
+/// What users may tune of `jps`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct JpsParameters {
+    /// Where its range begins, as a fraction of all categories, in [0, 1].
+    pub alpha: f64,
+    /// Weight of speed against fairness in its choice, in [0, 1].
+    pub beta: f64,
+    /// How many categories it draws, at least 1.
+    pub samples: u32,
+}
+
+impl Default for JpsParameters {
+    /// The paper's values.
+    fn default() -> Self {
+        Self { alpha: 0.7, beta: 1.0, samples: 60 }
+    }
+}
+
+impl JpsParameters {
+    fn of(parameters: &Parameters) -> Result<Self, String> {
+        Ok(Self {
+            alpha: parameters.value(&ALPHA, fraction)?,
+            beta: parameters.value(&BETA, fraction)?,
+            samples: parameters.value(&SAMPLES, count)?,
+        })
+    }
+}
+
+fn count(text: &str) -> Result<u32, String> {
+    text.parse()
+        .ok()
+        .filter(|count| *count > 0)
+        .ok_or_else(|| "must be a whole number, at least 1".to_owned())
+}
+
+/// The paper's JPS.
+#[derive(Clone, Copy, Debug)]
+pub struct Jps {
+    parameters: JpsParameters,
+}
+
+/// How many categories are looked at where none of those drawn first is legal.
+const WHOLE_LIST: u32 = 2000;
+
+impl Jps {
+    /// Returns it with these parameters.
+    #[must_use]
+    pub fn new(parameters: JpsParameters) -> Self {
+        Self { parameters }
+    }
+}
+
+impl Placer for Jps {
+    fn name(&self) -> &'static str {
+        "jps"
+    }
+
+    fn parameters(&self) -> String {
+        let JpsParameters { alpha, beta, samples } = self.parameters;
+        format!("alpha {alpha}, beta {beta}, {samples} samples")
+    }
+
+    fn place(&self, problem: &Problem, stop: &dyn Fn() -> bool) -> Result<Assignment, PolicyError> {
+        let mut random = Pcg64Mcg::seed_from_u64(problem.seed);
+        let (mut looked_at, mut stopped) = (0, false);
+        let verdicts = admission::place(problem, stop, |admission| {
+            let jobs = admission::shortest_first(problem, &admission.jobs);
+            let JpsParameters { alpha, samples, .. } = self.parameters;
+            let mut best = None;
+            // Where none of the drawn categories is legal the rest of the list may still have some.
+            for (begin, count) in [(alpha, samples), (0.0, samples.max(WHOLE_LIST))] {
+                let mut categories = draw(admission.workers, jobs.len(), (begin, count), &mut random);
+                if !categories.iter().any(|category| within_limits(problem, &jobs, category)) {
+                    for category in &mut categories {
+                        clamp_to_limits(problem, &jobs, category);
+                    }
+                }
+                let mut until_stopped = categories.iter().take_while(|_| {
+                    let go_on = !stopped;
+                    stopped = stopped || stop();
+                    looked_at += u64::from(go_on);
+                    go_on
+                });
+                best = if self.parameters.beta >= 1.0 {
+                    best_objective(problem, &jobs, &mut until_stopped)
+                } else {
+                    self.best_score(problem, &jobs, &mut until_stopped)
+                };
+                if best.is_some() || stopped {
+                    break;
+                }
+            }
+            Ok(best.and_then(|best| best.verdicts(problem, &jobs)).map(|verdicts| {
+                let mut in_job_order: Vec<_> = jobs.into_iter().zip(verdicts).collect();
+                in_job_order.sort_by_key(|&(job, _)| job);
+                in_job_order.into_iter().map(|(_, verdict)| verdict).collect()
+            }))
+        })?;
+        Ok(Assignment { verdicts, categories: Some(looked_at), stopped, bound: None })
+    }
+}
+
+impl Jps {
+    /// Returns the category with the largest β · min(Λ) / Λₙ + (1 − β) · Fₙ (eq. 34).
+    fn best_score(
+        &self,
+        problem: &Problem,
+        jobs: &[usize],
+        categories: &mut dyn Iterator<Item = &'_ Vec<u32>>,
+    ) -> Option<Cleared> {
+        let mut market = Market::new(problem, jobs);
+        let cleared: Vec<Cleared> = categories
+            .filter_map(|category| if market.clear(category) { market.pack() } else { None })
+            .collect();
+        let least = cleared.iter().map(|sample| sample.objective).fold(f64::INFINITY, f64::min);
+        let beta = self.parameters.beta;
+        let score = |sample: &Cleared| {
+            beta * least / sample.objective + (1.0 - beta) * fairness(problem, jobs, &sample.times)
+        };
+        // The first of equals, as `max_by` keeps the last.
+        cleared.into_iter().rev().max_by(|a, b| score(a).total_cmp(&score(b)))
+    }
+}
+
+/// Returns up to N distinct categories, drawn uniformly from number ⌊α C⌋ + 1 to C, ascending.
+fn draw(workers: u32, jobs: usize, (alpha, samples): (f64, u32), random: &mut Pcg64Mcg) -> Vec<Vec<u32>> {
+    let count = category::count(workers, jobs);
+    let (numerator, denominator) = decimal_fraction(alpha);
+    let begin = &count * numerator / denominator;
+    // α = 1 leaves no number: the last category stands for the empty range.
+    let begin = if begin == count && count > BigUint::ZERO { &count - 1_u32 } else { begin };
+    let range = count - &begin;
+    let samples = BigUint::from(samples);
+    let mut numbers = BTreeSet::new();
+    if samples >= range {
+        let mut number = BigUint::ZERO;
+        while number < range {
+            numbers.insert(number.clone());
+            number += 1_u32;
+        }
+    }
+    while BigUint::from(numbers.len()) < samples.clone().min(range.clone()) {
+        numbers.insert(below(&range, random));
+    }
+    numbers.into_iter().map(|number| category::unrank(number + &begin, workers, jobs)).collect()
+}
+
+/// Returns the category with the least objective: with β = 1 fairness plays no part, and most need no packing.
+fn best_objective(
+    problem: &Problem,
+    jobs: &[usize],
+    categories: &mut dyn Iterator<Item = &'_ Vec<u32>>,
+) -> Option<Cleared> {
+    let mut search = Search::new(problem, jobs);
+    categories.for_each(|category| search.look_at(category));
+    search.best
+}
+
+fn within_limits(problem: &Problem, jobs: &[usize], category: &[u32]) -> bool {
+    let allowed = |(&job, count): (&usize, &u32)| {
+        (problem.jobs[job].min_gpus..=problem.jobs[job].max_gpus).contains(count)
+    };
+    jobs.iter().zip(category).all(allowed)
+}
+
+/// Moves workers from jobs above their limit to jobs below, in job order: under tight limits hardly a
+/// category drawn blindly is allowed.
+fn clamp_to_limits(problem: &Problem, jobs: &[usize], category: &mut [u32]) {
+    let limits = |place: usize| (problem.jobs[jobs[place]].min_gpus, problem.jobs[jobs[place]].max_gpus);
+    let total: u32 = category.iter().sum();
+    for (place, count) in category.iter_mut().enumerate() {
+        let (least, most) = limits(place);
+        *count = (*count).clamp(least, most);
+    }
+    let mut now: u32 = category.iter().sum();
+    for (place, count) in category.iter_mut().enumerate() {
+        let (least, most) = limits(place);
+        let moved = if now < total { (most - *count).min(total - now) } else { 0 };
+        *count += moved;
+        now += moved;
+        let taken = (*count - least).min(now.saturating_sub(total));
+        *count -= taken;
+        now -= taken;
+    }
+}
+
+/// Returns a number below `bound`, uniformly: random words of its length, drawn again while too large.
+fn below(bound: &BigUint, random: &mut Pcg64Mcg) -> BigUint {
+    let bits = bound.bits();
+    loop {
+        let mut words: Vec<u32> = (0..bits.div_ceil(32)).map(|_| random.next_u32()).collect();
+        if let Some(last) = words.last_mut() {
+            *last >>= (32 - bits % 32) % 32;
+        }
+        let number = BigUint::new(words);
+        if number < *bound {
+            return number;
+        }
+    }
+}
+
+/// Returns a fraction as it is written in decimal: 0.7 is 7/10, which no binary number is.
+fn decimal_fraction(fraction: f64) -> (BigUint, BigUint) {
+    let text = fraction.to_string();
+    let (whole, decimals) = text.split_once('.').unwrap_or((&text, ""));
+    let digits: BigUint = format!("{whole}{decimals}").parse().unwrap_or_default();
+    let places = u32::try_from(decimals.len()).unwrap_or(0);
+    (digits, BigUint::from(10_u32).pow(places))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_range_is_the_tail_of_the_list() {
+        let mut random = Pcg64Mcg::seed_from_u64(1);
+        let drawn = draw(15, 4, (0.7, 1000), &mut random);
+        assert_eq!(drawn.len(), 364 - 254);
+        assert_eq!(drawn[0], category::unrank(BigUint::from(254_u32), 15, 4));
+        // 0.7 · 10 is 7 exactly, though the float is a little less.
+        assert_eq!(draw(11, 2, (0.7, 1000), &mut random).len(), 3);
+        assert_eq!(draw(11, 2, (1.0, 5), &mut random), [[1, 10]]);
+        assert_eq!(draw(1, 1, (0.0, 5), &mut random), [[1]]);
+    }
+
+    #[test]
+    fn samples_are_distinct_seeded_and_spread() {
+        let draw = |seed| draw(300, 100, (0.5, 60), &mut Pcg64Mcg::seed_from_u64(seed));
+        assert_eq!(draw(7), draw(7));
+        assert_ne!(draw(7), draw(8));
+        assert_eq!(draw(7).into_iter().collect::<BTreeSet<_>>().len(), 60);
+        let half = BigUint::from(1000_u32);
+        let mut random = Pcg64Mcg::seed_from_u64(3);
+        let mut high = 0;
+        for _ in 0..4000 {
+            let number = below(&half, &mut random);
+            assert!(number < half);
+            high += u32::from(number >= BigUint::from(500_u32));
+        }
+        assert!((1800..2200).contains(&high), "{high}");
+    }
+}

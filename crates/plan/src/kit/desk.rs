@@ -1,0 +1,215 @@
+//! A desk at which jobs get the number of GPUs that they ask for, of one type: what policies of that kind share.
+
+use std::collections::BTreeMap;
+
+use crate::kit::floor::{Floor, Want};
+use crate::kit::line::{Line, Rank, order};
+use crate::pace::{asked_epoch, key};
+use crate::{Changed, Decision, JobModel, Problem, Repacking};
+use hsched_model::Time;
+
+/// The GPUs, the jobs in line for them, and how fast each kind of job is.
+#[derive(Default)]
+pub struct Desk {
+    pub floor: Floor,
+    pub line: Line,
+    /// The number of each kind by all that its speed depends on.
+    pub kinds: BTreeMap<Vec<u64>, usize>,
+    pub rates: Vec<Rates>,
+    pub seats: Vec<Seat>,
+    pub repacking: Repacking,
+}
+
+/// What is asked about every running job at every decision, in one place: problems are too large to walk over.
+#[derive(Clone, Copy, Default)]
+pub struct Seat {
+    pub kind: usize,
+    /// Its present type, where it holds as many GPUs of one type as it asks for.
+    pub now: Option<usize>,
+    /// How many GPUs it holds.
+    pub gpus: u32,
+    /// GPU-seconds held by `as_of`.
+    pub attained: f64,
+    pub as_of: f64,
+    pub arrival: u64,
+    /// How much more its present type counts.
+    pub stick: f64,
+}
+
+impl Seat {
+    pub fn attained(&self, now: Time) -> f64 {
+        self.attained + f64::from(self.gpus) * (now.0 - self.as_of).max(0.0)
+    }
+}
+
+/// How much more a job's present type counts: where moving costs time, and where it does not.
+const STICK: (f64, f64) = (1.3, 1.001);
+
+/// How fast jobs of one kind are with the GPUs that they ask for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rates {
+    pub asks: u32,
+    /// Epochs per second by GPU type; 0 where such a job cannot run.
+    pub speeds: Vec<f64>,
+    /// The highest of them.
+    pub best: f64,
+}
+
+impl Desk {
+    pub fn new(repacking: Repacking) -> Self {
+        Self { repacking, ..Self::default() }
+    }
+
+    /// Returns the plan for the jobs whose GPUs change.
+    pub fn carry_out(&mut self, problem: &Problem, wants: Vec<Want>) -> Vec<(usize, Decision)> {
+        self.floor.carry_out(problem, wants, self.repacking)
+    }
+
+    /// Takes up what changed; jobs that wait are lined up by `rank`.
+    pub fn sync(&mut self, problem: &Problem, rank: &dyn Fn(&JobModel, &Rates) -> Rank) {
+        if self.floor.sync(problem) {
+            (self.kinds, self.rates, self.line) = (BTreeMap::new(), Vec::new(), Line::default());
+        }
+        let all: Vec<usize>;
+        let (came, other, left): (&[usize], &[usize], &[usize]) = match &problem.changed {
+            Changed::All => {
+                all = problem.present().collect();
+                (&all, &[], &[])
+            }
+            Changed::Since { came, left, other } => (came, other, left),
+        };
+        for &job in left {
+            self.line.remove(job);
+        }
+        self.seats.resize(problem.jobs.len().max(self.seats.len()), Seat::default());
+        for &job in came {
+            self.seats[job].kind = self.kind(problem, job);
+        }
+        for &job in came.iter().chain(other) {
+            let model = &problem.jobs[job];
+            self.seat(model, job);
+            self.line.remove(job);
+            if model.standing.running().next().is_some() {
+                self.line.run(job);
+            } else if model.standing.is_ready() {
+                let rates = &self.rates[self.seats[job].kind];
+                let shape = (rates.asks, rates.speeds.iter().map(|speed| *speed > 0.0).collect());
+                self.line.wait(job, shape, rank(model, rates));
+            }
+        }
+    }
+
+    pub fn rates(&self, job: usize) -> &Rates {
+        &self.rates[self.seats[job].kind]
+    }
+
+    pub fn seat(&mut self, model: &JobModel, job: usize) {
+        let standing = &model.standing;
+        let held = self.floor.held(job);
+        let gpus = held.iter().map(|slot| slot.count).sum();
+        let kind = self.seats[job].kind;
+        let gpu_type = held.first().map(|slot| slot.gpu_type);
+        let is_own = gpus == self.rates[kind].asks && held.iter().all(|slot| Some(slot.gpu_type) == gpu_type);
+        self.seats[job] = Seat {
+            kind,
+            now: gpu_type.filter(|_| is_own),
+            gpus,
+            attained: standing.attained,
+            as_of: standing.as_of.0,
+            arrival: order(standing.arrival.0),
+            stick: if standing.restart_cost.0 > 0.0 { STICK.0 } else { STICK.1 },
+        };
+    }
+
+    pub fn kind(&mut self, problem: &Problem, job: usize) -> usize {
+        let model = &problem.jobs[job];
+        let key = key(model);
+        if let Some(&known) = self.kinds.get(&key) {
+            return known;
+        }
+        let speeds: Vec<f64> =
+            (0..problem.gpu_types.len()).map(|ty| self.speed(problem, model, ty)).collect();
+        let best = speeds.iter().copied().fold(0.0, f64::max);
+        self.rates.push(Rates { asks: model.asks, speeds, best });
+        self.kinds.insert(key, self.rates.len() - 1);
+        self.rates.len() - 1
+    }
+
+    /// Returns the epochs per second of a job on GPUs of one type.
+    pub fn speed(&self, problem: &Problem, model: &JobModel, gpu_type: usize) -> f64 {
+        let (total, largest) = (self.floor.total[gpu_type], self.floor.largest[gpu_type]);
+        asked_epoch(problem, model, gpu_type, total, largest).map_or(0.0, f64::recip)
+    }
+
+    /// Gives every job in turn its fastest type with room, as if all GPUs were free; returns what changes.
+    ///
+    /// `running` are the running jobs in their order; those in line come between them by their ranks. The present type
+    /// of a job counts somewhat more. A job that finds no room does not hold up the next.
+    pub fn in_order(&self, running: &[(Rank, usize)]) -> Vec<Want> {
+        let mut room = self.floor.total.clone();
+        let mut wants = Vec::new();
+        let mut merge = self.line.merge(running);
+        while let Some(next) = merge.next(&self.line, running) {
+            let job = next.job;
+            let rates = self.rates(job);
+            let Seat { now, stick, .. } = self.seats[job];
+            let Some(gpu_type) = fastest(rates, &room, now.map(|own| (own, stick))) else {
+                if next.runs {
+                    wants.push(Want::wait(job));
+                } else {
+                    merge.drop_shape(&next);
+                }
+                continue;
+            };
+            room[gpu_type] -= rates.asks;
+            if now != Some(gpu_type) {
+                wants.push(Want::place(job, self.counts(job, gpu_type)));
+            }
+        }
+        wants
+    }
+
+    /// Returns the type of a job's GPUs, where it holds as many as it asks for of one type.
+    pub fn type_of(&self, job: usize) -> Option<usize> {
+        self.seats[job].now
+    }
+
+    /// Returns the running jobs in order.
+    pub fn running(&mut self, rank: impl Fn(usize, &Seat, &Rates) -> Rank) -> Vec<(Rank, usize)> {
+        let Self { seats, rates, line, .. } = self;
+        let rank = |job: usize| rank(job, &seats[job], &rates[seats[job].kind]);
+        let ranked = line.running().iter().map(|&job| (rank(job), job));
+        let mut ranked: Vec<(Rank, usize)> = ranked.collect();
+        // They were nearly in this order last time, which a stable sort makes use of.
+        #[expect(clippy::stable_sort_primitive, reason = "fast where nearly all is in order")]
+        ranked.sort();
+        line.keep_order(&ranked);
+        ranked
+    }
+
+    /// Returns what a job asks for, of one type.
+    pub fn counts(&self, job: usize, gpu_type: usize) -> Vec<u32> {
+        let mut counts = vec![0; self.floor.total.len()];
+        counts[gpu_type] = self.rates(job).asks;
+        counts
+    }
+}
+
+/// Returns the fastest type with room for a job, the last of equally fast ones; `now` is its present type and by how
+/// much that counts more.
+pub fn fastest(rates: &Rates, room: &[u32], now: Option<(usize, f64)>) -> Option<usize> {
+    let mut best: Option<(f64, usize)> = None;
+    for (gpu_type, (&speed, &room)) in rates.speeds.iter().zip(room).enumerate() {
+        if room < rates.asks || speed <= 0.0 {
+            continue;
+        }
+        let speed = match now {
+            Some((own, stick)) if own == gpu_type => speed * stick,
+            _ => speed,
+        };
+        if best.is_none_or(|(most, _)| speed >= most) {
+            best = Some((speed, gpu_type));
+        }
+    }
+    best.map(|(_, gpu_type)| gpu_type)
+}

@@ -1,0 +1,169 @@
+//! Which GPUs are free on which nodes, and what each job holds: kept up to date from one decision to the next.
+
+mod packer;
+mod repack;
+
+use std::collections::BTreeSet;
+
+use crate::{Basis, Changed, Problem, Slot};
+use hsched_model::RankNeeds;
+
+pub use self::packer::Want;
+pub use self::repack::Repacking;
+
+/// The GPUs of a problem as a policy deals them out.
+///
+/// Nodes are kept by the number of their free GPUs of each type, so that finding room costs no walk over all nodes.
+#[derive(Default)]
+pub struct Floor {
+    /// Free GPUs by node and type.
+    free: Vec<Vec<u32>>,
+    /// Nodes by type and number of free GPUs.
+    by_free: Vec<Vec<BTreeSet<usize>>>,
+    /// Free GPUs by type.
+    pub idle: Vec<u32>,
+    /// GPUs by type, free or held.
+    pub total: Vec<u32>,
+    /// GPUs by node and type, free or held.
+    size: Vec<Vec<u32>>,
+    /// The most GPUs of each type that one node has.
+    pub largest: Vec<u32>,
+    /// What each job holds.
+    held: Vec<Vec<Slot>>,
+    /// Jobs with GPUs on each node.
+    on_node: Vec<BTreeSet<usize>>,
+    /// Jobs on several nodes.
+    spread: BTreeSet<usize>,
+    /// Types of which some were freed since the last repacking.
+    freed: Vec<bool>,
+    /// The most that any rank of a job that has been there needs beside its GPU.
+    needs: RankNeeds,
+}
+
+impl Floor {
+    /// Takes up what changed; returns whether everything may have, so that what was known of types and jobs is void.
+    pub fn sync(&mut self, problem: &Problem) -> bool {
+        let Changed::Since { came, left, other } = &problem.changed else {
+            self.rebuild(problem);
+            return true;
+        };
+        let needs = came.iter().map(|&job| problem.jobs[job].needs).fold(self.needs, RankNeeds::max);
+        if needs != self.needs || self.size.len() != problem.nodes.len() {
+            self.rebuild(problem);
+            return false;
+        }
+        self.held.resize(problem.jobs.len().max(self.held.len()), Vec::new());
+        for &job in left.iter().chain(other).chain(came) {
+            self.release(job);
+        }
+        for &job in other.iter().chain(came) {
+            self.take_held(problem, job);
+        }
+        false
+    }
+
+    /// Looks at everything.
+    fn rebuild(&mut self, problem: &Problem) {
+        let jobs: Vec<usize> = problem.present().collect();
+        self.needs = jobs.iter().map(|&job| problem.jobs[job].needs).fold(self.needs, RankNeeds::max);
+        let own = |job: &usize| problem.jobs[*job].standing.is_decided_on();
+        let decided: Vec<usize> = jobs.iter().copied().filter(own).collect();
+        let mut size = problem.offered_to(&decided, Basis::Free);
+        for (gpus, node) in size.iter_mut().zip(&problem.nodes) {
+            // Types that single ranks need most of take what the host has for ranks, types in order.
+            let mut ranks = node.host.map_or(u64::MAX, |host| host.ranks(self.needs));
+            for count in gpus {
+                *count = u32::try_from(ranks.min(u64::from(*count))).unwrap_or(*count);
+                ranks -= u64::from(*count);
+            }
+        }
+        let types = problem.gpu_types.len();
+        self.free.clone_from(&size);
+        self.by_free = (0..types)
+            .map(|ty| {
+                let most = size.iter().map(|node| node[ty]).max().unwrap_or(0);
+                let mut nodes = vec![BTreeSet::new(); most as usize + 1];
+                for (number, node) in size.iter().enumerate().filter(|(_, node)| node[ty] > 0) {
+                    nodes[node[ty] as usize].insert(number);
+                }
+                nodes
+            })
+            .collect();
+        self.total = (0..types).map(|ty| size.iter().map(|node| node[ty]).sum()).collect();
+        self.largest = (0..types).map(|ty| size.iter().map(|node| node[ty]).max().unwrap_or(0)).collect();
+        self.idle.clone_from(&self.total);
+        self.on_node = vec![BTreeSet::new(); size.len()];
+        self.size = size;
+        self.held = vec![Vec::new(); problem.jobs.len()];
+        self.spread.clear();
+        self.freed = vec![true; types];
+        for job in decided {
+            self.take_held(problem, job);
+        }
+    }
+
+    fn take_held(&mut self, problem: &Problem, job: usize) {
+        let slots: Vec<Slot> =
+            problem.jobs[job].standing.running().flat_map(|hold| hold.slots.clone()).collect();
+        self.hold(job, slots);
+    }
+
+    /// Returns what a job holds.
+    pub fn held(&self, job: usize) -> &[Slot] {
+        self.held.get(job).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the GPUs by type that a job holds.
+    pub fn counts(&self, job: usize) -> Vec<u32> {
+        let mut counts = vec![0; self.total.len()];
+        self.held(job).iter().for_each(|slot| counts[slot.gpu_type] += slot.count);
+        counts
+    }
+
+    /// Returns the GPUs by node and type, free or held.
+    pub fn sizes(&self) -> &[Vec<u32>] {
+        &self.size
+    }
+
+    /// Counts these GPUs as the job's.
+    fn hold(&mut self, job: usize, slots: Vec<Slot>) {
+        for slot in &slots {
+            let free = self.free[slot.node][slot.gpu_type];
+            self.set_free(slot, free.saturating_sub(slot.count));
+            self.on_node[slot.node].insert(job);
+        }
+        if slots.iter().any(|slot| slot.node != slots[0].node) {
+            self.spread.insert(job);
+        }
+        if self.held.len() <= job {
+            self.held.resize(job + 1, Vec::new());
+        }
+        self.held[job] = slots;
+    }
+
+    /// Counts the job's GPUs as free.
+    pub fn release(&mut self, job: usize) {
+        let Some(slots) = self.held.get_mut(job).map(std::mem::take) else { return };
+        for slot in &slots {
+            let free = self.free[slot.node][slot.gpu_type] + slot.count;
+            self.set_free(slot, free.min(self.size[slot.node][slot.gpu_type]));
+            self.on_node[slot.node].remove(&job);
+            self.freed[slot.gpu_type] = true;
+        }
+        self.spread.remove(&job);
+    }
+
+    fn set_free(&mut self, slot: &Slot, count: u32) {
+        let free = &mut self.free[slot.node][slot.gpu_type];
+        let nodes = &mut self.by_free[slot.gpu_type];
+        nodes[*free as usize].remove(&slot.node);
+        nodes[count as usize].insert(slot.node);
+        self.idle[slot.gpu_type] = self.idle[slot.gpu_type] + count - *free;
+        *free = count;
+    }
+
+    /// Returns the node that so many GPUs of a type leave fullest.
+    fn best_fit(&self, gpu_type: usize, count: u32) -> Option<usize> {
+        self.by_free[gpu_type].get(count as usize..)?.iter().find_map(|nodes| nodes.first()).copied()
+    }
+}

@@ -1,0 +1,114 @@
+//! From GPUs by type to GPUs on nodes: big jobs first, each type's part into one node where it fits.
+
+use std::cmp::Reverse;
+
+use crate::kit::floor::{Floor, Repacking};
+use crate::{Decision, Placement, Problem, Sharing, Slot};
+
+/// What a policy wants for a job: GPUs by type, or that it waits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Want {
+    pub job: usize,
+    /// `None` is to wait.
+    pub counts: Option<Vec<u32>>,
+    /// How the batch is divided over them.
+    pub sharing: Sharing,
+}
+
+impl Want {
+    /// Returns that a job gets these GPUs.
+    pub fn place(job: usize, counts: Vec<u32>) -> Self {
+        Self { job, counts: Some(counts), sharing: Sharing::Balanced }
+    }
+
+    /// Returns that a job gets none for now.
+    pub fn wait(job: usize) -> Self {
+        Self { job, counts: None, sharing: Sharing::Balanced }
+    }
+}
+
+impl Floor {
+    /// Returns the plan for the jobs whose GPUs change; all others keep their nodes.
+    ///
+    /// Running jobs may move to other nodes of the same type where that brings spread jobs together.
+    pub fn carry_out(
+        &mut self,
+        problem: &Problem,
+        wants: Vec<Want>,
+        repacking: Repacking,
+    ) -> Vec<(usize, Decision)> {
+        for want in &wants {
+            self.release(want.job);
+        }
+        let (mut placed, waiting): (Vec<Want>, Vec<Want>) =
+            wants.into_iter().partition(|want| want.counts.is_some());
+        let mut changes: Vec<(usize, Decision)> = Vec::with_capacity(placed.len() + waiting.len());
+        let wait = |job| (job, Decision::Defer { why: "other jobs have priority".to_owned() });
+        changes.extend(waiting.into_iter().map(|want| wait(want.job)));
+        placed.sort_by_key(|want| Reverse(want.counts.iter().flatten().sum::<u32>()));
+        let mut chosen: Vec<(usize, Placement)> = Vec::with_capacity(placed.len());
+        for want in placed {
+            let counts = want.counts.unwrap_or_default();
+            let slots = self.find_room(&counts);
+            let placement = Placement::new(problem, want.job, &slots, want.sharing)
+                .filter(|_| !slots.is_empty() && all_there(&counts, &slots));
+            match placement {
+                Some(placement) => {
+                    self.hold(want.job, slots);
+                    chosen.push((want.job, placement));
+                }
+                None => changes.push(wait(want.job)),
+            }
+        }
+        if repacking != Repacking::Off {
+            self.repack(problem, &mut chosen, repacking);
+        }
+        let place = |(job, placement)| {
+            let why = "it is next in the order of the policy".to_owned();
+            (job, Decision::Place { placements: vec![placement], queued: false, why })
+        };
+        changes.extend(chosen.into_iter().map(place));
+        changes
+    }
+
+    /// Returns free GPUs on nodes: on one node that has all types, else of each type on the node that they leave
+    /// fullest, else on the emptiest nodes.
+    fn find_room(&self, counts: &[u32]) -> Vec<Slot> {
+        let used = || counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        if let Some(node) = self.mixed_node(counts) {
+            return used().map(|(gpu_type, &count)| Slot { node, gpu_type, count }).collect();
+        }
+        let mut slots: Vec<Slot> = Vec::new();
+        for (gpu_type, &count) in used() {
+            if let Some(node) = self.best_fit(gpu_type, count) {
+                slots.push(Slot { node, gpu_type, count });
+                continue;
+            }
+            let mut left = count;
+            for &node in self.by_free[gpu_type].iter().rev().flatten() {
+                let own = self.free[node][gpu_type].min(left);
+                if own == 0 {
+                    break;
+                }
+                slots.push(Slot { node, gpu_type, count: own });
+                left -= own;
+            }
+        }
+        slots
+    }
+}
+
+impl Floor {
+    /// Returns the node that has all GPUs of a bundle of several types free.
+    fn mixed_node(&self, counts: &[u32]) -> Option<usize> {
+        let mut used = counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        let ((first, &most), _) = (used.next()?, used.next()?);
+        let fits = |node: &usize| self.free[*node].iter().zip(counts).all(|(free, count)| free >= count);
+        let nodes = self.by_free[first].get(most as usize..)?.iter().flatten();
+        nodes.copied().find(fits)
+    }
+}
+
+fn all_there(counts: &[u32], slots: &[Slot]) -> bool {
+    counts.iter().sum::<u32>() == slots.iter().map(|slot| slot.count).sum::<u32>()
+}

@@ -1,0 +1,192 @@
+//! Jobs on several nodes that one node could hold are brought together, where that saves more than the moves cost.
+
+use crate::kit::floor::Floor;
+use crate::{Placement, Problem, Sharing, Slot, Stage, cost};
+
+/// The most nodes that are tried for one job: those with the most free GPUs.
+const NODES_TRIED: usize = 16;
+
+/// What a move must save beside its costs, in seconds.
+const LEAST_SAVING: f64 = 1.0;
+
+/// Whether running jobs move to other nodes so that spread jobs come together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Repacking {
+    /// They stay where they are.
+    Off,
+    /// A spread job goes to a node that has room for it.
+    Gather,
+    /// Others also make room for it.
+    #[default]
+    Full,
+}
+
+impl Repacking {
+    /// All kinds with their names on the command line.
+    pub const NAMES: [(&'static str, Self); 3] =
+        [("off", Self::Off), ("gather", Self::Gather), ("full", Self::Full)];
+}
+
+/// How one job could be brought together.
+struct Gathering {
+    node: usize,
+    /// Jobs that make room, and the nodes they go to.
+    evicted: Vec<(usize, usize)>,
+    /// Running jobs that have to stop for it, itself among them.
+    moves: u32,
+}
+
+impl Floor {
+    /// Brings spread jobs together; `chosen` are the placements of this decision, which move free, and grows by the
+    /// jobs that move.
+    pub fn repack(&mut self, problem: &Problem, chosen: &mut Vec<(usize, Placement)>, repacking: Repacking) {
+        let freed = std::mem::replace(&mut self.freed, vec![false; self.total.len()]);
+        let mut savings: Vec<(f64, usize)> = Vec::new();
+        for &job in &self.spread {
+            if self.one_type(job).is_some_and(|(gpu_type, _)| freed[gpu_type])
+                && let Some(saving) = self.saving(problem, job)
+            {
+                savings.push((saving, job));
+            }
+        }
+        savings.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        for (saving, job) in savings {
+            let is_movable =
+                |job: usize| is_movable(problem, job) || chosen.iter().any(|(own, _)| *own == job);
+            if !is_movable(job) {
+                continue;
+            }
+            let Some(found) = self.gathering(job, chosen, repacking) else { continue };
+            if !found.evicted.iter().all(|(other, _)| is_movable(*other)) {
+                continue;
+            }
+            let cost = 2.0 * problem.jobs[job].standing.restart_cost.0 * f64::from(found.moves);
+            let least = if found.moves > 0 { LEAST_SAVING } else { 0.0 };
+            if saving >= cost + least && saving > 0.0 {
+                self.gather(problem, job, found, chosen);
+            }
+        }
+    }
+
+    /// Returns the type and number of a job's GPUs, where they are of one type and one node could hold them.
+    fn one_type(&self, job: usize) -> Option<(usize, u32)> {
+        let slots = self.held(job);
+        let gpu_type = slots.first()?.gpu_type;
+        let count = slots.iter().map(|slot| slot.count).sum();
+        let fits = slots.iter().all(|slot| slot.gpu_type == gpu_type) && count <= self.largest[gpu_type];
+        fits.then_some((gpu_type, count))
+    }
+
+    /// Returns the seconds that a job would be done earlier on one node.
+    fn saving(&self, problem: &Problem, job: usize) -> Option<f64> {
+        let (gpu_type, count) = self.one_type(job)?;
+        let node = self.size.iter().position(|node| node[gpu_type] >= count)?;
+        let together = [Slot { node, gpu_type, count }];
+        let model = &problem.jobs[job];
+        let epoch =
+            |slots: &[Slot]| Some(cost::epoch_time(problem, model, slots, Sharing::Balanced)?.total());
+        Some(model.standing.left(problem.now) * (epoch(self.held(job))? - epoch(&together)?))
+    }
+
+    /// Returns the node that takes the fewest moves.
+    fn gathering(
+        &self,
+        job: usize,
+        chosen: &[(usize, Placement)],
+        repacking: Repacking,
+    ) -> Option<Gathering> {
+        let (gpu_type, count) = self.one_type(job)?;
+        let own = |node: usize| -> u32 {
+            self.held(job).iter().filter(|slot| slot.node == node).map(|slot| slot.count).sum()
+        };
+        let moves = |job: usize| u32::from(!chosen.iter().any(|(own, _)| *own == job));
+        let emptiest = self.by_free[gpu_type].iter().rev().flatten().copied().take(NODES_TRIED);
+        let mut best: Option<Gathering> = None;
+        for node in self.held(job).iter().map(|slot| slot.node).chain(emptiest) {
+            if self.size[node][gpu_type] < count {
+                continue;
+            }
+            let missing = count.saturating_sub(self.free[node][gpu_type] + own(node));
+            if missing > 0 && repacking != Repacking::Full {
+                continue;
+            }
+            let Some(evicted) = self.evictions(job, (node, gpu_type), missing) else { continue };
+            let moves = moves(job) + evicted.iter().map(|(other, _)| moves(*other)).sum::<u32>();
+            if best.as_ref().is_none_or(|best| moves < best.moves) {
+                best = Some(Gathering { node, evicted, moves });
+            }
+        }
+        best
+    }
+
+    /// Returns the jobs that leave a node so that `missing` more GPUs are free there, with the nodes that they fit in
+    /// once `job` has given up its own.
+    fn evictions(
+        &self,
+        job: usize,
+        (node, gpu_type): (usize, usize),
+        mut missing: u32,
+    ) -> Option<Vec<(usize, usize)>> {
+        let mut evicted: Vec<(usize, usize, u32)> = Vec::new();
+        let is_whole = |other: &usize| matches!(self.held(*other), [slot] if slot.gpu_type == gpu_type);
+        let mut others: Vec<(u32, usize)> = if missing == 0 {
+            Vec::new()
+        } else {
+            let others = self.on_node[node].iter().copied().filter(|other| *other != job && is_whole(other));
+            others.map(|other| (self.held(other)[0].count, other)).collect()
+        };
+        others.sort_unstable();
+        while missing > 0 {
+            let enough = others.iter().position(|(count, _)| *count >= missing);
+            let (count, other) = others.remove(enough.or(others.len().checked_sub(1))?);
+            let room = |other: usize| -> u32 {
+                let own = self.held(job).iter().filter(|slot| slot.node == other);
+                let taken = evicted.iter().filter(|(_, to, _)| *to == other);
+                (self.free[other][gpu_type] + own.map(|slot| slot.count).sum::<u32>())
+                    .saturating_sub(taken.map(|(_, _, count)| count).sum())
+            };
+            let own = self.held(job).iter().map(|slot| slot.node);
+            let fitting = self.by_free[gpu_type].get(count as usize..).unwrap_or(&[]);
+            let nodes = fitting.iter().flatten().copied().take(NODES_TRIED).chain(own);
+            let to = nodes.filter(|&to| to != node && room(to) >= count).min_by_key(|&to| (room(to), to))?;
+            evicted.push((other, to, count));
+            missing = missing.saturating_sub(count);
+        }
+        Some(evicted.into_iter().map(|(other, to, _)| (other, to)).collect())
+    }
+
+    fn gather(
+        &mut self,
+        problem: &Problem,
+        job: usize,
+        found: Gathering,
+        chosen: &mut Vec<(usize, Placement)>,
+    ) {
+        let Some((gpu_type, count)) = self.one_type(job) else { return };
+        let mut places = vec![(job, Slot { node: found.node, gpu_type, count })];
+        for (other, node) in found.evicted {
+            places.push((other, Slot { node, ..self.held(other)[0] }));
+        }
+        let placements: Option<Vec<(usize, Placement)>> = places
+            .iter()
+            .map(|(job, slot)| Some((*job, Placement::new(problem, *job, &[*slot], Sharing::Balanced)?)))
+            .collect();
+        let Some(placements) = placements else { return };
+        for (job, _) in &places {
+            self.release(*job);
+        }
+        for ((job, placement), (_, slot)) in placements.into_iter().zip(places) {
+            self.hold(job, vec![slot]);
+            match chosen.iter_mut().find(|(own, _)| *own == job) {
+                Some((_, own)) => *own = placement,
+                None => chosen.push((job, placement)),
+            }
+        }
+    }
+}
+
+/// Returns whether a job may be stopped to go on elsewhere.
+fn is_movable(problem: &Problem, job: usize) -> bool {
+    let mut running = problem.jobs[job].standing.running();
+    running.all(|hold| matches!(hold.stage, Stage::Running { movable: true, .. }))
+}

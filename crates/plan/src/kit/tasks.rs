@@ -1,0 +1,131 @@
+//! Jobs as rounds of equal tasks on single GPUs: the world of Hare and HLAS.
+//!
+//! A round is an epoch and has as many tasks as the job's synchronisation scale, which never changes; how many GPUs they are
+//! on may. A task computes alone on one GPU. Then its gradients are on their way for some time while the GPU is free again.
+//! The next round begins when all are there.
+
+use crate::{JobModel, Problem, TypeModel, cost};
+
+/// Quantities that differ by less, relative to them, are ties.
+pub const TIE: f64 = 1e-9;
+
+/// Jobs and the GPUs that compute their tasks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tasks {
+    /// In the order of nodes, then types.
+    pub gpus: Vec<Gpu>,
+    /// The number of GPUs by type.
+    pub counts: Vec<u32>,
+    pub jobs: Vec<TaskJob>,
+}
+
+/// One GPU of a problem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gpu {
+    pub node: usize,
+    pub gpu_type: usize,
+    /// Its number among all GPUs of its node.
+    pub index: u32,
+}
+
+/// A job as rounds of tasks; times in seconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskJob {
+    pub arrival: f64,
+    pub weight: f64,
+    pub rounds: u64,
+    /// K, the tasks of a round.
+    pub scale: u64,
+    /// T, how long one task computes, by GPU type; `None` where it cannot, or where there is no such GPU.
+    pub times: Vec<Option<f64>>,
+    /// T^s, how long its gradients are on their way.
+    pub sync: f64,
+}
+
+/// A task that has its GPU and its time; times in seconds from the trace's start.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TaskRun {
+    pub job: usize,
+    /// Counted from 1.
+    pub round: u64,
+    /// Counted from 1.
+    pub task: u64,
+    /// Its place in [`Tasks::gpus`].
+    pub gpu: usize,
+    pub start: f64,
+    pub computed: f64,
+    pub synced: f64,
+}
+
+impl Tasks {
+    /// Returns these jobs on the GPUs of a problem, each with when it arrives and its number of rounds.
+    pub fn new<'a>(problem: &Problem, jobs: impl IntoIterator<Item = (&'a JobModel, f64, u64)>) -> Self {
+        let counts = problem.offered();
+        let job = |(model, arrival, rounds): (&JobModel, f64, u64)| TaskJob {
+            arrival,
+            weight: model.weight,
+            rounds,
+            scale: model.rounds.scale,
+            times: task_times(model, &counts),
+            sync: sync_time(problem, model),
+        };
+        Self { gpus: Gpu::all(problem), jobs: jobs.into_iter().map(job).collect(), counts }
+    }
+}
+
+impl Gpu {
+    /// Returns the GPUs of a problem in the order of its nodes, in each by type.
+    #[must_use]
+    pub fn all(problem: &Problem) -> Vec<Self> {
+        let of_node = |(node, own): (usize, &crate::WorkerNode)| {
+            let counts = own.gpus.iter().enumerate();
+            let types = counts.flat_map(|(gpu_type, count)| (0..*count).map(move |_| gpu_type));
+            (0..).zip(types).map(|(index, gpu_type)| Self { node, gpu_type, index }).collect::<Vec<_>>()
+        };
+        problem.nodes.iter().enumerate().flat_map(of_node).collect()
+    }
+}
+
+impl TaskJob {
+    /// Returns the shortest time of a task; `None` where the job can run nowhere.
+    #[must_use]
+    pub fn fastest(&self) -> Option<f64> {
+        self.times.iter().copied().flatten().min_by(f64::total_cmp)
+    }
+
+    /// Returns its rate by GPU type: tasks a second until their gradients are there; 0 where it cannot run.
+    #[must_use]
+    pub fn rates(&self) -> Vec<f64> {
+        self.times.iter().map(|time| time.map_or(0.0, |time| (time + self.sync).recip())).collect()
+    }
+}
+
+fn task_times(model: &JobModel, counts: &[u32]) -> Vec<Option<f64>> {
+    let time =
+        |(own, count): (&Option<TypeModel>, &u32)| task_time(model, own.as_ref().filter(|_| *count > 0)?);
+    model.types.iter().zip(counts).map(time).collect()
+}
+
+/// Returns how long one task of a job computes, an epoch's part of it; `None` where it does not fit.
+#[expect(clippy::cast_precision_loss, reason = "batches and samples are far below 2^52")]
+fn task_time(model: &JobModel, own: &TypeModel) -> Option<f64> {
+    let scale = model.rounds.scale;
+    let (samples, batch) = (model.samples_per_epoch as f64, model.global_batch as f64);
+    let part = batch / scale as f64;
+    let passes = own.max_batch.map_or(1.0, |memory| (part / memory as f64).ceil().max(1.0));
+    if (own.single_rank && scale > 1) || (passes > 1.0 && !model.accumulate) {
+        return None;
+    }
+    Some(samples / batch * (own.speed.alpha() * passes + own.speed.beta() * part))
+}
+
+/// Returns how long the gradients of an epoch are on their way, over the network, or inside the only node.
+fn sync_time(problem: &Problem, model: &JobModel) -> f64 {
+    let mut nodes = problem.nodes.iter().filter(|node| node.gpus.iter().any(|count| *count > 0));
+    let rate = match (nodes.next(), nodes.next()) {
+        (Some(only), None) => only.intra_node,
+        _ => problem.network,
+    };
+    let scale = u32::try_from(model.rounds.scale).unwrap_or(u32::MAX);
+    cost::comm_time(model, scale, rate.bytes_per_second())
+}

@@ -1,0 +1,135 @@
+//! Turns of jobs on their GPUs: some whole epochs, in which nobody takes them away, so that restarts cost little beside them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::kit::Gpu;
+use crate::{Basis, Placement, Problem, Sharing, Slot, Stage, Standing};
+use hsched_model::{JobName, Seconds, Time};
+
+/// The most that a restart may cost beside its turn.
+const RESTART_PART: f64 = 0.05;
+
+/// Slack for sums of epochs.
+const SLACK: f64 = 1e-6;
+
+/// A turn that leaves less of a job than this part lasts until its end.
+const REST: f64 = 0.04;
+
+/// The shortest wait for the end of an epoch that is late, in epochs.
+const LATE: f64 = 0.02;
+
+/// The epochs that each job has left when its turn is over.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+pub struct Turns(BTreeMap<JobName, f64>);
+
+impl Turns {
+    /// Returns how many epochs of `epoch` seconds a turn has.
+    pub fn epochs(standing: &Standing, epoch: f64, now: Time) -> f64 {
+        let long = standing.restart_cost.0 / RESTART_PART;
+        (long / epoch).ceil().clamp(1.0, whole_left(standing, now).ceil().max(1.0))
+    }
+
+    /// A job has a turn of so many epochs from now on.
+    pub fn begin(&mut self, problem: &Problem, job: usize, epochs: f64) {
+        let model = &problem.jobs[job];
+        let left = whole_left(&model.standing, problem.now) - epochs;
+        let until = if left < REST * model.standing.work { 0.0 } else { left };
+        self.0.insert(model.name.clone(), until);
+    }
+
+    /// A job has none any more.
+    pub fn end(&mut self, name: &JobName) {
+        self.0.remove(name);
+    }
+
+    /// Returns when the turn of a running job is over, as far as can be told; `None` where it is.
+    pub fn over_at(&self, problem: &Problem, job: usize) -> Option<Time> {
+        let model = &problem.jobs[job];
+        let (standing, now) = (&model.standing, problem.now);
+        let running = standing.running().find_map(|hold| match hold.stage {
+            Stage::Running { epoch, movable, busy_until, .. } => Some((epoch, movable, busy_until)),
+            _ => None,
+        });
+        let (epoch, movable, busy_until) = running?;
+        let until = match self.0.get(&model.name) {
+            Some(until) if whole_left(standing, now) > until + SLACK => *until,
+            // It has not done an epoch here yet.
+            _ if !movable => whole_left(standing, now) - 1.0,
+            _ => return None,
+        };
+        let wait = ((standing.left(now) - until) * epoch).max(LATE * epoch);
+        Some(now.after(Seconds(busy_until.since(now).0 + wait)))
+    }
+
+    /// Keeps the turns of these jobs alone.
+    pub fn keep(&mut self, is_there: impl Fn(&JobName) -> bool) {
+        self.0.retain(|name, _| is_there(name));
+    }
+}
+
+/// Returns the epochs left of a job, the one under way as a whole where only whole ones are known.
+pub fn whole_left(standing: &Standing, now: Time) -> f64 {
+    let under_way = standing.running().map(|hold| match hold.stage {
+        Stage::Running { epoch, under_way, .. } if epoch > 0.0 => under_way / epoch,
+        _ => 0.0,
+    });
+    standing.left(now) + under_way.fold(0.0, f64::max)
+}
+
+/// Returns the GPUs by node and type that these jobs hold or may get. What they hold is theirs, whichever others a limit would
+/// leave them.
+pub fn within_reach(problem: &Problem, jobs: &[usize]) -> Vec<Vec<u32>> {
+    let ready: Vec<usize> =
+        jobs.iter().copied().filter(|job| problem.jobs[*job].standing.is_ready()).collect();
+    let mut gpus = problem.offered_to(&ready, Basis::Free);
+    for slot in jobs.iter().flat_map(|job| held(problem, *job)) {
+        gpus[slot.node][slot.gpu_type] += slot.count;
+    }
+    gpus
+}
+
+/// Returns single GPUs as slots.
+pub fn slots(gpus: impl Iterator<Item = Gpu>) -> Vec<Slot> {
+    let mut counts: BTreeMap<(usize, usize), u32> = BTreeMap::new();
+    for gpu in gpus {
+        *counts.entry((gpu.node, gpu.gpu_type)).or_default() += 1;
+    }
+    counts.into_iter().map(|((node, gpu_type), count)| Slot { node, gpu_type, count }).collect()
+}
+
+/// Returns a job's placement on these GPUs, or without the types that are too slow to take part; `None` where that leaves
+/// too few.
+pub fn placed(problem: &Problem, job: usize, mut slots: Vec<Slot>) -> Option<Placement> {
+    let model = &problem.jobs[job];
+    loop {
+        let count: u32 = slots.iter().map(|slot| slot.count).sum();
+        if !(model.min_gpus..=model.max_gpus).contains(&count) {
+            return None;
+        }
+        if let Some(placement) = Placement::new(problem, job, &slots, Sharing::Balanced) {
+            return Some(placement);
+        }
+        let rate = |slot: &Slot| model.types[slot.gpu_type].map_or(0.0, |own| own.speed.rate_at(1.0));
+        let slowest = slots.iter().map(rate).min_by(f64::total_cmp)?;
+        slots.retain(|slot| rate(slot) > slowest);
+    }
+}
+
+/// Returns what a running job holds, in order.
+pub fn held(problem: &Problem, job: usize) -> Vec<Slot> {
+    let holds = problem.jobs[job].standing.running();
+    let mut slots: Vec<Slot> = holds.flat_map(|hold| hold.slots.clone()).collect();
+    slots.sort_unstable();
+    slots
+}
+
+/// Returns a time from now in words.
+pub fn in_words(seconds: f64) -> String {
+    match seconds {
+        short if short < 100.0 => format!("{short:.0} s"),
+        some if some < 6000.0 => format!("{:.0} min", some / 60.0),
+        long => format!("{:.1} h", long / 3600.0),
+    }
+}

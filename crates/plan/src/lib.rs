@@ -1,0 +1,92 @@
+//! Policies: one [`Problem`] in, one [`Plan`] out, checked by [`verify()`] before anybody acts on it.
+//!
+//! A [`Policy`] decides over time; a [`Placer`] knows one moment, and [`Replan`] makes a policy of it. Neither sees Slurm, a
+//! file, a clock or another policy; only the registry knows their names.
+
+pub mod curve;
+pub mod plan_file;
+pub mod solve;
+pub mod throughput;
+
+mod admission;
+mod advice;
+mod alternative;
+mod blocks;
+mod bound;
+mod category;
+mod classes;
+mod cost;
+mod decision;
+mod dual;
+mod due;
+mod due_order;
+mod exhaustive;
+mod explain;
+mod explanation;
+mod extract;
+mod fairness;
+mod fixed;
+mod flag;
+mod grounds;
+mod has;
+mod horizon;
+mod job_model;
+mod jps;
+pub mod kit;
+mod market;
+mod offered;
+mod optimal;
+mod optimus;
+mod pace;
+mod packing;
+mod parameters;
+mod parts;
+mod placement;
+mod pricing;
+mod problem;
+mod registry;
+mod replan;
+mod requests;
+mod resets;
+mod rest;
+mod share;
+mod shared;
+mod standing;
+mod steps;
+mod taken;
+mod trace_bound;
+mod verify;
+
+pub use self::admission::refusal;
+pub use self::advice::{Advice, advice};
+pub use self::alternative::Alternative;
+pub use self::bound::Bound;
+pub use self::cost::{EpochTime, epoch_as_shared};
+pub use self::decision::{Assignment, Budget, Decision, Memory, Placer, Plan, Policy, PolicyError};
+pub use self::due::{Deadlines, Due, Dues};
+pub use self::explain::explain;
+pub use self::explanation::{Change, Explanation, JobExplanation, Limit, Market, Obstacle, TypeExplanation};
+pub use self::extract::Extract;
+pub use self::fairness::{equal_share_times, fairness, heterogeneity};
+pub use self::flag::{Flag, FlagKind, named};
+pub use self::grounds::Grounds;
+pub use self::horizon::{Horizon, HorizonParameters};
+pub use self::job_model::{Aims, JobModel, Misfit, Rounds, TypeModel};
+pub use self::jps::{Jps, JpsParameters};
+pub use self::kit::Repacking;
+pub use self::offered::{Basis, Unclaimed};
+pub use self::optimal::{Optimal, OptimalParameters, bound};
+pub use self::pace::{Pace, Paces};
+pub use self::parameters::{Carrying, FlagValues, Parameters};
+pub use self::placement::{Outcome, Placement, Quality, Rank, Sharing, Slot, Verdict};
+pub use self::problem::{
+    Changed, Forecast, Host, Objective, Outlook, Problem, ProblemError, Prospect, Room, TypeLimit, WorkerNode,
+};
+pub use self::registry::{Entry, Make, POLICIES, Registry, RegistryError};
+pub use self::replan::{Moves, Replan, Replanning};
+pub use self::requests::{Candidate, MOST_GPUS, Pending, Remedy, choose, options, remedy};
+pub use self::shared::{Alone, Shared};
+pub use self::standing::{Hold, Stage, Standing, Waits};
+pub use self::taken::Taken;
+pub use self::trace_bound::{Certificate, TraceBound, bound_of_prices, trace_bound};
+pub use self::verify::{CheckedPlan, Violation, checked, verify, verify_change};

@@ -1,0 +1,162 @@
+//! P3 of the paper: the most total throughput for given worker counts, and what such a category is worth.
+
+use crate::fairness::EqualShare;
+use crate::pricing::Rings;
+use crate::solve::Transport;
+use crate::{Dues, Placement, Problem, Sharing, Slot, Verdict, cost, packing};
+
+/// The jobs of an admission against the GPUs on offer, ready to be cleared category by category.
+pub(super) struct Market<'a> {
+    problem: &'a Problem,
+    /// Jobs in the order in which categories name them.
+    jobs: &'a [usize],
+    offered: Vec<u32>,
+    share: EqualShare<'a>,
+    transport: Transport,
+    /// Whether a row's MIG slices stand open, which they do for one worker only.
+    slices_open: Vec<bool>,
+    rings: Rings,
+    dues: Dues,
+}
+
+/// How many pairs are tried in search of a legal answer to one category.
+const PATIENCE: u32 = 32;
+
+/// A category solved, packed and priced.
+#[derive(Clone, Debug)]
+pub(super) struct Cleared {
+    /// Objective over the jobs, in seconds.
+    pub objective: f64,
+    /// Slots by job, in the market's order.
+    pub slots: Vec<Vec<Slot>>,
+    /// Completion times by job, in the market's order.
+    pub times: Vec<f64>,
+}
+
+impl<'a> Market<'a> {
+    pub(super) fn new(problem: &'a Problem, jobs: &'a [usize]) -> Self {
+        let types = problem.gpu_types.len();
+        let share = EqualShare::new(problem, jobs.len());
+        let value = |job, ty| share.rate(job, ty).unwrap_or(f64::NEG_INFINITY);
+        let values = jobs.iter().flat_map(|&job| (0..types).map(move |ty| (job, ty)));
+        let values = values.map(|(job, ty)| value(job, ty)).collect();
+        Self {
+            problem,
+            jobs,
+            offered: problem.offered(),
+            transport: Transport::new(values, types),
+            share,
+            slices_open: vec![true; jobs.len()],
+            rings: Rings::new(problem),
+            dues: Dues::of(problem),
+        }
+    }
+
+    /// Solves P3 for a category; returns whether it is allowed and has an answer with which every job may run.
+    pub(super) fn clear(&mut self, category: &[u32]) -> bool {
+        let allowed = |(&job, count): (&usize, &u32)| {
+            (self.problem.jobs[job].min_gpus..=self.problem.jobs[job].max_gpus).contains(count)
+        };
+        if !self.jobs.iter().zip(category).all(allowed) {
+            return false;
+        }
+        for (row, &count) in category.iter().enumerate() {
+            self.open_slices(row, count == 1);
+        }
+        self.transport.solve(category, &self.offered) && self.mend(category, &mut { PATIENCE })
+    }
+
+    /// Solves P3 again without the pairs that make bundles illegal, until every job may run on its own.
+    ///
+    /// Tries the types of a bundle in turn, at most `patience` in all; returns whether it succeeded.
+    fn mend(&mut self, category: &[u32], patience: &mut u32) -> bool {
+        let Some((row, types)) = self.troublemaker() else { return true };
+        for ty in types {
+            if *patience == 0 {
+                return false;
+            }
+            *patience -= 1;
+            let value = std::mem::replace(self.transport.value_mut(row, ty), f64::NEG_INFINITY);
+            let mended = self.transport.solve(category, &self.offered) && self.mend(category, patience);
+            *self.transport.value_mut(row, ty) = value;
+            if mended {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Returns a job that may not run on its bundle, and its types, the likeliest cause first: the one that
+    /// holds least where the batch does not fit, else the slowest, whose share is too small.
+    fn troublemaker(&self) -> Option<(usize, Vec<usize>)> {
+        let illegal = |&(row, &job): &(usize, &usize)| {
+            cost::compute_time(&self.problem.jobs[job], self.transport.row(row)).is_none()
+        };
+        let (row, &job) = self.jobs.iter().enumerate().find(illegal)?;
+        let (model, bundle) = (&self.problem.jobs[job], self.transport.row(row));
+        let mut used: Vec<usize> = (0..bundle.len()).filter(|&ty| bundle[ty] > 0).collect();
+        let rate = |ty: usize| self.share.rate(job, ty).unwrap_or(0.0);
+        let holds = |ty: usize| model.types[ty].and_then(|own| own.max_batch).unwrap_or(u64::MAX);
+        if cost::holds_batch(model, bundle) {
+            used.sort_by(|&a, &b| rate(a).total_cmp(&rate(b)));
+        } else {
+            used.sort_by_key(|&ty| holds(ty));
+        }
+        Some((row, used))
+    }
+
+    /// Returns the least objective that the cleared category can have, whatever its packing.
+    pub(super) fn lower_bound(&self) -> f64 {
+        let price = |(row, &job): (usize, &usize)| {
+            let (model, bundle) = (&self.problem.jobs[job], self.transport.row(row));
+            let compute = cost::compute_time(model, bundle).unwrap_or(f64::INFINITY);
+            let comm = cost::comm_time(model, bundle.iter().sum(), self.rings.fastest(bundle));
+            (model.weight, self.dues.cost(job, model.completion_time(compute + comm)))
+        };
+        self.problem.objective.value(self.jobs.iter().enumerate().map(price))
+    }
+
+    /// Packs the cleared category into nodes and prices it; `None` when a job may not run so.
+    pub(super) fn pack(&self) -> Option<Cleared> {
+        let bundles: Vec<Vec<u32>> =
+            (0..self.jobs.len()).map(|row| self.transport.row(row).to_vec()).collect();
+        let slots = packing::pack(self.problem, self.jobs, &bundles);
+        let time = |(&job, slots): (&usize, &Vec<Slot>)| {
+            let model = &self.problem.jobs[job];
+            let epoch = cost::epoch_time(self.problem, model, slots, Sharing::Balanced)?;
+            Some(model.completion_time(epoch.total()))
+        };
+        let times: Vec<f64> = self.jobs.iter().zip(&slots).map(time).collect::<Option<_>>()?;
+        let weighted = self
+            .jobs
+            .iter()
+            .zip(&times)
+            .map(|(&job, &time)| (self.problem.jobs[job].weight, self.dues.cost(job, time)));
+        Some(Cleared { objective: self.problem.objective.value(weighted), slots, times })
+    }
+
+    fn open_slices(&mut self, row: usize, open: bool) {
+        if self.slices_open[row] == open {
+            return;
+        }
+        self.slices_open[row] = open;
+        let job = self.jobs[row];
+        for (ty, model) in self.problem.jobs[job].types.iter().enumerate() {
+            if model.is_some_and(|model| model.single_rank) {
+                let rate = self.share.rate(job, ty);
+                let value = rate.filter(|_| open).unwrap_or(f64::NEG_INFINITY);
+                *self.transport.value_mut(row, ty) = value;
+            }
+        }
+    }
+}
+
+impl Cleared {
+    /// Returns the verdicts of the jobs, in the order of `jobs`; `None` when one cannot have whole shares.
+    pub(super) fn verdicts(&self, problem: &Problem, jobs: &[usize]) -> Option<Vec<Verdict>> {
+        let place = |(&job, slots): (&usize, &Vec<Slot>)| {
+            Placement::new(problem, job, slots, Sharing::Balanced).map(Verdict::Place)
+        };
+        jobs.iter().zip(&self.slots).map(place).collect()
+    }
+}

@@ -1,0 +1,273 @@
+//! Which GPUs some jobs of a problem may use together: the one answer to "what is there?".
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use crate::{Hold, Problem, Slot, WorkerNode};
+use hsched_model::{GpuType, RankNeeds, hostlist, keep_to_ranks};
+
+/// Which GPUs count as on offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// What is free, and what the jobs hold themselves.
+    Free,
+    /// All GPUs of nodes that are up, whoever holds them, less what any job of the problem has or waits for.
+    Queue,
+    /// All GPUs of nodes that are up, whoever has them or waits for them, as far as limits allow.
+    Line,
+}
+
+/// What nobody has or is promised: GPUs by node and type, and the CPUs and memory beside them.
+#[derive(Clone, Debug)]
+pub struct Unclaimed {
+    gpus: Vec<Vec<u32>>,
+    left: Vec<Left>,
+}
+
+/// The most ranks that a node has CPUs and memory for.
+#[derive(Clone, Copy, Debug)]
+struct Most {
+    ranks: u64,
+    /// What there is too little of for more.
+    scarce: &'static str,
+}
+
+/// What CPUs and memory are left on a node.
+#[derive(Clone, Copy, Debug)]
+struct Left {
+    cpus: Option<u64>,
+    memory: Option<u64>,
+}
+
+impl Problem {
+    /// Returns the GPUs that `jobs` may use, by node and type, when all others keep what they have and are promised.
+    ///
+    /// A node gives no more GPUs than it has CPUs and memory for the neediest job that may run there.
+    #[must_use]
+    pub fn offered_to(&self, jobs: &[usize], basis: Basis) -> Vec<Vec<u32>> {
+        let others = self.others(jobs, basis);
+        let (mut gpus, left) = self.not_held(&others, basis);
+        let most = self.ranks_by_host(&gpus, &left);
+        for (gpus, most) in gpus.iter_mut().zip(most) {
+            keep_to_ranks(gpus.iter_mut(), most.map_or(u64::MAX, |most| most.ranks));
+        }
+        for &job in &others {
+            let promised = |hold: &&Hold| match basis {
+                Basis::Free => hold.is_promised(),
+                Basis::Queue => true,
+                Basis::Line => false,
+            };
+            for hold in self.jobs[job].standing.holds.iter().filter(promised) {
+                self.take_promised(job, hold, &mut gpus);
+            }
+        }
+        self.keep_to_limits(&others, &mut gpus);
+        gpus
+    }
+
+    /// Returns where `jobs` may use fewer GPUs than there are, because ranks on them would have no CPUs or memory: a
+    /// sentence each for people.
+    #[must_use]
+    pub fn stranded(&self, jobs: &[usize], basis: Basis) -> Vec<String> {
+        let (gpus, left) = self.not_held(&self.others(jobs, basis), basis);
+        let mut found: Vec<(String, Vec<&str>)> = Vec::new();
+        for ((node, gpus), most) in self.nodes.iter().zip(&gpus).zip(self.ranks_by_host(&gpus, &left)) {
+            let wanted: u64 = gpus.iter().map(|&count| u64::from(count)).sum();
+            let Some(Most { ranks, scarce }) = most.filter(|most| most.ranks < wanted) else { continue };
+            let reason = format!(
+                "only {ranks} of {wanted} GPUs per node are usable: not enough {scarce} for more ranks (the largest cpus_per_gpu and memory_per_gpu of all jobs count)"
+            );
+            match found.iter_mut().find(|(known, _)| *known == reason) {
+                Some((_, nodes)) => nodes.push(node.name.as_str()),
+                None => found.push((reason, vec![node.name.as_str()])),
+            }
+        }
+        found.into_iter().map(|(reason, nodes)| format!("{}: {reason}", hostlist::compress(nodes))).collect()
+    }
+
+    /// Returns the jobs that keep what they have while `jobs` are placed.
+    fn others(&self, jobs: &[usize], basis: Basis) -> Vec<usize> {
+        let mut is_in = vec![false; self.jobs.len()];
+        if basis == Basis::Free {
+            for &job in jobs {
+                is_in[job] = true;
+            }
+        }
+        (0..self.jobs.len()).filter(|&job| !is_in[job]).collect()
+    }
+
+    /// Returns the GPUs by node and type that are there beside what `others` hold, and what else the nodes have then.
+    fn not_held(&self, others: &[usize], basis: Basis) -> (Vec<Vec<u32>>, Vec<Left>) {
+        let start = |node: &WorkerNode| match basis {
+            Basis::Free => (node.gpus.clone(), Left::free(node)),
+            Basis::Queue | Basis::Line => (node.up.clone(), Left::whole(node)),
+        };
+        let (mut gpus, mut left): (Vec<Vec<u32>>, Vec<Left>) = self.nodes.iter().map(start).unzip();
+        if basis == Basis::Free {
+            for &job in others {
+                self.take_running(job, &mut gpus, &mut left);
+            }
+        }
+        (gpus, left)
+    }
+
+    /// Returns what nobody has or is promised.
+    #[must_use]
+    pub fn unclaimed(&self) -> Unclaimed {
+        let mut gpus: Vec<Vec<u32>> = self.nodes.iter().map(|node| node.gpus.clone()).collect();
+        let mut left: Vec<Left> = self.nodes.iter().map(Left::free).collect();
+        for job in 0..self.jobs.len() {
+            self.take_running(job, &mut gpus, &mut left);
+        }
+        for (job, model) in self.jobs.iter().enumerate() {
+            for hold in model.standing.holds.iter().filter(|hold| hold.is_promised()) {
+                self.take_promised(job, hold, &mut gpus);
+            }
+        }
+        Unclaimed { gpus, left }
+    }
+
+    fn take_running(&self, job: usize, gpus: &mut [Vec<u32>], left: &mut [Left]) {
+        let model = &self.jobs[job];
+        for slot in model.standing.running().flat_map(|hold| &hold.slots) {
+            let own = &mut gpus[slot.node][slot.gpu_type];
+            *own = own.saturating_sub(slot.count);
+            left[slot.node].take(model.needs, slot.count);
+        }
+    }
+
+    /// Returns for how many ranks each node has CPUs and memory beside these GPUs; `None` where nobody knows.
+    fn ranks_by_host(&self, gpus: &[Vec<u32>], left: &[Left]) -> Vec<Option<Most>> {
+        if self.nodes.iter().all(|node| node.host.is_none()) {
+            return vec![None; self.nodes.len()];
+        }
+        let needs: Vec<RankNeeds> =
+            (0..self.gpu_types.len()).map(|gpu_type| self.most_needed(gpu_type)).collect();
+        let most = |(gpus, left): (&Vec<u32>, &Left)| {
+            let own = gpus.iter().zip(&needs).filter(|(count, _)| **count > 0).map(|(_, needs)| *needs);
+            let needs = own.reduce(RankNeeds::max)?;
+            let by_cpus = needs.ranks(left.cpus, None);
+            let ranks = left.ranks(needs);
+            Some(Most { ranks, scarce: if by_cpus == ranks { "CPUs" } else { "memory" } })
+        };
+        gpus.iter().zip(left).map(most).collect()
+    }
+
+    /// Returns the most that a rank of any job that may use a type needs.
+    fn most_needed(&self, gpu_type: usize) -> RankNeeds {
+        let own = self.jobs.iter().filter(|job| job.may_use[gpu_type]).map(|job| job.needs);
+        own.reduce(RankNeeds::max).unwrap_or_default()
+    }
+
+    /// Takes what is promised to a submission: from its own nodes, else from others that the job may be on, for Slurm
+    /// gives a job that still waits any nodes of the right kind.
+    fn take_promised(&self, job: usize, hold: &Hold, gpus: &mut [Vec<u32>]) {
+        let mut missing: BTreeMap<&GpuType, u32> = BTreeMap::new();
+        for slot in &hold.slots {
+            let taken = take(&mut gpus[slot.node][slot.gpu_type], slot.count);
+            *missing.entry(&self.gpu_types[slot.gpu_type]).or_default() += slot.count - taken;
+        }
+        missing.retain(|_, count| *count > 0);
+        if missing.is_empty() {
+            return;
+        }
+        for gpus in gpus {
+            for (gpu_type, free) in
+                gpus.iter_mut().enumerate().filter(|(gpu_type, _)| self.jobs[job].may_use[*gpu_type])
+            {
+                if let Some(left) = missing.get_mut(&self.gpu_types[gpu_type]) {
+                    *left -= take(free, *left);
+                }
+            }
+        }
+    }
+
+    /// Lowers the GPUs to what the limits leave beside those of other jobs. Nodes with many GPUs of a type come first: that is
+    /// how an account that may expect eight V100 would like to get them.
+    fn keep_to_limits(&self, others: &[usize], gpus: &mut [Vec<u32>]) {
+        if self.limits.is_empty() {
+            return;
+        }
+        let mut left: Vec<u32> = self.limits.iter().map(|limit| limit.most).collect();
+        let limit = |gpu_type| self.limits.iter().position(|limit| limit.gpu_types.contains(&gpu_type));
+        for slot in others.iter().flat_map(|&job| &self.jobs[job].standing.holds).flat_map(|hold| &hold.slots)
+        {
+            if let Some(limit) = limit(slot.gpu_type) {
+                left[limit] = left[limit].saturating_sub(slot.count);
+            }
+        }
+        for (limit, mut left) in self.limits.iter().zip(left) {
+            let count = |gpus: &[u32]| limit.gpu_types.iter().map(|&gpu_type| gpus[gpu_type]).sum::<u32>();
+            let mut order: Vec<usize> = (0..gpus.len()).collect();
+            order.sort_by_key(|&node| Reverse(count(&gpus[node])));
+            for node in order {
+                for &gpu_type in &limit.gpu_types {
+                    gpus[node][gpu_type] = take(&mut left, gpus[node][gpu_type]);
+                }
+            }
+        }
+    }
+}
+
+impl Unclaimed {
+    /// Counts the GPUs of some slots as free, with what ranks with these needs have beside them.
+    pub fn give_back<'a>(&mut self, needs: RankNeeds, slots: impl Iterator<Item = &'a Slot>) {
+        for slot in slots {
+            self.gpus[slot.node][slot.gpu_type] += slot.count;
+            self.left[slot.node].give(needs, slot.count);
+        }
+    }
+
+    /// Takes the GPUs of some slots, with what the job's ranks need beside them, where all of it is there; returns
+    /// whether it is.
+    pub fn take<'a>(&mut self, needs: RankNeeds, slots: impl Iterator<Item = &'a Slot>) -> bool {
+        let mut rest = self.clone();
+        for slot in slots {
+            let count = &mut rest.gpus[slot.node][slot.gpu_type];
+            let left = &mut rest.left[slot.node];
+            if *count < slot.count || left.ranks(needs) < slot.count.into() {
+                return false;
+            }
+            *count -= slot.count;
+            left.take(needs, slot.count);
+        }
+        *self = rest;
+        true
+    }
+}
+
+impl Left {
+    fn free(node: &WorkerNode) -> Self {
+        let host = node.host.unwrap_or_default();
+        Self { cpus: host.cpus.map(|room| room.free), memory: host.memory.map(|room| room.free) }
+    }
+
+    fn whole(node: &WorkerNode) -> Self {
+        let host = node.host.unwrap_or_default();
+        Self { cpus: host.cpus.map(|room| room.total), memory: host.memory.map(|room| room.total) }
+    }
+
+    fn take(&mut self, needs: RankNeeds, ranks: u32) {
+        let less =
+            |room: Option<u64>, need: u64| Some(room?.saturating_sub(need.saturating_mul(ranks.into())));
+        (self.cpus, self.memory) = (less(self.cpus, needs.cpus), less(self.memory, needs.memory));
+    }
+
+    fn give(&mut self, needs: RankNeeds, ranks: u32) {
+        let more =
+            |room: Option<u64>, need: u64| Some(room?.saturating_add(need.saturating_mul(ranks.into())));
+        (self.cpus, self.memory) = (more(self.cpus, needs.cpus), more(self.memory, needs.memory));
+    }
+
+    /// Returns for how many ranks there is room.
+    fn ranks(self, needs: RankNeeds) -> u64 {
+        needs.ranks(self.cpus, self.memory)
+    }
+}
+
+/// Takes as many as there are; returns how many.
+fn take(free: &mut u32, wanted: u32) -> u32 {
+    let taken = wanted.min(*free);
+    *free -= taken;
+    taken
+}

@@ -1,0 +1,247 @@
+//! The search that closes the gap: every bundle that could still be part of a better plan.
+//!
+//! At the bound's prices a plan costs the bound, what each job's bundle costs above the job's cheapest, and
+//! the price of idle GPUs. So a bundle that alone costs more than the gap is part of no better plan.
+
+use crate::dual::Dual;
+use crate::optimal::fit::{Ring, fit};
+use crate::optimal::primal::own;
+use crate::pricing::{Bundle, Pricer, holds, price};
+use crate::{Objective, Problem, Slot, WorkerNode};
+
+/// What the search found.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Proof {
+    /// A better plan, and its objective.
+    pub better: Option<(f64, Vec<Vec<Slot>>)>,
+    /// Whether no plan is better still.
+    pub complete: bool,
+}
+
+/// One way to run one job.
+#[derive(Clone, Debug)]
+struct Way {
+    counts: Vec<u32>,
+    ring: Ring,
+    /// Completion time, with what it costs that the job is late.
+    cost: f64,
+    /// Above the job's cheapest bundle at the prices, in units of the objective.
+    excess: f64,
+}
+
+/// Ways of one job, and steps, at most: what takes a fraction of a second.
+const MOST_WAYS: usize = 20_000;
+const MOST_STEPS: u64 = 3_000_000;
+
+/// Steps between two questions to `stop`.
+const STRIDE: u64 = 1024;
+
+/// How exactly each job's cheapest bundle is known.
+const EXACT: f64 = 1e-10;
+
+/// A limit is passed by as much as rounding could be.
+const ROUNDING: f64 = 1e-12;
+
+struct Search<'a> {
+    problem: &'a Problem,
+    /// Jobs in the order in which they are decided, and their ways by rising excess.
+    jobs: Vec<(usize, Vec<Way>)>,
+    weights: &'a [f64],
+    /// What the prices prove.
+    bound: f64,
+    /// GPUs that must stay idle, where that is told.
+    idle: Option<u32>,
+    stop: &'a dyn Fn() -> bool,
+    best: f64,
+    chosen: Vec<usize>,
+    better: Option<(f64, Vec<Vec<Slot>>)>,
+    steps: u64,
+    complete: bool,
+}
+
+/// Looks for plans with an objective below `best`; `idle` is the number of GPUs that must stay idle, if told.
+pub(super) fn prove(
+    problem: &Problem,
+    dual: &mut Dual<'_>,
+    best: f64,
+    idle: Option<u32>,
+    stop: &dyn Fn() -> bool,
+) -> Proof {
+    let unknown = Proof { better: None, complete: false };
+    let prices = dual.prices.clone();
+    let makespan = problem.objective == Objective::Makespan;
+    let mut least = Vec::with_capacity(dual.pricers.len());
+    for (pricer, &weight) in dual.pricers.iter_mut().zip(&dual.weights) {
+        let Some(priced) = pricer.cheapest(&own(weight, &prices), EXACT, None) else { return unknown };
+        least.push(priced.floor);
+    }
+    let bound = dual.weights.iter().zip(&least).map(|(weight, least)| weight * least).sum::<f64>()
+        - price(&prices, &dual.offered);
+    let gap = if makespan { f64::INFINITY } else { (best - bound).max(0.0) };
+    let mut jobs = Vec::with_capacity(dual.pricers.len());
+    for (job, pricer) in dual.pricers.iter_mut().enumerate() {
+        if stop() {
+            return unknown;
+        }
+        let weight = dual.weights[job];
+        let found = ways(problem, pricer, &own(weight, &prices), (least[job], gap / weight));
+        let Some(mut ways) = found else { return unknown };
+        for way in &mut ways {
+            way.excess *= weight;
+        }
+        if makespan {
+            ways.retain(|way| way.cost < best);
+            ways.sort_by(|a, b| a.cost.total_cmp(&b.cost).then_with(|| a.counts.cmp(&b.counts)));
+        } else {
+            ways.sort_by(|a, b| a.excess.total_cmp(&b.excess).then_with(|| a.counts.cmp(&b.counts)));
+        }
+        jobs.push((job, ways));
+    }
+    jobs.sort_by_key(|(job, ways)| (ways.len(), *job));
+    let mut search = Search {
+        problem,
+        weights: &dual.weights,
+        bound,
+        idle,
+        stop,
+        best,
+        chosen: Vec::with_capacity(jobs.len()),
+        jobs,
+        better: None,
+        steps: 0,
+        complete: true,
+    };
+    let mut room = problem.offered();
+    search.decide(&mut room, 0.0);
+    Proof { better: search.better, complete: search.complete }
+}
+
+/// Returns the ways of a job whose value at `prices` is at most `gap` above its `least`, in its own seconds;
+/// `None` when they are too many.
+fn ways(
+    problem: &Problem,
+    pricer: &mut Pricer<'_>,
+    prices: &[f64],
+    (least_value, gap): (f64, f64),
+) -> Option<Vec<Way>> {
+    let limit = least_value + gap;
+    let network = problem.network.bytes_per_second();
+    let mut rates: Vec<f64> = problem.nodes.iter().map(|node| node.intra_node.bytes_per_second()).collect();
+    rates.sort_by(f64::total_cmp);
+    rates.dedup();
+    let way = |bundle: &Bundle, ring: Ring, cost: f64| {
+        let excess = (cost + price(prices, &bundle.counts) - least_value).max(0.0);
+        (excess <= gap).then(|| Way { counts: bundle.counts.clone(), ring, cost, excess })
+    };
+    let mut ways = Vec::new();
+    let in_halls = pricer.inside_halls_within(prices, limit, MOST_WAYS)?;
+    for bundle in pricer.inside().iter().chain(&in_halls) {
+        if bundle.counts.iter().sum::<u32>() == 1 {
+            ways.extend(way(bundle, Ring::Single, bundle.cost));
+            continue;
+        }
+        for &least in &rates {
+            let able = |node: &WorkerNode| {
+                node.intra_node.bytes_per_second() == least && holds(&node.gpus, &bundle.counts)
+            };
+            if problem.nodes.iter().any(able)
+                && let Some(cost) = pricer.cost(&bundle.counts, least)
+            {
+                ways.extend(way(bundle, Ring::Inside { least }, cost));
+            }
+        }
+    }
+    // Where a node's links are slower than the network they may be a ring's slowest.
+    for least in rates.into_iter().filter(|rate| *rate < network).chain([network]) {
+        let bundles = if least == network {
+            pricer.across_within(prices, limit, MOST_WAYS)?
+        } else {
+            pricer.over(least, &problem.offered()).across_within(prices, limit, MOST_WAYS)?
+        };
+        ways.extend(bundles.iter().filter_map(|own| way(own, Ring::Across { least }, own.cost)));
+    }
+    Some(ways)
+}
+
+impl Search<'_> {
+    /// Decides the job after those chosen; `spent` is their excess in sum.
+    fn decide(&mut self, room: &mut Vec<u32>, spent: f64) {
+        let depth = self.chosen.len();
+        if depth == self.jobs.len() {
+            self.look(room);
+            return;
+        }
+        for index in 0..self.jobs[depth].1.len() {
+            self.steps += 1;
+            if self.steps > MOST_STEPS || (self.steps.is_multiple_of(STRIDE) && (self.stop)()) {
+                self.complete = false;
+            }
+            if !self.complete {
+                return;
+            }
+            let way = &self.jobs[depth].1[index];
+            let makespan = self.problem.objective == Objective::Makespan;
+            let hopeless = if makespan {
+                way.cost >= self.best
+            } else {
+                self.bound + spent + way.excess >= self.best * (1.0 - ROUNDING)
+            };
+            if hopeless {
+                return;
+            }
+            if !way.counts.iter().zip(room.iter()).all(|(need, have)| need <= have) {
+                continue;
+            }
+            let (counts, excess, ring) = (way.counts.clone(), way.excess, way.ring);
+            room.iter_mut().zip(&counts).for_each(|(have, need)| *have -= need);
+            self.chosen.push(index);
+            if !matches!(ring, Ring::Inside { .. }) || self.rings_fit() {
+                self.decide(room, spent + excess);
+            }
+            self.chosen.pop();
+            room.iter_mut().zip(&counts).for_each(|(have, need)| *have += need);
+        }
+    }
+
+    fn chosen_ways(&self) -> impl Iterator<Item = &Way> {
+        self.jobs.iter().zip(&self.chosen).map(|((_, ways), index)| &ways[*index])
+    }
+
+    /// Returns whether the rings inside nodes that are chosen so far can stand together.
+    fn rings_fit(&mut self) -> bool {
+        let rings = self.chosen_ways().filter(|way| matches!(way.ring, Ring::Inside { .. }));
+        let rings: Vec<(&[u32], Ring)> = rings.map(|way| (way.counts.as_slice(), way.ring)).collect();
+        // What takes too long to tell may fit.
+        fit(self.problem, &rings).map_or(true, |slots| slots.is_some())
+    }
+
+    fn look(&mut self, room: &[u32]) {
+        let left: u32 = room.iter().sum();
+        if self.idle.is_some_and(|idle| idle != left) {
+            return;
+        }
+        let value = if self.problem.objective == Objective::Makespan {
+            self.chosen_ways().map(|way| way.cost).fold(0.0, f64::max)
+        } else {
+            let weights = self.jobs.iter().map(|(job, _)| self.weights[*job]);
+            self.chosen_ways().zip(weights).map(|(way, weight)| weight * way.cost).sum()
+        };
+        if value >= self.best * (1.0 - ROUNDING) {
+            return;
+        }
+        let bundles: Vec<(&[u32], Ring)> =
+            self.chosen_ways().map(|way| (way.counts.as_slice(), way.ring)).collect();
+        match fit(self.problem, &bundles) {
+            Ok(Some(slots)) => {
+                let mut by_job = vec![Vec::new(); slots.len()];
+                for ((job, _), slots) in self.jobs.iter().zip(slots) {
+                    by_job[*job] = slots;
+                }
+                self.best = value;
+                self.better = Some((value, by_job));
+            }
+            Ok(None) => {}
+            Err(_) => self.complete = false,
+        }
+    }
+}

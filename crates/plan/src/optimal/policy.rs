@@ -1,0 +1,176 @@
+//! The policy: prices, a plan from them, proof.
+
+use std::convert::Infallible;
+
+use crate::bound::Bound;
+use crate::dual::Dual;
+use crate::optimal::exact::prove;
+use crate::optimal::primal::Primal;
+use crate::{
+    Assignment, Dues, Entry, Flag, FlagKind, Make, Objective, Placement, Placer, PolicyError, Problem,
+    Sharing, Slot, Verdict, admission, cost,
+};
+
+/// The proving policy among the policies.
+pub(crate) const OPTIMAL: Entry = Entry {
+    name: "optimal",
+    make: Make::Placer(|parameters| {
+        Ok(Box::new(Optimal::new(OptimalParameters { use_all: parameters.is_given(&USE_ALL) })))
+    }),
+    objectives: &Objective::ALL,
+    flags: &[&USE_ALL],
+};
+
+const USE_ALL: Flag = Flag {
+    name: "use-all",
+    value_name: "",
+    kind: FlagKind::Switch,
+    usual: None,
+    help: "optimal: use every GPU that the jobs can use",
+};
+
+/// What users may tune of `optimal`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct OptimalParameters {
+    /// Whether it must use every GPU that the jobs can use.
+    pub use_all: bool,
+}
+
+/// The proving policy.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Optimal {
+    parameters: OptimalParameters,
+}
+
+impl Optimal {
+    /// Returns it with these parameters.
+    #[must_use]
+    pub fn new(parameters: OptimalParameters) -> Self {
+        Self { parameters }
+    }
+}
+
+/// A gap below which a plan counts as optimal, relative.
+const CLOSED: f64 = 1e-9;
+
+/// How near the best that prices can prove is near enough, relative.
+const PRICES: f64 = 1e-7;
+
+/// Numbers of idle GPUs that are tried where not all can be used.
+const MOST_IDLE_COUNTS: u32 = 16;
+
+/// A plan of all admitted jobs.
+struct Answer {
+    slots: Vec<Vec<Slot>>,
+    bound: Bound,
+}
+
+impl Placer for Optimal {
+    fn name(&self) -> &'static str {
+        "optimal"
+    }
+
+    fn parameters(&self) -> String {
+        if self.parameters.use_all { "use all".to_owned() } else { String::new() }
+    }
+
+    fn needs_budget(&self) -> bool {
+        true
+    }
+
+    fn place(&self, problem: &Problem, stop: &dyn Fn() -> bool) -> Result<Assignment, PolicyError> {
+        let (mut bound, mut stopped) = (None, false);
+        let placed = admission::place_jobs::<Infallible>(problem, stop, |admission| {
+            let jobs = &admission.jobs;
+            let total: u32 = problem.offered().iter().sum();
+            let idle = self.parameters.use_all.then(|| total - admission.workers);
+            let Some(answer) = solve(problem, jobs, idle, stop) else { return Ok(None) };
+            let place = |(&job, slots): (&usize, &Vec<Slot>)| {
+                Placement::new(problem, job, slots, Sharing::Balanced).map(Verdict::Place)
+            };
+            let placed: Option<Vec<Verdict>> = jobs.iter().zip(&answer.slots).map(place).collect();
+            bound = placed.is_some().then_some(answer.bound);
+            stopped = stop();
+            Ok(placed)
+        });
+        let Ok(verdicts) = placed;
+        Ok(Assignment { verdicts, categories: None, stopped, bound })
+    }
+}
+
+/// Returns what no plan for these jobs undercuts, as `optimal` proves it; `None` when one of them has no legal
+/// bundle or there are none.
+///
+/// The search ends when it can prove no more or `stop` says so; the bound is true at any time.
+#[must_use]
+pub fn bound(problem: &Problem, jobs: &[usize], stop: &dyn Fn() -> bool) -> Option<Bound> {
+    if jobs.is_empty() {
+        return None;
+    }
+    match solve(problem, jobs, None, stop) {
+        Some(answer) => Some(answer.bound),
+        None => Dual::new(problem, jobs)?.bound(),
+    }
+}
+
+/// Returns the best plan for all these jobs, and its bound; `None` when none was found.
+fn solve(problem: &Problem, jobs: &[usize], idle: Option<u32>, stop: &dyn Fn() -> bool) -> Option<Answer> {
+    let mut dual = Dual::new(problem, jobs)?;
+    dual.ascend(PRICES, stop);
+    let mut bound = dual.bound()?;
+    if let Some(more) = with_whole_jobs(problem, jobs, bound.root, stop) {
+        bound.lower = bound.lower.max(more);
+    }
+    let found = Primal::at_prices(problem, &mut dual, stop).and_then(|mut primal| {
+        primal.improve(problem, &mut dual, bound.lower * (1.0 + CLOSED), stop);
+        if let Some(idle) = idle {
+            primal.spread(problem, &mut dual, idle);
+        }
+        let slots = primal.layout.slots(&primal.places);
+        let legal = idle.is_none_or(|idle| primal.layout.room.iter().sum::<u32>() == idle);
+        value(problem, jobs, &slots).map(|value| (if legal { value } else { f64::INFINITY }, slots))
+    });
+    let known = found.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
+    let mut best = found;
+    if let Some(least) = idle.filter(|_| known == f64::INFINITY) {
+        // Not all can be used one by one: look for the plan that leaves fewest idle.
+        let counts = least..least.saturating_add(MOST_IDLE_COUNTS);
+        let found = counts
+            .take_while(|_| !stop())
+            .find_map(|idle| prove(problem, &mut dual, known, Some(idle), stop).better);
+        best = found.or(best);
+    } else if known > bound.lower * (1.0 + CLOSED) {
+        let proof = prove(problem, &mut dual, known, idle, stop);
+        best = proof.better.or(best);
+        if let Some((value, _)) = best.as_ref().filter(|(value, _)| proof.complete && value.is_finite()) {
+            bound.lower = bound.lower.max(*value);
+        }
+    }
+    best.map(|(_, slots)| Answer { slots, bound })
+}
+
+/// Returns what a bound proves when jobs must be late: they are whole, and the times have a bound of their own.
+fn with_whole_jobs(problem: &Problem, jobs: &[usize], root: f64, stop: &dyn Fn() -> bool) -> Option<f64> {
+    let dues = Dues::of(problem);
+    let late = dues.least_late(root, jobs.len());
+    if late == 0 {
+        return None;
+    }
+    let times = Problem { objective: Objective::MeanJct, ..problem.clone() };
+    let mut dual = Dual::new(&times, jobs)?;
+    dual.ascend(PRICES, stop);
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+    let share = late as f64 / jobs.len() as f64;
+    Some(share * dues.late()? + dual.bound()?.root)
+}
+
+/// Returns the objective of slots by job; `None` where a job may not run so.
+fn value(problem: &Problem, jobs: &[usize], slots: &[Vec<Slot>]) -> Option<f64> {
+    let dues = Dues::of(problem);
+    let time = |(&job, slots): (&usize, &Vec<Slot>)| {
+        let model = &problem.jobs[job];
+        let epoch = cost::epoch_time(problem, model, slots, Sharing::Balanced)?;
+        Some((model.weight, dues.cost(job, model.completion_time(epoch.total()))))
+    };
+    Some(problem.objective.value(jobs.iter().zip(slots).map(time).collect::<Option<Vec<_>>>()?))
+}

@@ -1,0 +1,237 @@
+//! A good plan: each job's best answer to the prices in turn, then pairs of jobs placed anew.
+
+use rand::{Rng, RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+use crate::dual::Dual;
+use crate::optimal::layout::{Layout, Place};
+use crate::{Objective, Problem};
+
+/// Places for all jobs of a market, and the GPUs left.
+#[derive(Clone, Debug)]
+pub(super) struct Primal<'a> {
+    pub layout: Layout<'a>,
+    pub places: Vec<Place>,
+    pub value: f64,
+}
+
+/// How exactly a place is chosen.
+const TOLERANCE: f64 = 1e-6;
+
+/// Prices are raised by these factors until all jobs find room.
+const MARKUPS: [f64; 9] = [1.0, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 4.0, 16.0];
+
+/// Orders tried at one markup.
+const MOST_TRIES: usize = 30;
+
+/// Improvement ends after so many pairs in vain, per job, and after so many in all.
+const VAIN_PAIRS: usize = 100;
+const MOST_PAIRS: usize = 1000;
+
+/// So many pairs in vain, per job, and what the market cannot see is tried too.
+const STUCK_PAIRS: usize = 20;
+
+impl<'a> Primal<'a> {
+    /// Places every job at the market's prices; `None` when some job finds no room.
+    pub(super) fn at_prices(
+        problem: &'a Problem,
+        dual: &mut Dual<'_>,
+        stop: &dyn Fn() -> bool,
+    ) -> Option<Self> {
+        let mut best: Option<Self> = None;
+        for markup in MARKUPS {
+            if best.is_some() && stop() {
+                break;
+            }
+            let prices: Vec<f64> = dual.prices.iter().map(|price| price * markup).collect();
+            let Some(mut placed) = Self::in_turn(problem, dual, &prices) else { continue };
+            placed.fill(problem, dual);
+            if best.as_ref().is_none_or(|best| placed.value < best.value) {
+                best = Some(placed);
+            } else {
+                break;
+            }
+        }
+        best
+    }
+
+    /// Places the jobs that cost most first; a job that finds no room moves to the front of another try.
+    fn in_turn(problem: &'a Problem, dual: &mut Dual<'_>, prices: &[f64]) -> Option<Self> {
+        let empty = Layout::new(problem);
+        let jobs = dual.pricers.len();
+        let own_prices: Vec<Vec<f64>> = dual.weights.iter().map(|weight| own(*weight, prices)).collect();
+        let cost = |job: usize| dual.weights[job] * dual.times[job];
+        let mut order: Vec<usize> = (0..jobs).collect();
+        order.sort_by(|&a, &b| cost(b).total_cmp(&cost(a)).then(a.cmp(&b)));
+        for _ in 0..=MOST_TRIES.min(jobs) {
+            let mut layout = empty.clone();
+            let mut places: Vec<Option<Place>> = vec![None; jobs];
+            let stuck = order.iter().position(|&job| {
+                let place = layout.best_place(&mut dual.pricers[job], &own_prices[job], TOLERANCE);
+                if let Some(place) = &place {
+                    layout.take(place);
+                }
+                places[job] = place;
+                places[job].is_none()
+            });
+            let Some(stuck) = stuck else {
+                let places: Vec<Place> = places.into_iter().collect::<Option<_>>()?;
+                let value = potential(problem, &dual.weights, &places);
+                return Some(Self { layout, places, value });
+            };
+            let job = order.remove(stuck);
+            order.insert(0, job);
+        }
+        None
+    }
+
+    /// Lets each job in turn take of the GPUs left what makes it faster.
+    fn fill(&mut self, problem: &Problem, dual: &mut Dual<'_>) {
+        let mut order: Vec<usize> = (0..self.places.len()).collect();
+        order.sort_by(|&a, &b| {
+            let cost = |job: usize| dual.weights[job] * self.places[job].cost;
+            cost(b).total_cmp(&cost(a)).then(a.cmp(&b))
+        });
+        let free = vec![0.0; self.layout.room.len()];
+        for job in order {
+            self.layout.give_back(&self.places[job]);
+            if let Some(place) = self.layout.best_place(&mut dual.pricers[job], &free, TOLERANCE)
+                && place.cost < self.places[job].cost
+            {
+                self.places[job] = place;
+            }
+            self.layout.take(&self.places[job]);
+        }
+        self.value = potential(problem, &dual.weights, &self.places);
+    }
+
+    /// Places pairs of jobs anew until that is in vain for long, or `stop` says so; returns whether it did.
+    pub(super) fn improve(
+        &mut self,
+        problem: &Problem,
+        dual: &mut Dual<'_>,
+        enough: f64,
+        stop: &dyn Fn() -> bool,
+    ) -> bool {
+        let jobs = self.places.len();
+        let mut random = Pcg64::seed_from_u64(problem.seed);
+        let mut vain = 0;
+        for _ in 0..MOST_PAIRS * jobs {
+            if vain > VAIN_PAIRS * jobs || self.value <= enough || jobs < 2 {
+                return false;
+            }
+            if stop() {
+                return true;
+            }
+            let (mut a, b) = pair(&mut random, jobs);
+            if problem.objective == Objective::Makespan {
+                let longest = (0..jobs).max_by(|&a, &b| self.places[a].cost.total_cmp(&self.places[b].cost));
+                a = longest.filter(|&longest| longest != b).unwrap_or(a);
+            }
+            let stuck = vain > STUCK_PAIRS * jobs;
+            vain = if self.renew(problem, dual, (a, b), (&mut random, stuck)) { 0 } else { vain + 1 };
+        }
+        false
+    }
+
+    /// Hands out GPUs one by one, each where it does least harm, until only `idle` are left or none can be used.
+    pub(super) fn spread(&mut self, problem: &Problem, dual: &mut Dual<'_>, idle: u32) {
+        while self.layout.room.iter().sum::<u32>() > idle {
+            let mut best: Option<(f64, usize, Place)> = None;
+            for (job, place) in self.places.iter().enumerate() {
+                self.layout.give_back(place);
+                for ty in 0..self.layout.room.len() {
+                    let mut counts = place.counts.clone();
+                    counts[ty] += 1;
+                    let Some(more) = self.layout.place_for(&dual.pricers[job], counts) else { continue };
+                    let harm = dual.weights[job] * (more.cost - place.cost);
+                    if best.as_ref().is_none_or(|(least, ..)| harm < *least) {
+                        best = Some((harm, job, more));
+                    }
+                }
+                self.layout.take(place);
+            }
+            let Some((_, job, place)) = best else { break };
+            self.layout.give_back(&self.places[job]);
+            self.layout.take(&place);
+            self.places[job] = place;
+        }
+        self.value = potential(problem, &dual.weights, &self.places);
+    }
+
+    /// Places two jobs anew: the first at prices about the market's, the second with what is left.
+    fn renew(
+        &mut self,
+        problem: &Problem,
+        dual: &mut Dual<'_>,
+        (a, b): (usize, usize),
+        (random, stuck): (&mut Pcg64, bool),
+    ) -> bool {
+        let before = (self.places[a].clone(), self.places[b].clone());
+        self.layout.give_back(&before.0);
+        self.layout.give_back(&before.1);
+        let prices = prices_about(&own(dual.weights[a], &dual.prices), &before.0, (random, stuck));
+        let free = vec![0.0; prices.len()];
+        let found = self.layout.best_place(&mut dual.pricers[a], &prices, TOLERANCE).and_then(|first| {
+            self.layout.take(&first);
+            let second = self.layout.best_place(&mut dual.pricers[b], &free, TOLERANCE);
+            if second.is_none() {
+                self.layout.give_back(&first);
+            }
+            second.map(|second| (first, second))
+        });
+        if let Some((first, second)) = found {
+            self.layout.take(&second);
+            (self.places[a], self.places[b]) = (first, second);
+            let value = potential(problem, &dual.weights, &self.places);
+            if value < self.value * (1.0 - 1e-12) {
+                self.value = value;
+                return true;
+            }
+            self.layout.give_back(&self.places[a]);
+            self.layout.give_back(&self.places[b]);
+        }
+        self.layout.take(&before.0);
+        self.layout.take(&before.1);
+        (self.places[a], self.places[b]) = before;
+        false
+    }
+}
+
+/// Returns prices about the market's, by chance.
+///
+/// The market does not see that a node has too few GPUs for two jobs where there are enough of their types in all:
+/// where nothing else helps, every GPU now and then has a toll too, of up to what each is worth to the job where it is.
+fn prices_about(prices: &[f64], place: &Place, (random, stuck): (&mut Pcg64, bool)) -> Vec<f64> {
+    let ranks: u32 = place.counts.iter().sum();
+    let toll = if stuck && random.random::<f64>() < 0.5 { place.cost / f64::from(ranks) } else { 0.0 };
+    let about = |price: &f64| price * (0.5 + 1.2 * random.random::<f64>()) + toll * random.random::<f64>();
+    prices.iter().map(about).collect()
+}
+
+/// Returns prices in seconds of a job's own time.
+pub(super) fn own(weight: f64, prices: &[f64]) -> Vec<f64> {
+    prices.iter().map(|price| price / weight).collect()
+}
+
+/// Returns what the search lowers: the objective, and for the longest time a little of all the others too, or
+/// else nothing but the longest job would ever move.
+fn potential(problem: &Problem, weights: &[f64], places: &[Place]) -> f64 {
+    let sum: f64 = places.iter().zip(weights).map(|(place, weight)| weight * place.cost).sum();
+    match problem.objective {
+        Objective::Makespan => places.iter().map(|place| place.cost).fold(0.0, f64::max) + 1e-3 * sum,
+        Objective::MeanJct | Objective::Weighted | Objective::Deadlines => sum,
+    }
+}
+
+/// Returns two different numbers below `count`, which is at least two.
+fn pair(random: &mut Pcg64, count: usize) -> (usize, usize) {
+    let below = |random: &mut Pcg64, count: usize| {
+        #[expect(clippy::cast_possible_truncation, reason = "below a usize")]
+        let number = (random.next_u64() % count as u64) as usize;
+        number
+    };
+    let a = below(random, count);
+    let b = below(random, count - 1);
+    (a, if b >= a { b + 1 } else { b })
+}

@@ -1,0 +1,125 @@
+//! How fast jobs are at best, and with what their owners ask for: what speeds and loads are measured against.
+
+use std::collections::BTreeMap;
+
+use crate::pricing::{Pricer, Rings};
+use crate::{JobModel, Problem, cost};
+
+/// How fast jobs of one kind are on a whole cluster.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pace {
+    /// Seconds of an epoch on the GPUs with which the job would be done soonest; `None` where it can run nowhere.
+    pub fastest: Option<f64>,
+    /// Seconds of an epoch on as many GPUs of each type as its owner asks for; `None` where that cannot be.
+    pub asked: Vec<Option<f64>>,
+    /// Samples per second of one GPU of each type that has its part of what the owner asks for.
+    pub single: Vec<Option<f64>>,
+}
+
+/// The paces of some jobs, each kind once.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Paces {
+    kinds: Vec<Pace>,
+    of_job: Vec<usize>,
+}
+
+impl Paces {
+    /// Returns the paces of jobs on the GPUs of a problem.
+    #[must_use]
+    pub fn new<'a>(problem: &Problem, jobs: impl Iterator<Item = &'a JobModel>) -> Self {
+        let mut known: BTreeMap<Vec<u64>, usize> = BTreeMap::new();
+        let rings = Rings::new(problem);
+        let mut paces = Self::default();
+        for job in jobs {
+            let kind = *known.entry(key(job)).or_insert_with(|| {
+                paces.kinds.push(Pace::new(problem, &rings, job));
+                paces.kinds.len() - 1
+            });
+            paces.of_job.push(kind);
+        }
+        paces
+    }
+
+    /// Returns the pace of a job, by its place among the jobs.
+    #[must_use]
+    pub fn of(&self, job: usize) -> &Pace {
+        &self.kinds[self.of_job[job]]
+    }
+}
+
+impl Pace {
+    fn new(problem: &Problem, rings: &Rings, job: &JobModel) -> Self {
+        let one = JobModel { epochs: 1, ..job.clone() };
+        let offered = problem.offered();
+        let free = vec![0.0; offered.len()];
+        let fastest = Pricer::new(&one, rings, &offered).cheapest(&free, 1e-9, None);
+        let largest = |ty: usize| problem.nodes.iter().map(|node| node.gpus[ty]).max().unwrap_or(0);
+        let types = 0..offered.len();
+        let asked = types.clone().map(|ty| asked_epoch(problem, job, ty, offered[ty], largest(ty)));
+        #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
+        let part = job.global_batch as f64 / f64::from(job.asks.max(1));
+        let single = types.map(|ty| job.types[ty].map(|own| own.speed.rate_at(part)));
+        Self {
+            fastest: fastest.map(|found| found.bundle.cost),
+            asked: asked.collect(),
+            single: single.collect(),
+        }
+    }
+}
+
+/// Returns the seconds of an epoch on as many GPUs of one type as a job asks for: on one node where one has as many.
+///
+/// `total` GPUs of the type are there, at most `largest` on a node.
+pub(super) fn asked_epoch(
+    problem: &Problem,
+    job: &JobModel,
+    gpu_type: usize,
+    total: u32,
+    largest: u32,
+) -> Option<f64> {
+    let asks = job.asks;
+    if asks == 0 || total < asks {
+        return None;
+    }
+    let several = problem.nodes.iter().filter(|node| node.gpus[gpu_type] >= asks.min(largest).min(2));
+    let inside = several.map(|node| node.intra_node.bytes_per_second()).fold(0.0, f64::max);
+    let network = problem.network.bytes_per_second();
+    let ring = match largest {
+        largest if largest >= asks => inside,
+        0 | 1 => network,
+        _ => network.min(inside),
+    };
+    let mut counts = vec![0; problem.gpu_types.len()];
+    counts[gpu_type] = asks;
+    Some(cost::compute_time(job, &counts)? + cost::comm_time(job, asks, ring))
+}
+
+/// Returns all that a job's speed depends on: jobs with equal keys are of one kind.
+pub(super) fn key(model: &JobModel) -> Vec<u64> {
+    let mut key = vec![
+        model.samples_per_epoch,
+        model.global_batch,
+        model.batch_quantum,
+        model.model_bytes.to_bits(),
+        model.syncs_per_epoch.to_bits(),
+        model.overlap.to_bits(),
+        model.asks.into(),
+        model.min_gpus.into(),
+        model.max_gpus.into(),
+        model.accumulate.into(),
+        model.needs.cpus,
+        model.needs.memory,
+    ];
+    for own in &model.types {
+        match own {
+            Some(own) => key.extend([
+                own.speed.alpha().to_bits(),
+                own.speed.beta().to_bits(),
+                own.max_batch.unwrap_or(u64::MAX),
+                own.single_rank.into(),
+            ]),
+            None => key.push(u64::MAX),
+        }
+    }
+    key
+}

@@ -1,0 +1,196 @@
+//! Placements: the GPUs of jobs, their ranks and predicted times, and the figures of them all together.
+
+use crate::bound::Bound;
+use crate::cost::{self, EpochTime};
+use crate::{CheckedPlan, Dues, JobModel, Problem, fairness, share};
+use hsched_model::{Seconds, SpeedBasis};
+
+/// The decision for one job. An expected "no" is a value with a reason.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    Place(Placement),
+    /// Not now: it can be placed when GPUs free up.
+    Defer {
+        reason: String,
+    },
+    /// Never on this cluster as it stands.
+    Reject {
+        reason: String,
+    },
+}
+
+/// The GPUs of one job, its ranks and its predicted times.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placement {
+    /// GPUs in rank order, one entry per node and type.
+    pub slots: Vec<Slot>,
+    /// Ranks 0 … N−1; the largest batch is rank 0, ranks of a node are consecutive.
+    pub ranks: Vec<Rank>,
+    /// How the batch is divided over the ranks.
+    pub sharing: Sharing,
+    /// Predicted time of an epoch, from real-valued shares.
+    pub epoch: EpochTime,
+}
+
+/// How a batch is divided over unequal GPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// So that all ranks are done at the same time (eq. 12).
+    Balanced,
+    /// In equal parts, so that the slowest GPU sets the pace: what plain data-parallel training does.
+    Equal,
+}
+
+/// Some GPUs of one type in one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Slot {
+    pub node: usize,
+    pub gpu_type: usize,
+    pub count: u32,
+}
+
+/// One process of the job on one GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rank {
+    pub node: usize,
+    pub gpu_type: usize,
+    /// Number among the job's ranks on the node.
+    pub local_rank: u32,
+    /// Samples of each global batch.
+    pub batch: u64,
+    /// Samples of an epoch.
+    pub samples: u64,
+}
+
+/// The figures of a whole plan, over the jobs placed; times in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outcome {
+    pub objective_value: f64,
+    pub mean_jct: f64,
+    pub makespan: f64,
+    /// Jain's index of eq. 33.
+    pub fairness: f64,
+}
+
+/// How near the optimum a plan is, as far as it is proven.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Quality {
+    /// The least value that the objective could have, in seconds.
+    pub lower_bound: f64,
+    /// How far above it the plan is: objective over bound, less one.
+    pub gap: f64,
+}
+
+/// A gap that counts as none.
+const CLOSED: f64 = 1e-9;
+
+impl Quality {
+    /// Returns what a bound says of a plan.
+    #[must_use]
+    pub fn new(bound: &Bound, outcome: &Outcome) -> Self {
+        // Both are rounded: a bound that is a hair above the plan is met.
+        let lower_bound = bound.lower.min(outcome.objective_value);
+        let gap = if lower_bound > 0.0 { outcome.objective_value / lower_bound - 1.0 } else { 0.0 };
+        Self { lower_bound, gap }
+    }
+
+    /// Returns whether the gap is closed.
+    #[must_use]
+    pub fn is_optimal(self) -> bool {
+        self.gap <= CLOSED
+    }
+}
+
+impl Placement {
+    /// Returns the placement of job number `job` on `slots`: the ranks with their shares, and the times.
+    ///
+    /// `None` when the job may not run so: a type it cannot use, too small a share, no room for the batch.
+    #[must_use]
+    pub fn new(problem: &Problem, job: usize, slots: &[Slot], sharing: Sharing) -> Option<Self> {
+        let model = &problem.jobs[job];
+        let epoch = cost::epoch_time(problem, model, slots, sharing)?;
+        let ranks = share::ranks(model, slots, sharing)?;
+        let mut in_rank_order = slots.to_vec();
+        let first_rank = |slot: &Slot| {
+            ranks.iter().position(|rank| (rank.node, rank.gpu_type) == (slot.node, slot.gpu_type))
+        };
+        in_rank_order.sort_by_key(first_rank);
+        Some(Self { slots: in_rank_order, ranks, sharing, epoch })
+    }
+
+    /// Returns how the speed of its job is known on the GPUs of which it is least certain.
+    #[must_use]
+    pub fn basis(&self, model: &JobModel) -> SpeedBasis {
+        self.slots.iter().map(|slot| model.basis(slot.gpu_type)).min().unwrap_or_default()
+    }
+
+    /// Returns the job's predicted completion time: T (l^p + l^c), eq. 7.
+    #[must_use]
+    pub fn jct(&self, epochs: u64) -> Seconds {
+        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
+        let epochs = epochs as f64;
+        Seconds(epochs * self.epoch.total())
+    }
+}
+
+impl Sharing {
+    /// Both ways with their names in plan files.
+    pub const NAMES: [(&'static str, Self); 2] = [("balanced", Self::Balanced), ("equal", Self::Equal)];
+
+    /// Returns the way's name in plan files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Balanced => "balanced",
+            Self::Equal => "equal",
+        }
+    }
+}
+
+impl Verdict {
+    /// Returns the placement of a job that got GPUs.
+    #[must_use]
+    pub fn placement(&self) -> Option<&Placement> {
+        match self {
+            Self::Place(placement) => Some(placement),
+            Self::Defer { .. } | Self::Reject { .. } => None,
+        }
+    }
+
+    /// Returns why the job got no GPUs.
+    #[must_use]
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Place(_) => None,
+            Self::Defer { reason } | Self::Reject { reason } => Some(reason),
+        }
+    }
+}
+
+impl Outcome {
+    /// Returns the figures of a plan, or `None` when it places no job.
+    #[must_use]
+    pub fn of(problem: &Problem, plan: &CheckedPlan) -> Option<Self> {
+        let placed: Vec<(usize, f64)> = plan
+            .verdicts()
+            .iter()
+            .enumerate()
+            .filter_map(|(job, verdict)| {
+                verdict.placement().map(|p| (job, p.jct(problem.jobs[job].epochs).0))
+            })
+            .collect();
+        if placed.is_empty() {
+            return None;
+        }
+        let weighted = || placed.iter().map(|&(job, jct)| (problem.jobs[job].weight, jct));
+        let dues = Dues::of(problem);
+        let costs = placed.iter().map(|&(job, jct)| (problem.jobs[job].weight, dues.cost(job, jct)));
+        let (jobs, times): (Vec<usize>, Vec<f64>) = placed.iter().copied().unzip();
+        Some(Self {
+            objective_value: problem.objective.value(costs),
+            mean_jct: crate::Objective::MeanJct.value(weighted()),
+            makespan: crate::Objective::Makespan.value(weighted()),
+            fairness: fairness(problem, &jobs, &times),
+        })
+    }
+}

@@ -1,0 +1,91 @@
+//! The speeds that a plan used and its jobs' own file does not say: measured, or by another name.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Problem;
+use crate::throughput::{Estimate, Measured, Method, SampleSource, Source};
+use hsched_model::{GpuType, Seconds, Speed};
+
+/// A job's speed on a GPU type, and where it comes from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlanSpeed {
+    #[serde(rename = "type")]
+    pub gpu_type: String,
+    /// `other_name`, `measured`, `set` (by hand), `scaled` (by other models) or `guessed` (by the GPU table).
+    pub source: String,
+    /// The rate, where the step time has no fixed part; else null, and the next two say it.
+    pub samples_per_s: Option<f64>,
+    pub alpha_s: Option<f64>,
+    pub beta_s: Option<f64>,
+    /// Relative error of step times, one standard deviation.
+    pub error: Option<f64>,
+    /// Samples that it was learnt from; other models, where it is scaled.
+    pub count: Option<u64>,
+    /// Batch sizes of these samples.
+    pub batches: Option<usize>,
+    /// How the last of them was taken: `report`, `epoch` (inferred), `probe`, `user`.
+    pub by: Option<String>,
+    /// The type whose speed it is, or from whose it is scaled or guessed.
+    pub name: Option<String>,
+}
+
+impl PlanSpeed {
+    /// Returns the speeds of a job that are not simply the job file's.
+    pub(super) fn of(problem: &Problem, job: usize) -> Vec<Self> {
+        let model = &problem.jobs[job];
+        let speed = |(column, source): &(usize, Source)| {
+            let speed = model.types[*column]?.speed;
+            Some(Self::new(&problem.gpu_types[*column], speed, source))
+        };
+        model.sources.iter().filter_map(speed).collect()
+    }
+
+    fn new(gpu_type: &GpuType, speed: Speed, source: &Source) -> Self {
+        let (samples_per_s, alpha_s, beta_s) = match speed {
+            Speed::Rate { samples_per_second } => (Some(samples_per_second), None, None),
+            Speed::Affine { alpha, beta } => (None, Some(alpha.0), Some(beta.0)),
+        };
+        let measured: Option<&Measured> = match source {
+            Source::Measured(own) => Some(own),
+            Source::JobFile | Source::OtherName(_) | Source::Estimated(_) => None,
+        };
+        let estimate: Option<&Estimate> = match source {
+            Source::Estimated(own) => Some(own),
+            Source::JobFile | Source::OtherName(_) | Source::Measured(_) => None,
+        };
+        let (word, name) = match source {
+            Source::JobFile => ("job_file", None),
+            Source::OtherName(name) => ("other_name", Some(name)),
+            Source::Measured(Measured { count: 0, .. }) => ("set", None),
+            Source::Measured(_) => ("measured", None),
+            Source::Estimated(Estimate { method: Method::Ratios { .. }, from, .. }) => ("scaled", Some(from)),
+            Source::Estimated(Estimate { from, .. }) => ("guessed", Some(from)),
+        };
+        let models = estimate.map(|own| match own.method {
+            Method::Ratios { models } => models as u64,
+            Method::GpuTable => 0,
+        });
+        Self {
+            gpu_type: gpu_type.to_string(),
+            source: word.to_owned(),
+            samples_per_s,
+            alpha_s,
+            beta_s,
+            error: measured.map(|own| own.error).or(estimate.map(|own| own.error)),
+            count: measured.map(|own| own.count).or(models),
+            batches: measured.map(|own| own.batches),
+            by: measured.map(|own| SampleSource::name(own.source).to_owned()),
+            name: name.map(GpuType::to_string),
+        }
+    }
+
+    /// Returns the type and the speed, or `None` where either is impossible.
+    pub(super) fn speed(&self) -> Option<(GpuType, Speed)> {
+        let speed = match (self.samples_per_s, self.alpha_s.zip(self.beta_s)) {
+            (Some(rate), None) => Speed::rate(rate),
+            (None, Some((alpha, beta))) => Speed::affine(Seconds(alpha), Seconds(beta)),
+            _ => None,
+        };
+        GpuType::new(&self.gpu_type).zip(speed)
+    }
+}

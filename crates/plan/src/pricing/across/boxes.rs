@@ -1,0 +1,221 @@
+//! Branch and bound over boxes of counts: bound, look, divide.
+
+use crate::TypeModel;
+use crate::pricing::across::relaxation::Relaxed;
+use crate::pricing::across::{Across, Goal, Search, most_rate, quantum};
+
+/// The part of a box that is looked at: ranks, and seconds of a step.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Range {
+    pub ranks: (u32, u32),
+    pub step: (f64, f64),
+}
+
+/// Boxes of so few bundles are not worth a bound.
+const FEW: u64 = 48;
+
+/// Boxes looked at before a search for one bundle gives up and tells what is open.
+const PATIENCE: u32 = 20_000;
+
+impl Across<'_> {
+    /// Looks for bundles in the box between `low` and `high`.
+    pub(super) fn visit(&mut self, range: Range) {
+        self.search.visits += 1;
+        let Some(range) = self.tighten(range) else { return };
+        if self.volume() <= FEW {
+            self.look_at_all(range);
+            return;
+        }
+        if self.needed_rate(range) > self.most_held() {
+            return;
+        }
+        let relaxed = self.relax(range);
+        if !self.promising(relaxed.bound) {
+            return;
+        }
+        let full = self.search.goal == Goal::Within && self.search.found.len() > self.search.most;
+        if self.search.visits > PATIENCE || full {
+            self.search.open = self.search.open.min(relaxed.bound);
+            return;
+        }
+        if self.search.goal == Goal::Least {
+            self.round(relaxed.fractional);
+            if !self.promising(relaxed.bound) {
+                return;
+            }
+        }
+        self.divide(range, &relaxed);
+    }
+
+    /// Returns the samples a second without which the ring takes longer than the longest time that is looked for.
+    pub(super) fn needed_rate(&self, range: Range) -> f64 {
+        let comm = self.comm * (1.0 - f64::from(range.ranks.0).recip());
+        let left = self.search.latest - comm;
+        // A hair less: the bound must stay true.
+        if left > 0.0 { self.compute / left * (1.0 - 1e-9) } else { f64::INFINITY }
+    }
+
+    /// Returns the most samples a second of any bundle in the box.
+    fn most_held(&self) -> f64 {
+        self.search.rates.iter().zip(&self.search.high).map(|(rate, &count)| rate * f64::from(count)).sum()
+    }
+
+    /// Returns the number of bundles in the box.
+    pub(super) fn volume(&self) -> u64 {
+        let sides =
+            self.search.low.iter().zip(&self.search.high).map(|(low, high)| u64::from(high - low) + 1);
+        sides.fold(1, u64::saturating_mul)
+    }
+
+    /// Looks at every bundle of the box, in the range of ranks.
+    pub(super) fn look_at_all(&mut self, range: Range) {
+        self.search.counts.clone_from(&self.search.low);
+        loop {
+            let ranks: u32 = self.search.counts.iter().sum();
+            if (range.ranks.0..=range.ranks.1).contains(&ranks) {
+                self.look();
+            }
+            let Search { counts, low, high, .. } = &mut self.search;
+            let Some(ty) = (0..counts.len()).find(|&ty| counts[ty] < high[ty]) else { return };
+            counts[ty] += 1;
+            counts[..ty].copy_from_slice(&low[..ty]);
+        }
+    }
+
+    fn promising(&self, bound: f64) -> bool {
+        let search = &self.search;
+        match search.goal {
+            Goal::Least => bound < search.worth_less(),
+            Goal::Within => bound <= search.best,
+        }
+    }
+
+    /// Looks at the whole bundles next to the relaxed point.
+    fn round(&mut self, fractional: Option<usize>) {
+        let search = &mut self.search;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between counts")]
+        let down = |count: &f64| count.floor() as u32;
+        search.counts.clear();
+        search.counts.extend(search.point.iter().map(down));
+        self.look();
+        // The point may be that of another toll than the one whose bound was best.
+        if let Some(ty) = fractional.filter(|&ty| self.search.counts[ty] < self.search.high[ty]) {
+            self.search.counts[ty] += 1;
+            self.look();
+        }
+    }
+
+    /// Returns the range without what cannot be in the box; `None` when nothing is left.
+    fn tighten(&mut self, mut range: Range) -> Option<Range> {
+        let (low, high): (u32, u32) = (self.search.low.iter().sum(), self.search.high.iter().sum());
+        range.ranks = (range.ranks.0.max(low), range.ranks.1.min(high));
+        if range.ranks.0 > range.ranks.1 {
+            return None;
+        }
+        // A rank takes at least a quantum: no step is shorter than the slowest used GPU needs for that.
+        let used = self.types.iter().zip(&self.search.low).filter(|(_, low)| **low > 0);
+        let least = used.map(|((_, own), _)| own.speed.alpha() + own.speed.beta() * quantum(self.job));
+        let floor = least.fold(range.step.0, f64::max);
+        if self.linear {
+            let held: f64 = self.rates.iter().zip(&self.search.low).map(|(r, &n)| r * f64::from(n)).sum();
+            if held * floor > self.batch * (1.0 + 1e-8) {
+                return None;
+            }
+            range.step.0 = floor;
+            return Some(range);
+        }
+        let fastest = self.steps.time(&self.search.high)?;
+        range.step.0 = floor.max(fastest * (1.0 - 1e-9));
+        let paid: f64 = (0..self.types.len())
+            .map(|ty| {
+                let search = &self.search;
+                let price = search.prices[ty];
+                (price * f64::from(search.low[ty])).min(price * f64::from(search.high[ty]))
+            })
+            .sum();
+        let worth = (self.search.best - paid) * self.batch / self.compute * (1.0 + 1e-9);
+        range.step.1 = range.step.1.min(worth);
+        if low > 0
+            && let Some(slowest) = self.steps.time(&self.search.low)
+        {
+            range.step.1 = range.step.1.min(slowest * (1.0 + 1e-9));
+        }
+        if range.step.0 > range.step.1 {
+            return None;
+        }
+        for (rate, (_, own)) in self.search.rates.iter_mut().zip(&self.types) {
+            *rate = most_rate(*own, self.job.accumulate, range.step);
+        }
+        Some(range)
+    }
+
+    /// Divides the box where its bound is loosest and visits the parts, the likelier first.
+    fn divide(&mut self, range: Range, relaxed: &Relaxed) {
+        let (first, last) = range.ranks;
+        let at = |ranks: f64| self.comm * (1.0 - ranks.recip());
+        let chord = |ranks: f64| {
+            let (a, b) = (f64::from(first), f64::from(last));
+            at(a) + (at(b) - at(a)) * if b > a { (ranks - a) / (b - a) } else { 0.0 }
+        };
+        let within = relaxed.ranks.clamp(f64::from(first), f64::from(last));
+        let comm_gap = if last > first { at(within) - chord(within) } else { 0.0 };
+        let step_gap = self.step_gap(range, relaxed);
+        let missing = (self.search.best - relaxed.bound).max(self.search.best - self.search.worth_less());
+        let worth = if missing.is_finite() { 0.1 * missing } else { 0.1 * relaxed.bound };
+        if self.search.goal == Goal::Within && self.search.best == f64::INFINITY {
+            self.divide_counts(range, relaxed.fractional);
+        } else if comm_gap >= step_gap && comm_gap > worth {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between counts")]
+            let middle = ((f64::from(first) * f64::from(last)).sqrt() as u32).clamp(first, last - 1);
+            let parts =
+                [Range { ranks: (first, middle), ..range }, Range { ranks: (middle + 1, last), ..range }];
+            let right = relaxed.ranks > f64::from(middle) + 0.5;
+            self.visit(parts[usize::from(right)]);
+            self.visit(parts[usize::from(!right)]);
+        } else if step_gap > worth && range.step.1 - range.step.0 > 1e-9 * range.step.1 {
+            let last = if range.step.1 == f64::INFINITY { 3.0 * range.step.0 } else { range.step.1 };
+            let middle = f64::midpoint(range.step.0, last);
+            let parts = [
+                Range { step: (range.step.0, middle), ..range },
+                Range { step: (middle, range.step.1), ..range },
+            ];
+            let right = self.batch / relaxed.rate > middle;
+            self.visit(parts[usize::from(right)]);
+            self.visit(parts[usize::from(!right)]);
+        } else {
+            self.divide_counts(range, relaxed.fractional);
+        }
+    }
+
+    /// Returns how much of the bound is lost by taking each GPU's best rate over all steps of the range.
+    fn step_gap(&self, range: Range, relaxed: &Relaxed) -> f64 {
+        if self.linear {
+            return 0.0;
+        }
+        let step = (self.batch / relaxed.rate).clamp(range.step.0, range.step.1);
+        let rate = |(&(_, own), &count): (&(usize, TypeModel), &f64)| {
+            count * most_rate(own, self.job.accumulate, (step, step))
+        };
+        let rate: f64 = self.types.iter().zip(&self.search.point).map(rate).sum();
+        if rate > 0.0 { self.compute / rate - self.compute / relaxed.rate } else { f64::INFINITY }
+    }
+
+    fn divide_counts(&mut self, range: Range, fractional: Option<usize>) {
+        let search = &self.search;
+        let width = |ty: &usize| search.high[*ty] - search.low[*ty];
+        let Some(ty) = fractional.or_else(|| (0..search.low.len()).max_by_key(width)) else { return };
+        let (low, high) = (search.low[ty], search.high[ty]);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between counts")]
+        let middle = (search.point[ty].floor() as u32).clamp(low, high - 1);
+        let left_first = search.point[ty].fract() < 0.5;
+        for left in [left_first, !left_first] {
+            if left {
+                self.search.high[ty] = middle;
+            } else {
+                self.search.low[ty] = middle + 1;
+            }
+            self.visit(range);
+            (self.search.low[ty], self.search.high[ty]) = (low, high);
+        }
+    }
+}

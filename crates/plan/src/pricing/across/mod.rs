@@ -1,0 +1,356 @@
+//! The cheapest ring over the network, or inside a node of very many GPUs: branch and bound over counts by type.
+//!
+//! A box of counts is bounded from below by a convex problem that a sweep over the types solves: the time of
+//! computing is at least A / Σ r n, where r is the most samples a second that a GPU does in the box, and the
+//! communication, concave in the number of ranks, at least its chord. The box is then divided where that
+//! bound is loosest: at a fractional count, in the number of ranks, or in the time of a step.
+
+mod boxes;
+mod relaxation;
+mod table;
+
+use crate::pricing::Bundle;
+use crate::pricing::across::boxes::Range;
+use crate::pricing::across::table::Table;
+use crate::pricing::{holds, price};
+use crate::steps::Steps;
+use crate::{Due, JobModel, TypeModel, cost};
+
+/// The rings of one job over links of one rate.
+#[derive(Clone, Debug)]
+pub(super) struct Across<'a> {
+    job: &'a JobModel,
+    /// The types that the job can use in a ring, with their speeds and the GPUs on offer.
+    types: Vec<(usize, TypeModel)>,
+    caps: Vec<u32>,
+    ranks: (u32, u32),
+    /// Seconds of computing at one sample a second, for all epochs.
+    compute: f64,
+    /// Seconds of communication with infinitely many ranks.
+    comm: f64,
+    /// B.
+    batch: f64,
+    /// Whether all speeds are plain rates without limits, so that no step time needs to be looked at.
+    linear: bool,
+    /// Samples a second at most, by type, whatever the step.
+    rates: Vec<f64>,
+    /// The time of a step, by counts of these types.
+    steps: Steps,
+    /// All legal rings where they are few and each takes long to cost.
+    table: Option<Table>,
+    pub due: Option<Due>,
+    search: Search,
+}
+
+/// Where a search stands; kept from one to the next to spare allocations.
+#[derive(Clone, Debug, Default)]
+struct Search {
+    goal: Goal,
+    prices: Vec<f64>,
+    low: Vec<u32>,
+    high: Vec<u32>,
+    point: Vec<f64>,
+    rates: Vec<f64>,
+    order: Vec<usize>,
+    counts: Vec<u32>,
+    visits: u32,
+    /// Least value of what was not looked into.
+    open: f64,
+    /// Least value found, or the limit.
+    best: f64,
+    /// The longest time that is looked for, in seconds.
+    latest: f64,
+    tolerance: f64,
+    best_counts: Option<Vec<u32>>,
+    found: Vec<Bundle>,
+    most: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Goal {
+    #[default]
+    Least,
+    Within,
+}
+
+/// What a search for the least value found.
+pub(super) struct Found {
+    /// The bundle, where one is better than what was known.
+    pub bundle: Option<Bundle>,
+    pub floor: f64,
+}
+
+impl<'a> Across<'a> {
+    pub(super) fn new(job: &'a JobModel, network: f64, offered: &[u32]) -> Option<Self> {
+        let ring = |(ty, model): (usize, &Option<TypeModel>)| {
+            model.filter(|own| !own.single_rank && offered[ty] > 0).map(|own| (ty, own))
+        };
+        let types: Vec<(usize, TypeModel)> = job.types.iter().enumerate().filter_map(ring).collect();
+        let caps: Vec<u32> = types.iter().map(|&(ty, _)| offered[ty].min(job.max_gpus)).collect();
+        let ranks = (job.min_gpus.max(2), job.max_gpus.min(caps.iter().sum()));
+        if ranks.0 > ranks.1 {
+            return None;
+        }
+        let plain = |own: &(usize, TypeModel)| {
+            own.1.speed.alpha() == 0.0 && (job.accumulate || own.1.max_batch.is_none())
+        };
+        #[expect(clippy::cast_precision_loss, reason = "batches and samples are far below 2^52")]
+        let (batch, samples) = (job.global_batch as f64, job.samples_per_epoch as f64);
+        let epochs = job.completion_time(1.0);
+        // With two ranks a ring sends D: twice that is what infinitely many send.
+        let comm = epochs * 2.0 * cost::comm_time(job, 2, network);
+        let most = |own: &(usize, TypeModel)| most_rate(own.1, job.accumulate, (0.0, f64::INFINITY));
+        let mut across = Self {
+            job,
+            linear: types.iter().all(plain),
+            rates: types.iter().map(most).collect(),
+            steps: Steps::new(job, types.iter().map(|&(_, own)| own).enumerate()),
+            types,
+            caps,
+            ranks,
+            compute: epochs * samples,
+            comm,
+            batch,
+            table: None,
+            due: None,
+            search: Search::default(),
+        };
+        across.table = (!across.linear).then(|| Table::new(&across)).flatten();
+        Some(across)
+    }
+
+    /// Returns the cheapest ring that beats `best`, if any, and what no ring undercuts.
+    pub(super) fn cheapest(
+        &mut self,
+        prices: &[f64],
+        tolerance: f64,
+        best: f64,
+        hint: Option<&[u32]>,
+    ) -> Found {
+        self.in_time_or_late(prices, best, |own, best, latest| {
+            own.start(Goal::Least, prices, (best, latest), tolerance);
+            if let Some(hint) = hint {
+                let counts: Vec<u32> = own.types.iter().map(|&(ty, _)| hint[ty]).collect();
+                if hint.iter().sum::<u32>() >= 2 && holds(&own.caps, &counts) {
+                    own.search.counts = counts;
+                    own.look();
+                }
+            }
+            own.search.high.clone_from(&own.caps);
+            own.search();
+            let floor = own.search.worth_less().min(own.search.open);
+            Found { bundle: own.answer(), floor }
+        })
+    }
+
+    /// Looks for the least value below `best` by `least`, which is told that and the longest time that counts: among the rings
+    /// with which the job is in time, then among all, where a late one may still be better.
+    fn in_time_or_late(
+        &mut self,
+        prices: &[f64],
+        best: f64,
+        mut least: impl FnMut(&mut Self, f64, f64) -> Found,
+    ) -> Found {
+        let Some(due) = self.due else { return least(self, best, f64::INFINITY) };
+        let in_time = least(self, best, due.longest());
+        let best = in_time.bundle.as_ref().map_or(best, |own| own.cost + price(prices, &own.counts));
+        if best <= due.late {
+            return in_time;
+        }
+        let late = least(self, best - due.late, f64::INFINITY);
+        let costed = late.bundle.map(|own| Bundle { cost: due.cost(own.cost), ..own });
+        Found { bundle: costed.or(in_time.bundle), floor: in_time.floor.min(late.floor + due.late) }
+    }
+
+    /// Returns the cheapest ring within `room` that beats `below`.
+    pub(super) fn within_room(
+        &mut self,
+        prices: &[f64],
+        room: &[u32],
+        tolerance: f64,
+        below: f64,
+    ) -> Option<Bundle> {
+        let found = self.in_time_or_late(prices, below, |own, best, latest| {
+            own.start(Goal::Least, prices, (best, latest), tolerance);
+            let most = |(&cap, &(ty, _)): (&u32, &(usize, TypeModel))| cap.min(room[ty]);
+            own.search.high = own.caps.iter().zip(&own.types).map(most).collect();
+            own.search();
+            Found { bundle: own.answer(), floor: f64::NEG_INFINITY }
+        });
+        found.bundle
+    }
+
+    /// Returns all rings with a value of at most `limit`; `None` when they are more than `most`.
+    pub(super) fn within(&mut self, prices: &[f64], limit: f64, most: usize) -> Option<Vec<Bundle>> {
+        let Some(due) = self.due else { return self.all_within(prices, (limit, f64::INFINITY), most) };
+        let mut found = self.all_within(prices, (limit, due.longest()), most)?;
+        if limit > due.late {
+            let late = self.all_within(prices, (limit - due.late, f64::INFINITY), most)?;
+            let late = late.into_iter().filter(|own| due.is_late(own.cost));
+            found.extend(late.map(|own| Bundle { cost: due.cost(own.cost), ..own }));
+        }
+        Some(found)
+    }
+
+    /// Returns all rings with a time of at most `latest` that with the price of their GPUs comes to at most `limit`.
+    fn all_within(&mut self, prices: &[f64], limits: (f64, f64), most: usize) -> Option<Vec<Bundle>> {
+        self.start(Goal::Within, prices, limits, 0.0);
+        self.search.most = most;
+        self.search.high.clone_from(&self.caps);
+        self.search();
+        (self.search.open == f64::INFINITY).then(|| std::mem::take(&mut self.search.found))
+    }
+
+    /// Looks at all rings up to `high`: in the table where there is one.
+    fn search(&mut self) {
+        let Some(table) = self.table.take() else {
+            self.visit(Range { ranks: self.ranks, step: (0.0, f64::INFINITY) });
+            return;
+        };
+        match self.search.goal {
+            Goal::Least => self.search_least(&table),
+            Goal::Within => self.search_within(&table),
+        }
+        self.table = Some(table);
+    }
+
+    /// Looks among the rings that no smaller one beats, until none of those left can be the cheapest.
+    fn search_least(&mut self, table: &Table) {
+        for (cost, counts) in table.worth_having() {
+            if cost >= self.search.best || cost > self.search.latest {
+                break;
+            }
+            let value = cost + price(&self.search.prices, counts);
+            if value < self.search.best && holds(&self.search.high, counts) {
+                self.found(counts, cost, value);
+            }
+        }
+    }
+
+    fn search_within(&mut self, table: &Table) {
+        for (cost, counts) in table.all() {
+            let value = cost + price(&self.search.prices, counts);
+            let wanted = value <= self.search.best && cost <= self.search.latest;
+            if wanted && holds(&self.search.high, counts) {
+                self.found(counts, cost, value);
+            }
+        }
+        let few = self.search.found.len() <= self.search.most;
+        self.search.open = if few { f64::INFINITY } else { f64::NEG_INFINITY };
+    }
+
+    fn start(&mut self, goal: Goal, prices: &[f64], (best, latest): (f64, f64), tolerance: f64) {
+        let search = &mut self.search;
+        search.goal = goal;
+        search.prices.clear();
+        search.prices.extend(self.types.iter().map(|&(ty, _)| prices[ty]));
+        search.low.clear();
+        search.low.resize(self.types.len(), 0);
+        search.point.resize(self.types.len(), 0.0);
+        search.rates.clone_from(&self.rates);
+        search.order.clear();
+        search.order.extend(0..self.types.len());
+        (search.visits, search.open) = (0, f64::INFINITY);
+        (search.best, search.latest, search.tolerance) = (best, latest, tolerance);
+        search.best_counts = None;
+        search.found.clear();
+    }
+
+    fn answer(&mut self) -> Option<Bundle> {
+        let counts = self.search.best_counts.take()?;
+        let cost = self.cost(&counts)?;
+        Some(Bundle { counts: self.full(&counts), cost })
+    }
+
+    /// Returns counts over all types from those over this job's.
+    fn full(&self, counts: &[u32]) -> Vec<u32> {
+        let mut full = vec![0; self.job.types.len()];
+        for (&(ty, _), &count) in self.types.iter().zip(counts) {
+            full[ty] = count;
+        }
+        full
+    }
+
+    fn cost(&self, counts: &[u32]) -> Option<f64> {
+        let ranks: u32 = counts.iter().sum();
+        if !(self.ranks.0..=self.ranks.1).contains(&ranks) {
+            return None;
+        }
+        let compute = if self.linear {
+            let (mut rate, mut slowest) = (0.0, f64::INFINITY);
+            for (&own, &count) in self.rates.iter().zip(counts).filter(|(_, count)| **count > 0) {
+                rate += own * f64::from(count);
+                slowest = slowest.min(own);
+            }
+            let legal = slowest * self.batch >= quantum(self.job) * rate * (1.0 - cost::SHARE_TOLERANCE);
+            legal.then_some(self.compute / rate)?
+        } else {
+            self.stepwise(counts)?
+        };
+        Some(compute + self.comm * (1.0 - f64::from(ranks).recip()))
+    }
+
+    /// Returns the time of computing where it is not that of plain rates.
+    fn stepwise(&self, counts: &[u32]) -> Option<f64> {
+        if !self.job.accumulate && !cost::holds_batch(self.job, &self.full(counts)) {
+            return None;
+        }
+        let step = self.steps.time(counts)?;
+        let enough = |(&count, &(_, own)): (&u32, &(usize, TypeModel))| {
+            count == 0 || cost::enough(self.job, own, step)
+        };
+        counts.iter().zip(&self.types).all(enough).then_some(self.compute / self.batch * step)
+    }
+
+    /// Looks at the bundle in `search.counts`.
+    fn look(&mut self) {
+        let counts = std::mem::take(&mut self.search.counts);
+        if let Some(cost) = self.cost(&counts).filter(|cost| *cost <= self.search.latest) {
+            self.found(&counts, cost, cost + price(&self.search.prices, &counts));
+        }
+        self.search.counts = counts;
+    }
+
+    /// Keeps a bundle where it serves the goal.
+    fn found(&mut self, counts: &[u32], cost: f64, value: f64) {
+        let search = &mut self.search;
+        if search.goal == Goal::Least && value < search.best {
+            search.best = value;
+            search.best_counts = Some(counts.to_vec());
+        } else if search.goal == Goal::Within && value <= search.best {
+            let counts = self.full(counts);
+            self.search.found.push(Bundle { counts, cost });
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "quanta are far below 2^52")]
+fn quantum(job: &JobModel) -> f64 {
+    job.batch_quantum as f64
+}
+
+impl Search {
+    /// Returns the value below which a bundle is worth finding.
+    fn worth_less(&self) -> f64 {
+        if self.best == f64::INFINITY { self.best } else { self.best - self.tolerance * self.best.abs() }
+    }
+}
+
+/// Returns the most samples a second that a GPU does in a step of a length in the range: s(τ) / τ rises until
+/// its memory is full, then stays with micro-batches and falls without.
+fn most_rate(model: TypeModel, accumulate: bool, (shortest, longest): (f64, f64)) -> f64 {
+    let (alpha, beta) = (model.speed.alpha(), model.speed.beta());
+    let open =
+        |step: f64| if step == f64::INFINITY { beta.recip() } else { ((1.0 - alpha / step) / beta).max(0.0) };
+    let Some(memory) = model.max_batch else { return open(longest) };
+    #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
+    let memory = memory as f64;
+    let full = alpha + beta * memory;
+    if longest <= full {
+        open(longest)
+    } else if accumulate || shortest <= full {
+        memory / full
+    } else {
+        memory / shortest
+    }
+}

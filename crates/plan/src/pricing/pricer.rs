@@ -1,0 +1,169 @@
+//! One job against prices.
+
+use crate::pricing::Rings;
+use crate::pricing::across::Across;
+use crate::{Due, JobModel, cost};
+
+/// A bundle and the completion time of its job, in seconds, with what it costs that the job is late.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Bundle {
+    /// GPUs by type.
+    pub counts: Vec<u32>,
+    pub cost: f64,
+}
+
+/// The answer to prices.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Priced {
+    pub bundle: Bundle,
+    /// The bundle's cost and the price of its GPUs.
+    pub value: f64,
+    /// No bundle has a lesser value: `value` up to the tolerance asked for.
+    pub floor: f64,
+}
+
+/// All bundles of one job, ready to be priced.
+#[derive(Clone, Debug)]
+pub(crate) struct Pricer<'a> {
+    pub job: &'a JobModel,
+    due: Option<Due>,
+    /// Every legal bundle that some node can hold, without those of halls.
+    inside: Vec<Bundle>,
+    /// Rings inside halls, by their GPUs.
+    halls: Vec<(Vec<u32>, Across<'a>)>,
+    across: Option<Across<'a>>,
+}
+
+impl<'a> Pricer<'a> {
+    /// Returns the pricer of a job that may have up to `offered` GPUs by type.
+    pub(crate) fn new(job: &'a JobModel, rings: &Rings, offered: &[u32]) -> Self {
+        let usable: Vec<bool> = job.types.iter().map(Option::is_some).collect();
+        let alone: Vec<bool> = job.types.iter().map(|own| own.is_some_and(|own| own.single_rank)).collect();
+        let limits = job.min_gpus..=job.max_gpus;
+        let bundle = |(counts, ring): (Vec<u32>, f64)| {
+            let ranks: u32 = counts.iter().sum();
+            if !limits.contains(&ranks) {
+                return None;
+            }
+            let compute = cost::compute_time(job, &counts)?;
+            let epoch = compute + cost::comm_time(job, ranks, ring);
+            Some(Bundle { cost: job.completion_time(epoch), counts })
+        };
+        let rings_inside = rings.inside(&usable, &alone);
+        let inside = rings_inside.bundles.into_iter().filter_map(bundle).collect();
+        let hall = |(gpus, rate): (Vec<u32>, f64)| Some((Across::new(job, rate, &gpus)?, gpus));
+        let halls = rings_inside.halls.into_iter().filter_map(hall).map(|(own, gpus)| (gpus, own)).collect();
+        Self { job, due: None, inside, halls, across: Across::new(job, rings.network, offered) }
+    }
+
+    /// Returns the same, of a job whose lateness has a cost.
+    pub(crate) fn due(mut self, due: Option<Due>) -> Self {
+        let Some(own) = due else { return self };
+        for bundle in &mut self.inside {
+            bundle.cost = own.cost(bundle.cost);
+        }
+        for rings in self.halls.iter_mut().map(|(_, hall)| hall).chain(&mut self.across) {
+            rings.due = due;
+        }
+        Self { due, ..self }
+    }
+
+    /// Returns the bundle with the least value at `prices` (by type), exact up to `tolerance` of its value;
+    /// `None` when the job has no legal bundle. A `hint` near the answer makes the search short.
+    pub(crate) fn cheapest(
+        &mut self,
+        prices: &[f64],
+        tolerance: f64,
+        hint: Option<&[u32]>,
+    ) -> Option<Priced> {
+        let value = |bundle: &Bundle| bundle.cost + price(prices, &bundle.counts);
+        let inside = self.inside.iter().map(|bundle| (value(bundle), bundle));
+        let mut best = inside.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(value, own)| (value, own.clone()));
+        let mut floor = best.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
+        for rings in self.halls.iter_mut().map(|(_, hall)| hall).chain(&mut self.across) {
+            let least = best.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
+            let found = rings.cheapest(prices, tolerance, least, hint);
+            floor = floor.min(found.floor);
+            best = found.bundle.map(|bundle| (value(&bundle), bundle)).or(best);
+        }
+        best.map(|(value, bundle)| Priced { bundle, value, floor })
+    }
+
+    /// Returns all legal bundles that some node can hold, without those of halls.
+    pub(crate) fn inside(&self) -> &[Bundle] {
+        &self.inside
+    }
+
+    /// Returns the best ring in what is `left` of a hall that is cheaper than `below`, if it is one.
+    pub(crate) fn inside_hall(
+        &mut self,
+        prices: &[f64],
+        left: &[u32],
+        tolerance: f64,
+        below: f64,
+    ) -> Option<Bundle> {
+        let usable = |gpus: &[u32]| left.iter().zip(gpus).map(|(left, most)| *left.min(most)).collect();
+        let best = self.halls.iter_mut().filter_map(|(gpus, hall)| {
+            let room: Vec<u32> = usable(gpus);
+            hall.within_room(prices, &room, tolerance, below)
+        });
+        let value = |bundle: &Bundle| bundle.cost + price(prices, &bundle.counts);
+        best.min_by(|a, b| value(a).total_cmp(&value(b)))
+    }
+
+    /// Returns all rings inside halls with a value of at most `limit`, as [`Self::across_within`] does.
+    pub(crate) fn inside_halls_within(
+        &mut self,
+        prices: &[f64],
+        limit: f64,
+        most: usize,
+    ) -> Option<Vec<Bundle>> {
+        let found = self.halls.iter_mut().map(|(_, hall)| hall.within(prices, limit, most));
+        found.collect::<Option<Vec<_>>>().map(|bundles| bundles.concat())
+    }
+
+    /// Returns the same job's rings over a network of another rate.
+    pub(crate) fn over(&self, network: f64, offered: &[u32]) -> Self {
+        Self {
+            job: self.job,
+            due: None,
+            inside: Vec::new(),
+            halls: Vec::new(),
+            across: Across::new(self.job, network, offered),
+        }
+        .due(self.due)
+    }
+
+    /// Returns the cost of a bundle with a ring of that rate; `None` when the bundle is illegal.
+    pub(crate) fn cost(&self, counts: &[u32], ring: f64) -> Option<f64> {
+        let ranks: u32 = counts.iter().sum();
+        if !(self.job.min_gpus..=self.job.max_gpus).contains(&ranks) {
+            return None;
+        }
+        let compute = cost::compute_time(self.job, counts)?;
+        let time = self.job.completion_time(compute + cost::comm_time(self.job, ranks, ring));
+        Some(self.due.map_or(time, |due| due.cost(time)))
+    }
+
+    /// Returns all rings over the network with a value of at most `limit` at `prices`; `None` when there are
+    /// more than `most`, or the search for them is long.
+    pub(crate) fn across_within(&mut self, prices: &[f64], limit: f64, most: usize) -> Option<Vec<Bundle>> {
+        self.across.as_mut().map_or(Some(Vec::new()), |across| across.within(prices, limit, most))
+    }
+
+    /// Returns the best ring over the network within `room` (GPUs by type) that is cheaper than `below`.
+    pub(crate) fn across_in(
+        &mut self,
+        prices: &[f64],
+        room: &[u32],
+        tolerance: f64,
+        below: f64,
+    ) -> Option<Bundle> {
+        self.across.as_mut()?.within_room(prices, room, tolerance, below)
+    }
+}
+
+/// Returns the price of a bundle.
+pub(crate) fn price(prices: &[f64], counts: &[u32]) -> f64 {
+    prices.iter().zip(counts).map(|(price, &count)| price * f64::from(count)).sum()
+}

@@ -1,0 +1,210 @@
+//! Policies by name: entries of a list, which a program puts together from those of this crate and those of others.
+
+use thiserror::Error;
+
+use crate::exhaustive::EXHAUSTIVE;
+use crate::has::HAS;
+use crate::horizon::HORIZON;
+use crate::jps::JPS;
+use crate::optimal::OPTIMAL;
+use crate::optimus::{LOAD_BALANCED, OPTIMUS};
+use crate::resets::Resets;
+use crate::rest::Rest;
+use crate::{Alone, Carrying, Flag, Objective, Parameters, Placer, Policy, Replan, Shared, fixed};
+
+/// A policy that users choose by its name.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    pub name: &'static str,
+    pub make: Make,
+    /// What it can be told to minimise; where empty, it has an objective of its own.
+    pub objectives: &'static [Objective],
+    /// The flags of its own, in the order of help texts.
+    pub flags: &'static [&'static Flag],
+}
+
+/// What a policy is, and how one is made.
+#[derive(Clone, Copy, Debug)]
+pub enum Make {
+    /// It places all jobs of one moment.
+    Placer(fn(&Parameters) -> Result<Box<dyn Placer>, String>),
+    /// It decides over time.
+    Policy {
+        make: fn(&Parameters) -> Result<Box<dyn Policy>, String>,
+        /// Whether it is for a cluster that strangers use, too.
+        watched: bool,
+    },
+}
+
+/// The policies of this crate, the default first.
+pub const POLICIES: &[Entry] = &[
+    OPTIMAL,
+    JPS,
+    HAS,
+    OPTIMUS,
+    LOAD_BALANCED,
+    EXHAUSTIVE,
+    HORIZON,
+    fixed::FIFO,
+    fixed::FIFO_HET,
+    fixed::FIFO_BY_NAME,
+    fixed::YARN_CS,
+    fixed::SRTF,
+    fixed::SRSF,
+    fixed::LAS,
+];
+
+/// The policies that a program knows.
+#[derive(Clone, Debug)]
+pub struct Registry {
+    entries: Vec<&'static Entry>,
+}
+
+/// Why there is no policy.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RegistryError {
+    #[error("there is no such policy: {0}")]
+    Unknown(String),
+    /// It decides over time, on devices that nobody else uses, or it decides over time and not for one moment.
+    #[error("policy {0} is not for this")]
+    Elsewhere(String),
+    #[error("policy {policy}: {why}")]
+    Parameter { policy: &'static str, why: String },
+}
+
+impl Registry {
+    /// Returns the registry of these policies.
+    pub fn new(entries: impl IntoIterator<Item = &'static Entry>) -> Self {
+        Self { entries: entries.into_iter().collect() }
+    }
+
+    /// Returns all policies.
+    pub fn entries(&self) -> impl Iterator<Item = &'static Entry> {
+        self.entries.iter().copied()
+    }
+
+    /// Returns the policy of that name.
+    #[must_use]
+    pub fn entry(&self, name: &str) -> Option<&'static Entry> {
+        self.entries().find(|entry| entry.name == name)
+    }
+
+    /// Returns the policy of that name for a cluster that strangers use, too.
+    ///
+    /// # Errors
+    /// When there is none for that, or a parameter of its own is wrong.
+    pub fn find(&self, name: &str, parameters: &Parameters) -> Result<Box<dyn Policy>, RegistryError> {
+        let entry = self.known(name)?;
+        match entry.make {
+            Make::Placer(make) => {
+                let placer = made(entry, make, parameters)?;
+                Ok(Box::new(Replan::new(placer, parameters.replanning)))
+            }
+            Make::Policy { make, watched: true } => {
+                let parameters = Parameters { carrying: Carrying::Shared, ..parameters.clone() };
+                Ok(Box::new(Shared::new(made(entry, make, &parameters)?, &parameters.replanning)))
+            }
+            Make::Policy { watched: false, .. } => Err(RegistryError::Elsewhere(name.to_owned())),
+        }
+    }
+
+    /// Returns the policy of that name as `simulate` and `run` use it: one that decides over time, or a placer that places all
+    /// jobs anew whenever one comes or goes.
+    ///
+    /// # Errors
+    /// When there is none, or a parameter of its own is wrong.
+    pub fn find_over_time(
+        &self,
+        name: &str,
+        parameters: &Parameters,
+    ) -> Result<Box<dyn Policy>, RegistryError> {
+        let entry = self.known(name)?;
+        let policy = match (entry.make, parameters.carrying) {
+            (Make::Placer(make), Carrying::Shared) => {
+                let replan = Replan::new(made(entry, make, parameters)?, parameters.replanning);
+                return Ok(Box::new(Rest(Box::new(replan))));
+            }
+            (Make::Placer(make), _) => {
+                Box::new(Resets::new(made(entry, make, parameters)?, parameters.repacking)) as Box<dyn Policy>
+            }
+            (Make::Policy { make, .. }, _) => made(entry, make, parameters)?,
+        };
+        Ok(match parameters.carrying {
+            Carrying::AtOnce => policy,
+            Carrying::Alone => Box::new(Alone::new(policy)),
+            Carrying::Shared => Box::new(Shared::new(policy, &parameters.replanning)),
+        })
+    }
+
+    /// Returns the placer of that name.
+    ///
+    /// # Errors
+    /// When there is none, or a parameter of its own is wrong.
+    pub fn placer(&self, name: &str, parameters: &Parameters) -> Result<Box<dyn Placer>, RegistryError> {
+        let entry = self.known(name)?;
+        match entry.make {
+            Make::Placer(make) => made(entry, make, parameters),
+            Make::Policy { .. } => Err(RegistryError::Elsewhere(name.to_owned())),
+        }
+    }
+
+    /// Returns the names of all placers, the default first.
+    #[must_use]
+    pub fn names(&self) -> Vec<&'static str> {
+        let placers = self.entries().filter(|entry| entry.is_placer());
+        placers.map(|entry| entry.name).collect()
+    }
+
+    /// Returns the names of all that [`Self::find`] knows: those that place jobs at one moment, and some over time.
+    #[must_use]
+    pub fn names_watched(&self) -> Vec<&'static str> {
+        let watched = self.entries().filter(|entry| entry.is_watched());
+        watched.map(|entry| entry.name).collect()
+    }
+
+    /// Returns the names of all that [`Self::find_over_time`] makes without a flag, those that decide over time first.
+    #[must_use]
+    pub fn names_over_time(&self) -> Vec<&'static str> {
+        let over_time = self.entries().filter(|entry| !entry.is_placer() && entry.is_ready());
+        over_time.map(|entry| entry.name).chain(self.names()).collect()
+    }
+
+    /// Returns the names of all that need a file.
+    #[must_use]
+    pub fn names_with_files(&self) -> Vec<&'static str> {
+        let rest = self.entries().filter(|entry| !entry.is_ready());
+        rest.map(|entry| entry.name).collect()
+    }
+
+    fn known(&self, name: &str) -> Result<&'static Entry, RegistryError> {
+        self.entry(name).ok_or_else(|| RegistryError::Unknown(name.to_owned()))
+    }
+}
+
+impl Entry {
+    /// Returns whether it places all jobs of one moment.
+    #[must_use]
+    pub fn is_placer(&self) -> bool {
+        matches!(self.make, Make::Placer(_))
+    }
+
+    /// Returns whether it is for a cluster that strangers use, too.
+    #[must_use]
+    pub fn is_watched(&self) -> bool {
+        !matches!(self.make, Make::Policy { watched: false, .. })
+    }
+
+    /// Returns whether it can be made without a flag.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        !self.flags.iter().any(|flag| flag.is_needed())
+    }
+}
+
+fn made<T: ?Sized>(
+    entry: &Entry,
+    make: fn(&Parameters) -> Result<Box<T>, String>,
+    parameters: &Parameters,
+) -> Result<Box<T>, RegistryError> {
+    make(parameters).map_err(|why| RegistryError::Parameter { policy: entry.name, why })
+}

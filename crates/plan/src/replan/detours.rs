@@ -1,0 +1,57 @@
+//! Jobs that have waited in the queue for long while other GPUs are free that serve them nearly as well.
+
+use crate::replan::Scene;
+use crate::{Basis, Decision, Hold, Plan, PolicyError, Stage};
+use hsched_model::Time;
+
+impl Scene<'_> {
+    /// Returns a plan that takes one such job out of the queue: what is free serves only one of them.
+    ///
+    /// # Errors
+    /// When the placer gives no plan.
+    pub(super) fn detour(&self) -> Result<Option<Plan>, PolicyError> {
+        let late = self.queued().filter(|(_, hold)| self.late_at(hold).0 <= self.problem.now.0);
+        for (job, hold) in late.take(self.rules.looked_at) {
+            if let Some(decision) = self.detour_of(job, hold)? {
+                return Ok(Some(Plan { changes: vec![(job, decision)], ..Plan::default() }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn detour_of(&self, job: usize, hold: &Hold) -> Result<Option<Decision>, PolicyError> {
+        let free = self.problem.extract(&[job], Basis::Free).problem;
+        let offered = |name: &str| -> u32 {
+            let own = free.gpu_types.iter().zip(free.offered());
+            own.filter(|(own, _)| own.as_str() == name).map(|(_, count)| count).sum()
+        };
+        let wanted = self.problem.by_name(&hold.slots);
+        if wanted.iter().all(|(name, count)| offered(name.as_str()) >= *count) {
+            return Ok(None);
+        }
+        let Some(draft) = self.draft(&[job], Basis::Free)? else { return Ok(None) };
+        let Some(placement) = draft.placement(self, job) else { return Ok(None) };
+        if placement.epoch.total() > self.rules.detour * hold.epoch {
+            return Ok(None);
+        }
+        let (before, after) = (self.problem.named(&hold.slots), self.problem.named(&placement.slots));
+        let why = format!("it is pending for {before}, but {after} are free");
+        Ok(Some(Decision::Place { placements: vec![placement], queued: false, why }))
+    }
+
+    /// Returns when the next job has waited for long.
+    pub(super) fn next_late(&self) -> Option<Time> {
+        let times = self.queued().map(|(_, hold)| self.late_at(hold));
+        times.filter(|time| time.0 > self.problem.now.0).min_by(|a, b| a.0.total_cmp(&b.0))
+    }
+
+    fn late_at(&self, hold: &Hold) -> Time {
+        hold.since.after(self.rules.queue_patience)
+    }
+
+    fn queued(&self) -> impl Iterator<Item = (usize, &Hold)> {
+        let jobs = self.problem.jobs.iter().enumerate();
+        let holds = jobs.flat_map(|(job, model)| model.standing.holds.iter().map(move |hold| (job, hold)));
+        holds.filter(|(_, hold)| hold.stage == Stage::Queued)
+    }
+}

@@ -1,0 +1,72 @@
+//! A placer's plan for some of the jobs, checked.
+
+use crate::replan::Scene;
+use crate::{Basis, CheckedPlan, Decision, Extract, Placement, Plan, PolicyError, Verdict, checked};
+
+/// A plan for some jobs as if they held nothing.
+pub(super) struct Draft {
+    pub extract: Extract,
+    pub plan: CheckedPlan,
+}
+
+impl Scene<'_> {
+    /// Returns a plan for `jobs`, in that order, on what they may use; `None` where there are no jobs.
+    ///
+    /// # Errors
+    /// When the placer cannot treat the problem, or breaks its rules.
+    pub(super) fn draft(&self, jobs: &[usize], basis: Basis) -> Result<Option<Draft>, PolicyError> {
+        if jobs.is_empty() {
+            return Ok(None);
+        }
+        let extract = self.problem.extract(jobs, basis);
+        (self.budget.begin)();
+        let assignment = self.placer.place(&extract.problem, self.budget.stop)?;
+        let plan = checked(self.placer.name(), &extract.problem, Plan::from(assignment))?;
+        Ok(Some(Draft { extract, plan }))
+    }
+}
+
+impl Draft {
+    /// Returns whether it gives any job GPUs.
+    pub(super) fn places(&self) -> bool {
+        !self.plan.placed().is_empty()
+    }
+
+    /// Returns the placement of a job of the whole problem.
+    pub(super) fn placement(&self, scene: &Scene<'_>, job: usize) -> Option<Placement> {
+        let own = self.extract.jobs.iter().position(|known| *known == job)?;
+        let placement = self.plan.verdicts()[own].placement()?;
+        Some(self.extract.to_whole(scene.problem, placement))
+    }
+
+    /// Returns the time of an epoch of a job in it, in seconds.
+    pub(super) fn epoch(&self, job: usize) -> Option<f64> {
+        let own = self.extract.jobs.iter().position(|known| *known == job)?;
+        Some(self.plan.verdicts()[own].placement()?.epoch.total())
+    }
+
+    /// Returns it as the plan of the whole problem, on GPUs that are free or that jobs wait for in the queue.
+    pub(super) fn into_plan(self, scene: &Scene<'_>, basis: Basis) -> Plan {
+        let whole = scene.problem;
+        let plan = self.plan.plan();
+        let queued = basis == Basis::Queue;
+        let change = |(&job, verdict): (&usize, &Verdict)| {
+            let decision = match verdict {
+                Verdict::Place(placement) => Decision::Place {
+                    placements: vec![self.extract.to_whole(whole, placement)],
+                    queued,
+                    why: String::new(),
+                },
+                other => Decision::from(other.clone()),
+            };
+            (job, decision)
+        };
+        Plan {
+            changes: self.extract.jobs.iter().zip(self.plan.verdicts()).map(change).collect(),
+            categories: plan.categories,
+            stopped: plan.stopped,
+            bound: plan.bound.as_ref().map(|bound| self.extract.bound_to_whole(whole, bound)),
+            ..Plan::default()
+        }
+    }
+}

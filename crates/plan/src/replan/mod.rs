@@ -1,0 +1,203 @@
+//! A policy over time out of a placer: who waits is placed on what is free; moves, detours and the queue by rules.
+
+mod detours;
+mod draft;
+mod moves;
+mod queueing;
+
+use crate::{Basis, Budget, Decision, Placer, Plan, Policy, PolicyError, Problem, Stage, Standing, Waits};
+use hsched_model::Seconds;
+
+/// A placer's policy over time.
+pub struct Replan {
+    placer: Box<dyn Placer>,
+    rules: Replanning,
+}
+
+/// The parameters of every policy that is made of a placer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Replanning {
+    pub moves: Moves,
+    /// Whether jobs that find no free GPUs wait in the cluster's queue for those that others hold.
+    pub queue: bool,
+    /// The gain of moves must be more than this part of all the time that is still to come: less is not worth a stop.
+    pub least_gain: f64,
+    /// Two epochs that differ by less than this part of them are equally long.
+    pub same: f64,
+    /// The most running jobs that are tried one by one for moves: those with the most time to come.
+    pub tried: usize,
+    /// How long a submission waits in the queue before other GPUs that are free are looked at.
+    pub queue_patience: Seconds,
+    /// How much longer the job may take on those.
+    pub detour: f64,
+    /// The most jobs that have waited for long and are looked at in one decision.
+    pub looked_at: usize,
+}
+
+/// Whether running jobs are stopped to go on elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Moves {
+    Never,
+    /// Where the gain exceeds the costs by this part of them.
+    Auto {
+        margin: f64,
+    },
+}
+
+impl Moves {
+    /// The margin of those who give none.
+    pub const USUAL_MARGIN: f64 = 0.5;
+
+    /// Returns them in words.
+    pub(super) fn words(self) -> String {
+        match self {
+            Self::Never => "no moves".to_owned(),
+            Self::Auto { margin } => format!("moves with margin {margin}"),
+        }
+    }
+}
+
+impl Default for Replanning {
+    fn default() -> Self {
+        Self {
+            moves: Moves::Never,
+            queue: false,
+            least_gain: 0.01,
+            same: 0.01,
+            tried: 20,
+            queue_patience: Seconds(600.0),
+            detour: 2.0,
+            looked_at: 20,
+        }
+    }
+}
+
+/// One decision under way.
+struct Scene<'a> {
+    problem: &'a Problem,
+    placer: &'a dyn Placer,
+    rules: &'a Replanning,
+    budget: &'a Budget<'a>,
+}
+
+impl Replan {
+    /// Returns the policy of a placer.
+    #[must_use]
+    pub fn new(placer: Box<dyn Placer>, rules: Replanning) -> Self {
+        Self { placer, rules }
+    }
+}
+
+impl Policy for Replan {
+    fn name(&self) -> &'static str {
+        self.placer.name()
+    }
+
+    fn parameters(&self) -> String {
+        let moves = self.rules.moves.words();
+        let queue = if self.rules.queue { "queue" } else { "free GPUs" };
+        let own = self.placer.parameters();
+        let own = if own.is_empty() { own } else { format!("{own}, ") };
+        format!("{own}{moves}, {queue}")
+    }
+
+    fn needs_budget(&self) -> bool {
+        self.placer.needs_budget()
+    }
+
+    fn queues(&self) -> bool {
+        self.rules.queue
+    }
+
+    fn decide(&mut self, problem: &Problem, budget: &Budget<'_>) -> Result<Plan, PolicyError> {
+        let scene = Scene { problem, placer: self.placer.as_ref(), rules: &self.rules, budget };
+        let mut plan = scene.decide();
+        let next = if self.rules.queue { scene.next_asking() } else { scene.next_late() };
+        plan.wake = plan.wake.or(next);
+        Ok(plan)
+    }
+}
+
+impl Scene<'_> {
+    /// Returns either moves, or a plan for the jobs that may have GPUs now.
+    fn decide(&self) -> Plan {
+        let problem = self.problem;
+        let ready = (0..problem.jobs.len()).filter(|&job| problem.jobs[job].standing.is_ready());
+        let givers = self.givers();
+        let giver = |job: usize| givers.iter().copied().find(|&giver| self.wants_nodes_of(job, giver));
+        let (waiting, ready): (Vec<usize>, Vec<usize>) = ready.partition(|&job| giver(job).is_some());
+        let wait = |job: usize| {
+            let why = format!("waiting for {} to release its GPUs", problem.jobs[giver(job)?].name);
+            Some((job, Decision::Defer { why }))
+        };
+        let waiting: Vec<(usize, Decision)> = waiting.into_iter().filter_map(wait).collect();
+        if self.rules.queue {
+            let unasked = self.to_ask_about(&ready);
+            if !unasked.is_empty() {
+                return Plan { inquiries: unasked, ..Plan::default() };
+            }
+        }
+        let mut notes = Vec::new();
+        if givers.is_empty() && !self.rules.queue {
+            match self.detour() {
+                Ok(None) => {}
+                Ok(Some(plan)) => return plan,
+                Err(error) => notes.push(error.to_string()),
+            }
+        }
+        let base = match self.base(&ready) {
+            Ok(base) => base,
+            Err(error) => {
+                let why = format!("not planned: {error}");
+                let refused = ready.into_iter().map(|job| (job, Decision::Defer { why: why.clone() }));
+                return Plan {
+                    changes: waiting.into_iter().chain(refused).collect(),
+                    notes,
+                    ..Plan::default()
+                };
+            }
+        };
+        let mut wake = None;
+        if let Moves::Auto { margin } = self.rules.moves
+            && givers.is_empty()
+            && !self.is_tried_again()
+        {
+            match self.moves(&ready, base.as_ref(), margin) {
+                Ok(moves) if !moves.plan.changes.is_empty() || !moves.plan.questions.is_empty() => {
+                    return moves.plan;
+                }
+                Ok(moves) => wake = moves.later.then_some(problem.now),
+                Err(error) => notes.push(error.to_string()),
+            }
+        }
+        let mut plan = if self.rules.queue {
+            self.with_queue(base, &ready, &mut notes)
+        } else {
+            base.map(|base| base.into_plan(self, Basis::Free)).unwrap_or_default()
+        };
+        plan.changes.splice(0..0, waiting);
+        Plan { wake, notes, ..plan }
+    }
+
+    /// Returns the jobs that are about to give their GPUs back.
+    fn givers(&self) -> Vec<usize> {
+        let gives = |job: &usize| {
+            let holds = &self.problem.jobs[*job].standing.holds;
+            holds.iter().any(|hold| matches!(hold.stage, Stage::Leaving { gives_back: true, .. }))
+        };
+        (0..self.problem.jobs.len()).filter(gives).collect()
+    }
+
+    /// Returns whether a job may run on nodes where another one has GPUs.
+    fn wants_nodes_of(&self, job: usize, other: usize) -> bool {
+        let slots = self.problem.jobs[other].standing.holds.iter().flat_map(|hold| &hold.slots);
+        slots.into_iter().any(|slot| self.problem.jobs[job].may_use[slot.gpu_type])
+    }
+
+    /// Returns whether a job is about to be tried again: it wants its GPUs back, and who moved there would soon have to
+    /// make room.
+    fn is_tried_again(&self) -> bool {
+        let later = |standing: &Standing| standing.holds.is_empty() && standing.waits == Waits::Later;
+        self.problem.jobs.iter().any(|job| later(&job.standing))
+    }
+}

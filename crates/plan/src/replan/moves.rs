@@ -1,0 +1,311 @@
+//! Whether running jobs should be stopped to go on elsewhere: what that saves against what it costs.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use crate::replan::Scene;
+use crate::replan::draft::Draft;
+use crate::{
+    Basis, Decision, Dues, Forecast, Hold, Objective, Placement, Plan, PolicyError, Stage, equal_share_times,
+};
+
+/// A running job, and how it does where it is.
+struct Resident<'a> {
+    job: usize,
+    hold: &'a Hold,
+    /// Time of an epoch with its present shares, by the speeds known now, in seconds.
+    epoch: f64,
+    /// How far it has come in the epoch under way, which a stop may cost it, in seconds.
+    under_way: f64,
+    movable: bool,
+}
+
+/// What would come of some moves.
+struct Choice<'a> {
+    draft: Draft,
+    moved: Vec<&'a Resident<'a>>,
+    value: Value,
+    costs: f64,
+}
+
+/// What is still to come of all jobs.
+#[derive(Clone, Copy)]
+struct Value {
+    /// Jobs that miss their deadlines; 0 where the objective is another.
+    late: usize,
+    /// Sum of weighted times, or the longest.
+    time: f64,
+}
+
+/// A job's time to come, in seconds; `None` where it has no place.
+struct ToCome {
+    job: usize,
+    time: Option<f64>,
+    /// What comes to it that is counted elsewhere but makes it late, too.
+    delay: f64,
+}
+
+/// What is to be done about moves.
+#[derive(Default)]
+pub(super) struct MovePlan {
+    /// Nothing where none pays.
+    pub plan: Plan,
+    /// Whether some would pay when the epochs under way are done: it is worth another look.
+    pub later: bool,
+}
+
+/// What moves are weighed against.
+struct Scales<'a> {
+    scene: &'a Scene<'a>,
+    ready: &'a [usize],
+    base: Option<&'a Draft>,
+    residents: &'a [Resident<'a>],
+    margin: f64,
+    dues: Dues,
+    /// What the jobs that are ready would take with an equal share of all GPUs.
+    shares: BTreeMap<usize, f64>,
+}
+
+impl Scene<'_> {
+    /// Returns the moves that pay best, if any pays.
+    ///
+    /// # Errors
+    /// When the placer gives no plan.
+    pub(super) fn moves(
+        &self,
+        ready: &[usize],
+        base: Option<&Draft>,
+        margin: f64,
+    ) -> Result<MovePlan, PolicyError> {
+        let residents = self.residents();
+        let mut movable: Vec<&Resident<'_>> = residents.iter().filter(|own| own.movable).collect();
+        if movable.is_empty() {
+            return Ok(MovePlan::default());
+        }
+        let name = |own: &Resident<'_>| &self.problem.jobs[own.job].name;
+        movable.sort_by(|a, b| self.rest(b).total_cmp(&self.rest(a)).then(name(a).cmp(name(b))));
+        let shares = self.shares(ready, &residents);
+        let dues = Dues::of(self.problem);
+        let scales = Scales { scene: self, ready, base, residents: &residents, margin, dues, shares };
+        let alone = movable.iter().take(self.rules.tried).map(|&own| vec![own]);
+        let sets = std::iter::once(movable.clone()).chain(alone.filter(|_| movable.len() > 1));
+        let now = scales.value_of_staying();
+        let worth = |choice: &Choice<'_>| now.time - choice.value.time - choice.costs * (1.0 + margin);
+        // One late job less is worth any time.
+        let better = |a: &Choice<'_>, b: &Choice<'_>| {
+            b.value.late.cmp(&a.value.late).then(worth(a).total_cmp(&worth(b)))
+        };
+        let choices: Vec<Option<Choice<'_>>> =
+            sets.map(|movers| scales.choice(movers)).collect::<Result<_, _>>()?;
+        let Some(mut best) = choices.into_iter().flatten().max_by(better) else {
+            return Ok(MovePlan::default());
+        };
+        // Between two epochs nothing is lost.
+        let lost: f64 = best.moved.iter().map(|own| self.weight(own.job) * own.under_way).sum();
+        let least = self.rules.least_gain * now.time;
+        let pays = |choice: &Choice<'_>| match choice.value.late.cmp(&now.late) {
+            Ordering::Less => true,
+            Ordering::Equal => worth(choice) > least,
+            Ordering::Greater => false,
+        };
+        if pays(&best) {
+            match scales.queue_waits(&best) {
+                Ok(waits) => scales.delay(&mut best, &waits),
+                Err(questions) => {
+                    return Ok(MovePlan { plan: Plan { questions, ..Plan::default() }, later: false });
+                }
+            }
+        }
+        if !pays(&best) {
+            let later = best.value.late <= now.late && worth(&best) + lost > least;
+            return Ok(MovePlan { plan: Plan::default(), later });
+        }
+        let changes = best.moved.iter().filter_map(|own| self.move_of(own, &best)).collect();
+        Ok(MovePlan { plan: Plan { changes, ..Plan::default() }, later: false })
+    }
+
+    fn residents(&self) -> Vec<Resident<'_>> {
+        let resident = |job: usize, hold| match hold {
+            &Hold { stage: Stage::Running { epoch, under_way, movable, .. }, .. } => {
+                Some(Resident { job, hold, epoch, under_way, movable })
+            }
+            _ => None,
+        };
+        let jobs = self.problem.jobs.iter().enumerate();
+        jobs.flat_map(|(job, model)| model.standing.holds.iter().filter_map(move |hold| resident(job, hold)))
+            .collect()
+    }
+
+    /// Returns how long the jobs that are ready would take with an equal share of the GPUs, where that can be told.
+    fn shares(&self, ready: &[usize], residents: &[Resident<'_>]) -> BTreeMap<usize, f64> {
+        if ready.is_empty() {
+            return BTreeMap::new();
+        }
+        let jobs: Vec<usize> = ready.iter().copied().chain(residents.iter().map(|own| own.job)).collect();
+        let times = equal_share_times(&self.problem.extract(&jobs, Basis::Free).problem);
+        ready.iter().copied().zip(times).filter(|(_, time)| time.is_finite()).collect()
+    }
+
+    fn weight(&self, job: usize) -> f64 {
+        self.problem.objective.weight(&self.problem.jobs[job])
+    }
+
+    /// Returns the time that a running job's epochs still take where it is.
+    fn rest(&self, own: &Resident<'_>) -> f64 {
+        self.epochs(own.job) * own.epoch - own.under_way
+    }
+
+    pub(super) fn epochs(&self, job: usize) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
+        let epochs = self.problem.jobs[job].standing.epochs_left as f64;
+        epochs
+    }
+
+    fn rest_in(&self, draft: &Draft, job: usize) -> Option<f64> {
+        Some(self.epochs(job) * draft.epoch(job)?)
+    }
+
+    /// Returns whether a draft leaves a running job where it is, or on GPUs that are as good.
+    fn is_same(&self, own: &Resident<'_>, draft: &Draft) -> bool {
+        let Some(placement) = draft.placement(self, own.job) else { return false };
+        let same_gpus = self.problem.by_name(&placement.slots) == self.problem.by_name(&own.hold.slots);
+        same_gpus && (placement.epoch.total() - own.epoch).abs() <= self.rules.same * own.epoch
+    }
+
+    fn move_of(&self, own: &Resident<'_>, choice: &Choice<'_>) -> Option<(usize, Decision)> {
+        let placement = choice.draft.placement(self, own.job)?;
+        let problem = self.problem;
+        let (before, after) = (own.epoch, placement.epoch.total());
+        let others = if after > before { "makes room for other jobs, " } else { "" };
+        let same = problem.by_name(&placement.slots) == problem.by_name(&own.hold.slots);
+        let gpus = problem.named(&placement.slots);
+        let place = if same { "with new batch shares".to_owned() } else { format!("on {gpus}") };
+        let why = format!(
+            "{others}{} per epoch {place} instead of {}, {} epochs left",
+            seconds(after),
+            seconds(before),
+            problem.jobs[own.job].standing.epochs_left
+        );
+        Some((own.job, Decision::Place { placements: vec![placement], queued: false, why }))
+    }
+}
+
+impl<'a> Scales<'a> {
+    /// Returns the time to come when nobody moves.
+    fn value_of_staying(&self) -> Value {
+        let to_come = |job: usize, time: Option<f64>| ToCome { job, time, delay: 0.0 };
+        let running = self.residents.iter().map(|own| to_come(own.job, Some(self.scene.rest(own))));
+        let rest = |job: usize| self.base.and_then(|base| self.scene.rest_in(base, job));
+        let ready = self.ready.iter().map(|&job| to_come(job, rest(job)));
+        self.value(&running.chain(ready).collect::<Vec<_>>())
+    }
+
+    /// Returns what comes of it when these jobs may move; those that end up where they are do not.
+    fn choice(&self, mut movers: Vec<&'a Resident<'a>>) -> Result<Option<Choice<'a>>, PolicyError> {
+        // Each round fixes at least one job in its place.
+        loop {
+            let free = movers.iter().map(|own| own.job);
+            let jobs: Vec<usize> = free.chain(self.ready.iter().copied()).collect();
+            let Some(draft) = self.scene.draft(&jobs, Basis::Free)? else { return Ok(None) };
+            // A running job is never stopped to wait.
+            let (stay, moved): (Vec<&Resident<'_>>, Vec<&Resident<'_>>) =
+                movers.iter().copied().partition(|own| self.scene.is_same(own, &draft));
+            let homeless = moved.iter().any(|own| draft.epoch(own.job).is_none());
+            if homeless || moved.is_empty() {
+                return Ok(None);
+            }
+            if stay.is_empty() {
+                return Ok(Some(self.weigh(draft, moved)));
+            }
+            movers = moved;
+        }
+    }
+
+    fn weigh(&self, draft: Draft, moved: Vec<&'a Resident<'a>>) -> Choice<'a> {
+        let weighted = |own: &&Resident<'_>| self.scene.weight(own.job) * self.restart(own.job);
+        let costs = moved.iter().map(weighted).sum();
+        let value = self.value_of_moving(&draft, &moved, &BTreeMap::new());
+        Choice { draft, moved, value, costs }
+    }
+
+    /// Returns the time to come when some move, of which these wait so many seconds in the queue.
+    ///
+    /// A move must leave as much room before a deadline as it must be worth.
+    fn value_of_moving(&self, draft: &Draft, moved: &[&Resident<'_>], waits: &BTreeMap<usize, f64>) -> Value {
+        let scene = self.scene;
+        let wait = |job: usize| waits.get(&job).copied().unwrap_or(0.0);
+        let running = self.residents.iter().map(|own| {
+            if moved.iter().any(|other| other.job == own.job) {
+                let delay = (self.restart(own.job) + wait(own.job)) * (1.0 + self.margin);
+                ToCome { job: own.job, time: scene.rest_in(draft, own.job), delay }
+            } else {
+                ToCome { job: own.job, time: Some(scene.rest(own)), delay: 0.0 }
+            }
+        });
+        let place = |&job: &usize| ToCome { job, time: scene.rest_in(draft, job), delay: 0.0 };
+        self.value(&running.chain(self.ready.iter().map(place)).collect::<Vec<_>>())
+    }
+
+    /// Adds to a choice that jobs wait in the queue for so many seconds.
+    fn delay(&self, choice: &mut Choice<'_>, waits: &BTreeMap<usize, f64>) {
+        choice.costs += waits.iter().map(|(&job, wait)| self.scene.weight(job) * wait).sum::<f64>();
+        choice.value = self.value_of_moving(&choice.draft, &choice.moved, waits);
+    }
+
+    /// Returns what a restart costs a job, in seconds.
+    fn restart(&self, job: usize) -> f64 {
+        self.scene.problem.jobs[job].standing.restart_cost.0
+    }
+
+    /// Returns how many seconds the jobs that move would wait in the queue.
+    ///
+    /// # Errors
+    /// What must be asked first.
+    fn queue_waits(&self, choice: &Choice<'_>) -> Result<BTreeMap<usize, f64>, Vec<(usize, Placement)>> {
+        let problem = self.scene.problem;
+        let (mut waits, mut questions) = (BTreeMap::new(), Vec::new());
+        for own in &choice.moved {
+            let Some(placement) = choice.draft.placement(self.scene, own.job) else { continue };
+            // While those who move hold some of them, the queue's answer would be about their end.
+            let mut held = choice.moved.iter().flat_map(|mover| &mover.hold.slots);
+            if held.any(|held| placement.slots.iter().any(|slot| slot.node == held.node)) {
+                continue;
+            }
+            let is_about = |known: &&Forecast| known.job == own.job && known.slots == placement.slots;
+            match problem.forecasts.iter().find(is_about) {
+                Some(known) => {
+                    waits.insert(own.job, known.wait.map_or(0.0, |wait| wait.0));
+                }
+                None => questions.push((own.job, placement)),
+            }
+        }
+        if questions.is_empty() { Ok(waits) } else { Err(questions) }
+    }
+
+    /// Returns how many jobs are late, and the sum of the times to come or the longest. A job without a place waits for the
+    /// first to end and then takes as long as with an equal share of all GPUs.
+    fn value(&self, jobs: &[ToCome]) -> Value {
+        let first = jobs.iter().filter_map(|own| own.time).min_by(f64::total_cmp).unwrap_or(0.0);
+        let share = |job: usize| self.shares.get(&job).copied().unwrap_or(first);
+        let time = |own: &ToCome| own.time.unwrap_or_else(|| first + share(own.job));
+        let is_late =
+            |own: &&ToCome| self.dues.due(own.job).is_some_and(|due| due.is_late(time(own) + own.delay));
+        let late = jobs.iter().filter(is_late).count();
+        let times = jobs.iter().map(|own| self.scene.weight(own.job) * time(own));
+        let time = if self.scene.problem.objective == Objective::Makespan {
+            times.max_by(f64::total_cmp).unwrap_or(0.0)
+        } else {
+            times.sum()
+        };
+        Value { late, time }
+    }
+}
+
+/// Returns a time with about three digits.
+fn seconds(time: f64) -> String {
+    match time {
+        _ if time < 9.995 => format!("{time:.2} s"),
+        _ if time < 99.95 => format!("{time:.1} s"),
+        _ => format!("{time:.0} s"),
+    }
+}

@@ -1,0 +1,151 @@
+//! A placer that places all jobs anew whenever one comes or goes, whatever that costs: what static planning is over time.
+
+use std::collections::BTreeSet;
+
+use crate::alternative::one_type;
+use crate::due_order::{self, Piece};
+use crate::kit::{Floor, Want};
+use crate::{Budget, Extract, Objective, Placement, Placer, Plan, Policy, PolicyError, Problem, Repacking};
+use hsched_model::Time;
+
+/// Parts of an epoch in which placers count what jobs have left: only the ratios matter to them.
+const PARTS: f64 = 1e6;
+
+/// A placer with plain resets.
+pub(super) struct Resets {
+    placer: Box<dyn Placer>,
+    floor: Floor,
+    repacking: Repacking,
+}
+
+/// A job on as many GPUs of one type as are best for it.
+#[derive(Clone, Copy)]
+struct Alone {
+    job: usize,
+    /// Seconds for the work that is left.
+    time: f64,
+    gpus: u32,
+}
+
+impl Alone {
+    /// Returns the job as the whole cluster sees it, of which it takes a part.
+    fn piece(self, problem: &Problem, all: u32) -> Piece {
+        let time = self.time * f64::from(self.gpus) / f64::from(all.max(1));
+        let deadline = problem.jobs[self.job].aims.deadline;
+        let within = deadline.map_or(f64::INFINITY, |deadline| deadline.0 - problem.now.0);
+        Piece { time, within: within - (self.time - time) }
+    }
+}
+
+impl Resets {
+    pub(super) fn new(placer: Box<dyn Placer>, repacking: Repacking) -> Self {
+        Self { placer, floor: Floor::default(), repacking }
+    }
+
+    /// Returns the jobs that take part: all, or the first in line while the fewest GPUs that they can do with are there.
+    fn chosen(&self, problem: &Problem) -> Vec<usize> {
+        let takes_part = |job: &usize| {
+            let standing = &problem.jobs[*job].standing;
+            standing.is_ready() || standing.running().next().is_some()
+        };
+        let alone = problem.present().filter(takes_part).filter_map(|job| self.alone(problem, job));
+        let mut jobs: Vec<Alone> = alone.collect();
+        let all: u32 = self.floor.total.iter().sum();
+        if problem.objective == Objective::Deadlines {
+            let pieces: Vec<Piece> = jobs.iter().map(|own| own.piece(problem, all)).collect();
+            jobs = due_order::order(&pieces).into_iter().map(|number| jobs[number]).collect();
+        } else {
+            jobs.sort_by(|a, b| a.time.total_cmp(&b.time).then(a.job.cmp(&b.job)));
+        }
+        let mut needed = 0_u32;
+        let fits = |own: &Alone| {
+            needed = needed.saturating_add(problem.jobs[own.job].min_gpus);
+            needed <= all
+        };
+        jobs.into_iter().take_while(fits).map(|own| own.job).collect()
+    }
+
+    /// Returns how a job does alone; `None` where it can run on no type.
+    fn alone(&self, problem: &Problem, job: usize) -> Option<Alone> {
+        let model = &problem.jobs[job];
+        let types = 0..problem.gpu_types.len();
+        let found = types.filter_map(|ty| one_type(problem, model, ty, self.floor.sizes()));
+        let best = found.min_by(|a, b| a.jct.total_cmp(&b.jct)).filter(|own| own.jct.is_finite())?;
+        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
+        let epochs = model.epochs as f64;
+        let time = best.jct / epochs * model.standing.left(problem.now);
+        Some(Alone { job, time, gpus: best.counts.iter().sum() })
+    }
+
+    /// Returns the problem of placing these jobs as if none ran.
+    fn extract(&self, problem: &Problem, jobs: &[usize]) -> Extract {
+        let mut extract = problem.extract_on(jobs, self.floor.sizes());
+        for (model, &job) in extract.problem.jobs.iter_mut().zip(jobs) {
+            let left = problem.jobs[job].standing.left(problem.now);
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "work left is positive, and far below 2^63 parts"
+            )]
+            let parts = (left * PARTS).ceil() as u64;
+            model.epochs = parts.max(1);
+            // A part takes as long as an epoch there, so deadlines are as much later.
+            let now = problem.now;
+            let later = |deadline: Time| Time(now.0 + (deadline.0 - now.0) * PARTS);
+            model.aims.deadline = model.aims.deadline.map(later);
+        }
+        // What a late job costs goes by these times.
+        extract.problem.late = 0.0;
+        extract
+    }
+}
+
+impl Policy for Resets {
+    fn name(&self) -> &'static str {
+        self.placer.name()
+    }
+
+    fn parameters(&self) -> String {
+        self.placer.parameters()
+    }
+
+    fn needs_budget(&self) -> bool {
+        self.placer.needs_budget()
+    }
+
+    fn decide(&mut self, problem: &Problem, budget: &Budget<'_>) -> Result<Plan, PolicyError> {
+        self.floor.sync(problem);
+        let mut jobs = self.chosen(problem);
+        let mut stopped = false;
+        let mut placed: Vec<(usize, Placement)> = Vec::new();
+        // A placer that finds no plan for all of them within its budget may find one for fewer.
+        while placed.is_empty() && !jobs.is_empty() {
+            let extract = self.extract(problem, &jobs);
+            (budget.begin)();
+            let assignment = self.placer.place(&extract.problem, budget.stop)?;
+            stopped |= assignment.stopped;
+            let own = jobs.iter().zip(&assignment.verdicts);
+            placed.extend(
+                own.filter_map(|(&job, verdict)| {
+                    Some((job, extract.to_whole(problem, verdict.placement()?)))
+                }),
+            );
+            jobs.pop();
+        }
+        let mut wants: Vec<Want> = Vec::new();
+        for (job, placement) in &placed {
+            let mut counts = vec![0; problem.gpu_types.len()];
+            for slot in &placement.slots {
+                counts[slot.gpu_type] += slot.count;
+            }
+            if counts != self.floor.counts(*job) {
+                wants.push(Want { sharing: placement.sharing, ..Want::place(*job, counts) });
+            }
+        }
+        let is_placed: BTreeSet<usize> = placed.iter().map(|(job, _)| *job).collect();
+        let stops = |job: &usize| !self.floor.held(*job).is_empty() && !is_placed.contains(job);
+        wants.extend(problem.present().filter(stops).map(Want::wait));
+        let changes = self.floor.carry_out(problem, wants, self.repacking);
+        Ok(Plan { changes, stopped, ..Plan::default() })
+    }
+}

@@ -1,0 +1,44 @@
+//! A policy that counts whole epochs, on a problem that is kept up to date lazily: it sees what is left of each job, as `watch`
+//! shows it.
+
+use crate::{Budget, Changed, Memory, Plan, Policy, PolicyError, Problem};
+
+/// A policy that is shown how far each job has come.
+pub(super) struct Rest(pub Box<dyn Policy>);
+
+impl Policy for Rest {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn parameters(&self) -> String {
+        self.0.parameters()
+    }
+
+    fn needs_budget(&self) -> bool {
+        self.0.needs_budget()
+    }
+
+    fn decide(&mut self, problem: &Problem, budget: &Budget<'_>) -> Result<Plan, PolicyError> {
+        let mut own = Problem { changed: Changed::All, ..problem.clone() };
+        for model in &mut own.jobs {
+            let left = model.standing.left(problem.now);
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "work left is positive, and far below 2^52 epochs"
+            )]
+            let epochs = (left.ceil() as u64).max(1);
+            (model.epochs, model.standing.epochs_left) = (epochs, epochs);
+        }
+        self.0.decide(&own, budget)
+    }
+
+    fn memory(&self) -> Option<Memory> {
+        self.0.memory()
+    }
+
+    fn remember(&mut self, memory: &Memory) {
+        self.0.remember(memory);
+    }
+}

@@ -1,0 +1,193 @@
+//! A policy over time where GPUs that are given back may go to strangers: what it wants, as far as that is safe there.
+//!
+//! The policy inside decides as if jobs moved at once. No running job is stopped only to wait, none is touched that does not
+//! save, a move pays for its wait in the queue, and the GPUs that a job was given are kept for it until it has them.
+
+mod alone;
+mod promise;
+mod safe;
+mod shown;
+
+pub use self::alone::Alone;
+
+use std::collections::BTreeMap;
+
+use crate::shared::promise::Promise;
+use crate::shared::safe::Wish;
+use crate::shared::shown::Shown;
+use crate::{
+    Budget, Decision, Forecast, Memory, Moves, Placement, Plan, Policy, PolicyError, Problem, Replanning,
+    Stage,
+};
+use hsched_model::{Seconds, Time};
+
+/// A policy over time with the rules of a shared cluster.
+pub struct Shared {
+    inner: Box<dyn Policy>,
+    rules: Rules,
+    /// What was decided and is not carried out yet, as far as it is known.
+    promises: Vec<Promise>,
+}
+
+/// The rules that have parameters.
+#[derive(Clone, Copy)]
+struct Rules {
+    moves: Moves,
+    queue_patience: Seconds,
+}
+
+/// What is known of the cost of a job's move.
+#[derive(Clone, Copy)]
+struct Price {
+    /// All of it, as far as it is known.
+    cost: Seconds,
+    /// Whether the wait in the queue is part of it.
+    has_wait: bool,
+}
+
+/// Why a job waits whose GPUs are not free yet.
+const NOT_FREE_YET: &str = "waiting for its GPUs to be released";
+
+impl Shared {
+    /// Returns a policy with the rules of a shared cluster, of which `rules` has the parameters. The policy inside should
+    /// not count on stopping jobs.
+    #[must_use]
+    pub fn new(inner: Box<dyn Policy>, rules: &Replanning) -> Self {
+        let rules = Rules { moves: rules.moves, queue_patience: rules.queue_patience };
+        Self { inner, rules, promises: Vec::new() }
+    }
+
+    /// Returns the plan that carries out wishes and promises, and remembers them until they are.
+    fn plan(&mut self, shown: &Shown<'_>, plan: Plan, wishes: Vec<Wish>) -> Plan {
+        let problem = shown.real;
+        let mut changes: Vec<(usize, Decision)> = Vec::new();
+        self.promises.clear();
+        for wish in shown.kept().into_iter().chain(wishes) {
+            self.promises.push(Promise::new(problem, wish.job, &wish.placement));
+            let decision = if wish.later {
+                Decision::Defer { why: NOT_FREE_YET.to_owned() }
+            } else {
+                Decision::Place { placements: vec![wish.placement], queued: false, why: wish.why }
+            };
+            let waits = problem.jobs[wish.job].standing.is_ready();
+            if waits || matches!(decision, Decision::Place { .. }) {
+                changes.push((wish.job, decision));
+            }
+        }
+        let mut is_named = vec![false; problem.jobs.len()];
+        for (job, _) in &changes {
+            is_named[*job] = true;
+        }
+        for (job, decision) in plan.changes {
+            let waits = problem.jobs[job].standing.is_ready();
+            let decision = match decision {
+                Decision::Place { .. } => Decision::Defer { why: NOT_FREE_YET.to_owned() },
+                other => other,
+            };
+            let is_end = matches!(decision, Decision::Finish { .. });
+            if !is_named[job] && !shown.is_settled(job) && (waits || is_end) {
+                changes.push((job, decision));
+            }
+        }
+        Plan { changes, ..plan }
+    }
+
+    /// Returns when it should look again: now, if a move would pay once the epoch under way is done, or when a submission
+    /// has waited for long.
+    fn wake(&self, shown: &Shown<'_>, looked_at: &BTreeMap<usize, Price>, plan: &Plan) -> Option<Time> {
+        let now = shown.real.now;
+        // It was no longer wanted when the epoch under way was counted.
+        let soon = looked_at.values().any(|price| !price.has_wait).then_some(now);
+        let times = [plan.wake, soon, shown.next_late(self.rules.queue_patience)];
+        times.into_iter().flatten().min_by(|a, b| a.0.total_cmp(&b.0))
+    }
+}
+
+impl Policy for Shared {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn parameters(&self) -> String {
+        format!("{}, {}", self.inner.parameters(), self.rules.moves.words())
+    }
+
+    fn needs_budget(&self) -> bool {
+        self.inner.needs_budget()
+    }
+
+    fn decide(&mut self, problem: &Problem, budget: &Budget<'_>) -> Result<Plan, PolicyError> {
+        let before = self.inner.memory();
+        let mut looked_at: BTreeMap<usize, Price> = BTreeMap::new();
+        loop {
+            let shown = Shown::new(problem, &self.promises, self.rules, &looked_at);
+            let plan = self.inner.decide(&shown.problem, budget)?;
+            let wishes = shown.safe(&plan.changes);
+            let is_priced = |job: &usize| looked_at.get(job).is_some_and(|price| price.has_wait);
+            let movers = wishes.iter().filter(|wish| shown.runs(wish.job) && !is_priced(&wish.job));
+            let movers: Vec<&Wish> = movers.collect();
+            if movers.is_empty() {
+                let mut plan = self.plan(&shown, plan, wishes);
+                plan.wake = self.wake(&shown, &looked_at, &plan);
+                return Ok(plan);
+            }
+            let mut questions = Vec::new();
+            for Wish { job, placement, .. } in movers {
+                let known = looked_at.get(job).copied();
+                match price(&shown, *job, placement, known) {
+                    Some(price) => drop(looked_at.insert(*job, price)),
+                    None => questions.push((*job, placement.clone())),
+                }
+            }
+            // It decides again as if it had not yet: a decision that is not carried out is none.
+            if let Some(memory) = &before {
+                self.inner.remember(memory);
+            }
+            if !questions.is_empty() {
+                return Ok(Plan { questions, ..Plan::default() });
+            }
+        }
+    }
+
+    fn memory(&self) -> Option<Memory> {
+        promise::write(self.name(), &self.promises, self.inner.memory())
+    }
+
+    fn remember(&mut self, memory: &Memory) {
+        if let Some(promises) = promise::recall(memory, self.inner.as_mut()) {
+            self.promises = promises;
+        }
+    }
+}
+
+/// Returns what a move costs a running job, more than is `known` of it: the restart, the epoch under way, which may be lost,
+/// then the wait in the queue; `None` while the queue has to be asked. It is asked only about moves that pay but for it.
+fn price(shown: &Shown<'_>, job: usize, placement: &Placement, known: Option<Price>) -> Option<Price> {
+    let problem = shown.real;
+    let standing = &problem.jobs[job].standing;
+    let under_way = under_way(problem, job);
+    let cost = standing.restart_cost.0 + under_way;
+    if known.is_none() && under_way > 0.0 {
+        return Some(Price { cost: Seconds(cost), has_wait: false });
+    }
+    let mut held = standing.holds.iter().flat_map(|hold| &hold.slots);
+    // While jobs hold some of these GPUs that move away themselves, the queue's answer would be about their ends.
+    let is_its_own = held.any(|held| placement.slots.iter().any(|slot| slot.node == held.node));
+    let wait = if is_its_own || !shown.is_free(job, placement) {
+        0.0
+    } else {
+        let is_about = |known: &&Forecast| known.job == job && known.slots == placement.slots;
+        let forecast = problem.forecasts.iter().find(is_about)?;
+        forecast.wait.map_or(0.0, |wait| wait.0)
+    };
+    Some(Price { cost: Seconds(cost + wait), has_wait: true })
+}
+
+/// Returns how far a running job has come in the epoch under way, in seconds.
+fn under_way(problem: &Problem, job: usize) -> f64 {
+    let own = problem.jobs[job].standing.holds.iter().map(|hold| match hold.stage {
+        Stage::Running { under_way, .. } => under_way,
+        _ => 0.0,
+    });
+    own.fold(0.0, f64::max)
+}

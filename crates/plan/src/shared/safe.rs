@@ -1,0 +1,160 @@
+//! What of a plan is safe where strangers may take what is given back.
+
+use std::collections::BTreeSet;
+
+use crate::shared::shown::Shown;
+use crate::{Decision, Hold, Placement, Problem, Sharing, Slot, Stage};
+
+/// Two epochs that differ by less than this part of them are equally long.
+const SAME: f64 = 0.01;
+
+/// GPUs for a job.
+pub(super) struct Wish {
+    pub job: usize,
+    pub placement: Placement,
+    /// Why it moves, for people.
+    pub why: String,
+    /// Whether the job waits until they are free.
+    pub later: bool,
+}
+
+/// What the limits of GPU types leave.
+pub(super) struct Limits<'a> {
+    problem: &'a Problem,
+    left: Vec<i64>,
+}
+
+impl<'a> Limits<'a> {
+    /// Returns what is left beside all that jobs have or wait for.
+    pub(super) fn of(problem: &'a Problem) -> Self {
+        let left = problem.limits.iter().map(|limit| i64::from(limit.most)).collect();
+        let mut own = Self { problem, left };
+        own.count(problem.jobs.iter().flat_map(|job| &job.standing.holds).flat_map(|hold| &hold.slots), -1);
+        own
+    }
+
+    /// Returns whether so many more may be held.
+    pub(super) fn allow(&self, slots: &[Slot]) -> bool {
+        let mut after = Self { problem: self.problem, left: self.left.clone() };
+        after.count(slots.iter(), -1);
+        self.left.iter().zip(&after.left).all(|(before, after)| *after >= 0 || after == before)
+    }
+
+    pub(super) fn take(&mut self, slots: &[Slot]) {
+        self.count(slots.iter(), -1);
+    }
+
+    pub(super) fn give_back<'s>(&mut self, slots: impl Iterator<Item = &'s Slot>) {
+        self.count(slots, 1);
+    }
+
+    fn count<'s>(&mut self, slots: impl Iterator<Item = &'s Slot>, sign: i64) {
+        for slot in slots {
+            for (limit, left) in self.problem.limits.iter().zip(&mut self.left) {
+                if limit.gpu_types.contains(&slot.gpu_type) {
+                    *left += sign * i64::from(slot.count);
+                }
+            }
+        }
+    }
+}
+
+impl Shown<'_> {
+    /// Returns the placements of a plan that can be carried out when nobody is stopped only to wait. Whoever moves finds its
+    /// new GPUs free now, or held by others that move in this plan; whoever waits may have to wait for a job that is
+    /// being stopped.
+    pub(super) fn safe(&self, changes: &[(usize, Decision)]) -> Vec<Wish> {
+        let wish = |(job, decision): &(usize, Decision)| match decision {
+            Decision::Place { placements, queued: false, why } => match placements.as_slice() {
+                [placement] if self.may_have(*job, placement) => {
+                    Some(Wish { job: *job, placement: placement.clone(), why: why.clone(), later: false })
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        let mut wishes: Vec<Wish> = changes.iter().filter_map(wish).collect();
+        let named: BTreeSet<usize> = wishes.iter().map(|wish| wish.job).collect();
+        let others = self.problem.present().filter(|job| !named.contains(job));
+        wishes.extend(others.filter_map(|job| self.with_right_shares(job)));
+        // Nobody who waits takes what a mover counts on.
+        wishes.sort_by_key(|wish| !self.runs(wish.job));
+        while let Err(stays) = self.fit(&mut wishes) {
+            // What it holds is not given back, so others may have to stay as well.
+            wishes.remove(stays);
+        }
+        wishes
+    }
+
+    /// Keeps the wishes for which there is room when all that move have left.
+    ///
+    /// # Errors
+    /// The first that moves and finds no room.
+    fn fit(&self, wishes: &mut Vec<Wish>) -> Result<(), usize> {
+        let (mut then, mut now) = (self.problem.unclaimed(), self.free.clone());
+        let mut limits = Limits::of(&self.problem);
+        for wish in self.kept().iter().filter(|wish| !wish.later) {
+            now.take(self.real.jobs[wish.job].needs, wish.placement.slots.iter());
+        }
+        for wish in wishes.iter().filter(|wish| self.runs(wish.job)) {
+            let model = &self.real.jobs[wish.job];
+            let held = || model.standing.holds.iter().flat_map(|hold| &hold.slots);
+            then.give_back(model.needs, held());
+            now.give_back(model.needs, held());
+            limits.give_back(held());
+        }
+        let mut fitting = Vec::new();
+        for (place, wish) in wishes.iter_mut().enumerate() {
+            let needs = self.real.jobs[wish.job].needs;
+            let slots = &wish.placement.slots;
+            let fits_then = limits.allow(slots) && then.take(needs, slots.iter());
+            if fits_then {
+                limits.take(slots);
+            }
+            let fits_now = fits_then && now.take(needs, wish.placement.slots.iter());
+            if self.runs(wish.job) && !fits_now {
+                return Err(place);
+            }
+            wish.later = !fits_now;
+            fitting.push(fits_then);
+        }
+        let mut fitting = fitting.into_iter();
+        wishes.retain(|_| fitting.next().unwrap_or(false));
+        Ok(())
+    }
+
+    /// Returns a running job with other shares on its GPUs, where its batch is divided by speeds that turned out wrong and the
+    /// right ones pay a restart.
+    fn with_right_shares(&self, job: usize) -> Option<Wish> {
+        let standing = &self.problem.jobs[job].standing;
+        let [Hold { slots, stage: Stage::Running { epoch, movable: true, .. }, .. }] =
+            standing.holds.as_slice()
+        else {
+            return None;
+        };
+        if self.is_settled(job) || slots.is_empty() {
+            return None;
+        }
+        let placement = Placement::new(self.real, job, slots, Sharing::Balanced)?;
+        let gain = epoch - placement.epoch.total();
+        let pays = gain > SAME * epoch && standing.left(self.real.now) * gain > standing.restart_cost.0;
+        pays.then(|| Wish { job, placement, why: "with new batch shares".to_owned(), later: false })
+    }
+
+    /// Returns whether a job may be given these GPUs: it waits, or may be moved and has others.
+    fn may_have(&self, job: usize, placement: &Placement) -> bool {
+        let standing = &self.problem.jobs[job].standing;
+        if self.is_settled(job) {
+            return false;
+        }
+        let set = |slots: &[Slot]| slots.iter().copied().collect::<BTreeSet<Slot>>();
+        match standing.holds.as_slice() {
+            [] => standing.is_ready(),
+            [hold] => {
+                matches!(hold.stage, Stage::Running { movable: true, .. })
+                    && set(&hold.slots) != set(&placement.slots)
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! The problem as the policy inside sees it: whatever is on its way has arrived.
+
+use std::collections::BTreeMap;
+
+use crate::shared::promise::Promise;
+use crate::shared::safe::{Limits, Wish};
+use crate::shared::{Price, Rules};
+use crate::{
+    Changed, Hold, Host, Moves, Placement, Problem, Room, Sharing, Slot, Stage, Standing, Unclaimed, Waits,
+};
+use hsched_model::{Seconds, Time};
+
+/// What the policy inside is shown, and what it is really like.
+pub(super) struct Shown<'a> {
+    pub real: &'a Problem,
+    pub problem: Problem,
+    /// What really is free now; what a submission has waited for in vain is nobody's.
+    pub free: Unclaimed,
+    /// Jobs that have been decided on: they run already, or wait for promised GPUs.
+    settled: Vec<bool>,
+    /// Promises that can still be kept.
+    kept: Vec<(usize, Placement)>,
+}
+
+impl<'a> Shown<'a> {
+    /// Returns what to show of a problem. A move costs what is known of it, or else the restart.
+    pub(super) fn new(
+        real: &'a Problem,
+        promises: &[Promise],
+        rules: Rules,
+        prices: &BTreeMap<usize, Price>,
+    ) -> Self {
+        let mut own = Self::of(real);
+        own.give_up_waiting(rules.queue_patience);
+        own.free = own.problem.unclaimed();
+        own.arrive(promises);
+        own.price_moves(rules.moves, prices);
+        own
+    }
+
+    /// Returns what to show of a problem where nobody waits in a queue, and moves cost what the problem says.
+    pub(super) fn arrived(real: &'a Problem, promises: &[Promise]) -> Self {
+        let mut own = Self::of(real);
+        own.arrive(promises);
+        own
+    }
+
+    fn of(real: &'a Problem) -> Self {
+        let problem = Problem { changed: Changed::All, ..real.clone() };
+        let settled = vec![false; problem.jobs.len()];
+        Self { real, free: problem.unclaimed(), problem, settled, kept: Vec::new() }
+    }
+
+    /// Shows as arrived what is on its way, and what is promised.
+    fn arrive(&mut self, promises: &[Promise]) {
+        self.free_what_is_left();
+        let on_their_way = self.take_off();
+        let mut free = self.problem.unclaimed();
+        for (job, hold) in on_their_way {
+            self.land(job, hold, &mut free);
+        }
+        for promise in promises {
+            self.keep(promise, &mut free);
+        }
+    }
+
+    /// Returns whether a job is none of the policy's business now.
+    pub(super) fn is_settled(&self, job: usize) -> bool {
+        self.settled[job]
+    }
+
+    /// Returns whether a job runs that is not on its way elsewhere.
+    pub(super) fn runs(&self, job: usize) -> bool {
+        self.real.jobs[job].standing.running().next().is_some()
+    }
+
+    /// Returns whether these GPUs are free for a job now.
+    pub(super) fn is_free(&self, job: usize, placement: &Placement) -> bool {
+        self.free.clone().take(self.real.jobs[job].needs, placement.slots.iter())
+    }
+
+    /// Returns the promises as wishes; those whose GPUs are not free yet, or whose job is still being stopped, wait.
+    pub(super) fn kept(&self) -> Vec<Wish> {
+        let mut free = self.free.clone();
+        let wish = |(job, placement): &(usize, Placement)| {
+            let model = &self.real.jobs[*job];
+            let later = !model.standing.is_ready() || !free.take(model.needs, placement.slots.iter());
+            Wish { job: *job, placement: placement.clone(), why: String::new(), later }
+        };
+        self.kept.iter().map(wish).collect()
+    }
+
+    /// Returns when the next submission has waited for long.
+    pub(super) fn next_late(&self, patience: Seconds) -> Option<Time> {
+        let holds = self.real.jobs.iter().flat_map(|job| &job.standing.holds);
+        let queued = holds.filter(|hold| hold.stage == Stage::Queued);
+        let times = queued.map(|hold| hold.since.after(patience));
+        times.filter(|time| time.0 > self.real.now.0).min_by(|a, b| a.0.total_cmp(&b.0))
+    }
+
+    /// Shows jobs as waiting whose only submission has waited in the queue for long.
+    fn give_up_waiting(&mut self, patience: Seconds) {
+        let now = self.problem.now;
+        for model in &mut self.problem.jobs {
+            if let [hold] = model.standing.holds.as_slice()
+                && hold.stage == Stage::Queued
+                && hold.since.after(patience).0 <= now.0
+            {
+                (model.standing.holds, model.standing.waits) = (Vec::new(), Waits::Ready);
+            }
+        }
+    }
+
+    /// Puts the GPUs on offer that jobs are about to give back.
+    fn free_what_is_left(&mut self) {
+        for model in &self.problem.jobs {
+            let gives = |hold: &&Hold| hold.stage == Stage::Leaving { started: true, gives_back: true };
+            for slot in model.standing.holds.iter().filter(gives).flat_map(|hold| &hold.slots) {
+                let node = &mut self.problem.nodes[slot.node];
+                let gpus = &mut node.gpus[slot.gpu_type];
+                *gpus = (*gpus + slot.count).min(node.up[slot.gpu_type]);
+                if let Some(Host { cpus, memory }) = &mut node.host {
+                    let more = |room: &mut Option<Room>, need: u64| {
+                        if let Some(Room { free, total }) = room {
+                            *free = free.saturating_add(need * u64::from(slot.count)).min(*total);
+                        }
+                    };
+                    more(cpus, model.needs.cpus);
+                    more(memory, model.needs.memory);
+                }
+            }
+        }
+    }
+
+    /// Takes the jobs out whose only submission has not started.
+    fn take_off(&mut self) -> Vec<(usize, Hold)> {
+        let mut all = Vec::new();
+        for (job, model) in self.problem.jobs.iter_mut().enumerate() {
+            if let [hold] = model.standing.holds.as_mut_slice()
+                && matches!(hold.stage, Stage::Submitting | Stage::Queued)
+                && !hold.slots.is_empty()
+            {
+                all.push((job, hold.clone()));
+                model.standing.holds.clear();
+            }
+        }
+        all
+    }
+
+    /// Shows a submission as running where its GPUs are there, else as it is.
+    fn land(&mut self, job: usize, hold: Hold, free: &mut Unclaimed) {
+        let model = &mut self.problem.jobs[job];
+        self.settled[job] = true;
+        if free.take(model.needs, hold.slots.iter()) {
+            model.standing.holds = vec![landed(&model.standing, hold.slots, hold.epoch, self.real.now)];
+        } else {
+            model.standing.holds = vec![hold];
+        }
+    }
+
+    /// Shows a job on the GPUs that were promised to it, if it still waits for them and they are there.
+    fn keep(&mut self, promise: &Promise, free: &mut Unclaimed) {
+        let mut jobs = self.real.present();
+        let Some(job) = jobs.find(|&job| self.real.jobs[job].name == promise.job) else { return };
+        let real = &self.real.jobs[job].standing;
+        let leaves =
+            |holds: &[Hold]| matches!(holds, [Hold { stage: Stage::Leaving { gives_back: true, .. }, .. }]);
+        if !real.is_ready() && !leaves(&real.holds) {
+            return;
+        }
+        let Some(slots) = promise.slots(self.real) else { return };
+        let Some(placement) = Placement::new(self.real, job, &slots, Sharing::Balanced) else { return };
+        self.problem.jobs[job].standing.holds.clear();
+        let fits =
+            Limits::of(&self.problem).allow(&slots) && free.take(self.real.jobs[job].needs, slots.iter());
+        if !fits {
+            self.problem.jobs[job].standing.holds.clone_from(&real.holds);
+            return;
+        }
+        let standing = &mut self.problem.jobs[job].standing;
+        standing.holds = vec![landed(standing, slots, placement.epoch.total(), self.real.now)];
+        self.settled[job] = true;
+        self.kept.push((job, placement));
+    }
+
+    /// Shows what a move would cost, and who may be moved at all.
+    fn price_moves(&mut self, moves: Moves, prices: &BTreeMap<usize, Price>) {
+        for (job, model) in self.problem.jobs.iter_mut().enumerate().filter(|(job, _)| !self.settled[*job]) {
+            let Standing { holds, restart_cost, saves, .. } = &mut model.standing;
+            for hold in holds {
+                if let Stage::Running { movable, .. } = &mut hold.stage {
+                    let Moves::Auto { margin } = moves else {
+                        *movable = false;
+                        continue;
+                    };
+                    *movable &= *saves;
+                    *restart_cost = prices.get(&job).map_or(*restart_cost, |price| price.cost);
+                    restart_cost.0 *= 1.0 + margin;
+                }
+            }
+        }
+    }
+}
+
+/// Returns what a job holds that is on its way, as if it had arrived.
+fn landed(standing: &Standing, slots: Vec<Slot>, epoch: f64, now: Time) -> Hold {
+    let restart = if standing.started.is_some() { standing.restart_cost } else { Seconds(0.0) };
+    let stage = Stage::Running { epoch, under_way: 0.0, movable: false, busy_until: now.after(restart) };
+    Hold { slots, since: now, epoch, stage }
+}

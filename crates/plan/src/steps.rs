@@ -1,0 +1,74 @@
+//! The time of a step with the best split of the batch, for any bundle of one job's GPU types.
+
+use crate::cost::SHARE_TOLERANCE;
+use crate::{JobModel, TypeModel};
+
+/// The samples that a job's GPUs take in a step of any length, ready to be solved for the length.
+///
+/// Each GPU's share grows piecewise linearly with the step, and where its slope changes does not depend on how many
+/// GPUs there are: these bends are sorted once.
+#[derive(Clone, Debug)]
+pub(super) struct Steps {
+    /// By time.
+    bends: Vec<Bend>,
+    /// B.
+    batch: f64,
+}
+
+/// A step from which on one more GPU of a type takes samples faster, by `rise / over` a second.
+#[derive(Clone, Copy, Debug)]
+struct Bend {
+    time: f64,
+    gpu_type: usize,
+    rise: f64,
+    over: f64,
+}
+
+impl Steps {
+    /// Returns the steps of `job` on these types, each with its place in the counts of a bundle.
+    pub(super) fn new(job: &JobModel, types: impl Iterator<Item = (usize, TypeModel)>) -> Self {
+        #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
+        let batch = job.global_batch as f64;
+        let mut bends = Vec::with_capacity(8);
+        for (gpu_type, model) in types {
+            let (alpha, beta) = (model.speed.alpha(), model.speed.beta());
+            bends.push(Bend { time: alpha, gpu_type, rise: 1.0, over: beta });
+            if let Some(memory) = model.max_batch {
+                #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
+                let memory = memory as f64;
+                let beyond = if job.accumulate { (alpha / memory + beta).recip() } else { 0.0 };
+                let full = alpha + beta * memory;
+                bends.push(Bend { time: full, gpu_type, rise: beyond - beta.recip(), over: 1.0 });
+            }
+        }
+        bends.sort_by(|a, b| a.time.total_cmp(&b.time));
+        Self { bends, batch }
+    }
+
+    /// Returns τ, the root of Σ clamp(t⁻¹(τ), 0, c) = B, exactly: it is on one piece between two bends.
+    ///
+    /// `None` when the GPUs cannot hold the batch.
+    pub(super) fn time(&self, counts: &[u32]) -> Option<f64> {
+        let mut bends = self.bends.iter().filter(|bend| counts[bend.gpu_type] > 0).peekable();
+        let (mut handed_out, mut slope, mut reached) = (0.0, 0.0, 0.0);
+        // What a slope may be by rounding alone.
+        let mut flat = 0.0;
+        while let Some(bend) = bends.next() {
+            handed_out += slope * (bend.time - reached);
+            reached = bend.time;
+            let change = f64::from(counts[bend.gpu_type]) / bend.over * bend.rise;
+            slope += change;
+            flat += 1e-12 * change.abs();
+            let left = self.batch - handed_out;
+            let next = bends.peek().map_or(f64::INFINITY, |bend| bend.time);
+            if slope > flat && reached + left / slope <= next {
+                return Some(reached + left / slope);
+            }
+            if next == f64::INFINITY {
+                // Every rank is full: nothing more can be handed out.
+                return (left <= self.batch * SHARE_TOLERANCE).then_some(reached);
+            }
+        }
+        None
+    }
+}

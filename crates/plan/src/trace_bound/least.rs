@@ -1,0 +1,218 @@
+//! The least that one job can pay at prices over time, in waiting and rent together.
+//!
+//! If the job ends in interval e, the least is, by duality, the maximum over the worth μ of a step of
+//!
+//! ```text
+//! start(e) − r + μ W − Σ over b < e of |b| φ_b(μ) − |e| max(0, φ_e(μ) − 1),  φ_b(μ) = max over bundles n of μ s(n) − p_b·n
+//! ```
+//!
+//! Every μ gives a value that is not too high, so the search may end anywhere.
+
+use crate::classes::{Envelope, Vertex};
+use crate::horizon::Arrival;
+
+/// Intervals of time, the last one endless.
+pub(super) struct Intervals<'a> {
+    /// When each begins, in seconds.
+    edges: &'a [f64],
+}
+
+/// A job's least, as far as it is known from other prices: that shortens the search.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Least {
+    /// In which interval the job ends.
+    end: usize,
+    /// Worths of a step on both sides of the best, and the weight of the first of them.
+    low: f64,
+    high: f64,
+    part: f64,
+}
+
+/// One job against prices.
+struct Search<'a> {
+    intervals: &'a Intervals<'a>,
+    envelopes: &'a [Envelope],
+    job: &'a Arrival,
+    /// The interval in which it arrives.
+    first: usize,
+    /// The search for the best worth ends when it could gain no more than this part.
+    exact: f64,
+}
+
+/// The value of a worth, and how it rises.
+#[derive(Clone, Copy)]
+struct Point {
+    worth: f64,
+    value: f64,
+    slope: f64,
+}
+
+/// Work that is done up to so small a part is done.
+const ROUNDING: f64 = 1e-9;
+
+/// The most steps of a search.
+const STEPS: u32 = 80;
+
+impl<'a> Intervals<'a> {
+    pub(super) fn new(edges: &'a [f64]) -> Self {
+        Self { edges }
+    }
+
+    /// Returns the seconds of an interval from `from` on.
+    fn length(&self, interval: usize, from: f64) -> f64 {
+        let end = self.edges.get(interval + 1).copied().unwrap_or(f64::INFINITY);
+        end - self.edges[interval].max(from)
+    }
+}
+
+impl Least {
+    /// Returns the job's least in seconds, too low by at most about the part `exact`; `None` where it can never end.
+    pub(super) fn find(
+        &mut self,
+        intervals: &Intervals<'_>,
+        envelopes: &[Envelope],
+        job: &Arrival,
+        exact: f64,
+    ) -> Option<f64> {
+        let first = intervals.edges.partition_point(|&edge| edge <= job.at).saturating_sub(1);
+        let search = Search { intervals, envelopes, job, first, exact };
+        let mut best = f64::INFINITY;
+        let mut guess = if self.high > 0.0 { self.high } else { search.dearest(first) };
+        if self.high > 0.0 && self.end >= first && search.can_end(self.end) {
+            (best, *self) = search.ending_in(self.end, guess, f64::INFINITY);
+            guess = self.high;
+        }
+        let known = if best.is_finite() { Some(self.end) } else { None };
+        // One worth bounds all ends at once from below; only those that it does not rule out are looked at.
+        let (mut spent, mut room) = (guess * job.steps, 0.0);
+        for (end, envelope) in envelopes.iter().enumerate().skip(first) {
+            let before = intervals.edges[end].max(job.at) - job.at;
+            if before >= best {
+                break;
+            }
+            let length = intervals.length(end, job.at);
+            let most = envelope.vertices().last().map_or(0.0, |vertex| vertex.speed);
+            room += length * most;
+            let vertex = envelope.best(guess);
+            let gain = vertex.map_or(0.0, |vertex| guess * vertex.speed - vertex.rent);
+            let beyond = (gain - 1.0).max(0.0);
+            let at_least = before + spent - if beyond > 0.0 { length * beyond } else { 0.0 };
+            spent -= if length.is_finite() { length * gain } else { 0.0 };
+            if Some(end) == known || at_least >= best || room < job.steps * (1.0 - ROUNDING) {
+                continue;
+            }
+            let (value, found) = search.ending_in(end, guess, best);
+            if value < best {
+                (best, *self) = (value, found);
+            }
+        }
+        best.is_finite().then_some(best)
+    }
+
+    /// Calls `visit` for every interval and bundle that the job uses at its least, with the seconds.
+    pub(super) fn usage(
+        &self,
+        intervals: &Intervals<'_>,
+        envelopes: &[Envelope],
+        job: &Arrival,
+        visit: &mut dyn FnMut(usize, usize, f64),
+    ) {
+        let first = intervals.edges.partition_point(|&edge| edge <= job.at).saturating_sub(1);
+        for (worth, part) in [(self.low, self.part), (self.high, 1.0 - self.part)] {
+            for interval in (first..=self.end).filter(|_| part > 0.0) {
+                let length = intervals.length(interval, job.at);
+                let vertex = envelopes[interval].best(worth);
+                let least = if interval == self.end { 1.0 } else { 0.0 };
+                let used = vertex.filter(|own| length.is_finite() && worth * own.speed - own.rent > least);
+                if let Some(vertex) = used {
+                    visit(interval, vertex.bundle, part * length);
+                }
+            }
+        }
+    }
+}
+
+impl Search<'_> {
+    /// Returns whether the job could have done its steps by the end of an interval.
+    fn can_end(&self, end: usize) -> bool {
+        let steps = |interval: usize| {
+            let most = self.envelopes[interval].vertices().last().map_or(0.0, |vertex| vertex.speed);
+            self.intervals.length(interval, self.job.at) * most
+        };
+        (self.first..=end).map(steps).sum::<f64>() >= self.job.steps * (1.0 - ROUNDING)
+    }
+
+    /// Returns what a step costs at least in an interval by whose end the job is done.
+    fn dearest(&self, interval: usize) -> f64 {
+        let cost = |vertex: &Vertex| (1.0 + vertex.rent) / vertex.speed;
+        self.envelopes[interval].vertices().iter().map(cost).fold(f64::INFINITY, f64::min)
+    }
+
+    /// Returns a worth of a step at which the job would go at full speed until the end of an interval.
+    fn beyond_all(&self, end: usize) -> f64 {
+        let last =
+            |interval: usize| self.envelopes[interval].vertices().last().map_or(0.0, |own| own.marginal);
+        2.0 * (self.first..=end).map(last).fold(self.dearest(end), f64::max)
+    }
+
+    /// Returns the value of a worth when the job ends in an interval, without the time before that.
+    fn at(&self, end: usize, worth: f64) -> Point {
+        let (mut value, mut slope) = (worth * self.job.steps, self.job.steps);
+        for interval in self.first..end {
+            if let Some(vertex) = self.envelopes[interval].best(worth) {
+                let length = self.intervals.length(interval, self.job.at);
+                value -= length * (worth * vertex.speed - vertex.rent);
+                slope -= length * vertex.speed;
+            }
+        }
+        if let Some(vertex) = self.envelopes[end].best(worth) {
+            let gain = worth * vertex.speed - vertex.rent - 1.0;
+            let length = self.intervals.length(end, self.job.at);
+            if gain > 0.0 && length.is_finite() {
+                value -= length * gain;
+                slope -= length * vertex.speed;
+            }
+        }
+        Point { worth, value, slope }
+    }
+
+    /// Returns the most that a worth near `guess` proves for an end in this interval; a value above `enough` may be less than
+    /// that.
+    fn ending_in(&self, end: usize, guess: f64, enough: f64) -> (f64, Least) {
+        let before = self.intervals.edges[end].max(self.job.at) - self.job.at;
+        let endless = end + 1 == self.intervals.edges.len();
+        // In the endless interval a worth above the cost of a step would prove nothing.
+        // In others all go at full speed beyond the dearest vertex.
+        let most =
+            if endless { self.dearest(end) * (1.0 - 4.0 * f64::EPSILON) } else { self.beyond_all(end) };
+        let mut low = Point { worth: 0.0, value: 0.0, slope: self.job.steps };
+        let mut high = self.at(end, guess.min(most));
+        let mut steps = 0;
+        while high.slope > 0.0 && high.worth < most && steps < STEPS {
+            low = high;
+            high = self.at(end, (2.0 * high.worth).min(most));
+            steps += 1;
+        }
+        let mut top = low.value.max(high.value);
+        let mut part = if high.slope >= 0.0 { 0.0 } else { high.slope / (high.slope - low.slope) };
+        while high.slope < 0.0 && low.slope > 0.0 && steps < STEPS && before + top < enough {
+            // Where the tangents meet is the most that is possible between the two.
+            let worth = (high.value - low.value + low.slope * low.worth - high.slope * high.worth)
+                / (low.slope - high.slope);
+            let possible = low.value + low.slope * (worth - low.worth);
+            part = high.slope / (high.slope - low.slope);
+            if possible - top <= self.exact * possible.abs() || worth <= low.worth || worth >= high.worth {
+                break;
+            }
+            let point = self.at(end, worth);
+            top = top.max(point.value);
+            if point.slope > 0.0 {
+                low = point;
+            } else {
+                high = point;
+            }
+            steps += 1;
+        }
+        (before + top, Least { end, low: low.worth, high: high.worth, part })
+    }
+}

@@ -1,0 +1,109 @@
+//! Prices over time, and what they prove.
+
+use crate::classes::{Bundles, Envelope};
+use crate::horizon::rehearse;
+use crate::trace_bound::ROUNDING;
+use crate::trace_bound::least::{Intervals, Least};
+use crate::trace_bound::trace::Trace;
+
+/// Prices of GPUs over time, which prove a lower bound.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Certificate {
+    /// When each interval begins, in seconds, rising; no job arrives before the first. The last interval is endless.
+    pub edges: Vec<f64>,
+    /// Price of a GPU by interval and type, in seconds per second; 0 in the last interval.
+    pub prices: Vec<Vec<f64>>,
+}
+
+/// A start for the climb.
+pub(super) struct Start {
+    pub certificate: Certificate,
+    /// The mean completion time of a schedule that GPUs without nodes allow, in seconds.
+    pub reached: f64,
+}
+
+/// The most intervals: beyond, the bound hardly rises.
+const INTERVALS: usize = 400;
+
+/// The shortest interval, in seconds.
+const SHORTEST: f64 = 1.0;
+
+impl Certificate {
+    /// Returns whether it is of a cluster with so many GPU types, and such prices as prove something.
+    pub(super) fn is_valid(&self, types: usize) -> bool {
+        let rising = self.edges.windows(2).all(|pair| pair[0] < pair[1]);
+        let is_price = |price: &f64| price.is_finite() && *price >= 0.0;
+        let prices = self.prices.iter().all(|own| own.len() == types && own.iter().all(is_price));
+        let free = self.prices.last().is_some_and(|last| last.iter().all(|price| *price == 0.0));
+        rising && prices && free && self.edges.len() == self.prices.len()
+    }
+
+    /// Returns the rent of all GPUs, over all time.
+    pub(super) fn rent_of_all(&self, offered: &[u32]) -> f64 {
+        let rent = |own: &Vec<f64>| {
+            own.iter().zip(offered).map(|(price, &gpus)| price * f64::from(gpus)).sum::<f64>()
+        };
+        self.edges.windows(2).zip(&self.prices).map(|(pair, own)| (pair[1] - pair[0]) * rent(own)).sum()
+    }
+}
+
+/// Returns the prices that `horizon` sees when moves are free.
+pub(super) fn start(trace: &Trace) -> Option<Start> {
+    let run = rehearse(trace.classes.list(), &trace.offered, &trace.jobs, 0.0)?;
+    let times = run.ends.iter().zip(&trace.jobs).map(|(end, job)| end - job.at);
+    let reached = times.sum::<f64>() / trace.count();
+    let end = run.ends.iter().copied().fold(0.0, f64::max);
+    let edges = thinned(&run.prices.iter().map(|own| own.0).collect::<Vec<_>>(), end);
+    let mut prices: Vec<Vec<f64>> = edges
+        .windows(2)
+        .map(|pair| mean_prices(&run.prices, (pair[0], pair[1]), trace.offered.len()))
+        .collect();
+    prices.push(vec![0.0; trace.offered.len()]);
+    Some(Start { certificate: Certificate { edges, prices }, reached })
+}
+
+/// Returns the edges of intervals that begin and end with some of these moments.
+fn thinned(moments: &[f64], end: f64) -> Vec<f64> {
+    let mut edges: Vec<f64> = moments.first().copied().into_iter().collect();
+    for number in 1..INTERVALS {
+        let moment = moments[number * (moments.len() - 1) / INTERVALS];
+        if edges.last().is_some_and(|&last| moment > last + SHORTEST) {
+            edges.push(moment);
+        }
+    }
+    if edges.last().is_some_and(|&last| end > last) {
+        edges.push(end);
+    }
+    edges
+}
+
+/// Returns the mean over an interval of prices that hold from their moments on.
+fn mean_prices(steps: &[(f64, Vec<f64>)], (from, to): (f64, f64), types: usize) -> Vec<f64> {
+    let mut sum = vec![0.0; types];
+    let first = steps.partition_point(|own| own.0 <= from).saturating_sub(1);
+    for (number, (moment, prices)) in steps.iter().enumerate().skip(first).take_while(|(_, own)| own.0 < to) {
+        let until = steps.get(number + 1).map_or(to, |next| next.0.min(to));
+        let part = (until - moment.max(from)).max(0.0) / (to - from);
+        sum.iter_mut().zip(prices).for_each(|(sum, price)| *sum += part * price);
+    }
+    sum
+}
+
+/// Returns the bound that prices prove, from every bundle; `None` where those are too many.
+pub(super) fn proven(trace: &Trace, certificate: &Certificate) -> Option<f64> {
+    let bundles = trace.all()?;
+    let intervals = Intervals::new(&certificate.edges);
+    let envelopes: Vec<Vec<Envelope>> = bundles.iter().map(|own| envelopes(own, certificate)).collect();
+    let mut sum = 0.0;
+    for job in &trace.jobs {
+        sum += Least::default().find(&intervals, &envelopes[job.class], job, ROUNDING)?;
+    }
+    let rent = certificate.rent_of_all(&trace.offered);
+    let bound = (sum - rent) / trace.count();
+    Some(bound - ROUNDING * (sum + rent) / trace.count())
+}
+
+/// Returns the envelopes of bundles at the prices of each interval.
+pub(super) fn envelopes(bundles: &Bundles, certificate: &Certificate) -> Vec<Envelope> {
+    certificate.prices.iter().map(|prices| Envelope::new(bundles, &bundles.rents(prices))).collect()
+}

@@ -1,0 +1,100 @@
+//! Weaker bounds that need no prices over time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::Problem;
+use crate::pricing::{Pricer, Rings};
+use crate::trace_bound::prices::Start;
+use crate::trace_bound::trace::Trace;
+
+/// How exactly a job's shortest time is found.
+const TOLERANCE: f64 = 1e-6;
+
+/// Returns the mean of the times that the jobs take alone, in seconds; `None` where one can never run.
+pub(super) fn alone(problem: &Problem) -> Option<f64> {
+    let rings = Rings::new(problem);
+    let offered = problem.offered();
+    let free = vec![0.0; offered.len()];
+    let mut sum = 0.0;
+    for job in &problem.jobs {
+        sum += Pricer::new(job, &rings, &offered).cheapest(&free, TOLERANCE, None)?.floor;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "counts of jobs are far below 2^52")]
+    let count = problem.jobs.len() as f64;
+    Some(sum / count)
+}
+
+/// Returns the best mean completion time on one machine as large as all GPUs, in seconds; `None` where bundles are too many
+/// to look at all.
+///
+/// A GPU of type g counts `q_g`: a job's size is the least q·n seconds of a step, and the machine does Σ `q_g C_g` of them a
+/// second, those of the job with the least left first. That holds for all q ≥ 0; some likely ones are tried.
+pub(super) fn squashed(trace: &Trace, start: Option<&Start>) -> Option<f64> {
+    let bundles = trace.all()?;
+    let types = trace.offered.len();
+    let mut counted = vec![vec![1.0; types]];
+    counted.extend((0..types).map(|ty| (0..types).map(|own| f64::from(u8::from(own == ty))).collect()));
+    if let Some(start) = start {
+        let sum = |ty: usize| start.certificate.prices.iter().map(|own| own[ty]).sum();
+        counted.push((0..types).map(sum).collect());
+    }
+    let single = |ty: usize| {
+        let alone: Vec<u32> = (0..types).map(|own| u32::from(own == ty)).collect();
+        let speeds = bundles.iter().filter_map(|own| Some(own.speed(own.find(&alone)?)));
+        speeds.fold(0.0, f64::max)
+    };
+    counted.push((0..types).map(single).collect());
+    let mean = |counted: &Vec<f64>| {
+        let machine: f64 = counted.iter().zip(&trace.offered).map(|(own, &gpus)| own * f64::from(gpus)).sum();
+        let sizes: Vec<f64> = bundles.iter().map(|own| own.unit_cost(0.0, counted) / machine).collect();
+        if machine > 0.0 { shortest_first(trace, &sizes) } else { 0.0 }
+    };
+    counted.iter().map(mean).max_by(f64::total_cmp)
+}
+
+/// Returns the mean completion time on one machine where a step of each class takes so long.
+fn shortest_first(trace: &Trace, sizes: &[f64]) -> f64 {
+    let mut left: BinaryHeap<Reverse<Left>> = BinaryHeap::new();
+    let (mut now, mut sum) = (0.0_f64, 0.0);
+    let mut jobs = trace.jobs.iter().peekable();
+    loop {
+        let next = jobs.peek().map_or(f64::INFINITY, |job| job.at);
+        match left.pop() {
+            Some(Reverse(own)) if now + own.seconds <= next => {
+                now += own.seconds;
+                sum += now - own.arrived;
+            }
+            Some(Reverse(own)) => {
+                left.push(Reverse(Left { seconds: own.seconds - (next - now), ..own }));
+                now = next;
+            }
+            None if next.is_finite() => now = next,
+            None => return sum / trace.count(),
+        }
+        while let Some(job) = jobs.next_if(|job| job.at <= now) {
+            left.push(Reverse(Left { seconds: job.steps * sizes[job.class], arrived: job.at }));
+        }
+    }
+}
+
+/// What is left of a job on the one machine.
+#[derive(Clone, Copy, PartialEq)]
+struct Left {
+    seconds: f64,
+    arrived: f64,
+}
+
+impl Eq for Left {}
+
+impl PartialOrd for Left {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Left {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.seconds.total_cmp(&other.seconds).then(self.arrived.total_cmp(&other.arrived))
+    }
+}

@@ -1,0 +1,49 @@
+//! A trace in plain numbers.
+
+use crate::Problem;
+use crate::classes::{Bundles, Classes, steps_per_epoch};
+use crate::horizon::Arrival;
+
+/// The jobs of a trace by arrival, their classes, and the GPUs.
+pub(super) struct Trace {
+    pub classes: Classes,
+    pub jobs: Vec<Arrival>,
+    /// GPUs by type.
+    pub offered: Vec<u32>,
+}
+
+impl Trace {
+    /// Returns the trace of a problem's jobs; `None` where there are none or one can never run.
+    pub(super) fn new(problem: &Problem) -> Option<Self> {
+        let types = problem.gpu_types.len();
+        let up = |ty: usize| problem.nodes.iter().map(|node| node.gpus[ty].max(node.up[ty])).sum::<u32>();
+        let offered: Vec<u32> = (0..types).map(|ty| up(ty).max(problem.ceiling[ty])).collect();
+        let mut classes = Classes::default();
+        classes.look_at(problem, &offered);
+        let mut jobs = Vec::new();
+        for model in &problem.jobs {
+            #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
+            let steps = model.epochs as f64 * steps_per_epoch(model);
+            jobs.push(Arrival { at: model.standing.arrival.0, class: classes.number(model), steps });
+        }
+        jobs.sort_by(|a, b| a.at.total_cmp(&b.at));
+        let can_run = |job: &Arrival| classes.list()[job.class].fastest > 0.0;
+        (!jobs.is_empty() && jobs.iter().all(can_run)).then_some(Self { classes, jobs, offered })
+    }
+
+    /// Returns the number of jobs.
+    #[expect(clippy::cast_precision_loss, reason = "counts of jobs are far below 2^52")]
+    pub(super) fn count(&self) -> f64 {
+        self.jobs.len() as f64
+    }
+
+    /// Returns the bundles worth choosing from, by class.
+    pub(super) fn listed(&self) -> Vec<&Bundles> {
+        self.classes.list().iter().map(|class| &class.bundles).collect()
+    }
+
+    /// Returns every bundle, by class, where they can be listed.
+    pub(super) fn all(&self) -> Option<Vec<Bundles>> {
+        (0..self.classes.list().len()).map(|class| self.classes.all_bundles(class)).collect()
+    }
+}

@@ -1,0 +1,291 @@
+//! The independent check of a plan: no plan is rendered, simulated or submitted that did not pass here.
+//!
+//! Written without the policies' own functions: it recomputes capacities, limits, shares and times from the
+//! formulas, the step time by bisection where they solve it exactly.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use thiserror::Error;
+
+use crate::{
+    Decision, JobModel, Placement, Plan, PolicyError, Problem, Rank, Sharing, Slot, Taken, TypeModel, Verdict,
+};
+use hsched_model::JobName;
+
+/// A plan that obeys every rule of its problem.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CheckedPlan {
+    plan: Plan,
+    verdicts: Vec<Verdict>,
+}
+
+/// A rule that a plan breaks: a fault of the policy, never of its user.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum Violation {
+    #[error("decides on job number {job}, but there are {jobs} jobs")]
+    Number { job: usize, jobs: usize },
+    #[error("{node} gives {given} GPUs of type {gpu_type}, but it has {offered}")]
+    Capacity { node: String, gpu_type: String, given: u64, offered: u64 },
+    #[error("{node} has too little {what} for the ranks on it")]
+    Host { node: String, what: &'static str },
+    #[error("the jobs have {held} GPUs of type {gpu_type} in total; the limit is {most}")]
+    Limit { gpu_type: String, held: u64, most: u32 },
+    #[error("job {job}: {what}")]
+    Job { job: JobName, what: String },
+}
+
+/// Relative difference up to which two computations of a time agree.
+const TOLERANCE: f64 = 1e-6;
+
+/// Why a job has no verdict of its own.
+const UNDECIDED: &str = "the policy does not change it";
+
+impl CheckedPlan {
+    /// Returns the decisions by job; those that the plan does not name are deferred.
+    #[must_use]
+    pub fn verdicts(&self) -> &[Verdict] {
+        &self.verdicts
+    }
+
+    /// Returns the numbers of the jobs that have GPUs.
+    #[must_use]
+    pub fn placed(&self) -> Vec<usize> {
+        let verdicts = self.verdicts.iter().enumerate();
+        verdicts.filter(|(_, verdict)| verdict.placement().is_some()).map(|(job, _)| job).collect()
+    }
+
+    /// Returns the plan.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+}
+
+/// Returns the plan as a checked one.
+///
+/// What jobs hold that the plan does not name counts with what it gives to others.
+///
+/// # Errors
+/// Every rule that it breaks.
+pub fn verify(problem: &Problem, plan: Plan) -> Result<CheckedPlan, Vec<Violation>> {
+    verify_change(problem, &Taken::of(problem), &plan)?;
+    let undecided = || Verdict::Defer { reason: UNDECIDED.to_owned() };
+    let mut verdicts: Vec<Verdict> = (0..problem.jobs.len()).map(|_| undecided()).collect();
+    for (job, decision) in &plan.changes {
+        verdicts[*job] = decision.verdict();
+    }
+    Ok(CheckedPlan { plan, verdicts })
+}
+
+/// Checks a plan against what all jobs have, at the cost of what it changes.
+///
+/// # Errors
+/// Every rule that it breaks.
+pub fn verify_change(problem: &Problem, taken: &Taken, plan: &Plan) -> Result<(), Vec<Violation>> {
+    let jobs = problem.jobs.len();
+    let mut violations = Vec::new();
+    let mut named = BTreeSet::new();
+    for (job, decision) in &plan.changes {
+        let Some(model) = problem.jobs.get(*job) else {
+            return Err(vec![Violation::Number { job: *job, jobs }]);
+        };
+        let mut wrong = |what: String| violations.push(Violation::Job { job: model.name.clone(), what });
+        if !named.insert(*job) {
+            wrong("has two decisions".to_owned());
+        }
+        for placement in placements(decision) {
+            broken_rules(problem, model, placement).into_iter().for_each(&mut wrong);
+        }
+        let waits = model.standing.holds.is_empty();
+        if !placements(decision).is_empty() && waits && !model.standing.is_ready() {
+            wrong("has GPUs before it may run again".to_owned());
+        }
+        if matches!(decision, Decision::Place { placements, .. } if placements.is_empty()) {
+            wrong("has no GPUs".to_owned());
+        }
+    }
+    violations.extend(taken.exceeded(problem, plan));
+    if violations.is_empty() { Ok(()) } else { Err(violations) }
+}
+
+/// Returns a policy's plan as a checked one.
+///
+/// # Errors
+/// When it breaks rules, which is the policy's fault.
+pub fn checked(policy: &'static str, problem: &Problem, plan: Plan) -> Result<CheckedPlan, PolicyError> {
+    verify(problem, plan).map_err(|violations| {
+        let violations: Vec<String> = violations.iter().map(ToString::to_string).collect();
+        PolicyError::BreaksRules { policy, violations: violations.join("; ") }
+    })
+}
+
+pub(super) fn placements(decision: &Decision) -> &[Placement] {
+    match decision {
+        Decision::Place { placements, .. } => placements,
+        Decision::Adjust { placement, .. } => std::slice::from_ref(placement),
+        Decision::Defer { .. } | Decision::Finish { .. } | Decision::Reject { .. } => &[],
+    }
+}
+
+fn broken_rules(problem: &Problem, job: &JobModel, placement: &Placement) -> Vec<String> {
+    let mut broken = Vec::new();
+    let mut models = Vec::new();
+    for rank in &placement.ranks {
+        match job.types.get(rank.gpu_type).copied().flatten() {
+            Some(model) => models.push(model),
+            None => broken.push(format!("may not use GPU type number {}", rank.gpu_type)),
+        }
+    }
+    if !broken.is_empty() || placement.ranks.is_empty() {
+        broken.push("has no legal ranks".into());
+        return broken;
+    }
+    check_ranks(job, placement, &models, &mut broken);
+    check_batches(job, &placement.ranks, &models, &mut broken);
+    check_times(problem, job, placement, &models, &mut broken);
+    broken
+}
+
+fn check_ranks(job: &JobModel, placement: &Placement, models: &[TypeModel], broken: &mut Vec<String>) {
+    let count = placement.ranks.len();
+    let limits = job.min_gpus as usize..=job.max_gpus as usize;
+    if !limits.contains(&count) {
+        broken.push(format!("has {count} ranks, but {} to {} are allowed", job.min_gpus, job.max_gpus));
+    }
+    if count > 1 && models.iter().any(|model| model.single_rank) {
+        broken.push("has a MIG slice in a ring".into());
+    }
+    let mut by_slot: BTreeMap<(usize, usize), u32> = BTreeMap::new();
+    let mut local: BTreeMap<usize, u32> = BTreeMap::new();
+    let mut node_before = None;
+    for rank in &placement.ranks {
+        *by_slot.entry((rank.node, rank.gpu_type)).or_default() += 1;
+        let next = local.entry(rank.node).or_default();
+        if rank.local_rank != *next || (*next > 0 && node_before != Some(rank.node)) {
+            broken.push("has ranks of one node that are not consecutive".into());
+        }
+        *next += 1;
+        node_before = Some(rank.node);
+    }
+    let slot = |slot: &Slot| ((slot.node, slot.gpu_type), slot.count);
+    let distinct = placement.slots.len() == by_slot.len();
+    if !distinct || placement.slots.iter().map(slot).collect::<BTreeMap<_, _>>() != by_slot {
+        broken.push("has ranks that do not match its GPUs".into());
+    }
+}
+
+fn check_batches(job: &JobModel, ranks: &[Rank], models: &[TypeModel], broken: &mut Vec<String>) {
+    let quantum = job.batch_quantum;
+    // A plan file may say any numbers, which must not add up by overflow.
+    let sum = |part: fn(&Rank) -> u64| ranks.iter().map(|rank| u128::from(part(rank))).sum::<u128>();
+    if sum(|rank| rank.batch) != job.global_batch.into()
+        || sum(|rank| rank.samples) != job.samples_per_epoch.into()
+    {
+        broken.push("has shares that do not add up".into());
+    }
+    if ranks.iter().any(|rank| rank.batch < quantum || rank.batch % quantum != 0) {
+        broken.push(format!("has a batch that is not a positive multiple of {quantum}"));
+    }
+    if ranks.iter().any(|rank| rank.batch > ranks[0].batch) {
+        broken.push("has a rank with a larger batch than rank 0".into());
+    }
+    let too_large =
+        |(rank, model): (&Rank, &TypeModel)| model.max_batch.is_some_and(|most| rank.batch > most);
+    if !job.accumulate && ranks.iter().zip(models).any(too_large) {
+        broken.push("has a batch that its GPU cannot hold".into());
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "batches and counts are far below 2^52")]
+fn check_times(
+    problem: &Problem,
+    job: &JobModel,
+    placement: &Placement,
+    models: &[TypeModel],
+    broken: &mut Vec<String>,
+) {
+    let batch = job.global_batch as f64;
+    let step = match placement.sharing {
+        Sharing::Balanced => balanced_step(job, &placement.ranks, broken),
+        Sharing::Equal => equal_step(job, models, broken),
+    };
+    let count = placement.ranks.len() as f64;
+    let volume = 2.0 * (count - 1.0) / count * job.model_bytes * job.syncs_per_epoch * (1.0 - job.overlap);
+    let comm = if placement.ranks.len() > 1 { volume / slowest_link(problem, &placement.ranks) } else { 0.0 };
+    let compute = job.samples_per_epoch as f64 / batch * step;
+    let agree = |a: f64, b: f64| (a - b).abs() <= TOLERANCE * (a.abs() + b.abs()) + f64::MIN_POSITIVE;
+    if !agree(placement.epoch.compute, compute) || !agree(placement.epoch.comm, comm) {
+        let (own, other) = (placement.epoch.total(), compute + comm);
+        broken.push(format!("claims {own} s per epoch, but the formulas give {other} s"));
+    }
+}
+
+/// The time in which the ranks together take the batch, by bisection.
+#[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
+fn balanced_step(job: &JobModel, ranks: &[Rank], broken: &mut Vec<String>) -> f64 {
+    let mut counts: BTreeMap<usize, u32> = BTreeMap::new();
+    for rank in ranks {
+        *counts.entry(rank.gpu_type).or_default() += 1;
+    }
+    let models = counts.iter().filter_map(|(gpu_type, count)| Some((job.types[*gpu_type]?, *count)));
+    let models: Vec<(TypeModel, u32)> = models.collect();
+    let batch = job.global_batch as f64;
+    let handed_out = |time: f64| {
+        models.iter().map(|(model, count)| f64::from(*count) * share(job, *model, time)).sum::<f64>()
+    };
+    let (mut low, mut high) = (0.0, 1.0);
+    while handed_out(high) < batch && high < 1e18 {
+        high *= 2.0;
+    }
+    for _ in 0..200 {
+        let middle = low + (high - low) / 2.0;
+        if handed_out(middle) < batch {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    if handed_out(high) < batch * (1.0 - TOLERANCE) {
+        broken.push("has GPUs that cannot hold its batch".into());
+    }
+    let quantum = job.batch_quantum as f64;
+    if models.iter().any(|(model, _)| share(job, *model, high) < quantum * (1.0 - TOLERANCE)) {
+        broken.push("has a rank whose best share is below the quantum".into());
+    }
+    high
+}
+
+/// The slowest rank's time for its equal part of the batch.
+#[expect(clippy::cast_precision_loss, reason = "batches and counts are far below 2^52")]
+fn equal_step(job: &JobModel, models: &[TypeModel], broken: &mut Vec<String>) -> f64 {
+    let part = job.global_batch as f64 / models.len() as f64;
+    if part < job.batch_quantum as f64 * (1.0 - TOLERANCE) {
+        broken.push("has more ranks than quanta in its batch".into());
+    }
+    let time = |model: &TypeModel| {
+        let passes = model.max_batch.map_or(1.0, |memory| (part / memory as f64).max(1.0));
+        model.speed.alpha() * passes + model.speed.beta() * part
+    };
+    models.iter().map(time).fold(0.0, f64::max)
+}
+
+/// The samples that one GPU takes in `time` seconds: the inverse of α max(1, b/m) + β b, within its limit.
+#[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
+fn share(job: &JobModel, model: TypeModel, time: f64) -> f64 {
+    let (alpha, beta) = (model.speed.alpha(), model.speed.beta());
+    let unlimited = ((time - alpha) / beta).max(0.0);
+    match model.max_batch.map(|memory| memory as f64) {
+        Some(memory) if unlimited > memory && job.accumulate => time * memory / (alpha + beta * memory),
+        Some(memory) => unlimited.min(memory),
+        None => unlimited,
+    }
+}
+
+fn slowest_link(problem: &Problem, ranks: &[Rank]) -> f64 {
+    let mut links = Vec::new();
+    for (rank, next) in ranks.iter().zip(ranks.iter().cycle().skip(1)) {
+        let link = if rank.node == next.node { problem.nodes[rank.node].intra_node } else { problem.network };
+        links.push(link.bytes_per_second());
+    }
+    links.into_iter().fold(f64::INFINITY, f64::min)
+}
