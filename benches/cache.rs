@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use divan::Bencher;
-use hsched::store::SpeedFile;
+use hsched_engine::store::SpeedFile;
 
 fn main() {
     divan::main();

@@ -7,9 +7,9 @@
 
 use std::time::Duration;
 
-use hsched::clock::{Clock, SystemClock};
 use hsched::generate::{self, GpuSpeed, Recipe, SyncEvery};
 use hsched::lab;
+use hsched_engine::clock::{Clock, SystemClock};
 use hsched_model::{Access, BitRate, Estimates, Holdings, RankNeeds};
 use hsched_plan::throughput::{Cache, ThroughputMatrix};
 use hsched_plan::{Basis, Budget, Grounds, Outcome, Parameters, Plan, Policy, Problem};

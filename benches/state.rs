@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use divan::Bencher;
-use hsched::engine::{Attempt, Keeper, Phase, Realm, Rules, Stage, State, Submission, Tracked};
-use hsched::store::StateDir;
+use hsched_engine::store::StateDir;
+use hsched_engine::{Attempt, Keeper, Phase, Realm, Rules, Stage, State, Submission, Tracked};
 use hsched_model::formats;
 use hsched_model::{BitRate, GpuType, JobDefaults, JobId, NodeName, PlacedRank, Seconds, Time};
 

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use divan::Bencher;
-use hsched::engine::{
+use hsched::lab;
+use hsched_engine::{
     Answer, Intent, KeepsNothing, Observation, Planner, Realm, Rules, Run, State, SubmissionKey, Tracked,
     World, look, turn,
 };
-use hsched::lab;
 use hsched_model::formats;
 use hsched_model::{
     BitRate, Cluster, GpuStock, GpuType, JobDefaults, JobId, Node, NodeName, NodeState, Seconds, Time,

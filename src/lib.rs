@@ -5,9 +5,7 @@
 
 mod app;
 pub mod batch_script;
-pub mod clock;
 pub mod commands;
-pub mod engine;
 pub mod error;
 pub mod exit;
 pub mod generate;
@@ -18,12 +16,10 @@ pub mod local;
 pub mod manual;
 pub mod merge;
 pub mod probe;
-pub mod render;
 pub mod replay;
 pub mod saved;
 pub mod settings;
 pub mod simulate;
 pub mod slurm;
-pub mod store;
 pub mod trace;
 pub mod ui;

@@ -1,6 +1,6 @@
 //! How long a question takes by the size of the queue, and how far requests that are tried together are from each alone.
 
-use hsched::clock::{Clock, SystemClock};
+use hsched_engine::clock::{Clock, SystemClock};
 use hsched_queue::{Outlook, Question, Request, Snapshot, forecast};
 
 use crate::made_up;

@@ -1,7 +1,7 @@
 //! Files of measured speeds: what is read is written and read back as it was.
 #![no_main]
 
-use hsched::store::SpeedFile;
+use hsched_engine::store::SpeedFile;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     if let Ok(file) = SpeedFile::parse(text) {

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::engine::State;
 use crate::error::Failure;
 use crate::exit::Exit;
+use hsched_engine::State;
 use hsched_model::formats;
 use hsched_model::{Job, JobName};
 

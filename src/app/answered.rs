@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::engine::{self, Beginning};
+use hsched_engine::Beginning;
 use hsched_model::{JobId, JobName};
 
 /// What came of a job's submission.
@@ -24,19 +24,19 @@ pub(crate) struct Answered {
 }
 
 impl Answer {
-    pub(crate) fn of(answer: &engine::Answer) -> Self {
+    pub(crate) fn of(answer: &hsched_engine::Answer) -> Self {
         match answer {
-            engine::Answer::Submitted { job_id } => Self::Submitted(*job_id),
-            engine::Answer::Refused { message } | engine::Answer::Deferred { message } => {
+            hsched_engine::Answer::Submitted { job_id } => Self::Submitted(*job_id),
+            hsched_engine::Answer::Refused { message } | hsched_engine::Answer::Deferred { message } => {
                 Self::Refused(message.clone())
             }
-            engine::Answer::Unreachable { message } => Self::Unreachable(message.clone()),
-            engine::Answer::Unclear { message } => Self::Unknown(message.clone()),
-            other @ (engine::Answer::Stopped
-            | engine::Answer::Killed
-            | engine::Answer::NotStopped { .. }
-            | engine::Answer::Amended
-            | engine::Answer::NotAmended { .. }) => Self::Unknown(format!("{other:?}")),
+            hsched_engine::Answer::Unreachable { message } => Self::Unreachable(message.clone()),
+            hsched_engine::Answer::Unclear { message } => Self::Unknown(message.clone()),
+            other @ (hsched_engine::Answer::Stopped
+            | hsched_engine::Answer::Killed
+            | hsched_engine::Answer::NotStopped { .. }
+            | hsched_engine::Answer::Amended
+            | hsched_engine::Answer::NotAmended { .. }) => Self::Unknown(format!("{other:?}")),
         }
     }
 

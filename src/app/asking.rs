@@ -1,8 +1,8 @@
 //! Questions to Slurm that are not asked every time: an answer is good for a while, and a slow Slurm is left in peace.
 
-use crate::clock::Clock;
 use crate::slurm::{CommandLine, Runner};
-use crate::store::{Answer, Answers};
+use hsched_engine::clock::Clock;
+use hsched_engine::store::{Answer, Answers};
 use hsched_model::{Seconds, Time};
 
 /// A question and how long an answer is good for.
@@ -67,8 +67,8 @@ mod tests {
     use chrono::DateTime;
 
     use super::*;
-    use crate::clock::ManualClock;
     use crate::slurm::{CommandError, Output};
+    use hsched_engine::clock::ManualClock;
 
     /// A Slurm that takes its time, and may fail.
     struct Site {

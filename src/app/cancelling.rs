@@ -4,13 +4,11 @@ use std::collections::BTreeMap;
 
 use crate::app::context::Context;
 use crate::app::state::{self, Seen};
-use crate::engine::{
-    self, Action, Event, Keeper, Rules, Stage, State, Submission, Then, Update, apply, carry_out,
-};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::SlurmWorld;
-use crate::store::Ledger;
+use hsched_engine::store::Ledger;
+use hsched_engine::{Action, Event, Keeper, Rules, Stage, State, Submission, Then, Update, apply, carry_out};
 use hsched_model::JobName;
 
 /// Brings the state up to date where one of the jobs may be in Slurm; also returns why Slurm did not answer.
@@ -77,7 +75,10 @@ pub(crate) fn act(
     let mut untold = BTreeMap::new();
     for action in actions {
         let mut tell = |told: Update<'_>| {
-            if let Update::Event(Event::Answer { of, answer: engine::Answer::NotStopped { message } }) = told
+            if let Update::Event(Event::Answer {
+                of,
+                answer: hsched_engine::Answer::NotStopped { message },
+            }) = told
             {
                 untold.insert(of.job.clone(), message.clone());
             }

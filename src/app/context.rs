@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use crate::clock::{Clock, SystemClock};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::{
@@ -14,6 +13,7 @@ use crate::settings::{
 };
 use crate::slurm::{CommandError, CommandLine, System, read, site};
 use crate::ui::{Progress, Terminal, TerminalKind};
+use hsched_engine::clock::{Clock, SystemClock};
 
 /// A command's surroundings.
 pub(crate) struct Context {

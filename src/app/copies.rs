@@ -1,8 +1,8 @@
 //! Whether the names of copies are free.
 
-use crate::engine::State;
 use crate::error::Failure;
 use crate::exit::Exit;
+use hsched_engine::State;
 use hsched_model::Job;
 
 /// Refuses a copy of a training by whose name the state has another job, and a job by whose name it has a copy.
@@ -31,7 +31,7 @@ pub(crate) fn refuse_others(jobs: &[Job], state: &State) -> Result<(), Failure> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Tracked;
+    use hsched_engine::Tracked;
     use hsched_model::Time;
     use hsched_model::formats::jobs::parse;
 

@@ -3,9 +3,9 @@
 use crate::app::foretelling::Foretold;
 use crate::app::planning::{Desk, Planned, those_behind};
 use crate::app::requests::JobRequest;
-use crate::engine::{Intent, spares};
 use crate::error::Failure;
 use crate::exit::Exit;
+use hsched_engine::{Intent, spares};
 use hsched_model::{Cluster, JobDefaults};
 use hsched_plan::plan_file::{PlanFile, Solved};
 use hsched_plan::{CheckedPlan, Decision, Placement, Plan, Problem, Sharing, Slot, verify};

@@ -6,9 +6,9 @@ use std::time::UNIX_EPOCH;
 
 use crate::app::context::Context;
 use crate::app::state;
-use crate::engine::State;
 use crate::live::absolute;
-use crate::store::StateDir;
+use hsched_engine::State;
+use hsched_engine::store::StateDir;
 use hsched_model::Job;
 
 /// Says which jobs would save over each other: those given, and others that have not ended.

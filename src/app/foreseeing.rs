@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::app::context::Context;
 use crate::app::queue_look;
-use crate::clock::Clock;
-use crate::engine::{Inquiry, Kind, Wanted};
+use hsched_engine::clock::Clock;
+use hsched_engine::{Inquiry, Kind, Wanted};
 use hsched_model::{Bytes, JobDefaults, JobId, Seconds, Terms, Walltime};
 use hsched_plan::{Outlook, Prospect};
 use hsched_queue::{

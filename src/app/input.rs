@@ -9,9 +9,9 @@ use crate::app::context::Context;
 use crate::app::file_kind;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::render::Template;
 use crate::saved::{self, Bundle, Columns, Saved};
 use crate::slurm::{self, QueuedJob, sinfo, squeue};
+use hsched_engine::render::Template;
 use hsched_model::formats;
 use hsched_model::{Cluster, Job};
 

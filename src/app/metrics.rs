@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::engine::{Attempt, State, Tracked};
-use crate::store::{report_folder, reports};
 use crate::ui::Metrics;
+use hsched_engine::store::{report_folder, reports};
+use hsched_engine::{Attempt, State, Tracked};
 
 /// Returns a metric of each job that has reported some: its target's, else its loss, else one that is named after a
 /// loss, else the first by name.

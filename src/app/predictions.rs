@@ -3,9 +3,9 @@
 use crate::app::context::Context;
 use crate::app::foretelling::Foretold;
 use crate::app::state;
-use crate::engine::Run;
 use crate::error::Failure;
-use crate::store::{Predicted, Predictions};
+use hsched_engine::Run;
+use hsched_engine::store::{Predicted, Predictions};
 use hsched_model::Time;
 use hsched_queue::{Calibration, Outlook, Prediction};
 
@@ -29,7 +29,7 @@ pub(crate) fn learnt(context: &Context) -> Option<Learnt> {
 
 /// Returns what was foretold of a run's submissions, in their order, from a look at the queue at `at`.
 pub(crate) fn of_run(run: &Run, foretold: &[Foretold], at: Time) -> Vec<Predicted> {
-    let predicted = |(intent, own): (&crate::engine::Intent, &Foretold)| {
+    let predicted = |(intent, own): (&hsched_engine::Intent, &Foretold)| {
         let Outlook::Estimated(forecast) = &own.outlook else { return None };
         let (start, starts) = (forecast.start, forecast.starts.clone());
         let prediction = Prediction { at, gpus: own.own.gpus, start, starts, started: None };

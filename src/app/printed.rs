@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use crate::app::context::Context;
 use crate::app::output::Part;
 use crate::app::state;
-use crate::engine::{Attempt, Stage, SubmissionKey, Tracked};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::absolute;
-use crate::store::{report_folder, reports};
+use hsched_engine::store::{report_folder, reports};
+use hsched_engine::{Attempt, Stage, SubmissionKey, Tracked};
 use hsched_model::JobId;
 
 /// The output of a submission.

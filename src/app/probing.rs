@@ -12,17 +12,17 @@ use crate::app::sbatch_options::refuse_options;
 use crate::app::state::{self, Opened, live_failure};
 use crate::app::wanted::Wanted;
 use crate::app::{speeds, submission};
-use crate::clock::Clock;
-use crate::engine::{
-    Action, Event, Intent, Keeper, News, Outcome, Phase, Realm, Run, State, SubmissionKey, Timed, Tracked,
-    Update, World, apply, carry_out, notice,
-};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::lab;
 use crate::live::{Interrupts, SlurmWorld};
-use crate::store::{StateDir, report_folder, reports, run_folder};
 use crate::ui::{Progress, Story};
+use hsched_engine::clock::Clock;
+use hsched_engine::store::{StateDir, report_folder, reports, run_folder};
+use hsched_engine::{
+    Action, Event, Intent, Keeper, News, Outcome, Phase, Realm, Run, State, SubmissionKey, Timed, Tracked,
+    Update, World, apply, carry_out, notice,
+};
 use hsched_model::{Access, Cluster, Estimates, Holdings, Job, JobId, JobName, Seconds};
 use hsched_plan::plan_file::{PlanFile, Solved};
 use hsched_plan::throughput::{Cache, LearnRule, Sample, SampleSource, SpeedKey, ThroughputMatrix};

@@ -7,14 +7,14 @@ use crate::app::asking::{Question, SLOW, ask, time};
 use crate::app::context::Context;
 use crate::app::permissions::user_name;
 use crate::app::{input, state};
-use crate::clock::Clock;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Feature;
 use crate::slurm::queue::{self, Look, Texts, history, jobs};
 use crate::slurm::site::{self, Config};
 use crate::slurm::{CommandLine, System, sinfo};
-use crate::store::{Answer, Answers};
+use hsched_engine::clock::Clock;
+use hsched_engine::store::{Answer, Answers};
 use hsched_model::{Cluster, Seconds, Time};
 use hsched_queue::Snapshot;
 

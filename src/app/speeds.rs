@@ -9,7 +9,7 @@ use crate::app::state;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
-use crate::store::{BY_HAND, SpeedFile};
+use hsched_engine::store::{BY_HAND, SpeedFile};
 use hsched_model::{Estimates, GpuType, Job};
 use hsched_plan::Problem;
 use hsched_plan::throughput::{Cache, Cell, ThroughputMatrix, Unusable};

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use crate::app::context::{Context, slurm_failure};
 use crate::app::{false_ends, input, wishes};
-use crate::clock::Clock;
-use crate::engine::{Event, Keeper as _, Realm, Rules, State, apply, notice};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{LiveError, Site, SlurmWorld, absolute};
 use crate::local::aftermath;
 use crate::slurm::QueuedJob;
-use crate::store::{BY_HAND, Ledger, StateDir, StateError, new_run_id};
+use hsched_engine::clock::Clock;
+use hsched_engine::store::{BY_HAND, Ledger, StateDir, StateError, new_run_id};
+use hsched_engine::{Event, Keeper as _, Realm, Rules, State, apply, notice};
 use hsched_model::{Cluster, Time};
 
 /// How long another hsched at work is waited for: a turn of `watch` takes seconds where Slurm answers.

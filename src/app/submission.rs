@@ -11,14 +11,14 @@ use crate::app::planning::Planned;
 use crate::app::sbatch_options::refuse_options;
 use crate::app::state::{self, Opened, Seen};
 use crate::app::untold;
-use crate::engine::{
-    Action, Beginning, Event, Intent, Keeper, Realm, Run, State, SubmissionKey, Update, apply, carry_out,
-};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{Script, SlurmWorld, absolute, scripts};
 use crate::slurm::QueuedJob;
-use crate::store::{StateError, run_folder};
+use hsched_engine::store::{StateError, run_folder};
+use hsched_engine::{
+    Action, Beginning, Event, Intent, Keeper, Realm, Run, State, SubmissionKey, Update, apply, carry_out,
+};
 use hsched_model::{Cluster, Estimates, Job, JobDefaults, JobId, JobName, Time};
 use hsched_plan::Verdict;
 

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use crate::clock::Clock;
+use hsched_engine::clock::Clock;
 
 /// The time of the searches of a turn: each has its budget, and all together a few times as much.
 pub(crate) struct Timer<'a> {

@@ -2,9 +2,9 @@
 
 use crate::app::context::Context;
 use crate::app::state;
-use crate::engine::{Event, State, Update};
-use crate::store::{StateDir, Untold};
 use crate::ui::{Story, StoryLine, Topic};
+use hsched_engine::store::{StateDir, Untold};
+use hsched_engine::{Event, State, Update};
 use hsched_model::{JobName, Time};
 
 /// Leaves what has happened for who tells it next; `state` is what has come of it. Where that fails, it is said here.

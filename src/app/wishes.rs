@@ -5,12 +5,12 @@ use crate::app::context::Context;
 use crate::app::copies::refuse_others;
 use crate::app::state::{self, Seen};
 use crate::app::submission::in_queue;
-use crate::engine::{Event, Phase, Realm, Rules, State, apply};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::SlurmWorld;
 use crate::slurm::QueuedJob;
-use crate::store::{Ledger, Peeked, StateDir, Wanted, Wish};
+use hsched_engine::store::{Ledger, Peeked, StateDir, Wanted, Wish};
+use hsched_engine::{Event, Phase, Realm, Rules, State, apply};
 use hsched_model::{Cluster, JobName, Time};
 
 /// Returns what is said of a wish that was left.

@@ -21,13 +21,13 @@ use crate::app::untold;
 use crate::app::wishes;
 use crate::app::{file_kind, input};
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::engine::{Beginning, Keeper, Phase, Realm, State, Tracked, apply};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::SlurmWorld;
 use crate::settings::Flag;
 use crate::slurm::QueuedJob;
-use crate::store::Wanted;
+use hsched_engine::store::Wanted;
+use hsched_engine::{Beginning, Keeper, Phase, Realm, State, Tracked, apply};
 use hsched_model::{Cluster, Job, JobName};
 
 /// Add jobs for `hsched watch` to place; submits nothing

@@ -10,11 +10,11 @@ use crate::app::state::{self, Opened};
 use crate::app::untold;
 use crate::app::wishes;
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::engine::{Outcome, Phase, Realm, Rules, State, Tracked};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::SlurmWorld;
-use crate::store::Wanted;
+use hsched_engine::store::Wanted;
+use hsched_engine::{Outcome, Phase, Realm, Rules, State, Tracked};
 use hsched_model::formats;
 use hsched_model::{Cluster, JobName};
 

@@ -9,7 +9,7 @@ use crate::commands::cli::Subcommand;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::process_environment;
-use crate::store::{ReportLine, planned_samples};
+use hsched_engine::store::{ReportLine, planned_samples};
 
 /// What does the same with nothing but a shell.
 const WITHOUT_HSCHED: &str = r#"# The same in plain shell:

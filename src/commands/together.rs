@@ -11,14 +11,14 @@ use crate::app::state::{self, Opened};
 use crate::app::submission::settled;
 use crate::app::{file_kind, input, permissions};
 use crate::commands::cli::{json_text, print};
-use crate::engine::{Event, Keeper as _, apply};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::local::Devices;
-use crate::render::Together;
 use crate::settings::Feature;
 use crate::slurm::sbatch;
-use crate::store::StateDir;
+use hsched_engine::render::Together;
+use hsched_engine::store::StateDir;
+use hsched_engine::{Event, Keeper as _, apply};
 use hsched_model::formats;
 use hsched_model::{GpuType, Job, Seconds};
 

@@ -9,13 +9,13 @@ use crate::app::context::{Context, Format};
 use crate::app::foretelling::{self, Foretold, Found, Possible, Queue, QueueViewArgs};
 use crate::app::input;
 use crate::app::speeds::SpeedArgs;
-use crate::clock::Clock;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::when_score;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
 use crate::ui::{Progress, When, WhenJob, WhenRow, when_legend, when_table, wrap, write_output};
+use hsched_engine::clock::Clock;
 use hsched_model::{Job, SpeedBasis};
 use hsched_queue::{Choice, Forecast, Outlook};
 

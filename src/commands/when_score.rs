@@ -7,8 +7,8 @@ use crate::app::predictions;
 use crate::commands::cli::{json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::store::Predicted;
 use crate::ui::{Align, Table, duration, wrap};
+use hsched_engine::store::Predicted;
 use hsched_model::Seconds;
 use hsched_queue::{Calibration, Prediction, Score};
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use crate::slurm::{CommandError, ParseError};
-use crate::store::StateError;
+use hsched_engine::store::StateError;
 
 /// A fault between hsched and the cluster.
 #[derive(Debug, Error)]

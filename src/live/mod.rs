@@ -1,4 +1,4 @@
-//! The real cluster as an [`engine::World`](crate::engine::World): what Slurm and the ranks' reports show, and
+//! The real cluster as an [`engine::World`](hsched_engine::World): what Slurm and the ranks' reports show, and
 //! requests to Slurm. It decides nothing.
 
 mod error;

@@ -3,10 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::engine::{Attempt, End, Gpus, QueueReason, Sighting, Standing, State, SubmissionKey, Tracked};
 use crate::slurm::permission;
 use crate::slurm::{ExitStatus, JobRecord, JobState, QueuedJob, Tag, holdings, time};
-use crate::store::reports::LastWord;
+use hsched_engine::store::reports::LastWord;
+use hsched_engine::{Attempt, End, Gpus, QueueReason, Sighting, Standing, State, SubmissionKey, Tracked};
 use hsched_model::{Cluster, JobId, JobName, Time};
 
 /// The user's queue by the submissions that hsched made.

@@ -5,11 +5,6 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::clock::Clock;
-use crate::engine::{
-    Amendment, Answer, Attempt, End, Inquiry, Intent, Kind, Observation, Outlook, Run, Sighting, Standing,
-    State, Submission, SubmissionKey, World,
-};
 use crate::live::observe::Queue;
 use crate::live::scripts::{Prepared, Site, scripts};
 use crate::live::{LiveError, Reported, observe, reported, signals};
@@ -18,7 +13,12 @@ use crate::slurm::{
     CancelError, CommandError, CommandLine, Forecast, JobRecord, QueuedJob, Reply, Runner, SubmitError, read,
     sacct, sbatch, scancel, scontrol_job, scontrol_update, sinfo, squeue, time,
 };
-use crate::store::{StateDir, claim_file, lay_output, report_folder, reports};
+use hsched_engine::clock::Clock;
+use hsched_engine::store::{StateDir, claim_file, lay_output, report_folder, reports};
+use hsched_engine::{
+    Amendment, Answer, Attempt, End, Inquiry, Intent, Kind, Observation, Outlook, Run, Sighting, Standing,
+    State, Submission, SubmissionKey, World,
+};
 use hsched_model::{Bytes, Cluster, JobId, JobName, Seconds, Terms, Time};
 
 /// How much longer than the job itself accounting is asked about.

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use thiserror::Error;
 
-use crate::engine::SubmissionKey;
 use crate::probe::{self, Facts};
+use hsched_engine::SubmissionKey;
 use hsched_model::{
     Bytes, Cluster, GpuStock, GpuType, Node, NodeName, NodeState, PlacedRank, RankNeeds, Usage,
 };

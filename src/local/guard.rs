@@ -20,8 +20,8 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, read, setsid};
 
-use crate::clock::{Clock as _, SystemClock};
 use crate::local::processes::{Mark, Process, TOKEN};
+use hsched_engine::clock::{Clock as _, SystemClock};
 
 /// What hsched tells a guard, a byte each; the end of its words is the end of hsched.
 pub(super) const STOP: u8 = b's';

@@ -1,4 +1,4 @@
-//! The GPUs of this machine, or of the allocation that hsched runs in, as an [`engine::World`](crate::engine::World):
+//! The GPUs of this machine, or of the allocation that hsched runs in, as an [`engine::World`](hsched_engine::World):
 //! starts a job's ranks under a guard, which ends with everything below it when hsched does. It decides nothing.
 
 mod devices;

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::engine::{State, SubmissionKey};
 use crate::local::devices::{Lease, Place};
 use crate::local::gate::{Memory, Stand, Want, Word};
 use crate::local::memory::{Peak, Shared, Way, way};
 use crate::local::running::Guarded;
+use hsched_engine::{State, SubmissionKey};
 use hsched_model::{JobName, NodeName, Seconds, Time};
 
 /// How long processes that wait may take to end, in seconds.

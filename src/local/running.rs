@@ -18,10 +18,10 @@ use std::thread;
 use nix::fcntl::OFlag;
 use nix::sys::inotify::WatchDescriptor;
 
-use crate::engine::{End, Gpus, SubmissionKey};
 use crate::local::gate::Gate;
 use crate::local::guard::{GO, KILL, Order, STOP};
 use crate::local::wake::Wake;
+use hsched_engine::{End, Gpus, SubmissionKey};
 use hsched_model::{JobId, Seconds, Time};
 
 /// The name of the hidden subcommand that is a guard.

@@ -6,15 +6,15 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use crate::engine::{End, Gpus, SubmissionKey};
 use crate::local::devices::Lease;
 use crate::local::gate::{Gate, Stand, Want, Word};
 use crate::local::parking::Parked;
 use crate::local::running::{Running, Step};
 use crate::local::world::LocalWorld;
 use crate::probe;
-use crate::render::Launcher;
-use crate::store::{report_folder, reports};
+use hsched_engine::render::Launcher;
+use hsched_engine::store::{report_folder, reports};
+use hsched_engine::{End, Gpus, SubmissionKey};
 use hsched_model::{JobId, NodeName, Seconds, Time};
 
 /// The longest that the end of an epoch is waited for, in seconds: who does not come to it is asked to save and end while

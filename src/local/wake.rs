@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, WatchDescriptor};
 
-use crate::clock::Clock;
-use crate::engine::SubmissionKey;
 use crate::local::gate::GATE;
+use hsched_engine::SubmissionKey;
+use hsched_engine::clock::Clock;
 
 /// Something has happened.
 #[derive(Clone, Debug, PartialEq, Eq)]

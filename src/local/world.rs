@@ -8,11 +8,6 @@ use std::time::Duration;
 
 use nix::sys::inotify::WatchDescriptor;
 
-use crate::clock::Clock;
-use crate::engine::{
-    Answer, Attempt, End, Gpus, Intent, Observation, Rules, Run, Sighting, Standing, State, SubmissionKey,
-    World, named_ranks,
-};
 use crate::live::{LiveError, Prepared, Reported, Site, left_word, reported, word_end};
 use crate::local::devices::{Devices, Lease};
 use crate::local::gate::Gate;
@@ -21,8 +16,13 @@ use crate::local::parking::{Parking, Said};
 use crate::local::processes::end_leftovers;
 use crate::local::running::{Guarded, Running, Step, Surroundings, work};
 use crate::local::wake::Waker;
-use crate::render::Launcher;
-use crate::store::{StateDir, laid_by_another, report_folder, reports, run_folder};
+use hsched_engine::clock::Clock;
+use hsched_engine::render::Launcher;
+use hsched_engine::store::{StateDir, laid_by_another, report_folder, reports, run_folder};
+use hsched_engine::{
+    Answer, Attempt, End, Gpus, Intent, Observation, Rules, Run, Sighting, Standing, State, SubmissionKey,
+    World, named_ranks,
+};
 use hsched_model::{Cluster, JobId, JobName, NodeName, Seconds, Time};
 
 /// What a local world needs to know beside its devices.

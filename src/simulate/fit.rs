@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::engine::Gpus;
+use hsched_engine::Gpus;
 use hsched_model::{GpuType, NodeName, PlacedRank};
 
 /// A node that can take work.

@@ -1,6 +1,6 @@
 //! What goes wrong in a simulated cluster, on order.
 
-use crate::engine::End;
+use hsched_engine::End;
 use hsched_model::{JobName, NodeName, Time};
 
 /// Something that goes wrong, or is mended.

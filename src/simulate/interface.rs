@@ -2,11 +2,11 @@
 
 use std::convert::Infallible;
 
-use crate::engine::{self, Amendment, Answer, Intent, Observation, Run, State, SubmissionKey};
 use crate::simulate::World;
+use hsched_engine::{Amendment, Answer, Intent, Observation, Run, State, SubmissionKey};
 use hsched_model::{JobId, Seconds};
 
-impl engine::World for World {
+impl hsched_engine::World for World {
     type Error = Infallible;
 
     fn observe(&mut self, state: &State) -> Result<Observation, Infallible> {

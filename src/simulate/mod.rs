@@ -1,4 +1,4 @@
-//! A cluster in virtual time: an [`engine::World`](crate::engine::World) without Slurm, for the demo and for tests.
+//! A cluster in virtual time: an [`engine::World`](hsched_engine::World) without Slurm, for the demo and for tests.
 //!
 //! Reads no clock and no file: time passes when [`World::pass`] says so, from one event to the next. Equal sites,
 //! incidents and requests give equal stories.

@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::convert::Infallible;
 
-use crate::engine::{Event, KeepsNothing, Planner, Rules, State, Update, apply, turn};
 use crate::simulate::World;
+use hsched_engine::{Event, KeepsNothing, Planner, Rules, State, Update, apply, turn};
 use hsched_model::{Seconds, Time};
 use hsched_plan::{Budget, Objective, Policy};
 

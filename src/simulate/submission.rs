@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use crate::engine::{End, EpochReport, Gpus, RankReport, Sighting, Standing, SubmissionKey};
 use crate::simulate::fit::Request;
 use crate::simulate::site::Site;
 use crate::simulate::training::{Pace, Steps, Training};
+use hsched_engine::{End, EpochReport, Gpus, RankReport, Sighting, Standing, SubmissionKey};
 use hsched_model::{
     Access, Cluster, Estimates, GpuType, Job, JobId, OfferedNode, PlacedRank, RankNeeds, Seconds, Time,
 };

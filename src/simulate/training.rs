@@ -1,6 +1,6 @@
 //! What the ranks of a running job do: epoch after epoch, until the last, a failure or a request to save.
 
-use crate::engine::End;
+use hsched_engine::End;
 use hsched_model::{Seconds, Time};
 
 /// How fast the ranks go through an epoch.

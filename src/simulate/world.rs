@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::engine::{Amendment, End, Gpus, Intent, Run, named_ranks};
 use crate::simulate::fit::{FreeNode, Request};
 use crate::simulate::incident::{Change, Incident, Script};
 use crate::simulate::site::{Saving, Site};
 use crate::simulate::submission::{Checkpoint, Noise, Stage, Submission, with_use};
 use crate::simulate::training::Doing;
+use hsched_engine::{Amendment, End, Gpus, Intent, Run, named_ranks};
 use hsched_model::{
     Availability, Cluster, JobId, JobName, Node, NodeName, NodeState, PlacedRank, Seconds, Time,
 };

@@ -6,10 +6,10 @@ use std::collections::VecDeque;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use terminal_size::terminal_size;
 
-use crate::engine::{State, Tracked};
 use crate::ui::status::Standing;
 use crate::ui::terminal::harmless;
 use crate::ui::{Align, Table, Terminal};
+use hsched_engine::{State, Tracked};
 use hsched_model::Time;
 
 /// A table that is drawn anew; nothing where nobody watches.

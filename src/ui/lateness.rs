@@ -1,7 +1,7 @@
 //! That a job will miss its deadline, and what would help.
 
-use crate::engine::{Phase, Tracked};
 use crate::ui::quantity::duration;
+use hsched_engine::{Phase, Tracked};
 use hsched_model::{Speed, Time};
 
 /// Returns that a job misses its deadline, or has, and what would help; nothing where it is in time.

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use crate::engine::{Attempt, Outcome, PastAttempt, Phase, State, Tracked};
 use crate::ui::lateness::late;
 use crate::ui::quantity::duration;
 use crate::ui::terminal::harmless;
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
+use hsched_engine::{Attempt, Outcome, PastAttempt, Phase, State, Tracked};
 use hsched_model::{GoalMode, JobName, NodeName, Seconds, Time, hostlist};
 
 /// The words for where a job stands, in the order of the summary.

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::engine::{Attempt, Gpus, Outcome, Phase, State, Submission, Tracked};
 use crate::ui::status::{Files, Metrics, Standing, Times, bests};
+use hsched_engine::{Attempt, Gpus, Outcome, Phase, State, Submission, Tracked};
 use hsched_model::{JobId, Seconds, Time};
 
 /// Returns the jobs of a state with a metric that each has reported; `files` gives those of a submission, each with its name.

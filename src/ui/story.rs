@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::engine::{Action, Event, Gpus, Intent, News, Realm, Run, State, SubmissionKey, Trials, Update};
 use crate::ui::duration;
 use crate::ui::learnt::Learnt;
 use crate::ui::story_switch::add_switch;
 use crate::ui::story_words::tell;
+use hsched_engine::{Action, Event, Gpus, Intent, News, Realm, Run, State, SubmissionKey, Trials, Update};
 use hsched_model::{Availability, JobName, NodeName, Seconds, Time, hostlist};
 
 /// Makes lines of what is told, and leaves out what is no news.

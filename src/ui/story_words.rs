@@ -1,11 +1,11 @@
 //! What a story says of one event: a line, or nothing.
 
-use crate::engine::{
+use crate::ui::duration;
+use crate::ui::story::{StoryLine, Topic, line};
+use hsched_engine::{
     Answer, Attempt, End, Event, News, Outcome, PastAttempt, Phase, Realm, Stage, State, Submission,
     SubmissionKey, Then, Tracked,
 };
-use crate::ui::duration;
-use crate::ui::story::{StoryLine, Topic, line};
 use hsched_model::{GpuType, JobId, NodeName, hostlist};
 
 /// Returns the line of an event, if it is worth one.

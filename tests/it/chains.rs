@@ -4,11 +4,11 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
-use hsched::engine::{
-    self, Amendment, Answer, End, Event, Inquiry, Intent, Observation, Outcome, Phase, Run, Standing, State,
+use hsched::simulate::{self, Incident};
+use hsched_engine::{
+    Amendment, Answer, End, Event, Inquiry, Intent, Observation, Outcome, Phase, Run, Standing, State,
     SubmissionKey, Tracked, World, apply,
 };
-use hsched::simulate::{self, Incident};
 use hsched_model::{Job, JobId, JobName, Seconds, Time};
 use hsched_plan::Outlook;
 
@@ -41,8 +41,8 @@ impl World for Seer {
         for (of, report) in &seen.epochs {
             self.reported.entry((of.job.clone(), report.epoch)).or_default().insert(of.clone());
         }
-        let alive = |own: &&engine::Sighting| !matches!(own.standing, Standing::Ended { .. });
-        let runs = |own: &&engine::Sighting| matches!(own.standing, Standing::Running { .. });
+        let alive = |own: &&hsched_engine::Sighting| !matches!(own.standing, Standing::Ended { .. });
+        let runs = |own: &&hsched_engine::Sighting| matches!(own.standing, Standing::Running { .. });
         for job in seen.sightings.iter().map(|own| &own.of.job).collect::<BTreeSet<_>>() {
             let own = || seen.sightings.iter().filter(|own| own.of.job == *job);
             self.alive = self.alive.max(own().filter(alive).count());
@@ -153,7 +153,7 @@ pub fn play_all(story: &Story) -> (Seer, Vec<Tracked>, u32) {
         let mut disk = Disk { state: state.clone(), left: &left, before: story.dies.1 };
         let mut own = state.clone();
         let went: Result<_, Died> =
-            engine::turn(&mut seer, &mut disk, &mut own, (&rules(), &mut planner), &mut |_| ());
+            hsched_engine::turn(&mut seer, &mut disk, &mut own, (&rules(), &mut planner), &mut |_| ());
         if went.is_ok() {
             assert_eq!(own, disk.state, "the state on disk is another one than that in memory");
         }
@@ -181,12 +181,13 @@ fn the_next_piece_waits_while_one_runs_and_goes_on_where_it_ends() {
     assert_eq!((seer.alive, seer.overlapped, tracked.epochs_done), (2, false, 10));
     // An hour in pieces of 19 min, the last one short.
     assert_eq!(seer.submitted.len(), 4, "{:?}", seer.submitted);
-    let gap = |pair: &[engine::PastAttempt]| pair[1].attempt.started.expect("a start").0 - pair[0].ended.0;
+    let gap =
+        |pair: &[hsched_engine::PastAttempt]| pair[1].attempt.started.expect("a start").0 - pair[0].ended.0;
     let gaps: Vec<f64> = tracked.past.windows(2).map(gap).collect();
     assert!(gaps.iter().all(|gap| *gap <= 0.0), "{gaps:?}");
     assert_eq!(tracked.failures, 0);
     // When the last one was queued, more was left than one piece can do.
-    let limit = |past: &engine::PastAttempt| past.attempt.limit.expect("a limit").0 / 60.0;
+    let limit = |past: &hsched_engine::PastAttempt| past.attempt.limit.expect("a limit").0 / 60.0;
     assert_eq!(tracked.past.iter().map(limit).collect::<Vec<f64>>(), [20.0, 20.0, 20.0, 15.0]);
 }
 

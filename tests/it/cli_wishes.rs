@@ -5,8 +5,8 @@ use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use hsched::engine::State;
-use hsched::store::{StateDir, Wanted, Wish, wish_ids};
+use hsched_engine::State;
+use hsched_engine::store::{StateDir, Wanted, Wish, wish_ids};
 use hsched_model::{JobName, NodeName, Time};
 use insta::assert_snapshot;
 use nix::sys::stat::Mode;

@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use hsched::engine::{
-    Answer, Attempt, End, Event, Keeper, PastAttempt, Stage, State, SubmissionKey, Tracked,
-};
-use hsched::store::{StateDir, StateError};
+use hsched_engine::store::{StateDir, StateError};
+use hsched_engine::{Answer, Attempt, End, Event, Keeper, PastAttempt, Stage, State, SubmissionKey, Tracked};
 use hsched_model::{GpuType, JobId, JobName, NodeName, PlacedRank, Seconds, Time};
 use tempfile::TempDir;
 

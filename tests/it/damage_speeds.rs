@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use hsched::store::{SpeedFile, SpeedFileError, StateDir};
+use hsched_engine::store::{SpeedFile, SpeedFileError, StateDir};
 use hsched_model::{GpuType, Precision, Speed, Time};
 use hsched_plan::throughput::SpeedKey;
 use tempfile::TempDir;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use hsched::engine::{Answer, Attempt, Event, Keeper, Outcome, Phase, Stage, State, SubmissionKey, Tracked};
-use hsched::store::{Held, StateDir, StateError};
+use hsched_engine::store::{Held, StateDir, StateError};
+use hsched_engine::{Answer, Attempt, Event, Keeper, Outcome, Phase, Stage, State, SubmissionKey, Tracked};
 use hsched_model::{GpuType, JobId, JobName, Seconds, Speed, Time};
 use hsched_plan::throughput::SpeedKey;
 use tempfile::TempDir;

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::convert::Infallible;
 
-use hsched::engine::{Action, Event, Keeper, State, apply};
+use hsched_engine::{Action, Event, Keeper, State, apply};
 use hsched_model::Time;
 
 use crate::engine_states::rules;

@@ -1,6 +1,6 @@
 //! Jobs that stop early end once, as completed, whenever hsched dies.
 
-use hsched::engine::{Outcome, Tracked};
+use hsched_engine::{Outcome, Tracked};
 use hsched_model::Job;
 
 use crate::chains::{Seer, Story, outcome, play_all};

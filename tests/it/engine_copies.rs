@@ -1,6 +1,6 @@
 //! Copies of a job: what a plan of several placements makes of the submissions that there are, and what their ends mean.
 
-use hsched::engine::{
+use hsched_engine::{
     Action, Answer, Attempt, End, Event, News, Observation, Outcome, Phase, Piece, Request, Sighting, Stage,
     Standing, State, Step, Submission, SubmissionKey, Then, Tracked, apply, notice, step,
 };

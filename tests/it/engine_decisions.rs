@@ -1,6 +1,6 @@
 //! The engine's decisions on tiny states: who gets what, who moves, who is ended.
 
-use hsched::engine::{
+use hsched_engine::{
     Answer, Attempt, End, Event, Gpus, News, Observation, Outcome, Phase, Request, Sighting, Stage, Standing,
     Step, Then, Tracked, apply, notice,
 };

@@ -1,6 +1,6 @@
 //! What stops and time limits mean for a job on tiny states: which cost a retry, which limit comes next, and which ends are believed.
 
-use hsched::engine::{Attempt, End, News, PastAttempt, Request, Stage, Then, Tracked, apply};
+use hsched_engine::{Attempt, End, News, PastAttempt, Request, Stage, Then, Tracked, apply};
 use hsched_model::{Seconds, Time};
 
 use crate::engine_states::{attempt, heard, job, phase, rules, running, state};

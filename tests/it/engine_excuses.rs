@@ -1,6 +1,6 @@
 //! Failures that do not count, because their node turns out to have been down.
 
-use hsched::engine::{End, Event, Outcome, PastAttempt, Phase, Tracked, apply};
+use hsched_engine::{End, Event, Outcome, PastAttempt, Phase, Tracked, apply};
 use hsched_model::{Availability, NodeName, Time};
 
 use crate::engine_states::{attempt, job, rules, running, state};

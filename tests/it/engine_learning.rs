@@ -1,6 +1,6 @@
 //! What the engine learns from an epoch: the seconds of a step by GPU type and batch.
 
-use hsched::engine::{
+use hsched_engine::{
     Action, Attempt, End, EpochReport, Event, News, PastAttempt, RankReport, Tracked, apply,
 };
 use hsched_model::{Job, Seconds, Time};

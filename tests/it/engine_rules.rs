@@ -1,6 +1,6 @@
 //! The engine's rules on tiny states: what an event makes of a job, and what is learnt from it.
 
-use hsched::engine::{
+use hsched_engine::{
     Answer, Attempt, Beginning, End, EpochReport, Event, News, Observation, Outcome, PastAttempt, Phase,
     Realm, Rules, Sighting, Stage, Standing, State, Tracked, apply, notice, step,
 };

@@ -1,10 +1,10 @@
 //! Tiny states for the engine's tests: jobs, clusters, attempts, and what a step does in words.
 
-use hsched::engine::{
+use hsched::lab;
+use hsched_engine::{
     Action, Answer, Attempt, Event, Gpus, Intent, News, Observation, Phase, Planner, Realm, Request, Rules,
     Sighting, Stage, Standing, State, Step, Submission, SubmissionKey, Then, Tracked, step,
 };
-use hsched::lab;
 use hsched_model::{
     BitRate, Cluster, GpuStock, GpuType, Job, JobDefaults, JobId, JobName, Node, NodeName, NodeState,
     PlacedRank, Seconds, Time,

@@ -340,7 +340,7 @@ fn an_epoch_is_dated_by_the_file_that_reports_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let tracked = running(engine_job("a", "{v100: 100}", ""), attempt("r", "v1", "v100", 1, 0), 0);
     let state = state(vec![tracked]);
-    let reports = hsched::store::report_folder(folder.path(), "r", "a");
+    let reports = hsched_engine::store::report_folder(folder.path(), "r", "a");
     fs::create_dir_all(&reports).expect("a folder");
     let path = reports.join("rank-0.jsonl");
     fs::write(&path, "{\"epoch\": 1}\n").expect("written");

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use hsched::engine::{Action, End, Event, Outcome, Phase, Tracked, Update};
 use hsched::lab;
 use hsched::simulate::{Delays, Play, PlayOptions, Saving, Site, World};
+use hsched_engine::{Action, End, Event, Outcome, Phase, Tracked, Update};
 use hsched_model::{Job, Seconds, Speed, Time};
 use hsched_plan::{
     Budget, Decision, Memory, Moves, Objective, Parameters, Placement, Plan, Policy, PolicyError, Problem,

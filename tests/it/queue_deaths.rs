@@ -4,11 +4,11 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
-use hsched::engine::{
-    self, Amendment, Answer, Inquiry, Intent, Kind, Observation, Outcome, Phase, Run, State, SubmissionKey,
+use hsched::simulate;
+use hsched_engine::{
+    Amendment, Answer, Inquiry, Intent, Kind, Observation, Outcome, Phase, Run, State, SubmissionKey,
     Tracked, World,
 };
-use hsched::simulate;
 use hsched_model::{JobId, Seconds, Time};
 use hsched_plan::Outlook;
 
@@ -97,7 +97,7 @@ fn play(dies_at: u32, before: bool) -> u32 {
         let mut disk = Disk { state: state.clone(), left: &left, before };
         let mut own = state.clone();
         let went: Result<_, Died> =
-            engine::turn(&mut seer, &mut disk, &mut own, (&rules(), &mut planner), &mut |_| ());
+            hsched_engine::turn(&mut seer, &mut disk, &mut own, (&rules(), &mut planner), &mut |_| ());
         if went.is_ok() {
             assert_eq!(own, disk.state, "the state on disk is another one than that in memory");
         }

@@ -1,9 +1,9 @@
 //! `watch --queue` by the engine alone: what it asks of Slurm for jobs that wait, and that a death in between loses and doubles nothing.
 
-use hsched::engine::{
-    self, Action, Answer, Attempt, Event, Inquiry, Kind, Phase, Stage, State, Step, Submission, Tracked, step,
-};
 use hsched::lab;
+use hsched_engine::{
+    Action, Answer, Attempt, Event, Inquiry, Kind, Phase, Stage, State, Step, Submission, Tracked, step,
+};
 use hsched_model::{Cluster, JobId, Partition, Seconds, Terms, Time};
 use hsched_plan::{Outlook, Parameters, Policy, Prospect, Replanning};
 
@@ -47,7 +47,7 @@ fn pending() -> Tracked {
 /// Answers an inquiry: what waits stays for so long, and a request starts as `wait` says, in hours anew and in place.
 pub fn answer(inquiry: &Inquiry, stays: f64, wait: &dyn Fn(&Kind) -> (f64, f64)) -> Outlook {
     let hours = |time: f64| Some(Seconds(time * HOUR));
-    let prospect = |own: &engine::Wanted| {
+    let prospect = |own: &hsched_engine::Wanted| {
         let (anew, in_place) = wait(&own.kind);
         let in_place = hours(in_place).filter(|_| own.in_place.is_some());
         let Some(&(way, _)) = own.ways.first() else {
@@ -118,7 +118,7 @@ fn a_pending_request_is_changed_in_place_and_asked_for_until_there_is_an_answer(
     let of = own_key(&changed.state);
     let hear = |state: &State, answer: Answer| {
         let mut state = state.clone();
-        engine::apply(&mut state, Time(32.0), &Event::Answer { of: of.clone(), answer }, &rules());
+        hsched_engine::apply(&mut state, Time(32.0), &Event::Answer { of: of.clone(), answer }, &rules());
         state
     };
     let done = hear(&again.state, Answer::Amended);
@@ -165,7 +165,7 @@ fn a_pending_request_goes_to_another_partition_and_keeps_its_place() {
     assert_eq!(to.terms.as_ref().and_then(|own| own.partition.as_deref()), Some("day"));
     let (of, mut done) = (own_key(&changed.state), changed.state);
     let answer = Answer::Amended;
-    engine::apply(&mut done, Time(2.0), &Event::Answer { of, answer }, &rules());
+    hsched_engine::apply(&mut done, Time(2.0), &Event::Answer { of, answer }, &rules());
     let own = &done.jobs[0].phase.submissions()[0].attempt;
     assert_eq!(own.terms.as_ref().and_then(|own| own.partition.as_deref()), Some("day"));
     // From there it may go elsewhere again.
@@ -214,8 +214,8 @@ fn what_a_limit_would_end_is_not_asked_for_where_the_job_cannot_go_on() {
     // It was seen to go on after the epochs of an earlier run.
     let mut seen = job();
     let attempt = attempt("r", "v1", "v100", 4, 2);
-    let end = engine::End::TimedOut;
-    seen.past.push(engine::PastAttempt { attempt, ended: Time(0.5), end, epochs: 1 });
+    let end = hsched_engine::End::TimedOut;
+    seen.past.push(hsched_engine::PastAttempt { attempt, ended: Time(0.5), end, epochs: 1 });
     assert_eq!(begun(2.0, seen).0, "submit a on 1 t4");
 }
 
@@ -229,15 +229,15 @@ fn a_change_that_slurm_takes_and_cannot_carry_out_is_undone_and_not_tried_again(
     assert_eq!(words(&undone.actions), ["cancel a"]);
     let of = own_key(&undone.state);
     let mut after = undone.state.clone();
-    let news = engine::News::Ended { end: engine::End::Cancelled, at: Time(2.0) };
-    engine::apply(&mut after, Time(2.0), &Event::News { of, news }, &rules());
+    let news = hsched_engine::News::Ended { end: hsched_engine::End::Cancelled, at: Time(2.0) };
+    hsched_engine::apply(&mut after, Time(2.0), &Event::News { of, news }, &rules());
     let again = take(&after, 31.0, &full(), 20.0, &wait);
     let [Action::Submit(run)] = again.actions.as_slice() else { panic!("{:?}", words(&again.actions)) };
     assert!(run.submissions[0].spares.is_empty());
 }
 
 /// The key of the first submission of the first job.
-fn own_key(state: &State) -> engine::SubmissionKey {
+fn own_key(state: &State) -> hsched_engine::SubmissionKey {
     let tracked = &state.jobs[0];
     tracked.phase.submissions()[0].attempt.key(&tracked.job.name)
 }

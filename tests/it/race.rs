@@ -212,7 +212,8 @@ fn a_claim_of_an_earlier_version_is_read() {
     let output = entry(folder.path(), 7, "wait").wait_with_output().expect("its end");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.contains("job 8 started first and trains"), "{said}");
-    let claimed = |name: &str| hsched::store::reports::claimed(&folder.path().join(name)).expect("reads");
+    let claimed =
+        |name: &str| hsched_engine::store::reports::claimed(&folder.path().join(name)).expect("reads");
     assert_eq!(claimed("claim"), Some(hsched_model::JobId(8)));
     std::os::unix::fs::symlink("9", folder.path().join("new")).expect("a link");
     assert_eq!((claimed("new"), claimed("none")), (Some(hsched_model::JobId(9)), None));

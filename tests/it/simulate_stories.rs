@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hsched::engine::{
-    Action, Answer, End, Event, News, Phase, Realm, Rules, State, SubmissionKey, Update, look,
-};
 use hsched::simulate::{Delays, Incident, Play, PlayOptions, Saving, Site, When, World};
 use hsched::ui::Story;
+use hsched_engine::{
+    Action, Answer, End, Event, News, Phase, Realm, Rules, State, SubmissionKey, Update, look,
+};
 use hsched_model::{Bytes, Cluster, GpuType, Job, JobDefaults, JobName, Seconds, Speed, Time};
 use hsched_plan::{Moves, Objective, Policy};
 use insta::assert_snapshot;
@@ -254,7 +254,7 @@ fn play_to_its_end(story: &Script, policy: Box<dyn Policy>) -> Result<(), TestCa
     prop_assert!(play.is_over(), "{:#?}", play.state.jobs);
     for tracked in &play.state.jobs {
         let completed =
-            matches!(&tracked.phase, Phase::Ended { outcome: hsched::engine::Outcome::Completed, .. });
+            matches!(&tracked.phase, Phase::Ended { outcome: hsched_engine::Outcome::Completed, .. });
         let counted = watch.epochs.get(&tracked.job.name).copied().unwrap_or(0);
         prop_assert_eq!(counted, tracked.epochs_done);
         prop_assert!(!completed || counted == tracked.job.epochs, "{} of {}", counted, tracked.job.epochs);

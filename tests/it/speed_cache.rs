@@ -1,6 +1,6 @@
 //! The cache of measured speeds: what samples teach it, what they do not, and merging.
 
-use hsched::store::SpeedFile;
+use hsched_engine::store::SpeedFile;
 use hsched_model::{Estimates, GpuType, Precision, Seconds, Speed};
 use hsched_plan::throughput::{
     Cache, Cell, LearnRule, Lesson, Measured, Refusal, Sample, SampleSource, SpeedKey, ThroughputMatrix,

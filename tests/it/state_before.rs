@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use hsched::engine::{Keeper, Request, Stage, Then};
-use hsched::store::StateDir;
+use hsched_engine::store::StateDir;
+use hsched_engine::{Keeper, Request, Stage, Then};
 use hsched_model::{JobId, Time};
 use tempfile::TempDir;
 

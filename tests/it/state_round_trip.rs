@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use hsched::engine::{
+use hsched_engine::store::{StateDir, StateError};
+use hsched_engine::{
     Answer, Attempt, End, Event, Gpus, Keeper, Outcome, PastAttempt, Phase, Realm, Request, Rules, Stage,
     State, Submission, SubmissionKey, Then, Tracked, apply,
 };
-use hsched::store::{StateDir, StateError};
 use hsched_model::formats;
 use hsched_model::{BitRate, GpuType, Job, JobDefaults, JobId, JobName, NodeName, PlacedRank, Seconds, Time};
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
 //! The table of `hsched status`, for jobs in all phases at a moment that stands still.
 
-use hsched::engine::{Attempt, End, Outcome, PastAttempt, Phase, Stage, State, Submission, Tracked};
 use hsched::ui::{Metrics, Standing, Terminal, TerminalKind, status_details, status_table};
+use hsched_engine::{Attempt, End, Outcome, PastAttempt, Phase, Stage, State, Submission, Tracked};
 use hsched_model::formats;
 use hsched_model::{GpuType, Job, JobId, JobName, NodeName, PlacedRank, Seconds, Time};
 use insta::assert_snapshot;

@@ -1,11 +1,11 @@
 //! The lines of the log for single events: what is told, and what is no news.
 
-use hsched::engine::{
+use hsched::ui::{Standing as Shown, Story};
+use hsched_engine::{
     Action, Answer, Attempt, End, EpochReport, Event, News, Observation, PastAttempt, Phase, Piece,
     QueueReason, Realm, Rules, Sighting, Stage, Standing, State, Submission, Tracked, Trial, Update, apply,
     notice,
 };
-use hsched::ui::{Standing as Shown, Story};
 use hsched_model::{Job, JobId, Seconds, Time};
 use hsched_plan::throughput::{LearnRule, Sample, SampleSource, SpeedKey};
 

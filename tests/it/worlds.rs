@@ -7,19 +7,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hsched::clock::SystemClock;
-use hsched::engine::{
-    self, Answer, End, Event, Intent, KeepsNothing, Observation, Outcome, Phase, Planner, Rules, Run,
-    Standing, State, SubmissionKey, World,
-};
 use hsched::lab;
 use hsched::live::{Site, SlurmWorld};
 use hsched::local::{Devices, LocalSite, LocalWorld, Wake, Waker};
 use hsched::probe::Facts;
-use hsched::render::{Launcher, Template};
 use hsched::simulate::{Delays, Incident};
 use hsched::slurm::System;
-use hsched::store::StateDir;
+use hsched_engine::clock::SystemClock;
+use hsched_engine::render::{Launcher, Template};
+use hsched_engine::store::StateDir;
+use hsched_engine::{
+    Answer, End, Event, Intent, KeepsNothing, Observation, Outcome, Phase, Planner, Rules, Run, Standing,
+    State, SubmissionKey, World,
+};
 use hsched_model::{Cluster, Job, JobId, JobName, Seconds, Time};
 use hsched_plan::{Budget, Objective, Parameters};
 use proptest::prelude::*;
@@ -243,7 +243,7 @@ where
     ];
     for job in jobs {
         let at = Time(0.0);
-        engine::apply(&mut state, at, &Event::Added { job: Box::new(job), restart: false }, &rules);
+        hsched_engine::apply(&mut state, at, &Event::Added { job: Box::new(job), restart: false }, &rules);
     }
     for turn in 0..TURNS {
         let run = format!("run{turn}");
@@ -257,13 +257,14 @@ where
             outlooks: None,
         };
         let how = (&rules, &mut planner);
-        let taken = engine::turn::<_, _, Fault>(&mut world, &mut KeepsNothing, &mut state, how, &mut |_| ());
+        let taken =
+            hsched_engine::turn::<_, _, Fault>(&mut world, &mut KeepsNothing, &mut state, how, &mut |_| ());
         let at = taken.unwrap_or_else(|Fault(why)| panic!("the world does not show itself: {why}")).seen.at;
         let is_due = |state: &State, name: &str| {
             state.find(&JobName::new(name).expect("a name")).is_some_and(|own| own.epochs_done > 0)
         };
         while let Some((_, order)) = orders.pop_if(|(job, _)| is_due(&state, job)) {
-            engine::apply(&mut state, at, &order, &rules);
+            hsched_engine::apply(&mut state, at, &order, &rules);
         }
         if orders.is_empty() && state.is_over() {
             // It runs for so long that a look must have found it.

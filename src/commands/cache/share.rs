@@ -7,7 +7,7 @@ use crate::app::{input, speeds};
 use crate::commands::cli::print;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::store::{BY_HAND, SpeedFile};
+use hsched_engine::store::{BY_HAND, SpeedFile};
 use hsched_plan::throughput::Cache;
 
 /// Prints all speeds.

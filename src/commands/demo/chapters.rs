@@ -6,9 +6,9 @@ use crate::commands::demo::Way;
 use crate::commands::demo::performance::{Performance, completion};
 use crate::commands::demo::scene::Scene;
 use crate::commands::demo::script::{Excerpt, excerpt};
-use crate::engine::Tracked;
 use crate::error::Failure;
 use crate::ui::{Align, StoryLine, Table, Terminal, Topic, duration, inventory_table, plan_table, wrap};
+use hsched_engine::Tracked;
 use hsched_model::{Holdings, RankNeeds, Seconds};
 
 /// One step of the story.

@@ -10,7 +10,6 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::app::context::{Context, Format};
-use crate::clock::Clock;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::demo::chapters::{Chapter, chapters};
 use crate::commands::demo::performance::{Performance, completion, completions, perform, without_moves};
@@ -19,6 +18,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::lab;
 use crate::ui::Progress;
+use hsched_engine::clock::Clock;
 use hsched_model::{JobName, Seconds};
 use hsched_plan::{Parameters, Sharing};
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::commands::demo::scene::Scene;
-use crate::engine::{Run, named_ranks};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::render::{self, Facts, Template, render};
 use crate::slurm::Tag;
+use hsched_engine::render::{self, Facts, Template, render};
+use hsched_engine::{Run, named_ranks};
 use hsched_model::{GpuType, PlacedRank};
 
 /// A job, and the lines of its script that say where its ranks go.

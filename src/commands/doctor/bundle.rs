@@ -8,7 +8,6 @@ use serde_json::json;
 use crate::app::asking::time;
 use crate::app::context::{Context, Format};
 use crate::app::permissions::user_name;
-use crate::clock::Clock;
 use crate::commands::cli::{json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -16,6 +15,7 @@ use crate::saved::{Bundle, BundledCall};
 use crate::slurm::site_calls::{Call, Names, calls};
 use crate::slurm::{JobId, Runner, site, squeue};
 use crate::ui::{Align, Progress, Table, wrap, write_output};
+use hsched_engine::clock::Clock;
 
 /// How far back the accounting is asked for the user's jobs.
 const PAST: TimeDelta = TimeDelta::days(2);

@@ -19,7 +19,6 @@ use self::check::{Check, Level};
 use crate::app::context::{Context, Format};
 use crate::app::input::printed_cluster;
 use crate::app::permissions::{associations, user_name};
-use crate::clock::Clock;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -27,6 +26,7 @@ use crate::settings::{Origin, SettingsProblem, process_environment};
 use crate::slurm::queue::jobs;
 use crate::slurm::{CommandError, CommandLine, Runner, cleared_variables, sinfo, site as printed};
 use crate::ui::{Align, Table};
+use hsched_engine::clock::Clock;
 
 /// Check Slurm, its GPUs, the settings and the state directory, and say what to do
 ///

@@ -7,7 +7,7 @@ use super::counted;
 use crate::app::context::Context;
 use crate::app::state;
 use crate::live::{Reported, reported};
-use crate::store::{Inspection, Place, StateError};
+use hsched_engine::store::{Inspection, Place, StateError};
 use hsched_model::Bytes;
 
 /// Free space below which a note is due: plans and scripts are small, reports of many ranks are not.

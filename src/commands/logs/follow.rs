@@ -7,12 +7,12 @@ use crate::app::context::Context;
 use crate::app::output::{Growth, Part};
 use crate::app::printed::{Printed, latest, submissions};
 use crate::app::{state, wishes};
-use crate::clock::Clock as _;
 use crate::commands::logs::{Args, Output, unreadable};
-use crate::engine::{Phase, Rules, State, SubmissionKey, Tracked};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::store::{last_look, report_folder, reports, state_stamp};
+use hsched_engine::clock::Clock as _;
+use hsched_engine::store::{last_look, report_folder, reports, state_stamp};
+use hsched_engine::{Phase, Rules, State, SubmissionKey, Tracked};
 use hsched_model::Seconds;
 
 /// Time between two looks. A network file system does not tell this machine of what another node writes, and the state

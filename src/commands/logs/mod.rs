@@ -10,10 +10,10 @@ use crate::app::printed::{Printed, latest, submissions};
 use crate::app::{state, wishes};
 use crate::commands::cancel::unknown_job;
 use crate::commands::cli::Subcommand;
-use crate::engine::{State, Tracked};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::Standing;
+use hsched_engine::{State, Tracked};
 
 /// Print the output of a job
 ///

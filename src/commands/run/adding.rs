@@ -5,8 +5,8 @@ use crate::app::copies::refuse_others;
 use crate::app::folders::{checkpoints, named};
 use crate::app::state;
 use crate::commands::run::turns::{Hands, Session};
-use crate::engine::{Beginning, Event, Keeper as _, Outcome, Phase, State, Tracked, apply};
 use crate::error::Failure;
+use hsched_engine::{Beginning, Event, Keeper as _, Outcome, Phase, State, Tracked, apply};
 use hsched_model::Job;
 
 impl Session<'_> {

@@ -1,7 +1,7 @@
 //! What is assumed where nobody knows it: equal speeds until the first epoch has measured one, and the cost of a restart.
 
-use crate::engine::{State, Tracked};
 use crate::settings::{Origin, Settings};
+use hsched_engine::{State, Tracked};
 use hsched_model::{GpuType, Job, Seconds, Speed};
 use hsched_plan::throughput::{Cache, SpeedKey};
 

@@ -5,9 +5,9 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::local::{Device, Devices};
 use crate::probe::{self, Facts};
-use crate::render::Launcher;
 use crate::settings::{Feature, own_slurm_job, own_slurm_job_facts};
 use crate::slurm::allocation::{self, AllocatedNode};
+use hsched_engine::render::Launcher;
 use hsched_model::catalogue::recognise;
 use hsched_model::{GpuType, JobId, Node, NodeName, Time, Usage};
 

@@ -8,10 +8,10 @@ use crate::app::context::Context;
 use crate::app::state::{self, live_failure};
 use crate::app::wanted::{Wanted, wanted};
 use crate::commands::run::turns::{Hands, Session, Woken, earliest};
-use crate::engine::{self, Action, Attempt, KeepsNothing, State, Timed, Tracked, Update, World as _};
 use crate::error::Failure;
 use crate::live::LiveError;
-use crate::store::{report_folder, reports, run_folder};
+use hsched_engine::store::{report_folder, reports, run_folder};
+use hsched_engine::{Action, Attempt, KeepsNothing, State, Timed, Tracked, Update, World as _};
 use hsched_model::{Job, JobName, Seconds, Time};
 use hsched_plan::throughput::{Cell, LearnRule, Sample, SampleSource, ThroughputMatrix};
 
@@ -75,7 +75,13 @@ impl Session<'_> {
             let world = &mut hands.world;
             let turn = self.planned(policy.as_mut(), |planner| {
                 let tell = &mut |told: Update<'_>| self.telling.hear(told);
-                engine::turn::<_, _, LiveError>(world, &mut KeepsNothing, state, (&self.rules, planner), tell)
+                hsched_engine::turn::<_, _, LiveError>(
+                    world,
+                    &mut KeepsNothing,
+                    state,
+                    (&self.rules, planner),
+                    tell,
+                )
             })?;
             self.telling.print(&[], state);
             let turn = turn.map_err(|error| live_failure(&error))?;

@@ -12,11 +12,11 @@ use crate::app::state;
 use crate::app::unison;
 use crate::app::untold;
 use crate::commands::cli::print;
-use crate::engine::{Event, Outcome, Phase, Realm, State, Tracked, Update};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::store::StateDir;
 use crate::ui::{Board, Story, date, merged_story, status_table};
+use hsched_engine::store::StateDir;
+use hsched_engine::{Event, Outcome, Phase, Realm, State, Tracked, Update};
 use hsched_model::{JobName, Time};
 
 /// Tells people, or programs, what happens.

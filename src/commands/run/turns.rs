@@ -10,15 +10,15 @@ use crate::app::timer::Timer;
 use crate::commands::run::ground::Ground;
 use crate::commands::run::telling::Telling;
 use crate::commands::run::{Args, assumed};
-use crate::engine::{
-    self, Event, Keeper as _, Planner, Realm, Rules, State, Turn, Update, World as _, apply, due, notice,
-};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{LiveError, Site, on_endings};
 use crate::local::{LocalSite, LocalWorld, Wake, Waker};
 use crate::slurm::allocation;
-use crate::store::{Ledger, StateDir};
+use hsched_engine::store::{Ledger, StateDir};
+use hsched_engine::{
+    Event, Keeper as _, Planner, Realm, Rules, State, Turn, Update, World as _, apply, due, notice,
+};
 use hsched_model::{GpuType, Job, NodeName, Seconds, Time};
 use hsched_plan::{Budget, Policy};
 
@@ -279,14 +279,14 @@ impl<'a> Session<'a> {
         state.planned_by = Some(self.args.policy.words());
         let mut hear = |told: Update<'_>| self.telling.hear(told);
         let turn = self.planned(policy.as_mut(), |planner| {
-            engine::turn::<_, _, LiveError>(world, ledger, state, (&self.rules, planner), &mut hear)
+            hsched_engine::turn::<_, _, LiveError>(world, ledger, state, (&self.rules, planner), &mut hear)
         })?;
         notes.extend(turn.iter().flat_map(Turn::notes).cloned());
         self.telling.hear_switches(hands.world.said());
         self.telling.print(&notes, &hands.state);
         let turn = turn.map_err(|error| live_failure(&error))?;
         self.directory.looked(turn.seen.at);
-        let asked = turn.step.is_some_and(|step| step.actions.iter().any(engine::Action::is_request));
+        let asked = turn.step.is_some_and(|step| step.actions.iter().any(hsched_engine::Action::is_request));
         Ok(Turned { at: turn.seen.at, asked })
     }
 
@@ -294,8 +294,8 @@ impl<'a> Session<'a> {
     fn preview(&self, hands: &mut Hands<'_, '_>) -> Result<(), Failure> {
         let notes = assumed::fill(&mut hands.state, &self.types());
         let Hands { world, state, policy, .. } = hands;
-        let turn =
-            self.planned(policy.as_mut(), |planner| engine::look(world, state, (&self.rules, planner)))?;
+        let turn = self
+            .planned(policy.as_mut(), |planner| hsched_engine::look(world, state, (&self.rules, planner)))?;
         let turn = turn.map_err(|error| live_failure(&error))?;
         self.telling.hear_all(&turn.events);
         let actions = turn.step.iter().flat_map(|step| &step.actions);
@@ -367,7 +367,7 @@ impl<'a> Session<'a> {
         let seen = hands.world.observe(&hands.state).map_err(|error| live_failure(&error))?;
         let events = notice(&hands.state, &seen);
         let learn = |event: &Event| apply(&mut hands.state, seen.at, event, &self.rules);
-        let learnt: Vec<Option<engine::Action>> = events.iter().map(learn).collect();
+        let learnt: Vec<Option<hsched_engine::Action>> = events.iter().map(learn).collect();
         Self::keep(hands, &events)?;
         for (event, learnt) in events.iter().zip(&learnt) {
             self.telling.hear(Update::Event(event));

@@ -20,7 +20,6 @@ use crate::app::input::{self, ClusterArgs};
 use crate::app::policy_args::PolicyName;
 use crate::app::policy_flags::{AllPolicies, PolicyFlags};
 use crate::app::speeds::SpeedArgs;
-use crate::clock::Clock;
 use crate::commands::cli::{Subcommand, print};
 use crate::commands::simulate::bounds::{add_bounds, is_usual};
 use crate::commands::simulate::execution::ExecutionArgs;
@@ -29,6 +28,7 @@ use crate::commands::simulate::ground::ground;
 pub(super) use crate::commands::simulate::ground::on_cluster;
 use crate::commands::simulate::hadare::HadareArgs;
 use crate::commands::simulate::objective::ObjectiveArgs;
+use hsched_engine::clock::Clock;
 
 use crate::commands::simulate::output::{EventFile, Form, Format, results};
 pub(in crate::commands) use crate::commands::simulate::sweep::HADARE;

@@ -13,12 +13,12 @@ use crate::app::speeds::EstimateArgs;
 use crate::app::state;
 use crate::commands::cli::Subcommand;
 use crate::commands::watch::turns::Watch;
-use crate::engine::Rules;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::lab;
 use crate::settings::Flag;
-use crate::store::{StateDir, StateError};
+use hsched_engine::Rules;
+use hsched_engine::store::{StateDir, StateError};
 use hsched_model::formats;
 use hsched_plan::{Moves, Parameters, Replanning};
 

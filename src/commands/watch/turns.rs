@@ -16,14 +16,12 @@ use crate::app::unison;
 use crate::app::untold;
 use crate::commands::cli::print;
 use crate::commands::watch::Args;
-use crate::engine::{
-    self, Inquiry, Keeper as _, Outcome, Phase, Planner, Rules, State, Tracked, Turn, Update,
-};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{LiveError, SlurmWorld};
-use crate::store::wish_ids;
 use crate::ui::{Progress, Story, date, duration, merged_story, status_table};
+use hsched_engine::store::wish_ids;
+use hsched_engine::{Inquiry, Keeper as _, Outcome, Phase, Planner, Rules, State, Tracked, Turn, Update};
 use hsched_model::formats;
 use hsched_model::{Cluster, JobName, Seconds, Time};
 use hsched_plan::Budget;
@@ -112,7 +110,7 @@ impl<'a> Watch<'a> {
             if let Some(note) = self.change_policy(state) {
                 self.context.note(&note);
             }
-            let turn = engine::look(world, state, (&self.rules, planner))?;
+            let turn = hsched_engine::look(world, state, (&self.rules, planner))?;
             let mut story = self.story.borrow_mut();
             turn.events.iter().for_each(|event| story.hear(Update::Event(event)));
             let step = turn.step.as_ref();
@@ -199,8 +197,13 @@ impl<'a> Watch<'a> {
             self.followed.borrow_mut().extend(open.map(|tracked| tracked.job.name.clone()));
             untold::recall(self.context, world.directory, &mut self.story.borrow_mut());
             let mut hear = |told: Update<'_>| self.story.borrow_mut().hear(told);
-            let turn =
-                engine::turn::<_, _, LiveError>(world, ledger, state, (&self.rules, planner), &mut hear);
+            let turn = hsched_engine::turn::<_, _, LiveError>(
+                world,
+                ledger,
+                state,
+                (&self.rules, planner),
+                &mut hear,
+            );
             // What was done is said even where what came after it failed.
             let notes: Vec<String> = turn.iter().flat_map(Turn::notes).cloned().collect();
             self.print(&notes, state);
@@ -241,7 +244,7 @@ impl<'a> Watch<'a> {
         act: impl FnOnce(
             &mut SlurmWorld<'_>,
             &mut State,
-            &mut crate::store::Ledger<'_>,
+            &mut hsched_engine::store::Ledger<'_>,
             &mut Planner<'_>,
         ) -> Result<T, LiveError>,
     ) -> Result<T, Failure> {

@@ -9,7 +9,7 @@ mod moment;
 mod slurm;
 mod turn;
 
-use hsched::engine::{State, Tracked};
+use hsched_engine::{State, Tracked};
 use hsched_model::{Job, Time};
 use hsched_plan::{Budget, Decision, Placement, Plan, Policy, PolicyError, Problem, Sharing, Slot, Stage};
 

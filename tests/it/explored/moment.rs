@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use hsched::engine::{
+use hsched_engine::{
     Attempt, End, Outcome, PastAttempt, Phase, Request, Rules, Stage, State, Submission, Then, Tracked,
 };
 use hsched_model::{Job, JobName, NodeName, Seconds, Time};

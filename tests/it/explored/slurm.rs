@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use hsched::engine::{End, EpochReport, Observation, Sighting, Standing, State, SubmissionKey};
+use hsched_engine::{End, EpochReport, Observation, Sighting, Standing, State, SubmissionKey};
 use hsched_model::{Cluster, JobId, JobName, Time};
 
 use crate::engine_states::cluster;

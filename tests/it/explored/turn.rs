@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use hsched::engine::{
+use hsched_engine::{
     Action, Answer, Event, Intent, Keeper, Observation, Planner, Rules, Run, Sighting, Standing, State,
     SubmissionKey, Turn, World, apply, look, perform,
 };

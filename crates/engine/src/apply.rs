@@ -1,0 +1,194 @@
+//! What an event makes of the state: the one place where jobs change their phase for what happened to them.
+
+use crate::{
+    Action, Beginning, End, Event, News, Outcome, PastAttempt, Phase, Request, Rules, Stage, State,
+    Submission, SubmissionKey, Then, Tracked,
+};
+use hsched_model::{JobId, NodeName, Time};
+use hsched_plan::throughput::LearnRule;
+
+/// Changes the state by an event; returns what was learnt from it.
+///
+/// News of a submission that its job does not have, or not any more, change nothing.
+pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Option<Action> {
+    match event {
+        Event::Added { job, restart } => {
+            let beginning = Beginning::of(job, state, *restart);
+            let fresh = Tracked::new((**job).clone(), at);
+            // Another job by the same name may have the same speeds.
+            state.decided = None;
+            match state.find_mut(&job.name) {
+                // What waits or has ended may be changed by its owner; what Slurm has may not.
+                Some(tracked) if !tracked.phase.is_submitted() => tracked.begin_again(fresh, &beginning),
+                Some(_) => {}
+                None => state.jobs.push(fresh),
+            }
+            None
+        }
+        Event::CancelAsked { job } => {
+            let tracked = state.find_mut(job)?;
+            tracked.cancel(at);
+            None
+        }
+        Event::Answer { of, answer } => {
+            let tracked = state.find_mut(&of.job)?;
+            tracked.submission(of)?;
+            tracked.answered(at, of, answer, rules);
+            None
+        }
+        Event::News { of, news } => {
+            let State { jobs, cache, contributor, nodes_down, .. } = state;
+            let tracked = jobs.iter_mut().find(|tracked| tracked.job.name == of.job)?;
+            let attempt = &tracked.submission(of)?.attempt;
+            let on_lost_node = attempt.gpus.0.keys().any(|node| nodes_down.contains(node));
+            let news = match news {
+                // Its ranks failed for it.
+                News::Ended { end: End::Failed { .. }, at } if on_lost_node => {
+                    &News::Ended { end: End::NodeFailed, at: *at }
+                }
+                other => other,
+            };
+            let samples = tracked.hear(at, of, news, rules, cache);
+            let rule = LearnRule { weight: rules.learning_rate, contributor };
+            let over = tracked.training_that_is_over().map(ToOwned::to_owned);
+            if let Some(training) = over {
+                let same = jobs.iter_mut().filter(|other| other.job.training() == Some(training.as_str()));
+                same.for_each(|other| other.trained_elsewhere(at));
+            }
+            let lessons = samples.iter().map(|sample| cache.learn(sample, rule)).collect();
+            (!samples.is_empty()).then(|| Action::Learn { job: of.job.clone(), samples, lessons })
+        }
+        Event::Stray { job, job_id } => {
+            state.find_mut(job)?.stray = *job_id;
+            None
+        }
+        Event::Found { of, job_id, submit_time } => {
+            state.find_mut(&of.job)?.found(at, of, *job_id, submit_time.as_ref());
+            None
+        }
+        Event::NodeDown { node, .. } => {
+            state.nodes_down.insert(node.clone());
+            state.jobs.iter_mut().for_each(|tracked| tracked.excuse(at, node, rules));
+            None
+        }
+        Event::NodeBack { node } => {
+            state.nodes_down.remove(node);
+            None
+        }
+    }
+}
+
+impl Tracked {
+    /// Becomes the same job as its owner added it again, with its past; its epochs count where it goes on.
+    fn begin_again(&mut self, fresh: Self, beginning: &Beginning) {
+        let (stray, past) = (self.stray, std::mem::take(&mut self.past));
+        let fresh = Self { stray, past, ..fresh };
+        *self = match beginning {
+            Beginning::Anew { .. } => fresh,
+            Beginning::First | Beginning::After { .. } => Self {
+                epochs_done: beginning.epochs_done(),
+                epoch: self.epoch,
+                startup: self.startup,
+                epoch_at: self.epoch_at,
+                curve: std::mem::take(&mut self.curve),
+                ..fresh
+            },
+        };
+    }
+
+    /// Ends a job that Slurm does not have, or marks it to end when it has stopped.
+    fn cancel(&mut self, at: Time) {
+        let submissions = match &mut self.phase {
+            Phase::Waiting { .. } => return self.finish(at, Outcome::Cancelled),
+            Phase::Ended { .. } => return,
+            Phase::Submitted(own) => own,
+        };
+        let is_new = submissions.iter().any(|own| !matches!(own.stage, Stage::Stopping { .. }));
+        for own in submissions {
+            own.end(at, Then::Cancel);
+        }
+        if is_new {
+            self.last = (at, "is being cancelled".into());
+        }
+    }
+
+    /// Returns the training that this copy has completed, with all its epochs.
+    fn training_that_is_over(&self) -> Option<&str> {
+        let is_over = matches!(self.phase, Phase::Ended { outcome: Outcome::Completed, .. });
+        self.job.training().filter(|_| is_over && self.epochs_left() == 0)
+    }
+
+    /// Ends a copy that waits: the others have done all there was to do. One that is submitted finds that out itself.
+    fn trained_elsewhere(&mut self, at: Time) {
+        if matches!(self.phase, Phase::Waiting { .. }) {
+            self.finish(at, Outcome::Completed);
+            "the other copies completed the training".clone_into(&mut self.last.1);
+        }
+    }
+
+    /// Takes back what failures cost the job whose node turns out to have been down: the ranks fail before Slurm notices,
+    /// and so does the next try on that node.
+    fn excuse(&mut self, at: Time, node: &NodeName, rules: &Rules) {
+        // Those from before its owner added it again were not counted since.
+        let added = self.added;
+        let is_excused = |past: &PastAttempt| {
+            let failed = matches!(past.end, End::Failed { .. }) && past.attempt.gpus.0.contains_key(node);
+            failed && past.ended >= added && at.since(past.ended) < Rules::NOTICED
+        };
+        if self.epochs_left() == 0 {
+            return;
+        }
+        let (is_last, had_retries) = (self.past.last().is_some_and(is_excused), self.has_retries());
+        for past in self.past.iter_mut().filter(|past| is_excused(past)) {
+            past.end = End::NodeFailed;
+            self.failures = self.failures.saturating_sub(1);
+        }
+        let failed = matches!(self.phase, Phase::Ended { outcome: Outcome::Failed { .. }, .. });
+        let why = if is_last && (failed || matches!(self.phase, Phase::Waiting { .. })) {
+            format!("its node {node} is down")
+        } else if failed && !had_retries && self.has_retries() {
+            format!("node {node} is down, so the failure there does not count; {}", self.retries_left())
+        } else {
+            return;
+        };
+        self.wait(at, Some(at.after(rules.delay(1))), &why);
+    }
+
+    fn has_retries(&self) -> bool {
+        self.failures <= self.job.retries
+    }
+
+    /// Returns whether a submission that was given up as lost is taken up again, should Slurm have it after all: to go on
+    /// with it, or to end it where the job is over.
+    pub(super) fn takes_up_lost(&self) -> bool {
+        self.stage_of_found(self.added).is_some()
+    }
+
+    /// Returns the stage of a submission that is found now although it was given up.
+    fn stage_of_found(&self, now: Time) -> Option<Stage> {
+        let then = match &self.phase {
+            Phase::Waiting { .. } => return Some(Stage::Pending),
+            Phase::Ended { at, outcome: Outcome::Completed } => Then::Done(*at),
+            Phase::Ended { outcome: Outcome::Cancelled, .. } => Then::Cancel,
+            Phase::Ended { .. } | Phase::Submitted(_) => return None,
+        };
+        Some(Stage::Stopping { since: now, then, request: Request::Meant })
+    }
+
+    /// Takes up an attempt again that was given up as lost, and that Slurm has after all.
+    fn found(&mut self, at: Time, of: &SubmissionKey, job_id: JobId, submit_time: Option<&String>) {
+        let own = |past: &PastAttempt| past.attempt.run == of.run && past.attempt.copy == of.copy;
+        let Some(place) = self.past.iter().position(own) else { return };
+        let Some(stage) = self.stage_of_found(at) else { return };
+        let mut attempt = self.past.remove(place).attempt;
+        attempt.identify(job_id, submit_time);
+        let said = if stage == Stage::Pending {
+            format!("found pending as job {job_id}")
+        } else {
+            format!("found as job {job_id} after the job had ended")
+        };
+        self.last = (at, said);
+        self.phase = Phase::Submitted(vec![Submission { attempt, stage }]);
+        self.stray = None;
+    }
+}

@@ -1,0 +1,355 @@
+//! From what shall hold to what is to be done: the jobs to submit, to stop and to leave waiting.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::mark::{intend, wait_for};
+use crate::view::View;
+use crate::{
+    Action, Inquiry, Intent, Planner, Question, Realm, Rules, Run, Stage, State, Submission, Then, Tracked,
+    Trials,
+};
+use hsched_model::{Access, Cluster, Job, Time};
+use hsched_plan::plan_file::{PlanFile, Solved};
+use hsched_plan::{
+    Basis, CheckedPlan, Decision, Hold, JobModel, Placement, Plan, PolicyError, Problem, Slot, verify,
+};
+
+/// Two epochs that differ by less than this part of them are equally long: other shares are not worth a stop.
+const SAME: f64 = 0.01;
+
+/// What is to be done, and what must be known first.
+#[derive(Default)]
+pub(super) struct Course {
+    pub actions: Vec<Action>,
+    pub questions: Vec<Question>,
+    pub inquiries: Vec<Inquiry>,
+}
+
+/// How the placements of a decision differ from what a job has.
+struct Change<'p> {
+    /// Its submissions, by their place, that have none of these GPUs.
+    given_up: Vec<usize>,
+    /// The placements that no submission has.
+    new: Vec<&'p Placement>,
+}
+
+/// A decision on a job that waits, or that gets more copies.
+struct Chosen<'p> {
+    job: usize,
+    decision: &'p Decision,
+    /// What is submitted.
+    new: Vec<&'p Placement>,
+}
+
+/// A plan on its way to actions.
+pub(super) struct Carrier<'a> {
+    pub view: &'a View,
+    plan: &'a CheckedPlan,
+    pub cluster: &'a Cluster,
+    pub rules: &'a Rules,
+    run: &'a str,
+    policy: &'static str,
+    pub at: Time,
+}
+
+/// Returns what follows from a plan, and marks in the state what is about to be done.
+///
+/// What a job gets is submitted when it is free: where others give it up first, the policy is asked again by then.
+pub(super) fn course(
+    state: &mut State,
+    (view, plan): (&View, &CheckedPlan),
+    (cluster, rules): (&Cluster, &Rules),
+    planner: &Planner<'_>,
+    at: Time,
+) -> Course {
+    let carrier = Carrier { view, plan, cluster, rules, run: planner.run, policy: planner.policy.name(), at };
+    let asked = plan.plan().questions.iter();
+    let questions = asked.map(|(job, placement)| carrier.question(state, *job, placement)).collect();
+    let inquiries = plan.plan().inquiries.iter().map(|job| carrier.inquiry(state, *job)).collect();
+    let mut actions = Vec::new();
+    for (job, decision) in &plan.plan().changes {
+        actions.extend(carrier.end(state, *job, decision));
+        actions.extend(carrier.amend(state, *job, decision));
+    }
+    let next = carrier.next_pieces(state);
+    actions.extend(carrier.submit(state, &next, planner.policy.queues()));
+    Course { actions, questions, inquiries }
+}
+
+impl Carrier<'_> {
+    /// Returns the requests that take a job from the GPUs that it has or waits for, where the decision is about others.
+    fn end(&self, state: &mut State, job: usize, decision: &Decision) -> Vec<Action> {
+        let name = &self.view.names[job];
+        let tracked = self.view.tracked(state, job);
+        let all: Vec<usize> = (0..tracked.phase.submissions().len()).collect();
+        let (ending, why, then) = match decision {
+            Decision::Place { placements, why, .. } => {
+                let trials = placements.first().map(|own| Trials::of(&self.view.problem, job, own));
+                let why = format!("{why}{}", trials.unwrap_or_default().clause());
+                (self.change(job, placements).given_up, why, Then::GoOn)
+            }
+            Decision::Defer { why } | Decision::Reject { why } => (all.clone(), why.clone(), Then::GoOn),
+            Decision::Finish { why } => (all.clone(), why.clone(), Then::Finish),
+            Decision::Adjust { .. } => return Vec::new(),
+        };
+        let request = |place: usize| {
+            let Submission { attempt, stage } = tracked.phase.submissions().get(place)?;
+            let (of, job_id, why) = (attempt.key(name), attempt.job_id?, why.clone());
+            match stage {
+                Stage::Running => Some(Action::Stop { of, job_id, why }),
+                Stage::Pending => Some(Action::Cancel { of, job_id, why }),
+                Stage::Meant | Stage::Stopping { .. } => None,
+            }
+        };
+        // The one that was to go on after a piece goes with it.
+        let is_next = |place: &usize| tracked.is_next(&tracked.phase.submissions()[*place].attempt);
+        let ending = if ending.is_empty() {
+            ending
+        } else {
+            all.into_iter().filter(|own| ending.contains(own) || is_next(own)).collect()
+        };
+        let actions: Vec<Action> = ending.into_iter().filter_map(request).collect();
+        for action in &actions {
+            intend(state, action, then, self.at);
+        }
+        actions
+    }
+
+    /// Compares the placements of a decision with what a job has: the same GPUs in shares that are as good are no change.
+    fn change<'p>(&self, job: usize, placements: &'p [Placement]) -> Change<'p> {
+        let mut change = Change { given_up: Vec::new(), new: placements.iter().collect() };
+        for (place, hold) in self.view.problem.jobs[job].standing.holds.iter().enumerate() {
+            match change.new.iter().position(|placement| is_same(hold, placement)) {
+                Some(own) => drop(change.new.remove(own)),
+                None => change.given_up.push(place),
+            }
+        }
+        change
+    }
+
+    /// Returns the submission of what the plan gives to jobs that wait, or that get more copies, and the reasons why
+    /// others go on waiting.
+    fn submit(&self, state: &mut State, next: &[(usize, Decision)], queues: bool) -> Vec<Action> {
+        let mut actions = Vec::new();
+        let problem = &self.view.problem;
+        let mut unclaimed = problem.unclaimed();
+        let (mut chosen, mut queued) = (Vec::new(), false);
+        // What a policy decides about a job whose next piece is queued waits for another turn.
+        let decided = self.plan.plan().changes.iter().filter(|(job, _)| next.iter().all(|own| own.0 != *job));
+        for (job, decision) in decided.chain(next) {
+            let waits = problem.jobs[*job].standing.holds.is_empty();
+            match decision {
+                Decision::Place { placements, queued: is_queued, .. } => {
+                    let change = self.change(*job, placements);
+                    // What replaces a submission waits for its end.
+                    if change.new.is_empty() || !change.given_up.is_empty() {
+                        continue;
+                    }
+                    let slots = change.new.iter().flat_map(|placement| &placement.slots);
+                    if *is_queued || unclaimed.take(problem.jobs[*job].needs, slots) {
+                        chosen.push(Chosen { job: *job, decision, new: change.new });
+                        queued |= is_queued;
+                    } else {
+                        let why = self.giver(*job, placements);
+                        actions.extend(wait_for(self.view.tracked_mut(state, *job), &why, self.at));
+                    }
+                }
+                Decision::Adjust { placement, in_place: false, .. } => {
+                    chosen.push(Chosen { job: *job, decision, new: vec![placement] });
+                    queued = true;
+                }
+                Decision::Defer { why } | Decision::Reject { why } if waits => {
+                    chosen.push(Chosen { job: *job, decision, new: Vec::new() });
+                    actions.extend(wait_for(self.view.tracked_mut(state, *job), why, self.at));
+                }
+                Decision::Finish { why } if waits => {
+                    self.view.tracked_mut(state, *job).finish_early(self.at, why);
+                }
+                _ => {}
+            }
+        }
+        if chosen.iter().all(|own| own.new.is_empty()) {
+            return actions;
+        }
+        let basis = if queued { Basis::Queue } else { Basis::Free };
+        match self.run(state, &chosen, next, (basis, queues)) {
+            Ok(run) => {
+                for intent in &run.submissions {
+                    self.mark(self.view.tracked_mut(state, chosen[intent.job].job), &run, intent);
+                }
+                actions.push(Action::Submit(Box::new(run)));
+            }
+            Err(error) => {
+                let why = format!("not submitted: {error}");
+                let wait = |own: &Chosen<'_>| wait_for(self.view.tracked_mut(state, own.job), &why, self.at);
+                actions.extend(chosen.iter().filter_map(wait));
+            }
+        }
+        actions
+    }
+
+    /// Returns that a job waits for one that holds its GPUs.
+    fn giver(&self, job: usize, placements: &[Placement]) -> String {
+        let wanted = || placements.iter().flat_map(|placement| &placement.slots);
+        let others = self.view.problem.jobs.iter().zip(&self.view.names).enumerate();
+        let jobs = others.filter(|(own, _)| *own != job).map(|(_, other)| other);
+        let has = |job: &JobModel| {
+            let held = job.standing.holds.iter().flat_map(|hold| &hold.slots);
+            held.into_iter()
+                .any(|held| wanted().any(|slot| (slot.node, slot.gpu_type) == (held.node, held.gpu_type)))
+        };
+        let giver = { jobs }.find(|(job, _)| has(job)).map(|(_, name)| name);
+        giver.map_or_else(
+            || "waiting for its GPUs to be released".to_owned(),
+            |name| format!("waiting for {name} to release its GPUs"),
+        )
+    }
+
+    /// Returns the run that submits the placements chosen, with the problem as their jobs had it.
+    ///
+    /// # Errors
+    /// When the jobs alone break a rule that they kept with all others.
+    fn run(
+        &self,
+        state: &State,
+        chosen: &[Chosen<'_>],
+        next: &[(usize, Decision)],
+        (basis, queues): (Basis, bool),
+    ) -> Result<Run, PolicyError> {
+        let own = self.plan.plan();
+        let jobs: Vec<usize> = chosen.iter().map(|own| own.job).collect();
+        let extract = self.view.problem.extract_on(&jobs, &self.given(chosen, basis));
+        let in_extract = |decision: &Decision| match decision {
+            Decision::Place { placements, queued, why } => Decision::Place {
+                placements: placements.iter().filter_map(|own| extract.of_whole(own)).collect(),
+                queued: *queued,
+                why: why.clone(),
+            },
+            Decision::Adjust { placement, why, .. } => Decision::Place {
+                placements: extract.of_whole(placement).into_iter().collect(),
+                queued: true,
+                why: why.clone(),
+            },
+            other => other.clone(),
+        };
+        let plan = Plan {
+            changes: chosen.iter().map(|own| in_extract(own.decision)).enumerate().collect(),
+            categories: own.categories,
+            stopped: own.stopped,
+            bound: own.bound.as_ref().map(|bound| extract.bound_of_whole(bound)),
+            ..Plan::default()
+        };
+        let plan = hsched_plan::checked(self.policy, &extract.problem, plan)?;
+        let intents = |(number, own): (usize, &Chosen<'_>)| {
+            let placements: Vec<Placement> =
+                own.new.iter().filter_map(|placement| extract.of_whole(placement)).collect();
+            let copies = self.free_copies(state, own.job);
+            let tracked = self.view.tracked(state, own.job);
+            let intent = |(copy, (placement, whole)): (u32, (Placement, &&Placement))| {
+                let least_limit = tracked.least_limit();
+                let intent = Intent { least_limit, ..Intent::new(number, copy, placement) };
+                let is_next = next.iter().any(|(job, _)| *job == own.job);
+                match () {
+                    () if is_next => self.next_piece(intent, tracked, (own.job, *whole)),
+                    () if queues => self.in_line(intent, tracked, (own.job, *whole)),
+                    () => intent,
+                }
+            };
+            copies.zip(placements.into_iter().zip(&own.new)).map(intent).collect::<Vec<Intent>>()
+        };
+        let submissions = chosen.iter().enumerate().flat_map(intents).collect();
+        Ok(self.run_of(state, &jobs, (&extract.problem, &plan), submissions))
+    }
+
+    /// Returns the numbers that none of a job's copies has, the least first.
+    fn free_copies(&self, state: &State, job: usize) -> impl Iterator<Item = u32> + use<> {
+        let own = self.view.tracked(state, job).phase.submissions();
+        let taken: BTreeSet<u32> = own.iter().map(|own| own.attempt.copy).collect();
+        (0..).filter(move |copy| !taken.contains(copy))
+    }
+
+    /// Returns the GPUs that the jobs may use, by node and type, at least those that the plan gives them: it knows what
+    /// each job needs beside its GPUs, and an offer counts with the neediest.
+    fn given(&self, chosen: &[Chosen<'_>], basis: Basis) -> Vec<Vec<u32>> {
+        let jobs: Vec<usize> = chosen.iter().map(|own| own.job).collect();
+        let mut offered = self.view.problem.offered_to(&jobs, basis);
+        let mut taken: BTreeMap<(usize, usize), u32> = BTreeMap::new();
+        for Chosen { decision, .. } in chosen {
+            let placements = match decision {
+                Decision::Place { placements, .. } => &placements[..],
+                Decision::Adjust { placement, .. } => std::slice::from_ref(placement),
+                _ => continue,
+            };
+            for slot in placements.iter().flat_map(|placement| &placement.slots) {
+                *taken.entry((slot.node, slot.gpu_type)).or_default() += slot.count;
+            }
+        }
+        for ((node, gpu_type), count) in taken {
+            let own = &mut offered[node][gpu_type];
+            *own = count.max(*own);
+        }
+        offered
+    }
+
+    /// Returns the run of a plan for some jobs of the view.
+    fn run_of(
+        &self,
+        state: &State,
+        jobs: &[usize],
+        (problem, plan): (&Problem, &CheckedPlan),
+        submissions: Vec<Intent>,
+    ) -> Run {
+        let tracked: Vec<&Tracked> = jobs.iter().map(|&job| self.view.tracked(state, job)).collect();
+        let jobs: Vec<Job> = tracked.iter().map(|own| own.rest()).collect();
+        let access = Access::new(self.cluster, &jobs, &self.rules.defaults);
+        let solved = Solved { problem, plan, policy: self.policy, solve: None, proven: None };
+        let cluster = (self.cluster, &access);
+        let file = PlanFile::new(solved, &jobs, Vec::new(), cluster, ("free", self.rules.pinned));
+        Run {
+            id: self.run.to_owned(),
+            jobs,
+            epochs_done: tracked.iter().map(|own| own.epochs_done).collect(),
+            problem: problem.clone(),
+            plan: plan.clone(),
+            file,
+            submissions,
+        }
+    }
+
+    /// Writes down that a job is about to be submitted.
+    fn mark(&self, tracked: &mut Tracked, run: &Run, intent: &Intent) {
+        let attempt = run.attempt(intent, self.at);
+        let walltime = run.walltime(intent, &self.rules.defaults);
+        tracked.intend(match self.rules.realm {
+            Realm::Queue => attempt.within(walltime, tracked.resumes()),
+            // No limit cuts what runs here.
+            Realm::Devices => attempt,
+        });
+    }
+
+    /// Returns what to ask the world about a job on some GPUs, which others may hold that move away.
+    fn question(&self, state: &State, job: usize, placement: &Placement) -> Question {
+        let all: Vec<usize> = (0..self.view.names.len()).collect();
+        let extract = self.view.problem.extract(&all, Basis::Free);
+        let submission = || {
+            let placement = extract.of_whole(placement)?;
+            let own = Decision::place(placement.clone());
+            let plan = Plan { changes: vec![(job, own)], ..Plan::default() };
+            let plan = verify(&extract.problem, plan).ok()?;
+            let intents = vec![Intent::new(job, 0, placement)];
+            Some(Box::new(self.run_of(state, &all, (&extract.problem, &plan), intents)))
+        };
+        Question { job, slots: placement.slots.clone(), submission: submission() }
+    }
+}
+
+/// Returns whether a submission has just the GPUs of a placement, in shares that are as good.
+fn is_same(hold: &Hold, placement: &Placement) -> bool {
+    if let hsched_plan::Stage::Leaving { .. } = hold.stage {
+        return false;
+    }
+    let epoch = if let hsched_plan::Stage::Running { epoch, .. } = hold.stage { epoch } else { hold.epoch };
+    let is_as_good = (placement.epoch.total() - epoch).abs() <= SAME * epoch;
+    let slots = |slots: &[Slot]| slots.iter().copied().collect::<BTreeSet<Slot>>();
+    is_as_good && slots(&hold.slots) == slots(&placement.slots)
+}

@@ -1,0 +1,128 @@
+//! Deciding: whether there is anything to decide on, a policy's plan, and what the state says of it.
+
+use crate::carry::{Course, course};
+use crate::fingerprint::fingerprint;
+use crate::mark::{intend, wait_for};
+use crate::patience::Patience;
+use crate::view::{Aims, View, is_ready, nowhere};
+use crate::{Action, Inquiry, Phase, Planner, Question, Rules, State, Then, Tracked, chain, early, lateness};
+use hsched_model::{Cluster, Time};
+use hsched_plan::{CheckedPlan, PolicyError};
+
+/// What to do, and what people should know of how it was decided.
+#[derive(Default)]
+pub(super) struct Decision {
+    pub actions: Vec<Action>,
+    pub questions: Vec<Question>,
+    pub inquiries: Vec<Inquiry>,
+    pub notes: Vec<String>,
+}
+
+/// Returns whether nothing is to be decided: all is as it was when it was decided on, nobody's patience has ended, and no
+/// deadline is newly out of reach.
+pub(super) fn is_settled(
+    state: &State,
+    at: Time,
+    (cluster, rules): (&Cluster, &Rules),
+    planner: &Planner<'_>,
+) -> bool {
+    let patience = Patience::new(cluster, rules, at);
+    state.wake.is_none_or(|wake| wake > at)
+        && state
+            .jobs
+            .iter()
+            .all(|tracked| patience.end(tracked).next().is_none() && !tracked.is_newly_late(at))
+        && !has_next_piece(state, at, rules)
+        && state.decided == Some(fingerprint(state, at, (cluster, rules), planner))
+}
+
+/// Returns what to do now, and marks in the state what is about to be done.
+pub(super) fn decide(
+    state: &mut State,
+    at: Time,
+    cluster: &Cluster,
+    rules: &Rules,
+    planner: &mut Planner<'_>,
+) -> Decision {
+    let patience = Patience::new(cluster, rules, at);
+    let mut actions: Vec<Action> = state.jobs.iter().flat_map(|tracked| patience.end(tracked)).collect();
+    for action in &actions {
+        intend(state, action, Then::GoOn, at);
+    }
+    let (stops, mut notes) = early::stop(state, at, cluster);
+    actions.extend(stops);
+    let warnings = lateness::warn(state, at);
+    if !warnings.is_empty() {
+        // A policy may do something about it.
+        state.decided = None;
+        notes.extend(warnings);
+    }
+    let seen = fingerprint(state, at, (cluster, rules), planner);
+    let is_due = state.wake.is_some_and(|wake| wake <= at);
+    if state.decided == Some(seen) && !is_due && !has_next_piece(state, at, rules) {
+        return Decision { actions, notes, ..Decision::default() };
+    }
+    let view = {
+        let Planner { objective, seed, forecasts, outlooks, policy, .. } = &*planner;
+        let (objective, seed, queues) = (*objective, *seed, policy.queues());
+        let aims = Aims { objective, seed, forecasts, outlooks: outlooks.as_ref(), queues };
+        View::new(state, at, cluster, rules, aims)
+    };
+    for tracked in state.jobs.iter_mut().filter(|tracked| is_ready(tracked, at)) {
+        if let Some(why) = nowhere(&tracked.job, cluster, rules) {
+            actions.extend(wait_for(tracked, &why, at));
+        }
+    }
+    (state.decided, state.wake) = (Some(seen), None);
+    let Some(view) = view else { return Decision { actions, notes, ..Decision::default() } };
+    let (questions, inquiries, told) = match ask(state, &view, planner) {
+        Ok(plan) => {
+            match plan.plan().wake {
+                // Asked again at the next turn, whenever that is.
+                Some(wake) if wake <= at => state.decided = None,
+                wake => state.wake = wake,
+            }
+            let Course { actions: own, questions, inquiries } =
+                course(state, (&view, &plan), (cluster, rules), planner, at);
+            if own.iter().any(Action::is_request) {
+                // What comes of it is news, even where all is soon as it was: a request may have been in vain.
+                state.decided = None;
+            }
+            actions.extend(own);
+            // Not all policies say of each job why it has to wait.
+            let unplanned = |tracked: &Tracked| matches!(&tracked.phase, Phase::Waiting { reason, .. } if reason == Tracked::NOT_PLANNED);
+            for job in (0..view.names.len()).filter(|&job| view.problem.jobs[job].standing.is_ready()) {
+                let tracked = view.tracked_mut(state, job);
+                if unplanned(tracked) {
+                    actions.extend(wait_for(tracked, "other jobs have priority", at));
+                }
+            }
+            (questions, inquiries, plan.plan().notes.clone())
+        }
+        Err(error) => {
+            let why = format!("not planned: {error}");
+            let is_ready = |job: &usize| view.problem.jobs[*job].standing.is_ready();
+            let ready = (0..view.names.len()).filter(is_ready);
+            actions.extend(ready.filter_map(|job| wait_for(view.tracked_mut(state, job), &why, at)));
+            (Vec::new(), Vec::new(), Vec::new())
+        }
+    };
+    notes.extend(told);
+    Decision { actions, questions, inquiries, notes }
+}
+
+/// Returns whether the next piece of a job is to be queued.
+fn has_next_piece(state: &State, at: Time, rules: &Rules) -> bool {
+    state.jobs.iter().any(|tracked| chain::due(tracked, at, rules).is_some())
+}
+
+/// Returns the policy's plan, checked; what the policy remembers is in the state.
+fn ask(state: &mut State, view: &View, planner: &mut Planner<'_>) -> Result<CheckedPlan, PolicyError> {
+    let policy = &mut *planner.policy;
+    if let Some(memory) = state.memory.as_ref().filter(|memory| memory.policy == policy.name()) {
+        policy.remember(memory);
+    }
+    let plan = policy.decide(&view.problem, &planner.budget)?;
+    state.memory = policy.memory();
+    hsched_plan::checked(policy.name(), &view.problem, plan)
+}

@@ -1,0 +1,207 @@
+//! Jobs that end before their last epoch: by the rule that their owners gave them, from what rank 0 reports.
+
+use serde::{Deserialize, Serialize};
+
+use crate::mark::intend;
+use crate::{Action, Phase, Stage, State, Submission, Then, Tracked};
+use hsched_model::{Availability, Cluster, Node, Stop, StopRule, Time};
+use hsched_plan::curve::{Goal, Report, Verdict, behind, judge_running};
+
+/// That a job need not train until its last epoch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Early {
+    /// Such as `nothing to gain (best 0.781, expected 0.784 ± 0.006)`.
+    pub why: String,
+    /// Whether its owner lets it stop for that; otherwise people are told, once.
+    pub allowed: bool,
+}
+
+/// The most reports of a job that are remembered.
+const MOST_REPORTS: usize = 1000;
+
+/// The mean degree of use from which a cluster is busy, `h_s`.
+const BUSY: f64 = 0.9;
+
+/// Asks jobs to save and end that may stop now; returns the requests, and what people should know of jobs that may not.
+pub(super) fn stop(state: &mut State, at: Time, cluster: &Cluster) -> (Vec<Action>, Vec<String>) {
+    let (mut actions, mut notes) = (Vec::new(), Vec::new());
+    let is_full = is_full(cluster);
+    for place in 0..state.jobs.len() {
+        let others_wait = state.others_wait(&state.jobs[place]);
+        let behind = state.behind(&state.jobs[place]);
+        let tracked = &mut state.jobs[place];
+        if tracked.phase.is_over() || tracked.early.as_ref().is_some_and(|early| early.allowed) {
+            continue;
+        }
+        if let Some(why) = behind.or_else(|| tracked.may_stop(others_wait || is_full)) {
+            tracked.early = Some(Early { why, allowed: true });
+        } else if tracked.early.is_none() {
+            let Some(why) = tracked.might_stop() else { continue };
+            notes.push(format!(
+                "{}: would stop {}, but its job file does not allow it",
+                tracked.job.name,
+                tracked.stopped(&why)
+            ));
+            tracked.early = Some(Early { why, allowed: false });
+        }
+    }
+    for place in 0..state.jobs.len() {
+        actions.extend(end(state, place, at));
+    }
+    (actions, notes)
+}
+
+/// Returns the requests that end a job which may stop.
+fn end(state: &mut State, place: usize, at: Time) -> Vec<Action> {
+    let tracked = &mut state.jobs[place];
+    let Some(early) = tracked.early.clone().filter(|early| early.allowed) else { return Vec::new() };
+    if let Phase::Waiting { .. } = tracked.phase {
+        tracked.finish_early(at, &early.why);
+        return Vec::new();
+    }
+    let why = tracked.stopped(&early.why);
+    let name = tracked.job.name.clone();
+    let mut actions = Vec::new();
+    for Submission { attempt, stage } in tracked.phase.submissions_mut() {
+        let Some(job_id) = attempt.job_id else { continue };
+        let (of, why) = (attempt.key(&name), why.clone());
+        match stage {
+            Stage::Running => actions.push(Action::Stop { of, job_id, why }),
+            Stage::Pending => actions.push(Action::Cancel { of, job_id, why }),
+            // It was to go on elsewhere.
+            Stage::Stopping { then: then @ Then::GoOn, .. } => *then = Then::Finish,
+            Stage::Meant | Stage::Stopping { .. } => {}
+        }
+    }
+    for action in &actions {
+        intend(state, action, Then::Finish, at);
+    }
+    actions
+}
+
+/// Returns whether the nodes are used to their limits: the mean over them of how much of GPUs, CPUs and memory is in use.
+fn is_full(cluster: &Cluster) -> bool {
+    let degrees: Vec<f64> = cluster.nodes.iter().filter_map(degree).collect();
+    #[expect(clippy::cast_precision_loss, reason = "nodes are few")]
+    let count = degrees.len() as f64;
+    degrees.iter().sum::<f64>() > BUSY * count
+}
+
+/// Returns ‖u‖/√M over the parts u of a node's M resources that are in use; `None` of a node that takes no work.
+fn degree(node: &Node) -> Option<f64> {
+    if node.state.availability() != Availability::Up || node.gpu_total() == 0 {
+        return None;
+    }
+    let used: u32 = node.gpus.iter().map(|stock| stock.used).sum();
+    #[expect(clippy::cast_precision_loss, reason = "amounts are far below 2^52")]
+    let part = |used: u64, total: u64| (total > 0).then(|| used as f64 / total as f64);
+    let others = [node.cpus, node.memory].into_iter().flatten();
+    let parts = others.map(|usage| (usage.total.saturating_sub(usage.free()), usage.total));
+    let parts: Vec<f64> = parts
+        .chain([(u64::from(used), u64::from(node.gpu_total()))])
+        .filter_map(|(used, total)| part(used, total))
+        .collect();
+    #[expect(clippy::cast_precision_loss, reason = "three at most")]
+    let count = parts.len() as f64;
+    Some((parts.iter().map(|part| part * part).sum::<f64>() / count).sqrt())
+}
+
+impl State {
+    /// Returns whether another job waits for GPUs, by itself or in the queue.
+    #[must_use]
+    pub fn others_wait(&self, tracked: &Tracked) -> bool {
+        let waits = |own: &Tracked| match &own.phase {
+            Phase::Waiting { .. } => own.awaits.is_none(),
+            phase => phase.foremost().is_some_and(|own| own.stage == Stage::Pending),
+        };
+        self.jobs.iter().any(|own| own.job.name != tracked.job.name && waits(own))
+    }
+}
+
+impl State {
+    /// Returns why a job of a sweep stops that goes by halving: it is not among the best at the rung that it has reached.
+    ///
+    /// The jobs of a sweep are those of one model with this rule and metric.
+    fn behind(&self, tracked: &Tracked) -> Option<String> {
+        let of_sweep = |own: &&Tracked| {
+            own.job.stop.rule == StopRule::Halving
+                && own.job.model == tracked.job.model
+                && own.job.target.as_ref().map(|target| &target.metric)
+                    == tracked.job.target.as_ref().map(|target| &target.metric)
+        };
+        let target = tracked.job.target.as_ref().filter(|_| of_sweep(&tracked))?;
+        let others = self.jobs.iter().filter(of_sweep).filter(|own| own.job.name != tracked.job.name);
+        let others: Vec<&[Report]> = others.map(|own| own.curve.as_slice()).collect();
+        let limits = (tracked.job.epochs, tracked.job.stop.not_before);
+        let own = behind(&tracked.curve, &others, target.mode, limits)?;
+        let (rung, place, of, kept) = (own.rung, own.place, own.of, own.kept);
+        let who =
+            if kept == 1 { "the best continues".to_owned() } else { format!("the best {kept} continue") };
+        Some(format!("halving (place {place} of {of} at epoch {rung}, {who})"))
+    }
+}
+
+impl Tracked {
+    /// Returns what its curve says by the rule that its owner gave it; `None` where it has none.
+    #[must_use]
+    pub fn verdict(&self, busy: bool) -> Option<Verdict> {
+        self.judged(&self.job.stop, busy)
+    }
+
+    /// Returns what its curve says by the weakest rule that its target has.
+    #[must_use]
+    pub fn free_verdict(&self) -> Option<Verdict> {
+        let has_value = self.job.target.as_ref().is_some_and(|target| target.value.is_some());
+        let rule = if has_value { StopRule::Target } else { StopRule::Best };
+        self.judged(&Stop { rule, give_up: true, ..self.job.stop.clone() }, false)
+    }
+
+    fn judged(&self, stop: &Stop, busy: bool) -> Option<Verdict> {
+        let target = self.job.target.as_ref()?;
+        let goal = Goal {
+            mode: target.mode,
+            epochs: self.job.epochs,
+            target: target.value,
+            tolerance: None,
+            min_reports: Goal::MIN_REPORTS,
+        };
+        judge_running(&self.curve, &goal, stop, busy).filter(|_| self.epochs_left() > 0)
+    }
+
+    /// Returns why it may stop now, if it may.
+    fn may_stop(&self, busy: bool) -> Option<String> {
+        self.verdict(busy).filter(|own| own.stop).and_then(|own| own.why())
+    }
+
+    /// Returns why it might stop if its owner allowed it.
+    fn might_stop(&self) -> Option<String> {
+        self.free_verdict().filter(|own| own.stop).and_then(|own| own.why())
+    }
+
+    /// Returns where it stops and why.
+    fn stopped(&self, why: &str) -> String {
+        format!("at epoch {} of {}: {why}", self.epochs_done, self.job.epochs)
+    }
+
+    /// Returns where it was stopped by its rule and why, if it was.
+    #[must_use]
+    pub fn stopped_early(&self) -> Option<String> {
+        let early = self.early.as_ref().filter(|early| early.allowed && self.epochs_left() > 0)?;
+        Some(format!("stopped {}", self.stopped(&early.why)))
+    }
+
+    /// Takes in the metric of its target after an epoch.
+    pub(super) fn remember(&mut self, epoch: u64, metrics: &[(String, f64)]) {
+        let Some(target) = &self.job.target else { return };
+        let Some((_, value)) = metrics.iter().find(|(name, _)| *name == target.metric) else { return };
+        self.curve.push(Report { epoch, value: *value });
+        if self.curve.len() > MOST_REPORTS {
+            // Every other one tells as much of so long a curve.
+            let mut place = 0;
+            self.curve.retain(|_| {
+                place += 1;
+                place % 2 == 1
+            });
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! What the end of a submission means for its job: done, tried again, or given up.
+
+use crate::{
+    Attempt, End, Outcome, PastAttempt, Phase, Rules, Stage, Submission, SubmissionKey, Then, Tracked,
+};
+use hsched_model::{GpuType, Time};
+
+impl Tracked {
+    /// Decides what the end of a submission means for the job.
+    pub(super) fn end(&mut self, ended: Time, now: Time, of: &SubmissionKey, end: &End, rules: &Rules) {
+        let Some(Submission { attempt, stage }) = self.submission(of).cloned() else { return };
+        let (end, has_begun) = if let End::Untaken(end) = end { (&**end, false) } else { (end, true) };
+        // Whoever was taken out of the queue before the piece before it had made room has not begun.
+        let is_next = self.is_next(&attempt);
+        let has_waited = attempt.follows.is_some()
+            && attempt.started.is_none()
+            && (is_next || matches!(stage, Stage::Stopping { .. }));
+        let has_next = self
+            .phase
+            .submissions()
+            .iter()
+            .any(|own| own.attempt.follows.as_ref().is_some_and(|piece| piece.of == *of));
+        let last = self.take_out(ended, of, &end.to_string()).is_some();
+        if *end == End::Yielded || has_waited {
+            // It did nothing: what comes after is decided by the one that took the job.
+            if last {
+                self.after_race(ended, now, attempt.race_run(), stage, rules);
+            }
+            return;
+        }
+        let (epochs, race) = (self.epochs_done.saturating_sub(attempt.epochs_before), attempt.race);
+        // How the batch was divided has served its purpose; the GPUs are kept.
+        let lost = *end == End::Vanished;
+        let attempt = Attempt { ranks: if lost { attempt.ranks } else { Vec::new() }, ..attempt };
+        self.past.push(PastAttempt { attempt, ended, end: end.clone(), epochs });
+        match (last, end) {
+            (true, _) => self.after(ended, now, stage, end, rules),
+            (false, End::Completed) => self.end_copies(ended),
+            (false, _) if has_next => return self.hand_over(ended, stage, end, epochs),
+            (false, End::Failed { .. } | End::OutOfMemory) if has_begun => {
+                let given_up = self.avoid();
+                self.last.1.push_str(&given_up);
+            }
+            (false, _) => {}
+        }
+        if race && has_begun && !last && !is_next && *end != End::Cancelled && *end != End::Completed {
+            // It had taken the job, which the others would leave as soon as they start.
+            let others = self.phase.submissions_mut().iter_mut();
+            let others = others.filter(|own| !matches!(own.stage, Stage::Stopping { .. }));
+            others.for_each(|own| own.end(ended, Then::GoOn));
+        }
+    }
+
+    /// Decides what comes after a race, once the last of those that lost it is gone.
+    fn after_race(&mut self, ended: Time, now: Time, race: &str, stage: Stage, rules: &Rules) {
+        let winner = self.past.last().filter(|past| past.attempt.race_run() == race);
+        let Some(end) = winner.map(|past| past.end.clone()) else {
+            return self.wait(ended, None, "another submission took the job, but it has disappeared");
+        };
+        // That it was taken back, as there was no use for it, says nothing of the job.
+        let stage = match stage {
+            Stage::Stopping { then: Then::GoOn, .. } => Stage::Running,
+            other => other,
+        };
+        self.after(ended, now, stage, &end, rules);
+    }
+
+    /// Has the other copies ended: the job is done.
+    fn end_copies(&mut self, ended: Time) {
+        for own in self.phase.submissions_mut() {
+            own.end(ended, Then::Done(ended));
+        }
+        self.last = (ended, "one submission completed; the others are being cancelled".to_owned());
+    }
+
+    /// Decides what comes after the end of the only submission.
+    fn after(&mut self, ended: Time, now: Time, stage: Stage, end: &End, rules: &Rules) {
+        let then = if let Stage::Stopping { then, .. } = stage { Some(then) } else { None };
+        let epochs = self.past.last().map_or(0, |past| past.epochs);
+        // Exit status 0 is the word of the program that all is done.
+        let done = if let Some(Then::Done(at)) = then { Some(at) } else { None };
+        if let Some(at) = done.or((*end == End::Completed).then_some(ended)) {
+            self.finish(at, Outcome::Completed);
+            self.last.1.push_str(&self.shortfall());
+            return;
+        }
+        if self.epochs_left() == 0 {
+            return match end {
+                End::Failed { .. } | End::OutOfMemory => {
+                    self.finish(
+                        ended,
+                        Outcome::Failed { reason: format!("all epochs were done, but then it {end}") },
+                    );
+                }
+                _ => self.finish(ended, Outcome::Completed),
+            };
+        }
+        match (then, end) {
+            (Some(Then::Cancel), _) | (None, End::Cancelled) => self.finish(ended, Outcome::Cancelled),
+            (Some(Then::Finish), _) => {
+                self.finish_early(ended, &format!("{} of {} epochs", self.epochs_done, self.job.epochs));
+            }
+            (Some(Then::GoOn | Then::Done(_)), _) => self.wait(ended, None, "stopped to move"),
+            (None, End::Interrupted) => self.wait(ended, None, &format!("{end}{}", self.resumption())),
+            (None, end) if end.is_cut() => self.cut(ended, now, end, epochs, rules),
+            (None, end) if end.is_from_outside() => self.put_off(now, &end.to_string(), rules),
+            (None, End::Failed { exit: 126 | 127, signal: 0 }) if self.epochs_done == 0 => {
+                let reason = format!(
+                    "{end}: its command or a command of its setup was not found or is not \
+                        executable"
+                );
+                self.finish(ended, Outcome::Failed { reason });
+            }
+            (None, end) => {
+                let why = self.past.last().map_or_else(String::new, |past| self.ending(past));
+                let given_up = if matches!(end, End::Failed { .. } | End::OutOfMemory) {
+                    self.avoid()
+                } else {
+                    String::new()
+                };
+                self.fail(now, Some(epochs), &format!("{why}{given_up}"), rules);
+            }
+        }
+    }
+
+    /// Waits to resume after a stop or a time limit. Without a new epoch, so many in a row use no retry, and each further one does.
+    fn cut(&mut self, ended: Time, now: Time, end: &End, epochs: u64, rules: &Rules) {
+        let from = self.resumption();
+        let why = self.past.last().map_or_else(|| end.to_string(), |past| self.ending(past));
+        if epochs > 0 {
+            return self.wait(ended, None, &format!("{why}{from}"));
+        }
+        self.cuts += 1;
+        if self.cuts > Rules::MOST_CUTS {
+            return self.fail(now, Some(epochs), &why, rules);
+        }
+        self.fruitless += 1;
+        self.wait(ended, Some(now.after(rules.delay(self.fruitless))), &format!("{why}{from}"));
+    }
+
+    /// Returns where the job resumes, as the end of a sentence; nothing if no epoch is done.
+    fn resumption(&self) -> String {
+        let done = self.epochs_done;
+        if done > 0 { format!("; resumes after epoch {done}") } else { String::new() }
+    }
+
+    /// Takes out a submission that Slurm does not have: a job that was to end with it has ended, for others follows what
+    /// `otherwise` says.
+    pub(super) fn never_ran(
+        &mut self,
+        at: Time,
+        of: &SubmissionKey,
+        why: &str,
+        otherwise: impl FnOnce(&mut Self),
+    ) {
+        let Some(Submission { stage, .. }) = self.take_out(at, of, why) else { return };
+        match stage {
+            Stage::Stopping { then: Then::Cancel, .. } => self.finish(at, Outcome::Cancelled),
+            Stage::Stopping { then: Then::Done(at), .. } => self.finish(at, Outcome::Completed),
+            _ => otherwise(self),
+        }
+    }
+
+    /// Leaves out the GPU types on trial of the attempt that has just failed, where the job has done no epoch on them;
+    /// returns what to say of it.
+    fn avoid(&mut self) -> String {
+        let Some((last, before)) = self.past.split_last().filter(|(last, _)| last.epochs == 0) else {
+            return String::new();
+        };
+        let has_trained = |gpu_type: &GpuType| {
+            let own = |past: &&PastAttempt| past.attempt.gpus.by_type().contains_key(gpu_type);
+            before.iter().filter(own).any(|past| past.epochs > 0)
+        };
+        let new: Vec<GpuType> =
+            last.attempt.trials.0.keys().filter(|own| !has_trained(own)).cloned().collect();
+        if new.is_empty() {
+            return String::new();
+        }
+        let names = new.iter().map(GpuType::as_str).collect::<Vec<_>>().join(" and ");
+        self.avoids.extend(new);
+        format!(
+            " in its first run on {names}, which the job file does not list; hsched no longer uses \
+            {names} for this job"
+        )
+    }
+
+    /// Uses up a retry, or ends the job where none is left.
+    pub(super) fn fail(&mut self, at: Time, epochs: Option<u64>, why: &str, rules: &Rules) {
+        self.failures += 1;
+        let is_cut = self.past.last().is_some_and(|past| past.end.is_cut());
+        if !is_cut {
+            self.cuts = 0;
+        }
+        if self.failures > self.job.retries {
+            let reason = match self.failures {
+                _ if is_cut => format!("stopped {} times without finishing an epoch", self.cuts),
+                1 => why.to_owned(),
+                times => format!("{why} ({times} failures, no retries left)"),
+            };
+            return self.finish(at, Outcome::Failed { reason });
+        }
+        if epochs.is_none_or(|epochs| epochs == 0) {
+            self.fruitless += 1;
+        }
+        let delay = rules.delay(self.fruitless.max(1));
+        self.wait(at, Some(at.after(delay)), &format!("{why}; {}", self.retries_left()));
+    }
+
+    /// Waits for a better moment without using up a retry: the job is not to blame.
+    pub(super) fn put_off(&mut self, at: Time, why: &str, rules: &Rules) {
+        self.fruitless += 1;
+        if self.fruitless > Rules::MOST_FRUITLESS {
+            // Whatever it is that comes from outside so often, it comes with this job.
+            return self.fail(at, None, why, rules);
+        }
+        self.wait(at, Some(at.after(rules.delay(self.fruitless))), why);
+    }
+
+    pub(super) fn wait(&mut self, at: Time, not_before: Option<Time>, why: &str) {
+        self.phase = Phase::Waiting { not_before, reason: why.to_owned() };
+        self.last = (at, why.to_owned());
+    }
+
+    /// Ends a job that waits, though not all its epochs are done.
+    pub(super) fn finish_early(&mut self, at: Time, why: &str) {
+        self.finish(at, Outcome::Completed);
+        self.last.1 = match self.stopped_early() {
+            Some(stopped) => format!("completed, {stopped}"),
+            None => format!("completed early: {why}"),
+        };
+    }
+
+    pub(super) fn finish(&mut self, at: Time, outcome: Outcome) {
+        self.last = (at, outcome.to_string());
+        self.phase = Phase::Ended { at, outcome };
+    }
+}

@@ -1,0 +1,178 @@
+//! What a decision was about, in a number: the same again needs no new decision.
+//!
+//! Taken from the state and the cluster themselves: where nothing has changed no problem is made of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sha2::{Digest, Sha256};
+
+use crate::view::{gives_back, is_movable, is_ready};
+use crate::{Planner, Rules, Stage, State, Submission, Tracked};
+use hsched_model::{
+    Access, Availability, Cluster, Estimates, GpuType, Node, NodeName, RankNeeds, Time, Usage,
+};
+use hsched_plan::throughput::{Cache, Measured, SpeedKey};
+
+/// What a decision depends on, as text with a thing on each line. Names have neither blanks nor line breaks.
+#[derive(Default)]
+struct Description(String);
+
+/// What submissions have on a node.
+#[derive(Default)]
+struct Own<'a> {
+    /// By type: what running ones hold, and what is promised to others.
+    gpus: BTreeMap<&'a GpuType, (u32, u32)>,
+    /// What running ones hold beside GPUs.
+    cpus: u64,
+    memory: u64,
+}
+
+/// Returns a number that stands for all that a decision depends on, save the epochs and the time that go by.
+pub(super) fn fingerprint(
+    state: &State,
+    at: Time,
+    (cluster, rules): (&Cluster, &Rules),
+    planner: &Planner<'_>,
+) -> u64 {
+    let open: Vec<&Tracked> = state.jobs.iter().filter(|tracked| !tracked.phase.is_over()).collect();
+    let mut text = Description::default();
+    let (policy, parameters) = (planner.policy.name(), planner.policy.parameters());
+    text.line([policy, &format!("({parameters})"), planner.objective.name(), &planner.seed.to_string()]);
+    for tracked in &open {
+        text.job(tracked, at);
+    }
+    if !open.is_empty() {
+        for (gpu_type, most) in &rules.capacity {
+            text.line(["limit", gpu_type.as_str(), &most.to_string()]);
+        }
+        text.nodes(&open, cluster, rules);
+        text.speeds(&open, &state.cache, rules.defaults.estimate);
+    }
+    let digest = Sha256::digest(text.0);
+    digest.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
+}
+
+impl Description {
+    fn line<'a>(&mut self, words: impl IntoIterator<Item = &'a str>) {
+        for (number, word) in words.into_iter().enumerate() {
+            if number > 0 {
+                self.0.push(' ');
+            }
+            self.0.push_str(word);
+        }
+        self.0.push('\n');
+    }
+
+    /// Adds where a job stands.
+    fn job(&mut self, tracked: &Tracked, at: Time) {
+        let name = tracked.job.name.as_str();
+        let submissions = tracked.phase.submissions();
+        if submissions.is_empty() {
+            let word = if is_ready(tracked, at) { "ready" } else { "waiting" };
+            self.line(["job", name, word]);
+        }
+        for own in submissions {
+            let movable = if is_movable(tracked, own) { "movable" } else { "-" };
+            let leaving = if gives_back(own, at) { "leaving" } else { "-" };
+            self.line(["job", name, own.stage.word(), movable, leaving, &own.attempt.run]);
+        }
+    }
+
+    /// Adds the GPUs of each node that the jobs have or may get, and for how many ranks there is room beside them.
+    fn nodes(&mut self, open: &[&Tracked], cluster: &Cluster, rules: &Rules) {
+        let access = Access::new(cluster, open.iter().map(|tracked| &tracked.job), &rules.defaults);
+        let needs: BTreeSet<(u64, u64)> = open
+            .iter()
+            .map(|tracked| rules.defaults.rank_needs(&tracked.job))
+            .map(|needs| (needs.cpus, needs.memory))
+            .collect();
+        let own = own(open, rules);
+        let nothing = Own::default();
+        for node in cluster.nodes.iter().filter(|node| access.reach(node).is_some()) {
+            let own = own.get(&node.name).unwrap_or(&nothing);
+            let counts: Vec<u32> = own.left_of(node).collect();
+            let all: u64 = counts.iter().map(|&count| u64::from(count)).sum();
+            if all == 0 {
+                continue;
+            }
+            let room = |usage: Option<Usage>, held: u64| usage.map(|usage| usage.free().saturating_add(held));
+            let (cpus, memory) = (room(node.cpus, own.cpus), room(node.memory, own.memory));
+            let ranks = needs.iter().map(|&(own_cpus, own_memory)| {
+                RankNeeds { cpus: own_cpus, memory: own_memory }.ranks(cpus, memory).min(all)
+            });
+            let numbers = counts.iter().map(ToString::to_string).chain(["for".to_owned()]);
+            let numbers: Vec<String> = numbers.chain(ranks.map(|ranks| ranks.to_string())).collect();
+            self.line(["node", node.name.as_str()].into_iter().chain(numbers.iter().map(String::as_str)));
+        }
+    }
+
+    /// Adds the measured speeds in steps of five hundredths, so that what is measured again makes no news. What job files
+    /// say does not change: who changes it adds the job again.
+    fn speeds(&mut self, open: &[&Tracked], cache: &Cache, estimate: Estimates) {
+        let measured: Vec<(SpeedKey, Measured)> = cache.estimates().collect();
+        if measured.is_empty() {
+            return;
+        }
+        // Whoever may go by estimates depends on what is known of other models, too.
+        let wanted: BTreeSet<(Option<&str>, u64)> = open
+            .iter()
+            .map(|tracked| {
+                let estimate = tracked.job.estimate.unwrap_or(estimate);
+                let model = (estimate == Estimates::Off).then_some(tracked.job.model.as_str());
+                (model, tracked.job.global_batch)
+            })
+            .collect();
+        for (model, batch) in wanted {
+            #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
+            let size = batch as f64;
+            // Sorted by model.
+            let first = model.map_or(0, |own| measured.partition_point(|(key, _)| key.model.as_str() < own));
+            for (key, Measured { speed, .. }) in &measured[first..] {
+                if model.is_some_and(|own| own != key.model) {
+                    break;
+                }
+                #[expect(clippy::cast_possible_truncation, reason = "logarithms of times are small")]
+                let time = ((speed.alpha() + speed.beta() * size).ln() / 0.05).round() as i64;
+                let precision = key.precision.map_or_else(|| "-".to_owned(), |own| format!("{own:?}"));
+                let (batch, time) = (batch.to_string(), time.to_string());
+                self.line(["speed", &batch, &key.model, key.gpu_type.as_str(), &precision, &time]);
+            }
+        }
+    }
+}
+
+/// Returns what the submissions of some jobs have, by node.
+fn own<'a>(open: &[&'a Tracked], rules: &Rules) -> BTreeMap<&'a NodeName, Own<'a>> {
+    let mut all: BTreeMap<&NodeName, Own<'_>> = BTreeMap::new();
+    let submissions = open.iter().flat_map(|own| own.phase.submissions().iter().map(move |sub| (own, sub)));
+    for (tracked, Submission { attempt, stage }) in submissions {
+        let runs = *stage == Stage::Running;
+        // What has started and is being cancelled is in use until it has.
+        let waits = !runs && (attempt.started.is_none() || !matches!(stage, Stage::Stopping { .. }));
+        let needs = rules.defaults.rank_needs(&tracked.job);
+        for (node, gpu_type, count) in attempt.gpus.iter() {
+            let own = all.entry(node).or_default();
+            let (held, promised) = own.gpus.entry(gpu_type).or_default();
+            if runs {
+                *held += count;
+                own.cpus += u64::from(count) * needs.cpus;
+                own.memory += u64::from(count) * needs.memory;
+            } else if waits {
+                *promised += count;
+            }
+        }
+    }
+    all
+}
+
+impl Own<'_> {
+    /// Returns a node's GPUs of each type that are free or held, less those that are promised.
+    fn left_of(&self, node: &Node) -> impl Iterator<Item = u32> {
+        let is_up = node.state.availability() == Availability::Up;
+        node.gpus.iter().map(move |stock| {
+            let (held, promised) = self.gpus.get(&stock.gpu_type).copied().unwrap_or_default();
+            let free = if is_up { stock.free() } else { 0 };
+            free.saturating_add(held).min(stock.total).saturating_sub(promised)
+        })
+    }
+}

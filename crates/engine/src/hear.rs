@@ -1,0 +1,244 @@
+//! What answers and news make of a job: its submissions come along, its epochs are counted.
+
+use crate::{
+    Answer, Attempt, End, EpochReport, News, PastAttempt, Phase, Request, Rules, Stage, Submission,
+    SubmissionKey, Then, Tracked, teach,
+};
+use hsched_model::{NodeName, Seconds, Time, hostlist};
+use hsched_plan::throughput::{Cache, Sample};
+
+impl Tracked {
+    /// Takes in what came of a request about one of its submissions.
+    pub(super) fn answered(&mut self, at: Time, of: &SubmissionKey, answer: &Answer, rules: &Rules) {
+        match answer {
+            Answer::Submitted { job_id } => {
+                let Some(attempt) = self.attempt_mut(of) else { return };
+                attempt.job_id = Some(*job_id);
+                attempt.missing = None;
+                let next = attempt.follows.is_some();
+                let what = if next { rules.realm.continued(*job_id) } else { rules.realm.submitted(*job_id) };
+                let said = format!("{what} on {}", attempt.gpus);
+                self.advance(at, of, Stage::Pending, said);
+            }
+            Answer::Refused { message } => {
+                let why = format!("{}: {message}", rules.realm.refused());
+                self.never_ran(at, of, &why, |own| own.fail(at, None, &why, rules));
+            }
+            Answer::Unreachable { message } => {
+                let why = format!("{}: {message}", rules.realm.failed());
+                self.never_ran(at, of, &why, |own| own.put_off(at, &why, rules));
+            }
+            Answer::Deferred { message } => {
+                let why = format!("{}: {message}", rules.realm.deferred());
+                self.never_ran(at, of, &why, |own| own.put_off(at, &why, rules));
+            }
+            Answer::Unclear { message } => {
+                self.last = (at, format!("unclear whether Slurm received the request ({message})"));
+            }
+            Answer::Stopped => self.asked(at, of, Request::Asked, "asked to save a checkpoint and exit"),
+            Answer::Killed => self.asked(at, of, Request::Killed, "is being cancelled"),
+            Answer::NotStopped { message } => self.not_asked(at, of, message),
+            Answer::Amended => {
+                let Some(attempt) = self.attempt_mut(of) else { return };
+                attempt.amend();
+                let said = format!("its request is now {}", attempt.gpus);
+                self.last = (at, said);
+            }
+            Answer::NotAmended { message } => {
+                let Some(attempt) = self.attempt_mut(of) else { return };
+                // What was refused once is not asked again.
+                match attempt.amendment.take() {
+                    Some(own) if own.kind.is_none() => attempt.keeps_limit = true,
+                    _ => attempt.tables.clear(),
+                }
+                self.last = (at, format!("its request was not changed: {message}"));
+            }
+        }
+    }
+
+    /// Takes in news of one of its submissions; returns what they teach about speeds.
+    pub(super) fn hear(
+        &mut self,
+        at: Time,
+        of: &SubmissionKey,
+        news: &News,
+        rules: &Rules,
+        cache: &Cache,
+    ) -> Vec<Sample> {
+        match news {
+            News::Epoch(report) => return self.count(of, report, rules, cache),
+            News::Ended { end, at: ended } => {
+                let end = self.believed(*ended, of, end, rules);
+                let samples = teach::by_the_whole(self, of, &end, *ended, cache);
+                self.end(*ended, at, of, &end, rules);
+                return samples;
+            }
+            News::Queued { job_id, submit_time } => {
+                let Some(Submission { attempt, stage }) = self.submission_mut(of) else { return Vec::new() };
+                let new = attempt.job_id != Some(*job_id) || attempt.missing.is_some();
+                attempt.identify(*job_id, submit_time.as_ref());
+                // One that ran is back in the queue where Slurm starts it again.
+                attempt.started = None;
+                if new || matches!(stage, Stage::Meant | Stage::Running) {
+                    self.advance(at, of, Stage::Pending, format!("pending as job {job_id}"));
+                }
+            }
+            News::Started { job_id, submit_time, at: since, gpus } => {
+                let Some(attempt) = self.attempt_mut(of) else { return Vec::new() };
+                attempt.identify(*job_id, submit_time.as_ref());
+                attempt.started = Some(*since);
+                attempt.reason = None;
+                attempt.starts_on(gpus.as_ref());
+                let nodes = hostlist::compress(attempt.gpus.0.keys().map(NodeName::as_str));
+                let said = format!("{} on {} ({nodes})", rules.realm.running(*job_id), attempt.gpus);
+                self.advance(*since, of, Stage::Running, said);
+            }
+            News::Waits(reason) => {
+                if let Some(attempt) = self.attempt_mut(of) {
+                    attempt.reason = Some(reason.text.clone());
+                }
+            }
+            News::Odd { what } => {
+                if let Some(attempt) = self.attempt_mut(of) {
+                    attempt.odd = Some(what.clone());
+                }
+            }
+            News::NeverSubmitted => {
+                let why = "Slurm never received it; submitting again";
+                // Should it appear after all, it is known.
+                if let Some(attempt) = self.submission(of).map(|own| own.attempt.clone()) {
+                    self.past.push(PastAttempt { attempt, ended: at, end: End::Vanished, epochs: 0 });
+                }
+                self.never_ran(at, of, why, |own| own.put_off(at, why, rules));
+            }
+            News::Missing => {
+                if let Some(attempt) = self.attempt_mut(of) {
+                    attempt.missing = Some(at);
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    /// Returns how a submission really ended. Before the last epoch, exit status 0 proves nothing of one that was asked to stop, nor of
+    /// a script of 0.1.0 that ended when its time limit was near. A copy of a training is believed: the others may have done the rest.
+    fn believed(&self, ended: Time, of: &SubmissionKey, end: &End, rules: &Rules) -> End {
+        let is_short = self.epochs_left() > 0 && self.job.training().is_none();
+        let Some(Submission { attempt, stage }) =
+            self.submission(of).filter(|_| is_short && *end == End::Completed)
+        else {
+            return end.clone();
+        };
+        let is_asked = matches!(stage, Stage::Stopping { request: Request::Asked | Request::Killed, .. });
+        let grace = self.job.launch.checkpoint.grace.unwrap_or(rules.defaults.grace);
+        let is_doubtful = !attempt.tells_stops && attempt.is_near_limit(ended, grace);
+        if is_asked || is_doubtful { End::Cut } else { end.clone() }
+    }
+
+    fn attempt_mut(&mut self, of: &SubmissionKey) -> Option<&mut Attempt> {
+        self.submission_mut(of).map(|own| &mut own.attempt)
+    }
+
+    /// Takes a submission out of the job; returns it where it was the only one, so that the job needs another phase.
+    pub(super) fn take_out(&mut self, at: Time, of: &SubmissionKey, why: &str) -> Option<Submission> {
+        let Phase::Submitted(own) = &mut self.phase else { return None };
+        let place = own.iter().position(|own| own.is(of))?;
+        let submission = own.remove(place);
+        if own.is_empty() {
+            return Some(submission);
+        }
+        self.last = (at, format!("one of its submissions {why}"));
+        None
+    }
+
+    /// Takes in that Slurm heard a request to end a submission.
+    fn asked(&mut self, at: Time, of: &SubmissionKey, heard: Request, said: &str) {
+        self.last = (at, said.to_owned());
+        let Some(Submission { stage, .. }) = self.submission_mut(of) else { return };
+        *stage = match *stage {
+            // The time since the first such request counts.
+            Stage::Stopping { since, then, request } => {
+                let since = if request == heard { since } else { at };
+                Stage::Stopping { since, then, request: heard }
+            }
+            _ => Stage::Stopping { since: at, then: Then::GoOn, request: heard },
+        };
+    }
+
+    /// Takes in that Slurm did not hear a request, or said no: what was to go on elsewhere goes on where it is.
+    fn not_asked(&mut self, at: Time, of: &SubmissionKey, message: &str) {
+        self.last = (at, format!("could not be stopped: {message}"));
+        let Some(Submission { attempt, stage }) = self.submission_mut(of) else { return };
+        if let Stage::Stopping { then: Then::GoOn, request: Request::Meant, .. } = stage {
+            *stage = if attempt.started.is_some() { Stage::Running } else { Stage::Pending };
+        }
+    }
+
+    /// Brings a submission to its next stage; one that is being stopped stays so.
+    fn advance(&mut self, at: Time, of: &SubmissionKey, next: Stage, said: String) {
+        self.last = (at, said);
+        let Some(Submission { stage, .. }) = self.submission_mut(of) else { return };
+        if !matches!(stage, Stage::Stopping { .. }) {
+            *stage = next;
+        }
+    }
+
+    /// Counts an epoch that is done for the first time.
+    fn count(
+        &mut self,
+        of: &SubmissionKey,
+        report: &EpochReport,
+        rules: &Rules,
+        cache: &Cache,
+    ) -> Vec<Sample> {
+        let Some(Submission { attempt, .. }) = self.submission(of) else { return Vec::new() };
+        if report.epoch <= self.epochs_done || report.epoch > self.job.epochs {
+            return Vec::new();
+        }
+        let samples = teach::by_epoch(self, attempt, report, cache);
+        let before = attempt.epochs_before;
+        let startup = startup(attempt, report);
+        let seen = self.since_the_last(before, report);
+        self.epochs_done = report.epoch;
+        (self.fruitless, self.cuts) = (0, 0);
+        // The first one after a stop may have begun before it.
+        let whole = report.epoch > before + 1 || !self.may_have_saved();
+        let length = report.length.filter(|_| whole);
+        self.epoch = length.or(seen).or(self.epoch);
+        self.epoch_at = Some(report.at);
+        self.remember(report.epoch, &report.metrics);
+        if let Some(new) = startup {
+            let known = self.startup.unwrap_or(new);
+            self.startup = Some(Seconds(known.0 + rules.learning_rate * (new.0 - known.0)));
+        }
+        self.last = (report.at, format!("epoch {} of {} done", report.epoch, self.job.epochs));
+        samples
+    }
+
+    /// Returns how long an epoch took whose length nobody reports: the time since the one before it in the same submission was seen.
+    /// It may have waited for others in it, so this teaches no speed.
+    fn since_the_last(&self, before: u64, report: &EpochReport) -> Option<Seconds> {
+        let last = self.epoch_at.filter(|_| report.length.is_none() && self.epochs_done > before)?;
+        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
+        let epochs = report.epoch.saturating_sub(self.epochs_done) as f64;
+        let length = report.at.since(last).0 / epochs;
+        (length > 0.0).then_some(Seconds(length))
+    }
+}
+
+impl Submission {
+    /// Marks it as about to be ended; a request that is under way stays so, and what comes after is what was said last.
+    pub(super) fn end(&mut self, at: Time, then: Then) {
+        self.stage = match self.stage {
+            Stage::Stopping { since, request, .. } => Stage::Stopping { since, then, request },
+            _ => Stage::Stopping { since: at, then, request: Request::Meant },
+        };
+    }
+}
+
+/// Returns what a start cost whose first epoch this is: the time since then that was no training.
+fn startup(attempt: &Attempt, report: &EpochReport) -> Option<Seconds> {
+    let (started, length) = (attempt.started?, report.length?);
+    let is_first = report.epoch == attempt.epochs_before + 1;
+    is_first.then(|| Seconds((report.at.since(started).0 - length.0).max(0.0)))
+}

@@ -1,0 +1,63 @@
+//! What to do next: what was seen becomes events, and events become actions, by rules without a world.
+//!
+//! Reads no file and no clock, starts nothing. A [`World`] (Slurm, or the simulated cluster) tells what is to be
+//! seen and carries actions out; a [`Keeper`] keeps the state. Neither of them decides anything.
+
+pub mod clock;
+pub mod render;
+pub mod store;
+
+mod action;
+mod after;
+mod amendment;
+mod apply;
+mod beginning;
+mod carry;
+mod chain;
+mod decide;
+mod early;
+mod ending;
+mod event;
+mod fingerprint;
+mod gpus;
+mod hear;
+mod in_line;
+mod lateness;
+mod mark;
+mod notice;
+mod observation;
+mod patience;
+mod planner;
+mod realm;
+mod rules;
+mod run;
+mod state;
+mod step;
+mod submission;
+mod teach;
+mod trial;
+mod turn;
+mod view;
+
+pub use hsched_plan::Outlook;
+
+pub use self::action::Action;
+pub use self::amendment::{Amendment, Inquiry, Kind, Wanted};
+pub use self::apply::apply;
+pub use self::beginning::Beginning;
+pub use self::early::Early;
+pub use self::event::{Answer, End, EpochReport, Event, News, RankReport, Timed};
+pub use self::gpus::Gpus;
+pub use self::in_line::spares;
+pub use self::notice::notice;
+pub use self::observation::{Observation, QueueReason, Sighting, Standing};
+pub use self::patience::due;
+pub use self::planner::{Planner, Question, named_ranks};
+pub use self::realm::Realm;
+pub use self::rules::Rules;
+pub use self::run::{Intent, Run};
+pub use self::state::{Outcome, PastAttempt, Phase, State, Tracked};
+pub use self::step::{Step, step};
+pub use self::submission::{Attempt, Piece, Request, Stage, Submission, SubmissionKey, Then};
+pub use self::trial::{Trial, Trials};
+pub use self::turn::{Keeper, KeepsNothing, Turn, Update, World, carry_out, look, perform, turn};

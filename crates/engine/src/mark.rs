@@ -1,0 +1,32 @@
+//! What a decision writes down in the state before anything is asked: jobs that are about to end, and why others wait.
+
+use crate::{Action, Phase, Stage, State, Then, Tracked};
+use hsched_model::Time;
+
+/// Writes down in the state that a job is about to be ended and what comes then, or that its request is about to be changed:
+/// whatever becomes of that, it is known to be meant.
+pub(super) fn intend(state: &mut State, action: &Action, then: Then, at: Time) {
+    if let Action::Amend { of, to, .. } = action {
+        let own = state.find_mut(&of.job).and_then(|tracked| tracked.submission_mut(of));
+        if let Some(own) = own {
+            own.attempt.amendment = Some(to.clone());
+        }
+        return;
+    }
+    let (Action::Stop { of, .. } | Action::Cancel { of, .. }) = action else { return };
+    let Some(own) = state.find_mut(&of.job).and_then(|tracked| tracked.submission_mut(of)) else { return };
+    if matches!(own.stage, Stage::Pending | Stage::Running) {
+        own.end(at, then);
+    }
+}
+
+/// Writes down why a job waits; that is news where it waited for something else.
+pub(super) fn wait_for(tracked: &mut Tracked, why: &str, at: Time) -> Option<Action> {
+    let Phase::Waiting { reason, .. } = &mut tracked.phase else { return None };
+    if reason == why {
+        return None;
+    }
+    why.clone_into(reason);
+    tracked.last = (at, why.to_owned());
+    Some(Action::Wait { job: tracked.job.name.clone(), why: why.to_owned() })
+}

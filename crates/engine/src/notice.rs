@@ -1,0 +1,196 @@
+//! From what is to be seen to what has happened: the difference to what was known.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    Attempt, End, EpochReport, Event, News, Observation, PastAttempt, Rules, Sighting, Stage, Standing,
+    State, Submission, SubmissionKey, Tracked,
+};
+use hsched_model::{Availability, JobName, Node, NodeName, Time};
+
+/// What is to be seen, by submission and by job.
+struct Sights<'a> {
+    seen: &'a Observation,
+    sightings: BTreeMap<&'a SubmissionKey, &'a Sighting>,
+    strays: BTreeMap<&'a JobName, &'a Sighting>,
+    epochs: BTreeMap<&'a SubmissionKey, Vec<&'a EpochReport>>,
+    odd: BTreeMap<&'a SubmissionKey, &'a String>,
+}
+
+impl<'a> Sights<'a> {
+    fn new(seen: &'a Observation) -> Self {
+        let mut epochs: BTreeMap<&SubmissionKey, Vec<&EpochReport>> = BTreeMap::new();
+        for (of, report) in &seen.epochs {
+            epochs.entry(of).or_default().push(report);
+        }
+        // Of several, the first one counts.
+        Self {
+            seen,
+            sightings: seen.sightings.iter().rev().map(|own| (&own.of, own)).collect(),
+            strays: seen.strays.iter().rev().map(|own| (&own.of.job, own)).collect(),
+            epochs,
+            odd: seen.odd.iter().rev().map(|(of, what)| (of, what)).collect(),
+        }
+    }
+}
+
+/// Returns what has happened since the state was brought up to date.
+///
+/// Epochs come before the end of the run that reported them.
+#[must_use]
+pub fn notice(state: &State, seen: &Observation) -> Vec<Event> {
+    let sights = Sights::new(seen);
+    let mut events = nodes(state, seen);
+    for tracked in &state.jobs {
+        events.extend(stray(tracked, &sights));
+        for own in tracked.phase.submissions() {
+            events.extend(news(tracked, own, &sights));
+        }
+    }
+    events
+}
+
+/// Returns what has happened to one submission.
+fn news(tracked: &Tracked, own: &Submission, sights: &Sights<'_>) -> Vec<Event> {
+    let (attempt, seen) = (&own.attempt, sights.seen);
+    let key = attempt.key(&tracked.job.name);
+    let sighting = sights.sightings.get(&key).copied();
+    let mut news: Vec<News> = sighting.and_then(|sighting| start(own, sighting, seen)).into_iter().collect();
+    let reason = sighting.and_then(|sighting| sighting.reason.clone());
+    news.extend(reason.filter(|reason| attempt.reason.as_ref() != Some(&reason.text)).map(News::Waits));
+    let odd = sights.odd.get(&key).copied().filter(|what| attempt.odd.as_ref() != Some(*what));
+    news.extend(odd.map(|what| News::Odd { what: what.clone() }));
+    let mut done = tracked.epochs_done;
+    for &report in sights.epochs.get(&key).into_iter().flatten() {
+        if report.epoch > done && report.epoch <= tracked.job.epochs {
+            done = report.epoch;
+            news.push(News::Epoch(report.clone()));
+        }
+    }
+    match sighting.map(|sighting| &sighting.standing) {
+        Some(Standing::Ended { end: End::NodeFailed, at: Some(lost) })
+            if outlives(tracked, attempt, (*lost, seen.at), sights.epochs.get(&key)) => {}
+        Some(Standing::Ended { end, at }) => {
+            let at = at.unwrap_or(seen.at);
+            // Ranks may have lived longer than Slurm believed.
+            let lived = reported_at(tracked, attempt).filter(|last| *end == End::NodeFailed && last.0 > at.0);
+            news.push(News::Ended { end: end.clone(), at: lived.unwrap_or(at) });
+        }
+        Some(_) => {}
+        None => news.extend(missing(tracked, attempt, done > tracked.epochs_done, seen)),
+    }
+    news.into_iter().map(|news| Event::News { of: key.clone(), news }).collect()
+}
+
+/// Returns what an earlier submission in the queue means for its job: it is the one that was given up as lost, or else,
+/// where the job waits, stands in the way of a new one.
+fn stray(tracked: &Tracked, sights: &Sights<'_>) -> Option<Event> {
+    let sighting = sights.strays.get(&tracked.job.name).copied();
+    if let Some(sighting) = sighting.filter(|_| tracked.takes_up_lost()) {
+        // One from before the job was added again may have been for other work.
+        let lost = |past: &PastAttempt| {
+            past.attempt.key(&tracked.job.name) == sighting.of
+                && past.end == End::Vanished
+                && past.ended >= tracked.added
+        };
+        if tracked.past.iter().any(lost) {
+            let (of, job_id) = (sighting.of.clone(), sighting.job_id);
+            return Some(Event::Found { of, job_id, submit_time: sighting.submit_time.clone() });
+        }
+    }
+    let job_id = sighting.filter(|_| !tracked.phase.is_over()).map(|sighting| sighting.job_id);
+    (job_id != tracked.stray && !tracked.phase.is_over())
+        .then(|| Event::Stray { job: tracked.job.name.clone(), job_id })
+}
+
+/// Returns what a sighting says of the way into the queue and out of it.
+fn start(own: &Submission, sighting: &Sighting, seen: &Observation) -> Option<News> {
+    let Submission { attempt, stage } = own;
+    let (job_id, submit_time) = (sighting.job_id, sighting.submit_time.clone());
+    let known =
+        attempt.job_id == Some(job_id) && attempt.submit_time == submit_time && attempt.missing.is_none();
+    match &sighting.standing {
+        Standing::Pending => {
+            let queued = matches!(stage, Stage::Pending | Stage::Stopping { .. });
+            (!(known && queued)).then_some(News::Queued { job_id, submit_time })
+        }
+        Standing::Running { since, gpus } => {
+            let at = since.unwrap_or(seen.at);
+            // Where it runs may be seen later than that it does.
+            let moved = gpus.as_ref().is_some_and(|gpus| *gpus != attempt.gpus);
+            (attempt.started.is_none() || !known || moved).then(|| News::Started {
+                job_id,
+                submit_time,
+                at,
+                gpus: gpus.clone(),
+            })
+        }
+        // So short that nobody saw it run.
+        Standing::Ended { .. } => (!known).then_some(News::Queued { job_id, submit_time }),
+    }
+}
+
+/// Returns what it means that Slurm does not show a submission; `reports` says that a new epoch was seen now.
+fn missing(tracked: &Tracked, attempt: &Attempt, reports: bool, seen: &Observation) -> Option<News> {
+    let Some(since) = attempt.missing else { return Some(News::Missing) };
+    if reports || is_heard_of(tracked, attempt, seen.at) {
+        // Whatever Slurm shows, its ranks are at work: it must not be started a second time.
+        return None;
+    }
+    let for_long = seen.at.since(since);
+    match attempt.job_id {
+        None => (for_long >= Rules::UNCLEAR).then_some(News::NeverSubmitted),
+        Some(_) => (for_long >= Rules::VANISHED).then_some(News::Ended { end: End::Vanished, at: seen.at }),
+    }
+}
+
+/// Returns whether a submission has reported an epoch so lately that its next one is not due yet.
+fn is_heard_of(tracked: &Tracked, attempt: &Attempt, now: Time) -> bool {
+    reported_at(tracked, attempt).is_some_and(|at| now.since(at).0 < patience(tracked, attempt))
+}
+
+/// Returns when a submission reported the last epoch that is known.
+fn reported_at(tracked: &Tracked, attempt: &Attempt) -> Option<Time> {
+    tracked.epoch_at.filter(|_| tracked.epochs_done > attempt.epochs_before)
+}
+
+/// Returns how long a submission that reports may be silent, in seconds.
+fn patience(tracked: &Tracked, attempt: &Attempt) -> f64 {
+    let epoch = tracked.epoch.unwrap_or(attempt.epoch);
+    Rules::VANISHED.0.max((Rules::SILENT_EPOCHS * epoch.0).min(Rules::LONGEST_SILENCE.0))
+}
+
+/// Returns whether ranks train on although Slurm lost their node: they have reported since, and not long ago. It does not
+/// wait for them for ever: the processes of a submission end when the next one begins.
+fn outlives(
+    tracked: &Tracked,
+    attempt: &Attempt,
+    (lost, now): (Time, Time),
+    new: Option<&Vec<&EpochReport>>,
+) -> bool {
+    let known = reported_at(tracked, attempt);
+    let new = new.into_iter().flatten().filter(|report| report.epoch > tracked.epochs_done);
+    let last = new.map(|report| report.at).chain(known).max_by(|a, b| a.0.total_cmp(&b.0));
+    now.since(lost).0 < Rules::LONGEST_SILENCE.0
+        && last.is_some_and(|last| last.0 > lost.0 && now.since(last).0 < patience(tracked, attempt))
+}
+
+/// Returns which nodes went and came; none where the cluster was not looked at.
+fn nodes(state: &State, seen: &Observation) -> Vec<Event> {
+    if seen.cluster.nodes.is_empty() {
+        return Vec::new();
+    }
+    let usable = |node: &Node| node.state.availability() == Availability::Up;
+    let down: Vec<&Node> =
+        seen.cluster.nodes.iter().filter(|node| !usable(node) && !node.gpus.is_empty()).collect();
+    let names: BTreeSet<&NodeName> = down.iter().map(|node| &node.name).collect();
+    let new = down.iter().filter(|node| !state.nodes_down.contains(&node.name));
+    let new = new.map(|node| Event::NodeDown {
+        node: node.name.clone(),
+        state: node.state.availability(),
+        reason: node.reason.clone(),
+    });
+    let back = state.nodes_down.iter().filter(|name| !names.contains(name));
+    let back = back.map(|name| Event::NodeBack { node: name.clone() });
+    new.chain(back).collect()
+}

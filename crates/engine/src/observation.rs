@@ -1,0 +1,57 @@
+//! What is to be seen of the world at one moment.
+
+use crate::{End, EpochReport, Gpus, SubmissionKey};
+use hsched_model::{Cluster, JobId, Time};
+
+/// The cluster, the jobs in its queue and what their ranks reported, at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observation {
+    pub at: Time,
+    /// All nodes, with what all jobs use.
+    pub cluster: Cluster,
+    /// The submissions that Slurm knows, or that left word of their end.
+    pub sightings: Vec<Sighting>,
+    /// Submissions that are in the queue for a job of the state, and are none that the job has.
+    pub strays: Vec<Sighting>,
+    /// Epochs that were reported since the last look, in order.
+    pub epochs: Vec<(SubmissionKey, EpochReport)>,
+    /// What is odd about rank 0's reports.
+    pub odd: Vec<(SubmissionKey, String)>,
+    /// What could not be read, for people.
+    pub notes: Vec<String>,
+}
+
+/// A submission as Slurm shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sighting {
+    pub of: SubmissionKey,
+    pub job_id: JobId,
+    pub submit_time: Option<String>,
+    pub standing: Standing,
+    /// Why it waits in the queue, where Slurm says so.
+    pub reason: Option<QueueReason>,
+}
+
+/// Why a submission waits in the queue. For people alone: nothing is decided by it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueReason {
+    /// In Slurm's words, such as `Priority` or `JobHeldUser`.
+    pub text: String,
+    /// Whether it waits until somebody does something, and not for its turn.
+    pub is_stuck: bool,
+}
+
+/// Where a submission stands.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Standing {
+    Pending,
+    /// On these GPUs, where that can be told.
+    Running {
+        since: Option<Time>,
+        gpus: Option<Gpus>,
+    },
+    Ended {
+        end: End,
+        at: Option<Time>,
+    },
+}

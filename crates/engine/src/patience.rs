@@ -1,0 +1,136 @@
+//! What is done whatever a policy wants: jobs that end, given up by their owners, deaf to a stop, or without nodes for good, and next
+//! pieces that ask for less.
+
+use std::collections::BTreeMap;
+
+use crate::{Action, Attempt, Phase, Request, Rules, Stage, State, Submission, Then, Tracked, chain};
+use hsched_model::{Availability, Cluster, GpuType, Seconds, Time};
+
+/// How long jobs are waited for, on a cluster as it was seen.
+pub(super) struct Patience<'a> {
+    rules: &'a Rules,
+    at: Time,
+    /// The GPUs of nodes that are up, by type; `None` where nobody could see the cluster.
+    up: Option<BTreeMap<&'a GpuType, u32>>,
+}
+
+impl<'a> Patience<'a> {
+    pub(super) fn new(cluster: &'a Cluster, rules: &'a Rules, at: Time) -> Self {
+        let up = cluster.nodes.iter().filter(|node| node.state.availability() == Availability::Up);
+        let mut counts = BTreeMap::new();
+        for stock in up.flat_map(|node| &node.gpus) {
+            *counts.entry(&stock.gpu_type).or_default() += stock.total;
+        }
+        Self { rules, at, up: (!cluster.nodes.is_empty()).then_some(counts) }
+    }
+
+    /// Returns how to end the submissions of a job that its owner gave up, that do not stop, or that can never start.
+    pub(super) fn end(&self, tracked: &Tracked) -> impl Iterator<Item = Action> {
+        tracked.phase.submissions().iter().filter_map(move |own| self.end_one(tracked, own))
+    }
+
+    fn end_one(&self, tracked: &Tracked, own: &Submission) -> Option<Action> {
+        let Submission { attempt, stage } = own;
+        let why = match *stage {
+            Stage::Stopping { request: Request::Killed, since, .. } => {
+                if self.at.since(since) < Rules::KILL_PATIENCE {
+                    return None;
+                }
+                "Slurm has not ended it yet".to_owned()
+            }
+            Stage::Stopping { then: Then::Cancel, .. } => "requested by the user".to_owned(),
+            Stage::Stopping { then: Then::Done(_), .. } => "another submission completed the job".to_owned(),
+            Stage::Stopping { request: Request::Meant, since, then } => {
+                return ask(tracked, attempt, (since, then));
+            }
+            Stage::Stopping { since, .. } => {
+                let grace = tracked.job.launch.checkpoint.grace.unwrap_or(self.rules.defaults.grace);
+                let patience = Seconds(grace.0 + Rules::PATIENCE.0);
+                if self.at.since(since) < patience {
+                    return None;
+                }
+                format!("it did not exit within {} s of the stop signal", patience.0)
+            }
+            Stage::Pending if attempt.race && has_started(tracked, attempt) => {
+                "another request started first".to_owned()
+            }
+            Stage::Pending if attempt.amendment.is_some() => return amend_again(tracked, attempt),
+            Stage::Pending if attempt.cannot_start() => {
+                "Slurm cannot start its changed request (BadConstraints); hsched submits it again".to_owned()
+            }
+            Stage::Pending if let Some(to) = chain::shorter(tracked, attempt, self.rules) => {
+                let (of, to) = (attempt.key(&tracked.job.name), Box::new(to));
+                let why = "the rest of the job needs less time".to_owned();
+                return Some(Action::Amend { of, job_id: attempt.job_id?, to, why });
+            }
+            Stage::Pending if self.at.since(attempt.meant) >= Rules::NODES_PATIENCE => {
+                format!("{} are no longer up, so it can never start", self.unable(attempt)?)
+            }
+            _ => return None,
+        };
+        Some(Action::Cancel { of: attempt.key(&tracked.job.name), job_id: attempt.job_id?, why })
+    }
+
+    /// Returns the GPUs of an attempt for which no nodes are up, if there are any.
+    fn unable(&self, attempt: &Attempt) -> Option<String> {
+        let up = self.up.as_ref()?;
+        let is_short = |(gpu_type, count): &(GpuType, u32)| up.get(gpu_type).is_none_or(|up| up < count);
+        let short = attempt.gpus.by_type().into_iter().find(is_short);
+        short.map(|(gpu_type, count)| format!("{count} {gpu_type}"))
+    }
+}
+
+/// Returns the first moment after one at which something is due without news: a moment that the policy named, a retry, the
+/// end of somebody's patience.
+#[must_use]
+pub fn due(state: &State, rules: &Rules, after: Time) -> Option<Time> {
+    let retry = |tracked: &Tracked| match &tracked.phase {
+        Phase::Waiting { not_before, .. } => *not_before,
+        _ => None,
+    };
+    let patience = |tracked: &Tracked| {
+        let end = |own: &Submission| match own.stage {
+            Stage::Stopping { request: Request::Meant, since, .. } => Some(since),
+            Stage::Stopping { request: Request::Asked, since, .. } => {
+                let grace = tracked.job.launch.checkpoint.grace.unwrap_or(rules.defaults.grace);
+                Some(since.after(Seconds(grace.0 + Rules::PATIENCE.0)))
+            }
+            Stage::Stopping { request: Request::Killed, since, .. } => {
+                Some(since.after(Rules::KILL_PATIENCE))
+            }
+            _ => None,
+        };
+        tracked.phase.submissions().iter().filter_map(end).min_by(|a, b| a.0.total_cmp(&b.0))
+    };
+    let jobs = state.jobs.iter().flat_map(|tracked| retry(tracked).into_iter().chain(patience(tracked)));
+    jobs.chain(state.wake).filter(|due| *due > after).min_by(|a, b| a.0.total_cmp(&b.0))
+}
+
+/// Returns whether another one of the race that an attempt is in has started.
+fn has_started(tracked: &Tracked, attempt: &Attempt) -> bool {
+    let others = tracked.phase.submissions().iter().filter(|own| own.attempt.races_with(attempt));
+    { others }.any(Submission::is_running)
+}
+
+/// Returns the change of a request again of which nobody knows whether it was heard: to hear it twice does no harm.
+fn amend_again(tracked: &Tracked, attempt: &Attempt) -> Option<Action> {
+    let (of, job_id, to) = (attempt.key(&tracked.job.name), attempt.job_id?, attempt.amendment.clone()?);
+    let why = "the first request may have been lost".to_owned();
+    Some(Action::Amend { of, job_id, to, why })
+}
+
+/// Returns a request of which nobody knows whether it was heard: to hear it twice does no harm. What was marked as the end of another
+/// submission came was never asked before.
+fn ask(tracked: &Tracked, attempt: &Attempt, (since, then): (Time, Then)) -> Option<Action> {
+    let (of, job_id) = (attempt.key(&tracked.job.name), attempt.job_id?);
+    let ended = tracked.past.iter().rev().find(|past| then == Then::GoOn && past.ended == since);
+    let why = match ended {
+        Some(past) => format!("the run before it {}", tracked.ending(past)),
+        None => "the earlier request to end it may have been lost".to_owned(),
+    };
+    Some(if attempt.started.is_some() {
+        Action::Stop { of, job_id, why }
+    } else {
+        Action::Cancel { of, job_id, why }
+    })
+}

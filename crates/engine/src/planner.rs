@@ -1,0 +1,50 @@
+//! How plans are made, and what a policy may have to know first.
+
+use crate::Run;
+use hsched_model::{PlacedRank, Seconds};
+use hsched_plan::{Budget, Forecast, Objective, Outlook, Placement, Policy, Problem, Rank, Slot};
+
+/// How plans are made.
+pub struct Planner<'a> {
+    pub policy: &'a mut dyn Policy,
+    pub objective: Objective,
+    pub seed: u64,
+    /// Unique id for the run that is submitted now.
+    pub run: &'a str,
+    pub budget: Budget<'a>,
+    /// What the world has said about the queue in this turn.
+    pub forecasts: Vec<Forecast>,
+    /// What it has said about requests in this turn; `None` where it was not asked.
+    pub outlooks: Option<Vec<Outlook>>,
+}
+
+/// What a policy must know before it decides: how long a job would wait in the queue on some GPUs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    /// The job's number in the problem of this turn.
+    pub job: usize,
+    pub slots: Vec<Slot>,
+    /// The run that would submit the job alone; nothing where it cannot be told, and then nobody is asked.
+    pub submission: Option<Box<Run>>,
+}
+
+impl Question {
+    /// Returns the answer.
+    #[must_use]
+    pub fn answered(self, wait: Option<Seconds>) -> Forecast {
+        Forecast { job: self.job, slots: self.slots, wait }
+    }
+}
+
+/// Returns the ranks of a placement with their names.
+#[must_use]
+pub fn named_ranks(problem: &Problem, placement: &Placement) -> Vec<PlacedRank> {
+    let rank = |rank: &Rank| PlacedRank {
+        node: problem.nodes[rank.node].name.clone(),
+        gpu_type: problem.gpu_types[rank.gpu_type].clone(),
+        local_rank: rank.local_rank,
+        batch: rank.batch,
+        samples: rank.samples,
+    };
+    placement.ranks.iter().map(rank).collect()
+}

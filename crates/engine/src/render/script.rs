@@ -1,0 +1,184 @@
+//! The job script: everything that was decided about a job, put into its template.
+
+use std::error::Error;
+
+use minijinja::value::Serde;
+use minijinja::{Environment, UndefinedBehavior, Value};
+use serde_json::{Value as JsonValue, json};
+use thiserror::Error;
+
+use crate::render::{Batch, Component, Launcher, components, quote};
+use hsched_model::{Command, GpuType, Job, NodeName, PlacedRank};
+
+/// The texts of which job scripts are made, and the one that goes beside them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    /// The name under which errors speak of the template.
+    pub name: String,
+    /// minijinja text with one run's data.
+    pub job: String,
+    /// bash functions of every rank, put in as they are.
+    pub rank_functions: String,
+    /// bash functions by which one submission of a job alone trains, put in behind those of the ranks.
+    pub fence_functions: String,
+    /// bash functions of the batch shell, put in as they are.
+    pub batch_functions: String,
+    /// bash functions by which the batch shell judges how its ranks ended, put in behind its others.
+    pub end_functions: String,
+    /// Python modules for training programs: names and texts of files beside the script, the one to import first.
+    pub helpers: [(&'static str, String); 4],
+}
+
+impl Default for Template {
+    /// The texts that come with hsched.
+    fn default() -> Self {
+        Self {
+            name: "job.sh.j2".into(),
+            job: include_str!("../../../../templates/job.sh.j2").into(),
+            rank_functions: include_str!("../../../../templates/rank.sh").into(),
+            fence_functions: include_str!("../../../../templates/fence.sh").into(),
+            batch_functions: include_str!("../../../../templates/batch.sh").into(),
+            end_functions: include_str!("../../../../templates/ends.sh").into(),
+            helpers: [
+                ("hsched_ddp.py", include_str!("../../../../templates/hsched_ddp.py").into()),
+                ("hsched_copies.py", include_str!("../../../../templates/hsched_copies.py").into()),
+                ("hsched_rounds.py", include_str!("../../../../templates/hsched_rounds.py").into()),
+                ("hsched_merge.py", include_str!("../../../../templates/hsched_merge.py").into()),
+            ],
+        }
+    }
+}
+
+/// Why a template gives no script.
+#[derive(Debug, Error)]
+pub enum RenderError {
+    #[error("template {name}{place}: {message}")]
+    Template { name: String, place: String, message: String },
+}
+
+/// Returns the text of the job script.
+///
+/// # Errors
+/// When the template is wrong or uses a variable that does not exist, with its name and line.
+pub fn render(template: &Template, batch: &Batch<'_>) -> Result<String, RenderError> {
+    text(&template.name, &template.job, context(template, batch))
+}
+
+/// Returns the text that a template makes of values, by name.
+pub(super) fn text(name: &str, template: &str, values: JsonValue) -> Result<String, RenderError> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+    environment.add_filter("sh", |word: &Value| quote::shell(&word.to_string()));
+    environment.add_filter("directive", |option: &str| quote::directive(option));
+    let failed = |error: minijinja::Error| failure(name, &error);
+    let values = Value::from(Serde(values));
+    let mut script = environment.render_named_str(name, template, values).map_err(failed)?;
+    if !script.ends_with('\n') {
+        script.push('\n');
+    }
+    Ok(script)
+}
+
+fn failure(name: &str, error: &minijinja::Error) -> RenderError {
+    let place = error.line().map_or_else(String::new, |line| format!(":{line}"));
+    let mut message =
+        error.detail().map_or_else(|| error.kind().to_string(), |d| format!("{}: {d}", error.kind()));
+    if let Some(cause) = error.source() {
+        message = format!("{message}: {cause}");
+    }
+    RenderError::Template { name: error.name().unwrap_or(name).to_owned(), place, message }
+}
+
+/// Returns a rank's line of the table; its node is a place among those of the job.
+fn row(job: &Job, rank: &PlacedRank, nodes: &[&NodeName]) -> JsonValue {
+    let (micro_batch, accumulation) = rank.micro_batches(job);
+    json!({
+        "node": nodes.iter().position(|node| **node == rank.node),
+        "local_rank": rank.local_rank,
+        "gpu_type": rank.gpu_type.as_str(),
+        "batch": rank.batch,
+        "micro_batch": micro_batch,
+        "accumulation": accumulation,
+    })
+}
+
+/// Returns the table of another request; `None` where its nodes differ, which no ordinary job can be given.
+fn choice(job: &Job, ranks: &[PlacedRank]) -> Option<JsonValue> {
+    let parts = components(ranks);
+    let [part] = parts.as_slice() else { return None };
+    let nodes: Vec<&NodeName> = part.nodes.iter().collect();
+    Some(ranks.iter().map(|rank| row(job, rank, &nodes)).collect())
+}
+
+/// Returns the environment of all ranks: what the job's owner says, and what a copy needs to find the others.
+fn env(job: &Job, checkpoint_dir: &str) -> Vec<(String, String)> {
+    let mut env = job.launch.env.clone();
+    if let Some((copies, number)) = job.launch.copies.and_then(|own| Some((own, own.number?))) {
+        let own = [
+            ("HSCHED_COPY", number.to_string()),
+            ("HSCHED_COPIES", copies.max.to_string()),
+            ("HSCHED_ROUND_DIR", format!("{checkpoint_dir}/rounds")),
+            ("HSCHED_COPY_ROUND_S", copies.round.0.to_string()),
+            ("HSCHED_COPY_OPTIMIZER", copies.optimizer.name().to_owned()),
+        ];
+        env.extend(own.map(|(name, value)| (name.to_owned(), value)));
+    }
+    env
+}
+
+/// Returns what templates can use, by name.
+fn context(template: &Template, batch: &Batch<'_>) -> JsonValue {
+    let facts = &batch.facts;
+    let job = batch.job;
+    let (command, shell) = match &batch.command {
+        Command::Words(words) => (Some(words), None),
+        Command::Shell(line) => (None, Some(line)),
+    };
+    let component = |(own, options): &(Component, Vec<Vec<String>>)| {
+        json!({
+            "options": options,
+            "nodes": own.nodes.len(),
+            "ranks_per_node": own.ranks_per_node(),
+            "cpus_per_task": batch.cpus_per_rank,
+        })
+    };
+    let nodes: Vec<&NodeName> = batch.components.iter().flat_map(|(own, _)| &own.nodes).collect();
+    let rank = |rank: &PlacedRank| row(job, rank, &nodes);
+    // A job of several components, or on named nodes, gets what it asked for or nothing.
+    let has_choice = batch.launcher == Launcher::Plain && !facts.pinned;
+    let others = facts.others.iter().filter(|_| has_choice).filter_map(|ranks| choice(job, ranks));
+    let device_order = |(node, types): &(NodeName, Vec<GpuType>)| json!({ "node": node.as_str(), "types": types.iter().map(GpuType::as_str).collect::<Vec<_>>() });
+    json!({
+        "rank_functions": format!("{}\n{}", template.rank_functions, template.fence_functions),
+        "batch_functions": format!("{}\n{}", template.batch_functions, template.end_functions),
+        "job": {
+            "name": job.name.as_str(),
+            "command": command,
+            "shell": shell,
+            "env": env(job, &facts.checkpoint_dir),
+            "setup": batch.setup,
+            "node_setup": batch.node_setup,
+        },
+        "run": facts.run,
+        "plan": facts.plan,
+        "options": batch.options,
+        "components": batch.components.iter().map(component).collect::<Vec<_>>(),
+        "launch": batch.launcher.name(),
+        "hosts": facts.pinned.then(|| nodes.iter().map(|node| node.as_str()).collect::<Vec<_>>()),
+        "ranks": facts.ranks.iter().map(rank).collect::<Vec<_>>(),
+        "choices": others.collect::<Vec<_>>(),
+        "world_size": facts.ranks.len(),
+        "global_batch": job.global_batch,
+        "epochs": job.epochs,
+        "epochs_done": facts.epochs_done,
+        "checkpoint_dir": facts.checkpoint_dir,
+        "fence": facts.fence,
+        "claim": facts.claim.as_deref().unwrap_or_default(),
+        "follows": facts.follows.as_ref().map(|(id, folder)| json!({ "id": id.0, "report_dir": folder })),
+        "report_dir": facts.report_dir,
+        "helper_dir": facts.helper_dir,
+        "grace_s": batch.grace_s,
+        "device_order": facts.device_order.iter().map(device_order).collect::<Vec<_>>(),
+    })
+}

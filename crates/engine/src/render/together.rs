@@ -1,0 +1,61 @@
+//! The script of an allocation in which `hsched run` runs all jobs.
+
+use serde_json::json;
+
+use crate::render::RenderError;
+use crate::render::script::text;
+
+/// What the script of an allocation says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Together {
+    /// sbatch options: words of one line each.
+    pub options: Vec<Vec<String>>,
+    /// The state directory of the jobs, absolute.
+    pub state: String,
+    /// Where the script itself will be, absolute.
+    pub script: String,
+    /// The hsched that runs the jobs, absolute.
+    pub program: String,
+    /// Words after `hsched run`.
+    pub arguments: Vec<String>,
+}
+
+impl Together {
+    /// Returns the text of the script.
+    ///
+    /// # Errors
+    /// Never for the template that comes with hsched.
+    pub fn render(&self) -> Result<String, RenderError> {
+        let Self { options, state, script, program, arguments } = self;
+        let context = json!({
+            "options": options, "state": state, "script": script, "program": program, "arguments": arguments,
+        });
+        text("together.sh.j2", include_str!("../../../../templates/together.sh.j2"), context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_and_each_option_has_its_line() {
+        let together = Together {
+            options: vec![vec!["--gres=gpu:v100:4".into()], vec!["--comment=a b".into()]],
+            state: "/home/a b/state".into(),
+            script: "/home/it's.sbatch".into(),
+            program: "/usr/bin/hsched".into(),
+            arguments: vec!["--policy".into(), "srtf".into()],
+        };
+        let text = together.render().expect("a script");
+        for line in [
+            "#SBATCH --gres=gpu:v100:4",
+            "#SBATCH '--comment=a b'",
+            "export HSCHED_STATE_DIR='/home/a b/state'",
+            r"hs_script='/home/it'\''s.sbatch'",
+            "/usr/bin/hsched run --policy srtf &",
+        ] {
+            assert!(text.lines().any(|own| own == line), "{line}\n{text}");
+        }
+    }
+}

@@ -1,0 +1,414 @@
+//! What is known of all jobs: what was asked for, where each stands, and what it has done.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Attempt, Early, End, Stage, Submission, SubmissionKey};
+use hsched_model::{GpuType, Job, JobId, JobName, NodeName, Seconds, Time};
+use hsched_plan::Memory;
+use hsched_plan::curve::Report;
+use hsched_plan::throughput::Cache;
+
+/// Everything that the engine remembers between two steps.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    /// Nodes that were down or drained when last looked at.
+    pub nodes_down: BTreeSet<NodeName>,
+    /// What the last decision was about; the same again needs no new one.
+    pub decided: Option<u64>,
+    /// When the policy wants to be asked again, though it be about the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wake: Option<Time>,
+    /// What the policy remembers of its last decisions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Memory>,
+    /// The policy that planned last, as the command line says it; `None` where nobody chose one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub planned_by: Option<String>,
+    /// In the order in which they were added.
+    pub jobs: Vec<Tracked>,
+    /// What is known of speeds; kept in a file of its own.
+    #[serde(skip)]
+    pub cache: Cache,
+    /// Who adds to it here, among those whose speeds are merged.
+    #[serde(skip)]
+    pub contributor: String,
+}
+
+/// A job and its story.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tracked {
+    #[serde(rename = "spec")]
+    pub job: Job,
+    pub phase: Phase,
+    pub epochs_done: u64,
+    /// Ends that counted against its retries.
+    pub failures: u32,
+    /// Ends in a row without finishing an epoch.
+    pub fruitless: u32,
+    /// Stops and time limits in a row that cut it without a new epoch.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cuts: u32,
+    /// Length of the last whole epoch that was reported.
+    #[serde(rename = "epoch_s")]
+    pub epoch: Option<Seconds>,
+    /// What its starts cost until their first step, on average, as reports tell.
+    #[serde(default, rename = "startup_s", skip_serializing_if = "Option::is_none")]
+    pub startup: Option<Seconds>,
+    /// When the last epoch was seen to be done.
+    pub epoch_at: Option<Time>,
+    pub added: Time,
+    /// What happened last, for people.
+    pub last: (Time, String),
+    /// An earlier submission that Slurm still has, or has after all: nothing else may be submitted.
+    pub stray: Option<JobId>,
+    /// GPU types that its file does not list and on which its first run failed: it is not tried there again.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub avoids: BTreeSet<GpuType>,
+    /// A job that it comes after and that has not completed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub awaits: Option<JobName>,
+    pub past: Vec<PastAttempt>,
+    /// Its target's metric after the epochs that had one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub curve: Vec<Report>,
+    /// That it need not train until its last epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub early: Option<Early>,
+    /// Whether people were warned that it will miss its deadline.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_late: bool,
+    /// Whether the speeds in its spec are assumed: unknown before any.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub assumed: bool,
+}
+
+/// Where a job stands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// In no queue: waits for GPUs, not before the moment given.
+    Waiting {
+        not_before: Option<Time>,
+        reason: String,
+    },
+    /// Slurm has it, or may have it: one submission, or several copies. Never empty.
+    Submitted(Vec<Submission>),
+    Ended {
+        at: Time,
+        outcome: Outcome,
+    },
+}
+
+/// How a job ended for good.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Completed,
+    Failed { reason: String },
+    Cancelled,
+}
+
+/// An attempt that has ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PastAttempt {
+    pub attempt: Attempt,
+    pub ended: Time,
+    pub end: End,
+    /// Epochs that it did.
+    pub epochs: u64,
+}
+
+impl State {
+    /// Returns the job of that name.
+    #[must_use]
+    pub fn find(&self, name: &JobName) -> Option<&Tracked> {
+        self.jobs.iter().find(|tracked| tracked.job.name == *name)
+    }
+
+    /// Returns the job of that name, to be changed.
+    pub fn find_mut(&mut self, name: &JobName) -> Option<&mut Tracked> {
+        self.jobs.iter_mut().find(|tracked| tracked.job.name == *name)
+    }
+
+    /// Returns whether every job has ended.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.jobs.iter().all(|tracked| tracked.phase.is_over())
+    }
+}
+
+impl Tracked {
+    /// How long before its limit a job that does not say is usually asked to stop.
+    pub(super) const USUAL_GRACE: Seconds = Seconds(120.0);
+    /// Why a job waits of which nothing was decided yet.
+    pub(super) const NOT_PLANNED: &str = "not planned yet";
+
+    /// Returns a job that was just added and waits.
+    #[must_use]
+    pub fn new(job: Job, at: Time) -> Self {
+        Self {
+            job,
+            phase: Phase::Waiting { not_before: None, reason: Self::NOT_PLANNED.into() },
+            epochs_done: 0,
+            failures: 0,
+            fruitless: 0,
+            cuts: 0,
+            epoch: None,
+            startup: None,
+            epoch_at: None,
+            added: at,
+            last: (at, "added".into()),
+            stray: None,
+            avoids: BTreeSet::new(),
+            awaits: None,
+            past: Vec::new(),
+            assumed: false,
+            curve: Vec::new(),
+            early: None,
+            is_late: false,
+        }
+    }
+
+    /// Marks the job as about to be submitted, beside the copies that it has.
+    pub fn intend(&mut self, attempt: Attempt) {
+        self.last = (attempt.meant, format!("about to be submitted on {}", attempt.gpus));
+        let submission = Submission { attempt, stage: Stage::Meant };
+        match &mut self.phase {
+            Phase::Submitted(own) => own.push(submission),
+            phase => *phase = Phase::Submitted(vec![submission]),
+        }
+    }
+
+    /// Returns the submission of this key, where it has not ended.
+    #[must_use]
+    pub fn submission(&self, key: &SubmissionKey) -> Option<&Submission> {
+        self.phase.submissions().iter().find(|own| own.is(key))
+    }
+
+    /// Returns the submission of this key, to be changed.
+    pub(super) fn submission_mut(&mut self, key: &SubmissionKey) -> Option<&mut Submission> {
+        self.phase.submissions_mut().iter_mut().find(|own| own.is(key))
+    }
+
+    /// Returns the epochs still to train.
+    #[must_use]
+    pub fn epochs_left(&self) -> u64 {
+        self.job.epochs.saturating_sub(self.epochs_done)
+    }
+
+    /// Returns the job as it is still to be trained: with the epochs left, at least one.
+    #[must_use]
+    pub fn rest(&self) -> Job {
+        Job { epochs: self.epochs_left().max(1), ..self.job.clone() }
+    }
+
+    /// Returns how many retries are left once it is tried again, for people.
+    #[must_use]
+    pub fn retries_left(&self) -> String {
+        match (self.job.retries.saturating_sub(self.failures), self.job.retries) {
+            (0, _) => "last retry".to_owned(),
+            (left, all) => format!("{left} of {all} retries left"),
+        }
+    }
+
+    /// Returns how an attempt ended, for people.
+    #[must_use]
+    pub fn ending(&self, past: &PastAttempt) -> String {
+        let grace = self.job.launch.checkpoint.grace.unwrap_or(Self::USUAL_GRACE);
+        let is_cut = matches!(past.end, End::Cut | End::Unhandled);
+        let at_limit = is_cut && past.attempt.is_near_limit(past.ended, grace);
+        let at = if at_limit { " at its time limit" } else { "" };
+        let why = if past.end == End::Unhandled { ": its command does not handle SIGUSR1" } else { "" };
+        format!("{}{at}{why}", past.end)
+    }
+
+    /// Returns the least time limit of the next attempt: twice the longest one that cut the job since its last new epoch. While the
+    /// length of an epoch is unknown, also the longest one in which the job got ahead.
+    #[must_use]
+    pub fn least_limit(&self) -> Option<Seconds> {
+        let own = self.past.iter().rev().take_while(|past| past.ended >= self.added);
+        let mut is_fruitless = true;
+        let least = own.filter_map(|past| {
+            is_fruitless &= past.epochs == 0;
+            let limit = past.attempt.limit.filter(|_| past.is_at_limit())?.0;
+            match past.epochs {
+                0 if is_fruitless || self.epoch.is_none() => Some(2.0 * limit),
+                0 => None,
+                _ => self.epoch.is_none().then_some(limit),
+            }
+        });
+        least.max_by(f64::total_cmp).map(Seconds)
+    }
+
+    /// Returns what a job that completed left unsaid, as the end of a sentence; nothing where all epochs were reported.
+    #[must_use]
+    pub fn shortfall(&self) -> String {
+        if let Some(stopped) = self.stopped_early() {
+            return format!(", {stopped}");
+        }
+        match (self.epochs_done, self.job.epochs) {
+            // The other copies did what this one did not.
+            _ if self.job.training().is_some() => String::new(),
+            (done, all) if done >= all => String::new(),
+            (0, _) => ", but its ranks reported no epoch".to_owned(),
+            (done, all) => {
+                let hint = if done + 1 == all { ": epochs count from 1" } else { "" };
+                format!(", but its ranks reported only {done} of {all} epochs{hint}")
+            }
+        }
+    }
+
+    /// Returns whether a run that its time limit ends can be gone on with: its owner says that it saves, or an attempt of it was
+    /// seen to go on after the epochs of another one.
+    #[must_use]
+    pub fn resumes(&self) -> bool {
+        let went_on = |attempt: &Attempt, epochs: u64| attempt.epochs_before > 0 && epochs > 0;
+        let now = |own: &Submission| {
+            went_on(&own.attempt, self.epochs_done.saturating_sub(own.attempt.epochs_before))
+        };
+        self.job.resumes()
+            || self.past.iter().any(|past| went_on(&past.attempt, past.epochs))
+            || self.phase.running().is_some() && self.phase.submissions().iter().any(now)
+    }
+
+    /// Returns whether an attempt may have saved part of an epoch, so that the next one to report it begins within it.
+    pub(super) fn may_have_saved(&self) -> bool {
+        self.past.iter().any(|past| past.end != End::Completed)
+    }
+
+    /// Returns when the job ends if it goes on as predicted or, once it was seen, as observed; `None` while nobody
+    /// can say.
+    #[must_use]
+    pub fn expected_end(&self, now: Time) -> Option<Time> {
+        let attempt = self.phase.running()?;
+        let epoch = self.epoch.filter(|_| self.epochs_done > attempt.epochs_before).unwrap_or(attempt.epoch);
+        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
+        let (done, all) = (
+            self.epochs_done.saturating_sub(attempt.epochs_before) as f64,
+            self.job.epochs.saturating_sub(attempt.epochs_before) as f64,
+        );
+        let begun = attempt.started.unwrap_or(now).0.max(now.0 - (done + 1.0) * epoch.0);
+        Some(Time((begun + all * epoch.0).max(now.0)))
+    }
+
+    /// Returns how long a running job has reported no epoch, where that is too long: three times what one takes, or,
+    /// where it has reported none since it started, what all that are left take. Never under a minute.
+    #[must_use]
+    pub fn overdue(&self, now: Time) -> Option<Seconds> {
+        let attempt = self.phase.running()?;
+        let reports = self.epochs_done > attempt.epochs_before;
+        let epoch = self.epoch.filter(|_| reports).unwrap_or(attempt.epoch);
+        let last =
+            self.epoch_at.into_iter().chain(attempt.started).map(|time| time.0).max_by(f64::total_cmp)?;
+        let silence = now.since(Time(last));
+        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
+        let epochs = if reports { 3.0 } else { self.epochs_left().max(3) as f64 };
+        (silence.0 > (epochs * epoch.0).max(60.0)).then_some(silence)
+    }
+}
+
+impl PastAttempt {
+    /// Returns whether its time limit cut it, and not another request to stop: as Slurm says, or as the time says. Slurm asks for a stop
+    /// ahead of the limit by the grace, which is at most half of it, and perhaps a minute earlier.
+    #[must_use]
+    pub fn is_at_limit(&self) -> bool {
+        let half = self.attempt.limit.map(|limit| Seconds(limit.0 / 2.0));
+        let is_near = || half.is_some_and(|half| self.attempt.is_near_limit(self.ended, half));
+        self.end == End::TimedOut || self.end.is_cut() && is_near()
+    }
+}
+
+impl Phase {
+    /// Returns the submissions that have not ended.
+    #[must_use]
+    pub fn submissions(&self) -> &[Submission] {
+        if let Self::Submitted(own) = self { own } else { &[] }
+    }
+
+    pub(super) fn submissions_mut(&mut self) -> &mut [Submission] {
+        if let Self::Submitted(own) = self { own } else { &mut [] }
+    }
+
+    /// Returns the submission that is farthest, the first of equals: it stands for its copies before people.
+    #[must_use]
+    pub fn foremost(&self) -> Option<&Submission> {
+        self.submissions().iter().rev().max_by_key(|own| own.stage.rank())
+    }
+
+    /// Returns the attempt that is farthest.
+    #[must_use]
+    pub fn attempt(&self) -> Option<&Attempt> {
+        self.foremost().map(|own| &own.attempt)
+    }
+
+    /// Returns the attempt that runs, the first of several.
+    #[must_use]
+    pub fn running(&self) -> Option<&Attempt> {
+        self.submissions().iter().find(|own| own.is_running()).map(|own| &own.attempt)
+    }
+
+    /// Returns why the submission that is farthest waits in the queue, in Slurm's words.
+    #[must_use]
+    pub fn queue_reason(&self) -> Option<&String> {
+        let own = self.foremost().filter(|own| own.stage == Stage::Pending)?;
+        own.attempt.reason.as_ref()
+    }
+
+    /// Returns whether Slurm has it, or may have it.
+    #[must_use]
+    pub fn is_submitted(&self) -> bool {
+        matches!(self, Self::Submitted(_))
+    }
+
+    /// Returns whether the job has ended for good.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        matches!(self, Self::Ended { .. })
+    }
+
+    /// Returns whether the job was known to have ended before a moment.
+    #[must_use]
+    pub fn ended_before(&self, moment: Time) -> bool {
+        matches!(self, Self::Ended { at, .. } if *at < moment)
+    }
+
+    /// Returns the phase in one word.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Waiting { .. } => "waiting",
+            Self::Submitted(_) => self.foremost().map_or("submitting", |own| own.stage.word()),
+            Self::Ended { outcome, .. } => outcome.word(),
+        }
+    }
+}
+
+impl Outcome {
+    /// Returns the outcome in one word.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed { .. } => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed { reason } if reason.starts_with("failed") => f.write_str(reason),
+            Self::Failed { reason } => write!(f, "failed: {reason}"),
+            other => f.write_str(other.word()),
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}

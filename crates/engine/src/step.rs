@@ -1,0 +1,62 @@
+//! One step: events change the state, and from where the jobs stand then follows what to do.
+
+use crate::decide::{Decision, decide, is_settled};
+use crate::{Action, Event, Inquiry, Phase, Planner, Question, Rules, State, Tracked, after, apply};
+use hsched_model::{Cluster, Time};
+
+/// What a step gives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// The state in which the actions are meant; it is kept before any is carried out.
+    pub state: State,
+    /// In the order in which they are to be carried out.
+    pub actions: Vec<Action>,
+    /// What the policy must know first: the step is to be taken again with the answers.
+    pub questions: Vec<Question>,
+    /// The same of all requests that jobs could wait for.
+    pub inquiries: Vec<Inquiry>,
+    /// What people should know of how it was decided, such as why a policy gives no plan.
+    pub notes: Vec<String>,
+}
+
+/// Returns the state after `events` and what to do then.
+///
+/// Equal arguments give equal steps. Every submission comes from a plan that was verified, and no action concerns
+/// a job that has ended. Jobs that ended long ago are forgotten.
+#[must_use]
+pub fn step(
+    mut state: State,
+    at: Time,
+    events: &[Event],
+    cluster: &Cluster,
+    (rules, planner): (&Rules, &mut Planner<'_>),
+) -> Step {
+    state.jobs.retain(|tracked| is_remembered(tracked, at));
+    let mut actions: Vec<Action> =
+        events.iter().filter_map(|event| apply(&mut state, at, event, rules)).collect();
+    actions.extend(after::settle(&mut state, at));
+    let Decision { actions: mut own, questions, inquiries, notes } =
+        decide(&mut state, at, cluster, rules, planner);
+    actions.append(&mut own);
+    Step { state, actions, questions, inquiries, notes }
+}
+
+/// Returns whether a step would leave the state as it is and do nothing.
+pub(super) fn is_idle(
+    state: &State,
+    at: Time,
+    events: &[Event],
+    (cluster, rules): (&Cluster, &Rules),
+    planner: &Planner<'_>,
+) -> bool {
+    events.is_empty()
+        && state.jobs.iter().all(|tracked| is_remembered(tracked, at))
+        && is_settled(state, at, (cluster, rules), planner)
+}
+
+fn is_remembered(tracked: &Tracked, at: Time) -> bool {
+    match tracked.phase {
+        Phase::Ended { at: ended, .. } => at.since(ended) < Rules::REMEMBERED,
+        _ => true,
+    }
+}

@@ -1,0 +1,347 @@
+//! The snapshot and the journal of a locked state directory: read once, then written before and after each request.
+
+#![expect(clippy::disallowed_methods, reason = "this room is where state is written")]
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{FallocateFlags, fallocate};
+use serde_json::{Value, json};
+
+use crate::store::files::{aside, private, replace, sweep, write_error};
+use crate::store::names::{JOURNAL, OLD_JOURNAL, OLDER, SNAPSHOT, SPEEDS};
+use crate::store::newest::Newest;
+use crate::store::recovery::{Condition, Contents};
+use crate::store::state_file::{Claim, StateFile};
+use crate::store::state_record::Record;
+use crate::store::wishes::{self, Wishes};
+use crate::store::{SpeedFile, StateDir, StateError, Wish, journal, journal_file, old_runs, snapshot};
+use crate::{Action, Event, Keeper, Rules, State};
+use hsched_model::Time;
+
+/// The state directory's snapshot and journal, at a known line.
+#[derive(Debug)]
+pub struct Ledger<'a> {
+    directory: &'a StateDir,
+    journal: File,
+    /// The last line written.
+    seq: u64,
+    /// The last line that the snapshot takes in.
+    kept: u64,
+    /// The state according to the journal's records.
+    recorded: Option<StateFile>,
+    /// The speeds as they are on disk.
+    speeds: SpeedFile,
+    /// What is known beside the state.
+    claim: Claim,
+    /// What was damaged and has been repaired, for people.
+    repaired: Vec<String>,
+}
+
+/// Journal space set aside for each job before anything is submitted, in bytes.
+const RESERVED_PER_JOB: i64 = 4096;
+
+/// Length from which a new journal is begun, in bytes.
+const LONGEST_JOURNAL: u64 = 4 << 20;
+
+/// It is also at least as long as this many snapshots by then, for a new one begins with the whole state.
+const SNAPSHOTS: u64 = 4;
+
+impl Keeper for Ledger<'_> {
+    type Error = StateError;
+
+    fn keep(
+        &mut self,
+        at: Time,
+        state: &State,
+        events: &[Event],
+        actions: &[Action],
+    ) -> Result<(), StateError> {
+        self.keep_speeds(state)?;
+        let known = self.recorded.as_ref().map_or(0, |file| file.state.jobs.len());
+        let entries = events.iter().map(journal::event_line);
+        let entries = entries.chain(actions.iter().flat_map(journal::action_lines)).collect();
+        self.record(at, state, (entries, actions), Some(&self.path(OLDER)))?;
+        if state.jobs.len() < known {
+            old_runs::remove(&self.directory.root, state, at);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, at: Time, event: &Event) -> Result<(), StateError> {
+        let path = self.path(JOURNAL);
+        let (text, seq) =
+            journal_file::text(self.seq, at, [journal::event_line(event)]).map_err(write_error(&path))?;
+        journal_file::append(&mut self.journal, &text).map_err(write_error(&path))?;
+        self.seq = seq;
+        self.note_newest(false);
+        Ok(())
+    }
+}
+
+impl<'a> Ledger<'a> {
+    /// Reads the state and opens the journal; repairs what is damaged.
+    pub(super) fn open(
+        directory: &'a StateDir,
+        rules: &Rules,
+        at: Time,
+    ) -> Result<(State, Self), StateError> {
+        let root = &directory.root;
+        let contents = Contents::read(root, rules)?;
+        sweep(root);
+        let path = root.join(JOURNAL);
+        let damaged = |name| root.join(name).exists().then(|| aside(&root.join(name)));
+        let asides = [SNAPSHOT, JOURNAL, SPEEDS].map(|name| (name, damaged(name)));
+        let journal = private().append(true).open(&path).map_err(write_error(&path))?;
+        let (state, recorded) = (&contents.state, contents.recorded.clone());
+        let mut ledger = Self {
+            directory,
+            journal,
+            seq: contents.seq,
+            kept: contents.kept,
+            speeds: SpeedFile {
+                contributor: state.contributor.clone(),
+                cache: state.cache.clone(),
+                saves: contents.saves,
+            },
+            claim: recorded.as_ref().map(|file| file.claim.clone()).unwrap_or_default(),
+            recorded,
+            repaired: Vec::new(),
+        };
+        ledger.claim.taken = wishes::remove(root, &ledger.claim.taken);
+        ledger.claim.speeds = contents.saves;
+        ledger.repair(&contents, &BTreeMap::from(asides), at)?;
+        if contents.newest != Some(ledger.newest()) {
+            ledger.note_newest(true);
+        }
+        Ok((contents.state, ledger))
+    }
+
+    /// Returns what was damaged and has been repaired, for people: a sentence for each file.
+    #[must_use]
+    pub fn repaired(&self) -> &[String] {
+        &self.repaired
+    }
+
+    /// Returns the wishes that wait, in order. Damaged ones are set aside; a sentence about each comes second.
+    #[must_use]
+    pub fn wishes(&self) -> (Vec<Wish>, Vec<String>) {
+        let root = &self.directory.root;
+        let wishes = Wishes::read(root, &self.claim.taken);
+        let troubles = wishes.set_aside(root);
+        (wishes.whole, troubles)
+    }
+
+    /// Writes down the state that takes in these wishes, each with what of it was impossible, then removes their files.
+    ///
+    /// # Errors
+    /// When it cannot be written: then the wishes still wait.
+    pub fn take(
+        &mut self,
+        at: Time,
+        state: &State,
+        events: &[Event],
+        taken: &[(&Wish, Option<String>)],
+    ) -> Result<(), StateError> {
+        self.keep_speeds(state)?;
+        let wish = |(wish, impossible): &(&Wish, Option<String>)| json!({ "event": "wish", "id": wish.id, "asked_at": wish.at.0, "impossible": impossible });
+        let entries = events.iter().map(journal::event_line).chain(taken.iter().map(wish)).collect();
+        let before = self.claim.taken.clone();
+        self.claim.taken.extend(taken.iter().map(|(wish, _)| wish.id.clone()));
+        let kept = self.record(at, state, (entries, &[]), Some(&self.path(OLDER)));
+        // Killed from here on, the next hsched finds their ids in the state.
+        self.claim.taken =
+            if kept.is_ok() { wishes::remove(&self.directory.root, &self.claim.taken) } else { before };
+        kept
+    }
+
+    /// Takes the state for the cluster that Slurm calls so: its jobs are there, or all have ended.
+    ///
+    /// # Errors
+    /// When jobs that have not ended are on another cluster, or the name cannot be written down.
+    pub fn claim(&mut self, at: Time, state: &State, cluster: &str) -> Result<(), StateError> {
+        match &self.claim.cluster {
+            Some(own) if own.eq_ignore_ascii_case(cluster) => Ok(()),
+            Some(own) if !state.is_over() => Err(StateError::OtherCluster {
+                path: self.directory.root.clone(),
+                own: own.clone(),
+                here: cluster.to_owned(),
+            }),
+            _ => {
+                self.claim.cluster = Some(cluster.to_owned());
+                // Known before the queue is looked at: what is missing there would count as gone.
+                if state.is_over() {
+                    return Ok(());
+                }
+                self.record(at, state, (Vec::new(), &[]), Some(&self.path(OLDER)))
+            }
+        }
+    }
+
+    /// Returns the cluster that the state's jobs are on, as Slurm calls it; `None` where nobody said.
+    #[must_use]
+    pub fn cluster(&self) -> Option<&str> {
+        self.claim.cluster.as_deref()
+    }
+
+    /// Writes down the measured speeds where they changed.
+    fn keep_speeds(&mut self, state: &State) -> Result<(), StateError> {
+        if self.speeds.cache != state.cache {
+            let contributor = self.speeds.contributor.clone();
+            let mut speeds = SpeedFile { contributor, cache: state.cache.clone(), saves: self.speeds.saves };
+            speeds.save(self.directory)?;
+            self.claim.speeds = speeds.saves;
+            self.speeds = speeds;
+        }
+        Ok(())
+    }
+
+    /// Returns the numbers of the newest line and of the newest state.
+    fn newest(&self) -> Newest {
+        Newest { line: self.seq, state: self.kept }
+    }
+
+    /// Writes down those numbers; `sync` also waits until they are on the disk.
+    fn note_newest(&self, sync: bool) {
+        self.newest().write(&self.directory.root, sync);
+    }
+
+    /// Adds entries and a record of the state to the journal, then replaces the snapshot. The previous one is kept
+    /// under the name `older`, if there is one.
+    ///
+    /// # Errors
+    /// When one of them cannot be written; the state on disk is then unchanged.
+    fn record(
+        &mut self,
+        at: Time,
+        state: &State,
+        (entries, actions): (Vec<Value>, &[Action]),
+        older: Option<&Path>,
+    ) -> Result<(), StateError> {
+        let mut file = StateFile::new(state, (self.seq, at), self.claim.clone());
+        let record = Record::of(&file, self.recorded.as_ref());
+        let path = self.path(JOURNAL);
+        let length = self.journal.metadata().map_err(write_error(&path))?.len();
+        let (mut text, seq) = journal_file::text(self.seq, at, entries).map_err(write_error(&path))?;
+        let (last, seq) = journal_file::text(seq, at, record).map_err(write_error(&path))?;
+        text.push_str(&last);
+        journal_file::append(&mut self.journal, &text).map_err(write_error(&path))?;
+        file.seq = seq;
+        // Space is reserved before the snapshot says that anything is meant.
+        let written = self
+            .reserve(&path, actions)
+            .and_then(|()| replace(&self.path(SNAPSHOT), &snapshot::text(&file)?, older));
+        match written {
+            Ok(()) => {
+                (self.seq, self.kept, self.recorded) = (seq, seq, Some(file));
+                self.note_newest(true);
+            }
+            // The next reader must not take it as meant.
+            Err(_) => {
+                let _ = self.journal.set_len(length);
+            }
+        }
+        written
+    }
+
+    /// Begins a new journal with the whole state. The previous one is kept under the name `older`, if there is one.
+    fn begin_journal(&mut self, at: Time, state: &State, older: Option<&Path>) -> Result<(), StateError> {
+        let path = self.path(JOURNAL);
+        let file = StateFile::new(state, (self.seq + 1, at), self.claim.clone());
+        let (text, seq) =
+            journal_file::text(self.seq, at, Record::of(&file, None)).map_err(write_error(&path))?;
+        replace(&path, &text, older)?;
+        self.journal = private().append(true).open(&path).map_err(write_error(&path))?;
+        (self.seq, self.recorded) = (seq, Some(file));
+        Ok(())
+    }
+
+    /// Rewrites what is damaged, outdated or too long, and notes what was damaged. `asides` has the names under which
+    /// damaged files are kept.
+    fn repair(
+        &mut self,
+        contents: &Contents,
+        asides: &BTreeMap<&str, Option<PathBuf>>,
+        at: Time,
+    ) -> Result<(), StateError> {
+        let kept = |name: &str| asides.get(name).and_then(Option::as_deref);
+        let (state, path) = (&contents.state, self.path(JOURNAL));
+        match &contents.journal {
+            Condition::Damaged(_) | Condition::Older(_) => self.begin_journal(at, state, kept(JOURNAL))?,
+            Condition::Outdated => self.begin_journal(at, state, Some(&self.path(OLD_JOURNAL)))?,
+            Condition::Sound if self.is_long() => {
+                self.begin_journal(at, state, Some(&self.path(OLD_JOURNAL)))?;
+            }
+            // A line that was cut off must not spoil the next one.
+            Condition::Sound => self.journal.set_len(contents.length).map_err(write_error(&path))?,
+        }
+        let troubles = contents.troubles();
+        if contents.snapshot != Condition::Sound || !troubles.is_empty() {
+            let entry =
+                |(name, what): &(&str, String)| json!({ "event": "repaired", "file": name, "what": what });
+            let copy = self.path(OLDER);
+            // A damaged snapshot must not replace its older copy.
+            let is_wrong = contents.snapshot.trouble().is_some();
+            let older = if is_wrong { kept(SNAPSHOT) } else { Some(copy.as_path()) };
+            self.record(at, state, (troubles.iter().map(entry).collect(), &[]), older)?;
+        }
+        match (&contents.speeds, kept(SPEEDS)) {
+            (Condition::Damaged(_), Some(aside)) => {
+                let path = self.path(SPEEDS);
+                fs::rename(&path, aside).map_err(write_error(&path))?;
+            }
+            (Condition::Outdated, _) => self.speeds.save(self.directory)?,
+            _ => {}
+        }
+        for (name, what) in troubles {
+            let is_older = |own: &Condition| matches!(own, Condition::Older(_));
+            let what_is_kept = match name {
+                // It stays where it is.
+                SPEEDS if is_older(&contents.speeds) => None,
+                SNAPSHOT if is_older(&contents.snapshot) => Some("that copy"),
+                _ => Some("the damaged file"),
+            };
+            let file = kept(name).and_then(Path::file_name);
+            let kept =
+                what_is_kept.zip(file).map(|(it, file)| format!("; {it} is kept as {}", file.display()));
+            let path = self.path(name);
+            self.repaired.push(format!("{} {what}{}", path.display(), kept.unwrap_or_default()));
+        }
+        Ok(())
+    }
+
+    /// Returns whether the journal has become too long.
+    fn is_long(&self) -> bool {
+        let length = |data: io::Result<fs::Metadata>| data.map_or(0, |data| data.len());
+        let snapshot = length(fs::metadata(self.path(SNAPSHOT)));
+        length(self.journal.metadata()) >= LONGEST_JOURNAL.max(SNAPSHOTS * snapshot)
+    }
+
+    /// Sets disk space aside for the answers of what is about to be submitted: the disk must not fill between
+    /// sbatch's answer and its record.
+    fn reserve(&self, path: &Path, actions: &[Action]) -> Result<(), StateError> {
+        let jobs = actions.iter().map(|action| match action {
+            Action::Submit(run) => run.submissions.len(),
+            _ => 0,
+        });
+        let bytes = i64::try_from(jobs.sum::<usize>()).unwrap_or(i64::MAX).saturating_mul(RESERVED_PER_JOB);
+        if bytes == 0 {
+            return Ok(());
+        }
+        let length = self.journal.metadata().map_err(write_error(path))?.len();
+        let start = i64::try_from(length).unwrap_or(i64::MAX - bytes);
+        // Not every file system can set space aside: other errors are no reason to stop.
+        match fallocate(&self.journal, FallocateFlags::FALLOC_FL_KEEP_SIZE, start, bytes) {
+            Err(nix::Error::ENOSPC | nix::Error::EDQUOT) => {
+                Err(StateError::Write { path: path.to_owned(), source: io::ErrorKind::StorageFull.into() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.root.join(name)
+    }
+}

@@ -1,0 +1,99 @@
+//! Removing the folders of runs and jobs that nobody remembers.
+
+#![expect(clippy::disallowed_methods, reason = "this room is where state is written")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use chrono::NaiveDateTime;
+
+use crate::store::held::changed;
+use crate::{Rules, State};
+use hsched_model::Time;
+
+/// How a run's id begins: when it was made.
+pub(super) const RUN_TIME: &str = "%Y%m%dT%H%M%S";
+
+/// Removes runs that are as old as jobs that are forgotten and of which no job has an attempt, and the fences of such jobs.
+///
+/// Whatever else lies there stays. A folder that cannot be removed is tried again another time.
+pub(super) fn remove(root: &Path, state: &State, now: Time) {
+    let attempts = state.jobs.iter().flat_map(|tracked| {
+        let past = tracked.past.iter().map(|past| &past.attempt);
+        tracked.phase.submissions().iter().map(|own| &own.attempt).chain(past)
+    });
+    let remembered: BTreeSet<&str> = attempts.map(|attempt| attempt.run.as_str()).collect();
+    for entry in fs::read_dir(root.join("runs")).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let run = name.to_str().unwrap_or_default();
+        if made_at(run).is_some_and(|made| now.since(made) > Rules::REMEMBERED) && !remembered.contains(run) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    for entry in fs::read_dir(root.join("fences")).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let job = name.to_str().map(|name| name.split_once(':').map_or(name, |(job, _copy)| job));
+        let is_known = job.is_none_or(|job| state.jobs.iter().any(|own| own.job.name.as_str() == job));
+        // When the last of its submissions began; what is younger may be of a job that only this state does not know.
+        if !is_known && changed(&entry.path()).is_some_and(|begun| now.since(begun) > Rules::REMEMBERED) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Returns when a run was made, by its id.
+fn made_at(run: &str) -> Option<Time> {
+    let (time, _random) = run.split_once('-')?;
+    let made = NaiveDateTime::parse_from_str(time, RUN_TIME).ok()?.and_utc();
+    #[expect(clippy::cast_precision_loss, reason = "seconds of this age are exact")]
+    let seconds = made.timestamp() as f64;
+    Some(Time(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Attempt, Tracked};
+    use hsched_model::Seconds;
+
+    #[test]
+    fn old_runs_without_a_job_are_removed() {
+        let root = tempfile::tempdir().expect("a folder");
+        let runs = ["20260101T000000-00000a", "20260101T000000-00000b", "20260301T000000-00000c", "notes"];
+        for run in runs {
+            fs::create_dir_all(root.path().join("runs").join(run).join("report")).expect("a folder");
+        }
+        let text = "jobs: [{name: a, samples_per_epoch: 1, epochs: 1, global_batch: 1, model_size: 0, \
+                    throughput: {t4: 1}, command: x}]";
+        let job = hsched_model::formats::jobs::parse(text).expect("a job").remove(0);
+        let attempt = Attempt::new(runs[1], Vec::new(), Seconds(1.0), 0, Time(0.0));
+        let mut tracked = Tracked::new(job, Time(0.0));
+        tracked.intend(attempt);
+        let now = made_at(runs[2]).expect("a time").after(Seconds(3600.0));
+        remove(root.path(), &State { jobs: vec![tracked], ..State::default() }, now);
+        let left = runs.map(|run| root.path().join("runs").join(run).exists());
+        assert_eq!(left, [false, true, true, true]);
+    }
+
+    #[test]
+    fn fences_of_forgotten_jobs_are_removed() {
+        let root = tempfile::tempdir().expect("a folder");
+        let now = Time(4e6);
+        let ages = [("a", 3e6), ("a:c2", 3e6), ("b", 3e6), ("b:c1", 3e6), ("young", 1e6)];
+        for (name, age) in ages {
+            let fence = root.path().join("fences").join(name);
+            fs::create_dir_all(&fence).expect("a folder");
+            std::os::unix::fs::symlink("7", fence.join("1")).expect("a number");
+            let then = std::time::UNIX_EPOCH + std::time::Duration::from_secs_f64(now.0 - age);
+            fs::File::open(&fence).and_then(|folder| folder.set_modified(then)).expect("a time");
+        }
+        let text = "jobs: [{name: a, samples_per_epoch: 1, epochs: 1, global_batch: 1, model_size: 0, \
+                    throughput: {t4: 1}, command: x}]";
+        let job = hsched_model::formats::jobs::parse(text).expect("a job").remove(0);
+        let state = State { jobs: vec![Tracked::new(job, Time(0.0))], ..State::default() };
+        remove(root.path(), &state, now);
+        let left = ages.map(|(name, _)| root.path().join("fences").join(name).exists());
+        assert_eq!(left, [true, true, false, false, true]);
+    }
+}

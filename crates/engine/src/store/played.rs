@@ -1,0 +1,69 @@
+//! The lines of a journal, applied to the state before them.
+
+use crate::store::journal;
+use crate::store::journal_file::{Journal, Line, Writer};
+use crate::store::state_file::StateFile;
+use crate::store::state_record::Record;
+use crate::{Event, Rules, State, apply};
+use hsched_model::Time;
+
+/// A state, and how far the journal leads it.
+pub(super) struct Played {
+    /// The state according to the last record, without the answers after it; `None` if there is no record.
+    pub recorded: Option<StateFile>,
+    /// The last line up to which no line is missing; 0 if there is none.
+    pub reached: u64,
+    /// The time of that line, or of the snapshot if there is no line after it.
+    pub at: Option<Time>,
+    /// Whether the journal gave the whole state, so that the snapshot did not matter.
+    pub is_of_journal: bool,
+    /// The journal, without the lines that were applied.
+    pub journal: Journal,
+    answers: Vec<(Time, Event)>,
+}
+
+impl Played {
+    /// Applies the lines after a snapshot. Behind a gap nothing counts until the next record of the whole state, except
+    /// for answers: those about submissions that the state does not know change nothing.
+    ///
+    /// # Errors
+    /// When this version cannot read a line; the text says which.
+    pub(super) fn of(start: Option<StateFile>, text: &[u8], writer: Writer) -> Result<Self, String> {
+        let known = start.as_ref().map_or(0, |file| file.seq);
+        let mut journal = Journal::read(text, known, writer);
+        let lines = std::mem::take(&mut journal.lines);
+        let mut is_gapless = start.is_some();
+        let at = start.as_ref().and_then(|file| file.at);
+        let mut played =
+            Self { recorded: start, reached: known, at, is_of_journal: false, journal, answers: Vec::new() };
+        for Line { seq, at, what } in lines {
+            let (at, answer) = (Time(at), journal::answer(&what));
+            let record = Record::read(what).map_err(|what| format!("entry {seq}: {what}"))?;
+            let is_whole = matches!(record, Some(Record::State(_)));
+            is_gapless = is_whole || (is_gapless && seq == played.reached + 1);
+            match record {
+                Some(record) if is_gapless => {
+                    // It includes the answers before it.
+                    played.answers.clear();
+                    record.play(&mut played.recorded, (seq, at));
+                    played.is_of_journal |= is_whole;
+                }
+                Some(_) => {}
+                None => played.answers.extend(answer.map(|answer| (at, answer))),
+            }
+            if is_gapless {
+                (played.reached, played.at) = (seq, Some(at));
+            }
+        }
+        Ok(played)
+    }
+
+    /// Returns the state with the answers after the last record.
+    pub(super) fn state(&self, rules: &Rules) -> State {
+        let mut state = self.recorded.as_ref().map(|file| file.state.clone()).unwrap_or_default();
+        for (at, answer) in &self.answers {
+            apply(&mut state, *at, answer, rules);
+        }
+        state
+    }
+}

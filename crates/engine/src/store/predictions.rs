@@ -1,0 +1,174 @@
+//! What was foretold of submissions and what became of them: one file for each run, kept for ninety days.
+
+#![expect(clippy::disallowed_methods, reason = "this room is where state is written")]
+
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::store::StateError;
+use crate::store::files::{read, replace, write_error};
+use crate::{Attempt, State, SubmissionKey};
+use hsched_model::{Seconds, Time};
+use hsched_queue::Prediction;
+
+/// How long predictions are kept.
+const KEPT: Seconds = Seconds(90.0 * 86_400.0);
+
+/// What was foretold of a submission.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Predicted {
+    pub of: SubmissionKey,
+    /// The GPUs in words.
+    pub gpus: String,
+    pub prediction: Prediction,
+    /// Whether it left the queue without having started.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub withdrawn: bool,
+}
+
+/// A folder of predictions: `STATE/foretold/RUN.json`.
+///
+/// Files are replaced as a whole and need no lock: whoever fills in what became of a run writes the same.
+#[derive(Clone, Debug)]
+pub struct Predictions {
+    folder: PathBuf,
+}
+
+impl Predictions {
+    /// Returns the predictions of a state directory; nothing is read or made yet.
+    #[must_use]
+    pub fn of(root: &Path) -> Self {
+        Self { folder: root.join("foretold") }
+    }
+
+    /// Keeps what was foretold of the submissions of a run, and removes what is too old.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn keep(&self, run: &str, list: &[Predicted]) -> Result<(), StateError> {
+        let path = self.path(run);
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).map_err(write_error(&path))?;
+        let text = serde_json::to_string(list).map_err(|source| StateError::Json { source })?;
+        replace(&path, &text, None)?;
+        let now = list.iter().map(|own| own.prediction.at.0).fold(0.0, f64::max);
+        for (run, old) in self.files() {
+            if old.iter().all(|own| now - own.prediction.at.0 > KEPT.0) {
+                // What stays is tried again another time.
+                let _ = fs::remove_file(self.path(&run));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns all that was foretold in the last ninety days, with what has become of it as the state knows it; what is new of
+    /// that is written down, for the state forgets jobs.
+    #[must_use]
+    pub fn known(&self, state: &State, now: Time) -> Vec<Predicted> {
+        let mut all = Vec::new();
+        for (run, mut list) in self.files() {
+            let is_new = list.iter_mut().filter_map(|own| own.settle(state)).count() > 0;
+            if is_new && let Ok(text) = serde_json::to_string(&list) {
+                // Without it, the next look fills it in.
+                let _ = replace(&self.path(&run), &text, None);
+            }
+            all.extend(list.into_iter().filter(|own| now.since(own.prediction.at).0 <= KEPT.0));
+        }
+        all.sort_by(|a, b| a.prediction.at.0.total_cmp(&b.prediction.at.0).then(a.of.cmp(&b.of)));
+        all
+    }
+
+    /// Returns the predictions by run; a file that cannot be read has none.
+    fn files(&self) -> Vec<(String, Vec<Predicted>)> {
+        let run = |name: &str| name.strip_suffix(".json").map(str::to_owned);
+        let names = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let runs = names.filter_map(|entry| run(entry.file_name().to_str()?));
+        let list = |run: String| {
+            let bytes = read(&self.path(&run)).ok().flatten()?;
+            Some((run, serde_json::from_slice(&bytes).ok()?))
+        };
+        runs.filter_map(list).collect()
+    }
+
+    fn path(&self, run: &str) -> PathBuf {
+        self.folder.join(format!("{run}.json"))
+    }
+}
+
+impl Predicted {
+    /// Returns whether it is still to be seen what becomes of it.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.prediction.started.is_none() && !self.withdrawn
+    }
+
+    /// Takes in what became of the submission, where that is new.
+    fn settle(&mut self, state: &State) -> Option<()> {
+        if !self.is_open() {
+            return None;
+        }
+        let tracked = state.find(&self.of.job)?;
+        let is = |own: &Attempt| own.run == self.of.run && own.copy == self.of.copy;
+        if let Some(own) = tracked.submission(&self.of) {
+            self.prediction.started = Some(own.attempt.started?);
+        } else {
+            let past = tracked.past.iter().find(|past| is(&past.attempt))?;
+            self.prediction.started = past.attempt.started;
+            self.withdrawn = past.attempt.started.is_none();
+        }
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Tracked;
+    use hsched_queue::Estimate;
+
+    fn told(copy: u32, at: f64) -> Predicted {
+        let job = hsched_model::JobName::new("a").expect("a name");
+        let starts = [10.0, 20.0];
+        Predicted {
+            of: SubmissionKey { copy, ..SubmissionKey::new(job, "r") },
+            gpus: "1 t4".to_owned(),
+            prediction: Prediction {
+                at: Time(at),
+                gpus: 1,
+                start: Estimate::of(&starts, None),
+                starts: starts.map(Seconds).into(),
+                started: None,
+            },
+            withdrawn: false,
+        }
+    }
+
+    #[test]
+    fn what_became_of_a_submission_outlasts_the_job() {
+        let root = tempfile::tempdir().expect("a directory");
+        let predictions = Predictions::of(root.path());
+        assert_eq!(predictions.known(&State::default(), Time(0.0)), []);
+        predictions.keep("r", &[told(0, 1000.0), told(1, 1000.0)]).expect("written");
+        let text = "jobs: [{name: a, samples_per_epoch: 1, epochs: 1, global_batch: 1, model_size: 0, \
+                    throughput: {t4: 1}, command: x}]";
+        let job = hsched_model::formats::jobs::parse(text).expect("a job").remove(0);
+        let mut tracked = Tracked::new(job, Time(0.0));
+        for copy in 0..2 {
+            let attempt = Attempt::new("r", Vec::new(), Seconds(1.0), 0, Time(1000.0));
+            let started = (copy == 0).then_some(Time(1015.0));
+            tracked.intend(Attempt { copy, started, ..attempt });
+        }
+        let state = State { jobs: vec![tracked], ..State::default() };
+        let known = |state: &State, now: f64| -> Vec<Option<Time>> {
+            predictions.known(state, Time(now)).iter().map(|own| own.prediction.started).collect()
+        };
+        assert_eq!(known(&state, 1020.0), [Some(Time(1015.0)), None]);
+        assert_eq!(known(&State::default(), 1020.0), [Some(Time(1015.0)), None]);
+        // Ninety days later nobody asks.
+        assert_eq!(known(&State::default(), 1020.0 + 91.0 * 86_400.0), []);
+        predictions.keep("s", &[told(0, 1000.0 + 91.0 * 86_400.0)]).expect("written");
+        assert_eq!(fs::read_dir(root.path().join("foretold")).expect("a folder").count(), 1);
+    }
+}

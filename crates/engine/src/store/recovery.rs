@@ -1,0 +1,234 @@
+//! Reads the state from the files of a state directory, even when one of them is damaged.
+//!
+//! The snapshot comes first, then its older copy with the journal's records since, then the journal alone. Whichever it
+//! is, it must reach the newest state that was ever kept; `newest` has its number. If that is not certain, reading fails
+//! and a person has to decide. Nothing here writes.
+
+use std::path::Path;
+
+use crate::store::files::read;
+use crate::store::held::lost;
+use crate::store::journal_file::Writer;
+use crate::store::names::{JOURNAL, OLDER, SNAPSHOT, SPEEDS, chain};
+use crate::store::newest::Newest;
+use crate::store::played::Played;
+use crate::store::seal::Verdict;
+use crate::store::snapshot::Snapshot;
+use crate::store::state_file::StateFile;
+use crate::store::{SpeedFile, StateError};
+use crate::{Rules, State};
+
+/// What the files of a state directory say.
+pub(super) struct Contents {
+    pub state: State,
+    /// The state according to the journal's records, without the answers after them; `None` before the first record.
+    pub recorded: Option<StateFile>,
+    /// The number of the journal's last entry.
+    pub seq: u64,
+    /// What `newest` says.
+    pub newest: Option<Newest>,
+    /// The last entry that the snapshot takes in; 0 if there is no usable one.
+    pub kept: u64,
+    /// Length of the journal's complete lines in bytes.
+    pub length: u64,
+    /// How often the measured speeds had been saved.
+    pub saves: u64,
+    /// The condition of the snapshot, the journal and the measured speeds.
+    pub snapshot: Condition,
+    pub journal: Condition,
+    pub speeds: Condition,
+}
+
+/// The condition of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Condition {
+    Sound,
+    /// Its content is right, but it has to be rewritten: the previous version or a person wrote it.
+    Outdated,
+    /// It is damaged or missing; the text says how, and what follows from it.
+    Damaged(String),
+    /// It is whole, and older than the other files; the text says what follows from it.
+    Older(String),
+}
+
+impl Condition {
+    /// Returns what is wrong with the file, if it is not as hsched left it.
+    pub(super) fn trouble(&self) -> Option<&str> {
+        match self {
+            Self::Sound | Self::Outdated => None,
+            Self::Damaged(what) | Self::Older(what) => Some(what),
+        }
+    }
+}
+
+/// The files that the state is read from.
+struct Files<'a> {
+    root: &'a Path,
+    newest: Option<Newest>,
+    older: Snapshot,
+    snapshot: Snapshot,
+    journal: Option<Vec<u8>>,
+}
+
+impl<'a> Files<'a> {
+    /// Reads them in the order in which each says at least what the ones before it say, whoever writes meanwhile.
+    fn read(root: &'a Path) -> Result<Self, StateError> {
+        let newest = Newest::read(root);
+        let older = Snapshot::read(&root.join(OLDER));
+        Ok(Self {
+            root,
+            newest,
+            older: older.unwrap_or_else(|error| Snapshot::Damaged(chain(&error))),
+            snapshot: Snapshot::read(&root.join(SNAPSHOT))?,
+            journal: read(&root.join(JOURNAL))?,
+        })
+    }
+
+    /// Returns the state, if it is certain that there was never a newer one.
+    fn contents(self, rules: &Rules) -> Result<Contents, StateError> {
+        let due = self.newest.map_or(0, |newest| newest.state);
+        let is_new = due == 0
+            && matches!((&self.snapshot, &self.older), (Snapshot::Missing, Snapshot::Missing))
+            && self.played(None, Writer::Own)?.journal.is_blank();
+        let due = due.max(self.older.file().map_or(0, |file| file.seq));
+        match self.snapshot.file() {
+            Some(file) if file.seq >= due => self.after(file, rules),
+            None if is_new => Ok(Contents::of(self.played(None, Writer::Own)?, self.newest, rules)),
+            _ => self.recovered(rules),
+        }
+    }
+
+    /// Returns the newest snapshot with what came after it.
+    fn after(&self, file: &StateFile, rules: &Rules) -> Result<Contents, StateError> {
+        let writer = if file.is_unsealed() { Writer::Before } else { Writer::Own };
+        let played = self.played(Some(file), writer)?;
+        let known = self.newest.map_or(0, |newest| newest.line).max(file.seq);
+        let mut faults = played.journal.faults.clone();
+        if played.journal.last < known {
+            faults.push(format!("it ends with entry {} of {known}", played.journal.last));
+        }
+        let is_sealed = matches!(self.snapshot, Snapshot::Sound(_));
+        let outdated = if is_sealed { Condition::Sound } else { Condition::Outdated };
+        let journal = match (&self.journal, writer) {
+            // It left unreadable lines whenever it was killed.
+            (_, Writer::Before) => Condition::Outdated,
+            (Some(_), Writer::Own) if faults.is_empty() => outdated.clone(),
+            (Some(_), Writer::Own) => Condition::Damaged(format!(
+                "is damaged ({}); no job is lost: {SNAPSHOT} is intact, and hsched asks Slurm about \
+                 anything newer",
+                faults.join(", ")
+            )),
+            (None, Writer::Own) => {
+                Condition::Damaged(format!("is missing; no job is lost: {SNAPSHOT} is intact"))
+            }
+        };
+        let kept = file.seq;
+        Ok(Contents { kept, snapshot: outdated, journal, ..Contents::of(played, self.newest, rules) })
+    }
+
+    /// Rebuilds the state without the newest snapshot.
+    fn recovered(&self, rules: &Rules) -> Result<Contents, StateError> {
+        let copied = self.older.file().map_or(0, |file| file.seq);
+        // Numbers that are older than the older copy are a copy themselves.
+        let Some(newest) = self.newest.filter(|newest| newest.state >= copied) else {
+            return Err(lost(self.root, self.newest, rules));
+        };
+        // The older copy, nothing but the journal, and what is there in place of the newest snapshot.
+        let starts = [
+            (self.older.file(), "it is rebuilt from state.json.old and the journal"),
+            (None, "it is rebuilt from the journal"),
+            (self.snapshot.file(), "the journal has the later changes"),
+        ];
+        let mut found = None;
+        for (start, source) in starts {
+            let played = self.played(start, Writer::Own)?;
+            if played.recorded.is_some() && played.reached >= newest.line {
+                let source = if played.is_of_journal { "it is rebuilt from the journal" } else { source };
+                found = Some((played, source));
+                break;
+            }
+        }
+        let Some((played, source)) = found else { return Err(lost(self.root, Some(newest), rules)) };
+        let snapshot = match self.snapshot.trouble() {
+            Some(what) => Condition::Damaged(format!("{what}; nothing is lost: {source}")),
+            None => Condition::Older(format!("is an older copy; nothing is lost: {source}")),
+        };
+        // Damage before what was needed does no harm; it is repaired all the same.
+        let journal = match played.journal.faults.join(", ") {
+            _ if self.journal.is_none() => Condition::Damaged("is missing; nothing is lost".into()),
+            faults if faults.is_empty() => Condition::Sound,
+            faults => Condition::Damaged(format!(
+                "is damaged ({faults}), but only in lines that are no longer \
+                    needed"
+            )),
+        };
+        Ok(Contents { snapshot, journal, ..Contents::of(played, self.newest, rules) })
+    }
+
+    /// Applies the journal's lines to a snapshot.
+    fn played(&self, start: Option<&StateFile>, writer: Writer) -> Result<Played, StateError> {
+        let played = Played::of(start.cloned(), self.journal.as_deref().unwrap_or_default(), writer);
+        played.map_err(|what| StateError::Damaged { path: self.root.join(JOURNAL), what })
+    }
+}
+
+impl Contents {
+    /// Reads the snapshot, what came after it, and the measured speeds; changes nothing.
+    ///
+    /// # Errors
+    /// When a file cannot be read or is another version's, or the newest state cannot be rebuilt.
+    pub(super) fn read(root: &Path, rules: &Rules) -> Result<Self, StateError> {
+        let mut contents = Files::read(root)?.contents(rules)?;
+        let what = "hsched uses the speeds of the job files until it has measured new ones";
+        let known = contents.recorded.as_ref().map_or(0, |file| file.claim.speeds);
+        let speeds = match SpeedFile::load_checked(root) {
+            Err(error) if error.is_damage() => {
+                contents.speeds = Condition::Damaged(format!("is damaged ({}); {what}", chain(&error)));
+                SpeedFile::empty()
+            }
+            Ok((speeds, verdict)) => {
+                contents.speeds = match verdict {
+                    None if known > 0 => Condition::Damaged(format!("is missing; {what}")),
+                    Some(_) if speeds.saves < known => Condition::Older(
+                        "is an older copy; hsched uses it and measures the missing speeds again".into(),
+                    ),
+                    Some(Verdict::Unsealed) => Condition::Outdated,
+                    _ => Condition::Sound,
+                };
+                Ok(speeds)
+            }
+            Err(error) => Err(error),
+        };
+        let speeds = speeds.map_err(|error| error.in_state(root))?;
+        contents.saves = speeds.saves;
+        (contents.state.cache, contents.state.contributor) = (speeds.cache, speeds.contributor);
+        Ok(contents)
+    }
+
+    /// Returns the damaged files, each with the rest of a sentence that begins with its name.
+    pub(super) fn troubles(&self) -> Vec<(&'static str, String)> {
+        let files = [(SNAPSHOT, &self.snapshot), (JOURNAL, &self.journal), (SPEEDS, &self.speeds)];
+        let trouble = |(name, condition): (&'static str, &Condition)| {
+            condition.trouble().map(|what| (name, what.to_owned()))
+        };
+        files.into_iter().filter_map(trouble).collect()
+    }
+
+    /// Returns what a journal led to, with all files sound.
+    fn of(played: Played, newest: Option<Newest>, rules: &Rules) -> Self {
+        let state = played.state(rules);
+        let Played { recorded, reached, journal, .. } = played;
+        Self {
+            state,
+            recorded,
+            seq: reached.max(journal.last).max(newest.map_or(0, |newest| newest.line)),
+            newest,
+            kept: 0,
+            length: journal.length,
+            saves: 0,
+            snapshot: Condition::Sound,
+            journal: Condition::Sound,
+            speeds: Condition::Sound,
+        }
+    }
+}

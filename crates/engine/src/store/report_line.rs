@@ -1,0 +1,196 @@
+//! A line of a rank's report. What is wrong in one field does not void the others.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::Timed;
+use hsched_model::Seconds;
+use hsched_model::formats::{history, loose};
+
+/// Characters of a wrong value that are shown.
+const LONGEST_VALUE: usize = 30;
+
+/// A line of a rank about one epoch; keys that are not known here are for others.
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    /// Counts from 1; a line without one tells of something else.
+    pub epoch: Option<u64>,
+    pub samples: Option<u64>,
+    pub compute: Option<Seconds>,
+    pub length: Option<Seconds>,
+    /// Size and mean time of a (micro-)step.
+    pub step: Option<Timed>,
+    /// Sizes and times of trial steps.
+    pub probes: Vec<Timed>,
+    /// What the training says of itself, in finite numbers.
+    pub metrics: BTreeMap<String, f64>,
+    /// Fields that say nothing, by name, with what is in them.
+    pub ignored: Vec<(String, String)>,
+}
+
+impl Line {
+    /// Parses a line.
+    ///
+    /// # Errors
+    /// When it is no JSON object, or its epoch is no whole number; in words.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let value = loose::parse(text).map_err(|error| {
+            let error = error.to_string();
+            error.split_once(" at line").map_or(error.as_str(), |(why, _)| why).to_owned()
+        })?;
+        let Value::Object(fields) = value else { return Err("it is no JSON object".to_owned()) };
+        let epoch = match fields.get("epoch") {
+            None | Some(Value::Null) => None,
+            Some(value) => {
+                let number = value.as_f64().filter(|number| number.fract() == 0.0).and_then(count);
+                Some(number.ok_or_else(|| format!("epoch is {}, no whole number", shown(value)))?)
+            }
+        };
+        let mut line = Self { epoch, ..Self::default() };
+        line.samples = line.number(&fields, "samples").and_then(count);
+        line.compute = line.time(&fields, "compute_s");
+        line.length = line.time(&fields, "epoch_s");
+        let batch = line.number(&fields, "micro_batch").and_then(count);
+        line.step = line.time(&fields, "step_s").and_then(|time| timed(batch?, time.0));
+        line.probes = line.trials(&fields);
+        line.read_metrics(&fields);
+        Ok(line)
+    }
+
+    /// Returns a number that is not negative; `null` says nothing.
+    fn number(&mut self, fields: &Map<String, Value>, name: &str) -> Option<f64> {
+        let value = fields.get(name).filter(|value| !value.is_null())?;
+        let number = value.as_f64().filter(|number| *number >= 0.0);
+        if number.is_none() {
+            self.ignore(name, value);
+        }
+        number
+    }
+
+    fn time(&mut self, fields: &Map<String, Value>, name: &str) -> Option<Seconds> {
+        self.number(fields, name).filter(|time| *time > 0.0).map(Seconds)
+    }
+
+    fn trials(&mut self, fields: &Map<String, Value>) -> Vec<Timed> {
+        let Some(value) = fields.get("probe").filter(|value| !value.is_null()) else { return Vec::new() };
+        let Ok(pairs) = serde_json::from_value::<Vec<(f64, f64)>>(value.clone()) else {
+            self.ignore("probe", value);
+            return Vec::new();
+        };
+        pairs.into_iter().filter_map(|(batch, time)| timed(count(batch)?, time)).collect()
+    }
+
+    /// Takes all metrics; one that is in both places counts as under `metrics`.
+    fn read_metrics(&mut self, fields: &Map<String, Value>) {
+        self.metrics = history::beside(fields)
+            .filter(|(_, number)| number.is_finite())
+            .map(|(name, number)| (name.to_owned(), number))
+            .collect();
+        let diverged: Vec<&str> =
+            history::beside(fields).filter(|(_, number)| !number.is_finite()).map(|(name, _)| name).collect();
+        for name in diverged {
+            self.ignore(name, &fields[name]);
+        }
+        match fields.get("metrics") {
+            None | Some(Value::Null) => {}
+            Some(Value::Object(under)) => {
+                for (name, value) in under.iter().filter(|(_, value)| !value.is_null()) {
+                    match value.as_f64() {
+                        Some(number) => {
+                            self.metrics.insert(name.clone(), number);
+                        }
+                        None => self.ignore(name, value),
+                    }
+                }
+            }
+            Some(other) => self.ignore("metrics", other),
+        }
+    }
+
+    fn ignore(&mut self, name: &str, value: &Value) {
+        self.ignored.push((name.to_owned(), shown(value)));
+    }
+}
+
+/// Returns a value as it is written, or its begin.
+fn shown(value: &Value) -> String {
+    let text = match value.as_str() {
+        Some(word) if loose::is_not_finite(value) => word.to_owned(),
+        _ => value.to_string(),
+    };
+    let mut begin: String = text.chars().take(LONGEST_VALUE).collect();
+    if begin.len() < text.len() {
+        begin.push('…');
+    }
+    begin
+}
+
+/// Returns a number that counts something: what is not whole is a mean, and rounded.
+fn count(number: f64) -> Option<u64> {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 and below 1e15")]
+    (0.0..1e15).contains(&number).then(|| number.round() as u64)
+}
+
+fn timed(batch: u64, time: f64) -> Option<Timed> {
+    (batch > 0 && time.is_finite() && time > 0.0).then_some(Timed { batch, time: Seconds(time) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Line {
+        Line::parse(text).expect("a line")
+    }
+
+    fn ignored(text: &str) -> String {
+        let line = parse(text);
+        assert_eq!(line.epoch, Some(3), "{text}");
+        let one = |(name, value): &(String, String)| format!("{name}={value}");
+        line.ignored.iter().map(one).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn whole_numbers_may_be_written_as_floats() {
+        let line = parse(
+            r#"{"epoch": 3.0, "rank": 0.0, "samples": 36000.4, "compute_s": 2, "step_s": 0.5, "micro_batch": 8.0}"#,
+        );
+        assert_eq!((line.epoch, line.samples, line.compute), (Some(3), Some(36000), Some(Seconds(2.0))));
+        assert_eq!(line.step, Some(Timed { batch: 8, time: Seconds(0.5) }));
+        assert_eq!((line.metrics.len(), line.ignored.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_wrong_field_is_ignored_alone() {
+        let check = |text: &str, expected: &str| assert_eq!(ignored(text), expected, "{text}");
+        check(r#"{"epoch": 3, "samples": "many", "compute_s": -1}"#, r#"samples="many" compute_s=-1"#);
+        check(
+            r#"{"epoch": 3, "samples": , "compute_s": 3,5, "epoch_s": [1]}"#,
+            r#"samples="" compute_s="3,5" epoch_s=[1]"#,
+        );
+        check(r#"{"epoch": 3, "probe": 7, "metrics": 0.5, "note": "x"}"#, "probe=7 metrics=0.5");
+        check(r#"{"epoch": 3, "samples": null, "compute_s": 0, "metrics": {"loss": null}}"#, "");
+        let line =
+            parse(r#"{"epoch": 3, "samples": 9, "compute_s": true, "metrics": {"kind": "x", "acc": 1}}"#);
+        assert_eq!((line.samples, line.compute, line.metrics), (Some(9), None, [("acc".into(), 1.0)].into()));
+    }
+
+    #[test]
+    fn a_metric_that_is_not_finite_is_left_out() {
+        let text =
+            r#"{"epoch": 3, "val_loss": NaN, "samples": NaN, "metrics": {"loss": Infinity, "acc": 0.5}}"#;
+        assert_eq!(ignored(text), "samples=NaN val_loss=NaN loss=Infinity");
+        assert_eq!(parse(text).metrics, [("acc".to_owned(), 0.5)].into());
+    }
+
+    #[test]
+    fn a_line_without_a_whole_epoch_cannot_be_read() {
+        let why = |text: &str| Line::parse(text).expect_err("no line");
+        assert_eq!(why(r#"{"epoch": 2.5}"#), "epoch is 2.5, no whole number");
+        assert_eq!(why(r#"{"epoch": "2"}"#), "epoch is \"2\", no whole number");
+        assert_eq!(why("[1]"), "it is no JSON object");
+        assert_eq!(why("{'epoch': 2}"), "key must be a string");
+        assert_eq!(parse(r#"{"other": 1, "epoch": null}"#).epoch, None);
+    }
+}

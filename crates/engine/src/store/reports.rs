@@ -1,0 +1,289 @@
+//! What a run's ranks report: a file per rank with a JSON object a line, and the word that a batch script leaves.
+
+#![expect(clippy::disallowed_methods, reason = "the reports are state, and this room owns it")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::time::SystemTime;
+
+use crate::store::report_line::Line;
+use crate::{EpochReport, RankReport, Timed};
+use hsched_model::{JobId, Seconds, Time};
+
+/// Epochs after which a metric that is in no report is missed.
+const EPOCHS_WITHOUT: u64 = 6;
+
+/// Fields that were ignored and that are named.
+const MOST_IGNORED: usize = 4;
+
+/// Characters of a line that are shown.
+const LONGEST_EXCERPT: usize = 60;
+
+/// Returns the epochs after `done` that rank 0 has reported, in order, with what the other ranks say of them.
+///
+/// No file is no report. Lines that cannot be read are passed over: the last may be half written.
+///
+/// # Errors
+/// When a file is there and cannot be read.
+pub fn epochs(folder: &Path, ranks: usize, done: u64, at: Time) -> io::Result<Vec<EpochReport>> {
+    let mut new: BTreeMap<u64, EpochReport> = BTreeMap::new();
+    for Said { epoch, length, report, metrics } in
+        lines(folder, 0)?.into_iter().filter(|own| own.epoch > done)
+    {
+        let ranks = report.into_iter().collect();
+        // What is reported twice counts once, as it was reported first.
+        new.entry(epoch).or_insert(EpochReport { epoch, at, length, ranks, metrics });
+    }
+    if new.is_empty() {
+        return Ok(Vec::new());
+    }
+    for rank in 1..ranks {
+        for Said { epoch, report, .. } in lines(folder, rank)? {
+            if let Some(epoch) = new.get_mut(&epoch)
+                && epoch.ranks.iter().all(|other| other.rank != rank)
+            {
+                epoch.ranks.extend(report);
+            }
+        }
+    }
+    Ok(new.into_values().collect())
+}
+
+/// Returns the metrics of the last epoch that rank 0 has reported; none where there are none or they cannot be read.
+#[must_use]
+pub fn metrics(folder: &Path) -> BTreeMap<String, f64> {
+    last_line(folder).map(|line| line.metrics).unwrap_or_default()
+}
+
+/// Returns what rank 0's report of its last epoch lacks for a speed, as the end of a sentence; nothing if it has all, or there is none.
+#[must_use]
+pub fn lacking(folder: &Path) -> Option<&'static str> {
+    let line = last_line(folder)?;
+    match (line.samples.filter(|samples| *samples > 0), line.compute) {
+        (None, None) => Some("neither samples nor compute_s"),
+        (None, Some(_)) => Some("no samples"),
+        (Some(_), None) => Some("no compute_s"),
+        (Some(_), Some(_)) => None,
+    }
+}
+
+/// Returns what rank 0 has reported of its last epoch; none where there is none or it cannot be read.
+fn last_line(folder: &Path) -> Option<Line> {
+    let text = read(&folder.join("rank-0.jsonl")).ok().flatten()?;
+    let whole = text.split_inclusive('\n').rev().filter(|line| line.ends_with('\n'));
+    whole.filter_map(|line| Line::parse(line).ok()).find(|line| line.epoch.is_some())
+}
+
+/// Returns the trial steps that rank 0 has reported so far.
+///
+/// # Errors
+/// When the file is there and cannot be read.
+pub fn probes(folder: &Path) -> io::Result<Vec<Timed>> {
+    let text = read(&folder.join("rank-0.jsonl"))?.unwrap_or_default();
+    let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+    let lines = whole.filter_map(|line| Line::parse(line).ok());
+    Ok(lines.flat_map(|line| line.probes).collect())
+}
+
+/// Returns what is odd about rank 0's report of a job with so many epochs: the first line that cannot be read, and the
+/// first of an epoch that the job does not have. Such lines do not count. Also the fields that are ignored, each where it is first, and
+/// that the metric that the job is judged by is in no line.
+///
+/// # Errors
+/// When the file is there and cannot be read.
+pub fn odd(folder: &Path, epochs: u64, metric: Option<&str>) -> io::Result<Option<String>> {
+    let path = folder.join("rank-0.jsonl");
+    let text = read(&path)?.unwrap_or_default();
+    let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+    let (mut unread, mut strange, mut ignored) = (None, None, BTreeMap::new());
+    for (number, line) in whole.enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let place = format!("line {} of {}", number + 1, path.display());
+        match Line::parse(line) {
+            Err(why) if unread.is_none() => {
+                let begin: String = line.trim().chars().take(LONGEST_EXCERPT).collect();
+                unread = Some(format!("{place} cannot be read, {why}: {begin}"));
+            }
+            Ok(Line { epoch: Some(0), .. }) if strange.is_none() => {
+                strange = Some(format!("{place} reports epoch 0, but epochs count from 1"));
+            }
+            Ok(Line { epoch: Some(epoch), .. }) if epoch > epochs && strange.is_none() => {
+                strange = Some(format!("{place} reports epoch {epoch}, but the job has {epochs} epochs"));
+            }
+            Ok(Line { epoch: Some(1..), ignored: own, .. }) => {
+                for (name, value) in own {
+                    ignored.entry(name).or_insert((number + 1, value));
+                }
+            }
+            _ => {}
+        }
+    }
+    let ignored = (!ignored.is_empty()).then(|| told(&ignored, &path));
+    let missing = metric.and_then(|metric| without_metric(&text, epochs, metric));
+    let odd: Vec<String> = unread.into_iter().chain(strange).chain(ignored).chain(missing).collect();
+    Ok((!odd.is_empty()).then(|| odd.join("; ")))
+}
+
+/// Returns which fields of a report are ignored, by their names: the number of the first line, and what is in it.
+fn told(ignored: &BTreeMap<String, (usize, String)>, path: &Path) -> String {
+    let one =
+        |(name, (line, value)): (&String, &(usize, String))| format!("{name} is {value} in line {line}");
+    let mut list: Vec<String> = ignored.iter().take(MOST_IGNORED).map(one).collect();
+    if ignored.len() > MOST_IGNORED {
+        list.push(format!("{} more", ignored.len() - MOST_IGNORED));
+    }
+    format!("ignored in {}: {}", path.display(), list.join(", "))
+}
+
+/// Returns that a metric is in no report, once so many epochs are there that it should be: some measure it not after each.
+fn without_metric(text: &str, epochs: u64, metric: &str) -> Option<String> {
+    let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+    let lines = whole.filter_map(|line| Line::parse(line).ok());
+    let reports: Vec<Line> = lines.filter(|line| line.epoch.is_some()).collect();
+    let names: BTreeSet<String> = reports.iter().flat_map(|line| line.metrics.keys().cloned()).collect();
+    if (reports.len() as u64) < EPOCHS_WITHOUT.min(epochs) || names.contains(metric) {
+        return None;
+    }
+    let has = if names.is_empty() {
+        "no metrics".to_owned()
+    } else {
+        format!("only {}", names.into_iter().collect::<Vec<_>>().join(", "))
+    };
+    Some(format!("the target metric is {metric}, but the reports have {has}"))
+}
+
+/// What a rank says of an epoch.
+struct Said {
+    epoch: u64,
+    length: Option<Seconds>,
+    /// Where it computed.
+    report: Option<RankReport>,
+    metrics: Vec<(String, f64)>,
+}
+
+/// Returns what a rank says of each epoch. What it measured before its first
+/// epoch belongs to that.
+fn lines(folder: &Path, rank: usize) -> io::Result<Vec<Said>> {
+    let text = read(&folder.join(format!("rank-{rank}.jsonl")))?.unwrap_or_default();
+    // A last line without its newline is still being written.
+    let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+    let (mut epochs, mut probes) = (Vec::new(), Vec::new());
+    for mut line in whole.filter_map(|line| Line::parse(line).ok()) {
+        probes.append(&mut line.probes);
+        let Some(epoch) = line.epoch else { continue };
+        let report = report(rank, &line, &mut probes);
+        let metrics = line.metrics.into_iter().collect();
+        epochs.push(Said { epoch, length: line.length, report, metrics });
+    }
+    Ok(epochs)
+}
+
+fn report(rank: usize, line: &Line, probes: &mut Vec<Timed>) -> Option<RankReport> {
+    let (compute, samples) = (line.compute?, line.samples?);
+    Some(RankReport { rank, samples, compute, step: line.step, probes: std::mem::take(probes) })
+}
+
+/// The last word of a batch script: how its submission ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastWord {
+    pub job_id: JobId,
+    /// Exit status of the script.
+    pub status: u8,
+    /// Whether the submission reported a new epoch or wrote a checkpoint; `None` if the script does not say.
+    pub saved: Option<bool>,
+    /// Whether the signal to stop killed its commands, which do not handle it.
+    pub unhandled: bool,
+}
+
+/// Returns the last word that a batch script left when it ended, of one Slurm job if that is known.
+///
+/// # Errors
+/// When the file is there and cannot be read.
+pub fn word(folder: &Path, job_id: Option<JobId>) -> io::Result<Option<LastWord>> {
+    let text = read(&folder.join("ends"))?.unwrap_or_default();
+    let mut words = text.lines().rev().filter_map(LastWord::parse);
+    Ok(words.find(|word| job_id.is_none_or(|wanted| wanted == word.job_id)))
+}
+
+impl LastWord {
+    /// Parses a line of `ends`: `123 0`, `123 85 saved`, `123 85 interrupted` or `123 85 interrupted unhandled`; scripts of 0.1.0 wrote no third word.
+    fn parse(line: &str) -> Option<Self> {
+        let mut words = line.split_whitespace();
+        let (job_id, status) = (JobId(words.next()?.parse().ok()?), words.next()?.parse().ok()?);
+        let saved = match words.next() {
+            Some("saved") => Some(true),
+            Some("interrupted") => Some(false),
+            _ => None,
+        };
+        let unhandled = words.next() == Some("unhandled");
+        Some(Self { job_id, status, saved, unhandled })
+    }
+}
+
+/// Returns which Slurm job took a job for which several raced; `None` while none has, or none is known to have.
+///
+/// # Errors
+/// When the file is there and cannot be read.
+pub fn claimed(claim: &Path) -> io::Result<Option<JobId>> {
+    // A symbolic link to the number; a file with it in 0.1.0.
+    let text = match fs::read_link(claim) {
+        Ok(number) => number.to_str().map(str::to_owned),
+        Err(_) => read(claim)?,
+    };
+    Ok(text.and_then(|text| text.trim().parse().ok()).map(JobId))
+}
+
+/// Returns at which byte of its file a batch script's output begins, where it has said so.
+///
+/// # Errors
+/// When the file is there and cannot be read.
+pub fn begin(folder: &Path) -> io::Result<Option<u64>> {
+    // A script that Slurm starts again says it again; all that it prints is this submission's.
+    let text = read(&folder.join("begins"))?.unwrap_or_default();
+    Ok(text.lines().find_map(|line| line.parse().ok()))
+}
+
+/// Returns when rank 0 has written its report last, where it has.
+#[must_use]
+pub fn written(folder: &Path) -> Option<Time> {
+    modified(&folder.join("rank-0.jsonl"))
+}
+
+/// Returns when the batch script began, where it has.
+#[must_use]
+pub fn begun(folder: &Path) -> Option<Time> {
+    modified(&folder.join("begins"))
+}
+
+fn modified(path: &Path) -> Option<Time> {
+    let at = fs::metadata(path).ok()?.modified().ok()?;
+    let since = at.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    Some(Time(since.as_secs_f64()))
+}
+
+/// Lets the processes of a submission go on for another one, with a folder of its own: where its output `begins`, and that
+/// their script's last word is still written into the folder `before`.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn take_over(before: &Path, folder: &Path, begins: u64) -> io::Result<()> {
+    fs::write(folder.join("begins"), format!("{begins}\n"))?;
+    let last = fs::canonicalize(before)?.join("ends");
+    match symlink(last, folder.join("ends")) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn read(path: &Path) -> io::Result<Option<String>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+//! Puts the state that a person has chosen in place of files that disagree.
+
+#![expect(clippy::disallowed_methods, reason = "this room is where state is written")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use crate::Rules;
+use crate::store::files::{aside, read, replace, write_error};
+use crate::store::journal_file::{self, Journal, Writer};
+use crate::store::names::{JOURNAL, OLDER, SNAPSHOT};
+use crate::store::newest::Newest;
+use crate::store::recovery::Contents;
+use crate::store::snapshot::{self, Snapshot};
+use crate::store::state_file::StateFile;
+use crate::store::state_record::Record;
+use crate::store::{Held, StateDir, StateError};
+use hsched_model::Time;
+
+/// What [`StateDir::restore`] replaces: each file, and the name under which it is kept.
+pub type Replaced = Vec<(PathBuf, PathBuf)>;
+
+impl StateDir {
+    /// Returns what the restoration of a file replaces; changes nothing.
+    ///
+    /// # Errors
+    /// When the state can be used as it is, or a file cannot be read.
+    pub fn would_replace(root: &Path, rules: &Rules) -> Result<Replaced, StateError> {
+        match Contents::read(root, rules) {
+            Ok(_) => Err(StateError::Whole { path: root.to_owned() }),
+            Err(StateError::Lost { .. }) => {
+                let files = [SNAPSHOT, OLDER, JOURNAL].map(|name| root.join(name));
+                let files = files.into_iter().filter(|path| path.symlink_metadata().is_ok());
+                Ok(files.map(|path| (aside(&path), path)).map(|(kept, path)| (path, kept)).collect())
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Goes on from the state that a file holds, and keeps what it replaces.
+    ///
+    /// # Errors
+    /// When the state can be used as it is, or a file cannot be written.
+    pub fn restore(&self, from: &Path, held: &Held, at: Time, rules: &Rules) -> Result<Replaced, StateError> {
+        let root = &self.root;
+        let replaced = Self::would_replace(root, rules)?;
+        // No number is given twice, so that what is replaced now stays older than what comes.
+        let seq = highest(root)?.max(held.seq);
+        let entry = json!({ "event": "restored", "file": from.display().to_string() });
+        let path = root.join(JOURNAL);
+        let (mut text, seq) = journal_file::text(seq, at, [entry]).map_err(write_error(&path))?;
+        let file = StateFile::new(&held.state, (seq + 1, at), held.claim.clone());
+        let record = Record::of(&file, None);
+        let (record, seq) = journal_file::text(seq, at, record).map_err(write_error(&path))?;
+        text.push_str(&record);
+        for (path, kept) in &replaced {
+            fs::copy(path, kept).map_err(write_error(kept))?;
+        }
+        // The journal is as good as the snapshot if hsched dies in between.
+        replace(&path, &text, None)?;
+        replace(&root.join(SNAPSHOT), &snapshot::text(&file)?, None)?;
+        Newest { line: seq, state: seq }.write(root, true);
+        // The next snapshot would replace it; it is kept under its other name.
+        let older = root.join(OLDER);
+        match fs::remove_file(&older) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(write_error(&older)(error)),
+            _ => Ok(replaced),
+        }
+    }
+}
+
+/// Returns the highest line number that a file of the state tells.
+fn highest(root: &Path) -> Result<u64, StateError> {
+    let newest = Newest::read(root).map_or(0, |newest| newest.line);
+    let journal = read(&root.join(JOURNAL))?.unwrap_or_default();
+    let snapshots = [SNAPSHOT, OLDER].map(|name| {
+        Snapshot::read(&root.join(name)).ok().and_then(|own| own.file().map(|file| file.seq)).unwrap_or(0)
+    });
+    let journal = Journal::read(&journal, u64::MAX, Writer::Own).last;
+    Ok(snapshots.into_iter().chain([newest, journal]).max().unwrap_or(0))
+}

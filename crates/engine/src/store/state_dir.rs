@@ -1,0 +1,378 @@
+//! The state directory: its lock, and a folder for each run.
+//!
+//! ```text
+//! STATE/lock                 held while a command changes anything here; the number of its process
+//! STATE/watch.lock           held by a `watch` that goes on
+//! STATE/state.json           where every job stands: replaced as a whole, before anything is done
+//! STATE/state.json.old       the previous one
+//! STATE/looked               empty; its time is that of the last look at the jobs
+//! STATE/journal              one JSON object a line: what happened, what was meant, what came of it; and records of
+//!                            the state, the first of all of it
+//! STATE/journal.old          the previous journal, for people only
+//! STATE/newest               the numbers of the journal's newest line and of the newest state
+//! STATE/throughput.json      measured speeds
+//! STATE/queue/NAME.json      what Slurm last said of its queue, one question each; written without the lock
+//! STATE/foretold/RUN.json   what was foretold of a run's submissions, and what became of them; written without it
+//! STATE/wishes/ID.json       what add and cancel want while another hsched holds the lock; written without it
+//! STATE/fences/JOB/N         which Slurm job was the N-th to train JOB: a symbolic link to its number, nothing else; written by scripts
+//! STATE/NAME.damaged         a damaged file that was replaced, or one that a restored file replaced
+//! STATE/runs/RUN/plan.json   the plan as it was submitted
+//! STATE/runs/RUN/JOB.sbatch  the script of each job, as sbatch got it
+//! STATE/runs/RUN/hsched_*.py    what training programs may import
+//! STATE/runs/RUN/JOB.guard   under hsched run: the process that watches over the job's others
+//! STATE/runs/RUN/report/JOB:claim  which Slurm job took JOB, where several raced for it: a symbolic link to its number; with -after-ID the one that went on after ID
+//! STATE/runs/RUN/report/JOB  where the ranks report, and the script notes where its output begins and how it ended
+//! ```
+//!
+//! Folders are for their owner alone (0700), files too (0600). A state directory that others may write is refused: the
+//! scripts that hsched submits and the commands that it submits again are in it.
+
+#![expect(clippy::disallowed_methods, reason = "this room is where state is written")]
+
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process;
+use std::time::SystemTime;
+
+use chrono::{DateTime, Utc};
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use thiserror::Error;
+
+use crate::store::files::{make_folder, private, replace, write_error};
+use crate::store::names::{SNAPSHOT, SPEEDS, WISHES, chain};
+use crate::store::recovery::Contents;
+use crate::store::state_file::Claim;
+use crate::store::wishes::{Wish, Wishes};
+use crate::store::{Ledger, last_look, old_runs, random};
+use crate::{Rules, State};
+use hsched_model::{JobId, Time};
+
+/// The state directory, locked.
+#[derive(Debug)]
+pub struct StateDir {
+    pub(super) root: PathBuf,
+    /// Holds the lock until it is dropped.
+    lock: File,
+}
+
+/// What can be seen of a state directory without its lock.
+#[derive(Debug)]
+pub struct Peeked {
+    /// Without the wishes.
+    pub state: State,
+    /// What is wanted and was not taken in yet, in order.
+    pub wishes: Vec<Wish>,
+    /// A sentence about each damaged file of the state.
+    pub troubles: Vec<String>,
+    /// A sentence about each damaged wish.
+    pub lost: Vec<String>,
+    /// The cluster that the jobs are on; `None` where nobody said.
+    pub cluster: Option<String>,
+}
+
+/// Why the state directory cannot be used.
+#[derive(Debug, Error)]
+pub enum StateError {
+    #[error("{}: locked by another hsched", path.display())]
+    Locked {
+        path: PathBuf,
+        /// The number of its process, where it has left it.
+        by: Option<u32>,
+    },
+    #[error("run {id} already exists in {}", folder.display())]
+    Exists { id: String, folder: PathBuf },
+    #[error("cannot write {}", path.display())]
+    Write {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("cannot read {}", path.display())]
+    Read {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{}: {what}", path.display())]
+    Damaged { path: PathBuf, what: String },
+    #[error("{} is missing", path.display())]
+    Missing { path: PathBuf },
+    #[error("{}: the state is damaged and cannot be rebuilt from the other files\n  {}", path.display(), known.join("\n  "))]
+    Lost {
+        path: PathBuf,
+        /// What is known of each file, a sentence each.
+        known: Vec<String>,
+        /// The file with the newest state of those that can be read.
+        restore: Option<PathBuf>,
+    },
+    #[error("{}: the state is intact; nothing was restored", path.display())]
+    Whole { path: PathBuf },
+    #[error("other users can write to {} (mode {mode:o}), and hsched runs commands from it as \
+        you", path.display())]
+    Open { path: PathBuf, mode: u32 },
+    #[error("the jobs in {} are on cluster {own}, but this Slurm is cluster {here}", path.display())]
+    OtherCluster { path: PathBuf, own: String, here: String },
+    #[error("cannot read random numbers from the system")]
+    Random {
+        #[source]
+        source: io::Error,
+    },
+    #[error("the state cannot be written as JSON")]
+    Json {
+        #[source]
+        source: serde_json::Error,
+    },
+}
+
+impl StateError {
+    /// Returns the error with its causes.
+    #[must_use]
+    pub fn in_one_line(&self) -> String {
+        chain(self)
+    }
+}
+
+impl StateDir {
+    /// Opens and locks the state directory, making it if need be.
+    ///
+    /// # Errors
+    /// When another hsched holds the lock, or the directory cannot be made or is not its owner's alone to write.
+    pub fn open(root: &Path) -> Result<Self, StateError> {
+        make(root, &root.join("runs"))?;
+        let lock = lock(&root.join("lock"))?;
+        // Programs that we start inherit the lock: should we die while sbatch runs, nobody submits the same
+        // before it is done. Where that cannot be said, the lock is ours alone.
+        let _ = fcntl(&lock, FcntlArg::F_SETFD(FdFlag::empty()));
+        Ok(Self { root: root.to_owned(), lock })
+    }
+
+    /// Keeps the lock to this process: programs that it starts from now on do not hold it. For who ends all that it has
+    /// started together with itself.
+    pub fn keep_lock(&self) {
+        let _ = fcntl(&self.lock, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC));
+    }
+
+    /// Makes the folder in which the ranks of a run's job report; returns its path.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn make_report_folder(&self, run: &str, job: &str) -> Result<PathBuf, StateError> {
+        let folder = report_folder(&self.root, run, job);
+        make(&self.root, &folder)?;
+        Ok(folder)
+    }
+
+    /// Makes the folder of wishes; returns its path.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn make_wishes_folder(&self) -> Result<PathBuf, StateError> {
+        let folder = self.root.join(WISHES);
+        make(&self.root, &folder)?;
+        Ok(folder)
+    }
+
+    /// Takes the lock of those that go on watching; it is given back when the file is closed.
+    ///
+    /// # Errors
+    /// When another one watches, or the directory cannot be made or is not its owner's alone to write.
+    pub fn lock_watch(root: &Path) -> Result<File, StateError> {
+        make(root, root)?;
+        lock(&root.join("watch.lock"))
+    }
+
+    /// Returns whether an hsched is at work there now; also where that cannot be told.
+    #[must_use]
+    pub fn is_held(root: &Path) -> bool {
+        lock(&root.join("lock")).is_err()
+    }
+
+    /// Reads the state without the lock: as it was at some moment, whoever is at work there.
+    ///
+    /// # Errors
+    /// When a file cannot be used and the others cannot replace it.
+    pub fn peek(root: &Path, rules: &Rules) -> Result<Peeked, StateError> {
+        // Before the state: what is taken in meanwhile is told twice rather than never.
+        let there = Wishes::read(root, &BTreeSet::new());
+        let contents = Contents::read(root, rules)?;
+        let trouble = |(name, what): (&str, String)| format!("{} {what}", root.join(name).display());
+        let troubles = contents.troubles().into_iter().map(trouble).collect();
+        let lost = there.damaged.iter().map(|(name, what)| format!("{} {what}", root.join(name).display()));
+        let lost = lost.collect();
+        let Claim { taken, cluster, .. } = contents.recorded.map(|file| file.claim).unwrap_or_default();
+        let wishes = there.whole.into_iter().filter(|wish| !taken.contains(&wish.id)).collect();
+        Ok(Peeked { state: contents.state, wishes, troubles, lost, cluster })
+    }
+
+    /// Reads the state and opens the journal. Files that are damaged or of the previous version are rewritten.
+    ///
+    /// # Errors
+    /// When a file cannot be used and the others cannot replace it; then nothing is changed. When one cannot be
+    /// written.
+    pub fn ledger(&self, rules: &Rules, at: Time) -> Result<(State, Ledger<'_>), StateError> {
+        Ledger::open(self, rules, at)
+    }
+
+    /// Notes that all jobs were looked at, and that the state is as they were then.
+    pub fn looked(&self, at: Time) {
+        last_look::note(&self.root, at);
+    }
+
+    /// Replaces the file of measured speeds.
+    pub(super) fn replace_speeds(&self, text: &str) -> Result<(), StateError> {
+        replace(&self.root.join(SPEEDS), text, None)
+    }
+
+    /// Makes the folder of a new run with these files, by name and text. Leaves nothing behind when one cannot
+    /// be written.
+    ///
+    /// # Errors
+    /// When the run exists, or a file cannot be written: no space, no permission.
+    pub fn create_run(&self, id: &str, files: &[(String, &str)]) -> Result<PathBuf, StateError> {
+        let folder = run_folder(&self.root, id);
+        if folder.symlink_metadata().is_ok() {
+            return Err(StateError::Exists { id: id.to_owned(), folder });
+        }
+        make_folder(&folder, files)?;
+        Ok(folder)
+    }
+
+    /// Writes a script of this directory, as a whole.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_script(&self, path: &Path, text: &str) -> Result<(), StateError> {
+        replace(path, text, None)
+    }
+
+    /// Removes a run of which nothing was submitted: it must not look like one.
+    pub fn remove_run(&self, id: &str) {
+        // Who cannot write may be unable to remove as well; the error that brought us here says more.
+        let _ = fs::remove_dir_all(run_folder(&self.root, id));
+    }
+}
+
+/// Returns what differs between two states on disk that differ: the snapshot's length and time; `None` where there is none.
+#[must_use]
+pub fn state_stamp(root: &Path) -> Option<(u64, SystemTime)> {
+    let data = root.join(SNAPSHOT).metadata().ok()?;
+    Some((data.len(), data.modified().ok()?))
+}
+
+/// Returns a new run's id: the time and six random hexadecimal digits.
+///
+/// # Errors
+/// When the system gives no random numbers.
+pub fn new_run_id(now: DateTime<Utc>) -> Result<String, StateError> {
+    let random = random::number().map_err(|source| StateError::Random { source })? & 0x00ff_ffff;
+    Ok(format!("{}-{random:06x}", now.format(old_runs::RUN_TIME)))
+}
+
+/// Returns the folder of a run.
+#[must_use]
+pub fn run_folder(root: &Path, run: &str) -> PathBuf {
+    root.join("runs").join(run)
+}
+
+/// Returns the folder in which the ranks of a run's job report.
+#[must_use]
+pub fn report_folder(root: &Path, run: &str, job: &str) -> PathBuf {
+    run_folder(root, run).join("report").join(job)
+}
+
+/// Returns the file by which one submission takes a job of a run for which several race: it holds the number of its Slurm job.
+///
+/// Those that go on `after` another Slurm job take it from that one.
+#[must_use]
+pub fn claim_file(root: &Path, run: &str, job: &str, after: Option<JobId>) -> PathBuf {
+    let after = after.map_or_else(String::new, |id| format!("-after-{id}"));
+    // No job has such a name: the report folders of others are beside it.
+    run_folder(root, run).join("report").join(format!("{job}:claim{after}"))
+}
+
+/// Returns the folder in which each submission of a job takes a number when it begins: those of lower numbers end. One of
+/// several copies that train at the same time has its own.
+#[must_use]
+pub fn fence_folder(root: &Path, job: &str, copy: Option<u32>) -> PathBuf {
+    let copy = copy.map_or_else(String::new, |copy| format!(":c{copy}"));
+    root.join("fences").join(format!("{job}{copy}"))
+}
+
+/// Makes a folder of the state directory, or that itself, unless it is there.
+fn make(root: &Path, folder: &Path) -> Result<(), StateError> {
+    // Whoever may write the scripts and commands in it has them run as this user.
+    if let Ok(data) = fs::metadata(root)
+        && data.is_dir()
+        && data.permissions().mode() & 0o022 != 0
+    {
+        let mode = data.permissions().mode() & 0o7777;
+        return Err(StateError::Open { path: root.to_owned(), mode });
+    }
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(write_error(folder))
+}
+
+fn lock(path: &Path) -> Result<File, StateError> {
+    let mut lock = private().append(true).open(path).map_err(write_error(path))?;
+    match lock.try_lock() {
+        Ok(()) => {
+            // For people: who may write the lock may also be unable to, on a full disk.
+            let _ = lock.set_len(0).and_then(|()| writeln!(lock, "{}", process::id()));
+            Ok(lock)
+        }
+        Err(TryLockError::WouldBlock) => {
+            let by = fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok());
+            Err(StateError::Locked { path: path.to_owned(), by })
+        }
+        Err(TryLockError::Error(source)) => Err(StateError::Write { path: path.to_owned(), source }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_others_may_write_is_refused() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let check = |mode: u32, refused: bool| {
+            fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).expect("a mode");
+            let opened = StateDir::open(folder.path()).map(drop);
+            assert_eq!(matches!(opened, Err(StateError::Open { .. })), refused, "{mode:o}: {opened:?}");
+            let watched = StateDir::lock_watch(folder.path()).map(drop);
+            assert_eq!(matches!(watched, Err(StateError::Open { .. })), refused, "{mode:o}: {watched:?}");
+        };
+        check(0o777, true);
+        check(0o770, true);
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
+        check(0o755, false);
+        check(0o700, false);
+    }
+
+    #[test]
+    fn a_run_is_whole_private_and_made_once() {
+        let root = tempfile::tempdir().expect("a directory");
+        let directory = StateDir::open(&root.path().join("state")).expect("opens");
+        let files = [("a.sbatch".to_owned(), "#!/bin/bash\n")];
+        let folder = directory.create_run("r1", &files).expect("writes");
+        let mode = |path: &Path| path.metadata().expect("exists").permissions().mode() & 0o777;
+        assert_eq!((mode(&folder.join("a.sbatch")), mode(&folder)), (0o600, 0o700));
+        assert!(matches!(directory.create_run("r1", &files), Err(StateError::Exists { .. })));
+        let files = [("plan.json".to_owned(), "{}"), ("missing/x".to_owned(), "")];
+        assert!(matches!(directory.create_run("r2", &files), Err(StateError::Write { .. })));
+        assert!(!root.path().join("state/runs/r2").exists());
+    }
+
+    #[test]
+    fn the_state_directory_serves_one_hsched_at_a_time() {
+        let root = tempfile::tempdir().expect("a directory");
+        let first = StateDir::open(root.path()).expect("opens");
+        assert!(matches!(StateDir::open(root.path()), Err(StateError::Locked { .. })));
+        let watch = StateDir::lock_watch(root.path()).expect("another lock");
+        assert!(matches!(StateDir::lock_watch(root.path()), Err(StateError::Locked { .. })));
+        drop((first, watch));
+        StateDir::open(root.path()).expect("opens again");
+    }
+}

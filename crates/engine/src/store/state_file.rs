@@ -1,0 +1,134 @@
+//! The state as JSON (schema `hsched.state/3`), and back.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::store::{StateError, state_before};
+use crate::{Phase, State};
+use hsched_model::Time;
+
+/// The schema that this version writes.
+const SCHEMA: &str = "hsched.state/3";
+
+/// A snapshot of the state. Times are Unix seconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct StateFile {
+    pub(super) schema: String,
+    /// The last line of the journal that it takes in.
+    pub(super) seq: u64,
+    /// When it was written; version 0.1.0 did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) at: Option<Time>,
+    #[serde(flatten)]
+    pub(super) claim: Claim,
+    /// With an empty cache.
+    #[serde(flatten)]
+    pub(super) state: State,
+}
+
+/// What a state directory knows beside the state of the jobs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Claim {
+    /// Slurm's name of the cluster that the jobs are on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) cluster: Option<String>,
+    /// The wishes that it takes in and whose files may still be there.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(super) taken: BTreeSet<String>,
+    /// How often the measured speeds that it was written beside had been saved; 0 if there were none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) speeds: u64,
+}
+
+/// Why a text is no state that this version can use.
+#[derive(Debug)]
+pub(super) enum Unusable {
+    /// Another version wrote it.
+    Foreign(String),
+    /// It is damaged, or something else.
+    Wrong(String),
+}
+
+impl StateFile {
+    /// Returns the snapshot of a state.
+    pub(super) fn new(state: &State, (seq, at): (u64, Time), claim: Claim) -> Self {
+        // The speeds have a file of their own.
+        let state = State {
+            nodes_down: state.nodes_down.clone(),
+            memory: state.memory.clone(),
+            planned_by: state.planned_by.clone(),
+            jobs: state.jobs.clone(),
+            decided: state.decided,
+            wake: state.wake,
+            ..State::default()
+        };
+        Self { schema: SCHEMA.to_owned(), seq, at: Some(at), claim, state }
+    }
+
+    /// Reads a snapshot of this version or a previous one.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub(super) fn parse(text: &[u8]) -> Result<Self, Unusable> {
+        let wrong = |error: serde_json::Error| Unusable::Wrong(error.to_string());
+        let mut value: Value = serde_json::from_slice(text).map_err(wrong)?;
+        let schema = value.get("schema").and_then(Value::as_str).unwrap_or("missing").to_owned();
+        let file: Self = if schema == SCHEMA {
+            // From the text again: its errors name line and column.
+            serde_json::from_slice(text).map_err(wrong)?
+        } else if state_before::upgrade(&mut value) {
+            serde_json::from_value(value).map_err(wrong)?
+        } else {
+            let what = format!("its schema is {schema}; this version reads {SCHEMA}");
+            return Err(if is_foreign(&schema) { Unusable::Foreign(what) } else { Unusable::Wrong(what) });
+        };
+        file.check().map_err(Unusable::Wrong)?;
+        Ok(file)
+    }
+
+    /// Checks what the types cannot.
+    ///
+    /// # Errors
+    /// What cannot be.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let mut names = BTreeSet::new();
+        for tracked in &self.state.jobs {
+            let name = &tracked.job.name;
+            if !names.insert(name) {
+                return Err(format!("job {name} appears twice"));
+            }
+            if matches!(&tracked.phase, Phase::Submitted(own) if own.is_empty()) {
+                return Err(format!("job {name} is submitted but has no submission"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether a version wrote it that knew no checksums.
+    pub(super) fn is_unsealed(&self) -> bool {
+        self.schema == state_before::UNSEALED
+    }
+
+    /// Returns the file's text.
+    ///
+    /// # Errors
+    /// When a number is not finite.
+    pub(super) fn to_json(&self) -> Result<String, StateError> {
+        let mut text = serde_json::to_string_pretty(self).map_err(|source| StateError::Json { source })?;
+        text.push('\n');
+        Ok(text)
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// Returns whether a schema is that of a state, of whatever version.
+fn is_foreign(schema: &str) -> bool {
+    let version = schema.strip_prefix("hsched.state/").unwrap_or_default();
+    !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit())
+}

@@ -1,0 +1,147 @@
+//! The state in the journal: all of it, or what has changed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::store::state_before;
+use crate::store::state_file::{Claim, StateFile};
+use crate::{State, Tracked};
+use hsched_model::{JobName, Time};
+
+/// An entry of the journal about the state as it was kept at that moment.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Record {
+    /// All of it.
+    State(StateFile),
+    /// What has changed since the previous record.
+    Change(Change),
+}
+
+/// The keys of records in the journal's entries; the first is that of the whole state.
+const KEYS: [&str; 2] = ["state", "change"];
+
+/// The difference between two states.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Change {
+    #[serde(flatten)]
+    claim: Claim,
+    /// The state, of whose jobs those that are new or different.
+    #[serde(flatten)]
+    state: State,
+    /// The names of jobs that are no longer known.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    forgotten: BTreeSet<JobName>,
+}
+
+impl Record {
+    /// Returns the record of a state that follows an earlier one; `None` when they are equal.
+    pub(super) fn of(file: &StateFile, earlier: Option<&StateFile>) -> Option<Self> {
+        let Some(earlier) = earlier else { return Some(Self::State(file.clone())) };
+        if earlier.state == file.state && earlier.claim == file.claim {
+            return None;
+        }
+        let change = Change::between(earlier, file);
+        // A change cannot express that jobs have changed places.
+        Some(if change.keeps_order(earlier, file) { Self::Change(change) } else { Self::State(file.clone()) })
+    }
+
+    /// Returns the record in an entry of the journal; `None` when the entry is about something else.
+    ///
+    /// # Errors
+    /// When this version cannot read it.
+    pub(super) fn read(mut what: Map<String, Value>) -> Result<Option<Self>, String> {
+        let Some(key) = KEYS.into_iter().find(|key| is_record(&what, key)) else { return Ok(None) };
+        let Some(mut value) = what.remove(key) else { return Ok(None) };
+        // A change does not say which version wrote it.
+        if key == KEYS[1] {
+            state_before::upgrade_jobs(&mut value);
+        } else {
+            state_before::upgrade(&mut value);
+        }
+        let record = serde_json::from_value(Value::Object(Map::from_iter([(key.to_owned(), value)])));
+        match record.map_err(|error| error.to_string())? {
+            Self::State(file) if file.is_unsealed() => Err(format!("its schema is {}", file.schema)),
+            Self::State(file) => file.check().map(|()| Some(Self::State(file))),
+            record @ Self::Change(_) => Ok(Some(record)),
+        }
+    }
+
+    /// Applies the record, which line `seq` of the journal holds; a change needs the state before it.
+    pub(super) fn play(self, file: &mut Option<StateFile>, (seq, at): (u64, Time)) {
+        match self {
+            Self::State(whole) => *file = Some(whole),
+            Self::Change(change) => {
+                if let Some(file) = file {
+                    change.play(file);
+                }
+            }
+        }
+        if let Some(file) = file {
+            (file.seq, file.at) = (seq, Some(at));
+        }
+    }
+}
+
+/// Returns whether an entry has a record by this key: what happened to a node has a state of its own, in one word.
+fn is_record(what: &Map<String, Value>, key: &str) -> bool {
+    what.get(key).is_some_and(Value::is_object)
+}
+
+impl Change {
+    fn between(earlier: &StateFile, file: &StateFile) -> Self {
+        let before: BTreeMap<&JobName, &Tracked> = by_name(&earlier.state).collect();
+        let names: BTreeSet<&JobName> = by_name(&file.state).map(|(name, _)| name).collect();
+        let is_new = |(name, job): &(&JobName, &Tracked)| before.get(name) != Some(job);
+        let jobs = by_name(&file.state).filter(is_new).map(|(_, job)| job.clone()).collect();
+        let forgotten = before.keys().filter(|name| !names.contains(*name));
+        Self {
+            claim: file.claim.clone(),
+            forgotten: forgotten.map(|name| (*name).clone()).collect(),
+            state: State { jobs, ..file.state.clone() },
+        }
+    }
+
+    /// Returns whether the remaining jobs keep their order and new ones follow them.
+    fn keeps_order(&self, earlier: &StateFile, file: &StateFile) -> bool {
+        let before: BTreeSet<&JobName> = by_name(&earlier.state).map(|(name, _)| name).collect();
+        let names = || by_name(&file.state).map(|(name, _)| name);
+        let known = by_name(&earlier.state).map(|(name, _)| name);
+        let stay = known.filter(|name| !self.forgotten.contains(*name));
+        stay.chain(names().filter(|name| !before.contains(name))).eq(names())
+    }
+
+    fn play(self, file: &mut StateFile) {
+        let Self { claim, mut state, forgotten } = self;
+        let changed = std::mem::take(&mut state.jobs);
+        let mut jobs = std::mem::take(&mut file.state.jobs);
+        jobs.retain(|job| !forgotten.contains(&job.job.name));
+        let places: BTreeMap<JobName, usize> =
+            jobs.iter().enumerate().map(|(place, job)| (job.job.name.clone(), place)).collect();
+        for job in changed {
+            match places.get(&job.job.name) {
+                Some(&place) => jobs[place] = job,
+                None => jobs.push(job),
+            }
+        }
+        (file.claim, file.state) = (claim, State { jobs, ..state });
+    }
+}
+
+fn by_name(state: &State) -> impl Iterator<Item = (&JobName, &Tracked)> {
+    state.jobs.iter().map(|job| (&job.job.name, job))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_happened_to_a_node_is_no_record_though_it_has_a_state() {
+        let entry = serde_json::json!({ "event": "node_down", "node": "v1", "state": "drained" });
+        let Value::Object(what) = entry else { panic!() };
+        assert!(matches!(Record::read(what), Ok(None)));
+    }
+}

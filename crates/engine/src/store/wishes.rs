@@ -1,0 +1,198 @@
+//! Wishes: what `add` and `cancel` want while another hsched holds the lock, kept until one that holds it takes them in.
+
+#![expect(clippy::disallowed_methods, reason = "this room is where state is written")]
+
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::Event;
+use crate::store::files::{aside, create, read, sync, write_error};
+use crate::store::names::WISHES;
+use crate::store::seal::{FILE, Verdict};
+use crate::store::{StateError, random};
+use hsched_model::formats;
+use hsched_model::{Job, JobName, Time};
+
+/// What an owner wants of jobs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Wanted {
+    Add { jobs: Vec<Job>, restart: bool },
+    Cancel { jobs: Vec<JobName> },
+}
+
+/// Something wanted that waits for the lock.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wish {
+    /// Unique; those of later wishes sort after it.
+    pub id: String,
+    pub at: Time,
+    pub wanted: Wanted,
+}
+
+/// The wishes of a state directory.
+#[derive(Debug, Default)]
+pub(super) struct Wishes {
+    /// In the order in which they were made.
+    pub whole: Vec<Wish>,
+    /// The names of damaged files, each with the rest of a sentence that begins with it.
+    pub damaged: Vec<(String, String)>,
+}
+
+/// A wish as its file says it.
+#[derive(Serialize, Deserialize)]
+struct WishFile {
+    schema: String,
+    /// Unix seconds.
+    at: f64,
+    wanted: WantedFile,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum WantedFile {
+    /// Each job as a job file would say it.
+    Add {
+        jobs: Vec<Value>,
+        restart: bool,
+    },
+    Cancel {
+        jobs: Vec<String>,
+    },
+}
+
+/// The schema that this version reads and writes.
+const SCHEMA: &str = "hsched.wish/1";
+
+/// How the names of the files end.
+const ENDING: &str = ".json";
+
+impl Wanted {
+    /// Returns what it means for the state.
+    #[must_use]
+    pub fn events(&self) -> Vec<Event> {
+        match self {
+            Self::Add { jobs, restart } => {
+                let added = |job: &Job| Event::Added { job: Box::new(job.clone()), restart: *restart };
+                jobs.iter().map(added).collect()
+            }
+            Self::Cancel { jobs } => jobs.iter().map(|job| Event::CancelAsked { job: job.clone() }).collect(),
+        }
+    }
+}
+
+impl Wish {
+    /// Writes a wish down, without the lock; whoever holds it next takes it in.
+    ///
+    /// # Errors
+    /// When it cannot be written: then nothing is wished.
+    pub fn leave(root: &Path, at: Time, wanted: Wanted) -> Result<Self, StateError> {
+        let folder = root.join(WISHES);
+        DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(write_error(&folder))?;
+        // Clocks go back, numbers do not: what is left after another wish that is still there sorts after it.
+        let number = |name: &String| name.split('-').next()?.parse::<u64>().ok();
+        let next = wish_ids(root).iter().filter_map(number).max().map_or(1, |last| last.saturating_add(1));
+        let random = random::number().map_err(|source| StateError::Random { source })?;
+        let wish = Self { id: format!("{next:010}-{random:016x}"), at, wanted };
+        create(&path(root, &wish.id), &FILE.put(wish.to_json()?))?;
+        Ok(wish)
+    }
+
+    fn to_json(&self) -> Result<String, StateError> {
+        let wanted = match &self.wanted {
+            Wanted::Add { jobs, restart } => {
+                WantedFile::Add { jobs: jobs.iter().map(formats::jobs::to_json).collect(), restart: *restart }
+            }
+            Wanted::Cancel { jobs } => {
+                WantedFile::Cancel { jobs: jobs.iter().map(ToString::to_string).collect() }
+            }
+        };
+        let file = WishFile { schema: SCHEMA.to_owned(), at: self.at.0, wanted };
+        let text = serde_json::to_string_pretty(&file).map_err(|source| StateError::Json { source })?;
+        Ok(text + "\n")
+    }
+
+    fn parse(id: &str, text: &[u8]) -> Result<Self, String> {
+        if FILE.check(text) != Verdict::Whole {
+            return Err("its checksum is missing or does not match".into());
+        }
+        let file: WishFile = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+        if file.schema != SCHEMA {
+            return Err(format!("its schema is {}; this version reads {SCHEMA}", file.schema));
+        }
+        let wanted = match file.wanted {
+            WantedFile::Add { jobs, restart } => {
+                let jobs = formats::jobs::parse(&json!({ "jobs": jobs }).to_string());
+                Wanted::Add { jobs: jobs.map_err(|problems| problems.to_string())?, restart }
+            }
+            WantedFile::Cancel { jobs } => {
+                let jobs: Result<_, _> = jobs.iter().map(|name| JobName::new(name)).collect();
+                Wanted::Cancel { jobs: jobs.map_err(|error| error.to_string())? }
+            }
+        };
+        Ok(Self { id: id.to_owned(), at: Time(file.at), wanted })
+    }
+}
+
+impl Wishes {
+    /// Reads all wishes but those that were `taken` in before; changes nothing.
+    pub(super) fn read(root: &Path, taken: &BTreeSet<String>) -> Self {
+        let mut wishes = Self::default();
+        for id in wish_ids(root).difference(taken) {
+            let text = match read(&path(root, id)) {
+                // Another hsched has taken it in meanwhile.
+                Ok(None) => continue,
+                Ok(Some(text)) => Ok(text),
+                Err(error) => Err(error.in_one_line()),
+            };
+            match text.and_then(|text| Wish::parse(id, &text)) {
+                Ok(wish) => wishes.whole.push(wish),
+                Err(what) => {
+                    wishes.damaged.push((format!("{WISHES}/{id}{ENDING}"), format!("is damaged ({what})")));
+                }
+            }
+        }
+        wishes
+    }
+
+    /// Puts damaged files aside; returns a sentence about each. The caller must hold the lock.
+    pub(super) fn set_aside(&self, root: &Path) -> Vec<String> {
+        let set_aside = |(name, what): &(String, String)| {
+            let (path, kept) = (root.join(name), aside(&root.join(name)));
+            let kept = match fs::rename(&path, &kept) {
+                Ok(()) => format!("it is kept as {}", kept.display()),
+                Err(error) => format!("it cannot be set aside: {error}"),
+            };
+            format!("{} {what}; the deferred command is lost: run it again; {kept}", path.display())
+        };
+        self.damaged.iter().map(set_aside).collect()
+    }
+}
+
+/// Returns the ids of the wishes in a state directory.
+#[must_use]
+pub fn wish_ids(root: &Path) -> BTreeSet<String> {
+    let entries = fs::read_dir(root.join(WISHES)).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter_map(|name| Some(name.strip_suffix(ENDING)?.to_owned())).collect()
+}
+
+fn path(root: &Path, id: &str) -> PathBuf {
+    root.join(WISHES).join(format!("{id}{ENDING}"))
+}
+
+/// Removes wishes that were taken in, for good; returns the ids of those that are still there.
+pub(super) fn remove(root: &Path, taken: &BTreeSet<String>) -> BTreeSet<String> {
+    let there: BTreeSet<String> = wish_ids(root).intersection(taken).cloned().collect();
+    let stays = |id: &String| fs::remove_file(path(root, id)).is_err();
+    let left: BTreeSet<String> = there.iter().filter(|id| stays(id)).cloned().collect();
+    if left.len() < there.len() {
+        // The state forgets them next: none may come back after a power cut.
+        sync(&root.join(WISHES));
+    }
+    left
+}

@@ -1,0 +1,129 @@
+//! What reports teach about speeds: the ranks' own times, or else what whole epochs let one infer.
+
+use std::collections::BTreeMap;
+
+use crate::{Attempt, End, EpochReport, RankReport, SubmissionKey, Timed, Tracked};
+use hsched_model::{Estimates, GpuType, Job, PlacedRank, Seconds, Time};
+use hsched_plan::throughput::{Cache, Cell, Sample, SampleSource, SpeedKey, ThroughputMatrix};
+
+/// Returns what an epoch teaches: what its ranks say, and where none says how long it computed, what its length does.
+pub(super) fn by_epoch(
+    tracked: &Tracked,
+    attempt: &Attempt,
+    report: &EpochReport,
+    cache: &Cache,
+) -> Vec<Sample> {
+    if !report.ranks.is_empty() {
+        let samples = report.ranks.iter().flat_map(|rank| by_rank(tracked, attempt, rank, report.at));
+        return typical(samples.collect());
+    }
+    // The first epoch after a stop may have begun before it: nobody says how much of it was left.
+    let resumed = report.epoch == attempt.epochs_before + 1 && tracked.may_have_saved();
+    let length = report.length.filter(|_| !resumed);
+    length.map_or_else(Vec::new, |length| infer(&tracked.job, attempt, length, report.at, cache))
+}
+
+/// The least length of a job whose start and end may be taken for training.
+const LONG: Seconds = Seconds(600.0);
+
+/// Returns one sample for each GPU type, batch and source, the one with the median time: ranks of one epoch share its
+/// good and bad moments, and are not as many witnesses.
+fn typical(mut samples: Vec<Sample>) -> Vec<Sample> {
+    let kind = |own: &Sample| (own.key.clone(), own.source, own.batch);
+    samples.sort_by(|a, b| kind(a).cmp(&kind(b)).then(a.seconds.total_cmp(&b.seconds)));
+    let same = |a: &Sample, b: &Sample| kind(a) == kind(b);
+    samples.chunk_by(same).map(|own| own[(own.len() - 1) / 2].clone()).collect()
+}
+
+/// Returns what the length of a whole job teaches that has ended well, in one go and without a report, after so long
+/// that its start and end hardly count. Better than nothing, and forgotten with the first report.
+pub(super) fn by_the_whole(
+    tracked: &Tracked,
+    of: &SubmissionKey,
+    end: &End,
+    ended: Time,
+    cache: &Cache,
+) -> Vec<Sample> {
+    let silent = tracked.epochs_done == 0 && !tracked.may_have_saved();
+    let Some(own) = tracked.submission(of).filter(|_| silent && *end == End::Completed) else {
+        return Vec::new();
+    };
+    let attempt = &own.attempt;
+    let length = attempt.started.map(|started| ended.since(started));
+    let Some(length) = length.filter(|length| *length >= LONG) else { return Vec::new() };
+    #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
+    let epoch = Seconds(length.0 / tracked.job.epochs as f64);
+    infer(&tracked.job, attempt, epoch, ended, cache)
+}
+
+/// Returns what a rank's epoch says about its GPU: times of (micro-)steps.
+fn by_rank(tracked: &Tracked, attempt: &Attempt, report: &RankReport, at: Time) -> Vec<Sample> {
+    let Some(rank) = attempt.ranks.get(report.rank) else { return Vec::new() };
+    let job = &tracked.job;
+    let (batch, _) = rank.micro_batches(job);
+    #[expect(clippy::cast_precision_loss, reason = "samples are far below 2^52")]
+    let mean = Seconds(report.compute.0 * batch as f64 / report.samples.max(1) as f64);
+    let step = report.step.unwrap_or(Timed { batch, time: mean });
+    let own = |timed, steps, source| sample(job, &rank.gpu_type, timed, (steps, at, source));
+    let probes = report.probes.iter().map(|&timed| own(timed, 1, SampleSource::Probe));
+    let steps = report.samples.div_ceil(step.batch.max(1));
+    let epoch = (report.samples > 0).then(|| own(step, steps, SampleSource::Report));
+    probes.chain(epoch).collect()
+}
+
+/// Returns what an epoch's length says about the GPU types of an attempt.
+///
+/// Its steps took what is left of it without the communication foreseen. Of one type alone, its rank with the most
+/// samples took that long. Of several, nobody knows which one the others waited for: what was thought of each is
+/// scaled by the factor that makes the slowest take that long.
+fn infer(job: &Job, attempt: &Attempt, epoch: Seconds, at: Time, cache: &Cache) -> Vec<Sample> {
+    let mut busiest: BTreeMap<&GpuType, &PlacedRank> = BTreeMap::new();
+    for rank in &attempt.ranks {
+        let own = busiest.entry(&rank.gpu_type).or_insert(rank);
+        if rank.batch > own.batch {
+            *own = rank;
+        }
+    }
+    let types: Vec<GpuType> = busiest.keys().copied().cloned().collect();
+    // Where it runs on an estimate that is the thought to be mended.
+    let job = &Job { estimate: Some(Estimates::All), ..job.clone() };
+    let speeds = ThroughputMatrix::new(std::slice::from_ref(job), &types, cache, Estimates::All);
+    let thought = |(rank, cell): (&PlacedRank, &Cell)| match cell {
+        Cell::Known(known) => Some(known.speed.step(rank.batch, memory(job, rank))),
+        Cell::Unusable(_) => None,
+    };
+    let thought: Option<Vec<f64>> = busiest.values().copied().zip(speeds.row(0)).map(thought).collect();
+    let Some(slowest) = thought.as_ref().and_then(|times| times.iter().copied().max_by(f64::total_cmp))
+    else {
+        return Vec::new();
+    };
+    #[expect(clippy::cast_precision_loss, reason = "batches and samples are far below 2^52")]
+    let steps = job.samples_per_epoch as f64 / job.global_batch as f64;
+    let factor = (epoch.0 - attempt.communication.0) / steps / slowest;
+    if !(factor.is_finite() && factor > 0.0) {
+        return Vec::new();
+    }
+    let one = |(rank, time): (&PlacedRank, f64)| {
+        let (batch, passes) = rank.micro_batches(job);
+        #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
+        let time = Seconds(factor * time / passes as f64);
+        let count = job.samples_per_epoch.div_ceil(job.global_batch) * passes;
+        sample(job, &rank.gpu_type, Timed { batch, time }, (count, at, SampleSource::Epoch))
+    };
+    busiest.values().copied().zip(thought.into_iter().flatten()).map(one).collect()
+}
+
+fn sample(
+    job: &Job,
+    gpu_type: &GpuType,
+    Timed { batch, time }: Timed,
+    (steps, at, source): (u64, Time, SampleSource),
+) -> Sample {
+    let key = SpeedKey { model: job.model.clone(), gpu_type: gpu_type.clone(), precision: job.precision };
+    Sample { key, batch, seconds: time.0, steps, at: at.0, source }
+}
+
+/// Returns the samples that fit the memory of a rank's GPU, where the job says it.
+fn memory(job: &Job, rank: &PlacedRank) -> Option<u64> {
+    job.max_batch.get(&rank.gpu_type).copied()
+}

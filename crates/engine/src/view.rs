@@ -1,0 +1,257 @@
+//! The jobs that have not ended and the GPUs that they have or may get, as the problem that a policy decides on.
+
+use crate::{Attempt, Phase, Realm, Request, Rules, Stage, State, Submission, Then, Tracked};
+use hsched_model::{Access, Cluster, GoalMode, GpuType, Held, Holdings, Job, JobName, Seconds, Time};
+use hsched_plan::throughput::ThroughputMatrix;
+use hsched_plan::{
+    Forecast, Grounds, Hold, MOST_GPUS, Objective, Outlook, Problem, Slot, Standing, Waits, epoch_as_shared,
+};
+
+/// What a policy may see, and what it is about.
+pub(super) struct View {
+    pub problem: Problem,
+    /// The jobs, in the problem's order.
+    pub names: Vec<JobName>,
+    /// Where the state has them.
+    places: Vec<usize>,
+}
+
+/// What a problem depends on beside the jobs.
+#[derive(Clone, Copy)]
+pub(super) struct Aims<'a> {
+    pub objective: Objective,
+    pub seed: u64,
+    pub forecasts: &'a [Forecast],
+    pub outlooks: Option<&'a Vec<Outlook>>,
+    /// Whether jobs wait in the queue for what is in use.
+    pub queues: bool,
+}
+
+impl View {
+    /// Returns what there is to decide on; `None` where all jobs have ended.
+    pub(super) fn new(
+        state: &State,
+        at: Time,
+        cluster: &Cluster,
+        rules: &Rules,
+        aims: Aims<'_>,
+    ) -> Option<Self> {
+        let is_open = |place: &usize| !state.jobs[*place].phase.is_over();
+        let places: Vec<usize> = (0..state.jobs.len()).filter(is_open).collect();
+        let open: Vec<&Tracked> = places.iter().map(|&place| &state.jobs[place]).collect();
+        let jobs: Vec<Job> = open.iter().map(|tracked| tracked.rest()).collect();
+        let access = Access::new(cluster, &jobs, &rules.defaults);
+        let types = Problem::types_of(cluster);
+        let mut speeds = ThroughputMatrix::new(&jobs, &types, &state.cache, rules.defaults.estimate);
+        for (number, tracked) in open.iter().enumerate() {
+            tracked.avoids.iter().for_each(|gpu_type| speeds.leave_out(number, gpu_type));
+        }
+        let held = held(&open, &access);
+        let grounds =
+            Grounds { cluster, access: &access, held: &held, rates: (rules.network, rules.intra_node) };
+        let mut problem = Problem::live(grounds, &jobs, &speeds).ok()?;
+        problem.limit(&rules.capacity);
+        (problem.objective, problem.seed, problem.now) = (aims.objective, aims.seed, at);
+        problem.forecasts = aims.forecasts.to_vec();
+        problem.outlooks = aims.outlooks.cloned();
+        for (job, model) in jobs.iter().zip(&mut problem.jobs).filter(|_| aims.queues) {
+            // Nobody has said that a job may wait for half of a cluster.
+            let most = job.max_gpus.unwrap_or(MOST_GPUS).max(model.min_gpus);
+            model.max_gpus = model.max_gpus.min(most);
+        }
+        for (number, tracked) in open.iter().enumerate() {
+            let standing = standing(tracked, (number, &problem), at, cluster, rules);
+            problem.jobs[number].standing = standing;
+            problem.jobs[number].aims.deadline = tracked.deadline();
+            if let Some(losses) = losses(tracked) {
+                problem.jobs[number].rounds.losses = losses;
+            }
+        }
+        let names = open.iter().map(|tracked| tracked.job.name.clone()).collect();
+        Some(Self { problem, names, places })
+    }
+
+    /// Returns a job of the problem as the state has it, which is the one that the view is of.
+    pub(super) fn tracked<'s>(&self, state: &'s State, job: usize) -> &'s Tracked {
+        &state.jobs[self.places[job]]
+    }
+
+    /// The same, to be changed.
+    pub(super) fn tracked_mut<'s>(&self, state: &'s mut State, job: usize) -> &'s mut Tracked {
+        &mut state.jobs[self.places[job]]
+    }
+}
+
+impl Tracked {
+    /// Returns the submissions that policies see: what is to go on after another one is the engine's affair until then. It comes
+    /// after that one.
+    fn shown(&self) -> impl Iterator<Item = &Submission> {
+        self.phase.submissions().iter().filter(|own| !self.is_next(&own.attempt))
+    }
+}
+
+/// Returns the losses of the epochs that are done, where the job reports its loss after each.
+fn losses(tracked: &Tracked) -> Option<Vec<f64>> {
+    let falls = tracked.job.target.as_ref().is_some_and(|target| target.mode == GoalMode::Min);
+    let is_whole = tracked.curve.len() as u64 == tracked.epochs_done && tracked.epochs_done > 0;
+    (falls && is_whole).then(|| tracked.curve.iter().map(|report| report.value).collect())
+}
+
+/// Returns what running jobs hold. Where others are or wait to be they hold nothing, but the nodes are named.
+fn held(open: &[&Tracked], access: &Access) -> Holdings {
+    let mut held = Holdings::new();
+    for (number, tracked) in open.iter().enumerate() {
+        let needs = access.needs(number);
+        for submission in tracked.shown() {
+            for (node, gpu_type, count) in submission.attempt.gpus.iter() {
+                let own: &mut Held = held.entry(node.clone()).or_default();
+                if submission.is_running() {
+                    *own.gpus.entry(gpu_type.clone()).or_default() += count;
+                    own.cpus += u64::from(count) * needs.cpus;
+                    own.memory += u64::from(count) * needs.memory;
+                }
+            }
+        }
+    }
+    held
+}
+
+fn standing(
+    tracked: &Tracked,
+    (number, problem): (usize, &Problem),
+    at: Time,
+    cluster: &Cluster,
+    rules: &Rules,
+) -> Standing {
+    let hold = |own: &Submission| {
+        let slots = problem.slots(own.attempt.gpus.iter());
+        let stage = stage(tracked, own, (number, problem), &slots, at);
+        Hold { slots, since: own.attempt.meant, epoch: own.attempt.epoch.0, stage }
+    };
+    // In the order of its submissions: whoever carries a plan out goes from one to the other.
+    let holds: Vec<Hold> = tracked.shown().map(hold).collect();
+    let under_way = |hold: &Hold| match hold.stage {
+        hsched_plan::Stage::Running { epoch, under_way, .. } if epoch > 0.0 => under_way / epoch,
+        _ => 0.0,
+    };
+    let under_way = holds.iter().map(under_way).fold(0.0, f64::max);
+    let course = course(tracked, at);
+    Standing {
+        arrival: tracked.added,
+        work_left: course.work_left - under_way,
+        waits: match () {
+            () if nowhere(&tracked.job, cluster, rules).is_some() => Waits::Never,
+            () if tracked.awaits.is_some() => Waits::Never,
+            () if is_ready(tracked, at) => Waits::Ready,
+            () => Waits::Later,
+        },
+        holds,
+        restart_cost: restart_cost(tracked, rules),
+        saves: tracked.job.launch.checkpoint.is_given(),
+        ..course
+    }
+}
+
+/// Returns what it costs to stop a job and to start it elsewhere. Where there is no queue that is what its starts have cost, once
+/// one has shown it.
+fn restart_cost(tracked: &Tracked, rules: &Rules) -> Seconds {
+    let measured = tracked.startup.filter(|_| rules.realm == Realm::Devices);
+    measured.or(tracked.job.launch.checkpoint.restart_cost).unwrap_or(rules.restart_cost)
+}
+
+/// Returns how far a job has come, without where it is now.
+fn course(tracked: &Tracked, at: Time) -> Standing {
+    let past = tracked.past.iter().map(|past| (&past.attempt, past.ended));
+    let attempts = past.chain(tracked.phase.submissions().iter().map(|own| (&own.attempt, at)));
+    let started: Vec<(&Attempt, Time, Time)> =
+        attempts.filter_map(|(attempt, until)| Some((attempt, attempt.started?, until))).collect();
+    let held = |(attempt, since, until): &(&Attempt, Time, Time)| {
+        let gpus: u32 = attempt.gpus.iter().map(|(_, _, count)| count).sum();
+        f64::from(gpus) * until.since(*since).0
+    };
+    #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
+    let (work, work_left) = (tracked.job.epochs as f64, tracked.epochs_left() as f64);
+    Standing {
+        started: started.iter().map(|(_, since, _)| *since).min_by(|a, b| a.0.total_cmp(&b.0)),
+        epochs_left: tracked.epochs_left(),
+        work,
+        work_left,
+        attained: started.iter().map(held).sum(),
+        as_of: at,
+        moves: u32::try_from(started.len().saturating_sub(1)).unwrap_or(u32::MAX),
+        ..Standing::default()
+    }
+}
+
+/// Returns how far a submission has come.
+fn stage(
+    tracked: &Tracked,
+    own: &Submission,
+    (number, problem): (usize, &Problem),
+    slots: &[Slot],
+    at: Time,
+) -> hsched_plan::Stage {
+    let Submission { attempt, stage } = own;
+    match stage {
+        Stage::Meant => hsched_plan::Stage::Submitting,
+        Stage::Pending if attempt.job_id.is_none() => hsched_plan::Stage::Submitting,
+        Stage::Pending => hsched_plan::Stage::Queued,
+        Stage::Running => {
+            let epoch = present_epoch(problem, number, attempt, slots).unwrap_or(attempt.epoch.0);
+            let begun = tracked.epoch_at.into_iter().chain(attempt.started);
+            let begun = begun.map(|time| time.0).max_by(f64::total_cmp);
+            let under_way = begun.map_or(0.0, |begun| at.since(Time(begun)).0.min(epoch));
+            let busy_until = attempt.started.unwrap_or(at);
+            hsched_plan::Stage::Running { epoch, under_way, movable: is_movable(tracked, own), busy_until }
+        }
+        Stage::Stopping { .. } => hsched_plan::Stage::Leaving {
+            started: attempt.started.is_some(),
+            gives_back: gives_back(own, at),
+        },
+    }
+}
+
+/// Returns the time of an epoch with the shares that the ranks have.
+fn present_epoch(problem: &Problem, job: usize, attempt: &Attempt, slots: &[Slot]) -> Option<f64> {
+    let model = &problem.jobs[job];
+    let number = |name: &GpuType| {
+        let known = |gpu_type: &usize| problem.gpu_types[*gpu_type] == *name;
+        let mut own = (0..problem.gpu_types.len()).filter(known);
+        own.clone().find(|&gpu_type| model.types[gpu_type].is_some()).or_else(|| own.next())
+    };
+    let shares = attempt.ranks.iter().map(|rank| Some((number(&rank.gpu_type)?, rank.batch)));
+    let time = epoch_as_shared(problem, model, &shares.collect::<Option<Vec<_>>>()?, slots)?;
+    Some(time.total())
+}
+
+/// Returns why a job can run nowhere, if no node is in a partition that it goes to.
+pub(super) fn nowhere(job: &Job, cluster: &Cluster, rules: &Rules) -> Option<String> {
+    let (unknown, known) = cluster.unknown_partition(cluster.partition_of(job, &rules.defaults)?)?;
+    let known: Vec<&str> = known.into_iter().collect();
+    Some(format!("no node of this cluster is in partition {unknown:?}; partitions: {}", known.join(", ")))
+}
+
+/// Returns whether a job waits for GPUs and may have some now.
+pub(super) fn is_ready(tracked: &Tracked, at: Time) -> bool {
+    let is_due = |not_before: Option<Time>| not_before.is_none_or(|moment| moment <= at);
+    tracked.stray.is_none()
+        && tracked.awaits.is_none()
+        && matches!(&tracked.phase, Phase::Waiting { not_before, .. } if is_due(*not_before))
+}
+
+/// Returns whether a submission may be stopped so that the job goes on elsewhere: it runs, and has done an epoch where
+/// it is, so that what is known of its speeds there was measured.
+pub(super) fn is_movable(tracked: &Tracked, own: &Submission) -> bool {
+    let has_trained = tracked.epochs_done > own.attempt.epochs_before;
+    own.is_running() && own.attempt.job_id.is_some() && has_trained && tracked.epochs_left() > 0
+}
+
+/// Returns whether a submission is about to give its GPUs back; one that Slurm does not manage to end is not waited for.
+pub(super) fn gives_back(own: &Submission, at: Time) -> bool {
+    match own.stage {
+        Stage::Stopping { then: Then::GoOn, request, since } => {
+            request != Request::Killed || at.since(since) < Rules::STUCK
+        }
+        _ => false,
+    }
+}
