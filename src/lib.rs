@@ -4,22 +4,18 @@
 //! (`slurm`, `probe`, `store`, `live`, `local`, `settings`, `ui`, `app`, `commands`) touches the world. `ARCHITECTURE.md` draws the map.
 
 mod app;
-pub mod batch_script;
 pub mod commands;
 pub mod error;
 pub mod exit;
 pub mod generate;
 pub mod lab;
 pub mod learning;
-pub mod live;
 pub mod local;
 pub mod manual;
 pub mod merge;
 pub mod probe;
 pub mod replay;
-pub mod saved;
 pub mod settings;
 pub mod simulate;
-pub mod slurm;
 pub mod trace;
 pub mod ui;

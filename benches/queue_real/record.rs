@@ -6,10 +6,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use chrono::DateTime;
-use hsched::slurm::queue::{Look, Texts, history, jobs, reservations_command, snapshot, standings_command};
-use hsched::slurm::{CommandLine, Forecast, Runner, System, name_types, sbatch, sinfo, site, time};
 use hsched_model::{Cluster, Time};
 use hsched_queue::{Asks, Snapshot};
+use hsched_slurm::queue::{Look, Texts, history, jobs, reservations_command, snapshot, standings_command};
+use hsched_slurm::{CommandLine, Forecast, Runner, System, name_types, sbatch, sinfo, site, time};
 
 use crate::Submission;
 use crate::clock::ClusterClock;
@@ -157,7 +157,7 @@ impl Site {
         let (mut cluster, _): (Cluster, _) = sinfo::parse(&self.ask(&sinfo::command())).expect("nodes");
         name_types(&mut cluster, &std::collections::BTreeMap::new());
         let at = self.clock.now();
-        let squeue = self.ask(&jobs::command(hsched::slurm::site::Config::parse(&self.config).release()));
+        let squeue = self.ask(&jobs::command(hsched_slurm::site::Config::parse(&self.config).release()));
         let texts = Texts {
             squeue: &squeue,
             cluster: &cluster,

@@ -1,7 +1,7 @@
 //! What a job has of its nodes, as scontrol prints it: no text panics, and no node is there twice.
 #![no_main]
 
-use hsched::slurm::allocation;
+use hsched_slurm::allocation;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let allocation = allocation::parse(text);

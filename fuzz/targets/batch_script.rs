@@ -1,7 +1,7 @@
 //! Batch scripts of others: whatever they hold, the YAML and the JSON made of them say the same.
 #![no_main]
 
-use hsched::batch_script;
+use hsched_slurm::batch_script;
 use hsched_model::formats::jobs;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {

@@ -1,7 +1,7 @@
 //! GRES and TRES texts: every part is kept, in the counts or as it was printed.
 #![no_main]
 
-use hsched::slurm::{Gres, Tres};
+use hsched_slurm::{Gres, Tres};
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     let gres = Gres::parse(text);

@@ -1,7 +1,7 @@
 //! The rows of hsched's own question to sacct.
 #![no_main]
 
-use hsched::slurm::sacct;
+use hsched_slurm::sacct;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     // Bars are easier to come by than the control character that ends fields.

@@ -1,7 +1,7 @@
 //! Saved output of any kind: recognised, read, and written as a cluster file that reads back.
 #![no_main]
 
-use hsched::saved::{Columns, Saved, read};
+use hsched_slurm::saved::{Columns, Saved, read};
 use hsched_model::formats;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {

@@ -1,7 +1,7 @@
 //! A job as `scontrol show job` prints it.
 #![no_main]
 
-use hsched::slurm::scontrol_job;
+use hsched_slurm::scontrol_job;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     if let Ok((jobs, _)) = scontrol_job::parse(text) {

@@ -1,7 +1,7 @@
 //! The records of hsched's own question to sinfo.
 #![no_main]
 
-use hsched::slurm::sinfo;
+use hsched_slurm::sinfo;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
     // Bars and line ends are easier to come by than the control characters that frame records.

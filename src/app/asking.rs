@@ -1,9 +1,9 @@
 //! Questions to Slurm that are not asked every time: an answer is good for a while, and a slow Slurm is left in peace.
 
-use crate::slurm::{CommandLine, Runner};
 use hsched_engine::clock::Clock;
 use hsched_engine::store::{Answer, Answers};
 use hsched_model::{Seconds, Time};
+use hsched_slurm::{CommandLine, Runner};
 
 /// A question and how long an answer is good for.
 #[derive(Clone, Copy, Debug)]
@@ -67,8 +67,8 @@ mod tests {
     use chrono::DateTime;
 
     use super::*;
-    use crate::slurm::{CommandError, Output};
     use hsched_engine::clock::ManualClock;
+    use hsched_slurm::{CommandError, Output};
 
     /// A Slurm that takes its time, and may fail.
     struct Site {

@@ -6,10 +6,10 @@ use crate::app::context::Context;
 use crate::app::state::{self, Seen};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::live::SlurmWorld;
 use hsched_engine::store::Ledger;
 use hsched_engine::{Action, Event, Keeper, Rules, Stage, State, Submission, Then, Update, apply, carry_out};
 use hsched_model::JobName;
+use hsched_slurm::live::SlurmWorld;
 
 /// Brings the state up to date where one of the jobs may be in Slurm; also returns why Slurm did not answer.
 pub(crate) fn look(

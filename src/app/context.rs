@@ -11,9 +11,9 @@ use crate::exit::Exit;
 use crate::settings::{
     ColorMode, Feature, Flag, Settings, SettingsProblems, Sources, columns, is_ascii, is_dumb_terminal,
 };
-use crate::slurm::{CommandError, CommandLine, System, read, site};
 use crate::ui::{Progress, Terminal, TerminalKind};
 use hsched_engine::clock::{Clock, SystemClock};
+use hsched_slurm::{CommandError, CommandLine, System, read, site};
 
 /// A command's surroundings.
 pub(crate) struct Context {

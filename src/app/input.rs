@@ -9,11 +9,11 @@ use crate::app::context::Context;
 use crate::app::file_kind;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::saved::{self, Bundle, Columns, Saved};
-use crate::slurm::{self, QueuedJob, sinfo, squeue};
 use hsched_engine::render::Template;
 use hsched_model::formats;
 use hsched_model::{Cluster, Job};
+use hsched_slurm::saved::{self, Bundle, Columns, Saved};
+use hsched_slurm::{QueuedJob, sinfo, squeue};
 
 /// What some editors and shells put before the text of a file: the byte order mark.
 const MARK: &[u8] = "\u{feff}".as_bytes();
@@ -106,8 +106,8 @@ fn completed(mut seen: Seen, context: &Context) -> Seen {
 /// Adds what the cluster itself does not say: types of untyped GPUs, rates of nodes. Returns notes, also on what does
 /// not count as GPUs.
 pub(crate) fn complete(cluster: &mut Cluster, context: &Context) -> Vec<String> {
-    let mut notes = slurm::name_types(cluster, &context.settings.untyped_gpus);
-    notes.extend(slurm::uncounted_accelerators(cluster));
+    let mut notes = hsched_slurm::name_types(cluster, &context.settings.untyped_gpus);
+    notes.extend(hsched_slurm::uncounted_accelerators(cluster));
     for node in &mut cluster.nodes {
         node.intra_node = node.intra_node.or_else(|| context.settings.node_rates.get(&node.name).copied());
     }

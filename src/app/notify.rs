@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::app::context::Context;
 use crate::settings::process_environment;
-use crate::slurm::{CommandLine, Runner, System};
 use crate::ui::{StoryLine, Terminal, Topic};
+use hsched_slurm::{CommandLine, Runner, System};
 
 /// How long the command may take; then it is killed.
 const LIMIT: Duration = Duration::from_secs(30);

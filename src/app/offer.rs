@@ -8,11 +8,11 @@ use crate::app::context::Context;
 use crate::app::input;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::slurm::holdings;
 use hsched_model::formats;
 use hsched_model::{Access, Availability, Cluster, GpuType, Holdings, Job, NodeName};
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{Basis, Grounds, Problem};
+use hsched_slurm::holdings;
 
 /// Which GPUs a plan may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -3,10 +3,10 @@
 use crate::app::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::slurm::permission::{self, Associations, Wanted};
-use crate::slurm::site::{self, Config, PartitionLimits};
-use crate::slurm::{CommandError, Runner};
 use hsched_model::Job;
+use hsched_slurm::permission::{self, Associations, Wanted};
+use hsched_slurm::site::{self, Config, PartitionLimits};
+use hsched_slurm::{CommandError, Runner};
 
 /// Returns this user's associations; none where Slurm keeps no accounts.
 ///

@@ -15,7 +15,6 @@ use crate::app::{speeds, submission};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::lab;
-use crate::live::{Interrupts, SlurmWorld};
 use crate::ui::{Progress, Story};
 use hsched_engine::clock::Clock;
 use hsched_engine::store::{StateDir, report_folder, reports, run_folder};
@@ -27,6 +26,7 @@ use hsched_model::{Access, Cluster, Estimates, Holdings, Job, JobId, JobName, Se
 use hsched_plan::plan_file::{PlanFile, Solved};
 use hsched_plan::throughput::{Cache, LearnRule, Sample, SampleSource, SpeedKey, ThroughputMatrix};
 use hsched_plan::{Basis, Budget, CheckedPlan, Grounds, Parameters, Problem, Verdict, checked};
+use hsched_slurm::live::{Interrupts, SlurmWorld};
 
 /// The pause between two looks, and between two looks for Ctrl-C.
 const PAUSE: Duration = Duration::from_secs(2);

@@ -10,13 +10,13 @@ use crate::app::{input, state};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Feature;
-use crate::slurm::queue::{self, Look, Texts, history, jobs};
-use crate::slurm::site::{self, Config};
-use crate::slurm::{CommandLine, System, sinfo};
 use hsched_engine::clock::Clock;
 use hsched_engine::store::{Answer, Answers};
 use hsched_model::{Cluster, Seconds, Time};
 use hsched_queue::Snapshot;
+use hsched_slurm::queue::{self, Look, Texts, history, jobs};
+use hsched_slurm::site::{self, Config};
+use hsched_slurm::{CommandLine, System, sinfo};
 
 /// The queue as it was seen.
 pub(crate) struct Looked {

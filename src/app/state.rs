@@ -8,13 +8,13 @@ use crate::app::context::{Context, slurm_failure};
 use crate::app::{false_ends, input, wishes};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::live::{LiveError, Site, SlurmWorld, absolute};
 use crate::local::aftermath;
-use crate::slurm::QueuedJob;
 use hsched_engine::clock::Clock;
 use hsched_engine::store::{BY_HAND, Ledger, StateDir, StateError, new_run_id};
 use hsched_engine::{Event, Keeper as _, Realm, Rules, State, apply, notice};
 use hsched_model::{Cluster, Time};
+use hsched_slurm::QueuedJob;
+use hsched_slurm::live::{LiveError, Site, SlurmWorld, absolute};
 
 /// How long another hsched at work is waited for: a turn of `watch` takes seconds where Slurm answers.
 const PATIENCE: Duration = Duration::from_secs(3);

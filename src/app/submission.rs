@@ -13,14 +13,14 @@ use crate::app::state::{self, Opened, Seen};
 use crate::app::untold;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::live::{Script, SlurmWorld, absolute, scripts};
-use crate::slurm::QueuedJob;
 use hsched_engine::store::{StateError, run_folder};
 use hsched_engine::{
     Action, Beginning, Event, Intent, Keeper, Realm, Run, State, SubmissionKey, Update, apply, carry_out,
 };
 use hsched_model::{Cluster, Estimates, Job, JobDefaults, JobId, JobName, Time};
 use hsched_plan::Verdict;
+use hsched_slurm::QueuedJob;
+use hsched_slurm::live::{Script, SlurmWorld, absolute, scripts};
 
 /// How the user wants a plan submitted.
 #[derive(Clone, Copy, Debug)]

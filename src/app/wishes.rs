@@ -7,11 +7,11 @@ use crate::app::state::{self, Seen};
 use crate::app::submission::in_queue;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::live::SlurmWorld;
-use crate::slurm::QueuedJob;
 use hsched_engine::store::{Ledger, Peeked, StateDir, Wanted, Wish};
 use hsched_engine::{Event, Phase, Realm, Rules, State, apply};
 use hsched_model::{Cluster, JobName, Time};
+use hsched_slurm::QueuedJob;
+use hsched_slurm::live::SlurmWorld;
 
 /// Returns what is said of a wish that was left.
 pub(crate) fn left(realm: Realm) -> String {

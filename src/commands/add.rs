@@ -23,12 +23,12 @@ use crate::app::{file_kind, input};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::live::SlurmWorld;
 use crate::settings::Flag;
-use crate::slurm::QueuedJob;
 use hsched_engine::store::Wanted;
 use hsched_engine::{Beginning, Keeper, Phase, Realm, State, Tracked, apply};
 use hsched_model::{Cluster, Job, JobName};
+use hsched_slurm::QueuedJob;
+use hsched_slurm::live::SlurmWorld;
 
 /// Add jobs for `hsched watch` to place; submits nothing
 ///

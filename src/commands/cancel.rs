@@ -12,11 +12,11 @@ use crate::app::wishes;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::live::SlurmWorld;
 use hsched_engine::store::Wanted;
 use hsched_engine::{Outcome, Phase, Realm, Rules, State, Tracked};
 use hsched_model::formats;
 use hsched_model::{Cluster, JobName};
+use hsched_slurm::live::SlurmWorld;
 
 /// Cancel jobs: waiting, pending or running
 ///

@@ -15,9 +15,9 @@ use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::process_environment;
-use crate::slurm::{CommandError, CommandLine, Runner, System};
 use hsched_engine::named_ranks;
 use hsched_model::{GpuType, Job, PlacedRank};
+use hsched_slurm::{CommandError, CommandLine, Runner, System};
 
 /// Check that your version of torch computes correct gradients with unequal local batches
 ///

@@ -14,9 +14,9 @@ use crate::commands::{
 };
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::live::on_interrupt;
 use crate::settings::Flag;
 use crate::ui::{Progress, Terminal, TerminalKind};
+use hsched_slurm::live::on_interrupt;
 
 /// Schedule deep-learning jobs on Slurm clusters with mixed GPU types.
 ///

@@ -7,11 +7,11 @@ use clap::ValueEnum;
 
 use crate::app::context::Context;
 use crate::app::{file_kind, input};
-use crate::batch_script;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::create_output;
+use hsched_slurm::batch_script;
 
 /// Make a job file from a batch script
 ///

@@ -12,10 +12,10 @@ use crate::commands::cli::{Subcommand, print};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Starter;
-use crate::slurm::{CommandError, Runner, sinfo};
 use crate::ui::{create_output, duration, make_folder, write_output};
 use hsched_model::formats::starter;
 use hsched_model::{Cluster, GpuType, Partition};
+use hsched_slurm::{CommandError, Runner, sinfo};
 
 /// Write a starter job file and settings file
 ///

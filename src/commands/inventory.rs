@@ -9,10 +9,10 @@ use crate::commands::local;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::probe;
-use crate::slurm::holdings;
 use crate::ui::{inventory_json, inventory_table};
 use hsched_model::formats;
 use hsched_model::{Holdings, RankNeeds};
+use hsched_slurm::holdings;
 
 /// Show the cluster's nodes, partitions and GPUs
 ///

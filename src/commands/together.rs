@@ -15,12 +15,12 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::local::Devices;
 use crate::settings::Feature;
-use crate::slurm::sbatch;
 use hsched_engine::render::Together;
 use hsched_engine::store::StateDir;
 use hsched_engine::{Event, Keeper as _, apply};
 use hsched_model::formats;
 use hsched_model::{GpuType, Job, Seconds};
+use hsched_slurm::sbatch;
 
 /// The allocation that all jobs share.
 #[derive(Debug, clap::Args)]

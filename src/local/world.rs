@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use nix::sys::inotify::WatchDescriptor;
 
-use crate::live::{LiveError, Prepared, Reported, Site, left_word, reported, word_end};
 use crate::local::devices::{Devices, Lease};
 use crate::local::gate::Gate;
 use crate::local::guard::Order;
@@ -24,6 +23,7 @@ use hsched_engine::{
     World, named_ranks,
 };
 use hsched_model::{Cluster, JobId, JobName, NodeName, Seconds, Time};
+use hsched_slurm::live::{LiveError, Prepared, Reported, Site, left_word, reported, word_end};
 
 /// What a local world needs to know beside its devices.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use hsched::slurm::{
+use hsched_slurm::{
     Forecast, JobId, JobRecord, JobState, QueuedJob, Reply, Runner, System, sacct, sbatch, scancel,
     scontrol_job, site, squeue, time,
 };

@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hsched::slurm::queue::{self, Look, Texts};
-use hsched::slurm::site::{self, Config};
-use hsched::slurm::{JobState, QueuedJob, allocation, permission, sacct, scontrol_job, sinfo, squeue};
 use hsched_model::{Cluster, NodeName, Time};
+use hsched_slurm::queue::{self, Look, Texts};
+use hsched_slurm::site::{self, Config};
+use hsched_slurm::{JobState, QueuedJob, allocation, permission, sacct, scontrol_job, sinfo, squeue};
 use serde_json::Value;
 
 /// A recording of one version.
@@ -101,7 +101,7 @@ fn check_queued(recording: &Recording, job: &QueuedJob, (name, expected): (&str,
     assert_eq!(job.nodes, text(&expected["nodes"]), "{own}");
     assert_eq!(job.submit_time.as_deref(), expected["submit"].as_str(), "{own}");
     assert_eq!(job.partition, text(&expected["partition"]), "{own}");
-    assert_eq!(hsched::slurm::Tres::parse(&job.tres).gres.gpu_total(), expected["gpus"], "{own}");
+    assert_eq!(hsched_slurm::Tres::parse(&job.tres).gres.gpu_total(), expected["gpus"], "{own}");
     if let Some(exit) = job.exit {
         assert_eq!(format!("{}:{}", exit.code, exit.signal), text(&expected["exit"]), "{own}");
     }
@@ -127,7 +127,7 @@ fn the_users_own_jobs_are_as_scontrol_shows_them() {
         assert_eq!(named("pending").comment.as_deref(), Some("a Comment=b | StdErr=c"));
         assert!(named("held").is_stuck() && !named("pending").is_stuck());
         // What running jobs hold is what their nodes have in use.
-        let (held, unclear) = hsched::slurm::holdings(&jobs, &recording.cluster());
+        let (held, unclear) = hsched_slurm::holdings(&jobs, &recording.cluster());
         assert_eq!(unclear, [""; 0]);
         for (node, held) in held {
             let count: u32 = held.gpus.values().sum();

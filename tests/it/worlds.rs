@@ -8,11 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hsched::lab;
-use hsched::live::{Site, SlurmWorld};
 use hsched::local::{Devices, LocalSite, LocalWorld, Wake, Waker};
 use hsched::probe::Facts;
 use hsched::simulate::{Delays, Incident};
-use hsched::slurm::System;
 use hsched_engine::clock::SystemClock;
 use hsched_engine::render::{Launcher, Template};
 use hsched_engine::store::StateDir;
@@ -22,6 +20,8 @@ use hsched_engine::{
 };
 use hsched_model::{Cluster, Job, JobId, JobName, Seconds, Time};
 use hsched_plan::{Budget, Objective, Parameters};
+use hsched_slurm::System;
+use hsched_slurm::live::{Site, SlurmWorld};
 use proptest::prelude::*;
 
 use crate::cli_run::TRAIN;

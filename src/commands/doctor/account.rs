@@ -1,10 +1,10 @@
 //! Whether this user may use the account, partition and quality of service of the settings.
 
 use crate::commands::doctor::check::Check;
-use crate::slurm::CommandError;
-use crate::slurm::permission::{Associations, Wanted};
-use crate::slurm::site::PartitionLimits;
 use hsched_model::JobDefaults;
+use hsched_slurm::CommandError;
+use hsched_slurm::permission::{Associations, Wanted};
+use hsched_slurm::site::PartitionLimits;
 
 const NAME: &str = "accounts";
 

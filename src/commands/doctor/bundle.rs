@@ -11,11 +11,11 @@ use crate::app::permissions::user_name;
 use crate::commands::cli::{json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::saved::{Bundle, BundledCall};
-use crate::slurm::site_calls::{Call, Names, calls};
-use crate::slurm::{JobId, Runner, site, squeue};
 use crate::ui::{Align, Progress, Table, wrap, write_output};
 use hsched_engine::clock::Clock;
+use hsched_slurm::saved::{Bundle, BundledCall};
+use hsched_slurm::site_calls::{Call, Names, calls};
+use hsched_slurm::{JobId, Runner, site, squeue};
 
 /// How far back the accounting is asked for the user's jobs.
 const PAST: TimeDelta = TimeDelta::days(2);

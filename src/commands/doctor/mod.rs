@@ -23,10 +23,10 @@ use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::{Origin, SettingsProblem, process_environment};
-use crate::slurm::queue::jobs;
-use crate::slurm::{CommandError, CommandLine, Runner, cleared_variables, sinfo, site as printed};
 use crate::ui::{Align, Table};
 use hsched_engine::clock::Clock;
+use hsched_slurm::queue::jobs;
+use hsched_slurm::{CommandError, CommandLine, Runner, cleared_variables, sinfo, site as printed};
 
 /// Check Slurm, its GPUs, the settings and the state directory, and say what to do
 ///

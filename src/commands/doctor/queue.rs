@@ -1,9 +1,9 @@
 //! The check of what can be seen of the queue: whether starts can be foretold.
 
 use super::check::Check;
-use crate::slurm::queue::{Look, Texts, snapshot};
 use hsched_model::{Cluster, Time};
 use hsched_queue::Snapshot;
+use hsched_slurm::queue::{Look, Texts, snapshot};
 
 /// `squeue` and `config` are what Slurm printed; the jobs of `user` are our own.
 pub(super) fn check(squeue: &str, config: &str, cluster: &Cluster, user: &str) -> Check {
@@ -40,7 +40,7 @@ fn of_snapshot(seen: &Snapshot) -> Check {
 mod tests {
     use super::*;
     use crate::commands::doctor::check::Level;
-    use crate::slurm::sinfo;
+    use hsched_slurm::sinfo;
 
     #[test]
     fn what_is_hidden_is_a_note_with_its_reason() {

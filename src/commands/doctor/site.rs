@@ -5,10 +5,10 @@ use std::time::Duration;
 use chrono::NaiveDateTime;
 
 use super::check::Check;
-use crate::slurm::CommandError;
-use crate::slurm::site::{Config, release};
 use hsched_model::Seconds;
 use hsched_model::formats::duration_text;
+use hsched_slurm::CommandError;
+use hsched_slurm::site::{Config, release};
 
 pub(super) fn tools(client: Option<&str>, sbatch: Option<CommandError>) -> Vec<Check> {
     let mut checks = Vec::new();

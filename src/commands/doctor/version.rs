@@ -1,7 +1,7 @@
 //! What the version of Slurm means: whether hsched was tested with it, what it lacks, and what is broken in it.
 
 use super::check::Check;
-use crate::slurm::site::release;
+use hsched_slurm::site::release;
 
 /// A release of Slurm, such as `(22, 5)`.
 type Release = (u32, u32);

@@ -13,13 +13,13 @@ use crate::app::{file_kind, speeds, submission};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::live::Interrupts;
-use crate::slurm::sinfo;
 use crate::ui::{Align, Table};
 use hsched_model::formats;
 use hsched_model::{Cluster, Job, Seconds};
 use hsched_plan::Problem;
 use hsched_plan::throughput::Cache;
+use hsched_slurm::live::Interrupts;
+use hsched_slurm::sinfo;
 
 /// Measure the speed of jobs on GPU types without a known speed, with short Slurm jobs
 ///

@@ -6,10 +6,10 @@ use crate::exit::Exit;
 use crate::local::{Device, Devices};
 use crate::probe::{self, Facts};
 use crate::settings::{Feature, own_slurm_job, own_slurm_job_facts};
-use crate::slurm::allocation::{self, AllocatedNode};
 use hsched_engine::render::Launcher;
 use hsched_model::catalogue::recognise;
 use hsched_model::{GpuType, JobId, Node, NodeName, Time, Usage};
+use hsched_slurm::allocation::{self, AllocatedNode};
 
 /// The devices for jobs, and how ranks are started on them.
 #[derive(Clone, Debug)]

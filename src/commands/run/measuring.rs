@@ -1,28 +1,20 @@
 //! Speeds that nobody knows, measured before the jobs begin where there are several GPU types: a short run of each job on
 //! one device of each type, as `hsched probe` does it.
 
-use std::collections::BTreeSet;
-use std::convert::Infallible;
-
 use crate::app::context::Context;
 use crate::app::state::{self, live_failure};
 use crate::app::wanted::{Wanted, wanted};
 use crate::commands::run::turns::{Hands, Session, Woken, earliest};
 use crate::error::Failure;
-use crate::live::LiveError;
 use hsched_engine::store::{report_folder, reports, run_folder};
 use hsched_engine::{Action, Attempt, KeepsNothing, State, Timed, Tracked, Update, World as _};
 use hsched_model::{Job, JobName, Seconds, Time};
 use hsched_plan::throughput::{Cell, LearnRule, Sample, SampleSource, ThroughputMatrix};
+use hsched_slurm::live::LiveError;
+use std::collections::BTreeSet;
 
 /// The longest that a job may take to show how fast it is.
 const LIMIT: Seconds = Seconds(600.0);
-
-impl From<Infallible> for LiveError {
-    fn from(never: Infallible) -> Self {
-        match never {}
-    }
-}
 
 impl Session<'_> {
     /// Measures the jobs that have no speed on any of several types; returns the signal that asked it to end, if one did.

@@ -12,15 +12,15 @@ use crate::commands::run::telling::Telling;
 use crate::commands::run::{Args, assumed};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::live::{LiveError, Site, on_endings};
 use crate::local::{LocalSite, LocalWorld, Wake, Waker};
-use crate::slurm::allocation;
 use hsched_engine::store::{Ledger, StateDir};
 use hsched_engine::{
     Event, Keeper as _, Planner, Realm, Rules, State, Turn, Update, World as _, apply, due, notice,
 };
 use hsched_model::{GpuType, Job, NodeName, Seconds, Time};
 use hsched_plan::{Budget, Policy};
+use hsched_slurm::allocation;
+use hsched_slurm::live::{LiveError, Site, on_endings};
 
 /// A `hsched run` at work.
 pub(super) struct Session<'a> {

@@ -18,13 +18,13 @@ use crate::commands::cli::print;
 use crate::commands::watch::Args;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::live::{LiveError, SlurmWorld};
 use crate::ui::{Progress, Story, date, duration, merged_story, status_table};
 use hsched_engine::store::wish_ids;
 use hsched_engine::{Inquiry, Keeper as _, Outcome, Phase, Planner, Rules, State, Tracked, Turn, Update};
 use hsched_model::formats;
 use hsched_model::{Cluster, JobName, Seconds, Time};
 use hsched_plan::Budget;
+use hsched_slurm::live::{LiveError, SlurmWorld};
 
 /// A `watch` with its rules.
 pub(super) struct Watch<'a> {

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::gpus;
-use crate::slurm::JobState;
 use crate::trace::table::{NoEntry, Read};
 use crate::trace::{Recorded, TraceError, usable};
 use hsched_model::GpuType;
+use hsched_slurm::JobState;
 
 /// Reads the jobs; what cannot be read is named by its job, as JSON has no lines that say anything.
 pub(super) fn parse(text: &str, untyped: Option<&GpuType>) -> Result<Read<Recorded>, TraceError> {

@@ -6,10 +6,10 @@ mod json;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use crate::slurm::{JobState, Tres, amount, time};
 use crate::trace::table::{self, Cells, NoEntry, Read};
 use crate::trace::{Recorded, TraceError, usable};
 use hsched_model::GpuType;
+use hsched_slurm::{JobState, Tres, amount, time};
 
 /// Reads the output of `sacct -P`, with any of `|`, `,` and tab between the cells, or of `sacct --json`: jobs that ran on GPUs. GPUs without a type are of the type `untyped`, where it is given.
 ///

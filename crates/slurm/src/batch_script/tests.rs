@@ -1,0 +1,372 @@
+//! Batch scripts as clusters' pages teach them, and what becomes of them.
+
+use insta::assert_snapshot;
+use proptest::prelude::*;
+
+use super::read;
+use hsched_model::formats;
+
+/// Several nodes, a virtual environment and data on each node's disk.
+const ALLIANCE: &str = include_str!("../../../../fuzz/seeds/batch_script/alliance.sh");
+
+/// A job array, torchrun, steps before and after.
+const MILA: &str = include_str!("../../../../fuzz/seeds/batch_script/mila.sh");
+
+/// Several options a line, a range of nodes, torchrun started by srun.
+const CAMPUS: &str = include_str!("../../../../fuzz/seeds/batch_script/campus.sh");
+
+/// Returns the job file, which reads once its gaps are filled in.
+fn yaml(script: &str) -> String {
+    let yaml = read(script, "job").to_yaml("job.sh");
+    let filled = yaml.replace("size: TODO", "size: 4096B").replace(": TODO", ": 4096");
+    let jobs = formats::jobs::parse(&filled).unwrap_or_else(|problems| panic!("{problems:?}\n{filled}"));
+    let value = read(script, "job").to_json().to_string().replace("\"TODO\"", "4096");
+    let same = formats::jobs::parse(&value).unwrap_or_else(|problems| panic!("{problems:?}\n{value}"));
+    assert_eq!(jobs, same);
+    yaml
+}
+
+#[test]
+fn a_job_on_several_nodes() {
+    assert_snapshot!(yaml(ALLIANCE), @r#"
+    # Written by hsched import from job.sh.
+    # Replace every TODO; hsched plan lists the remaining ones.
+    # Dropped or changed:
+    #   line 7: --mem=0: hsched does not request all memory of a node; set memory_per_gpu
+    #   line 9: --output=%N-%j.out: the output goes to NAME.out in the workdir
+    #   line 19: MASTER_ADDR=$(hostname): hsched or Slurm sets it
+    #   line 25: --batch_size 256: the same value on every rank; use $HSCHED_LOCAL_BATCH for the local batch of each rank
+    jobs:
+      - name: job
+        samples_per_epoch: TODO   # training samples per epoch
+        epochs: TODO   # total number of epochs; line 25 has --epochs 90
+        global_batch: TODO   # samples per step over all ranks; never changes, whatever the placement; line 25 has --batch_size 256
+        model_size: TODO   # bytes that the ranks exchange after each step (4 per parameter in fp32), such as 46.8MB
+        #throughput: {v100: 100}   # samples/s on one GPU of each type, if known; otherwise hsched probe measures them
+        command: "python train.py --init_method tcp://$MASTER_ADDR:3456 --world_size $SLURM_NTASKS --batch_size 256 --epochs 90"
+        gpus: 8
+        gpu_types: [v100l]
+        env: {NCCL_DEBUG: INFO}
+        setup: ["echo \"r$SLURM_NODEID master: $MASTER_ADDR\""]
+        node_setup: ["module purge", "module load python/3.11 cuda", "virtualenv --no-download $SLURM_TMPDIR/env", "source $SLURM_TMPDIR/env/bin/activate", "pip install --no-index torch torchvision", "export DATA=$SLURM_TMPDIR/data", "mkdir -p $SLURM_TMPDIR/data", "tar -xf ~/projects/imagenet.tar -C $SLURM_TMPDIR/data"]
+        account: def-prof
+        time: "0-12:00"
+        cpus_per_gpu: 8
+        sbatch: ["--mail-user=me@example.org", "--mail-type=ALL"]
+    "#);
+}
+
+#[test]
+fn a_job_array_with_torchrun() {
+    assert_snapshot!(yaml(MILA), @r#"
+    # Written by hsched import from job.sh.
+    # Replace every TODO; hsched plan lists the remaining ones.
+    # Dropped or changed:
+    #   line 2: fine: unknown option
+    #   line 8: %2: hsched starts as many jobs as there are GPUs for; the setting capacity limits the GPUs
+    #   line 8: --array=0-4%2: one job for each task (key sweep), with the number of the task as $TASK
+    #   line 10: set -euo pipefail: dropped; a failing line of setup ends the run anyway
+    #   line 11: trap 'scontrol requeue $SLURM_JOB_ID' SIGTERM: dropped; ranks get SIGUSR1 directly
+    #   line 17: python -u prep.py: runs once, in setup, before node_setup: load what it needs in setup
+    #   line 18: torchrun --standalone --nproc_per_node=1: dropped; hsched starts one rank per GPU with the variables of torchrun
+    #   line 18: 2>&1 | tee log.txt: dropped; the output of ranks goes to NAME.out
+    #   line 19: python evaluate.py: comes after the training; hsched does not run it
+    jobs:
+      - name: bert
+        samples_per_epoch: TODO   # training samples per epoch
+        epochs: TODO   # total number of epochs
+        global_batch: TODO   # samples per step over all ranks; never changes, whatever the placement
+        model_size: TODO   # bytes that the ranks exchange after each step (4 per parameter in fp32), such as 46.8MB
+        #throughput: {v100: 100}   # samples/s on one GPU of each type, if known; otherwise hsched probe measures them
+        command: "python finetune.py --seed $TASK --lr=1e-4"
+        gpus: 1
+        gpu_types: [rtx8000]
+        env: {SEED: "7"}
+        setup: ["python -u prep.py"]
+        node_setup: ["if [ -d venv ]; then\u000Asource venv/bin/activate\u000Afi"]
+        partition: long
+        time: "2:59:00"
+        cpus_per_gpu: 4
+        memory_per_gpu: "16GiB"
+        sweep: {task: [0, 1, 2, 3, 4]}
+    "#);
+}
+
+#[test]
+fn options_of_every_spelling() {
+    assert_snapshot!(yaml(CAMPUS), @r#"
+    # Written by hsched import from job.sh.
+    # Replace every TODO; hsched plan lists the remaining ones.
+    # Dropped or changed:
+    #   line 7: --requeue: hsched resubmits jobs itself (key retries)
+    #   line 13: srun --ntasks=$SLURM_NNODES --ntasks-per-node=1: dropped; hsched starts one rank per GPU with the variables of torchrun
+    #   line 13: torchrun --nnodes $SLURM_NNODES --nproc_per_node 4 --rdzv_id $SLURM_JOB_ID --rdzv_backend c10d --rdzv_endpoint $head:29500: dropped; hsched starts one rank per GPU with the variables of torchrun
+    #   line 14: echo done: comes after the training; hsched does not run it
+    jobs:
+      - name: gpt2
+        samples_per_epoch: TODO   # training samples per epoch
+        epochs: TODO   # total number of epochs
+        global_batch: TODO   # samples per step over all ranks; never changes, whatever the placement
+        model_size: TODO   # bytes that the ranks exchange after each step (4 per parameter in fp32), such as 46.8MB
+        #throughput: {v100: 100}   # samples/s on one GPU of each type, if known; otherwise hsched probe measures them
+        command: "python -m trainer.main --config cfg.yaml"
+        gpus: 8
+        gpu_types: [a100]
+        env: {LR: "0.1", OMP_NUM_THREADS: "8"}
+        setup: ["for i in 1 2 3; do\u000Aecho $i\u000Adone"]
+        node_setup: ["conda activate torch"]
+        account: lab
+        partition: gpu
+        cpus_per_gpu: 4
+        memory_per_gpu: "16GiB"
+        sbatch: ["--constraint=ib", "--exclusive"]
+        checkpoint: {grace: "120s"}
+    "#);
+}
+
+/// Returns the value of a key that a script's options give, as JSON; `-` where there is none.
+fn key(options: &str, key: &str) -> String {
+    let script = options.replace(" | ", "\n#SBATCH ");
+    read(&format!("#!/bin/bash\n#SBATCH {script}\nsrun python a.py\n"), "job")
+        .keys
+        .get(key)
+        .map_or("-".into(), ToString::to_string)
+}
+
+#[test]
+fn gpus_in_every_spelling() {
+    let check = |options: &str, expected: [&str; 3]| {
+        assert_eq!(["gpus", "gpu_types", "max_gpus"].map(|name| key(options, name)), expected, "{options}");
+    };
+    check("--gres=gpu", ["1", "-", "-"]);
+    check("--gres gpu:4", ["4", "-", "-"]);
+    check("--gres=gpu:a100:2,gpu:v100:1,tmpdir:5 | -N2", ["6", "[\"a100\",\"v100\"]", "-"]);
+    check("-G 8", ["8", "-", "-"]);
+    check("--gpus=h100:2 | --nodes=2", ["2", "[\"h100\"]", "-"]);
+    check("--gpus-per-node=t4:2 | --nodes=1-3", ["-", "[\"t4\"]", "6"]);
+    check("--gpus-per-task=1 | --ntasks=6", ["6", "-", "-"]);
+    check("--gpus-per-task=1 | --ntasks-per-node=4 | -N 2", ["8", "-", "-"]);
+    check("--gres=gpu:x", ["1", "[\"x\"]", "-"]);
+    check("--gres=gpu:a:b:c", ["-", "-", "-"]);
+}
+
+#[test]
+fn shares_of_a_node_are_divided_among_its_gpus() {
+    let check = |options: &str, cpus: &str, memory: &str| {
+        assert_eq!(
+            (key(options, "cpus_per_gpu").as_str(), key(options, "memory_per_gpu").trim_matches('"')),
+            (cpus, memory),
+            "{options}"
+        );
+    };
+    check("--gres=gpu:4 | -c 32 | --mem=64G", "8", "16GiB");
+    check("--gres=gpu:4 | --ntasks-per-node=4 | -c 6 | --mem-per-cpu=2000", "6", "12000MiB");
+    check("-G4 | --cpus-per-gpu=3 | --mem-per-gpu=1T", "3", "1TiB");
+    check("--gres=gpu:2 | -c 5", "2", "-");
+}
+
+#[test]
+fn times_as_slurm_reads_them() {
+    let check = |text: &str, seconds: Option<f64>| {
+        let own = key(&format!("--time={text}"), "time");
+        let read = formats::parse_duration(own.trim_matches('"')).ok().map(|own| own.0);
+        assert_eq!(read, seconds, "{text}: {own}");
+    };
+    check("90", Some(5400.0));
+    check("30:00", Some(1800.0));
+    check("90:30", Some(5430.0));
+    check("12:00:00", Some(43200.0));
+    check("1-12", Some(129_600.0));
+    check("1-12:30", Some(131_400.0));
+    check("UNLIMITED", None);
+    check("0", None);
+}
+
+#[test]
+fn ranks_run_the_command_without_its_launchers() {
+    let check = |line: &str, command: &str| {
+        let imported = read(&format!("#!/bin/bash\n{line}\n"), "job");
+        let own = imported.keys.get("command").and_then(serde_json::Value::as_str);
+        assert_eq!(own.unwrap_or("-"), command, "{line}: {:?}", imported.remarks);
+    };
+    check("python train.py --lr 0.1", "python train.py --lr 0.1");
+    check("srun -n 4 -u --gres gpu:1 --label ./train $X", "./train $X");
+    check("time srun --cpu-bind=none python3.11 -u train.py &", "python3.11 -u train.py");
+    check("torchrun --standalone --nproc-per-node=4 train.py 'a b'", "python train.py 'a b'");
+    check("torchrun --nnodes 2 -m pkg.train --x", "python -m pkg.train --x");
+    check("python -m torch.distributed.run --nproc_per_node 4 train.py", "python train.py");
+    check("python3 -m torch.distributed.launch --use_env train.py -a", "python3 train.py -a");
+    check("accelerate launch --multi_gpu --num_processes 4 train.py", "python train.py");
+    check("deepspeed --num_gpus 4 train.py --deepspeed ds.json", "python train.py --deepspeed ds.json");
+    check("mpirun -np 4 -x PATH python train.py", "python train.py");
+    check(
+        "srun apptainer exec --nv image.sif torchrun --nnodes=2 train.py",
+        "apptainer exec --nv image.sif python train.py",
+    );
+    check("singularity exec --nv a.sif python train.py", "singularity exec --nv a.sif python train.py");
+    check(
+        "srun bash -c \"export R=\\$SLURM_PROCID; python train.py\"",
+        "export R=$SLURM_PROCID; python train.py",
+    );
+    check("cd src && A=1 python train.py > out.txt 2>&1", "python train.py");
+    check("python -m pip install x; python main.py", "python main.py");
+    check("CUDA_LAUNCH_BLOCKING=1 uv run python train.py", "uv run python train.py");
+    check(
+        "srun singularity exec --nv a.sif bash -c \"python a.py --lr=1\"",
+        "singularity exec --nv a.sif python a.py --lr=1",
+    );
+    check(
+        "srun apptainer exec a.sif bash -c 'cd x; python a.py'",
+        "apptainer exec a.sif bash -c 'cd x; python a.py'",
+    );
+    // Not certain: left to the owner.
+    for line in [
+        "python a.py\npython b.py",
+        "for i in 1 2; do python train.py $i; done",
+        "bash train.sh",
+        "./train.sh",
+        "torchrun $SCRIPT",
+        "srun bash -c 'torchrun a.py && torchrun b.py'",
+        "python -c 'print(1)'",
+        "python -m venv env",
+        "srun mkdir -p /tmp/x",
+        "train() {\n python train.py\n}\ntrain",
+        "cat <<EOF\npython train.py\nEOF",
+    ] {
+        check(line, "-");
+    }
+}
+
+#[test]
+fn what_is_not_certain_is_said_with_its_line() {
+    let check = |script: &str, expected: &[&str]| {
+        let remarks = read(script, "job").remarks;
+        let remarks: Vec<String> = remarks.iter().map(|own| format!("{}: {}", own.line, own.text)).collect();
+        assert_eq!(remarks, expected, "{script}");
+    };
+    check(
+        "#!/bin/bash\n#SBATCH --nodelist=n1\n##SBATCH -p x\n#SBATCH 'open\npython a.py\n#SBATCH -p late\npython b.py\n",
+        &[
+            "2: --nodelist=n1: hsched chooses the nodes",
+            "4: #SBATCH 'open: hsched cannot split this into words",
+            "5: python a.py: may be the training; write the key command yourself",
+            "6: #SBATCH -p late: Slurm ignores options after the first command",
+            "7: python b.py: may be the training; write the key command yourself",
+        ],
+    );
+    check(
+        "#SBATCH --signal=TERM@60\n#SBATCH --gres=gpu:3 -c 8\nX=$(date)\ntrap f TERM\nsrun \\\n  python a.py\nwait\ncp a b\n",
+        &[
+            "1: --signal=TERM@60: hsched sends SIGUSR1, not TERM; the training must save on SIGUSR1",
+            "2: 8 CPUs of a node for 3 GPUs: cpus_per_gpu is rounded down",
+            "3: X: exported, so that ranks see it",
+            "4: trap f TERM: dropped; ranks get SIGUSR1 directly",
+            "8: cp a b: comes after the training; hsched does not run it",
+        ],
+    );
+    check(
+        "nodes=( $( scontrol show hostnames $SLURM_JOB_NODELIST ) )\nip=$(srun -N 1 hostname -i)\nlrs=(1 2)\nexport two=(3)\npython a.py\n",
+        &[
+            "1: nodes=( $( scontrol show hostnames $SLURM_JOB_NODELIST ) ): hsched lists the nodes and sets MASTER_ADDR",
+            "2: ip=$(srun -N 1 hostname -i): hsched lists the nodes and sets MASTER_ADDR",
+            "3: lrs=(1 2): ranks do not get arrays",
+            "4: export two=(3): ranks do not get arrays",
+        ],
+    );
+    check("if true; then\n  echo 'open\n", &["1: if true; then …: its end is missing"]);
+}
+
+#[test]
+fn any_name_becomes_one() {
+    let name = |text: &str, other: &str| read(text, other).keys["name"].as_str().map(str::to_owned);
+    assert_eq!(name("#SBATCH -J 'a b/c'", "x").as_deref(), Some("a-b-c"));
+    assert_eq!(name("", "train").as_deref(), Some("train"));
+    assert_eq!(name("", "-").as_deref(), Some("job"));
+    assert_eq!(name("#SBATCH --job-name=%x", "x").as_deref(), Some("x"));
+}
+
+/// Returns some keys of a script's job, and its remarks.
+fn made(script: &str, keys: &[&str]) -> String {
+    let imported = read(&format!("#!/bin/bash\n#SBATCH {script}\n"), "job");
+    let keys = keys.iter().filter_map(|key| Some(format!("{key}: {}", imported.keys.get(key)?)));
+    let remarks = imported.remarks.iter().map(|own| format!("{}: {}", own.line, own.text));
+    keys.chain(remarks).collect::<Vec<_>>().join("\n")
+}
+
+const SWEPT: [&str; 4] = ["sweep", "command", "env", "node_setup"];
+
+#[test]
+fn the_values_of_an_array_become_a_sweep() {
+    let script = "--array=0-3%4\nLRS=(0.1 0.01 1e-3 '1e-4')\nLR=${LRS[$SLURM_ARRAY_TASK_ID]}\n\
+                  echo \"task $SLURM_ARRAY_TASK_ID\"\nsrun python train.py --lr $LR --batch-size 128";
+    assert_snapshot!(made(script, &SWEPT), @r#"
+    sweep: {"lr":["0.1","0.01","1e-3","1e-4"]}
+    command: "python train.py --lr $LR --batch-size 128"
+    2: %4: hsched starts as many jobs as there are GPUs for; the setting capacity limits the GPUs
+    2: --array=0-3%4: one job for each value of LRS (key sweep)
+    6: --batch-size 128: the same value on every rank; use $HSCHED_LOCAL_BATCH for the local batch of each rank
+    "#);
+    yaml(&format!("#!/bin/bash\n#SBATCH {script}\n"));
+    // Taken in the command, from 1, over several lines, and into a variable in small letters.
+    let direct =
+        "-a 1-2\nSEEDS=(\n  7\n  8\n)\npython train.py --seed ${SEEDS[$((SLURM_ARRAY_TASK_ID - 1))]}";
+    assert_snapshot!(made(direct, &SWEPT), @r#"
+    sweep: {"seed":["7","8"]}
+    command: "python train.py --seed ${SEED}"
+    2: --array=1-2: one job for each value of SEEDS (key sweep)
+    "#);
+    let small = "-a 0,2\ndeclare -a lrs=(1 2 3)\nlr=\"${lrs[${SLURM_ARRAY_TASK_ID}]}\"\npython train.py --lr=$lr --lrx $lrx ${lr}";
+    assert_snapshot!(made(small, &SWEPT), @r#"
+    sweep: {"lr":["1","3"]}
+    command: "python train.py --lr=$LR --lrx $lrx ${LR}"
+    2: --array=0,2: one job for each value of lrs (key sweep)
+    "#);
+}
+
+#[test]
+fn the_numbers_of_tasks_become_a_sweep() {
+    let two = "--array=0-1\nLRS=(1 2)\nWDS=(3 4)\nLR=${LRS[$SLURM_ARRAY_TASK_ID]}\nWD=${WDS[$SLURM_ARRAY_TASK_ID]}\npython train.py $LR $WD";
+    assert_snapshot!(made(two, &SWEPT), @r#"
+    sweep: {"task":[0,1]}
+    command: "python train.py $LR $WD"
+    node_setup: ["LRS=(1 2)","WDS=(3 4)","export LR=${LRS[$TASK]}","export WD=${WDS[$TASK]}"]
+    2: --array=0-1: one job for each task (key sweep), with the number of the task as $TASK
+    5: LR: exported, so that ranks see it
+    6: WD: exported, so that ranks see it
+    "#);
+    // Fewer values than tasks, values that come twice, and the number beside a value.
+    for other in [
+        "LRS=(1)\nLR=${LRS[$SLURM_ARRAY_TASK_ID]}\npython train.py $LR",
+        "LRS=(1 1)\nLR=${LRS[$SLURM_ARRAY_TASK_ID]}\npython train.py $LR",
+        "LRS=(1 2)\nLR=${LRS[$SLURM_ARRAY_TASK_ID]}\npython train.py $LR --seed $SLURM_ARRAY_TASK_ID",
+    ] {
+        let own = made(&format!("--array=0-1\n{other}"), &["sweep"]);
+        assert!(own.starts_with("sweep: {\"task\":[0,1]}\n"), "{own}");
+    }
+    assert_snapshot!(made("--array=1-1000\npython train.py --seed $SLURM_ARRAY_TASK_ID", &SWEPT), @r#"
+    command: "python train.py --seed $SLURM_ARRAY_TASK_ID"
+    2: --array=1-1000: becomes one job, not an array; a sweep makes one job for each value (see the comment at sweep)
+    3: the command has $SLURM_ARRAY_…: use a variable of a sweep instead
+    "#);
+}
+
+#[test]
+fn a_batch_in_the_command_is_remarked() {
+    let remarks = |arguments: &str| read(&format!("srun python a.py {arguments}\n"), "job").remarks.len();
+    assert_eq!(["--batch-size 128", "--train_batch_size=32"].map(remarks), [1, 1]);
+    assert_eq!(
+        ["--global-batch-size 128", "--batch-size $B", "--batch-size", "--epochs 3"].map(remarks),
+        [0; 4]
+    );
+}
+
+proptest! {
+    #[test]
+    fn no_script_is_too_odd(script in "(#SBATCH |[ \\n\\\\'\"$(){}<>|&;=#-]|srun |python |a\\.py|torchrun |if |fi|--gres=gpu:|--time=|-N|[0-9]|.){0,60}") {
+        let imported = read(&script, &script);
+        let yaml = formats::jobs::parse(&imported.to_yaml(&script).replace("size: TODO", "size: 4096B").replace(": TODO", ": 4096"));
+        let json = formats::jobs::parse(&imported.to_json().to_string().replace("\"TODO\"", "4096"));
+        // A value may be wrong, such as an account of several words; it is in both, and is found when the file is read.
+        prop_assert_eq!(yaml.ok(), json.ok());
+    }
+}

@@ -1,0 +1,59 @@
+//! Slurm's commands as values, one runner, and one pure parser per command.
+//!
+//! Only `system` starts programs. The parsers see text and never the world.
+
+pub mod batch_script;
+pub mod live;
+pub mod saved;
+
+mod accelerators;
+pub mod allocation;
+pub mod amount;
+mod command;
+mod environment;
+mod exit_status;
+mod gpu_words;
+pub mod gres;
+mod holdings;
+mod job_record;
+mod job_state;
+pub(crate) mod notes;
+pub mod permission;
+pub mod queue;
+mod read;
+pub(crate) mod record;
+mod recorded;
+mod request;
+pub mod sacct;
+pub mod sbatch;
+pub mod scancel;
+pub mod scontrol_job;
+pub mod scontrol_update;
+pub mod sinfo;
+pub mod site;
+pub mod site_calls;
+pub mod squeue;
+pub(crate) mod stock;
+mod system;
+mod tag;
+pub mod time;
+mod untyped;
+
+pub use self::accelerators::uncounted_accelerators;
+pub use self::command::{CommandError, CommandLine, Output, Runner};
+pub use self::environment::cleared_variables;
+pub use self::exit_status::ExitStatus;
+pub use self::gres::{Gres, Tres};
+pub use self::holdings::holdings;
+pub use self::job_record::JobRecord;
+pub use self::job_state::JobState;
+pub use self::read::read;
+pub use self::record::ParseError;
+pub use self::recorded::Recorded;
+pub use self::sbatch::{Forecast, SubmitError, Submitted};
+pub use self::scancel::{CancelError, Reply};
+pub use self::squeue::QueuedJob;
+pub use self::system::System;
+pub use self::tag::Tag;
+pub use self::untyped::name_types;
+pub use hsched_model::JobId;

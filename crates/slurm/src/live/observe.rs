@@ -1,0 +1,226 @@
+//! From what Slurm prints to the submissions that it knows, and how those ended that it has let go.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use crate::permission;
+use crate::{ExitStatus, JobRecord, JobState, QueuedJob, Tag, holdings, time};
+use hsched_engine::store::reports::LastWord;
+use hsched_engine::{Attempt, End, Gpus, QueueReason, Sighting, Standing, State, SubmissionKey, Tracked};
+use hsched_model::{Cluster, JobId, JobName, Time};
+
+/// The user's queue by the submissions that hsched made.
+pub(super) struct Queue<'a> {
+    by_tag: BTreeMap<Tag, Vec<&'a QueuedJob>>,
+    /// Jobs without a comment: a site may strip it.
+    bare: Vec<&'a QueuedJob>,
+}
+
+impl<'a> Queue<'a> {
+    pub(super) fn new(jobs: &'a [QueuedJob]) -> Self {
+        let mut queue = Self { by_tag: BTreeMap::new(), bare: Vec::new() };
+        for job in jobs {
+            match job.tag() {
+                Some(tag) => queue.by_tag.entry(tag).or_default().push(job),
+                None if job.comment.is_none() => queue.bare.push(job),
+                None => {}
+            }
+        }
+        queue
+    }
+
+    /// Returns a submission of a tracked job as the queue shows it; `None` where it does not.
+    ///
+    /// Components of a heterogeneous job carry the same tag and are one submission. A job whose comment is gone is
+    /// known by its name, its number and the time of its submission.
+    pub(super) fn sighting(&self, job: &JobName, attempt: &Attempt, cluster: &Cluster) -> Option<Sighting> {
+        let key = attempt.key(job);
+        let is_own = |queued: &&&QueuedJob| {
+            let (id, submit_time) = (queued.id, queued.submit_time.as_deref());
+            is_same(&key, attempt, (&queued.name, id, submit_time))
+        };
+        let bare = || self.bare.iter().filter(is_own).copied().collect();
+        let own = self.by_tag.get(&tag(&key)).cloned().unwrap_or_else(bare);
+        seen(key, Some(attempt.gpus.total()), &own, cluster)
+    }
+
+    /// Returns the submissions that are active in the queue for tracked jobs and that these do not have.
+    pub(super) fn strays(&self, state: &State, cluster: &Cluster) -> Vec<Sighting> {
+        let jobs: BTreeMap<&str, &Tracked> =
+            state.jobs.iter().map(|tracked| (tracked.job.name.as_str(), tracked)).collect();
+        let stray = |(tag, own): (&Tag, &Vec<&QueuedJob>)| {
+            let tracked = *jobs.get(tag.job.as_str())?;
+            let (job, run) = (tracked.job.name.clone(), tag.run.clone());
+            let key = SubmissionKey { job, run, copy: tag.copy };
+            let active = own.iter().any(|queued| !queued.state.is_final());
+            (active && tracked.submission(&key).is_none()).then(|| seen(key, None, own, cluster)).flatten()
+        };
+        self.by_tag.iter().filter_map(stray).collect()
+    }
+}
+
+/// Returns the comment that a submission carries in Slurm.
+pub(super) fn tag(of: &SubmissionKey) -> Tag {
+    Tag { run: of.run.clone(), job: of.job.to_string(), copy: of.copy }
+}
+
+/// Returns what the components of a submission show together; `planned` is the number of its GPUs, where known.
+fn seen(of: SubmissionKey, planned: Option<u32>, own: &[&QueuedJob], cluster: &Cluster) -> Option<Sighting> {
+    let first = own.iter().min_by_key(|queued| queued.id)?;
+    let standing = match own.iter().find(|queued| !queued.state.is_final()) {
+        Some(active) => standing(active, own, cluster, planned),
+        None => Standing::Ended {
+            end: end(&first.state, first.exit),
+            at: first.end_time.as_deref().and_then(time::unix).map(Time),
+        },
+    };
+    let reason = reason(own).filter(|_| standing == Standing::Pending);
+    Some(Sighting { of, job_id: first.id, submit_time: first.submit_time.clone(), standing, reason })
+}
+
+/// Returns why a submission waits: of several components one that is stuck speaks for all.
+fn reason(own: &[&QueuedJob]) -> Option<QueueReason> {
+    let waiting = own.iter().filter(|queued| !queued.state.is_final() && queued.reason.is_some());
+    let speaker = waiting.max_by_key(|queued| (queued.is_stuck(), Reverse(queued.id)))?;
+    let reason = speaker.reason.as_deref()?;
+    let advice = permission::advice(reason).map_or_else(String::new, |advice| format!(" ({advice})"));
+    Some(QueueReason { text: format!("{reason}{advice}"), is_stuck: speaker.is_stuck() })
+}
+
+/// Returns where a submission stands of which a component is active; `planned` is the number of its GPUs, where known.
+fn standing(active: &QueuedJob, own: &[&QueuedJob], cluster: &Cluster, planned: Option<u32>) -> Standing {
+    if !own.iter().any(|queued| queued.holds_nodes()) {
+        return Standing::Pending;
+    }
+    let since = active.start_time.as_deref().and_then(time::unix).map(Time);
+    let (held, unclear) = holdings(own.iter().copied(), cluster);
+    let mut gpus = Gpus::default();
+    for (node, held) in &held {
+        for (gpu_type, count) in &held.gpus {
+            gpus.add(node, gpu_type, *count);
+        }
+    }
+    // With fewer a component has ended before the others, and does not say any more what it had.
+    let is_whole = planned.is_none_or(|count| count == gpus.total());
+    let gpus = (unclear.is_empty() && gpus.total() > 0 && is_whole).then_some(gpus);
+    Standing::Running { since, gpus }
+}
+
+/// Returns how a submission ended that the queue does not show any more, by what Slurm remembers of it.
+pub(super) fn recorded(job: &JobName, attempt: &Attempt, records: &[JobRecord]) -> Option<Sighting> {
+    let of = attempt.key(job);
+    let record = JobRecord::latest(records, attempt.job_id?)?;
+    let same = is_same(&of, attempt, (&record.name, record.id, record.submit_time.as_deref()));
+    let other = record.tag().is_some_and(|own| own != tag(&of));
+    if !same || other || !record.settled {
+        return None;
+    }
+    let end = if record.out_of_memory { End::OutOfMemory } else { end(&record.state, record.exit) };
+    let at = record.end_time.as_deref().and_then(time::unix).map(Time);
+    let submit_time = record.submit_time.clone();
+    let standing = Standing::Ended { end, at };
+    Some(Sighting { of, job_id: record.id, submit_time, standing, reason: None })
+}
+
+/// Returns how a submission ended by the word that its script left.
+#[must_use]
+pub fn left_word(job: &JobName, attempt: &Attempt, word: LastWord) -> Sighting {
+    let end = word_end(word).unwrap_or_else(|| by_status(ExitStatus { code: word.status, signal: 0 }));
+    Sighting {
+        of: attempt.key(job),
+        job_id: word.job_id,
+        submit_time: attempt.submit_time.clone(),
+        standing: Standing::Ended { end, at: None },
+        reason: None,
+    }
+}
+
+/// Returns how a submission ended that stopped on request, if its script says whether it saved.
+#[must_use]
+pub fn word_end(word: LastWord) -> Option<End> {
+    word.saved.map(|saved| match (saved, word.unhandled) {
+        (true, _) => End::Saved,
+        (false, true) => End::Unhandled,
+        (false, false) => End::Cut,
+    })
+}
+
+/// Returns how a submission of a race ended, by who has taken the job; `None` if that cannot be told yet.
+pub(super) fn end_in_race(end: &End, own: JobId, taken: Option<JobId>) -> Option<End> {
+    let is_failure = matches!(
+        end,
+        End::Failed { .. } | End::OutOfMemory | End::NodeFailed | End::BootFailed | End::Preempted
+    );
+    match (taken, end) {
+        (Some(winner), _)
+            if winner != own && (is_failure || matches!(end, End::Completed | End::Cancelled)) =>
+        {
+            Some(End::Yielded)
+        }
+        (None, End::Completed) => None,
+        (None, _) if is_failure => Some(End::Untaken(Box::new(end.clone()))),
+        _ => Some(end.clone()),
+    }
+}
+
+/// Returns whether a job of Slurm, by its name, number and time of submission, is an attempt: numbers are given out
+/// again when a controller loses its state.
+fn is_same(
+    of: &SubmissionKey,
+    attempt: &Attempt,
+    (name, id, submit_time): (&str, JobId, Option<&str>),
+) -> bool {
+    let named = attempt.job_id == Some(id) && name == of.name();
+    let in_time = match (attempt.submit_time.as_deref(), submit_time) {
+        (Some(own), Some(other)) => own == other,
+        // Slurm's times are whole seconds.
+        (None, Some(other)) => time::unix(other).is_none_or(|at| at + 1.0 >= attempt.meant.0),
+        (_, None) => true,
+    };
+    named && in_time
+}
+
+fn end(state: &JobState, exit: Option<ExitStatus>) -> End {
+    match state {
+        JobState::Completed => End::Completed,
+        JobState::Failed => exit.map_or(End::Failed { exit: 1, signal: 0 }, by_status),
+        JobState::Timeout => End::TimedOut,
+        JobState::OutOfMemory => End::OutOfMemory,
+        JobState::NodeFail => End::NodeFailed,
+        JobState::BootFail => End::BootFailed,
+        JobState::Preempted => End::Preempted,
+        JobState::Deadline => End::Deadline,
+        JobState::Cancelled => End::Cancelled,
+        other => End::Other(other.to_string()),
+    }
+}
+
+fn by_status(exit: ExitStatus) -> End {
+    match exit {
+        exit if exit.is_out_of_memory() => End::OutOfMemory,
+        ExitStatus { code: 0, signal: 0 } => End::Completed,
+        ExitStatus { code: 85, .. } => End::Saved,
+        ExitStatus { code: 86, .. } => End::NodeFailed,
+        ExitStatus { code, signal } => End::Failed { exit: code, signal },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_taken_the_job_of_a_race_tells_what_an_end_means() {
+        let failed = End::Failed { exit: 1, signal: 0 };
+        let judged = |end: &End, taken: Option<u32>| end_in_race(end, JobId(7), taken.map(JobId));
+        for end in [&End::Completed, &End::Cancelled, &failed, &End::NodeFailed] {
+            assert_eq!(judged(end, Some(7)).as_ref(), Some(end));
+            assert_eq!(judged(end, Some(8)), Some(End::Yielded));
+        }
+        // On a shared file system the claim may come later.
+        assert_eq!(judged(&End::Completed, None), None);
+        assert_eq!(judged(&End::Cancelled, None), Some(End::Cancelled));
+        assert_eq!(judged(&failed, None), Some(End::Untaken(Box::new(failed.clone()))));
+        assert_eq!(judged(&End::Cut, Some(8)), Some(End::Cut));
+    }
+}

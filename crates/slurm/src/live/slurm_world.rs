@@ -1,0 +1,359 @@
+//! Slurm as a world: one `squeue` and one `sinfo` a look, and one `sacct` when a job has left the queue.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use crate::live::observe::Queue;
+use crate::live::scripts::{Prepared, Site, scripts};
+use crate::live::{LiveError, Reported, observe, reported, signals};
+use crate::scontrol_update::{OtherGpus, Update, UpdateError};
+use crate::{
+    CancelError, CommandError, CommandLine, Forecast, JobRecord, QueuedJob, Reply, Runner, SubmitError, read,
+    sacct, sbatch, scancel, scontrol_job, scontrol_update, sinfo, squeue, time,
+};
+use hsched_engine::clock::Clock;
+use hsched_engine::store::{StateDir, claim_file, lay_output, report_folder, reports};
+use hsched_engine::{
+    Amendment, Answer, Attempt, End, Inquiry, Intent, Kind, Observation, Outlook, Run, Sighting, Standing,
+    State, Submission, SubmissionKey, World,
+};
+use hsched_model::{Bytes, Cluster, JobId, JobName, Seconds, Terms, Time};
+
+/// How much longer than the job itself accounting is asked about.
+const SACCT_MARGIN_S: i64 = 3600;
+
+/// What says when requests would start.
+pub type Oracle<'a> = &'a dyn Fn(&[Inquiry]) -> Vec<Outlook>;
+
+/// The real cluster.
+pub struct SlurmWorld<'a> {
+    pub runner: &'a dyn Runner,
+    pub clock: &'a dyn Clock,
+    pub directory: &'a StateDir,
+    pub site: Site,
+    /// What the cluster itself does not say: types of untyped GPUs, rates of nodes; returns notes.
+    pub complete: &'a dyn Fn(&mut Cluster) -> Vec<String>,
+    /// Knows when requests would start, where somebody does.
+    pub oracle: Option<Oracle<'a>>,
+    /// What was prepared, by the run's id.
+    prepared: BTreeMap<String, Prepared>,
+    /// What the owners of outputs that were made should know, one sentence for each directory.
+    pub noted: BTreeSet<String>,
+    /// Signals held back until the answer of the last request is written down.
+    held: Option<signals::Held>,
+}
+
+impl<'a> SlurmWorld<'a> {
+    /// Returns the cluster that `runner` speaks to.
+    pub fn new(
+        runner: &'a dyn Runner,
+        clock: &'a dyn Clock,
+        directory: &'a StateDir,
+        site: Site,
+        complete: &'a dyn Fn(&mut Cluster) -> Vec<String>,
+    ) -> Self {
+        let (prepared, noted) = (BTreeMap::new(), BTreeSet::new());
+        Self { runner, clock, directory, site, complete, oracle: None, prepared, noted, held: None }
+    }
+
+    /// Returns what the queue, accounting and reports show, without a look at the nodes, and the queue itself.
+    ///
+    /// # Errors
+    /// When Slurm does not answer or prints nonsense.
+    pub fn observe_jobs(&self, state: &State) -> Result<(Observation, Vec<QueuedJob>), LiveError> {
+        let (queue, mut notes) = squeue::parse(&self.ask(&squeue::command())?)?;
+        let seen = self.observe_queue(state, &queue, Cluster::default(), self.now(), &mut notes)?;
+        Ok((seen, queue))
+    }
+
+    fn observe_queue(
+        &self,
+        state: &State,
+        queue: &[QueuedJob],
+        cluster: Cluster,
+        at: Time,
+        notes: &mut Vec<String>,
+    ) -> Result<Observation, LiveError> {
+        let queue = Queue::new(queue);
+        let (mut sightings, mut left) = (Vec::new(), Vec::new());
+        for tracked in &state.jobs {
+            for Submission { attempt, .. } in tracked.phase.submissions() {
+                match queue.sighting(&tracked.job.name, attempt, &cluster) {
+                    Some(sighting) => sightings.push(sighting),
+                    None => left.push((&tracked.job.name, attempt)),
+                }
+            }
+        }
+        sightings.extend(self.endings(&left, notes)?);
+        self.judge_stops(state, &mut sightings, at)?;
+        let sightings = self.judge_races(state, sightings)?;
+        let Reported { epochs, odd, notes: unread } = reported(&self.site.state, state, at);
+        notes.extend(unread.into_iter().chain(self.noted.iter().cloned()));
+        let strays = queue.strays(state, &cluster);
+        Ok(Observation { at, cluster, sightings, strays, epochs, odd, notes: std::mem::take(notes) })
+    }
+
+    /// Tells submissions that saved before they stopped on request from those that were only interrupted: Slurm shows the same exit
+    /// status for both, but the script's last word or the reports tell.
+    fn judge_stops(&self, state: &State, seen: &mut [Sighting], at: Time) -> Result<(), LiveError> {
+        for Sighting { of, job_id, standing, .. } in seen {
+            let Standing::Ended { end, .. } = standing else { continue };
+            let own = state.find(&of.job).and_then(|tracked| tracked.submission(of));
+            let Some(attempt) = own.map(|own| &own.attempt) else { continue };
+            if !matches!(end, End::Saved | End::Failed { exit: 143, .. }) {
+                continue;
+            }
+            let folder = report_folder(&self.site.state, &of.run, &of.name());
+            let unread = |source| LiveError::Reports { folder: folder.clone(), source };
+            let word = reports::word(&folder, Some(*job_id)).map_err(unread)?;
+            if let Some(told) = word.and_then(observe::word_end) {
+                *end = told;
+            } else if *end == End::Saved {
+                let new = reports::epochs(&folder, attempt.ranks.len(), attempt.epochs_before, at);
+                if new.map_err(unread)?.is_empty() {
+                    *end = End::Cut;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells submissions that left a race from those that did the job: both end with status 0. Whoever failed without a claim leaves the job
+    /// to the others.
+    ///
+    /// One that completed without a claim that can be seen is not taken for either: on a shared file system it may come later.
+    fn judge_races(&self, state: &State, seen: Vec<Sighting>) -> Result<Vec<Sighting>, LiveError> {
+        let mut judged = Vec::new();
+        for mut sighting in seen {
+            let tracked = state.find(&sighting.of.job);
+            let own = tracked.and_then(|own| own.submission(&sighting.of)).map(|own| &own.attempt);
+            let race = own.filter(|own| own.race);
+            let Standing::Ended { end, .. } = &mut sighting.standing else {
+                judged.push(sighting);
+                continue;
+            };
+            if let Some(race) = race {
+                let after = race.follows.as_ref().map(|piece| piece.job_id);
+                let claim = claim_file(&self.site.state, race.race_run(), sighting.of.job.as_str(), after);
+                let taken = reports::claimed(&claim)
+                    .map_err(|source| LiveError::Reports { folder: claim.clone(), source })?;
+                let Some(judged) = observe::end_in_race(end, sighting.job_id, taken) else { continue };
+                *end = judged;
+            }
+            judged.push(sighting);
+        }
+        Ok(judged)
+    }
+
+    /// Returns how those ended that the queue does not show: as accounting says, or the controller, or the word that
+    /// the script left.
+    fn endings(
+        &self,
+        left: &[(&JobName, &Attempt)],
+        notes: &mut Vec<String>,
+    ) -> Result<Vec<Sighting>, LiveError> {
+        let attempts = left.iter().map(|(_, attempt)| attempt);
+        let ids: Vec<JobId> = attempts.clone().filter_map(|attempt| attempt.job_id).collect();
+        let first = attempts.map(|attempt| attempt.meant.0).min_by(f64::total_cmp);
+        let records = match (ids.is_empty(), first) {
+            (false, Some(first)) => self.records(&ids, Time(first), notes)?,
+            _ => Vec::new(),
+        };
+        let ending = |&(job, attempt): &(&JobName, &Attempt)| {
+            let recorded = observe::recorded(job, attempt, &records).map(Ok);
+            recorded.or_else(|| self.word_of(job, attempt).transpose())
+        };
+        left.iter().filter_map(ending).collect()
+    }
+
+    /// Returns what Slurm remembers of these jobs.
+    fn records(
+        &self,
+        ids: &[JobId],
+        first: Time,
+        notes: &mut Vec<String>,
+    ) -> Result<Vec<JobRecord>, LiveError> {
+        let since = moment(first) - chrono::TimeDelta::seconds(SACCT_MARGIN_S);
+        match self.ask(&sacct::command(ids, since)) {
+            Ok(printed) => {
+                let (records, unread) = sacct::parse(&printed)?;
+                notes.extend(unread);
+                return Ok(records);
+            }
+            // There is no accounting, or not for this user.
+            Err(CommandError::Failed { .. } | CommandError::NotFound { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut records = Vec::new();
+        for &id in ids {
+            match self.ask(&scontrol_job::command(id)) {
+                Ok(printed) => records.extend(scontrol_job::parse(&printed)?.0),
+                // Not known any more, or nobody to ask: the script's own word is left.
+                Err(CommandError::Failed { .. } | CommandError::NotFound { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(records)
+    }
+
+    fn word_of(&self, job: &JobName, attempt: &Attempt) -> Result<Option<Sighting>, LiveError> {
+        let key = attempt.key(job);
+        let folder = report_folder(&self.site.state, &key.run, &key.name());
+        let word =
+            reports::word(&folder, attempt.job_id).map_err(|source| LiveError::Reports { folder, source })?;
+        Ok(word.map(|word| observe::left_word(job, attempt, word)))
+    }
+
+    fn ask(&self, command: &CommandLine) -> Result<String, CommandError> {
+        read(self.runner, command, &|pause: Duration| self.clock.sleep(pause)).map(|output| output.stdout)
+    }
+
+    /// Returns the time.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 are far below 2^52")]
+        let seconds = self.clock.now().timestamp_millis() as f64 / 1000.0;
+        Time(seconds)
+    }
+
+    /// Writes the plan and the scripts of a run to disk, unless they are there.
+    ///
+    /// # Errors
+    /// When the run's id is taken, or something cannot be written.
+    pub fn write_run(&mut self, run: &Run) -> Result<(), LiveError> {
+        if self.prepared.contains_key(&run.id) {
+            return Ok(());
+        }
+        self.prepared.insert(run.id.clone(), Prepared::write(run, &self.site, self.directory)?);
+        Ok(())
+    }
+
+    /// Looks for a job whose submission had no clear answer.
+    fn find(&self, of: &SubmissionKey) -> Option<JobId> {
+        let printed = self.ask(&squeue::command()).ok()?;
+        let wanted = observe::tag(of);
+        let (queue, _) = squeue::parse(&printed).ok()?;
+        queue
+            .into_iter()
+            .filter(|queued| queued.tag().as_ref() == Some(&wanted))
+            .map(|queued| queued.id)
+            .min()
+    }
+
+    /// Gives way to signals; the answer of the last request must be written down by then.
+    pub fn let_go(&mut self) {
+        self.held = None;
+    }
+
+    /// Holds back signals that end a process: one that came in between sbatch's answer and its record would lose the
+    /// job. Those that came since the last request are heard first.
+    fn hold(&mut self) {
+        self.let_go();
+        self.held = Some(signals::hold());
+    }
+
+    fn signal(&mut self, command: &CommandLine, done: Answer) -> Answer {
+        self.hold();
+        match scancel::send(self.runner, command) {
+            // The end is seen in the queue.
+            Ok(Reply::Done | Reply::Ended) => done,
+            Err(CancelError::Unknown { message }) => Answer::Unclear { message },
+            Err(CancelError::Refused { message }) => Answer::NotStopped { message },
+            Err(CancelError::Unreachable { source }) => Answer::NotStopped { message: source.to_string() },
+        }
+    }
+}
+
+impl World for SlurmWorld<'_> {
+    type Error = LiveError;
+
+    fn observe(&mut self, state: &State) -> Result<Observation, LiveError> {
+        self.let_go();
+        // The queue first: what it shows as ended has given its GPUs back by the time of the second look.
+        let (queue, mut notes) = squeue::parse(&self.ask(&squeue::command())?)?;
+        let (mut cluster, unread) = sinfo::parse(&self.ask(&sinfo::command())?)?;
+        notes.extend(unread);
+        notes.extend((self.complete)(&mut cluster));
+        let at = self.now();
+        self.observe_queue(state, &queue, cluster, at, &mut notes)
+    }
+
+    fn prepare(&mut self, run: &Run) -> Result<(), String> {
+        self.write_run(run).map_err(|error| error.in_one_line())
+    }
+
+    fn submit(&mut self, run: &Run, intent: &Intent) -> Answer {
+        let of = run.key(intent);
+        let prepared = self.prepared.get(&run.id);
+        let Some((prepared, script)) = prepared.and_then(|own| Some((own, own.script(&of)?))) else {
+            return Answer::Refused { message: "its script was not written".into() };
+        };
+        if let Err(message) = &script.text {
+            return Answer::Refused { message: message.clone() };
+        }
+        match lay_output(&script.output()) {
+            Ok(note) => self.noted.extend(note),
+            Err(message) => return Answer::Refused { message },
+        }
+        let path = prepared.path(&of).display().to_string();
+        self.hold();
+        match sbatch::submit(self.runner, &sbatch::command(&path, &self.site.sbatch)) {
+            Ok(submitted) => Answer::Submitted { job_id: submitted.id },
+            Err(SubmitError::Refused { message }) => Answer::Refused { message },
+            Err(SubmitError::NotNow { message }) => Answer::Deferred { message },
+            Err(SubmitError::Unreachable { source }) => Answer::Unreachable { message: source.to_string() },
+            Err(SubmitError::Unknown { message }) => match self.find(&of) {
+                Some(job_id) => Answer::Submitted { job_id },
+                None => Answer::Unclear { message },
+            },
+        }
+    }
+
+    fn stop(&mut self, of: &SubmissionKey, job_id: JobId) -> Answer {
+        self.signal(&scancel::stop(&of.name(), job_id), Answer::Stopped)
+    }
+
+    fn cancel(&mut self, of: &SubmissionKey, job_id: JobId) -> Answer {
+        self.signal(&scancel::cancel(&of.name(), job_id), Answer::Killed)
+    }
+
+    fn amend(&mut self, _: &SubmissionKey, job_id: JobId, to: &Amendment) -> Answer {
+        self.hold();
+        match scontrol_update::send(self.runner, &scontrol_update::command(job_id, &update(to))) {
+            Ok(()) => Answer::Amended,
+            Err(UpdateError::Refused { message }) => Answer::NotAmended { message },
+            Err(UpdateError::Unknown { message }) => Answer::Unclear { message },
+        }
+    }
+
+    fn foresee(&mut self, inquiries: &[Inquiry]) -> Vec<Outlook> {
+        self.oracle.map_or_else(Vec::new, |oracle| oracle(inquiries))
+    }
+
+    /// As `sbatch --test-only` says.
+    fn forecast(&mut self, run: &Run) -> Option<Seconds> {
+        let scripts = scripts(run, &self.site).ok()?;
+        let text = scripts.into_iter().next()?.text.ok()?;
+        let command = sbatch::test_command(&text, &self.site.sbatch);
+        let Forecast::Starts(date) = sbatch::test(self.runner, &command).ok()? else { return None };
+        Some(Time(time::unix(&date)?).since(self.now()))
+    }
+}
+
+/// Returns what Slurm is asked to change.
+fn update(to: &Amendment) -> Update {
+    let gpus = to.kind.clone().map(|Kind { nodes, per_node, gpu_type }| {
+        let memory = Bytes(to.memory).whole_mebibytes().saturating_mul(per_node.into());
+        let memory_mib = (memory > 0).then_some(memory);
+        OtherGpus { nodes, per_node, gpu_type, cpus: to.cpus, memory_mib }
+    });
+    let Terms { account, partition, .. } = to.terms.clone().unwrap_or_default();
+    Update { minutes: to.minutes, gpus, account, partition }
+}
+
+fn moment(time: Time) -> DateTime<Utc> {
+    #[expect(clippy::cast_possible_truncation, reason = "seconds of the calendar")]
+    DateTime::from_timestamp(time.0 as i64, 0).unwrap_or_default()
+}

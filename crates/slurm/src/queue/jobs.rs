@@ -1,0 +1,261 @@
+//! The jobs of everybody, running and waiting, as one `squeue` prints them.
+
+use crate::holdings::{self, Given};
+use crate::notes::Notes;
+use crate::queue::array::array;
+use crate::queue::waiting::is_for_other;
+use crate::record::{excerpt, format, records, unreadable, value};
+use crate::{CommandLine, Gres, JobState, ParseError, Tres, amount, time};
+use hsched_model::{Cluster, GpuType, NodeName, Time, hostlist};
+use hsched_queue::{Asks, GpuAsk, GpuCount, Held, QueueJob, Running};
+
+/// The fields asked for; Slurm 22.05 and later have them all. Free text comes last.
+pub(crate) const FIELDS: [&str; 23] = [
+    "JobArrayID",
+    "State",
+    "UserName",
+    "Account",
+    "QOS",
+    "Partition",
+    "PriorityLong",
+    "SubmitTime",
+    "StartTime",
+    "TimeLimit",
+    "NumNodes",
+    "NumCPUs",
+    "NumTasks",
+    "tres-alloc",
+    "tres-per-node",
+    "tres-per-job",
+    "tres-per-task",
+    "tres-per-socket",
+    "NodeList",
+    "Feature",
+    "Reservation",
+    "OverSubscribe",
+    "Reason",
+];
+
+/// Who looks, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct Look<'a> {
+    pub at: Time,
+    /// The user whose jobs are ours.
+    pub user: &'a str,
+}
+
+/// The column that says whether a job has its nodes for itself, and its name from 26.05 on. A colon stands behind the values of
+/// the newer one, for `NO` means the opposite there.
+const OLD_EXCLUSIVE: &str = "OverSubscribe";
+const NEW_EXCLUSIVE: &str = "Exclusive:";
+const EXCLUSIVE_SINCE: (u32, u32) = (26, 5);
+
+/// Returns the command line that prints the running and waiting jobs of all users and partitions, for a release of Slurm.
+#[must_use]
+pub fn command(release: Option<(u32, u32)>) -> CommandLine {
+    let is_new = release.is_some_and(|release| release >= EXCLUSIVE_SINCE);
+    let fields = FIELDS.map(|field| if is_new && field == OLD_EXCLUSIVE { NEW_EXCLUSIVE } else { field });
+    // Without `--all` jobs in hidden partitions are left out.
+    CommandLine::new("squeue", ["--all", "-h", "-O", &format(&fields)])
+}
+
+/// Returns whether a job has its nodes for itself.
+fn is_exclusive(shared: &str) -> bool {
+    match shared.trim().strip_suffix(':') {
+        Some(new) => new.eq_ignore_ascii_case("node"),
+        // `NO` is what `--exclusive` asks for.
+        None => shared.trim().eq_ignore_ascii_case("no"),
+    }
+}
+
+/// Returns the jobs in printed order, and notes on what could not be read or had to be assumed.
+///
+/// # Errors
+/// When nothing at all can be read although something was printed.
+pub fn parse(
+    text: &str,
+    cluster: &Cluster,
+    look: Look<'_>,
+) -> Result<(Vec<QueueJob>, Vec<String>), ParseError> {
+    let (mut jobs, mut unread, mut notes) = (Vec::new(), Vec::new(), Notes::default());
+    for record in records(text) {
+        match <[&str; FIELDS.len()]>::try_from(record) {
+            Ok(fields) => jobs.extend(job(&fields, cluster, look, &mut notes)),
+            Err(record) => {
+                let line = excerpt(&record.join("|"));
+                unread.push(format!("cannot parse a line of squeue output: {line:?}"));
+            }
+        }
+    }
+    if jobs.is_empty() && unread.len() > 1 {
+        return Err(unreadable("squeue", text));
+    }
+    unread.extend(notes.into_lines());
+    Ok((jobs, unread))
+}
+
+/// Returns a job that runs or waits; those that have ended, and are still shown, are left out.
+fn job(
+    fields: &[&str; FIELDS.len()],
+    cluster: &Cluster,
+    look: Look<'_>,
+    notes: &mut Notes,
+) -> Option<QueueJob> {
+    let [id, state, user, account, qos, partitions, priority, submit, start, limit, ..] = *fields;
+    let [.., nodes, features, reservation, _, reason] = *fields;
+    let owned = |text: &str| value(text).map(str::to_owned);
+    let date = |text: &str| time::unix(text).map(Time);
+    let id = id.trim();
+    let array = array(id);
+    let state = JobState::parse(state);
+    let request = Request::of(fields);
+    let asks = request.asks(features);
+    let running = state.holds_nodes(nodes).then(|| {
+        let since = date(start).unwrap_or(look.at);
+        Running { since, holds: request.holds(nodes, &asks, cluster, notes) }
+    });
+    if running.is_none() && !state.is_pending() {
+        return None;
+    }
+    let limit_s = match &running {
+        // It is done but for what Slurm does after a job: nothing of its limit is left.
+        Some(own) if state == JobState::Completing => Some(look.at.since(own.since)),
+        _ => amount::duration(limit),
+    };
+    let priority = priority.trim().parse().ok();
+    let reason = owned(reason).filter(|_| running.is_none());
+    let is_held = running.is_none() && (priority == Some(0) || state.is_held());
+    Some(QueueJob {
+        waits_for_other: is_held || reason.as_deref().is_some_and(is_for_other),
+        array: array.as_ref().map(|own| own.id.clone()),
+        tasks: array.as_ref().map_or(1, |own| own.tasks),
+        at_once: array.and_then(|own| own.at_once),
+        id: id.to_owned(),
+        ours: user.trim() == look.user,
+        user: owned(user),
+        account: owned(account),
+        qos: owned(qos),
+        partitions: value(partitions).unwrap_or_default().split(',').map(str::to_owned).collect(),
+        priority,
+        submitted: date(submit),
+        limit_s,
+        asks,
+        running,
+        reservation: owned(reservation),
+        reason,
+    })
+}
+
+/// What a job asks for, as printed.
+struct Request<'a> {
+    nodes: u32,
+    cpus: Option<u64>,
+    tasks: u32,
+    printed_tres: &'a str,
+    tres: Tres,
+    per_node: &'a str,
+    per_job: &'a str,
+    per_task: &'a str,
+    exclusive: bool,
+}
+
+impl<'a> Request<'a> {
+    fn of(fields: &[&'a str; FIELDS.len()]) -> Self {
+        let [.., nodes, cpus, tasks, tres, per_node, per_job, per_task, _, _, _, _, shared, _] = *fields;
+        let printed_tres = tres;
+        let tres = Tres::parse(tres);
+        // Of a range of nodes (`-N 1-2`) the column has the most and the TRES have the fewest.
+        let nodes = tres.nodes.or_else(|| amount::count(nodes.split('-').next().unwrap_or_default()));
+        Self {
+            nodes: u32::try_from(nodes.unwrap_or(1)).unwrap_or(u32::MAX).max(1),
+            cpus: tres.cpus.or_else(|| amount::count(cpus)),
+            tasks: tasks.trim().parse().unwrap_or(1),
+            printed_tres,
+            tres,
+            per_node,
+            per_job,
+            per_task,
+            exclusive: is_exclusive(shared),
+        }
+    }
+
+    fn asks(&self, features: &str) -> Asks {
+        let nodes = u64::from(self.nodes);
+        Asks {
+            nodes: self.nodes,
+            gpus: self.gpus(),
+            cpus: self.cpus.map(|cpus| cpus.div_ceil(nodes)),
+            memory_mib: self.tres.memory.map(|bytes| bytes.whole_mebibytes().div_ceil(nodes)),
+            exclusive: self.exclusive,
+            features: value(features).map(str::to_owned),
+        }
+    }
+
+    /// Returns the GPUs on each node: as they were asked for, which the accounting's TRES have without what was left open.
+    fn gpus(&self) -> Vec<GpuAsk> {
+        let known = |gres: &Gres| gres.gpu_total() > 0;
+        let per_node = Gres::parse(self.per_node);
+        if known(&per_node) {
+            return gpu_asks(&per_node, 1, 1);
+        }
+        let per_task = Gres::parse(self.per_task);
+        if known(&per_task) {
+            return gpu_asks(&per_task, self.tasks, self.nodes);
+        }
+        let per_job = Gres::parse(self.per_job);
+        gpu_asks(if known(&per_job) { &per_job } else { &self.tres.gres }, 1, self.nodes)
+    }
+
+    /// Returns what a running job holds; what is not printed by node is taken as evenly spread.
+    fn holds(&self, nodes: &str, asks: &Asks, cluster: &Cluster, notes: &mut Notes) -> Vec<Held> {
+        let given = Given {
+            nodes,
+            tres: self.printed_tres,
+            cpus: self.cpus,
+            per_node: self.per_node,
+            per_job: self.per_job,
+        };
+        if let Ok(shares) = holdings::held_by(&given, cluster) {
+            return shares.into_iter().map(|(node, held)| of_share(node, held)).collect();
+        }
+        let names = hostlist::expand(nodes).unwrap_or_default();
+        let names: Vec<NodeName> = names.iter().filter_map(|name| NodeName::new(name).ok()).collect();
+        for name in &names {
+            notes.of(
+                name,
+                "Slurm does not show the GPUs of some jobs; hsched assumes the GPUs that they \
+                 requested"
+                    .to_owned(),
+            );
+        }
+        names.into_iter().map(|node| assumed(node, asks, cluster)).collect()
+    }
+}
+
+/// Returns a request of `gres` × `times` spread over nodes, rounded up.
+fn gpu_asks(gres: &Gres, times: u32, nodes: u32) -> Vec<GpuAsk> {
+    let ask = |(own, count): &(GpuType, u32)| GpuAsk {
+        gpu_type: (*own != GpuType::untyped()).then(|| own.clone()),
+        count: count.saturating_mul(times).div_ceil(nodes),
+    };
+    gres.gpus.iter().filter(|(_, count)| *count > 0).map(ask).collect()
+}
+
+fn of_share(node: NodeName, held: hsched_model::Held) -> Held {
+    let gpus = held.gpus.into_iter().map(|(gpu_type, count)| GpuCount { gpu_type, count }).collect();
+    Held { node, gpus, cpus: Some(held.cpus), memory_mib: Some(held.memory >> 20) }
+}
+
+/// Returns what a job asks for on a node as held there; GPUs of any type are the node's first.
+fn assumed(node: NodeName, asks: &Asks, cluster: &Cluster) -> Held {
+    let first = cluster.node(&node).and_then(|own| own.gpus.first()).map(|stock| stock.gpu_type.clone());
+    let count = |ask: &GpuAsk| {
+        let gpu_type = ask.gpu_type.clone().or_else(|| first.clone())?;
+        Some(GpuCount { gpu_type, count: ask.count })
+    };
+    let gpus = asks.gpus.iter().filter_map(count).collect();
+    Held { node, gpus, cpus: asks.cpus, memory_mib: asks.memory_mib }
+}
+
+#[cfg(test)]
+mod tests;

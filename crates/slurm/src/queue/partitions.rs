@@ -1,0 +1,104 @@
+//! Partitions of the queue, from `scontrol show partition`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::site::{Config, PartitionLimits};
+use hsched_queue::{Billing, QueuePartition, Weigh};
+
+/// Returns the partitions that take jobs; `config` says how jobs are charged and stopped for others.
+#[must_use]
+pub(super) fn partitions(limits: &[PartitionLimits], config: &Config) -> Vec<QueuePartition> {
+    let highest = limits.iter().filter_map(|own| own.tier).max();
+    let by_tier = config.get("PreemptType").is_some_and(|kind| kind.ends_with("partition_prio"));
+    let weigh = if config.lists("PriorityFlags", "MAX_TRES") { Weigh::Max } else { Weigh::Sum };
+    let open = limits.iter().filter(|own| matches!(own.state.as_str(), "UP" | ""));
+    open.map(|own| QueuePartition {
+        name: own.name.clone(),
+        default: own.default,
+        default_time_s: own.default_time,
+        max_time_s: own.max_time,
+        max_nodes: own.max_nodes.and_then(|most| u32::try_from(most).ok()),
+        tier: own.tier,
+        accounts: named(&own.allow_accounts),
+        qos: named(&own.allow_qos),
+        preemptible: by_tier && own.preempted && own.tier < highest,
+        exclusive: own.exclusive,
+        billing: weights(&own.billing).map(|weights| Billing { weights, weigh }),
+    })
+    .collect()
+}
+
+/// Returns the names, or `None` where all may.
+fn named(list: &[String]) -> Option<BTreeSet<String>> {
+    (!list.is_empty()).then(|| list.iter().cloned().collect())
+}
+
+/// Returns `CPU=1.0,Mem=0.25G,GRES/gpu:a100=4` by name in lower case; `mem` for one GiB, without a unit it is for one MiB.
+fn weights(text: &str) -> Option<BTreeMap<String, f64>> {
+    let one = |item: &str| {
+        let (name, value) = item.trim().split_once('=')?;
+        let (name, value) = (name.to_ascii_lowercase(), value.trim());
+        let is_unit = |c: char| c.is_ascii_alphabetic();
+        let unit = value.chars().next_back().filter(|c| is_unit(*c)).map(|c| c.to_ascii_uppercase());
+        let number: f64 = value.trim_end_matches(is_unit).parse().ok()?;
+        let per_gib = match (name.as_str(), unit) {
+            ("mem", None | Some('M')) => 1024.0,
+            ("mem", Some('K')) => 1024.0 * 1024.0,
+            ("mem", Some('T')) => 1.0 / 1024.0,
+            _ => 1.0,
+        };
+        (number.is_finite() && number >= 0.0).then_some((name, number * per_gib))
+    };
+    let weights: BTreeMap<String, f64> = text.split(',').filter_map(one).collect();
+    (!weights.is_empty()).then_some(weights)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::site;
+    use hsched_model::Seconds;
+
+    const TEXT: &str = "\
+PartitionName=gpu AllowAccounts=ALL AllowQos=ALL Default=YES DefaultTime=01:00:00 MaxNodes=UNLIMITED MaxTime=7-00:00:00 PriorityJobFactor=1 PriorityTier=1 OverSubscribe=NO PreemptMode=REQUEUE State=UP TRESBillingWeights=CPU=1.0,Mem=0.25G,GRES/gpu:a100=4
+PartitionName=hi AllowAccounts=a,b AllowQos=fast Default=NO DefaultTime=NONE MaxNodes=2 MaxTime=03:00:00 PriorityTier=10 OverSubscribe=EXCLUSIVE PreemptMode=OFF State=UP
+PartitionName=old PriorityTier=1 MaxTime=UNLIMITED State=DOWN
+";
+
+    fn read(config: &str) -> Vec<QueuePartition> {
+        partitions(&site::partitions(TEXT), &Config::parse(config))
+    }
+
+    #[test]
+    fn partitions_have_their_limits_and_weights() {
+        let seen = read("PreemptType = preempt/partition_prio\nPriorityFlags = MAX_TRES\n");
+        let [gpu, hi] = seen.as_slice() else { panic!("two: {seen:?}") };
+        assert_eq!((gpu.default, gpu.default_time_s, gpu.tier), (true, Some(Seconds(3600.0)), Some(1)));
+        assert_eq!((gpu.max_nodes, gpu.accounts.as_ref(), gpu.exclusive), (None, None, false));
+        assert!(gpu.preemptible && !hi.preemptible && hi.exclusive);
+        assert_eq!((hi.max_nodes, hi.default_time_s, hi.max_time_s), (Some(2), None, Some(Seconds(10800.0))));
+        assert_eq!(hi.accounts.as_ref().map(BTreeSet::len), Some(2));
+        assert!(hi.qos.as_ref().is_some_and(|qos| qos.contains("fast")));
+        let billing = gpu.billing.as_ref().expect("weights");
+        assert_eq!(billing.weigh, Weigh::Max);
+        let expected =
+            [("cpu", 1.0), ("gres/gpu:a100", 4.0), ("mem", 0.25)].map(|(name, own)| (name.to_owned(), own));
+        assert_eq!(billing.weights, BTreeMap::from(expected));
+    }
+
+    #[test]
+    fn nobody_is_stopped_where_tiers_only_order() {
+        assert!(read("PreemptType = preempt/none\n").iter().all(|own| !own.preemptible));
+        assert!(read("PreemptType = preempt/qos\n").iter().all(|own| !own.preemptible));
+    }
+
+    #[test]
+    fn memory_is_weighed_by_the_gibibyte() {
+        let mem = |text: &str| weights(text).and_then(|all| all.get("mem").copied());
+        assert_eq!(
+            (mem("Mem=0.25G"), mem("Mem=0.5"), mem("mem=1M")),
+            (Some(0.25), Some(512.0), Some(1024.0))
+        );
+        assert_eq!((mem("Mem=x"), mem("(null)"), mem("Mem=-1G"), weights("")), (None, None, None, None));
+    }
+}

@@ -1,0 +1,118 @@
+//! How the cluster schedules and what it hides, from its configuration; how priorities grow, from two looks.
+
+use std::collections::BTreeMap;
+
+use crate::site::Config;
+use hsched_model::{Seconds, Time};
+use hsched_queue::{QueueJob, Scheduling};
+
+/// The shortest time between two looks from which growth is read: Slurm counts priorities anew every five minutes.
+const APART: Seconds = Seconds(900.0);
+
+/// Returns what the configuration says of scheduling.
+#[must_use]
+pub(super) fn scheduling(config: &Config) -> Scheduling {
+    let parameter = |key: &str| {
+        let list = config.get("SchedulerParameters").unwrap_or_default();
+        list.split(',')
+            .find_map(|item| item.trim().strip_prefix(key)?.strip_prefix('=')?.trim().parse::<u32>().ok())
+    };
+    let kind = config.get("SchedulerType");
+    let backfill = kind.map(|kind| kind.ends_with("backfill"));
+    let seconds = |own: Option<u32>, usual: u32| Some(Seconds(f64::from(own.unwrap_or(usual))));
+    let known = backfill == Some(true);
+    Scheduling {
+        // Slurm's own defaults where the site says nothing.
+        interval_s: seconds(parameter("bf_interval"), 30).filter(|_| known),
+        depth: Some(parameter("bf_max_job_test").unwrap_or(500)).filter(|_| known),
+        window_s: seconds(parameter("bf_window").map(|minutes| minutes.saturating_mul(60)), 86400)
+            .filter(|_| known),
+        backfill,
+        whole_nodes: config.get("SelectType").is_some_and(|kind| kind.ends_with("linear")),
+        priority_per_hour: None,
+    }
+}
+
+/// Returns what a site hides from users, as notes.
+#[must_use]
+pub(super) fn hidden(config: &Config) -> Vec<String> {
+    let told = [
+        ("jobs", "other users' jobs are hidden (PrivateData=jobs)"),
+        ("usage", "other users' past jobs are hidden (PrivateData=usage)"),
+        ("reservations", "reservations are hidden (PrivateData=reservations)"),
+        ("nodes", "nodes are hidden (PrivateData=nodes)"),
+        ("partitions", "some partitions are hidden (PrivateData=partitions)"),
+    ];
+    told.into_iter()
+        .filter(|(word, _)| config.lists("PrivateData", word))
+        .map(|(_, note)| note.to_owned())
+        .collect()
+}
+
+/// Returns by how much the priority of a waiting job grows in an hour: the median of the jobs that waited at both looks.
+///
+/// `None` where the looks are too close, or no job waited at both.
+#[must_use]
+pub(super) fn growth(earlier: &BTreeMap<String, u64>, at: Time, jobs: &[QueueJob], now: Time) -> Option<f64> {
+    let apart = now.since(at);
+    if apart < APART {
+        return None;
+    }
+    // Of jobs that gather no age the priority says nothing of those that do.
+    let waiting = jobs.iter().filter(|job| job.running.is_none() && !job.waits_for_other);
+    #[expect(clippy::cast_precision_loss, reason = "priorities are far below 2^53")]
+    let grown = |job: &QueueJob| Some(job.priority? as f64 - *earlier.get(&job.id)? as f64);
+    let mut grown: Vec<f64> = waiting.filter_map(grown).collect();
+    grown.sort_by(f64::total_cmp);
+    let median = grown.get(grown.len() / 2)?;
+    Some((median * 3600.0 / apart.0).max(0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hsched_queue::Snapshot;
+
+    #[test]
+    fn what_is_not_configured_is_slurms_default() {
+        let seen = scheduling(&Config::parse(
+            "SchedulerType = sched/backfill\nSchedulerParameters = bf_interval=120,bf_window=5760,bf_continue\nSelectType = select/cons_tres\n",
+        ));
+        assert_eq!((seen.interval_s, seen.window_s), (Some(Seconds(120.0)), Some(Seconds(345_600.0))));
+        assert_eq!((seen.depth, seen.backfill, seen.whole_nodes), (Some(500), Some(true), false));
+        let plain = scheduling(&Config::parse("SchedulerType = sched/builtin\nSelectType = select/linear\n"));
+        assert_eq!((plain.backfill, plain.depth, plain.whole_nodes), (Some(false), None, true));
+        assert_eq!(scheduling(&Config::parse("")).backfill, None);
+    }
+
+    #[test]
+    fn what_is_hidden_is_said() {
+        let check = |value: &str, count: usize| {
+            assert_eq!(hidden(&Config::parse(&format!("PrivateData = {value}\n"))).len(), count, "{value}");
+        };
+        check("none", 0);
+        check("accounts,jobs,usage,users", 2);
+        check("reservations,nodes", 2);
+    }
+
+    #[test]
+    fn growth_is_that_of_jobs_that_waited_at_both_looks() {
+        let jobs = |priorities: &[(&str, u64)]| {
+            let jobs: Vec<String> = priorities
+                .iter()
+                .map(|(id, own)| format!(r#"{{"id": "{id}", "asks": {{}}, "priority": {own}}}"#))
+                .collect();
+            let text = format!(
+                r#"{{"schema": "hsched.queue/1", "taken_at": 0, "nodes": [], "jobs": [{}]}}"#,
+                jobs.join(",")
+            );
+            Snapshot::parse(&text).expect("a snapshot").jobs
+        };
+        let earlier = BTreeMap::from([("1".to_owned(), 100), ("2".to_owned(), 500), ("3".to_owned(), 7)]);
+        let now = jobs(&[("1", 200), ("2", 600), ("9", 1)]);
+        assert_eq!(growth(&earlier, Time(0.0), &now, Time(1800.0)), Some(200.0));
+        assert_eq!(growth(&earlier, Time(0.0), &now, Time(600.0)), None);
+        assert_eq!(growth(&earlier, Time(0.0), &jobs(&[("9", 1)]), Time(1800.0)), None);
+        assert_eq!(growth(&earlier, Time(0.0), &jobs(&[("1", 50)]), Time(1800.0)), Some(0.0));
+    }
+}

@@ -1,0 +1,161 @@
+//! Who shares with whom, what each has used, and what priority a new job of each of the user's accounts would have, from `sshare`
+//! and the configuration's weights.
+
+use crate::site::{Config, PartitionLimits};
+use crate::{CommandLine, amount};
+use hsched_queue::{AccountStanding, Branch, Shares};
+
+/// The part of the users whose factors must follow from what is shown for that to be believed.
+const MOST: f64 = 0.9;
+
+/// Returns the command line that prints all accounts and users with what they have used.
+#[must_use]
+pub fn standings_command() -> CommandLine {
+    CommandLine::new("sshare", ["-a", "-n", "-P", "--format=Account,User,RawShares,RawUsage,FairShare"])
+}
+
+/// A line of `sshare`.
+struct Row<'a> {
+    /// How far below the top it is.
+    depth: usize,
+    account: &'a str,
+    user: Option<&'a str>,
+    /// `None`: as much as its siblings, or not said.
+    shares: Option<f64>,
+    usage: f64,
+    factor: Option<f64>,
+}
+
+fn rows(text: &str) -> impl Iterator<Item = Row<'_>> {
+    text.lines().filter_map(|line| {
+        let [account, user, shares, usage, factor] = line.split('|').collect::<Vec<_>>()[..] else {
+            return None;
+        };
+        let factor = factor.trim().parse::<f64>().ok().filter(|factor| (0.0..=1.0).contains(factor));
+        let number =
+            |text: &str| text.trim().parse::<f64>().ok().filter(|own| own.is_finite() && *own >= 0.0);
+        Some(Row {
+            depth: account.len() - account.trim_start().len(),
+            account: Some(account.trim()).filter(|name| !name.is_empty())?,
+            user: Some(user.trim()).filter(|name| !name.is_empty()),
+            shares: number(shares),
+            usage: number(usage).unwrap_or(0.0),
+            factor,
+        })
+    })
+}
+
+/// Returns who shares with whom; `None` where fair share does not count, or its factors do not follow from what is shown: others
+/// are hidden, or the site shares by another rule.
+#[must_use]
+pub(super) fn shares(text: &str, user: &str, config: &Config) -> Option<Shares> {
+    #[expect(clippy::cast_precision_loss, reason = "weights are far below 2^53")]
+    let weight = config.number("PriorityWeightFairShare").filter(|own| *own > 0)? as f64;
+    let (mut branches, mut above): (Vec<Branch>, Vec<(usize, usize)>) = (Vec::new(), Vec::new());
+    let mut factors = Vec::new();
+    for row in rows(text) {
+        above.retain(|(depth, _)| *depth < row.depth);
+        let parent = above.last().map(|(_, place)| *place);
+        if row.user.is_none() {
+            above.push((row.depth, branches.len()));
+        }
+        factors.push(row.factor.filter(|_| row.user.is_some()));
+        branches.push(Branch {
+            account: row.account.to_owned(),
+            user: row.user.map(str::to_owned),
+            parent,
+            shares: row.shares.unwrap_or(1.0),
+            usage: row.usage,
+            ours: row.user == Some(user),
+        });
+    }
+    let half_life_s =
+        config.get("PriorityDecayHalfLife").and_then(amount::duration).filter(|own| own.0 > 0.0);
+    let shares = Shares { weight, half_life_s, branches };
+    let known: Vec<(f64, f64)> =
+        shares.factors_now().into_iter().zip(factors).filter_map(|(own, told)| Some((own, told?))).collect();
+    #[expect(clippy::cast_precision_loss, reason = "a count of users")]
+    let users = known.len() as f64;
+    // Half a rank: what is shown is rounded, and may be some minutes older than the factors.
+    #[expect(clippy::cast_precision_loss, reason = "a count of users")]
+    let alike = known.iter().filter(|(own, told)| (own - told).abs() * users < 0.5).count() as f64;
+    (users > 1.0 && alike >= MOST * users).then_some(shares)
+}
+
+/// Returns each account once, with the priority of a job in the default partition, where priorities follow from weights.
+///
+/// What a job's size, its QOS and the site's own factor add is not known before it is submitted.
+#[must_use]
+pub(super) fn standings(
+    text: &str,
+    user: &str,
+    config: &Config,
+    partitions: &[PartitionLimits],
+) -> Vec<AccountStanding> {
+    let mut found: Vec<AccountStanding> = Vec::new();
+    for row in rows(text).filter(|row| row.user == Some(user)) {
+        if found.iter().any(|own| own.name == row.account) {
+            continue;
+        }
+        let priority = row.factor.and_then(|factor| priority(factor, config, partitions));
+        found.push(AccountStanding { name: row.account.to_owned(), default: false, priority });
+    }
+    found
+}
+
+/// Returns the sum of the weighted factors of a job that has just been submitted.
+fn priority(factor: f64, config: &Config, partitions: &[PartitionLimits]) -> Option<u64> {
+    if !config.get("PriorityType")?.ends_with("multifactor") {
+        return None;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "weights are far below 2^53")]
+    let weight = |key: &str| config.number(key).unwrap_or(0) as f64;
+    let highest = partitions.iter().filter_map(|own| own.job_factor).max().unwrap_or(1).max(1);
+    let own = partitions.iter().find(|own| own.default).and_then(|own| own.job_factor).unwrap_or(1);
+    let share = f64::from(own) / f64::from(highest);
+    let sum = weight("PriorityWeightFairShare") * factor + weight("PriorityWeightPartition") * share;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative; saturates")]
+    Some(sum as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::site;
+
+    #[test]
+    fn an_accounts_priority_is_what_its_share_weighs() {
+        let config = Config::parse(
+            "PriorityType = priority/multifactor\nPriorityWeightFairShare = 20000\nPriorityWeightPartition = 100000\n",
+        );
+        let partitions = site::partitions(
+            "PartitionName=gpu Default=YES PriorityJobFactor=1 State=UP\nPartitionName=hi PriorityJobFactor=2 State=UP\n",
+        );
+        let text =
+            "root|me|1|0|1.000000\nastro|me|1|0|0.5\nastro|me|1|0|0.1\nastro|you|1|0|0.9\nodd|me|1|0|x\n";
+        let seen = |config: &Config| -> Vec<(String, Option<u64>)> {
+            let found = standings(text, "me", config, &partitions);
+            found.into_iter().map(|own| (own.name, own.priority)).collect()
+        };
+        let own = |name: &str, priority| (name.to_owned(), priority);
+        assert_eq!(seen(&config), [own("root", Some(70000)), own("astro", Some(60000)), own("odd", None)]);
+        assert_eq!(seen(&Config::parse("PriorityType = priority/basic\n"))[0], own("root", None));
+    }
+
+    #[test]
+    fn who_shares_is_believed_where_the_factors_follow_from_it() {
+        let text = "root|||300|\n a||2|100|\n  a|me|1|90|0.50\n  a|you|parent|10|0.75\n b||1|200|\n  b|me|1|200|0.25\n c||1|0|\n  c|other|1|0|1.0\n";
+        let config = "PriorityWeightFairShare = 1000\nPriorityDecayHalfLife = 7-00:00:00\n";
+        let own = shares(text, "me", &Config::parse(config)).expect("shares");
+        assert_eq!((own.weight, own.half_life_s.map(|own| own.0)), (1000.0, Some(604_800.0)));
+        let seen: Vec<_> = own.branches.iter().map(|own| (own.parent, own.usage, own.ours)).collect();
+        assert_eq!(
+            seen[2..6],
+            [(Some(1), 90.0, true), (Some(1), 10.0, false), (Some(0), 200.0, false), (Some(4), 200.0, true)]
+        );
+        // Another rule, or the others are not shown; or it does not count.
+        assert_eq!(shares(&text.replace("0.75", "0.40"), "me", &Config::parse(config)), None);
+        assert_eq!(shares("root|||9|\n a||2|9|\n  a|me|1|9|0.01\n", "me", &Config::parse(config)), None);
+        assert_eq!(shares(text, "me", &Config::parse("PriorityWeightFairShare = 0\n")), None);
+    }
+}

@@ -1,0 +1,129 @@
+//! All that Slurm was asked, put together as one snapshot.
+
+use std::collections::BTreeMap;
+
+use crate::ParseError;
+use crate::queue::jobs::{self, Look};
+use crate::queue::{history, nodes, partitions, reservations, scheduling, standing};
+use crate::site::{self, Config};
+use hsched_model::{Cluster, Time};
+use hsched_queue::Snapshot;
+
+/// What Slurm's commands printed; `None` where one gave no answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Texts<'a> {
+    pub squeue: &'a str,
+    /// The nodes as `sinfo` printed them, with types for GPUs that have none.
+    pub cluster: &'a Cluster,
+    pub config: Option<&'a str>,
+    pub partitions: Option<&'a str>,
+    pub reservations: Option<&'a str>,
+    /// What accounts and users have used, and when that was asked for.
+    pub shares: Option<(Time, &'a str)>,
+    /// Ended jobs, and when they were asked for.
+    pub history: Option<(Time, &'a str)>,
+    /// An earlier `squeue` and its time, to see priorities grow.
+    pub earlier: Option<(Time, &'a str)>,
+}
+
+/// Returns the queue as it was at the look, with notes on what is hidden or could not be read.
+///
+/// # Errors
+/// When the jobs cannot be read at all.
+pub fn snapshot(texts: Texts<'_>, look: Look<'_>) -> Result<Snapshot, ParseError> {
+    let (found, mut notes) = jobs::parse(texts.squeue, texts.cluster, look)?;
+    let config = Config::parse(texts.config.unwrap_or_default());
+    let limits = site::partitions(texts.partitions.unwrap_or_default());
+    let (kept, unread) = reservations::reservations(texts.reservations.unwrap_or_default());
+    notes.extend(unread);
+    // Operators see what is hidden from others.
+    let none_of_others = found.iter().all(|job| job.ours);
+    if none_of_others {
+        notes.extend(scheduling::hidden(&config));
+    }
+    let unseen = nodes::unseen(texts.cluster, &found);
+    let others_hidden = unseen.is_some() || none_of_others && config.lists("PrivateData", "jobs");
+    notes.extend(unseen);
+    let (mut history, mut history_since) = (None, None);
+    if let Some((at, text)) = texts.history {
+        match history::parse(text, texts.cluster) {
+            Ok((ended, odd)) => {
+                notes.extend(odd);
+                history_since = Some(history::since(&ended, at));
+                history = Some(ended);
+            }
+            Err(error) => notes.push(error.to_string()),
+        }
+    }
+    let (shares_at, shares) = texts.shares.unwrap_or((look.at, ""));
+    let mut scheduling = scheduling::scheduling(&config);
+    scheduling.priority_per_hour = texts.earlier.and_then(|(at, text)| {
+        let (earlier, _) = jobs::parse(text, texts.cluster, Look { at, ..look }).ok()?;
+        let waiting = earlier.into_iter().filter(|job| job.running.is_none());
+        let priorities: BTreeMap<String, u64> =
+            waiting.filter_map(|job| Some((job.id, job.priority?))).collect();
+        scheduling::growth(&priorities, at, &found, look.at)
+    });
+    let mut seen = Snapshot {
+        cluster: config.get("ClusterName").map(str::to_owned),
+        nodes: nodes::nodes(texts.cluster),
+        partitions: partitions::partitions(&limits, &config),
+        reservations: kept,
+        accounts: standing::standings(shares, look.user, &config, &limits),
+        shares: standing::shares(shares, look.user, &config),
+        jobs: found,
+        scheduling,
+        others_hidden,
+        history,
+        history_since,
+        notes,
+        ..Snapshot::empty(look.at)
+    };
+    seen.count_use_since(shares_at);
+    Ok(seen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{sinfo, time};
+
+    #[test]
+    fn what_has_no_answer_is_missing_and_the_rest_is_there() {
+        let line = "v1|gpu*|1:00|mixed|gpu:v100:20|gpu:v100:19|8/8/0/16|64000|1000|v100|none\u{1e}\n";
+        let (cluster, _) = sinfo::parse(&line.replace('|', "\u{1f}")).expect("nodes");
+        let job = "7|PENDING|man|bio|normal|gpu|PRIORITY|2026-11-22T10:00:00|N/A|1:00:00|1|3|3|cpu=1|gres:gpu:1|N/A|N/A|N/A||(null)|(null)|OK|Priority\u{1e}\n"
+            .replace('|', "\u{1f}");
+        let at = Time(time::unix("2026-11-22T12:00:00").expect("a date"));
+        let look = Look { at, user: "me" };
+        let (now, before) = (job.replace("PRIORITY", "300"), job.replace("PRIORITY", "100"));
+        let earlier = Some((Time(at.0 - 7200.0), before.as_str()));
+        let squeue = now.as_str();
+        let bare = Texts {
+            squeue,
+            cluster: &cluster,
+            config: None,
+            partitions: None,
+            reservations: None,
+            shares: None,
+            history: None,
+            earlier,
+        };
+        let seen = snapshot(bare, look).expect("a snapshot");
+        assert_eq!((seen.jobs.len(), seen.nodes.len(), seen.history.is_none()), (1, 1, true));
+        assert_eq!(
+            seen.notes,
+            ["19 GPUs are in use, but the visible jobs have only 0: other jobs are hidden"]
+        );
+        assert_eq!(seen.scheduling.priority_per_hour, Some(100.0));
+        let config = Some("ClusterName = dev\nPrivateData = jobs\n");
+        let seen = snapshot(Texts { config, ..bare }, look).expect("a snapshot");
+        assert_eq!(seen.cluster.as_deref(), Some("dev"));
+        assert!(seen.notes.len() == 1 && seen.others_hidden);
+        let mine = now.replace("man", "me");
+        let seen = snapshot(Texts { squeue: &mine, config, ..bare }, look).expect("a snapshot");
+        assert_eq!(seen.notes[0], "other users' jobs are hidden (PrivateData=jobs)");
+        assert!(seen.others_hidden);
+        assert!(snapshot(Texts { squeue: "what\nis\u{1e}this\u{1e}", ..bare }, look).is_err());
+    }
+}

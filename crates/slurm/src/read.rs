@@ -1,0 +1,57 @@
+//! Patience with a busy controller, for commands that only read.
+
+use std::time::Duration;
+
+use crate::{CommandError, CommandLine, Output, Runner};
+
+/// The pauses before the second and the third attempt.
+const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2)];
+
+/// Runs a command that changes nothing, and tries again after a pause while Slurm does not answer.
+///
+/// Never for `sbatch` or `scancel`: an unanswered request may have been heard.
+///
+/// # Errors
+/// The last attempt's.
+pub fn read(
+    runner: &dyn Runner,
+    command: &CommandLine,
+    pause: &dyn Fn(Duration),
+) -> Result<Output, CommandError> {
+    for length in PAUSES {
+        match runner.run(command) {
+            Err(error) if error.is_transient() => pause(length),
+            answer => return answer,
+        }
+    }
+    runner.run(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+    use crate::Recorded;
+
+    /// Reads from a runner that fails as told and then answers; returns the answer and the pauses.
+    fn check(failures: &[&str]) -> (Result<Output, CommandError>, usize) {
+        let command = CommandLine::new("sinfo", ["-h"]);
+        let failed = |stderr: &&str| (command.clone(), Err(CommandError::failed(&command, "1", stderr)));
+        let answer = (command.clone(), Ok(Output::default()));
+        let runner = Recorded::new(failures.iter().map(failed).chain([answer]));
+        let pauses = RefCell::new(Vec::new());
+        let result = read(&runner, &command, &|length| pauses.borrow_mut().push(length));
+        assert!(pauses.borrow().is_sorted());
+        (result, pauses.into_inner().len())
+    }
+
+    #[test]
+    fn a_busy_controller_gets_two_more_chances() {
+        let silent = "Socket timed out on send/recv operation";
+        assert!(matches!(check(&[]), (Ok(_), 0)));
+        assert!(matches!(check(&[silent, silent]), (Ok(_), 2)));
+        assert!(matches!(check(&[silent, silent, silent]), (Err(CommandError::Unreachable { .. }), 2)));
+        assert!(matches!(check(&["Invalid user"]), (Err(CommandError::Failed { .. }), 0)));
+    }
+}

@@ -1,0 +1,39 @@
+//! A runner that answers from a list, for tests of whatever talks to Slurm.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use crate::{CommandError, CommandLine, Output, Runner};
+
+/// Answers each expected command line once, in order, and starts nothing.
+#[derive(Debug, Default)]
+pub struct Recorded {
+    answers: Mutex<VecDeque<(CommandLine, Result<Output, CommandError>)>>,
+}
+
+impl Recorded {
+    /// Returns a runner that expects exactly these command lines.
+    #[must_use]
+    pub fn new(answers: impl IntoIterator<Item = (CommandLine, Result<Output, CommandError>)>) -> Self {
+        Self { answers: Mutex::new(answers.into_iter().collect()) }
+    }
+
+    /// Returns how many of the expected command lines have not come yet.
+    #[must_use]
+    pub fn left(&self) -> usize {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}
+
+impl Runner for Recorded {
+    fn run(&self, command: &CommandLine) -> Result<Output, CommandError> {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        match answers.pop_front() {
+            Some((expected, answer)) if expected == *command => answer,
+            other => {
+                let expected = other.map_or("nothing".to_owned(), |(expected, _)| expected.to_string());
+                Err(CommandError::Unexpected { command: command.clone(), expected })
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Saved output of a cluster: what kind of text it is, and the cluster that it shows.
+//!
+//! A user without access plans for a cluster with what somebody else printed there, and a bug report
+//! carries its cluster along. Everything here is a pure function of text. A line that cannot be read is
+//! left out, and a note says so; what cannot be read for certain is refused, with what is missing.
+
+mod bundle;
+mod cells;
+mod clean;
+mod columns;
+mod error;
+mod facts;
+mod fields;
+mod gather;
+mod header;
+mod headerless;
+mod json;
+mod json_nodes;
+mod json_text;
+mod looks;
+mod refusal;
+mod rows;
+mod scontrol;
+mod series;
+mod table;
+
+#[cfg(test)]
+mod samples;
+#[cfg(test)]
+mod tests;
+
+pub use self::bundle::{Bundle, BundleError, BundledCall};
+pub use self::columns::{Columns, ColumnsError};
+pub use self::error::{READABLE, SavedError};
+use self::gather::Gathering;
+use crate::record::{FIELD_END, RECORD_END};
+use crate::sinfo;
+use hsched_model::Cluster;
+
+/// What a saved text is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Saved {
+    /// hsched's cluster file (YAML).
+    ClusterFile,
+    /// The JSON of `hsched inventory`.
+    Inventory(String),
+    /// What one of Slurm's programs printed, with notes on what had to be guessed or could not be read.
+    Printed(Cluster, Vec<String>),
+}
+
+/// Keys of a cluster file, one of which it must have.
+const CLUSTER_KEYS: [&str; 3] = ["nodes:", "network_gbps:", "intra_node_gbps:"];
+
+/// Returns what a text shows; `columns` are those of its lines, where it is a table without a header line.
+///
+/// # Errors
+/// When it shows no cluster, or not for certain; known kinds are named.
+pub fn read(text: &str, columns: Option<&Columns>) -> Result<Saved, SavedError> {
+    if text.contains(FIELD_END) && text.contains(RECORD_END) {
+        return framed(text);
+    }
+    if text.contains('\0') {
+        return Err(refusal::of_binary(text));
+    }
+    let text = clean::text(text);
+    let (lines, noise) = clean::lines(&text);
+    if noise.is_empty() && lines.iter().all(|line| line.command.is_some()) {
+        return Err(if lines.is_empty() { SavedError::Empty } else { SavedError::NoOutput });
+    }
+    if columns.is_none()
+        && let Some(read) = json_text::read(&lines, &noise)
+    {
+        return read;
+    }
+    let known = refusal::known(&lines, &noise);
+    if let (Some(known), true) = (&known, lines.iter().any(|line| refusal::is_configuration(&line.text))) {
+        return Err(known.clone());
+    }
+    let mut gathering = Gathering::default();
+    let rest = scontrol::read(&lines, &mut gathering);
+    let doubt = table::read(&rest, columns, &mut gathering).into_iter().next();
+    if gathering.is_empty() {
+        let is_cluster_file = |line: &str| CLUSTER_KEYS.iter().any(|key| line.starts_with(key));
+        return match (known, doubt) {
+            _ if text.lines().any(is_cluster_file) => Ok(Saved::ClusterFile),
+            (Some(known), _) => Err(known),
+            (None, Some(why)) => Err(SavedError::Unsure { why }),
+            (None, None) => Err(refusal::of_text(&lines, &noise)),
+        };
+    }
+    if let (Some(why), false) = (doubt, gathering.has_gpus()) {
+        return Err(SavedError::Unsure { why });
+    }
+    let prompts = lines.iter().filter(|line| line.command.is_some());
+    prompts.chain(&noise).for_each(|line| gathering.leave_out(line.number, &line.text, ""));
+    gathering.finish().map(|(cluster, notes)| Saved::Printed(cluster, notes))
+}
+
+/// Reads records with control characters between the fields, as hsched asks sinfo for.
+fn framed(text: &str) -> Result<Saved, SavedError> {
+    let what = "hsched's own question to sinfo";
+    match sinfo::parse(text) {
+        Ok((cluster, notes)) if cluster.nodes.is_empty() => Err(SavedError::NoNode { what, notes }),
+        Ok((cluster, notes)) => Ok(Saved::Printed(cluster, notes)),
+        Err(error) => Err(SavedError::NoNode { what, notes: vec![error.to_string()] }),
+    }
+}

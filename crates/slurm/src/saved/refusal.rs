@@ -1,0 +1,253 @@
+//! Texts that are not read, by their names.
+
+use serde_json::Value;
+
+use super::clean::Line;
+use super::error::SavedError;
+use super::fields::{begins_field, in_header};
+use super::looks::{is_job_state, is_state};
+use crate::record::{excerpt, one_line};
+
+/// Keys of JSON values and what they come from.
+const JSON: [(&str, &str); 11] = [
+    ("jobs", "jobs (squeue, sacct or scontrol show jobs, as JSON)"),
+    ("job_id", "a job (as JSON)"),
+    ("pbs_version", "nodes of PBS (pbsnodes -F json); hsched reads only Slurm"),
+    ("apiVersion", "output of Kubernetes; hsched reads only Slurm"),
+    ("reservations", "reservations (scontrol show reservations --json)"),
+    ("statistics", "the controller's statistics (sdiag --json)"),
+    ("licenses", "licenses (scontrol show licenses --json)"),
+    ("associations", "accounting (sacctmgr --json)"),
+    ("pings", "the controller's ping (scontrol ping --json)"),
+    ("partitions", "partitions (scontrol show partitions --json)"),
+    ("schema", "an hsched file without a cluster"),
+];
+
+/// Beginnings of lines and what they come from.
+const TEXTS: [(&str, &str); 31] = [
+    ("JobId=", "jobs (scontrol show job)"),
+    ("PartitionName=", "partitions (scontrol show partition)"),
+    ("ReservationName=", "reservations (scontrol show reservation)"),
+    ("No reservations", "reservations (scontrol show reservation)"),
+    ("RESV_NAME", "reservations (sinfo -T)"),
+    ("sdiag output", "the controller's statistics (sdiag)"),
+    ("Configuration data as of", "the configuration (scontrol show config)"),
+    ("Slurmctld(primary)", "the controller's ping (scontrol ping)"),
+    ("%YAML", "YAML of Slurm; use --json, which hsched reads"),
+    ("#SBATCH", "a job script"),
+    ("#!/", "a script"),
+    ("jobs:", "a job file of hsched"),
+    ("GPU TOTAL", "a table of hsched; use --format json or yaml"),
+    ("NODES STATE PARTITIONS", "a table of hsched; use --format json or yaml"),
+    ("sinfo:", "an error message of sinfo"),
+    ("slurm_load", "an error message of Slurm"),
+    ("scontrol:", "an error message of scontrol"),
+    ("bash:", "an error message of the shell"),
+    ("-bash:", "an error message of the shell"),
+    ("zsh:", "an error message of the shell"),
+    ("ssh:", "an error message of ssh"),
+    ("| NVIDIA-SMI", "output of nvidia-smi on one machine"),
+    ("GPU 0:", "output of nvidia-smi on one machine"),
+    ("Hostname Partition", "output of pestat; hsched reads what sinfo prints"),
+    ("Mom = ", "nodes of PBS (pbsnodes); hsched reads only Slurm"),
+    ("HOST_NAME", "hosts of LSF (bhosts); hsched reads only Slurm"),
+    ("HOSTNAME ARCH", "hosts of Grid Engine (qhost); hsched reads only Slurm"),
+    ("NAME STATUS", "nodes of Kubernetes (kubectl get nodes); hsched reads only Slurm"),
+    ("# HELP", "metrics for Prometheus"),
+    ("<!DOCTYPE", "an HTML page"),
+    ("<html", "an HTML page"),
+];
+
+/// Words in headers of other tables and what they come from.
+const HEADERS: [(&str, &str); 11] = [
+    ("JOBID", "jobs (squeue)"),
+    ("NODELIST(REASON)", "jobs (squeue)"),
+    ("TRES_PER_NODE", "jobs (squeue)"),
+    ("ST", "jobs (squeue)"),
+    ("JobID", "jobs (sacct)"),
+    ("JobIDRaw", "jobs (sacct)"),
+    ("JobName", "jobs (sacct)"),
+    ("TIMESTAMP", "reasons why nodes are down (sinfo -R)"),
+    ("EffectvUsage", "shares (sshare)"),
+    ("ControlHost", "accounting (sacctmgr)"),
+    ("QUEUE", "a table of partitions (spart)"),
+];
+
+/// Columns that `sinfo -R` does not have: with one of these a table is another.
+const NOT_OF_REASONS: [&str; 5] = ["GRES", "GRES_USED", "PARTITION", "CPUS", "MEMORY"];
+
+/// What stands between words.
+const SEPARATORS: [char; 6] = ['|', ' ', '\t', ',', ';', '\u{1f}'];
+
+/// Most lines that are looked at.
+const HEAD: usize = 20;
+
+/// Returns whether a line names the columns of a table of jobs.
+pub(super) fn is_header_of_jobs(line: &str) -> bool {
+    let named = |word: &str| HEADERS.iter().any(|(own, what)| *own == word && what.starts_with("jobs"));
+    let words = || line.split(SEPARATORS).filter(|word| !word.is_empty());
+    words().count() > 1 && words().any(named)
+}
+
+/// The lines by which a text is told: those that nobody typed, or what a program complained of.
+fn told<'a>(lines: &'a [Line<'_>], noise: &'a [Line<'_>]) -> Vec<&'a str> {
+    let printed = lines.iter().filter(|line| line.command.is_none() || line.text.starts_with('#'));
+    let told: Vec<&str> = printed.take(HEAD).map(|line| line.text.trim()).collect();
+    if told.is_empty() { noise.iter().take(HEAD).map(|line| line.text.trim()).collect() } else { told }
+}
+
+/// Returns why lines are refused that surely are of another kind.
+pub(super) fn known(lines: &[Line<'_>], noise: &[Line<'_>]) -> Option<SavedError> {
+    let all = told(lines, noise);
+    let words = |line: &&'_ str| -> Vec<String> { line.split(SEPARATORS).map(str::to_owned).collect() };
+    let is_state = |word: &String| is_job_state(word);
+    let numbered = |line: &&str| line.starts_with(|c: char| c.is_ascii_digit());
+    let begins = TEXTS.iter().find(|(start, _)| all.iter().any(|line| one_line(line).starts_with(start)));
+    let header = || {
+        let has = |own: &str| all.iter().any(|line| words(line).iter().any(|word| word == own));
+        HEADERS.iter().find(|(own, _)| has(own) && !is_other_table(own, &all))
+    };
+    // R may be a job's state, and anything else.
+    let in_words = || all.iter().any(|line| words(line).iter().any(|word| word.len() > 3 && is_state(word)));
+    let in_letters = || all.iter().all(|line| numbered(line) && words(line).iter().any(is_state));
+    let what = if lines.iter().any(|line| is_configuration(&line.text)) {
+        "slurm.conf or gres.conf"
+    } else if let Some((_, what)) = begins.or_else(header) {
+        what
+    } else if in_words() || in_letters() {
+        "jobs without a header line (squeue or sacct)"
+    } else {
+        return None;
+    };
+    let first_line = excerpt(all.first().copied().unwrap_or_default());
+    Some(SavedError::Other { what: what.to_owned(), first_line })
+}
+
+/// Returns why lines are refused that are of no kind that is surely known.
+pub(super) fn of_text(lines: &[Line<'_>], noise: &[Line<'_>]) -> SavedError {
+    let all = told(lines, noise);
+    let words = || all.iter().flat_map(|line| line.split(SEPARATORS));
+    let header =
+        HEADERS.iter().find(|(word, _)| words().any(|own| own == *word) && !is_other_table(word, &all));
+    let what =
+        header.map(|(_, what)| (*what).to_owned()).or_else(|| all.iter().find_map(|line| of_sinfo(line)));
+    let what = what.or_else(|| headerless(&all).or_else(|| shape(&all)).map(str::to_owned));
+    let first_line = excerpt(all.first().copied().unwrap_or_default());
+    what.map_or(SavedError::Unknown { first_line: first_line.clone() }, |what| SavedError::Other {
+        what,
+        first_line,
+    })
+}
+
+/// Returns whether a header line has this word, and others that tables with this word do not have.
+fn is_other_table(word: &str, lines: &[&str]) -> bool {
+    let is_own = |line: &&&str| line.split(SEPARATORS).any(|own| own == word);
+    let is_other = |line: &&str| line.split(SEPARATORS).any(|own| NOT_OF_REASONS.contains(&own));
+    word == "TIMESTAMP" && lines.iter().filter(is_own).any(is_other)
+}
+
+/// Returns whether a line has a word that begins as a field does in header lines of sinfo.
+pub(super) fn has_field(line: &str) -> bool {
+    line.split(SEPARATORS).any(begins_field)
+}
+
+/// Returns what a header line lacks that has fields of sinfo.
+fn of_sinfo(line: &str) -> Option<String> {
+    if !has_field(line) {
+        return None;
+    }
+    let words = line.split(SEPARATORS).filter(|word| !word.is_empty());
+    let unknown: Vec<&str> = words.filter(|word| in_header(word).is_none()).collect();
+    Some(if unknown.is_empty() {
+        "a table of sinfo without node names (NODELIST) or node counts (NODES)".to_owned()
+    } else {
+        format!(
+            "a table of sinfo with columns that run together, are truncated or are unknown: {}",
+            unknown.join(", ")
+        )
+    })
+}
+
+/// Returns why a text with characters that no text has is refused.
+pub(super) fn of_binary(text: &str) -> SavedError {
+    SavedError::Other { what: "a binary file".to_owned(), first_line: excerpt(text) }
+}
+
+/// Returns what a table without a header line seems to be.
+fn headerless(lines: &[&str]) -> Option<&'static str> {
+    let words = || lines.iter().flat_map(|line| line.split(SEPARATORS)).map(str::trim);
+    let is_gres = |word: &str| word.starts_with("gpu:") || word == "(null)";
+    let several = lines.iter().any(|line| line.contains(SEPARATORS));
+    (several && words().any(|word| is_gres(word) || (word.len() > 2 && is_state(word))))
+        .then_some("output of sinfo without a header line, node names and node counts")
+}
+
+/// Returns what lines of no known words are, by their shape.
+fn shape(lines: &[&str]) -> Option<&'static str> {
+    let all = |fits: &dyn Fn(&str) -> bool| lines.iter().all(|line| fits(line));
+    let is_word = |line: &str| !line.contains(SEPARATORS) && !line.contains(['{', ':', '=']);
+    let is_total = |line: &str| {
+        let counts: Vec<&str> = line.split(['/', ' ']).collect();
+        counts.len() >= 4 && counts.iter().all(|count| count.parse::<u64>().is_ok())
+    };
+    let is_step = |line: &str| {
+        let id = line.split(['|', ',', ' ']).next().and_then(|id| id.split_once('.'));
+        id.is_some_and(|(job, step)| job.parse::<u64>().is_ok() && !step.is_empty())
+    };
+    let columns = |line: &str| line.split(',').count();
+    let is_csv =
+        lines.len() > 1 && lines.first().is_some_and(|first| columns(first) > 1 && !first.contains(' '));
+    match () {
+        () if all(&is_total) => Some("totals of all nodes (sinfo -o '%F %C'), without GPU types"),
+        () if lines.iter().any(|line| is_step(line)) => Some("jobs and their steps (sacct)"),
+        () if all(&is_word) => Some("a list of words without any state or resources"),
+        () if is_csv => Some("CSV without any column of sinfo"),
+        () => None,
+    }
+}
+
+/// Returns whether a line is one of a configuration file: such lines name nodes too.
+pub(super) fn is_configuration(line: &str) -> bool {
+    const KEYS: [&str; 5] =
+        ["ClusterName=", "SlurmctldHost=", "ControlMachine=", "SlurmdPort=", "AutoDetect="];
+    const OF_NODES: [&str; 4] = [" Name=", " CPUs=", " Procs=", " File="];
+    let line = line.trim();
+    let is_node = line.strip_prefix("NodeName=").is_some_and(|rest| {
+        let name = rest.split_whitespace().next().unwrap_or("");
+        name.contains('[') || OF_NODES.iter().any(|key| line.contains(key))
+    });
+    is_node
+        || KEYS.iter().any(|key| line.starts_with(key))
+        || (line.starts_with("Name=") && line.contains("File="))
+}
+
+/// Returns why a JSON value is refused.
+pub(super) fn of_json(value: &Value, text: &str) -> SavedError {
+    let first_line = excerpt(&text.chars().take(200).collect::<String>());
+    let known = JSON.iter().find(|(key, _)| value.get(*key).is_some()).map(|(_, what)| (*what).to_owned());
+    let nodes = value.get("nodes").unwrap_or(value);
+    let first =
+        nodes.as_array().and_then(|nodes| nodes.first()).or_else(|| nodes.as_object()?.values().next());
+    let keys = first.and_then(Value::as_object).map(|node| node.keys().take(8).cloned().collect::<Vec<_>>());
+    let what = known.unwrap_or_else(|| match keys {
+        Some(keys) if !keys.is_empty() => {
+            format!(
+                "JSON of another program: Slurm's nodes have name, state and gres, these have {}",
+                keys.join(", ")
+            )
+        }
+        _ => "JSON without nodes".to_owned(),
+    });
+    SavedError::Other { what: excerpt(&what), first_line }
+}
+
+/// Returns why an hsched file is refused.
+pub(super) fn of_schema(schema: &str, text: &str) -> SavedError {
+    let first_line = excerpt(&text.chars().take(200).collect::<String>());
+    let what = if schema.starts_with("hsched.plan/") {
+        "an hsched plan"
+    } else {
+        "an hsched file or another program, without a cluster"
+    };
+    SavedError::Other { what: what.to_owned(), first_line }
+}

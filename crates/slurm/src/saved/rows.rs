@@ -1,0 +1,273 @@
+//! One line of a table of `sinfo`: what it says of each of its nodes.
+
+use super::clean::Line;
+use super::error::SavedError;
+use super::facts::Facts;
+use super::fields::What;
+use super::gather::Gathering;
+use super::header::Header;
+use super::looks;
+use crate::record::{excerpt, value};
+use crate::{Gres, amount, gres};
+use hsched_model::{Availability, NodeName, NodeState, hostlist};
+
+/// Most GPUs of one kind in a node: more are no count, but the number in the name of a model that is cut off
+/// (`gpu:2080`).
+const MOST_GPUS: u32 = 128;
+
+/// What a line says of its nodes as a whole.
+struct Row<'a> {
+    header: &'a Header,
+    cells: Vec<&'a str>,
+    line: &'a str,
+}
+
+/// How many of a line's nodes, or of their CPUs, are in use, free and not up.
+struct Split {
+    used: u64,
+    idle: u64,
+    other: u64,
+    total: u64,
+}
+
+/// Adds what a line says of its nodes, or leaves it out and says why; returns whether it was read.
+pub(super) fn read_row(header: &Header, line: &Line<'_>, gathering: &mut Gathering) -> bool {
+    let added = match header.cells(&line.text) {
+        None => Err(format!("it does not match the {} columns", header.columns.len())),
+        Some(cells) => {
+            let row = Row { header, cells, line: &line.text };
+            row.add(gathering).inspect(|added| row.note(added, gathering))
+        }
+    };
+    if let Err(why) = &added {
+        gathering.leave_out(line.number, &line.text, why);
+    }
+    added.is_ok()
+}
+
+impl<'a> Row<'a> {
+    fn cell(&self, what: What) -> Option<&'a str> {
+        self.header.position(what).and_then(|index| self.cells.get(index)).copied()
+    }
+
+    fn get(&self, what: What) -> Option<&'a str> {
+        self.cell(what).and_then(value)
+    }
+
+    fn fills(&self, what: What) -> bool {
+        let index = self.header.position(what);
+        index.is_some_and(|index| self.header.is_full(index, self.cells[index], self.line))
+    }
+
+    /// Adds the line's nodes and returns their names; the error says why there is none.
+    fn add(&self, gathering: &mut Gathering) -> Result<Vec<NodeName>, String> {
+        if let Some(cluster) = self.get(What::Cluster) {
+            gathering.cluster(cluster);
+        }
+        let avail = self.get(What::Avail);
+        let partition = self
+            .get(What::Partition)
+            .and_then(|printed| gathering.partition(printed, self.get(What::TimeLimit), avail));
+        let nodes = self.get(What::NodesState).map(|text| looks::counts(text).ok_or(text));
+        let nodes = nodes.transpose().map_err(|text| format!("{text:?} is not a number of nodes"))?;
+        let whole = nodes.as_deref().filter(|counts| counts.len() == 4).map(|counts| counts[3]);
+        let count = self.get(What::Count).and_then(amount::count).or(whole);
+        let names = self.header.names().and_then(|index| value(self.cells[index]));
+        if names.is_none() && count == Some(0) {
+            return Ok(Vec::new());
+        }
+        // A line's CPUs are sums over its nodes, counted or not.
+        let listed = names.and_then(|names| hostlist::expand(names).ok()).map(|names| names.len() as u64);
+        let several = count.or(listed).unwrap_or(1).max(1);
+        let mut facts = self.facts(several);
+        facts.partitions.extend(partition.clone());
+        self.check_cut(listed, count, gathering);
+        let nodes = nodes.and_then(|counts| Split::new(&counts, several));
+        if let (None, Some(nodes), None, Some(_)) = (&facts.state, &nodes, self.header.names(), count) {
+            return Ok(nodes.unnamed(&facts, gathering));
+        }
+        // CPUs tell draining nodes from others with work.
+        match (&facts.state, self.cpu_split().or(nodes)) {
+            (None, Some(split)) => {
+                facts.state = split.state(several).map(str::to_owned);
+                facts.is_vague = facts.state.is_none() && split.other > 0;
+            }
+            (Some(state), Some(split)) if split.is_down() && is_up(state) => facts.take_down(),
+            _ => {}
+        }
+        if partition.is_none() && avail.is_some_and(|avail| avail != "up") {
+            facts.take_down();
+        }
+        match (names, count, self.header.names()) {
+            (Some(names), ..) => gathering.add(names, &facts),
+            (None, Some(count), None) => Ok(gathering.add_unnamed(count, &facts)),
+            _ => Err("it names no node".to_owned()),
+        }
+    }
+
+    /// Returns what the line says of each of its `several` nodes.
+    fn facts(&self, several: u64) -> Facts {
+        let owned = |what| self.get(what).map(str::to_owned);
+        // A plus marks the least of several nodes.
+        let least = |what| self.get(what).map(|text| text.trim_end_matches('+'));
+        let list = |what| {
+            let words = self.get(what)?.split(',').map(str::trim).filter(|word| !word.is_empty());
+            Some(words.map(str::to_owned).collect())
+        };
+        let cpus = self.cpu_split();
+        let state = self.cell(What::State).map(str::trim).filter(|state| !matches!(*state, "" | "n/a"));
+        Facts {
+            state: state.map(str::to_owned),
+            reason: owned(What::Reason),
+            gres: owned(What::Gres),
+            gres_used: self.get(What::GresUsed).map(|text| counted(text).to_owned()),
+            is_used_cut: self
+                .get(What::GresUsed)
+                .is_some_and(|text| is_cut(text) || self.fills(What::GresUsed)),
+            // These are sums over the line's nodes.
+            cpus: cpus
+                .as_ref()
+                .map(|cpus| cpus.total / several)
+                .or_else(|| least(What::Cpus).and_then(amount::count)),
+            cpus_used: cpus.map(|cpus| cpus.used.div_ceil(several)),
+            memory: least(What::Memory).and_then(amount::memory),
+            memory_used: least(What::AllocMemory).and_then(amount::memory),
+            features: list(What::ActiveFeatures).or_else(|| list(What::AvailableFeatures)),
+            ..Facts::default()
+        }
+    }
+
+    fn cpu_split(&self) -> Option<Split> {
+        Split::new(&looks::counts(self.get(What::CpusState)?)?, 0)
+    }
+
+    /// Refuses names and GPUs of which the column's width surely cut something off.
+    fn check_cut(&self, listed: Option<u64>, count: Option<u64>, gathering: &mut Gathering) {
+        let cut = |column, text: &str| SavedError::Cut { column, text: excerpt(text) };
+        if let Some(gres) = self.get(What::Gres).filter(|gres| counted(gres) != *gres) {
+            gathering.fail(cut("GRES", gres));
+        }
+        let Some(text) = self.header.names().and_then(|index| value(self.cells[index])) else { return };
+        let names = self.header.names();
+        let fills = names.is_some_and(|index| self.header.is_full(index, text, self.line));
+        let may_be_cut = names.is_some_and(|index| self.header.may_be_cut(index, text, self.line));
+        let is_open = text.matches('[').count() > text.matches(']').count();
+        let lacks = listed.zip(count).is_some_and(|(listed, count)| listed < count && !text.ends_with(']'));
+        if is_open || (lacks && may_be_cut) || (fills && text.ends_with(['-', '.', ','])) {
+            gathering.fail(cut("NODELIST", text));
+        }
+    }
+
+    /// Notes what the line says that could not be read, or that may be cut off.
+    fn note(&self, added: &[NodeName], gathering: &mut Gathering) {
+        let mut say = |note: &str| added.iter().for_each(|node| gathering.notes.of(node, note.to_owned()));
+        for what in [What::CpusState, What::Cpus, What::Memory, What::AllocMemory] {
+            let Some(text) = self.get(what) else { continue };
+            let read = match what {
+                What::CpusState => looks::counts(text).is_some(),
+                What::Cpus => amount::count(text.trim_end_matches('+')).is_some(),
+                _ => amount::memory(text.trim_end_matches('+')).is_some(),
+            };
+            if !read {
+                say(&format!("its {} {:?} could not be read", self.name(what), excerpt(text)));
+            }
+        }
+        for what in [
+            What::Nodes,
+            What::Partition,
+            What::Gres,
+            What::GresUsed,
+            What::ActiveFeatures,
+            What::AvailableFeatures,
+            What::Reason,
+        ] {
+            let Some(text) = self.get(what) else { continue };
+            if self.fills(what) || (what != What::Reason && is_cut(text)) {
+                let (name, text) = (self.name(what), excerpt(text));
+                say(&format!("{name} {text:?} fills its column and may be truncated"));
+            }
+        }
+        let count = self.get(What::Count).and_then(amount::count);
+        if let Some(count) = count.filter(|&count| !added.is_empty() && added.len() as u64 != count) {
+            let (line, names) = (excerpt(self.line), added.len());
+            gathering.notes.say(format!("{line:?} names {names} nodes, but counts {count}"));
+        }
+    }
+
+    fn name(&self, what: What) -> &'static str {
+        self.header.position(what).map_or("", |index| self.header.columns[index].name())
+    }
+}
+
+impl Split {
+    /// Returns the parts of `allocated/idle/other/total`, or of `allocated/idle` of so many.
+    fn new(counts: &[u64], several: u64) -> Option<Self> {
+        match *counts {
+            [used, idle, other, total] => Some(Self { used, idle, other, total }),
+            [used, idle] => {
+                let other = several.saturating_sub(used).saturating_sub(idle);
+                Some(Self { used, idle, other, total: several })
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns whether nothing of it is up.
+    fn is_down(&self) -> bool {
+        self.other == self.total && self.total > 0
+    }
+
+    /// Returns the state of each of so many nodes, or `None` where they differ and nothing says which is which.
+    fn state(&self, several: u64) -> Option<&'static str> {
+        match self {
+            Self { idle, total, .. } if idle == total => Some("idle"),
+            _ if self.is_down() => Some("down"),
+            Self { used, total, .. } if used == total => Some("allocated"),
+            Self { other, .. } if several == 1 && *other > 0 => Some("draining"),
+            // Some of several may be idle; on all of them what is in use must be said.
+            Self { other, .. } if *other == 0 => Some("mixed"),
+            _ => None,
+        }
+    }
+
+    /// Adds so many nodes without names in each state.
+    fn unnamed(&self, facts: &Facts, gathering: &mut Gathering) -> Vec<NodeName> {
+        let parts = [("allocated", self.used), ("idle", self.idle), ("down", self.other)];
+        let add = |(state, count): (&str, u64)| {
+            let state = Some(state.to_owned());
+            gathering.add_unnamed(count, &Facts { state, ..facts.clone() })
+        };
+        parts.into_iter().flat_map(add).collect()
+    }
+}
+
+/// Returns whether work may start on nodes of this state.
+fn is_up(state: &str) -> bool {
+    NodeState::parse(state).availability() == Availability::Up
+}
+
+/// Returns a GRES text up to where it was surely cut off: sinfo prints no GPUs without their number.
+fn counted(text: &str) -> &str {
+    let silly = Gres::parse(text).gpus.iter().any(|(_, count)| *count > MOST_GPUS);
+    let end = if silly { Some(0) } else { gres::uncounted(text).and_then(|part| text.find(part)) };
+    end.map_or(text, |end| &text[..end])
+}
+
+/// Returns whether a value ends in the middle.
+fn is_cut(text: &str) -> bool {
+    let text = text.trim();
+    let open = |start: char, end: char| text.matches(start).count() > text.matches(end).count();
+    open('(', ')') || open('[', ']') || text.ends_with([',', ':'])
+}
+
+/// Reads a line of `sinfo -R`: it adds a reason to nodes that another table has.
+pub(super) fn read_reason(header: &Header, line: &Line<'_>, gathering: &mut Gathering) {
+    let cells = header.cells(&line.text);
+    let get = |index: Option<usize>| Some(value(cells.as_ref()?.get(index?)?)?.to_owned());
+    let (names, reason) = (get(header.names()), get(header.position(What::Reason)));
+    let known = names.filter(|names| gathering.knows_all(names));
+    let added = known.map(|names| gathering.add(&names, &Facts { reason, ..Facts::default() }));
+    if !matches!(added, Some(Ok(_))) {
+        gathering.leave_out(line.number, &line.text, "its node is not in another table");
+    }
+}

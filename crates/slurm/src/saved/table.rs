@@ -1,0 +1,284 @@
+//! Tables of `sinfo`: by partition, by node (`-N`), long (`-l`), or as asked for with `-o` and `-O`; with
+//! their header lines or without.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::clean::Line;
+use super::columns::Columns;
+use super::error::{ASK, SavedError};
+use super::fields::What;
+use super::gather::{Gathering, TABLE};
+use super::header::{Header, Layout};
+use super::rows::{read_reason, read_row};
+use super::{headerless, looks, refusal};
+use crate::record::{excerpt, value};
+
+/// Most lines of a small table that may be none of its rows.
+const ODD_LINES: usize = 5;
+
+/// Columns that say something of partitions, not of nodes.
+const OF_PARTITIONS: [&str; 15] = [
+    "PARTITION",
+    "ALLOCNODES",
+    "AVAIL",
+    "DEFAULTTIME",
+    "GROUPS",
+    "JOB_SIZE",
+    "MAX_CPUS_PER_NODE",
+    "OVERSUBSCRIBE",
+    "PREEMPT_MODE",
+    "PRIORITY",
+    "PRIO_JOB_FACTOR",
+    "PRIO_TIER",
+    "ROOT",
+    "SHARE",
+    "TIMELIMIT",
+];
+
+/// A header with the lines below it.
+struct Section<'a> {
+    header: Header,
+    /// Whether the text has no such line, and nobody said what it would be.
+    is_guessed: bool,
+    lines: Vec<&'a Line<'a>>,
+}
+
+/// What tables a text has.
+#[derive(Default)]
+struct Tables<'a> {
+    sections: Vec<Section<'a>>,
+    /// Lines in no table.
+    rest: Vec<&'a Line<'a>>,
+    /// Why tables without a header line were not read.
+    doubts: Vec<String>,
+}
+
+/// Adds what all tables among the lines say: what one of them leaves out another may say.
+///
+/// Returns why tables without a header line were not read.
+pub(super) fn read(lines: &[Line<'_>], columns: Option<&Columns>, gathering: &mut Gathering) -> Vec<String> {
+    let mut tables = match columns {
+        Some(columns) => Tables::of_columns(lines, columns),
+        None => Tables::find(lines, gathering),
+    };
+    tables.find_touching();
+    let has_gres = |sections: &[&Section<'_>]| sections.iter().any(|section| section.header.has(What::Gres));
+    let (nodes, reasons): (Vec<_>, Vec<_>) =
+        tables.sections.iter().partition(|section| section.header.shows_nodes());
+    let (named, counted): (Vec<_>, Vec<_>) =
+        nodes.into_iter().partition(|section| section.header.names().is_some());
+    // Nodes without names may be those that have one elsewhere.
+    let by_count = named.is_empty() || (has_gres(&counted) && !has_gres(&named));
+    let (read, unread) = if by_count && gathering.is_empty() { (counted, named) } else { (named, counted) };
+    if !read.is_empty() {
+        gathering.found(TABLE);
+        if !has_gres(&read) && !read.iter().any(|section| section.header.has(What::GresUsed)) {
+            gathering.notes.say(format!("no GRES column: nodes count as having no GPUs; {ASK} prints them"));
+        }
+    }
+    let unnamed = read.iter().filter(|section| section.header.names().is_none()).count();
+    if unnamed > 1 {
+        gathering.fail(SavedError::Counted);
+    }
+    for section in &read {
+        section.read(gathering);
+    }
+    for line in unread.iter().flat_map(|section| &section.lines) {
+        gathering.leave_out(line.number, &line.text, "another table shows the nodes");
+    }
+    for section in &reasons {
+        section.lines.iter().for_each(|line| read_reason(&section.header, line, gathering));
+    }
+    tables.rest.iter().for_each(|line| gathering.leave_out(line.number, &line.text, ""));
+    tables.doubts
+}
+
+impl<'a> Tables<'a> {
+    /// Returns all lines as one table.
+    fn of_columns(lines: &'a [Line<'a>], columns: &Columns) -> Self {
+        let is_row = |line: &&Line<'_>| line.command.is_none() && Header::read(&line.text).is_none();
+        let (lines, rest) = lines.iter().partition(is_row);
+        let section = Section { header: columns.header().clone(), is_guessed: false, lines };
+        Self { sections: vec![section], rest, doubts: Vec::new() }
+    }
+
+    fn find(lines: &'a [Line<'a>], gathering: &mut Gathering) -> Self {
+        let mut tables = Self::default();
+        // Lines below no header line, and what a prompt says of their columns.
+        let (mut run, mut asked): (Vec<&Line<'_>>, Option<Header>) = (Vec::new(), None);
+        let mut is_open = false;
+        for line in lines {
+            let header = Header::read(&line.text)
+                .filter(|header| header.columns.len() > 1 || header.names().is_some());
+            if let Some(name) = line.text.trim().strip_prefix("CLUSTER: ") {
+                gathering.cluster(name.trim());
+            } else if let Some(command) = &line.command {
+                tables.close(&mut run, asked.take());
+                asked = Columns::of_command(command).map(|columns| columns.header().clone());
+                is_open = false;
+            } else if let Some(header) = header {
+                // A program that sorts its lines leaves the header line anywhere among them.
+                let lines = if fits(&header, &run) { std::mem::take(&mut run) } else { Vec::new() };
+                tables.close(&mut run, asked.take());
+                tables.sections.push(Section { header, is_guessed: false, lines });
+                is_open = true;
+            } else if refusal::is_header_of_jobs(&line.text) {
+                tables.close(&mut run, asked.take());
+                tables.rest.push(line);
+                is_open = false;
+            } else if let (true, Some(section)) = (is_open, tables.sections.last_mut()) {
+                section.lines.push(line);
+            } else {
+                run.push(line);
+            }
+        }
+        tables.close(&mut run, asked);
+        // Tables of jobs may have no other columns than those of nodes.
+        for section in std::mem::take(&mut tables.sections) {
+            if section.is_of_jobs() {
+                tables.rest.extend(section.lines);
+            } else {
+                tables.sections.push(section);
+            }
+        }
+        tables
+    }
+
+    /// Makes a table of neighbouring lines that are under no header line, where their columns are certain.
+    fn close(&mut self, run: &mut Vec<&'a Line<'a>>, asked: Option<Header>) {
+        let lines = std::mem::take(run);
+        // What was typed may not be what printed these lines.
+        if let Some(header) = asked.filter(|header| fits(header, &lines)) {
+            return self.sections.push(Section { header, is_guessed: false, lines });
+        }
+        let texts: Vec<&str> = lines.iter().map(|line| line.text.as_ref()).collect();
+        // A header line that was not understood is no row, and those below are not without one.
+        let is_headed = texts.iter().any(|text| refusal::has_field(text));
+        match if is_headed { Err(None) } else { headerless::identify(&texts) } {
+            Ok(header) => self.sections.push(Section { header, is_guessed: true, lines }),
+            Err(doubt) => {
+                self.doubts.extend(doubt);
+                self.rest.extend(lines);
+            }
+        }
+    }
+
+    /// Finds tables whose columns touch: their lines have fewer words, and lie as the header line does.
+    fn find_touching(&mut self) {
+        for Section { header, lines, .. } in &mut self.sections {
+            let has_places = header.columns.get(1).is_some_and(|column| column.word.0 > 0);
+            let words = |line: &Line<'_>| line.text.split_whitespace().count();
+            let touching = lines.iter().any(|line| words(line) < header.columns.len());
+            // One odd line does not tell how the others are laid out.
+            let fitting = lines.iter().filter(|line| header.slices(&line.text).is_some()).count();
+            if header.layout == Layout::Blanks && has_places && touching && fitting * 2 > lines.len() {
+                header.layout = Layout::Fixed;
+            }
+        }
+    }
+}
+
+/// Returns whether most lines fall into the columns.
+fn fits(header: &Header, lines: &[&Line<'_>]) -> bool {
+    let fitting = lines.iter().filter(|line| header.cells(&line.text).is_some()).count();
+    fitting > 0 && fitting * 2 >= lines.len()
+}
+
+impl Section<'_> {
+    fn read(&self, gathering: &mut Gathering) {
+        if self.is_guessed {
+            gathering.notes.say(self.guess());
+        }
+        if self.header.names().is_none() {
+            gathering.notes.say("the table has no node names; hsched numbers the nodes".to_owned());
+            self.check_repeats(gathering);
+        }
+        let lines = self.lines.len();
+        let (rows, others): (Vec<&Line<'_>>, Vec<_>) =
+            self.lines.iter().partition(|line| read_row(&self.header, line, gathering));
+        let read = rows.len();
+        // A few odd lines are what stands around a table; many, or those that are rows, are nodes that are lost.
+        let has_digit = |line: &Line<'_>| line.text.contains(|c: char| c.is_ascii_digit());
+        let is_row =
+            |line: &Line<'_>| self.header.is_meant(&line.text) || (self.is_guessed && has_digit(line));
+        let is_lost = others.iter().any(|line| is_row(line));
+        if is_lost || read * 2 < lines || (others.len() > ODD_LINES && read * 4 < lines * 3) {
+            gathering.fail(SavedError::Columns { read, lines, columns: self.header.columns.len() });
+        }
+        self.check_names(gathering);
+    }
+
+    fn is_of_jobs(&self) -> bool {
+        let of_job = |line: &&Line<'_>| line.text.split(['|', ' ', '\t', ',', ';']).any(looks::is_job_state);
+        !self.lines.is_empty() && self.lines.iter().all(of_job)
+    }
+
+    /// Returns what the columns were taken as, where no header line names them.
+    fn guess(&self) -> String {
+        let (mut known, mut unread) = (Vec::new(), Vec::new());
+        for (column, number) in self.header.columns.iter().zip(1..) {
+            match column.field {
+                Some(field) => known.push(format!("{number} {}", field.header)),
+                None => unread.push(number.to_string()),
+            }
+        }
+        let unread = match unread.join(", ") {
+            none if none.is_empty() => none,
+            some => format!("; ignored: {some} (name them with --columns)"),
+        };
+        let first = self.lines.first().map_or(0, |line| line.number);
+        let known = known.join(", ");
+        format!(
+            "line {first} begins a table without a header line; hsched assumes these columns: \
+            {known}{unread}"
+        )
+    }
+
+    /// Refuses names that stand twice in a partition, or of which lines say different things: sinfo prints each
+    /// node once in a partition, and of all the same, so that these are the beginnings of several names.
+    fn check_names(&self, gathering: &mut Gathering) {
+        let Some(names) = self.header.names() else { return };
+        let partition = self.header.position(What::Partition);
+        let of_node = [What::Gres, What::GresUsed, What::CpusState].map(|what| self.header.position(what));
+        let (mut seen, mut said) = (BTreeSet::new(), BTreeMap::new());
+        let rows = || self.lines.iter().filter_map(|line| Some((&line.text, self.header.cells(&line.text)?)));
+        let longest = rows().filter_map(|(_, cells)| value(cells[names])).map(str::len).max();
+        for (line, cells) in rows() {
+            let Some(name) = value(cells[names]) else { continue };
+            // A column with longer names cuts none off that is shorter.
+            if Some(name.len()) < longest || !self.header.may_be_cut(names, name, line) {
+                continue;
+            }
+            let own = of_node.map(|index| index.map(|index| cells[index].trim()));
+            let twice = partition.is_some_and(|partition| !seen.insert((name, cells[partition].trim())));
+            if twice {
+                gathering.fail(SavedError::Cut { column: "NODELIST", text: excerpt(name) });
+            } else if *said.entry(name).or_insert(own) != own {
+                gathering.fail(SavedError::Differ { name: excerpt(name) });
+            }
+        }
+    }
+
+    /// Refuses nodes without names where the same GPUs stand in the lines of several partitions, or in the
+    /// same line twice (`-N`): they may be the same nodes.
+    fn check_repeats(&self, gathering: &mut Gathering) {
+        let gres = self.header.position(What::Gres);
+        let is_of_partition = |index: &usize| OF_PARTITIONS.contains(&self.header.columns[*index].name());
+        let of_partition: Vec<usize> = (0..self.header.columns.len()).filter(is_of_partition).collect();
+        let (mut first_in, mut seen) = (BTreeMap::<&str, Vec<&str>>::new(), BTreeSet::new());
+        for cells in self.lines.iter().filter_map(|line| self.header.cells(&line.text)) {
+            let partition: Vec<&str> = of_partition.iter().map(|&index| cells[index].trim()).collect();
+            let gres = gres.map_or("", |gres| cells[gres].trim());
+            let is_other = *first_in.entry(gres).or_insert_with(|| partition.clone()) != partition;
+            if seen.insert(cells) && !is_other {
+                continue;
+            }
+            if gres.contains("gpu") {
+                gathering.fail(SavedError::Repeated { gres: gres.to_owned() });
+            } else {
+                let note = "nodes without GPUs that are in several partitions may be counted several times";
+                gathering.notes.say(note.to_owned());
+            }
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Submitting a job: the command line, the number it prints, and what its errors mean.
+
+use thiserror::Error;
+
+use crate::record::excerpt;
+use crate::request::{Denial, is_for_now, said};
+use crate::{CommandError, CommandLine, JobId, Output, Runner, time};
+
+/// A job that Slurm accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Submitted {
+    /// The job's number; of a heterogeneous job that of its first component.
+    pub id: JobId,
+    /// The cluster that took it, where sbatch chose among several.
+    pub cluster: Option<String>,
+}
+
+/// Why there is no job, or no certainty of one.
+#[derive(Debug, Error)]
+pub enum SubmitError {
+    /// Slurm answered no; the same request will not be accepted later either, as far as it says.
+    #[error("sbatch refused the job: {message}")]
+    Refused { message: String },
+    /// Slurm would take the request at another time: a limit on jobs, or on requests.
+    #[error("sbatch does not accept the job now: {message}")]
+    NotNow { message: String },
+    /// The request did not reach Slurm: there is no job.
+    #[error("no job was submitted")]
+    Unreachable {
+        #[source]
+        source: CommandError,
+    },
+    /// The request may have been heard: look for the job's comment in the queue before trying again.
+    #[error("the job may or may not have been submitted: {message}")]
+    Unknown { message: String },
+}
+
+/// What Slurm says of a job that it was only asked about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Forecast {
+    /// When the job would start, in local time, `2026-11-21T06:13:16`: as things stand, the running jobs
+    /// using all their time.
+    Starts(String),
+    /// Slurm would refuse the job.
+    Refused(String),
+    /// Slurm would take the job and does not say when it starts.
+    Unknown,
+}
+
+/// Returns the command line that submits a script file.
+#[must_use]
+pub fn command(script: &str, options: &[String]) -> CommandLine {
+    let fixed = ["--parsable".to_owned()];
+    CommandLine::new("sbatch", fixed.iter().chain(options).cloned().chain([script.to_owned()]))
+}
+
+/// Submits once; an unanswered request is never sent again.
+///
+/// # Errors
+/// When Slurm refuses the job or gives no clear answer.
+pub fn submit(runner: &dyn Runner, command: &CommandLine) -> Result<Submitted, SubmitError> {
+    let answer = runner.run(command).map_err(|error| Denial::of(&command.program, error))?;
+    parse(&answer.stdout).ok_or_else(|| {
+        let Output { stdout, stderr } = answer;
+        let message = format!(
+            "sbatch printed {:?} but no job id{}",
+            excerpt(&stdout),
+            after(&said(&command.program, &stderr))
+        );
+        SubmitError::Unknown { message }
+    })
+}
+
+/// Returns the job that `--parsable` names (`123` or `123;cluster`); lines of wrappers around it may
+/// come before.
+#[must_use]
+pub fn parse(stdout: &str) -> Option<Submitted> {
+    stdout.lines().rev().find_map(|line| {
+        let (number, cluster) = match line.trim().split_once(';') {
+            Some((number, cluster)) => (number, Some(cluster.to_owned())),
+            None => (line.trim(), None),
+        };
+        let digits = number.bytes().all(|b| b.is_ascii_digit());
+        let id = number.parse().ok().filter(|id| digits && *id > 0)?;
+        Some(Submitted { id: JobId(id), cluster })
+    })
+}
+
+/// Returns the command line that asks when a script with this text would start, and submits nothing.
+///
+/// Slurm takes a job id for the answer. Limits of partitions are not looked at.
+#[must_use]
+pub fn test_command(script: &str, options: &[String]) -> CommandLine {
+    let fixed = ["--test-only".to_owned()];
+    let command = CommandLine::new("sbatch", fixed.iter().chain(options).cloned());
+    CommandLine { stdin: Some(script.to_owned()), ..command }
+}
+
+/// Asks with [`test_command`].
+///
+/// # Errors
+/// When Slurm gives no answer.
+pub fn test(runner: &dyn Runner, command: &CommandLine) -> Result<Forecast, CommandError> {
+    match runner.run(command) {
+        Ok(answer) => Ok(expected_start(&answer.stderr).map_or(Forecast::Unknown, Forecast::Starts)),
+        Err(CommandError::Failed { status, stderr, .. }) if status.starts_with("exit status") => {
+            Ok(Forecast::Refused(said(&command.program, &stderr)))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the date in `sbatch: Job 7 to start at 2026-11-21T06:13:16 using …`, which is on stderr.
+fn expected_start(stderr: &str) -> Option<String> {
+    let date = |line: &str| line.split_once(" to start at ")?.1.split_whitespace().next().map(str::to_owned);
+    stderr.lines().find_map(date).filter(|date| time::unix(date).is_some())
+}
+
+impl From<Denial> for SubmitError {
+    fn from(denial: Denial) -> Self {
+        match denial {
+            Denial::Refused(message) if is_for_now(&message) => Self::NotNow { message },
+            Denial::Refused(message) => Self::Refused { message },
+            Denial::Unreachable(source) => Self::Unreachable { source },
+            Denial::Unknown(message) => Self::Unknown { message },
+        }
+    }
+}
+
+/// Returns the text as the last part of a message; nothing where there is none.
+fn after(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!("; {text}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Recorded;
+
+    fn submitted(answer: Result<Output, CommandError>) -> Result<Submitted, SubmitError> {
+        let command = command("job.sh", &["--gres=gpu:v100:1".to_owned()]);
+        assert_eq!(command.to_string(), "sbatch --parsable '--gres=gpu:v100:1' job.sh");
+        submit(&Recorded::new([(command.clone(), answer)]), &command)
+    }
+
+    fn failure(status: &str, stderr: &str) -> SubmitError {
+        let error = CommandError::failed(&CommandLine::new("sbatch", ["job.sh"]), status, stderr);
+        submitted(Err(error)).expect_err("a failure")
+    }
+
+    #[test]
+    fn the_number_may_have_a_cluster_and_lines_before_it() {
+        let check = |stdout: &str, id: u32, cluster: Option<&str>| {
+            let expected = Submitted { id: JobId(id), cluster: cluster.map(str::to_owned) };
+            assert_eq!(parse(stdout), Some(expected), "{stdout}");
+        };
+        check("123\n", 123, None);
+        check("123;north\n", 123, Some("north"));
+        check("Using account 7x\n 123 \n\n", 123, None);
+        for stdout in ["", "Submitted batch job 123", "-1", "+5", "0", "99999999999"] {
+            assert_eq!(parse(stdout), None, "{stdout}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_told_from_silence() {
+        let refused = failure(
+            "exit status: 1",
+            "sbatch: error: invalid partition specified: nope\n\
+             sbatch: error: Batch job submission failed: Invalid partition name specified\n",
+        );
+        let expected =
+            "sbatch refused the job: invalid partition specified: nope; Invalid partition name specified";
+        assert_eq!(refused.to_string(), expected);
+        let silent = "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)";
+        assert!(matches!(failure("exit status: 1", silent), SubmitError::Unreachable { .. }));
+        let unheard = "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation";
+        assert!(matches!(failure("exit status: 1", unheard), SubmitError::Unknown { .. }));
+        assert!(matches!(failure("signal: 9 (SIGKILL)", ""), SubmitError::Unknown { .. }));
+    }
+
+    #[test]
+    fn an_answer_without_a_number_is_no_certainty() {
+        let output = Output { stdout: "queued\n".to_owned(), stderr: "sbatch: hm".to_owned() };
+        let error = submitted(Ok(output)).expect_err("no number");
+        let expected =
+            "the job may or may not have been submitted: sbatch printed \"queued\" but no job id; hm";
+        assert_eq!(error.to_string(), expected);
+    }
+
+    fn forecast(answer: Result<&str, &str>) -> Result<Forecast, CommandError> {
+        let command = test_command("#!/bin/sh\n", &["-w".to_owned(), "v1".to_owned()]);
+        assert_eq!(command.to_string(), "sbatch --test-only -w v1");
+        let answer = answer
+            .map(|stderr| Output { stdout: String::new(), stderr: stderr.to_owned() })
+            .map_err(|stderr| CommandError::failed(&command, "exit status: 1", stderr));
+        test(&Recorded::new([(command.clone(), answer)]), &command)
+    }
+
+    #[test]
+    fn a_forecast_is_a_date_or_a_refusal() {
+        let starts = |stderr: &str| {
+            let expected = Forecast::Starts("2026-11-21T15:00:35".to_owned());
+            assert_eq!(forecast(Ok(stderr)).expect("an answer"), expected, "{stderr}");
+        };
+        starts(
+            "sbatch: Job 15 to start at 2026-11-21T15:00:35 using 1 processors on nodes m1 in partition gpu\n",
+        );
+        starts(
+            "sbatch: lua: hello\nsbatch: Job 17 to start at 2026-11-21T15:00:35 using 2 processors on m1,v1\n",
+        );
+        assert_eq!(
+            forecast(Ok("sbatch: Job 17 to start at some time")).expect("an answer"),
+            Forecast::Unknown
+        );
+        let stderr = "sbatch: error: invalid partition specified: nope\n\
+            allocation failure: Invalid partition name specified\n";
+        let why = "invalid partition specified: nope; Invalid partition name specified".to_owned();
+        assert_eq!(forecast(Err(stderr)).expect("an answer"), Forecast::Refused(why));
+        let silent =
+            forecast(Err("allocation failure: Unable to contact slurm controller (connect failure)"));
+        assert!(matches!(silent, Err(CommandError::Unreachable { .. })), "{silent:?}");
+    }
+}

@@ -1,0 +1,120 @@
+//! Stopping and cancelling jobs: the command lines, and what their errors mean.
+
+use thiserror::Error;
+
+use crate::request::Denial;
+use crate::{CommandError, CommandLine, JobId, Runner};
+
+/// What Slurm made of a request that it heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// Slurm does it where there is something to do. It also says so when told to stop a job that does not
+    /// run yet, and of a job by that number with another name.
+    Done,
+    /// There is nothing to stop or to cancel: the job has ended, or Slurm never had it.
+    Ended,
+}
+
+/// Why nothing was done, or not for certain.
+#[derive(Debug, Error)]
+pub enum CancelError {
+    /// Slurm answered no, for instance because the job is somebody else's.
+    #[error("scancel failed: {message}")]
+    Refused { message: String },
+    /// The request did not reach Slurm.
+    #[error("scancel did not reach the job")]
+    Unreachable {
+        #[source]
+        source: CommandError,
+    },
+    /// The request may have been heard; to repeat it does no harm.
+    #[error("scancel may or may not have reached the job: {message}")]
+    Unknown { message: String },
+}
+
+/// Returns the command line that tells the user's running job of that name and id to save and stop (`SIGUSR1`).
+///
+/// A heterogeneous job's only batch script hears it by the id of the first component alone.
+#[must_use]
+pub fn stop(name: &str, id: JobId) -> CommandLine {
+    // Without the filter scancel tries for a minute and a half to signal a job that does not run yet.
+    command(name, &["--state=RUNNING", "--signal=USR1", "--batch"], id)
+}
+
+/// Returns the command line that cancels the user's job of that name and id; with the id of the first component the
+/// whole of a heterogeneous job.
+#[must_use]
+pub fn cancel(name: &str, id: JobId) -> CommandLine {
+    command(name, &[], id)
+}
+
+fn command(name: &str, options: &[&str], id: JobId) -> CommandLine {
+    // Ids are given out again by another cluster, and by a controller that lost its state: another's job, or another
+    // job, is left alone.
+    let own = ["--me".to_owned(), format!("--name={name}")];
+    let options = options.iter().map(|&option| option.to_owned());
+    CommandLine::new("scancel", own.into_iter().chain(options).chain([id.to_string()]))
+}
+
+/// Sends [`stop`] or [`cancel`] once.
+///
+/// # Errors
+/// When Slurm refuses it or gives no clear answer.
+pub fn send(runner: &dyn Runner, command: &CommandLine) -> Result<Reply, CancelError> {
+    match runner.run(command).map_err(|error| Denial::of(&command.program, error)) {
+        Ok(_) => Ok(Reply::Done),
+        Err(Denial::Refused(message)) if has_ended(&message) => Ok(Reply::Ended),
+        Err(Denial::Refused(message)) => Err(CancelError::Refused { message }),
+        Err(Denial::Unreachable(source)) => Err(CancelError::Unreachable { source }),
+        Err(Denial::Unknown(message)) => Err(CancelError::Unknown { message }),
+    }
+}
+
+fn has_ended(message: &str) -> bool {
+    let printed = message.to_lowercase();
+    ["invalid job id", "already completing or completed"].iter().any(|phrase| printed.contains(phrase))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Output, Recorded};
+
+    fn failure(status: &str, stderr: &str) -> Result<Reply, CancelError> {
+        let command = stop("a", JobId(7));
+        let error = CommandError::failed(&command, status, stderr);
+        send(&Recorded::new([(command.clone(), Err(error))]), &command)
+    }
+
+    #[test]
+    fn a_job_must_be_the_users_and_of_the_name() {
+        assert_eq!(
+            stop("a", JobId(7)).to_string(),
+            "scancel --me '--name=a' '--state=RUNNING' '--signal=USR1' --batch 7"
+        );
+        let cancel = cancel("a", JobId(7));
+        assert_eq!(cancel.to_string(), "scancel --me '--name=a' 7");
+        let done = send(&Recorded::new([(cancel.clone(), Ok(Output::default()))]), &cancel);
+        assert!(matches!(done, Ok(Reply::Done)), "{done:?}");
+    }
+
+    #[test]
+    fn a_job_that_has_ended_is_no_error() {
+        for words in ["Invalid job id specified", "Job/step already completing or completed"] {
+            let stderr = format!("scancel: error: Kill job error on job id 7: {words}\n");
+            assert_eq!(failure("exit status: 1", &stderr).expect(words), Reply::Ended);
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_told_from_silence() {
+        let refused =
+            failure("exit status: 1", "scancel: error: Kill job error on job id 7: Access denied\n");
+        let expected = "scancel failed: Kill job error on job id 7: Access denied";
+        assert_eq!(refused.expect_err("no").to_string(), expected);
+        let silent = "scancel: error: Kill job error on job id 7: Unable to contact slurm controller (connect failure)";
+        assert!(matches!(failure("exit status: 8", silent), Err(CancelError::Unreachable { .. })));
+        let unheard = "scancel: error: Kill job error on job id 7: Socket timed out on send/recv operation";
+        assert!(matches!(failure("exit status: 1", unheard), Err(CancelError::Unknown { .. })));
+    }
+}

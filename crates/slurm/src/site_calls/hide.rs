@@ -1,0 +1,263 @@
+//! Takes the names out of the output of a call, by what each field holds. What is not known to be harmless is left out.
+
+use super::{Call, Layout, Names};
+use crate::record::{FIELD_END, RECORD_END, value};
+
+/// What becomes of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Handling {
+    Keep,
+    Hosts,
+    User,
+    Users,
+    Account,
+    Accounts,
+    Job,
+    Reservation,
+    Reason,
+    Comment,
+    /// `alice(1000)`.
+    NumberedUser,
+    Cluster,
+    LeaveOut,
+}
+
+/// What stands for a value that is left out.
+const LEFT_OUT: &str = "-";
+
+/// Fields and keys that name somebody or something of somebody.
+const NAMING: [(&str, Handling); 24] = [
+    ("nodelist", Handling::Hosts),
+    ("nodes", Handling::Hosts),
+    ("reqnodelist", Handling::Hosts),
+    ("excnodelist", Handling::Hosts),
+    ("schednodelist", Handling::Hosts),
+    ("batchhost", Handling::Hosts),
+    ("user", Handling::User),
+    ("username", Handling::User),
+    ("users", Handling::Users),
+    ("userid", Handling::NumberedUser),
+    ("groupid", Handling::NumberedUser),
+    ("account", Handling::Account),
+    ("accounts", Handling::Accounts),
+    ("allowaccounts", Handling::Accounts),
+    ("denyaccounts", Handling::Accounts),
+    ("name", Handling::Job),
+    ("jobname", Handling::Job),
+    ("reservation", Handling::Reservation),
+    ("reservationname", Handling::Reservation),
+    ("reason", Handling::Reason),
+    ("comment", Handling::Comment),
+    ("cluster", Handling::Cluster),
+    ("clustername", Handling::Cluster),
+    ("allocnode:sid", Handling::LeaveOut),
+];
+
+/// Fields and keys that say nothing of anybody.
+const PLAIN: &str = " partition time statecomplete:/,statelong gres gresused cpusstate memory allocmem features_act jobid jobarrayid hetjobid \
+    hetjoboffset state submittime starttime endtime timeleft numnodes numcpus restartcnt exit_code tres-alloc tres-per-node \
+    tres-per-job tres-per-task tres-per-socket qos prioritylong timelimit numtasks feature oversubscribe rawshares rawusage \
+    fairshare maxjobs maxsubmit grptres maxtres jobidraw exitcode derivedexitcode submit start end timelimitraw nnodes ncpus \
+    alloctres reqtres arrayjobid arraytaskid arraytaskthrottle hetjobidset priority nice jobstate dependency requeue restarts batchflag reboot runtime \
+    timemin eligibletime accruetime deadline suspendtime secspresuspend lastschedeval scheduler cpus/task reqb:s:c:t tres \
+    socks/node ntaskspern:b:s:c corespec mincpusnode minmemorynode minmemorycpu mintmpdisknode features delayboot contiguous \
+    licenses network power cpuspertres mempertres tresperjob trespernode trespertask job_gres cpu_ids mem switches \
+    preempteligibletime preempttime partitionname allowqos denyqos default defaulttime disablerootjobs exclusiveuser exclusivetopo \
+    gracetime hidden maxnodes maxtime minnodes lln maxcpuspernode maxcpuspersocket priorityjobfactor prioritytier rootonly reqresv \
+    overtimelimit preemptmode totalcpus totalnodes selecttypeparameters jobdefaults defmempernode defmempercpu maxmempernode \
+    maxmempercpu tresbillingweights duration nodecnt corecnt flags maxstartdelay ";
+
+/// Keys of the configuration that hsched reads, or that say what the site's Slurm can do.
+const CONFIG: &str = " accountingstorageenforce accountingstoragetres accountingstoragetype accountingstorageexternalhost authtype \
+    clustername enforcepartlimits federationparameters grestypes jobacctgathertype jobrequeue killwait launchparameters maxarraysize \
+    maxjobcount messagetimeout minjobage overtimelimit preemptmode preempttype preemptexempttime preemptparameters prioritycalcperiod \
+    prioritydecayhalflife priorityfavorsmall priorityflags prioritymaxage priorityparameters prioritysitefactorparameters \
+    prioritytype priorityusageresetperiod priorityweightage priorityweightassoc priorityweightfairshare priorityweightjobsize \
+    priorityweightpartition priorityweightqos priorityweighttres privatedata proctracktype schedulerparameters schedulertype \
+    scronparameters selecttype selecttypeparameters slurm_version slurmctldtimeout slurmdtimeout switchtype taskplugin topologyplugin \
+    topologyparam vsizefactor waittime ";
+
+impl Call {
+    /// Returns the output with other names.
+    #[must_use]
+    pub fn hidden(&self, output: &str, names: &mut Names) -> String {
+        match self.layout {
+            Layout::Records(fields) => table(output, RECORD_END, FIELD_END, fields, names),
+            Layout::Lines(separator, fields) => table(output, '\n', separator, fields, names),
+            Layout::Keys => lines(output, |line| keys(line, names)),
+            Layout::Config => lines(output, |line| config(line, names)),
+            Layout::Words => lines(output, |line| Some(words(line, names))),
+        }
+    }
+}
+
+fn handling(key: &str) -> Handling {
+    let key = key.to_ascii_lowercase();
+    let naming = NAMING.iter().find(|(name, _)| *name == key).map(|(_, handling)| *handling);
+    naming.unwrap_or(if is_in(PLAIN, &key) { Handling::Keep } else { Handling::LeaveOut })
+}
+
+fn is_in(list: &str, key: &str) -> bool {
+    list.split_whitespace().any(|word| word == key)
+}
+
+fn hide(handling: Handling, text: &str, names: &mut Names) -> String {
+    let mut each = |text: &str, own: fn(&mut Names, &str) -> String| {
+        text.split(',').map(|name| own(names, name)).collect::<Vec<_>>().join(",")
+    };
+    match handling {
+        Handling::Users => each(text, Names::user),
+        Handling::Accounts if text.eq_ignore_ascii_case("all") => text.to_owned(),
+        Handling::Accounts => each(text, Names::account),
+        Handling::Hosts => names.hosts(text),
+        Handling::User => names.user(text),
+        Handling::Account => names.account(text),
+        Handling::Job => names.job(text),
+        Handling::Reservation => names.reservation(text),
+        Handling::Reason => names.reason(text),
+        Handling::Comment => names.comment(text),
+        Handling::NumberedUser => format!("{}(0)", names.user(text.split('(').next().unwrap_or(text))),
+        Handling::Cluster if value(text).is_some() => "cluster".to_owned(),
+        Handling::LeaveOut if value(text).is_some() => LEFT_OUT.to_owned(),
+        Handling::Keep | Handling::Cluster | Handling::LeaveOut => text.to_owned(),
+    }
+}
+
+/// Replaces the values of a table; a line of another kind is left out.
+fn table(text: &str, end: char, separator: char, fields: &[&str], names: &mut Names) -> String {
+    let record = |record: &str, names: &mut Names| {
+        let (line_break, record) = match record.strip_prefix('\n') {
+            Some(rest) => ("\n", rest),
+            None => ("", record),
+        };
+        let values: Vec<&str> = record.split(separator).collect();
+        // The name of a job may hold the separator: then nothing is certain.
+        if values.len() != fields.len() {
+            return if record.trim().is_empty() { format!("{line_break}{record}") } else { String::new() };
+        }
+        let hidden = fields.iter().zip(values).map(|(field, text)| {
+            // A drained node's reason is free text, a pending job's is Slurm's.
+            let is_free = fields[0] == "NodeList" && *field == "Reason";
+            hide(if is_free { Handling::LeaveOut } else { handling(field) }, text, names)
+        });
+        line_break.to_owned() + &hidden.collect::<Vec<_>>().join(&separator.to_string())
+    };
+    let mut hidden = String::new();
+    for own in text.split_inclusive(end) {
+        let (own, ending) = own.strip_suffix(end).map_or((own, None), |own| (own, Some(end)));
+        hidden.push_str(&record(own, names));
+        hidden.extend(ending);
+    }
+    hidden
+}
+
+fn lines(text: &str, mut line: impl FnMut(&str) -> Option<String>) -> String {
+    text.lines().filter_map(|own| Some(line(own)? + "\n")).collect()
+}
+
+/// Replaces the values of `KEY=value KEY=value`; a value reaches to the next key.
+fn keys(line: &str, names: &mut Names) -> Option<String> {
+    let indent = line.len() - line.trim_start().len();
+    let is_key = |word: &str| {
+        word.split_once('=').is_some_and(|(key, _)| {
+            key.starts_with(|c: char| c.is_ascii_uppercase())
+                && key.chars().all(|c| c.is_ascii_alphanumeric() || "/:&_-".contains(c))
+        })
+    };
+    let mut pairs: Vec<(String, String)> = Vec::new();
+    for word in line.trim_start().split(' ') {
+        match (is_key(word), word.split_once('='), pairs.last_mut()) {
+            (true, Some((key, value)), _) => pairs.push((key.to_owned(), value.to_owned())),
+            (_, _, Some((_, value))) => {
+                value.push(' ');
+                value.push_str(word);
+            }
+            // A comment of several lines: nothing tells what it holds.
+            (_, _, None) if word.trim().is_empty() => {}
+            _ => return None,
+        }
+    }
+    let shown = pairs.into_iter().map(|(key, value)| {
+        let trimmed = value.trim_end();
+        format!("{key}={}{}", hide(handling(&key), trimmed, names), &value[trimmed.len()..])
+    });
+    Some(" ".repeat(indent) + &shown.collect::<Vec<_>>().join(" "))
+}
+
+fn config(line: &str, names: &mut Names) -> Option<String> {
+    if line.starts_with("Configuration data as of") {
+        return Some(line.to_owned());
+    }
+    let (key, text) = line.split_once('=')?;
+    let known = key.trim().to_ascii_lowercase();
+    let handling = if handling(&known) == Handling::Cluster { Handling::Cluster } else { Handling::Keep };
+    is_in(CONFIG, &known).then(|| format!("{key}= {}", hide(handling, text.trim(), names)))
+}
+
+fn words(line: &str, names: &mut Names) -> String {
+    match line.split_once(" at ").and_then(|(who, rest)| Some((who, rest.split_once(" is ")?))) {
+        Some((who, (host, state))) => format!("{who} at {} is {state}", names.hosts(host)),
+        None => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+
+    use super::*;
+    use crate::JobId;
+    use crate::site_calls::calls;
+
+    /// Returns what becomes of the output of the call of this name.
+    fn hidden(name: &str, output: &str) -> String {
+        let now = DateTime::from_timestamp(1_795_000_000, 0).expect("a date");
+        let calls = calls(("alice", None), (now, now), &[JobId(7)]);
+        let call = calls.iter().find(|own| own.name == name).expect("a call");
+        call.hidden(output, &mut Names::default())
+    }
+
+    #[test]
+    fn every_field_of_a_table_is_known() {
+        let now = DateTime::from_timestamp(1_795_000_000, 0).expect("a date");
+        for call in calls(("alice", None), (now, now), &[]) {
+            if let Layout::Records(fields) | Layout::Lines(_, fields) = call.layout {
+                let unknown: Vec<_> =
+                    fields.iter().filter(|own| handling(own) == Handling::LeaveOut).collect();
+                assert!(unknown.is_empty(), "{}: {unknown:?}", call.name);
+            }
+        }
+    }
+
+    #[test]
+    fn tables_keep_their_shape() {
+        let framed = |text: &str| text.replace('|', "\u{1f}").replace('^', "\u{1e}");
+        let sinfo = "ng1|gpu*|1:00:00|drained|gpu:v100:2|gpu:v100:0|0/8/0/8|64000|0|ib|call Alice^\n\
+                     ng2|gpu*|1:00:00|idle|gpu:v100:2|gpu:v100:0|0/8/0/8|64000|0|ib|none^\n";
+        let expected = sinfo.replace("ng", "hosta").replace("call Alice", "-");
+        assert_eq!(hidden("sinfo", &framed(sinfo)), framed(&expected));
+        let shares = "root||||1.0\n def-alice|alice|1|17|0.5\n";
+        assert_eq!(hidden("shares", shares), "account1||||1.0\n account2|user1|1|17|0.5\n");
+    }
+
+    #[test]
+    fn keys_that_nobody_knows_are_left_out() {
+        let line = "JobId=7 JobName=my thesis UserId=alice(1000) Account=def-alice JobState=RUNNING NodeList=ng[1-2] \
+                    Command=/home/alice/run.sh --lr 3 WorkDir=/home/alice Comment=x NewKey=alice ";
+        let expected = "JobId=7 JobName=job1 UserId=user1(0) Account=account1 JobState=RUNNING NodeList=hosta[1-2] \
+                        Command=- WorkDir=- Comment=comment NewKey=- \n";
+        assert_eq!(hidden("job-7", line), expected);
+        assert_eq!(
+            hidden("allocation-7", "     Nodes=ng1 CPU_IDs=0-3 Mem=8000 GRES=gpu:v100:2(IDX:0-1)"),
+            "     Nodes=hosta1 CPU_IDs=0-3 Mem=8000 GRES=gpu:v100:2(IDX:0-1)\n"
+        );
+        let config = "Configuration data as of 2026-11-21T11:50:36\nClusterName             = north\nSlurmctldHost[0]        = north-head\n\
+                      KillWait                = 30 sec\n";
+        let expected = "Configuration data as of 2026-11-21T11:50:36\nClusterName             = cluster\nKillWait                = 30 sec\n";
+        assert_eq!(hidden("config", config), expected);
+        assert_eq!(
+            hidden("ping", "Slurmctld(primary) at north-head is UP"),
+            "Slurmctld(primary) at hosta-hostb is UP\n"
+        );
+    }
+}

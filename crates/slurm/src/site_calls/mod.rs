@@ -1,0 +1,108 @@
+//! All calls by which hsched reads from Slurm, as one list: for a bundle that a bug report attaches, and for recorded output.
+//!
+//! Calls that change something (`sbatch`, `scancel`, `scontrol update`) are not in it.
+
+mod hide;
+mod names;
+
+use chrono::{DateTime, Utc};
+
+use crate::queue::{self, history, jobs};
+use crate::{CommandLine, JobId, allocation, permission, sacct, scontrol_job, sinfo, site, squeue};
+
+pub use self::names::Names;
+
+/// A call, and how its output is laid out.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// What its output is called, without an ending.
+    pub name: String,
+    pub command: CommandLine,
+    layout: Layout,
+}
+
+/// How output is laid out, which decides what of it names somebody.
+#[derive(Clone, Copy, Debug)]
+enum Layout {
+    /// Values of these fields with control characters between them.
+    Records(&'static [&'static str]),
+    /// Lines of values with this character between them.
+    Lines(char, &'static [&'static str]),
+    /// `KEY=value KEY=value`.
+    Keys,
+    /// A `KEY = value` on each line.
+    Config,
+    /// Words, some of which may be host names.
+    Words,
+}
+
+const SHARES: [&str; 5] = ["Account", "User", "RawShares", "RawUsage", "FairShare"];
+const ASSOCIATIONS: [&str; 8] =
+    ["Cluster", "Account", "Partition", "QOS", "MaxJobs", "MaxSubmit", "GrpTRES", "MaxTRES"];
+
+/// Returns the calls for a user at a release of Slurm, with the details of some of the user's jobs.
+#[must_use]
+pub fn calls(
+    (user, release): (&str, Option<(u32, u32)>),
+    (now, since): (DateTime<Utc>, DateTime<Utc>),
+    own: &[JobId],
+) -> Vec<Call> {
+    let call = |name: &str, command, layout| Call { name: name.to_owned(), command, layout };
+    let mut calls = vec![
+        call("version", site::version_command("sinfo"), Layout::Words),
+        call("ping", site::ping_command(), Layout::Words),
+        call("config", site::config_command(), Layout::Config),
+        call("sinfo", sinfo::command(), Layout::Records(&sinfo::FIELDS)),
+        call("squeue", squeue::command(), Layout::Records(&squeue::FIELDS)),
+        call("squeue-all", jobs::command(release), Layout::Records(&jobs::FIELDS)),
+        call("partitions", site::partitions_command(), Layout::Keys),
+        call("reservations", queue::reservations_command(), Layout::Keys),
+        call("associations", permission::command(user), Layout::Lines('|', &ASSOCIATIONS)),
+        call("shares", queue::standings_command(), Layout::Lines('|', &SHARES)),
+        call("sacct", sacct::command(own, since), Layout::Lines(crate::record::FIELD_END, &sacct::FIELDS)),
+        call(
+            "history",
+            history::command(now, &[]),
+            Layout::Lines(crate::record::FIELD_END, &history::FIELDS),
+        ),
+    ];
+    for id in own {
+        calls.push(call(&format!("job-{id}"), scontrol_job::command(*id), Layout::Keys));
+        calls.push(call(&format!("allocation-{id}"), allocation::command(*id), Layout::Keys));
+    }
+    calls
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Commands that change something, and `squeue -h` of a check of the connection.
+    const NOT_READ: [&str; 3] = ["sbatch", "scancel", "scontrol update"];
+
+    #[test]
+    fn every_reading_call_of_the_parsers_is_listed() {
+        let now = DateTime::from_timestamp(1_795_000_000, 0).expect("a date");
+        let calls = calls(("alice", Some((22, 5))), (now, now), &[JobId(7)]);
+        let listed: Vec<String> = calls.iter().map(|own| own.command.to_string()).collect();
+        assert!(listed.iter().all(|own| NOT_READ.iter().all(|word| !own.starts_with(word))), "{listed:?}");
+        for begin in [
+            "sinfo --version",
+            "scontrol ping",
+            "scontrol show config",
+            "sinfo -h -N",
+            "squeue --me",
+            "squeue --all",
+            "scontrol -o show partition",
+            "scontrol -o show reservation",
+            "sacctmgr",
+            "sshare",
+            "sacct -n",
+            "sacct --allusers",
+            "scontrol -o show job 7",
+            "scontrol -d show job 7",
+        ] {
+            assert_eq!(listed.iter().filter(|own| own.starts_with(begin)).count(), 1, "{begin}: {listed:?}");
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Names of people, accounts, jobs and nodes, and what stands for them in a bundle.
+
+use std::collections::BTreeMap;
+
+use crate::Tag;
+use crate::record::value;
+use hsched_model::catalogue::recognise;
+
+/// Replaces names by others, the same one always by the same.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    users: BTreeMap<String, String>,
+    accounts: BTreeMap<String, String>,
+    jobs: BTreeMap<String, String>,
+    reservations: BTreeMap<String, String>,
+    /// Words of host names, such as `gpu` in `gpu-12`.
+    host_words: BTreeMap<String, String>,
+}
+
+/// Words of host names that identify nobody.
+const PLAIN: [&str; 9] = ["gpu", "gpus", "cpu", "node", "nodes", "cn", "gn", "compute", "null"];
+
+impl Names {
+    /// Returns the replacements for the output of calls that this user makes.
+    #[must_use]
+    pub fn of_user(name: &str) -> Self {
+        let mut names = Self::default();
+        names.user(name);
+        names
+    }
+
+    pub(super) fn user(&mut self, name: &str) -> String {
+        numbered(&mut self.users, "user", name)
+    }
+
+    pub(super) fn account(&mut self, name: &str) -> String {
+        numbered(&mut self.accounts, "account", name)
+    }
+
+    /// Returns another name for a job; those that Slurm gives to steps stay.
+    pub(super) fn job(&mut self, name: &str) -> String {
+        if ["batch", "extern", "interactive"].contains(&name.trim()) {
+            return name.to_owned();
+        }
+        numbered(&mut self.jobs, "job", name)
+    }
+
+    pub(super) fn reservation(&mut self, name: &str) -> String {
+        numbered(&mut self.reservations, "reservation", name)
+    }
+
+    /// Returns host names, or a hostlist, with other words: digits, brackets and names of GPU models stay.
+    pub(super) fn hosts(&mut self, text: &str) -> String {
+        if value(text).is_none() {
+            return text.to_owned();
+        }
+        let mut hidden = String::new();
+        let mut rest = text;
+        while !rest.is_empty() {
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
+            let (word, behind) = rest.split_at(end);
+            hidden.push_str(&self.host_word(word));
+            let skip = behind.chars().next().map_or(0, char::len_utf8);
+            hidden.push_str(&behind[..skip]);
+            rest = &behind[skip..];
+        }
+        hidden
+    }
+
+    fn host_word(&mut self, word: &str) -> String {
+        if recognise(word).is_some_and(|known| known.model().is_some()) {
+            return word.to_owned();
+        }
+        let mut hidden = String::new();
+        let mut rest = word;
+        while !rest.is_empty() {
+            let is_digit = rest.starts_with(|c: char| c.is_ascii_digit());
+            let end = rest.find(|c: char| c.is_ascii_digit() != is_digit).unwrap_or(rest.len());
+            let (part, behind) = rest.split_at(end);
+            let is_plain = is_digit || part.len() == 1 || PLAIN.contains(&part.to_ascii_lowercase().as_str());
+            let own = if is_plain { part.to_owned() } else { lettered(&mut self.host_words, part) };
+            hidden.push_str(&own);
+            rest = behind;
+        }
+        hidden
+    }
+
+    /// Returns why a job waits: what Slurm says may name nodes.
+    pub(super) fn reason(&mut self, text: &str) -> String {
+        match text.split_once("UnavailableNodes:") {
+            Some((why, nodes)) => format!("{why}UnavailableNodes:{}", self.hosts(nodes)),
+            None => text.to_owned(),
+        }
+    }
+
+    /// Returns a comment: that of hsched with another job's name, of others only that there is one.
+    pub(super) fn comment(&mut self, text: &str) -> String {
+        match (Tag::from_comment(text), value(text)) {
+            (Some(tag), _) => Tag { job: self.job(&tag.job), ..tag }.to_comment(),
+            (None, Some(_)) => "comment".to_owned(),
+            (None, None) => text.to_owned(),
+        }
+    }
+
+    /// Returns a sentence with all names replaced that are known by now, as whole words.
+    #[must_use]
+    pub fn sentence(&self, text: &str) -> String {
+        let known = [&self.users, &self.accounts, &self.jobs, &self.reservations];
+        let hide = |word: &str| {
+            known.iter().find_map(|names| names.get(word).cloned()).unwrap_or_else(|| word.to_owned())
+        };
+        let is_break = |c: char| !(c.is_alphanumeric() || "-_.".contains(c));
+        let mut hidden = String::new();
+        for piece in text.split_inclusive(is_break) {
+            let word = piece.trim_end_matches(is_break);
+            hidden.push_str(&hide(word));
+            hidden.push_str(&piece[word.len()..]);
+        }
+        hidden
+    }
+}
+
+fn numbered(names: &mut BTreeMap<String, String>, kind: &str, name: &str) -> String {
+    let trimmed = name.trim();
+    if value(trimmed).is_none() {
+        return name.to_owned();
+    }
+    let next = format!("{kind}{}", names.len() + 1);
+    let hidden = names.entry(trimmed.to_owned()).or_insert(next).clone();
+    name.replacen(trimmed, &hidden, 1)
+}
+
+/// Returns another word for a part of a host name: `a`, `b`, … `z`, `ba`, ….
+fn lettered(words: &mut BTreeMap<String, String>, part: &str) -> String {
+    let mut number = words.len();
+    let mut next = String::new();
+    loop {
+        next.insert(0, char::from(b'a' + u8::try_from(number % 26).unwrap_or(0)));
+        number /= 26;
+        if number == 0 {
+            break;
+        }
+    }
+    words.entry(part.to_owned()).or_insert(format!("host{next}")).clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_replaced_by_the_same_words_everywhere() {
+        let mut names = Names::default();
+        let hosts = names.hosts("narval-gpu[01-04],ng1102,narval7.example.org,gpu-h200-01");
+        assert_eq!(hosts, "hosta-gpu[01-04],hostb1102,hosta7.hostc.hostd,gpu-h200-01");
+        assert_eq!(names.hosts("ng7"), "hostb7");
+        assert_eq!(
+            (names.user("alice"), names.user("bob"), names.user("alice")),
+            ("user1".into(), "user2".into(), "user1".into())
+        );
+        assert_eq!(
+            (names.account("  def-alice"), names.account("(null)")),
+            ("  account1".into(), "(null)".into())
+        );
+        assert_eq!(
+            names.reason("ReqNodeNotAvail, UnavailableNodes:ng7"),
+            "ReqNodeNotAvail, UnavailableNodes:hostb7"
+        );
+        let comment = names.comment(r#"{"hsched":1,"run":"r1","job":"secret"}"#);
+        assert_eq!(comment, r#"{"hsched":1,"run":"r1","job":"job1"}"#);
+        assert_eq!(
+            (names.comment("my project"), names.comment("(null)")),
+            ("comment".into(), "(null)".into())
+        );
+        assert_eq!(
+            names.sentence("error: User bob, account def-alice: bobby"),
+            "error: User user2, account account1: bobby"
+        );
+    }
+}

@@ -1,0 +1,236 @@
+//! The runner that starts real programs: the only place in hsched that does.
+
+use std::ffi::OsString;
+use std::io::{self, PipeReader, Read};
+use std::os::unix::process::CommandExt;
+use std::process::ExitStatus;
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+use crate::environment::Environment;
+use crate::{CommandError, CommandLine, Output, Runner};
+
+/// Starts programs in their own process group, with a cleaned environment and without a terminal.
+#[derive(Clone, Debug)]
+pub struct System {
+    environment: Environment,
+    limit: Duration,
+    most_output: u64,
+}
+
+/// How long the pipes of a program that has ended may stay open, held by programs it started.
+const GRACE: Duration = Duration::from_secs(1);
+
+impl System {
+    /// How long a command may take unless the caller says otherwise: three times what Slurm's clients
+    /// take to give up on a controller that is down.
+    pub const LIMIT: Duration = Duration::from_secs(30);
+    /// Bytes that a command may write to one of its outputs.
+    const MOST_OUTPUT: u64 = 256 << 20;
+
+    /// Returns a runner whose programs get `environment` (without what would change their output) and
+    /// at most `limit` of time each.
+    #[must_use]
+    pub fn new(environment: impl IntoIterator<Item = (OsString, OsString)>, limit: Duration) -> Self {
+        Self { environment: Environment::new(environment), limit, most_output: Self::MOST_OUTPUT }
+    }
+
+    fn start(&self, command: &CommandLine) -> io::Result<Running> {
+        let (stdout, stdout_end) = io::pipe()?;
+        let (stderr, stderr_end) = io::pipe()?;
+        #[expect(clippy::disallowed_methods, reason = "this file is where programs are started")]
+        let expression = duct::cmd(command.program.as_ref(), &command.args)
+            .full_env(self.environment.of(&command.program))
+            .stdout_file(stdout_end)
+            .stderr_file(stderr_end)
+            .unchecked()
+            .before_spawn(|child| {
+                child.process_group(0);
+                Ok(())
+            });
+        let expression = match &command.stdin {
+            Some(text) => expression.stdin_bytes(text.as_str()),
+            None => expression.stdin_null(),
+        };
+        // The expression goes at the end of this function, and with it our copies of the pipes' ends.
+        let handle = expression.start()?;
+        let group = Group(handle.pids().first().copied());
+        let collect = |pipe| collect(pipe, self.most_output, group);
+        Ok(Running { stdout: collect(stdout), stderr: collect(stderr), handle, group })
+    }
+
+    fn finish(&self, command: &CommandLine, running: &Running) -> Result<Output, CommandError> {
+        let timed_out = || {
+            // What it said while it hung, often on its way to a controller, is the best hint there is.
+            let said = running.rest(&running.stderr).and_then(Result::ok).unwrap_or_default();
+            let stderr = String::from_utf8_lossy(&said).trim().to_owned();
+            CommandError::TimedOut { command: command.clone(), limit: self.limit, stderr }
+        };
+        let failed = |source| CommandError::Start { command: command.clone(), source };
+        let status = running.wait(self.limit).map_err(failed)?.ok_or_else(timed_out)?;
+        let text = |pipe: &Receiver<io::Result<Vec<u8>>>| {
+            let bytes = running.rest(pipe).ok_or_else(timed_out)?.map_err(failed)?;
+            if bytes.len() as u64 > self.most_output {
+                return Err(CommandError::TooMuchOutput {
+                    command: command.clone(),
+                    limit: self.most_output,
+                });
+            }
+            Ok(String::from_utf8_lossy(&bytes).into_owned())
+        };
+        let (stdout, stderr) = (text(&running.stdout)?, text(&running.stderr)?);
+        if status.success() {
+            Ok(Output { stdout, stderr })
+        } else {
+            // scontrol before 26.05 prints "Job 7 not found" as if it were an answer.
+            let answer = stdout.trim().lines().last().unwrap_or_default();
+            let is_reason = stderr.trim().is_empty() && status.code().is_some();
+            let reason = if is_reason { answer } else { &stderr };
+            Err(CommandError::failed(command, &status.to_string(), reason))
+        }
+    }
+}
+
+impl Runner for System {
+    fn run(&self, command: &CommandLine) -> Result<Output, CommandError> {
+        let running = self.start(command).map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => CommandError::NotFound { program: command.program.clone() },
+            _ => CommandError::Start { command: command.clone(), source },
+        })?;
+        self.finish(command, &running)
+    }
+}
+
+/// A program at work and the threads that read what it writes.
+struct Running {
+    handle: duct::Handle,
+    group: Group,
+    stdout: Receiver<io::Result<Vec<u8>>>,
+    stderr: Receiver<io::Result<Vec<u8>>>,
+}
+
+impl Running {
+    /// Waits for the program's end; kills it and all it started when that takes longer than `limit`.
+    fn wait(&self, limit: Duration) -> io::Result<Option<ExitStatus>> {
+        let status = |output: Option<&std::process::Output>| output.map(|output| output.status);
+        let ended = status(self.handle.wait_timeout(limit)?);
+        if ended.is_none() {
+            self.group.kill();
+            // Nothing but the reaping is left to do; its result no longer matters.
+            let _ = self.handle.wait_timeout(GRACE);
+        }
+        Ok(ended)
+    }
+
+    /// Returns what the program wrote, or `None` while another program that it started keeps the pipe
+    /// open and cannot be killed with it.
+    fn rest(&self, pipe: &Receiver<io::Result<Vec<u8>>>) -> Option<io::Result<Vec<u8>>> {
+        pipe.recv_timeout(GRACE).ok().or_else(|| {
+            self.group.kill();
+            pipe.recv_timeout(GRACE).ok()
+        })
+    }
+}
+
+/// The process group of a program: its first process's number.
+#[derive(Clone, Copy)]
+struct Group(Option<u32>);
+
+impl Group {
+    fn kill(self) {
+        if let Some(leader) = self.0.and_then(|pid| i32::try_from(pid).ok()) {
+            // An error says that no process is left, which is what was wanted.
+            let _ = killpg(Pid::from_raw(leader), Signal::SIGKILL);
+        }
+    }
+}
+
+/// Reads a pipe to its end on a thread of its own; kills the writers once they wrote more than `most`.
+fn collect(pipe: PipeReader, most: u64, group: Group) -> Receiver<io::Result<Vec<u8>>> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let result = pipe.take(most + 1).read_to_end(&mut bytes);
+        if bytes.len() as u64 > most {
+            group.kill();
+        }
+        // Nobody listens any more after a time-out.
+        let _ = sender.send(result.map(|_| bytes));
+    });
+    receiver
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests use files and time")]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use std::time::Instant;
+
+    use super::*;
+
+    /// Runs a `sinfo` that is this shell script, for at most a second and 1000 bytes of output.
+    fn run(script: &str, stdin: Option<&str>) -> Result<Output, CommandError> {
+        let dir = tempfile::tempdir().expect("directory");
+        let path = dir.path().join("sinfo");
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("script");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("mode");
+        let search = format!("{}:/usr/bin:/bin", dir.path().display());
+        let variables = [("PATH", search.as_str()), ("SINFO_ALL", "1"), ("LC_ALL", "de_DE"), ("KEPT", "yes")];
+        let environment = variables.map(|(name, value)| (name.into(), value.into()));
+        let system = System { most_output: 1000, ..System::new(environment, Duration::from_secs(1)) };
+        let command =
+            CommandLine { stdin: stdin.map(str::to_owned), ..CommandLine::new("sinfo", ["a b", "*"]) };
+        system.run(&command)
+    }
+
+    #[test]
+    fn arguments_input_and_environment_arrive() {
+        let check = |script: &str, stdin: Option<&str>, expected: &str| {
+            assert_eq!(run(script, stdin).expect(script).stdout, expected, "{script}");
+        };
+        check("printf '%s|' \"$@\"", None, "a b|*|");
+        check("cat", Some("text"), "text");
+        check("cat", None, "");
+        check("echo \"$KEPT $LC_ALL $SLURM_TIME_FORMAT ${SINFO_ALL-unset}\"", None, "yes C standard unset\n");
+        check("printf 'a\\377b'", None, "a\u{fffd}b");
+        check("exec 0<&-; echo done", Some("unread"), "done\n");
+    }
+
+    #[test]
+    fn failures_name_the_program_its_status_and_its_message() {
+        let error = |script: &str| run(script, None).expect_err(script).to_string();
+        assert_eq!(error("echo no >&2; exit 3"), "sinfo: exit status: 3: no");
+        assert_eq!(error("kill -9 $$"), "sinfo: signal: 9 (SIGKILL): no error message");
+        assert_eq!(error("while :; do echo y; done"), "sinfo: printed more than 1000 bytes");
+        let empty = System::new([("PATH".into(), "/nonexistent".into())], System::LIMIT);
+        let missing = empty.run(&CommandLine::new("sinfo", ["-h"])).expect_err("no such program");
+        assert!(matches!(&missing, CommandError::NotFound { program } if program == "sinfo"), "{missing}");
+    }
+
+    #[test]
+    fn a_hanging_program_ends_with_all_it_started() {
+        let begin = Instant::now();
+        let mark = tempfile::NamedTempFile::new().expect("file");
+        let path = mark.path().display();
+        let script = format!("echo retrying >&2; (sleep 3; echo alive > {path}) & sleep 60; echo");
+        let error = run(&script, None).expect_err("hangs");
+        assert_eq!(error.to_string(), "sinfo: no answer within 1s; error output: retrying");
+        assert!(begin.elapsed() < Duration::from_secs(3));
+        thread::sleep(Duration::from_millis(3500).saturating_sub(begin.elapsed()));
+        assert_eq!(fs::read_to_string(mark.path()).expect("file"), "");
+    }
+
+    #[test]
+    fn a_program_left_behind_does_not_hold_up_the_answer() {
+        let begin = Instant::now();
+        assert_eq!(run("sleep 60 & echo answer", None).expect("an answer").stdout, "answer\n");
+        let escaped = run("setsid sleep 8 & echo answer; sleep 0.1", None);
+        assert!(matches!(escaped, Err(CommandError::TimedOut { .. })), "{escaped:?}");
+        assert!(begin.elapsed() < Duration::from_secs(7));
+    }
+}
