@@ -7,9 +7,8 @@
 
 use std::time::Duration;
 
-use hsched::generate::{self, GpuSpeed, Recipe, SyncEvery};
-use hsched::lab;
 use hsched_engine::clock::{Clock, SystemClock};
+use hsched_lab::generate::{self, GpuSpeed, Recipe, SyncEvery};
 use hsched_model::{Access, BitRate, Estimates, Holdings, RankNeeds};
 use hsched_plan::throughput::{Cache, ThroughputMatrix};
 use hsched_plan::{Basis, Budget, Grounds, Outcome, Parameters, Plan, Policy, Problem};
@@ -49,7 +48,7 @@ struct Solved {
 }
 
 fn main() {
-    let reference = if lab::registry().names().contains(&"optimal") { "optimal" } else { "jps" };
+    let reference = if hsched_lab::registry().names().contains(&"optimal") { "optimal" } else { "jps" };
     println!("Policy: {reference}");
     let tables: [(&str, Table); 3] = [("sizes", sizes), ("growth", growth), ("loss", loss)];
     // Cargo adds options of its own.
@@ -152,7 +151,7 @@ fn problem(size: Size, sync: SyncEvery, seed: u64) -> Problem {
 }
 
 fn solve(name: &str, size: Size, problem: &Problem) -> Solved {
-    let mut policy: Box<dyn Policy> = lab::find(name, &Parameters::default()).expect("a policy");
+    let mut policy: Box<dyn Policy> = hsched_lab::find(name, &Parameters::default()).expect("a policy");
     let clock = SystemClock::default();
     let start = clock.elapsed();
     let taken = || clock.elapsed().saturating_sub(start);

@@ -3,7 +3,7 @@
 #![expect(clippy::expect_used, reason = "a bench that cannot be set up should fail")]
 
 use divan::Bencher;
-use hsched::lab::find;
+use hsched_lab::find;
 use hsched_model::{BitRate, GpuType, JobName, NodeName, RankNeeds, Speed, Time};
 use hsched_plan::{
     Budget, Changed, JobModel, Objective, Parameters, Problem, Standing, TypeModel, WorkerNode,

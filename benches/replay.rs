@@ -3,9 +3,9 @@
 #![expect(clippy::expect_used, reason = "a bench that cannot be set up should fail")]
 #![expect(clippy::print_stdout, reason = "prints its table")]
 
-use hsched::lab::find_over_time;
-use hsched::replay::{Entry, Figures, Hooks, Options, Trace, replay};
 use hsched_engine::clock::{Clock, SystemClock};
+use hsched_lab::find_over_time;
+use hsched_lab::replay::{Entry, Figures, Hooks, Options, Trace, replay};
 use hsched_model::{BitRate, GpuType, JobName, NodeName, RankNeeds, Seconds, Speed, Time};
 use hsched_plan::{Changed, JobModel, Objective, Parameters, Problem, Standing, TypeModel, WorkerNode};
 

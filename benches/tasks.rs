@@ -2,8 +2,8 @@
 
 #![expect(clippy::print_stdout, reason = "prints its table")]
 
-use hsched::lab::hare::{Assign, Order, order, schedule};
 use hsched_engine::clock::{Clock, SystemClock};
+use hsched_lab::hare::{Assign, Order, order, schedule};
 use hsched_plan::kit::{Gpu, TaskJob, Tasks};
 
 /// GPUs of each of four types, and jobs, of each row.

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use divan::Bencher;
-use hsched::lab;
 use hsched_engine::{
     Answer, Intent, KeepsNothing, Observation, Planner, Realm, Rules, Run, State, SubmissionKey, Tracked,
     World, look, turn,
@@ -124,7 +123,7 @@ fn planner(policy: &mut dyn Policy) -> Planner<'_> {
 /// Looks again and again where a turn has decided on all jobs.
 fn bench(bencher: Bencher<'_, '_>, jobs: u32, is_idle: bool) {
     let (mut world, mut state, rules) = (full(), waiting(jobs), rules());
-    let mut policy = lab::find("optimal", &Parameters::default()).expect("a policy");
+    let mut policy = hsched_lab::find("optimal", &Parameters::default()).expect("a policy");
     let mut planner = planner(policy.as_mut());
     let Ok::<_, Infallible>(_) =
         turn(&mut world, &mut KeepsNothing, &mut state, (&rules, &mut planner), &mut |_| ());

@@ -9,7 +9,6 @@ use clap::error::ErrorKind;
 use crate::app::policy_flags::{AllPolicies, Placers, PolicyFlags};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::lab;
 use hsched_plan::{Carrying, Objective, Parameters, Policy, Registry, RegistryError};
 
 /// A policy, its parameters and what it is to minimise.
@@ -17,7 +16,7 @@ use hsched_plan::{Carrying, Objective, Parameters, Policy, Registry, RegistryErr
 #[command(next_help_heading = "Planning")]
 pub(crate) struct PolicyArgs {
     /// Policy that places the jobs. All policies except optimal use every GPU that the jobs can use.
-    #[arg(long, value_name = "NAME", default_value = lab::registry().names()[0],
+    #[arg(long, value_name = "NAME", default_value = hsched_lab::registry().names()[0],
           value_parser = PolicyName::PLANNED)]
     pub policy: String,
     #[command(flatten)]
@@ -31,7 +30,7 @@ pub(crate) struct PolicyArgs {
 #[command(next_help_heading = "Planning")]
 pub(crate) struct OverTimeArgs {
     /// Policy that assigns devices to jobs over time, and stops jobs to make room for other jobs.
-    #[arg(long, value_name = "NAME", default_value = lab::registry().names_over_time()[0],
+    #[arg(long, value_name = "NAME", default_value = hsched_lab::registry().names_over_time()[0],
           value_parser = PossibleValuesParser::new(PolicyName::all()))]
     policy: String,
     #[command(flatten)]
@@ -71,13 +70,14 @@ impl PolicyName {
 
     /// Returns the names of all policies, also of those that need a file.
     pub(crate) fn all() -> Vec<&'static str> {
-        let policies = lab::registry();
+        let policies = hsched_lab::registry();
         policies.names_over_time().into_iter().chain(policies.names_with_files()).collect()
     }
 
     /// Says why a policy that decides over time is not for one moment.
     fn refusal(name: &str) -> String {
-        let watch = if lab::registry().names_watched().contains(&name) { "hsched watch, " } else { "" };
+        let watch =
+            if hsched_lab::registry().names_watched().contains(&name) { "hsched watch, " } else { "" };
         format!("policy {name} reschedules running jobs; use it with {watch}hsched run or hsched simulate")
     }
 }
@@ -91,7 +91,7 @@ impl TypedValueParser for PolicyName {
         argument: Option<&clap::Arg>,
         value: &OsStr,
     ) -> Result<String, clap::Error> {
-        let names = (self.names)(&lab::registry());
+        let names = (self.names)(&hsched_lab::registry());
         let simulated = Self::all();
         let over_time = simulated.iter().find(|name| value == **name && !names.contains(*name));
         if let Some(name) = over_time {
@@ -102,7 +102,7 @@ impl TypedValueParser for PolicyName {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new((self.names)(&lab::registry()).into_iter().map(PossibleValue::new)))
+        Some(Box::new((self.names)(&hsched_lab::registry()).into_iter().map(PossibleValue::new)))
     }
 }
 
@@ -113,7 +113,7 @@ impl PolicyArgs {
     /// When the policy decides over time, and not here.
     pub(crate) fn find(&self, name: &str, parameters: Parameters) -> Result<Box<dyn Policy>, Failure> {
         let parameters = self.flags.parameters(parameters, &[])?;
-        lab::find(name, &parameters).map_err(|error| match error {
+        hsched_lab::find(name, &parameters).map_err(|error| match error {
             RegistryError::Elsewhere(name) => Failure::new(Exit::Usage, PolicyName::refusal(&name)),
             other => unregistered(&other),
         })
@@ -149,7 +149,7 @@ impl OverTimeArgs {
     pub(crate) fn find(&self) -> Result<Box<dyn Policy>, Failure> {
         let parameters = Parameters { carrying: Carrying::Alone, ..Parameters::default() };
         let parameters = self.flags.parameters(parameters, &[&self.policy])?;
-        lab::find_over_time(&self.policy, &parameters).map_err(|error| unregistered(&error))
+        hsched_lab::find_over_time(&self.policy, &parameters).map_err(|error| unregistered(&error))
     }
 
     /// Returns the flags that say it.

@@ -10,7 +10,6 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use crate::app::input;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::lab;
 use hsched_plan::{Entry, Flag, FlagKind, Parameters};
 
 /// Which policies' flags a command has.
@@ -66,7 +65,7 @@ impl<O: Offer> PolicyFlags<O> {
         parameters: Parameters,
         policies: &[&str],
     ) -> Result<Parameters, Failure> {
-        let registry = lab::registry();
+        let registry = hsched_lab::registry();
         for flag in policies.iter().filter_map(|name| registry.entry(name)).flat_map(|entry| entry.flags) {
             if let FlagKind::File { missing: [what, hint], .. } = flag.kind
                 && !self.values.iter().any(|(own, _)| own.name == flag.name)
@@ -82,7 +81,7 @@ impl<O: Offer> PolicyFlags<O> {
 
     /// Returns the flags of a policy that were given otherwise than usual, as on a command line.
     pub(crate) fn words(&self, policy: &str) -> Vec<String> {
-        let registry = lab::registry();
+        let registry = hsched_lab::registry();
         let own: Vec<&str> =
             registry.entry(policy).iter().flat_map(|entry| entry.flags).map(|flag| flag.name).collect();
         let given = self
@@ -111,7 +110,7 @@ fn content(flag: &Flag, value: &str) -> Result<String, Failure> {
 /// Returns the flags of the policies that are offered, each once, with the names of those that have it.
 fn flags<O: Offer>() -> Vec<(&'static Flag, Vec<&'static str>)> {
     let mut flags: Vec<(&'static Flag, Vec<&'static str>)> = Vec::new();
-    for entry in lab::registry().entries().filter(|entry| O::has(entry)) {
+    for entry in hsched_lab::registry().entries().filter(|entry| O::has(entry)) {
         for &flag in entry.flags {
             match flags.iter_mut().find(|(own, _)| own.name == flag.name) {
                 Some((_, owners)) => owners.push(entry.name),

@@ -14,7 +14,6 @@ use crate::app::wanted::Wanted;
 use crate::app::{speeds, submission};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::lab;
 use crate::ui::{Progress, Story};
 use hsched_engine::clock::Clock;
 use hsched_engine::store::{StateDir, report_folder, reports, run_folder};
@@ -130,7 +129,7 @@ impl Prober<'_> {
             let reason = plan.verdicts().iter().find_map(Verdict::reason).unwrap_or("no GPU is up");
             return Err(Failure::new(Exit::Unplaced, format!("cannot measure anything: {reason}")));
         }
-        let policy = lab::registry().names()[0];
+        let policy = hsched_lab::registry().names()[0];
         let solved = Solved { problem: &problem, plan: &plan, policy, solve: None, proven: None };
         let file = PlanFile::new(solved, &jobs, notes, (self.cluster, &access), ("free", false));
         let (id, epochs_done) = (id.to_owned(), vec![0; jobs.len()]);
@@ -139,7 +138,7 @@ impl Prober<'_> {
     }
 
     fn plan(&self, problem: &Problem) -> Result<CheckedPlan, Failure> {
-        let mut policy = lab::find(lab::registry().names()[0], &Parameters::default())
+        let mut policy = hsched_lab::find(hsched_lab::registry().names()[0], &Parameters::default())
             .map_err(|error| Failure::from_error(Exit::Internal, &error))?;
         let begin = self.context.clock.elapsed();
         let stop = || self.context.clock.elapsed().saturating_sub(begin) >= BUDGET;

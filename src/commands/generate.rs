@@ -10,8 +10,8 @@ use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::generate_trace;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::generate::{self, GpuSpeed, Recipe, SyncEvery};
 use crate::ui::{make_folder, write_output};
+use hsched_lab::generate::{self, GpuSpeed, Recipe, SyncEvery};
 use hsched_model::formats;
 use hsched_model::{BitRate, GpuType};
 

@@ -13,8 +13,8 @@ use crate::commands::simulate::on_cluster;
 use crate::commands::trace::{gavel_speeds, write, wrong};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::generate::{self, Arrivals, Course, Rules, TraceRecipe};
-use crate::trace::{self, TraceFile};
+use hsched_lab::generate::{self, Arrivals, Course, Rules, TraceRecipe};
+use hsched_lab::trace::{self, TraceFile};
 use hsched_model::formats;
 use hsched_model::{GpuType, Job, Seconds};
 

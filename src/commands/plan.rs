@@ -13,7 +13,6 @@ use crate::commands::explain::explain_plan;
 use crate::commands::plan_queue;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::lab;
 use crate::settings::Flag;
 use crate::ui::{Compared, Made, compare_table, plan_table, write_output};
 use hsched_plan::plan_file::PlanFile;
@@ -37,7 +36,7 @@ pub(super) struct Args {
     output: Option<PathBuf>,
     /// Compare policies instead of printing a plan: `all`, or names separated by commas.
     #[arg(long, value_name = "POLICIES", value_delimiter = ',', conflicts_with_all = ["output", "policy"],
-          value_parser = PossibleValuesParser::new(lab::registry().names().into_iter().chain(["all"])))]
+          value_parser = PossibleValuesParser::new(hsched_lab::registry().names().into_iter().chain(["all"])))]
     compare: Vec<String>,
     /// Explain the plan instead of printing it: the prices of the GPUs and a summary of all jobs, or one job in full.
     /// With --queue, show each job's requests that no other request beats in both time and cost.
@@ -139,7 +138,7 @@ fn compare(args: &Args, context: &Context, text: &str, path: &Path) -> Result<Ex
     let all = args.compare.iter().any(|name| name == "all");
     let chosen = |name: &&str| all || args.compare.iter().any(|own| own == name);
     let (mut rows, mut known) = (Vec::new(), Vec::new());
-    for policy in lab::registry().names().into_iter().filter(chosen) {
+    for policy in hsched_lab::registry().names().into_iter().filter(chosen) {
         let result = match planning::solve(policy, &args.planning, context, (&desk.jobs, &desk.problem)) {
             Ok((plan, time)) => {
                 let proven = planning::bound(&args.planning, context, &desk.problem, &plan, &mut known);

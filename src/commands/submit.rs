@@ -22,7 +22,6 @@ use crate::commands::submit_queue::ThroughArgs;
 use crate::commands::together::TogetherArgs;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::lab;
 use crate::settings::Flag;
 use hsched_engine::Run;
 use hsched_model::formats;
@@ -47,8 +46,8 @@ const FOLLOW: &str = "hsched watch --queue follows the jobs and replaces request
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("policy", |policy| policy
     .value_parser(PolicyName::RUN)
-    .default_value_if("together", "true", lab::registry().names_over_time()[0])
-    .help(format!("Policy that places the jobs. All policies except optimal use every GPU that the jobs can use. With --together, the policy of hsched run, which may also be one that reschedules running jobs [default with --together: {}]", lab::registry().names_over_time()[0]))))]
+    .default_value_if("together", "true", hsched_lab::registry().names_over_time()[0])
+    .help(format!("Policy that places the jobs. All policies except optimal use every GPU that the jobs can use. With --together, the policy of hsched run, which may also be one that reschedules running jobs [default with --together: {}]", hsched_lab::registry().names_over_time()[0]))))]
 pub(super) struct Args {
     /// Plan (JSON) or job file (YAML); - reads standard input.
     #[arg(value_name = "PLAN|JOBS")]

@@ -11,12 +11,12 @@ use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::simulate::on_cluster;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::lab::mlfs::text_of;
-use crate::learning::{Score, Trained, Training, of_policy, train};
-use crate::replay::{ReplayError, Trace};
 use crate::settings::Flag;
-use crate::trace;
 use crate::ui::{Align, Progress, Table, duration, write_output};
+use hsched_lab::learning::{Score, Trained, Training, of_policy, train};
+use hsched_lab::mlfs::text_of;
+use hsched_lab::replay::{ReplayError, Trace};
+use hsched_lab::trace;
 use hsched_model::Seconds;
 
 /// Train a neural network that chooses which job gets GPUs next, for the policy mlf-rl

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use crate::replay::{Figures, Options, Record, Trace};
 use crate::ui::quantity::{duration, percent};
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
+use hsched_lab::replay::{Figures, Options, Record, Trace};
 use hsched_model::Seconds;
 use hsched_plan::TraceBound;
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::replay::{Event, TaskFacts};
 use crate::ui::simulation::{Cell, Simulated};
+use hsched_lab::replay::{Event, TaskFacts};
 use hsched_plan::Problem;
 use hsched_plan::kit::{Gpu, TaskRun};
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use hsched::lab::find_over_time;
-use hsched::lab::registry;
+use hsched_lab::find_over_time;
+use hsched_lab::registry;
 use hsched_plan::{Carrying, Decision, Parameters, Policy, Slot, verify};
 use proptest::prelude::*;
 

@@ -4,11 +4,11 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
-use hsched::simulate::{self, Incident};
 use hsched_engine::{
     Amendment, Answer, End, Event, Inquiry, Intent, Observation, Outcome, Phase, Run, Standing, State,
     SubmissionKey, Tracked, World, apply,
 };
+use hsched_lab::simulate::{self, Incident};
 use hsched_model::{Job, JobId, JobName, Seconds, Time};
 use hsched_plan::Outlook;
 

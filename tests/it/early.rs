@@ -1,7 +1,7 @@
 //! Jobs that end before their last epoch, by the rule that their owners gave them; and deadlines.
 
-use hsched::simulate::{Play, PlayOptions, World};
 use hsched_engine::{End, Event, News, Outcome, Phase, Request, Stage, Then, Tracked, apply, step};
+use hsched_lab::simulate::{Play, PlayOptions, World};
 use hsched_model::{Cluster, Seconds, Time};
 use hsched_plan::curve::Report;
 use hsched_plan::{Moves, Objective};

@@ -1,6 +1,5 @@
 //! Tiny states for the engine's tests: jobs, clusters, attempts, and what a step does in words.
 
-use hsched::lab;
 use hsched_engine::{
     Action, Answer, Attempt, Event, Gpus, Intent, News, Observation, Phase, Planner, Realm, Request, Rules,
     Sighting, Stage, Standing, State, Step, Submission, SubmissionKey, Then, Tracked, step,
@@ -142,7 +141,7 @@ fn step_by(
     (How { rules, replanning }, wait): (&How, Option<f64>),
 ) -> Step {
     let parameters = Parameters { replanning: *replanning, ..Parameters::default() };
-    let mut policy = lab::find(policy, &parameters).expect("a policy");
+    let mut policy = hsched_lab::find(policy, &parameters).expect("a policy");
     let mut planner = planner(policy.as_mut());
     let mut first = step(state.clone(), Time(at), &[], cluster, (rules, &mut planner));
     if !first.inquiries.is_empty() {
@@ -166,7 +165,7 @@ pub fn policy(moves: Moves) -> Box<dyn Policy> {
 
 pub fn policy_named(name: &str, moves: Moves) -> Box<dyn Policy> {
     let replanning = Replanning { moves, ..Replanning::default() };
-    lab::find(name, &Parameters { replanning, ..Parameters::default() }).expect("a policy")
+    hsched_lab::find(name, &Parameters { replanning, ..Parameters::default() }).expect("a policy")
 }
 
 pub fn planner(policy: &mut dyn Policy) -> Planner<'_> {

@@ -1,6 +1,6 @@
 //! `policy::explain` against figures worked out by hand, and against the bound that its prices prove.
 
-use hsched::lab::find;
+use hsched_lab::find;
 use hsched_plan::{
     Bound, Budget, Change, Explanation, JobModel, Limit, Misfit, Obstacle, Parameters, Problem, bound,
     explain, verify,

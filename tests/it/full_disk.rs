@@ -2,8 +2,8 @@
 
 use std::convert::Infallible;
 
-use hsched::simulate;
 use hsched_engine::{Action, Event, Keeper, State, Tracked, Update};
+use hsched_lab::simulate;
 use hsched_model::{Job, Seconds, Time};
 
 use crate::engine_states::{job, planner, rules};

@@ -1,8 +1,8 @@
 //! `horizon` and the lower bound of a trace: worked examples, rules for shared clusters, and an independent look at the bound.
 
-use hsched::lab::find_over_time;
-use hsched::lab::registry;
-use hsched::replay::{Entry, Figures, Hooks, Options, Trace, replay};
+use hsched_lab::find_over_time;
+use hsched_lab::registry;
+use hsched_lab::replay::{Entry, Figures, Hooks, Options, Trace, replay};
 use hsched_model::{Seconds, Time};
 use hsched_plan::{
     Budget, Certificate, Decision, Hold, Horizon, HorizonParameters, JobModel, Parameters, Placement, Policy,

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use hsched::lab;
-use hsched::simulate::{Delays, Play, PlayOptions, Saving, Site, World};
 use hsched_engine::{Action, End, Event, Outcome, Phase, Tracked, Update};
+use hsched_lab::simulate::{Delays, Play, PlayOptions, Saving, Site, World};
 use hsched_model::{Job, Seconds, Speed, Time};
 use hsched_plan::{
     Budget, Decision, Memory, Moves, Objective, Parameters, Placement, Plan, Policy, PolicyError, Problem,
@@ -231,7 +230,7 @@ fn a_job_may_have_two_copies_and_is_done_when_one_is() {
 fn horizon_moves_a_job_that_saves_to_gpus_that_become_free() {
     let moved = |checkpoint: &str| {
         let replanning = Replanning { moves: Moves::Auto { margin: 0.5 }, ..Replanning::default() };
-        let policy = lab::find("horizon", &Parameters { replanning, ..Parameters::default() });
+        let policy = hsched_lab::find("horizon", &Parameters { replanning, ..Parameters::default() });
         let long = job("long", "{v100: 100}", &format!(", max_gpus: 2{checkpoint}"));
         let short = job("short", "{v100: 100}", ", max_gpus: 1");
         let jobs = [(0.0, Job { epochs: 40, ..long }), (0.0, Job { epochs: 5, ..short })];

@@ -1,6 +1,6 @@
 //! `optimal` and the bounds against oracles that share no code with them.
 
-use hsched::lab::find;
+use hsched_lab::find;
 use hsched_plan::{Bound, Budget, Objective, Outcome, Parameters, Problem, bound, verify};
 use proptest::prelude::*;
 

@@ -1,6 +1,6 @@
 //! The numbers of the planner's worked example and of its fifteen-GPU cluster, for each policy.
 
-use hsched::lab::find;
+use hsched_lab::find;
 use hsched_plan::{Budget, CheckedPlan, Outcome, Parameters, Problem, verify};
 
 use crate::problems;

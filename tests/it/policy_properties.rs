@@ -1,7 +1,7 @@
 //! Properties that every policy keeps on random small problems with all features mixed.
 
-use hsched::lab::find;
-use hsched::lab::registry;
+use hsched_lab::find;
+use hsched_lab::registry;
 use hsched_plan::{Budget, CheckedPlan, Outcome, Parameters, Problem, Verdict, verify};
 use proptest::prelude::*;
 

@@ -4,11 +4,11 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
-use hsched::simulate;
 use hsched_engine::{
     Amendment, Answer, Inquiry, Intent, Kind, Observation, Outcome, Phase, Run, State, SubmissionKey,
     Tracked, World,
 };
+use hsched_lab::simulate;
 use hsched_model::{JobId, Seconds, Time};
 use hsched_plan::Outlook;
 

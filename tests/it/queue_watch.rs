@@ -1,6 +1,5 @@
 //! `watch --queue` by the engine alone: what it asks of Slurm for jobs that wait, and that a death in between loses and doubles nothing.
 
-use hsched::lab;
 use hsched_engine::{
     Action, Answer, Attempt, Event, Inquiry, Kind, Phase, Stage, State, Step, Submission, Tracked, step,
 };
@@ -14,7 +13,7 @@ const HOUR: f64 = 3600.0;
 /// The policy `optimal` with jobs that wait in the queue.
 pub fn queueing() -> Box<dyn Policy> {
     let replanning = Replanning { queue: true, ..Replanning::default() };
-    lab::find("optimal", &Parameters { replanning, ..Parameters::default() }).expect("a policy")
+    hsched_lab::find("optimal", &Parameters { replanning, ..Parameters::default() }).expect("a policy")
 }
 
 /// A job of ten hours on one V100, and of twenty on one T4.

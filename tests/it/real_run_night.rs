@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-use hsched::lab::find_over_time;
-use hsched::simulate::{Delays, Incident, Play, PlayOptions, Site, When, World};
 use hsched_engine::{End, Event, News, Realm, Rules, SubmissionKey, Update};
+use hsched_lab::find_over_time;
+use hsched_lab::simulate::{Delays, Incident, Play, PlayOptions, Site, When, World};
 use hsched_model::{Cluster, Job, JobName, NodeName, Seconds, Time};
 use hsched_plan::{Carrying, Objective, Parameters};
 use serde_json::{Value, json};

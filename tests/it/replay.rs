@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use hsched::lab::find_over_time;
-use hsched::lab::registry;
-use hsched::replay::{
+use hsched_lab::find_over_time;
+use hsched_lab::registry;
+use hsched_lab::replay::{
     Entry, Event, Figures, Hooks, Incidents, Kind, Loses, Options, Outage, Record, ReplayError, Trace, replay,
 };
 use hsched_model::{Seconds, Time};

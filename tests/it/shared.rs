@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use hsched::lab::registry;
-use hsched::lab::{find, find_over_time};
-use hsched::replay::{Entry, Figures, Hooks, Options, Trace, replay};
+use hsched_lab::registry;
+use hsched_lab::replay::{Entry, Figures, Hooks, Options, Trace, replay};
+use hsched_lab::{find, find_over_time};
 use hsched_model::{Seconds, Time};
 use hsched_plan::{
     Budget, Carrying, Decision, Forecast, Hold, JobModel, Memory, Moves, Parameters, Placement, Plan, Policy,

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use hsched::lab::find;
-use hsched::simulate::{Delays, Incident, Saving, Site, When, World};
 use hsched_engine::{
     Answer, End, EpochReport, Event, Intent, Observation, Phase, Run, Sighting, Standing, State,
     SubmissionKey, World as _, apply,
 };
+use hsched_lab::find;
+use hsched_lab::simulate::{Delays, Incident, Saving, Site, When, World};
 use hsched_model::formats;
 use hsched_model::{
     Access, BitRate, Cluster, Estimates, GpuType, Holdings, Job, JobId, JobName, NodeName, RankNeeds,

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hsched::simulate::{Delays, Incident, Play, PlayOptions, Saving, Site, When, World};
 use hsched::ui::Story;
 use hsched_engine::{
     Action, Answer, End, Event, News, Phase, Realm, Rules, State, SubmissionKey, Update, look,
 };
+use hsched_lab::simulate::{Delays, Incident, Play, PlayOptions, Saving, Site, When, World};
 use hsched_model::{Bytes, Cluster, GpuType, Job, JobDefaults, JobName, Seconds, Speed, Time};
 use hsched_plan::{Moves, Objective, Policy};
 use insta::assert_snapshot;

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use hsched::simulate::{Delays, Incident, Play, PlayOptions, Saving, Site, When, World};
 use hsched_engine::{Action, Answer, End, Event, Intent, News, Rules, SubmissionKey, Update};
+use hsched_lab::simulate::{Delays, Incident, Play, PlayOptions, Saving, Site, When, World};
 use hsched_model::{BitRate, Cluster, GpuType, JobName, NodeName, Seconds, Speed, Time};
 use hsched_plan::{Moves, Objective};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! `hare`, `hlas` and `hlas-p` where jobs hold all their GPUs together: accumulation, turns, and who waits for whom.
 
-use hsched::lab::find_over_time;
-use hsched::replay::{Entry, Event, Hooks, Kind, Options, Record, Trace, replay};
+use hsched_lab::find_over_time;
+use hsched_lab::replay::{Entry, Event, Hooks, Kind, Options, Record, Trace, replay};
 use hsched_model::{Seconds, Time};
 use hsched_plan::{Budget, Hold, JobModel, Parameters, Policy, Problem, Rounds, Slot, Stage, TypeLimit};
 
@@ -54,7 +54,7 @@ fn one_gpu() -> Problem {
 }
 
 fn ends(record: &Record) -> Vec<f64> {
-    let end = |job: &hsched::replay::JobRecord| job.completed.expect("an end").0;
+    let end = |job: &hsched_lab::replay::JobRecord| job.completed.expect("an end").0;
     record.jobs.iter().map(|job| (end(job) * 1e6).round() / 1e6).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Hare against the optimum: tiny cases solved by branch and bound, which shares no code with it.
 
-use hsched::lab::hare::{Assign, order, schedule};
+use hsched_lab::hare::{Assign, order, schedule};
 use hsched_plan::kit::{Gpu, TaskJob, TaskRun, Tasks};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;

@@ -7,10 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hsched::lab;
 use hsched::local::{Devices, LocalSite, LocalWorld, Wake, Waker};
 use hsched::probe::Facts;
-use hsched::simulate::{Delays, Incident};
 use hsched_engine::clock::SystemClock;
 use hsched_engine::render::{Launcher, Template};
 use hsched_engine::store::StateDir;
@@ -18,6 +16,7 @@ use hsched_engine::{
     Answer, End, Event, Intent, KeepsNothing, Observation, Outcome, Phase, Planner, Rules, Run, Standing,
     State, SubmissionKey, World,
 };
+use hsched_lab::simulate::{Delays, Incident};
 use hsched_model::{Cluster, Job, JobId, JobName, Seconds, Time};
 use hsched_plan::{Budget, Objective, Parameters};
 use hsched_slurm::System;
@@ -235,7 +234,7 @@ where
         last: Time(0.0),
         used: (0, BTreeMap::new()),
     };
-    let mut policy = lab::find_over_time("srtf", &Parameters::default()).expect("a policy");
+    let mut policy = hsched_lab::find_over_time("srtf", &Parameters::default()).expect("a policy");
     let mut state = State { contributor: "test".to_owned(), ..State::default() };
     let mut orders: Vec<(&str, Event)> = vec![
         ("long", Event::Added { job: Box::new(wide), restart: false }),
@@ -334,8 +333,8 @@ proptest! {
         let delays = Delays { start: tenths(start), setup: tenths(setup), end: tenths(end), ..Delays::default() };
         let bad = JobName::new("bad").expect("a name");
         let fails = Incident::Failure { job: bad, submission: 1, epoch: 1, end: End::Failed { exit: 3, signal: 0 } };
-        let site = hsched::simulate::Site { delays, pinned: true, ..site(cluster("nodes: [{name: n1, gpus: {t4: 2}}]\n"), &all) };
-        let world = hsched::simulate::World::new(site, vec![fails], Time(0.0));
+        let site = hsched_lab::simulate::Site { delays, pinned: true, ..site(cluster("nodes: [{name: n1, gpus: {t4: 2}}]\n"), &all) };
+        let world = hsched_lab::simulate::World::new(site, vec![fails], Time(0.0));
         is_the_story(&play(world, (jobs, wide), |world| world.pass(tenths(look))));
     }
 }

@@ -16,7 +16,6 @@ use crate::commands::demo::performance::{Performance, completion, completions, p
 use crate::commands::demo::scene::{BEGIN, Scene};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::lab;
 use crate::ui::Progress;
 use hsched_engine::clock::Clock;
 use hsched_model::{JobName, Seconds};
@@ -61,7 +60,7 @@ impl Subcommand for Args {
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let scene = Scene::new(&context.settings, self.seed)?;
-        let policies = lab::registry();
+        let policies = hsched_lab::registry();
         let placer = || {
             let placer = policies.placer(policies.names()[0], &Parameters::default());
             placer.map_err(|error| Failure::from_error(Exit::Internal, &error))

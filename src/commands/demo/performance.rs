@@ -1,9 +1,9 @@
 //! The story as it comes about: the engine's turns in the imagined cluster, and how jobs fare in other ways.
 
 use crate::commands::demo::scene::{BEGIN, POLL, Scene};
-use crate::simulate::{Play, PlayOptions};
 use crate::ui::{Story, StoryLine};
 use hsched_engine::{Action, Outcome, Phase, Rules, Run, State, Tracked, Update};
+use hsched_lab::simulate::{Play, PlayOptions};
 use hsched_model::Seconds;
 use hsched_plan::{
     Assignment, Moves, Objective, Placement, Placer, PolicyError, Problem, Replan, Replanning, Sharing,

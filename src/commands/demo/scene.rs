@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Settings;
-use crate::simulate::{Delays, Incident, Saving, Site, When, World};
 use hsched_engine::{End, Event, Realm, Rules};
+use hsched_lab::simulate::{Delays, Incident, Saving, Site, When, World};
 use hsched_model::formats;
 use hsched_model::{BitRate, Cluster, GpuType, Job, JobDefaults, JobName, NodeName, Seconds, Speed, Time};
 

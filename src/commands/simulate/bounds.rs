@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::commands::simulate::cores::on_all_cores;
-use crate::replay::Trace;
 use crate::ui::{Cell, Progress};
+use hsched_lab::replay::Trace;
 use hsched_plan::{TraceBound, trace_bound};
 
 /// Up to so many jobs a bound takes seconds, so it is computed unless the user does not want it.

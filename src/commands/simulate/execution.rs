@@ -6,8 +6,8 @@ use clap::{Arg, ArgMatches, Command, ValueEnum};
 use crate::app::policy_flags::argument;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::lab::{LabPolicy, POLICIES, TaskMaker};
-use crate::replay::TaskPolicy;
+use hsched_lab::replay::TaskPolicy;
+use hsched_lab::{LabPolicy, POLICIES, TaskMaker};
 use hsched_plan::{Flag, Parameters};
 
 /// How jobs of policies run that share out single tasks in their papers.

@@ -9,10 +9,10 @@ use crate::app::input::{self, ClusterArgs, Seen};
 use crate::commands::cli::{json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::lab::mlfs::{
+use crate::ui::write_output;
+use hsched_lab::mlfs::{
     GraphOptions, GraphRecord, GraphRound, MlfsParameters, Priority, TaskName, replay_graphs,
 };
-use crate::ui::write_output;
 use hsched_model::formats;
 use hsched_model::formats::graphs::{self, GraphFile};
 use hsched_model::{GraphJob, Node, Seconds, Server};

@@ -8,8 +8,8 @@ use crate::app::offer::keep_partitions;
 use crate::app::speeds::SpeedArgs;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::replay::Trace;
-use crate::trace::{self, TraceFile};
+use hsched_lab::replay::Trace;
+use hsched_lab::trace::{self, TraceFile};
 use hsched_model::{Cluster, Holdings};
 use hsched_plan::{Grounds, Problem};
 

@@ -1,6 +1,6 @@
 //! Flags of the policy `hadare`.
 
-use crate::lab::hadare::{ForkObjective, HadareParameters};
+use hsched_lab::hadare::{ForkObjective, HadareParameters};
 use hsched_model::Seconds;
 use hsched_model::formats;
 

@@ -6,7 +6,7 @@ use crate::app::context::Context;
 use crate::commands::simulate::sweep::HADARE;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::lab::{self, hadare::ForkObjective};
+use hsched_lab::hadare::ForkObjective;
 use hsched_plan::Objective;
 
 /// An objective.
@@ -34,7 +34,7 @@ impl ObjectiveArgs {
             let message = format!("hadare minimises {one} or {other}, not {}", self.objective);
             return Err(Failure::new(Exit::Usage, message));
         }
-        let known = lab::registry();
+        let known = hsched_lab::registry();
         let goes_by_it = |name: &str| {
             name == HADARE || known.entry(name).is_some_and(|own| own.objectives.contains(&objective))
         };

@@ -10,11 +10,11 @@ use crate::commands::cli::{json_text, print};
 use crate::commands::simulate::sweep::Run;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::replay::{Event, Trace};
 use crate::ui::{
     Cell, Simulated, event_json, idle_seed, simulation_csv, simulation_json, simulation_table, sweep_json,
     sweep_table, write_output,
 };
+use hsched_lab::replay::{Event, Trace};
 use hsched_plan::kit::Gpu;
 
 /// How results are printed.

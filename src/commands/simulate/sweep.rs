@@ -8,10 +8,11 @@ use crate::commands::simulate::cores::on_all_cores;
 use crate::commands::simulate::output::EventText;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::lab;
-use crate::lab::hadare::{HadareParameters, replay_copies};
-use crate::replay::{Event, Hooks, Options, Record, ReplayError, TaskPolicy, Trace, replay, replay_tasks};
 use crate::ui::{Cell, Progress};
+use hsched_lab::hadare::{HadareParameters, replay_copies};
+use hsched_lab::replay::{
+    Event, Hooks, Options, Record, ReplayError, TaskPolicy, Trace, replay, replay_tasks,
+};
 use hsched_model::Seconds;
 use hsched_model::formats;
 use hsched_plan::{Parameters, PolicyError};
@@ -249,7 +250,7 @@ impl Runner<'_> {
             let hooks = Hooks { event, progress: &mut |ended| progress(ended), elapsed: self.elapsed };
             return Ok(Ok(replay_copies(&cell.trace, &cell.options, &self.copies, hooks)));
         }
-        let mut policy = lab::find_over_time(name, &self.parameters)
+        let mut policy = hsched_lab::find_over_time(name, &self.parameters)
             .map_err(|error| Failure::from_error(Exit::Internal, &error))?;
         let hooks = Hooks { event, progress: &mut |ended| progress(ended), elapsed: self.elapsed };
         let round = cell.options.round.or_else(|| policy.round());

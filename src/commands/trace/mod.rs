@@ -10,9 +10,9 @@ use crate::app::input;
 use crate::commands::cli::{Subcommand, print};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::trace::table::Read;
-use crate::trace::{self, Applications, GavelSpeeds, Recorded, TraceError};
 use crate::ui::write_output;
+use hsched_lab::trace::table::Read;
+use hsched_lab::trace::{self, Applications, GavelSpeeds, Recorded, TraceError};
 use hsched_model::formats;
 use hsched_model::{GpuType, Job};
 

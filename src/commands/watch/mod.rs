@@ -15,7 +15,6 @@ use crate::commands::cli::Subcommand;
 use crate::commands::watch::turns::Watch;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::lab;
 use crate::settings::Flag;
 use hsched_engine::Rules;
 use hsched_engine::store::{StateDir, StateError};
@@ -108,13 +107,13 @@ impl Subcommand for Args {
                  queues N requests at once",
             ));
         }
-        if self.queue && !lab::registry().names().contains(&self.policy.policy.as_str()) {
+        if self.queue && !hsched_lab::registry().names().contains(&self.policy.policy.as_str()) {
             let name = &self.policy.policy;
             let message = format!(
                 "policy {name} submits a job only when GPUs are free for it, so --queue has no effect"
             );
             return Err(Failure::new(Exit::Usage, message)
-                .hint(format!("remove --queue, or use --policy {}", lab::registry().names()[0])));
+                .hint(format!("remove --queue, or use --policy {}", hsched_lab::registry().names()[0])));
         }
         let rules = Rules { pinned: self.pin, ..state::rules(context) };
         let watch = Watch::new(self, context, rules);

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::gpus;
-use crate::trace::table::{NoEntry, Read};
-use crate::trace::{Recorded, TraceError, usable};
+use hsched_lab::trace::table::{NoEntry, Read};
+use hsched_lab::trace::{Recorded, TraceError, usable};
 use hsched_model::GpuType;
 use hsched_slurm::JobState;
 

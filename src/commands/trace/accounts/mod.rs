@@ -6,8 +6,8 @@ mod json;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use crate::trace::table::{self, Cells, NoEntry, Read};
-use crate::trace::{Recorded, TraceError, usable};
+use hsched_lab::trace::table::{self, Cells, NoEntry, Read};
+use hsched_lab::trace::{Recorded, TraceError, usable};
 use hsched_model::GpuType;
 use hsched_slurm::{JobState, Tres, amount, time};
 

@@ -1,0 +1,75 @@
+//! What a round tells people, as the event `round` of `simulate --events` has it.
+
+use serde_json::{Map, Value, json};
+
+use crate::hadar::find::Market;
+use crate::hadar::job::HadarJob;
+use crate::hadar::layers::Answer;
+use crate::hadar::prices::BidTerms;
+use hsched_plan::Problem;
+
+/// Returns the numbers of a round, its jobs in the order of its queue. Cells are `NODE/TYPE`.
+pub(super) fn facts(
+    problem: &Problem,
+    market: &Market<'_>,
+    queue: &[HadarJob],
+    answer: &Answer,
+) -> Map<String, Value> {
+    let cell = |cell: usize| {
+        let own = market.cells.list[cell];
+        format!("{}/{}", problem.nodes[own.node].name.as_str(), problem.gpu_types[own.gpu_type])
+    };
+    let mut taken = vec![0; market.cells.list.len()];
+    let mut bids: Vec<(Map<String, Value>, Option<BidTerms>)> = vec![(Map::new(), None); queue.len()];
+    for (place, allocation) in &answer.served {
+        for &(own, count) in &allocation.parts {
+            taken[own] += count;
+            bids[*place].0.insert(cell(own), json!(count));
+        }
+        bids[*place].1 = Some(allocation.terms);
+    }
+    let jobs: Value =
+        queue.iter().zip(bids).map(|(job, (gpus, terms))| bid(problem, job, gpus, terms)).collect();
+    let prices = market.prices;
+    let left: Map<String, Value> =
+        taken.iter().enumerate().map(|(own, taken)| (cell(own), json!(prices.of(own, *taken)))).collect();
+    let there = |ty: &usize| market.cells.list.iter().any(|cell| cell.gpu_type == *ty);
+    let last = (0..prices.u_max.len()).filter(there);
+    let u_max: Map<String, Value> =
+        last.map(|ty| (problem.gpu_types[ty].to_string(), json!(prices.u_max[ty]))).collect();
+    let facts = [
+        ("round", json!(count(market.now / market.parameters.round.0 + 1e-9) + 1)),
+        // K: the rounds that all jobs take in turn on their slowest GPUs.
+        ("horizon_rounds", json!(count(prices.horizon))),
+        ("eta", json!(prices.eta)),
+        ("alpha", json!(prices.alpha())),
+        // The price of the first GPU of a cell, and of the last one by type.
+        ("u_min", json!(prices.u_min)),
+        ("u_max", json!(u_max)),
+        ("total_payoff", json!(answer.payoff)),
+        // Whether there were too many states to keep them all.
+        ("beam", json!(answer.beam)),
+        ("jobs", jobs),
+        ("prices", json!(left)),
+    ];
+    facts.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+/// Returns what a job got: no GPUs and no terms where it waits.
+fn bid(problem: &Problem, job: &HadarJob, gpus: Map<String, Value>, terms: Option<BidTerms>) -> Value {
+    json!({
+        "name": problem.jobs[job.number].name.as_str(),
+        "gpus": terms.map(|_| gpus),
+        "steps_done": job.steps - job.left,
+        "steps_per_s": terms.map(|own| own.speed),
+        "jct_s": terms.map(|own| own.jct),
+        "utility": terms.map(|own| own.utility),
+        "cost": terms.map(|own| own.cost),
+        "payoff": terms.map(|own| own.payoff),
+    })
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounds are far below 2^52")]
+fn count(rounds: f64) -> u64 {
+    rounds.max(0.0) as u64
+}

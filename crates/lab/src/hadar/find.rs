@@ -1,0 +1,203 @@
+//! The allocations that may be best for a job, where some GPUs are taken, and what they bring.
+
+use std::cmp::Ordering;
+
+use crate::hadar::cells::{Cells, Parts};
+use crate::hadar::job::{HadarJob, HadarParameters};
+use crate::hadar::menu::{Listed, Menu, NOWHERE, Taste};
+use crate::hadar::prices::{BidTerms, Prices};
+
+/// A round as all jobs see it.
+pub(super) struct Market<'a> {
+    pub cells: &'a Cells,
+    pub prices: &'a Prices,
+    pub parameters: &'a HadarParameters,
+    pub now: f64,
+    /// Costs that differ by more than this make payoffs that are not the same in twelve digits.
+    pub slack: f64,
+}
+
+/// GPUs for a job, and what it gains.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Allocation {
+    pub parts: Parts,
+    pub terms: BidTerms,
+}
+
+/// The relative difference beyond which numbers are never the same in twelve digits.
+pub(super) const NEAR: f64 = 1e-10;
+
+/// Compares numbers by twelve digits: sums of floats that differ by less are the same.
+pub(crate) fn by_digits(a: f64, b: f64) -> Ordering {
+    // Rounding takes long, and cannot change the order of numbers that are this far apart.
+    if a == b || !is_near(a, b) {
+        return a.total_cmp(&b);
+    }
+    let scale = scale(a);
+    let rounded = |number: f64| {
+        let own = (number * scale).abs();
+        // Next to a power of ten the two numbers may have different scales.
+        if (1e11..1e12).contains(&own) { (number * scale).round() / scale } else { digits(number) }
+    };
+    rounded(a).total_cmp(&rounded(b))
+}
+
+fn is_near(a: f64, b: f64) -> bool {
+    (a - b).abs() <= NEAR * a.abs().max(b.abs())
+}
+
+fn digits(number: f64) -> f64 {
+    if number == 0.0 || !number.is_finite() {
+        return number;
+    }
+    let scale = scale(number);
+    (number * scale).round() / scale
+}
+
+/// Returns the power of ten that makes an integer of twelve digits of a number.
+fn scale(number: f64) -> f64 {
+    #[expect(clippy::cast_possible_truncation, reason = "an exponent")]
+    let exponent = number.abs().log10().floor() as i32;
+    10_f64.powi(11 - exponent)
+}
+
+impl<'a> Market<'a> {
+    /// Returns the market of a round in which these jobs take part.
+    pub(super) fn new(
+        (cells, prices): (&'a Cells, &'a Prices),
+        jobs: &[HadarJob],
+        now: f64,
+        parameters: &'a HadarParameters,
+    ) -> Self {
+        let worth = |job: &HadarJob| job.urgency(now, parameters) * f64::from(job.gpus);
+        let most = jobs.iter().map(worth).fold(0.0, f64::max);
+        Self { cells, prices, parameters, now, slack: 2.0 * NEAR * most }
+    }
+
+    /// Returns the allocation of most payoff, though it may be a loss; `None` where too few GPUs are free.
+    pub(super) fn find(&self, job: &HadarJob, taken: &[u32]) -> Option<Allocation> {
+        let mut menu = Menu::new(Taste::of(job));
+        let choices = menu.list(self, taken);
+        let guest = Guest::new(self, job, &menu);
+        let (choice, _) = guest.best(&menu, choices, || taken)?;
+        Some(self.terms(job, taken, guest.parts(&menu, choice).to_vec()))
+    }
+
+    /// Returns what an allocation brings.
+    pub(super) fn terms(&self, job: &HadarJob, taken: &[u32], parts: Parts) -> Allocation {
+        let speed = job.speed(self.cells, &parts, self.parameters.sharing);
+        let restart = if parts == job.held { 0.0 } else { job.restart };
+        let (jct, utility) = self.worth(job, speed, restart);
+        let cost = self.cost(taken, &parts);
+        Allocation { parts, terms: BidTerms { speed, jct, utility, cost, payoff: utility - cost } }
+    }
+
+    /// Returns when a job of some speed would be done, counted from its arrival, and what that is worth.
+    pub(super) fn worth(&self, job: &HadarJob, speed: f64, restart: f64) -> (f64, f64) {
+        let jct = self.now + restart + job.left / speed - job.arrival;
+        (jct, job.worth(jct, self.parameters))
+    }
+
+    /// Returns the price of some GPUs.
+    pub(super) fn cost(&self, taken: &[u32], parts: &[(usize, u32)]) -> f64 {
+        parts.iter().map(|&(cell, count)| self.prices.of(cell, taken[cell]) * f64::from(count)).sum()
+    }
+}
+
+/// A job that chooses from the menu of its taste.
+pub(super) struct Guest<'a> {
+    market: &'a Market<'a>,
+    job: &'a HadarJob,
+    /// What each pace of the menu is worth to it.
+    worth: Vec<f64>,
+    /// The same for the GPUs that it holds, if it can go on with these.
+    held: Option<f64>,
+}
+
+/// The place of a choice in the menu; `None` is to keep what the job holds.
+pub(super) type Chosen = Option<u32>;
+
+impl<'a> Guest<'a> {
+    /// Returns a job that chooses from a menu, which has all states that it will be asked about.
+    pub(super) fn new(market: &'a Market<'a>, job: &'a HadarJob, menu: &Menu) -> Self {
+        let speeds = menu.paces.iter().map(|pace| pace.speed(job, &menu.taste));
+        let worth = speeds.map(|speed| market.worth(job, speed, job.restart).1).collect();
+        let usable = |&(cell, _): &(usize, u32)| job.rates[market.cells.list[cell].gpu_type].is_some();
+        let count: u32 = job.held.iter().map(|(_, count)| count).sum();
+        let held = (count == job.gpus && job.held.iter().all(usable)).then(|| {
+            let speed = job.speed(market.cells, &job.held, market.parameters.sharing);
+            market.worth(job, speed, 0.0).1
+        });
+        Self { market, job, worth, held }
+    }
+
+    /// Returns the GPUs of a choice.
+    pub(super) fn parts<'b>(&self, menu: &'b Menu, choice: Chosen) -> &'b [(usize, u32)]
+    where
+        'a: 'b,
+    {
+        choice.map_or(&self.job.held, |choice| menu.parts(choice))
+    }
+
+    /// Returns the choice of most payoff, though it may be a loss, and the payoff; `taken` is asked for where a look at the
+    /// payoffs does not do.
+    pub(super) fn best<'b>(
+        &self,
+        menu: &Menu,
+        listed: Listed,
+        taken: impl FnOnce() -> &'b [u32],
+    ) -> Option<(Chosen, f64)> {
+        let (mut best, mut second) = ((NOWHERE, f64::NEG_INFINITY), f64::NEG_INFINITY);
+        for (place, own) in (listed.0..).zip(&menu.choices[listed.0 as usize..listed.1 as usize]) {
+            let payoff = self.worth[own.pace as usize] - own.cost;
+            if payoff > best.1 {
+                (best, second) = ((place, payoff), best.1);
+            } else if payoff > second {
+                second = payoff;
+            }
+        }
+        if self.held.is_some() || second.is_finite() && is_near(best.1, second) {
+            return self.best_of_near(menu, listed, taken());
+        }
+        (best.0 != NOWHERE).then_some((Some(best.0), best.1))
+    }
+
+    /// Returns the same, of payoffs that may be equal in twelve digits: the choice of fewer nodes, of the slowest GPUs, of most
+    /// GPUs in the earliest cell.
+    fn best_of_near(&self, menu: &Menu, listed: Listed, taken: &[u32]) -> Option<(Chosen, f64)> {
+        let worth = |choice: u32| {
+            let own = menu.choices[choice as usize];
+            self.worth[own.pace as usize] - own.cost
+        };
+        let listed = (listed.0..listed.1).map(|choice| (Some(choice), worth(choice)));
+        let cells = &self.market.cells.list;
+        let is_free = |&(cell, count): &(usize, u32)| cells[cell].count - taken[cell] >= count;
+        let held = self.held.filter(|_| self.job.held.iter().all(is_free));
+        let held = held.map(|worth| (None, worth - self.market.cost(taken, &self.job.held)));
+        listed.chain(held).reduce(|best, own| if self.prefers(menu, own, best) { own } else { best })
+    }
+
+    fn prefers(&self, menu: &Menu, own: (Chosen, f64), other: (Chosen, f64)) -> bool {
+        let cells = self.market.cells;
+        let parts = |own: Chosen| self.parts(menu, own);
+        let power = |own: Chosen| -> f64 {
+            let rate = |cell: usize| self.job.rates[cells.list[cell].gpu_type].unwrap_or(0.0);
+            parts(own).iter().map(|&(cell, count)| rate(cell) * f64::from(count)).sum()
+        };
+        let order = by_digits(own.1, other.1)
+            .then_with(|| cells.nodes(parts(other.0)).cmp(&cells.nodes(parts(own.0))))
+            .then_with(|| by_digits(power(other.0), power(own.0)));
+        order.then_with(|| earliest(parts(own.0), parts(other.0))).is_gt()
+    }
+}
+
+/// Compares GPUs cell by cell: greater is what has more in the first cell in which they differ.
+pub(super) fn earliest(a: &[(usize, u32)], b: &[(usize, u32)]) -> Ordering {
+    for (a, b) in a.iter().zip(b) {
+        let order = b.0.cmp(&a.0).then(a.1.cmp(&b.1));
+        if order != Ordering::Equal {
+            return order;
+        }
+    }
+    Ordering::Equal
+}

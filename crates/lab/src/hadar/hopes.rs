@@ -1,0 +1,74 @@
+//! What the jobs of one taste that are still to come can gain at most: where that is nothing, they need not be asked.
+
+use crate::hadar::find::Market;
+use crate::hadar::job::HadarJob;
+use crate::hadar::menu::Menu;
+
+/// For each job of a taste the most that it or one after it can gain.
+pub(super) struct Hopes {
+    /// Their places in the queue, in order.
+    jobs: Vec<usize>,
+    /// How many of them have been asked.
+    turn: usize,
+    /// By pace of the menu, then by job: what it is worth, unless the job holds GPUs at which it is faster.
+    worth: Vec<Vec<f64>>,
+    /// The most of that from each job on.
+    most: Vec<Vec<f64>>,
+    /// By pace and other pace, then by job: how much more the one is worth at most; where somebody wanted to know.
+    lead: Vec<Vec<Option<Vec<f64>>>>,
+}
+
+impl Hopes {
+    pub(super) fn new(jobs: Vec<usize>) -> Self {
+        Self { jobs, turn: 0, worth: Vec::new(), most: Vec::new(), lead: Vec::new() }
+    }
+
+    /// Takes note of the paces that the menu has got.
+    pub(super) fn learn(&mut self, market: &Market<'_>, queue: &[HadarJob], menu: &Menu) {
+        for pace in &menu.paces[self.worth.len()..] {
+            let worth = |&place: &usize| {
+                let job = &queue[place];
+                market.worth(job, pace.speed(job, &menu.taste), job.restart).1
+            };
+            let worth: Vec<f64> = self.jobs.iter().map(worth).collect();
+            self.most.push(most_from(worth.iter().copied()));
+            self.worth.push(worth);
+            self.lead.push(Vec::new());
+        }
+    }
+
+    /// Goes on to the next job.
+    pub(super) fn go_on(&mut self) {
+        self.turn += 1;
+    }
+
+    /// Returns the most that a pace is worth to the jobs that have not been asked.
+    pub(super) fn most(&self, pace: u32) -> f64 {
+        self.most[pace as usize][self.turn]
+    }
+
+    /// Returns how much more a pace is worth to one of them than another, at most.
+    pub(super) fn lead(&mut self, pace: u32, other: u32) -> f64 {
+        let (pace, other) = (pace as usize, other as usize);
+        let row = &mut self.lead[pace];
+        if row.len() <= other {
+            row.resize(other + 1, None);
+        }
+        let pairs = || self.worth[pace].iter().zip(&self.worth[other]);
+        row[other].get_or_insert_with(|| most_from(pairs().map(|(own, other)| own - other)))[self.turn]
+    }
+}
+
+/// Returns, for each of some numbers, the most of it and all after it.
+fn most_from(numbers: impl DoubleEndedIterator<Item = f64>) -> Vec<f64> {
+    let mut most = f64::NEG_INFINITY;
+    let mut all: Vec<f64> = numbers
+        .rev()
+        .map(|own| {
+            most = most.max(own);
+            most
+        })
+        .collect();
+    all.reverse();
+    all
+}

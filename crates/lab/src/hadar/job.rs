@@ -1,0 +1,172 @@
+//! A job in the numbers of a round, and what it is worth to finish it.
+
+use crate::hadar::cells::{Cells, Parts};
+use hsched_model::{Seconds, Time};
+use hsched_plan::kit::{SHARE_TOLERANCE, comm_time};
+use hsched_plan::{JobModel, Sharing, Slot, TypeModel};
+
+/// What users may tune of `hadar`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HadarParameters {
+    /// How a job's batch is split over GPUs of several types: equally in the paper.
+    pub sharing: Sharing,
+    pub utility: Utility,
+    pub worth: Worth,
+    /// L, the length of a round.
+    pub round: Seconds,
+}
+
+/// U(d), what finishing within d seconds is worth.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Utility {
+    /// Steps per second, as in the paper: long jobs come first.
+    #[default]
+    Throughput,
+    /// The time that the job takes alone over d.
+    Normalised,
+}
+
+/// What a job pays with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Worth {
+    /// U(d), as in the paper.
+    #[default]
+    Finish,
+    /// U(d) − U(d + L): what it costs to wait for a round.
+    Delay,
+}
+
+impl Utility {
+    /// Both with their names on the command line.
+    pub const NAMES: [(&'static str, Self); 2] =
+        [("throughput", Self::Throughput), ("normalised", Self::Normalised)];
+}
+
+impl Worth {
+    /// Both with their names on the command line.
+    pub const NAMES: [(&'static str, Self); 2] = [("finish", Self::Finish), ("delay", Self::Delay)];
+}
+
+impl Default for HadarParameters {
+    /// The paper's.
+    fn default() -> Self {
+        Self {
+            sharing: Sharing::Equal,
+            utility: Utility::default(),
+            worth: Worth::default(),
+            round: Seconds(360.0),
+        }
+    }
+}
+
+/// The least part of all its steps that a job is taken to have left, should an estimate have run out.
+const LEAST_LEFT: f64 = 1e-9;
+
+/// A job of a round.
+#[derive(Clone, Debug)]
+pub(super) struct HadarJob {
+    /// Its number in the problem.
+    pub number: usize,
+    /// W.
+    pub gpus: u32,
+    /// a.
+    pub arrival: f64,
+    /// E N, all steps, and R, those left.
+    pub steps: f64,
+    pub left: f64,
+    /// X, steps per second of one GPU by type; `None` where it cannot run or there are none.
+    pub rates: Vec<Option<f64>>,
+    pub held: Parts,
+    /// Seconds that a start costs, unless it keeps the GPUs that it holds.
+    pub restart: f64,
+    /// Bytes that a ring's slowest link carries for each step.
+    pub ring_bytes: f64,
+    /// The greatest and the least X.
+    pub fastest: f64,
+    pub slowest: f64,
+}
+
+impl HadarJob {
+    /// Returns a job of the problem that is there; `None` where it can use no type that there is.
+    pub(super) fn new(number: usize, model: &JobModel, cells: &Cells, now: Time) -> Option<Self> {
+        #[expect(clippy::cast_precision_loss, reason = "steps are far below 2^52")]
+        let per_epoch = model.samples_per_epoch.div_ceil(model.global_batch) as f64;
+        let is_there = |ty: usize| cells.list.iter().any(|cell| cell.gpu_type == ty);
+        let rate = |(ty, own): (usize, &Option<TypeModel>)| {
+            own.filter(|_| is_there(ty)).and_then(|own| rate(model, own, model.asks))
+        };
+        let rates: Vec<Option<f64>> = model.types.iter().enumerate().map(rate).collect();
+        let known = || rates.iter().copied().flatten();
+        let (fastest, slowest) = (known().max_by(f64::total_cmp)?, known().min_by(f64::total_cmp)?);
+        let standing = &model.standing;
+        let held = |slot: &Slot| {
+            let at =
+                cells.list.iter().position(|cell| (cell.node, cell.gpu_type) == (slot.node, slot.gpu_type));
+            at.map(|cell| (cell, slot.count))
+        };
+        let mut held: Parts = standing.running().flat_map(|hold| &hold.slots).filter_map(held).collect();
+        held.sort_unstable();
+        Some(Self {
+            number,
+            gpus: model.asks,
+            arrival: standing.arrival.0,
+            steps: standing.work * per_epoch,
+            left: standing.unfinished(now).max(LEAST_LEFT * standing.work) * per_epoch,
+            held,
+            restart: standing.restart_cost.0,
+            ring_bytes: comm_time(model, model.asks, 1.0) / per_epoch,
+            rates,
+            fastest,
+            slowest,
+        })
+    }
+
+    /// Returns its steps per second on some GPUs that it can use.
+    pub(super) fn speed(&self, cells: &Cells, parts: &Parts, sharing: Sharing) -> f64 {
+        let rates =
+            || parts.iter().filter_map(|&(cell, n)| Some((self.rates[cells.list[cell].gpu_type]?, n)));
+        let compute = match sharing {
+            Sharing::Equal => {
+                f64::from(self.gpus) * rates().map(|(rate, _)| rate).fold(f64::INFINITY, f64::min)
+            }
+            Sharing::Balanced => rates().map(|(rate, count)| rate * f64::from(count)).sum(),
+        };
+        let comm = if self.gpus > 1 { self.ring_bytes / cells.ring(parts) } else { 0.0 };
+        (compute.recip() + comm).recip()
+    }
+
+    /// Returns the shortest and the longest time that it can still take on its number of GPUs, without communication.
+    pub(super) fn times(&self) -> (f64, f64) {
+        let gpus = f64::from(self.gpus);
+        (self.left / (gpus * self.fastest), self.left / (gpus * self.slowest))
+    }
+
+    /// Returns what it is worth to finish it so many seconds after its arrival.
+    pub(super) fn worth(&self, duration: f64, parameters: &HadarParameters) -> f64 {
+        let numerator = match parameters.utility {
+            Utility::Throughput => self.steps,
+            Utility::Normalised => self.steps / (f64::from(self.gpus) * self.fastest),
+        };
+        match parameters.worth {
+            Worth::Finish => numerator / duration,
+            Worth::Delay => numerator / duration - numerator / (duration + parameters.round.0),
+        }
+    }
+}
+
+/// Returns the steps per second that one of some GPUs adds with an equal part of the batch; `None` where that does not fit.
+pub(crate) fn rate(model: &JobModel, own: TypeModel, gpus: u32) -> Option<f64> {
+    #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
+    let (batch, quantum) = (model.global_batch as f64, model.batch_quantum as f64);
+    let part = batch / f64::from(gpus);
+    #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
+    let memory = own.max_batch.map_or(f64::INFINITY, |memory| memory as f64);
+    if part < quantum * (1.0 - SHARE_TOLERANCE)
+        || own.single_rank && gpus > 1
+        || part > memory && !model.accumulate
+    {
+        return None;
+    }
+    let step = own.speed.alpha() * (part / memory).max(1.0) + own.speed.beta() * part;
+    Some(part / step / batch)
+}

@@ -1,0 +1,102 @@
+//! The recursion over jobs: which of them to serve, by what GPUs are taken so far.
+
+use std::collections::HashMap;
+
+use crate::hadar::find::{Allocation, Market, by_digits};
+use crate::hadar::job::HadarJob;
+use crate::hadar::menu::Taste;
+use crate::hadar::offers::{Desk, Offer};
+use crate::hadar::states::States;
+
+/// The jobs to serve, by their place in the queue, with their GPUs.
+pub(super) struct Answer {
+    pub served: Vec<(usize, Allocation)>,
+    pub payoff: f64,
+    /// Whether there were too many states to keep them all.
+    pub beam: bool,
+}
+
+/// States of a layer that are all kept, and how many are kept of more.
+const MOST_STATES: usize = 20_000;
+const BEAM: usize = 64;
+
+/// Returns the jobs that bring most payoff together, each on its own best allocation in its turn.
+pub(super) fn best(market: &Market<'_>, queue: &[HadarJob]) -> Answer {
+    let mut states = States::new(market.cells.list.len());
+    let (mut desks, desk_of) = desks(queue);
+    let mut offers: Vec<Offer> = Vec::new();
+    // The states that are kept, once these are not all.
+    let mut kept: Option<Vec<u32>> = None;
+    for (place, desk) in desk_of.into_iter().enumerate() {
+        desks[desk].ask((market, queue, place), &mut states, kept.as_deref(), &mut offers);
+        for own in offers.drain(..) {
+            if let Some(kept) = kept.as_mut().filter(|_| !states.is_reached(own.state)) {
+                kept.push(own.state);
+            }
+            if states.offer(own.state, own.payoff, own.before, place) {
+                for desk in &mut desks {
+                    desk.wake(own.state);
+                }
+            }
+        }
+        if kept.is_none() && states.count() > MOST_STATES {
+            kept = Some(all(&states).collect());
+        }
+        if let Some(kept) = &mut kept {
+            cut(kept, &mut states);
+        }
+    }
+    let beam = kept.is_some();
+    let last = kept.unwrap_or_else(|| all(&states).collect());
+    let best = last.into_iter().reduce(|best, own| if states.is_better(own, best) { own } else { best });
+    let best = best.unwrap_or(0);
+    Answer { served: served(market, queue, &states.way(best)), payoff: states.payoff(best), beam }
+}
+
+/// Returns a desk for each taste, and the number of each job's desk.
+fn desks(queue: &[HadarJob]) -> (Vec<Desk>, Vec<usize>) {
+    let mut numbers: HashMap<Taste, usize> = HashMap::new();
+    let mut jobs: Vec<(Taste, Vec<usize>)> = Vec::new();
+    let desk = |(place, job): (usize, &HadarJob)| {
+        let number = *numbers.entry(Taste::of(job)).or_insert_with_key(|taste| {
+            jobs.push((taste.clone(), Vec::new()));
+            jobs.len() - 1
+        });
+        jobs[number].1.push(place);
+        number
+    };
+    let desk_of = queue.iter().enumerate().map(desk).collect();
+    (jobs.into_iter().map(|(taste, places)| Desk::new(taste, places)).collect(), desk_of)
+}
+
+/// Returns all states; none of them has been given up.
+fn all(states: &States) -> std::ops::Range<u32> {
+    #[expect(clippy::cast_possible_truncation, reason = "tens of thousands")]
+    let count = states.count() as u32;
+    0..count
+}
+
+/// Keeps the states of most payoff, of equal ones those that use most GPUs, then the least.
+fn cut(kept: &mut Vec<u32>, states: &mut States) {
+    if kept.len() <= BEAM {
+        return;
+    }
+    kept.sort_by(|&a, &b| {
+        let used = |state: u32| states.taken(state).iter().sum::<u32>();
+        let by_payoff = by_digits(states.payoff(b), states.payoff(a));
+        let order = by_payoff.then_with(|| used(b).cmp(&used(a)));
+        order.then_with(|| states.taken(a).cmp(states.taken(b)))
+    });
+    kept.drain(BEAM..).for_each(|state| states.forget(state));
+}
+
+/// Returns some jobs, each with what it takes after those before it.
+fn served(market: &Market<'_>, queue: &[HadarJob], way: &[usize]) -> Vec<(usize, Allocation)> {
+    let mut taken = vec![0; market.cells.list.len()];
+    let take = |&place: &usize| {
+        let own = market.find(&queue[place], &taken)?;
+        own.parts.iter().for_each(|&(cell, count)| taken[cell] += count);
+        Some((place, own))
+    };
+    way.iter().filter_map(take).collect()
+}

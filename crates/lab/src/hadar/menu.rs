@@ -1,0 +1,300 @@
+//! What jobs of one taste can choose from, by what GPUs are taken: the same for all of them, whatever it is worth to each.
+
+use std::ops::Range;
+
+use crate::hadar::cells::Cells;
+use crate::hadar::find::{Market, earliest};
+use crate::hadar::job::HadarJob;
+use hsched_plan::Sharing;
+
+/// What decides which allocations a job looks at.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Taste {
+    gpus: u32,
+    /// By type, how many slower speeds the job has; `None` where it cannot run.
+    ranks: Vec<Option<usize>>,
+}
+
+impl Taste {
+    pub(super) fn of(job: &HadarJob) -> Self {
+        let mut speeds: Vec<f64> = job.rates.iter().copied().flatten().collect();
+        speeds.sort_by(f64::total_cmp);
+        speeds.dedup();
+        let rank = |rate: f64| speeds.iter().position(|own| *own == rate);
+        Self { gpus: job.gpus, ranks: job.rates.iter().map(|rate| rate.and_then(rank)).collect() }
+    }
+}
+
+/// What decides how fast a job is on some GPUs.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Pace {
+    /// GPUs by rank: all of them at the slowest where a batch is split equally.
+    counts: Vec<u32>,
+    /// Bytes per second of the slowest link.
+    ring: f64,
+}
+
+impl Pace {
+    /// Returns the steps per second of a job.
+    pub(super) fn speed(&self, job: &HadarJob, taste: &Taste) -> f64 {
+        let rate = |rank: usize| {
+            let own = taste.ranks.iter().position(|own| *own == Some(rank));
+            own.and_then(|gpu_type| job.rates[gpu_type]).unwrap_or(0.0)
+        };
+        let counts = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        let compute: f64 = counts.map(|(rank, count)| rate(rank) * f64::from(*count)).sum();
+        let comm = if job.gpus > 1 { job.ring_bytes / self.ring } else { 0.0 };
+        (compute.recip() + comm).recip()
+    }
+
+    /// Returns whether no job is slower at this pace than at another.
+    fn is_as_fast_as(&self, other: &Self) -> bool {
+        let (mut own, mut its) = (0, 0);
+        let fastest_first = self.counts.iter().zip(&other.counts).rev();
+        self.ring >= other.ring
+            && fastest_first.into_iter().all(|(a, b)| {
+                (own, its) = (own + a, its + b);
+                own >= its
+            })
+    }
+}
+
+/// What is asked of an allocation again and again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Choice {
+    pub cost: f64,
+    /// Among the paces of the menu.
+    pub pace: u32,
+    /// The number of the state that it leads to.
+    pub then: u32,
+}
+
+/// Where a choice leads that nobody made yet.
+pub(super) const NOWHERE: u32 = u32::MAX;
+
+/// The choices of a state: from where in the menu, and to where.
+pub(super) type Listed = (u32, u32);
+
+/// The rest of an allocation.
+#[derive(Clone, Debug)]
+struct Details {
+    nodes: usize,
+    parts: Range<usize>,
+}
+
+/// All choices of a taste in the states that it was asked about.
+pub(super) struct Menu {
+    pub taste: Taste,
+    pub paces: Vec<Pace>,
+    pub choices: Vec<Choice>,
+    details: Vec<Details>,
+    parts: Vec<(usize, u32)>,
+    /// Free cells in the order in which they are taken, and the GPUs of an allocation by rank; kept for their memory.
+    free: Vec<Free>,
+    counts: Vec<u32>,
+}
+
+/// A cell with free GPUs that a taste can use.
+#[derive(Clone, Copy)]
+struct Free {
+    cell: usize,
+    node: usize,
+    rank: usize,
+    count: u32,
+    price: f64,
+}
+
+/// Where choices are added: in which state, and which of them are of it.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    market: &'a Market<'a>,
+    taken: &'a [u32],
+    begin: usize,
+}
+
+impl Menu {
+    pub(super) fn new(taste: Taste) -> Self {
+        Self {
+            taste,
+            paces: Vec::new(),
+            choices: Vec::new(),
+            details: Vec::new(),
+            parts: Vec::new(),
+            free: Vec::new(),
+            counts: Vec::new(),
+        }
+    }
+
+    /// Returns the GPUs of a choice, in the order of cells.
+    pub(super) fn parts(&self, choice: u32) -> &[(usize, u32)] {
+        &self.parts[self.details[choice as usize].parts.clone()]
+    }
+
+    /// Adds what there is to choose from in a state; nothing where too few GPUs are free.
+    ///
+    /// The finish depends on the slowest GPU alone where the batch is split equally: so for every speed, the allocations
+    /// that cost least are looked at, on one node, on few nodes and anywhere.
+    pub(super) fn list(&mut self, market: &Market<'_>, taken: &[u32]) -> Listed {
+        let place = Place { market, taken, begin: self.choices.len() };
+        let mut free = std::mem::take(&mut self.free);
+        self.fill(&mut free, place);
+        if free.iter().map(|own| own.count).sum::<u32>() >= self.taste.gpus {
+            let most = free.iter().map(|own| own.rank).max().unwrap_or(0);
+            for rank in (0..=most).rev() {
+                self.alone(place, &free, |own| own.rank == rank);
+            }
+            for rank in (0..=most).rev() {
+                self.together(place, &free, |own| own.rank == rank);
+                if rank < most {
+                    self.together(place, &free, |own| own.rank >= rank);
+                }
+            }
+        }
+        self.free = free;
+        #[expect(clippy::cast_possible_truncation, reason = "a few for each state")]
+        let listed = (place.begin as u32, self.choices.len() as u32);
+        listed
+    }
+
+    fn fill(&self, free: &mut Vec<Free>, Place { market, taken, .. }: Place<'_>) {
+        free.clear();
+        for (cell, (own, &taken)) in market.cells.list.iter().zip(taken).enumerate() {
+            if let Some(rank) = self.taste.ranks[own.gpu_type].filter(|_| own.count > taken) {
+                let price = market.prices.of(cell, taken);
+                free.push(Free { cell, node: own.node, rank, count: own.count - taken, price });
+            }
+        }
+        free.sort_unstable_by(|a, b| {
+            let (by_price, by_rank) = (a.price.total_cmp(&b.price), a.rank.cmp(&b.rank));
+            let first = match market.parameters.sharing {
+                Sharing::Equal => by_price.then(by_rank),
+                Sharing::Balanced => by_rank.reverse().then(by_price),
+            };
+            first.then(a.cell.cmp(&b.cell))
+        });
+    }
+
+    /// Adds GPUs of one cell, by cell: of those of one speed on a node, the first.
+    fn alone(&mut self, place: Place<'_>, free: &[Free], of: impl Fn(&Free) -> bool) {
+        let gpus = self.taste.gpus;
+        let mut least = f64::INFINITY;
+        for (at, own) in free.iter().enumerate().filter(|(_, own)| of(own) && own.count >= gpus) {
+            least = least.min(own.price);
+            if gpus == 1 && least + place.market.slack < own.price {
+                break; // the same for more, as all that follow
+            }
+            let is_second = |other: &Free| of(other) && other.node == own.node;
+            if place.market.cells.is_mixed && free[..at].iter().any(is_second) {
+                continue;
+            }
+            self.take(place, std::iter::once(own));
+        }
+    }
+
+    /// Adds GPUs of several cells: of each node alone, of the fewest nodes, and the first of all.
+    fn together(&mut self, place: Place<'_>, free: &[Free], of: impl Fn(&Free) -> bool) {
+        let own = || free.iter().filter(|own| of(own));
+        // One GPU is in one cell.
+        if self.taste.gpus == 1 || own().map(|own| own.count).sum::<u32>() < self.taste.gpus {
+            return;
+        }
+        let mut rooms: Vec<(u32, usize)> = Vec::new();
+        for own in own() {
+            match rooms.iter_mut().find(|(_, node)| *node == own.node) {
+                Some((room, _)) => *room += own.count,
+                None => rooms.push((own.count, own.node)),
+            }
+        }
+        let gpus = self.taste.gpus;
+        if rooms.iter().all(|(room, _)| *room < gpus) {
+            rooms.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+            let in_order = rooms.iter().flat_map(|&(_, node)| own().filter(move |own| own.node == node));
+            self.take(place, in_order);
+        } else if place.market.cells.is_mixed {
+            for &(_, node) in rooms.iter().filter(|(room, _)| *room >= gpus) {
+                self.take(place, own().filter(|own| own.node == node));
+            }
+        }
+        self.take(place, own());
+    }
+
+    /// Adds the first GPUs of some cells, unless a choice of the same state is better for whoever may come.
+    fn take<'b>(&mut self, place: Place<'_>, cells: impl Iterator<Item = &'b Free>) {
+        let Place { market, taken, begin } = place;
+        let (mut gpus, first) = (self.taste.gpus, self.parts.len());
+        let mut counts = std::mem::take(&mut self.counts);
+        counts.clear();
+        counts.resize(self.taste.ranks.len(), 0);
+        for own in cells {
+            let count = own.count.min(gpus);
+            gpus -= count;
+            self.parts.push((own.cell, count));
+            counts[own.rank] += count;
+            if gpus == 0 {
+                break;
+            }
+        }
+        let parts = &mut self.parts[first..];
+        parts.sort_unstable();
+        if market.parameters.sharing == Sharing::Equal
+            && let Some(slowest) = counts.iter().position(|count| *count > 0)
+        {
+            counts.fill(0);
+            counts[slowest] = self.taste.gpus;
+        }
+        let (nodes, cost) = (market.cells.nodes(parts), market.cost(taken, parts));
+        let pace = self.pace(&counts, market.cells.ring(&self.parts[first..]));
+        self.counts = counts;
+        let details = Details { nodes, parts: first..self.parts.len() };
+        let others = begin..self.choices.len();
+        if others.into_iter().any(|other| self.always_beats(market, other, (cost, pace, &details))) {
+            self.parts.truncate(first);
+        } else {
+            self.choices.push(Choice { cost, pace, then: NOWHERE });
+            self.details.push(details);
+        }
+    }
+
+    /// Returns the number of a pace.
+    fn pace(&mut self, counts: &[u32], ring: f64) -> u32 {
+        let known = self.paces.iter().position(|own| own.ring == ring && own.counts == counts);
+        let number = known.unwrap_or_else(|| {
+            self.paces.push(Pace { counts: counts.to_vec(), ring });
+            self.paces.len() - 1
+        });
+        #[expect(clippy::cast_possible_truncation, reason = "far fewer than states")]
+        let number = number as u32;
+        number
+    }
+
+    /// Returns whether a choice is better than another one, or the same, for every job of this taste.
+    fn always_beats(
+        &self,
+        market: &Market<'_>,
+        one: usize,
+        (cost, pace, other): (f64, u32, &Details),
+    ) -> bool {
+        let (own, details) = (self.choices[one], &self.details[one]);
+        if own.pace == pace && own.cost + market.slack < cost {
+            return true;
+        }
+        if own.cost > cost || details.nodes > other.nodes {
+            return false;
+        }
+        if details.nodes < other.nodes {
+            return self.paces[own.pace as usize].is_as_fast_as(&self.paces[pace as usize]);
+        }
+        let (a, b) = (&self.parts[details.parts.clone()], &self.parts[other.parts.clone()]);
+        own.pace == pace && (a == b || earliest(a, b).is_gt() && same_types(market.cells, a, b))
+    }
+}
+
+fn same_types(cells: &Cells, a: &[(usize, u32)], b: &[(usize, u32)]) -> bool {
+    let types = |parts: &[(usize, u32)]| {
+        let mut types: Vec<(usize, u32)> =
+            parts.iter().map(|&(cell, count)| (cells.list[cell].gpu_type, count)).collect();
+        types.sort_unstable();
+        types
+    };
+    types(a) == types(b)
+}

@@ -1,0 +1,165 @@
+//! What each job would take in which states.
+
+use crate::hadar::find::{Guest, Market, NEAR};
+use crate::hadar::hopes::Hopes;
+use crate::hadar::job::HadarJob;
+use crate::hadar::menu::{Listed, Menu, NOWHERE, Taste};
+use crate::hadar::states::States;
+
+/// A way to a state: to serve a job after all on the way to the state before.
+pub(super) struct Offer {
+    pub state: u32,
+    pub payoff: f64,
+    /// The last job on the way to the state before.
+    pub before: Option<u32>,
+}
+
+/// Where jobs of one taste are asked what they would take: what there is to choose from in a state is found out once.
+///
+/// A state sleeps while no job that is still to come can make it matter, until there is a better way to it.
+pub(super) struct Desk {
+    menu: Menu,
+    hopes: Hopes,
+    /// By state, its choices in the menu; `None` where nobody was asked yet.
+    listed: Vec<Option<Listed>>,
+    /// The states that do not sleep, and whether each is one of them.
+    awake: Vec<u32>,
+    is_awake: Vec<bool>,
+}
+
+impl Desk {
+    /// Returns the desk of a taste, with the places of its jobs in the queue.
+    pub(super) fn new(taste: Taste, jobs: Vec<usize>) -> Self {
+        Self {
+            menu: Menu::new(taste),
+            hopes: Hopes::new(jobs),
+            listed: Vec::new(),
+            awake: Vec::new(),
+            is_awake: Vec::new(),
+        }
+    }
+
+    /// Takes note that there is a better way to a state.
+    pub(super) fn wake(&mut self, state: u32) {
+        // A new state is heard of when the next job is asked.
+        if let Some(is_awake) = self.is_awake.get_mut(state as usize)
+            && !std::mem::replace(is_awake, true)
+        {
+            self.awake.push(state);
+        }
+    }
+
+    /// Asks its next job in the states that are kept, or in all, where none is given up; what cannot be better than what is
+    /// known is left out.
+    pub(super) fn ask(
+        &mut self,
+        (market, queue, place): (&Market<'_>, &[HadarJob], usize),
+        states: &mut States,
+        kept: Option<&[u32]>,
+        offers: &mut Vec<Offer>,
+    ) {
+        let job = &queue[place];
+        self.awake.extend((self.listed.len()..states.count()).map(number));
+        self.listed.resize(states.count(), None);
+        self.is_awake.resize(states.count(), true);
+        // What a job holds is on no menu.
+        let passes_over = kept.is_none() && job.held.is_empty();
+        let urgency = job.urgency(market.now, market.parameters);
+        let asked: Vec<u32> = match kept {
+            Some(kept) => kept.to_vec(),
+            None if passes_over => std::mem::take(&mut self.awake),
+            None => (0..number(states.count())).collect(),
+        };
+        for &state in &asked {
+            let listed = &mut self.listed[state as usize];
+            if listed.is_none() {
+                *listed = Some(self.menu.list(market, states.taken(state)));
+            }
+        }
+        self.hopes.learn(market, queue, &self.menu);
+        let guest = Guest::new(market, job, &self.menu);
+        for &state in &asked {
+            let Some(listed) = self.listed[state as usize] else { continue };
+            if passes_over {
+                if self.may_sleep((market, urgency), states, state, listed) {
+                    self.is_awake[state as usize] = false;
+                    continue;
+                }
+                self.awake.push(state);
+            }
+            let Some((chosen, payoff)) = guest.best(&self.menu, listed, || states.taken(state)) else {
+                continue;
+            };
+            if payoff <= 0.0 {
+                continue;
+            }
+            let then = match chosen.map(|choice| self.menu.choices[choice as usize].then) {
+                Some(then) if then != NOWHERE => then,
+                _ => states.after(state, guest.parts(&self.menu, chosen)),
+            };
+            if let Some(choice) = chosen {
+                self.menu.choices[choice as usize].then = then;
+            }
+            let payoff = states.payoff(state) + payoff;
+            if states.may_take(then, payoff) {
+                offers.push(Offer { state: then, payoff, before: states.last(state) });
+            }
+        }
+        self.hopes.go_on();
+    }
+
+    /// Returns whether neither this job nor one after it leads from a state to a new one, nor to the answer by a better way.
+    fn may_sleep(
+        &mut self,
+        (market, urgency): (&Market<'_>, f64),
+        states: &States,
+        state: u32,
+        listed: Listed,
+    ) -> bool {
+        let mut lost = None;
+        for place in listed.0..listed.1 {
+            let own = self.menu.choices[place as usize];
+            let most = self.hopes.most(own.pace);
+            let others = listed.0 as usize..listed.1 as usize;
+            if most <= own.cost || others.into_iter().any(|other| self.is_never_best(market, place, other)) {
+                continue;
+            }
+            let then = if own.then == NOWHERE {
+                let Some(then) = states.find(state, self.menu.parts(place)) else { return false };
+                self.menu.choices[place as usize].then = then;
+                then
+            } else {
+                own.then
+            };
+            if states.payoff(state) + most - own.cost < states.payoff(then) * (1.0 - NEAR) {
+                continue;
+            }
+            if !*lost.get_or_insert_with(|| is_lost((market, urgency), states, state)) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Returns whether a choice is worse than another one for this job and all after it.
+    fn is_never_best(&mut self, market: &Market<'_>, place: u32, other: usize) -> bool {
+        let (own, other) = (self.menu.choices[place as usize], self.menu.choices[other]);
+        self.hopes.lead(own.pace, other.pace) < own.cost - other.cost - market.slack
+    }
+}
+
+/// Returns whether no way on from a state brings as much as what is known: each free GPU brings at most the urgency of the next
+/// job, as those after it are less urgent, less the price that it has now.
+fn is_lost((market, urgency): (&Market<'_>, f64), states: &States, state: u32) -> bool {
+    let gain = |(cell, &taken): (usize, &u32)| {
+        let free = market.cells.list[cell].count - taken;
+        f64::from(free) * (urgency - market.prices.of(cell, taken)).max(0.0)
+    };
+    let gains: f64 = states.taken(state).iter().enumerate().map(gain).sum();
+    states.payoff(state) + gains < states.most() * (1.0 - NEAR)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "tens of thousands of states")]
+fn number(state: usize) -> u32 {
+    state as u32
+}

@@ -1,0 +1,213 @@
+//! The states of the recursion: which GPUs are taken, and the best way there.
+
+use std::cmp::Ordering;
+
+use crate::hadar::find::by_digits;
+
+/// Payoffs that differ by a smaller part of them may be the same in twelve digits.
+const SLACK: f64 = 1e-9;
+
+/// A job that was served on some way, after others.
+#[derive(Clone, Copy, PartialEq)]
+struct Step {
+    before: Option<u32>,
+    place: u32,
+}
+
+/// All states that any way has led to, by number: there are tens of thousands, so numbers are small.
+pub(super) struct States {
+    cells: usize,
+    /// GPUs taken by cell, one state after another.
+    taken: Vec<u32>,
+    /// What the best way to each brings; less than anything where none is known.
+    payoffs: Vec<f64>,
+    /// The most that any has brought.
+    most: f64,
+    /// The last job served on that way, among the steps.
+    last: Vec<Option<u32>>,
+    steps: Vec<Step>,
+    /// What the cells count in hashes, and what each state hashes to.
+    keys: Vec<u64>,
+    hashes: Vec<u64>,
+    /// Numbers of states by that, with the next place where that is taken.
+    slots: Vec<Option<u32>>,
+}
+
+impl States {
+    /// Returns the state in which nothing is taken, as number 0.
+    pub(super) fn new(cells: usize) -> Self {
+        let mut states = Self {
+            cells,
+            taken: vec![0; cells],
+            payoffs: vec![0.0],
+            most: 0.0,
+            last: vec![None],
+            steps: Vec::new(),
+            keys: (0..cells).map(key).collect(),
+            hashes: vec![0],
+            slots: vec![None; 1024],
+        };
+        states.slots[0] = Some(0);
+        states
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.payoffs.len()
+    }
+
+    pub(super) fn taken(&self, state: u32) -> &[u32] {
+        &self.taken[state as usize * self.cells..][..self.cells]
+    }
+
+    pub(super) fn payoff(&self, state: u32) -> f64 {
+        self.payoffs[state as usize]
+    }
+
+    /// Returns the most that any way to any state brings.
+    pub(super) fn most(&self) -> f64 {
+        self.most
+    }
+
+    /// Returns the last job on the way to a state.
+    pub(super) fn last(&self, state: u32) -> Option<u32> {
+        self.last[state as usize]
+    }
+
+    /// Returns whether a way to a state is known.
+    pub(super) fn is_reached(&self, state: u32) -> bool {
+        self.payoff(state) > f64::NEG_INFINITY
+    }
+
+    /// Forgets the way to a state.
+    pub(super) fn forget(&mut self, state: u32) {
+        self.payoffs[state as usize] = f64::NEG_INFINITY;
+    }
+
+    /// Returns the state in which some more GPUs are taken; to a new one no way is known.
+    pub(super) fn after(&mut self, state: u32, parts: &[(usize, u32)]) -> u32 {
+        let hash = self.hash(state, parts);
+        let slot = self.slot(hash, |own| self.is_after(own, state, parts));
+        self.slots[slot].unwrap_or_else(|| self.add((slot, hash), state, parts))
+    }
+
+    /// Returns the same, if it is there.
+    pub(super) fn find(&self, state: u32, parts: &[(usize, u32)]) -> Option<u32> {
+        self.slots[self.slot(self.hash(state, parts), |own| self.is_after(own, state, parts))]
+    }
+
+    fn add(&mut self, (slot, hash): (usize, u64), before: u32, parts: &[(usize, u32)]) -> u32 {
+        #[expect(clippy::cast_possible_truncation, reason = "a few for each job")]
+        let number = self.count() as u32;
+        self.slots[slot] = Some(number);
+        let (from, begin) = (before as usize * self.cells, self.taken.len());
+        self.taken.extend_from_within(from..from + self.cells);
+        for &(cell, count) in parts {
+            self.taken[begin + cell] += count;
+        }
+        self.hashes.push(hash);
+        self.payoffs.push(f64::NEG_INFINITY);
+        self.last.push(None);
+        if 2 * self.count() > self.slots.len() {
+            self.slots = vec![None; 2 * self.slots.len()];
+            for state in 0..=number {
+                let slot = self.slot(self.hashes[state as usize], |own| own == state);
+                self.slots[slot] = Some(state);
+            }
+        }
+        number
+    }
+
+    /// Returns the hash of a state in which some more GPUs are taken: a sum over cells, so that only these count.
+    fn hash(&self, state: u32, parts: &[(usize, u32)]) -> u64 {
+        let add = |hash: u64, &(cell, count): &(usize, u32)| {
+            hash.wrapping_add(self.keys[cell].wrapping_mul(u64::from(count)))
+        };
+        parts.iter().fold(self.hashes[state as usize], add)
+    }
+
+    /// Returns where the number of a state is kept, or would be.
+    fn slot(&self, hash: u64, is_it: impl Fn(u32) -> bool) -> usize {
+        let mut slot = (hash >> 32) as usize & (self.slots.len() - 1);
+        while self.slots[slot].is_some_and(|own| self.hashes[own as usize] != hash || !is_it(own)) {
+            slot = (slot + 1) & (self.slots.len() - 1);
+        }
+        slot
+    }
+
+    fn is_after(&self, own: u32, state: u32, parts: &[(usize, u32)]) -> bool {
+        let more = |cell: usize| parts.iter().find(|part| part.0 == cell).map_or(0, |part| part.1);
+        let mut cells = self.taken(own).iter().zip(self.taken(state)).enumerate();
+        cells.all(|(cell, (own, before))| *own == before + more(cell))
+    }
+
+    /// Returns whether a way that brings so much may be better than the one that is known.
+    pub(super) fn may_take(&self, state: u32, payoff: f64) -> bool {
+        payoff >= self.payoff(state) * (1.0 - SLACK)
+    }
+
+    /// Takes another way to a state if it is better, and returns whether it is: to serve a job after all others on some way.
+    pub(super) fn offer(&mut self, state: u32, payoff: f64, before: Option<u32>, place: usize) -> bool {
+        #[expect(clippy::cast_possible_truncation, reason = "the place of a job in the queue")]
+        let step = Step { before, place: place as u32 };
+        let order = by_digits(payoff, self.payoff(state));
+        let is_better = order.then_with(|| self.earlier(Some(step), self.step(self.last(state)))).is_gt();
+        if is_better {
+            #[expect(clippy::cast_possible_truncation, reason = "no more than states and jobs")]
+            let number = self.steps.len() as u32;
+            self.payoffs[state as usize] = payoff;
+            self.most = self.most.max(payoff);
+            self.last[state as usize] = Some(number);
+            self.steps.push(step);
+        }
+        is_better
+    }
+
+    /// Returns whether the way to one state is better than that to another.
+    pub(super) fn is_better(&self, one: u32, other: u32) -> bool {
+        let order = by_digits(self.payoff(one), self.payoff(other));
+        order.then_with(|| self.earlier(self.step(self.last(one)), self.step(self.last(other)))).is_gt()
+    }
+
+    /// Returns the jobs served on the way to a state, in order.
+    pub(super) fn way(&self, state: u32) -> Vec<usize> {
+        let steps = std::iter::successors(self.step(self.last(state)), |step| self.step(step.before));
+        let mut places: Vec<usize> = steps.map(|step| step.place as usize).collect();
+        places.reverse();
+        places
+    }
+
+    fn step(&self, step: Option<u32>) -> Option<Step> {
+        step.map(|step| self.steps[step as usize])
+    }
+
+    /// Compares two ways job by job: greater is what took an earlier one, or, of two that begin the same, the shorter.
+    ///
+    /// They are followed from their ends, where they differ, to where they meet.
+    fn earlier(&self, mut one: Option<Step>, mut other: Option<Step>) -> Ordering {
+        let (mut one_goes_on, mut other_goes_on) = (false, false);
+        let mut order = Ordering::Equal;
+        while one != other {
+            let places = (one.map(|step| step.place), other.map(|step| step.place));
+            match places.0.cmp(&places.1) {
+                Ordering::Greater => order = if other_goes_on { Ordering::Greater } else { Ordering::Less },
+                Ordering::Less => order = if one_goes_on { Ordering::Less } else { Ordering::Greater },
+                Ordering::Equal => (),
+            }
+            if places.0 >= places.1 {
+                (one, one_goes_on) = (self.step(one.and_then(|step| step.before)), true);
+            }
+            if places.1 >= places.0 {
+                (other, other_goes_on) = (self.step(other.and_then(|step| step.before)), true);
+            }
+        }
+        order
+    }
+}
+
+/// Returns a number for a cell that has nothing to do with those of others (the steps of `SplitMix64`).
+fn key(cell: usize) -> u64 {
+    let mut own = (cell as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    own = (own ^ (own >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    own = (own ^ (own >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    own ^ (own >> 31)
+}

@@ -1,0 +1,258 @@
+//! A trace replayed in rounds in which every job may be on several nodes, as copies that train apart and are merged.
+
+use serde_json::{Map, Value, json};
+
+use crate::hadare::fork::{CopyShare, Fork, HadareParameters, fork, node_speeds};
+use crate::replay::{Event, Hooks, JobRecord, Kind, NO_TYPE, Options, Record, Trace};
+use hsched_model::{Seconds, Time};
+use hsched_plan::Slot;
+
+/// Slack for the times at which jobs arrive and end, in seconds.
+const SAME: f64 = 1e-9;
+
+/// Rounds between two calls of `progress`.
+const PROGRESS_EVERY: u64 = 256;
+
+/// A replay under way.
+struct Rounds<'a> {
+    trace: &'a Trace,
+    parameters: &'a HadareParameters,
+    /// By job of the trace.
+    forks: Vec<Fork>,
+    nodes: Vec<Vec<usize>>,
+    per_epoch: Vec<f64>,
+    record: Record,
+    events: Vec<Event>,
+    /// Σ over rounds in which jobs were there.
+    busy: f64,
+    played: u64,
+}
+
+/// Replays a trace under `hadare`. Equal arguments give equal records but for the time that decisions take.
+///
+/// A job that ends within a round leaves its nodes idle until the next; restarts cost nothing but what every round does.
+#[must_use]
+pub fn replay_copies(
+    trace: &Trace,
+    options: &Options,
+    parameters: &HadareParameters,
+    hooks: Hooks<'_>,
+) -> Record {
+    let start = (hooks.elapsed)();
+    let mut rounds = Rounds::new(trace, parameters);
+    let why = rounds.play(options.rounds, hooks.progress);
+    rounds.close(why);
+    let Rounds { mut record, mut events, .. } = rounds;
+    record.decision_time = (hooks.elapsed)() - start;
+    events.sort_by(|a, b| a.at.0.total_cmp(&b.at.0).then_with(|| (a.kind, a.job).cmp(&(b.kind, b.job))));
+    events.iter().for_each(hooks.event);
+    record
+}
+
+impl<'a> Rounds<'a> {
+    fn new(trace: &'a Trace, parameters: &'a HadareParameters) -> Self {
+        let all = trace.problem.nodes.len();
+        let mut per_epoch = Vec::new();
+        let forks = trace.jobs.iter().map(|entry| {
+            let model = &entry.model;
+            #[expect(clippy::cast_precision_loss, reason = "steps are far below 2^52")]
+            let steps = model.samples_per_epoch.div_ceil(model.global_batch) as f64;
+            per_epoch.push(steps);
+            let done = entry.begun.as_ref().map_or(0.0, |begun| begun.done);
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of steps")]
+            let left = ((model.standing.work - done) * steps - SAME * steps).ceil().max(0.0) as u64;
+            let most = entry.copies.map_or(all, |most| most as usize);
+            Fork { steps: left, speeds: node_speeds(&trace.problem, model), most }
+        });
+        let forks: Vec<Fork> = forks.collect();
+        let arrived = |entry: &crate::replay::Entry| Event::of_job(entry.arrival, Kind::Arrived, entry.place);
+        let record = Record {
+            policy: "hadare",
+            jobs: vec![JobRecord::default(); forks.len()],
+            in_use: vec![(trace.first_arrival().0, 0)],
+            ..Record::default()
+        };
+        Self {
+            trace,
+            parameters,
+            nodes: vec![Vec::new(); forks.len()],
+            forks,
+            per_epoch,
+            record,
+            events: trace.jobs.iter().map(arrived).collect(),
+            busy: 0.0,
+            played: 0,
+        }
+    }
+
+    /// Plays until all jobs are done or nothing happens any more; returns why what has not ended never will.
+    fn play(&mut self, most: Option<u64>, progress: &mut dyn FnMut(usize)) -> &'static str {
+        let first = rounds_before(self.trace.now.0, self.parameters.round);
+        let mut number = first;
+        loop {
+            if most.is_some_and(|most| number - first >= most) {
+                return "the last round is over";
+            }
+            let at = moment(number, self.parameters.round);
+            let arrived = self.trace.jobs.iter().take_while(|entry| entry.arrival.0 <= at + SAME).count();
+            let can_run = |job: &usize| self.forks[*job].speeds.iter().any(|speed| *speed > 0.0);
+            let live: Vec<usize> =
+                (0..arrived).filter(|job| self.may_train(*job, at)).filter(can_run).collect();
+            let next = self.trace.jobs.get(arrived).map(|entry| entry.arrival.0);
+            if live.is_empty() {
+                let ends = self.record.jobs.iter().filter_map(|job| job.completed).map(|end| end.0);
+                let soonest = ends.filter(|end| *end > at).chain(next).min_by(f64::total_cmp);
+                let Some(soonest) = soonest else { return "it never got GPUs" };
+                number = rounds_before(soonest, self.parameters.round).max(number + 1);
+                continue;
+            }
+            self.record.most_present = self.record.most_present.max(live.len());
+            if !self.round(number, &live) && next.is_none() {
+                return "a step takes longer than a round";
+            }
+            number += 1;
+            if self.played.is_multiple_of(PROGRESS_EVERY) {
+                progress(self.record.jobs.iter().filter(|job| job.completed.is_some()).count());
+            }
+        }
+    }
+
+    /// Returns whether a job has something left, and all that it comes after have completed.
+    fn may_train(&self, job: usize, at: f64) -> bool {
+        let of_place = |place: usize| self.trace.jobs.iter().position(|entry| entry.place == place);
+        let has_completed = |place: &usize| {
+            let end = of_place(*place).and_then(|other| self.record.jobs[other].completed);
+            end.is_some_and(|end| end.0 <= at + SAME)
+        };
+        self.forks[job].steps > 0 && self.trace.jobs[job].after.iter().all(has_completed)
+    }
+
+    /// Plays one round with the jobs that are there; returns whether any of them made a step.
+    fn round(&mut self, number: u64, live: &[usize]) -> bool {
+        let at = moment(number, self.parameters.round);
+        let jobs: Vec<Fork> = live.iter().map(|job| self.forks[*job].clone()).collect();
+        let free = vec![true; self.trace.problem.nodes.len()];
+        let time = self.parameters.training();
+        let copies = fork(&jobs, &free, time, self.parameters.objective);
+        let mut ends: Vec<(f64, u32)> = Vec::new();
+        let mut bids = Vec::new();
+        let mut busy = 0.0;
+        for (&job, shares) in live.iter().zip(copies) {
+            self.forks[job].steps -= shares.iter().map(|own| own.steps).sum::<u64>();
+            busy += shares.iter().map(|own| own.busy).sum::<f64>();
+            self.tell(job, at, &shares, &mut ends);
+            let place = self.trace.jobs[job].place;
+            bids.push((place, self.bid(job, &shares)));
+        }
+        bids.sort_by_key(|(place, _)| *place);
+        self.count_gpus(at, ends);
+        #[expect(clippy::cast_precision_loss, reason = "a count of nodes")]
+        let there = free.len() as f64 * time;
+        let facts = Map::from_iter([
+            ("round".to_owned(), json!(number + 1)),
+            // The part of all nodes' time in which copies trained.
+            ("cru".to_owned(), json!(busy / there)),
+            ("jobs".to_owned(), bids.into_iter().map(|(_, bid)| bid).collect()),
+        ]);
+        self.events.push(Event { facts, ..Event::new(Time(at), Kind::Round) });
+        (self.busy, self.played) = (self.busy + busy / there, self.played + 1);
+        self.record.decisions += 1;
+        busy > 0.0
+    }
+
+    /// Returns what a job got in a round, in the order in which it took its nodes.
+    fn bid(&self, job: usize, shares: &[CopyShare]) -> Value {
+        let node = |own: &CopyShare| self.trace.problem.nodes[own.node].name.as_str();
+        let copy = |own: &CopyShare| json!({ "node": node(own), "steps": own.steps, "busy_s": own.busy });
+        json!({
+            "name": self.trace.jobs[job].model.name.as_str(),
+            "copies": shares.iter().map(copy).collect::<Value>(),
+            "steps_left_after": self.forks[job].steps,
+        })
+    }
+
+    /// Records what becomes of a job in a round that begins now.
+    fn tell(&mut self, job: usize, at: f64, shares: &[CopyShare], ends: &mut Vec<(f64, u32)>) {
+        let entry = &self.trace.jobs[job];
+        let nodes: Vec<usize> = shares.iter().map(|own| own.node).collect();
+        let own = &mut self.record.jobs[job];
+        let mut event = None;
+        if own.started.is_none() && !nodes.is_empty() {
+            own.started = Some(Time(at));
+            event = Some(Kind::Started);
+        } else if !self.nodes[job].is_empty() && nodes.is_empty() {
+            event = Some(Kind::Stopped);
+        } else if nodes != self.nodes[job] {
+            own.moves += 1;
+            event = Some(if self.nodes[job].is_empty() { Kind::Started } else { Kind::Moved });
+        }
+        let on_node = |&node: &usize| {
+            let gpus = self.trace.problem.nodes[node].gpus.iter().enumerate();
+            let usable = gpus.filter(|(ty, count)| **count > 0 && entry.model.types[*ty].is_some());
+            usable.map(move |(gpu_type, &count)| Slot { node, gpu_type, count })
+        };
+        let event = event.map(|kind| Event {
+            slots: nodes.iter().flat_map(on_node).collect(),
+            ..Event::of_job(Time(at), kind, entry.place)
+        });
+        self.events.extend(event);
+        for share in shares {
+            let gpus = on_node(&share.node).map(|slot| slot.count).sum();
+            self.record.held += share.busy * f64::from(gpus);
+            ends.push((at + share.busy, gpus));
+        }
+        self.nodes[job] = nodes;
+        if self.forks[job].steps == 0 {
+            let last = shares.iter().map(|own| own.busy).fold(0.0, f64::max);
+            // The copies are merged before the job is done.
+            let end = Time(at + last + self.parameters.overhead.0);
+            let own = &mut self.record.jobs[job];
+            (own.completed, own.done) = (Some(end), entry.model.standing.work);
+            self.events.push(Event::of_job(end, Kind::Completed, entry.place));
+        }
+    }
+
+    /// Counts the GPUs in use through a round, of copies that end at these times.
+    fn count_gpus(&mut self, at: f64, mut ends: Vec<(f64, u32)>) {
+        ends.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut count: u32 = ends.iter().map(|(_, gpus)| gpus).sum();
+        let mut put = |at: f64, count: u32| match self.record.in_use.last_mut() {
+            Some((last, own)) if *last >= at => *own = count,
+            _ => self.record.in_use.push((at, count)),
+        };
+        put(at, count);
+        for (end, gpus) in ends {
+            count -= gpus;
+            put(end, count);
+        }
+    }
+
+    /// Records how far the jobs are that have not ended.
+    fn close(&mut self, why: &str) {
+        #[expect(clippy::cast_precision_loss, reason = "rounds are far below 2^52")]
+        let played = self.played as f64;
+        self.record.cru = Some(if self.played > 0 { self.busy / played } else { 0.0 });
+        for (job, own) in self.record.jobs.iter_mut().enumerate() {
+            if own.completed.is_some() {
+                continue;
+            }
+            let fork = &self.forks[job];
+            #[expect(clippy::cast_precision_loss, reason = "steps are far below 2^52")]
+            let left = fork.steps as f64 / self.per_epoch[job];
+            own.done = (self.trace.jobs[job].model.standing.work - left).max(0.0);
+            let can_run = fork.speeds.iter().any(|speed| *speed > 0.0);
+            own.why = Some(if can_run { why } else { NO_TYPE }.to_owned());
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "rounds are far below 2^52")]
+fn moment(number: u64, round: Seconds) -> f64 {
+    number as f64 * round.0
+}
+
+/// Returns the number of rounds that begin before a moment.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounds are far below 2^52")]
+fn rounds_before(now: f64, round: Seconds) -> u64 {
+    (now / round.0 - SAME).ceil().max(0.0) as u64
+}

@@ -1,0 +1,288 @@
+//! `hadare`: a job on several nodes at once, as copies that train apart for a round and are merged after it.
+//!
+//! Who takes which node, and how many steps each copy does: a function of one round, without time. It is the same in a
+//! simulation and on a cluster.
+
+use std::cmp::Ordering;
+
+use crate::hadar::{by_digits, rate};
+use hsched_model::Seconds;
+use hsched_plan::{JobModel, Problem};
+
+/// What users may tune of `hadare`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HadareParameters {
+    /// L, the length of a round.
+    pub round: Seconds,
+    /// What of it no copy trains in: reading and merging the copies.
+    pub overhead: Seconds,
+    pub objective: ForkObjective,
+}
+
+/// Which jobs come first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ForkObjective {
+    /// Jobs that are nearest to their end take as many nodes as they need for it.
+    #[default]
+    MeanJct,
+    /// Every job gets a node, and the one that ends last one more.
+    Makespan,
+}
+
+impl ForkObjective {
+    /// Both with their names on the command line.
+    pub const NAMES: [(&'static str, Self); 2] = [("mean-jct", Self::MeanJct), ("makespan", Self::Makespan)];
+}
+
+impl Default for HadareParameters {
+    fn default() -> Self {
+        Self { round: Seconds(360.0), overhead: Seconds(0.0), objective: ForkObjective::default() }
+    }
+}
+
+impl HadareParameters {
+    /// Returns T, the time of a round in which copies train.
+    #[must_use]
+    pub fn training(&self) -> f64 {
+        (self.round.0 - self.overhead.0).max(0.0)
+    }
+}
+
+/// A job that may be forked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fork {
+    /// S, the steps left.
+    pub steps: u64,
+    /// X, steps per second by node; 0 where it cannot run.
+    pub speeds: Vec<f64>,
+    /// The most copies of it.
+    pub most: usize,
+}
+
+/// What a copy does in a round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CopyShare {
+    pub node: usize,
+    pub steps: u64,
+    /// How long that takes it, in seconds.
+    pub busy: f64,
+}
+
+/// Slack where a number of steps is rounded down.
+const SLACK: f64 = 1e-9;
+
+/// Returns the steps per second of a job on all GPUs of each node that it can use.
+#[must_use]
+pub fn node_speeds(problem: &Problem, job: &JobModel) -> Vec<f64> {
+    problem.nodes.iter().map(|node| node_speed(job, &node.gpus)).collect()
+}
+
+/// Returns the steps per second of one copy on some GPUs, by type; 0 where it can use none of them.
+#[must_use]
+pub fn node_speed(job: &JobModel, gpus: &[u32]) -> f64 {
+    // Slices form no ring: one of them has to do alone, where there is nothing else.
+    let usable = |alone: bool| {
+        let own = gpus.iter().zip(&job.types).filter(|(count, _)| **count > 0);
+        own.filter_map(move |(count, own)| {
+            own.filter(|own| own.single_rank == alone).map(|own| (*count, own))
+        })
+    };
+    let count: u32 = usable(false).map(|(count, _)| count).sum();
+    if count > 0 {
+        return usable(false).filter_map(|(own, ty)| Some(f64::from(own) * rate(job, ty, count)?)).sum();
+    }
+    usable(true).filter_map(|(_, ty)| rate(job, ty, 1)).fold(0.0, f64::max)
+}
+
+/// Returns the copies of every job for one round of which they train `time` seconds, in the order in which each job took its
+/// nodes; `free` says which nodes are.
+#[must_use]
+pub fn fork(jobs: &[Fork], free: &[bool], time: f64, objective: ForkObjective) -> Vec<Vec<CopyShare>> {
+    let mut seats = Seats::new(jobs, free);
+    if objective == ForkObjective::MeanJct {
+        let mut queue: Vec<usize> = (0..jobs.len()).collect();
+        queue.sort_by(|a, b| by_digits(seats.alone(*a), seats.alone(*b)).then(a.cmp(b)));
+        for job in queue {
+            while by_digits(seats.end(job), time) == Ordering::Greater && seats.take(job) {}
+        }
+    }
+    while let Some(job) = seats.neediest() {
+        seats.take(job);
+    }
+    let split = |(job, nodes): (&Fork, &Vec<usize>)| split(job, nodes, time);
+    jobs.iter().zip(&seats.taken).map(split).collect()
+}
+
+/// The nodes while they are given out.
+struct Seats<'a> {
+    jobs: &'a [Fork],
+    free: Vec<bool>,
+    /// The nodes of each job, in the order in which it took them.
+    taken: Vec<Vec<usize>>,
+    /// By job, Σ X over all nodes.
+    totals: Vec<f64>,
+    /// By node, Σ over the jobs of the part of its speed that a job has there.
+    wanted: Vec<f64>,
+}
+
+impl<'a> Seats<'a> {
+    fn new(jobs: &'a [Fork], free: &[bool]) -> Self {
+        let totals: Vec<f64> = jobs.iter().map(|job| job.speeds.iter().sum()).collect();
+        let part = |job: usize, node: usize| {
+            if totals[job] > 0.0 { jobs[job].speeds[node] / totals[job] } else { 0.0 }
+        };
+        let wanted = |node| (0..jobs.len()).map(|job| part(job, node)).sum();
+        let wanted = (0..free.len()).map(wanted).collect();
+        Self { jobs, free: free.to_vec(), taken: vec![Vec::new(); jobs.len()], wanted, totals }
+    }
+
+    /// Returns how long a job takes on all nodes together.
+    fn alone(&self, job: usize) -> f64 {
+        steps(&self.jobs[job]) / self.totals[job]
+    }
+
+    /// Returns how long a job takes on the nodes that it has.
+    fn end(&self, job: usize) -> f64 {
+        let speeds = self.taken[job].iter().map(|node| self.jobs[job].speeds[*node]);
+        // Not their sum, which is -0 where there are none.
+        steps(&self.jobs[job]) / speeds.fold(0.0, |sum, speed| sum + speed)
+    }
+
+    /// Returns the free node on which a job is best, compared with how good all jobs are there.
+    fn best(&self, job: usize) -> Option<usize> {
+        let own = &self.jobs[job];
+        if self.taken[job].len() >= own.most {
+            return None;
+        }
+        let usable = (0..self.free.len()).filter(|&node| self.free[node] && own.speeds[node] > 0.0);
+        let value = |node: usize| own.speeds[node] / self.totals[job] / self.wanted[node];
+        usable.reduce(
+            |best, node| {
+                if by_digits(value(node), value(best)) == Ordering::Greater { node } else { best }
+            },
+        )
+    }
+
+    /// Gives a job its best free node; returns whether there was one.
+    fn take(&mut self, job: usize) -> bool {
+        let Some(node) = self.best(job) else { return false };
+        self.free[node] = false;
+        self.taken[job].push(node);
+        true
+    }
+
+    /// Returns the job that is next to get a node: one without, the longest first, else the one that ends last.
+    fn neediest(&self) -> Option<usize> {
+        let able = || (0..self.jobs.len()).filter(|&job| self.best(job).is_some());
+        let longest =
+            |jobs: &mut dyn Iterator<Item = usize>, length: &dyn Fn(usize) -> f64| {
+                jobs.reduce(|most, job| {
+                    if by_digits(length(job), length(most)) == Ordering::Greater { job } else { most }
+                })
+            };
+        let without = longest(&mut able().filter(|&job| self.taken[job].is_empty()), &|job| self.alone(job));
+        without.or_else(|| longest(&mut able(), &|job| self.end(job)))
+    }
+}
+
+/// Returns the steps that each copy of a job does in a round.
+fn split(job: &Fork, nodes: &[usize], time: f64) -> Vec<CopyShare> {
+    let speeds: Vec<f64> = nodes.iter().map(|node| job.speeds[*node]).collect();
+    let most: Vec<u64> = speeds.iter().map(|speed| floor(speed * time)).collect();
+    let steps = if most.iter().sum::<u64>() <= job.steps { most } else { shares(job.steps, &speeds) };
+    let share = |((node, speed), steps): ((&usize, &f64), u64)| CopyShare {
+        node: *node,
+        steps,
+        busy: real(steps) / speed,
+    };
+    nodes.iter().zip(&speeds).zip(steps).map(share).collect()
+}
+
+/// Splits steps in proportion to speeds: what is left by rounding down goes to the largest remainders, the earlier first.
+#[must_use]
+pub fn shares(steps: u64, speeds: &[f64]) -> Vec<u64> {
+    let total: f64 = speeds.iter().sum();
+    let exact: Vec<f64> = speeds.iter().map(|speed| real(steps) * speed / total).collect();
+    let mut parts: Vec<u64> = exact.iter().map(|part| floor(*part)).collect();
+    let mut order: Vec<usize> = (0..parts.len()).collect();
+    let remainder = |place: usize| exact[place] - real(parts[place]);
+    let remainders: Vec<f64> = (0..parts.len()).map(remainder).collect();
+    order.sort_by(|a, b| {
+        let near = (remainders[*a] - remainders[*b]).abs() <= SLACK;
+        let larger = if near { Ordering::Equal } else { remainders[*b].total_cmp(&remainders[*a]) };
+        larger.then(a.cmp(b))
+    });
+    let left = steps.saturating_sub(parts.iter().sum());
+    order.into_iter().cycle().zip(0..left).for_each(|(place, _)| parts[place] += 1);
+    parts
+}
+
+fn steps(job: &Fork) -> f64 {
+    real(job.steps)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "steps are far below 2^52")]
+fn real(steps: u64) -> f64 {
+    steps as f64
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a number of steps, far below 2^52"
+)]
+fn floor(steps: f64) -> u64 {
+    (steps + SLACK).floor().max(0.0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the steps of the copies of each job by node, and the steps left of it.
+    fn round(jobs: &[(u64, &[f64])], time: f64, objective: ForkObjective) -> Vec<(Vec<(usize, u64)>, u64)> {
+        let forks: Vec<Fork> = jobs
+            .iter()
+            .map(|(steps, speeds)| Fork { steps: *steps, speeds: speeds.to_vec(), most: usize::MAX })
+            .collect();
+        let copies = fork(&forks, &vec![true; jobs[0].1.len()], time, objective);
+        let told = |(own, (steps, _)): (&Vec<CopyShare>, &(u64, &[f64]))| {
+            let shares: Vec<(usize, u64)> = own.iter().map(|copy| (copy.node, copy.steps)).collect();
+            let left = steps - shares.iter().map(|(_, steps)| steps).sum::<u64>();
+            (shares, left)
+        };
+        copies.iter().zip(jobs).map(told).collect()
+    }
+
+    #[test]
+    fn one_job_takes_all_nodes() {
+        let copies = round(&[(9000, &[10.0, 1.0, 4.0])], 360.0, ForkObjective::MeanJct);
+        assert_eq!(copies, [(vec![(0, 3600), (1, 360), (2, 1440)], 3600)]);
+    }
+
+    #[test]
+    fn jobs_share_nodes_by_what_they_are_best_at() {
+        let jobs: [(u64, &[f64]); 2] = [(9000, &[10.0, 1.0, 4.0, 4.0]), (600, &[3.0, 1.5, 2.0, 2.0])];
+        let copies = round(&jobs, 350.0, ForkObjective::Makespan);
+        assert_eq!(copies, [(vec![(0, 3500), (2, 1400), (3, 1400)], 2700), (vec![(1, 525)], 75)]);
+        let jobs: [(u64, &[f64]); 3] = [(400, &[8.0, 2.0]), (100, &[4.0, 2.5]), (1000, &[9.0, 3.0])];
+        let copies = round(&jobs, 90.0, ForkObjective::MeanJct);
+        assert_eq!(copies, [(vec![(0, 400)], 0), (vec![(1, 100)], 0), (vec![], 1000)]);
+    }
+
+    #[test]
+    fn what_is_left_is_split_without_loss() {
+        assert_eq!(shares(10, &[1.0, 1.0, 1.0]), [4, 3, 3]);
+        assert_eq!(shares(2, &[5.0, 3.0, 2.0]), [1, 1, 0]);
+        assert_eq!(shares(0, &[1.0]), [0]);
+        assert_eq!(shares(7, &[]), Vec::<u64>::new());
+    }
+
+    #[test]
+    fn a_job_has_no_more_copies_than_it_may() {
+        let job = Fork { steps: 1000, speeds: vec![1.0, 0.0, 2.0, 3.0], most: 2 };
+        let copies = fork(&[job], &[true; 4], 10.0, ForkObjective::Makespan);
+        let nodes: Vec<usize> = copies[0].iter().map(|copy| copy.node).collect();
+        assert_eq!(nodes, [0, 2], "all nodes are equally good for the only job: node order");
+    }
+}

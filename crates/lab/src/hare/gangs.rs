@@ -1,0 +1,270 @@
+//! `hare` on a cluster: jobs hold all their GPUs together, for a turn of some epochs, and a GPU computes several tasks of an epoch
+//! in turn where there are fewer GPUs than tasks.
+
+use crate::hare::order::first_middles;
+use hsched_model::Time;
+use hsched_plan::kit::Gpu;
+use hsched_plan::kit::{TIE, TaskJob, Tasks};
+use hsched_plan::kit::{Turns, held, in_words, placed, slots, whole_left, within_reach};
+use hsched_plan::{Budget, Decision, Memory, Placement, Plan, Policy, PolicyError, Problem, Slot, Stage};
+
+/// The policy.
+#[derive(Default)]
+pub struct Hare {
+    turns: Turns,
+    /// When the first of the turns is over that begin in the decision under way.
+    begun_until: Option<f64>,
+}
+
+/// The version of its memory's words; turns of another one are forgotten.
+const VERSION: u32 = 1;
+
+const NAME: &str = "hare";
+
+/// One GPU and when it is free.
+#[derive(Clone, Copy)]
+struct Card {
+    gpu: Gpu,
+    free: f64,
+    /// The job that holds it now.
+    holder: Option<usize>,
+}
+
+/// A turn of a job on some GPUs.
+struct Turn {
+    start: f64,
+    end: f64,
+    /// When the job is done if it goes on there.
+    done: f64,
+    epochs: f64,
+    /// GPUs by type.
+    counts: Vec<u32>,
+}
+
+impl Policy for Hare {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
+        let jobs: Vec<usize> =
+            problem.present().filter(|job| problem.jobs[*job].standing.is_decided_on()).collect();
+        self.turns.keep(|name| jobs.iter().any(|job| problem.jobs[*job].name == *name));
+        let mut cards = cards(problem, &jobs);
+        let now = problem.now.0;
+        let left = |job: &usize| {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "epochs, above 0")]
+            let rounds = whole_left(&problem.jobs[*job].standing, problem.now).ceil() as u64;
+            (&problem.jobs[*job], 0.0, rounds.max(1))
+        };
+        let mut tasks = Tasks::new(problem, jobs.iter().map(left));
+        tasks.counts.fill(0);
+        for card in &cards {
+            tasks.counts[card.gpu.gpu_type] += 1;
+        }
+        let middles = first_middles(&tasks);
+        let mut order: Vec<(f64, usize, bool)> = Vec::new();
+        for (place, &job) in jobs.iter().enumerate() {
+            let end = self.turns.over_at(problem, job);
+            claim(&mut cards, problem, job, end.map_or(now, |end| end.0));
+            order.extend(middles[place].map(|middle| (middle, place, end.is_some())));
+        }
+        let turns_end = cards.iter().map(|card| card.free).filter(|free| *free > now).min_by(f64::total_cmp);
+        order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let mut changes = Vec::new();
+        for (_, place, goes_on) in order {
+            if goes_on {
+                // Nobody who comes after it gets these GPUs when its turn is over.
+                keep_to_the_end(&mut cards, problem, jobs[place]);
+                continue;
+            }
+            let decision = self.next_turn(problem, &mut cards, jobs[place], &tasks.jobs[place]);
+            changes.extend(decision.map(|decision| (jobs[place], decision)));
+        }
+        // Who makes room comes first.
+        changes.sort_by_key(|(_, decision)| matches!(decision, Decision::Place { .. }));
+        let wake = turns_end.into_iter().chain(self.begun_until.take()).min_by(f64::total_cmp);
+        Ok(Plan { changes, wake: wake.map(Time), ..Plan::default() })
+    }
+
+    fn memory(&self) -> Option<Memory> {
+        let text = serde_json::to_string(&self.turns).ok()?;
+        Some(Memory { policy: NAME.to_owned(), version: VERSION, text })
+    }
+
+    fn remember(&mut self, memory: &Memory) {
+        let is_own = memory.policy == NAME && memory.version == VERSION;
+        self.turns = serde_json::from_str(&memory.text).ok().filter(|_| is_own).unwrap_or_default();
+    }
+}
+
+impl Hare {
+    /// Gives a job its next turn, now or later; returns what changes by that.
+    fn next_turn(
+        &mut self,
+        problem: &Problem,
+        cards: &mut [Card],
+        job: usize,
+        tasks: &TaskJob,
+    ) -> Option<Decision> {
+        let now = problem.now.0;
+        let runs = problem.jobs[job].standing.running().next().is_some();
+        let Some(turn) = first_to_end(problem, cards, job, tasks) else {
+            let why = "no set of GPUs that it can use".to_owned();
+            return Some(Decision::Defer { why });
+        };
+        let chosen = choose(cards, job, &turn);
+        for &card in &chosen {
+            // Whoever comes after it gets these GPUs when it is done: it goes on where it is.
+            cards[card].free = turn.done;
+        }
+        if turn.start > now {
+            let wait = in_words(turn.start - now);
+            let why =
+                format!("scheduled in about {wait}, when the GPUs on which it finishes first become free");
+            self.turns.end(&problem.jobs[job].name);
+            return Some(Decision::Defer { why });
+        }
+        let wanted = slots(chosen.iter().map(|card| cards[*card].gpu));
+        let Some(placement) = placed(problem, job, wanted) else {
+            let why = "its batch cannot be divided over the free GPUs".to_owned();
+            return Some(Decision::Defer { why });
+        };
+        self.turns.begin(problem, job, turn.epochs);
+        self.begun_until = Some(self.begun_until.map_or(turn.end, |other| other.min(turn.end)));
+        (!is_held(problem, job, &placement)).then(|| Decision::Place {
+            placements: vec![placement],
+            queued: false,
+            why: if runs {
+                "its round is over, and it finishes sooner on other GPUs".to_owned()
+            } else {
+                String::new()
+            },
+        })
+    }
+}
+
+fn is_held(problem: &Problem, job: usize, placement: &Placement) -> bool {
+    let mut own: Vec<Slot> = placement.slots.clone();
+    own.sort_unstable();
+    own == held(problem, job)
+}
+
+/// Returns the GPUs that these jobs have or may get.
+fn cards(problem: &Problem, jobs: &[usize]) -> Vec<Card> {
+    let counts = within_reach(problem, jobs);
+    let of_node = |(node, counts): (usize, &Vec<u32>)| {
+        let types = counts.iter().enumerate();
+        let all = types.flat_map(|(gpu_type, count)| (0..*count).map(move |_| gpu_type));
+        (0..).zip(all).map(|(index, gpu_type)| Gpu { node, gpu_type, index }).collect::<Vec<_>>()
+    };
+    let gpus = counts.iter().enumerate().flat_map(of_node);
+    gpus.map(|gpu| Card { gpu, free: problem.now.0, holder: None }).collect()
+}
+
+/// Marks the GPUs that a job holds, until then.
+fn claim(cards: &mut [Card], problem: &Problem, job: usize, free: f64) {
+    for slot in held(problem, job) {
+        let own = |card: &&mut Card| {
+            (card.gpu.node, card.gpu.gpu_type) == (slot.node, slot.gpu_type)
+                && card.holder.is_none()
+                && card.free <= problem.now.0
+        };
+        for card in cards.iter_mut().filter(own).take(slot.count as usize) {
+            (card.free, card.holder) = (free, Some(job));
+        }
+    }
+}
+
+/// Marks the GPUs of a running job as its own until it is done.
+fn keep_to_the_end(cards: &mut [Card], problem: &Problem, job: usize) {
+    let epoch = problem.jobs[job].standing.running().map(|hold| match hold.stage {
+        Stage::Running { epoch, .. } => epoch,
+        _ => hold.epoch,
+    });
+    let left = whole_left(&problem.jobs[job].standing, problem.now) * epoch.fold(0.0, f64::max);
+    for card in cards.iter_mut().filter(|card| card.holder == Some(job)) {
+        card.free = card.free.max(problem.now.0 + left);
+    }
+}
+
+/// Returns the turn that ends first, on GPUs that are free now or that become free.
+fn first_to_end(problem: &Problem, cards: &[Card], job: usize, tasks: &TaskJob) -> Option<Turn> {
+    let (model, now) = (&problem.jobs[job], problem.now);
+    let shortest = tasks.fastest()? + tasks.sync;
+    let epochs = Turns::epochs(&model.standing, shortest, now);
+    let mut starts: Vec<f64> = cards.iter().map(|card| card.free.max(now.0)).collect();
+    starts.sort_by(f64::total_cmp);
+    starts.dedup();
+    let is_first = model.standing.started.is_none();
+    let own = owned(cards, job, tasks.times.len());
+    let mut best: Option<Turn> = None;
+    for start in starts {
+        if best.as_ref().is_some_and(|best| start + epochs * shortest >= best.end * (1.0 - TIE)) {
+            break;
+        }
+        let mut free = vec![0; tasks.times.len()];
+        cards.iter().filter(|card| card.free <= start).for_each(|card| free[card.gpu.gpu_type] += 1);
+        let Some((counts, long)) = share_out(tasks, &free, (model.min_gpus, model.max_gpus)) else {
+            continue;
+        };
+        let stays = own == counts && start <= now.0;
+        let restart = if is_first || stays { 0.0 } else { model.standing.restart_cost.0 };
+        let end = start + restart + epochs * (long + tasks.sync);
+        if best.as_ref().is_none_or(|best| end < best.end * (1.0 - TIE)) {
+            let rest = (whole_left(&model.standing, now) - epochs).max(0.0) * (long + tasks.sync);
+            best = Some(Turn { start, end, done: end + rest, epochs, counts });
+        }
+    }
+    best
+}
+
+fn owned(cards: &[Card], job: usize, types: usize) -> Vec<u32> {
+    let mut own = vec![0; types];
+    cards.iter().filter(|card| card.holder == Some(job)).for_each(|card| own[card.gpu.gpu_type] += 1);
+    own
+}
+
+/// Gives a round's tasks one by one to the GPU that has computed its tasks first then; returns the GPUs by type and how long
+/// the round computes.
+fn share_out(tasks: &TaskJob, free: &[u32], (least, most): (u32, u32)) -> Option<(Vec<u32>, f64)> {
+    let types = free.len();
+    let (mut handed_out, mut counts, mut long) = (vec![0_u64; types], vec![0_u32; types], 0.0_f64);
+    for _ in 0..tasks.scale {
+        let is_more_allowed = counts.iter().sum::<u32>() < most;
+        let next = |ty: usize| {
+            let opens = is_more_allowed && counts[ty] < free[ty];
+            let turn = if opens { 0 } else { handed_out[ty].checked_div(u64::from(counts[ty]))? };
+            #[expect(clippy::cast_precision_loss, reason = "tasks are far below 2^52")]
+            let end = (turn + 1) as f64 * tasks.times[ty]?;
+            Some((end, ty, opens))
+        };
+        let (end, ty, opens) = (0..types).filter_map(next).min_by(|a, b| a.0.total_cmp(&b.0))?;
+        counts[ty] += u32::from(opens);
+        handed_out[ty] += 1;
+        long = long.max(end);
+    }
+    (counts.iter().sum::<u32>() >= least).then_some((counts, long))
+}
+
+/// Returns the GPUs of a turn: those that the job holds, then those of one node where one has enough.
+fn choose(cards: &[Card], job: usize, turn: &Turn) -> Vec<usize> {
+    let mut chosen = Vec::new();
+    for (gpu_type, &count) in turn.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+        let is_free =
+            |card: &&usize| cards[**card].gpu.gpu_type == gpu_type && cards[**card].free <= turn.start;
+        let all: Vec<usize> = (0..cards.len()).collect();
+        let mut free: Vec<usize> = all.iter().filter(is_free).copied().collect();
+        let on_node = |node: usize| free.iter().filter(|card| cards[**card].gpu.node == node).count();
+        let room: Vec<usize> = free.iter().map(|card| on_node(cards[*card].gpu.node)).collect();
+        let rank = |place: usize, card: usize| {
+            let fits = room[place] >= count as usize;
+            let left = if fits { room[place] } else { usize::MAX - room[place] };
+            (cards[card].holder != Some(job), !fits, left, card)
+        };
+        let mut ranked: Vec<_> = free.drain(..).enumerate().map(|(place, card)| rank(place, card)).collect();
+        ranked.sort_unstable();
+        chosen.extend(ranked.into_iter().take(count as usize).map(|(_, _, _, card)| card));
+    }
+    chosen
+}

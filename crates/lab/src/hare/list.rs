@@ -1,0 +1,136 @@
+//! Which GPU computes each task and when: the tasks in order, each where it starts or ends first.
+
+use std::collections::BTreeSet;
+
+use crate::hare::gaps::Gaps;
+use hsched_plan::kit::{TIE, TaskJob, TaskRun, Tasks};
+
+/// Where a task goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Assign {
+    /// To the GPU that is free first, as printed in the paper.
+    Available,
+    /// To the GPU on which it ends first.
+    #[default]
+    Finish,
+    /// The same, also into time that earlier tasks have left between them.
+    Insert,
+}
+
+/// A place for a task.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spot {
+    pub gpu: usize,
+    pub start: f64,
+}
+
+/// When the GPUs of each type have computed what was placed on them, the soonest first.
+struct Shelves {
+    /// Moments as bits, which order as the moments do: none is negative.
+    free: Vec<BTreeSet<(u64, usize)>>,
+    /// The same by GPU.
+    since: Vec<u64>,
+}
+
+impl Assign {
+    /// All of them with their names on the command line.
+    pub const NAMES: [(&'static str, Self); 3] =
+        [("available", Self::Available), ("finish", Self::Finish), ("insert", Self::Insert)];
+
+    /// Returns its name on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, own)| *own == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// Returns the schedule of rounds that are placed in this order.
+#[must_use]
+pub fn schedule(tasks: &Tasks, rounds: &[(usize, u64)], assign: Assign) -> Vec<TaskRun> {
+    let mut shelves = Shelves::new(tasks);
+    let mut gaps = Gaps::new(tasks.gpus.len());
+    // When each job's next round may start.
+    let mut ready: Vec<f64> = tasks.jobs.iter().map(|job| job.arrival).collect();
+    let mut runs = Vec::with_capacity(rounds.len());
+    for &(number, round) in rounds {
+        let (job, from) = (&tasks.jobs[number], ready[number]);
+        for task in 1..=job.scale {
+            let spot = match assign {
+                Assign::Available => shelves.soonest_free(job, from),
+                Assign::Finish => shelves.soonest_done(job, from),
+                Assign::Insert => gaps.soonest_done(tasks, job, from),
+            };
+            let Some(Spot { gpu, start }) = spot else { break };
+            let gpu_type = tasks.gpus[gpu].gpu_type;
+            let Some(time) = job.times[gpu_type] else { break };
+            let computed = start + time;
+            let synced = computed + job.sync;
+            match assign {
+                Assign::Insert => gaps.take(gpu, start, computed),
+                _ => shelves.take(gpu, gpu_type, computed),
+            }
+            ready[number] = ready[number].max(synced);
+            runs.push(TaskRun { job: number, round: round + 1, task, gpu, start, computed, synced });
+        }
+    }
+    runs
+}
+
+impl Shelves {
+    fn new(tasks: &Tasks) -> Self {
+        let mut free = vec![BTreeSet::new(); tasks.counts.len()];
+        for (number, gpu) in tasks.gpus.iter().enumerate() {
+            free[gpu.gpu_type].insert((0, number));
+        }
+        Self { free, since: vec![0; tasks.gpus.len()] }
+    }
+
+    /// Returns the GPU that is free first; of several the one on which a task is shortest, then the first.
+    fn soonest_free(&self, job: &TaskJob, from: f64) -> Option<Spot> {
+        let first = |gpu_type: usize| Some(f64::from_bits(self.free[gpu_type].first()?.0));
+        let usable = || (0..self.free.len()).filter_map(|ty| Some((ty, job.times[ty]?, first(ty)?)));
+        let soonest = usable().map(|(_, _, free)| free).min_by(f64::total_cmp)?;
+        let latest = soonest * (1.0 + TIE);
+        let tied = || usable().filter(|(_, _, free)| *free <= latest);
+        let shortest = tied().map(|(_, time, _)| time).min_by(f64::total_cmp)? * (1.0 + TIE);
+        let short = tied().filter(|(_, time, _)| *time <= shortest);
+        let (gpu, free) =
+            short.filter_map(|(ty, _, _)| self.first_within(ty, 0.0, latest)).min_by_key(|(gpu, _)| *gpu)?;
+        Some(Spot { gpu, start: free.max(from) })
+    }
+
+    /// Returns the GPU on which a task ends first; of several the one that is free last, then the first.
+    fn soonest_done(&self, job: &TaskJob, from: f64) -> Option<Spot> {
+        let usable = || (0..self.free.len()).filter_map(|ty| Some((ty, job.times[ty]? + job.sync)));
+        let soonest = |ty: usize| Some(f64::from_bits(self.free[ty].first()?.0).max(from));
+        let ends = usable().filter_map(|(ty, long)| Some(soonest(ty)? + long));
+        let latest_end = ends.min_by(f64::total_cmp)? * (1.0 + TIE);
+        // Those on which it ends no later must be free by then.
+        let tied = || usable().map(|(ty, long)| (ty, latest_end - long)).filter(|(_, by)| *by >= from);
+        let free = tied().filter_map(|(ty, by)| self.last_before(ty, by)).max_by(f64::total_cmp)?;
+        let early = free * (1.0 - TIE);
+        let (gpu, free) =
+            tied().filter_map(|(ty, by)| self.first_within(ty, early, by)).min_by_key(|(gpu, _)| *gpu)?;
+        Some(Spot { gpu, start: free.max(from) })
+    }
+
+    /// Returns when the last GPU of a type is free that is free by some moment.
+    fn last_before(&self, gpu_type: usize, by: f64) -> Option<f64> {
+        let within = self.free[gpu_type].range(..=(by.to_bits(), usize::MAX));
+        within.last().map(|(free, _)| f64::from_bits(*free))
+    }
+
+    /// Returns the first GPU of a type that is free between two moments, and when it is.
+    fn first_within(&self, gpu_type: usize, early: f64, late: f64) -> Option<(usize, f64)> {
+        let within = (late >= early)
+            .then(|| self.free[gpu_type].range((early.to_bits(), 0)..=(late.to_bits(), usize::MAX)))?;
+        within.map(|(free, gpu)| (*gpu, f64::from_bits(*free))).min_by_key(|(gpu, _)| *gpu)
+    }
+
+    /// A GPU computes until then.
+    fn take(&mut self, gpu: usize, gpu_type: usize, until: f64) {
+        let before = std::mem::replace(&mut self.since[gpu], until.to_bits());
+        self.free[gpu_type].remove(&(before, gpu));
+        self.free[gpu_type].insert((until.to_bits(), gpu));
+    }
+}

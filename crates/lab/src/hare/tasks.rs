@@ -1,0 +1,31 @@
+//! `hare`, which knows all jobs from the start: one schedule for the whole trace.
+
+use crate::hare::{Assign, Order, order, schedule};
+use crate::replay::{Course, TaskFacts, TaskPolicy};
+use hsched_plan::Rounds;
+use hsched_plan::kit::Tasks;
+
+/// `hare` as the paper has it.
+#[derive(Clone, Copy, Debug)]
+pub struct TasksOfHare {
+    pub assign: Assign,
+}
+
+impl TaskPolicy for TasksOfHare {
+    fn name(&self) -> &'static str {
+        "hare"
+    }
+
+    fn play(&self, tasks: &Tasks, _: &[&Rounds]) -> Course {
+        let Order { prices, middles, rounds, lower_bound } = order(tasks);
+        let runs = schedule(tasks, &rounds, self.assign);
+        let facts = TaskFacts {
+            assign: Some(self.assign.name()),
+            lower_bound: Some(lower_bound),
+            prices,
+            middles,
+            ..TaskFacts::default()
+        };
+        Course { runs, queued: Vec::new(), facts, decisions: 1 }
+    }
+}

@@ -1,0 +1,361 @@
+//! `hlas` and `hlas-p` on a cluster: the job that was served least gets idle groups for a turn of some epochs, until all its
+//! tasks have a GPU; on fewer GPUs it accumulates.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::hlas::groups::{Groups, grouping, round_time};
+use crate::hlas::ladder::Ladder;
+use crate::hlas::parameters::HlasParameters;
+use crate::hlas::predict::Predictor;
+use hsched_model::{JobName, Time};
+use hsched_plan::kit::Gpu;
+use hsched_plan::kit::{TaskJob, Tasks};
+use hsched_plan::kit::{Turns, held, placed, slots, whole_left, within_reach};
+use hsched_plan::{Budget, Decision, Memory, Plan, Policy, PolicyError, Problem};
+
+/// The policy.
+pub struct Hlas {
+    parameters: HlasParameters,
+    known: Known,
+}
+
+/// The version of the memory's words; one of another version is forgotten.
+const VERSION: u32 = 1;
+
+/// What it remembers.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+struct Known {
+    /// The nodes with their GPUs by label, when the groups were made.
+    nodes: Vec<(String, Vec<(String, u32)>)>,
+    /// GPUs by their places in the order of nodes and types.
+    groups: Groups,
+    thresholds: Vec<f64>,
+    entries: u64,
+    jobs: BTreeMap<JobName, Progress>,
+    turns: Turns,
+}
+
+/// How far a job has come.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+struct Progress {
+    done: u64,
+    predicted: u64,
+    /// Epochs whose service no longer counts.
+    forgiven: u64,
+    /// Its place in the order of entries, while it waits for a turn.
+    entry: Option<u64>,
+    waits_since: f64,
+}
+
+/// The GPUs at one moment.
+struct Table {
+    gpus: Vec<Gpu>,
+    /// Whether each can be given to somebody now.
+    free: Vec<bool>,
+    /// The job that holds it, whether its turn is over or not.
+    holder: Vec<Option<usize>>,
+}
+
+impl Hlas {
+    /// Returns the policy with these parameters.
+    #[must_use]
+    pub fn new(parameters: HlasParameters) -> Self {
+        Self { parameters, known: Known::default() }
+    }
+
+    /// Makes groups anew where the nodes are others than they were.
+    fn sync_groups(&mut self, problem: &Problem, tasks: &Tasks) {
+        let own = |node: &hsched_plan::WorkerNode| {
+            let types = problem.labels.iter().cloned().zip(node.up.iter().copied());
+            (node.name.as_str().to_owned(), types.filter(|(_, count)| *count > 0).collect())
+        };
+        let nodes: Vec<(String, Vec<(String, u32)>)> = problem.nodes.iter().map(own).collect();
+        if nodes == self.known.nodes && !self.known.groups.is_empty() {
+            return;
+        }
+        self.known.groups = grouping(tasks, self.parameters.grouping);
+        let rounds = tasks.jobs.iter().filter_map(|job| round_time(tasks, &self.known.groups, job)).collect();
+        let usual = || Ladder::usual_thresholds(rounds);
+        self.known.thresholds = self.parameters.thresholds.clone().unwrap_or_else(usual);
+        self.known.nodes = nodes;
+    }
+
+    /// Counts what jobs have done; those whose turn is over go to the tail, then those that are new. Returns the jobs whose turn
+    /// goes on.
+    fn sync_jobs(&mut self, problem: &Problem, jobs: &[usize]) -> BTreeSet<usize> {
+        let there: BTreeSet<&JobName> = jobs.iter().map(|job| &problem.jobs[*job].name).collect();
+        let is_there = |name: &JobName| there.contains(name);
+        self.known.jobs.retain(|name, _| is_there(name));
+        self.known.turns.keep(is_there);
+        let mut go_on = BTreeSet::new();
+        let mut enter: Vec<(bool, usize)> = Vec::new();
+        for &job in jobs {
+            let model = &problem.jobs[job];
+            let Some(own) = self.known.jobs.get_mut(&model.name) else {
+                enter.push((true, job));
+                continue;
+            };
+            let standing = &model.standing;
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "epochs, not negative"
+            )]
+            let done = (standing.work - whole_left(standing, problem.now) + 1e-6).max(0.0) as u64;
+            own.predicted = own.predicted.saturating_sub(done.saturating_sub(own.done));
+            own.done = own.done.max(done);
+            if standing.running().next().is_some() && self.known.turns.over_at(problem, job).is_some() {
+                go_on.insert(job);
+            } else if own.entry.is_none() {
+                enter.push((false, job));
+            }
+        }
+        enter.sort_unstable();
+        for (_, job) in enter {
+            self.enter(problem, job);
+        }
+        go_on
+    }
+
+    fn enter(&mut self, problem: &Problem, job: usize) {
+        let model = &problem.jobs[job];
+        let is_new = !self.known.jobs.contains_key(&model.name);
+        let own = self.known.jobs.entry(model.name.clone()).or_default();
+        if self.parameters.predicts && is_new {
+            own.predicted = model.rounds.predicted;
+        } else if self.parameters.predicts && own.predicted == 0 && model.rounds.predicted == 0 {
+            let done = usize::try_from(own.done).unwrap_or(usize::MAX);
+            let losses = model.rounds.losses.get(..done).unwrap_or_default();
+            own.predicted = Predictor::default().epochs_left(&model.rounds.model, losses, None);
+        }
+        own.entry = Some(self.known.entries);
+        own.waits_since = problem.now.0;
+        self.known.entries += 1;
+        self.known.turns.end(&model.name);
+    }
+
+    /// Returns those that wait, by level; `tasks` are of `jobs`, whose places the ladder counts.
+    fn ladder(&mut self, problem: &Problem, jobs: &[usize], tasks: &Tasks) -> Ladder {
+        let mut ladder = Ladder::new(self.known.thresholds.clone());
+        let mut waiting: Vec<(u64, usize, f64)> = Vec::new();
+        for (place, job) in jobs.iter().enumerate() {
+            let Some(own) = self.known.jobs.get_mut(&problem.jobs[*job].name) else { continue };
+            let (Some(entry), Some(round)) =
+                (own.entry, round_time(tasks, &self.known.groups, &tasks.jobs[place]))
+            else {
+                continue;
+            };
+            let service = |own: &Progress| {
+                #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
+                let epochs = (own.done + own.predicted).saturating_sub(own.forgiven) as f64;
+                epochs * round
+            };
+            let waited = problem.now.0 - own.waits_since;
+            let served = service(own);
+            if served > 0.0 && self.parameters.promote.is_some_and(|factor| waited > factor * served) {
+                own.forgiven = own.done + own.predicted;
+            }
+            waiting.push((entry, place, service(own)));
+        }
+        waiting.sort_by_key(|(entry, ..)| *entry);
+        for (_, place, service) in waiting {
+            let predicted =
+                self.known.jobs.get(&problem.jobs[jobs[place]].name).map_or(0, |own| own.predicted);
+            ladder.enter(place, service, predicted);
+        }
+        ladder
+    }
+
+    /// Gives idle groups to a job until all its tasks have a GPU, its own groups first; returns the GPUs that it gets, and takes
+    /// the groups.
+    fn hand_out(
+        &self,
+        table: &mut Table,
+        idle: &mut Vec<usize>,
+        job: usize,
+        tasks: &TaskJob,
+        most: u32,
+    ) -> Vec<usize> {
+        let scale = usize::try_from(tasks.scale.min(u64::from(most))).unwrap_or(usize::MAX);
+        let mut order: Vec<usize> = idle.clone();
+        order.sort_by_key(|group| {
+            !self.known.groups[*group].iter().any(|gpu| table.holder[*gpu] == Some(job))
+        });
+        let mut taken = Vec::new();
+        for group in order {
+            let timed = |gpu: &usize| {
+                Some((tasks.times[table.gpus[*gpu].gpu_type].filter(|_| table.free[*gpu])?, *gpu))
+            };
+            let mut usable: Vec<(f64, usize)> = self.known.groups[group].iter().filter_map(timed).collect();
+            usable.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+            usable.truncate(scale - taken.len());
+            if !usable.is_empty() {
+                idle.retain(|other| *other != group);
+                taken.extend(usable.into_iter().map(|(_, gpu)| gpu));
+            }
+            if taken.len() == scale {
+                break;
+            }
+        }
+        for gpu in &taken {
+            table.free[*gpu] = false;
+        }
+        taken
+    }
+
+    /// Gives idle groups to the jobs that are first, one after the other.
+    fn serve(
+        &mut self,
+        problem: &Problem,
+        jobs: &[usize],
+        tasks: &Tasks,
+        mut table: Table,
+        mut ladder: Ladder,
+    ) -> Vec<(usize, Decision)> {
+        let is_idle = |group: &Vec<usize>| group.iter().all(|gpu| table.free[*gpu]);
+        let mut idle: Vec<usize> =
+            (0..self.known.groups.len()).filter(|group| is_idle(&self.known.groups[*group])).collect();
+        let mut changes = Vec::new();
+        loop {
+            let groups = &self.known.groups;
+            let can_use = |place: usize| {
+                let mut gpus = idle.iter().flat_map(|group| &groups[*group]);
+                gpus.any(|gpu| tasks.jobs[place].times[tasks.gpus[*gpu].gpu_type].is_some())
+            };
+            let Some(place) = ladder.first(can_use) else { break };
+            ladder.leave(place);
+            let job = jobs[place];
+            let before = idle.clone();
+            let most = problem.jobs[job].max_gpus;
+            let gpus = self.hand_out(&mut table, &mut idle, job, &tasks.jobs[place], most);
+            let wanted = slots(gpus.iter().map(|gpu| table.gpus[*gpu]));
+            let Some(placement) = placed(problem, job, wanted) else {
+                for gpu in gpus {
+                    table.free[gpu] = true;
+                }
+                idle = before;
+                continue;
+            };
+            let model = &problem.jobs[job];
+            let epochs = Turns::epochs(&model.standing, placement.epoch.total(), problem.now);
+            self.known.turns.begin(problem, job, epochs);
+            if let Some(own) = self.known.jobs.get_mut(&model.name) {
+                own.entry = None;
+            }
+            let mut given = placement.slots.clone();
+            given.sort_unstable();
+            if given != held(problem, job) {
+                let runs = model.standing.running().next().is_some();
+                let why = if runs { "its round is over, and other GPUs are idle" } else { "" };
+                let why = why.to_owned();
+                changes.push((job, Decision::Place { placements: vec![placement], queued: false, why }));
+            }
+        }
+        changes
+    }
+}
+
+impl Policy for Hlas {
+    fn name(&self) -> &'static str {
+        self.parameters.name()
+    }
+
+    fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
+        let jobs: Vec<usize> =
+            problem.present().filter(|job| problem.jobs[*job].standing.is_decided_on()).collect();
+        let (counts, gpus) = (problem.nodes.iter().map(|node| node.up.clone()), all_gpus(problem));
+        let counts = counts.fold(vec![0; problem.gpu_types.len()], |sum, own| {
+            sum.iter().zip(own).map(|(sum, own)| sum + own).collect()
+        });
+        let models = jobs.iter().map(|job| (&problem.jobs[*job], 0.0, 1));
+        let tasks = Tasks { gpus, counts, ..Tasks::new(problem, models) };
+        self.sync_groups(problem, &tasks);
+        let go_on = self.sync_jobs(problem, &jobs);
+        let ladder = self.ladder(problem, &jobs, &tasks);
+        let table = Table::new(problem, &jobs, tasks.gpus.clone(), &go_on);
+        let mut changes = self.serve(problem, &jobs, &tasks, table, ladder);
+        let is_named: BTreeSet<usize> = changes.iter().map(|(job, _)| *job).collect();
+        for &job in jobs.iter().filter(|job| !is_named.contains(job)) {
+            if self.known.jobs.get(&problem.jobs[job].name).is_some_and(|own| own.entry.is_some()) {
+                let why = "other jobs have received less service, or won the tie".to_owned();
+                changes.push((job, Decision::Defer { why }));
+            }
+        }
+        // Who makes room comes first.
+        changes.sort_by_key(|(_, decision)| matches!(decision, Decision::Place { .. }));
+        let ends = jobs.iter().filter_map(|job| self.turn_end(problem, *job, &changes));
+        let wake = ends.min_by(f64::total_cmp).map(Time);
+        Ok(Plan { changes, wake, ..Plan::default() })
+    }
+
+    fn memory(&self) -> Option<Memory> {
+        let text = serde_json::to_string(&self.known).ok()?;
+        Some(Memory { policy: self.name().to_owned(), version: VERSION, text })
+    }
+
+    fn remember(&mut self, memory: &Memory) {
+        let is_own = memory.policy == self.name() && memory.version == VERSION;
+        self.known = serde_json::from_str(&memory.text).ok().filter(|_| is_own).unwrap_or_default();
+    }
+}
+
+impl Hlas {
+    /// Returns when a job's turn is over, if it runs on or begins now.
+    fn turn_end(&self, problem: &Problem, job: usize, changes: &[(usize, Decision)]) -> Option<f64> {
+        let (model, now) = (&problem.jobs[job], problem.now.0);
+        let change = changes.iter().find(|(own, _)| *own == job).map(|(_, decision)| decision);
+        match change {
+            None => self.known.turns.over_at(problem, job).map(|at| at.0),
+            Some(Decision::Place { placements, .. }) => {
+                let epoch = placements.first()?.epoch.total();
+                let is_first = model.standing.started.is_none();
+                let restart = if is_first { 0.0 } else { model.standing.restart_cost.0 };
+                Some(now + restart + Turns::epochs(&model.standing, epoch, problem.now) * epoch)
+            }
+            Some(_) => None,
+        }
+    }
+}
+
+/// Returns all GPUs of nodes that are up, whoever holds them.
+fn all_gpus(problem: &Problem) -> Vec<Gpu> {
+    let of_node = |(node, own): (usize, &hsched_plan::WorkerNode)| {
+        let types = own.up.iter().enumerate();
+        let all = types.flat_map(|(gpu_type, count)| (0..*count).map(move |_| gpu_type));
+        (0..).zip(all).map(|(index, gpu_type)| Gpu { node, gpu_type, index }).collect::<Vec<_>>()
+    };
+    problem.nodes.iter().enumerate().flat_map(of_node).collect()
+}
+
+impl Table {
+    /// Returns the GPUs, of which those are free that nobody has whose turn goes on.
+    fn new(problem: &Problem, jobs: &[usize], gpus: Vec<Gpu>, go_on: &BTreeSet<usize>) -> Self {
+        let mut left = within_reach(problem, jobs);
+        let mut own = Self { free: vec![false; gpus.len()], holder: vec![None; gpus.len()], gpus };
+        for &job in jobs {
+            for slot in held(problem, job) {
+                for _ in 0..slot.count {
+                    let is_it = |gpu: &usize| {
+                        let Gpu { node, gpu_type, .. } = own.gpus[*gpu];
+                        (node, gpu_type) == (slot.node, slot.gpu_type) && own.holder[*gpu].is_none()
+                    };
+                    let Some(gpu) = (0..own.gpus.len()).find(is_it) else { continue };
+                    own.holder[gpu] = Some(job);
+                    let room = &mut left[slot.node][slot.gpu_type];
+                    own.free[gpu] = !go_on.contains(&job) && *room > 0;
+                    *room = room.saturating_sub(1);
+                }
+            }
+        }
+        for gpu in 0..own.gpus.len() {
+            let Gpu { node, gpu_type, .. } = own.gpus[gpu];
+            let room = &mut left[node][gpu_type];
+            if own.holder[gpu].is_none() && *room > 0 {
+                (own.free[gpu], *room) = (true, *room - 1);
+            }
+        }
+        own
+    }
+}

@@ -1,0 +1,279 @@
+//! `hlas` and `hlas-p`, which know what has arrived: an idle group gets the tasks of the job that was served least.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+
+use serde_json::{Map, json};
+
+use crate::hlas::{Groups, HlasParameters, Ladder, Predictor, grouping, round_time};
+use crate::replay::{Course, Event, Kind, TaskFacts, TaskPolicy};
+use hsched_model::Time;
+use hsched_plan::Rounds;
+use hsched_plan::kit::{Gpu, TaskRun, Tasks};
+
+/// `hlas` and `hlas-p` as the paper has them.
+#[derive(Clone, Debug)]
+pub struct TasksOfHlas {
+    pub parameters: HlasParameters,
+}
+
+impl TaskPolicy for TasksOfHlas {
+    fn name(&self) -> &'static str {
+        self.parameters.name()
+    }
+
+    fn play(&self, tasks: &Tasks, keys: &[&Rounds]) -> Course {
+        play(tasks, keys, &self.parameters)
+    }
+}
+
+/// Times that differ by less are one, in seconds.
+const SAME: f64 = 1e-9;
+
+/// What is to happen, at a moment as bits, which order as the moments do.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    /// All GPUs of a group have computed.
+    Idle(usize),
+    /// The gradients of all tasks of a job's round are there.
+    Synced(usize),
+}
+
+/// How far a job has come.
+#[derive(Clone, Default)]
+struct Progress {
+    done: u64,
+    predicted: u64,
+    /// Rounds whose service no longer counts.
+    forgiven: u64,
+    /// Tasks of the round under way that are handed out.
+    handed_out: u64,
+    /// When the gradients of those are there.
+    synced: f64,
+    /// When it began to wait.
+    waits_since: f64,
+}
+
+struct World<'a> {
+    tasks: &'a Tasks,
+    keys: &'a [&'a Rounds],
+    parameters: &'a HlasParameters,
+    groups: Groups,
+    /// T̄ by job: how long a round takes an average group.
+    round_times: Vec<Option<f64>>,
+    now: f64,
+    due: BinaryHeap<Reverse<(u64, Due)>>,
+    idle: BTreeSet<usize>,
+    ladder: Ladder,
+    jobs: Vec<Progress>,
+    predictor: Predictor,
+    runs: Vec<TaskRun>,
+    queued: Vec<Event>,
+    decisions: u64,
+}
+
+/// Returns the course of all jobs; `keys` are what they say of their rounds.
+fn play(tasks: &Tasks, keys: &[&Rounds], parameters: &HlasParameters) -> Course {
+    let groups = grouping(tasks, parameters.grouping);
+    let round_times: Vec<Option<f64>> =
+        tasks.jobs.iter().map(|job| round_time(tasks, &groups, job)).collect();
+    let usual = || Ladder::usual_thresholds(round_times.iter().copied().flatten().collect());
+    let mut world = World {
+        tasks,
+        keys,
+        parameters,
+        now: 0.0,
+        due: BinaryHeap::new(),
+        idle: (0..groups.len()).collect(),
+        ladder: Ladder::new(parameters.thresholds.clone().unwrap_or_else(usual)),
+        jobs: vec![Progress::default(); tasks.jobs.len()],
+        predictor: Predictor::default(),
+        runs: Vec::new(),
+        queued: Vec::new(),
+        decisions: 0,
+        groups,
+        round_times,
+    };
+    world.play();
+    let facts = TaskFacts {
+        groups: named(tasks, &world.groups),
+        round_times: world.round_times,
+        ..TaskFacts::default()
+    };
+    Course { runs: world.runs, queued: world.queued, facts, decisions: world.decisions }
+}
+
+impl World<'_> {
+    fn play(&mut self) {
+        let mut arrivals: Vec<usize> =
+            (0..self.tasks.jobs.len()).filter(|job| self.round_times[*job].is_some()).collect();
+        arrivals.sort_by(|a, b| self.arrival(*a).total_cmp(&self.arrival(*b)).then(a.cmp(b)));
+        let mut next = arrivals.into_iter().peekable();
+        loop {
+            let arrival = next.peek().map(|job| self.arrival(*job));
+            let due = self.due.peek().map(|Reverse((at, _))| f64::from_bits(*at));
+            let Some(first) = [arrival, due].into_iter().flatten().min_by(f64::total_cmp) else { break };
+            self.now = first;
+            let synced = self.happen(first + SAME);
+            for job in synced {
+                self.finish_round(job);
+            }
+            let mut came = BTreeSet::new();
+            while let Some(job) = next.next_if(|job| self.arrival(*job) <= first + SAME) {
+                self.now = self.now.max(self.arrival(job));
+                came.insert(job);
+            }
+            for job in came {
+                self.jobs[job].predicted =
+                    if self.parameters.predicts { self.keys[job].predicted } else { 0 };
+                self.enter(job);
+            }
+            self.promote();
+            self.serve();
+        }
+    }
+
+    fn arrival(&self, job: usize) -> f64 {
+        self.tasks.jobs[job].arrival
+    }
+
+    /// Lets happen what is due; returns the jobs whose round is finished, in the order of the file.
+    fn happen(&mut self, until: f64) -> BTreeSet<usize> {
+        let mut synced = BTreeSet::new();
+        while let Some(&Reverse((at, due))) = self.due.peek() {
+            if f64::from_bits(at) > until {
+                break;
+            }
+            self.due.pop();
+            self.now = self.now.max(f64::from_bits(at));
+            match due {
+                Due::Idle(group) => drop(self.idle.insert(group)),
+                Due::Synced(job) => drop(synced.insert(job)),
+            }
+        }
+        synced
+    }
+
+    fn finish_round(&mut self, job: usize) {
+        let own = &mut self.jobs[job];
+        own.done += 1;
+        own.predicted = own.predicted.saturating_sub(1);
+        (own.handed_out, own.synced) = (0, 0.0);
+        let Rounds { model, .. } = self.keys[job];
+        if own.done == self.tasks.jobs[job].rounds {
+            self.predictor.ended(model, own.done);
+            return;
+        }
+        if self.parameters.predicts && own.predicted == 0 && self.keys[job].predicted == 0 {
+            self.jobs[job].predicted = self.predict(job);
+        }
+        self.enter(job);
+    }
+
+    /// Returns how many more epochs a job is expected to train.
+    fn predict(&self, job: usize) -> u64 {
+        let losses = |job: usize| {
+            let all = &self.keys[job].losses;
+            &all[..all.len().min(usize::try_from(self.jobs[job].done).unwrap_or(usize::MAX))]
+        };
+        let model = &self.keys[job].model;
+        let own = losses(job);
+        if own.len() as u64 != self.jobs[job].done {
+            return 0;
+        }
+        let others = (0..self.jobs.len()).filter(|other| {
+            let Progress { done, .. } = self.jobs[*other];
+            *other != job && self.keys[*other].model == *model && done < self.tasks.jobs[*other].rounds
+        });
+        let best = others.filter_map(|other| losses(other).last().copied()).min_by(f64::total_cmp);
+        self.predictor.epochs_left(model, own, best)
+    }
+
+    /// A job goes to the tail of its queue.
+    fn enter(&mut self, job: usize) {
+        let service = self.service(job);
+        let Progress { done, predicted, .. } = self.jobs[job];
+        let level = self.ladder.enter(job, service, predicted);
+        self.jobs[job].waits_since = self.now;
+        let facts = [
+            ("level", json!(level + 1)),
+            ("epochs_done", json!(done)),
+            // Those that it is expected to train yet, at least.
+            ("predicted_epochs", json!(predicted)),
+        ];
+        let facts: Map<_, _> = facts.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+        self.queued.push(Event { facts, ..Event::of_job(Time(self.now), Kind::Queued, job) });
+    }
+
+    /// Returns the service that counts, in seconds of an average group.
+    #[expect(clippy::cast_precision_loss, reason = "rounds are far below 2^52")]
+    fn service(&self, job: usize) -> f64 {
+        let Progress { done, predicted, forgiven, .. } = self.jobs[job];
+        (done + predicted - forgiven) as f64 * self.round_times[job].unwrap_or(0.0)
+    }
+
+    /// Brings jobs to the first level that have waited for long.
+    fn promote(&mut self) {
+        let Some(factor) = self.parameters.promote else { return };
+        for job in self.ladder.below_first() {
+            if self.now - self.jobs[job].waits_since > factor * self.service(job) {
+                self.jobs[job].forgiven = self.jobs[job].done;
+                self.ladder.promote(job);
+            }
+        }
+    }
+
+    /// Gives every idle group tasks of the job that is first among those that can use it.
+    fn serve(&mut self) {
+        for group in self.idle.clone() {
+            if self.ladder.is_empty() {
+                break;
+            }
+            let can_use = |job: usize| self.groups[group].iter().any(|gpu| self.time(job, *gpu).is_some());
+            if let Some(job) = self.ladder.first(can_use) {
+                self.decisions += 1;
+                self.hand_out(job, group);
+            }
+        }
+    }
+
+    /// Returns how long a task of a job computes on a GPU.
+    fn time(&self, job: usize, gpu: usize) -> Option<f64> {
+        self.tasks.jobs[job].times[self.tasks.gpus[gpu].gpu_type]
+    }
+
+    /// Gives a group tasks of a job, one for each GPU, the fastest first.
+    fn hand_out(&mut self, job: usize, group: usize) {
+        let model = &self.tasks.jobs[job];
+        let timed = |gpu: &usize| Some((self.time(job, *gpu)?, *gpu));
+        let mut usable: Vec<(f64, usize)> = self.groups[group].iter().filter_map(timed).collect();
+        usable.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let own = &mut self.jobs[job];
+        let mut idle_at = self.now;
+        for (time, gpu) in usable {
+            if own.handed_out == model.scale {
+                break;
+            }
+            own.handed_out += 1;
+            let computed = self.now + time;
+            let (round, task, start) = (own.done + 1, own.handed_out, self.now);
+            let synced = computed + model.sync;
+            self.runs.push(TaskRun { job, round, task, gpu, start, computed, synced });
+            own.synced = own.synced.max(synced);
+            idle_at = idle_at.max(computed);
+        }
+        self.idle.remove(&group);
+        self.due.push(Reverse((idle_at.to_bits(), Due::Idle(group))));
+        if own.handed_out == model.scale {
+            self.due.push(Reverse((own.synced.to_bits(), Due::Synced(job))));
+            self.ladder.leave(job);
+        } else {
+            self.ladder.begin(job);
+        }
+    }
+}
+
+/// Returns the GPUs at these places.
+fn named(tasks: &Tasks, groups: &[Vec<usize>]) -> Vec<Vec<Gpu>> {
+    groups.iter().map(|group| group.iter().map(|gpu| tasks.gpus[*gpu]).collect()).collect()
+}

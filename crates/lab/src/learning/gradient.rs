@@ -1,0 +1,70 @@
+//! REINFORCE: choices after which more came than in other runs of the same trace at that time become likelier.
+
+use std::sync::Arc;
+
+use libm::sqrt;
+
+use crate::learning::goal::rewards;
+use crate::learning::{Training, play};
+use crate::mlfs::{Choice, Chooser, Net, discounted};
+use crate::replay::{ReplayError, Trace};
+
+/// The choices of a run, when they were made, and what came after each.
+struct Run {
+    choices: Vec<Choice>,
+    worths: Vec<f64>,
+}
+
+/// Returns the gradient of several runs of a trace.
+pub(super) fn of_trace(
+    net: &Net,
+    trace: &Trace,
+    training: &Training,
+    seed: u64,
+) -> Result<Vec<f64>, ReplayError> {
+    let shared = Arc::new(net.clone());
+    let run = |number: u32| {
+        let chooser = Chooser::drawn(Arc::clone(&shared), seed.wrapping_add(number.into()));
+        let (record, choices) = play::play(trace, chooser)?;
+        let moments: Vec<f64> = choices.iter().map(|choice| choice.at.0).collect();
+        let worths = discounted(&rewards(trace, &record, &moments), training.factor);
+        Ok(Run { choices, worths })
+    };
+    let runs: Vec<Run> = (0..training.runs).map(run).collect::<Result<_, ReplayError>>()?;
+    let advantages = advantages(&runs);
+    let count: usize = runs.iter().map(|run| run.choices.len()).sum();
+    let mut gradient = net.no_gradient();
+    #[expect(clippy::cast_precision_loss, reason = "choices are few")]
+    let part = 1.0 / count.max(1) as f64;
+    for (run, advantages) in runs.iter().zip(&advantages) {
+        for (choice, advantage) in run.choices.iter().zip(advantages) {
+            let weights = (part * advantage, part * training.bonus);
+            net.add_gradient(&choice.candidates, choice.chosen, weights, &mut gradient);
+        }
+    }
+    Ok(gradient)
+}
+
+/// Returns by how much more came after each choice than after the first one from its time on in all runs, on average; in
+/// units of the spread of these differences.
+fn advantages(runs: &[Run]) -> Vec<Vec<f64>> {
+    let at = |run: &Run, time: f64| {
+        let place = run.choices.partition_point(|choice| choice.at.0 < time);
+        run.worths.get(place).copied().unwrap_or(0.0)
+    };
+    #[expect(clippy::cast_precision_loss, reason = "runs are few")]
+    let count = runs.len().max(1) as f64;
+    let usual = |time: f64| runs.iter().map(|run| at(run, time)).sum::<f64>() / count;
+    let above = |run: &Run| -> Vec<f64> {
+        run.choices.iter().zip(&run.worths).map(|(choice, worth)| worth - usual(choice.at.0)).collect()
+    };
+    let mut all: Vec<Vec<f64>> = runs.iter().map(above).collect();
+    let numbers: usize = all.iter().map(Vec::len).sum();
+    let squares: f64 = all.iter().flatten().map(|own| own * own).sum();
+    #[expect(clippy::cast_precision_loss, reason = "choices are few")]
+    let spread = sqrt(squares / numbers.max(1) as f64);
+    if spread > 0.0 {
+        all.iter_mut().flatten().for_each(|own| *own /= spread);
+    }
+    all
+}

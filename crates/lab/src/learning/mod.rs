@@ -1,0 +1,109 @@
+//! Trains the net of `mlf-rl` on replays of traces: first to choose as MLF-H does, then by what its own choices led to.
+//!
+//! One thread, seeded, sums in a fixed order: equal arguments give the same net everywhere.
+
+mod goal;
+mod gradient;
+mod play;
+
+use std::sync::Arc;
+
+use crate::mlfs::{Adam, Choice, Chooser, FEATURES, Net};
+use crate::replay::{ReplayError, Trace};
+
+pub use self::goal::{Played, Score};
+pub use self::play::{of_policy, score};
+
+/// How a net is trained.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Training {
+    pub seed: u64,
+    /// How often each trace is gone through to learn MLF-H's choices.
+    pub imitations: u32,
+    /// How often each is gone through with the net's own choices.
+    pub passes: u32,
+    /// Runs of a trace whose results are compared with each other.
+    pub runs: u32,
+    /// Adam's, in both parts.
+    pub rate: f64,
+    /// What it is worth that choices stay open.
+    pub bonus: f64,
+    /// How much less each later choice's reward counts, η.
+    pub factor: f64,
+}
+
+/// What came of a training.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trained {
+    /// The best on the traces that were held out.
+    pub net: Net,
+    /// What the net that imitates MLF-H does there, and the best one.
+    pub imitated: Score,
+    pub best: Score,
+    /// The pass after which it was the best; 0 is the imitation.
+    pub pass: u32,
+}
+
+/// Sizes of the hidden layers.
+const HIDDEN: [usize; 2] = [32, 16];
+
+impl Default for Training {
+    /// The page's values.
+    fn default() -> Self {
+        Self { seed: 0, imitations: 20, passes: 10, runs: 8, rate: 0.004, bonus: 0.01, factor: 0.95 }
+    }
+}
+
+/// Trains a net; `said` hears how it stands after each pass.
+///
+/// # Errors
+/// When a trace cannot be replayed.
+pub fn train(
+    traces: &[Trace],
+    held_out: &[Trace],
+    training: &Training,
+    said: &mut dyn FnMut(u32, Score),
+) -> Result<Trained, ReplayError> {
+    let sizes = [&[FEATURES.len()], &HIDDEN[..], &[1]].concat();
+    let mut net = Net::random(&sizes, training.seed);
+    imitate(&mut net, traces, training)?;
+    let on_held_out = |net: &Net| score(held_out, || Chooser::Likeliest(Arc::new(net.clone())));
+    let imitated = on_held_out(&net)?;
+    said(0, imitated);
+    let mut found = Trained { net: net.clone(), imitated, best: imitated, pass: 0 };
+    let mut adam = Adam::new(&net, training.rate);
+    for pass in 1..=training.passes {
+        for (number, trace) in (0..).zip(traces) {
+            let seed = training.seed ^ (u64::from(pass) << 40 | number << 20);
+            let gradient = gradient::of_trace(&net, trace, training, seed)?;
+            adam.step(&mut net, &gradient);
+        }
+        let own = on_held_out(&net)?;
+        said(pass, own);
+        if own.reward > found.best.reward {
+            (found.net, found.best, found.pass) = (net.clone(), own, pass);
+        }
+    }
+    Ok(found)
+}
+
+/// Lets a net learn the choices of MLF-H.
+fn imitate(net: &mut Net, traces: &[Trace], training: &Training) -> Result<(), ReplayError> {
+    let shown: Vec<Vec<Choice>> = traces
+        .iter()
+        .map(|trace| Ok(play::play(trace, Chooser::Priority)?.1))
+        .collect::<Result<_, ReplayError>>()?;
+    let mut adam = Adam::new(net, training.rate);
+    for _ in 0..training.imitations {
+        for choices in shown.iter().filter(|choices| !choices.is_empty()) {
+            let mut gradient = net.no_gradient();
+            #[expect(clippy::cast_precision_loss, reason = "choices are few")]
+            let part = 1.0 / choices.len() as f64;
+            for choice in choices {
+                net.add_gradient(&choice.candidates, choice.chosen, (part, 0.0), &mut gradient);
+            }
+            adam.step(net, &gradient);
+        }
+    }
+    Ok(())
+}

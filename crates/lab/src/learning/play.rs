@@ -1,0 +1,55 @@
+//! Replays for learning.
+
+use crate::find_over_time;
+use crate::learning::goal::{Played, Score};
+use crate::mlfs::{Choice, Chooser, MlfRl};
+use crate::replay::{Hooks, Options, Record, ReplayError, Trace, replay};
+use hsched_plan::{Parameters, Policy};
+
+/// Replays a trace with choices of this kind; returns what came of it and the choices.
+pub(super) fn play(trace: &Trace, chooser: Chooser) -> Result<(Record, Vec<Choice>), ReplayError> {
+    let mut policy = MlfRl::new(chooser, true);
+    let record = record(trace, &mut policy)?;
+    Ok((record, policy.take_choices()))
+}
+
+fn record(trace: &Trace, policy: &mut dyn Policy) -> Result<Record, ReplayError> {
+    let hooks = Hooks { event: &mut |_| (), progress: &mut |_| (), elapsed: &|| 0.0 };
+    replay(trace, &Options::default(), policy, hooks)
+}
+
+/// Returns the mean of what choices of this kind do to traces.
+///
+/// # Errors
+/// When one cannot be replayed.
+pub fn score(traces: &[Trace], chooser: impl Fn() -> Chooser) -> Result<Score, ReplayError> {
+    mean(traces, |trace| Ok(play(trace, chooser())?.0))
+}
+
+/// Returns the mean of what a policy does to traces.
+///
+/// # Errors
+/// When there is none of that name, or one cannot be replayed.
+pub fn of_policy(traces: &[Trace], name: &str) -> Result<Score, ReplayError> {
+    let played = |trace: &Trace| {
+        let mut policy = find_over_time(name, &Parameters::default())?;
+        record(trace, policy.as_mut())
+    };
+    mean(traces, played)
+}
+
+fn mean(
+    traces: &[Trace],
+    record: impl Fn(&Trace) -> Result<Record, ReplayError>,
+) -> Result<Score, ReplayError> {
+    let mut sum = Score::default();
+    for trace in traces {
+        let own = Played::of(trace, &record(trace)?).score;
+        sum.mean_jct += own.mean_jct;
+        sum.met += own.met;
+        sum.reward += own.reward;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "traces are few")]
+    let count = traces.len().max(1) as f64;
+    Ok(Score { mean_jct: sum.mean_jct / count, met: sum.met / count, reward: sum.reward / count })
+}

@@ -1,0 +1,107 @@
+//! Jobs as graphs of tasks, played round by round under MLF-H.
+
+use crate::mlfs::{GraphRound, MlfsParameters, graph_round};
+use hsched_model::{GraphJob, Server};
+
+/// What became of a job; times in seconds from the trace's start.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct GraphRecord {
+    pub started: Option<f64>,
+    pub completed: Option<f64>,
+    /// How often one of its tasks was moved.
+    pub moves: u32,
+}
+
+/// How graphs are played.
+#[derive(Clone, Copy, Debug)]
+pub struct GraphOptions {
+    /// Where the clock begins.
+    pub now: f64,
+    /// Seconds from one round to the next.
+    pub round: f64,
+    /// The most rounds.
+    pub rounds: Option<u64>,
+    pub parameters: MlfsParameters,
+}
+
+/// Rounds in a row in which nothing gets done after which nothing will.
+const IDLE: u32 = 10_000;
+
+/// A task's way: from when on it can compute, beside what it waits for.
+type Ready = Vec<Vec<f64>>;
+
+/// Plays graphs until all is done, or for some rounds; `tell` gets each round with its moment.
+///
+/// A placed task computes once all tasks that it waits for are done. GPUs that become free are given out at the next round.
+pub fn replay_graphs(
+    servers: &[Server],
+    mut jobs: Vec<GraphJob>,
+    options: &GraphOptions,
+    tell: &mut dyn FnMut(f64, &[GraphJob], &GraphRound),
+) -> Vec<GraphRecord> {
+    let mut records = vec![GraphRecord::default(); jobs.len()];
+    let mut ready: Ready = jobs.iter().map(|job| vec![options.now; job.tasks.len()]).collect();
+    let (mut now, mut count, mut idle) = (options.now, 0, 0);
+    while options.rounds.is_none_or(|most| count < most) && idle < IDLE {
+        if records.iter().all(|record| record.completed.is_some()) {
+            break;
+        }
+        let round = graph_round(servers, &mut jobs, now, &options.parameters);
+        for placed in &round.placed {
+            let (job, task) = placed.task;
+            let is_moved = round.migrated.contains(&placed.task);
+            ready[job][task] = now + if is_moved { options.parameters.restart } else { 0.0 };
+            records[job].moves += u32::from(is_moved);
+            records[job].started.get_or_insert(now);
+        }
+        tell(now, &jobs, &round);
+        let mut has_worked = false;
+        for (number, job) in jobs.iter_mut().enumerate().filter(|(_, job)| job.arrival <= now) {
+            has_worked |= work(job, &mut ready[number], (now, now + options.round), &mut records[number]);
+        }
+        let is_waiting = jobs.iter().all(|job| job.arrival <= now);
+        idle = if has_worked || !is_waiting { 0 } else { idle + 1 };
+        now += options.round;
+        count += 1;
+    }
+    records
+}
+
+/// Lets the tasks of a job compute from one moment to another; returns whether any did.
+fn work(job: &mut GraphJob, ready: &mut [f64], (from, to): (f64, f64), record: &mut GraphRecord) -> bool {
+    let mut has_worked = false;
+    // Those first that others wait for.
+    for task in job.children_first().unwrap_or_default().into_iter().rev() {
+        let is_free = |(_, parent): &(usize, &hsched_model::GraphTask)| {
+            !parent.children.contains(&task) || parent.is_done()
+        };
+        let waits = !job.tasks.iter().enumerate().all(|own| is_free(&own));
+        let own = &mut job.tasks[task];
+        if own.is_done() {
+            continue;
+        }
+        if own.on.is_none() {
+            own.waited += to - from;
+            continue;
+        }
+        let begin = ready[task].max(from);
+        if waits || begin >= to {
+            continue;
+        }
+        has_worked = true;
+        if begin + own.left > to {
+            own.left -= to - begin;
+            continue;
+        }
+        let end = begin + own.left;
+        (own.left, own.on) = (0.0, None);
+        for child in own.children.clone() {
+            ready[child] = ready[child].max(end);
+        }
+        record.completed = Some(record.completed.map_or(end, |last| last.max(end)));
+    }
+    if job.tasks.iter().any(|task| !task.is_done()) {
+        record.completed = None;
+    }
+    has_worked
+}

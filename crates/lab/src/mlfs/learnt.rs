@@ -1,0 +1,315 @@
+//! `mlf-rl`: a net chooses the next job and its GPU type, or to wait; jobs are never stopped.
+
+use std::sync::Arc;
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use crate::LabPolicy;
+use crate::mlfs::mlf::own;
+use crate::mlfs::{MlfsParameters, net_of};
+use crate::mlfs::{Net, whole};
+use hsched_model::Time;
+use hsched_plan::kit::Want;
+use hsched_plan::kit::by_arrival;
+use hsched_plan::kit::{Desk, fastest};
+use hsched_plan::{Budget, Entry, Flag, FlagKind, Make, Plan, Policy, PolicyError, Problem, Repacking};
+
+pub(crate) const MLF_RL: LabPolicy = LabPolicy::of_gangs(Entry {
+    name: "mlf-rl",
+    make: Make::Policy {
+        make: |parameters| {
+            let net = parameters.value(&NETWORK, net_of)?;
+            Ok(Box::new(MlfRl::new(Chooser::Likeliest(Arc::new(net)), false)))
+        },
+        watched: true,
+    },
+    objectives: &[],
+    flags: &[&NETWORK],
+});
+
+const NETWORK: Flag = Flag {
+    name: "network",
+    value_name: "FILE",
+    kind: FlagKind::File {
+        check: |text| net_of(text).map(drop),
+        missing: [
+            "mlf-rl needs a trained network",
+            "train one with hsched train-policy and pass it with --network FILE",
+        ],
+        hint: "hsched train-policy writes such files",
+    },
+    usual: None,
+    help: "mlf-rl: file of the neural network, as `hsched train-policy` writes it",
+};
+
+/// What the net sees of a candidate, in this order; all between -1 and about 1.
+pub const FEATURES: [&str; 15] = [
+    "own_ml",
+    "deadline",
+    "left",
+    "waited",
+    "log_left",
+    "gpus",
+    "log_slack",
+    "urgency",
+    "fall",
+    "used",
+    "speed",
+    "left_after",
+    "queue",
+    "rank",
+    "degree",
+];
+
+/// Jobs that are candidates at most, by priority.
+const MOST_JOBS: usize = 32;
+
+/// Who makes the choices of `mlf-rl`.
+#[derive(Clone, Debug)]
+pub enum Chooser {
+    /// The likeliest candidate of a net.
+    Likeliest(Arc<Net>),
+    /// A candidate by its probability.
+    Drawn(Arc<Net>, Box<Pcg64Mcg>),
+    /// Who MLF-H would choose: what nets begin to learn from.
+    Priority,
+}
+
+/// A choice that was made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    pub at: Time,
+    /// The features of each; the last is to wait.
+    pub candidates: Vec<Vec<f64>>,
+    pub chosen: usize,
+}
+
+/// MLF-RL for whole jobs.
+pub struct MlfRl {
+    desk: Desk,
+    parameters: MlfsParameters,
+    chooser: Chooser,
+    /// What was chosen, where that is kept.
+    choices: Option<Vec<Choice>>,
+}
+
+/// A job on GPUs of a type.
+#[derive(Clone, Copy)]
+struct Candidate {
+    job: usize,
+    gpu_type: usize,
+}
+
+/// A job that waits.
+struct Waiting {
+    job: usize,
+    priority: f64,
+    /// Seconds on its best type.
+    left: f64,
+}
+
+impl Chooser {
+    /// Returns one that draws by a net's probabilities.
+    #[must_use]
+    pub fn drawn(net: Arc<Net>, seed: u64) -> Self {
+        Self::Drawn(net, Box::new(Pcg64Mcg::seed_from_u64(seed)))
+    }
+
+    fn choose(&mut self, candidates: &[Vec<f64>], of_priority: usize) -> usize {
+        match self {
+            Self::Priority => of_priority,
+            Self::Likeliest(net) => {
+                let parts = net.probabilities(candidates);
+                // The first of equal ones.
+                (0..parts.len()).rev().max_by(|&a, &b| parts[a].total_cmp(&parts[b])).unwrap_or(of_priority)
+            }
+            Self::Drawn(net, random) => {
+                let mut left = random.random::<f64>();
+                let parts = net.probabilities(candidates);
+                let drawn = parts.iter().position(|part| {
+                    left -= part;
+                    left < 0.0
+                });
+                drawn.unwrap_or(parts.len() - 1)
+            }
+        }
+    }
+}
+
+impl MlfRl {
+    /// Returns the policy; its choices are kept if `keeps`.
+    #[must_use]
+    pub fn new(chooser: Chooser, keeps: bool) -> Self {
+        let choices = keeps.then(Vec::new);
+        Self { desk: Desk::default(), parameters: MlfsParameters::default(), chooser, choices }
+    }
+
+    /// Returns the choices made so far, and forgets them.
+    pub fn take_choices(&mut self) -> Vec<Choice> {
+        self.choices.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Returns the jobs that wait, by MLF-H's priority.
+    fn waiting(&self, desk: &Desk, problem: &Problem) -> Vec<Waiting> {
+        let waiting = desk.line.waiting().map(|job| {
+            let (model, rates) = (&problem.jobs[job], desk.rates(job));
+            let waited = problem.now.since(model.standing.arrival).0;
+            let own = own(model, rates, problem.now, waited);
+            Waiting {
+                job,
+                priority: whole(own.parts(&self.parameters), &self.parameters).whole,
+                left: own.left,
+            }
+        });
+        let mut waiting: Vec<Waiting> = waiting.collect();
+        let arrival = |own: &Waiting| problem.jobs[own.job].standing.arrival.0;
+        waiting.sort_by(|a, b| {
+            let first = b.priority.total_cmp(&a.priority);
+            first.then(arrival(a).total_cmp(&arrival(b))).then(a.job.cmp(&b.job))
+        });
+        waiting
+    }
+
+    /// Returns who gets GPUs next; `None` where nobody can, or all shall wait.
+    fn next(
+        &mut self,
+        desk: &Desk,
+        problem: &Problem,
+        waiting: &[Waiting],
+        room: &[u32],
+        may_wait: bool,
+    ) -> Option<Candidate> {
+        let mut found = Vec::new();
+        let mut jobs = 0;
+        let mut of_priority = 0;
+        for own in waiting {
+            let rates = desk.rates(own.job);
+            let fits = (0..room.len()).filter(|&ty| room[ty] >= rates.asks && rates.speeds[ty] > 0.0);
+            let before = found.len();
+            found.extend(fits.map(|gpu_type| Candidate { job: own.job, gpu_type }));
+            if before == 0 && !found.is_empty() {
+                let best = fastest(rates, room, None);
+                of_priority = found.iter().position(|own| Some(own.gpu_type) == best).unwrap_or(0);
+            }
+            jobs += usize::from(found.len() > before);
+            if jobs == MOST_JOBS {
+                break;
+            }
+        }
+        if found.is_empty() {
+            return None;
+        }
+        let ranks = ranks(waiting);
+        let mut candidates: Vec<Vec<f64>> =
+            found.iter().map(|own| self.features(desk, problem, (waiting, &ranks), *own, room)).collect();
+        if may_wait {
+            candidates.push(Self::of_cluster(desk, waiting.len(), room));
+        }
+        let chosen = self.chooser.choose(&candidates, of_priority);
+        if let Some(choices) = &mut self.choices {
+            choices.push(Choice { at: problem.now, candidates, chosen });
+        }
+        found.get(chosen).copied()
+    }
+
+    /// Returns what the net sees of waiting: the cluster, and nothing else.
+    fn of_cluster(desk: &Desk, queue: usize, room: &[u32]) -> Vec<f64> {
+        let mut own = vec![0.0; FEATURES.len()];
+        own[12] = queue_length(queue);
+        own[14] = 1.0 - part(room.iter().sum(), desk.floor.total.iter().sum());
+        own
+    }
+
+    fn features(
+        &self,
+        desk: &Desk,
+        problem: &Problem,
+        (waiting, ranks): (&[Waiting], &[f64]),
+        Candidate { job, gpu_type }: Candidate,
+        room: &[u32],
+    ) -> Vec<f64> {
+        let (model, rates, now) = (&problem.jobs[job], desk.rates(job), problem.now);
+        let waited = now.since(model.standing.arrival).0;
+        let own = own(model, rates, now, waited);
+        let (ml, _) = own.parts(&self.parameters);
+        let total = desk.floor.total[gpu_type];
+        let speed = rates.speeds[gpu_type] / rates.best;
+        let soon = |time: f64| saturating(self.parameters.unit / time.max(60.0));
+        // Whether it is in time if it starts now.
+        let slack = own.to_deadline.map_or(1.0, |time| {
+            let slack = time - own.left / speed;
+            if slack < 0.0 { -1.0 } else { (libm::log(1.0 + slack / 60.0) / 10.0).min(1.0) }
+        });
+        let place = waiting.iter().position(|own| own.job == job).unwrap_or(0);
+        vec![
+            ml / 10.0,
+            own.to_deadline.map_or(0.0, soon),
+            soon(own.left),
+            saturating(waited / self.parameters.unit),
+            libm::log(1.0 + own.left / 60.0) / 10.0,
+            part(rates.asks, desk.floor.total.iter().sum()),
+            slack,
+            model.aims.urgency / 10.0,
+            own.fall(),
+            1.0 - part(room[gpu_type], total),
+            speed,
+            part(room[gpu_type] - rates.asks, total),
+            queue_length(waiting.len()),
+            ranks[place],
+            1.0 - part(room.iter().sum(), desk.floor.total.iter().sum()),
+        ]
+    }
+}
+
+impl Policy for MlfRl {
+    fn name(&self) -> &'static str {
+        "mlf-rl"
+    }
+
+    fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
+        let mut desk = std::mem::take(&mut self.desk);
+        desk.sync(problem, &|model, _| by_arrival(model.standing.arrival));
+        let mut waiting = self.waiting(&desk, problem);
+        let mut room = desk.floor.idle.clone();
+        let runs = !desk.line.running().is_empty();
+        let mut wants: Vec<Want> = Vec::new();
+        while let Some(own) = self.next(&desk, problem, &waiting, &room, runs || !wants.is_empty()) {
+            room[own.gpu_type] -= desk.rates(own.job).asks;
+            wants.push(Want::place(own.job, desk.counts(own.job, own.gpu_type)));
+            waiting.retain(|other| other.job != own.job);
+        }
+        let changes = desk.floor.carry_out(problem, wants, Repacking::Off);
+        self.desk = desk;
+        Ok(Plan { changes, ..Plan::default() })
+    }
+}
+
+/// Returns each job's place by the time that it has left, from 0 to 1.
+fn ranks(waiting: &[Waiting]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..waiting.len()).collect();
+    order.sort_by(|&a, &b| waiting[a].left.total_cmp(&waiting[b].left).then(a.cmp(&b)));
+    let mut ranks = vec![0.0; waiting.len()];
+    for (rank, job) in order.into_iter().enumerate() {
+        ranks[job] = share(rank, waiting.len());
+    }
+    ranks
+}
+
+fn saturating(value: f64) -> f64 {
+    value / (1.0 + value)
+}
+
+fn part(count: u32, all: u32) -> f64 {
+    if all > 0 { f64::from(count) / f64::from(all) } else { 0.0 }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of jobs")]
+fn share(count: usize, all: usize) -> f64 {
+    count as f64 / all as f64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of jobs")]
+fn queue_length(jobs: usize) -> f64 {
+    saturating(jobs as f64 / 10.0)
+}

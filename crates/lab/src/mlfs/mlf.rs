@@ -1,0 +1,98 @@
+//! `mlf-h`: jobs in the order of MLF-H's priorities, never stopped.
+//!
+//! All ranks of a job hold its model and run together, so a job is one task without a graph. What keeps servers from being
+//! overloaded is here that GPUs are whole.
+
+use crate::LabPolicy;
+use crate::mlfs::MlfsParameters;
+use crate::mlfs::{Own, whole};
+use hsched_model::Time;
+use hsched_plan::kit::Want;
+use hsched_plan::kit::{Desk, Rates, fastest};
+use hsched_plan::kit::{Rank, order};
+use hsched_plan::{Budget, Entry, JobModel, Make, Plan, Policy, PolicyError, Problem, Repacking};
+
+/// More than any priority: what is left of it orders as ranks do.
+const BASE: f64 = 1e7;
+
+pub(crate) const MLF_H: LabPolicy = LabPolicy::of_gangs(Entry {
+    name: "mlf-h",
+    make: Make::Policy { make: |_| Ok(Box::<MlfH>::default()), watched: true },
+    objectives: &[],
+    flags: &[],
+});
+
+/// MLF-H for whole jobs.
+#[derive(Default)]
+struct MlfH {
+    desk: Desk,
+    parameters: MlfsParameters,
+}
+
+impl MlfH {
+    /// Returns the place of a job in line: the highest priority first.
+    ///
+    /// The time that passes adds as much to every job that waits. So it counts how much later it arrived, and only jobs with a
+    /// deadline get another rank as time goes by.
+    fn rank(&self, model: &JobModel, rates: &Rates, now: Time) -> Rank {
+        let arrival = model.standing.arrival.0;
+        let own = own(model, rates, now, -arrival);
+        let priority = whole(own.parts(&self.parameters), &self.parameters).whole;
+        (order(BASE - priority), order(arrival))
+    }
+}
+
+/// Returns what a job's priority depends on, with the seconds that count as waited.
+pub(super) fn own<'a>(model: &'a JobModel, rates: &Rates, now: Time, waited: f64) -> Own<'a> {
+    let left = model.standing.left(now);
+    let done = model.rounds.losses.len().min(whole_epochs(model.standing.work - left));
+    Own {
+        urgency: model.aims.urgency,
+        losses: &model.rounds.losses[..done],
+        size: 1.0,
+        to_deadline: model.aims.deadline.map(|deadline| deadline.0 - now.0),
+        left: if rates.best > 0.0 { left / rates.best } else { f64::INFINITY },
+        waited,
+    }
+}
+
+/// Returns the whole epochs of a number of them.
+fn whole_epochs(epochs: f64) -> usize {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0, cut off on purpose")]
+    let whole = (epochs + 1e-9).max(0.0) as usize;
+    whole
+}
+
+impl Policy for MlfH {
+    fn name(&self) -> &'static str {
+        "mlf-h"
+    }
+
+    fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
+        let mut desk = std::mem::take(&mut self.desk);
+        desk.sync(problem, &|model, rates| self.rank(model, rates, problem.now));
+        let due = problem.present().filter(|&job| problem.jobs[job].aims.deadline.is_some());
+        for job in due.filter(|&job| problem.jobs[job].standing.is_ready()) {
+            let rates = desk.rates(job);
+            let rank = self.rank(&problem.jobs[job], rates, problem.now);
+            let shape = (rates.asks, rates.speeds.iter().map(|speed| *speed > 0.0).collect());
+            desk.line.remove(job);
+            desk.line.wait(job, shape, rank);
+        }
+        let mut room = desk.floor.idle.clone();
+        let mut wants = Vec::new();
+        let mut merge = desk.line.merge(&[]);
+        while let Some(next) = merge.next(&desk.line, &[]) {
+            let rates = desk.rates(next.job);
+            if let Some(gpu_type) = fastest(rates, &room, None) {
+                room[gpu_type] -= rates.asks;
+                wants.push(Want::place(next.job, desk.counts(next.job, gpu_type)));
+            } else {
+                merge.drop_shape(&next);
+            }
+        }
+        let changes = desk.floor.carry_out(problem, wants, Repacking::Off);
+        self.desk = desk;
+        Ok(Plan { changes, ..Plan::default() })
+    }
+}

@@ -1,0 +1,45 @@
+//! Files of nets for `mlf-rl` (schema `hsched.policy-net/1`).
+
+use serde::{Deserialize, Serialize};
+
+use crate::mlfs::{FEATURES, Net};
+
+/// The schema that this version writes and reads.
+const SCHEMA: &str = "hsched.policy-net/1";
+
+/// A net and what its inputs are.
+#[derive(Serialize, Deserialize)]
+struct NetFile {
+    schema: String,
+    features: Vec<String>,
+    #[serde(flatten)]
+    net: Net,
+}
+
+/// Returns a net's file.
+///
+/// # Errors
+/// When a weight is not finite.
+pub fn text_of(net: &Net) -> Result<String, serde_json::Error> {
+    let features = FEATURES.map(str::to_owned).to_vec();
+    let file = NetFile { schema: SCHEMA.to_owned(), features, net: net.clone() };
+    Ok(serde_json::to_string(&file)? + "\n")
+}
+
+/// Reads a net's file.
+///
+/// # Errors
+/// When the text is no net for these features: what is wrong with it.
+pub fn net_of(text: &str) -> Result<Net, String> {
+    let file: NetFile = serde_json::from_str(text).map_err(|error| format!("not a network file: {error}"))?;
+    if file.schema != SCHEMA {
+        return Err(format!("its schema is {:?}; this version reads {SCHEMA:?}", file.schema));
+    }
+    if file.features != FEATURES {
+        return Err("its input features differ from those of this version".to_owned());
+    }
+    if !file.net.takes(FEATURES.len()) {
+        return Err("its weights do not match its layer sizes, or are not finite numbers".to_owned());
+    }
+    Ok(file.net)
+}

@@ -1,0 +1,275 @@
+//! A round of MLF-H: tasks leave overloaded servers, and those that wait get places on the others.
+
+use std::collections::BTreeMap;
+
+use crate::mlfs::priority::of_graph;
+use crate::mlfs::servers::Loads;
+use crate::mlfs::{MlfsParameters, Priority};
+use hsched_model::{GraphJob, Server};
+
+/// A task by its job's place and its own.
+pub type TaskName = (usize, usize);
+
+/// Distances that differ by less are ties.
+const TIE: f64 = 1e-12;
+
+/// What a round was like.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GraphRound {
+    /// O, before anything is moved.
+    pub overload: f64,
+    /// Whether a task waits, or O passes its limit.
+    pub busy: bool,
+    /// Of all tasks that are there.
+    pub priorities: BTreeMap<TaskName, Priority>,
+    /// Taken off their servers.
+    pub migrated: Vec<TaskName>,
+    pub placed: Vec<Placed>,
+    /// Without a place in the end.
+    pub queued: Vec<TaskName>,
+}
+
+/// A task that was given a place.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Placed {
+    pub task: TaskName,
+    pub server: usize,
+    pub gpu: usize,
+    /// To the ideal place.
+    pub distance: f64,
+}
+
+/// A round under way.
+struct Round<'a> {
+    jobs: &'a mut [GraphJob],
+    parameters: &'a MlfsParameters,
+    loads: Loads<'a>,
+    priorities: BTreeMap<TaskName, Priority>,
+    /// Where tasks were that were taken off.
+    before: BTreeMap<TaskName, usize>,
+    placed: Vec<Placed>,
+}
+
+/// Takes a round at a moment, in seconds from the trace's start; jobs that have not arrived are not there yet.
+pub fn round(servers: &[Server], jobs: &mut [GraphJob], now: f64, parameters: &MlfsParameters) -> GraphRound {
+    let mut loads = Loads::new(servers, parameters);
+    let mut priorities = BTreeMap::new();
+    let mut waits = false;
+    for (number, job) in jobs.iter().enumerate().filter(|(_, job)| job.arrival <= now) {
+        for (task, priority) in of_graph(job, now, parameters).into_iter().enumerate() {
+            let own = &job.tasks[task];
+            if own.is_done() {
+                continue;
+            }
+            priorities.insert((number, task), priority);
+            match own.on {
+                Some(place) => loads.add(place, own),
+                None => waits = true,
+            }
+        }
+    }
+    let overload = loads.overload();
+    let mut round =
+        Round { jobs, parameters, loads, priorities, before: BTreeMap::new(), placed: Vec::new() };
+    let migrated = if parameters.gang { Vec::new() } else { round.relieve() };
+    if parameters.gang {
+        round.place_jobs();
+    } else {
+        round.place_tasks();
+    }
+    let queued = round.waiting();
+    let Round { priorities, placed, .. } = round;
+    GraphRound {
+        overload,
+        busy: waits || overload > parameters.cluster_limit,
+        priorities,
+        migrated,
+        placed,
+        queued,
+    }
+}
+
+impl Round<'_> {
+    fn priority(&self, task: TaskName) -> f64 {
+        self.priorities.get(&task).map_or(0.0, |own| own.whole)
+    }
+
+    /// Returns the tasks without a place.
+    fn waiting(&self) -> Vec<TaskName> {
+        let waits = |(job, task): &&TaskName| self.jobs[*job].tasks[*task].on.is_none();
+        self.priorities.keys().filter(waits).copied().collect()
+    }
+
+    /// Returns the tasks on a server.
+    fn on(&self, server: usize) -> Vec<TaskName> {
+        let is_there =
+            |(job, task): &&TaskName| self.jobs[*job].tasks[*task].on.is_some_and(|(own, _)| own == server);
+        self.priorities.keys().filter(is_there).copied().collect()
+    }
+
+    /// Takes tasks off overloaded servers until none is; returns them.
+    fn relieve(&mut self) -> Vec<TaskName> {
+        let mut taken = Vec::new();
+        for server in 0..self.loads.count() {
+            while self.loads.is_over(server) {
+                let Some(task) = self.to_take(server) else { break };
+                self.lift(task);
+                taken.push(task);
+            }
+        }
+        taken
+    }
+
+    fn lift(&mut self, task: TaskName) {
+        let own = &mut self.jobs[task.0].tasks[task.1];
+        if let Some(place) = own.on.take() {
+            self.loads.remove(place, own);
+            self.before.insert(task, place.0);
+        }
+    }
+
+    /// Returns the task to take off an overloaded server: the nearest to what would relieve it most and cost least.
+    fn to_take(&self, server: usize) -> Option<TaskName> {
+        let all = self.on(server);
+        let over = self.loads.over(server);
+        let parts = |(job, task): TaskName| self.loads.parts_of(server, self.jobs[job].tasks[task].demand);
+        let ideal: [f64; 4] = std::array::from_fn(|resource| {
+            let values = all.iter().map(|&task| parts(task)[resource]);
+            if over[resource] {
+                values.fold(f64::NEG_INFINITY, f64::max)
+            } else {
+                values.fold(f64::INFINITY, f64::min)
+            }
+        });
+        let traffic = |task: TaskName| self.traffic(task, server);
+        let most = all.iter().map(|&task| traffic(task)).fold(0.0, f64::max);
+        let mut candidates: Vec<TaskName> = all.clone();
+        candidates.retain(|&(job, task)| {
+            self.jobs[job].tasks[task].on.is_some_and(|(_, gpu)| self.loads.is_gpu_over(server, gpu))
+        });
+        if candidates.is_empty() {
+            candidates = all;
+        } else {
+            self.by_low_priority(&mut candidates);
+            candidates.truncate(self.share(candidates.len()));
+        }
+        let distance = |task: TaskName| {
+            let own = parts(task);
+            let sum: f64 = own.iter().zip(ideal).map(|(own, ideal)| (own - ideal) * (own - ideal)).sum();
+            let near = if most > 0.0 { traffic(task) / most } else { 0.0 };
+            (sum + near * near).sqrt()
+        };
+        // Those of low priority win ties.
+        self.by_low_priority(&mut candidates);
+        nearest(candidates.into_iter().map(|task| (distance(task), task))).map(|(_, task)| task)
+    }
+
+    /// Returns how many of so many tasks may be moved away.
+    fn share(&self, count: usize) -> usize {
+        #[expect(clippy::cast_precision_loss, reason = "tasks are few")]
+        let share = (self.parameters.part * count as f64 - 1e-9).ceil().max(1.0);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "from 1 to the number of tasks"
+        )]
+        let share = share as usize;
+        share
+    }
+
+    /// Returns the MB between a task and its job's tasks on a server.
+    fn traffic(&self, (job, task): TaskName, server: usize) -> f64 {
+        let own = &self.jobs[job];
+        let is_there = |other: usize| own.tasks[other].on.is_some_and(|(at, _)| at == server);
+        own.volumes
+            .iter()
+            .filter_map(|&(a, b, volume)| match (a == task, b == task) {
+                (true, false) if is_there(b) => Some(volume),
+                (false, true) if is_there(a) => Some(volume),
+                _ => None,
+            })
+            .sum()
+    }
+
+    /// Sorts tasks: the highest priority first, then the first to arrive, then as in the trace.
+    fn by_priority(&self, tasks: &mut [TaskName]) {
+        tasks.sort_by(|a, b| {
+            let arrival = |task: &TaskName| self.jobs[task.0].arrival;
+            let first = self.priority(*b).total_cmp(&self.priority(*a));
+            first.then(arrival(a).total_cmp(&arrival(b))).then(a.cmp(b))
+        });
+    }
+
+    /// Sorts tasks: the lowest priority first, then the first to arrive, then as in the trace.
+    fn by_low_priority(&self, tasks: &mut [TaskName]) {
+        tasks.sort_by(|a, b| {
+            let arrival = |task: &TaskName| self.jobs[task.0].arrival;
+            let first = self.priority(*a).total_cmp(&self.priority(*b));
+            first.then(arrival(a).total_cmp(&arrival(b))).then(a.cmp(b))
+        });
+    }
+
+    fn place_tasks(&mut self) {
+        let mut queue = self.waiting();
+        self.by_priority(&mut queue);
+        for task in queue {
+            self.place(task);
+        }
+    }
+
+    /// Places jobs by their best tasks: all that wait of a job, or none.
+    fn place_jobs(&mut self) {
+        let mut queue = self.waiting();
+        self.by_priority(&mut queue);
+        let mut jobs: Vec<usize> = Vec::new();
+        for (job, _) in &queue {
+            if !jobs.contains(job) {
+                jobs.push(*job);
+            }
+        }
+        for job in jobs {
+            let before = self.placed.len();
+            let own: Vec<TaskName> = queue.iter().filter(|task| task.0 == job).copied().collect();
+            if own.into_iter().all(|task| self.place(task)) {
+                continue;
+            }
+            for placed in self.placed.split_off(before) {
+                self.lift(placed.task);
+                self.before.remove(&placed.task);
+            }
+        }
+    }
+
+    /// Gives a task the server nearest to the ideal one; returns whether it has one.
+    fn place(&mut self, task: TaskName) -> bool {
+        let own = &self.jobs[task.0].tasks[task.1];
+        let free: Vec<usize> =
+            (0..self.loads.count()).filter(|&server| !self.loads.is_over(server)).collect();
+        let least: [f64; 4] = std::array::from_fn(|resource| {
+            free.iter().map(|&server| self.loads.parts(server)[resource]).fold(f64::INFINITY, f64::min)
+        });
+        let most = free.iter().map(|&server| self.traffic(task, server)).fold(0.0, f64::max);
+        let old = self.before.get(&task).copied();
+        // What a move costs, the same on every server.
+        let loss = old.map_or(0.0, |_| self.parameters.restart / (self.parameters.restart + own.left));
+        let distance = |server: usize| {
+            let parts = self.loads.parts(server);
+            let sum: f64 = parts.iter().zip(least).map(|(own, least)| (own - least) * (own - least)).sum();
+            let apart = if most > 0.0 { 1.0 - self.traffic(task, server) / most } else { 0.0 };
+            (sum + apart * apart + loss * loss).sqrt()
+        };
+        let fitting = free.iter().filter(|server| Some(**server) != old);
+        let fitting =
+            fitting.filter_map(|&server| Some((distance(server), (server, self.loads.fit(server, own)?))));
+        let Some((distance, (server, gpu))) = nearest(fitting) else { return false };
+        self.jobs[task.0].tasks[task.1].on = Some((server, gpu));
+        self.loads.add((server, gpu), &self.jobs[task.0].tasks[task.1]);
+        self.placed.push(Placed { task, server, gpu, distance });
+        true
+    }
+}
+
+/// Returns the first of the nearest.
+fn nearest<T>(all: impl Iterator<Item = (f64, T)>) -> Option<(f64, T)> {
+    all.reduce(|best, own| if own.0 < best.0 - TIE { own } else { best })
+}
