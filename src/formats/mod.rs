@@ -17,6 +17,7 @@ pub mod starter;
 mod after;
 mod cluster_yaml;
 mod copies;
+mod draft;
 mod duration;
 mod event_file;
 mod goals;
@@ -38,7 +39,7 @@ mod yaml;
 
 pub use self::duration::{duration_text, parse_duration};
 pub use self::gpus::{parse_speed, parse_type};
-pub use self::job_keys::{JOB_KEYS, JobKey};
+pub use self::job_keys::{JobKey, job_keys};
 pub use self::number::{parse_number, parse_whole};
 pub use self::problem::{Problem, Problems, ValueError, nearest};
 pub use self::size::{parse_size, parse_size_or_bytes};

@@ -1,7 +1,7 @@
 //! The pages of the files that users write: jobs and settings.
 
 use super::page::Page;
-use crate::formats::JOB_KEYS;
+use crate::formats::job_keys;
 use crate::settings::{KEYS, SetBy};
 
 /// Job files that run as they stand, for the page's end.
@@ -30,8 +30,8 @@ pub(super) fn jobs() -> String {
         );
     for (heading, required) in [("REQUIRED KEYS", true), ("OPTIONAL KEYS", false)] {
         page = page.heading(heading);
-        for key in JOB_KEYS.iter().filter(|key| key.required == required) {
-            page = page.term(key.name, &form(key.form, key.default), key.help);
+        for key in job_keys().filter(|key| key.is_required() == required) {
+            page = page.term(key.name, &form(&key.form(), key.default), &key.help());
         }
     }
     page = page.heading("EXAMPLES").literal(EXAMPLE_JOBS);

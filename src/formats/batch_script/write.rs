@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use super::Imported;
-use crate::formats::JOB_KEYS;
+use crate::formats::job_keys;
 use crate::formats::job_yaml::flow;
 use crate::formats::launch::TODO;
 
@@ -34,7 +34,7 @@ impl Imported {
         }
         out.push_str("jobs:\n");
         let mut indent = "  - ";
-        for key in &JOB_KEYS {
+        for key in job_keys() {
             let line = match (self.keys.get(key.name), UNKNOWN.iter().find(|(name, _)| *name == key.name)) {
                 (Some(value), _) => format!("{}: {}", key.name, flow(value)),
                 (None, Some((_, what))) => {
