@@ -86,3 +86,16 @@ fn one_line(text: &str) -> String {
         .map(|c| if c.is_control() || "\u{85}\u{2028}\u{2029}\u{feff}".contains(c) { ' ' } else { c })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::UNKNOWN;
+    use crate::formats::job_keys;
+
+    #[test]
+    fn what_is_left_to_fill_in_is_all_that_a_job_file_needs_beside_a_name() {
+        let needed = job_keys().filter(|key| key.is_required()).map(|key| key.name);
+        let unknown: Vec<&str> = UNKNOWN.iter().map(|(name, _)| *name).collect();
+        assert_eq!(needed.filter(|name| *name != "name").collect::<Vec<_>>(), unknown);
+    }
+}

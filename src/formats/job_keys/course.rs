@@ -14,7 +14,7 @@ use crate::formats::problem::{ValueError, quoted};
 use crate::formats::reader::{Value, all};
 use crate::model::{Estimates, GoalMode, GpuType, Job, JobName, NodeName, Stop, StopRule, Target};
 
-pub(super) static KEYS: [JobKey; 14] = [
+pub(super) const KEYS: &[JobKey] = &[
     JobKey {
         name: "estimate",
         form: "off, learnt or all",
@@ -149,7 +149,7 @@ pub(super) static KEYS: [JobKey; 14] = [
     JobKey {
         name: "stop",
         help: "Stops the job early, by the metric of its target.",
-        inner: &STOP,
+        inner: STOP,
         settle: check_stop,
         ..KEY
     },
@@ -163,7 +163,7 @@ pub(super) static KEYS: [JobKey; 14] = [
     },
 ];
 
-const STOP: [JobKey; 6] = [
+const STOP: &[JobKey] = &[
     JobKey {
         name: "rule",
         form: "rule",

@@ -11,7 +11,7 @@ use crate::formats::reader::Value;
 use crate::formats::yaml::Kind;
 use crate::model::{GpuType, Precision};
 
-pub(super) static KEYS: [JobKey; 10] = [
+pub(super) const KEYS: &[JobKey] = &[
     JobKey {
         name: "weight",
         form: "0.000001 to 1000000",

@@ -14,7 +14,7 @@ const MOST_COPIES: u32 = 64;
 /// How long copies train apart where nobody says.
 const COPY_ROUND: Seconds = Seconds(360.0);
 
-pub(super) static KEYS: [JobKey; 13] = [
+pub(super) const KEYS: &[JobKey] = &[
     JobKey {
         name: "env",
         form: "map, or list of NAME=value",

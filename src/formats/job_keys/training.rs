@@ -15,7 +15,7 @@ use crate::model::{Bytes, JobName};
 /// Largest model: 2^53 bytes, up to which a double holds every whole number.
 const MODEL_LIMIT: u64 = 1 << 53;
 
-pub(super) static KEYS: [JobKey; 10] = [
+pub(super) const KEYS: &[JobKey] = &[
     JobKey {
         name: "name",
         form: "letters, digits, - _ .",
