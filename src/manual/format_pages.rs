@@ -2,7 +2,7 @@
 
 use super::page::Page;
 use crate::settings::{KEYS, SetBy};
-use hsched_model::formats::JOB_KEYS;
+use hsched_model::formats::job_keys;
 
 /// Job files that run as they stand, for the page's end.
 const EXAMPLE_JOBS: &str = include_str!("../../examples/jobs.yaml");
@@ -30,8 +30,8 @@ pub(super) fn jobs() -> String {
         );
     for (heading, required) in [("REQUIRED KEYS", true), ("OPTIONAL KEYS", false)] {
         page = page.heading(heading);
-        for key in JOB_KEYS.iter().filter(|key| key.required == required) {
-            page = page.term(key.name, &form(key.form, key.default), key.help);
+        for key in job_keys().filter(|key| key.is_required() == required) {
+            page = page.term(key.name, &form(&key.form(), key.default), &key.help());
         }
     }
     page = page.heading("EXAMPLES").literal(EXAMPLE_JOBS);

@@ -7,8 +7,15 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::trace::TraceError;
-use hsched_model::formats;
 use hsched_model::formats::jobs::TraceFile;
+use hsched_model::formats::{self, JobKey};
+
+/// A column of a trace.
+struct Column {
+    key: String,
+    /// Whether its cells are names: a job may be called 17.
+    is_name: bool,
+}
 
 /// Returns whether a text is CSV: its first line has a column for names.
 pub(super) fn is_csv(text: &str) -> bool {
@@ -27,8 +34,8 @@ pub(super) fn parse(text: &str) -> Result<TraceFile, TraceError> {
             _ => error.to_string(),
         },
     };
-    let header: Vec<String> =
-        reader.headers().map_err(|error| wrong(&error))?.iter().map(str::to_owned).collect();
+    let headers = reader.headers().map_err(|error| wrong(&error))?;
+    let header: Vec<Column> = headers.iter().map(Column::named).collect();
     let mut file = String::from("{\"jobs\": [");
     let mut line = 1;
     let mut first = true;
@@ -51,13 +58,14 @@ pub(super) fn parse(text: &str) -> Result<TraceFile, TraceError> {
 }
 
 /// Returns the entry of a job file.
-fn job(header: &[String], record: &csv::StringRecord) -> Value {
+fn job(header: &[Column], record: &csv::StringRecord) -> Value {
     let mut entry = Map::new();
     let mut maps: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
     for (column, cell) in header.iter().zip(record).filter(|(_, cell)| !cell.is_empty()) {
-        match column.split_once('.') {
-            Some((map, key)) => put(maps.entry(map).or_default(), key, value(column, cell)),
-            None => put(&mut entry, column, value(column, cell)),
+        let value = column.value(cell);
+        match column.key.split_once('.') {
+            Some((map, key)) => put(maps.entry(map).or_default(), key, value),
+            None => put(&mut entry, &column.key, value),
         }
     }
     for (name, map) in maps {
@@ -80,12 +88,17 @@ fn put(map: &mut Map<String, Value>, key: &str, value: Value) {
     }
 }
 
-/// Returns a cell as a value: JSON where it is a number, a list or a map, else text.
-fn value(column: &str, cell: &str) -> Value {
-    // A job may be called 17.
-    let is_text = matches!(column, "name" | "model");
-    let parsed = serde_json::from_str(cell).ok().filter(|value: &Value| !value.is_string() && !is_text);
-    parsed.unwrap_or_else(|| Value::from(cell))
+impl Column {
+    fn named(key: &str) -> Self {
+        Self { key: key.to_owned(), is_name: JobKey::named(key).is_some_and(|key| key.is_name) }
+    }
+
+    /// Returns a cell as a value: JSON where it is a number, a list or a map, else text.
+    fn value(&self, cell: &str) -> Value {
+        let parsed = serde_json::from_str(cell).ok();
+        let parsed = parsed.filter(|value: &Value| !value.is_string() && !self.is_name);
+        parsed.unwrap_or_else(|| Value::from(cell))
+    }
 }
 
 #[cfg(test)]

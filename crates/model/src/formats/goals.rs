@@ -1,17 +1,13 @@
-//! What a job is to reach and by when: the keys `deadline`, `target` and `stop`.
+//! Deadlines as job files have them: the key `deadline`.
 
 use chrono::{DateTime, Local, LocalResult, NaiveDateTime, TimeZone as _, Utc};
 
-use super::jobs::label;
 use super::problem::{ValueError, quoted};
-use super::reader::{Fields, Value};
-use crate::{Deadline, GoalMode, Seconds, Stop, StopRule, Target, Time};
+use super::reader::Value;
+use crate::{Deadline, Seconds, Time};
 
 /// Forms of a deadline without an offset, which is local time.
 const LOCAL_FORMS: [&str; 2] = ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M"];
-
-/// The most epochs that a rule may name.
-const MOST_EPOCHS: u64 = 1_000_000_000_000;
 
 /// Reads a date and time, or a duration.
 pub(super) fn read_deadline(value: &Value<'_>) -> Option<Deadline> {
@@ -70,46 +66,5 @@ pub(super) fn deadline_text(deadline: Deadline) -> String {
             let date = DateTime::from_timestamp(seconds as i64, 0).unwrap_or_default();
             date.format("%Y-%m-%dT%H:%M:%SZ").to_string()
         }
-    }
-}
-
-pub(super) fn read_target(value: &Value<'_>) -> Option<Target> {
-    let fields = value.fields(&["metric", "value", "mode"]);
-    let metric = fields.required("metric").and_then(|metric| metric.parsed(label));
-    let number = fields.or("value", None, |number| number.number().map(Some));
-    let mode = fields.required("mode").and_then(|mode| mode.word_of(&GoalMode::NAMES));
-    Some(Target { metric: metric?, value: number?, mode: mode? })
-}
-
-pub(super) fn read_stop(value: &Value<'_>) -> Option<Stop> {
-    let fields = value.fields(&["rule", "when_busy", "patience", "not_before", "confidence", "give_up"]);
-    let usual = Stop::default();
-    let rule = fields.or("rule", StopRule::Epochs, |value| value.word_of(&StopRule::NAMES));
-    let of_curve = &StopRule::NAMES[..3];
-    let when_busy = fields.or("when_busy", StopRule::Epochs, |value| value.word_of(of_curve));
-    let patience = fields.or("patience", None, |value| value.whole(1..=MOST_EPOCHS).map(Some));
-    let not_before = fields.or("not_before", 0, |value| value.whole(0..=MOST_EPOCHS));
-    let confidence = fields.or("confidence", usual.confidence, |value| {
-        value.ranged(|own| (0.5..1.0).contains(&own).then_some(own), "at least 0.5 and below 1")
-    });
-    let give_up = fields.or("give_up", false, Value::switch);
-    Some(Stop {
-        rule: rule?,
-        when_busy: when_busy?,
-        patience: patience?,
-        not_before: not_before?,
-        confidence: confidence?,
-        give_up: give_up?,
-    })
-}
-
-/// Reports a rule without a metric to go by.
-pub(super) fn check_stop(fields: &Fields<'_>, stop: Option<&Stop>, target: Option<&Target>) {
-    let goes_by_metric = stop.is_some_and(|stop| stop.rule.max(stop.when_busy) > StopRule::Epochs);
-    // A target that is there but wrong has an error of its own.
-    let lacks_target = target.is_none() && fields.get("target").is_none();
-    if let Some(value) = fields.get("stop").filter(|_| goes_by_metric && lacks_target) {
-        let error = ValueError::new("needs a metric, but the job has no target");
-        value.report(error.hint("add target: {metric: loss, mode: min}; the rule target also needs a value"));
     }
 }

@@ -1,15 +1,13 @@
 //! Jobs back to the keys of a job file, as JSON, in one canonical spelling.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::duration::duration_text;
-use super::goals::deadline_text;
-use crate::{
-    Checkpoint, Command, Copies, GoalMode, GpuType, Job, JobName, Launch, Seconds, Speed, Stop, Target,
-};
+use super::job_keys::{entries, job_keys};
+use crate::{Command, GpuType, Job, Seconds, Speed};
 
 /// Returns the entry of a job file that describes this job, every default written out.
 ///
@@ -18,51 +16,7 @@ use crate::{
 /// computed in seconds: a job file holds milliseconds.
 #[must_use]
 pub fn to_json(job: &Job) -> Value {
-    let Job { min_gpus, accumulate, retries, .. } = *job;
-    let mut map = Map::new();
-    let required = [
-        ("name", json!(job.name.as_str())),
-        ("model", json!(job.model)),
-        ("samples_per_epoch", json!(job.samples_per_epoch)),
-        ("epochs", json!(job.epochs)),
-        ("global_batch", json!(job.global_batch)),
-        ("batch_quantum", json!(job.batch_quantum)),
-        ("model_size", json!(job.model_size.to_string())),
-        ("syncs_per_epoch", json!(job.syncs_per_epoch)),
-        ("overlap", json!(job.overlap)),
-        ("throughput", keyed(&job.throughput, |&speed| speed_json(speed))),
-        ("weight", json!(job.weight)),
-        ("min_gpus", json!(min_gpus)),
-        ("max_batch", keyed(&job.max_batch, |&size| json!(size))),
-        ("accumulate", json!(accumulate)),
-        ("retries", json!(retries)),
-    ];
-    map.extend(required.map(|(key, value)| (key.to_owned(), value)));
-    let types = |types: &BTreeSet<GpuType>| types.iter().map(GpuType::as_str).collect();
-    put(&mut map, "max_gpus", job.max_gpus.map(Value::from));
-    put(&mut map, "gpus", job.gpus.map(Value::from));
-    put(&mut map, "arrival", (job.arrival.0 > 0.0).then(|| duration_json(job.arrival)));
-    put(&mut map, "sync_scale", (job.sync_scale > 1).then(|| json!(job.sync_scale)));
-    put(&mut map, "predicted_epochs", (job.predicted_epochs > 0).then(|| json!(job.predicted_epochs)));
-    put(&mut map, "losses", (!job.losses.is_empty()).then(|| json!(job.losses)));
-    put(&mut map, "steps_done", (job.steps_done > 0.0).then(|| json!(job.steps_done)));
-    put(&mut map, "held", (!job.held.is_empty()).then(|| held_json(job)));
-    put(&mut map, "gpu_types", job.gpu_types.as_ref().map(types));
-    let after = || job.after.iter().map(JobName::as_str).collect::<Vec<_>>();
-    put(&mut map, "after", (!job.after.is_empty()).then(|| json!(after())));
-    put(&mut map, "estimate", job.estimate.map(|which| json!(which.name())));
-    put(&mut map, "precision", job.precision.map(|precision| json!(precision.to_string())));
-    put(&mut map, "deadline", job.deadline.map(|deadline| json!(deadline_text(deadline))));
-    put(&mut map, "urgency", (job.urgency != 1.0).then(|| json!(job.urgency)));
-    put(&mut map, "target", job.target.as_ref().map(target_json));
-    put(&mut map, "stop", (job.stop != Stop::default()).then(|| stop_json(&job.stop)));
-    put_launch(&mut map, &job.launch);
-    Value::Object(map)
-}
-
-fn held_json(job: &Job) -> Value {
-    let own = job.held.iter();
-    own.map(|((node, gpu_type), count)| (format!("{}/{gpu_type}", node.as_str()), json!(count))).collect()
+    Value::Object(entries(job_keys(), job))
 }
 
 impl Serialize for Job {
@@ -81,63 +35,25 @@ impl<'de> Deserialize<'de> for Job {
     }
 }
 
-fn put(map: &mut Map<String, Value>, key: &str, value: Option<Value>) {
-    if let Some(value) = value {
-        map.insert(key.to_owned(), value);
+/// Returns the list; `None` if it is empty.
+pub(super) fn filled_list<T: Serialize>(items: impl IntoIterator<Item = T>) -> Option<Value> {
+    let items: Vec<Value> = items.into_iter().map(|item| json!(item)).collect();
+    (!items.is_empty()).then_some(Value::Array(items))
+}
+
+/// Returns the command; `None` if there is none, as in a trace.
+pub(super) fn command_json(command: &Command) -> Option<Value> {
+    match command {
+        Command::Words(words) => filled_list(words),
+        Command::Shell(line) => Some(json!(line)),
     }
 }
 
-fn put_launch(map: &mut Map<String, Value>, launch: &Launch) {
-    let text = |text: &Option<String>| text.as_ref().map(|text| json!(text));
-    let list = |items: &[String]| (!items.is_empty()).then(|| json!(items));
-    // A list of NAME=value, because a JSON object does not keep its order.
-    let env: Vec<String> = launch.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    put(
-        map,
-        "command",
-        match &launch.command {
-            // A job of a trace has none.
-            Command::Words(words) => list(words),
-            Command::Shell(line) => Some(json!(line)),
-        },
-    );
-    put(map, "container", text(&launch.container));
-    put(map, "env", list(&env));
-    put(map, "setup", list(&launch.setup));
-    put(map, "node_setup", list(&launch.node_setup));
-    put(map, "workdir", text(&launch.workdir));
-    let accounts = || launch.account.iter().chain(&launch.other_accounts).collect::<Vec<_>>();
-    let account =
-        if launch.other_accounts.is_empty() { text(&launch.account) } else { Some(json!(accounts())) };
-    put(map, "account", account);
-    put(map, "partition", text(&launch.partition));
-    put(map, "qos", text(&launch.qos));
-    put(map, "time", launch.time.map(duration_json));
-    put(map, "cpus_per_gpu", launch.cpus_per_gpu.map(Value::from));
-    put(map, "memory_per_gpu", launch.memory_per_gpu.map(|size| json!(size.to_string())));
-    put(map, "sbatch", list(&launch.sbatch));
-    let Checkpoint { dir, grace, restart_cost } = &launch.checkpoint;
-    let mut checkpoint = Map::new();
-    put(&mut checkpoint, "dir", text(dir));
-    put(&mut checkpoint, "grace", grace.map(duration_json));
-    put(&mut checkpoint, "restart_cost", restart_cost.map(duration_json));
-    put(map, "checkpoint", (!checkpoint.is_empty()).then_some(Value::Object(checkpoint)));
-    let copies = |own: Copies| {
-        let (max, round) = (own.max, duration_json(own.round));
-        let mut copies = json!({ "max": max, "round": round, "optimizer": own.optimizer.name() });
-        if let Some(number) = own.number {
-            copies["number"] = json!(number);
-        }
-        copies
-    };
-    put(map, "copies", launch.copies.map(copies));
-}
-
-fn keyed<T>(map: &BTreeMap<GpuType, T>, value: impl Fn(&T) -> Value) -> Value {
+pub(super) fn keyed<T>(map: &BTreeMap<GpuType, T>, value: impl Fn(&T) -> Value) -> Value {
     map.iter().map(|(key, item)| (key.as_str().to_owned(), value(item))).collect()
 }
 
-fn speed_json(speed: Speed) -> Value {
+pub(super) fn speed_json(speed: Speed) -> Value {
     match speed {
         Speed::Rate { samples_per_second } => json!(samples_per_second),
         Speed::Affine { alpha, beta } => {
@@ -157,31 +73,8 @@ fn milliseconds(duration: Seconds) -> f64 {
     candidates.into_iter().find(|candidate| candidate / 1000.0 == duration.0).unwrap_or(product)
 }
 
-fn duration_json(duration: Seconds) -> Value {
+pub(super) fn duration_json(duration: Seconds) -> Value {
     json!(duration_text(duration))
-}
-
-fn target_json(target: &Target) -> Value {
-    let mode = match target.mode {
-        GoalMode::Min => "min",
-        GoalMode::Max => "max",
-    };
-    let mut map =
-        Map::from_iter([("metric".to_owned(), json!(target.metric)), ("mode".to_owned(), json!(mode))]);
-    put(&mut map, "value", target.value.map(|value| json!(value)));
-    Value::Object(map)
-}
-
-fn stop_json(stop: &Stop) -> Value {
-    let Stop { rule, when_busy, patience, not_before, confidence, give_up } = stop;
-    let mut map = Map::new();
-    put(&mut map, "rule", Some(json!(rule.name())));
-    put(&mut map, "when_busy", Some(json!(when_busy.name())));
-    put(&mut map, "patience", patience.map(Value::from));
-    put(&mut map, "not_before", (*not_before > 0).then(|| json!(not_before)));
-    put(&mut map, "confidence", (*confidence != Stop::default().confidence).then(|| json!(confidence)));
-    put(&mut map, "give_up", give_up.then(|| json!(give_up)));
-    Value::Object(map)
 }
 
 #[cfg(test)]

@@ -1,241 +1,163 @@
-//! The one table of the keys of a job: name, form, default and help.
+//! The one table of the keys of a job: how each is documented, read, checked and written.
+//!
+//! Job files, JSON, YAML for people, CSV traces, sweeps and the manual all go by it. A new key is one entry here, beside its field in
+//! [`Job`].
 
-/// A key of a job in a job file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+use serde_json::Value as Json;
+
+use super::draft::Draft;
+use super::job_yaml::flow;
+use super::reader::Value;
+use crate::Job;
+
+mod course;
+mod gpus;
+mod launch;
+#[cfg(test)]
+mod tests;
+mod training;
+
+/// Largest count of samples, batches and steps: products of a few stay exact in the planner's doubles.
+const COUNT_LIMIT: u64 = 1_000_000_000_000;
+
+/// Largest number of GPUs a job may ask for.
+const GPU_LIMIT: u32 = 1_000_000;
+
+/// All keys in the order in which a file is best written, by subject.
+static TABLE: [&[JobKey]; 4] = [training::KEYS, gpus::KEYS, launch::KEYS, course::KEYS];
+
+/// A key of a job, or of a map in a job.
 pub struct JobKey {
     pub name: &'static str,
-    /// What values look like, for people.
-    pub form: &'static str,
-    pub required: bool,
+    /// What values look like, for people. In a map: the key as the map's form names it; empty if only hsched writes it.
+    pub(super) form: &'static str,
+    /// Sentences for people. In a map: they follow those of the map.
+    pub(super) help: &'static str,
+    pub(super) needed: Needed,
     /// Value where the key is missing, as YAML; empty where none is the same as a value.
     pub default: &'static str,
-    /// Sentences for people.
-    pub help: &'static str,
+    /// Whether the value is a name: a cell of a CSV trace is then this text, even if it looks like a number.
+    pub is_name: bool,
+    /// Keys of the map that is the value; empty if it is no map, or one with any keys.
+    pub(super) inner: &'static [Self],
+    /// What the values of a sweep do to it.
+    pub(super) filling: Filling,
+    /// Reads a value into a job. Reports what is wrong with it and returns `None` then. Not called for a map of `inner` keys.
+    pub(super) read: fn(&Value<'_>, &mut Job) -> Option<()>,
+    /// Sets the value by those of other keys, where the key is missing and not the same for all jobs.
+    pub(super) derive: Option<fn(&mut Job)>,
+    /// Called after all keys have been read: reports what does not fit other keys, and sets those that follow from this one.
+    pub(super) settle: fn(&mut Draft<'_>),
+    /// Returns the value as JSON, for programs; `None` if the job is the same without the key.
+    pub(super) write: fn(&Job) -> Option<Json>,
+    /// Returns the value as YAML on one line, for people; given as JSON, too.
+    pub(super) write_yaml: fn(&Job, &Json) -> String,
 }
 
-/// All keys, in the order in which a file is best written.
-pub const JOB_KEYS: [JobKey; 47] = [
-    required("name", "letters, digits, - _ .", "Name of the job; must be unique in the file."),
-    optional("model", "text", "", "Name under which measured speeds are stored. Default: the job's name."),
-    required("samples_per_epoch", "whole number", "Training samples per epoch."),
-    required("epochs", "whole number", "Total number of epochs."),
-    required(
-        "global_batch",
-        "whole number",
-        "Samples per step over all ranks. Never changes, whatever the placement.",
-    ),
-    required(
-        "model_size",
-        "size, such as 46.8MB or 44.6MiB",
-        "Bytes that the ranks exchange after each step.",
-    ),
-    optional(
-        "syncs_per_epoch",
-        "whole number",
-        "",
-        "Gradient exchanges per epoch. Default: one per step, samples_per_epoch / global_batch rounded up.",
-    ),
-    optional(
-        "throughput",
-        "map from GPU type to number or {alpha_ms, beta_ms}",
-        "",
-        "Samples per second on one GPU of the type, or the time of a step: alpha_ms + beta_ms * local batch, in \
-         milliseconds. The job does not use GPU types without a known throughput.",
-    ),
-    required(
-        "command",
-        "list of words, or one shell line",
-        "Command that each rank runs, such as [python, train.py] or \"python train.py --lr $LR\".",
-    ),
-    optional(
-        "container",
-        "path or address of an image",
-        "",
-        "Container image in which the command runs, started with the setting container_command (default: apptainer exec --nv). setup and node_setup run outside the container.",
-    ),
-    optional("weight", "0.000001 to 1000000", "1", "Weight of the job in `--objective weighted`."),
-    optional("min_gpus", "whole number", "1", "Minimum number of GPUs."),
-    optional("max_gpus", "whole number", "", "Maximum number of GPUs. Default: no limit."),
-    optional(
-        "gpus",
-        "whole number",
-        "",
-        "Number of GPUs that the user requests. Without min_gpus and max_gpus, it sets both. With them, policies that give every job a fixed number of GPUs use it, and other policies use the range. Default: min_gpus.",
-    ),
-    optional(
-        "gpu_types",
-        "list of GPU types",
-        "",
-        "GPU types that the job may use. Default: all with a known throughput.",
-    ),
-    optional(
-        "max_batch",
-        "map from GPU type to whole number",
-        "",
-        "Largest batch that fits in the memory of one GPU of the type. Default: no limit.",
-    ),
-    optional(
-        "accumulate",
-        "true or false",
-        "true",
-        "Whether to use gradient accumulation when a local batch does not fit in memory.",
-    ),
-    optional("batch_quantum", "whole number", "1", "Local batches are multiples of this."),
-    optional(
-        "overlap",
-        "number from 0, below 1",
-        "0",
-        "Fraction of the communication that overlaps with computation.",
-    ),
-    optional(
-        "precision",
-        "fp32, tf32, fp16 or bf16",
-        "",
-        "Precision of the training. Jobs in tf32 and bf16 only use GPUs that support it (Ampere or newer).",
-    ),
-    optional("env", "map, or list of NAME=value", "", "Environment variables of every rank."),
-    optional("setup", "list of shell lines", "", "Shell lines that run once, on the first node."),
-    optional(
-        "node_setup",
-        "list of shell lines",
-        "",
-        "Shell lines that run once per node, for modules, virtual environments and data. All ranks of the node inherit the environment.",
-    ),
-    optional(
-        "workdir",
-        "directory",
-        "",
-        "Working directory of the job. Default: the directory where it is submitted or added.",
-    ),
-    optional(
-        "account",
-        "text or list of texts",
-        "",
-        "Slurm account, or a list of accounts. `when` and `plan --queue` choose one of the list; other commands use the first. Default: the `account` setting.",
-    ),
-    optional(
-        "partition",
-        "text or list of texts",
-        "",
-        "Slurm partition, or several as a list or separated by commas. `when` and `plan --queue` choose one of them; for other commands, Slurm chooses. Default: the setting partition.",
-    ),
-    optional("qos", "text", "", "Slurm quality of service. Default: the setting qos."),
-    optional(
-        "time",
-        "duration, such as 90m, 12h or 1-00:00:00",
-        "",
-        "Upper bound on the Slurm time limit. The job requests the predicted time plus a margin (setting time_margin), up to this bound and the partition's limit.",
-    ),
-    optional("cpus_per_gpu", "whole number", "", "CPUs per rank. Default: the setting cpus_per_gpu."),
-    optional(
-        "memory_per_gpu",
-        "size, such as 32GiB",
-        "",
-        "Memory per rank. Default: the setting memory_per_gpu.",
-    ),
-    optional("sbatch", "list of words", "", "Additional sbatch options."),
-    optional(
-        "checkpoint",
-        "map of dir, grace, restart_cost",
-        "",
-        "dir: where the job saves checkpoints (default: checkpoints/NAME). grace: time from the stop signal to the end of a run (default: the setting grace). restart_cost: time that a restart costs (default: the setting restart_cost). The last two are durations, such as 2m.",
-    ),
-    optional(
-        "copies",
-        "map of max, round (6m), optimizer (keep or reset)",
-        "",
-        "Trains the job as up to `max` copies, each on one GPU of any type. The copies train separately for a round and are then merged. This changes the training. See docs/copies.md.",
-    ),
-    optional(
-        "estimate",
-        "off, learnt or all",
-        "",
-        "Whether the job may use GPU types that this file does not list and on which its model was never measured, at estimated speeds. learnt estimates from other models that were measured on both types; all also uses the table of GPUs. Default: the option --estimate, else the setting estimate.",
-    ),
-    optional(
-        "retries",
-        "whole number",
-        "3",
-        "Number of times that hsched watch resubmits the job after a failure. Node failures, preemption, and stops after progress do not count.",
-    ),
-    optional(
-        "after",
-        "name or list of names",
-        "",
-        "Jobs that must complete before this one starts, such as the job that prepares its data. If one of them fails without a retry left or is cancelled, this job also fails. The name of a job with a sweep stands for all its variants.",
-    ),
-    optional(
-        "deadline",
-        "date and time, such as 2030-01-31T18:00:00, or duration, such as 12h",
-        "",
-        "Time by which the job should complete. A duration counts from the time when the job is added; in a trace, from the start of the trace. hsched status warns if the job is expected to be late, and the policy mlf-h prefers jobs whose deadline is near.",
-    ),
-    optional("urgency", "0 to 10", "1", "How much the job's progress matters to the policy mlf-h."),
-    optional(
-        "arrival",
-        "duration, such as 90s or 1h30m",
-        "0s",
-        "Arrival time of the job, from the start of the trace. Only hsched simulate uses it.",
-    ),
-    optional(
-        "sync_scale",
-        "whole number",
-        "1",
-        "Number of equal parts of the global batch whose gradients are synchronised together. The policies hare, hlas and hlas-p distribute these parts: one GPU may compute several of them in turn.",
-    ),
-    optional(
-        "predicted_epochs",
-        "whole number",
-        "0",
-        "Minimum number of epochs that the job is expected to train. Only the policy hlas-p uses it.",
-    ),
-    optional(
-        "losses",
-        "list of numbers",
-        "",
-        "Loss after each epoch, in a trace: the policy hlas-p predicts from the losses of the finished epochs. Only hsched simulate uses it.",
-    ),
-    optional(
-        "steps_done",
-        "number",
-        "0",
-        "Number of steps, each of one global batch, that are done when the trace starts. Only hsched simulate uses it.",
-    ),
-    optional(
-        "held",
-        "map from node/type to whole number",
-        "",
-        "GPUs that the job holds when the trace starts, such as {gpu01/v100: 2}. Only hsched simulate uses it.",
-    ),
-    optional(
-        "target",
-        "map of metric, value, mode (min or max)",
-        "",
-        "Metric in the reports of rank 0 that the job trains for, and the value that it should reach (optional). A target alone never ends the job: see stop.",
-    ),
-    optional(
-        "stop",
-        "map of rule, when_busy, patience, not_before, confidence, give_up",
-        "",
-        "Stops the job early, by the metric of its target. rule: epochs (never, the default), best (no better value is expected), target (the value is reached) or halving (after a ninth and after a third of the epochs, only the best third of the jobs of its sweep continues). when_busy: the rule while other jobs wait, if it is weaker than rule. patience: also stop after this many epochs without a better value. not_before: minimum number of epochs, such as those before the last change of the learning rate. confidence (0.95): probability that a prediction must reach to stop the job. give_up (false): also stop when the value is out of reach. See docs/stopping.md.",
-    ),
-    optional(
-        "sweep",
-        "map from key to list of values",
-        "",
-        "One job for each combination of the values, in order, named after the values: sweep: {lr: [0.1, 0.01]} makes NAME-lr0.1 and NAME-lr0.01. Other keys of the job may contain placeholders such as {lr}. The environment has each value under the key in capitals, such as LR. A sweep beside jobs applies to all jobs of the file.",
-    ),
-];
-
-const fn required(name: &'static str, form: &'static str, help: &'static str) -> JobKey {
-    JobKey { name, form, required: true, default: "", help }
+/// Which files must have a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Needed {
+    No,
+    Yes,
+    /// Job files, but not traces, whose jobs never run.
+    ToRun,
 }
 
-const fn optional(
-    name: &'static str,
-    form: &'static str,
-    default: &'static str,
-    help: &'static str,
-) -> JobKey {
-    JobKey { name, form, required: false, default, help }
+/// How a sweep fills the placeholders in the value of a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Filling {
+    /// As text.
+    Plain,
+    /// As words of a shell.
+    Shell,
+    /// As words of a shell, unless it is a list: that has one word an item.
+    ShellUnlessList,
+    /// Not at all: the variant's name replaces it.
+    Name,
+    /// Not at all: it is left out.
+    Nothing,
+}
+
+/// What most keys have in common.
+const KEY: JobKey = JobKey {
+    name: "",
+    form: "",
+    help: "",
+    needed: Needed::No,
+    default: "",
+    is_name: false,
+    inner: &[],
+    filling: Filling::Plain,
+    read: |_, _| Some(()),
+    derive: None,
+    settle: |_| {},
+    write: |_| None,
+    write_yaml: |_, value| flow(value),
+};
+
+/// Returns the keys of a job in the order in which a file is best written; those of maps are inside of their map's key.
+pub fn job_keys() -> impl Iterator<Item = &'static JobKey> {
+    TABLE.into_iter().flatten()
+}
+
+impl JobKey {
+    /// Returns the key of a job that has this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        job_keys().find(|key| key.name == name)
+    }
+
+    /// Returns whether a job file must have it.
+    #[must_use]
+    pub fn is_required(&self) -> bool {
+        self.needed != Needed::No
+    }
+
+    /// Returns what values look like, for people.
+    #[must_use]
+    pub fn form(&self) -> String {
+        let inner: Vec<&str> =
+            self.inner.iter().map(|key| key.form).filter(|form| !form.is_empty()).collect();
+        if inner.is_empty() { self.form.to_owned() } else { format!("map of {}", inner.join(", ")) }
+    }
+
+    /// Returns sentences for people.
+    #[must_use]
+    pub fn help(&self) -> String {
+        let all = [self.help].into_iter().chain(self.inner.iter().map(|key| key.help));
+        all.filter(|help| !help.is_empty()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Returns the value in a job as JSON; `None` if the job is the same without the key.
+    pub(super) fn json(&self, job: &Job) -> Option<Json> {
+        if self.inner.is_empty() {
+            return (self.write)(job);
+        }
+        let map = entries(self.inner, job);
+        (!map.is_empty()).then_some(Json::Object(map))
+    }
+
+    /// Returns the value in a job as YAML on one line; `None` if the job is the same without the key.
+    pub(super) fn yaml(&self, job: &Job) -> Option<String> {
+        let text = (self.write_yaml)(job, &self.json(job)?);
+        let goes_without_saying = text == self.default || text == "{}" || self.follows_from_others(job);
+        (!goes_without_saying).then_some(text)
+    }
+
+    /// Returns whether a job would have the same value without the key, because of other keys.
+    fn follows_from_others(&self, job: &Job) -> bool {
+        self.derive.is_some_and(|derive| {
+            let mut derived = job.clone();
+            derive(&mut derived);
+            self.json(&derived) == self.json(job)
+        })
+    }
+}
+
+/// Returns the entries that keys have in a job, as JSON.
+pub(super) fn entries<'k>(
+    keys: impl IntoIterator<Item = &'k JobKey>,
+    job: &Job,
+) -> serde_json::Map<String, Json> {
+    keys.into_iter().filter_map(|key| Some((key.name.to_owned(), key.json(job)?))).collect()
 }

@@ -5,8 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::cluster_yaml::text;
-use super::job_json::to_json;
-use super::job_keys::JOB_KEYS;
+use super::job_keys::job_keys;
 use crate::{Bytes, Job};
 
 /// Returns the job file that describes these jobs; parsing it gives equal jobs.
@@ -14,17 +13,9 @@ use crate::{Bytes, Job};
 pub fn to_yaml(jobs: &[Job]) -> String {
     let mut out = String::from("jobs:\n");
     for job in jobs {
-        let entry = to_json(job);
         let mut indent = "  - ";
-        for key in &JOB_KEYS {
-            let Some(value) = entry.get(key.name) else { continue };
-            let value = if key.name == "model_size" { size(job.model_size) } else { flow(value) };
-            let goes_without_saying = match key.name {
-                "model" => job.model == job.name.as_str(),
-                "syncs_per_epoch" => job.syncs_per_epoch == job.samples_per_epoch.div_ceil(job.global_batch),
-                _ => value == key.default || value == "{}",
-            };
-            if !goes_without_saying {
+        for key in job_keys() {
+            if let Some(value) = key.yaml(job) {
                 // Writing to a String cannot fail.
                 let _ = writeln!(out, "{indent}{}: {value}", key.name);
                 indent = "    ";
@@ -54,7 +45,7 @@ pub fn flow(value: &Value) -> String {
 }
 
 /// Returns the bytes exactly, in MB where a point and one digit are enough.
-fn size(bytes: Bytes) -> String {
+pub(super) fn megabytes(bytes: Bytes) -> String {
     let (tenths, rest) = (bytes.0 / 100_000, bytes.0 % 100_000);
     match (rest, tenths % 10) {
         (0, 0) if tenths > 0 => format!("{}MB", tenths / 10),

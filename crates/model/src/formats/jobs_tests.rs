@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use crate::Bytes;
 use crate::formats::cluster;
-use crate::formats::job_keys::JOB_KEYS;
+use crate::formats::job_keys;
 use crate::formats::jobs::parse;
 
 const LEAST: &str =
@@ -43,8 +43,8 @@ fn gpus_alone_fix_the_number_and_beside_a_range_leave_it() {
 #[test]
 fn the_table_of_keys_tells_what_is_required_and_the_defaults() {
     let least = parse(&format!("jobs: [{{{LEAST}}}]")).expect("a job");
-    for key in &JOB_KEYS {
-        assert_eq!(key.required, LEAST.contains(&format!("{}: ", key.name)), "{}", key.name);
+    for key in job_keys() {
+        assert_eq!(key.is_required(), LEAST.contains(&format!("{}: ", key.name)), "{}", key.name);
         if !key.default.is_empty() {
             let text = format!("jobs: [{{{LEAST}, {}: {}}}]", key.name, key.default);
             assert_eq!(parse(&text), Ok(least.clone()), "{}", key.name);

@@ -6,9 +6,8 @@
 use std::collections::BTreeSet;
 
 use super::problem::{ValueError, quoted};
-use super::reader::{Fields, Value, all};
-use super::size::parse_size;
-use crate::{Checkpoint, Command, Copies, CopyOptimizer, Launch, Seconds};
+use super::reader::{Value, all};
+use crate::{Command, Seconds};
 
 /// Variables that the launcher or Slurm sets for every rank, and those that its scripts work with.
 const RESERVED: [&str; 6] =
@@ -18,54 +17,8 @@ const RESERVED_PREFIXES: [&str; 3] = ["HSCHED_", "SLURM_", "hs_"];
 /// What `hsched_ddp` reads and nobody but the user sets.
 const OF_USERS: [&str; 1] = ["HSCHED_GATE_LIMIT_S"];
 
-/// The most copies of a job: each one holds all weights of all others in memory when they are merged.
-const MOST_COPIES: u32 = 64;
-
-/// How long copies train apart where nobody says.
-const COPY_ROUND: Seconds = Seconds(360.0);
-
 /// Longest name of an environment variable taken.
 const NAME_LIMIT: usize = 200;
-
-/// Reads how a job is started; one that never `runs` may lack its command, and has none then.
-pub(super) fn read(fields: &Fields<'_>, runs: bool) -> Option<Launch> {
-    let option = |key| fields.or(key, None, |value| value.parsed(slurm_name).map(Some));
-    let command = match fields.get("command") {
-        None if !runs => Some(Command::Words(Vec::new())),
-        _ => fields.required("command").and_then(read_command),
-    };
-    let container = fields.or("container", None, |value| value.parsed(path).map(Some));
-    let env = fields.or("env", Vec::new(), read_env);
-    let setup = fields.or("setup", Vec::new(), read_lines);
-    let node_setup = fields.or("node_setup", Vec::new(), read_lines);
-    let workdir = fields.or("workdir", None, |value| value.parsed(path).map(Some));
-    let names = |key| fields.or(key, Vec::new(), read_names);
-    let (accounts, partitions, qos) = (names("account"), names("partition"), option("qos"));
-    let time = fields.or("time", None, |value| positive(value).map(Some));
-    let cpus_per_gpu = fields.or("cpus_per_gpu", None, |value| value.whole_u32(1..=1_000_000).map(Some));
-    let memory_per_gpu = fields.or("memory_per_gpu", None, |value| value.parsed(parse_size).map(Some));
-    let sbatch = fields.or("sbatch", Vec::new(), read_words);
-    let checkpoint = fields.or("checkpoint", Checkpoint::default(), read_checkpoint);
-    let copies = fields.or("copies", None, |value| read_copies(value).map(Some));
-    Some(Launch {
-        command: command?,
-        container: container?,
-        env: env?,
-        setup: setup?,
-        node_setup: node_setup?,
-        workdir: workdir?,
-        account: accounts.as_ref()?.first().cloned(),
-        other_accounts: accounts?.into_iter().skip(1).collect(),
-        partition: partitions.map(|names| (!names.is_empty()).then(|| names.join(",")))?,
-        qos: qos?,
-        time: time?,
-        cpus_per_gpu: cpus_per_gpu?,
-        memory_per_gpu: memory_per_gpu?,
-        sbatch: sbatch?,
-        checkpoint: checkpoint?,
-        copies: copies?,
-    })
-}
 
 /// Returns the text when it holds no control character.
 pub fn one_line(text: &str) -> Result<String, ValueError> {
@@ -108,7 +61,7 @@ pub fn no_nul(text: &str) -> Result<String, ValueError> {
 }
 
 /// Reads an account or partition, or a list of them.
-fn read_names(value: &Value<'_>) -> Option<Vec<String>> {
+pub(super) fn read_names(value: &Value<'_>) -> Option<Vec<String>> {
     if !value.is_list() {
         return value.parsed(slurm_name).map(|name| vec![name]);
     }
@@ -119,7 +72,8 @@ fn read_names(value: &Value<'_>) -> Option<Vec<String>> {
     Some(names)
 }
 
-fn path(text: &str) -> Result<String, ValueError> {
+/// Returns the text when it can be a path.
+pub(super) fn path(text: &str) -> Result<String, ValueError> {
     if text.is_empty() {
         return Err(ValueError::new("must not be empty"));
     }
@@ -129,14 +83,16 @@ fn path(text: &str) -> Result<String, ValueError> {
 /// What `hsched import` writes where only the owner knows the value.
 pub const TODO: &str = "TODO";
 
-fn positive(value: &Value<'_>) -> Option<Seconds> {
+/// Reads a duration above 0.
+pub(super) fn positive(value: &Value<'_>) -> Option<Seconds> {
     let slurms = |hint| format!("{hint} (Slurm would read it as minutes)");
     let duration = value.duration_with(slurms)?;
     let checked = if duration.0 > 0.0 { Ok(duration) } else { Err(ValueError::new("must be above 0")) };
     value.accept(checked)
 }
 
-fn read_command(value: &Value<'_>) -> Option<Command> {
+/// Reads a list of words, or one line for the shell.
+pub(super) fn read_command(value: &Value<'_>) -> Option<Command> {
     let empty = || ValueError::new("must not be empty");
     if !value.is_list() {
         let line = value.parsed(no_nul)?;
@@ -154,7 +110,7 @@ fn read_command(value: &Value<'_>) -> Option<Command> {
 }
 
 /// Reads a map of variables, or a list of `NAME=value`, which keeps its order in JSON too.
-fn read_env(value: &Value<'_>) -> Option<Vec<(String, String)>> {
+pub(super) fn read_env(value: &Value<'_>) -> Option<Vec<(String, String)>> {
     if !value.is_list() {
         return all(value.entries().into_iter().map(|(name, item)| {
             let checked = item.accept(variable(name));
@@ -195,7 +151,7 @@ pub(super) fn variable(name: &str) -> Result<String, ValueError> {
 }
 
 /// Reads shell lines: a list with one item each, or one block of text.
-fn read_lines(value: &Value<'_>) -> Option<Vec<String>> {
+pub(super) fn read_lines(value: &Value<'_>) -> Option<Vec<String>> {
     if value.is_list() || value.is_nothing() {
         return all(value.items().iter().map(|item| item.parsed(no_nul)));
     }
@@ -203,28 +159,9 @@ fn read_lines(value: &Value<'_>) -> Option<Vec<String>> {
 }
 
 /// Reads words: a list with one item each, or one text split as a shell splits it.
-fn read_words(value: &Value<'_>) -> Option<Vec<String>> {
+pub(super) fn read_words(value: &Value<'_>) -> Option<Vec<String>> {
     if value.is_list() || value.is_nothing() {
         return all(value.items().iter().map(|item| item.parsed(one_line)));
     }
     value.parsed(split_words)
-}
-
-fn read_copies(value: &Value<'_>) -> Option<Copies> {
-    let fields = value.fields(&["max", "round", "optimizer", "number"]);
-    let max = fields.required("max").and_then(|value| value.whole_u32(1..=MOST_COPIES));
-    let round = fields.or("round", COPY_ROUND, positive);
-    let optimizer =
-        fields.or("optimizer", CopyOptimizer::default(), |value| value.word_of(&CopyOptimizer::NAMES));
-    // Written by hsched alone, into what it keeps of each copy.
-    let number = fields.or("number", None, |value| value.whole_u32(1..=MOST_COPIES).map(Some));
-    Some(Copies { max: max?, round: round?, optimizer: optimizer?, number: number? })
-}
-
-fn read_checkpoint(value: &Value<'_>) -> Option<Checkpoint> {
-    let fields = value.fields(&["dir", "grace", "restart_cost"]);
-    let dir = fields.or("dir", None, |value| value.parsed(path).map(Some));
-    let grace = fields.or("grace", None, |value| value.duration().map(Some));
-    let restart_cost = fields.or("restart_cost", None, |value| value.duration().map(Some));
-    Some(Checkpoint { dir: dir?, grace: grace?, restart_cost: restart_cost? })
 }

@@ -16,6 +16,7 @@ pub mod starter;
 mod after;
 mod cluster_yaml;
 mod copies;
+mod draft;
 mod duration;
 mod event_file;
 mod goals;
@@ -37,7 +38,7 @@ mod yaml;
 
 pub use self::duration::{duration_text, parse_duration};
 pub use self::gpus::{parse_speed, parse_type};
-pub use self::job_keys::{JOB_KEYS, JobKey};
+pub use self::job_keys::{JobKey, job_keys};
 pub use self::job_yaml::flow;
 pub use self::launch::{TODO, no_nul, one_line, shell_lines, slurm_name, split_words};
 pub use self::number::{parse_number, parse_whole};

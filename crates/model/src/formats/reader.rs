@@ -89,10 +89,14 @@ impl<'a> Value<'a> {
 
     /// Reads the text of a scalar that is not null, whatever type YAML would give it.
     pub(super) fn text(&self) -> Option<&'a str> {
+        self.text_quietly().or_else(|| self.wrong_shape("text"))
+    }
+
+    /// Returns the text of a scalar that is not null, without a word when it is none: for checks of what is read elsewhere.
+    pub(super) fn text_quietly(&self) -> Option<&'a str> {
         match &self.node.kind {
-            Kind::Scalar { text, quoted: true } => Some(text),
-            Kind::Scalar { text, .. } if !is_null(text) => Some(text),
-            _ => self.wrong_shape("text"),
+            Kind::Scalar { text, quoted } if *quoted || !is_null(text) => Some(text),
+            _ => None,
         }
     }
 

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use super::job_keys::{Filling, JobKey};
 use super::launch::{one_line, variable};
 use super::placeholder::{self, Syntax};
 use super::problem::{ValueError, nearest, quoted};
@@ -127,16 +128,17 @@ impl Sweep {
         let Kind::Map(entries) = &job.kind else { return job.clone() };
         let entries = entries.iter().map(|(key, node)| {
             let is_list = matches!(node.kind, Kind::List(_));
-            let filled = match (key.text.as_str(), base) {
+            let filling = JobKey::named(&key.text).map_or(Filling::Plain, |key| key.filling);
+            let filled = match (filling, base) {
                 // Not copied for every variant: it may be long.
-                ("sweep", _) => Node { kind: Kind::Map(Vec::new()), ..*node },
-                ("name", None) => node.clone(),
-                ("name", Some(base)) => {
+                (Filling::Nothing, _) => Node { kind: Kind::Map(Vec::new()), ..*node },
+                (Filling::Name, None) => node.clone(),
+                (Filling::Name, Some(base)) => {
                     Node { kind: Kind::Scalar { text: name(base, &chosen), quoted: true }, ..*node }
                 }
-                ("command" | "sbatch", _) if !is_list => filled(node, Syntax::Shell, &chosen),
-                ("setup" | "node_setup", _) => filled(node, Syntax::Shell, &chosen),
-                _ => filled(node, Syntax::Plain, &chosen),
+                (Filling::ShellUnlessList, _) if is_list => filled(node, Syntax::Plain, &chosen),
+                (Filling::Shell | Filling::ShellUnlessList, _) => filled(node, Syntax::Shell, &chosen),
+                (Filling::Plain, _) => filled(node, Syntax::Plain, &chosen),
             };
             (key.clone(), filled)
         });

@@ -5,9 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use super::Imported;
-use hsched_model::formats::JOB_KEYS;
-use hsched_model::formats::TODO;
-use hsched_model::formats::flow;
+use hsched_model::formats::{TODO, flow, job_keys};
 
 /// Required keys that no script tells, with what goes there.
 const UNKNOWN: [(&str, &str); 5] = [
@@ -34,7 +32,7 @@ impl Imported {
         }
         out.push_str("jobs:\n");
         let mut indent = "  - ";
-        for key in &JOB_KEYS {
+        for key in job_keys() {
             let line = match (self.keys.get(key.name), UNKNOWN.iter().find(|(name, _)| *name == key.name)) {
                 (Some(value), _) => format!("{}: {}", key.name, flow(value)),
                 (None, Some((_, what))) => {
@@ -85,4 +83,17 @@ fn one_line(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() || "\u{85}\u{2028}\u{2029}\u{feff}".contains(c) { ' ' } else { c })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::UNKNOWN;
+    use hsched_model::formats::job_keys;
+
+    #[test]
+    fn what_is_left_to_fill_in_is_all_that_a_job_file_needs_beside_a_name() {
+        let needed = job_keys().filter(|key| key.is_required()).map(|key| key.name);
+        let unknown: Vec<&str> = UNKNOWN.iter().map(|(name, _)| *name).collect();
+        assert_eq!(needed.filter(|name| *name != "name").collect::<Vec<_>>(), unknown);
+    }
 }

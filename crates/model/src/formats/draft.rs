@@ -1,0 +1,67 @@
+//! A job whose keys are being read, each by its entry in the table of keys.
+
+use super::job_keys::{JobKey, Needed, job_keys};
+use super::reader::{Fields, Value};
+use crate::{Job, JobName};
+
+/// A job as far as it has been read, for what depends on several keys.
+pub(super) struct Draft<'a> {
+    /// Has its default where a key is missing or wrong.
+    pub(super) job: Job,
+    fields: Fields<'a>,
+    /// Keys that are wrong, or missing and needed.
+    wrong: Vec<&'static str>,
+}
+
+impl<'a> Draft<'a> {
+    /// Reads all keys of a job; one that never `runs` may lack its command, and has none then.
+    pub(super) fn read(fields: Fields<'a>, runs: bool) -> Option<Job> {
+        let mut job = Job::only_planned(JobName::new("x").ok()?, (1, 1), 1);
+        let wrong = read_keys(job_keys(), &fields, runs, &mut job);
+        let mut draft = Self { job, fields, wrong };
+        for key in job_keys() {
+            if let (Some(derive), None) = (key.derive, draft.get(key.name)) {
+                derive(&mut draft.job);
+            }
+            (key.settle)(&mut draft);
+        }
+        draft.wrong.is_empty().then_some(draft.job)
+    }
+
+    /// Returns the value of a key in the file.
+    pub(super) fn get(&self, key: &str) -> Option<&Value<'a>> {
+        self.fields.get(key)
+    }
+
+    /// Returns whether the job has the values that the file gives for these keys, or their defaults.
+    pub(super) fn is_sound(&self, keys: &[&str]) -> bool {
+        !keys.iter().any(|key| self.wrong.contains(key))
+    }
+}
+
+/// Reads keys of a map into a job; returns those that are wrong, or missing and needed.
+fn read_keys(
+    keys: impl Iterator<Item = &'static JobKey>,
+    fields: &Fields<'_>,
+    runs: bool,
+    job: &mut Job,
+) -> Vec<&'static str> {
+    let is_needed = |key: &JobKey| match key.needed {
+        Needed::No => false,
+        Needed::Yes => true,
+        Needed::ToRun => runs,
+    };
+    let mut is_sound = |key: &JobKey| match fields.get(key.name) {
+        Some(value) => read_value(key, value, job).is_some(),
+        None => !is_needed(key) || fields.required(key.name).is_some(),
+    };
+    keys.filter(|key| !is_sound(key)).map(|key| key.name).collect()
+}
+
+fn read_value(key: &JobKey, value: &Value<'_>, job: &mut Job) -> Option<()> {
+    if key.inner.is_empty() {
+        return (key.read)(value, job);
+    }
+    let names: Vec<&str> = key.inner.iter().map(|inner| inner.name).collect();
+    read_keys(key.inner.iter(), &value.fields(&names), true, job).is_empty().then_some(())
+}

@@ -1,0 +1,169 @@
+//! Keys of a job: which GPUs it may use and how many, and how its batch is cut.
+
+use serde_json::{Value as Json, json};
+
+use super::{COUNT_LIMIT, GPU_LIMIT, JobKey, KEY};
+use crate::formats::draft::Draft;
+use crate::formats::gpus::{by_type, read_types};
+use crate::formats::job_json::keyed;
+use crate::formats::problem::{ValueError, quoted};
+use crate::formats::reader::Value;
+use crate::formats::yaml::Kind;
+use crate::{GpuType, Precision};
+
+pub(super) const KEYS: &[JobKey] = &[
+    JobKey {
+        name: "weight",
+        form: "0.000001 to 1000000",
+        help: "Weight of the job in `--objective weighted`.",
+        default: "1",
+        read: |value, job| {
+            // Weights further apart would lose each other in sums of floats.
+            let fits = |weight: f64| (1e-6..=1e6).contains(&weight).then_some(weight);
+            value.ranged(fits, "from 0.000001 to 1000000").map(|weight| job.weight = weight)
+        },
+        write: |job| Some(json!(job.weight)),
+        ..KEY
+    },
+    JobKey {
+        name: "min_gpus",
+        form: "whole number",
+        help: "Minimum number of GPUs.",
+        default: "1",
+        read: |value, job| value.whole_u32(1..=GPU_LIMIT).map(|gpus| job.min_gpus = gpus),
+        write: |job| Some(json!(job.min_gpus)),
+        ..KEY
+    },
+    JobKey {
+        name: "max_gpus",
+        form: "whole number",
+        help: "Maximum number of GPUs. Default: no limit.",
+        read: |value, job| value.whole_u32(1..=GPU_LIMIT).map(|gpus| job.max_gpus = Some(gpus)),
+        settle: check_range,
+        write: |job| job.max_gpus.map(Json::from),
+        ..KEY
+    },
+    JobKey {
+        name: "gpus",
+        form: "whole number",
+        help: "Number of GPUs that the user requests. Without min_gpus and max_gpus, it sets both. With them, policies that give every job a fixed number of GPUs use it, and other policies use the range. Default: min_gpus.",
+        read: |value, job| read_gpus(value).map(|gpus| job.gpus = Some(gpus)),
+        settle: settle_gpus,
+        write: |job| job.gpus.map(Json::from),
+        ..KEY
+    },
+    JobKey {
+        name: "gpu_types",
+        form: "list of GPU types",
+        help: "GPU types that the job may use. Default: all with a known throughput.",
+        read: |value, job| read_types(value).map(|types| job.gpu_types = Some(types)),
+        write: |job| job.gpu_types.as_ref().map(|types| types.iter().map(GpuType::as_str).collect()),
+        ..KEY
+    },
+    JobKey {
+        name: "max_batch",
+        form: "map from GPU type to whole number",
+        help: "Largest batch that fits in the memory of one GPU of the type. Default: no limit.",
+        read: |value, job| {
+            by_type(value, |item| item.whole(1..=COUNT_LIMIT)).map(|batches| job.max_batch = batches)
+        },
+        write: |job| Some(keyed(&job.max_batch, |&batch| json!(batch))),
+        ..KEY
+    },
+    JobKey {
+        name: "accumulate",
+        form: "true or false",
+        help: "Whether to use gradient accumulation when a local batch does not fit in memory.",
+        default: "true",
+        read: |value, job| value.switch().map(|accumulate| job.accumulate = accumulate),
+        write: |job| Some(json!(job.accumulate)),
+        ..KEY
+    },
+    JobKey {
+        name: "batch_quantum",
+        form: "whole number",
+        help: "Local batches are multiples of this.",
+        default: "1",
+        read: |value, job| value.whole(1..=COUNT_LIMIT).map(|quantum| job.batch_quantum = quantum),
+        settle: check_batches,
+        write: |job| Some(json!(job.batch_quantum)),
+        ..KEY
+    },
+    JobKey {
+        name: "overlap",
+        form: "number from 0, below 1",
+        help: "Fraction of the communication that overlaps with computation.",
+        default: "0",
+        read: |value, job| {
+            let fits = |part: f64| (0.0..1.0).contains(&part).then_some(part);
+            value.ranged(fits, "at least 0 and below 1").map(|part| job.overlap = part)
+        },
+        write: |job| Some(json!(job.overlap)),
+        ..KEY
+    },
+    JobKey {
+        name: "precision",
+        form: "fp32, tf32, fp16 or bf16",
+        help: "Precision of the training. Jobs in tf32 and bf16 only use GPUs that support it (Ampere or newer).",
+        read: |value, job| value.word_of(&Precision::NAMES).map(|precision| job.precision = Some(precision)),
+        write: |job| job.precision.map(|precision| json!(precision.to_string())),
+        ..KEY
+    },
+];
+
+/// Reads the number of GPUs; `v100:2`, as in a request to Slurm, names the keys that say the same.
+fn read_gpus(value: &Value<'_>) -> Option<u32> {
+    if let Kind::Scalar { text, .. } = &value.node().kind
+        && let Some((name, count)) = text.rsplit_once(':')
+        && let (Some(gpu_type), Ok(count)) = (GpuType::new(name), count.parse::<u32>())
+    {
+        let error = ValueError::new(format!("must be a whole number, got {}", quoted(text)));
+        value.report(error.hint(format!("write gpus: {count} and gpu_types: [{gpu_type}]")));
+        return None;
+    }
+    value.whole_u32(1..=GPU_LIMIT)
+}
+
+fn check_range(draft: &mut Draft<'_>) {
+    let min = draft.job.min_gpus;
+    if let Some((max, value)) = draft.job.max_gpus.zip(draft.get("max_gpus"))
+        && min > max
+    {
+        value.report(ValueError::new(format!("{max} is less than min_gpus {min}")));
+    }
+}
+
+/// Fixes the number of GPUs if it stands alone, and checks it against a range.
+fn settle_gpus(draft: &mut Draft<'_>) {
+    let Some((gpus, value)) = draft.job.gpus.zip(draft.get("gpus")) else { return };
+    let (min, max) = (draft.job.min_gpus, draft.job.max_gpus);
+    if gpus < min {
+        value.report(ValueError::new(format!("{gpus} is less than min_gpus {min}")));
+    }
+    if let Some(max) = max.filter(|max| gpus > *max) {
+        value.report(ValueError::new(format!("{gpus} is more than max_gpus {max}")));
+    }
+    if draft.get("min_gpus").is_none() && draft.get("max_gpus").is_none() {
+        (draft.job.min_gpus, draft.job.max_gpus) = (gpus, Some(gpus));
+    }
+}
+
+fn check_batches(draft: &mut Draft<'_>) {
+    if !draft.is_sound(&["global_batch", "batch_quantum"]) {
+        return;
+    }
+    let (batch, quantum) = (draft.job.global_batch, draft.job.batch_quantum);
+    if batch % quantum != 0 {
+        if let Some(value) = draft.get("batch_quantum") {
+            value.report(ValueError::new(format!("{quantum} does not divide global_batch {batch}")));
+        }
+        return;
+    }
+    let (min, most) = (draft.job.min_gpus, batch / quantum);
+    if let Some(value) = draft.get("min_gpus").or_else(|| draft.get("gpus"))
+        && u64::from(min) > most
+    {
+        let message = format!("{min} is more than {most}, the largest number of ranks for global_batch");
+        value.report(ValueError::new(message));
+    }
+}
