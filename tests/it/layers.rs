@@ -1,107 +1,32 @@
-//! Rooms use only the rooms below them: the table of ARCHITECTURE.md, checked against every path from the root.
+//! Crates and modules use only those below them: the tables of ARCHITECTURE.md, checked against manifests and paths.
 
 #![expect(clippy::disallowed_methods, reason = "reads the sources")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Each room and what it may use. `error` and `exit` are plain values that every shell room may use.
-const ROOMS: &[(&str, &[&str])] = &[
+/// Each crate and the crates that it may use: the table of ARCHITECTURE.md.
+const CRATES: &[(&str, &[&str])] = &[
     ("model", &[]),
+    ("plan", &["model"]),
+    ("queue", &["model"]),
+    ("engine", &["model", "plan", "queue"]),
+    ("slurm", &["engine", "model", "queue"]),
+    ("lab", &["engine", "model", "plan"]),
+];
+
+/// Each module of the program and the modules that it may use. `error` and `exit` are plain values that all may use.
+const ROOMS: &[(&str, &[&str])] = &[
     ("exit", &[]),
     ("error", &["exit"]),
-    ("clock", &[]),
-    ("solve", &[]),
-    ("catalogue", &["model"]),
-    ("throughput", &["model", "catalogue"]),
-    ("policy", &["model", "throughput", "solve"]),
-    ("lab", &["model", "policy", "replay", "formats", "solve"]),
-    ("plan_file", &["model", "policy", "throughput", "formats"]),
-    ("engine", &["model", "curve", "policy", "throughput", "plan_file"]),
-    ("simulate", &["model", "engine", "policy", "throughput"]),
-    ("replay", &["model", "curve", "policy", "trace"]),
-    ("learning", &["model", "policy", "replay", "lab"]),
-    ("queue", &["model"]),
-    ("curve", &["model"]),
     ("merge", &[]),
-    ("render", &["model"]),
-    ("formats", &["model"]),
-    ("generate", &["model", "trace"]),
-    ("trace", &["model", "formats"]),
-    ("slurm", &["model", "catalogue", "clock", "queue", "trace"]),
-    ("saved", &["model", "catalogue", "slurm"]),
-    ("probe", &["model"]),
-    ("store", &["model", "policy", "throughput", "queue", "engine", "formats", "plan_file"]),
-    ("live", &["model", "policy", "throughput", "engine", "plan_file", "render", "slurm", "store", "clock"]),
-    ("local", &["model", "engine", "live", "probe", "render", "store", "clock"]),
-    ("settings", &["model", "formats"]),
-    ("manual", &["exit", "formats", "settings"]),
-    (
-        "ui",
-        &["lab", "model", "catalogue", "throughput", "policy", "engine", "replay", "queue", "curve", "error"],
-    ),
-    (
-        "app",
-        &[
-            "model",
-            "catalogue",
-            "exit",
-            "error",
-            "clock",
-            "throughput",
-            "policy",
-            "lab",
-            "plan_file",
-            "queue",
-            "curve",
-            "engine",
-            "live",
-            "local",
-            "render",
-            "formats",
-            "slurm",
-            "saved",
-            "probe",
-            "store",
-            "settings",
-            "ui",
-        ],
-    ),
-    (
-        "commands",
-        &[
-            "model",
-            "catalogue",
-            "exit",
-            "error",
-            "clock",
-            "throughput",
-            "policy",
-            "lab",
-            "plan_file",
-            "engine",
-            "simulate",
-            "merge",
-            "replay",
-            "learning",
-            "queue",
-            "curve",
-            "live",
-            "local",
-            "render",
-            "generate",
-            "trace",
-            "formats",
-            "slurm",
-            "saved",
-            "probe",
-            "store",
-            "settings",
-            "manual",
-            "ui",
-            "app",
-        ],
-    ),
+    ("probe", &[]),
+    ("local", &["probe"]),
+    ("settings", &[]),
+    ("manual", &["exit", "settings"]),
+    ("ui", &["error"]),
+    ("app", &["exit", "error", "local", "probe", "settings", "ui"]),
+    ("commands", &["exit", "error", "merge", "local", "probe", "settings", "manual", "ui", "app"]),
     ("lib", &[]),
 ];
 
@@ -211,5 +136,23 @@ fn every_source_says_its_purpose_in_its_first_line() {
             let text = fs::read_to_string(&file).expect("a text");
             assert!(text.starts_with("//! "), "{}", file.display());
         }
+    }
+}
+
+#[test]
+fn crates_use_only_the_crates_below_them() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates");
+    let mut found: Vec<String> = fs::read_dir(&root)
+        .expect("crates")
+        .map(|own| own.expect("an entry").file_name().into_string().expect("UTF-8"))
+        .collect();
+    found.sort();
+    let mut known: Vec<&str> = CRATES.iter().map(|(name, _)| *name).collect();
+    known.sort_unstable();
+    assert_eq!(found, known, "the crates of the table");
+    for (name, allowed) in CRATES {
+        let manifest = fs::read_to_string(root.join(name).join("Cargo.toml")).expect("a manifest");
+        let used = manifest.lines().filter_map(|line| line.strip_prefix("hsched-")?.split('.').next());
+        assert_eq!(used.collect::<Vec<_>>(), *allowed, "{name}");
     }
 }

@@ -5,8 +5,8 @@ use hsched_plan::{Budget, CheckedPlan, Outcome, Parameters, Problem, verify};
 
 use crate::problems;
 
-fn plan(problem: &Problem, policy: &str, parameters: Parameters) -> (CheckedPlan, Outcome) {
-    let mut policy = find(policy, &parameters).expect("a policy");
+fn plan(problem: &Problem, policy: &str, parameters: &Parameters) -> (CheckedPlan, Outcome) {
+    let mut policy = find(policy, parameters).expect("a policy");
     let plan = policy.decide(problem, &Budget::until(&|| false)).expect("a plan");
     let plan = verify(problem, plan).expect("a valid plan");
     let outcome = Outcome::of(problem, &plan).expect("jobs are placed");
@@ -32,7 +32,7 @@ fn bundles(problem: &Problem, plan: &CheckedPlan) -> Vec<Vec<u32>> {
 #[test]
 fn has_gives_the_worked_example() {
     let problem = problems::worked_example();
-    let (plan, outcome) = plan(&problem, "has", Parameters::default());
+    let (plan, outcome) = plan(&problem, "has", &Parameters::default());
     assert_eq!(bundles(&problem, &plan), [[2, 1], [0, 1]]);
     near(outcome.mean_jct, 11_225.836_5);
     near(outcome.makespan, 16_750.418_8);
@@ -55,7 +55,7 @@ fn heterogeneity_is_the_mean_speed_over_the_slowest() {
 #[test]
 fn exhaustive_gives_the_optimum_of_the_worked_example() {
     let problem = problems::worked_example();
-    let (plan, outcome) = plan(&problem, "exhaustive", Parameters::default());
+    let (plan, outcome) = plan(&problem, "exhaustive", &Parameters::default());
     assert_eq!(bundles(&problem, &plan), [[0, 2], [2, 0]]);
     near(outcome.mean_jct, 10_592.029_5);
 }
@@ -65,11 +65,11 @@ fn jps_draws_from_the_tail_of_the_list() {
     let problem = problems::worked_example();
     // JPS puts VGG-19, which the whole cluster ends sooner, first. Of its categories 3,1 2,2 1,3 the range
     // that begins after 70 % holds the last alone: VGG-19 gets one GPU, as in HAS's answer.
-    let (_, tail) = plan(&problem, "jps", Parameters::default());
+    let (_, tail) = plan(&problem, "jps", &Parameters::default());
     near(tail.mean_jct, 11_225.836_5);
     // After 33 % it holds the last two, after 0 % all three; one sample is one of them, by the seed.
     let one = |seed| {
-        let drawn = Parameters::default().with("alpha", "0").with("samples", "1");
+        let drawn = &Parameters::default().with("alpha", "0").with("samples", "1");
         plan(&Problem { seed, ..problem.clone() }, "jps", drawn).1.mean_jct
     };
     let mut seen: Vec<f64> = (0..40).map(one).collect();
@@ -87,7 +87,7 @@ fn jps_weighs_fairness_when_asked_to() {
     let outcome = |beta: f64| {
         let parameters =
             Parameters::default().with("alpha", "0").with("beta", beta.to_string()).with("samples", "1000");
-        plan(&problem, "jps", parameters).1
+        plan(&problem, "jps", &parameters).1
     };
     let (fast, fair) = (outcome(1.0), outcome(0.0));
     assert!(fair.fairness > fast.fairness && fair.mean_jct > fast.mean_jct, "{fast:?} {fair:?}");
@@ -97,8 +97,8 @@ fn jps_weighs_fairness_when_asked_to() {
 fn jps_over_the_whole_range_is_has() {
     for problem in [problems::worked_example(), problems::fifteen_gpus()] {
         let all = Parameters::default().with("alpha", "0").with("samples", "1000");
-        let (_, sampled) = plan(&problem, "jps", all.clone());
-        let (_, whole) = plan(&problem, "has", all);
+        let (_, sampled) = plan(&problem, "jps", &all);
+        let (_, whole) = plan(&problem, "has", &all);
         near(sampled.mean_jct, whole.mean_jct);
     }
 }
@@ -106,7 +106,7 @@ fn jps_over_the_whole_range_is_has() {
 #[test]
 fn has_on_fifteen_gpus() {
     let problem = problems::fifteen_gpus();
-    let (plan, outcome) = plan(&problem, "has", Parameters::default());
+    let (plan, outcome) = plan(&problem, "has", &Parameters::default());
     near(outcome.mean_jct, 4740.941);
     let counts: Vec<u32> = bundles(&problem, &plan).iter().map(|bundle| bundle.iter().sum()).collect();
     assert_eq!(counts, [7, 5, 2, 1]);
@@ -116,7 +116,7 @@ fn has_on_fifteen_gpus() {
 #[test]
 fn exhaustive_on_fifteen_gpus() {
     let problem = problems::fifteen_gpus();
-    let (plan, outcome) = plan(&problem, "exhaustive", Parameters::default());
+    let (plan, outcome) = plan(&problem, "exhaustive", &Parameters::default());
     near(outcome.mean_jct, 4369.650);
     assert_eq!(bundles(&problem, &plan), [[0, 1, 3], [3, 1, 2], [2, 1, 0], [0, 2, 0]]);
 }
@@ -126,7 +126,7 @@ fn optimal_proves_both_optima() {
     for (problem, expected) in
         [(problems::worked_example(), 10_592.029_5), (problems::fifteen_gpus(), 4369.650)]
     {
-        let (plan, outcome) = plan(&problem, "optimal", Parameters::default());
+        let (plan, outcome) = plan(&problem, "optimal", &Parameters::default());
         near(outcome.mean_jct, expected);
         let bound = plan.plan().bound.as_ref().expect("a bound");
         near(bound.lower, expected);
@@ -139,7 +139,7 @@ fn optimus_takes_the_first_node_of_equally_fast_gpus() {
     let mut job = problems::job("a", 1, 1000, 0.0, &[480.0, 480.0]);
     job.max_gpus = 1;
     let problem = problems::problem(&["p100", "v100"], &[&[0, 1], &[1, 0]], vec![job]);
-    let (plan, _) = plan(&problem, "optimus-lb", Parameters::default());
+    let (plan, _) = plan(&problem, "optimus-lb", &Parameters::default());
     assert_eq!(bundles(&problem, &plan), [[0, 1]]);
 }
 
@@ -148,10 +148,10 @@ fn optimus_adds_gpus_one_by_one() {
     // V100s to both, then T4s: with balanced batches ResNet-18 gains more from each. In equal parts a T4
     // slows its V100 down, so VGG-19, which loses least by that, gets both.
     let problem = problems::worked_example();
-    let (balanced, outcome) = plan(&problem, "optimus-lb", Parameters::default());
+    let (balanced, outcome) = plan(&problem, "optimus-lb", &Parameters::default());
     assert_eq!(bundles(&problem, &balanced), [[2, 1], [0, 1]]);
     near(outcome.mean_jct, 11_225.836_5);
-    let (equal, outcome) = plan(&problem, "optimus", Parameters::default());
+    let (equal, outcome) = plan(&problem, "optimus", &Parameters::default());
     assert_eq!(bundles(&problem, &equal), [[0, 1], [2, 1]]);
     near(outcome.mean_jct, 17_413.316);
     let vgg = equal.verdicts()[1].placement().expect("placed");

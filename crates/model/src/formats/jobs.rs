@@ -97,6 +97,9 @@ fn is_new(value: &Value<'_>, lines: &mut BTreeMap<JobName, usize>) -> bool {
 }
 
 /// Returns the text when it can be a name for people: one line, not empty.
+///
+/// # Errors
+/// When it cannot.
 pub fn label(text: &str) -> Result<String, ValueError> {
     if text.trim().is_empty() {
         return Err(ValueError::new("must not be empty"));

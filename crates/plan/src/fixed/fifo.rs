@@ -7,26 +7,26 @@ use crate::{Budget, Entry, Make, Plan, Policy, PolicyError, Problem, Repacking};
 
 pub(crate) const FIFO: Entry = Entry {
     name: "fifo",
-    make: Make::Policy { make: |_| Fifo::PLAIN.policy(), watched: false },
+    make: Make::Policy { make: |_| Ok(Fifo::PLAIN.policy()), watched: false },
     objectives: &[],
     flags: &[],
 };
 
 pub(crate) const FIFO_HET: Entry = Entry {
     name: "fifo-het",
-    make: Make::Policy { make: |_| Fifo::FASTEST.policy(), watched: false },
+    make: Make::Policy { make: |_| Ok(Fifo::FASTEST.policy()), watched: false },
     ..FIFO
 };
 
 pub(crate) const FIFO_BY_NAME: Entry = Entry {
     name: "fifo-by-name",
-    make: Make::Policy { make: |_| Fifo::BY_NAME.policy(), watched: false },
+    make: Make::Policy { make: |_| Ok(Fifo::BY_NAME.policy()), watched: false },
     ..FIFO
 };
 
 pub(crate) const YARN_CS: Entry = Entry {
     name: "yarn-cs",
-    make: Make::Policy { make: |_| Fifo::PASSING.policy(), watched: false },
+    make: Make::Policy { make: |_| Ok(Fifo::PASSING.policy()), watched: false },
     ..FIFO
 };
 
@@ -55,8 +55,8 @@ impl Fifo {
     const BY_NAME: Self = Self { name: "fifo-by-name", takes: Takes::LastByName, passes: false };
     const PASSING: Self = Self { name: "yarn-cs", takes: Takes::MostFree, passes: true };
 
-    fn policy(self) -> Result<Box<dyn Policy>, String> {
-        Ok(Box::new(Queue { rule: self, desk: Desk::default() }))
+    fn policy(self) -> Box<dyn Policy> {
+        Box::new(Queue { rule: self, desk: Desk::default() })
     }
 
     fn choose(self, problem: &Problem, rates: &Rates, room: &[u32]) -> Option<usize> {
