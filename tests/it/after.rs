@@ -5,8 +5,8 @@ use hsched_model::{Cluster, Job, Time};
 use hsched_plan::Moves;
 
 use crate::cli_run::{Bench, job as training};
-use crate::engine_states::{attempt, cluster, how, job, name, running, state, take, words};
 use crate::sandbox::Sandbox;
+use hsched_fixtures::engine_states::{attempt, cluster, how, job, name, running, state, take, words};
 
 fn waits(name: &str, after: &str) -> Tracked {
     let own: Job = job(name, "{v100: 100}", &format!(", max_gpus: 1, after: [{after}]"));

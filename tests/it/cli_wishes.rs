@@ -14,8 +14,8 @@ use nix::unistd::mkfifo;
 use serde_json::{Value, json};
 
 use crate::cli_jobs::{SUBMIT, line, submitted};
-use crate::engine_states::rules;
 use crate::sandbox::{JOBS, Sandbox, mode};
+use hsched_fixtures::engine_states::rules;
 
 /// A process of its own that holds the lock until it is dropped: a child that another test starts would keep a lock of
 /// this process for a moment.

@@ -7,12 +7,12 @@ use hsched_plan::curve::Report;
 use hsched_plan::{Moves, Objective};
 
 use crate::cli_run::{Bench, TRAIN, job as training};
-use crate::engine_states::{
+use crate::sandbox::Sandbox;
+use hsched_fixtures::engine_states::{
     attempt, cluster, heard, how, job, only, phase, planner, policy, rules, running, state, stopping, take,
     words,
 };
-use crate::sandbox::Sandbox;
-use crate::simulate::{cluster as site_cluster, jobs, site};
+use hsched_fixtures::sites::{cluster as site_cluster, jobs, site};
 
 const BEST: &str = "target: {metric: loss, mode: min}, stop: {rule: best}";
 

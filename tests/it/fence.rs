@@ -9,11 +9,11 @@ use std::time::{Duration, SystemTime};
 use hsched_model::Time;
 
 use crate::cli_run::{Bench, job};
-use crate::engine_states::{attempt, job as engine_job, running, state};
 use crate::python::{run, with_torch};
 use crate::real_cluster::repository;
 use crate::real_desk::wait_for;
 use crate::sandbox::Sandbox;
+use hsched_fixtures::engine_states::{attempt, job as engine_job, running, state};
 
 /// What both halves of a script know; `$2` is a folder, `$3` a number.
 const KNOWN: &str = r#"

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use crate::real_cluster::{STEADY, repository, try_start};
 use crate::real_desk::{Desk, wait_for, wait_within};
 use crate::real_run::Together;
-use crate::simulate::{cluster, site};
-use crate::simulate_stories::rules;
+use hsched_fixtures::sites::rules;
+use hsched_fixtures::sites::{cluster, site};
 
 /// The nodes of the allocation, for `dev-cluster`.
 const NODES: &str =

@@ -3,39 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hsched::ui::Story;
-use hsched_engine::{
-    Action, Answer, End, Event, News, Phase, Realm, Rules, State, SubmissionKey, Update, look,
-};
+use hsched_engine::{Action, Answer, End, Event, News, Phase, State, SubmissionKey, Update, look};
 use hsched_lab::simulate::{Delays, Incident, Play, PlayOptions, Saving, Site, When, World};
-use hsched_model::{Bytes, Cluster, GpuType, Job, JobDefaults, JobName, Seconds, Speed, Time};
+use hsched_model::{Bytes, Cluster, GpuType, Job, JobName, Seconds, Speed, Time};
 use hsched_plan::{Moves, Objective, Policy};
 use insta::assert_snapshot;
 use proptest::prelude::*;
 
-use crate::engine_states::{policy, policy_named};
-use crate::problems::rate;
-use crate::simulate::{cluster, jobs, name, node, site};
+use hsched_fixtures::engine_states::{policy, policy_named};
+use hsched_fixtures::sites::{cluster, jobs, name, node, rules, site};
 
 const FIRST: Time = Time(1e6);
-
-pub fn rules() -> Rules {
-    Rules {
-        realm: Realm::Queue,
-        pinned: false,
-        defaults: JobDefaults {
-            time_margin: 1.5,
-            grace: Seconds(20.0),
-            het_steps: true,
-            ..JobDefaults::default()
-        },
-        network: rate(10.0),
-        intra_node: rate(300.0),
-        capacity: BTreeMap::new(),
-        restart_cost: Seconds(5.0),
-        retry_delay: Seconds(5.0),
-        learning_rate: 0.3,
-    }
-}
 
 /// A whole story: where, what, and what goes wrong.
 #[derive(Clone, Debug)]
@@ -283,7 +261,7 @@ fn told(nodes: &str, text: &str, incidents: Vec<Incident>, change: impl Fn(&mut 
     change(&mut site);
     let orders =
         jobs.iter().map(|job| (FIRST, Event::Added { job: Box::new(job.clone()), restart: false })).collect();
-    let (rules, policy) = (rules(), crate::engine_states::policy(Moves::Auto { margin: 0.1 }));
+    let (rules, policy) = (rules(), hsched_fixtures::engine_states::policy(Moves::Auto { margin: 0.1 }));
     let ways = PlayOptions { rules: &rules, objective: Objective::MeanJct, seed: 0, patience: 10_000 };
     let mut play = Play::new(World::new(site, incidents, FIRST), orders, policy, ways);
     let (mut story, mut lines) = (Story::default(), Vec::new());
@@ -332,15 +310,15 @@ fn a_turn_in_which_nothing_has_happened_has_no_step() {
     let jobs = jobs(TWO);
     let site = site(cluster("nodes: [{name: n, gpus: {a: 1}}]"), &jobs);
     let added = |job: &Job| (FIRST, Event::Added { job: Box::new(job.clone()), restart: false });
-    let (rules, mut policy) = (rules(), crate::engine_states::policy(Moves::Never));
+    let (rules, mut policy) = (rules(), hsched_fixtures::engine_states::policy(Moves::Never));
     let ways = PlayOptions { rules: &rules, objective: Objective::MeanJct, seed: 0, patience: 10_000 };
-    let own = crate::engine_states::policy(Moves::Never);
+    let own = hsched_fixtures::engine_states::policy(Moves::Never);
     let mut play =
         Play::new(World::new(site, Vec::new(), FIRST), jobs.iter().map(added).collect(), own, ways);
     let mut turns = |play: &mut Play<'_>| {
         // What a turn has asked for is seen by the next one, and thought about once more.
         (0..2).for_each(|_| play.turn(&mut |_| ()));
-        let mut planner = crate::engine_states::planner(policy.as_mut());
+        let mut planner = hsched_fixtures::engine_states::planner(policy.as_mut());
         let Ok(turn) = look(&mut play.world, &play.state, (&rules, &mut planner));
         turn.step
     };
@@ -349,7 +327,7 @@ fn a_turn_in_which_nothing_has_happened_has_no_step() {
     assert_eq!(turns(&mut play), None);
     // One waits, one trains, and an epoch is done.
     play.world.pass(Seconds(100.0));
-    let mut planner = crate::engine_states::planner(policy.as_mut());
+    let mut planner = hsched_fixtures::engine_states::planner(policy.as_mut());
     let Ok(turn) = look(&mut play.world, &play.state, (&rules, &mut planner));
     assert_eq!(turn.step.map(|step| step.state.jobs[0].epochs_done), Some(1));
 }
@@ -357,7 +335,7 @@ fn a_turn_in_which_nothing_has_happened_has_no_step() {
 #[test]
 fn a_story_has_a_line_for_all_that_is_news() {
     let dies = |node: &str| Incident::NodeDies {
-        node: crate::simulate::node(node),
+        node: hsched_fixtures::sites::node(node),
         when: When::At(Time(FIRST.0 + 130.0)),
     };
     let returns = Incident::NodeReturns { node: node("n2"), when: When::At(Time(FIRST.0 + 300.0)) };

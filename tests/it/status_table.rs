@@ -6,7 +6,7 @@ use hsched_model::formats;
 use hsched_model::{GpuType, Job, JobId, JobName, NodeName, PlacedRank, Seconds, Time};
 use insta::assert_snapshot;
 
-use crate::engine_states::phase;
+use hsched_fixtures::engine_states::phase;
 
 /// A terminal of 80 columns without colour.
 fn plain() -> Terminal {

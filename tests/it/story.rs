@@ -9,7 +9,7 @@ use hsched_model::{BitRate, Cluster, GpuType, JobName, NodeName, Seconds, Speed,
 use hsched_plan::{Moves, Objective};
 use serde_json::{Value, json};
 
-use crate::engine_states::{policy, rules};
+use hsched_fixtures::engine_states::{policy, rules};
 
 /// Samples per second on one GPU, in truth, by job and GPU type.
 pub const TRUE_SPEEDS: [(&str, &[(&str, f64)]); 3] =

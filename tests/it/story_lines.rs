@@ -9,7 +9,7 @@ use hsched_engine::{
 use hsched_model::{Job, JobId, Seconds, Time};
 use hsched_plan::throughput::{LearnRule, Sample, SampleSource, SpeedKey};
 
-use crate::engine_states::{
+use hsched_fixtures::engine_states::{
     answered, attempt, gpu, job, key, look, name, phase, rules, running, sighting, state,
 };
 

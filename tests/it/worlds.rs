@@ -25,8 +25,8 @@ use proptest::prelude::*;
 
 use crate::cli_run::TRAIN;
 use crate::real_cluster::{STEADY, try_start};
-use crate::simulate::{cluster, site};
-use crate::simulate_stories::rules;
+use hsched_fixtures::sites::rules;
+use hsched_fixtures::sites::{cluster, site};
 
 /// What was seen of a submission.
 #[derive(Debug)]

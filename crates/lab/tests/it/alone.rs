@@ -1,0 +1,109 @@
+//! Policies over time on GPUs that nobody else takes: a move takes time there, and what was decided holds until it is done.
+
+use std::collections::BTreeMap;
+
+use hsched_lab::find_over_time;
+use hsched_lab::registry;
+use hsched_plan::{Carrying, Decision, Parameters, Policy, Slot, verify};
+use proptest::prelude::*;
+
+use crate::shared::{T4, V100, decide, end, given, in_mid_run, job, run, stop, two_gpus};
+use hsched_problems::problems;
+
+/// What `run` plays.
+fn alone(name: &str) -> Box<dyn Policy> {
+    find_over_time(name, &Parameters { carrying: Carrying::Alone, ..Parameters::default() })
+        .expect("a policy")
+}
+
+#[test]
+fn with_gpus_of_its_own_a_job_that_moves_gets_those_it_was_stopped_for() {
+    let mut problem = two_gpus(vec![job("a", 10)]);
+    run(&mut problem, 0, &[T4]);
+    let mut policy = alone("horizon");
+    assert_eq!(given(&decide(policy.as_mut(), &problem)), BTreeMap::from([(0, vec![V100])]));
+    // While it saves a short job comes, which would be first on the V100 if it were anybody's.
+    stop(&mut problem, 0);
+    problem.jobs.push(job("b", 1));
+    let plan = decide(policy.as_mut(), &problem);
+    assert!(matches!(&plan.changes[..], [(1, Decision::Defer { .. })]), "{plan:?}");
+    // So it is for a process that knows the promise from its memory alone, and without it the job comes back to the T4.
+    let memory = policy.memory().expect("a promise");
+    end(&mut problem, 0);
+    for (knows, expected) in [(true, V100), (false, T4)] {
+        let mut policy = alone("horizon");
+        if knows {
+            policy.remember(&memory);
+        }
+        assert_eq!(given(&decide(policy.as_mut(), &problem))[&0], [expected], "{knows}");
+    }
+}
+
+#[test]
+fn with_gpus_of_its_own_who_makes_room_is_stopped_and_the_other_gets_the_room() {
+    let mut problem = problems::problem(&["t4"], &[&[1]], vec![job("long", 50)]);
+    let t4 = Slot { node: 0, gpu_type: 0, count: 1 };
+    run(&mut problem, 0, &[t4]);
+    problem.jobs.push(job("short", 1));
+    let mut policy = alone("srtf");
+    let plan = decide(policy.as_mut(), &problem);
+    assert!(
+        plan.changes.iter().any(|(job, own)| *job == 0 && matches!(own, Decision::Defer { .. })),
+        "{plan:?}"
+    );
+    // A shorter one comes while the first saves: what was decided holds.
+    stop(&mut problem, 0);
+    let mut least = job("least", 1);
+    least.standing.work_left /= 10.0;
+    problem.jobs.push(least);
+    let plan = decide(policy.as_mut(), &problem);
+    assert_eq!(given(&plan), BTreeMap::new(), "{plan:?}");
+    end(&mut problem, 0);
+    let plan = decide(policy.as_mut(), &problem);
+    assert_eq!(given(&plan), BTreeMap::from([(1, vec![t4])]), "{plan:?}");
+    verify(&problem, plan).expect("a plan that can be carried out");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_was_decided_can_be_carried_out_and_is(mut problem in in_mid_run(), number in any::<prop::sample::Index>()) {
+        // Who shares equally may place a job where balanced shares, with which it is taken to run here, leave a rank without work.
+        let shares_equally = |name: &&str| ["exhaustive", "optimus", "hadar"].contains(name);
+        let names: Vec<&str> = registry().names_over_time().into_iter().filter(|name| !shares_equally(name)).collect();
+        let name = names[number.index(names.len())];
+        let mut policy = alone(name);
+        let plan = decide(policy.as_mut(), &problem);
+        prop_assert!(verify(&problem, plan.clone()).is_ok(), "{name}: {plan:?}");
+        let promised = given(&plan);
+        let runs = |job: usize| problem.jobs[job].standing.running().next().is_some();
+        let is_elsewhere = |job: usize| match promised.get(&job) {
+            Some(slots) => *slots != problem.jobs[job].standing.holds[0].slots,
+            None => plan.changes.iter().any(|(own, _)| *own == job),
+        };
+        let stopped: Vec<usize> = (0..problem.jobs.len()).filter(|&job| runs(job) && is_elsewhere(job)).collect();
+        for &job in &stopped {
+            stop(&mut problem, job);
+        }
+        let mut free = problem.unclaimed();
+        let waiting: Vec<usize> = promised.keys().copied().filter(|job| problem.jobs[*job].standing.is_ready()).collect();
+        for job in waiting {
+            if free.take(problem.jobs[job].needs, promised[&job].iter()) {
+                run(&mut problem, job, &promised[&job]);
+            }
+        }
+        let plan = decide(policy.as_mut(), &problem);
+        prop_assert!(verify(&problem, plan.clone()).is_ok(), "{name}: {plan:?}");
+        for &job in &stopped {
+            end(&mut problem, job);
+        }
+        let plan = decide(policy.as_mut(), &problem);
+        prop_assert!(verify(&problem, plan.clone()).is_ok(), "{name}: {plan:?}");
+        // With copies aside, who moved has what it was stopped for.
+        let now = given(&plan);
+        for job in stopped.iter().filter(|job| promised.contains_key(job)) {
+            prop_assert_eq!(now.get(job), promised.get(job), "{}: {:?}", name, &plan);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! A process that dies at a write: what of its state is on disk then.
+
+use std::cell::Cell;
+use std::convert::Infallible;
+
+use hsched_engine::{Action, Event, Keeper, State, apply};
+use hsched_model::Time;
+
+use hsched_fixtures::engine_states::rules;
+
+/// The process has died.
+#[derive(Debug)]
+pub struct Died;
+
+impl From<Infallible> for Died {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
+/// The state on disk, of a process that dies at a write.
+pub struct Disk<'a> {
+    pub state: State,
+    /// The writes until it dies; 0 for one that lives.
+    pub left: &'a Cell<u32>,
+    /// Whether it dies before that is written, or after it.
+    pub before: bool,
+}
+
+impl Disk<'_> {
+    fn write(&mut self, change: impl FnOnce(&mut State)) -> Result<(), Died> {
+        let dies = self.left.get() == 1;
+        self.left.set(self.left.get().saturating_sub(1));
+        if !(dies && self.before) {
+            change(&mut self.state);
+        }
+        if dies { Err(Died) } else { Ok(()) }
+    }
+}
+
+impl Keeper for Disk<'_> {
+    type Error = Died;
+
+    fn keep(&mut self, _: Time, state: &State, _: &[Event], _: &[Action]) -> Result<(), Died> {
+        self.write(|own| own.clone_from(state))
+    }
+
+    fn add(&mut self, at: Time, event: &Event) -> Result<(), Died> {
+        self.write(|own| drop(apply(own, at, event, &rules())))
+    }
+}

@@ -1,0 +1,447 @@
+//! The engine's decisions on tiny states: who gets what, who moves, who is ended.
+
+use hsched_engine::{
+    Answer, Attempt, End, Event, Gpus, News, Observation, Outcome, Phase, Request, Sighting, Stage, Standing,
+    Step, Then, Tracked, apply, notice,
+};
+use hsched_model::{Estimates, Job, JobId, NodeName, Partition, Seconds, Speed, Time, Usage};
+use hsched_plan::Moves;
+use hsched_plan::throughput::SpeedKey;
+use sha2::{Digest, Sha256};
+
+use hsched_fixtures::engine_states::{
+    answered, attempt, cluster, gpu, heard, how, job, key, look, name, only, phase, rules, running, sighting,
+    state, stopping, take, take_after, take_by, words,
+};
+
+#[test]
+fn free_gpus_go_to_jobs_that_wait() {
+    let cluster = cluster(&[("v1", "v100", 4, 2, "mixed"), ("t1", "t4", 2, 0, "idle")]);
+    let waiting = Tracked::new(job("b", "{v100: 100, t4: 50}", ""), Time(0.0));
+    let other = running(job("a", "{v100: 100}", ""), attempt("r", "v1", "v100", 2, 0), 3);
+    let Step { state: then, actions, .. } =
+        take(state(vec![other, waiting]), 1.0, &cluster, &how(Moves::Never));
+    assert_eq!(words(&actions), ["submit b on 2 t4 + 2 v100"]);
+    let attempt = only(&then.jobs[1].phase, "submitting");
+    assert_eq!((attempt.run.as_str(), attempt.job_id), ("next", None));
+    // The same again: what is meant has its GPUs, and nobody else waits.
+    assert_eq!(words(&take(then, 2.0, &cluster, &how(Moves::Never)).actions), [""; 0]);
+}
+
+#[test]
+fn gpus_of_what_is_in_the_queue_are_promised() {
+    let cluster = cluster(&[("v1", "v100", 2, 0, "idle"), ("v2", "v100", 2, 0, "idle")]);
+    for stage in [Stage::Pending, Stage::Meant, stopping(0.0, Then::Cancel, Request::Killed)] {
+        let first = Tracked {
+            phase: phase(attempt("r", "v1", "v100", 2, 0), stage),
+            ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0))
+        };
+        let waiting = Tracked::new(job("b", "{v100: 100}", ""), Time(0.0));
+        let done = take(state(vec![first, waiting]), 1.0, &cluster, &how(Moves::Never));
+        assert_eq!(words(&done.actions), ["submit b on 2 v100"]);
+        let attempt = only(&done.state.jobs[1].phase, "submitting");
+        assert_eq!(attempt.gpus.0.keys().map(NodeName::as_str).collect::<Vec<_>>(), ["v2"]);
+    }
+}
+
+#[test]
+fn a_job_waits_for_its_moment_and_capacity_is_kept() {
+    let cluster = cluster(&[("v1", "v100", 4, 0, "idle")]);
+    let mut waiting = Tracked::new(job("b", "{v100: 100}", ""), Time(0.0));
+    waiting.phase = Phase::Waiting { not_before: Some(Time(50.0)), reason: String::new() };
+    let early = take(state(vec![waiting]), 49.0, &cluster, &how(Moves::Never));
+    assert_eq!(words(&early.actions), [""; 0]);
+    let mut limited = how(Moves::Never);
+    limited.rules.capacity.insert(gpu("v100"), 1);
+    assert_eq!(words(&take(early.state, 50.0, &cluster, &limited).actions), ["submit b on 1 v100"]);
+}
+
+#[test]
+fn what_was_asked_in_vain_is_decided_on_again_however_late_the_next_turn_is() {
+    let cluster = cluster(&[("v1", "v100", 1, 0, "idle")]);
+    let waiting = Tracked::new(job("a", "{v100: 100}", ""), Time(0.0));
+    let mut then = take(state(vec![waiting]), 1.0, &cluster, &how(Moves::Never)).state;
+    let deferred = Answer::Deferred { message: "busy".to_owned() };
+    apply(&mut then, Time(1.0), &answered("a", "next", deferred), &rules());
+    // Its delay is over, and all is as it was when it was decided on.
+    assert_eq!(words(&take(then, 100.0, &cluster, &how(Moves::Never)).actions), ["submit a on 1 v100"]);
+}
+
+#[test]
+fn a_full_cluster_is_waited_for_in_the_queue_where_that_is_wanted() {
+    // Others hold all of v1, and half of v2; the other half is a job of ours.
+    let cluster = cluster(&[("v1", "v100", 4, 4, "alloc"), ("v2", "v100", 4, 4, "alloc")]);
+    let own = running(job("a", "{v100: 100}", ""), attempt("r", "v2", "v100", 2, 0), 3);
+    let waiting = |name| Tracked::new(job(name, "{v100: 100}", ", max_gpus: 4"), Time(0.0));
+    let jobs = state(vec![own, waiting("b"), waiting("c")]);
+    assert_eq!(words(&take(jobs.clone(), 1.0, &cluster, &how(Moves::Never)).actions), ["b waits", "c waits"]);
+    let mut queue = how(Moves::Never);
+    queue.replanning.queue = true;
+    let queued = take(jobs.clone(), 1.0, &cluster, &queue);
+    assert_eq!(words(&queued.actions), ["submit b on 3 v100, submit c on 3 v100"]);
+    assert_eq!(words(&take(queued.state, 2.0, &cluster, &queue).actions), [""; 0]);
+    let mut limited = queue.clone();
+    limited.rules.capacity.insert(gpu("v100"), 4);
+    assert_eq!(
+        words(&take(jobs, 1.0, &cluster, &limited).actions),
+        ["submit b on 1 v100, submit c on 1 v100"]
+    );
+    // What is free comes first.
+    let free = hsched_fixtures::engine_states::cluster(&[
+        ("v1", "v100", 4, 4, "alloc"),
+        ("v2", "v100", 4, 3, "mixed"),
+    ]);
+    assert_eq!(words(&take(state(vec![waiting("b")]), 1.0, &free, &queue).actions), ["submit b on 1 v100"]);
+}
+
+#[test]
+fn a_running_job_moves_where_that_pays() {
+    let cluster = cluster(&[("v1", "v100", 2, 0, "idle"), ("t1", "t4", 2, 2, "alloc")]);
+    let slow = |epochs: u64, done: u64| {
+        let job = job("a", "{v100: 100, t4: 20}", ", max_gpus: 2");
+        running(Job { epochs, ..job }, attempt("r", "t1", "t4", 2, 0), done)
+    };
+    let check = |tracked: Tracked, moves, expected: &[&str]| {
+        assert_eq!(words(&take(state(vec![tracked]), 1.0, &cluster, &how(moves)).actions), expected);
+    };
+    let auto = Moves::Auto { margin: 0.5 };
+    check(slow(10, 1), auto, &["stop a"]);
+    check(slow(10, 1), Moves::Never, &[]);
+    // An epoch saves 20 s of 25 s, a restart costs 5 s: with the margin too much for so little.
+    check(slow(10, 10), auto, &[]);
+    check(slow(10, 9), Moves::Auto { margin: 4.0 }, &[]);
+    check(slow(10, 9), auto, &["stop a"]);
+    // Nobody knows yet how it does where it is.
+    check(slow(10, 0), auto, &[]);
+    // One epoch is left, and that is nearly done: what it would lose is more than it would gain.
+    let late = |begun: f64| Tracked { epoch_at: Some(Time(begun)), ..slow(10, 9) };
+    let now = |tracked| take(state(vec![tracked]), 100.0, &cluster, &how(Moves::Auto { margin: 0.5 }));
+    assert_eq!(words(&now(late(100.0)).actions), ["stop a"]);
+    let step = now(late(74.0));
+    // It is thought about again when that epoch is done.
+    assert_eq!((words(&step.actions), step.state.decided), (vec![], None));
+}
+
+#[test]
+fn a_decision_is_known_again_by_the_checksum_of_what_it_depends_on() {
+    let cluster = cluster(&[("v1", "v100", 4, 2, "mixed"), ("t1", "t4", 2, 0, "idle")]);
+    let other = running(job("a", "{v100: 100}", ""), attempt("r", "v1", "v100", 2, 0), 3);
+    let mut waiting = Tracked::new(job("b", "{v100: 100, t4: 50}", ""), Time(0.0));
+    waiting.phase = Phase::Waiting { not_before: Some(Time(50.0)), reason: String::new() };
+    let mut limited = how(Moves::Never);
+    limited.rules.capacity.extend([(gpu("t4"), 8), (gpu("v100"), 9)]);
+    let mut state = state(vec![other, waiting]);
+    let key = SpeedKey { model: "b".to_owned(), gpu_type: gpu("t4"), precision: None };
+    state.cache.set(&key, Speed::rate(50.0).expect("a rate"), 0.0, "me");
+    let decided = take(state, 1.0, &cluster, &limited).state.decided;
+    // Stored, and read by other builds: a thing on each line, the speeds in steps of five hundredths.
+    let seen = "optimal (no moves, free GPUs) mean-jct 0\njob a running movable - r\njob b waiting\n\
+                limit t4 8\nlimit v100 9\nnode v1 4 for 4\nnode t1 2 for 2\nspeed 100 b t4 - 14\n";
+    let digest = Sha256::digest(seen);
+    assert_eq!(decided, digest.first_chunk().map(|bytes| u64::from_be_bytes(*bytes)));
+}
+
+#[test]
+fn jobs_wait_while_another_gives_its_gpus_back() {
+    let cluster = cluster(&[("v1", "v100", 4, 2, "mixed")]);
+    let stage = stopping(0.0, Then::GoOn, Request::Asked);
+    let stopping = Tracked {
+        phase: phase(attempt("r", "v1", "v100", 2, 0), stage),
+        ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0))
+    };
+    let waiting = Tracked::new(job("b", "{v100: 100}", ""), Time(0.0));
+    let then = take(state(vec![stopping, waiting]), 1.0, &cluster, &how(Moves::Auto { margin: 0.5 }));
+    assert_eq!(words(&then.actions), ["b waits"]);
+    // Its grace of 10 s and half a minute more are over: Slurm ends it.
+    let late = take(then.state, 41.0, &cluster, &how(Moves::Never));
+    assert_eq!(words(&late.actions), ["cancel a"]);
+    assert_eq!(late.state.jobs[1].last, (Time(1.0), "waiting for a to release its GPUs".to_owned()));
+}
+
+#[test]
+fn what_can_never_start_is_taken_back() {
+    let up = cluster(&[("v1", "v100", 2, 0, "down*"), ("t1", "t4", 2, 0, "idle")]);
+    let pending = Tracked {
+        phase: phase(attempt("r", "v1", "v100", 2, 0), Stage::Pending),
+        ..Tracked::new(job("a", "{v100: 100, t4: 50}", ""), Time(0.0))
+    };
+    // A node may come back in a moment, and a cluster that shows no node at all was not seen.
+    assert_eq!(words(&take(state(vec![pending.clone()]), 59.0, &up, &how(Moves::Never)).actions), [""; 0]);
+    assert_eq!(
+        words(&take(state(vec![pending.clone()]), 60.0, &cluster(&[]), &how(Moves::Never)).actions),
+        [""; 0]
+    );
+    let mut then = take(state(vec![pending]), 60.0, &up, &how(Moves::Never));
+    assert_eq!(words(&then.actions), ["cancel a"]);
+    // The intent is written down: whatever becomes of the request, this end is none for good.
+    assert!(matches!(
+        then.state.jobs[0].phase.submissions()[0].stage,
+        Stage::Stopping { then: Then::GoOn, request: Request::Meant, .. }
+    ));
+    let ended = News::Ended { end: End::Cancelled, at: Time(2.0) };
+    for event in [answered("a", "r", Answer::Killed), heard("a", "r", ended)] {
+        apply(&mut then.state, Time(2.0), &event, &rules());
+    }
+    assert_eq!(words(&take(then.state, 63.0, &up, &how(Moves::Never)).actions), ["submit a on 2 t4"]);
+}
+
+#[test]
+fn who_waits_long_in_the_queue_takes_what_is_free() {
+    let nodes = |used| cluster(&[("v1", "v100", 2, used, "mixed"), ("t1", "t4", 2, 0, "idle")]);
+    let check = |at: f64, used: u32, t4: &str, expected: &[&str]| {
+        let pending = Tracked {
+            phase: phase(attempt("r", "v1", "v100", 2, 0), Stage::Pending),
+            ..Tracked::new(job("a", &format!("{{v100: 100, t4: {t4}}}"), ""), Time(0.0))
+        };
+        let done = take(state(vec![pending]), at, &nodes(used), &how(Moves::Never));
+        assert_eq!(words(&done.actions), expected, "{at} {used} {t4}");
+    };
+    // An epoch was to take 10 s; on 2 t4 of 50 samples a second it takes as long, on slower ones 50 s.
+    check(600.0, 2, "50", &["cancel a"]);
+    check(599.0, 2, "50", &[]);
+    check(600.0, 2, "10", &[]);
+    check(600.0, 0, "50", &[]);
+}
+
+#[test]
+fn what_ended_long_ago_is_forgotten() {
+    let ended = Tracked {
+        phase: Phase::Ended { at: Time(0.0), outcome: Outcome::Completed },
+        ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0))
+    };
+    let left = |days: f64| {
+        let at = days * 86_400.0;
+        take(state(vec![ended.clone()]), at, &cluster(&[]), &how(Moves::Never)).state.jobs.len()
+    };
+    assert_eq!((left(29.9), left(30.1)), (1, 0));
+}
+
+#[test]
+fn a_cancelled_job_is_never_submitted_again() {
+    let cluster = cluster(&[("v1", "v100", 2, 0, "idle")]);
+    let asked = Event::CancelAsked { job: name("a") };
+    let mut waiting = state(vec![Tracked::new(job("a", "{v100: 100}", ""), Time(0.0))]);
+    apply(&mut waiting, Time(1.0), &asked, &rules());
+    assert!(waiting.is_over());
+    let mut active = state(vec![running(job("a", "{v100: 100}", ""), attempt("r", "v1", "v100", 2, 0), 3)]);
+    apply(&mut active, Time(1.0), &asked, &rules());
+    let then = take(active, 2.0, &cluster, &how(Moves::Never));
+    assert_eq!(words(&then.actions), ["cancel a"]);
+    for end in [End::Saved, End::Cancelled, End::NodeFailed, End::Failed { exit: 1, signal: 0 }] {
+        let mut over = then.state.clone();
+        let news = News::Ended { end, at: Time(3.0) };
+        apply(&mut over, Time(3.0), &heard("a", "r", news), &rules());
+        assert!(over.is_over(), "{:?}", over.jobs[0].phase);
+        assert_eq!(words(&take(over, 4.0, &cluster, &how(Moves::Never)).actions), [""; 0]);
+    }
+}
+
+#[test]
+fn gpus_print_by_type() {
+    let attempt = attempt("r", "v1", "v100", 2, 0);
+    assert_eq!((attempt.gpus.to_string(), Gpus::default().to_string()), ("2 v100".to_owned(), String::new()));
+}
+
+#[test]
+fn a_submission_that_was_given_up_is_found_again_and_others_stand_in_the_way() {
+    let meant = Attempt { job_id: None, ..attempt("r", "v1", "v100", 1, 0) };
+    let tracked =
+        Tracked { phase: phase(meant, Stage::Meant), ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0)) };
+    let mut state = state(vec![tracked]);
+    let mut see = |at: f64, strays: Vec<Sighting>| {
+        let seen = Observation { strays, ..look(at, vec![]) };
+        for event in notice(&state, &seen) {
+            apply(&mut state, Time(at), &event, &rules());
+        }
+        state.clone()
+    };
+    see(0.0, vec![]);
+    assert!(matches!(see(61.0, vec![]).jobs[0].phase, Phase::Waiting { .. }));
+    let cluster = cluster(&[("v1", "v100", 2, 0, "idle")]);
+    let run = |run: &str| Sighting { of: key("a", run), ..sighting(9, Standing::Pending) };
+    let blocked = see(500.0, vec![run("of-somebody")]);
+    assert_eq!(words(&take(blocked, 500.0, &cluster, &how(Moves::Never)).actions), [""; 0]);
+    let free = see(501.0, vec![]);
+    assert_eq!(words(&take(free, 501.0, &cluster, &how(Moves::Never)).actions), ["submit a on 2 v100"]);
+    let found = see(502.0, vec![run("r")]);
+    let attempt = only(&found.jobs[0].phase, "pending");
+    assert_eq!((attempt.job_id, attempt.ranks.len(), found.jobs[0].past.len()), (Some(JobId(9)), 1, 0));
+}
+
+#[test]
+fn a_request_that_got_lost_is_made_again_and_one_that_was_refused_is_taken_back() {
+    let cluster = cluster(&[("v1", "v100", 2, 0, "idle"), ("t1", "t4", 2, 2, "alloc")]);
+    let slow = || {
+        let job = job("a", "{v100: 100, t4: 20}", ", max_gpus: 2");
+        running(job, attempt("r", "t1", "t4", 2, 0), 1)
+    };
+    let auto = how(Moves::Auto { margin: 0.5 });
+    let first = take(state(vec![slow()]), 1.0, &cluster, &auto);
+    assert_eq!(words(&first.actions), ["stop a"]);
+    // Cut short before the answer: the next turn asks again.
+    assert_eq!(words(&take(first.state.clone(), 2.0, &cluster, &auto).actions), ["stop a"]);
+    let hear = |answer| {
+        let mut state = first.state.clone();
+        apply(&mut state, Time(2.0), &answered("a", "r", answer), &auto.rules);
+        state
+    };
+    assert_eq!(words(&take(hear(Answer::Stopped), 3.0, &cluster, &auto).actions), [""; 0]);
+    let refused = hear(Answer::NotStopped { message: "no".into() });
+    assert!(refused.jobs[0].phase.word() == "running" && refused.decided.is_none());
+}
+
+#[test]
+fn jobs_of_different_partitions_share_the_nodes_of_both() {
+    let mut cluster = cluster(&[("v1", "v100", 2, 0, "idle")]);
+    cluster.nodes[0].partitions = ["long", "short"].map(str::to_owned).into();
+    let jobs = ["long", "short"]
+        .map(|own| Tracked::new(job(own, "{v100: 100}", &format!(", partition: {own}")), Time(0.0)));
+    let done = take(state(jobs.to_vec()), 1.0, &cluster, &how(Moves::Never));
+    assert_eq!(words(&done.actions), ["submit long on 1 v100, submit short on 1 v100"]);
+    // Jobs of a partition without nodes wait, and others do not wait for them.
+    let jobs = ["long", "none"]
+        .map(|own| Tracked::new(job(own, "{v100: 100}", &format!(", partition: {own}")), Time(0.0)));
+    let done = take(state(jobs.to_vec()), 1.0, &cluster, &how(Moves::Never));
+    assert_eq!(words(&done.actions), ["none waits", "submit long on 2 v100"]);
+    // One that gives back its GPUs holds up only those that could use them.
+    cluster.nodes[0].partitions = ["long".to_owned()].into();
+    let mut other = cluster.nodes[0].clone();
+    (other.name, other.partitions) = (NodeName::new("v2").expect("a name"), ["short".to_owned()].into());
+    cluster.nodes.push(other);
+    let job = |own: &str| Tracked::new(job(own, "{v100: 100}", &format!(", partition: {own}")), Time(0.0));
+    let stage = stopping(0.0, Then::GoOn, Request::Asked);
+    let stopping = phase(attempt("r", "v1", "v100", 2, 0), stage);
+    let mut jobs = vec![job("long"), job("short"), job("long")];
+    jobs[0].job.name = name("stopping");
+    jobs[0].phase = stopping;
+    let done = take(state(jobs), 1.0, &cluster, &how(Moves::Never));
+    assert_eq!(words(&done.actions), ["long waits", "submit short on 2 v100"]);
+}
+
+#[test]
+fn a_job_that_slurm_does_not_manage_to_end_is_not_waited_for_for_ever() {
+    let cluster = cluster(&[("v1", "v100", 4, 2, "mixed")]);
+    let own = Attempt { started: Some(Time(0.0)), ..attempt("r", "v1", "v100", 2, 0) };
+    let stuck = Tracked {
+        phase: phase(own, stopping(0.0, Then::GoOn, Request::Killed)),
+        ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0))
+    };
+    let waiting = Tracked::new(job("b", "{v100: 100}", ""), Time(0.0));
+    let early = take(state(vec![stuck, waiting]), 299.0, &cluster, &how(Moves::Never));
+    assert_eq!(words(&early.actions), ["cancel a", "b waits"]);
+    let late = take(early.state, 300.0, &cluster, &how(Moves::Never));
+    assert_eq!(words(&late.actions), ["cancel a", "submit b on 2 v100"]);
+}
+
+#[test]
+fn a_long_queue_keeps_a_job_where_it_is() {
+    let cluster = cluster(&[("v1", "v100", 2, 0, "idle"), ("t1", "t4", 2, 2, "alloc")]);
+    let slow = || {
+        let job = job("a", "{v100: 100, t4: 20}", ", max_gpus: 2");
+        running(job, attempt("r", "t1", "t4", 2, 0), 1)
+    };
+    // Nine epochs would take 5 s instead of 25 s: 180 s are saved.
+    let check = |wait: Option<f64>, expected: &[&str]| {
+        let how = how(Moves::Auto { margin: 0.5 });
+        let done = take_after(state(vec![slow()]), 1.0, &cluster, (&how, wait));
+        assert_eq!(words(&done.actions), expected, "{wait:?}");
+    };
+    check(None, &["stop a"]);
+    check(Some(60.0), &["stop a"]);
+    check(Some(150.0), &[]);
+}
+
+#[test]
+fn a_policy_without_a_plan_is_the_reason_why_jobs_wait() {
+    let cluster = cluster(&[("v1", "v100", 40, 0, "idle"), ("t1", "t4", 40, 0, "idle")]);
+    let jobs: Vec<Tracked> = (0..30)
+        .map(|number| Tracked::new(job(&format!("j{number}"), "{v100: 100, t4: 50}", ""), Time(0.0)))
+        .collect();
+    let how = how(Moves::Never);
+    let done = take_by("has", state(jobs), 1.0, &cluster, &how);
+    assert_eq!(words(&done.actions).len(), 30);
+    let Phase::Waiting { reason, .. } = &done.state.jobs[0].phase else { panic!() };
+    assert!(
+        reason.starts_with("not planned: policy has: ") && reason.ends_with("use --policy jps"),
+        "{reason}"
+    );
+    // The same is not tried again, and not said again; what changed is.
+    assert_eq!(words(&take_by("has", done.state.clone(), 2.0, &cluster, &how).actions), [""; 0]);
+    assert_eq!(words(&take_by("jps", done.state, 3.0, &cluster, &how).actions).len(), 1);
+}
+
+#[test]
+fn types_that_the_job_file_does_not_list_are_used_on_wish_alone_and_given_up_after_a_first_failure() {
+    let cluster = cluster(&[("v1", "v100", 1, 0, "idle"), ("p1", "p100", 4, 0, "idle")]);
+    let mut how = how(Moves::Never);
+    let own = |more: &str| Tracked::new(job("a", "{v100: 100}", more), Time(0.0));
+    let without = take(state(vec![own("")]), 1.0, &cluster, &how);
+    assert_eq!(words(&without.actions), ["submit a on 1 v100"]);
+    let wished = take(state(vec![own(", estimate: all")]), 1.0, &cluster, &how);
+    assert_eq!(words(&wished.actions), ["submit a on 4 p100 + 1 v100"]);
+    how.rules.defaults.estimate = Estimates::All;
+    assert_eq!(
+        words(&take(state(vec![own(", estimate: off")]), 1.0, &cluster, &how).actions),
+        words(&without.actions)
+    );
+    let mut then = take(state(vec![own("")]), 1.0, &cluster, &how).state;
+    let attempt = then.jobs[0].phase.attempt().expect("an attempt");
+    assert_eq!(attempt.trials.clause(), " (estimated: speed on p100 was never measured)");
+    // It fails there before its first epoch: the type is given up, and that is said.
+    let failed = News::Ended { end: End::Failed { exit: 1, signal: 0 }, at: Time(5.0) };
+    let event = heard("a", "next", failed);
+    apply(&mut then, Time(5.0), &event, &how.rules);
+    assert_eq!(
+        then.jobs[0].last.1,
+        "failed with exit status 1 in its first run on p100, which the job file does not list; hsched no longer uses p100 for this job; \
+         2 of 3 retries left"
+    );
+    assert_eq!(words(&take(then.clone(), 60.0, &cluster, &how).actions), ["submit a on 1 v100"]);
+    // Its owner adds it again: what was given up may be tried again.
+    let added = Event::Added { job: Box::new(then.jobs[0].job.clone()), restart: false };
+    apply(&mut then, Time(61.0), &added, &how.rules);
+    assert_eq!(words(&take(then, 62.0, &cluster, &how).actions), ["submit a on 4 p100 + 1 v100"]);
+}
+
+#[test]
+fn a_time_limit_that_cuts_a_job_is_said() {
+    let mut cluster = cluster(&[("v1", "v100", 1, 0, "idle")]);
+    let limit = Partition { name: "short".into(), default: true, max_time: Some(Seconds(60.0)) };
+    cluster.partitions.push(limit);
+    let said = |more: &str| {
+        let jobs = state(vec![Tracked::new(job("a", "{v100: 10}", more), Time(0.0))]);
+        let then = take(jobs, 1.0, &cluster, &how(Moves::Never));
+        then.state.jobs[0].phase.attempt().expect("an attempt").pieces.clone()
+    };
+    assert_eq!(
+        said(", checkpoint: {grace: 10s}").as_deref(),
+        Some("at least 20 runs of 1 min (needs checkpoints)")
+    );
+    let loses = "longer than its time limit of 1 min; the job starts over after the limit; if its program can resume, add the key checkpoint";
+    assert_eq!(said("").as_deref(), Some(loses));
+}
+
+#[test]
+fn a_job_that_fits_no_node_holds_nobody_up_and_one_that_fits_some_goes_there() {
+    let mut cluster = cluster(&[("v1", "v100", 4, 0, "idle"), ("v2", "v100", 4, 0, "idle")]);
+    for (node, total) in cluster.nodes.iter_mut().zip([16, 128]) {
+        node.cpus = Some(Usage { total, used: 0 });
+    }
+    let own = |name: &str, cpus: u32| {
+        let keys = format!(", max_gpus: 4, cpus_per_gpu: {cpus}");
+        Tracked::new(job(name, "{v100: 100}", &keys), Time(0.0))
+    };
+    let jobs = vec![own("greedy", 200), own("large", 32), own("small", 4)];
+    let done = take(state(jobs), 1.0, &cluster, &how(Moves::Never));
+    assert_eq!(words(&done.actions), ["greedy waits", "submit large on 4 v100, submit small on 4 v100"]);
+    assert_eq!(
+        done.state.jobs[0].last.1,
+        "cannot use any available GPU type (v100@v1: a rank needs 200 CPUs, more than such a node has; \
+         v100@v2: a rank needs 200 CPUs, more than such a node has)"
+    );
+    let node = |job: usize| only(&done.state.jobs[job].phase, "submitting").gpus.0.keys().next().cloned();
+    assert_eq!(
+        [1, 2].map(|job| node(job).map(|name| name.to_string())),
+        [Some("v2".into()), Some("v1".into())]
+    );
+}

@@ -1,0 +1,119 @@
+//! What stops and time limits mean for a job on tiny states: which cost a retry, which limit comes next, and which ends are believed.
+
+use hsched_engine::{Attempt, End, News, PastAttempt, Request, Stage, Then, Tracked, apply};
+use hsched_model::{Seconds, Time};
+
+use hsched_fixtures::engine_states::{attempt, heard, job, phase, rules, running, state};
+
+/// A job with one retry after runs that did no epoch and ended so, one after the other; and the retries that it had used after each.
+fn after(ends: &[End]) -> (Tracked, Vec<u32>) {
+    let mut state = state(vec![Tracked::new(job("a", "{v100: 100}", ", retries: 1"), Time(0.0))]);
+    let used = ends.iter().enumerate().map(|(number, end)| {
+        let run = format!("r{number}");
+        state.jobs[0].phase = phase(attempt(&run, "v1", "v100", 1, 0), Stage::Running);
+        let news = News::Ended { end: end.clone(), at: Time(50.0) };
+        apply(&mut state, Time(60.0), &heard("a", &run, news), &rules());
+        state.jobs[0].failures
+    });
+    let used = used.collect();
+    (state.jobs.remove(0), used)
+}
+
+#[test]
+fn three_limit_cuts_without_an_epoch_use_no_retry_and_each_further_one_does() {
+    for end in [End::Saved, End::TimedOut, End::Cut, End::Unhandled] {
+        let (tracked, used) = after(&vec![end.clone(); 5]);
+        assert_eq!(used, [0, 0, 0, 1, 2], "{end}");
+        assert_eq!(tracked.last.1, "failed: stopped 5 times without finishing an epoch");
+    }
+    // That hsched ended is no fault of the job.
+    assert_eq!(after(&[const { End::Interrupted }; 9]).1, [0; 9]);
+}
+
+#[test]
+fn a_failure_ends_a_row_of_limit_cuts_and_is_the_reason_that_is_given() {
+    let failed = || End::Failed { exit: 1, signal: 0 };
+    let (tracked, used) = after(&[End::Cut, End::Cut, End::Cut, failed(), failed()]);
+    assert_eq!(used, [0, 0, 0, 1, 2]);
+    assert_eq!(tracked.last.1, "failed with exit status 1 (2 failures, no retries left)");
+    let (_, used) = after(&[End::Cut, End::Cut, failed(), End::Cut, End::Cut, End::Cut]);
+    assert_eq!(used, [0, 0, 1, 1, 1, 1]);
+}
+
+#[test]
+fn a_run_that_was_asked_to_stop_teaches_no_speed() {
+    let learns = |stage: Stage, tells_stops: bool, ended: f64| {
+        let limit = Some(Seconds(3600.0));
+        let own =
+            Attempt { started: Some(Time(0.0)), tells_stops, limit, ..attempt("r", "v1", "v100", 1, 0) };
+        let tracked =
+            Tracked { phase: phase(own, stage), ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0)) };
+        let mut state = state(vec![tracked]);
+        let news = News::Ended { end: End::Completed, at: Time(ended) };
+        let learnt = apply(&mut state, Time(ended), &heard("a", "r", news), &rules());
+        (learnt.is_some(), state.jobs[0].phase.word())
+    };
+    let asked = Stage::Stopping { since: Time(690.0), then: Then::GoOn, request: Request::Asked };
+    assert_eq!(learns(Stage::Running, true, 700.0), (true, "completed"));
+    assert_eq!(learns(asked, true, 700.0), (false, "waiting"));
+    // Scripts of 0.1.0 returned 0 also where a limit cut them; this one ended long before.
+    assert_eq!(learns(Stage::Running, false, 700.0), (true, "completed"));
+    assert_eq!(learns(Stage::Running, false, 3550.0), (false, "waiting"));
+    assert_eq!(learns(Stage::Running, true, 3550.0), (true, "completed"));
+}
+
+#[test]
+fn a_limit_that_cut_a_job_before_an_epoch_is_doubled_and_kept_until_its_epochs_are_known() {
+    let past = |end: End, minutes: f64, epochs: u64| PastAttempt {
+        attempt: Attempt {
+            limit: Some(Seconds(60.0 * minutes)),
+            started: Some(Time(0.0)),
+            ..attempt("r", "v1", "v100", 1, 0)
+        },
+        ended: Time(60.0 * minutes),
+        end,
+        epochs,
+    };
+    let least = |past: Vec<PastAttempt>, epoch: Option<f64>| {
+        let epoch = epoch.map(Seconds);
+        let tracked = Tracked { past, epoch, ..Tracked::new(job("a", "{v100: 100}", ""), Time(9.0)) };
+        tracked.least_limit().map(|limit| limit.0 / 60.0)
+    };
+    let cut = || past(End::Cut, 15.0, 0);
+    assert_eq!(least(vec![], None), None);
+    assert_eq!(least(vec![cut()], None), Some(30.0));
+    assert_eq!(least(vec![cut(), past(End::TimedOut, 30.0, 0)], Some(5.0)), Some(60.0));
+    assert_eq!(least(vec![past(End::Failed { exit: 1, signal: 0 }, 15.0, 0)], None), None);
+    // One that was stopped to move says nothing of its limit.
+    assert_eq!(least(vec![PastAttempt { ended: Time(10.0), ..past(End::Cut, 15.0, 0) }], None), None);
+    // It got ahead in 30 min, though not so far that the length of an epoch is known.
+    assert_eq!(least(vec![cut(), past(End::Saved, 30.0, 1)], None), Some(30.0));
+    assert_eq!(least(vec![cut(), past(End::Saved, 30.0, 2)], Some(600.0)), None);
+    // What was before the job was added again is another job's.
+    let before = PastAttempt { ended: Time(8.0), ..cut() };
+    assert_eq!(least(vec![before], None), None);
+}
+
+#[test]
+fn exit_status_0_of_a_run_that_was_asked_to_stop_proves_nothing_without_the_last_epoch() {
+    let asked = |request: Request, then: Then, done: u64| {
+        let stage = Stage::Stopping { since: Time(40.0), then, request };
+        let attempt = attempt("r", "v1", "v100", 1, 0);
+        let tracked = Tracked {
+            phase: phase(attempt, stage),
+            ..running(job("a", "{v100: 100}", ""), self::attempt("r", "v1", "v100", 1, 0), done)
+        };
+        let mut state = state(vec![tracked]);
+        let news = News::Ended { end: End::Completed, at: Time(50.0) };
+        apply(&mut state, Time(60.0), &heard("a", "r", news), &rules());
+        let job = state.jobs.remove(0);
+        (job.phase.word(), job.past.last().expect("an attempt").end.clone())
+    };
+    for request in [Request::Asked, Request::Killed] {
+        assert_eq!(asked(request, Then::GoOn, 9), ("waiting", End::Cut));
+        assert_eq!(asked(request, Then::Cancel, 0), ("cancelled", End::Cut));
+        assert_eq!(asked(request, Then::GoOn, 10), ("completed", End::Completed));
+    }
+    // Slurm has not heard the request yet.
+    assert_eq!(asked(Request::Meant, Then::GoOn, 0), ("completed", End::Completed));
+}

@@ -1,0 +1,84 @@
+//! Failures that do not count, because their node turns out to have been down.
+
+use hsched_engine::{End, Event, Outcome, PastAttempt, Phase, Tracked, apply};
+use hsched_model::{Availability, NodeName, Time};
+
+use hsched_fixtures::engine_states::{attempt, job, rules, running, state};
+#[test]
+fn all_tries_on_a_node_are_excused_that_failed_shortly_before_it_was_seen_to_be_down() {
+    let mut tracked = running(job("a", "{v100: 100}", ", retries: 3"), attempt("r", "v1", "v100", 2, 0), 3);
+    let past = |ended: f64, node: &str, end: End| PastAttempt {
+        attempt: attempt("r0", node, "v100", 2, 0),
+        ended: Time(ended),
+        end,
+        epochs: 0,
+    };
+    let failed = || End::Failed { exit: 1, signal: 0 };
+    tracked.past = vec![
+        past(100.0, "v1", failed()),
+        past(900.0, "v1", failed()),
+        past(950.0, "v2", failed()),
+        past(960.0, "v1", End::TimedOut),
+    ];
+    tracked.failures = 3;
+    let mut state = state(vec![tracked]);
+    let down = Event::NodeDown {
+        node: NodeName::new("v1").expect("a name"),
+        state: Availability::Down,
+        reason: None,
+    };
+    apply(&mut state, Time(1000.0), &down, &rules());
+    let ends: Vec<&End> = state.jobs[0].past.iter().map(|past| &past.end).collect();
+    assert_eq!(ends, [&failed(), &End::NodeFailed, &failed(), &End::TimedOut]);
+    assert_eq!(state.jobs[0].failures, 2);
+    assert!(state.jobs[0].phase.is_submitted(), "{:?}", state.jobs[0].phase);
+}
+
+/// Node v1 is seen to be down at 1000, after failures at these times on these nodes; the last of them ended the job for good.
+fn excused(retries: u32, added: f64, failures: u32, ends: &[(f64, &str)]) -> Tracked {
+    let spec = job("a", "{v100: 100}", &format!(", retries: {retries}"));
+    let mut tracked = Tracked::new(spec, Time(added));
+    tracked.past = ends
+        .iter()
+        .map(|&(ended, node)| PastAttempt {
+            attempt: attempt("r0", node, "v100", 2, 0),
+            ended: Time(ended),
+            end: End::Failed { exit: 1, signal: 0 },
+            epochs: 0,
+        })
+        .collect();
+    tracked.failures = failures;
+    tracked.phase =
+        Phase::Ended { at: Time(990.0), outcome: Outcome::Failed { reason: "no retries left".into() } };
+    let mut state = state(vec![tracked]);
+    let node = NodeName::new("v1").expect("a name");
+    apply(
+        &mut state,
+        Time(1000.0),
+        &Event::NodeDown { node, state: Availability::Down, reason: None },
+        &rules(),
+    );
+    state.jobs.remove(0)
+}
+
+#[test]
+fn a_failure_from_before_a_job_was_added_again_is_not_taken_back() {
+    let tracked = excused(1, 950.0, 2, &[(900.0, "v1"), (960.0, "v2"), (990.0, "v2")]);
+    assert_eq!(tracked.failures, 2);
+    assert!(tracked.phase.is_over(), "{:?}", tracked.phase);
+    // The last one counts for the waiting only if it is of this time, too.
+    let tracked = excused(0, 995.0, 1, &[(990.0, "v1")]);
+    assert!(tracked.failures == 1 && tracked.phase.is_over(), "{:?}", tracked.phase);
+}
+
+#[test]
+fn a_job_that_failed_waits_again_when_an_earlier_failure_is_excused() {
+    let tracked = excused(1, 0.0, 2, &[(960.0, "v1"), (990.0, "v2")]);
+    assert_eq!(tracked.failures, 1);
+    assert!(matches!(tracked.phase, Phase::Waiting { .. }), "{:?}", tracked.phase);
+    assert_eq!(tracked.last.1, "node v1 is down, so the failure there does not count; last retry");
+    // It had failed once more than that.
+    let tracked = excused(1, 0.0, 3, &[(960.0, "v1"), (970.0, "v2"), (990.0, "v2")]);
+    assert_eq!(tracked.failures, 2);
+    assert!(tracked.phase.is_over(), "{:?}", tracked.phase);
+}

@@ -1,0 +1,110 @@
+//! What the engine learns from an epoch: the seconds of a step by GPU type and batch.
+
+use hsched_engine::{
+    Action, Attempt, End, EpochReport, Event, News, PastAttempt, RankReport, Tracked, apply,
+};
+use hsched_model::{Job, Seconds, Time};
+use hsched_plan::throughput::SampleSource;
+
+use hsched_fixtures::engine_states::{attempt, gpu, heard, job, key, rules, running, state};
+
+#[test]
+fn an_epoch_counts_once_and_teaches() {
+    let tracked = running(job("a", "{v100: 500}", ""), attempt("r", "v1", "v100", 2, 0), 0);
+    let mut state = state(vec![tracked]);
+    let rank =
+        |rank| RankReport { rank, samples: 500, compute: Seconds(5.0), step: None, probes: Vec::new() };
+    let report = EpochReport {
+        epoch: 1,
+        at: Time(9.0),
+        length: Some(Seconds(6.0)),
+        ranks: vec![rank(0), rank(1), rank(9)],
+        metrics: Vec::new(),
+    };
+    let event = Event::News { of: key("a", "r"), news: News::Epoch(report) };
+    let learnt = apply(&mut state, Time(9.0), &event, &rules());
+    let Some(Action::Learn { samples, .. }) = learnt else { panic!("{learnt:?}") };
+    // 500 samples in 5 s, 50 at a time: half a second a step, by what was computed and not by what was waited.
+    assert_eq!(samples.iter().map(|own| (own.batch, own.seconds)).collect::<Vec<_>>(), [(50, 0.5)]);
+    let measured = state.cache.estimate(&samples[0].key).expect("a speed");
+    assert!((measured.speed.step(50, None) - 0.5).abs() < 1e-9);
+    assert_eq!(apply(&mut state, Time(9.0), &event, &rules()), None);
+    assert_eq!(state.jobs[0].epochs_done, 1);
+}
+
+/// What is learnt from `news` of a run of `job` on the ranks of `attempt`: type, batch and seconds of a step.
+fn learnt(job: Job, attempt: Attempt, past: usize, news: News) -> Vec<(String, u64, f64)> {
+    let done = attempt.epochs_before;
+    let ended = PastAttempt { attempt: attempt.clone(), ended: Time(0.0), end: End::Saved, epochs: done };
+    let tracked = Tracked { past: vec![ended; past], ..running(job, attempt, done) };
+    let mut state = state(vec![tracked]);
+    let event = heard("a", "r", news);
+    let action = apply(&mut state, Time(9.0), &event, &rules());
+    let Some(Action::Learn { samples, .. }) = action else { return Vec::new() };
+    assert!(samples.iter().all(|own| own.source == SampleSource::Epoch), "{samples:?}");
+    samples.into_iter().map(|own| (own.key.gpu_type.to_string(), own.batch, own.seconds)).collect()
+}
+
+/// Rank 0's word that an epoch is done, and nothing else.
+fn bare_epoch(epoch: u64, length: Option<f64>) -> News {
+    News::Epoch(EpochReport {
+        epoch,
+        at: Time(9.0),
+        length: length.map(Seconds),
+        ranks: Vec::new(),
+        metrics: Vec::new(),
+    })
+}
+
+fn own(gpu_type: &str, batch: u64, seconds: f64) -> (String, u64, f64) {
+    (gpu_type.to_owned(), batch, seconds)
+}
+
+#[test]
+fn a_bare_epoch_teaches_by_its_length() {
+    let job = |more: &str| job("a", "{v100: 100, t4: 25}", more);
+    let talking = |done| Attempt { communication: Seconds(2.0), ..attempt("r", "v1", "v100", 2, done) };
+    // 12 s, of which the exchange takes 2 s: ten steps of 1 s, over 50 samples each.
+    assert_eq!(learnt(job(""), talking(0), 0, bare_epoch(1, Some(12.0))), [own("v100", 50, 1.0)]);
+    // The same in three micro-batches.
+    let small = job(", max_batch: {v100: 20}");
+    assert_eq!(learnt(small, talking(0), 0, bare_epoch(1, Some(32.0))), [own("v100", 17, 1.0)]);
+    assert_eq!(learnt(job(""), talking(0), 0, bare_epoch(1, None)), []);
+    assert_eq!(learnt(job(""), talking(0), 0, bare_epoch(1, Some(1.5))), []);
+    // The first epoch after a stop may be the rest of one; the second is whole.
+    assert_eq!(learnt(job(""), talking(3), 1, bare_epoch(4, Some(12.0))), []);
+    assert_eq!(learnt(job(""), talking(3), 1, bare_epoch(5, Some(12.0))), [own("v100", 50, 1.0)]);
+}
+
+#[test]
+fn a_bare_epoch_of_several_types_scales_what_was_thought_of_them() {
+    let mixed = |fast: u64| {
+        let mut attempt = attempt("r", "v1", "v100", 2, 0);
+        attempt.ranks[1].gpu_type = gpu("t4");
+        (attempt.ranks[0].batch, attempt.ranks[1].batch) = (fast, 100 - fast);
+        attempt
+    };
+    let job = job("a", "{v100: 100, t4: 25}", "");
+    // Thought: 0.8 s of each. Seen: steps of 1.2 s.
+    let even = learnt(job.clone(), mixed(80), 0, bare_epoch(1, Some(12.0)));
+    assert_eq!(even.iter().map(|(_, batch, _)| *batch).collect::<Vec<_>>(), [20, 80]);
+    assert!(even.iter().all(|(.., seconds)| (seconds - 1.2).abs() < 1e-12), "{even:?}");
+    // Thought: 0.5 s, and 2 s for the T4, which the others wait for. Seen: 1 s.
+    let waiting = learnt(job, mixed(50), 0, bare_epoch(1, Some(10.0)));
+    assert_eq!(waiting, [own("t4", 50, 1.0), own("v100", 50, 0.25)]);
+}
+
+#[test]
+fn a_silent_job_teaches_by_its_length_once_it_is_over() {
+    let ended_at = |at: f64, end| News::Ended { end, at: Time(at) };
+    let ended = |end| ended_at(1000.0, end);
+    let job = || job("a", "{v100: 100}", "");
+    let whole = || attempt("r", "v1", "v100", 2, 0);
+    // Ten epochs of ten steps in 1000 s.
+    assert_eq!(learnt(job(), whole(), 0, ended(End::Completed)), [own("v100", 50, 10.0)]);
+    // Of a short one too much may be its start.
+    assert_eq!(learnt(job(), whole(), 0, ended_at(599.0, End::Completed)), []);
+    assert_eq!(learnt(job(), whole(), 0, ended(End::TimedOut)), []);
+    assert_eq!(learnt(job(), whole(), 1, ended(End::Completed)), []);
+    assert_eq!(learnt(job(), attempt("r", "v1", "v100", 2, 4), 0, ended(End::Completed)), []);
+}

@@ -1,0 +1,273 @@
+//! A small Slurm with all that can happen to it next, one thing at a time.
+
+use std::fmt::Write as _;
+
+use hsched_engine::{End, EpochReport, Observation, Sighting, Standing, State, SubmissionKey};
+use hsched_model::{Cluster, JobId, JobName, Time};
+
+use hsched_fixtures::engine_states::cluster;
+
+/// The nodes, each with one GPU of a type of its own: the first is the faster one.
+const NODES: [(&str, &str); 2] = [("n0", "a"), ("n1", "b")];
+
+/// What Slurm knows, and what its jobs have saved.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slurm {
+    /// Whether each node is up.
+    pub up: [bool; 2],
+    pub entries: Vec<Entry>,
+    /// By job: its epochs, and those of them that are saved.
+    pub epochs: Vec<(u64, u64)>,
+}
+
+/// A submission as Slurm knows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    pub of: SubmissionKey,
+    /// The job's place in the state.
+    pub job: usize,
+    pub id: JobId,
+    pub node: usize,
+    pub life: Life,
+    /// Whether it heard that it is to save and end.
+    pub asked: bool,
+    /// Whether Slurm heard that it is to be ended.
+    pub killed: bool,
+    /// The epochs that it has reported: after the first number, up to the second.
+    pub reported: (u64, u64),
+}
+
+/// How far a submission has come.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Life {
+    /// The request is on its way, for so many ticks.
+    Coming(u8),
+    Queued,
+    Running,
+    Over(End),
+    /// It has ended, and Slurm does not know it any more.
+    Forgotten,
+}
+
+/// Something that can happen to Slurm.
+pub struct Happening {
+    pub what: String,
+    pub is_fault: bool,
+    pub then: Slurm,
+}
+
+impl Entry {
+    /// Returns whether it is in the queue or runs.
+    pub fn is_alive(&self) -> bool {
+        matches!(self.life, Life::Queued | Life::Running)
+    }
+
+    /// Returns whether it may yet run.
+    pub fn may_run(&self) -> bool {
+        self.is_alive() || matches!(self.life, Life::Coming(_))
+    }
+}
+
+impl Slurm {
+    pub fn new(epochs: &[u64]) -> Self {
+        let epochs = epochs.iter().map(|&all| (all, 0)).collect();
+        Self { up: [true; 2], entries: Vec::new(), epochs }
+    }
+
+    /// Returns the number of a node.
+    pub fn node(name: &str) -> usize {
+        NODES.iter().position(|(own, _)| *own == name).expect("a node")
+    }
+
+    /// Returns the cluster as `sinfo` shows it.
+    pub fn cluster(&self) -> Cluster {
+        let node = |(number, (name, gpu_type)): (usize, &(&'static str, &'static str))| {
+            let used = u32::from(self.is_used(number));
+            (*name, *gpu_type, 1, used, if self.up[number] { "idle" } else { "down" })
+        };
+        cluster(&NODES.iter().enumerate().map(node).collect::<Vec<_>>())
+    }
+
+    fn is_used(&self, node: usize) -> bool {
+        self.entries.iter().any(|own| own.node == node && own.life == Life::Running)
+    }
+
+    /// Returns what Slurm shows of the jobs, and what their ranks have reported.
+    pub fn look(&self, state: &State, at: Time) -> Observation {
+        let mut seen = Observation {
+            at,
+            cluster: self.cluster(),
+            sightings: Vec::new(),
+            strays: Vec::new(),
+            epochs: Vec::new(),
+            odd: Vec::new(),
+            notes: Vec::new(),
+        };
+        for own in &self.entries {
+            let tracked = &state.jobs[own.job];
+            let is_known = tracked.submission(&own.of).is_some();
+            if is_known {
+                let epochs = (own.reported.0 + 1..=own.reported.1).map(|epoch| {
+                    (
+                        own.of.clone(),
+                        EpochReport { epoch, at, length: None, ranks: Vec::new(), metrics: Vec::new() },
+                    )
+                });
+                seen.epochs.extend(epochs);
+            }
+            let standing = match &own.life {
+                Life::Coming(_) | Life::Forgotten => continue,
+                Life::Queued => Standing::Pending,
+                Life::Running => Standing::Running { since: None, gpus: None },
+                Life::Over(end) => Standing::Ended { end: end.clone(), at: None },
+            };
+            let (of, job_id) = (own.of.clone(), own.id);
+            let sighting = Sighting { of, job_id, submit_time: None, standing, reason: None };
+            if is_known {
+                seen.sightings.push(sighting);
+            } else if own.is_alive() {
+                seen.strays.push(sighting);
+            }
+        }
+        seen
+    }
+
+    /// Returns the submission of this key, where Slurm has it under this number.
+    pub fn find(&mut self, of: &SubmissionKey, id: JobId) -> Option<&mut Entry> {
+        let own = self.entries.iter_mut().find(|own| own.id == id && own.life != Life::Forgotten)?;
+        assert_eq!(own.of, *of, "a request about another job");
+        Some(own)
+    }
+
+    /// Takes a submission in, or on its way.
+    pub fn take(&mut self, of: SubmissionKey, (job, id, node): (usize, JobId, usize), life: Life) {
+        let entry = Entry { of, job, id, node, life, asked: false, killed: false, reported: (0, 0) };
+        self.entries.push(entry);
+    }
+
+    /// Returns it one tick later; nothing may be on its way for more than `latest` ticks.
+    pub fn after_a_tick(&self, latest: u8) -> Option<Self> {
+        let mut then = self.clone();
+        for own in &mut then.entries {
+            if let Life::Coming(ticks) = &mut own.life {
+                *ticks += 1;
+                if *ticks > latest {
+                    return None;
+                }
+            }
+        }
+        Some(then)
+    }
+
+    /// Returns all that can happen next by itself; what goes wrong only where `faults` may happen.
+    pub fn happenings(&self, faults: bool) -> Vec<Happening> {
+        let mut all = Vec::new();
+        for number in 0..self.entries.len() {
+            self.of_entry(number, faults, &mut all);
+        }
+        for node in 0..NODES.len() {
+            self.of_node(node, faults, &mut all);
+        }
+        all
+    }
+
+    fn of_entry(&self, number: usize, faults: bool, all: &mut Vec<Happening>) {
+        let own = &self.entries[number];
+        let (whole, saved) = self.epochs[own.job];
+        let mut add = |what: &str, is_fault: bool, change: &dyn Fn(&mut Self)| {
+            if faults || !is_fault {
+                let mut then = self.clone();
+                change(&mut then);
+                all.push(Happening { what: format!("{} {what}", own.of.name()), is_fault, then });
+            }
+        };
+        let ends = |end: End| move |then: &mut Self| then.entries[number].life = Life::Over(end.clone());
+        match &own.life {
+            Life::Coming(_) => {
+                add("arrives", false, &|then| then.entries[number].life = Life::Queued);
+                add("never arrives", false, &|then| drop(then.entries.remove(number)));
+            }
+            Life::Queued if own.killed => add("is cancelled", false, &ends(End::Cancelled)),
+            Life::Running => {
+                if saved < whole {
+                    add("does an epoch", false, &|then| {
+                        then.epochs[own.job].1 += 1;
+                        then.entries[number].reported.1 = saved + 1;
+                    });
+                } else {
+                    add("completes", false, &ends(End::Completed));
+                }
+                if own.asked {
+                    add("saves", false, &ends(End::Saved));
+                }
+                if own.killed {
+                    add("is cancelled", false, &ends(End::Cancelled));
+                }
+                add("fails", true, &ends(End::Failed { exit: 1, signal: 0 }));
+            }
+            Life::Over(_) => {
+                add("is forgotten", true, &|then| then.entries[number].life = Life::Forgotten);
+            }
+            Life::Queued | Life::Forgotten => {}
+        }
+        if own.life == Life::Queued && self.up[own.node] && !self.is_used(own.node) {
+            add("starts", false, &|then| {
+                let own = &mut then.entries[number];
+                (own.life, own.reported) = (Life::Running, (saved, saved));
+            });
+        }
+    }
+
+    fn of_node(&self, node: usize, faults: bool, all: &mut Vec<Happening>) {
+        let name = NODES[node].0;
+        let mut add = |what: &str, is_fault: bool, end: End| {
+            let mut then = self.clone();
+            then.up[node] = !self.up[node];
+            for own in &mut then.entries {
+                if own.node == node && own.life == Life::Running {
+                    own.life = Life::Over(end.clone());
+                }
+            }
+            all.push(Happening { what: format!("{name} {what}"), is_fault, then });
+        };
+        if !self.up[node] {
+            add("returns", false, End::NodeFailed);
+        } else if faults {
+            add("dies", true, End::NodeFailed);
+            if self.is_used(node) {
+                add("dies, and its ranks say so", true, End::Failed { exit: 1, signal: 0 });
+            }
+        }
+    }
+
+    /// Forgets what nobody will ask about any more: what has ended and is no submission of its job.
+    pub fn tidy(&mut self, state: &State) {
+        self.entries.retain(|own| own.may_run() || state.jobs[own.job].submission(&own.of).is_some());
+    }
+
+    /// Returns it in words, equal for those that go on alike.
+    pub fn words(&self) -> String {
+        let mut text = String::new();
+        let mut entries: Vec<&Entry> = self.entries.iter().collect();
+        entries.sort_by(|a, b| a.of.cmp(&b.of));
+        for Entry { of: SubmissionKey { job, run, copy }, node, life, asked, killed, reported, .. } in entries
+        {
+            let life = match life {
+                Life::Coming(ticks) => format!("C{ticks}"),
+                Life::Over(End::Failed { .. }) => "OF".to_owned(),
+                Life::Over(end) => format!("O{end:.4}"),
+                other => format!("{other:.1?}"),
+            };
+            // A text takes all that is written to it.
+            let _ = write!(text, "{job}{run}.{copy}@{node}{life}{}{}", u8::from(*asked), u8::from(*killed));
+            let _ = write!(text, "{reported:?};");
+        }
+        let _ = write!(text, "{:?}{:?}", self.up, self.epochs);
+        text
+    }
+
+    /// Returns the place of a job in the state.
+    pub fn place(state: &State, name: &JobName) -> usize {
+        state.jobs.iter().position(|tracked| tracked.job.name == *name).expect("a job")
+    }
+}

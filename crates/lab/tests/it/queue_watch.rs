@@ -1,0 +1,330 @@
+//! `watch --queue` by the engine alone: what it asks of Slurm for jobs that wait, and that a death in between loses and doubles nothing.
+
+use hsched_engine::{
+    Action, Answer, Attempt, Event, Inquiry, Kind, Phase, Stage, State, Step, Submission, Tracked, step,
+};
+use hsched_model::{Cluster, JobId, Partition, Seconds, Terms, Time};
+use hsched_plan::{Outlook, Parameters, Policy, Prospect, Replanning};
+
+use hsched_fixtures::engine_states::{attempt, cluster, gpu, job, planner, rules, state, words};
+
+const HOUR: f64 = 3600.0;
+
+/// The policy `optimal` with jobs that wait in the queue.
+pub fn queueing() -> Box<dyn Policy> {
+    let replanning = Replanning { queue: true, ..Replanning::default() };
+    hsched_lab::find("optimal", &Parameters { replanning, ..Parameters::default() }).expect("a policy")
+}
+
+/// A job of ten hours on one V100, and of twenty on one T4.
+fn ten_hours() -> hsched_model::Job {
+    let more = ", max_gpus: 4";
+    hsched_model::Job { samples_per_epoch: 360_000, ..job("a", "{v100: 100, t4: 50}", more) }
+}
+
+fn full() -> Cluster {
+    cluster(&[("v1", "v100", 4, 4, "allocated"), ("t1", "t4", 4, 4, "allocated")])
+}
+
+fn kind(per_node: u32, gpu_type: &str) -> Kind {
+    Kind { nodes: 1, per_node, gpu_type: gpu(gpu_type) }
+}
+
+/// The job, waiting for four V100, with a script that can do with fewer.
+fn pending() -> Tracked {
+    let own = attempt("r", "v1", "v100", 4, 0);
+    let own = Attempt {
+        race: true,
+        tables: vec![kind(1, "v100"), kind(2, "v100")],
+        epoch: Seconds(HOUR / 4.0),
+        ..own
+    };
+    let phase = Phase::Submitted(vec![Submission { attempt: own, stage: Stage::Pending }]);
+    Tracked { phase, ..Tracked::new(ten_hours(), Time(0.0)) }
+}
+
+/// Answers an inquiry: what waits stays for so long, and a request starts as `wait` says, in hours anew and in place.
+pub fn answer(inquiry: &Inquiry, stays: f64, wait: &dyn Fn(&Kind) -> (f64, f64)) -> Outlook {
+    let hours = |time: f64| Some(Seconds(time * HOUR));
+    let prospect = |own: &hsched_engine::Wanted| {
+        let (anew, in_place) = wait(&own.kind);
+        let in_place = hours(in_place).filter(|_| own.in_place.is_some());
+        let Some(&(way, _)) = own.ways.first() else {
+            return Prospect { too_short: true, ..Prospect::default() };
+        };
+        Prospect { anew: hours(anew), anew_way: way, in_place, in_place_way: way, too_short: false }
+    };
+    Outlook {
+        job: inquiry.job,
+        // What was queued beside the first starts now.
+        stays: (0..)
+            .zip(&inquiry.pending)
+            .map(|(n, id)| id.and(hours(if n == 0 { stays } else { 0.0 })))
+            .collect(),
+        races: inquiry.races,
+        options: inquiry.options.iter().map(prospect).collect(),
+    }
+}
+
+/// A step with a queue that says when requests start.
+fn take(state: &State, at: f64, cluster: &Cluster, stays: f64, wait: &dyn Fn(&Kind) -> (f64, f64)) -> Step {
+    let mut policy = queueing();
+    let mut planner = planner(policy.as_mut());
+    let own = rules();
+    let first = step(state.clone(), Time(at), &[], cluster, (&own, &mut planner));
+    if first.inquiries.is_empty() {
+        return first;
+    }
+    planner.outlooks = Some(first.inquiries.iter().map(|own| answer(own, stays, wait)).collect());
+    step(state.clone(), Time(at), &[], cluster, (&own, &mut planner))
+}
+
+#[test]
+fn a_job_begins_with_the_request_that_is_done_first() {
+    let jobs = state(vec![Tracked::new(ten_hours(), Time(0.0))]);
+    // Four V100 start in twenty hours, two in one, one at once; a T4 takes twice as long.
+    let wait = |own: &Kind| {
+        (if own.gpu_type == gpu("t4") { 9.0 } else { [0.5, 1.0, 20.0, 20.0][own.per_node as usize - 1] }, 0.0)
+    };
+    let begun = take(&jobs, 1.0, &full(), 0.0, &wait);
+    assert_eq!(words(&begun.actions), ["submit a on 2 v100"]);
+    let Action::Submit(run) = &begun.actions[0] else { panic!() };
+    let spares: Vec<Option<Kind>> = run.submissions[0].spares.iter().map(|own| Kind::of(own)).collect();
+    assert_eq!(spares, [Some(kind(1, "v100")), Some(kind(3, "v100")), Some(kind(4, "v100"))]);
+    assert!(run.submissions[0].race);
+}
+
+#[test]
+fn free_gpus_are_left_where_waiting_for_others_is_sooner() {
+    let jobs = state(vec![Tracked::new(ten_hours(), Time(0.0))]);
+    let free = cluster(&[("v1", "v100", 4, 4, "allocated"), ("t1", "t4", 4, 3, "mixed")]);
+    // One T4 takes twenty hours; four V100 start in one.
+    let soon = |own: &Kind| (if own.gpu_type == gpu("t4") { 0.0 } else { 1.0 }, 0.0);
+    assert_eq!(words(&take(&jobs, 1.0, &free, 0.0, &soon).actions), ["submit a on 4 v100"]);
+    let late = |own: &Kind| (if *own == kind(1, "t4") { 0.0 } else { 30.0 }, 0.0);
+    assert_eq!(words(&take(&jobs, 1.0, &free, 0.0, &late).actions), ["submit a on 1 t4"]);
+}
+
+#[test]
+fn a_pending_request_is_changed_in_place_and_asked_for_until_there_is_an_answer() {
+    let before = state(vec![pending()]);
+    let wait = |own: &Kind| (50.0, if own.per_node == 2 { 1.0 } else { 30.0 });
+    let changed = take(&before, 1.0, &full(), 20.0, &wait);
+    assert_eq!(words(&changed.actions), ["change a to 2 v100"]);
+    // Whoever dies here finds in the state that it is meant, and asks again.
+    let again = take(&changed.state, 31.0, &full(), 20.0, &wait);
+    assert_eq!(words(&again.actions), ["change a to 2 v100"]);
+    let of = own_key(&changed.state);
+    let hear = |state: &State, answer: Answer| {
+        let mut state = state.clone();
+        hsched_engine::apply(&mut state, Time(32.0), &Event::Answer { of: of.clone(), answer }, &rules());
+        state
+    };
+    let done = hear(&again.state, Answer::Amended);
+    let own = &done.jobs[0].phase.submissions()[0].attempt;
+    assert_eq!((own.gpus.to_string().as_str(), own.amendment.is_none()), ("2 v100", true));
+    assert_eq!(own.tables, [kind(1, "v100"), kind(4, "v100")]);
+    // A site that refuses it is not asked again.
+    let refused = hear(&again.state, Answer::NotAmended { message: "no".into() });
+    assert_eq!(words(&take(&refused, 62.0, &full(), 20.0, &wait).actions), [""; 0]);
+}
+
+#[test]
+fn a_pending_request_goes_to_another_partition_and_keeps_its_place() {
+    let partition = |name: &str, hours: f64| Partition {
+        name: name.to_owned(),
+        default: false,
+        max_time: Some(Seconds(hours * HOUR)),
+    };
+    let cluster = Cluster { partitions: vec![partition("short", 3.0), partition("day", 24.0)], ..full() };
+    let mut before = state(vec![pending()]);
+    before.jobs[0].job.launch.partition = Some("short,day".into());
+    let Phase::Submitted(own) = &mut before.jobs[0].phase else { panic!() };
+    own[0].attempt.tables.push(kind(4, "v100"));
+    let mut policy = queueing();
+    let mut planner = planner(policy.as_mut());
+    let own = rules();
+    let asked = step(before.clone(), Time(1.0), &[], &cluster, (&own, &mut planner));
+    let ways = |gpus: u32| {
+        let mut options = asked.inquiries[0].options.iter();
+        let option = options.find(|own| own.kind == kind(gpus, "v100")).expect("an option");
+        option.ways.iter().map(|(number, own)| (*number, own.partition.as_deref())).collect::<Vec<_>>()
+    };
+    // One V100 takes ten hours, and nobody says that the job saves.
+    assert_eq!(ways(1), [(1, Some("day"))]);
+    assert_eq!(ways(4), [(0, Some("short,day")), (1, Some("day"))]);
+    // The same GPUs start sooner where the limit is longer.
+    let wait = |own: &Kind| (50.0, if *own == kind(4, "v100") { 1.0 } else { 30.0 });
+    let mut outlook = answer(&asked.inquiries[0], 20.0, &wait);
+    outlook.options.iter_mut().for_each(|own| own.in_place_way = 1);
+    planner.outlooks = Some(vec![outlook]);
+    let changed = step(before, Time(1.0), &[], &cluster, (&own, &mut planner));
+    assert_eq!(words(&changed.actions), ["change a to 4 v100"]);
+    let Action::Amend { to, .. } = &changed.actions[0] else { panic!() };
+    assert_eq!(to.terms.as_ref().and_then(|own| own.partition.as_deref()), Some("day"));
+    let (of, mut done) = (own_key(&changed.state), changed.state);
+    let answer = Answer::Amended;
+    hsched_engine::apply(&mut done, Time(2.0), &Event::Answer { of, answer }, &rules());
+    let own = &done.jobs[0].phase.submissions()[0].attempt;
+    assert_eq!(own.terms.as_ref().and_then(|own| own.partition.as_deref()), Some("day"));
+    // From there it may go elsewhere again.
+    assert!(own.tables.contains(&kind(4, "v100")));
+}
+
+#[test]
+fn what_a_limit_would_end_is_not_asked_for_where_the_job_cannot_go_on() {
+    let within =
+        |hours: f64| Partition { name: "only".into(), default: true, max_time: Some(Seconds(hours * HOUR)) };
+    // A T4 is free at once, on which it takes twenty hours; four V100, on which it takes two and a half, much later.
+    let free = cluster(&[("v1", "v100", 4, 4, "allocated"), ("t1", "t4", 4, 3, "mixed")]);
+    let wait = |own: &Kind| (if *own == kind(1, "t4") { 0.0 } else { 30.0 }, 0.0);
+    let begun = |hours: f64, own: Tracked| {
+        let cluster = Cluster { partitions: vec![within(hours)], ..free.clone() };
+        let then = take(&state(vec![own]), 1.0, &cluster, 0.0, &wait);
+        (words(&then.actions).join(", "), then.state.jobs[0].last.1.clone())
+    };
+    let job = || Tracked::new(ten_hours(), Time(0.0));
+    let mut saves = job();
+    saves.job.launch.checkpoint.grace = Some(Seconds(10.0));
+    assert_eq!(begun(24.0, job()).0, "submit a on 1 t4");
+    assert_eq!(begun(3.0, saves.clone()).0, "submit a on 1 t4");
+    assert_eq!(begun(3.0, job()).0, "submit a on 4 v100");
+    assert_eq!(begun(2.0, saves).0, "submit a on 1 t4");
+    let (actions, why) = begun(2.0, job());
+    assert!(
+        actions == "a waits" && why.starts_with("every possible time limit is shorter"),
+        "{actions}: {why}"
+    );
+    // Of two partitions the one with the longer limit has no V100.
+    let both = |more: Vec<Partition>| {
+        let mut own = job();
+        own.job.launch.partition = Some("only,long".into());
+        let mut cluster = Cluster { partitions: more, ..free.clone() };
+        for (node, names) in cluster.nodes.iter_mut().zip([&["only"][..], &["only", "long"]]) {
+            node.partitions = names.iter().map(|&name| name.to_owned()).collect();
+        }
+        let then = take(&state(vec![own]), 1.0, &cluster, 0.0, &|_| (0.0, 0.0));
+        let attempt = then.state.jobs[0].phase.attempt().expect("an attempt");
+        let terms = attempt.terms.as_ref().and_then(|own| own.partition.clone());
+        (words(&then.actions).join(", "), terms.unwrap_or_default())
+    };
+    let long = Partition { name: "long".into(), ..within(30.0) };
+    assert_eq!(both(vec![within(2.0), long]), ("submit a on 4 t4".to_owned(), "long".to_owned()));
+    // It was seen to go on after the epochs of an earlier run.
+    let mut seen = job();
+    let attempt = attempt("r", "v1", "v100", 4, 2);
+    let end = hsched_engine::End::TimedOut;
+    seen.past.push(hsched_engine::PastAttempt { attempt, ended: Time(0.5), end, epochs: 1 });
+    assert_eq!(begun(2.0, seen).0, "submit a on 1 t4");
+}
+
+#[test]
+fn a_change_that_slurm_takes_and_cannot_carry_out_is_undone_and_not_tried_again() {
+    let mut before = state(vec![pending()]);
+    let wait = |own: &Kind| (50.0, if own.per_node == 2 { 1.0 } else { 30.0 });
+    let Phase::Submitted(own) = &mut before.jobs[0].phase else { panic!() };
+    own[0].attempt.reason = Some("BadConstraints".into());
+    let undone = take(&before, 1.0, &full(), 20.0, &wait);
+    assert_eq!(words(&undone.actions), ["cancel a"]);
+    let of = own_key(&undone.state);
+    let mut after = undone.state.clone();
+    let news = hsched_engine::News::Ended { end: hsched_engine::End::Cancelled, at: Time(2.0) };
+    hsched_engine::apply(&mut after, Time(2.0), &Event::News { of, news }, &rules());
+    let again = take(&after, 31.0, &full(), 20.0, &wait);
+    let [Action::Submit(run)] = again.actions.as_slice() else { panic!("{:?}", words(&again.actions)) };
+    assert!(run.submissions[0].spares.is_empty());
+}
+
+/// The key of the first submission of the first job.
+fn own_key(state: &State) -> hsched_engine::SubmissionKey {
+    let tracked = &state.jobs[0];
+    tracked.phase.submissions()[0].attempt.key(&tracked.job.name)
+}
+
+#[test]
+fn another_type_is_queued_beside_the_first_which_is_taken_back_once_that_has_started() {
+    let before = state(vec![pending()]);
+    let wait = |own: &Kind| (if own.gpu_type == gpu("t4") { 0.0 } else { 50.0 }, 50.0);
+    let beside = take(&before, 1.0, &full(), 20.0, &wait);
+    assert_eq!(words(&beside.actions), ["submit a on 4 t4"]);
+    let Action::Submit(run) = &beside.actions[0] else { panic!() };
+    let own = &run.submissions[0];
+    assert_eq!((own.race, own.joins.as_deref(), own.copy), (true, Some("r"), 1));
+    let mut both = beside.state.clone();
+    let Phase::Submitted(submissions) = &mut both.jobs[0].phase else { panic!() };
+    assert_eq!(submissions.len(), 2);
+    submissions[1].attempt.job_id = Some(JobId(8));
+    submissions[1].attempt.started = Some(Time(40.0));
+    submissions[1].stage = Stage::Running;
+    let after = take(&both, 61.0, &full(), 20.0, &wait);
+    assert_eq!(words(&after.actions), ["cancel a"]);
+}
+
+#[test]
+fn a_request_is_not_changed_into_another_one_of_the_job() {
+    let mut before = state(vec![pending()]);
+    let both = |names: &str| Partition {
+        name: names.to_owned(),
+        default: false,
+        max_time: Some(Seconds(24.0 * HOUR)),
+    };
+    let cluster = Cluster { partitions: vec![both("short"), both("day")], ..full() };
+    let second = attempt("s", "v1", "v100", 2, 0);
+    let joins = Some("r".to_owned());
+    let second = Attempt { race: true, joins, copy: 1, job_id: Some(JobId(8)), ..second };
+    let Phase::Submitted(own) = &mut before.jobs[0].phase else { panic!() };
+    own.push(Submission { attempt: second, stage: Stage::Pending });
+    let changed = |before: &State| {
+        let mut policy = queueing();
+        let mut planner = planner(policy.as_mut());
+        let own = rules();
+        let asked = step(before.clone(), Time(1.0), &[], &cluster, (&own, &mut planner));
+        let wait = |own: &Kind| (50.0, if own.per_node == 2 { 1.0 } else { 30.0 });
+        let mut outlook = answer(&asked.inquiries[0], 20.0, &wait);
+        outlook.stays.iter_mut().for_each(|own| *own = Some(Seconds(20.0 * HOUR)));
+        planner.outlooks = Some(vec![outlook]);
+        words(&step(before.clone(), Time(1.0), &[], &cluster, (&own, &mut planner)).actions)
+    };
+    // It waits for two V100 already.
+    assert_eq!(changed(&before), [""; 0]);
+    // In another partition these are another request.
+    before.jobs[0].job.launch.partition = Some("short,day".into());
+    let Phase::Submitted(own) = &mut before.jobs[0].phase else { panic!() };
+    let terms = |partition: &str| Terms { partition: Some(partition.to_owned()), ..Terms::default() };
+    own[1].attempt.terms = Some(terms("short"));
+    assert_eq!(changed(&before), ["change a to 2 v100"]);
+    let Phase::Submitted(own) = &mut before.jobs[0].phase else { panic!() };
+    own[1].attempt.terms = Some(terms("short,day"));
+    assert_eq!(changed(&before), [""; 0]);
+}
+
+#[test]
+fn nothing_is_changed_where_nobody_knows_the_queue() {
+    let mut policy = queueing();
+    let mut planner = planner(policy.as_mut());
+    planner.outlooks = Some(Vec::new());
+    let own = rules();
+    let after = step(state(vec![pending()]), Time(1.0), &[], &full(), (&own, &mut planner));
+    assert_eq!(words(&after.actions), [""; 0]);
+    // And is asked about again after ten minutes.
+    assert_eq!(after.state.wake, Some(Time(601.0)));
+}
+
+#[test]
+fn a_job_that_does_not_say_how_many_gpus_waits_for_a_polite_number() {
+    let many: Vec<String> = (0..150).map(|number| format!("n{number}")).collect();
+    let nodes: Vec<_> = many.iter().map(|name| (name.as_str(), "v100", 4, 4, "allocated")).collect();
+    let own = hsched_model::Job {
+        global_batch: 100_000,
+        samples_per_epoch: 100_000_000,
+        ..job("a", "{v100: 100}", "")
+    };
+    let jobs = state(vec![Tracked::new(own, Time(0.0))]);
+    let asked = take(&jobs, 1.0, &cluster(&nodes), 0.0, &|_| (1.0, 0.0));
+    assert_eq!(words(&asked.actions), ["submit a on 32 v100"]);
+    let mut policy = queueing();
+    let mut planner = planner(policy.as_mut());
+    planner.outlooks = Some(Vec::new());
+    let dark = step(jobs, Time(1.0), &[], &cluster(&nodes), (&rules(), &mut planner));
+    assert_eq!(words(&dark.actions), ["submit a on 32 v100"]);
+}

@@ -1,0 +1,419 @@
+//! The fast core of simulations: worked examples, a queue by hand, and what holds for every policy on any trace.
+
+use std::collections::BTreeMap;
+
+use hsched_lab::find_over_time;
+use hsched_lab::registry;
+use hsched_lab::replay::{
+    Entry, Event, Figures, Hooks, Incidents, Kind, Loses, Options, Outage, Record, ReplayError, Trace, replay,
+};
+use hsched_model::{Seconds, Time};
+use hsched_plan::{JobModel, Parameters, Placement, PolicyError, Problem, Sharing, Slot};
+use proptest::prelude::*;
+
+use hsched_problems::problems;
+
+/// A trace of jobs with their arrivals on the nodes of a problem.
+fn trace(mut problem: Problem, jobs: Vec<(f64, JobModel)>) -> Trace {
+    problem.jobs.clear();
+    let entry = |(place, (arrival, model)): (usize, (f64, JobModel))| Entry {
+        model,
+        arrival: Time(arrival),
+        restart_cost: None,
+        saves: true,
+        retries: 3,
+        after: Vec::new(),
+        early: None,
+        begun: None,
+        copies: None,
+        place,
+    };
+    Trace::of_entries(problem, jobs.into_iter().enumerate().map(entry).collect())
+}
+
+fn no_restart() -> Options {
+    Options { restart_cost: Some(Seconds(0.0)), ..Options::default() }
+}
+
+/// Replays and collects the events.
+fn play(trace: &Trace, options: &Options, policy: &str) -> Result<(Record, Vec<Event>), ReplayError> {
+    let mut policy = find_over_time(policy, &Parameters::default()).expect("a policy");
+    let mut events = Vec::new();
+    let hooks =
+        Hooks { event: &mut |event| events.push(event.clone()), progress: &mut |_| (), elapsed: &|| 0.0 };
+    replay(trace, options, policy.as_mut(), hooks).map(|record| (record, events))
+}
+
+fn completions(trace: &Trace, options: &Options, policy: &str) -> Vec<f64> {
+    let (record, _) = play(trace, options, policy).expect("a replay");
+    record.jobs.iter().map(|job| job.completed.expect("an end").0).collect()
+}
+
+fn assert_near(times: &[f64], expected: &[f64]) {
+    assert_eq!(times.len(), expected.len());
+    for (time, expected) in times.iter().zip(expected) {
+        assert!((time - expected).abs() < 1e-6 * expected.max(1.0), "{times:?}, not {expected:?}");
+    }
+}
+
+/// A linear job of so many seconds on one V100, which has 100 samples/s, in epochs of 100 s.
+fn seconds(name: &str, long: u64, rates: &[f64], max_gpus: u32) -> JobModel {
+    JobModel { max_gpus, ..problems::job(name, long / 100, 10_000, 0.0, rates) }
+}
+
+#[test]
+fn four_equal_jobs_on_four_gpus() {
+    let jobs = ["a", "b", "c", "d"].map(|name| (0.0, seconds(name, 400, &[100.0], 4)));
+    let trace = trace(problems::problem(&["v100"], &[&[4]], Vec::new()), jobs.to_vec());
+    for policy in ["optimal", "fifo", "srtf", "las"] {
+        assert_near(&completions(&trace, &no_restart(), policy), &[400.0; 4]);
+    }
+}
+
+/// `simulate --sweep seed=…` says so.
+#[test]
+fn only_jps_and_optimal_use_the_seed_where_nothing_is_left_to_chance() {
+    let jobs = [("a", 300, 1), ("b", 1200, 3), ("c", 700, 2), ("d", 500, 4), ("e", 900, 2)];
+    let jobs = jobs.map(|(name, long, most)| (100.0, seconds(name, long, &[50.0, 100.0], most)));
+    let trace = trace(problems::problem(&["t4", "v100"], &[&[2, 0], &[0, 2]], Vec::new()), jobs.to_vec());
+    for policy in registry().names_over_time().into_iter().filter(|name| !["jps", "optimal"].contains(name)) {
+        let [one, other] = [1, 2].map(|seed| play(&trace, &Options { seed, ..no_restart() }, policy));
+        let jobs = |played: Result<(Record, _), _>| played.map(|(record, _)| record.jobs).ok();
+        assert_eq!(jobs(one), jobs(other), "{policy}");
+    }
+}
+
+#[test]
+fn a_short_and_a_long_job_on_a_fast_and_a_slow_gpu() {
+    let jobs = [("s", 3600), ("l", 36_000)];
+    let jobs = jobs.map(|(name, long)| (0.0, seconds(name, long, &[50.0, 100.0], 1)));
+    let trace = trace(problems::problem(&["t4", "v100"], &[&[1, 0], &[0, 1]], Vec::new()), jobs.to_vec());
+    assert_near(&completions(&trace, &no_restart(), "srtf"), &[3600.0, 37_800.0]);
+    // The static optimum: the mean is 21,600 s instead of 20,700 s.
+    assert_near(&completions(&trace, &no_restart(), "optimal"), &[7200.0, 36_000.0]);
+}
+
+#[test]
+fn kinds_of_fifo_take_the_type_with_most_free_gpus_the_fastest_or_the_last_by_name() {
+    // Half as fast on a K80, a quarter on a P100.
+    let jobs = vec![(0.0, seconds("a", 1000, &[50.0, 25.0, 100.0], 1))];
+    let nodes: &[&[u32]] = &[&[2, 0, 0], &[0, 1, 0], &[0, 0, 1]];
+    let types = problems::problem(&["k80", "p100", "t4"], nodes, Vec::new());
+    let first = |policy| completions(&trace(types.clone(), jobs.clone()), &no_restart(), policy)[0];
+    assert_near(&[first("fifo"), first("fifo-het"), first("fifo-by-name")], &[2000.0, 1000.0, 1000.0]);
+    let slow_last = vec![(0.0, seconds("a", 1000, &[50.0, 100.0, 25.0], 1))];
+    let last = |policy| completions(&trace(types.clone(), slow_last.clone()), &no_restart(), policy)[0];
+    assert_near(&[last("fifo"), last("fifo-het"), last("fifo-by-name")], &[2000.0, 1000.0, 4000.0]);
+}
+
+#[test]
+fn a_restart_costs_its_time_and_a_first_start_none() {
+    let jobs = vec![(0.0, seconds("a", 2000, &[100.0], 2)), (300.0, seconds("b", 400, &[100.0], 2))];
+    let trace = trace(problems::problem(&["v100"], &[&[2]], Vec::new()), jobs);
+    let options = Options { restart_cost: Some(Seconds(60.0)), ..Options::default() };
+    let (record, _) = play(&trace, &options, "optimal").expect("a replay");
+    let times: Vec<f64> = record.jobs.iter().map(|job| job.completed.expect("an end").0).collect();
+    assert_near(&times, &[1290.0, 700.0]);
+    assert_eq!([record.jobs[0].moves, record.jobs[1].moves], [2, 0]);
+    let figures = Figures::of(&trace, &record).expect("figures");
+    assert_near(&[figures.mean_jct, figures.mean_wait, figures.makespan], &[845.0, 0.0, 1290.0]);
+    // 60 s on one GPU, 60 s on two.
+    assert_near(&[record.held, record.restarting], &[300.0 * 2.0 + 400.0 * 2.0 + 590.0 * 2.0, 180.0]);
+    let there = 2.0 * 1290.0;
+    assert_near(&[figures.utilisation, figures.goodput], &[2580.0 / there, 2400.0 / there]);
+}
+
+#[test]
+fn a_failure_costs_the_epoch_under_way_and_a_retry() {
+    let jobs = vec![(0.0, seconds("a", 400, &[100.0], 1))];
+    let trace = trace(problems::problem(&["v100"], &[&[1]], Vec::new()), jobs);
+    let outages = vec![Outage { node: 0, from: Time(250.0), until: Time(1000.0) }];
+    let options = Options { incidents: Incidents { outages, ..Incidents::default() }, ..no_restart() };
+    // Two epochs are saved, two are left when the node is back.
+    let (record, events) = play(&trace, &options, "fifo").expect("a replay");
+    assert_near(&[record.jobs[0].completed.expect("an end").0], &[1200.0]);
+    let kinds: Vec<(f64, Kind)> = events.iter().map(|event| (event.at.0, event.kind)).collect();
+    let expected = [
+        (0.0, Kind::Arrived),
+        (0.0, Kind::Started),
+        (250.0, Kind::Failed),
+        (250.0, Kind::NodeDown),
+        (1000.0, Kind::Started),
+        (1000.0, Kind::NodeBack),
+        (1200.0, Kind::Completed),
+    ];
+    assert_eq!(kinds, expected);
+    // A job that fails all the time says so.
+    let often = Incidents { job_failures: Some(Seconds(1.0)), ..Incidents::default() };
+    let (record, _) = play(&trace, &Options { incidents: often, ..no_restart() }, "fifo").expect("a replay");
+    assert_eq!(record.jobs[0].why.as_deref(), Some("failures: 4; `retries` is 3"));
+}
+
+#[test]
+fn jobs_that_lose_every_epoch_to_each_other_are_given_up() {
+    // Epochs of 1000 s, and a GPU that changes hands every 360 s.
+    let job = |name: &str| problems::job(name, 10, 100_000, 0.0, &[100.0]);
+    let jobs = vec![(0.0, job("a")), (0.0, job("b"))];
+    let trace = trace(problems::problem(&["v100"], &[&[1]], Vec::new()), jobs);
+    let options = Options { loses: Loses::Epoch, ..no_restart() };
+    let (record, _) = play(&trace, &options, "gavel-max-min").expect("a replay");
+    let why = "it started 1000 times in a row without saving any progress";
+    assert!(record.jobs.iter().all(|job| job.why.as_deref() == Some(why)), "{:?}", record.jobs);
+    let saved = play(&trace, &no_restart(), "gavel-max-min").expect("a replay").0;
+    assert!(saved.jobs.iter().all(|job| job.completed.is_some()));
+}
+
+#[test]
+fn who_never_fits_is_told_why_and_holds_up_nobody() {
+    let wide = JobModel { min_gpus: 3, max_gpus: 3, asks: 3, ..seconds("wide", 400, &[100.0], 3) };
+    let jobs = vec![(0.0, wide), (0.0, seconds("a", 400, &[100.0], 1))];
+    let trace = trace(problems::problem(&["v100"], &[&[2]], Vec::new()), jobs);
+    for policy in registry().names_over_time() {
+        let (record, _) = play(&trace, &no_restart(), policy).expect("a replay");
+        assert_eq!(record.jobs[0].completed, None, "{policy}");
+        assert!(
+            record.jobs[0].why.as_deref().is_some_and(|why| why.starts_with("it never got GPUs")),
+            "{policy}"
+        );
+        assert!(record.jobs[1].completed.is_some(), "{policy}");
+    }
+}
+
+#[test]
+fn rounds_hold_decisions_back() {
+    let jobs = vec![(10.0, seconds("a", 100, &[100.0], 1)), (20.0, seconds("b", 100, &[100.0], 1))];
+    let trace = trace(problems::problem(&["v100"], &[&[1]], Vec::new()), jobs);
+    let options = Options { round: Some(Seconds(60.0)), ..no_restart() };
+    assert_near(&completions(&trace, &options, "fifo"), &[160.0, 280.0]);
+    let (record, _) = play(&trace, &Options { rounds: Some(3), ..options }, "fifo").expect("a replay");
+    let ended: Vec<bool> = record.jobs.iter().map(|job| job.completed.is_some()).collect();
+    assert_eq!(ended, [true, false]);
+    assert!(record.jobs[1].why.as_deref().is_some_and(|why| why.starts_with("the last round is over")));
+}
+
+#[test]
+fn las_takes_turns_by_the_gpu_time_that_jobs_had() {
+    // One GPU: the first job has its GPU hour, then the second its own, then the first goes on.
+    let jobs = vec![(0.0, seconds("a", 7200, &[100.0], 1)), (100.0, seconds("b", 7200, &[100.0], 1))];
+    let trace = trace(problems::problem(&["v100"], &[&[1]], Vec::new()), jobs);
+    assert_near(&completions(&trace, &no_restart(), "las"), &[10_800.0, 14_400.0]);
+}
+
+#[test]
+fn gavel_shares_a_gpu_in_rounds() {
+    let jobs = vec![(0.0, seconds("a", 3600, &[100.0], 1)), (0.0, seconds("b", 3600, &[100.0], 1))];
+    let trace = trace(problems::problem(&["v100"], &[&[1]], Vec::new()), jobs);
+    let times = completions(&trace, &no_restart(), "gavel-max-min");
+    assert!(times.iter().all(|time| (6839.9..=7200.1).contains(time)), "{times:?}");
+}
+
+#[test]
+fn loads_are_what_they_are_scaled_to() {
+    let job = |name: &str| seconds(name, 1000, &[50.0, 100.0], 1);
+    let jobs = vec![(0.0, job("a")), (100.0, job("b")), (500.0, job("c"))];
+    let trace = trace(problems::problem(&["t4", "v100"], &[&[1, 0], &[0, 1]], Vec::new()), jobs);
+    // Three jobs of 1000 s, on one and a half V100, in 500 s.
+    assert_near(&[trace.load().expect("a load")], &[3000.0 / (1.5 * 500.0)]);
+    let scaled = trace.with_load(0.8).expect("a load");
+    assert_near(&[scaled.load().expect("a load"), scaled.jobs[1].arrival.0], &[0.8, 500.0]);
+}
+
+/// FIFO with one GPU a job, by hand: each job starts on the GPU that is free first.
+fn queue_by_hand(gpus: usize, jobs: &[(f64, f64)]) -> Vec<f64> {
+    let mut free = vec![0.0_f64; gpus];
+    jobs.iter()
+        .map(|(arrival, long)| {
+            let first = free.iter_mut().min_by(|a, b| a.total_cmp(b)).expect("a GPU");
+            *first = first.max(*arrival) + long;
+            *first
+        })
+        .collect()
+}
+
+/// Shortest remaining time first on one GPU, by hand.
+fn shortest_by_hand(jobs: &[(f64, f64)]) -> Vec<f64> {
+    let mut left: Vec<f64> = jobs.iter().map(|(_, long)| *long).collect();
+    let mut ends = vec![0.0; jobs.len()];
+    let mut now = 0.0;
+    while left.iter().any(|left| *left > 1e-9) {
+        let there = (0..jobs.len()).filter(|&job| jobs[job].0 <= now && left[job] > 1e-9);
+        let next = jobs.iter().map(|(at, _)| *at).filter(|at| *at > now).fold(f64::INFINITY, f64::min);
+        match there.min_by(|&a, &b| left[a].total_cmp(&left[b])) {
+            None => now = next,
+            Some(job) => {
+                let run = left[job].min(next - now);
+                now += run;
+                left[job] -= run;
+                ends[job] = now;
+            }
+        }
+    }
+    ends
+}
+
+/// The options of one replay of a random trace.
+fn any_options(nodes: usize) -> impl Strategy<Value = Options> {
+    let outage = (0..nodes, 0.0..300.0_f64, 1.0..200.0_f64).prop_map(|(node, from, long)| Outage {
+        node,
+        from: Time(from),
+        until: Time(from + long),
+    });
+    let outages = proptest::collection::vec(outage, 0..3);
+    let failures = proptest::option::weighted(0.3, (20.0..2000.0_f64).prop_map(Seconds));
+    let costs = (prop_oneof![Just(0.0), Just(7.5)], prop_oneof![Just(0.0), Just(0.3)]);
+    let round = proptest::option::weighted(0.2, Just(Seconds(25.0)));
+    (outages, failures, costs, any::<bool>(), round, 0_u64..100).prop_map(
+        |(outages, job_failures, (cost, noise), epoch, round, seed)| Options {
+            seed,
+            restart_cost: Some(Seconds(cost)),
+            noise,
+            round,
+            loses: if epoch { Loses::Epoch } else { Loses::Nothing },
+            incidents: Incidents { outages, job_failures, ..Incidents::default() },
+            ..Options::default()
+        },
+    )
+}
+
+/// What an observer knows of a job from its events alone.
+#[derive(Clone, Default)]
+struct Seen {
+    slots: Vec<Slot>,
+    /// When it trains, and the time of its epochs.
+    trains: Option<(f64, f64)>,
+    done: f64,
+}
+
+/// Checks a replay by its events alone: no GPU twice, none of a node that is down, and all work done.
+fn check(trace: &Trace, options: &Options, policy: &str, events: &[Event]) -> Result<(), TestCaseError> {
+    let mut models = vec![None; trace.jobs.len()];
+    for entry in &trace.jobs {
+        models[entry.place] = Some(&entry.model);
+    }
+    let mut seen = vec![Seen::default(); trace.jobs.len()];
+    let mut down: Vec<bool> = vec![false; trace.problem.nodes.len()];
+    let mut moments: BTreeMap<u64, Vec<&Event>> = BTreeMap::new();
+    for event in events {
+        moments.entry(event.at.0.to_bits()).or_default().push(event);
+    }
+    for events in moments.values_mut() {
+        // A job that fails may start again at once, which comes first in the order of kinds.
+        events.sort_by_key(|event| matches!(event.kind, Kind::Started | Kind::Moved));
+        for event in events {
+            let now = event.at.0;
+            let train = |own: &mut Seen| {
+                if let Some((from, epoch)) = own.trains.take() {
+                    own.done += (now - from).max(0.0) / epoch;
+                }
+            };
+            if let Some(node) = event.node {
+                down[node] = event.kind == Kind::NodeDown;
+            }
+            let Some(job) = event.job else { continue };
+            let own = &mut seen[job];
+            let model = models[job].expect("a job");
+            match event.kind {
+                Kind::Started | Kind::Moved => {
+                    let ran = own.trains.is_some();
+                    train(own);
+                    if ran && options.loses == Loses::Epoch {
+                        own.done = (own.done + 1e-9).floor();
+                    }
+                    let problem = Problem { jobs: vec![model.clone()], ..trace.problem.clone() };
+                    let sharing = if ["optimus", "hadar"].contains(&policy) {
+                        Sharing::Equal
+                    } else {
+                        Sharing::Balanced
+                    };
+                    let placement = Placement::new(&problem, 0, &event.slots, sharing);
+                    let epoch = placement.expect("a legal placement").epoch.total();
+                    own.trains = Some((now + event.restart.map_or(0.0, |cost| cost.0), epoch));
+                    own.slots.clone_from(&event.slots);
+                }
+                Kind::Stopped => {
+                    train(own);
+                    if options.loses == Loses::Epoch {
+                        own.done = (own.done + 1e-9).floor();
+                    }
+                    own.slots.clear();
+                }
+                Kind::Failed => {
+                    train(own);
+                    own.done = (own.done + 1e-9).floor();
+                    own.slots.clear();
+                }
+                Kind::Completed => {
+                    train(own);
+                    own.slots.clear();
+                    let work = model.standing.work;
+                    prop_assert!((own.done - work).abs() < 1e-6 * work, "{} of {work}", own.done);
+                }
+                Kind::Arrived | Kind::Round | Kind::Task | Kind::Queued | Kind::NodeDown | Kind::NodeBack => {
+                }
+            }
+        }
+        let mut used: BTreeMap<(usize, usize), u32> = BTreeMap::new();
+        for slot in seen.iter().flat_map(|own| &own.slots) {
+            *used.entry((slot.node, slot.gpu_type)).or_default() += slot.count;
+        }
+        for ((node, gpu_type), count) in used {
+            prop_assert!(!down[node] && count <= trace.problem.nodes[node].gpus[gpu_type]);
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn every_policy_does_all_work_once(
+        problem in problems::any_problem(6, 4, true),
+        arrivals in proptest::collection::vec(0_u32..200, 4),
+        options in any_options(1),
+    ) {
+        let mut problem = problem;
+        let jobs = std::mem::take(&mut problem.jobs);
+        let jobs = jobs.into_iter().zip(&arrivals).map(|(job, at)| (f64::from(*at), job)).collect();
+        let trace = trace(problem, jobs);
+        for policy in registry().names_over_time() {
+            let (record, events) = match play(&trace, &options, policy) {
+                Ok(played) => played,
+                Err(ReplayError::Policy(PolicyError::TooLarge { .. })) => continue,
+                Err(error) => return Err(TestCaseError::fail(error.to_string())),
+            };
+            let again = play(&trace, &options, policy).expect("the same");
+            prop_assert!(record == again.0 && events == again.1, "{} differs when played again", policy);
+            prop_assert!(events.windows(2).all(|pair| pair[0].at.0 <= pair[1].at.0));
+            check(&trace, &options, policy, &events)?;
+            for (entry, job) in trace.jobs.iter().zip(&record.jobs) {
+                prop_assert_eq!(job.completed.is_some(), job.why.is_none(), "{}", policy);
+                if let Some(completed) = job.completed {
+                    prop_assert!(completed.0 >= entry.arrival.0 && job.started.is_some());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_queue_of_single_gpus_is_the_one_by_hand(
+        gpus in 1_u32..4,
+        mut jobs in proptest::collection::vec((0_u32..3000, 1_u32..20), 1..15),
+    ) {
+        jobs.sort_unstable();
+        let by_hand: Vec<(f64, f64)> =
+            jobs.iter().map(|&(at, long)| (f64::from(at), f64::from(long) * 100.0)).collect();
+        let model = |(place, &(at, long)): (usize, &(u32, u32))| {
+            (f64::from(at), seconds(&format!("j{place}"), u64::from(long) * 100, &[100.0], 1))
+        };
+        let jobs: Vec<(f64, JobModel)> = jobs.iter().enumerate().map(model).collect();
+        let queue = trace(problems::problem(&["v100"], &[&[gpus]], Vec::new()), jobs.clone());
+        for policy in ["fifo", "fifo-het", "fifo-by-name", "yarn-cs"] {
+            assert_near(&completions(&queue, &no_restart(), policy), &queue_by_hand(gpus as usize, &by_hand));
+        }
+        let alone = trace(problems::problem(&["v100"], &[&[1]], Vec::new()), jobs);
+        let (times, ideal) = (completions(&alone, &no_restart(), "srtf"), shortest_by_hand(&by_hand));
+        // Equal times may be served in any order: the sums agree.
+        prop_assert!((times.iter().sum::<f64>() - ideal.iter().sum::<f64>()).abs() < 1e-3);
+    }
+}

@@ -1,0 +1,341 @@
+//! Policies over time on a shared cluster: nobody is stopped only to wait, and GPUs that were decided on are kept.
+
+use std::collections::BTreeMap;
+
+use hsched_lab::registry;
+use hsched_lab::replay::{Entry, Figures, Hooks, Options, Trace, replay};
+use hsched_lab::{find, find_over_time};
+use hsched_model::{Seconds, Time};
+use hsched_plan::{
+    Budget, Carrying, Decision, Forecast, Hold, JobModel, Memory, Moves, Parameters, Placement, Plan, Policy,
+    Problem, Replanning, Sharing, Slot, Stage, TypeLimit, Waits, verify,
+};
+use proptest::prelude::*;
+
+use hsched_problems::problems;
+
+/// What `watch --moves auto` and `simulate --queue-wait` run.
+fn parameters() -> Parameters {
+    let replanning = Replanning { moves: Moves::Auto { margin: 0.5 }, ..Replanning::default() };
+    Parameters { replanning, carrying: Carrying::Shared, ..Parameters::default() }
+}
+
+fn horizon() -> Box<dyn Policy> {
+    find("horizon", &parameters()).expect("a policy")
+}
+
+pub fn decide(policy: &mut dyn Policy, problem: &Problem) -> Plan {
+    policy.decide(problem, &Budget::until(&|| false)).expect("a plan")
+}
+
+/// Two nodes with one GPU each: a T4, and a V100 that is four times as fast.
+pub fn two_gpus(jobs: Vec<JobModel>) -> Problem {
+    problems::problem(&["t4", "v100"], &[&[1, 0], &[0, 1]], jobs)
+}
+
+/// A job of one GPU that takes so many hours on a V100; saving and starting again takes a minute.
+pub fn job(name: &str, hours: u64) -> JobModel {
+    let mut job = JobModel { max_gpus: 1, ..problems::job(name, hours * 36, 10_000, 0.0, &[25.0, 100.0]) };
+    job.standing.restart_cost = Seconds(60.0);
+    job
+}
+
+pub const T4: Slot = Slot { node: 0, gpu_type: 0, count: 1 };
+pub const V100: Slot = Slot { node: 1, gpu_type: 1, count: 1 };
+
+/// Puts a job on its GPUs, where it has done an epoch and no part of the next.
+pub fn run(problem: &mut Problem, job: usize, slots: &[Slot]) {
+    let epoch = Placement::new(problem, job, slots, Sharing::Balanced).expect("a legal one").epoch.total();
+    let stage = Stage::Running { epoch, under_way: 0.0, movable: true, busy_until: Time(0.0) };
+    let standing = &mut problem.jobs[job].standing;
+    standing.started = Some(Time(0.0));
+    standing.holds = vec![Hold { slots: slots.to_vec(), since: Time(0.0), epoch, stage }];
+}
+
+/// A job that runs is being stopped, so that Slurm counts its GPUs as in use.
+pub fn stop(problem: &mut Problem, job: usize) {
+    let hold = &mut problem.jobs[job].standing.holds[0];
+    hold.stage = Stage::Leaving { started: true, gives_back: true };
+    for slot in hold.slots.clone() {
+        problem.nodes[slot.node].gpus[slot.gpu_type] -= slot.count;
+    }
+    problem.jobs[job].standing.waits = Waits::Later;
+}
+
+/// A job that is being stopped has ended, and may have GPUs again.
+pub fn end(problem: &mut Problem, job: usize) {
+    for slot in std::mem::take(&mut problem.jobs[job].standing.holds).into_iter().flat_map(|hold| hold.slots)
+    {
+        problem.nodes[slot.node].gpus[slot.gpu_type] += slot.count;
+    }
+    problem.jobs[job].standing.waits = Waits::Ready;
+}
+
+/// Returns the GPUs that a plan gives, by job.
+pub fn given(plan: &Plan) -> BTreeMap<usize, Vec<Slot>> {
+    let placed = plan.changes.iter().filter_map(|(job, decision)| match decision {
+        Decision::Place { placements, .. } => Some((*job, placements[0].slots.clone())),
+        _ => None,
+    });
+    placed.collect()
+}
+
+/// The answer that a job would wait so long for the V100.
+fn forecast(job: usize, seconds: f64) -> Forecast {
+    Forecast { job, slots: vec![V100], wait: Some(Seconds(seconds)) }
+}
+
+#[test]
+fn a_job_that_moves_gets_the_gpus_it_was_stopped_for() {
+    let mut problem = two_gpus(vec![job("a", 10)]);
+    run(&mut problem, 0, &[T4]);
+    problem.forecasts = vec![forecast(0, 0.0)];
+    let mut policy = horizon();
+    assert_eq!(given(&decide(policy.as_mut(), &problem)), BTreeMap::from([(0, vec![V100])]));
+    let memory = policy.memory().expect("a promise");
+    // While it saves, a short job comes: the V100 is free, and its own.
+    stop(&mut problem, 0);
+    problem.jobs.push(job("b", 1));
+    let next = |memory: &Memory, problem: &Problem| {
+        let mut policy = horizon();
+        policy.remember(memory);
+        let plan = decide(policy.as_mut(), problem);
+        (plan, policy.memory().expect("a memory"))
+    };
+    let (plan, memory) = next(&memory, &problem);
+    assert_eq!(given(&plan), BTreeMap::new(), "{plan:?}");
+    assert!(matches!(&plan.changes[..], [(1, Decision::Defer { .. })]), "{plan:?}");
+    end(&mut problem, 0);
+    let (plan, memory) = next(&memory, &problem);
+    assert_eq!(given(&plan), BTreeMap::from([(0, vec![V100]), (1, vec![T4])]));
+    // Where the GPUs have gone to a stranger, both are decided on again, and the short job is first.
+    problem.nodes[1].gpus = vec![0, 0];
+    let (plan, _) = next(&memory, &problem);
+    assert_eq!(given(&plan), BTreeMap::from([(1, vec![T4])]));
+}
+
+#[test]
+fn a_move_pays_for_its_wait_in_the_queue_and_for_the_epoch_under_way() {
+    let mut problem = two_gpus(vec![job("a", 1)]);
+    run(&mut problem, 0, &[T4]);
+    let asked = decide(horizon().as_mut(), &problem);
+    assert_eq!(
+        asked.questions.iter().map(|(job, own)| (*job, own.slots.clone())).collect::<Vec<_>>(),
+        [(0, vec![V100])]
+    );
+    assert!(asked.changes.is_empty());
+    let with = |problem: &Problem, wait: f64| {
+        decide(horizon().as_mut(), &Problem { forecasts: vec![forecast(0, wait)], ..problem.clone() })
+    };
+    // It is there for another hour.
+    assert_eq!(given(&with(&problem, 1000.0)).len(), 1);
+    assert!(given(&with(&problem, 3600.0)).is_empty());
+    // An epoch takes 400 s; near the end, to lose one is too much, and to wait for its end is not.
+    let standing = &mut problem.jobs[0].standing;
+    (standing.work_left, standing.epochs_left) = (2.0, 2);
+    assert_eq!(given(&with(&problem, 0.0)).len(), 1);
+    let Stage::Running { under_way, .. } = &mut problem.jobs[0].standing.holds[0].stage else {
+        panic!("it runs")
+    };
+    *under_way = 390.0;
+    let plan = with(&problem, 0.0);
+    assert!(given(&plan).is_empty() && plan.questions.is_empty(), "{plan:?}");
+    assert_eq!(plan.wake, Some(problem.now));
+}
+
+#[test]
+fn jobs_that_do_not_save_stay_and_so_do_all_where_nobody_is_to_move() {
+    let mut problem = two_gpus(vec![job("a", 10)]);
+    run(&mut problem, 0, &[T4]);
+    problem.forecasts = vec![forecast(0, 0.0)];
+    let never = Parameters { replanning: Replanning::default(), ..parameters() };
+    let mut policy = find("horizon", &never).expect("a policy");
+    assert_eq!(given(&decide(policy.as_mut(), &problem)), BTreeMap::new());
+    problem.jobs[0].standing.saves = false;
+    assert_eq!(given(&decide(horizon().as_mut(), &problem)), BTreeMap::new());
+}
+
+#[test]
+fn wrong_shares_are_put_right_where_that_pays() {
+    let mut problem = two_gpus(vec![JobModel { max_gpus: 2, ..job("a", 10) }]);
+    run(&mut problem, 0, &[T4, V100]);
+    assert_eq!(given(&decide(horizon().as_mut(), &problem)), BTreeMap::new());
+    let Stage::Running { epoch, .. } = &mut problem.jobs[0].standing.holds[0].stage else {
+        panic!("it runs")
+    };
+    *epoch *= 1.1;
+    assert_eq!(given(&decide(horizon().as_mut(), &problem)), BTreeMap::from([(0, vec![V100, T4])]));
+}
+
+#[test]
+fn a_submission_that_waits_in_vain_gives_way_to_what_is_free() {
+    let mut problem = two_gpus(vec![job("a", 10)]);
+    problem.nodes[1].gpus = vec![0, 0];
+    let hold =
+        |since: f64| Hold { slots: vec![V100], since: Time(since), epoch: 100.0, stage: Stage::Queued };
+    problem.now = Time(1000.0);
+    problem.jobs[0].standing.holds = vec![hold(500.0)];
+    problem.jobs[0].standing.waits = Waits::Later;
+    let plan = decide(horizon().as_mut(), &problem);
+    assert_eq!((given(&plan), plan.wake), (BTreeMap::new(), Some(Time(1100.0))));
+    problem.jobs[0].standing.holds = vec![hold(400.0)];
+    assert_eq!(given(&decide(horizon().as_mut(), &problem)), BTreeMap::from([(0, vec![T4])]));
+}
+
+/// The third example of the design: a short job that comes would preempt the long one where that is allowed.
+#[test]
+fn in_a_replay_nobody_is_stopped_to_wait_and_a_move_waits() {
+    let linear = |work: u64, most: u32| {
+        let job = problems::job("job", work / 100, 10_000, 0.0, &[100.0]);
+        JobModel { max_gpus: most, global_batch: 400, ..job }
+    };
+    let jobs = [(0.0, linear(2000, 2)), (300.0, linear(400, 2))];
+    let entry = |(place, (arrival, model)): (usize, (f64, JobModel))| Entry {
+        model,
+        arrival: Time(arrival),
+        restart_cost: Some(Seconds(60.0)),
+        saves: true,
+        retries: 0,
+        after: Vec::new(),
+        early: None,
+        begun: None,
+        copies: None,
+        place,
+    };
+    let jobs = jobs.into_iter().enumerate().map(entry).collect();
+    let trace = Trace::of_entries(problems::problem(&["v100"], &[&[2]], Vec::new()), jobs);
+    let mean = |parameters: Parameters| {
+        let mut policy = find_over_time("horizon", &parameters).expect("a policy");
+        let hooks = Hooks { event: &mut |_| (), progress: &mut |_| (), elapsed: &|| 0.0 };
+        let record = replay(&trace, &Options::default(), policy.as_mut(), hooks).expect("a replay");
+        Figures::of(&trace, &record).expect("figures").mean_jct
+    };
+    assert!((mean(Parameters::default()) - 730.0).abs() < 1e-6);
+    assert!((mean(parameters()) - 950.0).abs() < 1e-6);
+}
+
+/// A problem in which some jobs run, some of which may not be touched.
+pub fn in_mid_run() -> impl Strategy<Value = Problem> {
+    let flags = proptest::collection::vec((any::<bool>(), 0_u8..4, any::<bool>(), 0_u32..200), 5);
+    let limit = proptest::option::of(0_u32..4);
+    (problems::any_problem(8, 5, false), flags, limit).prop_map(|(mut problem, flags, limit)| {
+        let mut free = problem.unclaimed();
+        for (job, (runs, saves, movable, restart)) in (0..problem.jobs.len()).zip(flags) {
+            problem.jobs[job].standing.restart_cost = Seconds(f64::from(restart));
+            problem.jobs[job].standing.saves = saves > 0;
+            let slots = (0..problem.nodes.len()).flat_map(|node| {
+                (0..problem.gpu_types.len()).map(move |gpu_type| Slot { node, gpu_type, count: 1 })
+            });
+            let needs = problem.jobs[job].needs;
+            let legal = |slot: &Slot| Placement::new(&problem, job, &[*slot], Sharing::Balanced).is_some();
+            let own = (runs && problem.jobs[job].min_gpus == 1)
+                .then(|| slots.into_iter().find(|slot| legal(slot) && free.take(needs, [*slot].iter())));
+            if let Some(slot) = own.flatten() {
+                run(&mut problem, job, &[slot]);
+                if let Stage::Running { movable: own, .. } = &mut problem.jobs[job].standing.holds[0].stage {
+                    *own = movable;
+                }
+            }
+        }
+        if let Some(more) = limit {
+            let holds = problem.jobs.iter().flat_map(|job| &job.standing.holds);
+            let held: u32 = holds
+                .flat_map(|hold| &hold.slots)
+                .filter(|slot| slot.gpu_type == 0)
+                .map(|slot| slot.count)
+                .sum();
+            problem.limits = vec![TypeLimit { gpu_types: vec![0], most: held + more }];
+        }
+        problem
+    })
+}
+
+/// Decides; the queue is empty, whatever is asked.
+fn decide_and_answer(policy: &mut dyn Policy, problem: &mut Problem) -> Plan {
+    loop {
+        let plan = decide(policy, problem);
+        if plan.questions.is_empty() {
+            problem.forecasts.clear();
+            return plan;
+        }
+        let answers = plan.questions.into_iter();
+        let answer =
+            |(job, own): (usize, Placement)| Forecast { job, slots: own.slots, wait: Some(Seconds(0.0)) };
+        problem.forecasts.extend(answers.map(answer));
+    }
+}
+
+/// Checks a plan for a problem in mid-run; returns who is stopped.
+fn check_first(problem: &Problem, plan: &Plan) -> Result<Vec<usize>, TestCaseError> {
+    prop_assert!(verify(problem, plan.clone()).is_ok(), "{plan:?}");
+    let mut stopped = Vec::new();
+    for (job, decision) in &plan.changes {
+        let standing = &problem.jobs[*job].standing;
+        let Some(hold) = standing.holds.first() else { continue };
+        prop_assert!(matches!(decision, Decision::Place { .. }), "it stops a job: {plan:?}");
+        let may_move = standing.saves && matches!(hold.stage, Stage::Running { movable: true, .. });
+        prop_assert!(may_move, "it touches a job: {plan:?}");
+        stopped.push(*job);
+    }
+    Ok(stopped)
+}
+
+/// Strangers take what is free of a type on a node.
+fn vanish(problem: &mut Problem, slot: Slot) {
+    let held = problem.jobs.iter().flat_map(|job| &job.standing.holds).flat_map(|hold| &hold.slots);
+    let same = held.filter(|own| (own.node, own.gpu_type) == (slot.node, slot.gpu_type));
+    problem.nodes[slot.node].gpus[slot.gpu_type] = same.map(|slot| slot.count).sum();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nobody_is_stopped_to_wait_and_promises_are_kept(
+        mut problem in in_mid_run(),
+        number in 0_usize..40,
+        vanishes in any::<bool>(),
+    ) {
+        // The placers have their own rules for moves; every other case is of the policy that `watch` offers.
+        let others: Vec<&str> = registry().names_over_time().into_iter().filter(|name| !registry().names().contains(name)).collect();
+        let name = if number % 2 == 0 { "horizon" } else { others[number / 2 % others.len()] };
+        let mut policy = find_over_time(name, &parameters()).expect("a policy");
+        let plan = decide_and_answer(policy.as_mut(), &mut problem);
+        let stopped = check_first(&problem, &plan)?;
+        let promised = given(&plan);
+        for &job in &stopped {
+            stop(&mut problem, job);
+        }
+        // Whoever finds its GPUs free runs.
+        let mut free = problem.unclaimed();
+        for (&job, slots) in promised.iter().filter(|(job, _)| !stopped.contains(job)) {
+            if free.take(problem.jobs[job].needs, slots.iter()) {
+                run(&mut problem, job, slots);
+            }
+        }
+        let mut next = |problem: &mut Problem| {
+            let memory = policy.memory();
+            // As another process does.
+            policy = find_over_time(name, &parameters()).expect("a policy");
+            if let Some(memory) = memory {
+                policy.remember(&memory);
+            }
+            decide_and_answer(policy.as_mut(), problem)
+        };
+        let plan = next(&mut problem);
+        prop_assert!(verify(&problem, plan.clone()).is_ok(), "{plan:?}");
+        prop_assert!(stopped.iter().all(|job| !given(&plan).contains_key(job)), "{plan:?}");
+        for &job in &stopped {
+            end(&mut problem, job);
+        }
+        if let Some(slots) = stopped.first().filter(|_| vanishes).and_then(|job| promised.get(job)) {
+            vanish(&mut problem, slots[0]);
+        }
+        let plan = next(&mut problem);
+        prop_assert!(verify(&problem, plan.clone()).is_ok(), "{plan:?}");
+        let now = given(&plan);
+        for job in stopped.iter().filter(|_| !vanishes) {
+            prop_assert_eq!(now.get(job), promised.get(job), "{:?}", &plan);
+        }
+    }
+}

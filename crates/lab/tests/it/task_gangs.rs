@@ -1,0 +1,144 @@
+//! `hare`, `hlas` and `hlas-p` where jobs hold all their GPUs together: accumulation, turns, and who waits for whom.
+
+use hsched_lab::find_over_time;
+use hsched_lab::replay::{Entry, Event, Hooks, Kind, Options, Record, Trace, replay};
+use hsched_model::{Seconds, Time};
+use hsched_plan::{Budget, Hold, JobModel, Parameters, Policy, Problem, Rounds, Slot, Stage, TypeLimit};
+
+use hsched_problems::problems;
+
+/// A job of epochs of 100 s on one GPU of rate 100, in so many tasks each.
+fn job(name: &str, epochs: u64, scale: u64, rates: &[f64]) -> JobModel {
+    let rounds = Rounds { scale, ..Rounds::default() };
+    JobModel { rounds, ..problems::job(name, epochs, 10_000, 0.0, rates) }
+}
+
+fn play(
+    mut problem: Problem,
+    jobs: Vec<(f64, JobModel)>,
+    cost: f64,
+    policy: &mut dyn Policy,
+) -> (Record, Vec<Event>) {
+    problem.jobs.clear();
+    let entry = |(place, (arrival, model)): (usize, (f64, JobModel))| Entry {
+        model,
+        arrival: Time(arrival),
+        restart_cost: None,
+        saves: true,
+        retries: 3,
+        after: Vec::new(),
+        place,
+        early: None,
+        begun: None,
+        copies: None,
+    };
+    let trace = Trace::of_entries(problem, jobs.into_iter().enumerate().map(entry).collect());
+    let options = Options { restart_cost: Some(Seconds(cost)), ..Options::default() };
+    let mut events = Vec::new();
+    let hooks =
+        Hooks { event: &mut |event| events.push(event.clone()), progress: &mut |_| (), elapsed: &|| 0.0 };
+    let record = replay(&trace, &options, policy, hooks).expect("a replay");
+    (record, events)
+}
+
+fn policy(name: &str, parameters: &Parameters) -> Box<dyn Policy> {
+    find_over_time(name, parameters).expect("a policy")
+}
+
+fn hare() -> Box<dyn Policy> {
+    policy("hare", &Parameters::default())
+}
+
+fn one_gpu() -> Problem {
+    problems::problem(&["v100"], &[&[1]], Vec::new())
+}
+
+fn ends(record: &Record) -> Vec<f64> {
+    let end = |job: &hsched_lab::replay::JobRecord| job.completed.expect("an end").0;
+    record.jobs.iter().map(|job| (end(job) * 1e6).round() / 1e6).collect()
+}
+
+#[test]
+fn fewer_gpus_than_tasks_accumulate_and_more_are_left_alone() {
+    let (record, _) = play(one_gpu(), vec![(0.0, job("a", 4, 2, &[100.0]))], 0.0, hare().as_mut());
+    assert_eq!(ends(&record), [400.0]);
+    let four = problems::problem(&["v100"], &[&[4]], Vec::new());
+    let (record, events) = play(four, vec![(0.0, job("a", 4, 2, &[100.0]))], 0.0, hare().as_mut());
+    assert_eq!(ends(&record), [200.0]);
+    let started = events.iter().find(|event| event.kind == Kind::Started).expect("a start");
+    assert_eq!(started.slots.iter().map(|slot| slot.count).sum::<u32>(), 2);
+}
+
+#[test]
+fn a_turn_is_not_cut_and_costs_little_beside_its_restart() {
+    // Turns of 60 s / 0.05: twelve epochs.
+    let heavy = JobModel { weight: 9.0, ..job("b", 4, 1, &[100.0]) };
+    let jobs = vec![(0.0, job("a", 40, 1, &[100.0])), (100.0, heavy)];
+    let (record, events) = play(one_gpu(), jobs, 60.0, hare().as_mut());
+    assert_eq!(ends(&record), [4460.0, 1600.0]);
+    // Turns on the same GPU are no moves.
+    assert_eq!([record.jobs[0].moves, record.jobs[1].moves], [1, 0]);
+    let stopped = events.iter().find(|event| event.kind == Kind::Stopped).expect("a stop");
+    assert!(stopped.why.starts_with("scheduled in about 7 min"), "{}", stopped.why);
+}
+
+#[test]
+fn a_job_waits_for_a_fast_gpu_only_if_nobody_ahead_of_it_stays_there() {
+    // Four times as fast on the V100, which the heavy one keeps to its end.
+    let two = problems::problem(&["k80", "v100"], &[&[1, 0], &[0, 1]], Vec::new());
+    let heavy = JobModel { weight: 9.0, max_gpus: 1, ..job("heavy", 10, 1, &[25.0, 100.0]) };
+    let light = JobModel { max_gpus: 1, ..job("light", 4, 1, &[25.0, 100.0]) };
+    let (record, events) = play(two, vec![(0.0, heavy), (0.0, light)], 0.0, hare().as_mut());
+    let started: Vec<f64> = record.jobs.iter().map(|job| job.started.expect("a start").0).collect();
+    assert_eq!(started, [0.0, 0.0], "{events:?}");
+    assert!(ends(&record)[0] <= 1000.0 && ends(&record)[1] < 1400.0, "{:?}", ends(&record));
+}
+
+#[test]
+fn hlas_takes_turns_of_an_epoch_where_restarts_cost_nothing() {
+    let jobs = || {
+        let mut last = job("c", 4, 1, &[100.0]);
+        last.rounds.predicted = 3;
+        vec![(0.0, job("a", 2, 1, &[100.0])), (0.0, job("b", 3, 1, &[100.0])), (0.0, last)]
+    };
+    let ends_of = |name: &str| {
+        let mut policy = policy(name, &Parameters::default().with("thresholds", "100s,200s,300s"));
+        ends(&play(one_gpu(), jobs(), 0.0, policy.as_mut()).0)
+    };
+    assert_eq!(ends_of("hlas"), [400.0, 700.0, 900.0]);
+    assert_eq!(ends_of("hlas-p"), [300.0, 500.0, 900.0]);
+}
+
+#[test]
+fn what_they_remember_is_taken_up_as_it_was() {
+    for name in ["hare", "hlas", "hlas-p"] {
+        let mut problem = one_gpu();
+        problem.jobs = vec![job("a", 4, 2, &[100.0]), job("b", 3, 1, &[100.0])];
+        let mut first = policy(name, &Parameters::default());
+        let plan = first.decide(&problem, &Budget::until(&|| false)).expect("a plan");
+        assert_eq!(plan.changes.len(), 2, "{name}: one starts, one waits");
+        let memory = first.memory().expect("a memory");
+        let mut second = policy(name, &Parameters::default());
+        assert_ne!(second.memory().map(|own| own.text), Some(memory.text.clone()), "{name}");
+        second.remember(&memory);
+        assert_eq!(second.memory(), Some(memory), "{name}");
+    }
+}
+
+#[test]
+fn under_a_limit_a_job_keeps_the_gpu_that_it_has() {
+    for name in ["hare", "hlas"] {
+        let own = JobModel { max_gpus: 1, ..job("a", 4, 1, &[100.0]) };
+        let mut problem = problems::problem(&["v100"], &[&[1], &[1]], vec![own]);
+        problem.limits = vec![TypeLimit { gpu_types: vec![0], most: 1 }];
+        let slots = vec![Slot { node: 1, gpu_type: 0, count: 1 }];
+        let stage = Stage::Running { epoch: 100.0, under_way: 0.0, movable: true, busy_until: Time(0.0) };
+        let standing = &mut problem.jobs[0].standing;
+        standing.started = Some(Time(0.0));
+        standing.holds = vec![Hold { slots, since: Time(0.0), epoch: 100.0, stage }];
+        let mut policy = policy(name, &Parameters::default());
+        let plan = policy.decide(&problem, &Budget::until(&|| false)).expect("a plan");
+        assert!(plan.changes.is_empty(), "{name}: {:?}", plan.changes);
+        assert_eq!(plan.wake, Some(Time(100.0)), "{name}");
+    }
+}

@@ -1,0 +1,100 @@
+//! Brute force that shares no code with the policies: every GPU on its own, given to every job in turn or to none.
+
+#![expect(clippy::cast_precision_loss, reason = "the numbers are small")]
+
+use hsched_plan::{Dues, JobModel, Objective, Problem};
+
+use hsched_problems::bundle_cost;
+
+/// A GPU: its node and its type.
+type Worker = (usize, usize);
+
+/// The objective value of the best plan that gives every job a GPU, by the number of GPUs that it leaves without work.
+///
+/// `None` where there is no legal one.
+pub fn by_idle(problem: &Problem) -> Vec<Option<f64>> {
+    let workers = workers(problem);
+    let times: Vec<Vec<Option<f64>>> =
+        problem.jobs.iter().map(|job| times_by_subset(problem, job, &workers)).collect();
+    let nobody = problem.jobs.len();
+    let mut owners = vec![0; workers.len()];
+    let mut best = vec![None; workers.len() + 1];
+    loop {
+        let mut subsets = vec![0_usize; nobody + 1];
+        for (place, &owner) in owners.iter().enumerate() {
+            subsets[owner] |= 1 << place;
+        }
+        let own: Option<Vec<f64>> =
+            times.iter().zip(&subsets).map(|(times, &subset)| times[subset]).collect();
+        if let Some(own) = own {
+            let place = &mut best[subsets[nobody].count_ones() as usize];
+            let value = objective(problem, &own);
+            *place = Some(place.map_or(value, |old: f64| old.min(value)));
+        }
+        let Some(place) = owners.iter().position(|&owner| owner < nobody) else { return best };
+        owners[place] += 1;
+        owners[..place].fill(0);
+    }
+}
+
+/// The best plan that gives every job a GPU, whatever stays without work.
+pub fn best(problem: &Problem) -> Option<f64> {
+    by_idle(problem).into_iter().flatten().min_by(f64::total_cmp)
+}
+
+/// What a job's completion time counts in the objective: a late one more, where that is what matters.
+pub fn cost(problem: &Problem, job: usize, time: f64) -> f64 {
+    let deadline = problem.jobs[job].aims.deadline.map(|deadline| deadline.0 - problem.now.0);
+    match Dues::of(problem).late() {
+        Some(late) if deadline.is_some_and(|deadline| time > deadline) => time + late,
+        _ => time,
+    }
+}
+
+/// The objective over completion times, all jobs placed.
+pub fn objective(problem: &Problem, times: &[f64]) -> f64 {
+    match problem.objective {
+        Objective::MeanJct => times.iter().sum::<f64>() / times.len() as f64,
+        Objective::Weighted => {
+            let weights: f64 = problem.jobs.iter().map(|job| job.weight).sum();
+            times.iter().zip(&problem.jobs).map(|(t, job)| t * job.weight).sum::<f64>() / weights
+        }
+        Objective::Deadlines => {
+            let costs = times.iter().enumerate().map(|(job, &time)| cost(problem, job, time));
+            costs.sum::<f64>() / times.len() as f64
+        }
+        Objective::Makespan => times.iter().copied().fold(0.0, f64::max),
+    }
+}
+
+fn workers(problem: &Problem) -> Vec<Worker> {
+    let nodes = problem.nodes.iter().enumerate();
+    nodes
+        .flat_map(|(node, own)| own.gpus.iter().enumerate().map(move |(ty, &count)| (node, ty, count)))
+        .flat_map(|(node, ty, count)| (0..count).map(move |_| (node, ty)))
+        .collect()
+}
+
+/// A job's time on every subset of the workers, by the subset's bits.
+fn times_by_subset(problem: &Problem, job: &JobModel, workers: &[Worker]) -> Vec<Option<f64>> {
+    let subset = |bits: usize| -> Vec<Worker> {
+        workers.iter().enumerate().filter(|(place, _)| bits >> place & 1 == 1).map(|(_, own)| *own).collect()
+    };
+    (0..1 << workers.len()).map(|bits| time(problem, job, &subset(bits))).collect()
+}
+
+/// The completion time of a job on these GPUs: the slowest link between any two of them sets the ring's pace.
+pub fn time(problem: &Problem, job: &JobModel, workers: &[Worker]) -> Option<f64> {
+    let mut bundle = vec![0; problem.gpu_types.len()];
+    for &(_, ty) in workers {
+        bundle[ty] += 1;
+    }
+    let mut link = f64::INFINITY;
+    for (place, a) in workers.iter().enumerate() {
+        for b in &workers[place + 1..] {
+            let rate = if a.0 == b.0 { problem.nodes[a.0].intra_node } else { problem.network };
+            link = link.min(rate.gigabits_per_second());
+        }
+    }
+    bundle_cost::time(job, &bundle, link)
+}

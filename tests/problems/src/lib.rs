@@ -1,0 +1,22 @@
+//! Problems of the planner and what their bundles cost, worked out apart from it, for the tests of several crates.
+
+#![expect(clippy::expect_used, reason = "a test that expects wrongly should fail")]
+#![expect(clippy::missing_panics_doc, reason = "for tests alone")]
+
+pub mod bundle_cost;
+pub mod problems;
+
+use hsched_plan::{POLICIES, Parameters, Policy, Registry, RegistryError};
+
+/// Returns the policies of the planner.
+pub fn registry() -> Registry {
+    Registry::new(POLICIES)
+}
+
+/// Returns the planner's policy of that name.
+///
+/// # Errors
+/// When there is none.
+pub fn find(name: &str, parameters: &Parameters) -> Result<Box<dyn Policy>, RegistryError> {
+    registry().find(name, parameters)
+}
