@@ -54,9 +54,7 @@ pub(crate) fn ask(
 
 /// Returns the clock's time.
 pub(crate) fn time(clock: &dyn Clock) -> Time {
-    #[expect(clippy::cast_precision_loss, reason = "exact for 285 million years")]
-    let seconds = clock.now().timestamp_millis() as f64 / 1000.0;
-    Time(seconds)
+    clock.time()
 }
 
 #[cfg(test)]

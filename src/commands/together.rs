@@ -7,7 +7,8 @@ use serde_json::json;
 use crate::app::context::{Context, Format};
 use crate::app::folders::{note_missing_workdirs, note_shared_checkpoints};
 use crate::app::sbatch_options::refuse_options;
-use crate::app::state::{self, Opened};
+use crate::app::session::Session;
+use crate::app::state;
 use crate::app::submission::settled;
 use crate::app::{file_kind, input, permissions};
 use crate::commands::cli::{json_text, print};
@@ -17,7 +18,7 @@ use crate::local::Devices;
 use crate::settings::Feature;
 use hsched_engine::render::Together;
 use hsched_engine::store::StateDir;
-use hsched_engine::{Event, Keeper as _, apply};
+use hsched_engine::{Event, Realm, Rules, apply};
 use hsched_model::formats;
 use hsched_model::{GpuType, Job, Seconds};
 use hsched_slurm::sbatch;
@@ -186,16 +187,15 @@ impl Submission<'_> {
     fn keep(&self, text: &str) -> Result<(), Failure> {
         let failure = |error| state::failure(&error);
         let directory = StateDir::open(&self.root).map_err(failure)?;
-        let rules = state::rules(self.context);
-        let Opened { mut state, mut ledger, .. } =
-            state::ledger_here(self.context, &directory, &rules, false)?;
+        let rules = Rules { realm: Realm::Devices, ..state::rules(self.context) };
+        let mut session = Session::of_devices(self.context, &directory, rules, false)?;
         let (at, mut events) = (state::now(self.context), Vec::new());
         for job in &self.jobs {
             let event = Event::Added { job: Box::new(job.clone()), restart: false };
-            apply(&mut state, at, &event, &rules);
+            apply(&mut session.state, at, &event, &session.rules);
             events.push(event);
         }
-        ledger.keep(at, &state, &events, &[]).map_err(failure)?;
+        session.keep(at, &events, &[]).map_err(failure)?;
         directory.write_script(&self.script(), text).map_err(failure)
     }
 }

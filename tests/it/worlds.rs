@@ -388,7 +388,7 @@ fn slurm_keeps_its_word() {
     ];
     let runner = System::new(variables.map(|(name, value)| (name.into(), value)), System::LIMIT);
     let clock = SystemClock::default();
-    let world = SlurmWorld::new(&runner, &clock, &directory, site, &|_| Vec::new());
+    let world = SlurmWorld::new(&runner, &clock, &directory, site, Box::new(|_| Vec::new()));
     let state = play(world, jobs(&folder), |_| std::thread::sleep(Duration::from_millis(500)));
     is_the_story(&state);
 }

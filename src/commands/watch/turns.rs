@@ -7,10 +7,10 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::app::context::{Context, Format};
-use crate::app::foreseeing::outlooks;
 use crate::app::metrics::metrics;
 use crate::app::notify::Notifier;
-use crate::app::state::{self, Opened, live_failure};
+use crate::app::session::QueueSession;
+use crate::app::state::{self, live_failure};
 use crate::app::timer::Timer;
 use crate::app::unison;
 use crate::app::untold;
@@ -20,9 +20,9 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{Progress, Story, date, duration, merged_story, status_table};
 use hsched_engine::store::wish_ids;
-use hsched_engine::{Inquiry, Keeper as _, Outcome, Phase, Planner, Rules, State, Tracked, Turn, Update};
+use hsched_engine::{Keeper as _, Outcome, Phase, Planner, Rules, State, Tracked, Turn, Update};
 use hsched_model::formats;
-use hsched_model::{Cluster, JobName, Seconds, Time};
+use hsched_model::{JobName, Seconds, Time};
 use hsched_plan::Budget;
 use hsched_slurm::live::{LiveError, SlurmWorld};
 
@@ -250,16 +250,11 @@ impl<'a> Watch<'a> {
     ) -> Result<T, Failure> {
         let context = self.context;
         let directory = state::open(context)?;
-        let Opened { mut state, mut ledger, taken, .. } =
-            state::ledger(context, &directory, &self.rules, self.args.dry_run)?;
-        for event in &taken {
+        let rules = (self.rules.clone(), &[][..]);
+        let mut session = QueueSession::of_queue(context, &directory, rules, self.args.dry_run)?;
+        for event in &session.taken {
             self.story.borrow_mut().hear(Update::Event(event));
         }
-        let complete = |cluster: &mut Cluster| state::complete(context, cluster);
-        let site = state::site(context, &[])?;
-        let mut world = SlurmWorld::new(&context.slurm, &context.clock, &directory, site, &complete);
-        let oracle = |inquiries: &[Inquiry]| outlooks(context, inquiries);
-        world.oracle = Some(&oracle);
         let timer = Timer::new(&context.clock, self.args.budget);
         let (begin, stop) = (|| timer.begin(), || timer.is_over());
         let mut policy = self.args.policy.find(&self.args.policy.policy, self.args.parameters()?)?;
@@ -273,7 +268,8 @@ impl<'a> Watch<'a> {
             forecasts: Vec::new(),
             outlooks: None,
         };
-        act(&mut world, &mut state, &mut ledger, &mut planner).map_err(|error| live_failure(&error))
+        let QueueSession { world, state, ledger, .. } = &mut session;
+        act(world, state, ledger, &mut planner).map_err(|error| live_failure(&error))
     }
 
     /// Returns where the jobs that it followed stand at the end; nothing for programs, which ask `hsched status`.

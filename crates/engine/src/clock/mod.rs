@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use hsched_model::Time;
+
 /// Tells the time and waits.
 pub trait Clock {
     /// Returns the date and time.
@@ -15,6 +17,13 @@ pub trait Clock {
 
     /// Waits.
     fn sleep(&self, duration: Duration);
+
+    /// Returns the date and time in seconds since 1970, to the millisecond.
+    fn time(&self) -> Time {
+        #[expect(clippy::cast_precision_loss, reason = "exact for 285 million years")]
+        let seconds = self.now().timestamp_millis() as f64 / 1000.0;
+        Time(seconds)
+    }
 }
 
 /// The machine's clock.

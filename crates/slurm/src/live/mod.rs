@@ -13,4 +13,4 @@ pub use self::observe::{left_word, word_end};
 pub use self::reported::{Reported, reported};
 pub use self::scripts::{Prepared, Script, Site, absolute, scripts};
 pub use self::signals::{Interrupts, on_endings, on_interrupt};
-pub use self::slurm_world::{Oracle, SlurmWorld};
+pub use self::slurm_world::{Complete, Oracle, SlurmWorld};

@@ -17,7 +17,7 @@ use hsched_engine::clock::Clock;
 use hsched_engine::store::{StateDir, claim_file, lay_output, report_folder, reports};
 use hsched_engine::{
     Amendment, Answer, Attempt, End, Inquiry, Intent, Kind, Observation, Outlook, Run, Sighting, Standing,
-    State, Submission, SubmissionKey, World,
+    State, Submission, SubmissionKey, TaggedJob, World,
 };
 use hsched_model::{Bytes, Cluster, JobId, JobName, Seconds, Terms, Time};
 
@@ -25,7 +25,10 @@ use hsched_model::{Bytes, Cluster, JobId, JobName, Seconds, Terms, Time};
 const SACCT_MARGIN_S: i64 = 3600;
 
 /// What says when requests would start.
-pub type Oracle<'a> = &'a dyn Fn(&[Inquiry]) -> Vec<Outlook>;
+pub type Oracle<'a> = Box<dyn Fn(&[Inquiry]) -> Vec<Outlook> + 'a>;
+
+/// What adds to a cluster what Slurm does not say of it; returns notes.
+pub type Complete<'a> = Box<dyn Fn(&mut Cluster) -> Vec<String> + 'a>;
 
 /// The real cluster.
 pub struct SlurmWorld<'a> {
@@ -34,7 +37,7 @@ pub struct SlurmWorld<'a> {
     pub directory: &'a StateDir,
     pub site: Site,
     /// What the cluster itself does not say: types of untyped GPUs, rates of nodes; returns notes.
-    pub complete: &'a dyn Fn(&mut Cluster) -> Vec<String>,
+    pub complete: Complete<'a>,
     /// Knows when requests would start, where somebody does.
     pub oracle: Option<Oracle<'a>>,
     /// What was prepared, by the run's id.
@@ -52,20 +55,21 @@ impl<'a> SlurmWorld<'a> {
         clock: &'a dyn Clock,
         directory: &'a StateDir,
         site: Site,
-        complete: &'a dyn Fn(&mut Cluster) -> Vec<String>,
+        complete: Complete<'a>,
     ) -> Self {
         let (prepared, noted) = (BTreeMap::new(), BTreeSet::new());
         Self { runner, clock, directory, site, complete, oracle: None, prepared, noted, held: None }
     }
 
-    /// Returns what the queue, accounting and reports show, without a look at the nodes, and the queue itself.
+    /// Returns what the queue, accounting and reports show, without a look at the nodes, and the jobs in the queue that
+    /// hsched submitted.
     ///
     /// # Errors
     /// When Slurm does not answer or prints nonsense.
-    pub fn observe_jobs(&self, state: &State) -> Result<(Observation, Vec<QueuedJob>), LiveError> {
+    pub fn observe_jobs(&self, state: &State) -> Result<(Observation, Vec<TaggedJob>), LiveError> {
         let (queue, mut notes) = squeue::parse(&self.ask(&squeue::command())?)?;
         let seen = self.observe_queue(state, &queue, Cluster::default(), self.now(), &mut notes)?;
-        Ok((seen, queue))
+        Ok((seen, queue.iter().filter_map(QueuedJob::tagged).collect()))
     }
 
     fn observe_queue(
@@ -213,9 +217,7 @@ impl<'a> SlurmWorld<'a> {
     /// Returns the time.
     #[must_use]
     pub fn now(&self) -> Time {
-        #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 are far below 2^52")]
-        let seconds = self.clock.now().timestamp_millis() as f64 / 1000.0;
-        Time(seconds)
+        self.clock.time()
     }
 
     /// Writes the plan and the scripts of a run to disk, unless they are there.
@@ -329,7 +331,7 @@ impl World for SlurmWorld<'_> {
     }
 
     fn foresee(&mut self, inquiries: &[Inquiry]) -> Vec<Outlook> {
-        self.oracle.map_or_else(Vec::new, |oracle| oracle(inquiries))
+        self.oracle.as_ref().map_or_else(Vec::new, |oracle| oracle(inquiries))
     }
 
     /// As `sbatch --test-only` says.

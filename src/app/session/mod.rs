@@ -1,0 +1,12 @@
+//! A state directory at work: open, locked, with the deferred commands applied, and the world in which its jobs run.
+//!
+//! Whatever changes jobs takes the same steps through a [`Session`]: open, apply deferred commands, look, decide, write
+//! down what is meant, act, tell. It decides nothing itself.
+
+mod backend;
+mod open;
+mod steps;
+
+pub(crate) use self::backend::Backend;
+pub(crate) use self::open::{HERE, QueueSession, Session, realm};
+pub(crate) use self::steps::Seen;
