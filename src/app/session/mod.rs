@@ -4,9 +4,13 @@
 //! down what is meant, act, tell. It decides nothing itself.
 
 mod backend;
+mod log;
 mod open;
 mod steps;
+mod turn;
 
 pub(crate) use self::backend::Backend;
+pub(crate) use self::log::Log;
 pub(crate) use self::open::{HERE, QueueSession, Session, realm};
 pub(crate) use self::steps::Seen;
+pub(crate) use self::turn::PlanOptions;

@@ -6,11 +6,11 @@ use crate::app::state::{self, live_failure};
 use crate::app::wanted::{Wanted, wanted};
 use crate::commands::run::turns::{LocalRun, Woken, Work, earliest};
 use crate::error::Failure;
+use hsched_slurm::live::LiveError;
 use hsched_engine::store::{report_folder, reports, run_folder};
 use hsched_engine::{Action, Attempt, KeepsNothing, State, Timed, Tracked, Update, World as _};
 use hsched_model::{Job, JobName, Seconds, Time};
 use hsched_plan::throughput::{Cell, LearnRule, Sample, SampleSource, ThroughputMatrix};
-use hsched_slurm::live::LiveError;
 use std::collections::BTreeSet;
 
 /// The longest that a job may take to show how fast it is.
@@ -30,7 +30,7 @@ impl LocalRun<'_> {
         let folder = run_folder(&state::root(self.context)?, &run).join("checkpoints");
         let probe = |own: &Wanted| own.probe(own.batches[0], LIMIT, &folder);
         let probes = wanted.iter().map(probe).collect::<Result<Vec<Job>, Failure>>()?;
-        self.telling.say(&format!("measuring first: {}", names(&wanted)));
+        self.telling.log.say(&format!("measuring first: {}", names(&wanted)));
         let at = work.session.world.now();
         let mut state = State {
             jobs: probes.into_iter().map(|job| Tracked::new(job, at)).collect(),
@@ -66,7 +66,7 @@ impl LocalRun<'_> {
         loop {
             let world = &mut *work.session.world;
             let turn = self.planned(policy.as_mut(), |planner| {
-                let tell = &mut |told: Update<'_>| self.telling.hear(told);
+                let tell = &mut |told: Update<'_>| self.telling.log.hear(told);
                 hsched_engine::turn::<_, _, LiveError>(
                     world,
                     &mut KeepsNothing,
@@ -75,7 +75,7 @@ impl LocalRun<'_> {
                     tell,
                 )
             })?;
-            self.telling.print(&[], state);
+            self.telling.log.print(&[], state);
             let turn = turn.map_err(|error| live_failure(&error))?;
             let shown: Vec<JobName> = state
                 .jobs

@@ -5,21 +5,20 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::app::context::Context;
-use crate::app::session::Session;
-use crate::app::state::{self, live_failure};
-use crate::app::timer::Timer;
+use crate::app::session::{PlanOptions, Session};
+use crate::app::state;
 use crate::commands::run::ground::Ground;
 use crate::commands::run::telling::Telling;
 use crate::commands::run::{Args, assumed};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::local::{LocalSite, LocalWorld, Wake, Waker};
+use hsched_slurm::live::{Site, on_endings};
 use hsched_engine::store::StateDir;
-use hsched_engine::{Event, Planner, Realm, Rules, State, Turn, Update, due};
+use hsched_engine::{Event, Planner, Realm, Rules, State, Update, due};
 use hsched_model::{GpuType, Job, NodeName, Seconds, Time};
-use hsched_plan::{Budget, Policy};
+use hsched_plan::Policy;
 use hsched_slurm::allocation;
-use hsched_slurm::live::{LiveError, Site, on_endings};
 
 /// A `hsched run` at work.
 pub(super) struct LocalRun<'a> {
@@ -92,7 +91,7 @@ impl<'a> LocalRun<'a> {
         let mut rules = Rules { realm: Realm::Devices, pinned: true, restart_cost, ..state::rules(context) };
         let fair = ground.fair_cpus().unwrap_or(u32::MAX);
         rules.defaults.cpus_per_gpu = rules.defaults.cpus_per_gpu.min(fair);
-        let telling = Telling::new(context, args.format);
+        let telling = Telling::new(context, args.format, args.dry_run);
         Ok(Self { args, context, directory, rules, ground, waker, telling })
     }
 
@@ -113,9 +112,9 @@ impl<'a> LocalRun<'a> {
         if !self.args.dry_run {
             self.telling.recall(self.directory, &session.state);
         }
-        self.telling.hear_all(&session.taken);
+        self.telling.log.hear_all(&session.taken);
         let seen = session.look()?;
-        self.telling.hear_all(&seen.events);
+        self.telling.log.hear_all(&seen.events);
         let mut work = Work { session: session.on(world), policy };
         self.add(&mut work, jobs, seen.events)?;
         if self.args.dry_run {
@@ -179,13 +178,13 @@ impl<'a> LocalRun<'a> {
         match kept.and_then(|()| self.take_in(work)).and_then(|()| self.turn(work)) {
             Ok(turned) => {
                 if !std::mem::take(trouble).is_empty() {
-                    self.telling.say("working again");
+                    self.telling.log.say("working again");
                 }
                 Ok(turned)
             }
             Err(failure) if failure.exit == Exit::Failed => {
                 if trouble.insert(failure.message.clone()) {
-                    self.telling.say(&format!("{}; retrying", failure.message));
+                    self.telling.log.say(&format!("{}; retrying", failure.message));
                 }
                 Ok(Turned { at: work.session.world.now(), asked: false })
             }
@@ -214,7 +213,7 @@ impl<'a> LocalRun<'a> {
     /// Takes in the wishes that wait.
     fn take_in(&self, work: &mut Work<'_>) -> Result<(), Failure> {
         let taken = work.session.take_in()?;
-        self.telling.hear_all(&taken);
+        self.telling.log.hear_all(&taken);
         Ok(())
     }
 
@@ -270,37 +269,21 @@ impl<'a> LocalRun<'a> {
 
     /// Takes a turn.
     fn turn(&self, work: &mut Work<'_>) -> Result<Turned, Failure> {
-        let mut notes = assumed::fill(&mut work.session.state, &self.types());
-        let Work { session: Session { world, state, ledger, .. }, policy } = work;
-        let world = &mut **world;
-        state.planned_by = Some(self.args.policy.words());
-        let mut hear = |told: Update<'_>| self.telling.hear(told);
-        let turn = self.planned(policy.as_mut(), |planner| {
-            hsched_engine::turn::<_, _, LiveError>(world, ledger, state, (&self.rules, planner), &mut hear)
-        })?;
-        notes.extend(turn.iter().flat_map(Turn::notes).cloned());
-        self.telling.hear_switches(work.session.world.said());
-        self.telling.print(&notes, &work.session.state);
-        let turn = turn.map_err(|error| live_failure(&error))?;
-        self.directory.looked(turn.seen.at);
+        let Work { session, policy } = work;
+        let notes = assumed::fill(&mut session.state, &self.types());
+        session.state.planned_by = Some(self.args.policy.words());
+        let turn =
+            self.planned(policy.as_mut(), |planner| session.turn(planner, &self.telling.log, notes))?;
+        let turn = turn?;
         let asked = turn.step.is_some_and(|step| step.actions.iter().any(hsched_engine::Action::is_request));
         Ok(Turned { at: turn.seen.at, asked })
     }
 
     /// Says what the first turn would do.
     fn preview(&self, work: &mut Work<'_>) -> Result<(), Failure> {
-        let notes = assumed::fill(&mut work.session.state, &self.types());
-        let Work { session: Session { world, state, .. }, policy } = work;
-        let world = &mut **world;
-        let turn = self
-            .planned(policy.as_mut(), |planner| hsched_engine::look(world, state, (&self.rules, planner)))?;
-        let turn = turn.map_err(|error| live_failure(&error))?;
-        self.telling.hear_all(&turn.events);
-        let actions = turn.step.iter().flat_map(|step| &step.actions);
-        actions.for_each(|action| self.telling.hear(Update::Action(action)));
-        let notes: Vec<String> = notes.iter().chain(turn.notes()).cloned().collect();
-        self.telling.print(&notes, turn.step.as_ref().map_or(state, |step| &step.state));
-        Ok(())
+        let Work { session, policy } = work;
+        let notes = assumed::fill(&mut session.state, &self.types());
+        self.planned(policy.as_mut(), |planner| session.preview(planner, &self.telling.log, notes))?
     }
 
     /// Lets the policy plan, within its budget.
@@ -309,18 +292,9 @@ impl<'a> LocalRun<'a> {
         policy: &mut dyn Policy,
         act: impl FnOnce(&mut Planner<'_>) -> T,
     ) -> Result<T, Failure> {
-        let timer = Timer::new(&self.context.clock, self.args.budget);
-        let (begin, stop) = (|| timer.begin(), || timer.is_over());
-        let run = state::new_run(self.context)?;
-        Ok(act(&mut Planner {
-            policy,
-            objective: self.args.policy.objective(),
-            seed: self.args.policy.seed(),
-            run: &run,
-            budget: Budget { begin: &begin, stop: &stop },
-            forecasts: Vec::new(),
-            outlooks: None,
-        }))
+        let (objective, seed) = (self.args.policy.objective(), self.args.policy.seed());
+        let options = PlanOptions { objective, seed, budget: self.args.budget };
+        options.with_planner(self.context, policy, act)
     }
 
     /// Has all jobs save, waits for them, and writes down how they ended; those that take too long are killed. Decides
@@ -330,7 +304,9 @@ impl<'a> LocalRun<'a> {
         if at_work > 0 {
             let again = if signal == INTERRUPT { "; press Ctrl-C again to kill them" } else { "" };
             let why = if signal == 0 { "the allocation is about to end; " } else { "" };
-            self.telling.say(&format!("{why}asking the running jobs ({at_work}) to save and exit{again}"));
+            self.telling
+                .log
+                .say(&format!("{why}asking the running jobs ({at_work}) to save and exit{again}"));
         }
         work.session.world.close();
         let deadline =
@@ -345,10 +321,10 @@ impl<'a> LocalRun<'a> {
             }
         }
         let kept = self.catch_up(work);
-        self.telling.end();
+        self.telling.log.end();
         if let Err(failure) = &kept {
             // The next hsched run tells what is not written down.
-            self.telling.say(&format!(
+            self.telling.log.say(&format!(
                 "{}: the last events are not in the state; the next hsched run reads them from the reports",
                 failure.message
             ));
@@ -360,7 +336,7 @@ impl<'a> LocalRun<'a> {
             Exit::Saved
         };
         if !over {
-            self.telling.say(&format!("stopped; to resume: {}", self.args.again()));
+            self.telling.log.say(&format!("stopped; to resume: {}", self.args.again()));
         }
         Ok(if signal == INTERRUPT { Exit::Interrupted } else { done })
     }
@@ -369,9 +345,9 @@ impl<'a> LocalRun<'a> {
     fn catch_up(&self, work: &mut Work<'_>) -> Result<(), Failure> {
         let seen = work.session.look()?;
         Self::keep(work, &seen.events)?;
-        self.telling.hear_all(&seen.events);
-        seen.learnt.iter().for_each(|learnt| self.telling.hear(Update::Action(learnt)));
-        self.telling.print(&[], &work.session.state);
+        self.telling.log.hear_all(&seen.events);
+        seen.learnt.iter().for_each(|learnt| self.telling.log.hear(Update::Action(learnt)));
+        self.telling.log.print(&[], &work.session.state);
         Ok(())
     }
 
