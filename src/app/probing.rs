@@ -26,7 +26,8 @@ use hsched_model::{Access, Cluster, Estimates, Holdings, Job, JobId, JobName, Se
 use hsched_plan::plan_file::{PlanFile, Solved};
 use hsched_plan::throughput::{Cache, LearnRule, Sample, SampleSource, SpeedKey, ThroughputMatrix};
 use hsched_plan::{Basis, Budget, CheckedPlan, Grounds, Parameters, Problem, Verdict, checked};
-use hsched_slurm::live::{Interrupts, SlurmWorld};
+use hsched_engine::live::Interrupts;
+use hsched_slurm::live::SlurmWorld;
 
 /// The pause between two looks, and between two looks for Ctrl-C.
 const PAUSE: Duration = Duration::from_secs(2);

@@ -10,10 +10,10 @@ use crate::app::session::{HERE, realm};
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::clock::Clock;
+use hsched_engine::live::{LiveError, Site, absolute};
 use hsched_engine::store::{BY_HAND, StateDir, StateError, new_run_id};
 use hsched_engine::{Realm, Rules};
 use hsched_model::Time;
-use hsched_slurm::live::{LiveError, Site, absolute};
 
 /// How long another hsched at work is waited for: a turn of `watch` takes seconds where Slurm answers.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -233,7 +233,10 @@ pub(crate) fn undone(mut failure: Failure, what: &str) -> Failure {
 /// Returns the failure of a fault between hsched and the cluster.
 pub(crate) fn live_failure(error: &LiveError) -> Failure {
     match error {
-        LiveError::Slurm(error) => slurm_failure(error),
+        LiveError::System(error) => match error.downcast_ref() {
+            Some(error) => slurm_failure(error),
+            None => Failure::from_error(Exit::Failed, &**error),
+        },
         LiveError::State(error) => failure(error),
         LiveError::Scripts { .. } => Failure::from_error(Exit::BadInput, error),
         other => Failure::from_error(Exit::Failed, other),

@@ -13,13 +13,13 @@ use crate::app::session::{QueueSession, Seen};
 use crate::app::state;
 use crate::error::Failure;
 use crate::exit::Exit;
+use hsched_engine::live::{Script, absolute, scripts};
 use hsched_engine::store::{StateError, run_folder};
 use hsched_engine::{
     Action, Beginning, Event, Intent, Realm, Run, State, SubmissionKey, TaggedJob, Update, apply,
 };
 use hsched_model::{Estimates, Job, JobDefaults, JobId, JobName, Time};
 use hsched_plan::Verdict;
-use hsched_slurm::live::{Script, absolute, scripts};
 
 /// How the user wants a plan submitted.
 #[derive(Clone, Copy, Debug)]

@@ -13,12 +13,12 @@ use crate::commands::together;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{Files, Standing, duration, status_details, status_json, status_table};
+use hsched_engine::live::{Reported, absolute, reported};
 use hsched_engine::store::{Peeked, StateDir, last_look, report_folder, run_folder};
 use hsched_engine::{
     Attempt, EpochReport, Event, News, Phase, Rules, Stage, State, Submission, Tracked, apply,
 };
 use hsched_model::{Seconds, Time};
-use hsched_slurm::live::{Reported, absolute, reported};
 
 /// Show all jobs: state, GPUs, epochs, predicted and observed epoch times, expected end
 ///

@@ -5,12 +5,12 @@ use std::path::Path;
 use crate::local::processes::end_leftovers;
 use crate::local::world::mark;
 use hsched_engine::clock::Clock;
+use hsched_engine::live::{LiveError, Reported, left_word, reported};
 use hsched_engine::store::{report_folder, reports};
 use hsched_engine::{
     Answer, Attempt, End, Intent, Observation, Run, Sighting, Standing, State, SubmissionKey, World,
 };
 use hsched_model::{Cluster, JobId, JobName, Seconds, Time};
-use hsched_slurm::live::{LiveError, Reported, left_word, reported};
 
 /// What an `hsched run` has left behind. Who holds the lock of its state directory knows that it has ended.
 pub struct EndedRun<'a> {

@@ -17,6 +17,7 @@ use crate::local::processes::end_leftovers;
 use crate::local::running::{Guarded, Running, Step, Surroundings, work};
 use crate::local::wake::Waker;
 use hsched_engine::clock::Clock;
+use hsched_engine::live::{LiveError, Prepared, Reported, Site, reported, word_end};
 use hsched_engine::render::Launcher;
 use hsched_engine::store::{StateDir, laid_by_another, report_folder, reports, run_folder};
 use hsched_engine::{
@@ -24,7 +25,6 @@ use hsched_engine::{
     World, named_ranks,
 };
 use hsched_model::{JobId, JobName, NodeName, Seconds, Time};
-use hsched_slurm::live::{LiveError, Prepared, Reported, Site, reported, word_end};
 
 /// What a local world needs to know beside its devices.
 #[derive(Clone, Debug)]

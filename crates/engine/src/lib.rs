@@ -4,6 +4,7 @@
 //! seen and carries actions out; a [`Keeper`] keeps the state. Neither of them decides anything.
 
 pub mod clock;
+pub mod live;
 pub mod render;
 pub mod store;
 

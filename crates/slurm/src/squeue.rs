@@ -1,8 +1,9 @@
 //! The user's own jobs as `squeue` prints them, in one call.
 
 use crate::record::{excerpt, format, one_line, records, unreadable, value};
-use crate::{CommandLine, ExitStatus, JobId, JobState, ParseError, Tag, amount};
+use crate::{CommandLine, ExitStatus, JobId, JobState, ParseError, amount};
 use hsched_engine::TaggedJob;
+use hsched_engine::live::Tag;
 use hsched_model::Seconds;
 
 /// The fields asked for; Slurm 22.05 and later have them all. Free text comes last.

@@ -3,7 +3,8 @@
 use crate::local::{EndedRun, LocalWorld};
 use hsched_engine::{Observation, Realm, State, TaggedJob, World};
 use hsched_model::JobName;
-use hsched_slurm::live::{LiveError, SlurmWorld};
+use hsched_engine::live::LiveError;
+use hsched_slurm::live::SlurmWorld;
 
 /// A world in which jobs run: a batch system or devices at hand.
 pub(crate) trait Backend: World<Error = LiveError> {

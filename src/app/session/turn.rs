@@ -7,7 +7,7 @@ use crate::app::session::{Backend, Log, Session};
 use crate::app::state::{self, live_failure};
 use crate::app::timer::Timer;
 use crate::error::Failure;
-use hsched_slurm::live::LiveError;
+use hsched_engine::live::LiveError;
 use hsched_engine::{Planner, Turn, Update};
 use hsched_plan::{Budget, Objective, Policy};
 

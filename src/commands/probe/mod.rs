@@ -18,7 +18,7 @@ use hsched_model::formats;
 use hsched_model::{Cluster, Job, Seconds};
 use hsched_plan::Problem;
 use hsched_plan::throughput::Cache;
-use hsched_slurm::live::Interrupts;
+use hsched_engine::live::Interrupts;
 use hsched_slurm::sinfo;
 
 /// Measure the speed of jobs on GPU types without a known speed, with short Slurm jobs

@@ -6,7 +6,7 @@ use crate::app::state::{self, live_failure};
 use crate::app::wanted::{Wanted, wanted};
 use crate::commands::run::turns::{LocalRun, Woken, Work, earliest};
 use crate::error::Failure;
-use hsched_slurm::live::LiveError;
+use hsched_engine::live::LiveError;
 use hsched_engine::store::{report_folder, reports, run_folder};
 use hsched_engine::{Action, Attempt, KeepsNothing, State, Timed, Tracked, Update, World as _};
 use hsched_model::{Job, JobName, Seconds, Time};

@@ -13,7 +13,7 @@ use crate::commands::run::{Args, assumed};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::local::{LocalSite, LocalWorld, Wake, Waker};
-use hsched_slurm::live::{Site, on_endings};
+use hsched_engine::live::{Site, on_endings};
 use hsched_engine::store::StateDir;
 use hsched_engine::{Event, Planner, Realm, Rules, State, Update, due};
 use hsched_model::{GpuType, Job, NodeName, Seconds, Time};

@@ -5,15 +5,17 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use crate::live::observe;
 use crate::live::observe::Queue;
-use crate::live::scripts::{Prepared, Site, scripts};
-use crate::live::{LiveError, Reported, observe, reported, signals};
 use crate::scontrol_update::{OtherGpus, Update, UpdateError};
 use crate::{
     CancelError, CommandError, CommandLine, Forecast, JobRecord, QueuedJob, Reply, Runner, SubmitError, read,
     sacct, sbatch, scancel, scontrol_job, scontrol_update, sinfo, squeue, time,
 };
 use hsched_engine::clock::Clock;
+use hsched_engine::live::{
+    Held, LiveError, Prepared, Reported, Site, Tag, hold, left_word, reported, scripts, word_end,
+};
 use hsched_engine::store::{StateDir, claim_file, lay_output, report_folder, reports};
 use hsched_engine::{
     Amendment, Answer, Attempt, End, Inquiry, Intent, Kind, Observation, Outlook, Run, Sighting, Standing,
@@ -45,7 +47,7 @@ pub struct SlurmWorld<'a> {
     /// What the owners of outputs that were made should know, one sentence for each directory.
     pub noted: BTreeSet<String>,
     /// Signals held back until the answer of the last request is written down.
-    held: Option<signals::Held>,
+    held: Option<Held>,
 }
 
 impl<'a> SlurmWorld<'a> {
@@ -112,7 +114,7 @@ impl<'a> SlurmWorld<'a> {
             let folder = report_folder(&self.site.state, &of.run, &of.name());
             let unread = |source| LiveError::Reports { folder: folder.clone(), source };
             let word = reports::word(&folder, Some(*job_id)).map_err(unread)?;
-            if let Some(told) = word.and_then(observe::word_end) {
+            if let Some(told) = word.and_then(word_end) {
                 *end = told;
             } else if *end == End::Saved {
                 let new = reports::epochs(&folder, attempt.ranks.len(), attempt.epochs_before, at);
@@ -207,7 +209,7 @@ impl<'a> SlurmWorld<'a> {
         let folder = report_folder(&self.site.state, &key.run, &key.name());
         let word =
             reports::word(&folder, attempt.job_id).map_err(|source| LiveError::Reports { folder, source })?;
-        Ok(word.map(|word| observe::left_word(job, attempt, word)))
+        Ok(word.map(|word| left_word(job, attempt, word)))
     }
 
     fn ask(&self, command: &CommandLine) -> Result<String, CommandError> {
@@ -235,7 +237,7 @@ impl<'a> SlurmWorld<'a> {
     /// Looks for a job whose submission had no clear answer.
     fn find(&self, of: &SubmissionKey) -> Option<JobId> {
         let printed = self.ask(&squeue::command()).ok()?;
-        let wanted = observe::tag(of);
+        let wanted = Tag::of(of);
         let (queue, _) = squeue::parse(&printed).ok()?;
         queue
             .into_iter()
@@ -253,7 +255,7 @@ impl<'a> SlurmWorld<'a> {
     /// job. Those that came since the last request are heard first.
     fn hold(&mut self) {
         self.let_go();
-        self.held = Some(signals::hold());
+        self.held = Some(hold());
     }
 
     fn signal(&mut self, command: &CommandLine, done: Answer) -> Answer {
