@@ -10,13 +10,15 @@ use std::time::Duration;
 use crate::app::context::Context;
 use crate::app::sbatch_options::refuse_options;
 use crate::app::session::QueueSession;
+use crate::app::slurm::{self, QueueWorld};
 use crate::app::state::{self, live_failure};
 use crate::app::wanted::Wanted;
-use crate::app::{slurm, speeds, submission};
+use crate::app::{speeds, submission};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{Progress, Story};
 use hsched_engine::clock::Clock;
+use hsched_engine::live::Interrupts;
 use hsched_engine::store::{StateDir, report_folder, reports, run_folder};
 use hsched_engine::{
     Action, Event, Intent, News, Outcome, Phase, Realm, Run, State, SubmissionKey, Timed, Tracked, Update,
@@ -26,8 +28,6 @@ use hsched_model::{Access, Cluster, Estimates, Holdings, Job, JobId, JobName, Se
 use hsched_plan::plan_file::{PlanFile, Solved};
 use hsched_plan::throughput::{Cache, LearnRule, Sample, SampleSource, SpeedKey, ThroughputMatrix};
 use hsched_plan::{Basis, Budget, CheckedPlan, Grounds, Parameters, Problem, Verdict, checked};
-use hsched_engine::live::Interrupts;
-use hsched_slurm::live::SlurmWorld;
 
 /// The pause between two looks, and between two looks for Ctrl-C.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -345,7 +345,7 @@ impl Prober<'_> {
     fn with_world<T>(
         &self,
         directory: &StateDir,
-        act: impl FnOnce(&mut SlurmWorld<'_>) -> Result<T, Failure>,
+        act: impl FnOnce(&mut QueueWorld<'_>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         act(&mut slurm::world(self.context, directory, &[])?)
     }

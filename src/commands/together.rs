@@ -10,7 +10,7 @@ use crate::app::sbatch_options::refuse_options;
 use crate::app::session::Session;
 use crate::app::state;
 use crate::app::submission::settled;
-use crate::app::{file_kind, input, permissions};
+use crate::app::{file_kind, input, permissions, slurm};
 use crate::commands::cli::{json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -21,7 +21,6 @@ use hsched_engine::store::StateDir;
 use hsched_engine::{Event, Realm, Rules, apply};
 use hsched_model::formats;
 use hsched_model::{GpuType, Job, Seconds};
-use hsched_slurm::sbatch;
 
 /// The allocation that all jobs share.
 #[derive(Debug, clap::Args)]
@@ -95,19 +94,17 @@ impl TogetherArgs {
             return print(context, &text).map(|()| Exit::Done);
         }
         submission.keep(&text)?;
-        let command = sbatch::command(&submission.script().display().to_string(), sbatch);
-        let id = sbatch::submit(&context.slurm, &command).map_err(|error| {
+        let id = slurm::submit(context, &submission.script(), sbatch).map_err(|failure| {
             let kept = format!("the jobs are in {}", submission.root.display());
-            Failure::from_error(Exit::Failed, &error).hint(kept)
+            failure.hint(kept)
         })?;
         let place = shell_words::quote(&submission.root.display().to_string()).into_owned();
         let said = match format {
-            Format::Table => format!(
-                "submitted as job {}\nfollow it with: HSCHED_STATE_DIR={place} hsched status\n",
-                id.id
-            ),
+            Format::Table => {
+                format!("submitted as job {}\nfollow it with: HSCHED_STATE_DIR={place} hsched status\n", id)
+            }
             Format::Json => json_text(&json!({
-                "schema": "hsched.together/1", "run": run, "job_id": id.id.to_string(),
+                "schema": "hsched.together/1", "run": run, "job_id": id.to_string(),
                 "state_dir": submission.root, "script": submission.script(),
             }))?,
         };

@@ -1,10 +1,9 @@
 //! What a session needs of the world in which jobs run, beyond what the engine needs.
 
 use crate::local::{EndedRun, LocalWorld};
+use hsched_engine::live::LiveError;
 use hsched_engine::{Observation, Realm, State, TaggedJob, World};
 use hsched_model::JobName;
-use hsched_engine::live::LiveError;
-use hsched_slurm::live::SlurmWorld;
 
 /// A world in which jobs run: a batch system or devices at hand.
 pub(crate) trait Backend: World<Error = LiveError> {
@@ -21,16 +20,6 @@ pub(crate) trait Backend: World<Error = LiveError> {
     /// Returns what the world has to say of jobs since the last call.
     fn said(&mut self) -> Vec<(JobName, String)> {
         Vec::new()
-    }
-}
-
-impl Backend for SlurmWorld<'_> {
-    fn realm(&self) -> Realm {
-        Realm::Queue
-    }
-
-    fn look(&mut self, state: &State) -> Result<(Observation, Vec<TaggedJob>), LiveError> {
-        self.observe_jobs(state)
     }
 }
 

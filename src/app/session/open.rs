@@ -2,12 +2,12 @@
 
 use crate::app::context::Context;
 use crate::app::session::Backend;
-use crate::app::{false_ends, slurm, state, wishes};
+use crate::app::slurm::{self, QueueWorld};
+use crate::app::{false_ends, state, wishes};
 use crate::error::Failure;
 use crate::local::EndedRun;
 use hsched_engine::store::{Ledger, StateDir};
 use hsched_engine::{Event, Keeper as _, Realm, Rules, State};
-use hsched_slurm::live::SlurmWorld;
 
 /// What stands for the cluster of jobs that `hsched run` runs.
 pub(crate) const HERE: &str = "hsched run";
@@ -29,7 +29,7 @@ pub(crate) struct Session<'a, W: ?Sized = dyn Backend + 'a> {
 }
 
 /// A session whose jobs are in the queue of a batch system.
-pub(crate) type QueueSession<'a> = Session<'a, SlurmWorld<'a>>;
+pub(crate) type QueueSession<'a> = Session<'a, QueueWorld<'a>>;
 
 impl<'a> QueueSession<'a> {
     /// Opens the state of a directory whose jobs are in the queue; `sbatch` are options for each submission. Warns about

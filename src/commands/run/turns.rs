@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::app::context::Context;
 use crate::app::session::{PlanOptions, Session};
+use crate::app::slurm;
 use crate::app::state;
 use crate::commands::run::ground::Ground;
 use crate::commands::run::telling::Telling;
@@ -16,9 +17,8 @@ use crate::local::{LocalSite, LocalWorld, Wake, Waker};
 use hsched_engine::live::{Site, on_endings};
 use hsched_engine::store::StateDir;
 use hsched_engine::{Event, Planner, Realm, Rules, State, Update, due};
-use hsched_model::{GpuType, Job, NodeName, Seconds, Time};
+use hsched_model::{GpuType, Job, Seconds, Time};
 use hsched_plan::Policy;
-use hsched_slurm::allocation;
 
 /// A `hsched run` at work.
 pub(super) struct LocalRun<'a> {
@@ -195,9 +195,7 @@ impl<'a> LocalRun<'a> {
     /// Asks Slurm for the nodes of the allocation, if one may be lost. Without an answer they are as before.
     fn look_at_nodes(&self, work: &mut Work<'_>) {
         let Some(job) = self.ground.job.filter(|_| work.session.world.doubts_nodes()) else { return };
-        let Ok(text) = self.context.ask(&allocation::command(job)) else { return };
-        let left = allocation::parse(&text).nodes;
-        let left: Vec<NodeName> = left.iter().filter_map(|own| NodeName::new(&own.name).ok()).collect();
+        let Ok(left) = slurm::allocated_nodes(self.context, job) else { return };
         // With none left this process is about to end, too.
         if !left.is_empty() {
             work.session.world.keep_nodes(&left);
