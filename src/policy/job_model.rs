@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use crate::model::number::to_f64;
 use crate::model::{Deadline, GpuType, Job, JobName, RankNeeds, Refusal, Speed, SpeedBasis, Time};
 use crate::policy::parts::{Part, Parts};
 use crate::policy::{Problem, Standing};
@@ -153,8 +154,7 @@ impl JobModel {
 
     /// Returns the completion time of all epochs when one takes `epoch` seconds: T (l^p + l^c), eq. 7.
     pub(super) fn completion_time(&self, epoch: f64) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
-        let epochs = self.epochs as f64;
+        let epochs = to_f64(self.epochs);
         epochs * epoch
     }
 
@@ -209,8 +209,7 @@ impl JobModel {
         });
         let types = types.collect();
         let quanta = u32::try_from(job.global_batch / job.batch_quantum).unwrap_or(u32::MAX);
-        #[expect(clippy::cast_precision_loss, reason = "sizes and counts are far below 2^52")]
-        let (model_bytes, syncs_per_epoch) = (job.model_size.0 as f64, job.syncs_per_epoch as f64);
+        let (model_bytes, syncs_per_epoch) = (to_f64(job.model_size.0), to_f64(job.syncs_per_epoch));
         Self {
             name: job.name.clone(),
             samples_per_epoch: job.samples_per_epoch,

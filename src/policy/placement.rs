@@ -1,5 +1,6 @@
 //! Placements: the GPUs of jobs, their ranks and predicted times, and the figures of them all together.
 
+use crate::model::number::to_f64;
 use crate::model::{Seconds, SpeedBasis};
 use crate::policy::cost::{self, EpochTime};
 use crate::policy::dual::Bound;
@@ -127,8 +128,7 @@ impl Placement {
     /// Returns the job's predicted completion time: T (l^p + l^c), eq. 7.
     #[must_use]
     pub fn jct(&self, epochs: u64) -> Seconds {
-        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
-        let epochs = epochs as f64;
+        let epochs = to_f64(epochs);
         Seconds(epochs * self.epoch.total())
     }
 }

@@ -1,6 +1,7 @@
 //! A policy that counts whole epochs, on a problem that is kept up to date lazily: it sees what is left of each job, as `watch`
 //! shows it.
 
+use crate::model::number::to_u64;
 use crate::policy::{Budget, Changed, Memory, Plan, Policy, PolicyError, Problem};
 
 /// A policy that is shown how far each job has come.
@@ -23,12 +24,7 @@ impl Policy for Rest {
         let mut own = Problem { changed: Changed::All, ..problem.clone() };
         for model in &mut own.jobs {
             let left = model.standing.left(problem.now);
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "work left is positive, and far below 2^52 epochs"
-            )]
-            let epochs = (left.ceil() as u64).max(1);
+            let epochs = to_u64(left.ceil()).max(1);
             (model.epochs, model.standing.epochs_left) = (epochs, epochs);
         }
         self.0.decide(&own, budget)

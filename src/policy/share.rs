@@ -6,6 +6,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
+use crate::model::number::to_f64;
 use crate::policy::{JobModel, Rank, Sharing, Slot, TypeModel, blocks, cost};
 
 /// Returns the ranks of a job on `slots`: the largest batch first, ranks of a node consecutive, nodes with
@@ -37,8 +38,7 @@ fn balanced(job: &JobModel, slots: &[Slot], bundle: &[u32]) -> Option<Shares> {
         // Rounding made another type's share the largest: order by what is really handed out.
         preference = vec![0.0; job.types.len()];
         for (rank, &batch) in ranks.iter().zip(&batches) {
-            #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
-            let batch = batch as f64;
+            let batch = to_f64(batch);
             preference[rank.gpu_type] = preference[rank.gpu_type].max(batch);
         }
         ranks = arrange(slots, &preference);
@@ -160,9 +160,8 @@ impl Levels {
     }
 
     /// Returns a time that no best split can undercut: real shares of uncapped ranks finish no later.
-    #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
     fn safe_time(&self, total: u64) -> f64 {
-        let samples = total.saturating_mul(self.quantum) as f64;
+        let samples = to_f64(total.saturating_mul(self.quantum));
         let slope = |m: &TypeModel| m.speed.beta().recip();
         let rate: f64 = self.models.iter().map(slope).sum();
         let fastest = self.models.iter().map(|m| m.speed.alpha()).fold(f64::INFINITY, f64::min);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::model::number::to_f64;
 use crate::policy::classes::Bundles;
 use crate::policy::classes::candidates::{self, Limits};
 use crate::policy::pricing::Rings;
@@ -158,8 +159,7 @@ impl Site {
 
 /// Returns the steps of an epoch.
 pub(in crate::policy) fn steps_per_epoch(job: &JobModel) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "batches and samples are far below 2^52")]
-    let (samples, batch) = (job.samples_per_epoch as f64, job.global_batch as f64);
+    let (samples, batch) = (to_f64(job.samples_per_epoch), to_f64(job.global_batch));
     samples / batch
 }
 

@@ -6,6 +6,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use crate::model::Time;
+use crate::model::number::to_f64;
 use crate::policy::fixed::line::by_arrival;
 use crate::policy::fixed::mlf::own;
 use crate::policy::fixed::{Desk, fastest};
@@ -274,12 +275,10 @@ fn part(count: u32, all: u32) -> f64 {
     if all > 0 { f64::from(count) / f64::from(all) } else { 0.0 }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts of jobs")]
 fn share(count: usize, all: usize) -> f64 {
-    count as f64 / all as f64
+    to_f64(count) / to_f64(all)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts of jobs")]
 fn queue_length(jobs: usize) -> f64 {
-    saturating(jobs as f64 / 10.0)
+    saturating(to_f64(jobs) / 10.0)
 }

@@ -4,6 +4,7 @@
 //! overloaded is here that GPUs are whole.
 
 use crate::model::Time;
+use crate::model::number::to_usize;
 use crate::policy::fixed::line::{Rank, order};
 use crate::policy::fixed::{Desk, Rates, fastest};
 use crate::policy::floor::Want;
@@ -49,9 +50,7 @@ pub(super) fn own<'a>(model: &'a JobModel, rates: &Rates, now: Time, waited: f64
 
 /// Returns the whole epochs of a number of them.
 fn whole_epochs(epochs: f64) -> usize {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0, cut off on purpose")]
-    let whole = (epochs + 1e-9).max(0.0) as usize;
-    whole
+    to_usize((epochs + 1e-9).max(0.0))
 }
 
 impl Policy for MlfH {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::model::number::to_index;
 use crate::policy::hadar::find::{Allocation, Market, by_digits};
 use crate::policy::hadar::job::HadarJob;
 use crate::policy::hadar::menu::Taste;
@@ -71,8 +72,7 @@ fn desks(queue: &[HadarJob]) -> (Vec<Desk>, Vec<usize>) {
 
 /// Returns all states; none of them has been given up.
 fn all(states: &States) -> std::ops::Range<u32> {
-    #[expect(clippy::cast_possible_truncation, reason = "tens of thousands")]
-    let count = states.count() as u32;
+    let count = to_index(states.count());
     0..count
 }
 

@@ -1,6 +1,7 @@
 //! A round of `hadar` as a policy.
 
 use crate::model::Seconds;
+use crate::model::number::to_u64;
 use crate::policy::floor::Floor;
 use crate::policy::hadar::cells::Cells;
 use crate::policy::hadar::find::Market;
@@ -170,7 +171,6 @@ fn told(market: &Market<'_>, queue: &[HadarJob], answer: &Answer) -> HadarRound 
     }
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounds are far below 2^52")]
 fn count(rounds: f64) -> u64 {
-    rounds.max(0.0) as u64
+    to_u64(rounds.max(0.0))
 }

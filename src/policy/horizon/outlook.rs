@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::number::to_f64;
 use crate::policy::horizon::allocate::Terms;
 use crate::policy::horizon::market::{Market, Steps};
 use crate::policy::horizon::menu;
@@ -61,8 +62,7 @@ impl Outlook {
 
     /// Returns how long places usually last while there are so many tasks, in seconds.
     pub(super) fn life(&self, tasks: usize) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "counts of jobs are far below 2^52")]
-        let tasks = tasks as f64;
+        let tasks = to_f64(tasks);
         let gap = match self.gap.count {
             // Nothing has changed yet that would say how often things do.
             0 | 1 => UNKNOWN,

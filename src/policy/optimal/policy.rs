@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 
+use crate::model::number::to_f64;
 use crate::policy::dual::{Bound, Dual};
 use crate::policy::optimal::exact::prove;
 use crate::policy::optimal::primal::Primal;
@@ -131,8 +132,7 @@ fn with_whole_jobs(problem: &Problem, jobs: &[usize], root: f64, stop: &dyn Fn()
     let times = Problem { objective: Objective::MeanJct, ..problem.clone() };
     let mut dual = Dual::new(&times, jobs)?;
     dual.ascend(PRICES, stop);
-    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-    let share = late as f64 / jobs.len() as f64;
+    let share = to_f64(late) / to_f64(jobs.len());
     Some(share * dues.late()? + dual.bound()?.root)
 }
 

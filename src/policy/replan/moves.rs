@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use crate::model::number::to_f64;
 use crate::policy::replan::Scene;
 use crate::policy::replan::draft::Draft;
 use crate::policy::{
@@ -156,9 +157,7 @@ impl Scene<'_> {
     }
 
     pub(super) fn epochs(&self, job: usize) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
-        let epochs = self.problem.jobs[job].standing.epochs_left as f64;
-        epochs
+        to_f64(self.problem.jobs[job].standing.epochs_left)
     }
 
     fn rest_in(&self, draft: &Draft, job: usize) -> Option<f64> {

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use crate::model::number::to_f64;
 use crate::policy::Problem;
 use crate::policy::pricing::{Pricer, Rings};
 use crate::policy::trace_bound::prices::Start;
@@ -20,8 +21,7 @@ pub(super) fn alone(problem: &Problem) -> Option<f64> {
     for job in &problem.jobs {
         sum += Pricer::new(job, &rings, &offered).cheapest(&free, TOLERANCE, None)?.floor;
     }
-    #[expect(clippy::cast_precision_loss, reason = "counts of jobs are far below 2^52")]
-    let count = problem.jobs.len() as f64;
+    let count = to_f64(problem.jobs.len());
     Some(sum / count)
 }
 
