@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use crate::model::Seconds;
+use crate::model::number::to_f64;
 use crate::queue::estimate::{Calibration, Estimate, mean};
 use crate::queue::floor::Viewer;
 use crate::queue::future::Future;
@@ -282,13 +283,11 @@ fn first_to_finish(starts: &[Vec<f64>], requests: &[Request], futures: usize) ->
         let finish = |number: usize| starts[number].get(future).map(|start| start + requests[number].run.0);
         let best = (0..starts.len()).filter_map(finish).fold(f64::INFINITY, f64::min);
         let winners: Vec<usize> = (0..starts.len()).filter(|&number| finish(number) == Some(best)).collect();
-        #[expect(clippy::cast_precision_loss, reason = "a count of requests")]
-        let share = 1.0 / winners.len() as f64;
+        let share = 1.0 / to_f64(winners.len());
         for number in winners {
             won[number] += share;
         }
     }
-    #[expect(clippy::cast_precision_loss, reason = "a count of futures")]
-    let all = futures.max(1) as f64;
+    let all = to_f64(futures.max(1));
     won.into_iter().map(|own| own / all).collect()
 }

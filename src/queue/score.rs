@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::number::to_f64;
 use crate::model::{Seconds, Time};
 use crate::queue::estimate::{Calibration, Estimate, mean, point_of, quantile};
 
@@ -88,8 +89,7 @@ impl Score {
         let mut errors: Vec<f64> =
             known.iter().map(|(start, waited)| (start.median.0 - waited).abs()).collect();
         errors.sort_by(f64::total_cmp);
-        #[expect(clippy::cast_precision_loss, reason = "a count of starts")]
-        let held = (known.len() - later - earlier) as f64 / known.len() as f64;
+        let held = to_f64(known.len() - later - earlier) / to_f64(known.len());
         Some(Self {
             starts: known.len(),
             held,
