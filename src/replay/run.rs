@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use thiserror::Error;
 
+use crate::model::number::{to_f64, to_u64};
 use crate::model::{Seconds, Time};
 use crate::policy::{Budget, Decision, Forecast, Plan, Policy, PolicyError, verify_change};
 use crate::replay::chance::{self, Purpose};
@@ -153,9 +154,8 @@ impl Run<'_, '_> {
         self.world.options.rounds.is_some_and(|rounds| self.round - self.first_round >= rounds)
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "rounds are far below 2^52")]
     fn round_time(&self, round: Seconds) -> Time {
-        Time(self.round as f64 * round.0)
+        Time(to_f64(self.round) * round.0)
     }
 
     /// Returns when the next thing happens.
@@ -303,10 +303,9 @@ impl Run<'_, '_> {
 }
 
 /// Returns the number of rounds that begin before a moment.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounds are far below 2^52")]
 fn rounds_before(now: Time, round: Seconds) -> u64 {
     let rounds = now.0 / round.0;
-    (rounds - SAME * rounds).ceil() as u64
+    to_u64((rounds - SAME * rounds).ceil())
 }
 
 /// Returns whether a moment has come.

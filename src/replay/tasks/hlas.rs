@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use crate::model::Time;
+use crate::model::number::to_f64;
 use crate::policy::{
     Groups, HlasParameters, Ladder, Predictor, Rounds, TaskRun, Tasks, grouping, round_time,
 };
@@ -185,10 +186,9 @@ impl World<'_> {
     }
 
     /// Returns the service that counts, in seconds of an average group.
-    #[expect(clippy::cast_precision_loss, reason = "rounds are far below 2^52")]
     fn service(&self, job: usize) -> f64 {
         let Progress { done, predicted, forgiven, .. } = self.jobs[job];
-        (done + predicted - forgiven) as f64 * self.round_times[job].unwrap_or(0.0)
+        to_f64(done + predicted - forgiven) * self.round_times[job].unwrap_or(0.0)
     }
 
     /// Brings jobs to the first level that have waited for long.

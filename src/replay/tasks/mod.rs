@@ -5,6 +5,7 @@ mod hlas;
 mod offline;
 
 use crate::model::Time;
+use crate::model::number::to_f64;
 use crate::policy::{Assign, Gpu, HlasParameters, TaskRun, Tasks};
 use crate::replay::event::{Event, Kind};
 use crate::replay::figures::{JobRecord, Record, TaskFacts};
@@ -91,8 +92,7 @@ fn record(trace: &Trace, tasks: &Tasks, runs: &[TaskRun]) -> Record {
         if job.fastest().is_none() {
             own.why = Some(NO_TYPE.to_owned());
         } else {
-            #[expect(clippy::cast_precision_loss, reason = "rounds are far below 2^52")]
-            let rounds = job.rounds as f64;
+            let rounds = to_f64(job.rounds);
             own.done = rounds;
         }
     }
