@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Gpus;
+use crate::model::number::to_f64;
 use crate::model::{GpuType, Job, JobId, PlacedRank, Seconds, Terms};
 
 /// GPUs as Slurm is asked for them: so many of a type on each of some nodes.
@@ -80,8 +81,7 @@ impl Amendment {
     /// Returns the time limit.
     #[must_use]
     pub fn limit(&self) -> Seconds {
-        #[expect(clippy::cast_precision_loss, reason = "minutes of some years")]
-        let minutes = self.minutes as f64;
+        let minutes = to_f64(self.minutes);
         Seconds(minutes * 60.0)
     }
 }
