@@ -1,6 +1,7 @@
 //! That a job will miss its deadline, and what would help.
 
 use crate::engine::{Phase, Tracked};
+use crate::model::number::to_f64;
 use crate::model::{Speed, Time};
 use crate::ui::quantity::duration;
 
@@ -32,8 +33,7 @@ fn faster(tracked: &Tracked, now: Time, deadline: Time) -> Option<String> {
     let end = tracked.expected_end(now)?;
     let factor = end.since(now).0 / deadline.since(now).0;
     let attempt = tracked.phase.running()?;
-    #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
-    let batch = tracked.job.global_batch as f64;
+    let batch = to_f64(tracked.job.global_batch);
     let rate = |speed: &Speed| speed.rate_at(batch);
     let own = attempt
         .gpus

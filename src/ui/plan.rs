@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::model::number::to_f64;
 use crate::model::{Job, Seconds, hostlist};
 use crate::policy::{
     Advice, Bound, CheckedPlan, Deadlines, Due, Dues, JobModel, Objective, Outcome, Placement, Problem,
@@ -175,8 +176,7 @@ fn with_deadlines(problem: &Problem, plan: &CheckedPlan, bound: &Bound, outcome:
             _ => format!("at least {least} jobs are late in any plan"),
         };
     }
-    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-    let (count, all) = (late as f64, placed as f64);
+    let (count, all) = (to_f64(late), to_f64(placed));
     // What the bound leaves to the times of any plan with as few late jobs.
     let mean = bound.lower - count / all * dues.late().unwrap_or(0.0);
     let near = if mean > 0.0 {
