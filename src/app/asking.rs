@@ -1,6 +1,7 @@
 //! Questions to Slurm that are not asked every time: an answer is good for a while, and a slow Slurm is left in peace.
 
 use crate::clock::Clock;
+use crate::model::number::to_f64;
 use crate::model::{Seconds, Time};
 use crate::slurm::{CommandLine, Runner};
 use crate::store::{Answer, Answers};
@@ -54,8 +55,7 @@ pub(crate) fn ask(
 
 /// Returns the clock's time.
 pub(crate) fn time(clock: &dyn Clock) -> Time {
-    #[expect(clippy::cast_precision_loss, reason = "exact for 285 million years")]
-    let seconds = clock.now().timestamp_millis() as f64 / 1000.0;
+    let seconds = to_f64(clock.now().timestamp_millis()) / 1000.0;
     Time(seconds)
 }
 

@@ -12,6 +12,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::live::{LiveError, Site, SlurmWorld, absolute};
 use crate::local::aftermath;
+use crate::model::number::to_f64;
 use crate::model::{Cluster, Time};
 use crate::slurm::QueuedJob;
 use crate::store::{BY_HAND, Ledger, StateDir, StateError, new_run_id};
@@ -262,8 +263,7 @@ pub(crate) fn catch_up(
 
 /// Returns the present moment.
 pub(crate) fn now(context: &Context) -> Time {
-    #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 are far below 2^52")]
-    let seconds = context.clock.now().timestamp_millis() as f64 / 1000.0;
+    let seconds = to_f64(context.clock.now().timestamp_millis()) / 1000.0;
     Time(seconds)
 }
 

@@ -15,6 +15,7 @@ use crate::commands::when::{option_json, row};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::Job;
+use crate::model::number::to_f64;
 use crate::ui::{When, WhenJob, duration, when_legend, when_table, wrap, write_output};
 
 /// How long the search takes unless told otherwise.
@@ -128,8 +129,7 @@ impl<'a> Made<'a> {
     fn mean_finish(&self) -> Option<f64> {
         let all = self.together.iter().flatten();
         let known: Vec<f64> = all.filter_map(|own| Some(own.done?.mean.0)).collect();
-        #[expect(clippy::cast_precision_loss, reason = "a count of jobs")]
-        let count = known.len() as f64;
+        let count = to_f64(known.len());
         (count > 0.0).then(|| known.iter().sum::<f64>() / count)
     }
 

@@ -9,6 +9,7 @@ use crate::commands::cli::{json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::model::Speed;
+use crate::model::number::to_i64;
 use crate::throughput::{Measured, SpeedKey};
 use crate::ui::{Align, Table};
 
@@ -92,7 +93,6 @@ pub(super) fn speed_json(SpeedKey { model, gpu_type, precision }: &SpeedKey, own
 
 /// Returns the day, in UTC.
 fn date(unix_seconds: f64) -> String {
-    #[expect(clippy::cast_possible_truncation, reason = "saturates, and what has no date is shown as none")]
-    let time = DateTime::from_timestamp(unix_seconds as i64, 0);
+    let time = DateTime::from_timestamp(to_i64(unix_seconds), 0);
     time.map_or_else(|| "-".to_owned(), |time| time.format("%Y-%m-%d").to_string())
 }

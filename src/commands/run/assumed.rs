@@ -1,6 +1,7 @@
 //! What is assumed where nobody knows it: equal speeds until the first epoch has measured one, and the cost of a restart.
 
 use crate::engine::{State, Tracked};
+use crate::model::number::to_f64;
 use crate::model::{GpuType, Job, Seconds, Speed};
 use crate::settings::{Origin, Settings};
 use crate::throughput::{Cache, SpeedKey};
@@ -32,8 +33,7 @@ pub(super) fn fill(state: &mut State, types: &[GpuType]) -> Vec<String> {
         }
         tracked.assumed = true;
         let job = &mut tracked.job;
-        #[expect(clippy::cast_precision_loss, reason = "samples are far below 2^52")]
-        let assumed = Speed::rate(job.samples_per_epoch as f64 / EPOCH_S);
+        let assumed = Speed::rate(to_f64(job.samples_per_epoch) / EPOCH_S);
         let measured = usable.iter().find_map(|own| measured(job, own, cache));
         for own in &usable {
             if let Some(speed) = measured.or(assumed) {
