@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::gpu_speed::GpuSpeed;
 use super::random::Random;
 use super::recipe::{Recipe, SyncEvery};
+use crate::model::number::{to_f64, to_u64};
 use crate::model::{Bytes, Command, GpuType, Job, JobName, Seconds, Speed};
 
 /// Returns the jobs of a recipe.
@@ -97,15 +98,12 @@ pub(super) fn short(number: f64) -> f64 {
     format!("{number:.3e}").parse().unwrap_or(number)
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few MB to 1 GB")]
 fn tenths_of_megabytes(bytes: f64) -> Bytes {
-    Bytes((bytes / 1e5).round() as u64 * 100_000)
+    Bytes(to_u64((bytes / 1e5).round()) * 100_000)
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few thousand samples")]
-#[expect(clippy::cast_precision_loss, reason = "memory is far below 2^52")]
 fn samples_in(memory: Bytes, samples_per_gib: f64) -> u64 {
-    (memory.0 as f64 / f64::from(1 << 30) * samples_per_gib) as u64
+    to_u64(to_f64(memory.0) / f64::from(1 << 30) * samples_per_gib)
 }
 
 #[cfg(test)]

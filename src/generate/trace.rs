@@ -7,6 +7,7 @@ use super::hare_jobs;
 use super::jobs::short;
 use super::random::Random;
 use super::recipe::SyncEvery;
+use crate::model::number::{to_f64, to_u64, to_usize};
 use crate::model::{Bytes, GpuType, Job, JobName, Seconds, Speed};
 use crate::trace::GavelSpeeds;
 
@@ -212,9 +213,8 @@ fn gavel_job(
     job.model = format!("{kind} x{gpus}");
     let size = GAVEL_SIZES.iter().find(|(start, _)| kind.starts_with(start)).map_or(USUAL_SIZE, |own| own.1);
     job.model_size = megabytes_of(size);
-    #[expect(clippy::cast_precision_loss, reason = "a batch")]
     let affine = |(gpu_type, own): (GpuType, Speed)| {
-        let step = batch as f64 * own.beta();
+        let step = to_f64(batch) * own.beta();
         let speed = Speed::affine(Seconds(FIXED_PART * step), Seconds((1.0 - FIXED_PART) * own.beta()))?;
         Some((gpu_type, speed))
     };
@@ -261,24 +261,16 @@ fn sized(mut job: Job, gpus: u32, mouldable: bool) -> Job {
 }
 
 fn pick<'a>(kinds: &[&'a str], draw: f64) -> &'a str {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "an index"
-    )]
-    let place = (draw * kinds.len() as f64) as usize;
+    let place = to_usize(draw * to_f64(kinds.len()));
     kinds.get(place.min(kinds.len().saturating_sub(1))).copied().unwrap_or_default()
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at least 1, and a count")]
 fn whole(number: f64) -> u64 {
-    number.round().clamp(1.0, 1e12) as u64
+    to_u64(number.round().clamp(1.0, 1e12))
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "megabytes of a model")]
 fn megabytes_of(megabytes: f64) -> Bytes {
-    Bytes((megabytes * 10.0).round() as u64 * 100_000)
+    Bytes(to_u64((megabytes * 10.0).round()) * 100_000)
 }
 
 #[cfg(test)]

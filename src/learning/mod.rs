@@ -8,6 +8,7 @@ mod play;
 
 use std::sync::Arc;
 
+use crate::model::number::to_f64;
 use crate::policy::{Adam, Choice, Chooser, FEATURES, Net};
 use crate::replay::{ReplayError, Trace};
 
@@ -97,8 +98,7 @@ fn imitate(net: &mut Net, traces: &[Trace], training: &Training) -> Result<(), R
     for _ in 0..training.imitations {
         for choices in shown.iter().filter(|choices| !choices.is_empty()) {
             let mut gradient = net.no_gradient();
-            #[expect(clippy::cast_precision_loss, reason = "choices are few")]
-            let part = 1.0 / choices.len() as f64;
+            let part = 1.0 / to_f64(choices.len());
             for choice in choices {
                 net.add_gradient(&choice.candidates, choice.chosen, (part, 0.0), &mut gradient);
             }

@@ -1,6 +1,7 @@
 //! Replays for learning.
 
 use crate::learning::goal::{Played, Score};
+use crate::model::number::to_f64;
 use crate::policy::{Choice, Chooser, MlfRl, Parameters, Policy, find_over_time};
 use crate::replay::{Hooks, Options, Record, ReplayError, Trace, replay};
 
@@ -50,7 +51,6 @@ fn mean(
         sum.met += own.met;
         sum.reward += own.reward;
     }
-    #[expect(clippy::cast_precision_loss, reason = "traces are few")]
-    let count = traces.len().max(1) as f64;
+    let count = to_f64(traces.len().max(1));
     Ok(Score { mean_jct: sum.mean_jct / count, met: sum.met / count, reward: sum.reward / count })
 }

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::formats;
+use crate::model::number::to_f64;
 use crate::model::{Access, Cluster, GpuType, Job, NodeName, Partition, Seconds, Selector};
 use crate::plan_file::PlanSpeed;
 use crate::policy::{
@@ -346,8 +347,7 @@ impl PlannedJob {
             batch: rank.batch,
             samples: rank.samples,
         };
-        #[expect(clippy::cast_precision_loss, reason = "samples are far below 2^52")]
-        let samples = model.samples_per_epoch as f64;
+        let samples = to_f64(model.samples_per_epoch);
         Self {
             name: model.name.to_string(),
             verdict: word.to_owned(),
