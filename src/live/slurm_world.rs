@@ -13,6 +13,7 @@ use crate::engine::{
 use crate::live::observe::Queue;
 use crate::live::scripts::{Prepared, Site, scripts};
 use crate::live::{LiveError, Reported, observe, reported, signals};
+use crate::model::number::{to_f64, to_i64};
 use crate::model::{Bytes, Cluster, JobId, JobName, Seconds, Terms, Time};
 use crate::policy::Outlook;
 use crate::slurm::scontrol_update::{OtherGpus, Update, UpdateError};
@@ -214,8 +215,7 @@ impl<'a> SlurmWorld<'a> {
     /// Returns the time.
     #[must_use]
     pub fn now(&self) -> Time {
-        #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 are far below 2^52")]
-        let seconds = self.clock.now().timestamp_millis() as f64 / 1000.0;
+        let seconds = to_f64(self.clock.now().timestamp_millis()) / 1000.0;
         Time(seconds)
     }
 
@@ -355,6 +355,5 @@ fn update(to: &Amendment) -> Update {
 }
 
 fn moment(time: Time) -> DateTime<Utc> {
-    #[expect(clippy::cast_possible_truncation, reason = "seconds of the calendar")]
-    DateTime::from_timestamp(time.0 as i64, 0).unwrap_or_default()
+    DateTime::from_timestamp(to_i64(time.0), 0).unwrap_or_default()
 }

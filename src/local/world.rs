@@ -21,6 +21,7 @@ use crate::local::parking::{Parking, Said};
 use crate::local::processes::end_leftovers;
 use crate::local::running::{Guarded, Running, Step, Surroundings, work};
 use crate::local::wake::Waker;
+use crate::model::number::to_f64;
 use crate::model::{Cluster, JobId, JobName, NodeName, Seconds, Time};
 use crate::render::Launcher;
 use crate::store::{StateDir, laid_by_another, report_folder, reports, run_folder};
@@ -90,8 +91,7 @@ impl<'a> LocalWorld<'a> {
     /// Returns the time.
     #[must_use]
     pub fn now(&self) -> Time {
-        #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 are far below 2^52")]
-        let seconds = self.clock.now().timestamp_millis() as f64 / 1000.0;
+        let seconds = to_f64(self.clock.now().timestamp_millis()) / 1000.0;
         Time(seconds)
     }
 

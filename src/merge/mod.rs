@@ -12,6 +12,7 @@ use thiserror::Error;
 
 use self::element::{Float, integer, is_integer};
 pub use self::tensors::{FileError, Tensors};
+use crate::model::number::to_f64;
 
 /// The tensors of one copy, and the steps that it did.
 pub struct Part<'a> {
@@ -45,7 +46,7 @@ pub fn weights(parts: &[Part<'_>]) -> Result<Vec<f64>, MergeError> {
     if total == 0 {
         return Err(MergeError::NoSteps);
     }
-    Ok(parts.iter().map(|part| real(part.steps) / real(total)).collect())
+    Ok(parts.iter().map(|part| to_f64(part.steps) / to_f64(total)).collect())
 }
 
 /// Returns the merged tensors: means by weight, the variance of the mixture for `running_var`, the largest of counters.
@@ -151,11 +152,6 @@ fn integers(taken: &[(&Part<'_>, f64)], name: &str) -> Result<Vec<u8>, MergeErro
         }
     }
     Ok(largest.to_vec())
-}
-
-#[expect(clippy::cast_precision_loss, reason = "steps are far below 2^52")]
-fn real(steps: u64) -> f64 {
-    steps as f64
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use chrono::NaiveDateTime;
 
 use crate::engine::{Rules, State};
 use crate::model::Time;
+use crate::model::number::to_f64;
 use crate::store::held::changed;
 
 /// How a run's id begins: when it was made.
@@ -46,8 +47,7 @@ pub(super) fn remove(root: &Path, state: &State, now: Time) {
 fn made_at(run: &str) -> Option<Time> {
     let (time, _random) = run.split_once('-')?;
     let made = NaiveDateTime::parse_from_str(time, RUN_TIME).ok()?.and_utc();
-    #[expect(clippy::cast_precision_loss, reason = "seconds of this age are exact")]
-    let seconds = made.timestamp() as f64;
+    let seconds = to_f64(made.timestamp());
     Some(Time(seconds))
 }
 
