@@ -137,13 +137,10 @@ pub(super) mod tests {
                 "{least} {most}"
             );
         };
-        #[expect(clippy::cast_precision_loss, reason = "small")]
-        {
-            spread(3.0, 200.0, &|job| job.epochs as f64);
-            spread(36_718.0, 1_281_167.0, &|job| job.samples_per_epoch as f64);
-            spread(128.0, 1024.0, &|job| job.global_batch as f64);
-            spread(3e6, 1e9, &|job| job.model_size.0 as f64);
-        }
+        spread(3.0, 200.0, &|job| to_f64(job.epochs));
+        spread(36_718.0, 1_281_167.0, &|job| to_f64(job.samples_per_epoch));
+        spread(128.0, 1024.0, &|job| to_f64(job.global_batch));
+        spread(3e6, 1e9, &|job| to_f64(job.model_size.0));
         // The V100 is the unit: its rate is the base, ±10 %.
         let v100 = GpuType::new("v100").expect("a type");
         spread(54.0, 2200.0, &|job| job.throughput[&v100].rate_at(1.0));

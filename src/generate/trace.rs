@@ -322,8 +322,7 @@ mod tests {
         for (rules, expected) in all().into_iter().zip(expected) {
             let jobs = trace(&recipe(rules));
             for (gpus, part) in expected {
-                #[expect(clippy::cast_precision_loss, reason = "counts")]
-                let found = jobs.iter().filter(|job| job.gpus == Some(*gpus)).count() as f64 / 2000.0;
+                let found = to_f64(jobs.iter().filter(|job| job.gpus == Some(*gpus)).count()) / 2000.0;
                 assert!((found - part).abs() < 0.03, "{gpus}: {found}");
             }
         }
@@ -331,10 +330,9 @@ mod tests {
 
     #[test]
     fn lengths_keep_to_the_ranges() {
-        #[expect(clippy::cast_precision_loss, reason = "counts")]
         let seconds = |job: &Job| {
             let fastest = job.throughput.values().map(|own| own.rate_at(1e9)).fold(0.0, f64::max);
-            job.samples_per_epoch as f64 * job.epochs as f64 / fastest / f64::from(job.min_gpus)
+            to_f64(job.samples_per_epoch) * to_f64(job.epochs) / fastest / f64::from(job.min_gpus)
         };
         let ranges = [
             (60.0 * 10_f64.powf(1.5), 60e4),
@@ -378,8 +376,8 @@ mod tests {
         assert_eq!((jobs[0].gpus, jobs[1].gpus, jobs[1].arrival), (Some(1), Some(3), Seconds(10.0)));
         // Three GPUs were not measured: the speeds of one.
         let v100 = GpuType::new("v100").expect("a type");
-        #[expect(clippy::cast_precision_loss, reason = "counts")]
-        let steps = jobs[1].samples_per_epoch as f64 / jobs[1].global_batch as f64 * jobs[1].epochs as f64;
+        let job = &jobs[1];
+        let steps = to_f64(job.samples_per_epoch) / to_f64(job.global_batch) * to_f64(job.epochs);
         let seconds = steps * jobs[1].throughput[&v100].step(10, None);
         assert!((seconds - 7200.0).abs() < 20.0, "{seconds}");
     }

@@ -159,13 +159,15 @@ mod tests {
     use safetensors::Dtype;
 
     use super::*;
+    use crate::model::number::to_i64;
 
-    #[expect(clippy::cast_possible_truncation, reason = "integers of the tests are small")]
     fn bytes(kind: Dtype, values: &[f64]) -> Vec<u8> {
         match (Float::of(kind), kind) {
             (Some(float), _) => float.bytes(values),
-            (None, Dtype::I32) => values.iter().flat_map(|own| (*own as i32).to_le_bytes()).collect(),
-            (None, _) => values.iter().flat_map(|own| (*own as i64).to_le_bytes()).collect(),
+            (None, kind) => values
+                .iter()
+                .flat_map(|own| to_i64(*own).to_le_bytes()[..kind.bitsize() / 8].to_vec())
+                .collect(),
         }
     }
 

@@ -22,7 +22,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("learning", &["model", "policy", "replay"]),
     ("queue", &["model"]),
     ("curve", &["model"]),
-    ("merge", &[]),
+    ("merge", &["model"]),
     ("render", &["model"]),
     ("formats", &["model"]),
     ("generate", &["model", "trace"]),
