@@ -55,8 +55,7 @@ pub(crate) fn ask(
 
 /// Returns the clock's time.
 pub(crate) fn time(clock: &dyn Clock) -> Time {
-    let seconds = to_f64(clock.now().timestamp_millis()) / 1000.0;
-    Time(seconds)
+    Time(to_f64(clock.now().timestamp_millis()) / 1000.0)
 }
 
 #[cfg(test)]

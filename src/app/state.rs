@@ -263,8 +263,7 @@ pub(crate) fn catch_up(
 
 /// Returns the present moment.
 pub(crate) fn now(context: &Context) -> Time {
-    let seconds = to_f64(context.clock.now().timestamp_millis()) / 1000.0;
-    Time(seconds)
+    Time(to_f64(context.clock.now().timestamp_millis()) / 1000.0)
 }
 
 /// Returns the failure of a state that cannot be used.

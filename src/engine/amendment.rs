@@ -81,8 +81,7 @@ impl Amendment {
     /// Returns the time limit.
     #[must_use]
     pub fn limit(&self) -> Seconds {
-        let minutes = to_f64(self.minutes);
-        Seconds(minutes * 60.0)
+        Seconds(to_f64(self.minutes) * 60.0)
     }
 }
 

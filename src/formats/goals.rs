@@ -52,8 +52,7 @@ fn date(text: &str) -> Result<Time, ValueError> {
 }
 
 fn moment(date: DateTime<Utc>) -> Time {
-    let seconds = to_f64(date.timestamp());
-    Time(seconds)
+    Time(to_f64(date.timestamp()))
 }
 
 fn no_deadline(text: &str) -> ValueError {

@@ -215,8 +215,7 @@ impl<'a> SlurmWorld<'a> {
     /// Returns the time.
     #[must_use]
     pub fn now(&self) -> Time {
-        let seconds = to_f64(self.clock.now().timestamp_millis()) / 1000.0;
-        Time(seconds)
+        Time(to_f64(self.clock.now().timestamp_millis()) / 1000.0)
     }
 
     /// Writes the plan and the scripts of a run to disk, unless they are there.

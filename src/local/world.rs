@@ -91,8 +91,7 @@ impl<'a> LocalWorld<'a> {
     /// Returns the time.
     #[must_use]
     pub fn now(&self) -> Time {
-        let seconds = to_f64(self.clock.now().timestamp_millis()) / 1000.0;
-        Time(seconds)
+        Time(to_f64(self.clock.now().timestamp_millis()) / 1000.0)
     }
 
     /// Takes in that a guard has ended; `origin` is the submission that it was started for.

@@ -172,8 +172,7 @@ impl Walltime {
     /// Returns the limit in seconds.
     #[must_use]
     pub fn limit(self) -> Seconds {
-        let minutes = to_f64(self.minutes);
-        Seconds(minutes * MINUTE)
+        Seconds(to_f64(self.minutes) * MINUTE)
     }
 }
 

@@ -164,8 +164,7 @@ pub(super) fn share(job: &JobModel, model: TypeModel, step: f64) -> f64 {
 
 /// Returns whether a GPU's share in a step of `step` seconds is at least the quantum.
 pub(super) fn enough(job: &JobModel, model: TypeModel, step: f64) -> bool {
-    let quantum = to_f64(job.batch_quantum);
-    share(job, model, step) >= quantum * (1.0 - SHARE_TOLERANCE)
+    share(job, model, step) >= to_f64(job.batch_quantum) * (1.0 - SHARE_TOLERANCE)
 }
 
 /// Returns each used type's real-valued share of the global batch per rank, 0 for types not used.

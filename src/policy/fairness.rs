@@ -57,8 +57,7 @@ impl<'a> EqualShare<'a> {
     pub(super) fn new(problem: &'a Problem, jobs: usize) -> Self {
         let offered = problem.offered();
         let workers = f64::from(offered.iter().sum::<u32>());
-        let jobs = to_f64(jobs);
-        Self { problem, offered, workers, jobs }
+        Self { problem, offered, workers, jobs: to_f64(jobs) }
     }
 
     /// Returns ρ of a job on a type, as the paper's algorithms need it: an affine record counts with its rate

@@ -154,8 +154,7 @@ impl JobModel {
 
     /// Returns the completion time of all epochs when one takes `epoch` seconds: T (l^p + l^c), eq. 7.
     pub(super) fn completion_time(&self, epoch: f64) -> f64 {
-        let epochs = to_f64(self.epochs);
-        epochs * epoch
+        to_f64(self.epochs) * epoch
     }
 
     pub(super) fn new(

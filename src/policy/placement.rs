@@ -128,8 +128,7 @@ impl Placement {
     /// Returns the job's predicted completion time: T (l^p + l^c), eq. 7.
     #[must_use]
     pub fn jct(&self, epochs: u64) -> Seconds {
-        let epochs = to_f64(epochs);
-        Seconds(epochs * self.epoch.total())
+        Seconds(to_f64(epochs) * self.epoch.total())
     }
 }
 

@@ -146,8 +146,7 @@ fn last_run(root: &Path) -> Option<String> {
 /// Returns when a file was last changed.
 pub(super) fn changed(path: &Path) -> Option<Time> {
     let modified = fs::metadata(path).and_then(|data| data.modified()).ok()?;
-    let seconds = to_f64(DateTime::<Utc>::from(modified).timestamp_millis()) / 1000.0;
-    Some(Time(seconds))
+    Some(Time(to_f64(DateTime::<Utc>::from(modified).timestamp_millis()) / 1000.0))
 }
 
 /// Returns a time for people; `None` if it is none.

@@ -47,8 +47,7 @@ pub(super) fn remove(root: &Path, state: &State, now: Time) {
 fn made_at(run: &str) -> Option<Time> {
     let (time, _random) = run.split_once('-')?;
     let made = NaiveDateTime::parse_from_str(time, RUN_TIME).ok()?.and_utc();
-    let seconds = to_f64(made.timestamp());
-    Some(Time(seconds))
+    Some(Time(to_f64(made.timestamp())))
 }
 
 #[cfg(test)]

@@ -165,8 +165,7 @@ fn table_rate(gpu_type: &GpuType) -> Option<f64> {
     let known = recognise(gpu_type.as_str()).filter(|known| known.slice.is_none())?;
     let rates = known.gpus.iter().filter_map(|gpu| Some(0.5 * (gpu.tflops.fp32? * gpu.memory.gb_s).ln()));
     let rates: Vec<f64> = rates.collect();
-    let count = to_f64(rates.len());
-    (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / count)
+    (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / to_f64(rates.len()))
 }
 
 /// Returns one name for all names of a GPU model.

@@ -21,8 +21,7 @@ pub(super) fn alone(problem: &Problem) -> Option<f64> {
     for job in &problem.jobs {
         sum += Pricer::new(job, &rings, &offered).cheapest(&free, TOLERANCE, None)?.floor;
     }
-    let count = to_f64(problem.jobs.len());
-    Some(sum / count)
+    Some(sum / to_f64(problem.jobs.len()))
 }
 
 /// Returns the best mean completion time on one machine as large as all GPUs, in seconds; `None` where bundles are too many
