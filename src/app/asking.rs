@@ -2,6 +2,7 @@
 
 use hsched_engine::clock::Clock;
 use hsched_engine::store::{Answer, Answers};
+use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time};
 use hsched_slurm::{CommandLine, Runner};
 
@@ -54,9 +55,7 @@ pub(crate) fn ask(
 
 /// Returns the clock's time.
 pub(crate) fn time(clock: &dyn Clock) -> Time {
-    #[expect(clippy::cast_precision_loss, reason = "exact for 285 million years")]
-    let seconds = clock.now().timestamp_millis() as f64 / 1000.0;
-    Time(seconds)
+    Time(to_f64(clock.now().timestamp_millis()) / 1000.0)
 }
 
 #[cfg(test)]

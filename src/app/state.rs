@@ -12,6 +12,7 @@ use crate::local::aftermath;
 use hsched_engine::clock::Clock;
 use hsched_engine::store::{BY_HAND, Ledger, StateDir, StateError, new_run_id};
 use hsched_engine::{Event, Keeper as _, Realm, Rules, State, apply, notice};
+use hsched_model::number::to_f64;
 use hsched_model::{Cluster, Time};
 use hsched_slurm::QueuedJob;
 use hsched_slurm::live::{LiveError, Site, SlurmWorld, absolute};
@@ -262,9 +263,7 @@ pub(crate) fn catch_up(
 
 /// Returns the present moment.
 pub(crate) fn now(context: &Context) -> Time {
-    #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 are far below 2^52")]
-    let seconds = context.clock.now().timestamp_millis() as f64 / 1000.0;
-    Time(seconds)
+    Time(to_f64(context.clock.now().timestamp_millis()) / 1000.0)
 }
 
 /// Returns the failure of a state that cannot be used.

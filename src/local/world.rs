@@ -1,5 +1,6 @@
 //! This machine, or an allocation, as a world: what runs on its devices, and requests to the guards.
 
+use hsched_model::number::to_f64;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -90,9 +91,7 @@ impl<'a> LocalWorld<'a> {
     /// Returns the time.
     #[must_use]
     pub fn now(&self) -> Time {
-        #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 are far below 2^52")]
-        let seconds = self.clock.now().timestamp_millis() as f64 / 1000.0;
-        Time(seconds)
+        Time(to_f64(self.clock.now().timestamp_millis()) / 1000.0)
     }
 
     /// Takes in that a guard has ended; `origin` is the submission that it was started for.

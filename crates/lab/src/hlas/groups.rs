@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::hlas::parameters::Grouping;
+use hsched_model::number::to_f64;
 use hsched_plan::kit::{TaskJob, Tasks};
 
 /// Groups of GPUs by their places in [`Tasks::gpus`], each in the order of GPUs.
@@ -38,8 +39,7 @@ pub fn round_time(tasks: &Tasks, groups: &Groups, job: &TaskJob) -> Option<f64> 
     job.fastest()?;
     let rates = job.rates();
     let sum: f64 = groups.iter().flatten().map(|gpu| rates[tasks.gpus[*gpu].gpu_type]).sum();
-    #[expect(clippy::cast_precision_loss, reason = "tasks and groups are far below 2^52")]
-    let (scale, count) = (job.scale as f64, groups.len() as f64);
+    let (scale, count) = (to_f64(job.scale), to_f64(groups.len()));
     Some(scale / (sum / count))
 }
 
@@ -87,8 +87,7 @@ impl Kinds {
 
     /// Returns how unequal groups are for the worst job, to nine decimals.
     fn difference(&self, parts: &[Counts]) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "a number of groups")]
-        let number = parts.len() as f64;
+        let number = to_f64(parts.len());
         let worst = |rates: &Vec<f64>| {
             let speeds = parts.iter().map(|part| speed(rates, part));
             let (mut least, mut most, mut sum) = (f64::INFINITY, 0.0_f64, 0.0);

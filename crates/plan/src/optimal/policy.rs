@@ -1,5 +1,6 @@
 //! The policy: prices, a plan from them, proof.
 
+use hsched_model::number::to_f64;
 use std::convert::Infallible;
 
 use crate::bound::Bound;
@@ -159,8 +160,7 @@ fn with_whole_jobs(problem: &Problem, jobs: &[usize], root: f64, stop: &dyn Fn()
     let times = Problem { objective: Objective::MeanJct, ..problem.clone() };
     let mut dual = Dual::new(&times, jobs)?;
     dual.ascend(PRICES, stop);
-    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-    let share = late as f64 / jobs.len() as f64;
+    let share = to_f64(late) / to_f64(jobs.len());
     Some(share * dues.late()? + dual.bound()?.root)
 }
 

@@ -1,5 +1,6 @@
 //! Slurm as a world: one `squeue` and one `sinfo` a look, and one `sacct` when a job has left the queue.
 
+use hsched_model::number::{to_f64, to_i64};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -213,9 +214,7 @@ impl<'a> SlurmWorld<'a> {
     /// Returns the time.
     #[must_use]
     pub fn now(&self) -> Time {
-        #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 are far below 2^52")]
-        let seconds = self.clock.now().timestamp_millis() as f64 / 1000.0;
-        Time(seconds)
+        Time(to_f64(self.clock.now().timestamp_millis()) / 1000.0)
     }
 
     /// Writes the plan and the scripts of a run to disk, unless they are there.
@@ -354,6 +353,5 @@ fn update(to: &Amendment) -> Update {
 }
 
 fn moment(time: Time) -> DateTime<Utc> {
-    #[expect(clippy::cast_possible_truncation, reason = "seconds of the calendar")]
-    DateTime::from_timestamp(time.0 as i64, 0).unwrap_or_default()
+    DateTime::from_timestamp(to_i64(time.0), 0).unwrap_or_default()
 }
