@@ -6,6 +6,7 @@ use crate::app::context::Context;
 use crate::app::queue_look;
 use hsched_engine::clock::Clock;
 use hsched_engine::{Inquiry, Kind, Wanted};
+use hsched_model::number::{to_u64, to_usize};
 use hsched_model::{Bytes, JobDefaults, JobId, Seconds, Terms, Walltime};
 use hsched_plan::{Outlook, Prospect};
 use hsched_queue::{
@@ -34,8 +35,7 @@ pub(crate) fn outlooks(context: &Context, inquiries: &[Inquiry]) -> Vec<Outlook>
     let until = context.clock.elapsed() + BUDGET;
     // Who has nothing yet comes first; of the others another one each time.
     let (pending, ready): (Vec<&Inquiry>, Vec<&Inquiry>) = inquiries.iter().partition(|own| own.waits());
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "minutes since 1970")]
-    let turn = (snapshot.taken_at.0 / 60.0) as usize % pending.len().max(1);
+    let turn = to_usize(snapshot.taken_at.0 / 60.0) % pending.len().max(1);
     let order =
         ready.into_iter().chain(pending[turn..].iter().copied()).chain(pending[..turn].iter().copied());
     let mut list: Vec<Outlook> = Vec::new();
@@ -189,12 +189,7 @@ impl Teller<'_> {
         let Request { asks, account, limit, partition, .. } = requests.next()?.request;
         let others = requests.filter_map(|own| own.request.partition);
         let standing = snapshot.standing(account.as_deref());
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "priorities are 32 bits wide"
-        )]
-        let priority = standing.priority.max(0.0) as u64;
+        let priority = to_u64(standing.priority.max(0.0));
         finish(&best).is_finite().then(|| QueueJob {
             id: format!("of {}", self.inquiry.rest.name),
             ours: true,

@@ -1,5 +1,6 @@
 //! The requests that a job could be submitted with: GPUs as the planner would share them, accounts, partitions, limits, costs.
 
+use hsched_model::number::to_f64;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::app::context::Context;
@@ -366,8 +367,7 @@ fn cost(
     let (asks, nodes) = (&request.asks, f64::from(request.asks.nodes));
     let gpus: f64 = asks.gpus.iter().map(|ask| f64::from(ask.count)).sum::<f64>() * nodes;
     if let Some(billing) = partition.and_then(|own| own.billing.as_ref()) {
-        #[expect(clippy::cast_precision_loss, reason = "CPUs and MiB of a node")]
-        let amount = |own: Option<u64>| own.unwrap_or(0) as f64 * nodes;
+        let amount = |own: Option<u64>| to_f64(own.unwrap_or(0)) * nodes;
         let weight = |name: &str| billing.weights.get(name).copied();
         let gpu = weight(&format!("gres/gpu:{gpu_type}")).or_else(|| weight("gres/gpu")).unwrap_or(0.0);
         let parts = [

@@ -239,6 +239,6 @@ pub(crate) fn live_failure(error: &LiveError) -> Failure {
         },
         LiveError::State(error) => failure(error),
         LiveError::Scripts { .. } => Failure::from_error(Exit::BadInput, error),
-        other => Failure::from_error(Exit::Failed, other),
+        LiveError::Reports { .. } => Failure::from_error(Exit::Failed, error),
     }
 }

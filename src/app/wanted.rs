@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::error::Failure;
 use crate::exit::Exit;
+use hsched_model::number::to_f64;
 use hsched_model::{Estimates, GpuType, Job, JobName, Seconds, Speed};
 use hsched_plan::throughput::{Cache, Cell, Source, SpeedKey, ThroughputMatrix, Unusable};
 
@@ -73,9 +74,8 @@ impl Wanted {
             .map_err(|error| bad(error.to_string()).hint("give the job a shorter name"))?;
         let folder = checkpoints.join(name.as_str());
         let folder = folder.to_str().ok_or_else(|| bad(format!("{}: must be UTF-8", folder.display())))?;
-        #[expect(clippy::cast_precision_loss, reason = "samples are far below 2^52")]
         // Nobody knows how long it takes: as long as it may.
-        let guess = Speed::rate(self.job.samples_per_epoch as f64 / limit.0.max(1.0));
+        let guess = Speed::rate(to_f64(self.job.samples_per_epoch) / limit.0.max(1.0));
         let mut job = Job {
             name,
             epochs: 1,

@@ -16,6 +16,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{When, WhenJob, duration, when_legend, when_table, wrap, write_output};
 use hsched_model::Job;
+use hsched_model::number::to_f64;
 
 /// How long the search takes unless told otherwise.
 const USUAL_BUDGET: Duration = Duration::from_secs(20);
@@ -128,8 +129,7 @@ impl<'a> Made<'a> {
     fn mean_finish(&self) -> Option<f64> {
         let all = self.together.iter().flatten();
         let known: Vec<f64> = all.filter_map(|own| Some(own.done?.mean.0)).collect();
-        #[expect(clippy::cast_precision_loss, reason = "a count of jobs")]
-        let count = known.len() as f64;
+        let count = to_f64(known.len());
         (count > 0.0).then(|| known.iter().sum::<f64>() / count)
     }
 

@@ -101,7 +101,7 @@ impl TogetherArgs {
         let place = shell_words::quote(&submission.root.display().to_string()).into_owned();
         let said = match format {
             Format::Table => {
-                format!("submitted as job {}\nfollow it with: HSCHED_STATE_DIR={place} hsched status\n", id)
+                format!("submitted as job {id}\nfollow it with: HSCHED_STATE_DIR={place} hsched status\n")
             }
             Format::Json => json_text(&json!({
                 "schema": "hsched.together/1", "run": run, "job_id": id.to_string(),

@@ -1,155 +1,89 @@
-//! The types of tensors' elements, and their bytes as numbers.
+//! The elements of tensors as numbers: floats of four sizes, and integers.
 
-/// A type of elements, by its name in safetensors files.
+use half::{bf16, f16};
+use safetensors::Dtype;
+
+/// A type of elements that have a mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Kind {
-    name: &'static str,
-    size: usize,
-    form: Form,
+pub(super) enum Float {
+    F64,
+    F32,
+    F16,
+    Bf16,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
-    /// Bits of the exponent and of the fraction.
-    Float(u32, u32),
-    Signed,
-    Unsigned,
-}
-
-const fn kind(name: &'static str, size: usize, form: Form) -> Kind {
-    Kind { name, size, form }
-}
-
-const KINDS: [Kind; 13] = [
-    kind("F64", 8, Form::Float(11, 52)),
-    kind("F32", 4, Form::Float(8, 23)),
-    kind("F16", 2, Form::Float(5, 10)),
-    kind("BF16", 2, Form::Float(8, 7)),
-    kind("I64", 8, Form::Signed),
-    kind("I32", 4, Form::Signed),
-    kind("I16", 2, Form::Signed),
-    kind("I8", 1, Form::Signed),
-    kind("U64", 8, Form::Unsigned),
-    kind("U32", 4, Form::Unsigned),
-    kind("U16", 2, Form::Unsigned),
-    kind("U8", 1, Form::Unsigned),
-    Kind::BOOL,
-];
-
-impl Default for Kind {
-    fn default() -> Self {
-        Self::BOOL
-    }
-}
-
-impl Kind {
-    pub(super) const BOOL: Self = kind("BOOL", 1, Form::Unsigned);
-
-    /// Returns the type of that name.
-    pub(super) fn named(name: &str) -> Option<Self> {
-        KINDS.into_iter().find(|kind| kind.name == name)
+impl Float {
+    /// Returns the float that elements of a type are; `None` for integers.
+    pub(super) fn of(kind: Dtype) -> Option<Self> {
+        match kind {
+            Dtype::F64 => Some(Self::F64),
+            Dtype::F32 => Some(Self::F32),
+            Dtype::F16 => Some(Self::F16),
+            Dtype::BF16 => Some(Self::Bf16),
+            _ => None,
+        }
     }
 
-    pub(super) fn name(self) -> &'static str {
-        self.name
-    }
-
-    /// Returns the bytes of an element.
-    pub(super) fn size(self) -> usize {
-        self.size
-    }
-
-    pub(super) fn is_float(self) -> bool {
-        matches!(self.form, Form::Float(..))
-    }
-
-    /// Returns the elements as numbers; those of integers may lose their last digits.
+    /// Returns the elements as numbers; each has its exact value.
     pub(super) fn numbers(self, bytes: &[u8]) -> Vec<f64> {
-        bytes.chunks_exact(self.size).map(|own| self.number(own)).collect()
+        match self {
+            Self::F64 => read(bytes, f64::from_le_bytes),
+            Self::F32 => read(bytes, |own| f32::from_le_bytes(own).into()),
+            Self::F16 => read(bytes, |own| f16::from_le_bytes(own).into()),
+            Self::Bf16 => read(bytes, |own| bf16::from_le_bytes(own).into()),
+        }
     }
 
     /// Returns numbers as elements, each rounded once to the nearest, ties to even.
     pub(super) fn bytes(self, numbers: &[f64]) -> Vec<u8> {
-        numbers
-            .iter()
-            .flat_map(|number| self.element(*number).to_le_bytes().into_iter().take(self.size))
-            .collect()
-    }
-
-    /// Returns the first element of integers.
-    pub(super) fn integer(self, bytes: &[u8]) -> i128 {
-        let bits = bits(bytes.get(..self.size).unwrap_or_default());
-        let width = 8 * u32::try_from(self.size).unwrap_or(8);
-        let negative = self.form == Form::Signed && bits >> (width - 1) & 1 == 1;
-        i128::from(bits) - if negative { 1_i128 << width } else { 0 }
-    }
-
-    #[expect(clippy::cast_precision_loss, reason = "integers are only told to people")]
-    fn number(self, bytes: &[u8]) -> f64 {
-        let bits = bits(bytes);
-        match self.form {
-            Form::Float(_, 52) => f64::from_bits(bits),
-            Form::Float(exponent, fraction) => decoded(bits, exponent, fraction),
-            Form::Signed | Form::Unsigned => self.integer(bytes) as f64,
-        }
-    }
-
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "integers fit their type")]
-    fn element(self, number: f64) -> u64 {
-        match self.form {
-            Form::Float(_, 52) => number.to_bits(),
-            Form::Float(exponent, fraction) => encoded(number, exponent, fraction),
-            Form::Signed => number as i64 as u64,
-            Form::Unsigned => number as u64,
+        match self {
+            Self::F64 => write(numbers, f64::to_le_bytes),
+            Self::F32 => write(numbers, |own| single(own).to_le_bytes()),
+            Self::F16 => write(numbers, |own| f16::from_f32(to_odd(own)).to_le_bytes()),
+            Self::Bf16 => write(numbers, |own| bf16::from_f32(to_odd(own)).to_le_bytes()),
         }
     }
 }
 
-fn bits(bytes: &[u8]) -> u64 {
-    bytes.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte))
+fn read<const SIZE: usize>(bytes: &[u8], number: impl Fn([u8; SIZE]) -> f64) -> Vec<f64> {
+    bytes.as_chunks().0.iter().map(|own| number(*own)).collect()
 }
 
-/// Returns 2 to this power, for powers of normal doubles.
-fn power(exponent: i64) -> f64 {
-    f64::from_bits(u64::try_from(exponent + 1023).unwrap_or(0) << 52)
+fn write<const SIZE: usize>(numbers: &[f64], element: impl Fn(f64) -> [u8; SIZE]) -> Vec<u8> {
+    numbers.iter().flat_map(|own| element(*own)).collect()
 }
 
-/// Returns the number that a shorter float stands for.
-fn decoded(bits: u64, exponent_bits: u32, fraction_bits: u32) -> f64 {
-    let (most, bias) = ((1_u64 << exponent_bits) - 1, (1_i64 << (exponent_bits - 1)) - 1);
-    let (exponent, fraction) = (bits >> fraction_bits & most, bits & ((1 << fraction_bits) - 1));
-    let sign = if bits >> (exponent_bits + fraction_bits) & 1 == 1 { -1.0 } else { 1.0 };
-    let whole = if exponent == 0 { fraction } else { fraction | 1 << fraction_bits };
-    if exponent == most {
-        return sign * if fraction == 0 { f64::INFINITY } else { f64::NAN };
-    }
-    let scale = i64::try_from(exponent.max(1)).unwrap_or(0) - bias - i64::from(fraction_bits);
-    #[expect(clippy::cast_precision_loss, reason = "at most 24 bits")]
-    let whole = whole as f64;
-    sign * whole * power(scale)
+#[expect(clippy::cast_possible_truncation, reason = "this is the rounding that is meant")]
+fn single(number: f64) -> f32 {
+    number as f32
 }
 
-/// Returns the shorter float nearest to a number, of two equally near the even one.
-fn encoded(number: f64, exponent_bits: u32, fraction_bits: u32) -> u64 {
-    let (most, bias) = ((1_u64 << exponent_bits) - 1, (1_i64 << (exponent_bits - 1)) - 1);
-    let sign = u64::from(number.is_sign_negative()) << (exponent_bits + fraction_bits);
-    let infinity = most << fraction_bits;
-    if number.is_nan() {
-        return sign | infinity | 1 << (fraction_bits - 1);
+/// Returns a number between the singles around it as the one whose last bit is odd.
+///
+/// It is no tie of a shorter float unless the number is one, so that rounding it again is as good as rounding the number.
+/// The conversions of doubles in `half` look at the first 20 bits of the fraction alone.
+fn to_odd(number: f64) -> f32 {
+    let near = single(number);
+    let back = f64::from(near);
+    if back == number || back.is_nan() {
+        return near;
     }
-    let size = number.abs();
-    let exponent = i64::try_from(size.to_bits() >> 52).unwrap_or(0) - 1023;
-    if exponent > bias {
-        return sign | infinity;
-    }
-    let exponent = exponent.max(1 - bias);
-    // Exact: a number divided by a power of two.
-    let steps = (size * power(i64::from(fraction_bits) - exponent)).round_ties_even();
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 25 bits")]
-    let steps = steps as u64;
-    // What is rounded up to the next power of two carries into the exponent, and the largest into infinity.
-    let above = u64::try_from(exponent + bias - 1).unwrap_or(0);
-    sign | ((above << fraction_bits) + steps)
+    let toward_zero = near.to_bits() - u32::from(back.abs() > number.abs());
+    f32::from_bits(toward_zero | 1)
+}
+
+/// Says whether the elements are integers; of these, bools are no numbers.
+pub(super) fn is_integer(kind: Dtype) -> bool {
+    use Dtype::{I8, I16, I32, I64, U8, U16, U32, U64};
+    matches!(kind, I64 | I32 | I16 | I8 | U64 | U32 | U16 | U8)
+}
+
+/// Returns the value of one integer.
+pub(super) fn integer(kind: Dtype, bytes: &[u8]) -> i128 {
+    let is_signed = matches!(kind, Dtype::I64 | Dtype::I32 | Dtype::I16 | Dtype::I8);
+    let is_negative = is_signed && bytes.last().is_some_and(|byte| *byte >= 0x80);
+    let above = if is_negative { -1 } else { 0 };
+    bytes.iter().rev().fold(above, |value, byte| value << 8 | i128::from(*byte))
 }
 
 #[cfg(test)]
@@ -160,37 +94,73 @@ mod tests {
 
     #[test]
     fn every_half_reads_back() {
-        for kind in ["F16", "BF16"].map(|name| Kind::named(name).expect("a type")) {
+        for float in [Float::F16, Float::Bf16] {
             for bits in 0..=u16::MAX {
-                let number = kind.number(&bits.to_le_bytes());
+                let numbers = float.numbers(&bits.to_le_bytes());
                 assert!(
-                    number.is_nan() || kind.element(number) == u64::from(bits),
-                    "{} {bits:#x} {number}",
-                    kind.name()
+                    numbers[0].is_nan() || float.bytes(&numbers) == bits.to_le_bytes(),
+                    "{float:?} {bits:#x} {numbers:?}"
                 );
             }
         }
-        let half = Kind::named("F16").expect("a type");
+        let half = Float::F16;
         assert_eq!(half.numbers(&[0x00, 0x3c, 0xff, 0x7b, 0x01, 0x00]), [1.0, 65504.0, 2f64.powi(-24)]);
         assert_eq!(half.bytes(&[65519.0, 65520.0, 2f64.powi(-25)]), [0xff, 0x7b, 0x00, 0x7c, 0x00, 0x00]);
+        assert!(half.numbers(&half.bytes(&[f64::NAN]))[0].is_nan());
+    }
+
+    /// A little above the middle between two halves is not the middle.
+    #[test]
+    fn numbers_are_rounded_once() {
+        let above = 1.0 + 2f64.powi(-11) + 2f64.powi(-45);
+        assert_eq!(Float::F16.bytes(&[1.0 + 2f64.powi(-11), above]), [0x00, 0x3c, 0x01, 0x3c]);
+        let above = 1.0 + 2f64.powi(-8) + 2f64.powi(-45);
+        assert_eq!(Float::Bf16.bytes(&[1.0 + 2f64.powi(-8), above]), [0x80, 0x3f, 0x81, 0x3f]);
+        assert_eq!(Float::Bf16.bytes(&[f64::MAX, -1e-300]), [0x80, 0x7f, 0x00, 0x80]);
+    }
+
+    /// Returns the distance of a number to the float with these bits; what is more than the largest has the next power of two.
+    fn distance(float: Float, bits: u16, number: f64) -> f64 {
+        let read = |bits: u16| float.numbers(&bits.to_le_bytes())[0];
+        let value = read(bits);
+        let value = if value.is_infinite() { 2.0 * read(bits - 1) - read(bits - 2) } else { value };
+        (value - number).abs()
     }
 
     proptest! {
         #[test]
+        fn no_other_half_is_nearer(
+            float in prop_oneof![Just(Float::F16), Just(Float::Bf16)],
+            bits in 0_u16..0x7bff,
+            part in 0.0..1.0,
+            tie in any::<bool>(),
+            beside in -1_i64..=1,
+        ) {
+            let (low, high) = (float.numbers(&bits.to_le_bytes())[0], float.numbers(&(bits + 1).to_le_bytes())[0]);
+            let number = low + (high - low) * if tie { 0.5 } else { part };
+            let number = f64::from_bits(number.to_bits().saturating_add_signed(beside));
+            let rounded = u16::from_le_bytes(float.bytes(&[number]).try_into().expect("an element"));
+            let own = distance(float, rounded, number);
+            for other in [rounded.saturating_sub(1), rounded + 1] {
+                let far = distance(float, other, number);
+                prop_assert!(own < far || (own == far && rounded % 2 == 0) || other == rounded, "{number:e} {rounded:#x} {other:#x}");
+            }
+        }
+
+        #[test]
         fn singles_are_rounded_as_the_machine_does(number in any::<f64>()) {
-            let kind = Kind::named("F32").expect("a type");
             #[expect(clippy::cast_possible_truncation, reason = "this is the rounding that is compared")]
             let known = number as f32;
-            prop_assert!(number.is_nan() || kind.bytes(&[number]) == known.to_le_bytes());
-            prop_assert!(number.is_nan() || kind.numbers(&known.to_le_bytes()) == [f64::from(known)]);
+            prop_assert!(number.is_nan() || Float::F32.bytes(&[number]) == known.to_le_bytes());
+            prop_assert!(number.is_nan() || Float::F32.numbers(&known.to_le_bytes()) == [f64::from(known)]);
         }
     }
 
     #[test]
     fn integers_keep_all_their_digits() {
-        let kind = |name| Kind::named(name).expect("a type");
-        assert_eq!(kind("I64").integer(&i64::MIN.to_le_bytes()), i128::from(i64::MIN));
-        assert_eq!(kind("U64").integer(&u64::MAX.to_le_bytes()), i128::from(u64::MAX));
-        assert_eq!(kind("I8").integer(&[0xff]), -1);
+        assert_eq!(integer(Dtype::I64, &i64::MIN.to_le_bytes()), i128::from(i64::MIN));
+        assert_eq!(integer(Dtype::U64, &u64::MAX.to_le_bytes()), i128::from(u64::MAX));
+        assert_eq!(integer(Dtype::I8, &[0xff]), -1);
+        assert_eq!(integer(Dtype::I16, &[0x02, 0x01]), 258);
     }
 }

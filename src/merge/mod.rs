@@ -4,14 +4,15 @@
 //! the same where the copies train.
 
 mod element;
-mod safetensors;
+mod tensors;
 
 use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use self::element::Kind;
-pub use self::safetensors::{FileError, Tensors};
+use self::element::{Float, integer, is_integer};
+pub use self::tensors::{FileError, Tensors};
+use hsched_model::number::to_f64;
 
 /// The tensors of one copy, and the steps that it did.
 pub struct Part<'a> {
@@ -45,7 +46,7 @@ pub fn weights(parts: &[Part<'_>]) -> Result<Vec<f64>, MergeError> {
     if total == 0 {
         return Err(MergeError::NoSteps);
     }
-    Ok(parts.iter().map(|part| real(part.steps) / real(total)).collect())
+    Ok(parts.iter().map(|part| to_f64(part.steps) / to_f64(total)).collect())
 }
 
 /// Returns the merged tensors: means by weight, the variance of the mixture for `running_var`, the largest of counters.
@@ -71,8 +72,10 @@ pub fn merge(parts: &[Part<'_>]) -> Result<Tensors, MergeError> {
                 return Err(MergeError::Shape { file, other, tensor });
             }
         }
-        let bytes =
-            if own.kind.is_float() { mean_of(&taken, name, own.kind)? } else { integers(&taken, name)? };
+        let bytes = match Float::of(own.kind) {
+            Some(float) => mean_of(&taken, name, float)?,
+            None => integers(&taken, name)?,
+        };
         merged.insert(name.to_owned(), own.with(bytes));
     }
     Ok(Tensors::new(merged, first.tensors.metadata().cloned()))
@@ -91,20 +94,22 @@ fn check_names(has: &Part<'_>, lacks: &Part<'_>) -> Result<(), MergeError> {
 
 /// Returns a tensor's numbers of one copy.
 fn numbers(part: &Part<'_>, name: &str) -> Result<Vec<f64>, MergeError> {
-    let numbers = part.tensors.get(name).map_or_else(Vec::new, |own| own.kind.numbers(&own.bytes));
+    let own = part.tensors.get(name).and_then(|own| Some(Float::of(own.kind)?.numbers(&own.bytes)));
+    let numbers = own.unwrap_or_default();
     if numbers.iter().any(|number| !number.is_finite()) {
         return Err(MergeError::NotFinite { file: part.name.clone(), tensor: name.to_owned() });
     }
     Ok(numbers)
 }
 
-fn mean_of(taken: &[(&Part<'_>, f64)], name: &str, kind: Kind) -> Result<Vec<u8>, MergeError> {
+fn mean_of(taken: &[(&Part<'_>, f64)], name: &str, float: Float) -> Result<Vec<u8>, MergeError> {
     let mean_name = name.strip_suffix("running_var").filter(|base| base.is_empty() || base.ends_with('.'));
     let mean_name = mean_name.map(|base| format!("{base}running_mean"));
-    let has_mean = |own: &String| taken[0].0.tensors.get(own).is_some_and(|mean| mean.kind.is_float());
+    let has_mean =
+        |own: &String| taken[0].0.tensors.get(own).is_some_and(|mean| Float::of(mean.kind).is_some());
     let Some(mean_name) = mean_name.filter(has_mean) else {
         let sum = sum(taken, |part| numbers(part, name))?;
-        return Ok(kind.bytes(&sum));
+        return Ok(float.bytes(&sum));
     };
     let squares = sum(taken, |part| {
         let (own, means) = (numbers(part, name)?, numbers(part, &mean_name)?);
@@ -112,7 +117,7 @@ fn mean_of(taken: &[(&Part<'_>, f64)], name: &str, kind: Kind) -> Result<Vec<u8>
     })?;
     let means = sum(taken, |part| numbers(part, &mean_name))?;
     let variance: Vec<f64> = squares.iter().zip(means).map(|(own, mean)| own - mean * mean).collect();
-    Ok(kind.bytes(&variance))
+    Ok(float.bytes(&variance))
 }
 
 /// Returns the sum of what copies have, by weight, in their order.
@@ -133,39 +138,43 @@ fn sum(
 
 /// Returns the largest of counters, which are single numbers; other integers must be equal.
 fn integers(taken: &[(&Part<'_>, f64)], name: &str) -> Result<Vec<u8>, MergeError> {
-    let of =
-        |part: &Part<'_>| part.tensors.get(name).map(|own| (own.kind, own.bytes.clone())).unwrap_or_default();
     let first = taken[0].0;
-    let (kind, mut largest) = of(first);
-    let is_counter = largest.len() == kind.size() && kind != Kind::BOOL;
-    for (part, _) in &taken[1..] {
-        let (_, own) = of(part);
-        if is_counter {
-            if kind.integer(&own) > kind.integer(&largest) {
-                largest = own;
-            }
-        } else if own != largest {
+    let mut largest: &[u8] = &[];
+    for (part, _) in taken {
+        let Some(own) = part.tensors.get(name) else { continue };
+        let is_counter = is_integer(own.kind) && 8 * own.bytes.len() == own.kind.bitsize();
+        let is_larger = || integer(own.kind, &own.bytes) > integer(own.kind, largest);
+        if largest.is_empty() || (is_counter && is_larger()) {
+            largest = &own.bytes;
+        } else if !is_counter && own.bytes != largest {
             let (file, other, tensor) = (part.name.clone(), first.name.clone(), name.to_owned());
             return Err(MergeError::Integers { file, other, tensor });
         }
     }
-    Ok(largest)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "steps are far below 2^52")]
-fn real(steps: u64) -> f64 {
-    steps as f64
+    Ok(largest.to_vec())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use safetensors::Dtype;
 
-    fn file(tensors: &[(&str, &str, &[f64])]) -> Tensors {
-        let tensors = tensors.iter().map(|(name, kind, values)| {
-            let kind = Kind::named(kind).expect("a type");
-            let shape = if values.len() == 1 { Vec::new() } else { vec![values.len() as u64] };
-            ((*name).to_owned(), safetensors::Tensor { kind, shape, bytes: kind.bytes(values) })
+    use super::*;
+    use hsched_model::number::to_i64;
+
+    fn bytes(kind: Dtype, values: &[f64]) -> Vec<u8> {
+        match (Float::of(kind), kind) {
+            (Some(float), _) => float.bytes(values),
+            (None, kind) => values
+                .iter()
+                .flat_map(|own| to_i64(*own).to_le_bytes()[..kind.bitsize() / 8].to_vec())
+                .collect(),
+        }
+    }
+
+    fn file(tensors: &[(&str, Dtype, &[f64])]) -> Tensors {
+        let tensors = tensors.iter().map(|&(name, kind, values)| {
+            let shape = if values.len() == 1 { Vec::new() } else { vec![values.len()] };
+            (name.to_owned(), tensors::Tensor { kind, shape, bytes: bytes(kind, values) })
         });
         Tensors::new(tensors.collect(), None)
     }
@@ -181,47 +190,48 @@ mod tests {
 
     fn values(tensors: &Tensors, name: &str) -> Vec<f64> {
         let own = tensors.get(name).expect("a tensor");
-        own.kind.numbers(&own.bytes)
+        Float::of(own.kind).expect("a float").numbers(&own.bytes)
     }
 
     #[test]
     fn two_copies_by_their_steps() {
         let one = [
-            ("w", "F32", &[1.0, 2.0][..]),
-            ("bn.running_mean", "F32", &[0.0]),
-            ("bn.running_var", "F32", &[1.0]),
-            ("bn.num_batches_tracked", "I64", &[300.0]),
+            ("w", Dtype::F32, &[1.0, 2.0][..]),
+            ("bn.running_mean", Dtype::F32, &[0.0]),
+            ("bn.running_var", Dtype::F32, &[1.0]),
+            ("bn.num_batches_tracked", Dtype::I64, &[300.0]),
         ];
         let two = [
-            ("w", "F32", &[3.0, -2.0][..]),
-            ("bn.running_mean", "F32", &[2.0]),
-            ("bn.running_var", "F32", &[3.0]),
-            ("bn.num_batches_tracked", "I64", &[100.0]),
+            ("w", Dtype::F32, &[3.0, -2.0][..]),
+            ("bn.running_mean", Dtype::F32, &[2.0]),
+            ("bn.running_var", Dtype::F32, &[3.0]),
+            ("bn.num_batches_tracked", Dtype::I64, &[100.0]),
         ];
         let merged = merged(&[(&file(&one), 300), (&file(&two), 100)]).expect("merged");
         assert_eq!(values(&merged, "w"), [1.5, 1.0]);
         assert_eq!(values(&merged, "bn.running_mean"), [0.5]);
         assert_eq!(values(&merged, "bn.running_var"), [2.25]);
-        assert_eq!(values(&merged, "bn.num_batches_tracked"), [300.0]);
+        let counter = merged.get("bn.num_batches_tracked").expect("a tensor");
+        assert_eq!(integer(counter.kind, &counter.bytes), 300);
     }
 
     #[test]
     fn a_copy_without_steps_is_left_out_and_whatever_does_not_fit_is_refused() {
-        let own = file(&[("w", "F64", &[1.0, 2.0])]);
-        let nan = file(&[("w", "F64", &[1.0, f64::NAN])]);
+        let own = file(&[("w", Dtype::F64, &[1.0, 2.0])]);
+        let nan = file(&[("w", Dtype::F64, &[1.0, f64::NAN])]);
         assert_eq!(merged(&[(&own, 5), (&nan, 0)]).map(|all| values(&all, "w")), Ok(vec![1.0, 2.0]));
         let refused = |other: &Tensors| merged(&[(&own, 5), (other, 1)]).expect_err("refused").to_string();
         assert_eq!(refused(&nan), "w of copy 1 has numbers that are not finite");
         assert_eq!(
-            refused(&file(&[("w", "F32", &[1.0, 2.0])])),
+            refused(&file(&[("w", Dtype::F32, &[1.0, 2.0])])),
             "the shape or type of w differs between copy 1 and copy 0"
         );
         assert_eq!(
-            refused(&file(&[("v", "F64", &[1.0, 2.0])])),
+            refused(&file(&[("v", Dtype::F64, &[1.0, 2.0])])),
             "copy 1 has no tensor w, but copy 0 has one"
         );
         assert_eq!(merged(&[(&own, 0)]), Err(MergeError::NoSteps));
-        let table = |last| file(&[("index", "I32", &[0.0, 1.0, last])]);
+        let table = |last| file(&[("index", Dtype::I32, &[0.0, 1.0, last])]);
         assert!(merged(&[(&table(2.0), 1), (&table(2.0), 1)]).is_ok());
         assert_eq!(
             merged(&[(&table(2.0), 1), (&table(3.0), 1)]).expect_err("refused").to_string(),

@@ -11,6 +11,7 @@ use crate::ui::terminal::harmless;
 use crate::ui::{Align, Table, Terminal};
 use hsched_engine::{State, Tracked};
 use hsched_model::Time;
+use hsched_model::number::to_f64;
 
 /// A table that is drawn anew; nothing where nobody watches.
 #[derive(Debug)]
@@ -134,11 +135,10 @@ fn job_rows(jobs: &[&Tracked], now: Time, (length, name): (u64, usize)) -> Table
     for tracked in jobs {
         let own = Standing::new(tracked);
         let (done, all) = (tracked.epochs_done, tracked.job.epochs);
-        #[expect(clippy::cast_precision_loss, reason = "samples are far below 2^52")]
         let speed = own
             .observed()
             .filter(|epoch| epoch.0 > 0.0)
-            .map(|epoch| tracked.job.samples_per_epoch as f64 / epoch.0);
+            .map(|epoch| to_f64(tracked.job.samples_per_epoch) / epoch.0);
         let bar = if length > 0 { format!("{} ", bar(done, all, length)) } else { String::new() };
         table.row([
             shortened(tracked.job.name.as_str(), name),

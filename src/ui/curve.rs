@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use hsched_model::number::{to_f64, to_usize};
 use hsched_plan::curve::Report;
 
 /// What is drawn.
@@ -35,9 +36,7 @@ impl CurvePicture<'_> {
 
     /// Returns the part of the way from the first to the last epoch.
     pub(super) fn along(&self, epoch: u64) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
-        let part = epoch.saturating_sub(1) as f64 / self.epochs.saturating_sub(1).max(1) as f64;
-        part
+        to_f64(epoch.saturating_sub(1)) / to_f64(self.epochs.saturating_sub(1).max(1))
     }
 }
 
@@ -67,8 +66,7 @@ pub fn curve_text(picture: &CurvePicture<'_>, width: usize) -> String {
     }
     let mut text = String::new();
     for (number, row) in cells.iter().enumerate() {
-        #[expect(clippy::cast_precision_loss, reason = "lines are few")]
-        let value = high - (high - low) * number as f64 / (LINES - 1) as f64;
+        let value = high - (high - low) * to_f64(number) / to_f64(LINES - 1);
         let label = if number % 4 == 0 || number == LINES - 1 { short(value) } else { String::new() };
         let row: String = row.iter().collect();
         // Writing to a String cannot fail.
@@ -82,11 +80,8 @@ pub fn curve_text(picture: &CurvePicture<'_>, width: usize) -> String {
 
 /// Returns the cell of `count` in which a part from 0 to 1 is.
 fn place(part: f64, count: usize) -> usize {
-    #[expect(clippy::cast_precision_loss, reason = "cells are few")]
-    let place = (part.clamp(0.0, 1.0) * (count - 1) as f64).round();
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to count - 1")]
-    let place = place as usize;
-    place
+    let place = (part.clamp(0.0, 1.0) * to_f64(count - 1)).round();
+    to_usize(place)
 }
 
 /// Returns a number in about four digits.

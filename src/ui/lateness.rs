@@ -2,6 +2,7 @@
 
 use crate::ui::quantity::duration;
 use hsched_engine::{Phase, Tracked};
+use hsched_model::number::to_f64;
 use hsched_model::{Speed, Time};
 
 /// Returns that a job misses its deadline, or has, and what would help; nothing where it is in time.
@@ -32,8 +33,7 @@ fn faster(tracked: &Tracked, now: Time, deadline: Time) -> Option<String> {
     let end = tracked.expected_end(now)?;
     let factor = end.since(now).0 / deadline.since(now).0;
     let attempt = tracked.phase.running()?;
-    #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
-    let batch = tracked.job.global_batch as f64;
+    let batch = to_f64(tracked.job.global_batch);
     let rate = |speed: &Speed| speed.rate_at(batch);
     let own = attempt
         .gpus

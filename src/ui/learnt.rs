@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Speed};
 use hsched_plan::throughput::{Lesson, Measured, Sample, SpeedKey};
 
@@ -46,8 +47,7 @@ impl Learnt {
         key: &SpeedKey,
         change: &Change<'_>,
     ) -> Option<String> {
-        #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
-        let batch = change.sample.batch as f64;
+        let batch = to_f64(change.sample.batch);
         let rate = change.after.speed.rate_at(batch);
         let is_notable = |before: f64| (rate / before - 1.0).abs() >= NOTABLE;
         let of_file = given.and_then(|own| own.get(&key.gpu_type)).map(|speed| speed.rate_at(batch));

@@ -1,5 +1,6 @@
 //! A plan as a table: who gets what, how long it takes, who waits and why.
 
+use hsched_model::number::to_f64;
 use std::fmt::Write as _;
 
 use crate::ui::quantity::{duration, percent};
@@ -175,8 +176,7 @@ fn with_deadlines(problem: &Problem, plan: &CheckedPlan, bound: &Bound, outcome:
             _ => format!("at least {least} jobs are late in any plan"),
         };
     }
-    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-    let (count, all) = (late as f64, placed as f64);
+    let (count, all) = (to_f64(late), to_f64(placed));
     // What the bound leaves to the times of any plan with as few late jobs.
     let mean = bound.lower - count / all * dues.late().unwrap_or(0.0);
     let near = if mean > 0.0 {

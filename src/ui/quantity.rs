@@ -2,13 +2,13 @@
 
 use chrono::{DateTime, Local};
 
+use hsched_model::number::{to_i64, to_u64};
 use hsched_model::{Seconds, Time};
 
 /// Returns a moment in local time, as the log has it.
 #[must_use]
 pub fn date(at: Time) -> String {
-    #[expect(clippy::cast_possible_truncation, reason = "seconds of the calendar")]
-    let moment = DateTime::from_timestamp(at.0 as i64, 0).unwrap_or_default();
+    let moment = DateTime::from_timestamp(to_i64(at.0), 0).unwrap_or_default();
     moment.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string()
 }
 
@@ -31,8 +31,7 @@ pub fn duration(time: Seconds) -> String {
     if !seconds.is_finite() || seconds > 1e12 {
         return "forever".into();
     }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive and below 1e12")]
-    let whole = seconds.round() as u64;
+    let whole = to_u64(seconds.round());
     let (minutes, hours, days) = (whole / 60, whole / 3600, whole / 86_400);
     match () {
         () if days > 0 => format!("{days} d {:02} h", hours % 24),

@@ -8,6 +8,7 @@ use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
 use hsched_lab::replay::{Figures, Options, Record, Trace};
 use hsched_model::Seconds;
+use hsched_model::number::{to_f64, to_usize};
 use hsched_plan::TraceBound;
 
 /// One way in which a trace is replayed.
@@ -265,17 +266,14 @@ fn gpus_in_use(runs: &[Simulated], (names, width): (usize, usize), text: &mut St
 
 /// Returns the mean of a step function in equal parts of a time.
 fn mean_use(steps: &[(f64, u32)], (start, end): (f64, f64), parts: usize) -> Vec<f64> {
-    #[expect(clippy::cast_precision_loss, reason = "columns of a terminal")]
-    let long = (end - start) / parts as f64;
+    let long = (end - start) / to_f64(parts);
     let mut sums = vec![0.0; parts];
     for (place, &(from, count)) in steps.iter().enumerate() {
         let until = steps.get(place + 1).map_or(end, |(at, _)| *at);
         let mut at = from.max(start);
         while at < until {
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a part's number")]
-            let part = (((at - start) / long) as usize).min(parts - 1);
-            #[expect(clippy::cast_precision_loss, reason = "columns of a terminal")]
-            let edge = |part: usize| if part + 1 >= parts { end } else { start + long * (part + 1) as f64 };
+            let part = to_usize((at - start) / long).min(parts - 1);
+            let edge = |part: usize| if part + 1 >= parts { end } else { start + long * to_f64(part + 1) };
             // Rounding may put an edge into the part before it.
             let part = if edge(part) > at { part } else { (part + 1).min(parts - 1) };
             let step = edge(part).min(until);
@@ -286,20 +284,17 @@ fn mean_use(steps: &[(f64, u32)], (start, end): (f64, f64), parts: usize) -> Vec
     sums.into_iter().map(|sum| sum / long).collect()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "columns of a terminal")]
 fn steps(width: usize) -> impl Iterator<Item = f64> {
-    (0..width).map(move |column| (column as f64) / (width - 1).max(1) as f64)
+    (0..width).map(move |column| to_f64(column) / to_f64((width - 1).max(1)))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts of jobs")]
 fn share(count: usize, all: usize) -> f64 {
-    count as f64 / all.max(1) as f64
+    to_f64(count) / to_f64(all.max(1))
 }
 
 fn line(name: &str, names: usize, parts: impl Iterator<Item = f64>, text: &mut String) {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 8")]
     // Rounding must not add a block.
-    let block = |part: f64| BLOCKS[(part.clamp(0.0, 1.0) * 8.0 - 1e-6).ceil() as usize];
+    let block = |part: f64| BLOCKS[to_usize((part.clamp(0.0, 1.0) * 8.0 - 1e-6).ceil())];
     let blocks: String = parts.map(block).collect();
     let _ = writeln!(text, "{name:<names$}  {}", blocks.trim_end());
 }

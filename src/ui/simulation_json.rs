@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::ui::simulation::{Cell, Simulated};
 use hsched_lab::replay::{Event, TaskFacts};
+use hsched_model::number::to_f64;
 use hsched_plan::Problem;
 use hsched_plan::kit::{Gpu, TaskRun};
 
@@ -25,15 +26,10 @@ const FIGURES: [(&str, Figure); 16] = [
     ("goodput", |run| Some(run.figures?.goodput)),
     ("moves_per_job", |run| Some(run.figures?.moves_per_job)),
     ("longest_stretch", |run| Some(run.figures?.longest_stretch)),
-    ("ended", |run| Some(count(run.figures?.ended))),
+    ("ended", |run| Some(to_f64(run.figures?.ended))),
     ("deadlines_met", |run| run.figures?.deadlines_met),
-    ("stopped_early", |run| Some(count(run.figures?.stopped_early))),
+    ("stopped_early", |run| Some(to_f64(run.figures?.stopped_early))),
 ];
-
-#[expect(clippy::cast_precision_loss, reason = "counts of jobs")]
-fn count(jobs: usize) -> f64 {
-    jobs as f64
-}
 
 /// Quantiles of Student's distribution at 97.5 %, by degrees of freedom from 1; beyond them the normal one's.
 const STUDENT: [f64; 30] = [
@@ -223,8 +219,7 @@ impl Point<'_> {
     /// Returns a figure's mean over the seeds; `None` where a run has none.
     pub(super) fn mean(&self, figure: Figure) -> Option<Mean> {
         let values: Vec<f64> = self.runs.iter().map(|run| figure(run)).collect::<Option<_>>()?;
-        #[expect(clippy::cast_precision_loss, reason = "a count of runs")]
-        let count = values.len() as f64;
+        let count = to_f64(values.len());
         let mean = values.iter().sum::<f64>() / count;
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
         let margin = self.differs().then(|| {

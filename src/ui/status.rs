@@ -9,6 +9,7 @@ use crate::ui::terminal::harmless;
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
 use hsched_engine::{Attempt, Outcome, PastAttempt, Phase, State, Tracked};
+use hsched_model::number::{to_f64, to_usize};
 use hsched_model::{GoalMode, JobName, NodeName, Seconds, Time, hostlist};
 
 /// The words for where a job stands, in the order of the summary.
@@ -127,8 +128,7 @@ fn number(value: f64) -> String {
     if size >= 1e5 || (size < 1e-3 && size > 0.0) {
         return format!("{value:.3e}");
     }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 6")]
-    let decimals = if size > 0.0 { (3.0 - size.log10().floor()).clamp(0.0, 6.0) as usize } else { 0 };
+    let decimals = if size > 0.0 { to_usize((3.0 - size.log10().floor()).clamp(0.0, 6.0)) } else { 0 };
     format!("{value:.decimals$}")
 }
 
@@ -171,8 +171,7 @@ impl Times {
             .filter(|(.., completed)| *completed)
             .map(|(added, at, _)| at.since(*added).0)
             .collect();
-        #[expect(clippy::cast_precision_loss, reason = "numbers of jobs are small")]
-        let mean = completed.iter().sum::<f64>() / completed.len() as f64;
+        let mean = completed.iter().sum::<f64>() / to_f64(completed.len());
         let mean = (!completed.is_empty()).then_some(Seconds(mean));
         Some(Self { total: Time(last).since(Time(first)), mean })
     }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
 use hsched_model::Seconds;
+use hsched_model::number::{to_f64, to_u64};
 use hsched_queue::{Estimate, Outlook};
 
 /// Jobs and their requests.
@@ -296,8 +297,7 @@ pub fn about(time: Seconds) -> String {
 
 /// Returns a limit as Slurm takes it: `20:45:00` is `20:45` here, a day and more `1-06:00`.
 fn clock(time: Seconds) -> String {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most years")]
-    let minutes = (time.0 / 60.0).max(0.0) as u64;
+    let minutes = to_u64((time.0 / 60.0).max(0.0));
     let (days, hours, minutes) = (minutes / 1440, minutes / 60 % 24, minutes % 60);
     if days > 0 { format!("{days}-{hours:02}:{minutes:02}") } else { format!("{hours}:{minutes:02}") }
 }
@@ -311,8 +311,7 @@ fn blocks(row: &WhenRow, reach: f64, columns: usize) -> String {
     let (end, last) = (row.done.map_or(0.0, |done| done.median.0), row.done.map_or(0.0, |done| done.high.0));
     let mut text = String::new();
     for column in 0..columns {
-        #[expect(clippy::cast_precision_loss, reason = "a few columns")]
-        let at = (column as f64 + 0.5) / columns as f64 * reach;
+        let at = (to_f64(column) + 0.5) / to_f64(columns) * reach;
         text.push(match at {
             _ if at >= median.0 && at < end => '█',
             _ if at >= low.0 && at < median.0 => '░',

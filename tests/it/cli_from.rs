@@ -44,7 +44,7 @@ fn plans_and_submissions_take_it() {
 #[test]
 fn the_user_says_how_a_table_without_a_header_was_printed() {
     let sandbox = sandbox().file("table.txt", "v1|4|gpu:v100:2|idle\nt1|4|gpu:t4:2|idle\n");
-    assert_snapshot!(sandbox.run("inventory --from table.txt").fails(78), @"error: table.txt is ambiguous: it is a table without a header line, and no column can be identified as node names, and a number may count nodes or CPUs; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'");
+    assert_snapshot!(sandbox.run("inventory --from table.txt").fails(78), @"error: table.txt has a table without a header line, from line 1 on; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'");
     let columns = "--from table.txt --columns %N|%c|%G|%t";
     let inventory = sandbox.run(&format!("inventory {columns} --format json")).json();
     assert_eq!(

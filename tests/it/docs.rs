@@ -1,4 +1,4 @@
-//! The man pages, completions and command reference of this repository are those that `write-docs` writes.
+//! The man pages and command reference of this repository are those that `write-docs` writes, and packages find its completions.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -40,7 +40,7 @@ fn the_committed_documents_are_current() {
     assert_eq!(sandbox.run("write-docs new").succeeds(), "");
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut wrong = Vec::new();
-    for folder in ["man", "completions", "docs"] {
+    for folder in ["man", "docs"] {
         let (written, committed) = (texts(&sandbox.work("new"), folder), texts(root, folder));
         for name in written.keys().chain(committed.keys()) {
             if HAND_WRITTEN.contains(&name.as_str()) {
@@ -55,6 +55,23 @@ fn the_committed_documents_are_current() {
     }
     wrong.dedup();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn packages_find_the_completions_that_they_install() {
+    let sandbox = Sandbox::new();
+    sandbox.run("write-docs .").succeeds();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/build");
+    let script = fs::read_to_string(script).expect("a script");
+    let installed: Vec<&str> = script
+        .split("\"$completions/")
+        .skip(1)
+        .filter_map(|rest| rest.split_once('"').map(|(name, _)| name))
+        .collect();
+    assert_eq!(installed, ["hsched.bash", "_hsched", "hsched.fish"]);
+    for name in installed {
+        assert!(sandbox.work(&format!("completions/{name}")).exists(), "{name}");
+    }
 }
 
 /// What the main page offers as a variable is one that can be set: a site's own settings are not.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Gpus;
+use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Job, JobId, PlacedRank, Seconds, Terms};
 
 /// GPUs as Slurm is asked for them: so many of a type on each of some nodes.
@@ -80,9 +81,7 @@ impl Amendment {
     /// Returns the time limit.
     #[must_use]
     pub fn limit(&self) -> Seconds {
-        #[expect(clippy::cast_precision_loss, reason = "minutes of some years")]
-        let minutes = self.minutes as f64;
-        Seconds(minutes * 60.0)
+        Seconds(to_f64(self.minutes) * 60.0)
     }
 }
 

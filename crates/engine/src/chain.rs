@@ -4,6 +4,7 @@ use crate::carry::Carrier;
 use crate::{
     Amendment, Attempt, End, Intent, PastAttempt, Piece, Rules, Stage, State, Submission, Then, Tracked,
 };
+use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time, Walltime};
 use hsched_plan::{Decision, Placement, Sharing};
 
@@ -42,8 +43,7 @@ pub(super) fn shorter(tracked: &Tracked, attempt: &Attempt, rules: &Rules) -> Op
     }
     let rest = tracked.rest();
     let epoch = tracked.epoch.map_or(attempt.epoch.0, |seen| seen.0.max(attempt.epoch.0));
-    #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
-    let walltime = terms.walltime(&rest, Seconds(epoch * rest.epochs as f64), &rules.defaults);
+    let walltime = terms.walltime(&rest, Seconds(epoch * to_f64(rest.epochs)), &rules.defaults);
     (walltime.limit().0 <= SHORTER * limit.0).then(|| Amendment {
         kind: None,
         ranks: attempt.ranks.clone(),

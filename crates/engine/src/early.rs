@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::mark::intend;
 use crate::{Action, Phase, Stage, State, Submission, Then, Tracked};
+use hsched_model::number::to_f64;
 use hsched_model::{Availability, Cluster, Node, Stop, StopRule, Time};
 use hsched_plan::curve::{Goal, Report, Verdict, behind, judge_running};
 
@@ -82,8 +83,7 @@ fn end(state: &mut State, place: usize, at: Time) -> Vec<Action> {
 /// Returns whether the nodes are used to their limits: the mean over them of how much of GPUs, CPUs and memory is in use.
 fn is_full(cluster: &Cluster) -> bool {
     let degrees: Vec<f64> = cluster.nodes.iter().filter_map(degree).collect();
-    #[expect(clippy::cast_precision_loss, reason = "nodes are few")]
-    let count = degrees.len() as f64;
+    let count = to_f64(degrees.len());
     degrees.iter().sum::<f64>() > BUSY * count
 }
 
@@ -93,16 +93,14 @@ fn degree(node: &Node) -> Option<f64> {
         return None;
     }
     let used: u32 = node.gpus.iter().map(|stock| stock.used).sum();
-    #[expect(clippy::cast_precision_loss, reason = "amounts are far below 2^52")]
-    let part = |used: u64, total: u64| (total > 0).then(|| used as f64 / total as f64);
+    let part = |used: u64, total: u64| (total > 0).then(|| to_f64(used) / to_f64(total));
     let others = [node.cpus, node.memory].into_iter().flatten();
     let parts = others.map(|usage| (usage.total.saturating_sub(usage.free()), usage.total));
     let parts: Vec<f64> = parts
         .chain([(u64::from(used), u64::from(node.gpu_total()))])
         .filter_map(|(used, total)| part(used, total))
         .collect();
-    #[expect(clippy::cast_precision_loss, reason = "three at most")]
-    let count = parts.len() as f64;
+    let count = to_f64(parts.len());
     Some((parts.iter().map(|part| part * part).sum::<f64>() / count).sqrt())
 }
 

@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::view::{gives_back, is_movable, is_ready};
 use crate::{Planner, Rules, Stage, State, Submission, Tracked};
+use hsched_model::number::{to_f64, to_i64};
 use hsched_model::{
     Access, Availability, Cluster, Estimates, GpuType, Node, NodeName, RankNeeds, Time, Usage,
 };
@@ -123,16 +124,14 @@ impl Description {
             })
             .collect();
         for (model, batch) in wanted {
-            #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
-            let size = batch as f64;
+            let size = to_f64(batch);
             // Sorted by model.
             let first = model.map_or(0, |own| measured.partition_point(|(key, _)| key.model.as_str() < own));
             for (key, Measured { speed, .. }) in &measured[first..] {
                 if model.is_some_and(|own| own != key.model) {
                     break;
                 }
-                #[expect(clippy::cast_possible_truncation, reason = "logarithms of times are small")]
-                let time = ((speed.alpha() + speed.beta() * size).ln() / 0.05).round() as i64;
+                let time = to_i64(((speed.alpha() + speed.beta() * size).ln() / 0.05).round());
                 let precision = key.precision.map_or_else(|| "-".to_owned(), |own| format!("{own:?}"));
                 let (batch, time) = (batch.to_string(), time.to_string());
                 self.line(["speed", &batch, &key.model, key.gpu_type.as_str(), &precision, &time]);

@@ -4,6 +4,7 @@ use crate::{
     Answer, Attempt, End, EpochReport, News, PastAttempt, Phase, Request, Rules, Stage, Submission,
     SubmissionKey, Then, Tracked, teach,
 };
+use hsched_model::number::to_f64;
 use hsched_model::{NodeName, Seconds, Time, hostlist};
 use hsched_plan::throughput::{Cache, Sample};
 
@@ -219,8 +220,7 @@ impl Tracked {
     /// It may have waited for others in it, so this teaches no speed.
     fn since_the_last(&self, before: u64, report: &EpochReport) -> Option<Seconds> {
         let last = self.epoch_at.filter(|_| report.length.is_none() && self.epochs_done > before)?;
-        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
-        let epochs = report.epoch.saturating_sub(self.epochs_done) as f64;
+        let epochs = to_f64(report.epoch.saturating_sub(self.epochs_done));
         let length = report.at.since(last).0 / epochs;
         (length > 0.0).then_some(Seconds(length))
     }

@@ -1,6 +1,7 @@
 //! Deadlines of jobs: when they are, and by how much a job is expected to miss its own.
 
 use crate::{Phase, State, Tracked};
+use hsched_model::number::to_f64;
 use hsched_model::{Deadline, Seconds, Time};
 
 /// Returns a warning for each job that is expected to miss its deadline, once.
@@ -44,8 +45,7 @@ impl Tracked {
 
     /// Returns how long its epochs left take where it was last, as far as that is known.
     fn left_at_best(&self) -> Seconds {
-        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
-        let left = self.epochs_left() as f64;
+        let left = to_f64(self.epochs_left());
         Seconds(self.epoch.map_or(0.0, |epoch| left * epoch.0))
     }
 }

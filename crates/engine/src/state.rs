@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::{Attempt, Early, End, Stage, Submission, SubmissionKey};
+use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Job, JobId, JobName, NodeName, Seconds, Time};
 use hsched_plan::Memory;
 use hsched_plan::curve::Report;
@@ -285,10 +286,9 @@ impl Tracked {
     pub fn expected_end(&self, now: Time) -> Option<Time> {
         let attempt = self.phase.running()?;
         let epoch = self.epoch.filter(|_| self.epochs_done > attempt.epochs_before).unwrap_or(attempt.epoch);
-        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
         let (done, all) = (
-            self.epochs_done.saturating_sub(attempt.epochs_before) as f64,
-            self.job.epochs.saturating_sub(attempt.epochs_before) as f64,
+            to_f64(self.epochs_done.saturating_sub(attempt.epochs_before)),
+            to_f64(self.job.epochs.saturating_sub(attempt.epochs_before)),
         );
         let begun = attempt.started.unwrap_or(now).0.max(now.0 - (done + 1.0) * epoch.0);
         Some(Time((begun + all * epoch.0).max(now.0)))
@@ -304,8 +304,7 @@ impl Tracked {
         let last =
             self.epoch_at.into_iter().chain(attempt.started).map(|time| time.0).max_by(f64::total_cmp)?;
         let silence = now.since(Time(last));
-        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
-        let epochs = if reports { 3.0 } else { self.epochs_left().max(3) as f64 };
+        let epochs = if reports { 3.0 } else { to_f64(self.epochs_left().max(3)) };
         (silence.0 > (epochs * epoch.0).max(60.0)).then_some(silence)
     }
 }

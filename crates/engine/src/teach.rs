@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{Attempt, End, EpochReport, RankReport, SubmissionKey, Timed, Tracked};
+use hsched_model::number::to_f64;
 use hsched_model::{Estimates, GpuType, Job, PlacedRank, Seconds, Time};
 use hsched_plan::throughput::{Cache, Cell, Sample, SampleSource, SpeedKey, ThroughputMatrix};
 
@@ -51,8 +52,7 @@ pub(super) fn by_the_whole(
     let attempt = &own.attempt;
     let length = attempt.started.map(|started| ended.since(started));
     let Some(length) = length.filter(|length| *length >= LONG) else { return Vec::new() };
-    #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
-    let epoch = Seconds(length.0 / tracked.job.epochs as f64);
+    let epoch = Seconds(length.0 / to_f64(tracked.job.epochs));
     infer(&tracked.job, attempt, epoch, ended, cache)
 }
 
@@ -61,8 +61,7 @@ fn by_rank(tracked: &Tracked, attempt: &Attempt, report: &RankReport, at: Time) 
     let Some(rank) = attempt.ranks.get(report.rank) else { return Vec::new() };
     let job = &tracked.job;
     let (batch, _) = rank.micro_batches(job);
-    #[expect(clippy::cast_precision_loss, reason = "samples are far below 2^52")]
-    let mean = Seconds(report.compute.0 * batch as f64 / report.samples.max(1) as f64);
+    let mean = Seconds(report.compute.0 * to_f64(batch) / to_f64(report.samples.max(1)));
     let step = report.step.unwrap_or(Timed { batch, time: mean });
     let own = |timed, steps, source| sample(job, &rank.gpu_type, timed, (steps, at, source));
     let probes = report.probes.iter().map(|&timed| own(timed, 1, SampleSource::Probe));
@@ -97,16 +96,14 @@ fn infer(job: &Job, attempt: &Attempt, epoch: Seconds, at: Time, cache: &Cache) 
     else {
         return Vec::new();
     };
-    #[expect(clippy::cast_precision_loss, reason = "batches and samples are far below 2^52")]
-    let steps = job.samples_per_epoch as f64 / job.global_batch as f64;
+    let steps = to_f64(job.samples_per_epoch) / to_f64(job.global_batch);
     let factor = (epoch.0 - attempt.communication.0) / steps / slowest;
     if !(factor.is_finite() && factor > 0.0) {
         return Vec::new();
     }
     let one = |(rank, time): (&PlacedRank, f64)| {
         let (batch, passes) = rank.micro_batches(job);
-        #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
-        let time = Seconds(factor * time / passes as f64);
+        let time = Seconds(factor * time / to_f64(passes));
         let count = job.samples_per_epoch.div_ceil(job.global_batch) * passes;
         sample(job, &rank.gpu_type, Timed { batch, time }, (count, at, SampleSource::Epoch))
     };

@@ -1,6 +1,7 @@
 //! The jobs that have not ended and the GPUs that they have or may get, as the problem that a policy decides on.
 
 use crate::{Attempt, Phase, Realm, Request, Rules, Stage, State, Submission, Then, Tracked};
+use hsched_model::number::to_f64;
 use hsched_model::{Access, Cluster, GoalMode, GpuType, Held, Holdings, Job, JobName, Seconds, Time};
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{
@@ -169,8 +170,7 @@ fn course(tracked: &Tracked, at: Time) -> Standing {
         let gpus: u32 = attempt.gpus.iter().map(|(_, _, count)| count).sum();
         f64::from(gpus) * until.since(*since).0
     };
-    #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
-    let (work, work_left) = (tracked.job.epochs as f64, tracked.epochs_left() as f64);
+    let (work, work_left) = (to_f64(tracked.job.epochs), to_f64(tracked.epochs_left()));
     Standing {
         started: started.iter().map(|(_, since, _)| *since).min_by(|a, b| a.0.total_cmp(&b.0)),
         epochs_left: tracked.epochs_left(),

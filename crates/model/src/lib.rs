@@ -14,6 +14,7 @@ mod job_defaults;
 mod job_id;
 mod name;
 mod node_state;
+pub mod number;
 mod offer;
 mod placed_rank;
 mod speed;

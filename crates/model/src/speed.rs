@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::Seconds;
+use crate::number::to_f64;
 
 /// The speed of one job on one GPU of a type; every number within [`Speed::RATES`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,15 +67,13 @@ impl Speed {
     /// `alpha * ceil(b / m) + beta * b`: what a rank with an integer batch takes.
     #[must_use]
     pub fn step(self, batch: u64, memory: Option<u64>) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
-        let samples = batch as f64;
+        let samples = to_f64(batch);
         match self {
             // A quotient, not a product with 1/rate: equal rational times then compare equal.
             Self::Rate { samples_per_second } => samples / samples_per_second,
             Self::Affine { alpha, beta } => {
                 let micro_steps = memory.map_or(1, |m| batch.div_ceil(m.max(1)).max(1));
-                #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
-                let passes = micro_steps as f64;
+                let passes = to_f64(micro_steps);
                 alpha.0 * passes + beta.0 * samples
             }
         }

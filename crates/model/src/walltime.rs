@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::number::{to_f64, to_u64};
 use crate::{Cluster, Job, JobDefaults, Partition, Seconds};
 
 /// The limit as a multiple of the predicted time: one run of ten takes a tenth longer than predicted, and a tenth more is to spare.
@@ -50,12 +51,7 @@ impl Walltime {
         let limit = Seconds(minutes * MINUTE);
         let trains = Seconds(limit.0 - Self::to_save(limit, grace).0);
         let pieces = in_pieces(predicted.0, trains.0, restart.0).clamp(1.0, 1e9);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "clamped to a positive range"
-        )]
-        let (minutes, pieces) = (minutes as u64, pieces as u64);
+        let (minutes, pieces) = (to_u64(minutes), to_u64(pieces));
         Self { minutes, pieces, trains }
     }
 
@@ -176,9 +172,7 @@ impl Walltime {
     /// Returns the limit in seconds.
     #[must_use]
     pub fn limit(self) -> Seconds {
-        #[expect(clippy::cast_precision_loss, reason = "at most ten years of minutes")]
-        let minutes = self.minutes as f64;
-        Seconds(minutes * MINUTE)
+        Seconds(to_f64(self.minutes) * MINUTE)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::steps::Steps;
 use crate::{JobModel, Problem, Sharing, Slot, TypeModel};
+use hsched_model::number::to_f64;
 
 /// Seconds of one epoch, split into computing and visible communication.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -54,8 +55,7 @@ pub fn epoch_as_shared(
         let model = job.types.get(gpu_type).copied().flatten()?;
         slowest = slowest.max(model.speed.step(batch, model.max_batch));
     }
-    #[expect(clippy::cast_precision_loss, reason = "batches and samples are far below 2^52")]
-    let (batch, samples) = (job.global_batch as f64, job.samples_per_epoch as f64);
+    let (batch, samples) = (to_f64(job.global_batch), to_f64(job.samples_per_epoch));
     let count = slots.iter().map(|slot| slot.count).sum();
     Some(EpochTime {
         compute: samples / batch * slowest,
@@ -85,9 +85,8 @@ pub(super) fn compute_time(job: &JobModel, bundle: &[u32]) -> Option<f64> {
     if ranks == 0 || (has_slice && ranks > 1) {
         return None;
     }
-    #[expect(clippy::cast_precision_loss, reason = "batches and samples are far below 2^52")]
     let (batch, samples, quantum) =
-        (job.global_batch as f64, job.samples_per_epoch as f64, job.batch_quantum as f64);
+        (to_f64(job.global_batch), to_f64(job.samples_per_epoch), to_f64(job.batch_quantum));
     if linear {
         let legal = slowest * batch >= quantum * rate * (1.0 - SHARE_TOLERANCE);
         return legal.then_some(samples / rate);
@@ -106,15 +105,13 @@ pub(super) fn compute_time(job: &JobModel, bundle: &[u32]) -> Option<f64> {
 /// bundle is illegal.
 fn equal_compute_time(job: &JobModel, bundle: &[u32]) -> Option<f64> {
     let ranks: u32 = bundle.iter().sum();
-    #[expect(clippy::cast_precision_loss, reason = "batches and samples are far below 2^52")]
     let (batch, samples, quantum) =
-        (job.global_batch as f64, job.samples_per_epoch as f64, job.batch_quantum as f64);
+        (to_f64(job.global_batch), to_f64(job.samples_per_epoch), to_f64(job.batch_quantum));
     let own = batch / f64::from(ranks);
     let mut slowest: Option<f64> = None;
     for (_, model) in bundle.iter().zip(&job.types).filter(|(count, _)| **count > 0) {
         let model = model.as_ref()?;
-        #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
-        let memory = model.max_batch.map_or(f64::INFINITY, |memory| memory as f64);
+        let memory = model.max_batch.map_or(f64::INFINITY, to_f64);
         if (model.single_rank && ranks > 1) || (own > memory && !job.accumulate) {
             return None;
         }
@@ -155,8 +152,7 @@ pub(super) fn share(job: &JobModel, model: TypeModel, step: f64) -> f64 {
     let Some(memory) = model.max_batch else {
         return ((step - alpha) / beta).max(0.0);
     };
-    #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
-    let memory = memory as f64;
+    let memory = to_f64(memory);
     if step <= alpha + beta * memory {
         ((step - alpha) / beta).max(0.0)
     } else if job.accumulate {
@@ -168,9 +164,7 @@ pub(super) fn share(job: &JobModel, model: TypeModel, step: f64) -> f64 {
 
 /// Returns whether a GPU's share in a step of `step` seconds is at least the quantum.
 pub(super) fn enough(job: &JobModel, model: TypeModel, step: f64) -> bool {
-    #[expect(clippy::cast_precision_loss, reason = "quanta are far below 2^52")]
-    let quantum = job.batch_quantum as f64;
-    share(job, model, step) >= quantum * (1.0 - SHARE_TOLERANCE)
+    share(job, model, step) >= to_f64(job.batch_quantum) * (1.0 - SHARE_TOLERANCE)
 }
 
 /// Returns each used type's real-valued share of the global batch per rank, 0 for types not used.

@@ -8,6 +8,7 @@ use crate::bound::Bound;
 use crate::pricing::{Pricer, Rings};
 use crate::solve::{Cut, highest_under};
 use crate::{Dues, Objective, Problem};
+use hsched_model::number::to_f64;
 
 /// The market of some jobs for the GPUs on offer.
 pub(super) struct Dual<'a> {
@@ -136,8 +137,7 @@ impl<'a> Dual<'a> {
             *weight *= (speed * (time / mean - 1.0).clamp(-1.0, 2.0)).exp();
         }
         let sum: f64 = weights.iter().sum();
-        #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-        let least = 1e-6 / weights.len() as f64;
+        let least = 1e-6 / to_f64(weights.len());
         for weight in weights.iter_mut() {
             *weight = (*weight / sum).max(least);
         }
@@ -155,10 +155,8 @@ impl<'a> Dual<'a> {
         for (pricer, weight) in self.pricers.iter().zip(&self.weights) {
             let rate = |ty: usize| pricer.job.types[ty].map_or(0.0, |own| own.speed.rate_at(32.0));
             let total: f64 = (0..types).map(|ty| rate(ty) * f64::from(self.offered[ty])).sum();
-            #[expect(clippy::cast_precision_loss, reason = "samples are far below 2^52")]
-            let samples = pricer.job.samples_per_epoch as f64;
-            #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-            let share = total / self.weights.len() as f64;
+            let samples = to_f64(pricer.job.samples_per_epoch);
+            let share = total / to_f64(self.weights.len());
             let time = pricer.job.completion_time(samples / share);
             for ty in 0..types {
                 // What a GPU more would save: the derivative of T |Π| / V.

@@ -1,6 +1,7 @@
 //! What it costs a plan that jobs are late, where few late jobs are the objective.
 
 use crate::{CheckedPlan, Objective, Problem, Verdict, cost};
+use hsched_model::number::{to_f64, to_usize};
 
 /// Until when a job is in time, and what it costs that it is late.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -105,11 +106,8 @@ impl Dues {
     #[must_use]
     pub fn least_late(&self, bound: f64, count: usize) -> usize {
         let Some(late) = self.late() else { return 0 };
-        #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-        let sum = bound * count as f64;
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between counts")]
-        let least = (sum / late - 1.0 / MANY - SLACK).ceil().max(0.0) as usize;
-        least
+        let sum = bound * to_f64(count);
+        to_usize((sum / late - 1.0 / MANY - SLACK).ceil().max(0.0))
     }
 }
 
@@ -131,20 +129,16 @@ impl Deadlines {
     /// Returns the share that is met.
     #[must_use]
     pub fn share(self) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-        let share = self.met as f64 / self.all as f64;
-        share
+        to_f64(self.met) / to_f64(self.all)
     }
 }
 
 /// Returns what no legal bundle of a job exceeds: all on one GPU of its slowest type, with a ring of endless length.
 fn longest_time(problem: &Problem, job: usize) -> f64 {
     let model = &problem.jobs[job];
-    #[expect(clippy::cast_precision_loss, reason = "batches and samples are far below 2^52")]
-    let (batch, samples) = (model.global_batch as f64, model.samples_per_epoch as f64);
+    let (batch, samples) = (to_f64(model.global_batch), to_f64(model.samples_per_epoch));
     let step = model.types.iter().flatten().map(|own| {
-        #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
-        let micro = own.max_batch.map_or(1.0, |most| (batch / most as f64).max(1.0));
+        let micro = own.max_batch.map_or(1.0, |most| (batch / to_f64(most)).max(1.0));
         own.speed.alpha() * micro + own.speed.beta() * batch
     });
     let slowest = step.fold(0.0, f64::max);

@@ -1,6 +1,7 @@
 //! Job completion times against an equal share of the cluster (planner, section 3; paper eq. 32 and 33).
 
 use crate::{JobModel, Problem};
+use hsched_model::number::to_f64;
 
 /// What an equal share of the cluster is for each of some jobs.
 pub(super) struct EqualShare<'a> {
@@ -32,7 +33,7 @@ pub fn fairness(problem: &Problem, jobs: &[usize], times: &[f64]) -> f64 {
 /// Returns Λᵉ of every job of a problem: its completion time in seconds with an equal share of the GPUs on offer
 /// (eq. 32).
 #[must_use]
-pub fn equal_share_times(problem: &Problem) -> Vec<f64> {
+pub(super) fn equal_share_times(problem: &Problem) -> Vec<f64> {
     let share = EqualShare::new(problem, problem.jobs.len());
     (0..problem.jobs.len()).map(|job| share.completion_time(job)).collect()
 }
@@ -56,17 +57,14 @@ impl<'a> EqualShare<'a> {
     pub(super) fn new(problem: &'a Problem, jobs: usize) -> Self {
         let offered = problem.offered();
         let workers = f64::from(offered.iter().sum::<u32>());
-        #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-        let jobs = jobs as f64;
-        Self { problem, offered, workers, jobs }
+        Self { problem, offered, workers, jobs: to_f64(jobs) }
     }
 
     /// Returns ρ of a job on a type, as the paper's algorithms need it: an affine record counts with its rate
     /// at the batch that an equal share of the workers would get, max(1, B S / K).
     pub(super) fn rate(&self, job: usize, gpu_type: usize) -> Option<f64> {
         let model = &self.problem.jobs[job];
-        #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
-        let batch = model.global_batch as f64;
+        let batch = to_f64(model.global_batch);
         let own_batch = (batch * self.jobs / self.workers).max(1.0);
         model.types[gpu_type].map(|own| own.speed.rate_at(own_batch))
     }
@@ -98,7 +96,6 @@ impl<'a> EqualShare<'a> {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "samples are far below 2^52")]
 fn samples(job: &JobModel) -> f64 {
-    job.samples_per_epoch as f64
+    to_f64(job.samples_per_epoch)
 }

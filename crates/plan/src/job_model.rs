@@ -5,6 +5,7 @@ use thiserror::Error;
 use crate::parts::{Part, Parts};
 use crate::throughput::{Cell, Known, Source, Unusable};
 use crate::{Problem, Standing};
+use hsched_model::number::to_f64;
 use hsched_model::{Deadline, GpuType, Job, JobName, RankNeeds, Refusal, Speed, SpeedBasis, Time};
 
 /// What planning needs to know of a job.
@@ -153,9 +154,7 @@ impl JobModel {
 
     /// Returns the completion time of all epochs when one takes `epoch` seconds: T (l^p + l^c), eq. 7.
     pub(super) fn completion_time(&self, epoch: f64) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
-        let epochs = self.epochs as f64;
-        epochs * epoch
+        to_f64(self.epochs) * epoch
     }
 
     pub(super) fn new(
@@ -209,8 +208,7 @@ impl JobModel {
         });
         let types = types.collect();
         let quanta = u32::try_from(job.global_batch / job.batch_quantum).unwrap_or(u32::MAX);
-        #[expect(clippy::cast_precision_loss, reason = "sizes and counts are far below 2^52")]
-        let (model_bytes, syncs_per_epoch) = (job.model_size.0 as f64, job.syncs_per_epoch as f64);
+        let (model_bytes, syncs_per_epoch) = (to_f64(job.model_size.0), to_f64(job.syncs_per_epoch));
         Self {
             name: job.name.clone(),
             samples_per_epoch: job.samples_per_epoch,

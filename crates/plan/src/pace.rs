@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::pricing::{Pricer, Rings};
 use crate::{JobModel, Problem, cost};
+use hsched_model::number::to_f64;
 
 /// How fast jobs of one kind are on a whole cluster.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,8 +57,7 @@ impl Pace {
         let largest = |ty: usize| problem.nodes.iter().map(|node| node.gpus[ty]).max().unwrap_or(0);
         let types = 0..offered.len();
         let asked = types.clone().map(|ty| asked_epoch(problem, job, ty, offered[ty], largest(ty)));
-        #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
-        let part = job.global_batch as f64 / f64::from(job.asks.max(1));
+        let part = to_f64(job.global_batch) / f64::from(job.asks.max(1));
         let single = types.map(|ty| job.types[ty].map(|own| own.speed.rate_at(part)));
         Self {
             fastest: fastest.map(|found| found.bundle.cost),

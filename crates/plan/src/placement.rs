@@ -3,6 +3,7 @@
 use crate::bound::Bound;
 use crate::cost::{self, EpochTime};
 use crate::{CheckedPlan, Dues, JobModel, Problem, fairness, share};
+use hsched_model::number::to_f64;
 use hsched_model::{Seconds, SpeedBasis};
 
 /// The decision for one job. An expected "no" is a value with a reason.
@@ -127,9 +128,7 @@ impl Placement {
     /// Returns the job's predicted completion time: T (l^p + l^c), eq. 7.
     #[must_use]
     pub fn jct(&self, epochs: u64) -> Seconds {
-        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
-        let epochs = epochs as f64;
-        Seconds(epochs * self.epoch.total())
+        Seconds(to_f64(epochs) * self.epoch.total())
     }
 }
 

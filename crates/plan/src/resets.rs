@@ -1,5 +1,6 @@
 //! A placer that places all jobs anew whenever one comes or goes, whatever that costs: what static planning is over time.
 
+use hsched_model::number::{to_f64, to_u64};
 use std::collections::BTreeSet;
 
 use crate::alternative::one_type;
@@ -71,8 +72,7 @@ impl Resets {
         let types = 0..problem.gpu_types.len();
         let found = types.filter_map(|ty| one_type(problem, model, ty, self.floor.sizes()));
         let best = found.min_by(|a, b| a.jct.total_cmp(&b.jct)).filter(|own| own.jct.is_finite())?;
-        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
-        let epochs = model.epochs as f64;
+        let epochs = to_f64(model.epochs);
         let time = best.jct / epochs * model.standing.left(problem.now);
         Some(Alone { job, time, gpus: best.counts.iter().sum() })
     }
@@ -82,12 +82,7 @@ impl Resets {
         let mut extract = problem.extract_on(jobs, self.floor.sizes());
         for (model, &job) in extract.problem.jobs.iter_mut().zip(jobs) {
             let left = problem.jobs[job].standing.left(problem.now);
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "work left is positive, and far below 2^63 parts"
-            )]
-            let parts = (left * PARTS).ceil() as u64;
+            let parts = to_u64((left * PARTS).ceil());
             model.epochs = parts.max(1);
             // A part takes as long as an epoch there, so deadlines are as much later.
             let now = problem.now;

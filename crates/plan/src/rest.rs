@@ -2,6 +2,7 @@
 //! shows it.
 
 use crate::{Budget, Changed, Memory, Plan, Policy, PolicyError, Problem};
+use hsched_model::number::to_u64;
 
 /// A policy that is shown how far each job has come.
 pub(super) struct Rest(pub Box<dyn Policy>);
@@ -23,12 +24,7 @@ impl Policy for Rest {
         let mut own = Problem { changed: Changed::All, ..problem.clone() };
         for model in &mut own.jobs {
             let left = model.standing.left(problem.now);
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "work left is positive, and far below 2^52 epochs"
-            )]
-            let epochs = (left.ceil() as u64).max(1);
+            let epochs = to_u64(left.ceil()).max(1);
             (model.epochs, model.standing.epochs_left) = (epochs, epochs);
         }
         self.0.decide(&own, budget)

@@ -1,6 +1,7 @@
 //! Where a job stands: what it holds and since when, and what it costs to move it.
 
 use crate::Slot;
+use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time};
 
 /// What a policy may know of a job beside its model.
@@ -112,8 +113,7 @@ impl Standing {
     /// Returns the standing of a job that has just come and has these epochs to do.
     #[must_use]
     pub fn of_epochs(epochs: u64) -> Self {
-        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
-        let work = epochs as f64;
+        let work = to_f64(epochs);
         Self { epochs_left: epochs, work, work_left: work, ..Self::default() }
     }
 

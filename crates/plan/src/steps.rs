@@ -2,6 +2,7 @@
 
 use crate::cost::SHARE_TOLERANCE;
 use crate::{JobModel, TypeModel};
+use hsched_model::number::to_f64;
 
 /// The samples that a job's GPUs take in a step of any length, ready to be solved for the length.
 ///
@@ -27,15 +28,13 @@ struct Bend {
 impl Steps {
     /// Returns the steps of `job` on these types, each with its place in the counts of a bundle.
     pub(super) fn new(job: &JobModel, types: impl Iterator<Item = (usize, TypeModel)>) -> Self {
-        #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
-        let batch = job.global_batch as f64;
+        let batch = to_f64(job.global_batch);
         let mut bends = Vec::with_capacity(8);
         for (gpu_type, model) in types {
             let (alpha, beta) = (model.speed.alpha(), model.speed.beta());
             bends.push(Bend { time: alpha, gpu_type, rise: 1.0, over: beta });
             if let Some(memory) = model.max_batch {
-                #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
-                let memory = memory as f64;
+                let memory = to_f64(memory);
                 let beyond = if job.accumulate { (alpha / memory + beta).recip() } else { 0.0 };
                 let full = alpha + beta * memory;
                 bends.push(Bend { time: full, gpu_type, rise: beyond - beta.recip(), over: 1.0 });

@@ -3,6 +3,7 @@
 //! Written without the policies' own functions: it recomputes capacities, limits, shares and times from the
 //! formulas, the step time by bisection where they solve it exactly.
 
+use hsched_model::number::to_f64;
 use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
@@ -196,7 +197,6 @@ fn check_batches(job: &JobModel, ranks: &[Rank], models: &[TypeModel], broken: &
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "batches and counts are far below 2^52")]
 fn check_times(
     problem: &Problem,
     job: &JobModel,
@@ -204,15 +204,15 @@ fn check_times(
     models: &[TypeModel],
     broken: &mut Vec<String>,
 ) {
-    let batch = job.global_batch as f64;
+    let batch = to_f64(job.global_batch);
     let step = match placement.sharing {
         Sharing::Balanced => balanced_step(job, &placement.ranks, broken),
         Sharing::Equal => equal_step(job, models, broken),
     };
-    let count = placement.ranks.len() as f64;
+    let count = to_f64(placement.ranks.len());
     let volume = 2.0 * (count - 1.0) / count * job.model_bytes * job.syncs_per_epoch * (1.0 - job.overlap);
     let comm = if placement.ranks.len() > 1 { volume / slowest_link(problem, &placement.ranks) } else { 0.0 };
-    let compute = job.samples_per_epoch as f64 / batch * step;
+    let compute = to_f64(job.samples_per_epoch) / batch * step;
     let agree = |a: f64, b: f64| (a - b).abs() <= TOLERANCE * (a.abs() + b.abs()) + f64::MIN_POSITIVE;
     if !agree(placement.epoch.compute, compute) || !agree(placement.epoch.comm, comm) {
         let (own, other) = (placement.epoch.total(), compute + comm);
@@ -221,7 +221,6 @@ fn check_times(
 }
 
 /// The time in which the ranks together take the batch, by bisection.
-#[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
 fn balanced_step(job: &JobModel, ranks: &[Rank], broken: &mut Vec<String>) -> f64 {
     let mut counts: BTreeMap<usize, u32> = BTreeMap::new();
     for rank in ranks {
@@ -229,7 +228,7 @@ fn balanced_step(job: &JobModel, ranks: &[Rank], broken: &mut Vec<String>) -> f6
     }
     let models = counts.iter().filter_map(|(gpu_type, count)| Some((job.types[*gpu_type]?, *count)));
     let models: Vec<(TypeModel, u32)> = models.collect();
-    let batch = job.global_batch as f64;
+    let batch = to_f64(job.global_batch);
     let handed_out = |time: f64| {
         models.iter().map(|(model, count)| f64::from(*count) * share(job, *model, time)).sum::<f64>()
     };
@@ -248,7 +247,7 @@ fn balanced_step(job: &JobModel, ranks: &[Rank], broken: &mut Vec<String>) -> f6
     if handed_out(high) < batch * (1.0 - TOLERANCE) {
         broken.push("has GPUs that cannot hold its batch".into());
     }
-    let quantum = job.batch_quantum as f64;
+    let quantum = to_f64(job.batch_quantum);
     if models.iter().any(|(model, _)| share(job, *model, high) < quantum * (1.0 - TOLERANCE)) {
         broken.push("has a rank whose best share is below the quantum".into());
     }
@@ -256,25 +255,23 @@ fn balanced_step(job: &JobModel, ranks: &[Rank], broken: &mut Vec<String>) -> f6
 }
 
 /// The slowest rank's time for its equal part of the batch.
-#[expect(clippy::cast_precision_loss, reason = "batches and counts are far below 2^52")]
 fn equal_step(job: &JobModel, models: &[TypeModel], broken: &mut Vec<String>) -> f64 {
-    let part = job.global_batch as f64 / models.len() as f64;
-    if part < job.batch_quantum as f64 * (1.0 - TOLERANCE) {
+    let part = to_f64(job.global_batch) / to_f64(models.len());
+    if part < to_f64(job.batch_quantum) * (1.0 - TOLERANCE) {
         broken.push("has more ranks than quanta in its batch".into());
     }
     let time = |model: &TypeModel| {
-        let passes = model.max_batch.map_or(1.0, |memory| (part / memory as f64).max(1.0));
+        let passes = model.max_batch.map_or(1.0, |memory| (part / to_f64(memory)).max(1.0));
         model.speed.alpha() * passes + model.speed.beta() * part
     };
     models.iter().map(time).fold(0.0, f64::max)
 }
 
 /// The samples that one GPU takes in `time` seconds: the inverse of α max(1, b/m) + β b, within its limit.
-#[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
 fn share(job: &JobModel, model: TypeModel, time: f64) -> f64 {
     let (alpha, beta) = (model.speed.alpha(), model.speed.beta());
     let unlimited = ((time - alpha) / beta).max(0.0);
-    match model.max_batch.map(|memory| memory as f64) {
+    match model.max_batch.map(to_f64) {
         Some(memory) if unlimited > memory && job.accumulate => time * memory / (alpha + beta * memory),
         Some(memory) => unlimited.min(memory),
         None => unlimited,

@@ -8,6 +8,7 @@ use crate::line::{Key, Use};
 use crate::scene::{Ranks, Scene};
 use crate::shape::Shapes;
 use crate::{Ended, Snapshot};
+use hsched_model::number::{to_f64, to_usize};
 
 /// How far back submissions are looked at.
 const WEEK: f64 = 7.0 * 86_400.0;
@@ -137,8 +138,7 @@ impl Past {
         (shape, habit): (usize, usize),
     ) -> Self {
         let limit = snapshot.limit_in(job.limit_s.map(|own| own.0), job.partition.as_deref());
-        #[expect(clippy::cast_precision_loss, reason = "priorities are 32 bits wide")]
-        let priority = job.priority.map(|own| own as f64);
+        let priority = job.priority.map(to_f64);
         Self {
             submitted: job.submitted.0,
             shape,
@@ -168,8 +168,7 @@ impl Arrivals {
         let since = snapshot.history_since.map_or(scene.now - WEEK, |time| time.0);
         let counted: Vec<Past> =
             past.iter().filter(|own| is_known && own.submitted >= since).cloned().collect();
-        #[expect(clippy::cast_precision_loss, reason = "counts of GPUs and jobs")]
-        let (gpus, all, seen) = (gpus as f64, past.len() as f64, counted.len() as f64);
+        let (gpus, all, seen) = (to_f64(gpus), to_f64(past.len()), to_f64(counted.len()));
         // As much arrives as is done: so it is on a cluster on which jobs wait, in the long run.
         let believed = work / all / gpus;
         let time = if is_known { (scene.now - since).max(0.0) } else { 0.0 };
@@ -245,14 +244,7 @@ fn exponential(random: &mut Pcg64Mcg) -> f64 {
 
 fn place(random: &mut Pcg64Mcg, count: usize) -> usize {
     let unit: f64 = random.random();
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "a place in a list"
-    )]
-    let place = (unit * count as f64) as usize;
-    place
+    to_usize(unit * to_f64(count))
 }
 
 impl Scene {
@@ -268,8 +260,7 @@ impl Scene {
         let typed = shape.demand.iter().filter(|(number, _)| usize::from(*number) < self.gpu_types);
         let per_node = typed.map(|(_, amount)| amount).sum::<u64>() + shape.untyped;
         let ratio = job.ratio.unwrap_or_else(|| self.habits[job.habit].mean());
-        #[expect(clippy::cast_precision_loss, reason = "a count of GPUs")]
-        let gpus = per_node as f64 * f64::from(shape.nodes) * f64::from(job.tasks);
+        let gpus = to_f64(per_node) * f64::from(shape.nodes) * f64::from(job.tasks);
         gpus * job.limit * ratio
     }
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use hsched_model::Seconds;
+use hsched_model::number::{to_f64, to_usize};
 
 /// Forecasts that must have come true or not before they correct others.
 const ENOUGH: usize = 30;
@@ -62,18 +63,15 @@ impl Estimate {
 
 /// Returns the mean of some samples; `None` for none.
 pub(super) fn mean(samples: &[f64]) -> Option<f64> {
-    #[expect(clippy::cast_precision_loss, reason = "a count of samples")]
-    let count = samples.len() as f64;
+    let count = to_f64(samples.len());
     (count > 0.0).then(|| samples.iter().sum::<f64>() / count)
 }
 
 /// Returns the point below which a part of the sorted samples lies, between two of them where need be; 0 for none.
 pub(super) fn quantile(sorted: &[f64], part: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
-    #[expect(clippy::cast_precision_loss, reason = "a count of samples")]
-    let place = part.clamp(0.0, 1.0) * last as f64;
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in a list")]
-    let below = place.floor() as usize;
+    let place = part.clamp(0.0, 1.0) * to_f64(last);
+    let below = to_usize(place.floor());
     let above = (below + 1).min(last);
     sorted[below] + (sorted[above] - sorted[below]) * place.fract()
 }
@@ -83,8 +81,7 @@ pub(super) fn quantile(sorted: &[f64], part: f64) -> f64 {
 pub fn point_of(samples: &[f64], value: f64) -> f64 {
     let below = samples.iter().filter(|own| **own < value).count();
     let equal = samples.iter().filter(|own| **own == value).count();
-    #[expect(clippy::cast_precision_loss, reason = "a count of samples")]
-    let (below, equal, all) = (below as f64, equal as f64, samples.len().max(1) as f64);
+    let (below, equal, all) = (to_f64(below), to_f64(equal), to_f64(samples.len().max(1)));
     (below + equal / 2.0) / all
 }
 

@@ -12,6 +12,7 @@ use crate::play::{Entry, HORIZON, play};
 use crate::scene::Scene;
 use crate::{Place, Request, Snapshot};
 use hsched_model::Seconds;
+use hsched_model::number::to_f64;
 
 /// What is asked of the model.
 #[derive(Clone, Copy, Debug)]
@@ -282,13 +283,11 @@ fn first_to_finish(starts: &[Vec<f64>], requests: &[Request], futures: usize) ->
         let finish = |number: usize| starts[number].get(future).map(|start| start + requests[number].run.0);
         let best = (0..starts.len()).filter_map(finish).fold(f64::INFINITY, f64::min);
         let winners: Vec<usize> = (0..starts.len()).filter(|&number| finish(number) == Some(best)).collect();
-        #[expect(clippy::cast_precision_loss, reason = "a count of requests")]
-        let share = 1.0 / winners.len() as f64;
+        let share = 1.0 / to_f64(winners.len());
         for number in winners {
             won[number] += share;
         }
     }
-    #[expect(clippy::cast_precision_loss, reason = "a count of futures")]
-    let all = futures.max(1) as f64;
+    let all = to_f64(futures.max(1));
     won.into_iter().map(|own| own / all).collect()
 }

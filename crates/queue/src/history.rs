@@ -1,6 +1,7 @@
 //! What the past tells of the future: how much of their limits jobs use, and what arrives.
 
 use crate::Snapshot;
+use hsched_model::number::to_f64;
 
 /// Jobs that must have ended before they tell more than an even chance, as the page asks.
 const ENOUGH: usize = 20;
@@ -28,8 +29,7 @@ impl Ratios {
         let (mut survival, mut points) = (1.0, Vec::new());
         for (before, (ratio, ends)) in all.iter().enumerate() {
             if *ends {
-                #[expect(clippy::cast_precision_loss, reason = "a count of jobs")]
-                let at_risk = (all.len() - before) as f64;
+                let at_risk = to_f64(all.len() - before);
                 survival *= 1.0 - 1.0 / at_risk;
                 points.push((*ratio, survival));
             }

@@ -1,6 +1,7 @@
 //! A request to Slurm that might be made, and its place in line.
 
 use crate::{Asks, QueueJob, Snapshot};
+use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time};
 
 /// A job as it might be submitted.
@@ -27,8 +28,7 @@ impl Place {
     /// Returns the place of a pending job; one whose priority nobody says is last in line.
     #[must_use]
     pub fn of(job: &QueueJob) -> Self {
-        #[expect(clippy::cast_precision_loss, reason = "priorities are 32 bits wide")]
-        let priority = job.priority.unwrap_or(0) as f64;
+        let priority = to_f64(job.priority.unwrap_or(0));
         Self { priority, submitted: job.submitted.unwrap_or(Time(0.0)) }
     }
 }
@@ -71,8 +71,7 @@ impl QueueJob {
     pub(super) fn first_priority(&self, now: Time, per_hour: f64) -> Option<f64> {
         let until = self.running.as_ref().map_or(now, |running| running.since);
         let hours = self.submitted.map_or(0.0, |submitted| until.since(submitted).0 / 3600.0);
-        #[expect(clippy::cast_precision_loss, reason = "priorities are 32 bits wide")]
-        self.priority.map(|priority| priority as f64 - hours * per_hour)
+        self.priority.map(|priority| to_f64(priority) - hours * per_hour)
     }
 }
 
@@ -96,8 +95,7 @@ impl Snapshot {
             None => own.default || self.accounts.len() == 1,
         };
         if let Some(priority) = self.accounts.iter().find(is_meant).and_then(|own| own.priority) {
-            #[expect(clippy::cast_precision_loss, reason = "priorities are 32 bits wide")]
-            return Standing { priority: priority as f64, source: StandingSource::Weights };
+            return Standing { priority: to_f64(priority), source: StandingSource::Weights };
         }
         let waiting = self.jobs.iter().filter(|job| job.running.is_none());
         let mut known: Vec<f64> =

@@ -9,6 +9,7 @@ use crate::parts::Parts;
 use crate::shape::{Amounts, Shape, Shapes};
 use crate::{Asks, Branch, QueueJob, Request, Shares, Snapshot};
 use hsched_model::Seconds;
+use hsched_model::number::to_f64;
 
 /// What stands for "no limit", in seconds: a year.
 const NO_LIMIT: f64 = 365.0 * 86_400.0;
@@ -231,8 +232,7 @@ fn waiting(
     let mut list = Vec::new();
     for (order, job) in (0_u32..).zip(waits) {
         let Some(shape) = shapes.of(&job.asks, &job.partitions, job.reservation.as_deref()) else { continue };
-        #[expect(clippy::cast_precision_loss, reason = "priorities are 32 bits wide")]
-        let priority = job.priority.map_or(unknown, |own| own as f64);
+        let priority = job.priority.map_or(unknown, to_f64);
         let submitted = job.submitted.map_or(f64::NEG_INFINITY, |time| time.0);
         let array = job.array.as_ref().map(|id| {
             let next = arrays.len();
@@ -340,7 +340,6 @@ impl Snapshot {
         let waiting = self.jobs.iter().filter(|job| job.running.is_none());
         let mut known: Vec<u64> = waiting.filter_map(|job| job.priority).collect();
         known.sort_unstable();
-        #[expect(clippy::cast_precision_loss, reason = "priorities are 32 bits wide")]
-        known.get(known.len() / 2).map_or(0.0, |own| *own as f64)
+        known.get(known.len() / 2).map_or(0.0, |own| to_f64(*own))
     }
 }

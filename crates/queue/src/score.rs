@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::estimate::{Calibration, Estimate, mean, point_of, quantile};
+use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time};
 
 /// Seconds by which a start may miss its interval: the submission comes after the look, and a start at once takes some, too.
@@ -88,8 +89,7 @@ impl Score {
         let mut errors: Vec<f64> =
             known.iter().map(|(start, waited)| (start.median.0 - waited).abs()).collect();
         errors.sort_by(f64::total_cmp);
-        #[expect(clippy::cast_precision_loss, reason = "a count of starts")]
-        let held = (known.len() - later - earlier) as f64 / known.len() as f64;
+        let held = to_f64(known.len() - later - earlier) / to_f64(known.len());
         Some(Self {
             starts: known.len(),
             held,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{Asks, Billing, Snapshot, Weigh};
+use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time};
 
 /// The accounts and users among whom fair share ranks, with what they have used.
@@ -85,8 +86,7 @@ impl Shares {
             Ranking { shares: self, usage, below, left: users, rank: users, factors: Vec::new() };
         ranking.factors = vec![0.0; usage.len()];
         ranking.walk(top, false);
-        #[expect(clippy::cast_precision_loss, reason = "a count of users")]
-        let all = users.max(1) as f64;
+        let all = to_f64(users.max(1));
         ranking.factors.iter().map(|rank| rank / all).collect()
     }
 
@@ -135,8 +135,7 @@ impl Ranking<'_> {
             if !is_tied {
                 self.rank = self.left;
             }
-            #[expect(clippy::cast_precision_loss, reason = "a count of users")]
-            let rank = self.rank as f64;
+            let rank = to_f64(self.rank);
             self.factors[siblings[next]] = rank;
             self.left -= 1;
             next += 1;
@@ -169,8 +168,7 @@ impl Snapshot {
             None => own.default,
         };
         let billing = self.partitions.iter().find(is_meant).and_then(|own| own.billing.as_ref());
-        #[expect(clippy::cast_precision_loss, reason = "counts of CPUs and MiB")]
-        let (cpus, memory) = (asks.cpus.unwrap_or(1) as f64, asks.memory_mib.unwrap_or(0) as f64);
+        let (cpus, memory) = (to_f64(asks.cpus.unwrap_or(1)), to_f64(asks.memory_mib.unwrap_or(0)));
         let nodes = f64::from(asks.nodes);
         let Some(Billing { weights, weigh }) = billing else { return nodes * cpus };
         let weight = |name: &str| weights.get(name).copied().unwrap_or(0.0);

@@ -1,5 +1,6 @@
 //! Amounts as Slurm prints them: counts with suffixes, memory, durations.
 
+use hsched_model::number::to_u64;
 use hsched_model::{Bytes, Seconds};
 
 /// Longest duration in seconds, 31 years: what cluster files take too.
@@ -23,8 +24,7 @@ pub fn memory(text: &str) -> Option<Bytes> {
     }
     let amount = digits.parse::<f64>().ok().filter(|amount| amount.is_finite() && *amount >= 0.0)?;
     let unit = f64::from(1 << 10).powi(if shift == 0 { 2 } else { i32::from(shift) / 10 });
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative; saturates")]
-    Some(Bytes((amount * unit) as u64))
+    Some(Bytes(to_u64(amount * unit)))
 }
 
 /// Returns a duration: `[days-]hours:minutes:seconds`, `minutes:seconds`, `days-hours[:minutes]`.

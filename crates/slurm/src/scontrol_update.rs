@@ -8,7 +8,7 @@ use hsched_model::GpuType;
 
 /// What a pending job asks for from now on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Update {
+pub(crate) struct Update {
     /// The time limit.
     pub minutes: u64,
     /// `None`: they stay as they are.
@@ -20,7 +20,7 @@ pub struct Update {
 
 /// GPUs of the type that a job has asked for before, in other numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OtherGpus {
+pub(crate) struct OtherGpus {
     pub nodes: u32,
     pub per_node: u32,
     pub gpu_type: GpuType,
@@ -32,7 +32,7 @@ pub struct OtherGpus {
 
 /// Why a job was not changed, or not for certain.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum UpdateError {
+pub(crate) enum UpdateError {
     /// Slurm answered no, or was not reached.
     #[error("scontrol update failed: {message}")]
     Refused { message: String },
@@ -46,7 +46,7 @@ pub enum UpdateError {
 /// `TasksPerNode` goes along with `NumTasks`: with that of the submission Slurm accepts more GPUs on a node and never starts the job.
 /// A number of nodes without a range is refused.
 #[must_use]
-pub fn command(id: JobId, to: &Update) -> CommandLine {
+pub(crate) fn command(id: JobId, to: &Update) -> CommandLine {
     let mut words = vec!["update".to_owned(), format!("JobId={id}"), format!("TimeLimit={}", to.minutes)];
     words.extend(to.gpus.iter().flat_map(OtherGpus::words));
     words.extend(to.account.as_ref().map(|name| format!("Account={name}")));
@@ -75,7 +75,7 @@ impl OtherGpus {
 ///
 /// # Errors
 /// When Slurm refuses it or gives no clear answer.
-pub fn send(runner: &dyn Runner, command: &CommandLine) -> Result<(), UpdateError> {
+pub(crate) fn send(runner: &dyn Runner, command: &CommandLine) -> Result<(), UpdateError> {
     match runner.run(command).map_err(|error| Denial::of(&command.program, error)) {
         Ok(_) => Ok(()),
         Err(Denial::Refused(message)) => Err(UpdateError::Refused { message }),

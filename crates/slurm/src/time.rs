@@ -2,6 +2,8 @@
 
 use chrono::{DateTime, Local, NaiveDateTime, TimeZone, Utc};
 
+use hsched_model::number::to_f64;
+
 /// The format that `SLURM_TIME_FORMAT=standard` stands for.
 const FORMAT: &str = "%Y-%m-%dT%H:%M:%S";
 
@@ -22,8 +24,7 @@ pub fn text(time: DateTime<Utc>) -> String {
 fn unix_in<Z: TimeZone>(zone: &Z, text: &str) -> Option<f64> {
     let local = NaiveDateTime::parse_from_str(text.trim(), FORMAT).ok()?;
     let time = zone.from_local_datetime(&local).earliest()?;
-    #[expect(clippy::cast_precision_loss, reason = "exact for 285 million years")]
-    Some(time.timestamp() as f64)
+    Some(to_f64(time.timestamp()))
 }
 
 #[cfg(test)]

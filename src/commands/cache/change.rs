@@ -14,6 +14,7 @@ use crate::exit::Exit;
 use hsched_engine::clock::Clock;
 use hsched_model::catalogue::{self, recognise};
 use hsched_model::formats;
+use hsched_model::number::to_f64;
 use hsched_plan::throughput::{Cache, SpeedKey};
 
 /// Takes the user's word for a speed.
@@ -25,8 +26,7 @@ pub(super) fn set(context: &Context, args: &SetArgs) -> Result<Exit, Failure> {
         context.note(&format!("unknown GPU type {gpu_type}; did you mean {near}?"));
     }
     let key = SpeedKey { model: model.clone(), gpu_type: gpu_type.clone(), precision: *precision };
-    #[expect(clippy::cast_precision_loss, reason = "a date to the second is enough")]
-    let now = context.clock.now().timestamp() as f64;
+    let now = to_f64(context.clock.now().timestamp());
     let (before, after) = speeds::change(context, *dry_run, |file| {
         let before = file.cache.clone();
         file.cache.set(&key, *speed, now, &file.contributor);

@@ -10,6 +10,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{Align, Table};
 use hsched_model::Speed;
+use hsched_model::number::to_i64;
 use hsched_plan::throughput::{Measured, SpeedKey};
 
 /// Shows all speeds, or those of one model.
@@ -92,7 +93,6 @@ pub(super) fn speed_json(SpeedKey { model, gpu_type, precision }: &SpeedKey, own
 
 /// Returns the day, in UTC.
 fn date(unix_seconds: f64) -> String {
-    #[expect(clippy::cast_possible_truncation, reason = "saturates, and what has no date is shown as none")]
-    let time = DateTime::from_timestamp(unix_seconds as i64, 0);
+    let time = DateTime::from_timestamp(to_i64(unix_seconds), 0);
     time.map_or_else(|| "-".to_owned(), |time| time.format("%Y-%m-%d").to_string())
 }

@@ -9,6 +9,7 @@ use crate::commands::demo::script::{Excerpt, excerpt};
 use crate::error::Failure;
 use crate::ui::{Align, StoryLine, Table, Terminal, Topic, duration, inventory_table, plan_table, wrap};
 use hsched_engine::Tracked;
+use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{Holdings, RankNeeds, Seconds};
 
 /// One step of the story.
@@ -115,8 +116,7 @@ fn shown(line: &StoryLine, stamp: &str, terminal: Terminal) -> String {
 
 /// Returns hours, minutes and seconds since the beginning.
 fn stamp(time: Seconds) -> String {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive and small")]
-    let whole = time.0 as u64;
+    let whole = to_u64(time.0);
     format!("{:02}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60)
 }
 
@@ -149,8 +149,7 @@ fn summary(jobs: &[Tracked], terminal: Terminal) -> Vec<String> {
     for tracked in jobs {
         let mut gpus: Vec<String> = tracked.past.iter().map(|past| past.attempt.gpus.to_string()).collect();
         gpus.dedup();
-        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
-        let predicted = |epoch: Seconds| Seconds(epoch.0 * tracked.job.epochs as f64);
+        let predicted = |epoch: Seconds| Seconds(epoch.0 * to_f64(tracked.job.epochs));
         let predicted = tracked.past.first().map(|past| predicted(past.attempt.epoch));
         let time = |time: Option<Seconds>| time.map_or_else(|| "-".into(), duration);
         table.row([

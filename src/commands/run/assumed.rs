@@ -2,6 +2,7 @@
 
 use crate::settings::{Origin, Settings};
 use hsched_engine::{State, Tracked};
+use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Job, Seconds, Speed};
 use hsched_plan::throughput::{Cache, SpeedKey};
 
@@ -32,8 +33,7 @@ pub(super) fn fill(state: &mut State, types: &[GpuType]) -> Vec<String> {
         }
         tracked.assumed = true;
         let job = &mut tracked.job;
-        #[expect(clippy::cast_precision_loss, reason = "samples are far below 2^52")]
-        let assumed = Speed::rate(job.samples_per_epoch as f64 / EPOCH_S);
+        let assumed = Speed::rate(to_f64(job.samples_per_epoch) / EPOCH_S);
         let measured = usable.iter().find_map(|own| measured(job, own, cache));
         for own in &usable {
             if let Some(speed) = measured.or(assumed) {

@@ -15,6 +15,7 @@ use hsched_lab::mlfs::{
 };
 use hsched_model::formats;
 use hsched_model::formats::graphs::{self, GraphFile};
+use hsched_model::number::to_f64;
 use hsched_model::{GraphJob, Node, Seconds, Server};
 
 /// How `mlf-h` places tasks.
@@ -122,8 +123,7 @@ pub(super) fn run(
 
 /// Returns a node in GPUs, CPUs, GiB and Gbit/s; of what it does not say there is enough.
 fn server(node: &Node, network: f64) -> Server {
-    #[expect(clippy::cast_precision_loss, reason = "amounts are far below 2^52")]
-    let total = |usage: Option<hsched_model::Usage>| usage.map_or(f64::INFINITY, |usage| usage.total as f64);
+    let total = |usage: Option<hsched_model::Usage>| usage.map_or(f64::INFINITY, |usage| to_f64(usage.total));
     Server {
         name: node.name.to_string(),
         gpus: usize::try_from(node.gpu_total()).unwrap_or(usize::MAX),
@@ -170,10 +170,8 @@ fn figures(jobs: &[GraphJob], records: &[GraphRecord]) -> (Option<f64>, Option<f
         jobs.iter().zip(records).filter_map(|(job, own)| Some(own.completed? - job.arrival)).collect();
     let due = jobs.iter().zip(records).filter_map(|(job, own)| Some((job.deadline?, own.completed)));
     let met: Vec<bool> = due.map(|(deadline, end)| end.is_some_and(|end| end <= deadline)).collect();
-    #[expect(clippy::cast_precision_loss, reason = "jobs are few")]
-    let share = |part: f64, all: usize| (all > 0).then(|| part / all as f64);
-    #[expect(clippy::cast_precision_loss, reason = "jobs are few")]
-    let count = met.iter().filter(|met| **met).count() as f64;
+    let share = |part: f64, all: usize| (all > 0).then(|| part / to_f64(all));
+    let count = to_f64(met.iter().filter(|met| **met).count());
     (share(times.iter().sum(), times.len()), share(count, met.len()))
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use hsched_model::Time;
+use hsched_model::number::to_f64;
 
 /// Tells the time and waits.
 pub trait Clock {
@@ -20,9 +21,7 @@ pub trait Clock {
 
     /// Returns the date and time in seconds since 1970, to the millisecond.
     fn time(&self) -> Time {
-        #[expect(clippy::cast_precision_loss, reason = "exact for 285 million years")]
-        let seconds = self.now().timestamp_millis() as f64 / 1000.0;
-        Time(seconds)
+        Time(to_f64(self.now().timestamp_millis()) / 1000.0)
     }
 }
 
@@ -40,14 +39,14 @@ pub struct ManualClock {
 }
 
 impl Default for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "this room is where time is read")]
+    #[expect(clippy::disallowed_methods, reason = "this module is where time is read")]
     fn default() -> Self {
         Self { start: Instant::now() }
     }
 }
 
 impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "this room is where time is read")]
+    #[expect(clippy::disallowed_methods, reason = "this module is where time is read")]
     fn now(&self) -> DateTime<Utc> {
         Utc::now()
     }
@@ -56,7 +55,7 @@ impl Clock for SystemClock {
         self.start.elapsed()
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this room is where time is spent")]
+    #[expect(clippy::disallowed_methods, reason = "this module is where time is spent")]
     fn sleep(&self, duration: Duration) {
         std::thread::sleep(duration);
     }

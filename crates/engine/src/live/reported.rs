@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::store::{report_folder, reports};
 use crate::{EpochReport, State, Submission, SubmissionKey};
 use hsched_model::Time;
+use hsched_model::number::to_f64;
 
 /// What was reported.
 #[derive(Debug, Default)]
@@ -51,8 +52,7 @@ pub fn reported(root: &Path, state: &State, at: Time) -> Reported {
 
 /// Spreads the times of epochs that were all seen now evenly from a moment before them.
 fn spread(epochs: &mut [EpochReport], since: Option<Time>) {
-    #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
-    let count = epochs.len() as f64;
+    let count = to_f64(epochs.len());
     let Some(since) = since else { return };
     for (number, epoch) in (1_u32..).zip(epochs) {
         let left = 1.0 - f64::from(number) / count;

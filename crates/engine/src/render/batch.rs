@@ -1,5 +1,6 @@
 //! From a placed job to the run that its script describes: components, options, walltime.
 
+use hsched_model::number::to_u64;
 use std::collections::BTreeMap;
 
 use thiserror::Error;
@@ -286,13 +287,7 @@ fn even_component(job: &Job, parts: &[Component]) -> Result<Component, BatchErro
 }
 
 fn whole_seconds(time: Seconds) -> u64 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "saturates; times are positive"
-    )]
-    let seconds = time.0.ceil() as u64;
-    seconds
+    to_u64(time.0.ceil())
 }
 /// Returns the job's command, started in its container where it names one.
 fn in_container(job: &Job, defaults: &JobDefaults) -> Command {

@@ -16,6 +16,7 @@ use crate::store::snapshot::Snapshot;
 use crate::store::state_file::Claim;
 use crate::{Rules, State};
 use hsched_model::Time;
+use hsched_model::number::{to_f64, to_i64};
 
 /// How many jobs of a kind are named.
 const MOST_NAMES: usize = 8;
@@ -145,14 +146,11 @@ fn last_run(root: &Path) -> Option<String> {
 /// Returns when a file was last changed.
 pub(super) fn changed(path: &Path) -> Option<Time> {
     let modified = fs::metadata(path).and_then(|data| data.modified()).ok()?;
-    #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 are far below 2^52")]
-    let seconds = DateTime::<Utc>::from(modified).timestamp_millis() as f64 / 1000.0;
-    Some(Time(seconds))
+    Some(Time(to_f64(DateTime::<Utc>::from(modified).timestamp_millis()) / 1000.0))
 }
 
 /// Returns a time for people; `None` if it is none.
 fn date(at: Time) -> Option<String> {
-    #[expect(clippy::cast_possible_truncation, reason = "what is no time gives no date")]
-    let moment = DateTime::from_timestamp(at.0 as i64, 0)?;
+    let moment = DateTime::from_timestamp(to_i64(at.0), 0)?;
     Some(moment.format("%Y-%m-%d %H:%M:%S UTC").to_string())
 }

@@ -1,6 +1,6 @@
 //! Removing the folders of runs and jobs that nobody remembers.
 
-#![expect(clippy::disallowed_methods, reason = "this room is where state is written")]
+#![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,6 +11,7 @@ use chrono::NaiveDateTime;
 use crate::store::held::changed;
 use crate::{Rules, State};
 use hsched_model::Time;
+use hsched_model::number::to_f64;
 
 /// How a run's id begins: when it was made.
 pub(super) const RUN_TIME: &str = "%Y%m%dT%H%M%S";
@@ -46,9 +47,7 @@ pub(super) fn remove(root: &Path, state: &State, now: Time) {
 fn made_at(run: &str) -> Option<Time> {
     let (time, _random) = run.split_once('-')?;
     let made = NaiveDateTime::parse_from_str(time, RUN_TIME).ok()?.and_utc();
-    #[expect(clippy::cast_precision_loss, reason = "seconds of this age are exact")]
-    let seconds = made.timestamp() as f64;
-    Some(Time(seconds))
+    Some(Time(to_f64(made.timestamp())))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use crate::Timed;
 use hsched_model::Seconds;
 use hsched_model::formats::{history, loose};
+use hsched_model::number::to_u64;
 
 /// Characters of a wrong value that are shown.
 const LONGEST_VALUE: usize = 30;
@@ -128,8 +129,7 @@ fn shown(value: &Value) -> String {
 
 /// Returns a number that counts something: what is not whole is a mean, and rounded.
 fn count(number: f64) -> Option<u64> {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 and below 1e15")]
-    (0.0..1e15).contains(&number).then(|| number.round() as u64)
+    (0.0..1e15).contains(&number).then(|| to_u64(number.round()))
 }
 
 fn timed(batch: u64, time: f64) -> Option<Timed> {

@@ -4,6 +4,7 @@
 //! `GraphSAGE`: twice on a V100). The other speeds are near published ones; lengths, scales and weights are made up.
 
 use super::random::Random;
+use hsched_model::number::{to_f64, to_u64, to_usize};
 use hsched_model::{Bytes, GpuType, Job, JobName, Speed};
 
 /// A model: its name, samples of a task's step, megabytes, samples a second on a K80, and how much faster it is on the
@@ -34,23 +35,13 @@ const TASK: (f64, f64) = (10.0, 120.0);
 pub(super) fn job(name: JobName, scale: u32, epochs: u64, kinds: &mut Random) -> Job {
     let models = KINDS[kinds.whole(0, 3) as usize];
     let draw = kinds.between(0.0, 1.0);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "an index"
-    )]
-    let place = ((draw * models.len() as f64) as usize).min(models.len() - 1);
+    let place = to_usize(draw * to_f64(models.len())).min(models.len() - 1);
     let Model(model, batch, megabytes, rate, faster) = models[place];
     let scale = u64::from(scale);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a count of steps, at least 1"
-    )]
-    let steps = (kinds.log_between(TASK.0, TASK.1) * rate * faster[2]
-        / f64::from(u32::try_from(batch).unwrap_or(1)))
-    .ceil() as u64;
+    let steps = to_u64(
+        (kinds.log_between(TASK.0, TASK.1) * rate * faster[2] / f64::from(u32::try_from(batch).unwrap_or(1)))
+            .ceil(),
+    );
     let mut job = Job::only_planned(name, (batch * steps * scale, epochs), batch * scale);
     model.clone_into(&mut job.model);
     job.model_size = Bytes(megabytes * 1_000_000);

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::gpu_speed::GpuSpeed;
 use super::random::Random;
 use super::recipe::{Recipe, SyncEvery};
+use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{Bytes, Command, GpuType, Job, JobName, Seconds, Speed};
 
 /// Returns the jobs of a recipe.
@@ -97,15 +98,12 @@ pub(super) fn short(number: f64) -> f64 {
     format!("{number:.3e}").parse().unwrap_or(number)
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few MB to 1 GB")]
 fn tenths_of_megabytes(bytes: f64) -> Bytes {
-    Bytes((bytes / 1e5).round() as u64 * 100_000)
+    Bytes(to_u64((bytes / 1e5).round()) * 100_000)
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few thousand samples")]
-#[expect(clippy::cast_precision_loss, reason = "memory is far below 2^52")]
 fn samples_in(memory: Bytes, samples_per_gib: f64) -> u64 {
-    (memory.0 as f64 / f64::from(1 << 30) * samples_per_gib) as u64
+    to_u64(to_f64(memory.0) / f64::from(1 << 30) * samples_per_gib)
 }
 
 #[cfg(test)]
@@ -139,13 +137,10 @@ pub(super) mod tests {
                 "{least} {most}"
             );
         };
-        #[expect(clippy::cast_precision_loss, reason = "small")]
-        {
-            spread(3.0, 200.0, &|job| job.epochs as f64);
-            spread(36_718.0, 1_281_167.0, &|job| job.samples_per_epoch as f64);
-            spread(128.0, 1024.0, &|job| job.global_batch as f64);
-            spread(3e6, 1e9, &|job| job.model_size.0 as f64);
-        }
+        spread(3.0, 200.0, &|job| to_f64(job.epochs));
+        spread(36_718.0, 1_281_167.0, &|job| to_f64(job.samples_per_epoch));
+        spread(128.0, 1024.0, &|job| to_f64(job.global_batch));
+        spread(3e6, 1e9, &|job| to_f64(job.model_size.0));
         // The V100 is the unit: its rate is the base, ±10 %.
         let v100 = GpuType::new("v100").expect("a type");
         spread(54.0, 2200.0, &|job| job.throughput[&v100].rate_at(1.0));

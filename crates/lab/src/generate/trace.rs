@@ -8,6 +8,7 @@ use super::jobs::short;
 use super::random::Random;
 use super::recipe::SyncEvery;
 use crate::trace::GavelSpeeds;
+use hsched_model::number::{to_f64, to_u64, to_usize};
 use hsched_model::{Bytes, GpuType, Job, JobName, Seconds, Speed};
 
 /// What kind of trace to make.
@@ -212,9 +213,8 @@ fn gavel_job(
     job.model = format!("{kind} x{gpus}");
     let size = GAVEL_SIZES.iter().find(|(start, _)| kind.starts_with(start)).map_or(USUAL_SIZE, |own| own.1);
     job.model_size = megabytes_of(size);
-    #[expect(clippy::cast_precision_loss, reason = "a batch")]
     let affine = |(gpu_type, own): (GpuType, Speed)| {
-        let step = batch as f64 * own.beta();
+        let step = to_f64(batch) * own.beta();
         let speed = Speed::affine(Seconds(FIXED_PART * step), Seconds((1.0 - FIXED_PART) * own.beta()))?;
         Some((gpu_type, speed))
     };
@@ -261,24 +261,16 @@ fn sized(mut job: Job, gpus: u32, mouldable: bool) -> Job {
 }
 
 fn pick<'a>(kinds: &[&'a str], draw: f64) -> &'a str {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "an index"
-    )]
-    let place = (draw * kinds.len() as f64) as usize;
+    let place = to_usize(draw * to_f64(kinds.len()));
     kinds.get(place.min(kinds.len().saturating_sub(1))).copied().unwrap_or_default()
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at least 1, and a count")]
 fn whole(number: f64) -> u64 {
-    number.round().clamp(1.0, 1e12) as u64
+    to_u64(number.round().clamp(1.0, 1e12))
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "megabytes of a model")]
 fn megabytes_of(megabytes: f64) -> Bytes {
-    Bytes((megabytes * 10.0).round() as u64 * 100_000)
+    Bytes(to_u64((megabytes * 10.0).round()) * 100_000)
 }
 
 #[cfg(test)]
@@ -330,8 +322,7 @@ mod tests {
         for (rules, expected) in all().into_iter().zip(expected) {
             let jobs = trace(&recipe(rules));
             for (gpus, part) in expected {
-                #[expect(clippy::cast_precision_loss, reason = "counts")]
-                let found = jobs.iter().filter(|job| job.gpus == Some(*gpus)).count() as f64 / 2000.0;
+                let found = to_f64(jobs.iter().filter(|job| job.gpus == Some(*gpus)).count()) / 2000.0;
                 assert!((found - part).abs() < 0.03, "{gpus}: {found}");
             }
         }
@@ -339,10 +330,9 @@ mod tests {
 
     #[test]
     fn lengths_keep_to_the_ranges() {
-        #[expect(clippy::cast_precision_loss, reason = "counts")]
         let seconds = |job: &Job| {
             let fastest = job.throughput.values().map(|own| own.rate_at(1e9)).fold(0.0, f64::max);
-            job.samples_per_epoch as f64 * job.epochs as f64 / fastest / f64::from(job.min_gpus)
+            to_f64(job.samples_per_epoch) * to_f64(job.epochs) / fastest / f64::from(job.min_gpus)
         };
         let ranges = [
             (60.0 * 10_f64.powf(1.5), 60e4),
@@ -386,8 +376,8 @@ mod tests {
         assert_eq!((jobs[0].gpus, jobs[1].gpus, jobs[1].arrival), (Some(1), Some(3), Seconds(10.0)));
         // Three GPUs were not measured: the speeds of one.
         let v100 = GpuType::new("v100").expect("a type");
-        #[expect(clippy::cast_precision_loss, reason = "counts")]
-        let steps = jobs[1].samples_per_epoch as f64 / jobs[1].global_batch as f64 * jobs[1].epochs as f64;
+        let job = &jobs[1];
+        let steps = to_f64(job.samples_per_epoch) / to_f64(job.global_batch) * to_f64(job.epochs);
         let seconds = steps * jobs[1].throughput[&v100].step(10, None);
         assert!((seconds - 7200.0).abs() < 20.0, "{seconds}");
     }

@@ -6,6 +6,7 @@ use crate::hadar::find::Market;
 use crate::hadar::job::HadarJob;
 use crate::hadar::layers::Answer;
 use crate::hadar::prices::BidTerms;
+use hsched_model::number::to_u64;
 use hsched_plan::Problem;
 
 /// Returns the numbers of a round, its jobs in the order of its queue. Cells are `NODE/TYPE`.
@@ -69,7 +70,6 @@ fn bid(problem: &Problem, job: &HadarJob, gpus: Map<String, Value>, terms: Optio
     })
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounds are far below 2^52")]
 fn count(rounds: f64) -> u64 {
-    rounds.max(0.0) as u64
+    to_u64(rounds.max(0.0))
 }

@@ -1,13 +1,14 @@
 //! A job in the numbers of a round, and what it is worth to finish it.
 
 use crate::hadar::cells::{Cells, Parts};
+use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time};
 use hsched_plan::kit::{SHARE_TOLERANCE, comm_time};
 use hsched_plan::{JobModel, Sharing, Slot, TypeModel};
 
 /// What users may tune of `hadar`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct HadarParameters {
+pub(crate) struct HadarParameters {
     /// How a job's batch is split over GPUs of several types: equally in the paper.
     pub sharing: Sharing,
     pub utility: Utility,
@@ -18,7 +19,7 @@ pub struct HadarParameters {
 
 /// U(d), what finishing within d seconds is worth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Utility {
+pub(crate) enum Utility {
     /// Steps per second, as in the paper: long jobs come first.
     #[default]
     Throughput,
@@ -28,7 +29,7 @@ pub enum Utility {
 
 /// What a job pays with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Worth {
+pub(crate) enum Worth {
     /// U(d), as in the paper.
     #[default]
     Finish,
@@ -38,13 +39,13 @@ pub enum Worth {
 
 impl Utility {
     /// Both with their names on the command line.
-    pub const NAMES: [(&'static str, Self); 2] =
+    pub(crate) const NAMES: [(&'static str, Self); 2] =
         [("throughput", Self::Throughput), ("normalised", Self::Normalised)];
 }
 
 impl Worth {
     /// Both with their names on the command line.
-    pub const NAMES: [(&'static str, Self); 2] = [("finish", Self::Finish), ("delay", Self::Delay)];
+    pub(crate) const NAMES: [(&'static str, Self); 2] = [("finish", Self::Finish), ("delay", Self::Delay)];
 }
 
 impl Default for HadarParameters {
@@ -89,8 +90,7 @@ pub(super) struct HadarJob {
 impl HadarJob {
     /// Returns a job of the problem that is there; `None` where it can use no type that there is.
     pub(super) fn new(number: usize, model: &JobModel, cells: &Cells, now: Time) -> Option<Self> {
-        #[expect(clippy::cast_precision_loss, reason = "steps are far below 2^52")]
-        let per_epoch = model.samples_per_epoch.div_ceil(model.global_batch) as f64;
+        let per_epoch = to_f64(model.samples_per_epoch.div_ceil(model.global_batch));
         let is_there = |ty: usize| cells.list.iter().any(|cell| cell.gpu_type == ty);
         let rate = |(ty, own): (usize, &Option<TypeModel>)| {
             own.filter(|_| is_there(ty)).and_then(|own| rate(model, own, model.asks))
@@ -156,11 +156,9 @@ impl HadarJob {
 
 /// Returns the steps per second that one of some GPUs adds with an equal part of the batch; `None` where that does not fit.
 pub(crate) fn rate(model: &JobModel, own: TypeModel, gpus: u32) -> Option<f64> {
-    #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
-    let (batch, quantum) = (model.global_batch as f64, model.batch_quantum as f64);
+    let (batch, quantum) = (to_f64(model.global_batch), to_f64(model.batch_quantum));
     let part = batch / f64::from(gpus);
-    #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
-    let memory = own.max_batch.map_or(f64::INFINITY, |memory| memory as f64);
+    let memory = own.max_batch.map_or(f64::INFINITY, to_f64);
     if part < quantum * (1.0 - SHARE_TOLERANCE)
         || own.single_rank && gpus > 1
         || part > memory && !model.accumulate

@@ -7,6 +7,7 @@ use crate::hadar::job::HadarJob;
 use crate::hadar::menu::Taste;
 use crate::hadar::offers::{Desk, Offer};
 use crate::hadar::states::States;
+use hsched_model::number::to_index;
 
 /// The jobs to serve, by their place in the queue, with their GPUs.
 pub(super) struct Answer {
@@ -71,8 +72,7 @@ fn desks(queue: &[HadarJob]) -> (Vec<Desk>, Vec<usize>) {
 
 /// Returns all states; none of them has been given up.
 fn all(states: &States) -> std::ops::Range<u32> {
-    #[expect(clippy::cast_possible_truncation, reason = "tens of thousands")]
-    let count = states.count() as u32;
+    let count = to_index(states.count());
     0..count
 }
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::hadar::cells::Cells;
 use crate::hadar::find::{Market, earliest};
 use crate::hadar::job::HadarJob;
+use hsched_model::number::to_index;
 use hsched_plan::Sharing;
 
 /// What decides which allocations a job looks at.
@@ -151,9 +152,7 @@ impl Menu {
             }
         }
         self.free = free;
-        #[expect(clippy::cast_possible_truncation, reason = "a few for each state")]
-        let listed = (place.begin as u32, self.choices.len() as u32);
-        listed
+        (to_index(place.begin), to_index(self.choices.len()))
     }
 
     fn fill(&self, free: &mut Vec<Free>, Place { market, taken, .. }: Place<'_>) {
@@ -262,9 +261,7 @@ impl Menu {
             self.paces.push(Pace { counts: counts.to_vec(), ring });
             self.paces.len() - 1
         });
-        #[expect(clippy::cast_possible_truncation, reason = "far fewer than states")]
-        let number = number as u32;
-        number
+        to_index(number)
     }
 
     /// Returns whether a choice is better than another one, or the same, for every job of this taste.

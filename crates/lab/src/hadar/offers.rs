@@ -5,6 +5,7 @@ use crate::hadar::hopes::Hopes;
 use crate::hadar::job::HadarJob;
 use crate::hadar::menu::{Listed, Menu, NOWHERE, Taste};
 use crate::hadar::states::States;
+use hsched_model::number::to_index;
 
 /// A way to a state: to serve a job after all on the way to the state before.
 pub(super) struct Offer {
@@ -59,7 +60,7 @@ impl Desk {
         offers: &mut Vec<Offer>,
     ) {
         let job = &queue[place];
-        self.awake.extend((self.listed.len()..states.count()).map(number));
+        self.awake.extend((self.listed.len()..states.count()).map(to_index));
         self.listed.resize(states.count(), None);
         self.is_awake.resize(states.count(), true);
         // What a job holds is on no menu.
@@ -68,7 +69,7 @@ impl Desk {
         let asked: Vec<u32> = match kept {
             Some(kept) => kept.to_vec(),
             None if passes_over => std::mem::take(&mut self.awake),
-            None => (0..number(states.count())).collect(),
+            None => (0..to_index(states.count())).collect(),
         };
         for &state in &asked {
             let listed = &mut self.listed[state as usize];
@@ -157,9 +158,4 @@ fn is_lost((market, urgency): (&Market<'_>, f64), states: &States, state: u32) -
     };
     let gains: f64 = states.taken(state).iter().enumerate().map(gain).sum();
     states.payoff(state) + gains < states.most() * (1.0 - NEAR)
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "tens of thousands of states")]
-fn number(state: usize) -> u32 {
-    state as u32
 }

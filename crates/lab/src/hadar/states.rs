@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use crate::hadar::find::by_digits;
+use hsched_model::number::to_index;
 
 /// Payoffs that differ by a smaller part of them may be the same in twelve digits.
 const SLACK: f64 = 1e-9;
@@ -96,8 +97,7 @@ impl States {
     }
 
     fn add(&mut self, (slot, hash): (usize, u64), before: u32, parts: &[(usize, u32)]) -> u32 {
-        #[expect(clippy::cast_possible_truncation, reason = "a few for each job")]
-        let number = self.count() as u32;
+        let number = to_index(self.count());
         self.slots[slot] = Some(number);
         let (from, begin) = (before as usize * self.cells, self.taken.len());
         self.taken.extend_from_within(from..from + self.cells);
@@ -147,13 +147,11 @@ impl States {
 
     /// Takes another way to a state if it is better, and returns whether it is: to serve a job after all others on some way.
     pub(super) fn offer(&mut self, state: u32, payoff: f64, before: Option<u32>, place: usize) -> bool {
-        #[expect(clippy::cast_possible_truncation, reason = "the place of a job in the queue")]
-        let step = Step { before, place: place as u32 };
+        let step = Step { before, place: to_index(place) };
         let order = by_digits(payoff, self.payoff(state));
         let is_better = order.then_with(|| self.earlier(Some(step), self.step(self.last(state)))).is_gt();
         if is_better {
-            #[expect(clippy::cast_possible_truncation, reason = "no more than states and jobs")]
-            let number = self.steps.len() as u32;
+            let number = to_index(self.steps.len());
             self.payoffs[state as usize] = payoff;
             self.most = self.most.max(payoff);
             self.last[state as usize] = Some(number);

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::hadare::fork::{CopyShare, Fork, HadareParameters, fork, node_speeds};
 use crate::replay::{Event, Hooks, JobRecord, Kind, NO_TYPE, Options, Record, Trace};
+use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{Seconds, Time};
 use hsched_plan::Slot;
 
@@ -55,12 +56,10 @@ impl<'a> Rounds<'a> {
         let mut per_epoch = Vec::new();
         let forks = trace.jobs.iter().map(|entry| {
             let model = &entry.model;
-            #[expect(clippy::cast_precision_loss, reason = "steps are far below 2^52")]
-            let steps = model.samples_per_epoch.div_ceil(model.global_batch) as f64;
+            let steps = to_f64(model.samples_per_epoch.div_ceil(model.global_batch));
             per_epoch.push(steps);
             let done = entry.begun.as_ref().map_or(0.0, |begun| begun.done);
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a number of steps")]
-            let left = ((model.standing.work - done) * steps - SAME * steps).ceil().max(0.0) as u64;
+            let left = to_u64(((model.standing.work - done) * steps - SAME * steps).ceil().max(0.0));
             let most = entry.copies.map_or(all, |most| most as usize);
             Fork { steps: left, speeds: node_speeds(&trace.problem, model), most }
         });
@@ -146,8 +145,7 @@ impl<'a> Rounds<'a> {
         }
         bids.sort_by_key(|(place, _)| *place);
         self.count_gpus(at, ends);
-        #[expect(clippy::cast_precision_loss, reason = "a count of nodes")]
-        let there = free.len() as f64 * time;
+        let there = to_f64(free.len()) * time;
         let facts = Map::from_iter([
             ("round".to_owned(), json!(number + 1)),
             // The part of all nodes' time in which copies trained.
@@ -229,16 +227,14 @@ impl<'a> Rounds<'a> {
 
     /// Records how far the jobs are that have not ended.
     fn close(&mut self, why: &str) {
-        #[expect(clippy::cast_precision_loss, reason = "rounds are far below 2^52")]
-        let played = self.played as f64;
+        let played = to_f64(self.played);
         self.record.cru = Some(if self.played > 0 { self.busy / played } else { 0.0 });
         for (job, own) in self.record.jobs.iter_mut().enumerate() {
             if own.completed.is_some() {
                 continue;
             }
             let fork = &self.forks[job];
-            #[expect(clippy::cast_precision_loss, reason = "steps are far below 2^52")]
-            let left = fork.steps as f64 / self.per_epoch[job];
+            let left = to_f64(fork.steps) / self.per_epoch[job];
             own.done = (self.trace.jobs[job].model.standing.work - left).max(0.0);
             let can_run = fork.speeds.iter().any(|speed| *speed > 0.0);
             own.why = Some(if can_run { why } else { NO_TYPE }.to_owned());
@@ -246,13 +242,11 @@ impl<'a> Rounds<'a> {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "rounds are far below 2^52")]
 fn moment(number: u64, round: Seconds) -> f64 {
-    number as f64 * round.0
+    to_f64(number) * round.0
 }
 
 /// Returns the number of rounds that begin before a moment.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounds are far below 2^52")]
 fn rounds_before(now: f64, round: Seconds) -> u64 {
-    (now / round.0 - SAME).ceil().max(0.0) as u64
+    to_u64((now / round.0 - SAME).ceil().max(0.0))
 }

@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 
 use crate::hadar::{by_digits, rate};
 use hsched_model::Seconds;
+use hsched_model::number::{to_f64, to_u64};
 use hsched_plan::{JobModel, Problem};
 
 /// What users may tune of `hadare`.
@@ -193,7 +194,7 @@ fn split(job: &Fork, nodes: &[usize], time: f64) -> Vec<CopyShare> {
     let share = |((node, speed), steps): ((&usize, &f64), u64)| CopyShare {
         node: *node,
         steps,
-        busy: real(steps) / speed,
+        busy: to_f64(steps) / speed,
     };
     nodes.iter().zip(&speeds).zip(steps).map(share).collect()
 }
@@ -202,10 +203,10 @@ fn split(job: &Fork, nodes: &[usize], time: f64) -> Vec<CopyShare> {
 #[must_use]
 pub fn shares(steps: u64, speeds: &[f64]) -> Vec<u64> {
     let total: f64 = speeds.iter().sum();
-    let exact: Vec<f64> = speeds.iter().map(|speed| real(steps) * speed / total).collect();
+    let exact: Vec<f64> = speeds.iter().map(|speed| to_f64(steps) * speed / total).collect();
     let mut parts: Vec<u64> = exact.iter().map(|part| floor(*part)).collect();
     let mut order: Vec<usize> = (0..parts.len()).collect();
-    let remainder = |place: usize| exact[place] - real(parts[place]);
+    let remainder = |place: usize| exact[place] - to_f64(parts[place]);
     let remainders: Vec<f64> = (0..parts.len()).map(remainder).collect();
     order.sort_by(|a, b| {
         let near = (remainders[*a] - remainders[*b]).abs() <= SLACK;
@@ -218,21 +219,11 @@ pub fn shares(steps: u64, speeds: &[f64]) -> Vec<u64> {
 }
 
 fn steps(job: &Fork) -> f64 {
-    real(job.steps)
+    to_f64(job.steps)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "steps are far below 2^52")]
-fn real(steps: u64) -> f64 {
-    steps as f64
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a number of steps, far below 2^52"
-)]
 fn floor(steps: f64) -> u64 {
-    (steps + SLACK).floor().max(0.0) as u64
+    to_u64((steps + SLACK).floor().max(0.0))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use crate::hare::order::first_middles;
 use hsched_model::Time;
+use hsched_model::number::{to_f64, to_u64};
 use hsched_plan::kit::Gpu;
 use hsched_plan::kit::{TIE, TaskJob, Tasks};
 use hsched_plan::kit::{Turns, held, in_words, placed, slots, whole_left, within_reach};
@@ -53,8 +54,7 @@ impl Policy for Hare {
         let mut cards = cards(problem, &jobs);
         let now = problem.now.0;
         let left = |job: &usize| {
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "epochs, above 0")]
-            let rounds = whole_left(&problem.jobs[*job].standing, problem.now).ceil() as u64;
+            let rounds = to_u64(whole_left(&problem.jobs[*job].standing, problem.now).ceil());
             (&problem.jobs[*job], 0.0, rounds.max(1))
         };
         let mut tasks = Tasks::new(problem, jobs.iter().map(left));
@@ -235,8 +235,7 @@ fn share_out(tasks: &TaskJob, free: &[u32], (least, most): (u32, u32)) -> Option
         let next = |ty: usize| {
             let opens = is_more_allowed && counts[ty] < free[ty];
             let turn = if opens { 0 } else { handed_out[ty].checked_div(u64::from(counts[ty]))? };
-            #[expect(clippy::cast_precision_loss, reason = "tasks are far below 2^52")]
-            let end = (turn + 1) as f64 * tasks.times[ty]?;
+            let end = to_f64(turn + 1) * tasks.times[ty]?;
             Some((end, ty, opens))
         };
         let (end, ty, opens) = (0..types).filter_map(next).min_by(|a, b| a.0.total_cmp(&b.0))?;

@@ -9,6 +9,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use hsched_model::number::to_f64;
 use hsched_plan::kit::{TIE, TaskJob, Tasks};
 
 /// The order of all rounds, with what it was made of.
@@ -53,7 +54,7 @@ pub fn order(tasks: &Tasks) -> Order {
             continue;
         };
         let step = fastest + job.sync;
-        let rounds = count(job.rounds);
+        let rounds = to_f64(job.rounds);
         alone += job.weight * (job.arrival + rounds * step);
         let mean = work.moment / work.whole;
         shared += job.weight * (mean + step * (rounds - 1.0) / 2.0 + fastest / 2.0 + job.sync);
@@ -75,7 +76,7 @@ pub(super) fn first_middles(tasks: &Tasks) -> Vec<Option<f64>> {
     for job in in_order {
         let (Some(work), Some(fastest)) = (&works[job], tasks.jobs[job].fastest()) else { continue };
         middles[job] =
-            Some(f64::max(before + work.whole / count(tasks.jobs[job].rounds) / 2.0, fastest / 2.0));
+            Some(f64::max(before + work.whole / to_f64(tasks.jobs[job].rounds) / 2.0, fastest / 2.0));
         before += work.whole;
     }
     middles
@@ -99,7 +100,7 @@ impl Work {
     fn new(job: &TaskJob, prices: &[f64]) -> Option<Self> {
         let costs = job.times.iter().zip(prices).filter_map(|(time, price)| Some((*time)? * price));
         let cheapest = costs.min_by(f64::total_cmp)?;
-        let whole = count(job.rounds) * count(job.scale) * cheapest;
+        let whole = to_f64(job.rounds) * to_f64(job.scale) * cheapest;
         let rounds = usize::try_from(job.rounds).unwrap_or(0);
         Some(Self { whole, done: 0.0, rank: 0, moment: 0.0, halves: Vec::with_capacity(rounds) })
     }
@@ -109,7 +110,7 @@ impl Work {
         self.moment += long * (now + long / 2.0);
         let until = self.done + long + TIE * self.whole;
         loop {
-            let half = self.whole * (count(self.halves.len() as u64) + 0.5) / count(rounds);
+            let half = self.whole * (to_f64(self.halves.len()) + 0.5) / to_f64(rounds);
             if half > until || self.halves.len() as u64 == rounds {
                 break;
             }
@@ -198,9 +199,4 @@ fn by_number_among_equals<T>(
         list[begin..end].sort_by(&compare);
         begin = end;
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "rounds and tasks are far below 2^52")]
-fn count(number: u64) -> f64 {
-    number as f64
 }

@@ -9,6 +9,7 @@ use crate::hlas::groups::{Groups, grouping, round_time};
 use crate::hlas::ladder::Ladder;
 use crate::hlas::parameters::HlasParameters;
 use crate::hlas::predict::Predictor;
+use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{JobName, Time};
 use hsched_plan::kit::Gpu;
 use hsched_plan::kit::{TaskJob, Tasks};
@@ -16,7 +17,7 @@ use hsched_plan::kit::{Turns, held, placed, slots, whole_left, within_reach};
 use hsched_plan::{Budget, Decision, Memory, Plan, Policy, PolicyError, Problem};
 
 /// The policy.
-pub struct Hlas {
+pub(crate) struct Hlas {
     parameters: HlasParameters,
     known: Known,
 }
@@ -61,7 +62,7 @@ struct Table {
 impl Hlas {
     /// Returns the policy with these parameters.
     #[must_use]
-    pub fn new(parameters: HlasParameters) -> Self {
+    pub(crate) fn new(parameters: HlasParameters) -> Self {
         Self { parameters, known: Known::default() }
     }
 
@@ -98,12 +99,7 @@ impl Hlas {
                 continue;
             };
             let standing = &model.standing;
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "epochs, not negative"
-            )]
-            let done = (standing.work - whole_left(standing, problem.now) + 1e-6).max(0.0) as u64;
+            let done = to_u64((standing.work - whole_left(standing, problem.now) + 1e-6).max(0.0));
             own.predicted = own.predicted.saturating_sub(done.saturating_sub(own.done));
             own.done = own.done.max(done);
             if standing.running().next().is_some() && self.known.turns.over_at(problem, job).is_some() {
@@ -148,8 +144,7 @@ impl Hlas {
                 continue;
             };
             let service = |own: &Progress| {
-                #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
-                let epochs = (own.done + own.predicted).saturating_sub(own.forgiven) as f64;
+                let epochs = to_f64((own.done + own.predicted).saturating_sub(own.forgiven));
                 epochs * round
             };
             let waited = problem.now.0 - own.waits_since;

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use crate::hlas::parameters::Grouping;
+use hsched_model::number::to_f64;
 use hsched_plan::kit::{TaskJob, Tasks};
 
 /// Groups of GPUs by their places in [`Tasks::gpus`], each in the order of GPUs.
-pub type Groups = Vec<Vec<usize>>;
+pub(crate) type Groups = Vec<Vec<usize>>;
 
 /// The most partitions that are all looked at.
 const MOST_PARTITIONS: usize = 100_000;
@@ -22,7 +23,7 @@ struct Kinds(Vec<Vec<f64>>);
 
 /// Returns the groups of these GPUs.
 #[must_use]
-pub fn grouping(tasks: &Tasks, grouping: Grouping) -> Groups {
+pub(crate) fn grouping(tasks: &Tasks, grouping: Grouping) -> Groups {
     let nodes: BTreeSet<usize> = tasks.gpus.iter().map(|gpu| gpu.node).collect();
     let of_node = |node: &usize| (0..tasks.gpus.len()).filter(|gpu| tasks.gpus[*gpu].node == *node).collect();
     match grouping {
@@ -34,12 +35,11 @@ pub fn grouping(tasks: &Tasks, grouping: Grouping) -> Groups {
 
 /// Returns how long a round of a job takes an average group, in seconds; `None` where it can run nowhere.
 #[must_use]
-pub fn round_time(tasks: &Tasks, groups: &Groups, job: &TaskJob) -> Option<f64> {
+pub(crate) fn round_time(tasks: &Tasks, groups: &Groups, job: &TaskJob) -> Option<f64> {
     job.fastest()?;
     let rates = job.rates();
     let sum: f64 = groups.iter().flatten().map(|gpu| rates[tasks.gpus[*gpu].gpu_type]).sum();
-    #[expect(clippy::cast_precision_loss, reason = "tasks and groups are far below 2^52")]
-    let (scale, count) = (job.scale as f64, groups.len() as f64);
+    let (scale, count) = (to_f64(job.scale), to_f64(groups.len()));
     Some(scale / (sum / count))
 }
 
@@ -87,8 +87,7 @@ impl Kinds {
 
     /// Returns how unequal groups are for the worst job, to nine decimals.
     fn difference(&self, parts: &[Counts]) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "a number of groups")]
-        let number = parts.len() as f64;
+        let number = to_f64(parts.len());
         let worst = |rates: &Vec<f64>| {
             let speeds = parts.iter().map(|part| speed(rates, part));
             let (mut least, mut most, mut sum) = (f64::INFINITY, 0.0_f64, 0.0);

@@ -1,5 +1,6 @@
 //! `hlas` and `hlas-p`, which know what has arrived: an idle group gets the tasks of the job that was served least.
 
+use hsched_model::number::to_f64;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
@@ -13,7 +14,7 @@ use hsched_plan::kit::{Gpu, TaskRun, Tasks};
 
 /// `hlas` and `hlas-p` as the paper has them.
 #[derive(Clone, Debug)]
-pub struct TasksOfHlas {
+pub(crate) struct TasksOfHlas {
     pub parameters: HlasParameters,
 }
 
@@ -206,10 +207,9 @@ impl World<'_> {
     }
 
     /// Returns the service that counts, in seconds of an average group.
-    #[expect(clippy::cast_precision_loss, reason = "rounds are far below 2^52")]
     fn service(&self, job: usize) -> f64 {
         let Progress { done, predicted, forgiven, .. } = self.jobs[job];
-        (done + predicted - forgiven) as f64 * self.round_times[job].unwrap_or(0.0)
+        to_f64(done + predicted - forgiven) * self.round_times[job].unwrap_or(0.0)
     }
 
     /// Brings jobs to the first level that have waited for long.

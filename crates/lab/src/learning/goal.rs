@@ -1,6 +1,7 @@
 //! What a schedule is worth (eq. 7): how near completion times are to those of jobs alone, and deadlines met.
 
 use crate::replay::{Record, Trace};
+use hsched_model::number::to_f64;
 
 /// How much times and deadlines count, β.
 const TIMES: f64 = 0.5;
@@ -39,8 +40,7 @@ impl Played {
                 met += f64::from(u8::from(job.completed.is_some_and(|end| end.0 <= deadline.0)));
             }
         }
-        #[expect(clippy::cast_precision_loss, reason = "jobs are few")]
-        let count = trace.jobs.len().max(1) as f64;
+        let count = to_f64(trace.jobs.len().max(1));
         let met = if due > 0.0 { met / due } else { 1.0 };
         let near = if times > 0.0 { (alone / times).min(1.0) } else { 1.0 };
         Self { alone, score: Score { mean_jct: times / count, met, reward: TIMES * near + DEADLINES * met } }
@@ -52,8 +52,7 @@ impl Played {
 pub(super) fn rewards(trace: &Trace, record: &Record, moments: &[f64]) -> Vec<f64> {
     let alone = Played::of(trace, record).alone;
     let due = trace.jobs.iter().filter(|entry| entry.model.aims.deadline.is_some()).count();
-    #[expect(clippy::cast_precision_loss, reason = "jobs are few")]
-    let due = due.max(1) as f64;
+    let due = to_f64(due.max(1));
     let mut rewards = vec![0.0; moments.len()];
     for (entry, job) in trace.jobs.iter().zip(&record.jobs) {
         let Some(end) = job.completed else { continue };

@@ -8,6 +8,7 @@ use crate::learning::goal::rewards;
 use crate::learning::{Training, play};
 use crate::mlfs::{Choice, Chooser, Net, discounted};
 use crate::replay::{ReplayError, Trace};
+use hsched_model::number::to_f64;
 
 /// The choices of a run, when they were made, and what came after each.
 struct Run {
@@ -34,8 +35,7 @@ pub(super) fn of_trace(
     let advantages = advantages(&runs);
     let count: usize = runs.iter().map(|run| run.choices.len()).sum();
     let mut gradient = net.no_gradient();
-    #[expect(clippy::cast_precision_loss, reason = "choices are few")]
-    let part = 1.0 / count.max(1) as f64;
+    let part = 1.0 / to_f64(count.max(1));
     for (run, advantages) in runs.iter().zip(&advantages) {
         for (choice, advantage) in run.choices.iter().zip(advantages) {
             let weights = (part * advantage, part * training.bonus);
@@ -52,8 +52,7 @@ fn advantages(runs: &[Run]) -> Vec<Vec<f64>> {
         let place = run.choices.partition_point(|choice| choice.at.0 < time);
         run.worths.get(place).copied().unwrap_or(0.0)
     };
-    #[expect(clippy::cast_precision_loss, reason = "runs are few")]
-    let count = runs.len().max(1) as f64;
+    let count = to_f64(runs.len().max(1));
     let usual = |time: f64| runs.iter().map(|run| at(run, time)).sum::<f64>() / count;
     let above = |run: &Run| -> Vec<f64> {
         run.choices.iter().zip(&run.worths).map(|(choice, worth)| worth - usual(choice.at.0)).collect()
@@ -61,8 +60,7 @@ fn advantages(runs: &[Run]) -> Vec<Vec<f64>> {
     let mut all: Vec<Vec<f64>> = runs.iter().map(above).collect();
     let numbers: usize = all.iter().map(Vec::len).sum();
     let squares: f64 = all.iter().flatten().map(|own| own * own).sum();
-    #[expect(clippy::cast_precision_loss, reason = "choices are few")]
-    let spread = sqrt(squares / numbers.max(1) as f64);
+    let spread = sqrt(squares / to_f64(numbers.max(1)));
     if spread > 0.0 {
         all.iter_mut().flatten().for_each(|own| *own /= spread);
     }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use crate::mlfs::{Adam, Choice, Chooser, FEATURES, Net};
 use crate::replay::{ReplayError, Trace};
+use hsched_model::number::to_f64;
 
 pub use self::goal::{Played, Score};
 pub use self::play::{of_policy, score};
@@ -97,8 +98,7 @@ fn imitate(net: &mut Net, traces: &[Trace], training: &Training) -> Result<(), R
     for _ in 0..training.imitations {
         for choices in shown.iter().filter(|choices| !choices.is_empty()) {
             let mut gradient = net.no_gradient();
-            #[expect(clippy::cast_precision_loss, reason = "choices are few")]
-            let part = 1.0 / choices.len() as f64;
+            let part = 1.0 / to_f64(choices.len());
             for choice in choices {
                 net.add_gradient(&choice.candidates, choice.chosen, (part, 0.0), &mut gradient);
             }

@@ -4,6 +4,7 @@ use crate::find_over_time;
 use crate::learning::goal::{Played, Score};
 use crate::mlfs::{Choice, Chooser, MlfRl};
 use crate::replay::{Hooks, Options, Record, ReplayError, Trace, replay};
+use hsched_model::number::to_f64;
 use hsched_plan::{Parameters, Policy};
 
 /// Replays a trace with choices of this kind; returns what came of it and the choices.
@@ -49,7 +50,6 @@ fn mean(
         sum.met += own.met;
         sum.reward += own.reward;
     }
-    #[expect(clippy::cast_precision_loss, reason = "traces are few")]
-    let count = traces.len().max(1) as f64;
+    let count = to_f64(traces.len().max(1));
     Ok(Score { mean_jct: sum.mean_jct / count, met: sum.met / count, reward: sum.reward / count })
 }

@@ -1,5 +1,6 @@
 //! `mlf-rl`: a net chooses the next job and its GPU type, or to wait; jobs are never stopped.
 
+use hsched_model::number::to_f64;
 use std::sync::Arc;
 
 use rand::{RngExt, SeedableRng};
@@ -304,12 +305,10 @@ fn part(count: u32, all: u32) -> f64 {
     if all > 0 { f64::from(count) / f64::from(all) } else { 0.0 }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts of jobs")]
 fn share(count: usize, all: usize) -> f64 {
-    count as f64 / all as f64
+    to_f64(count) / to_f64(all)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts of jobs")]
 fn queue_length(jobs: usize) -> f64 {
-    saturating(jobs as f64 / 10.0)
+    saturating(to_f64(jobs) / 10.0)
 }

@@ -7,6 +7,7 @@ use crate::LabPolicy;
 use crate::mlfs::MlfsParameters;
 use crate::mlfs::{Own, whole};
 use hsched_model::Time;
+use hsched_model::number::to_usize;
 use hsched_plan::kit::Want;
 use hsched_plan::kit::{Desk, Rates, fastest};
 use hsched_plan::kit::{Rank, order};
@@ -58,9 +59,7 @@ pub(super) fn own<'a>(model: &'a JobModel, rates: &Rates, now: Time, waited: f64
 
 /// Returns the whole epochs of a number of them.
 fn whole_epochs(epochs: f64) -> usize {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0, cut off on purpose")]
-    let whole = (epochs + 1e-9).max(0.0) as usize;
-    whole
+    to_usize((epochs + 1e-9).max(0.0))
 }
 
 impl Policy for MlfH {

@@ -7,6 +7,8 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 
+use hsched_model::number::to_f64;
+
 /// A net of full layers with `tanh` between them and one number at its end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Net {
@@ -37,8 +39,7 @@ impl Net {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let mut weights = Vec::new();
         for pair in sizes.windows(2) {
-            #[expect(clippy::cast_precision_loss, reason = "layers are small")]
-            let reach = sqrt(6.0 / (pair[0] + pair[1]) as f64);
+            let reach = sqrt(6.0 / to_f64(pair[0] + pair[1]));
             weights.extend((0..pair[0] * pair[1]).map(|_| reach * (2.0 * random.random::<f64>() - 1.0)));
             weights.extend(std::iter::repeat_n(0.0, pair[1]));
         }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::mlfs::priority::of_graph;
 use crate::mlfs::servers::Loads;
 use crate::mlfs::{MlfsParameters, Priority};
+use hsched_model::number::{to_f64, to_usize};
 use hsched_model::{GraphJob, Server};
 
 /// A task by its job's place and its own.
@@ -166,15 +167,8 @@ impl Round<'_> {
 
     /// Returns how many of so many tasks may be moved away.
     fn share(&self, count: usize) -> usize {
-        #[expect(clippy::cast_precision_loss, reason = "tasks are few")]
-        let share = (self.parameters.part * count as f64 - 1e-9).ceil().max(1.0);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "from 1 to the number of tasks"
-        )]
-        let share = share as usize;
-        share
+        let share = (self.parameters.part * to_f64(count) - 1e-9).ceil().max(1.0);
+        to_usize(share)
     }
 
     /// Returns the MB between a task and its job's tasks on a server.

@@ -2,6 +2,7 @@
 
 use crate::mlfs::MlfsParameters;
 use hsched_model::GraphJob;
+use hsched_model::number::to_f64;
 
 /// The shortest time that counts, in seconds: a round of the paper. Late tasks stay finite.
 const SHORTEST: f64 = 60.0;
@@ -38,8 +39,7 @@ impl Own<'_> {
 
     /// Returns the task's own parts (eq. 2 and 4).
     pub(crate) fn parts(self, parameters: &MlfsParameters) -> (f64, f64) {
-        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
-        let iteration = self.losses.len() as f64 + 1.0;
+        let iteration = to_f64(self.losses.len()) + 1.0;
         let ml = self.urgency / iteration * fall(self.losses) * self.size;
         let [deadline, left, waited] = parameters.terms;
         let soon = |time: f64| parameters.unit / time.max(SHORTEST);

@@ -1,6 +1,7 @@
 //! How much of each server and GPU is in use.
 
 use crate::mlfs::MlfsParameters;
+use hsched_model::number::to_f64;
 use hsched_model::{GraphTask, RESOURCES, Server};
 
 /// Uses that pass a limit by less do not.
@@ -100,8 +101,7 @@ impl<'a> Loads<'a> {
             let parts = self.parts(server);
             (parts.iter().map(|part| part * part).sum::<f64>() / 4.0).sqrt()
         };
-        #[expect(clippy::cast_precision_loss, reason = "servers are few")]
-        let count = self.servers.len() as f64;
+        let count = to_f64(self.servers.len());
         (0..self.servers.len()).map(degree).sum::<f64>() / count.max(1.0)
     }
 }

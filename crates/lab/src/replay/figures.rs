@@ -2,6 +2,7 @@
 
 use crate::replay::Trace;
 use hsched_model::Time;
+use hsched_model::number::to_f64;
 use hsched_plan::kit::Gpu;
 
 /// All that a replay says.
@@ -94,7 +95,6 @@ pub struct Figures {
 impl Figures {
     /// Returns the figures of a replay; `None` when no job ended.
     #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
     pub fn of(trace: &Trace, record: &Record) -> Option<Self> {
         let mut figures = Self::default();
         let mut times = Vec::with_capacity(record.jobs.len());
@@ -117,11 +117,11 @@ impl Figures {
         if times.is_empty() {
             return None;
         }
-        let ended = times.len() as f64;
+        let ended = to_f64(times.len());
         figures.ended = times.len();
         figures.mean_jct = times.iter().sum::<f64>() / ended;
         figures.mean_wait /= ended;
-        figures.moves_per_job = moves as f64 / record.jobs.len() as f64;
+        figures.moves_per_job = to_f64(moves) / to_f64(record.jobs.len());
         times.sort_by(f64::total_cmp);
         (figures.p50_jct, figures.p90_jct, figures.p99_jct) =
             (percentile(&times, 50), percentile(&times, 90), percentile(&times, 99));

@@ -1,5 +1,6 @@
 //! A job that is there: how far it really is, and what a policy is shown of that.
 
+use hsched_model::number::to_u64;
 use hsched_plan::Standing;
 
 /// A job that is there, as it really is.
@@ -43,12 +44,7 @@ impl Present {
     /// Shows what is left.
     pub(super) fn show(&self, standing: &mut Standing) {
         standing.work_left = self.work * self.estimate - self.done;
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "work is positive, and far below 2^52 epochs"
-        )]
-        let left = (self.work - self.done).ceil() as u64;
+        let left = to_u64((self.work - self.done).ceil());
         standing.epochs_left = left;
     }
 

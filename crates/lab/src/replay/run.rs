@@ -11,6 +11,7 @@ use crate::replay::options::Options;
 use crate::replay::queue::Due;
 use crate::replay::trace::Trace;
 use crate::replay::world::World;
+use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{Seconds, Time};
 use hsched_plan::{Budget, Decision, Forecast, Plan, Policy, PolicyError, RegistryError, verify_change};
 
@@ -155,9 +156,8 @@ impl Run<'_, '_> {
         self.world.options.rounds.is_some_and(|rounds| self.round - self.first_round >= rounds)
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "rounds are far below 2^52")]
     fn round_time(&self, round: Seconds) -> Time {
-        Time(self.round as f64 * round.0)
+        Time(to_f64(self.round) * round.0)
     }
 
     /// Returns when the next thing happens.
@@ -305,10 +305,9 @@ impl Run<'_, '_> {
 }
 
 /// Returns the number of rounds that begin before a moment.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounds are far below 2^52")]
 fn rounds_before(now: Time, round: Seconds) -> u64 {
     let rounds = now.0 / round.0;
-    (rounds - SAME * rounds).ceil() as u64
+    to_u64((rounds - SAME * rounds).ceil())
 }
 
 /// Returns whether a moment has come.

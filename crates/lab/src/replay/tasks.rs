@@ -7,6 +7,7 @@ use crate::replay::run::Hooks;
 use crate::replay::trace::Trace;
 use crate::replay::world::NO_TYPE;
 use hsched_model::Time;
+use hsched_model::number::to_f64;
 use hsched_plan::Rounds;
 use hsched_plan::kit::{TaskRun, Tasks};
 
@@ -75,8 +76,7 @@ fn record(trace: &Trace, tasks: &Tasks, runs: &[TaskRun]) -> Record {
         if job.fastest().is_none() {
             own.why = Some(NO_TYPE.to_owned());
         } else {
-            #[expect(clippy::cast_precision_loss, reason = "rounds are far below 2^52")]
-            let rounds = job.rounds as f64;
+            let rounds = to_f64(job.rounds);
             own.done = rounds;
         }
     }

@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use crate::replay::Early;
 use crate::trace::TraceFile;
+use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Job, JobName, NodeName, Seconds, Time};
 use hsched_plan::{JobModel, Paces, Placement, Problem, Sharing, Slot};
 
@@ -203,8 +204,7 @@ fn begun(problem: &Problem, number: usize, job: &Job, now: Time) -> Result<Optio
     if job.steps_done <= 0.0 && job.held.is_empty() {
         return Ok(None);
     }
-    #[expect(clippy::cast_precision_loss, reason = "steps are far below 2^52")]
-    let (epochs, steps) = (job.epochs as f64, job.samples_per_epoch.div_ceil(job.global_batch) as f64);
+    let (epochs, steps) = (to_f64(job.epochs), to_f64(job.samples_per_epoch.div_ceil(job.global_batch)));
     if job.steps_done >= steps * epochs {
         return Err(NoSuchState::Done { job: job.name.clone(), done: job.steps_done, steps: steps * epochs });
     }

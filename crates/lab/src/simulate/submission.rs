@@ -1,5 +1,6 @@
 //! A job in the simulated queue, from its submission to its end.
 
+use hsched_model::number::{to_f64, to_u64};
 use std::collections::BTreeMap;
 
 use rand::{RngExt, SeedableRng};
@@ -131,8 +132,7 @@ impl Submission {
         let slots: Vec<Slot> = slots(&problem);
         let comm = epoch_as_shared(&problem, model, &shares, &slots)?.comm;
         let steps = Steps { samples: self.job.samples_per_epoch, batch: self.job.global_batch };
-        #[expect(clippy::cast_precision_loss, reason = "samples are far below 2^52")]
-        let steps = steps.samples as f64 / steps.batch as f64;
+        let steps = to_f64(steps.samples) / to_f64(steps.batch);
         let compute: Vec<Seconds> = shares
             .iter()
             .map(|&(gpu_type, batch)| {
@@ -170,13 +170,7 @@ impl Submission {
         let training = &running.training;
         let part = training.part();
         let rank = |(number, (rank, compute)): (usize, (&PlacedRank, &Seconds))| {
-            #[expect(
-                clippy::cast_precision_loss,
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "a part of the samples, which are far below 2^52"
-            )]
-            let samples = (rank.samples as f64 * part).round() as u64;
+            let samples = to_u64((to_f64(rank.samples) * part).round());
             let compute = Seconds(compute.0 * part);
             RankReport { rank: number, samples, compute, step: None, probes: Vec::new() }
         };

@@ -1,6 +1,7 @@
 //! What the ranks of a running job do: epoch after epoch, until the last, a failure or a request to save.
 
 use hsched_engine::End;
+use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time};
 
 /// How fast the ranks go through an epoch.
@@ -58,9 +59,7 @@ impl Steps {
 
     /// Returns the part of an epoch that so many steps are.
     pub(super) fn part(self, steps: u64) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "samples are far below 2^52")]
-        let part = steps.saturating_mul(self.batch).min(self.samples) as f64 / self.samples.max(1) as f64;
-        part
+        to_f64(steps.saturating_mul(self.batch).min(self.samples)) / to_f64(self.samples.max(1))
     }
 }
 

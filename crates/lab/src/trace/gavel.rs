@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::trace::TraceError;
 use crate::trace::recorded::Names;
 use crate::trace::table::{self, NoEntry, Read};
+use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Job, JobName, Seconds, Speed};
 
 /// Measured steps per second of whole jobs: by kind of job and number of GPUs, then by GPU type.
@@ -138,9 +139,8 @@ impl GavelSpeeds {
         let samples = steps.max(1).div_ceil(epochs) * batch * u64::from(gpus);
         let mut job = Job::only_planned(name, (samples, epochs), batch * u64::from(gpus)).on_exactly(gpus);
         job.model = format!("{kind} on {gpus}");
-        #[expect(clippy::cast_precision_loss, reason = "a batch")]
         let speed = |(gpu_type, steps): (&GpuType, &f64)| {
-            Some((gpu_type.clone(), Speed::rate(steps * batch as f64)?))
+            Some((gpu_type.clone(), Speed::rate(steps * to_f64(batch))?))
         };
         job.throughput = row.iter().filter_map(speed).collect();
         Some(job)

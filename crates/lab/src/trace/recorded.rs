@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::trace::TraceError;
 use crate::trace::table::{self, NoEntry, Read};
+use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{Estimates, GpuType, Job, JobName, Seconds, Speed};
 
 /// What was recorded of a job.
@@ -38,10 +39,8 @@ pub fn jobs(mut records: Vec<Recorded>, estimate: bool) -> Vec<Job> {
     let job = |record: Recorded| {
         let epochs = (record.seconds / EPOCH_SECONDS).ceil().clamp(1.0, 1e6);
         let samples = 600_u64;
-        #[expect(clippy::cast_precision_loss, reason = "600")]
-        let speed = Speed::rate(epochs * samples as f64 / record.seconds)?;
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 1 to 10^6")]
-        let work = (samples * u64::from(record.gpus), epochs as u64);
+        let speed = Speed::rate(epochs * to_f64(samples) / record.seconds)?;
+        let work = (samples * u64::from(record.gpus), to_u64(epochs));
         // A sample for each rank in each step, and no exchange: the speed is that of the whole job.
         let mut job = Job::only_planned(names.unique(&record.name), work, u64::from(record.gpus))
             .on_exactly(record.gpus);

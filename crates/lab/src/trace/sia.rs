@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::trace::TraceError;
 use crate::trace::recorded::Names;
 use crate::trace::table::{self, NoEntry, Read};
+use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{Bytes, GpuType, Job, Seconds, Speed};
 
 /// What the applications of a workload are.
@@ -68,12 +69,7 @@ impl Applications {
             [&["application"], &["samples_per_epoch"], &["epochs"], &["model_size_mb"]];
         let read = table::read(applications, b',', &needed, |cells| {
             let megabytes = cells.number(needed[3])?;
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "not negative; saturates"
-            )]
-            let model_size = Bytes((megabytes * 1e6) as u64);
+            let model_size = Bytes(to_u64(megabytes * 1e6));
             let work = Work {
                 samples_per_epoch: cells.whole(needed[1])?.max(1),
                 epochs: cells.whole(needed[2])?.max(1),
@@ -92,9 +88,8 @@ fn refuse(read: &Read<()>) -> Result<(), TraceError> {
 }
 
 /// Returns the step time as a line through measured ones, by least squares, nowhere below 0.
-#[expect(clippy::cast_precision_loss, reason = "a count of points")]
 fn line_through(points: &[(f64, f64)]) -> Option<Speed> {
-    let count = points.len() as f64;
+    let count = to_f64(points.len());
     let (x, y) = (
         points.iter().map(|own| own.0).sum::<f64>() / count,
         points.iter().map(|own| own.1).sum::<f64>() / count,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::trace::TraceError;
+use hsched_model::number::to_u64;
 
 /// What was read of a text.
 #[derive(Clone, Debug, PartialEq)]
@@ -100,8 +101,7 @@ impl<'a> Cells<'a> {
     /// When it is none, or above 10^12.
     pub fn whole(&self, names: &[&str]) -> Result<u64, NoEntry> {
         let number = self.number(names)?;
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and in range")]
-        let whole = (number.fract() == 0.0 && number <= 1e12).then_some(number as u64);
+        let whole = (number.fract() == 0.0 && number <= 1e12).then_some(to_u64(number));
         whole.ok_or_else(|| NoEntry::Bad(format!("{} must be a whole number, got {number}", names[0])))
     }
 

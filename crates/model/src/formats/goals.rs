@@ -4,6 +4,7 @@ use chrono::{DateTime, Local, LocalResult, NaiveDateTime, TimeZone as _, Utc};
 
 use super::problem::{ValueError, quoted};
 use super::reader::Value;
+use crate::number::{to_f64, to_i64};
 use crate::{Deadline, Seconds, Time};
 
 /// Forms of a deadline without an offset, which is local time.
@@ -47,9 +48,7 @@ fn date(text: &str) -> Result<Time, ValueError> {
 }
 
 fn moment(date: DateTime<Utc>) -> Time {
-    #[expect(clippy::cast_precision_loss, reason = "seconds of dates are far below 2^52")]
-    let seconds = date.timestamp() as f64;
-    Time(seconds)
+    Time(to_f64(date.timestamp()))
 }
 
 fn no_deadline(text: &str) -> ValueError {
@@ -62,8 +61,7 @@ pub(super) fn deadline_text(deadline: Deadline) -> String {
     match deadline {
         Deadline::Within(time) => super::duration_text(time),
         Deadline::At(Time(seconds)) => {
-            #[expect(clippy::cast_possible_truncation, reason = "seconds of dates are small")]
-            let date = DateTime::from_timestamp(seconds as i64, 0).unwrap_or_default();
+            let date = DateTime::from_timestamp(to_i64(seconds), 0).unwrap_or_default();
             date.format("%Y-%m-%dT%H:%M:%SZ").to_string()
         }
     }

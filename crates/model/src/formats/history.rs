@@ -9,6 +9,7 @@ use serde_json::{Map, Value as Json};
 use super::event_file;
 use super::loose;
 use super::problem::ValueError;
+use crate::number::to_u64;
 
 /// Names of the column or key that counts epochs; steps are numbered anew.
 const EPOCHS: [&str; 2] = ["epoch", "epochs"];
@@ -231,12 +232,7 @@ fn numbered(series: BTreeMap<String, Vec<(u64, f64)>>, what: &str) -> Log {
 /// Returns a number that counts something.
 fn whole(number: f64) -> Option<u64> {
     let is_whole = number.fract() == 0.0 && (0.0..1e12).contains(&number);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "whole, from 0 and below 1e12"
-    )]
-    is_whole.then_some(number as u64)
+    is_whole.then_some(to_u64(number))
 }
 
 #[cfg(test)]

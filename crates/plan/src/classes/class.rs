@@ -6,6 +6,7 @@ use crate::classes::Bundles;
 use crate::classes::candidates::{self, Limits};
 use crate::pricing::Rings;
 use crate::{JobModel, Problem, Standing, WorkerNode, cost};
+use hsched_model::number::to_f64;
 
 /// Jobs of one model, batch and limits.
 #[derive(Clone, Debug)]
@@ -158,8 +159,7 @@ impl Site {
 
 /// Returns the steps of an epoch.
 pub(crate) fn steps_per_epoch(job: &JobModel) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "batches and samples are far below 2^52")]
-    let (samples, batch) = (job.samples_per_epoch as f64, job.global_batch as f64);
+    let (samples, batch) = (to_f64(job.samples_per_epoch), to_f64(job.global_batch));
     samples / batch
 }
 

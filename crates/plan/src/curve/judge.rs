@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::curve::{Prediction, Report, predict};
+use hsched_model::number::to_usize;
 use hsched_model::{GoalMode, Stop, StopRule};
 
 /// What a job is to reach.
@@ -76,9 +77,7 @@ fn four_digits(value: f64) -> String {
 /// Returns the decimals with which a spread has one digit.
 fn decimals(spread: f64) -> usize {
     let place = -libm::floor(libm::log10(spread));
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 9")]
-    let place = place.clamp(0.0, 9.0) as usize;
-    place
+    to_usize(place.clamp(0.0, 9.0))
 }
 
 /// The part of the range seen that counts as better.

@@ -3,6 +3,8 @@
 use libm::{erfc, exp, log, pow, sqrt};
 use serde::{Deserialize, Serialize};
 
+use hsched_model::number::to_f64;
+
 /// A metric after an epoch; a pair of numbers on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "(u64, f64)", into = "(u64, f64)")]
@@ -78,7 +80,7 @@ pub fn predict_at(reports: &[Report], last: u64, at: u64) -> Option<Prediction> 
     }
     let sample = Sample::new(reports);
     let fits: Vec<(f64, Part)> =
-        shapes(last).filter_map(|(shape, prior)| sample.fit(shape, prior, as_f64(at))).collect();
+        shapes(last).filter_map(|(shape, prior)| sample.fit(shape, prior, to_f64(at))).collect();
     let most = fits.iter().map(|(score, _)| *score).max_by(f64::total_cmp)?;
     let parts: Vec<Part> =
         fits.iter().map(|(score, part)| Part { weight: exp(score - most), ..*part }).collect();
@@ -126,10 +128,9 @@ struct Sample {
 
 impl Sample {
     fn new(reports: &[Report]) -> Self {
-        let x: Vec<f64> = reports.iter().map(|report| as_f64(report.epoch)).collect();
+        let x: Vec<f64> = reports.iter().map(|report| to_f64(report.epoch)).collect();
         let y: Vec<f64> = reports.iter().map(|report| report.value).collect();
-        #[expect(clippy::cast_precision_loss, reason = "reports are far below 2^52")]
-        let count = reports.len() as f64;
+        let count = to_f64(reports.len());
         let squares: f64 = x.iter().map(|x| x * x).sum();
         let weights: Vec<f64> = x.iter().map(|x| x * x * count / squares).collect();
         let mean = weighted(&weights, &y) / count;
@@ -176,18 +177,13 @@ impl Shape {
 /// Returns the shapes with their prior weights: a third for each family.
 fn shapes(last: u64) -> impl Iterator<Item = (Shape, f64)> {
     let powers = (1..=20).map(|tenths| (Shape::Power(f64::from(tenths) / 10.0), 1.0 / 60.0));
-    let taus = (0..8).map(move |halvings| as_f64(last) / f64::from(1_u32 << halvings));
+    let taus = (0..8).map(move |halvings| to_f64(last) / f64::from(1_u32 << halvings));
     let exponentials = taus.map(|tau| (Shape::Exponential(tau), 1.0 / 24.0));
     powers.chain(exponentials).chain([(Shape::Logarithm, 1.0 / 3.0)])
 }
 
 fn weighted(weights: &[f64], values: &[f64]) -> f64 {
     weights.iter().zip(values).map(|(weight, value)| weight * value).sum()
-}
-
-#[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
-fn as_f64(epoch: u64) -> f64 {
-    epoch as f64
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::horizon::menu;
 use crate::horizon::path::Path;
 use crate::horizon::task::{Choice, Scene};
 use crate::horizon::worth::Worths;
+use hsched_model::number::to_f64;
 
 /// Prices of GPUs now and to come.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -61,8 +62,7 @@ impl Outlook {
 
     /// Returns how long places usually last while there are so many tasks, in seconds.
     pub(super) fn life(&self, tasks: usize) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "counts of jobs are far below 2^52")]
-        let tasks = tasks as f64;
+        let tasks = to_f64(tasks);
         let gap = match self.gap.count {
             // Nothing has changed yet that would say how often things do.
             0 | 1 => UNKNOWN,

@@ -3,6 +3,7 @@
 use crate::classes::{Classes, steps_per_epoch};
 use crate::horizon::task::{Place, Task};
 use crate::{Changed, JobModel, Problem, Stage};
+use hsched_model::number::to_f64;
 
 /// The jobs that may be given GPUs.
 #[derive(Clone, Debug, Default)]
@@ -84,8 +85,7 @@ impl Roster {
     /// Takes the mean of these jobs' weights for 1, so that prices do not depend on their unit.
     pub(super) fn weigh(&mut self, problem: &Problem, jobs: &[usize]) {
         let weights = jobs.iter().map(|&job| problem.objective.weight(&problem.jobs[job]));
-        #[expect(clippy::cast_precision_loss, reason = "counts of jobs are far below 2^52")]
-        let count = jobs.len() as f64;
+        let count = to_f64(jobs.len());
         self.mean_weight = weights.sum::<f64>() / count;
     }
 

@@ -5,6 +5,7 @@
 //! The next round begins when all are there.
 
 use crate::{JobModel, Problem, TypeModel, cost};
+use hsched_model::number::to_f64;
 
 /// Quantities that differ by less, relative to them, are ties.
 pub const TIE: f64 = 1e-9;
@@ -107,12 +108,11 @@ fn task_times(model: &JobModel, counts: &[u32]) -> Vec<Option<f64>> {
 }
 
 /// Returns how long one task of a job computes, an epoch's part of it; `None` where it does not fit.
-#[expect(clippy::cast_precision_loss, reason = "batches and samples are far below 2^52")]
 fn task_time(model: &JobModel, own: &TypeModel) -> Option<f64> {
     let scale = model.rounds.scale;
-    let (samples, batch) = (model.samples_per_epoch as f64, model.global_batch as f64);
-    let part = batch / scale as f64;
-    let passes = own.max_batch.map_or(1.0, |memory| (part / memory as f64).ceil().max(1.0));
+    let (samples, batch) = (to_f64(model.samples_per_epoch), to_f64(model.global_batch));
+    let part = batch / to_f64(scale);
+    let passes = own.max_batch.map_or(1.0, |memory| (part / to_f64(memory)).ceil().max(1.0));
     if (own.single_rank && scale > 1) || (passes > 1.0 && !model.accumulate) {
         return None;
     }

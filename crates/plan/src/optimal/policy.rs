@@ -1,5 +1,6 @@
 //! The policy: prices, a plan from them, proof.
 
+use hsched_model::number::to_f64;
 use std::convert::Infallible;
 
 use crate::bound::Bound;
@@ -31,21 +32,21 @@ const USE_ALL: Flag = Flag {
 
 /// What users may tune of `optimal`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct OptimalParameters {
+pub(super) struct OptimalParameters {
     /// Whether it must use every GPU that the jobs can use.
     pub use_all: bool,
 }
 
 /// The proving policy.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Optimal {
+pub(super) struct Optimal {
     parameters: OptimalParameters,
 }
 
 impl Optimal {
     /// Returns it with these parameters.
     #[must_use]
-    pub fn new(parameters: OptimalParameters) -> Self {
+    pub(super) fn new(parameters: OptimalParameters) -> Self {
         Self { parameters }
     }
 }
@@ -159,8 +160,7 @@ fn with_whole_jobs(problem: &Problem, jobs: &[usize], root: f64, stop: &dyn Fn()
     let times = Problem { objective: Objective::MeanJct, ..problem.clone() };
     let mut dual = Dual::new(&times, jobs)?;
     dual.ascend(PRICES, stop);
-    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-    let share = late as f64 / jobs.len() as f64;
+    let share = to_f64(late) / to_f64(jobs.len());
     Some(share * dues.late()? + dual.bound()?.root)
 }
 

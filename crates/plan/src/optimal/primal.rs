@@ -226,11 +226,8 @@ fn potential(problem: &Problem, weights: &[f64], places: &[Place]) -> f64 {
 
 /// Returns two different numbers below `count`, which is at least two.
 fn pair(random: &mut Pcg64, count: usize) -> (usize, usize) {
-    let below = |random: &mut Pcg64, count: usize| {
-        #[expect(clippy::cast_possible_truncation, reason = "below a usize")]
-        let number = (random.next_u64() % count as u64) as usize;
-        number
-    };
+    let below =
+        |random: &mut Pcg64, count: usize| usize::try_from(random.next_u64() % count as u64).unwrap_or(0);
     let a = below(random, count);
     let b = below(random, count - 1);
     (a, if b >= a { b + 1 } else { b })

@@ -14,6 +14,7 @@ use crate::{
     heterogeneity,
 };
 use hsched_model::formats;
+use hsched_model::number::to_f64;
 use hsched_model::{Access, Cluster, GpuType, Job, NodeName, Partition, Seconds, Selector};
 
 /// The schema that this version writes and reads.
@@ -346,8 +347,7 @@ impl PlannedJob {
             batch: rank.batch,
             samples: rank.samples,
         };
-        #[expect(clippy::cast_precision_loss, reason = "samples are far below 2^52")]
-        let samples = model.samples_per_epoch as f64;
+        let samples = to_f64(model.samples_per_epoch);
         Self {
             name: model.name.to_string(),
             verdict: word.to_owned(),

@@ -3,11 +3,11 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use crate::fairness::equal_share_times;
 use crate::replan::Scene;
 use crate::replan::draft::Draft;
-use crate::{
-    Basis, Decision, Dues, Forecast, Hold, Objective, Placement, Plan, PolicyError, Stage, equal_share_times,
-};
+use crate::{Basis, Decision, Dues, Forecast, Hold, Objective, Placement, Plan, PolicyError, Stage};
+use hsched_model::number::to_f64;
 
 /// A running job, and how it does where it is.
 struct Resident<'a> {
@@ -156,9 +156,7 @@ impl Scene<'_> {
     }
 
     pub(super) fn epochs(&self, job: usize) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
-        let epochs = self.problem.jobs[job].standing.epochs_left as f64;
-        epochs
+        to_f64(self.problem.jobs[job].standing.epochs_left)
     }
 
     fn rest_in(&self, draft: &Draft, job: usize) -> Option<f64> {

@@ -7,6 +7,7 @@ use std::fmt;
 use super::fit::{Reading, SPREAD, fit};
 use super::record::{Point, Record, batch_size};
 use super::sample::{LearnRule, Lesson, Refusal, Sample, SampleSource, SpeedKey};
+use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Precision, Speed};
 
 /// All measured speeds.
@@ -221,8 +222,7 @@ fn apart(mut batches: Vec<f64>) -> usize {
 
 /// Returns the point with what it counts: its samples, less the longer ago they were.
 fn reading(record: &Record, point: &Point) -> Reading {
-    #[expect(clippy::cast_precision_loss, reason = "a weight needs no exact counts")]
-    let (age, samples) = ((record.observations - point.seen) as f64, point.count.min(MOST_SAMPLES) as f64);
+    let (age, samples) = (to_f64(record.observations - point.seen), to_f64(point.count.min(MOST_SAMPLES)));
     let weight = samples * (-age / HALF_LIFE).exp2().max(LEAST_AGE_WEIGHT);
     Reading { batch: batch_size(point.batch), seconds: point.seconds, weight }
 }

@@ -9,6 +9,7 @@ use std::fmt;
 use super::cache::{Cache, Measured};
 use super::record::batch_size;
 use hsched_model::catalogue::recognise;
+use hsched_model::number::to_f64;
 use hsched_model::{Estimates, GpuType, Job, Precision, Speed};
 
 /// A speed that nobody has measured.
@@ -109,8 +110,7 @@ impl Tables {
         let rate = |own: &Prediction<'_>| own.speed.rate_at(batch).ln() + own.ratio;
         let mean = told.iter().map(|own| rate(own) / own.variance).sum::<f64>() / weight;
         // The speeds of one model err together: more of them make the mean no surer than one.
-        #[expect(clippy::cast_precision_loss, reason = "a handful of types")]
-        let deviation = (told.len() as f64 / weight).sqrt();
+        let deviation = (to_f64(told.len()) / weight).sqrt();
         let method = match best.models {
             0 => Method::GpuTable,
             models => Method::Ratios { models },
@@ -145,8 +145,7 @@ impl Tables {
         if !wanted {
             return None;
         }
-        #[expect(clippy::cast_precision_loss, reason = "models are few")]
-        let count = seen.len() as f64;
+        let count = to_f64(seen.len());
         // A type that the table does not have is drawn towards nothing.
         let pull = if base.is_some() { PRIOR_MODELS } else { 0.0 };
         let sum = seen.iter().map(|(ratio, _)| ratio).sum::<f64>() + pull * base.unwrap_or(0.0);
@@ -166,9 +165,7 @@ fn table_rate(gpu_type: &GpuType) -> Option<f64> {
     let known = recognise(gpu_type.as_str()).filter(|known| known.slice.is_none())?;
     let rates = known.gpus.iter().filter_map(|gpu| Some(0.5 * (gpu.tflops.fp32? * gpu.memory.gb_s).ln()));
     let rates: Vec<f64> = rates.collect();
-    #[expect(clippy::cast_precision_loss, reason = "a handful of products")]
-    let count = rates.len() as f64;
-    (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / count)
+    (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / to_f64(rates.len()))
 }
 
 /// Returns one name for all names of a GPU model.

@@ -2,6 +2,7 @@
 
 use super::sample::{Sample, SampleSource, is_duration};
 use hsched_model::Speed;
+use hsched_model::number::to_f64;
 
 /// One contributor's knowledge of one speed.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -239,8 +240,7 @@ impl Record {
         let point = &mut self.points[place];
         point.count += 1;
         point.steps = point.steps.saturating_add(steps);
-        #[expect(clippy::cast_precision_loss, reason = "a share needs no exact counts")]
-        let (count, own, all) = (point.count as f64, steps as f64, point.steps as f64);
+        let (count, own, all) = (to_f64(point.count), to_f64(steps), to_f64(point.steps));
         let gain = weight.max(1.0 / count) * (own * count / all).min(1.0);
         let away = (seconds / point.seconds).ln();
         point.seconds *= (gain * away).exp();
@@ -261,7 +261,6 @@ impl Record {
 }
 
 /// Returns a batch as a number of samples.
-#[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
 pub(super) fn batch_size(batch: u64) -> f64 {
-    batch as f64
+    to_f64(batch)
 }

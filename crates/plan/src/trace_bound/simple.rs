@@ -7,6 +7,7 @@ use crate::Problem;
 use crate::pricing::{Pricer, Rings};
 use crate::trace_bound::prices::Start;
 use crate::trace_bound::trace::Trace;
+use hsched_model::number::to_f64;
 
 /// How exactly a job's shortest time is found.
 const TOLERANCE: f64 = 1e-6;
@@ -20,9 +21,7 @@ pub(super) fn alone(problem: &Problem) -> Option<f64> {
     for job in &problem.jobs {
         sum += Pricer::new(job, &rings, &offered).cheapest(&free, TOLERANCE, None)?.floor;
     }
-    #[expect(clippy::cast_precision_loss, reason = "counts of jobs are far below 2^52")]
-    let count = problem.jobs.len() as f64;
-    Some(sum / count)
+    Some(sum / to_f64(problem.jobs.len()))
 }
 
 /// Returns the best mean completion time on one machine as large as all GPUs, in seconds; `None` where bundles are too many

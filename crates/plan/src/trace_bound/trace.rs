@@ -3,6 +3,7 @@
 use crate::Problem;
 use crate::classes::{Bundles, Classes, steps_per_epoch};
 use crate::horizon::Arrival;
+use hsched_model::number::to_f64;
 
 /// The jobs of a trace by arrival, their classes, and the GPUs.
 pub(super) struct Trace {
@@ -22,8 +23,7 @@ impl Trace {
         classes.look_at(problem, &offered);
         let mut jobs = Vec::new();
         for model in &problem.jobs {
-            #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
-            let steps = model.epochs as f64 * steps_per_epoch(model);
+            let steps = to_f64(model.epochs) * steps_per_epoch(model);
             jobs.push(Arrival { at: model.standing.arrival.0, class: classes.number(model), steps });
         }
         jobs.sort_by(|a, b| a.at.total_cmp(&b.at));
@@ -32,9 +32,8 @@ impl Trace {
     }
 
     /// Returns the number of jobs.
-    #[expect(clippy::cast_precision_loss, reason = "counts of jobs are far below 2^52")]
     pub(super) fn count(&self) -> f64 {
-        self.jobs.len() as f64
+        to_f64(self.jobs.len())
     }
 
     /// Returns the bundles worth choosing from, by class.

@@ -1,5 +1,6 @@
 //! Slurm as a world: one `squeue` and one `sinfo` a look, and one `sacct` when a job has left the queue.
 
+use hsched_model::number::to_i64;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -358,6 +359,5 @@ fn update(to: &Amendment) -> Update {
 }
 
 fn moment(time: Time) -> DateTime<Utc> {
-    #[expect(clippy::cast_possible_truncation, reason = "seconds of the calendar")]
-    DateTime::from_timestamp(time.0 as i64, 0).unwrap_or_default()
+    DateTime::from_timestamp(to_i64(time.0), 0).unwrap_or_default()
 }

@@ -4,6 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::record::{FIELD_END, excerpt, unreadable, value};
 use crate::{CommandLine, JobState, ParseError, Tres, amount, time};
+use hsched_model::number::to_f64;
 use hsched_model::{Cluster, GpuType, NodeName, Seconds, Time, hostlist};
 use hsched_queue::{Asks, Ended, GpuAsk};
 
@@ -74,8 +75,7 @@ pub fn parse(text: &str, cluster: &Cluster) -> Result<(Vec<Ended>, Vec<String>),
 ///
 /// Jobs that were submitted before the days asked for are in it only where they ran so long.
 pub(super) fn since(ended: &[Ended], at: Time) -> Time {
-    #[expect(clippy::cast_precision_loss, reason = "a few days")]
-    let asked = at.0 - DAYS as f64 * 86400.0;
+    let asked = at.0 - to_f64(DAYS) * 86400.0;
     let first = ended.iter().map(|job| job.submitted.0).fold(f64::INFINITY, f64::min);
     Time(if first.is_finite() { first.max(asked) } else { asked })
 }

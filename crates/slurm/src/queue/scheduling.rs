@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::site::Config;
+use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time};
 use hsched_queue::{QueueJob, Scheduling};
 
@@ -60,8 +61,7 @@ pub(super) fn growth(earlier: &BTreeMap<String, u64>, at: Time, jobs: &[QueueJob
     }
     // Of jobs that gather no age the priority says nothing of those that do.
     let waiting = jobs.iter().filter(|job| job.running.is_none() && !job.waits_for_other);
-    #[expect(clippy::cast_precision_loss, reason = "priorities are far below 2^53")]
-    let grown = |job: &QueueJob| Some(job.priority? as f64 - *earlier.get(&job.id)? as f64);
+    let grown = |job: &QueueJob| Some(to_f64(job.priority?) - to_f64(*earlier.get(&job.id)?));
     let mut grown: Vec<f64> = waiting.filter_map(grown).collect();
     grown.sort_by(f64::total_cmp);
     let median = grown.get(grown.len() / 2)?;

@@ -3,6 +3,7 @@
 
 use crate::site::{Config, PartitionLimits};
 use crate::{CommandLine, amount};
+use hsched_model::number::{to_f64, to_u64};
 use hsched_queue::{AccountStanding, Branch, Shares};
 
 /// The part of the users whose factors must follow from what is shown for that to be believed.
@@ -49,8 +50,7 @@ fn rows(text: &str) -> impl Iterator<Item = Row<'_>> {
 /// are hidden, or the site shares by another rule.
 #[must_use]
 pub(super) fn shares(text: &str, user: &str, config: &Config) -> Option<Shares> {
-    #[expect(clippy::cast_precision_loss, reason = "weights are far below 2^53")]
-    let weight = config.number("PriorityWeightFairShare").filter(|own| *own > 0)? as f64;
+    let weight = to_f64(config.number("PriorityWeightFairShare").filter(|own| *own > 0)?);
     let (mut branches, mut above): (Vec<Branch>, Vec<(usize, usize)>) = (Vec::new(), Vec::new());
     let mut factors = Vec::new();
     for row in rows(text) {
@@ -74,11 +74,9 @@ pub(super) fn shares(text: &str, user: &str, config: &Config) -> Option<Shares> 
     let shares = Shares { weight, half_life_s, branches };
     let known: Vec<(f64, f64)> =
         shares.factors_now().into_iter().zip(factors).filter_map(|(own, told)| Some((own, told?))).collect();
-    #[expect(clippy::cast_precision_loss, reason = "a count of users")]
-    let users = known.len() as f64;
+    let users = to_f64(known.len());
     // Half a rank: what is shown is rounded, and may be some minutes older than the factors.
-    #[expect(clippy::cast_precision_loss, reason = "a count of users")]
-    let alike = known.iter().filter(|(own, told)| (own - told).abs() * users < 0.5).count() as f64;
+    let alike = to_f64(known.iter().filter(|(own, told)| (own - told).abs() * users < 0.5).count());
     (users > 1.0 && alike >= MOST * users).then_some(shares)
 }
 
@@ -108,14 +106,12 @@ fn priority(factor: f64, config: &Config, partitions: &[PartitionLimits]) -> Opt
     if !config.get("PriorityType")?.ends_with("multifactor") {
         return None;
     }
-    #[expect(clippy::cast_precision_loss, reason = "weights are far below 2^53")]
-    let weight = |key: &str| config.number(key).unwrap_or(0) as f64;
+    let weight = |key: &str| to_f64(config.number(key).unwrap_or(0));
     let highest = partitions.iter().filter_map(|own| own.job_factor).max().unwrap_or(1).max(1);
     let own = partitions.iter().find(|own| own.default).and_then(|own| own.job_factor).unwrap_or(1);
     let share = f64::from(own) / f64::from(highest);
     let sum = weight("PriorityWeightFairShare") * factor + weight("PriorityWeightPartition") * share;
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative; saturates")]
-    Some(sum as u64)
+    Some(to_u64(sum))
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use hsched_model::number::to_u64;
+
 const SCHEMA: &str = "hsched.bundle/1";
 const FOLDER: &str = "hsched-bundle";
 const MANIFEST: &str = "manifest.json";
@@ -88,12 +90,7 @@ impl Bundle {
             let mut header = tar::Header::new_gnu();
             header.set_size(text.len() as u64);
             header.set_mode(0o644);
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "whole seconds since 1970"
-            )]
-            header.set_mtime(self.taken_at.max(0.0) as u64);
+            header.set_mtime(to_u64(self.taken_at.max(0.0)));
             archive.append_data(&mut header, format!("{FOLDER}/{name}"), text.as_bytes())?;
         }
         let mut compressed = archive.into_inner()?;

@@ -29,10 +29,10 @@ pub enum SavedError {
     #[error("looks like {what}, but no node in it can be read{}", details(notes))]
     NoNode { what: &'static str, notes: Vec<String> },
     #[error(
-        "is ambiguous: it is a table without a header line, and {why}; print it again with \
-         the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'"
+        "has a table without a header line, from line {line} on; print it again with the header (without -h), or give \
+         its format, such as --columns '%N|%G|%T' or '%D %G'"
     )]
-    Unsure { why: String },
+    Headerless { line: usize },
     #[error(
         "is ambiguous: only {read} of {lines} lines match the {columns} columns of the table; the other \
             lines may be broken or truncated, or the table has different columns"

@@ -127,8 +127,3 @@ pub(super) fn of_letter(letter: char) -> Option<&'static Field> {
 pub(super) fn of_name(name: &str) -> Option<&'static Field> {
     FIELDS.iter().find(|field| !name.is_empty() && field.long.eq_ignore_ascii_case(name))
 }
-
-/// Returns the field that says this, for what has no header line.
-pub(super) fn of_what(what: What) -> Option<&'static Field> {
-    FIELDS.iter().find(|field| field.what == what)
-}

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use hsched_model::number::to_u64;
+
 /// Returns a count: plain, as text, or as `{"set": true, "infinite": false, "number": 4}`.
 pub(super) fn number(value: &Value) -> Option<u64> {
     match value {
@@ -20,8 +22,7 @@ pub(super) fn number(value: &Value) -> Option<u64> {
 }
 
 fn whole(number: f64) -> Option<u64> {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative; saturates")]
-    (number.is_finite() && number >= 0.0).then_some(number as u64)
+    (number.is_finite() && number >= 0.0).then_some(to_u64(number))
 }
 
 /// Returns a text; numbers as they are written.

@@ -13,7 +13,6 @@ mod facts;
 mod fields;
 mod gather;
 mod header;
-mod headerless;
 mod json;
 mod json_nodes;
 mod json_text;
@@ -21,7 +20,6 @@ mod looks;
 mod refusal;
 mod rows;
 mod scontrol;
-mod series;
 mod table;
 
 #[cfg(test)]
@@ -44,7 +42,7 @@ pub enum Saved {
     ClusterFile,
     /// The JSON of `hsched inventory`.
     Inventory(String),
-    /// What one of Slurm's programs printed, with notes on what had to be guessed or could not be read.
+    /// What one of Slurm's programs printed, with notes on what is assumed or could not be read.
     Printed(Cluster, Vec<String>),
 }
 
@@ -78,18 +76,17 @@ pub fn read(text: &str, columns: Option<&Columns>) -> Result<Saved, SavedError> 
     }
     let mut gathering = Gathering::default();
     let rest = scontrol::read(&lines, &mut gathering);
-    let doubt = table::read(&rest, columns, &mut gathering).into_iter().next();
+    let headerless = table::read(&rest, columns, &mut gathering).map(|line| SavedError::Headerless { line });
     if gathering.is_empty() {
         let is_cluster_file = |line: &str| CLUSTER_KEYS.iter().any(|key| line.starts_with(key));
-        return match (known, doubt) {
-            _ if text.lines().any(is_cluster_file) => Ok(Saved::ClusterFile),
-            (Some(known), _) => Err(known),
-            (None, Some(why)) => Err(SavedError::Unsure { why }),
-            (None, None) => Err(refusal::of_text(&lines, &noise)),
+        return if text.lines().any(is_cluster_file) {
+            Ok(Saved::ClusterFile)
+        } else {
+            Err(known.or(headerless).unwrap_or_else(|| refusal::of_text(&lines, &noise)))
         };
     }
-    if let (Some(why), false) = (doubt, gathering.has_gpus()) {
-        return Err(SavedError::Unsure { why });
+    if let (Some(headerless), false) = (headerless, gathering.has_gpus()) {
+        return Err(headerless);
     }
     let prompts = lines.iter().filter(|line| line.command.is_some());
     prompts.chain(&noise).for_each(|line| gathering.leave_out(line.number, &line.text, ""));

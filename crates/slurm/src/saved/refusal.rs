@@ -5,8 +5,9 @@ use serde_json::Value;
 use super::clean::Line;
 use super::error::SavedError;
 use super::fields::{begins_field, in_header};
-use super::looks::{is_job_state, is_state};
+use super::looks::{counts, is_job_state, is_state};
 use crate::record::{excerpt, one_line};
+use hsched_model::hostlist;
 
 /// Keys of JSON values and what they come from.
 const JSON: [(&str, &str); 11] = [
@@ -131,7 +132,7 @@ pub(super) fn of_text(lines: &[Line<'_>], noise: &[Line<'_>]) -> SavedError {
         HEADERS.iter().find(|(word, _)| words().any(|own| own == *word) && !is_other_table(word, &all));
     let what =
         header.map(|(_, what)| (*what).to_owned()).or_else(|| all.iter().find_map(|line| of_sinfo(line)));
-    let what = what.or_else(|| headerless(&all).or_else(|| shape(&all)).map(str::to_owned));
+    let what = what.or_else(|| shape(&all).map(str::to_owned));
     let first_line = excerpt(all.first().copied().unwrap_or_default());
     what.map_or(SavedError::Unknown { first_line: first_line.clone() }, |what| SavedError::Other {
         what,
@@ -173,13 +174,22 @@ pub(super) fn of_binary(text: &str) -> SavedError {
     SavedError::Other { what: "a binary file".to_owned(), first_line: excerpt(text) }
 }
 
-/// Returns what a table without a header line seems to be.
-fn headerless(lines: &[&str]) -> Option<&'static str> {
-    let words = || lines.iter().flat_map(|line| line.split(SEPARATORS)).map(str::trim);
-    let is_gres = |word: &str| word.starts_with("gpu:") || word == "(null)";
-    let several = lines.iter().any(|line| line.contains(SEPARATORS));
-    (several && words().any(|word| is_gres(word) || (word.len() > 2 && is_state(word))))
-        .then_some("output of sinfo without a header line, node names and node counts")
+/// Returns whether lines look like a table of sinfo without its header line: half of them or more have several
+/// values, one of which only such a table has.
+pub(super) fn is_headerless(lines: &[&str]) -> bool {
+    let is_told = |word: &str| {
+        word.starts_with("gpu:")
+            || word == "(null)"
+            || (word.len() > 2 && is_state(word))
+            || counts(word).is_some_and(|counts| counts.len() == 4)
+    };
+    let is_list = |word: &str| word.contains('[') && hostlist::expand(word).is_ok();
+    let is_row = |line: &&&str| {
+        let words = || line.split(SEPARATORS).filter(|word| !word.is_empty());
+        words().count() > 1 && (words().any(is_told) || line.split(['|', ' ', '\t', ';']).any(is_list))
+    };
+    let rows = lines.iter().filter(is_row).count();
+    rows > 0 && rows * 2 >= lines.len()
 }
 
 /// Returns what lines of no known words are, by their shape.

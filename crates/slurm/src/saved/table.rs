@@ -1,5 +1,5 @@
 //! Tables of `sinfo`: by partition, by node (`-N`), long (`-l`), or as asked for with `-o` and `-O`; with
-//! their header lines or without.
+//! their header lines, or with columns that the user or a prompt says.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use super::fields::What;
 use super::gather::{Gathering, TABLE};
 use super::header::{Header, Layout};
 use super::rows::{read_reason, read_row};
-use super::{headerless, looks, refusal};
+use super::{looks, refusal};
 use crate::record::{excerpt, value};
 
 /// Most lines of a small table that may be none of its rows.
@@ -38,8 +38,6 @@ const OF_PARTITIONS: [&str; 15] = [
 /// A header with the lines below it.
 struct Section<'a> {
     header: Header,
-    /// Whether the text has no such line, and nobody said what it would be.
-    is_guessed: bool,
     lines: Vec<&'a Line<'a>>,
 }
 
@@ -49,22 +47,28 @@ struct Tables<'a> {
     sections: Vec<Section<'a>>,
     /// Lines in no table.
     rest: Vec<&'a Line<'a>>,
-    /// Why tables without a header line were not read.
-    doubts: Vec<String>,
+    /// The first line of a table whose columns nobody names.
+    headerless: Option<usize>,
 }
 
 /// Adds what all tables among the lines say: what one of them leaves out another may say.
 ///
-/// Returns why tables without a header line were not read.
-pub(super) fn read(lines: &[Line<'_>], columns: Option<&Columns>, gathering: &mut Gathering) -> Vec<String> {
+/// Returns the first line of a table that was not read, because nobody says what its columns hold.
+pub(super) fn read(
+    lines: &[Line<'_>],
+    columns: Option<&Columns>,
+    gathering: &mut Gathering,
+) -> Option<usize> {
     let mut tables = match columns {
         Some(columns) => Tables::of_columns(lines, columns),
         None => Tables::find(lines, gathering),
     };
     tables.find_touching();
     let has_gres = |sections: &[&Section<'_>]| sections.iter().any(|section| section.header.has(What::Gres));
+    // A user who names the columns means nodes, also where their states stand beside reasons.
+    let is_meant = |header: &Header| columns.is_some() && header.has(What::State);
     let (nodes, reasons): (Vec<_>, Vec<_>) =
-        tables.sections.iter().partition(|section| section.header.shows_nodes());
+        tables.sections.iter().partition(|section| is_meant(&section.header) || section.header.shows_nodes());
     let (named, counted): (Vec<_>, Vec<_>) =
         nodes.into_iter().partition(|section| section.header.names().is_some());
     // Nodes without names may be those that have one elsewhere.
@@ -90,7 +94,7 @@ pub(super) fn read(lines: &[Line<'_>], columns: Option<&Columns>, gathering: &mu
         section.lines.iter().for_each(|line| read_reason(&section.header, line, gathering));
     }
     tables.rest.iter().for_each(|line| gathering.leave_out(line.number, &line.text, ""));
-    tables.doubts
+    tables.headerless
 }
 
 impl<'a> Tables<'a> {
@@ -98,8 +102,8 @@ impl<'a> Tables<'a> {
     fn of_columns(lines: &'a [Line<'a>], columns: &Columns) -> Self {
         let is_row = |line: &&Line<'_>| line.command.is_none() && Header::read(&line.text).is_none();
         let (lines, rest) = lines.iter().partition(is_row);
-        let section = Section { header: columns.header().clone(), is_guessed: false, lines };
-        Self { sections: vec![section], rest, doubts: Vec::new() }
+        let section = Section { header: columns.header().clone(), lines };
+        Self { sections: vec![section], rest, headerless: None }
     }
 
     fn find(lines: &'a [Line<'a>], gathering: &mut Gathering) -> Self {
@@ -120,7 +124,7 @@ impl<'a> Tables<'a> {
                 // A program that sorts its lines leaves the header line anywhere among them.
                 let lines = if fits(&header, &run) { std::mem::take(&mut run) } else { Vec::new() };
                 tables.close(&mut run, asked.take());
-                tables.sections.push(Section { header, is_guessed: false, lines });
+                tables.sections.push(Section { header, lines });
                 is_open = true;
             } else if refusal::is_header_of_jobs(&line.text) {
                 tables.close(&mut run, asked.take());
@@ -144,23 +148,20 @@ impl<'a> Tables<'a> {
         tables
     }
 
-    /// Makes a table of neighbouring lines that are under no header line, where their columns are certain.
+    /// Makes a table of neighbouring lines that are under no header line, if a prompt says their columns.
     fn close(&mut self, run: &mut Vec<&'a Line<'a>>, asked: Option<Header>) {
         let lines = std::mem::take(run);
         // What was typed may not be what printed these lines.
         if let Some(header) = asked.filter(|header| fits(header, &lines)) {
-            return self.sections.push(Section { header, is_guessed: false, lines });
+            return self.sections.push(Section { header, lines });
         }
         let texts: Vec<&str> = lines.iter().map(|line| line.text.as_ref()).collect();
         // A header line that was not understood is no row, and those below are not without one.
         let is_headed = texts.iter().any(|text| refusal::has_field(text));
-        match if is_headed { Err(None) } else { headerless::identify(&texts) } {
-            Ok(header) => self.sections.push(Section { header, is_guessed: true, lines }),
-            Err(doubt) => {
-                self.doubts.extend(doubt);
-                self.rest.extend(lines);
-            }
+        if !is_headed && refusal::is_headerless(&texts) {
+            self.headerless = self.headerless.or(lines.first().map(|line| line.number));
         }
+        self.rest.extend(lines);
     }
 
     /// Finds tables whose columns touch: their lines have fewer words, and lie as the header line does.
@@ -186,9 +187,6 @@ fn fits(header: &Header, lines: &[&Line<'_>]) -> bool {
 
 impl Section<'_> {
     fn read(&self, gathering: &mut Gathering) {
-        if self.is_guessed {
-            gathering.notes.say(self.guess());
-        }
         if self.header.names().is_none() {
             gathering.notes.say("the table has no node names; hsched numbers the nodes".to_owned());
             self.check_repeats(gathering);
@@ -198,10 +196,7 @@ impl Section<'_> {
             self.lines.iter().partition(|line| read_row(&self.header, line, gathering));
         let read = rows.len();
         // A few odd lines are what stands around a table; many, or those that are rows, are nodes that are lost.
-        let has_digit = |line: &Line<'_>| line.text.contains(|c: char| c.is_ascii_digit());
-        let is_row =
-            |line: &Line<'_>| self.header.is_meant(&line.text) || (self.is_guessed && has_digit(line));
-        let is_lost = others.iter().any(|line| is_row(line));
+        let is_lost = others.iter().any(|line| self.header.is_meant(&line.text));
         if is_lost || read * 2 < lines || (others.len() > ODD_LINES && read * 4 < lines * 3) {
             gathering.fail(SavedError::Columns { read, lines, columns: self.header.columns.len() });
         }
@@ -211,27 +206,6 @@ impl Section<'_> {
     fn is_of_jobs(&self) -> bool {
         let of_job = |line: &&Line<'_>| line.text.split(['|', ' ', '\t', ',', ';']).any(looks::is_job_state);
         !self.lines.is_empty() && self.lines.iter().all(of_job)
-    }
-
-    /// Returns what the columns were taken as, where no header line names them.
-    fn guess(&self) -> String {
-        let (mut known, mut unread) = (Vec::new(), Vec::new());
-        for (column, number) in self.header.columns.iter().zip(1..) {
-            match column.field {
-                Some(field) => known.push(format!("{number} {}", field.header)),
-                None => unread.push(number.to_string()),
-            }
-        }
-        let unread = match unread.join(", ") {
-            none if none.is_empty() => none,
-            some => format!("; ignored: {some} (name them with --columns)"),
-        };
-        let first = self.lines.first().map_or(0, |line| line.number);
-        let known = known.join(", ");
-        format!(
-            "line {first} begins a table without a header line; hsched assumes these columns: \
-            {known}{unread}"
-        )
     }
 
     /// Refuses names that stand twice in a partition, or of which lines say different things: sinfo prints each

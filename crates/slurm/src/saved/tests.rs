@@ -146,15 +146,15 @@ fn other_texts_are_refused_by_name() {
     cannot be read: it looks like jobs (squeue); it begins with "JOBID PARTITION NAME USER ST"
     cannot be read: it looks like jobs (sacct); it begins with "JobID|JobName|State"
     cannot be read: it looks like jobs without a header line (squeue or sacct); it begins with "1|x|RUNNING|2"
-    is ambiguous: it is a table without a header line, and no column can be identified as node names; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
-    is ambiguous: it is a table without a header line, and no column can be identified as node names; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
-    is ambiguous: it is a table without a header line, and no column can be identified as node names, and a number may count nodes or CPUs; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
+    has a table without a header line, from line 1 on; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
+    has a table without a header line, from line 1 on; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
+    has a table without a header line, from line 1 on; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
     cannot be read: it looks like jobs without a header line (squeue or sacct); it begins with "7 gpu train root R 1:00 2 g[1-2] gpu:1"
-    is ambiguous: it is a table without a header line, and no column can be identified as node names, and a number may count nodes or CPUs; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
+    has a table without a header line, from line 1 on; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
     cannot be read: it looks like jobs and their steps (sacct); it begins with "1|alice|4|01:00:00"
-    is ambiguous: it is a table without a header line, and no column can be identified as node names, and a number may count nodes or CPUs; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
+    has a table without a header line, from line 1 on; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
     cannot be read: it looks like a list of words without any state or resources; it begins with "serial"
-    cannot be read: it looks like output of sinfo without a header line, node names and node counts; it begins with "state,occurrences"
+    has a table without a header line, from line 1 on; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'
     cannot be read: it looks like CSV without any column of sinfo; it begins with "cluster,gpu,specifier"
     cannot be read: its format is unknown; it begins with "GPU_GEN:VLT a1"
     cannot be read: it looks like reasons why nodes are down (sinfo -R); it begins with "REASON USER TIMESTAMP NODELIST"

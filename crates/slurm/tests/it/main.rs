@@ -3,6 +3,5 @@
 #![expect(clippy::disallowed_methods, reason = "tests run programs, wait for them and read what they wrote")]
 #![expect(clippy::panic, reason = "a test that waits in vain should fail")]
 #![expect(clippy::expect_used, reason = "a test that expects wrongly should fail")]
-#![expect(clippy::print_stdout, reason = "a test that is skipped says why")]
 
 mod recorded_versions;

@@ -3,6 +3,7 @@
 use crate::replay::Early;
 use crate::replay::queue::Due;
 use crate::replay::world::{SAME_EPOCH, World};
+use hsched_model::number::{to_f64, to_usize};
 use hsched_model::{StopRule, Time};
 use hsched_plan::curve::{Report, behind, judge_running};
 
@@ -15,8 +16,7 @@ impl World<'_> {
         let Some(own) = &self.present[number] else { return };
         let next = whole(own.done) + 1.0;
         let Some(early) = &self.trace.jobs[own.job].early else { return };
-        #[expect(clippy::cast_precision_loss, reason = "epochs are far below 2^52")]
-        let known = early.values.len() as f64;
+        let known = to_f64(early.values.len());
         if next < own.work - SAME_EPOCH && next <= known {
             let due = Due::Epoch { job: number, generation: own.generation };
             self.queue.push(Time(from.0 + (next - own.done) * epoch), due);
@@ -28,8 +28,7 @@ impl World<'_> {
         self.settle(number);
         let Some(own) = &self.present[number] else { return false };
         let (job, done) = (own.job, whole(own.done));
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of epochs")]
-        let done = done as usize;
+        let done = to_usize(done);
         self.seen[job] = self.seen[job].max(done);
         if let Some(why) = self.may_stop(job, done) {
             let epochs = self.trace.jobs[job].model.epochs;

@@ -3,6 +3,7 @@
 use crate::TypeModel;
 use crate::pricing::across::relaxation::Relaxed;
 use crate::pricing::across::{Across, Goal, Search, most_rate, quantum};
+use hsched_model::number::to_u32;
 
 /// The part of a box that is looked at: ranks, and seconds of a step.
 #[derive(Clone, Copy, Debug)]
@@ -93,8 +94,7 @@ impl Across<'_> {
     /// Looks at the whole bundles next to the relaxed point.
     fn round(&mut self, fractional: Option<usize>) {
         let search = &mut self.search;
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between counts")]
-        let down = |count: &f64| count.floor() as u32;
+        let down = |count: &f64| to_u32(count.floor());
         search.counts.clear();
         search.counts.extend(search.point.iter().map(down));
         self.look();
@@ -165,8 +165,7 @@ impl Across<'_> {
         if self.search.goal == Goal::Within && self.search.best == f64::INFINITY {
             self.divide_counts(range, relaxed.fractional);
         } else if comm_gap >= step_gap && comm_gap > worth {
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between counts")]
-            let middle = ((f64::from(first) * f64::from(last)).sqrt() as u32).clamp(first, last - 1);
+            let middle = to_u32((f64::from(first) * f64::from(last)).sqrt()).clamp(first, last - 1);
             let parts =
                 [Range { ranks: (first, middle), ..range }, Range { ranks: (middle + 1, last), ..range }];
             let right = relaxed.ranks > f64::from(middle) + 0.5;
@@ -205,8 +204,7 @@ impl Across<'_> {
         let width = |ty: &usize| search.high[*ty] - search.low[*ty];
         let Some(ty) = fractional.or_else(|| (0..search.low.len()).max_by_key(width)) else { return };
         let (low, high) = (search.low[ty], search.high[ty]);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between counts")]
-        let middle = (search.point[ty].floor() as u32).clamp(low, high - 1);
+        let middle = to_u32(search.point[ty].floor()).clamp(low, high - 1);
         let left_first = search.point[ty].fract() < 0.5;
         for left in [left_first, !left_first] {
             if left {

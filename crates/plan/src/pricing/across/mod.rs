@@ -15,6 +15,7 @@ use crate::pricing::across::table::Table;
 use crate::pricing::{holds, price};
 use crate::steps::Steps;
 use crate::{Due, JobModel, TypeModel, cost};
+use hsched_model::number::to_f64;
 
 /// The rings of one job over links of one rate.
 #[derive(Clone, Debug)]
@@ -94,8 +95,7 @@ impl<'a> Across<'a> {
         let plain = |own: &(usize, TypeModel)| {
             own.1.speed.alpha() == 0.0 && (job.accumulate || own.1.max_batch.is_none())
         };
-        #[expect(clippy::cast_precision_loss, reason = "batches and samples are far below 2^52")]
-        let (batch, samples) = (job.global_batch as f64, job.samples_per_epoch as f64);
+        let (batch, samples) = (to_f64(job.global_batch), to_f64(job.samples_per_epoch));
         let epochs = job.completion_time(1.0);
         // With two ranks a ring sends D: twice that is what infinitely many send.
         let comm = epochs * 2.0 * cost::comm_time(job, 2, network);
@@ -324,9 +324,8 @@ impl<'a> Across<'a> {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "quanta are far below 2^52")]
 fn quantum(job: &JobModel) -> f64 {
-    job.batch_quantum as f64
+    to_f64(job.batch_quantum)
 }
 
 impl Search {
@@ -343,8 +342,7 @@ fn most_rate(model: TypeModel, accumulate: bool, (shortest, longest): (f64, f64)
     let open =
         |step: f64| if step == f64::INFINITY { beta.recip() } else { ((1.0 - alpha / step) / beta).max(0.0) };
     let Some(memory) = model.max_batch else { return open(longest) };
-    #[expect(clippy::cast_precision_loss, reason = "batches are far below 2^52")]
-    let memory = memory as f64;
+    let memory = to_f64(memory);
     let full = alpha + beta * memory;
     if longest <= full {
         open(longest)

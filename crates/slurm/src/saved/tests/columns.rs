@@ -43,6 +43,37 @@ fn a_format_says_what_the_columns_hold() {
             "{columns}"
         );
     }
+    assert_snapshot!(
+        check_as(
+            "%N|%P|%t|%C|%m|%G",
+            "g1|gpu*|mix-|2/6/0/8|64000|gpu:v100:4(S:0-1),lscratch:1\ng[2-3]|gpu*|idle|0/16/0/16|64000|gpu:v100:4(S:0-1),lscratch:1\nc1|cpu|down*|0/0/8/8|32000|(null)\n",
+        ),
+        @r"
+    c1 down* cpus 0/8 MiB 0/32000 in cpu
+    g1 mix- v100:4/4 [lscratch:1] cpus 2/8 MiB 0/64000 in gpu
+    g2 idle v100:0/4 [lscratch:1] cpus 0/8 MiB 0/64000 in gpu
+    g3 idle v100:0/4 [lscratch:1] cpus 0/8 MiB 0/64000 in gpu
+    partition gpu (default) unlimited
+    note: g1: has jobs, but their GPUs are not shown: hsched counts none as free
+    note: g1: its use of memory is not given; hsched counts all as free
+    note: partition gpu: no time limit is given; hsched assumes unlimited
+    "
+    );
+    assert_snapshot!(check_as("%N %T %G %E", "g01 drained gpu:2 a fan is broken\ng02 idle gpu:2 none\nSee you tomorrow\n"), @r#"
+    g01 drained gpu:0/2 (a fan is broken)
+    g02 idle gpu:0/2
+    note: 1 line was left out: line 3 "See you tomorrow" (it does not match the 4 columns)
+    "#);
+    assert_snapshot!(check_as("%P|%N|", "normal*|c[1-2]|\naccel|g[1,3]|\n"), @r"
+    c1 idle in normal
+    c2 idle in normal
+    g1 idle in accel
+    g3 idle in accel
+    partition normal (default) unlimited
+    note: no GRES column: nodes count as having no GPUs; `sinfo -N -O 'NodeList:|,Partition:|,StateComplete:|,Gres:|,GresUsed:|,CPUsState:|,Memory:|'` prints them
+    note: c[1-2],g[1,3]: no state is given; hsched assumes idle
+    note: partition normal: no time limit is given; hsched assumes unlimited
+    ");
     // Widths tell what may be cut off; a header line is none of the table.
     assert_snapshot!(check_as("%N %10G %t", "NODELIST GRES STATE\ng1 gpu:a100:1 idle\n$ exit\n"), @r#"
     g1 idle a100:0/1

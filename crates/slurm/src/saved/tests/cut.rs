@@ -18,7 +18,7 @@ fn gpus_without_a_number_are_cut_off() {
         for text in [
             format!("NODELIST STATE GRES\ng1 idle {gres}\n"),
             format!("NODELIST|GRES|STATE\ng1|{gres}|idle\n"),
-            format!("g01 idle {gres}\ng02 idle (null)\n"),
+            format!("$ sinfo -h -o '%N %t %G'\ng01 idle {gres}\ng02 idle (null)\n"),
         ] {
             assert!(check(&text).contains("truncated"), "{text}: {}", check(&text));
         }

@@ -141,7 +141,7 @@ fn a_prompt_says_which_columns_were_asked_for() {
     }
     // Another program made other columns of it, or none.
     let refused = "$ sinfo -h -o '%R %t %D' | awk '{print $1}'\na idle 2\nb idle 1\n";
-    assert_snapshot!(check(refused), @"is ambiguous: it is a table without a header line, and no column can be identified as node names, and a number may count nodes or CPUs; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'");
+    assert_snapshot!(check(refused), @"has a table without a header line, from line 2 on; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'");
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn reasons_to_refuse_are_true() {
     assert_snapshot!(check("STATE GRES REASON TIMESTAMP\nidle gpu:t4:8 none Unknown\n"), @r#"cannot be read: it looks like a table of sinfo without node names (NODELIST) or node counts (NODES); it begins with "STATE GRES REASON TIMESTAMP""#);
     assert_snapshot!(check("GRES|STATE|TIMESTAMP|ODD\ngpu:t4:8|idle|Unknown|x\n"), @r#"cannot be read: it looks like a table of sinfo with columns that run together, are truncated or are unknown: ODD; it begins with "GRES|STATE|TIMESTAMP|ODD""#);
     assert_snapshot!(check("REASON USER TIMESTAMP\nbroken root 2026-01-01T10:00:00\n"), @r#"cannot be read: it looks like reasons why nodes are down (sinfo -R); it begins with "REASON USER TIMESTAMP""#);
-    assert_snapshot!(check("gpu idle gpu:t4:8\ncpu mix (null)\n"), @r#"is ambiguous: it is a table without a header line, and no column can be identified as node names; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'"#);
+    assert_snapshot!(check("gpu idle gpu:t4:8\ncpu mix (null)\n"), @r#"has a table without a header line, from line 1 on; print it again with the header (without -h), or give its format, such as --columns '%N|%G|%T' or '%D %G'"#);
     assert_snapshot!(check("# a\n# b\n"), @r#"has only commands and comments (lines that begin with a prompt or #), and no output below them"#);
     assert_snapshot!(check("\n \n"), @"is empty");
 }
