@@ -11,11 +11,13 @@ pub(crate) trait Backend: World<Error = LiveError> {
     fn realm(&self) -> Realm;
 
     /// Returns what is to be seen of the jobs, without a look at the nodes where that costs a question, and the jobs in the
-    /// queue that hsched submitted.
+    /// queue that hsched submitted; without a queue there are none.
     ///
     /// # Errors
     /// When nothing can be seen.
-    fn look(&mut self, state: &State) -> Result<(Observation, Vec<TaggedJob>), LiveError>;
+    fn look(&mut self, state: &State) -> Result<(Observation, Vec<TaggedJob>), LiveError> {
+        Ok((self.observe(state)?, Vec::new()))
+    }
 
     /// Returns what the world has to say of jobs since the last call.
     fn said(&mut self) -> Vec<(JobName, String)> {
@@ -28,10 +30,6 @@ impl Backend for LocalWorld<'_> {
         Realm::Devices
     }
 
-    fn look(&mut self, state: &State) -> Result<(Observation, Vec<TaggedJob>), LiveError> {
-        Ok((self.observe(state)?, Vec::new()))
-    }
-
     fn said(&mut self) -> Vec<(JobName, String)> {
         LocalWorld::said(self)
     }
@@ -40,9 +38,5 @@ impl Backend for LocalWorld<'_> {
 impl Backend for EndedRun<'_> {
     fn realm(&self) -> Realm {
         Realm::Devices
-    }
-
-    fn look(&mut self, state: &State) -> Result<(Observation, Vec<TaggedJob>), LiveError> {
-        Ok((self.observe(state)?, Vec::new()))
     }
 }
