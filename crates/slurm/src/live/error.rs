@@ -1,4 +1,4 @@
-//! Why the real cluster shows nothing, or nothing may be done.
+//! Errors of the real cluster.
 
 use std::convert::Infallible;
 
