@@ -1,4 +1,4 @@
-//! The comment by which hsched recognises its jobs in Slurm's queue.
+//! The comment by which hsched knows its own jobs in Slurm's queue.
 
 use serde::Deserialize;
 

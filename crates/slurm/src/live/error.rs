@@ -1,4 +1,4 @@
-//! Errors of the real cluster.
+//! Why the real cluster shows nothing, or nothing may be done.
 
 use std::convert::Infallible;
 
