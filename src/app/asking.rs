@@ -2,7 +2,6 @@
 
 use hsched_engine::clock::Clock;
 use hsched_engine::store::{Answer, Answers};
-use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time};
 use hsched_slurm::{CommandLine, Runner};
 
@@ -55,7 +54,7 @@ pub(crate) fn ask(
 
 /// Returns the clock's time.
 pub(crate) fn time(clock: &dyn Clock) -> Time {
-    Time(to_f64(clock.now().timestamp_millis()) / 1000.0)
+    clock.time()
 }
 
 #[cfg(test)]

@@ -31,6 +31,8 @@ pub(crate) mod queue_args;
 pub(crate) mod queue_look;
 pub(crate) mod requests;
 pub(crate) mod sbatch_options;
+pub(crate) mod session;
+pub(crate) mod slurm;
 pub(crate) mod speeds;
 pub(crate) mod state;
 pub(crate) mod submission;

@@ -4,6 +4,7 @@
 //! observes and carries actions out; a [`Keeper`] stores the state. Neither of them decides anything.
 
 pub mod clock;
+pub mod live;
 pub mod render;
 pub mod store;
 
@@ -50,7 +51,7 @@ pub use self::event::{Answer, End, EpochReport, Event, News, RankReport, Timed};
 pub use self::gpus::Gpus;
 pub use self::in_line::spares;
 pub use self::notice::notice;
-pub use self::observation::{Observation, QueueReason, Sighting, Standing};
+pub use self::observation::{Observation, QueueReason, Sighting, Standing, TaggedJob};
 pub use self::patience::due;
 pub use self::planner::{Planner, Question, named_ranks};
 pub use self::realm::Realm;

@@ -21,6 +21,16 @@ pub struct Observation {
     pub notes: Vec<String>,
 }
 
+/// A job that hsched submitted and that has not ended, whether the state knows it or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaggedJob {
+    /// The job's name in its job file.
+    pub name: String,
+    pub id: JobId,
+    /// Its state, in the words of the batch system.
+    pub state: String,
+}
+
 /// A submission as Slurm shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sighting {

@@ -1,6 +1,7 @@
 //! The record of a Slurm job that has left the queue, from `sacct` or `scontrol`.
 
-use crate::{ExitStatus, JobId, JobState, Tag};
+use crate::{ExitStatus, JobId, JobState};
+use hsched_engine::live::Tag;
 
 /// A job, or one component of a heterogeneous job, as Slurm remembers it.
 #[derive(Clone, Debug, PartialEq, Eq)]

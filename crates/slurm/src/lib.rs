@@ -36,7 +36,6 @@ pub mod site_calls;
 pub mod squeue;
 pub(crate) mod stock;
 mod system;
-mod tag;
 pub mod time;
 mod untyped;
 
@@ -55,6 +54,5 @@ pub use self::sbatch::{Forecast, SubmitError, Submitted};
 pub use self::scancel::{CancelError, Reply};
 pub use self::squeue::QueuedJob;
 pub use self::system::System;
-pub use self::tag::Tag;
 pub use self::untyped::name_types;
 pub use hsched_model::JobId;

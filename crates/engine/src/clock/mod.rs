@@ -5,6 +5,9 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use hsched_model::Time;
+use hsched_model::number::to_f64;
+
 /// Tells the time and waits.
 pub trait Clock {
     /// Returns the date and time.
@@ -15,6 +18,11 @@ pub trait Clock {
 
     /// Waits.
     fn sleep(&self, duration: Duration);
+
+    /// Returns the date and time in seconds since 1970, to the millisecond.
+    fn time(&self) -> Time {
+        Time(to_f64(self.now().timestamp_millis()) / 1000.0)
+    }
 }
 
 /// The machine's clock.
