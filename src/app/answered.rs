@@ -1,4 +1,4 @@
-//! What came of a job's submission, for people and for programs.
+//! The result of a job's submission, for people and for programs.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Questions to Slurm that are not asked every time: an answer is good for a while, and a slow Slurm is left in peace.
+//! Commands to Slurm whose answers are used for a while; a slow Slurm is asked rarely.
 
 use hsched_engine::clock::Clock;
 use hsched_engine::store::{Answer, Answers};

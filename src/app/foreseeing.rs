@@ -1,4 +1,4 @@
-//! When the requests of jobs would start, for `watch --queue`: each beside what the jobs before it are likely to ask for.
+//! Start estimates for `watch --queue`: each request beside those that the jobs before it are likely to make.
 
 use std::time::Duration;
 

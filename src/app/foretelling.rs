@@ -1,4 +1,4 @@
-//! What becomes of a job's requests in the queue: snapshots, forecasts, and the request to make.
+//! Start estimates of one job's requests: snapshots, forecasts, and the request to make.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

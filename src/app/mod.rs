@@ -1,4 +1,5 @@
-//! What commands do: read their inputs, plan, submit, ask, probe and keep the state; how each is said is the commands' own.
+//! What commands have in common: reading inputs, planning, submitting, asking Slurm, probing, the state; each command says the results
+//! itself.
 
 pub(crate) mod after;
 pub(crate) mod answered;

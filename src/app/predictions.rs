@@ -1,4 +1,4 @@
-//! What was foretold of submissions and what became of them, as the state directory knows it; and what that teaches.
+//! Past start estimates with the real starts, and the calibration that they give.
 
 use crate::app::context::Context;
 use crate::app::foretelling::Foretold;

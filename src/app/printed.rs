@@ -1,4 +1,4 @@
-//! What each submission of a job has printed: which files, and which part of them.
+//! The output of each submission of a job: which files, and which part of them.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! A look at the queue: few questions to Slurm, each asked as seldom as it can be, put together as one snapshot.
+//! A snapshot of Slurm's queue from few commands, each run as rarely as possible.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Wishes of `add` and `cancel`: left while another hsched holds the lock, taken in by whoever holds it next.
+//! Deferred `add` and `cancel`: left while another hsched holds the lock, applied by the next one that holds it.
 
 use crate::app::after::refuse_unknown;
 use crate::app::context::Context;

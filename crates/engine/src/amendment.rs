@@ -1,4 +1,4 @@
-//! Pending requests that are changed in place: what they ask for then, and what must be known of the queue first.
+//! Updates of pending requests in place, and the questions about the queue that come before them.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! From what shall hold to what is to be done: the jobs to submit, to stop and to leave waiting.
+//! Carries out a plan: the submissions, stops, cancellations and updates that lead from the state to the plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Deciding: whether there is anything to decide on, a policy's plan, and what the state says of it.
+//! One decision: whether one is due, asking the policy, and noting its plan in the state.
 
 use crate::carry::{Course, course};
 use crate::fingerprint::fingerprint;

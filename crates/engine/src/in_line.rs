@@ -1,4 +1,4 @@
-//! Requests of jobs that wait in the queue: what they carry so that they can be changed, what must be known of them, their changes.
+//! Pending requests of `watch --queue`: their spare tables, the questions about them, their updates.
 
 use crate::carry::Carrier;
 use crate::mark::intend;

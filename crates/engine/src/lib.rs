@@ -1,7 +1,7 @@
-//! What to do next: what was seen becomes events, and events become actions, by rules without a world.
+//! The engine: turns observations into events, and events and a policy's decisions into actions.
 //!
-//! Reads no file and no clock, starts nothing. A [`World`] (Slurm, or the simulated cluster) tells what is to be
-//! seen and carries actions out; a [`Keeper`] keeps the state. Neither of them decides anything.
+//! Starts no program, and only [`store`] and [`clock`] read files and the time. A [`World`] (Slurm, local devices or a simulated cluster)
+//! observes and carries actions out; a [`Keeper`] stores the state. Neither of them decides anything.
 
 pub mod clock;
 pub mod live;

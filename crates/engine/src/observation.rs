@@ -1,4 +1,4 @@
-//! What is to be seen of the world at one moment.
+//! Observations: what a world shows at one moment.
 
 use crate::{End, EpochReport, Gpus, SubmissionKey};
 use hsched_model::{Cluster, JobId, Time};

@@ -1,4 +1,4 @@
-//! How plans are made, and what a policy may have to know first.
+//! The policy with its objective and seed, and the questions that it has.
 
 use crate::Run;
 use hsched_model::{PlacedRank, Seconds};

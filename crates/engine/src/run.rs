@@ -1,4 +1,4 @@
-//! Runs: what is submitted together, by one plan, with that plan as it is written down.
+//! Runs: jobs that are submitted together, with the plan as it is written to disk.
 
 use crate::{Attempt, Gpus, Kind, Piece, SubmissionKey, named_ranks};
 use hsched_model::{Job, JobDefaults, PlacedRank, Seconds, Terms, Time, Walltime};

@@ -1,4 +1,4 @@
-//! One turn of the loop: look, think, write down what is meant, act, write down what came of it.
+//! One turn: observe, decide, write down, act, write down each answer; the traits `World` and `Keeper`.
 
 use std::convert::Infallible;
 

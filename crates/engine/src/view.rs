@@ -1,4 +1,4 @@
-//! The jobs that have not ended and the GPUs that they have or may get, as the problem that a policy decides on.
+//! The problem that a policy decides on, made of the state and the cluster: open jobs, and the GPUs that they have or may get.
 
 use crate::{Attempt, Phase, Realm, Request, Rules, Stage, State, Submission, Then, Tracked};
 use hsched_model::number::to_f64;

@@ -1,4 +1,4 @@
-//! Plain domain types with their invariants in constructors; no text of any tool, no file, no clock.
+//! The nouns of all crates: jobs, GPUs, nodes, time and units, with their invariants in constructors, and the files that hold them.
 
 pub mod catalogue;
 pub mod formats;

@@ -1,4 +1,4 @@
-//! When a job may end before its last epoch: what its owner allows.
+//! The rules by which a job may end before its last epoch.
 
 /// The rules by which a job may stop early. Each is weaker than the one before: it lets a job stop sooner. `Halving` is no
 /// question of its curve alone.

@@ -1,4 +1,4 @@
-//! The walltime that a run asks for: what it is predicted to take, with a margin, within the limits.
+//! The time limit that a submission asks for: the predicted time with a margin, within the limits.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! The problem of some jobs on a cluster as it was seen.
+//! The inputs of a problem: jobs, speeds and the cluster as it was observed.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
-//! Policies: one [`Problem`] in, one [`Plan`] out, checked by [`verify()`] before anybody acts on it.
+//! The planner: policies that decide which job gets which GPUs, checks of their plans, and bounds on how good a plan can be.
 //!
-//! A [`Policy`] decides over time; a [`Placer`] knows one moment, and [`Replan`] makes a policy of it. Neither sees Slurm, a
-//! file, a clock or another policy; only the registry knows their names.
+//! A [`Policy`] takes one [`Problem`] and returns one [`Plan`], which [`verify()`] checks. A [`Placer`] assigns GPUs at one point in time;
+//! [`Replan`] makes a policy of it. Neither sees Slurm, a file, a clock or another policy; only the [`Registry`] knows their names.
 
 pub mod curve;
 pub mod plan_file;

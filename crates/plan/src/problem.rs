@@ -1,4 +1,4 @@
-//! Everything that a policy may look at at one moment, numbered for fast access.
+//! The problem: everything that a policy may look at, numbered for fast access.
 
 use std::collections::{BTreeMap, BTreeSet};
 

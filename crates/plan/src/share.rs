@@ -1,4 +1,4 @@
-//! Integer shares: which rank is which GPU, and how many samples of each global batch it takes.
+//! Integer shares: which rank has which GPU, and how many samples of each global batch.
 //!
 //! Among all splits into whole quanta the one whose slowest rank is fastest is taken; among equals the one
 //! with the lexicographically least sorted rank times, then the one that favours earlier ranks.

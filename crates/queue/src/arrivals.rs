@@ -1,4 +1,4 @@
-//! Jobs that will be submitted: drawn from those that were.
+//! Future submissions, drawn at random from past ones.
 
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;

@@ -1,6 +1,6 @@
-//! What waits in Slurm's queue and when it starts: a snapshot of the queue, and a model of what becomes of it.
+//! The model of Slurm's queue: a snapshot of the queue, and estimates of when requests would start.
 //!
-//! Pure: no Slurm, no files, no clock. Times, seeds and budgets are arguments.
+//! Pure: it sees neither Slurm nor files nor a clock. Times, seeds and budgets are arguments.
 
 mod arrivals;
 mod chance;

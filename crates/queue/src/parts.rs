@@ -1,4 +1,4 @@
-//! Parts of a cluster that no job has nodes of two of: what happens in one does not matter to the others.
+//! Parts of a cluster that share no job: each is simulated alone.
 
 use crate::shape::Shape;
 

@@ -1,4 +1,4 @@
-//! A snapshot in numbers: nodes, shapes, who runs and who waits in which order, and what may arrive.
+//! A snapshot in numbers: nodes, shapes, running jobs, pending jobs in order, and what may arrive.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! Several jobs at once: each chosen request is in the queue of the next, greatest regret first, then swaps, then savings.
+//! Chooses requests for several jobs at once: each chosen request is in the queue of the next; greatest regret first, then swaps, then
+//! savings.
 
 use crate::choice::{Candidate, choose};
 use crate::estimate::{Calibration, Estimate, mean};

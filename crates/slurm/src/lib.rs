@@ -1,6 +1,7 @@
-//! Slurm's commands as values, one runner, and one pure parser per command.
+//! Everything that speaks Slurm: command lines as values, one runner, one pure parser for each command, and the real cluster as a
+//! world.
 //!
-//! Only `system` starts programs. The parsers see text and never the world.
+//! Only `system` starts programs. The parsers see only text.
 
 pub mod batch_script;
 pub mod live;

@@ -1,4 +1,4 @@
-//! What the failure of a request that changes something means: whether Slurm may have heard it.
+//! Failed requests that change something: whether Slurm may have received them.
 
 use crate::CommandError;
 

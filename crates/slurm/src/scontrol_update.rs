@@ -1,4 +1,4 @@
-//! Changing what a pending job asks for: it keeps its age and its place in the queue.
+//! Updates of pending jobs in place (`scontrol update`): a job keeps its age and its place in the queue.
 
 use thiserror::Error;
 

@@ -1,4 +1,4 @@
-//! What `hsched run` says: a log, a table on a terminal, and where the jobs stand at the end.
+//! The output of `hsched run`: a log, a table on a terminal, and a summary at the end.
 
 use crate::app::context::{Context, Format};
 use crate::app::metrics::metrics;

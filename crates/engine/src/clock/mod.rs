@@ -1,4 +1,4 @@
-//! The time: a real clock, and one that tests turn by hand. Nothing else reads the time.
+//! Clocks: the real one, and one that tests set by hand. Nothing else reads the time.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};

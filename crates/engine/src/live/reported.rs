@@ -1,4 +1,4 @@
-//! Epochs that ranks have reported, of all jobs at once.
+//! Epochs that the ranks of all jobs have reported.
 
 use std::path::Path;
 

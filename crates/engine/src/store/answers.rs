@@ -1,4 +1,4 @@
-//! What Slurm answered to questions that are not asked every time: one file each, with when it was asked.
+//! Answers of Slurm that are used for a while: one file each, with its time.
 
 #![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 

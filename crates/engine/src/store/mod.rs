@@ -1,4 +1,4 @@
-//! The state directory with its lock, snapshot, journal and runs.
+//! The state directory: lock, snapshot, journal, runs, reports, measured speeds.
 //!
 //! Owns every on-disk type; each names its version, and a newer version is refused, never guessed at.
 

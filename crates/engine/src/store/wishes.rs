@@ -1,4 +1,4 @@
-//! Wishes: what `add` and `cancel` want while another hsched holds the lock, kept until one that holds it takes them in.
+//! Deferred commands: files that `add` and `cancel` leave while another hsched holds the lock.
 
 #![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 

@@ -1,4 +1,4 @@
-//! How a trace is replayed.
+//! The options of a replay.
 
 use hsched_model::{Seconds, Time};
 

@@ -1,4 +1,4 @@
-//! Requests that a job could wait for in the cluster's queue, and what to do with those that wait there.
+//! Requests that a job could queue, and the rule for its pending ones.
 
 mod options;
 mod remedy;
