@@ -4,7 +4,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Parser;
-use serde_json::json;
 
 use crate::app::after::{self, behind};
 use crate::app::asking;
@@ -191,9 +190,8 @@ pub(crate) fn read(text: &str, path: &Path) -> Result<Planned, Failure> {
     };
     let unusable = |error: PlanFileError| wrong(Failure::from_error(Exit::BadInput, &error).message);
     let file = PlanFile::parse(text).map_err(unusable)?;
-    let specs: Vec<_> = file.jobs.iter().map(|job| &job.spec).collect();
-    let specs = json!({ "jobs": specs }).to_string();
-    let jobs = formats::jobs::parse(&specs).map_err(|problems| {
+    let specs: Vec<_> = file.jobs.iter().map(|job| job.spec.clone()).collect();
+    let jobs = formats::jobs::from_json(&specs).map_err(|problems| {
         let list: Vec<String> = problems
             .as_slice()
             .iter()
