@@ -15,7 +15,8 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::store::{StateError, run_folder};
 use hsched_engine::{
-    Action, Answer, Beginning, Event, Intent, Keeper, Realm, Run, State, SubmissionKey, Update, apply, carry_out,
+    Action, Answer, Beginning, Event, Intent, Keeper, Realm, Run, State, SubmissionKey, Update, apply,
+    carry_out,
 };
 use hsched_model::{Cluster, Estimates, Job, JobDefaults, JobId, JobName, Time};
 use hsched_plan::Verdict;
@@ -57,7 +58,6 @@ pub(crate) fn run(context: &Context, planned: &Planned, wish: Wish<'_>) -> Resul
         jobs: planned.jobs.clone(),
         epochs_done: vec![0; planned.jobs.len()],
         problem: planned.problem.clone(),
-        plan: planned.plan.clone(),
         file,
         submissions: Intent::of(&planned.plan, wish.chosen.iter().copied()).collect(),
     })

@@ -258,7 +258,7 @@ impl Carrier<'_> {
             copies.zip(placements.into_iter().zip(&own.new)).map(intent).collect::<Vec<Intent>>()
         };
         let submissions = chosen.iter().enumerate().flat_map(intents).collect();
-        Ok(self.run_of(state, &jobs, (&extract.problem, &plan), submissions))
+        Ok(self.run_of(state, &jobs, extract.problem, &plan, submissions))
     }
 
     /// Returns the numbers that none of a job's copies has, the least first.
@@ -296,21 +296,21 @@ impl Carrier<'_> {
         &self,
         state: &State,
         jobs: &[usize],
-        (problem, plan): (&Problem, &CheckedPlan),
+        problem: Problem,
+        plan: &CheckedPlan,
         submissions: Vec<Intent>,
     ) -> Run {
         let tracked: Vec<&Tracked> = jobs.iter().map(|&job| self.view.tracked(state, job)).collect();
         let jobs: Vec<Job> = tracked.iter().map(|own| own.rest()).collect();
         let access = Access::new(self.cluster, &jobs, &self.rules.defaults);
-        let solved = Solved { problem, plan, policy: self.policy, solve: None, proven: None };
+        let solved = Solved { problem: &problem, plan, policy: self.policy, solve: None, proven: None };
         let cluster = (self.cluster, &access);
         let file = PlanFile::new(solved, &jobs, Vec::new(), cluster, ("free", self.rules.pinned));
         Run {
             id: self.run.to_owned(),
             jobs,
             epochs_done: tracked.iter().map(|own| own.epochs_done).collect(),
-            problem: problem.clone(),
-            plan: plan.clone(),
+            problem,
             file,
             submissions,
         }
@@ -337,7 +337,7 @@ impl Carrier<'_> {
             let plan = Plan { changes: vec![(job, own)], ..Plan::default() };
             let plan = verify(&extract.problem, plan).ok()?;
             let intents = vec![Intent::new(job, 0, placement)];
-            Some(Box::new(self.run_of(state, &all, (&extract.problem, &plan), intents)))
+            Some(Box::new(self.run_of(state, &all, extract.problem, &plan, intents)))
         };
         Question { job, slots: placement.slots.clone(), submission: submission() }
     }

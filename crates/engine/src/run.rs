@@ -14,8 +14,8 @@ pub struct Run {
     pub jobs: Vec<Job>,
     /// The epochs of each that are done, by job.
     pub epochs_done: Vec<u64>,
+    /// What the plan was made for: names and speeds of the GPUs that placements number.
     pub problem: Problem,
-    pub plan: CheckedPlan,
     /// The plan as it is written down; what scripts need to know of the nodes stands there.
     pub file: PlanFile,
     /// What is submitted, in this order.
