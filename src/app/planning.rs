@@ -135,7 +135,7 @@ pub(crate) fn plan(
     let (plan, solve) = solve(name, args, context, (&jobs, &problem))?;
     let other = |problem: &Problem| Ok(self::solve(name, args, context, (&jobs, problem))?.0);
     notes.extend(guesses::warning(&problem, &plan, other)?);
-    notes.extend(pieces(context, (&cluster, &problem), &jobs, &plan));
+    notes.extend(pieces(context, &cluster, &jobs, &problem, &plan));
     notes.extend(type_names::of_rejected(&jobs, &problem, &plan));
     notes.extend(is_in_use.then(|| busy(args.source.is_live(), &plan)).flatten().map(str::to_owned));
     let proven = bound(args, context, &problem, &plan, &mut Vec::new());
@@ -159,15 +159,15 @@ fn busy(live: bool, plan: &CheckedPlan) -> Option<&'static str> {
 /// Returns a note for each job that a time limit ends before it is done.
 fn pieces(
     context: &Context,
-    (cluster, problem): (&Cluster, &Problem),
+    cluster: &Cluster,
     jobs: &[Job],
+    problem: &Problem,
     plan: &CheckedPlan,
 ) -> Vec<String> {
     let defaults = &context.settings.jobs;
     let note = |(number, (job, verdict)): (usize, (&Job, &Verdict))| {
         let placement = verdict.placement()?;
-        let basis = placement.basis(&problem.jobs[number]);
-        let terms = Terms { longest: cluster.time_limit(job, defaults), basis, ..Terms::default() };
+        let terms = Terms::usual(cluster.time_limit(job, defaults), placement.basis(&problem.jobs[number]));
         let walltime = terms.walltime(job, placement.jct(job.epochs), defaults);
         let cut = walltime.cut(job.resumes())?;
         Some(if job.resumes() {
