@@ -132,8 +132,8 @@ pub(crate) fn plan(
     let Desk { jobs, cluster, capacity, access, is_in_use, mut notes, problem } =
         prepare(args, context, text, path)?;
     let name = &args.policy.policy;
-    let (plan, solve) = solve(name, args, context, (&jobs, &problem))?;
-    let other = |problem: &Problem| Ok(self::solve(name, args, context, (&jobs, problem))?.0);
+    let (plan, solve) = solve(name, args, context, &jobs, &problem)?;
+    let other = |problem: &Problem| Ok(self::solve(name, args, context, &jobs, problem)?.0);
     notes.extend(guesses::warning(&problem, &plan, other)?);
     notes.extend(pieces(context, &cluster, &jobs, &problem, &plan));
     notes.extend(type_names::of_rejected(&jobs, &problem, &plan));
@@ -265,7 +265,8 @@ pub(crate) fn solve(
     name: &str,
     args: &PlanningArgs,
     context: &Context,
-    (jobs, problem): (&[Job], &Problem),
+    jobs: &[Job],
+    problem: &Problem,
 ) -> Result<(CheckedPlan, Seconds), Failure> {
     let mut policy = args.policy.find(name, Parameters::default())?;
     let _progress = Progress::start(format!("{name}: planning (jobs: {})", problem.jobs.len()));

@@ -57,8 +57,10 @@ pub(super) struct Carrier<'a> {
 /// What a job gets is submitted when it is free: where others give it up first, the policy is asked again by then.
 pub(super) fn course(
     state: &mut State,
-    (view, plan): (&View, &CheckedPlan),
-    (cluster, rules): (&Cluster, &Rules),
+    view: &View,
+    plan: &CheckedPlan,
+    cluster: &Cluster,
+    rules: &Rules,
     planner: &Planner<'_>,
     at: Time,
 ) -> Course {
@@ -172,7 +174,7 @@ impl Carrier<'_> {
             return actions;
         }
         let basis = if queued { Basis::Queue } else { Basis::Free };
-        match self.run(state, &chosen, next, (basis, queues)) {
+        match self.run(state, &chosen, next, basis, queues) {
             Ok(run) => {
                 for intent in &run.submissions {
                     self.mark(self.view.tracked_mut(state, chosen[intent.job].job), &run, intent);
@@ -214,7 +216,8 @@ impl Carrier<'_> {
         state: &State,
         chosen: &[Chosen<'_>],
         next: &[(usize, Decision)],
-        (basis, queues): (Basis, bool),
+        basis: Basis,
+        queues: bool,
     ) -> Result<Run, PolicyError> {
         let own = self.plan.plan();
         let jobs: Vec<usize> = chosen.iter().map(|own| own.job).collect();

@@ -52,8 +52,8 @@ pub(super) enum Unusable {
 }
 
 impl StateFile {
-    /// Returns the snapshot of a state.
-    pub(super) fn new(state: &State, (seq, at): (u64, Time), claim: Claim) -> Self {
+    /// Returns the snapshot of a state as of line `seq` of the journal.
+    pub(super) fn new(state: &State, seq: u64, at: Time, claim: Claim) -> Self {
         // The speeds have a file of their own.
         let state = State {
             nodes_down: state.nodes_down.clone(),
