@@ -8,10 +8,10 @@ pub mod trace;
 
 mod allox;
 mod gavel;
-pub mod hadar;
+mod hadar;
 pub mod hadare;
 pub mod hare;
-pub mod hlas;
+mod hlas;
 pub mod mlfs;
 mod registry;
 

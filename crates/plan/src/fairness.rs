@@ -33,7 +33,7 @@ pub fn fairness(problem: &Problem, jobs: &[usize], times: &[f64]) -> f64 {
 /// Returns Λᵉ of every job of a problem: its completion time in seconds with an equal share of the GPUs on offer
 /// (eq. 32).
 #[must_use]
-pub fn equal_share_times(problem: &Problem) -> Vec<f64> {
+pub(super) fn equal_share_times(problem: &Problem) -> Vec<f64> {
     let share = EqualShare::new(problem, problem.jobs.len());
     (0..problem.jobs.len()).map(|job| share.completion_time(job)).collect()
 }

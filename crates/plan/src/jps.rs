@@ -48,7 +48,7 @@ const SAMPLES: Flag = Flag {
 
 /// What users may tune of `jps`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct JpsParameters {
+pub(super) struct JpsParameters {
     /// Where its range begins, as a fraction of all categories, in [0, 1].
     pub alpha: f64,
     /// Weight of speed against fairness in its choice, in [0, 1].
@@ -83,7 +83,7 @@ fn count(text: &str) -> Result<u32, String> {
 
 /// The paper's JPS.
 #[derive(Clone, Copy, Debug)]
-pub struct Jps {
+struct Jps {
     parameters: JpsParameters,
 }
 
@@ -93,7 +93,7 @@ const WHOLE_LIST: u32 = 2000;
 impl Jps {
     /// Returns it with these parameters.
     #[must_use]
-    pub fn new(parameters: JpsParameters) -> Self {
+    fn new(parameters: JpsParameters) -> Self {
         Self { parameters }
     }
 }

@@ -5,7 +5,7 @@ use hsched_model::GpuType;
 
 /// What a pending job asks for from now on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Update {
+pub(crate) struct Update {
     /// The time limit.
     pub minutes: u64,
     /// `None`: they stay as they are.
@@ -17,7 +17,7 @@ pub struct Update {
 
 /// GPUs of the type that a job has asked for before, in other numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OtherGpus {
+pub(crate) struct OtherGpus {
     pub nodes: u32,
     pub per_node: u32,
     pub gpu_type: GpuType,
@@ -32,7 +32,7 @@ pub struct OtherGpus {
 /// `TasksPerNode` goes along with `NumTasks`: with that of the submission Slurm accepts more GPUs on a node and never starts the job.
 /// A number of nodes without a range is refused.
 #[must_use]
-pub fn command(id: JobId, to: &Update) -> CommandLine {
+pub(crate) fn command(id: JobId, to: &Update) -> CommandLine {
     let mut words = vec!["update".to_owned(), format!("JobId={id}"), format!("TimeLimit={}", to.minutes)];
     words.extend(to.gpus.iter().flat_map(OtherGpus::words));
     words.extend(to.account.as_ref().map(|name| format!("Account={name}")));
@@ -61,7 +61,7 @@ impl OtherGpus {
 ///
 /// # Errors
 /// When Slurm refuses it or gives no clear answer.
-pub fn send(runner: &dyn Runner, command: &CommandLine) -> Result<(), RequestError> {
+pub(crate) fn send(runner: &dyn Runner, command: &CommandLine) -> Result<(), RequestError> {
     let done = runner.run(command).map(|_| ());
     done.map_err(|error| RequestError::of(&command.program, error))
 }

@@ -31,14 +31,14 @@ pub struct ManualClock {
 }
 
 impl Default for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "this room is where time is read")]
+    #[expect(clippy::disallowed_methods, reason = "this module is where time is read")]
     fn default() -> Self {
         Self { start: Instant::now() }
     }
 }
 
 impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "this room is where time is read")]
+    #[expect(clippy::disallowed_methods, reason = "this module is where time is read")]
     fn now(&self) -> DateTime<Utc> {
         Utc::now()
     }
@@ -47,7 +47,7 @@ impl Clock for SystemClock {
         self.start.elapsed()
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this room is where time is spent")]
+    #[expect(clippy::disallowed_methods, reason = "this module is where time is spent")]
     fn sleep(&self, duration: Duration) {
         std::thread::sleep(duration);
     }

@@ -1,6 +1,6 @@
 //! Writing files of the state directory atomically, keeping previous ones, and removing what killed writers left.
 
-#![expect(clippy::disallowed_methods, reason = "this room is where state is written")]
+#![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 
 use std::fs::{self, DirEntry, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};

@@ -1,6 +1,6 @@
 //! Checks all files of a state directory; changes nothing.
 
-#![expect(clippy::disallowed_methods, reason = "this room is where state is read")]
+#![expect(clippy::disallowed_methods, reason = "this module is where state is read")]
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,6 +1,6 @@
 //! When the jobs were last looked at: the time of an empty file, for a look mostly changes nothing else.
 
-#![expect(clippy::disallowed_methods, reason = "this room is where state is written")]
+#![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};

@@ -1,6 +1,6 @@
 //! The snapshot and the journal of a locked state directory: read once, then written before and after each request.
 
-#![expect(clippy::disallowed_methods, reason = "this room is where state is written")]
+#![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

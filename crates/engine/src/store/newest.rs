@@ -4,7 +4,7 @@
 //! It is written last and read first, so it never says more than the other files do. It has a fixed length and is
 //! overwritten in place.
 
-#![expect(clippy::disallowed_methods, reason = "this room is where state is written")]
+#![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 
 use std::fs;
 use std::io;

@@ -1,6 +1,6 @@
 //! Removing the folders of runs and jobs that nobody remembers.
 
-#![expect(clippy::disallowed_methods, reason = "this room is where state is written")]
+#![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,6 +1,6 @@
 //! What Slurm answered to questions that are not asked every time: one file each, with when it was asked.
 
-#![expect(clippy::disallowed_methods, reason = "this room is where state is written")]
+#![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;

@@ -1,6 +1,6 @@
 //! What was foretold of submissions and what became of them: one file for each run, kept for ninety days.
 
-#![expect(clippy::disallowed_methods, reason = "this room is where state is written")]
+#![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;

@@ -1,6 +1,6 @@
 //! A rank's report file as hsched itself writes it, for programs that do not.
 
-#![expect(clippy::disallowed_methods, reason = "the reports are state, and this room owns it")]
+#![expect(clippy::disallowed_methods, reason = "the reports are state, and this module owns it")]
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};

@@ -1,6 +1,6 @@
 //! What a run's ranks report: a file per rank with a JSON object a line, and the word that a batch script leaves.
 
-#![expect(clippy::disallowed_methods, reason = "the reports are state, and this room owns it")]
+#![expect(clippy::disallowed_methods, reason = "the reports are state, and this module owns it")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

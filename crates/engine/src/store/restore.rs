@@ -1,6 +1,6 @@
 //! Puts the state that a person has chosen in place of files that disagree.
 
-#![expect(clippy::disallowed_methods, reason = "this room is where state is written")]
+#![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

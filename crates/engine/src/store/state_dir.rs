@@ -27,7 +27,7 @@
 //! Folders are for their owner alone (0700), files too (0600). A state directory that others may write is refused: the
 //! scripts that hsched submits and the commands that it submits again are in it.
 
-#![expect(clippy::disallowed_methods, reason = "this room is where state is written")]
+#![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, TryLockError};

@@ -1,6 +1,6 @@
 //! What commands noticed on the way, kept until `watch` or `run` tells it.
 
-#![expect(clippy::disallowed_methods, reason = "this room is where state is written")]
+#![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 
 use std::fs;
 use std::io::ErrorKind;

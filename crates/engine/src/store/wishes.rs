@@ -1,6 +1,6 @@
 //! Wishes: what `add` and `cancel` want while another hsched holds the lock, kept until one that holds it takes them in.
 
-#![expect(clippy::disallowed_methods, reason = "this room is where state is written")]
+#![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder};

@@ -8,7 +8,7 @@ use hsched_plan::{JobModel, Sharing, Slot, TypeModel};
 
 /// What users may tune of `hadar`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct HadarParameters {
+pub(crate) struct HadarParameters {
     /// How a job's batch is split over GPUs of several types: equally in the paper.
     pub sharing: Sharing,
     pub utility: Utility,
@@ -19,7 +19,7 @@ pub struct HadarParameters {
 
 /// U(d), what finishing within d seconds is worth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Utility {
+pub(crate) enum Utility {
     /// Steps per second, as in the paper: long jobs come first.
     #[default]
     Throughput,
@@ -29,7 +29,7 @@ pub enum Utility {
 
 /// What a job pays with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Worth {
+pub(crate) enum Worth {
     /// U(d), as in the paper.
     #[default]
     Finish,
@@ -39,13 +39,13 @@ pub enum Worth {
 
 impl Utility {
     /// Both with their names on the command line.
-    pub const NAMES: [(&'static str, Self); 2] =
+    pub(crate) const NAMES: [(&'static str, Self); 2] =
         [("throughput", Self::Throughput), ("normalised", Self::Normalised)];
 }
 
 impl Worth {
     /// Both with their names on the command line.
-    pub const NAMES: [(&'static str, Self); 2] = [("finish", Self::Finish), ("delay", Self::Delay)];
+    pub(crate) const NAMES: [(&'static str, Self); 2] = [("finish", Self::Finish), ("delay", Self::Delay)];
 }
 
 impl Default for HadarParameters {

@@ -20,5 +20,5 @@ mod states;
 pub(super) use self::entry::HADAR;
 pub(super) use self::find::by_digits;
 pub(super) use self::job::rate;
-pub use self::job::{HadarParameters, Utility, Worth};
-pub use self::policy::Hadar;
+pub(crate) use self::job::{HadarParameters, Utility, Worth};
+pub(crate) use self::policy::Hadar;

@@ -11,7 +11,7 @@ use hsched_plan::kit::Floor;
 use hsched_plan::{Budget, Decision, Placement, Plan, Policy, PolicyError, Problem, Slot};
 
 /// The policy.
-pub struct Hadar {
+pub(crate) struct Hadar {
     parameters: HadarParameters,
     floor: Floor,
 }
@@ -19,7 +19,7 @@ pub struct Hadar {
 impl Hadar {
     /// Returns the policy.
     #[must_use]
-    pub fn new(parameters: HadarParameters) -> Self {
+    pub(crate) fn new(parameters: HadarParameters) -> Self {
         Self { parameters, floor: Floor::default() }
     }
 }

@@ -17,7 +17,7 @@ use hsched_plan::kit::{Turns, held, placed, slots, whole_left, within_reach};
 use hsched_plan::{Budget, Decision, Memory, Plan, Policy, PolicyError, Problem};
 
 /// The policy.
-pub struct Hlas {
+pub(crate) struct Hlas {
     parameters: HlasParameters,
     known: Known,
 }
@@ -62,7 +62,7 @@ struct Table {
 impl Hlas {
     /// Returns the policy with these parameters.
     #[must_use]
-    pub fn new(parameters: HlasParameters) -> Self {
+    pub(crate) fn new(parameters: HlasParameters) -> Self {
         Self { parameters, known: Known::default() }
     }
 

@@ -7,7 +7,7 @@ use hsched_model::number::to_f64;
 use hsched_plan::kit::{TaskJob, Tasks};
 
 /// Groups of GPUs by their places in [`Tasks::gpus`], each in the order of GPUs.
-pub type Groups = Vec<Vec<usize>>;
+pub(crate) type Groups = Vec<Vec<usize>>;
 
 /// The most partitions that are all looked at.
 const MOST_PARTITIONS: usize = 100_000;
@@ -23,7 +23,7 @@ struct Kinds(Vec<Vec<f64>>);
 
 /// Returns the groups of these GPUs.
 #[must_use]
-pub fn grouping(tasks: &Tasks, grouping: Grouping) -> Groups {
+pub(crate) fn grouping(tasks: &Tasks, grouping: Grouping) -> Groups {
     let nodes: BTreeSet<usize> = tasks.gpus.iter().map(|gpu| gpu.node).collect();
     let of_node = |node: &usize| (0..tasks.gpus.len()).filter(|gpu| tasks.gpus[*gpu].node == *node).collect();
     match grouping {
@@ -35,7 +35,7 @@ pub fn grouping(tasks: &Tasks, grouping: Grouping) -> Groups {
 
 /// Returns how long a round of a job takes an average group, in seconds; `None` where it can run nowhere.
 #[must_use]
-pub fn round_time(tasks: &Tasks, groups: &Groups, job: &TaskJob) -> Option<f64> {
+pub(crate) fn round_time(tasks: &Tasks, groups: &Groups, job: &TaskJob) -> Option<f64> {
     job.fastest()?;
     let rates = job.rates();
     let sum: f64 = groups.iter().flatten().map(|gpu| rates[tasks.gpus[*gpu].gpu_type]).sum();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 /// The levels of jobs that wait, the least served first.
 #[derive(Clone, Debug, Default)]
-pub struct Ladder {
+pub(crate) struct Ladder {
     /// Service in seconds of an average group, at which a job goes one level down.
     thresholds: Vec<f64>,
     levels: Vec<Level>,
@@ -37,14 +37,14 @@ const SLACK: f64 = 1e-9;
 impl Ladder {
     /// Returns an empty ladder with these thresholds.
     #[must_use]
-    pub fn new(thresholds: Vec<f64>) -> Self {
+    pub(crate) fn new(thresholds: Vec<f64>) -> Self {
         let levels = vec![Level::default(); thresholds.len() + 1];
         Self { thresholds, levels, ..Self::default() }
     }
 
     /// Returns thresholds for jobs whose rounds take an average group so long.
     #[must_use]
-    pub fn usual_thresholds(mut rounds: Vec<f64>) -> Vec<f64> {
+    pub(crate) fn usual_thresholds(mut rounds: Vec<f64>) -> Vec<f64> {
         rounds.sort_by(f64::total_cmp);
         let middle = rounds.len() / 2;
         let median = match rounds.len() {
@@ -57,12 +57,12 @@ impl Ladder {
 
     /// Returns the level of a service, from 0.
     #[must_use]
-    pub fn level(&self, service: f64) -> usize {
+    pub(crate) fn level(&self, service: f64) -> usize {
         self.thresholds.iter().filter(|threshold| **threshold - SLACK <= service).count()
     }
 
     /// A job waits from now on, behind those that wait; returns its level.
-    pub fn enter(&mut self, job: usize, service: f64, predicted: u64) -> usize {
+    pub(crate) fn enter(&mut self, job: usize, service: f64, predicted: u64) -> usize {
         let level = self.level(service);
         let key = (Reverse(predicted), self.entries, job);
         self.entries += 1;
@@ -79,7 +79,7 @@ impl Ladder {
     }
 
     /// Part of the round of a job that waits is handed out.
-    pub fn begin(&mut self, job: usize) {
+    pub(crate) fn begin(&mut self, job: usize) {
         if let Some((level, key)) = self.places[job] {
             self.levels[level].others.remove(&key);
             self.levels[level].begun.insert(key);
@@ -87,7 +87,7 @@ impl Ladder {
     }
 
     /// A job no longer waits.
-    pub fn leave(&mut self, job: usize) {
+    pub(crate) fn leave(&mut self, job: usize) {
         if let Some((level, key)) = self.places.get_mut(job).and_then(Option::take) {
             self.levels[level].others.remove(&key);
             self.levels[level].begun.remove(&key);
@@ -95,7 +95,7 @@ impl Ladder {
     }
 
     /// A job that waits goes to the first level, at its place in the order of entries.
-    pub fn promote(&mut self, job: usize) {
+    pub(crate) fn promote(&mut self, job: usize) {
         if let Some((_, key)) = self.places[job] {
             let is_begun = self.levels.iter().any(|level| level.begun.contains(&key));
             self.leave(job);
@@ -109,20 +109,20 @@ impl Ladder {
     /// Returns who is first of those that can use something: of the least served, those with part of their round handed out
     /// before the others.
     #[must_use]
-    pub fn first(&self, can_use: impl Fn(usize) -> bool) -> Option<usize> {
+    pub(crate) fn first(&self, can_use: impl Fn(usize) -> bool) -> Option<usize> {
         let usable = |own: &BTreeSet<Key>| own.iter().map(|key| key.2).find(|job| can_use(*job));
         self.levels.iter().find_map(|level| usable(&level.begun).or_else(|| usable(&level.others)))
     }
 
     /// Returns whether nobody waits.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.levels.iter().all(|level| level.begun.is_empty() && level.others.is_empty())
     }
 
     /// Returns those who wait below the first level.
     #[must_use]
-    pub fn below_first(&self) -> Vec<usize> {
+    pub(crate) fn below_first(&self) -> Vec<usize> {
         let below = self.levels.iter().skip(1);
         below.flat_map(|level| level.begun.iter().chain(&level.others)).map(|key| key.2).collect()
     }

@@ -10,9 +10,9 @@ mod predict;
 mod tasks;
 
 pub(super) use self::entry::{HLAS, HLAS_P};
-pub use self::gangs::Hlas;
-pub use self::groups::{Groups, grouping, round_time};
-pub use self::ladder::Ladder;
-pub use self::parameters::{Grouping, HlasParameters};
-pub use self::predict::Predictor;
-pub use self::tasks::TasksOfHlas;
+pub(crate) use self::gangs::Hlas;
+pub(crate) use self::groups::{Groups, grouping, round_time};
+pub(crate) use self::ladder::Ladder;
+pub(crate) use self::parameters::{Grouping, HlasParameters};
+pub(crate) use self::predict::Predictor;
+pub(crate) use self::tasks::TasksOfHlas;

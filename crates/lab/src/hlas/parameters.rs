@@ -2,7 +2,7 @@
 
 /// What users may tune of `hlas` and `hlas-p`; they differ by `predicts`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct HlasParameters {
+pub(crate) struct HlasParameters {
     /// Whether predicted epochs count.
     pub predicts: bool,
     pub grouping: Grouping,
@@ -14,7 +14,7 @@ pub struct HlasParameters {
 
 /// Which GPUs are given out together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Grouping {
+pub(crate) enum Grouping {
     /// Each alone.
     #[default]
     Gpus,
@@ -27,7 +27,7 @@ pub enum Grouping {
 impl HlasParameters {
     /// Returns the name of the policy on the command line.
     #[must_use]
-    pub fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         if self.predicts { "hlas-p" } else { "hlas" }
     }
 }

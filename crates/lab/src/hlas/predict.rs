@@ -19,7 +19,7 @@ const LIMITS: (f64, f64, u32) = (1e-3, 3.0, 200);
 
 /// What is known of jobs that have ended.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Predictor {
+pub(crate) struct Predictor {
     /// Epochs that they trained, by name, in order.
     ended: BTreeMap<String, Vec<u64>>,
 }
@@ -33,7 +33,7 @@ struct Curve {
 
 impl Predictor {
     /// A job of this name has trained so many epochs in all.
-    pub fn ended(&mut self, name: &str, epochs: u64) {
+    pub(crate) fn ended(&mut self, name: &str, epochs: u64) {
         let own = self.ended.entry(name.to_owned()).or_default();
         own.insert(own.partition_point(|other| *other < epochs), epochs);
     }
@@ -41,7 +41,7 @@ impl Predictor {
     /// Returns how many more epochs a job trains at least, as far as the losses of those that are done tell; 0 if they tell
     /// nothing. `best_sibling` is the last loss of the best job of its sweep.
     #[must_use]
-    pub fn epochs_left(&self, name: &str, losses: &[f64], best_sibling: Option<f64>) -> u64 {
+    pub(crate) fn epochs_left(&self, name: &str, losses: &[f64], best_sibling: Option<f64>) -> u64 {
         let done = losses.len() as u64;
         let (Some(last), Some(end)) =
             (losses.last(), Curve::fit(losses).and_then(|curve| curve.end(done + MOST)))

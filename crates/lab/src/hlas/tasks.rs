@@ -14,7 +14,7 @@ use hsched_plan::kit::{Gpu, TaskRun, Tasks};
 
 /// `hlas` and `hlas-p` as the paper has them.
 #[derive(Clone, Debug)]
-pub struct TasksOfHlas {
+pub(crate) struct TasksOfHlas {
     pub parameters: HlasParameters,
 }
 

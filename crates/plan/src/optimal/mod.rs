@@ -10,4 +10,4 @@ mod policy;
 mod primal;
 
 pub(super) use self::policy::OPTIMAL;
-pub use self::policy::{Optimal, OptimalParameters, bound};
+pub use self::policy::bound;

@@ -32,21 +32,21 @@ const USE_ALL: Flag = Flag {
 
 /// What users may tune of `optimal`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct OptimalParameters {
+pub(super) struct OptimalParameters {
     /// Whether it must use every GPU that the jobs can use.
     pub use_all: bool,
 }
 
 /// The proving policy.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Optimal {
+pub(super) struct Optimal {
     parameters: OptimalParameters,
 }
 
 impl Optimal {
     /// Returns it with these parameters.
     #[must_use]
-    pub fn new(parameters: OptimalParameters) -> Self {
+    pub(super) fn new(parameters: OptimalParameters) -> Self {
         Self { parameters }
     }
 }

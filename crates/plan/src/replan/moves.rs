@@ -3,11 +3,10 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use crate::fairness::equal_share_times;
 use crate::replan::Scene;
 use crate::replan::draft::Draft;
-use crate::{
-    Basis, Decision, Dues, Forecast, Hold, Objective, Placement, Plan, PolicyError, Stage, equal_share_times,
-};
+use crate::{Basis, Decision, Dues, Forecast, Hold, Objective, Placement, Plan, PolicyError, Stage};
 use hsched_model::number::to_f64;
 
 /// A running job, and how it does where it is.

@@ -1,6 +1,6 @@
 //! The file of measured speeds (schema `hsched.cache/1`): read whole, replaced whole, never guessed at.
 
-#![expect(clippy::disallowed_methods, reason = "this room is where state is read")]
+#![expect(clippy::disallowed_methods, reason = "this module is where state is read")]
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
