@@ -83,7 +83,7 @@ pub(super) fn decide(
                 wake => state.wake = wake,
             }
             let Course { actions: own, questions, inquiries } =
-                course(state, (&view, &plan), (cluster, rules), planner, at);
+                course(state, &view, &plan, cluster, rules, planner, at);
             if own.iter().any(Action::is_request) {
                 // What comes of it is news, even where all is soon as it was: a request may have been in vain.
                 state.decided = None;
