@@ -9,7 +9,7 @@ use hsched_engine::{Inquiry, Kind, Wanted};
 use hsched_model::{Bytes, JobDefaults, JobId, Seconds, Terms, Walltime};
 use hsched_plan::{Outlook, Prospect};
 use hsched_queue::{
-    Asks, GpuAsk, Outlook as Foretold, Place, Question, QueueJob, Request, Snapshot, StandingSource,
+    Asks, GpuAsk, Place, Question, QueueJob, Request, RequestId, Snapshot, StandingSource, StartEstimate,
     forecast_at,
 };
 
@@ -81,7 +81,9 @@ impl Teller<'_> {
         let begin = self.context.clock.elapsed();
         let half = self.until.saturating_sub(begin) / 2;
         let until = if inquiry.waits() { begin + half } else { self.until };
-        for (own, wait) in all.iter().zip(self.waits(snapshot, (&requests, &[]), until)) {
+        let waits = self.waits(snapshot, (&requests, &[]), until);
+        for own in &all {
+            let wait = wait_of(&waits, own.request.id);
             let known = &mut options[own.option];
             if let Some(wait) = wait.map(|wait| own.whole(wait))
                 && known.anew.is_none_or(|anew| wait.0 < anew.0)
@@ -93,8 +95,8 @@ impl Teller<'_> {
         for (place, id) in inquiry.pending.iter().enumerate() {
             let Some((own, rest)) = id.and_then(|id| without(snapshot, id)) else { continue };
             let mut asked = as_it_is(&own, snapshot);
-            let mut places = vec![Some(Place::of(&own)); asked.len()];
-            let now = asked.len();
+            let now: Vec<RequestId> = asked.iter().map(|own| own.id).collect();
+            let mut places: Vec<(RequestId, Place)> = now.iter().map(|id| (*id, Place::of(&own))).collect();
             let mut changes = Vec::new();
             let is_new = |change: &&Asked| {
                 let option = &inquiry.options[change.option];
@@ -104,14 +106,15 @@ impl Teller<'_> {
                 let Some(place) = place_after(&own, &change.request, snapshot) else { continue };
                 let mut request = change.request.clone();
                 request.partition = request.partition.or_else(|| asked[0].partition.clone());
+                places.push((request.id, place));
                 asked.push(request);
-                places.push(Some(place));
                 changes.push(change);
             }
             let waits = self.waits(&rest, (&asked, &places), self.until);
-            let soonest = waits[..now].iter().flatten().min_by(|a, b| a.0.total_cmp(&b.0));
-            stays[place] = soonest.map(|wait| self.whole(&own, (*id, *wait)));
-            for (change, wait) in changes.into_iter().zip(&waits[now..]) {
+            let soonest = now.iter().filter_map(|id| wait_of(&waits, *id)).min_by(|a, b| a.0.total_cmp(&b.0));
+            stays[place] = soonest.map(|wait| self.whole(&own, (*id, wait)));
+            for change in changes {
+                let wait = wait_of(&waits, change.request.id);
                 let known = &mut options[change.option];
                 if let Some(wait) = wait.map(|wait| change.whole(wait))
                     && known.in_place.is_none_or(|before| wait.0 < before.0)
@@ -125,7 +128,7 @@ impl Teller<'_> {
 
     /// Returns all requests that the job could make, each for one partition.
     fn all(&self, snapshot: &Snapshot) -> Vec<Asked> {
-        let mut list = Vec::new();
+        let mut list: Vec<Asked> = Vec::new();
         for (option, own) in self.inquiry.options.iter().enumerate() {
             let mut known: Vec<(&Option<String>, u64)> = Vec::new();
             for (way, terms) in &own.ways {
@@ -136,7 +139,9 @@ impl Teller<'_> {
                 }
                 known.push((&terms.account, walltime.minutes));
                 for partition in self.partitions(snapshot, terms, walltime.limit()) {
-                    let request = self.request((&own.kind, own.run), (terms, walltime.limit()), partition);
+                    let mut request =
+                        self.request((&own.kind, own.run), (terms, walltime.limit()), partition);
+                    request.id = RequestId(u32::try_from(list.len()).unwrap_or(u32::MAX));
                     list.push(Asked { option, way: *way, walltime, request });
                 }
             }
@@ -161,20 +166,18 @@ impl Teller<'_> {
     fn waits(
         &self,
         snapshot: &Snapshot,
-        (requests, places): (&[Request], &[Option<Place>]),
+        (requests, places): (&[Request], &[(RequestId, Place)]),
         until: Duration,
-    ) -> Vec<Option<Seconds>> {
+    ) -> Vec<(RequestId, Seconds)> {
         let question = Question { snapshot, requests, seed: 0, samples: SAMPLES, calibration: None };
         let stop = || self.context.clock.elapsed() > until;
-        let outlooks = forecast_at(&question, places, &stop);
-        let sampled =
-            |outlook: &Foretold| matches!(outlook, Foretold::Estimated(own) if !own.starts.is_empty());
-        let is_known = !self.inquiry.waits() || outlooks.iter().any(sampled);
-        let wait = |outlook: Foretold| match outlook {
-            Foretold::Estimated(own) if is_known => Some(own.start.mean),
-            Foretold::Estimated(_) | Foretold::Unknown(_) | Foretold::Never => None,
-        };
-        outlooks.into_iter().map(wait).collect()
+        let estimates = forecast_at(&question, places, &stop);
+        let sampled = |own: &StartEstimate| own.start.forecast().is_some_and(|own| !own.starts.is_empty());
+        if self.inquiry.waits() && !estimates.iter().any(sampled) {
+            return Vec::new();
+        }
+        let wait = |own: &StartEstimate| Some((own.id, own.start.forecast()?.start.mean));
+        estimates.iter().filter_map(wait).collect()
     }
 
     /// Returns the job that the request will be which is done first: those after it find it in the queue.
@@ -249,6 +252,7 @@ impl Teller<'_> {
         let memory = Bytes(needs.memory).whole_mebibytes() * ranks;
         let gpus = vec![GpuAsk { gpu_type: Some(kind.gpu_type.clone()), count: kind.per_node }];
         Request {
+            id: RequestId::default(),
             asks: Asks {
                 nodes: kind.nodes,
                 gpus,
@@ -269,6 +273,11 @@ impl Asked {
     fn whole(&self, wait: Seconds) -> Seconds {
         Seconds(wait.0 + self.walltime.gaps(wait).0)
     }
+}
+
+/// Returns how long the request of this id waits, where that is known.
+fn wait_of(waits: &[(RequestId, Seconds)], id: RequestId) -> Option<Seconds> {
+    waits.iter().find(|(own, _)| *own == id).map(|(_, wait)| *wait)
 }
 
 /// Returns the place that a pending job has when it is changed to a request; `None` where nobody knows what its account is worth.
@@ -299,7 +308,9 @@ fn without(snapshot: &Snapshot, id: JobId) -> Option<(QueueJob, Snapshot)> {
 fn as_it_is(own: &QueueJob, snapshot: &Snapshot) -> Vec<Request> {
     let limit = own.limit_s.unwrap_or_else(|| snapshot.longest_limit(own));
     let account = own.account.clone();
-    let request = |partition: Option<String>| Request {
+    // Far from the ids of what it could be changed to.
+    let request = |(number, partition): (u32, Option<String>)| Request {
+        id: RequestId(u32::MAX - number),
         asks: own.asks.clone(),
         partition,
         account: account.clone(),
@@ -307,7 +318,7 @@ fn as_it_is(own: &QueueJob, snapshot: &Snapshot) -> Vec<Request> {
         run: limit,
     };
     if own.partitions.is_empty() {
-        return vec![request(None)];
+        return vec![request((0, None))];
     }
-    own.partitions.iter().cloned().map(|name| request(Some(name))).collect()
+    (0..).zip(own.partitions.iter().cloned().map(Some)).map(request).collect()
 }

@@ -15,7 +15,7 @@ use hsched_model::{
     Usage, Walltime,
 };
 use hsched_plan::{Grounds, Placement, Problem, Sharing, Slot, refusal};
-use hsched_queue::{Asks, GpuAsk, NodeUse, QueuePartition, Request, Snapshot, Weigh};
+use hsched_queue::{Asks, GpuAsk, NodeUse, QueuePartition, Request, RequestId, Snapshot, Weigh};
 
 /// Requests of one job that are looked at.
 const MOST: usize = 24;
@@ -335,6 +335,7 @@ fn option(
     let limit = walltime.limit();
     let piece = if walltime.pieces > 1 { walltime.trains } else { limit };
     let request = Request {
+        id: RequestId::default(),
         asks,
         partition: terms.partition.clone(),
         account: terms.account.clone(),
