@@ -9,12 +9,12 @@ use crate::app::context::Context;
 use crate::app::input;
 use crate::app::predictions::{self, Learnt};
 use crate::app::queue_look::{self, Looked};
-use crate::app::requests::{JobRequest, requests};
+use crate::app::requests::requests;
 use crate::app::speeds::SpeedArgs;
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_model::formats;
-use hsched_model::{Candidate, Choice, Job, Request, RequestId, Seconds, choose, worth_a_look};
+use hsched_model::{Candidate, Choice, Job, JobRequest, Request, RequestId, Seconds, choose, worth_a_look};
 use hsched_queue::{Calibration, Estimate, Question, Snapshot, Standing, Start, StartEstimate, forecast};
 
 /// What can be said about the queue to plan through.
@@ -272,7 +272,7 @@ pub(crate) fn foretell(
 /// before it runs.
 pub(crate) fn done(own: &JobRequest, start: &Start) -> Option<Estimate> {
     let forecast = start.forecast()?;
-    let whole = |start: Seconds| Seconds(start.0 + own.walltime.gaps(start).0 + own.run.0);
+    let whole = |start: Seconds| Seconds(own.waits(start).0 + own.run.0);
     let Estimate { low, median, high, mean } = forecast.start;
     Some(Estimate { low: whole(low), median: whole(median), high: whole(high), mean: whole(mean) })
 }
@@ -295,17 +295,8 @@ pub(crate) fn worth_showing(list: &[Foretold]) -> Vec<RequestId> {
     worth_a_look(&candidates(list))
 }
 
-/// Returns what each request costs; `None` where that is unknown, or is not charged in one unit and cannot be compared.
-pub(crate) fn costs(list: &[Foretold]) -> Vec<Option<f64>> {
-    let units = || list.iter().filter_map(|own| own.own.cost).map(|cost| cost.unit);
-    let is_one_unit = units().all(|unit| Some(unit) == units().next());
-    list.iter().map(|own| own.own.cost.filter(|_| is_one_unit).map(|cost| cost.hours)).collect()
-}
-
 /// Returns what counts of each request whose start is known.
 fn candidates(list: &[Foretold]) -> Vec<Candidate> {
-    let candidate = |(own, cost): (&Foretold, Option<f64>)| {
-        Some(Candidate { id: own.id(), finish: own.done?.mean.0, cost })
-    };
-    list.iter().zip(costs(list)).filter_map(candidate).collect()
+    let start = |own: &Foretold| own.start.forecast().map(|forecast| forecast.start.mean);
+    Candidate::of(&list.iter().map(|own| (&own.own, start(own))).collect::<Vec<_>>())
 }

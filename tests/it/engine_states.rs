@@ -146,7 +146,7 @@ fn step_by(
     let mut first = step(state.clone(), Time(at), &[], cluster, (rules, &mut planner));
     if !first.inquiries.is_empty() {
         // Nobody knows anything of the queue.
-        planner.outlooks = Some(Vec::new());
+        planner.prospects = Some(Vec::new());
         first = step(state.clone(), Time(at), &[], cluster, (rules, &mut planner));
     }
     if first.questions.is_empty() {
@@ -176,7 +176,7 @@ pub fn planner(policy: &mut dyn Policy) -> Planner<'_> {
         run: "next",
         budget: Budget { begin: &|| (), stop: &|| false },
         forecasts: Vec::new(),
-        outlooks: None,
+        prospects: None,
     }
 }
 

@@ -29,6 +29,7 @@ mod observation;
 mod patience;
 mod planner;
 mod realm;
+mod requests;
 mod rules;
 mod run;
 mod state;
@@ -39,10 +40,10 @@ mod trial;
 mod turn;
 mod view;
 
-pub use hsched_plan::Outlook;
+pub use hsched_plan::Prospects;
 
 pub use self::action::Action;
-pub use self::amendment::{Amendment, Inquiry, Kind, Wanted};
+pub use self::amendment::{Amendment, Inquiry, Kind};
 pub use self::apply::apply;
 pub use self::beginning::Beginning;
 pub use self::early::Early;
@@ -54,6 +55,7 @@ pub use self::observation::{Observation, QueueReason, Sighting, Standing};
 pub use self::patience::due;
 pub use self::planner::{Planner, Question, named_ranks};
 pub use self::realm::Realm;
+pub use self::requests::{Knows, Listed, Listing, requests};
 pub use self::rules::Rules;
 pub use self::run::{Intent, Run};
 pub use self::state::{Outcome, PastAttempt, Phase, State, Tracked};

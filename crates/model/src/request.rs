@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{GpuType, Seconds};
+use crate::{GpuType, Seconds, Terms, Walltime};
 
 /// The number of a request among those of a job, by which what is known of it is found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -21,6 +21,81 @@ pub struct Request {
     pub limit: Seconds,
     /// How long it is expected to run once it has started; at most its limit.
     pub run: Seconds,
+}
+
+/// A request and what is known of it before it is in any queue.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobRequest {
+    pub request: Request,
+    pub gpu_type: GpuType,
+    pub gpus: u32,
+    /// How long the training takes in one piece,
+    pub in_one: Seconds,
+    /// and in all, each further piece beginning with a restart.
+    pub run: Seconds,
+    pub terms: Terms,
+    /// Its limit, and how many runs of it the training takes: more than 1 where the partition's longest is too short.
+    pub walltime: Walltime,
+    pub cost: Option<Cost>,
+    /// Whether it may be stopped for others.
+    pub preemptible: bool,
+}
+
+/// What a run is charged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cost {
+    pub hours: f64,
+    pub unit: Unit,
+}
+
+/// In what a cost is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// By the partition's `TRESBillingWeights`.
+    Billing,
+    /// Reference GPU units.
+    Rgu,
+}
+
+impl Unit {
+    /// Returns the unit of a cost in words.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Billing => "billing-hours",
+            Self::Rgu => "RGU-hours",
+        }
+    }
+}
+
+impl JobRequest {
+    /// Returns its number among those of the job.
+    #[must_use]
+    pub fn id(&self) -> RequestId {
+        self.request.id
+    }
+
+    /// Returns the GPUs on each node.
+    #[must_use]
+    pub fn per_node(&self) -> u32 {
+        self.gpus / self.request.asks.nodes.max(1)
+    }
+
+    /// Returns for how long nothing trains where the first piece waits so long: each further one waits as long, part of that while the
+    /// one before it runs.
+    #[must_use]
+    pub fn waits(&self, start: Seconds) -> Seconds {
+        Seconds(start.0 + self.walltime.gaps(start).0)
+    }
+
+    /// Returns what each of some requests costs; `None` where that is unknown, or they are not all charged in one unit and cannot be
+    /// compared.
+    #[must_use]
+    pub fn costs(list: &[&Self]) -> Vec<Option<f64>> {
+        let units = || list.iter().filter_map(|own| own.cost).map(|cost| cost.unit);
+        let is_one_unit = units().all(|unit| Some(unit) == units().next());
+        list.iter().map(|own| own.cost.filter(|_| is_one_unit).map(|cost| cost.hours)).collect()
+    }
 }
 
 /// What a job asks for on each of its nodes.

@@ -321,7 +321,7 @@ impl<'a> Session<'a> {
             run: &run,
             budget: Budget { begin: &begin, stop: &stop },
             forecasts: Vec::new(),
-            outlooks: None,
+            prospects: None,
         }))
     }
 

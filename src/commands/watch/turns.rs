@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::app::context::{Context, Format};
-use crate::app::foreseeing::outlooks;
+use crate::app::foreseeing::prospects;
 use crate::app::metrics::metrics;
 use crate::app::notify::Notifier;
 use crate::app::state::{self, Opened, live_failure};
@@ -258,7 +258,7 @@ impl<'a> Watch<'a> {
         let complete = |cluster: &mut Cluster| state::complete(context, cluster);
         let site = state::site(context, &[])?;
         let mut world = SlurmWorld::new(&context.slurm, &context.clock, &directory, site, &complete);
-        let oracle = |inquiries: &[Inquiry]| outlooks(context, inquiries);
+        let oracle = |inquiries: &[Inquiry]| prospects(context, inquiries);
         world.oracle = Some(&oracle);
         let timer = Timer::new(&context.clock, self.args.budget);
         let (begin, stop) = (|| timer.begin(), || timer.is_over());
@@ -271,7 +271,7 @@ impl<'a> Watch<'a> {
             run: &run,
             budget: Budget { begin: &begin, stop: &stop },
             forecasts: Vec::new(),
-            outlooks: None,
+            prospects: None,
         };
         act(&mut world, &mut state, &mut ledger, &mut planner).map_err(|error| live_failure(&error))
     }

@@ -16,7 +16,7 @@ use crate::{
 use hsched_engine::clock::Clock;
 use hsched_engine::store::{StateDir, claim_file, lay_output, report_folder, reports};
 use hsched_engine::{
-    Amendment, Answer, Attempt, End, Inquiry, Intent, Kind, Observation, Outlook, Run, Sighting, Standing,
+    Amendment, Answer, Attempt, End, Inquiry, Intent, Kind, Observation, Prospects, Run, Sighting, Standing,
     State, Submission, SubmissionKey, World,
 };
 use hsched_model::{Bytes, Cluster, JobId, JobName, Seconds, Terms, Time};
@@ -24,8 +24,8 @@ use hsched_model::{Bytes, Cluster, JobId, JobName, Seconds, Terms, Time};
 /// How much longer than the job itself accounting is asked about.
 const SACCT_MARGIN_S: i64 = 3600;
 
-/// What says when requests would start.
-pub type Oracle<'a> = &'a dyn Fn(&[Inquiry]) -> Vec<Outlook>;
+/// What says what jobs may ask of the queue, and when that would start.
+pub type Oracle<'a> = &'a dyn Fn(&[Inquiry]) -> Vec<Prospects>;
 
 /// The real cluster.
 pub struct SlurmWorld<'a> {
@@ -328,7 +328,7 @@ impl World for SlurmWorld<'_> {
         }
     }
 
-    fn foresee(&mut self, inquiries: &[Inquiry]) -> Vec<Outlook> {
+    fn foresee(&mut self, inquiries: &[Inquiry]) -> Vec<Prospects> {
         self.oracle.map_or_else(Vec::new, |oracle| oracle(inquiries))
     }
 
