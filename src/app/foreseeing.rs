@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::app::context::Context;
 use crate::app::queue_look;
 use hsched_engine::clock::Clock;
-use hsched_engine::{Inquiry, Knows, Listed, Listing};
+use hsched_engine::{Inquiry, Knows, Listed, Listing, SpeedsOf};
 use hsched_model::{Candidate, JobId, JobRequest, Request, RequestId, Seconds, Terms, choose};
 use hsched_plan::{Prospect, Prospects};
 use hsched_queue::{Place, Question, QueueJob, Snapshot, StandingSource, StartEstimate, forecast_at};
@@ -93,10 +93,8 @@ impl Teller<'_> {
             capacity: &settings.capacity,
             at_least: self.inquiry.at_least,
         };
-        let knows = Knows {
-            speeds: &|_, _| Ok::<_, Infallible>(self.inquiry.speeds.clone()),
-            resumes: &|| self.inquiry.resumes,
-        };
+        let speeds: SpeedsOf<'_, Infallible> = &|_, _| Ok(self.inquiry.speeds.clone());
+        let knows = Knows { speeds, resumes: &|| self.inquiry.resumes };
         // Notes were made when the job was added.
         let Ok(listed) = hsched_engine::requests(&listing, &knows, &mut Vec::new());
         listed

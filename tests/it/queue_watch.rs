@@ -3,10 +3,11 @@
 use std::convert::Infallible;
 
 use hsched_engine::{
-    Action, Answer, Attempt, Event, Inquiry, Kind, Knows, Listing, Phase, Stage, State, Step, Submission,
-    Tracked, requests, step,
+    Action, Answer, Attempt, Event, Inquiry, Kind, Knows, Listing, Phase, SpeedsOf, Stage, State, Step,
+    Submission, Tracked, requests, step,
 };
-use hsched_model::{Cluster, GpuType, Job, JobId, JobRequest, Node, Partition, Seconds, Terms, Time};
+use hsched_model::{Cluster, JobId, JobRequest, Node, Partition, Seconds, Terms, Time};
+use hsched_plan::throughput::{Cache, ThroughputMatrix};
 use hsched_plan::{Parameters, Policy, Prospect, Prospects, Replanning};
 use hsched_queue::{GpuCount, NodeUse, QueueNode, QueuePartition, Snapshot};
 
@@ -81,6 +82,43 @@ fn snapshot(cluster: &Cluster) -> Snapshot {
     Snapshot { nodes, partitions, ..Snapshot::empty(Time(0.0)) }
 }
 
+#[test]
+fn a_job_that_waits_may_ask_for_what_when_lists() {
+    let partition = |name: &str, hours: f64| Partition {
+        name: name.to_owned(),
+        default: false,
+        max_time: Some(Seconds(hours * HOUR)),
+    };
+    let cluster = Cluster { partitions: vec![partition("short", 3.0), partition("day", 24.0)], ..full() };
+    let mut own = ten_hours();
+    own.launch.partition = Some("short,day".into());
+    own.launch.checkpoint.grace = Some(Seconds(10.0));
+    (own.launch.account, own.launch.other_accounts) = (Some("a".into()), vec!["b".into()]);
+    let jobs = state(vec![Tracked::new(own.clone(), Time(0.0))]);
+    let mut policy = queueing();
+    let mut planner = planner(policy.as_mut());
+    let asked = step(jobs, Time(1.0), &[], &cluster, (&rules(), &mut planner));
+    let told = answer(&cluster, &asked.inquiries[0], 0.0, &|_| (1.0, 0.0));
+    // As `when` lists them: by the job's file, the settings and the snapshot.
+    let (rules, snapshot) = (rules(), snapshot(&cluster));
+    let listing = Listing {
+        job: &own,
+        snapshot: &snapshot,
+        defaults: &rules.defaults,
+        rates: (rules.network, rules.intra_node),
+        capacity: &rules.capacity,
+        at_least: None,
+    };
+    let estimates = rules.defaults.estimate;
+    let speeds: SpeedsOf<'_, Infallible> =
+        &|jobs, types| Ok(ThroughputMatrix::new(jobs, types, &Cache::default(), estimates));
+    let Ok(listed) = requests(&listing, &Knows { speeds, resumes: &|| true }, &mut Vec::new());
+    // Four kinds of V100 and four of T4, for two accounts in two partitions, are more than are looked at.
+    assert_eq!((listed.possible, listed.requests.len()), (32, 24));
+    let told: Vec<JobRequest> = told.requests.into_iter().map(|own| own.request).collect();
+    assert_eq!(told, listed.requests);
+}
+
 /// Answers an inquiry: what waits stays for so long, and a request starts as `wait` says, in hours anew and in place.
 pub fn answer(
     cluster: &Cluster,
@@ -97,7 +135,7 @@ pub fn answer(
         capacity: &rules.capacity,
         at_least: inquiry.at_least,
     };
-    let speeds: &dyn Fn(&[Job], &[GpuType]) -> _ = &|_, _| Ok::<_, Infallible>(inquiry.speeds.clone());
+    let speeds: SpeedsOf<'_, Infallible> = &|_, _| Ok(inquiry.speeds.clone());
     let knows = Knows { speeds, resumes: &|| inquiry.resumes };
     let Ok(listed) = requests(&listing, &knows, &mut Vec::new());
     let hours = |time: f64| Some(Seconds(time * HOUR));

@@ -29,10 +29,12 @@ pub struct Listing<'a> {
     pub at_least: Option<Seconds>,
 }
 
+/// Returns what is known of the speeds of some jobs on some types, or why it cannot be read.
+pub type SpeedsOf<'a, E> = &'a dyn Fn(&[Job], &[GpuType]) -> Result<ThroughputMatrix, E>;
+
 /// What is known of a job beside its file.
 pub struct Knows<'a, E> {
-    /// The speeds of the job on these types, or why they cannot be read.
-    pub speeds: &'a dyn Fn(&[Job], &[GpuType]) -> Result<ThroughputMatrix, E>,
+    pub speeds: SpeedsOf<'a, E>,
     /// Whether it can go on after a time limit.
     pub resumes: &'a dyn Fn() -> bool,
 }

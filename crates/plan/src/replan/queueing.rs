@@ -3,8 +3,8 @@
 use crate::replan::Scene;
 use crate::replan::draft::Draft;
 use crate::{
-    Basis, Decision, Hold, Instead, JobModel, Pending, Placement, Plan, PolicyError, Prospect, Prospects,
-    Remedy, Sharing, Slot, Stage, is_legal, remedy,
+    Basis, Decision, Extract, Hold, Instead, JobModel, Pending, Placement, Plan, PolicyError, Prospect,
+    Prospects, Remedy, Sharing, Slot, Stage, is_legal, remedy,
 };
 use hsched_model::{Candidate, GpuType, JobRequest, RequestId, Seconds, Time, choose};
 
@@ -17,6 +17,12 @@ const NOTHING_SUITS: &str = "every possible time limit is shorter than the job, 
 
 /// GPUs by node and type that requests of this decision are for: one decision asks for no node twice.
 type Asked = Vec<Vec<u32>>;
+
+/// What a job could have if nobody else waited: GPUs by node and type, and the problem of the job alone on these.
+struct Room {
+    offered: Vec<Vec<u32>>,
+    alone: Extract,
+}
 
 impl Scene<'_> {
     /// Returns the jobs of which it must be known when their requests would start: those that wait there or may have to.
@@ -66,11 +72,11 @@ impl Scene<'_> {
         let mut asked = self.asked_for_nothing();
         let (mut changes, mut requests) = (Vec::new(), Vec::new());
         for (job, model) in self.problem.jobs.iter().enumerate() {
-            if is_pending(model) {
-                if let Some((decision, id)) = self.remedy(job, &mut asked) {
-                    changes.push((job, decision));
-                    requests.push((job, id));
-                }
+            if is_pending(model)
+                && let Some((decision, id)) = self.remedy(job, &mut asked)
+            {
+                changes.push((job, decision));
+                requests.push((job, id));
             }
         }
         let mut left_out = false;
@@ -124,8 +130,9 @@ impl Scene<'_> {
 
     /// Returns the requests of a job whose GPUs it may have here.
     fn able<'p>(&self, job: usize, prospects: &'p Prospects) -> Vec<&'p Prospect> {
-        let nothing = self.asked_for_nothing();
-        let is_able = |own: &&Prospect| self.settle(job, &own.request, &mut nothing.clone()).is_some();
+        let (room, nothing) = (self.room(job), self.asked_for_nothing());
+        let is_able =
+            |own: &&Prospect| self.settle((job, &room), &own.request, &mut nothing.clone()).is_some();
         prospects.requests.iter().filter(is_able).collect()
     }
 
@@ -149,7 +156,7 @@ impl Scene<'_> {
         let prospects = self.prospects(job).ok_or(true)?;
         let chosen = choose(&self.candidates(job, prospects), 0.0).ok_or(false)?;
         let request = prospects.request(chosen.id).ok_or(false)?;
-        let placement = self.settle(job, request, asked).ok_or(true)?;
+        let placement = self.settle((job, &self.room(job)), request, asked).ok_or(true)?;
         let decision = Decision::Place { placements: vec![placement], queued: true, why: String::new() };
         Ok((decision, chosen.id))
     }
@@ -189,7 +196,7 @@ impl Scene<'_> {
         let all = self.instead(job, prospects);
         let decided = remedy(&pending, &all);
         let (Remedy::Amend(id) | Remedy::Beside(id) | Remedy::Replace(id)) = decided else { return None };
-        let placement = self.settle(job, prospects.request(id)?, asked)?;
+        let placement = self.settle((job, &self.room(job)), prospects.request(id)?, asked)?;
         let own = all.iter().find(|own| own.id == id)?;
         let wait = if let Remedy::Amend(_) = decided { own.in_place } else { own.anew };
         let (before, after) = (hours(pending.finish), hours(wait? + own.run));
@@ -205,20 +212,30 @@ impl Scene<'_> {
         Some((Decision::Adjust { placement, in_place: matches!(decided, Remedy::Amend(_)), why }, id))
     }
 
+    /// Returns what a job could have if nobody else waited.
+    fn room(&self, job: usize) -> Room {
+        let offered = self.problem.offered_to(&[job], Basis::Line);
+        Room { alone: self.problem.extract_on(&[job], &offered), offered }
+    }
+
     fn asked_for_nothing(&self) -> Asked {
         self.problem.nodes.iter().map(|node| vec![0; node.gpus.len()]).collect()
     }
 
     /// Returns the GPUs of a request on nodes that this decision asks for nothing else of, and notes that it does now.
-    fn settle(&self, job: usize, request: &JobRequest, asked: &mut Asked) -> Option<Placement> {
-        let room = self.problem.offered_to(&[job], Basis::Line);
+    fn settle(
+        &self,
+        (job, room): (usize, &Room),
+        request: &JobRequest,
+        asked: &mut Asked,
+    ) -> Option<Placement> {
         let (nodes, count) = (request.request.asks.nodes as usize, request.per_node());
         let may_use = |own: &usize| {
             self.problem.gpu_types[*own] == request.gpu_type && self.problem.jobs[job].types[*own].is_some()
         };
         let types: Vec<usize> = (0..self.problem.gpu_types.len()).filter(may_use).collect();
         let slot = |node: usize| {
-            let left = |own: &&usize| room[node][**own].saturating_sub(asked[node][**own]) >= count;
+            let left = |own: &&usize| room.offered[node][**own].saturating_sub(asked[node][**own]) >= count;
             types.iter().find(left).map(|&gpu_type| Slot { node, gpu_type, count })
         };
         let slots: Vec<Slot> = (0..self.problem.nodes.len()).filter_map(slot).take(nodes).collect();
@@ -226,8 +243,7 @@ impl Scene<'_> {
             return None;
         }
         let placement = Placement::new(self.problem, job, &slots, Sharing::Balanced)?;
-        let alone = self.problem.extract(&[job], Basis::Line);
-        if !is_legal(&alone.problem, 0, &alone.of_whole(&placement)?) {
+        if !is_legal(&room.alone.problem, 0, &room.alone.of_whole(&placement)?) {
             return None;
         }
         for slot in &slots {
