@@ -44,7 +44,7 @@ struct Chosen<'p> {
 /// A plan on its way to actions.
 pub(super) struct Carrier<'a> {
     pub view: &'a View,
-    plan: &'a CheckedPlan,
+    pub plan: &'a CheckedPlan,
     pub cluster: &'a Cluster,
     pub rules: &'a Rules,
     run: &'a str,

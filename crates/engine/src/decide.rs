@@ -63,9 +63,9 @@ pub(super) fn decide(
         return Decision { actions, notes, ..Decision::default() };
     }
     let view = {
-        let Planner { objective, seed, forecasts, outlooks, policy, .. } = &*planner;
+        let Planner { objective, seed, forecasts, prospects, policy, .. } = &*planner;
         let (objective, seed, queues) = (*objective, *seed, policy.queues());
-        let aims = Aims { objective, seed, forecasts, outlooks: outlooks.as_ref(), queues };
+        let aims = Aims { objective, seed, forecasts, prospects: prospects.as_ref(), queues };
         View::new(state, at, cluster, rules, aims)
     };
     for tracked in state.jobs.iter_mut().filter(|tracked| is_ready(tracked, at)) {

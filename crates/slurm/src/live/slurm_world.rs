@@ -19,7 +19,7 @@ use hsched_engine::live::{
 };
 use hsched_engine::store::{StateDir, claim_file, lay_output, report_folder, reports};
 use hsched_engine::{
-    Amendment, Answer, Attempt, End, Inquiry, Intent, Kind, Observation, Outlook, Run, Sighting, Standing,
+    Amendment, Answer, Attempt, End, Inquiry, Intent, Kind, Observation, Prospects, Run, Sighting, Standing,
     State, Submission, SubmissionKey, TaggedJob, World,
 };
 use hsched_model::{Bytes, Cluster, JobId, JobName, Seconds, Terms, Time};
@@ -27,8 +27,8 @@ use hsched_model::{Bytes, Cluster, JobId, JobName, Seconds, Terms, Time};
 /// How much longer than the job itself accounting is asked about.
 const SACCT_MARGIN_S: i64 = 3600;
 
-/// What says when requests would start.
-pub type Oracle<'a> = Box<dyn Fn(&[Inquiry]) -> Vec<Outlook> + 'a>;
+/// What says what jobs may ask of the queue, and when that would start.
+pub type Oracle<'a> = Box<dyn Fn(&[Inquiry]) -> Vec<Prospects> + 'a>;
 
 /// What adds to a cluster what Slurm does not say of it; returns notes.
 pub type Complete<'a> = Box<dyn Fn(&mut Cluster) -> Vec<String> + 'a>;
@@ -338,7 +338,7 @@ impl World for SlurmWorld<'_> {
         }
     }
 
-    fn foresee(&mut self, inquiries: &[Inquiry]) -> Vec<Outlook> {
+    fn foresee(&mut self, inquiries: &[Inquiry]) -> Vec<Prospects> {
         self.oracle.as_ref().map_or_else(Vec::new, |oracle| oracle(inquiries))
     }
 
