@@ -18,13 +18,11 @@ pub struct Failure {
 
 impl Failure {
     /// Returns a failure with a message.
-    #[must_use]
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
         Self { exit, message: message.into(), hints: Vec::new() }
     }
 
     /// Returns a failure from an error and the chain of its causes.
-    #[must_use]
     pub fn from_error(exit: Exit, error: &dyn Error) -> Self {
         let mut message = error.to_string();
         let mut cause = error.source();
@@ -37,7 +35,6 @@ impl Failure {
     }
 
     /// Returns the failure with one more hint.
-    #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self

@@ -43,7 +43,6 @@ impl Exit {
     ];
 
     /// Returns what the code means, for people.
-    #[must_use]
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -61,7 +60,6 @@ impl Exit {
     }
 
     /// Returns the word that stands for the code in JSON errors.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -79,7 +77,6 @@ impl Exit {
     }
 
     /// Returns the process's exit code.
-    #[must_use]
     pub fn code(self) -> u8 {
         self as u8
     }

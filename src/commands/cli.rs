@@ -88,7 +88,6 @@ pub(super) trait Subcommand {
 }
 
 /// Runs the command line of this process.
-#[must_use]
 pub fn main() -> ExitCode {
     let mut command = Cli::command();
     let read = command.try_get_matches_from_mut(std::env::args_os()).and_then(|matches| {

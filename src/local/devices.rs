@@ -70,7 +70,6 @@ fn refusal(text: &str) -> String {
 
 impl Devices {
     /// Returns nodes with their devices, none of which is in use; a node's stock is what its devices are.
-    #[must_use]
     pub fn new(nodes: Vec<(Node, Vec<Device>)>) -> Self {
         let stocked = |(mut node, devices): (Node, Vec<Device>)| {
             node.gpus = stock(&devices);
@@ -80,7 +79,6 @@ impl Devices {
     }
 
     /// Returns the GPUs and MIG slices of this machine, as NVML shows them.
-    #[must_use]
     pub fn found(facts: &Facts) -> Self {
         let mut node = probe::node(facts);
         node.memory = node.memory.map(|memory| Usage { used: 0, ..memory });
@@ -102,7 +100,6 @@ impl Devices {
 
     /// Returns those GPUs of this machine that programs may see by these `names`, which are their numbers or UUIDs; where NVML
     /// shows none at all, devices of these names, of which nobody knows what they are.
-    #[must_use]
     pub fn visible(facts: &Facts, names: &[String]) -> Self {
         let found = Self::found(facts);
         let (node, all) = found.nodes.into_iter().next().unwrap_or_else(|| (probe::node(facts), Vec::new()));
@@ -123,7 +120,6 @@ impl Devices {
     }
 
     /// Returns a machine with devices that it does not have. Its CPUs and memory are no limit to them.
-    #[must_use]
     pub fn imagined(counts: &[(GpuType, u32)], facts: &Facts) -> Self {
         let device =
             |gpu_type: &GpuType| Device { gpu_type: gpu_type.clone(), name: String::new(), memory: None };
@@ -148,13 +144,11 @@ impl Devices {
     }
 
     /// Returns the number of devices.
-    #[must_use]
     pub fn count(&self) -> usize {
         self.nodes.iter().map(|(_, devices)| devices.len()).sum()
     }
 
     /// Returns the types of the devices.
-    #[must_use]
     pub fn gpu_types(&self) -> Vec<GpuType> {
         let mut types: Vec<GpuType> =
             self.nodes.iter().flat_map(|(_, own)| own.iter().map(|device| device.gpu_type.clone())).collect();
@@ -172,7 +166,6 @@ impl Devices {
     }
 
     /// Returns the nodes, with what submissions use.
-    #[must_use]
     pub fn cluster(&self) -> Cluster {
         let mut nodes: Vec<Node> = self.nodes.iter().map(|(node, _)| node.clone()).collect();
         for lease in self.taken.values() {
@@ -224,7 +217,6 @@ impl Devices {
     }
 
     /// Returns whether nobody has a device of a lease.
-    #[must_use]
     pub fn is_free(&self, lease: &Lease) -> bool {
         self.taken.values().all(|own| own.places.iter().all(|place| !lease.places.contains(place)))
     }
@@ -235,13 +227,11 @@ impl Devices {
     }
 
     /// Returns what a submission has.
-    #[must_use]
     pub fn lease(&self, of: &SubmissionKey) -> Option<&Lease> {
         self.taken.get(of)
     }
 
     /// Returns a lease for a script: a line for each node.
-    #[must_use]
     pub fn words(&self, lease: &Lease) -> String {
         let mut own: BTreeMap<&NodeName, Vec<&str>> = BTreeMap::new();
         for (name, device) in &lease.places {
@@ -257,7 +247,6 @@ impl Devices {
     }
 
     /// Returns the memory of a node that no submission has, where it is known.
-    #[must_use]
     pub fn free_memory(&self, node: &NodeName) -> Option<u64> {
         let nodes = self.cluster().nodes;
         nodes.into_iter().find(|own| own.name == *node)?.memory.map(|memory| memory.total - memory.used)

@@ -24,7 +24,6 @@ const NOT_RUNNING: &str = "hsched run is not running";
 
 impl<'a> EndedRun<'a> {
     /// Returns what the `hsched run` of the state directory `root` has left behind.
-    #[must_use]
     pub fn new(clock: &'a dyn Clock, root: &'a Path) -> Self {
         Self { clock, root }
     }

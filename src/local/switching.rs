@@ -201,14 +201,12 @@ impl LocalWorld<'_> {
     }
 
     /// Returns whether ranks are to say something for which others wait.
-    #[must_use]
     pub fn is_switching(&self) -> bool {
         let is_moving = |own: &Running| matches!(own.step, Step::Parking { .. } | Step::Held { .. });
         self.running.values().any(|own| own.ended.is_none() && is_moving(own)) || self.parking.is_moving()
     }
 
     /// Returns when a look is due without news, for those who take too long.
-    #[must_use]
     pub fn due(&self) -> Option<Time> {
         let until = |own: &Running| match own.step {
             Step::Parking { until } if own.ended.is_none() => Some(until),

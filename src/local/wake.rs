@@ -70,7 +70,6 @@ impl Waker {
     }
 
     /// Returns a way to tell what has happened.
-    #[must_use]
     pub fn sender(&self) -> Sender<Wake> {
         self.sender.clone()
     }
@@ -90,7 +89,6 @@ impl Waker {
 
     /// Waits until something happens, for so long at most; `None` is for ever. Returns all that has happened by then, in
     /// order.
-    #[must_use]
     pub fn wait(&self, most: Option<Duration>) -> Vec<Wake> {
         let first = match most {
             Some(most) => self.receiver.recv_timeout(most),
@@ -100,7 +98,6 @@ impl Waker {
     }
 
     /// Waits for so long, or until something comes that is not `calm`; returns what came.
-    #[must_use]
     pub fn wait_for_others(
         &self,
         most: Duration,

@@ -89,7 +89,6 @@ impl<'a> LocalWorld<'a> {
     }
 
     /// Returns the time.
-    #[must_use]
     pub fn now(&self) -> Time {
         self.clock.time()
     }
@@ -156,13 +155,11 @@ impl<'a> LocalWorld<'a> {
     }
 
     /// Returns how many submissions are at work.
-    #[must_use]
     pub fn at_work(&self) -> usize {
         self.running.values().filter(|own| own.ended.is_none()).count()
     }
 
     /// Returns how many have processes: those at work, and those that are parked.
-    #[must_use]
     pub fn left(&self) -> usize {
         self.at_work() + self.parking.len()
     }

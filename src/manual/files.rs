@@ -11,7 +11,6 @@ use super::{command_page, format_pages, main_page, reference};
 /// Returns the text of each document by its path, relative to where they are to be written.
 ///
 /// Commands that `--help` hides are left out.
-#[must_use]
 pub fn files(command: &Command) -> BTreeMap<PathBuf, String> {
     let mut command = shown(command);
     command.build();

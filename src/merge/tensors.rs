@@ -87,7 +87,6 @@ impl Tensors {
     }
 
     /// Returns the bytes of the file.
-    #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut header = Map::new();
         if let Some(metadata) = &self.metadata {

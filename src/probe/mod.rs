@@ -13,7 +13,6 @@ pub use self::facts::{Facts, Gpu, Link, Pcie, Peer, Slice};
 pub use self::translate::{gpu_types, node};
 
 /// Returns the memory of this machine that is free or can be freed, in bytes.
-#[must_use]
 pub fn available_memory() -> u64 {
     let mut system = System::new();
     system.refresh_memory();
@@ -21,7 +20,6 @@ pub fn available_memory() -> u64 {
 }
 
 /// Returns what this machine says of itself; what cannot be told is missing, with a note where that matters.
-#[must_use]
 pub fn look() -> Facts {
     let mut system = System::new();
     system.refresh_memory();

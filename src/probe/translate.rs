@@ -12,7 +12,6 @@ const MIG: &str = " MIG ";
 ///
 /// GPUs count as used while somebody computes on them. The rate between GPUs is what the hardware could
 /// reach at best; it is missing where there is only one GPU, or where NVML does not tell.
-#[must_use]
 pub fn node(facts: &Facts) -> Node {
     let short = facts.host.split('.').next().unwrap_or_default();
     let mut node = Node::new(NodeName::new(short).unwrap_or_else(|_| unnamed()));
@@ -37,7 +36,6 @@ pub fn node(facts: &Facts) -> Node {
 }
 
 /// Returns the types of what programs can have of a GPU: itself, or its MIG slices.
-#[must_use]
 pub fn gpu_types(gpu: &Gpu) -> Vec<GpuType> {
     units(gpu).into_iter().map(|(gpu_type, ..)| gpu_type).collect()
 }

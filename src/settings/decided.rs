@@ -105,7 +105,6 @@ impl Settings {
     }
 
     /// Returns every value with its origin, in the order of [`KEYS`].
-    #[must_use]
     pub fn rows(&self) -> Vec<Row> {
         let of_key = |key: &'static Key| {
             let mut shown = (key.show)(self);
@@ -123,13 +122,11 @@ impl Settings {
     }
 
     /// Returns where the value of a key, or of an entry of a table, was typed.
-    #[must_use]
     pub fn origin(&self, key: &'static str, item: &str) -> Origin {
         self.origins.get(&(key, item.to_owned())).cloned().unwrap_or(Origin::Default)
     }
 
     /// Returns what was left out and why, one sentence each, for people.
-    #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -202,7 +199,6 @@ impl ColorMode {
     pub const ALL: [Self; 3] = [Self::Auto, Self::Always, Self::Never];
 
     /// Returns the mode's name in files and flags.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",

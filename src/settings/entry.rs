@@ -55,7 +55,6 @@ pub(super) enum Typed {
 
 impl Origin {
     /// Returns the layer to which the place belongs.
-    #[must_use]
     pub fn layer(&self) -> Layer {
         match self {
             Self::Default => Layer::Default,
@@ -66,7 +65,6 @@ impl Origin {
     }
 
     /// Returns the line in a file; 0 for what has none.
-    #[must_use]
     pub fn line(&self) -> usize {
         match self {
             Self::File { line, .. } => *line,

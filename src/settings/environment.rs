@@ -51,7 +51,6 @@ const OF_TRAINING: [&str; 14] = [
 
 impl Flag {
     /// Returns the setting that a flag named like its key gives, where it was given.
-    #[must_use]
     pub fn of_key(key: &str, value: Option<&str>) -> Option<Self> {
         Some(Self { name: format!("--{key}"), key: key.to_owned(), value: value?.to_owned() })
     }

@@ -17,7 +17,6 @@ impl Feature {
         [("race", Self::Race), ("together", Self::Together), ("queue", Self::Queue)];
 
     /// Returns the feature's name.
-    #[must_use]
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(_, own)| *own == self).map_or("", |(name, _)| name)
     }

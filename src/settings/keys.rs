@@ -341,7 +341,6 @@ impl Key {
     }
 
     /// Returns the environment variable that sets the key.
-    #[must_use]
     pub fn variable(&self) -> String {
         format!("HSCHED_{}", self.name.to_uppercase())
     }

@@ -22,7 +22,6 @@ pub struct SettingsProblems(Vec<SettingsProblem>);
 
 impl SettingsProblems {
     /// Returns the problems, lowest layer first.
-    #[must_use]
     pub fn as_slice(&self) -> &[SettingsProblem] {
         &self.0
     }

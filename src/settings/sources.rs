@@ -54,13 +54,11 @@ enum Project {
 }
 
 /// Returns the width for text, where the variable COLUMNS says one.
-#[must_use]
 pub fn columns() -> Option<usize> {
     std::env::var("COLUMNS").ok()?.trim().parse().ok().filter(|columns| *columns > 0)
 }
 
 /// Returns the Slurm job that this process runs in, where it does.
-#[must_use]
 pub fn own_slurm_job() -> Option<u32> {
     std::env::var("SLURM_JOB_ID").ok()?.trim().parse().ok()
 }
@@ -78,7 +76,6 @@ pub struct SlurmJobFacts {
 }
 
 /// Returns what the variables of the Slurm job say that this process runs in, for where Slurm itself does not answer.
-#[must_use]
 pub fn own_slurm_job_facts() -> SlurmJobFacts {
     let value = |name: &str| std::env::var(name).ok().filter(|text| !text.trim().is_empty());
     let number = |name: &str| value(name)?.trim().parse::<u64>().ok();
@@ -94,7 +91,6 @@ pub fn own_slurm_job_facts() -> SlurmJobFacts {
 
 /// Returns whether the locale says that the terminal shows ASCII alone: the first that is set of `LC_ALL`, `LC_CTYPE` and `LANG`
 /// names no UTF-8. Where none is set nobody knows, and most terminals show it.
-#[must_use]
 pub fn is_ascii() -> bool {
     let set = ["LC_ALL", "LC_CTYPE", "LANG"].iter().filter_map(std::env::var_os).find(|own| !own.is_empty());
     set.is_some_and(|own| {
@@ -106,14 +102,12 @@ pub fn is_ascii() -> bool {
 }
 
 /// Returns whether the variable TERM says that the terminal understands no control sequences.
-#[must_use]
 pub fn is_dumb_terminal() -> bool {
     std::env::var_os("TERM").is_some_and(|name| name == "dumb")
 }
 
 impl Sources {
     /// Returns the sources of this process, with settings from its command line.
-    #[must_use]
     pub fn of_process(flags: Vec<Flag>) -> Self {
         let strategy = etcetera::base_strategy::Xdg::new().ok();
         let strategy = strategy.filter(|strategy| strategy.home_dir().is_absolute());

@@ -25,7 +25,6 @@ const HEAD: &str = "\
 
 impl Starter {
     /// Returns the file's text: valid as it stands, and with any one of its keys uncommented.
-    #[must_use]
     pub fn to_toml(&self) -> String {
         let mut text = HEAD.to_owned();
         // TOML wants tables behind everything else.

@@ -46,7 +46,6 @@ const OTHER_LINES: usize = 5;
 
 impl Board {
     /// Returns a table for a terminal that is watched, where one is `wanted`.
-    #[must_use]
     pub fn new(terminal: Terminal, wanted: bool) -> Self {
         let is_shown = wanted && terminal.is_watched();
         let bar = is_shown.then(|| {

@@ -25,7 +25,6 @@ pub struct Made {
 }
 
 /// Returns the table of what the policies made of a problem; means over fewer jobs than others placed are not compared.
-#[must_use]
 pub fn compare_table(rows: &[Compared], terminal: Terminal) -> String {
     let mut table = Table::new(&[
         ("POLICY", Align::Left),

@@ -41,7 +41,6 @@ impl CurvePicture<'_> {
 }
 
 /// Returns the drawing: `●` reports, `─` what is expected, `░` where nine cases in ten are, `┄` the target.
-#[must_use]
 pub fn curve_text(picture: &CurvePicture<'_>, width: usize) -> String {
     let columns = COLUMNS.min(width.saturating_sub(MARGIN + 1)).max(10);
     let (low, high) = picture.range();

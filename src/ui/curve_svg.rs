@@ -10,7 +10,6 @@ const SIZE: (f64, f64) = (720.0, 400.0);
 const ROOM: (f64, f64, f64, f64) = (70.0, 30.0, 20.0, 40.0);
 
 /// Returns the picture as an SVG document.
-#[must_use]
 pub fn curve_svg(picture: &CurvePicture<'_>) -> String {
     let (low, high) = picture.range();
     let (right, bottom) = (SIZE.0 - ROOM.2, SIZE.1 - ROOM.3);

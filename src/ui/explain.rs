@@ -26,7 +26,6 @@ const NOTHING: f64 = 1e-6;
 
 impl Explained<'_> {
     /// Returns the prices, and every job in short.
-    #[must_use]
     pub fn overview(&self, terminal: Terminal) -> String {
         let placed = self.plan.verdicts().iter().filter(|verdict| verdict.placement().is_some()).count();
         let types = &self.explanation.types;
@@ -71,7 +70,6 @@ impl Explained<'_> {
     }
 
     /// Returns all that there is to say of the jobs asked for.
-    #[must_use]
     pub fn details(&self, terminal: Terminal) -> String {
         let job = |job: &JobExplanation| match job.jct {
             Some(jct) => self.placed(job, jct, terminal),

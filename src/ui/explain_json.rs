@@ -8,7 +8,6 @@ use hsched_plan::{Alternative, Change, JobExplanation, Limit, Obstacle, Verdict}
 impl Explained<'_> {
     /// Returns the prices and all that there is to say of the jobs asked for. Times and prices are in seconds:
     /// the market's of the objective's sum, a job's of its own completion time.
-    #[must_use]
     pub fn json(&self) -> Value {
         let types = self.problem.labels.iter().zip(&self.explanation.types);
         let types: Vec<Value> = types

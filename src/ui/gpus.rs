@@ -6,7 +6,6 @@ use crate::ui::{Align, Table, Terminal};
 use hsched_model::catalogue::{Gpu, Recognised, Slice, source, spellings};
 
 /// Returns the table of GPUs.
-#[must_use]
 pub fn gpu_table<'a>(gpus: impl IntoIterator<Item = &'a Gpu>, terminal: Terminal) -> String {
     let mut table = Table::new(&[
         ("GPU", Align::Left),
@@ -35,7 +34,6 @@ pub fn gpu_table<'a>(gpus: impl IntoIterator<Item = &'a Gpu>, terminal: Terminal
 }
 
 /// Returns all that is known of what a name may mean, a block for each GPU.
-#[must_use]
 pub fn gpu_details(name: &str, known: &Recognised, terminal: Terminal) -> String {
     let blocks: Vec<String> =
         known.gpus.iter().map(|gpu| details(gpu, known.slice.as_ref(), terminal)).collect();
@@ -109,7 +107,6 @@ fn known(rate: Option<f64>) -> String {
 }
 
 /// Returns an entry as JSON; what is not known is null.
-#[must_use]
 pub fn gpu_json(gpu: &Gpu) -> Value {
     let sources: Vec<&str> = gpu.sources.iter().map(|key| source(key).unwrap_or(key)).collect();
     json!({
@@ -136,7 +133,6 @@ pub fn gpu_json(gpu: &Gpu) -> Value {
 }
 
 /// Returns what a name may mean as JSON.
-#[must_use]
 pub fn recognised_json(name: &str, known: &Recognised) -> Value {
     let slice = known.slice.as_ref();
     json!({

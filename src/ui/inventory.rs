@@ -10,7 +10,6 @@ use hsched_model::catalogue::recognise;
 use hsched_model::{Bytes, Cluster, GpuStock, GpuType, Holdings, Node, RankNeeds, hostlist, split_mig};
 
 /// Returns the tables of GPU types and nodes; nodes that look the same share a line.
-#[must_use]
 pub fn inventory_table(cluster: &Cluster, needs: RankNeeds, mine: &Holdings, terminal: Terminal) -> String {
     let mut types = Table::new(&[
         ("GPU", Align::Left),
@@ -100,7 +99,6 @@ fn gibibytes(bytes: u64) -> String {
 }
 
 /// Returns the inventory as one JSON value (schema `hsched.inventory/1`).
-#[must_use]
 pub fn inventory_json(cluster: &Cluster, needs: RankNeeds, mine: &Holdings, notes: &[String]) -> Value {
     let own = |gpu_type| -> u32 { mine.values().filter_map(|held| held.gpus.get(gpu_type)).sum() };
     let types: BTreeMap<String, Value> = cluster

@@ -21,7 +21,6 @@ struct Entry<'a> {
 
 /// Returns the plan's summary, its table, and the jobs and GPU types left out, with the reasons; `jobs` are those of the
 /// problem.
-#[must_use]
 pub fn plan_table(
     (jobs, problem): (&[Job], &Problem),
     plan: &CheckedPlan,

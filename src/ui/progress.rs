@@ -18,7 +18,6 @@ pub struct Progress(ProgressBar);
 
 impl Progress {
     /// Shows `message`; indicatif draws only where stderr is a terminal.
-    #[must_use]
     pub fn start(message: String) -> Self {
         let plain = FORBIDDEN.load(Ordering::Relaxed);
         let target = if plain { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };

@@ -6,14 +6,12 @@ use hsched_model::number::{to_i64, to_u64};
 use hsched_model::{Seconds, Time};
 
 /// Returns a moment in local time, as the log has it.
-#[must_use]
 pub fn date(at: Time) -> String {
     let moment = DateTime::from_timestamp(to_i64(at.0), 0).unwrap_or_default();
     moment.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string()
 }
 
 /// Returns a duration in at most two units, such as `83.8 s`, `3 h 07 min` or `2 d 04 h`.
-#[must_use]
 pub fn duration(time: Seconds) -> String {
     let seconds = time.0;
     if seconds < 5e-6 {
@@ -41,7 +39,6 @@ pub fn duration(time: Seconds) -> String {
 }
 
 /// Returns a part of one in percent, with as many digits as tell it from nothing: `4.8 %`, `0.02 %`.
-#[must_use]
 pub(super) fn percent(part: f64) -> String {
     let percent = 100.0 * part;
     match percent {

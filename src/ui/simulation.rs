@@ -40,7 +40,6 @@ const WIDEST: usize = 72;
 
 impl Simulated {
     /// Returns a replay with its figures.
-    #[must_use]
     pub fn new(cell: Cell, policy: String, record: Result<Record, String>) -> Self {
         let (record, error) = match record {
             Ok(record) => (record, None),
@@ -91,7 +90,6 @@ impl Simulated {
 }
 
 /// Returns the table of some replays of one trace, with their pictures.
-#[must_use]
 pub fn simulation_table(runs: &[Simulated], terminal: Terminal) -> String {
     let Some(first) = runs.first() else { return String::new() };
     let gpus: u32 = first.cell.trace.problem.offered().iter().sum();

@@ -40,7 +40,6 @@ const NORMAL: f64 = 1.960;
 
 /// Returns the summary of one trace under some policies: `hsched.simulation/1`; with the prices that prove the bound if
 /// `certificate`.
-#[must_use]
 pub fn simulation_json(runs: &[Simulated], certificate: bool) -> Value {
     let first = runs.first();
     let mut summary = json!({
@@ -231,7 +230,6 @@ impl Point<'_> {
 }
 
 /// Returns the summary of a sweep: `hsched.sweep/1`.
-#[must_use]
 pub fn sweep_json(runs: &[Simulated]) -> Value {
     let point = |point: &Point<'_>| {
         let mut entry = Map::new();
@@ -253,7 +251,6 @@ pub fn sweep_json(runs: &[Simulated]) -> Value {
 }
 
 /// Returns a line for each run, with what is varied and the figures.
-#[must_use]
 pub fn simulation_csv(runs: &[Simulated]) -> String {
     let varied: Vec<&str> =
         runs.first().map_or_else(Vec::new, |run| run.cell.values.iter().map(|(name, _)| *name).collect());
@@ -273,7 +270,6 @@ pub fn simulation_csv(runs: &[Simulated]) -> String {
 }
 
 /// Returns the line of an event; `names` are those of the jobs by their places in the file, `gpus` those of the problem.
-#[must_use]
 pub fn event_json((problem, gpus): (&Problem, &[Gpu]), names: &[&str], policy: &str, event: &Event) -> Value {
     let mut line = json!({ "t": event.at.0, "event": event.kind.name(), "policy": policy });
     if let Some(job) = event.job {

@@ -32,7 +32,6 @@ pub type Metrics = BTreeMap<JobName, (String, f64)>;
 
 /// Returns all jobs as a table, each with what its row does not say, and a summary; with a column for metrics where there
 /// are any.
-#[must_use]
 pub fn status_table(state: &State, metrics: &Metrics, now: Time, terminal: Terminal) -> String {
     let mut columns = vec![
         ("JOB", Align::Left),
@@ -91,7 +90,6 @@ pub struct Best<'a> {
 }
 
 /// Returns the best of each model and metric; none where nobody said whether it is to fall, and it is no loss.
-#[must_use]
 pub fn bests<'a>(state: &'a State, metrics: &'a Metrics) -> Vec<Best<'a>> {
     let mut groups: BTreeMap<(&str, &str), Vec<(&Tracked, f64)>> = BTreeMap::new();
     for tracked in &state.jobs {
@@ -179,7 +177,6 @@ impl Times {
 
 impl<'a> Standing<'a> {
     /// Returns where a job stands.
-    #[must_use]
     pub fn new(tracked: &'a Tracked) -> Self {
         let last = || {
             let past = tracked.past.last().filter(|_| tracked.phase.is_over());
@@ -275,7 +272,6 @@ impl<'a> Standing<'a> {
     }
 
     /// Returns what happened last and how long ago, or why it waits.
-    #[must_use]
     pub fn last(&self, now: Time) -> String {
         let (at, what) = &self.tracked.last;
         match &self.tracked.phase {

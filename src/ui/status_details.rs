@@ -11,7 +11,6 @@ use hsched_engine::{Attempt, Submission};
 use hsched_model::{Seconds, Time};
 
 /// Returns a job with all that is known of it, and a metric that it has reported; `files` are its script, output and reports, each with its name.
-#[must_use]
 pub fn status_details(
     standing: Standing<'_>,
     own: Option<&(String, f64)>,

@@ -7,7 +7,6 @@ use hsched_engine::{Attempt, Gpus, Outcome, Phase, State, Submission, Tracked};
 use hsched_model::{JobId, Seconds, Time};
 
 /// Returns the jobs of a state with a metric that each has reported; `files` gives those of a submission, each with its name.
-#[must_use]
 pub fn status_json(
     state: &State,
     chosen: &[&Tracked],

@@ -92,7 +92,6 @@ impl Topic {
     ];
 
     /// Returns the topic in one word, for JSON.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Order => "order",
@@ -117,7 +116,6 @@ impl Topic {
     }
 
     /// Returns the topic of a word.
-    #[must_use]
     pub fn of_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|topic| topic.word() == word)
     }
@@ -135,7 +133,6 @@ impl Topic {
 
 impl StoryLine {
     /// Returns the line, the job's name first.
-    #[must_use]
     pub fn plain(&self) -> String {
         match &self.job {
             Some(job) => format!("{job}: {}", self.text),
@@ -144,7 +141,6 @@ impl StoryLine {
     }
 
     /// Returns lines in the colour of this one's topic, where colour is wanted.
-    #[must_use]
     pub fn paint(&self, text: String, colour: bool) -> String {
         match self.topic.colour().filter(|_| colour) {
             Some(code) => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
@@ -155,7 +151,6 @@ impl StoryLine {
 
 impl Story {
     /// Returns a story of submissions that go there.
-    #[must_use]
     pub fn of(realm: Realm) -> Self {
         Self { realm, ..Self::default() }
     }
@@ -303,7 +298,6 @@ fn explain_waits(lines: &mut Vec<StoryLine>, events: &[Event]) {
 const NAMED: usize = 3;
 
 /// Returns lines for people: what is true of several jobs in a row is said once, of all of them.
-#[must_use]
 pub fn merged(lines: &[StoryLine]) -> Vec<StoryLine> {
     let same = |a: &StoryLine, b: &StoryLine| {
         a.job.is_some()

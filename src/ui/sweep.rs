@@ -9,7 +9,6 @@ use crate::ui::{Align, Table, Terminal, wrap};
 use hsched_model::Seconds;
 
 /// Returns the table of a sweep.
-#[must_use]
 pub fn sweep_table(runs: &[Simulated], terminal: Terminal) -> String {
     let points = points(runs);
     let mut headings = vec![("POLICY", Align::Left)];
@@ -45,7 +44,6 @@ pub fn sweep_table(runs: &[Simulated], terminal: Terminal) -> String {
 }
 
 /// Returns that the seed changes nothing, with the policies of which all runs are equal whatever the seed.
-#[must_use]
 pub fn idle_seed(runs: &[Simulated]) -> Option<String> {
     let points = points(runs);
     let is_idle = |point: &Point<'_>| point.runs.len() > 1 && !point.differs();

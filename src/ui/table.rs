@@ -38,7 +38,6 @@ pub enum Align {
 
 impl Table {
     /// Returns a table without rows.
-    #[must_use]
     pub fn new(headings: &[(&'static str, Align)]) -> Self {
         Self { headings: headings.to_vec(), rows: Vec::new(), notes: BTreeMap::new() }
     }
@@ -56,19 +55,16 @@ impl Table {
     }
 
     /// Returns whether the table has no rows.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
     /// Returns the table as it is shown there. In a pipe or a file no word is cut: who reads it looks for whole words.
-    #[must_use]
     pub fn show(&self, terminal: Terminal) -> String {
         self.lines(terminal.width(), terminal.colour(), terminal.cuts())
     }
 
     /// Returns the table's lines, none longer than `width` columns, each ended.
-    #[must_use]
     pub fn render(&self, width: usize, colour: bool) -> String {
         self.lines(width, colour, true)
     }

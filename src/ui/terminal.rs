@@ -66,7 +66,6 @@ fn plain(text: &str) -> String {
 impl Terminal {
     /// Returns the terminal as it is; `colour` is the user's wish, `None` for colour where stdout is a terminal that has
     /// some. Where stdout is none, lines are as long as `columns` says, or else as they come.
-    #[must_use]
     pub fn new(colour: Option<bool>, kind: TerminalKind) -> Self {
         let is_terminal = io::stdout().is_terminal();
         let known = terminal_size::terminal_size().filter(|_| is_terminal);
@@ -83,25 +82,21 @@ impl Terminal {
     }
 
     /// Returns the number of columns that tables may take.
-    #[must_use]
     pub fn width(self) -> usize {
         self.width
     }
 
     /// Returns whether words that are longer than their column are cut.
-    #[must_use]
     pub(super) fn cuts(self) -> bool {
         self.cuts
     }
 
     /// Returns whether text may be coloured.
-    #[must_use]
     pub fn colour(self) -> bool {
         self.colour
     }
 
     /// Returns whether stdout is a terminal, with somebody before it.
-    #[must_use]
     pub fn is_watched(self) -> bool {
         self.watched
     }
@@ -118,7 +113,6 @@ impl Terminal {
     }
 
     /// Returns a text as the terminal can show it: pictures and dashes in ASCII if it shows nothing else.
-    #[must_use]
     pub(super) fn shown(self, text: &str) -> Cow<'_, str> {
         if self.ascii && !text.is_ascii() { Cow::Owned(plain(text)) } else { Cow::Borrowed(text) }
     }
@@ -134,13 +128,11 @@ impl Terminal {
     }
 
     /// Waits for so long, or until the program that reads stdout has ended; returns whether it has.
-    #[must_use]
     pub fn loses_reader_within(self, wait: Duration) -> bool {
         self.loses_reader_before(wait, None)
     }
 
     /// Does the same, and waits no longer once there is something to read from `news`.
-    #[must_use]
     pub fn loses_reader_before(self, wait: Duration, news: Option<BorrowedFd<'_>>) -> bool {
         let stdout = io::stdout();
         // A terminal that was closed has no say: a watch in the background goes on without it.

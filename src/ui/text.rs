@@ -2,13 +2,11 @@
 
 /// Returns the text with line breaks between words so that no line is longer than `width` characters, if no word is; a word
 /// longer than a line is cut behind commas and pluses alone. Lines after the first begin with `indent`.
-#[must_use]
 pub fn wrap(text: &str, width: usize, indent: &str) -> String {
     broken(text, width, indent, false)
 }
 
 /// Does the same, and cuts words that are longer than a line: no line is longer than `width` characters.
-#[must_use]
 pub(super) fn wrap_cut(text: &str, width: usize, indent: &str) -> String {
     broken(text, width, indent, true)
 }

@@ -77,7 +77,6 @@ const NOTHING: &str = "no start can be estimated";
 const NAMED: usize = 3;
 
 /// Returns what the blocks and words of [`when_table`] mean, and in what its costs are; nothing if it has no row.
-#[must_use]
 pub fn when_legend(when: &When) -> Vec<String> {
     let rows = || when.jobs.iter().flat_map(|job| &job.rows);
     if rows().next().is_none() {
@@ -91,7 +90,6 @@ pub fn when_legend(when: &When) -> Vec<String> {
 }
 
 /// Returns one table of all requests, with a column for the jobs if there are several.
-#[must_use]
 pub fn when_table(when: &When, terminal: Terminal) -> String {
     let sentences = match when.jobs.as_slice() {
         [WhenJob { names, .. }] if names.len() == 1 => return one_job(when, terminal),
@@ -251,7 +249,6 @@ fn is_sampled(start: &Start) -> bool {
 }
 
 /// Returns when a request starts: `now`, or the median and the interval, such as `1.2 h (0.3–4.0)`.
-#[must_use]
 pub fn start(start: &Start) -> String {
     match start {
         Start::Estimated(forecast) => span(&forecast.start, forecast.start.median, is_sampled(start)),
@@ -283,7 +280,6 @@ fn span(estimate: &Estimate, middle: Seconds, is_sampled: bool) -> String {
 }
 
 /// Returns a time in one unit: `25 min`, `3.4 h`, `18 h`, `5.2 d`.
-#[must_use]
 pub fn about(time: Seconds) -> String {
     match time.0 {
         seconds if seconds < 60.0 => "< 1 min".to_owned(),

@@ -25,7 +25,6 @@ pub enum Action {
 
 impl Action {
     /// Returns whether something is asked of Slurm.
-    #[must_use]
     pub fn is_request(&self) -> bool {
         matches!(self, Self::Submit(_) | Self::Stop { .. } | Self::Cancel { .. } | Self::Amend { .. })
     }

@@ -61,26 +61,22 @@ pub struct Inquiry {
 
 impl Inquiry {
     /// Returns the pending submissions, by their place among all of the job.
-    #[must_use]
     pub fn pending(&self) -> Vec<Option<JobId>> {
         let id = |own: &Submission| own.attempt.job_id.filter(|_| own.stage == Stage::Pending);
         self.submissions.iter().map(id).collect()
     }
 
     /// Returns whether something of the job waits in the queue.
-    #[must_use]
     pub fn waits(&self) -> bool {
         self.pending().iter().any(Option::is_some)
     }
 
     /// Returns whether others may be queued beside what waits.
-    #[must_use]
     pub fn races(&self) -> bool {
         self.submissions.iter().any(|own| own.attempt.race)
     }
 
     /// Returns the pending submission that could be changed to a request; none where another one of the job asks for the same already.
-    #[must_use]
     pub fn in_place(&self, request: &JobRequest, defaults: &JobDefaults) -> Option<JobId> {
         let own = Submission::changeable(&self.submissions, &Kind::asked(request))?;
         let others = || self.submissions.iter().filter(|other| *other != own);
@@ -115,7 +111,6 @@ impl Inquiry {
 
 impl Amendment {
     /// Returns the time limit.
-    #[must_use]
     pub fn limit(&self) -> Seconds {
         Seconds(to_f64(self.minutes) * 60.0)
     }
@@ -123,14 +118,12 @@ impl Amendment {
 
 impl Kind {
     /// Returns what a request asks for.
-    #[must_use]
     pub fn asked(request: &JobRequest) -> Self {
         let (nodes, per_node) = (request.request.asks.nodes, request.per_node());
         Self { nodes, per_node, gpu_type: request.gpu_type.clone() }
     }
 
     /// Returns what ranks are for; `None` where nodes or types differ, for which no ordinary job can ask.
-    #[must_use]
     pub fn of(ranks: &[PlacedRank]) -> Option<Self> {
         let gpus = Gpus::of(ranks);
         let (_, gpu_type, per_node) = gpus.iter().next()?;

@@ -19,7 +19,6 @@ impl Beginning {
     ///
     /// What waits, failed or was cancelled goes on, unless its epochs are those of other work. What completed begins
     /// anew.
-    #[must_use]
     pub fn of(job: &Job, state: &State, restart: bool) -> Self {
         let Some(before) = state.find(&job.name) else { return Self::First };
         let done = before.epochs_done;
@@ -39,7 +38,6 @@ impl Beginning {
     }
 
     /// Returns where it begins as the end of a sentence about the job; nothing where that goes without saying.
-    #[must_use]
     pub fn clause(&self) -> String {
         match self {
             Self::First => String::new(),
@@ -49,7 +47,6 @@ impl Beginning {
     }
 
     /// Returns the epochs that it need not do.
-    #[must_use]
     pub fn epochs_done(&self) -> u64 {
         if let Self::After { done, .. } = self { *done } else { 0 }
     }

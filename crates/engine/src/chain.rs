@@ -87,7 +87,6 @@ impl Carrier<'_> {
 
 impl Tracked {
     /// Returns whether a submission waits for another one of the job, after which it goes on.
-    #[must_use]
     pub fn is_next(&self, attempt: &Attempt) -> bool {
         attempt.follows.as_ref().is_some_and(|piece| self.submission(&piece.of).is_some())
     }

@@ -106,7 +106,6 @@ fn degree(node: &Node) -> Option<f64> {
 
 impl State {
     /// Returns whether another job waits for GPUs, by itself or in the queue.
-    #[must_use]
     pub fn others_wait(&self, tracked: &Tracked) -> bool {
         let waits = |own: &Tracked| match &own.phase {
             Phase::Waiting { .. } => own.awaits.is_none(),
@@ -141,13 +140,11 @@ impl State {
 
 impl Tracked {
     /// Returns what its curve says by the rule that its owner gave it; `None` where it has none.
-    #[must_use]
     pub fn verdict(&self, busy: bool) -> Option<Verdict> {
         self.judged(&self.job.stop, busy)
     }
 
     /// Returns what its curve says by the weakest rule that its target has.
-    #[must_use]
     pub fn free_verdict(&self) -> Option<Verdict> {
         let has_value = self.job.target.as_ref().is_some_and(|target| target.value.is_some());
         let rule = if has_value { StopRule::Target } else { StopRule::Best };
@@ -182,7 +179,6 @@ impl Tracked {
     }
 
     /// Returns where it was stopped by its rule and why, if it was.
-    #[must_use]
     pub fn stopped_early(&self) -> Option<String> {
         let early = self.early.as_ref().filter(|early| early.allowed && self.epochs_left() > 0)?;
         Some(format!("stopped {}", self.stopped(&early.why)))

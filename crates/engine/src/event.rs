@@ -174,13 +174,11 @@ pub enum End {
 
 impl End {
     /// Returns whether something other than the training brought the end.
-    #[must_use]
     pub fn is_from_outside(&self) -> bool {
         matches!(self, Self::NodeFailed | Self::BootFailed | Self::Preempted | Self::Vanished)
     }
 
     /// Returns whether it stopped on request or at its time limit.
-    #[must_use]
     pub fn is_cut(&self) -> bool {
         matches!(self, Self::Saved | Self::TimedOut | Self::Cut | Self::Unhandled)
     }

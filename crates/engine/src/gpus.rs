@@ -13,7 +13,6 @@ pub struct Gpus(pub BTreeMap<NodeName, BTreeMap<GpuType, u32>>);
 
 impl Gpus {
     /// Returns the GPUs of these ranks, one each.
-    #[must_use]
     pub fn of(ranks: &[PlacedRank]) -> Self {
         let mut gpus = Self::default();
         for rank in ranks {
@@ -37,7 +36,6 @@ impl Gpus {
     }
 
     /// Returns the number of GPUs by type.
-    #[must_use]
     pub fn by_type(&self) -> BTreeMap<GpuType, u32> {
         let mut sum = BTreeMap::new();
         for (_, gpu_type, count) in self.iter() {
@@ -47,7 +45,6 @@ impl Gpus {
     }
 
     /// Returns the number of GPUs.
-    #[must_use]
     pub fn total(&self) -> u32 {
         self.iter().map(|(_, _, count)| count).sum()
     }

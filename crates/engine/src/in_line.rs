@@ -156,7 +156,6 @@ impl Carrier<'_> {
 /// elsewhere.
 ///
 /// Slurm says of GPUs without a type only how many it gave: these have none.
-#[must_use]
 pub fn spares(
     (problem, job): (&Problem, usize),
     placement: &Placement,

@@ -17,7 +17,6 @@ pub(super) fn warn(state: &mut State, at: Time) -> Vec<String> {
 
 impl Tracked {
     /// Returns when the job should be done, where its owner says so.
-    #[must_use]
     pub fn deadline(&self) -> Option<Time> {
         match self.job.deadline? {
             Deadline::At(at) => Some(at),
@@ -28,7 +27,6 @@ impl Tracked {
     /// Returns by how much the job is expected to miss its deadline, or has; `None` where it is in time, or nobody knows.
     ///
     /// One that waits ends at best when its epochs left have taken as long as its last.
-    #[must_use]
     pub fn lateness(&self, now: Time) -> Option<Seconds> {
         let deadline = self.deadline()?;
         let end = match &self.phase {

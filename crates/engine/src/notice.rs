@@ -37,7 +37,6 @@ impl<'a> Sights<'a> {
 /// Returns what has happened since the state was brought up to date.
 ///
 /// Epochs come before the end of the run that reported them.
-#[must_use]
 pub fn notice(state: &State, seen: &Observation) -> Vec<Event> {
     let sights = Sights::new(seen);
     let mut events = nodes(state, seen);

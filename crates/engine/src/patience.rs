@@ -81,7 +81,6 @@ impl<'a> Patience<'a> {
 
 /// Returns the first moment after one at which something is due without news: a moment that the policy named, a retry, the
 /// end of somebody's patience.
-#[must_use]
 pub fn due(state: &State, rules: &Rules, after: Time) -> Option<Time> {
     let retry = |tracked: &Tracked| match &tracked.phase {
         Phase::Waiting { not_before, .. } => *not_before,

@@ -30,14 +30,12 @@ pub struct Question {
 
 impl Question {
     /// Returns the answer.
-    #[must_use]
     pub fn answered(self, wait: Option<Seconds>) -> Forecast {
         Forecast { job: self.job, slots: self.slots, wait }
     }
 }
 
 /// Returns the ranks of a placement with their names.
-#[must_use]
 pub fn named_ranks(problem: &Problem, placement: &Placement) -> Vec<PlacedRank> {
     let rank = |rank: &Rank| PlacedRank {
         node: problem.nodes[rank.node].name.clone(),

@@ -14,7 +14,6 @@ pub enum Realm {
 
 impl Realm {
     /// Returns the command that carries out what is decided there.
-    #[must_use]
     pub fn follower(self) -> &'static str {
         match self {
             Self::Queue => "hsched watch",
@@ -23,7 +22,6 @@ impl Realm {
     }
 
     /// Returns what is said of a job that is there and must not come a second time; its name follows.
-    #[must_use]
     pub fn already(self) -> &'static str {
         match self {
             Self::Queue => "already in the queue",
@@ -32,7 +30,6 @@ impl Realm {
     }
 
     /// Returns what is said of a submission that got this number.
-    #[must_use]
     pub fn submitted(self, id: JobId) -> String {
         match self {
             Self::Queue => format!("submitted as job {id}"),
@@ -41,7 +38,6 @@ impl Realm {
     }
 
     /// Returns what is said of the continuation of a chain that got this number.
-    #[must_use]
     pub fn continued(self, id: JobId) -> String {
         match self {
             Self::Queue => format!("continuation queued as job {id}"),
@@ -50,7 +46,6 @@ impl Realm {
     }
 
     /// Returns what is said of a submission that got this number and waits beside another of its job.
-    #[must_use]
     pub fn beside(self, id: JobId) -> String {
         match self {
             Self::Queue => format!("also queued as job {id}"),
@@ -59,7 +54,6 @@ impl Realm {
     }
 
     /// Returns what is said of a submission that runs under this number.
-    #[must_use]
     pub fn running(self, id: JobId) -> String {
         match self {
             Self::Queue => format!("running as job {id}"),
@@ -68,7 +62,6 @@ impl Realm {
     }
 
     /// Returns what is said of a submission that would never be accepted; the reason follows.
-    #[must_use]
     pub fn refused(self) -> &'static str {
         match self {
             Self::Queue => "refused by Slurm",
@@ -77,7 +70,6 @@ impl Realm {
     }
 
     /// Returns what is said of one that is not accepted now; the reason follows.
-    #[must_use]
     pub fn deferred(self) -> &'static str {
         match self {
             Self::Queue => "Slurm does not accept it now",
@@ -86,7 +78,6 @@ impl Realm {
     }
 
     /// Returns what is said of one that came to nothing for another reason, which follows.
-    #[must_use]
     pub fn failed(self) -> &'static str {
         match self {
             Self::Queue => "could not be submitted",

@@ -59,7 +59,6 @@ impl Rules {
     pub const LONGEST_DELAY: Seconds = Seconds(1800.0);
 
     /// Returns the wait after so many ends in a row without a new epoch.
-    #[must_use]
     pub fn delay(&self, fruitless: u32) -> Seconds {
         let doubled = self.retry_delay.0 * 2_f64.powi(fruitless.saturating_sub(1).min(20).cast_signed());
         Seconds(if fruitless == 0 { 0.0 } else { doubled.min(Self::LONGEST_DELAY.0) })

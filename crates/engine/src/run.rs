@@ -46,7 +46,6 @@ pub struct Intent {
 
 impl Intent {
     /// Returns a submission that races with no other.
-    #[must_use]
     pub fn new(job: usize, copy: u32, placement: Placement) -> Self {
         Self {
             job,
@@ -76,14 +75,12 @@ impl Intent {
 
 impl Run {
     /// Returns what tells a submission of this run from every other one.
-    #[must_use]
     pub fn key(&self, intent: &Intent) -> SubmissionKey {
         let job = self.jobs[intent.job].name.clone();
         SubmissionKey { job, run: self.id.clone(), copy: intent.copy }
     }
 
     /// Returns the walltime that a submission asks for: by its terms, or else by those of its job's partition.
-    #[must_use]
     pub fn walltime(&self, intent: &Intent, defaults: &JobDefaults) -> Walltime {
         let job = &self.jobs[intent.job];
         let usual = || {
@@ -96,13 +93,11 @@ impl Run {
     }
 
     /// Returns the GPUs on which a submission is planned.
-    #[must_use]
     pub fn gpus(&self, intent: &Intent) -> Gpus {
         Gpus::of(&named_ranks(&self.problem, &intent.placement))
     }
 
     /// Returns a submission as what is known of it when it is about to be made.
-    #[must_use]
     pub fn attempt(&self, intent: &Intent, meant: Time) -> Attempt {
         let Intent { job, copy, race, ref joins, ref follows, ref placement, ref terms, ref spares, .. } =
             *intent;

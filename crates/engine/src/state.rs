@@ -124,7 +124,6 @@ pub struct PastAttempt {
 
 impl State {
     /// Returns the job of that name.
-    #[must_use]
     pub fn find(&self, name: &JobName) -> Option<&Tracked> {
         self.jobs.iter().find(|tracked| tracked.job.name == *name)
     }
@@ -135,7 +134,6 @@ impl State {
     }
 
     /// Returns whether every job has ended.
-    #[must_use]
     pub fn is_over(&self) -> bool {
         self.jobs.iter().all(|tracked| tracked.phase.is_over())
     }
@@ -148,7 +146,6 @@ impl Tracked {
     pub(super) const NOT_PLANNED: &str = "not planned yet";
 
     /// Returns a job that was just added and waits.
-    #[must_use]
     pub fn new(job: Job, at: Time) -> Self {
         Self {
             job,
@@ -184,7 +181,6 @@ impl Tracked {
     }
 
     /// Returns the submission of this key, where it has not ended.
-    #[must_use]
     pub fn submission(&self, key: &SubmissionKey) -> Option<&Submission> {
         self.phase.submissions().iter().find(|own| own.is(key))
     }
@@ -195,19 +191,16 @@ impl Tracked {
     }
 
     /// Returns the epochs still to train.
-    #[must_use]
     pub fn epochs_left(&self) -> u64 {
         self.job.epochs.saturating_sub(self.epochs_done)
     }
 
     /// Returns the job as it is still to be trained: with the epochs left, at least one.
-    #[must_use]
     pub fn rest(&self) -> Job {
         Job { epochs: self.epochs_left().max(1), ..self.job.clone() }
     }
 
     /// Returns how many retries are left once it is tried again, for people.
-    #[must_use]
     pub fn retries_left(&self) -> String {
         match (self.job.retries.saturating_sub(self.failures), self.job.retries) {
             (0, _) => "last retry".to_owned(),
@@ -216,7 +209,6 @@ impl Tracked {
     }
 
     /// Returns how an attempt ended, for people.
-    #[must_use]
     pub fn ending(&self, past: &PastAttempt) -> String {
         let grace = self.job.launch.checkpoint.grace.unwrap_or(Self::USUAL_GRACE);
         let is_cut = matches!(past.end, End::Cut | End::Unhandled);
@@ -228,7 +220,6 @@ impl Tracked {
 
     /// Returns the least time limit of the next attempt: twice the longest one that cut the job since its last new epoch. While the
     /// length of an epoch is unknown, also the longest one in which the job got ahead.
-    #[must_use]
     pub fn least_limit(&self) -> Option<Seconds> {
         let own = self.past.iter().rev().take_while(|past| past.ended >= self.added);
         let mut is_fruitless = true;
@@ -245,7 +236,6 @@ impl Tracked {
     }
 
     /// Returns what a job that completed left unsaid, as the end of a sentence; nothing where all epochs were reported.
-    #[must_use]
     pub fn shortfall(&self) -> String {
         if let Some(stopped) = self.stopped_early() {
             return format!(", {stopped}");
@@ -264,7 +254,6 @@ impl Tracked {
 
     /// Returns whether a run that its time limit ends can be gone on with: its owner says that it saves, or an attempt of it was
     /// seen to go on after the epochs of another one.
-    #[must_use]
     pub fn resumes(&self) -> bool {
         let went_on = |attempt: &Attempt, epochs: u64| attempt.epochs_before > 0 && epochs > 0;
         let now = |own: &Submission| {
@@ -282,7 +271,6 @@ impl Tracked {
 
     /// Returns when the job ends if it goes on as predicted or, once it was seen, as observed; `None` while nobody
     /// can say.
-    #[must_use]
     pub fn expected_end(&self, now: Time) -> Option<Time> {
         let attempt = self.phase.running()?;
         let epoch = self.epoch.filter(|_| self.epochs_done > attempt.epochs_before).unwrap_or(attempt.epoch);
@@ -296,7 +284,6 @@ impl Tracked {
 
     /// Returns how long a running job has reported no epoch, where that is too long: three times what one takes, or,
     /// where it has reported none since it started, what all that are left take. Never under a minute.
-    #[must_use]
     pub fn overdue(&self, now: Time) -> Option<Seconds> {
         let attempt = self.phase.running()?;
         let reports = self.epochs_done > attempt.epochs_before;
@@ -312,7 +299,6 @@ impl Tracked {
 impl PastAttempt {
     /// Returns whether its time limit cut it, and not another request to stop: as Slurm says, or as the time says. Slurm asks for a stop
     /// ahead of the limit by the grace, which is at most half of it, and perhaps a minute earlier.
-    #[must_use]
     pub fn is_at_limit(&self) -> bool {
         let half = self.attempt.limit.map(|limit| Seconds(limit.0 / 2.0));
         let is_near = || half.is_some_and(|half| self.attempt.is_near_limit(self.ended, half));
@@ -322,7 +308,6 @@ impl PastAttempt {
 
 impl Phase {
     /// Returns the submissions that have not ended.
-    #[must_use]
     pub fn submissions(&self) -> &[Submission] {
         if let Self::Submitted(own) = self { own } else { &[] }
     }
@@ -332,50 +317,42 @@ impl Phase {
     }
 
     /// Returns the submission that is farthest, the first of equals: it stands for its copies before people.
-    #[must_use]
     pub fn foremost(&self) -> Option<&Submission> {
         self.submissions().iter().rev().max_by_key(|own| own.stage.rank())
     }
 
     /// Returns the attempt that is farthest.
-    #[must_use]
     pub fn attempt(&self) -> Option<&Attempt> {
         self.foremost().map(|own| &own.attempt)
     }
 
     /// Returns the attempt that runs, the first of several.
-    #[must_use]
     pub fn running(&self) -> Option<&Attempt> {
         self.submissions().iter().find(|own| own.is_running()).map(|own| &own.attempt)
     }
 
     /// Returns why the submission that is farthest waits in the queue, in Slurm's words.
-    #[must_use]
     pub fn queue_reason(&self) -> Option<&String> {
         let own = self.foremost().filter(|own| own.stage == Stage::Pending)?;
         own.attempt.reason.as_ref()
     }
 
     /// Returns whether Slurm has it, or may have it.
-    #[must_use]
     pub fn is_submitted(&self) -> bool {
         matches!(self, Self::Submitted(_))
     }
 
     /// Returns whether the job has ended for good.
-    #[must_use]
     pub fn is_over(&self) -> bool {
         matches!(self, Self::Ended { .. })
     }
 
     /// Returns whether the job was known to have ended before a moment.
-    #[must_use]
     pub fn ended_before(&self, moment: Time) -> bool {
         matches!(self, Self::Ended { at, .. } if *at < moment)
     }
 
     /// Returns the phase in one word.
-    #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
             Self::Waiting { .. } => "waiting",
@@ -387,7 +364,6 @@ impl Phase {
 
 impl Outcome {
     /// Returns the outcome in one word.
-    #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
             Self::Completed => "completed",

@@ -23,7 +23,6 @@ pub struct Step {
 ///
 /// Equal arguments give equal steps. Every submission comes from a plan that was verified, and no action concerns
 /// a job that has ended. Jobs that ended long ago are forgotten.
-#[must_use]
 pub fn step(
     mut state: State,
     at: Time,

@@ -148,13 +148,11 @@ pub struct Attempt {
 
 impl SubmissionKey {
     /// Returns the key of a job's only submission in a run.
-    #[must_use]
     pub fn new(job: JobName, run: &str) -> Self {
         Self { job, run: run.to_owned(), copy: 0 }
     }
 
     /// Returns the name of its script, its reports and its Slurm job: the job's, and of a copy `JOB.cN`.
-    #[must_use]
     pub fn name(&self) -> String {
         if self.copy == 0 { self.job.to_string() } else { format!("{}.c{}", self.job, self.copy) }
     }
@@ -162,13 +160,11 @@ impl SubmissionKey {
 
 impl Submission {
     /// Returns whether it is the one of this key, of the same job.
-    #[must_use]
     pub fn is(&self, key: &SubmissionKey) -> bool {
         self.attempt.run == key.run && self.attempt.copy == key.copy
     }
 
     /// Returns whether it has its GPUs and is not being ended.
-    #[must_use]
     pub fn is_running(&self) -> bool {
         self.stage == Stage::Running
     }
@@ -176,7 +172,6 @@ impl Submission {
 
 impl Stage {
     /// Returns the stage in one word.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Meant => "submitting",
@@ -199,39 +194,33 @@ impl Stage {
 
 impl Attempt {
     /// Returns what tells it from every other submission; `job` is its job's name.
-    #[must_use]
     pub fn key(&self, job: &JobName) -> SubmissionKey {
         SubmissionKey { job: job.clone(), run: self.run.clone(), copy: self.copy }
     }
 
     /// Returns the run whose race it is in.
-    #[must_use]
     pub fn race_run(&self) -> &str {
         self.joins.as_deref().unwrap_or(&self.run)
     }
 
     /// Returns whether it races with another one: the first of them to start trains.
-    #[must_use]
     pub fn races_with(&self, other: &Self) -> bool {
         let after = |own: &Self| own.follows.as_ref().map(|piece| piece.job_id);
         self.race_run() == other.race_run() && after(self) == after(other)
     }
 
     /// Returns whether Slurm says that a request which may have been changed in place can never start as it is.
-    #[must_use]
     pub fn cannot_start(&self) -> bool {
         !self.tables.is_empty() && self.reason.as_deref() == Some("BadConstraints")
     }
 
     /// Returns whether it ended so late that Slurm may have asked it to stop ahead of its time limit, by `grace` and up to a minute.
-    #[must_use]
     pub fn is_near_limit(&self, ended: Time, grace: Seconds) -> bool {
         let ran = self.started.map(|started| ended.since(started).0);
         self.limit.zip(ran).is_some_and(|(limit, ran)| ran >= limit.0 - grace.0.min(limit.0 / 2.0) - 60.0)
     }
 
     /// Returns it with the time limit that it asks for; whether its job `resumes` decides what a limit that is too short means.
-    #[must_use]
     pub fn within(self, walltime: Walltime, resumes: bool) -> Self {
         Self { pieces: walltime.cut(resumes), limit: Some(walltime.limit()), ..self }
     }
@@ -276,7 +265,6 @@ impl Attempt {
     }
 
     /// Returns an attempt on the GPUs of a placement that is about to be submitted.
-    #[must_use]
     pub fn planned(
         run: &str,
         (problem, job, placement): (&Problem, usize, &Placement),
@@ -290,7 +278,6 @@ impl Attempt {
     }
 
     /// Returns an attempt that is about to be submitted, without communication.
-    #[must_use]
     pub fn new(run: &str, ranks: Vec<PlacedRank>, epoch: Seconds, epochs_before: u64, meant: Time) -> Self {
         let gpus = Gpus::of(&ranks);
         Self {

@@ -23,7 +23,6 @@ pub struct Trials(pub BTreeMap<GpuType, Trial>);
 
 impl Trials {
     /// Returns the types on trial among those of a placement; `job` is its place in the problem.
-    #[must_use]
     pub fn of(problem: &Problem, job: usize, placement: &Placement) -> Self {
         let trial = |number: usize| {
             let model = problem.jobs.get(job)?;
@@ -38,13 +37,11 @@ impl Trials {
     }
 
     /// Returns whether no type is on trial.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Returns which speeds are estimated, as the end of a sentence about the attempt; nothing where none is.
-    #[must_use]
     pub fn clause(&self) -> String {
         let estimated = self.0.iter().filter(|(_, trial)| **trial == Trial::Estimated);
         let names: Vec<&str> = estimated.map(|(gpu_type, _)| gpu_type.as_str()).collect();

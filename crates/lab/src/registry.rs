@@ -38,14 +38,12 @@ pub const POLICIES: &[LabPolicy] = &[
 
 impl LabPolicy {
     /// Returns one that knows no single tasks.
-    #[must_use]
     pub const fn of_gangs(entry: Entry) -> Self {
         Self { entry, tasks: None }
     }
 }
 
 /// Returns the policies of the planner and those of the papers.
-#[must_use]
 pub fn registry() -> Registry {
     Registry::new(hsched_plan::POLICIES.iter().chain(POLICIES.iter().map(|own| &own.entry)))
 }

@@ -34,7 +34,6 @@ pub enum Refusal {
 impl Access {
     /// Returns the access of jobs to a cluster; jobs that name no partition go to that of `defaults`, else to
     /// the cluster's default.
-    #[must_use]
     pub fn new<'a>(
         cluster: &Cluster,
         jobs: impl IntoIterator<Item = &'a Job>,
@@ -56,13 +55,11 @@ impl Access {
     }
 
     /// Returns the access of jobs that may run on any node, each rank beside what it needs.
-    #[must_use]
     pub fn everywhere(needs: RankNeeds) -> Self {
         Self { groups: vec![Group { partitions: None, needs }], of_job: Vec::new(), is_known: false }
     }
 
     /// Returns what keeps a job, by its number, off a node; `None` where nothing does.
-    #[must_use]
     pub fn refusal(&self, job: usize, node: &Node) -> Option<Refusal> {
         let group = &self.groups[*self.of_job.get(job)?];
         if self.is_known && !group.has(node) {
@@ -73,7 +70,6 @@ impl Access {
 
     /// Returns which groups of jobs may run on a node: nodes with equal reach serve the same jobs. `None` where the node
     /// is in none of their partitions.
-    #[must_use]
     pub fn reach(&self, node: &Node) -> Option<Vec<bool>> {
         let is_in = |group: &Group| !self.is_known || group.has(node);
         let reach = |group: &Group| is_in(group) && group.needs.missing_on(node).is_none();
@@ -81,27 +77,23 @@ impl Access {
     }
 
     /// Returns what each rank of a job, by its number, needs beside its GPU.
-    #[must_use]
     pub fn needs(&self, job: usize) -> RankNeeds {
         let group = self.of_job.get(job).copied().unwrap_or_default();
         self.groups.get(group).map(|group| group.needs).unwrap_or_default()
     }
 
     /// Returns the partitions of the jobs that may run on nodes with this reach, for people.
-    #[must_use]
     pub fn name(&self, reach: &[bool]) -> String {
         let groups = self.groups.iter().zip(reach).filter(|(_, allowed)| **allowed);
         each_once(groups.filter_map(|(group, _)| group.partitions.as_deref())).join("+")
     }
 
     /// Returns the partition that a job goes to, or several with commas, where that is known.
-    #[must_use]
     pub fn partition(&self, job: usize) -> Option<&str> {
         self.of_job.get(job).and_then(|&group| self.groups[group].partitions.as_deref())
     }
 
     /// Returns the partitions that jobs go to, each once, in the order of the jobs.
-    #[must_use]
     pub fn partitions(&self) -> Vec<&str> {
         each_once(self.groups.iter().filter_map(|group| group.partitions.as_deref()))
     }

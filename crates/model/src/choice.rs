@@ -22,7 +22,6 @@ pub struct Candidate {
 
 impl Candidate {
     /// Returns what counts of those requests of a job whose starts are known: their means, in time from now.
-    #[must_use]
     pub fn of(requests: &[(&JobRequest, Option<Seconds>)]) -> Vec<Self> {
         let costs = JobRequest::costs(&requests.iter().map(|(own, _)| *own).collect::<Vec<_>>());
         let candidate = |((own, start), cost): (&(&JobRequest, Option<Seconds>), Option<f64>)| {
@@ -52,7 +51,6 @@ pub enum Reason {
 
 impl Reason {
     /// Returns the reason in words.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::First => "finishes first on average",
@@ -63,7 +61,6 @@ impl Reason {
 }
 
 /// Returns the request to make; `hours` is what one unit of cost is worth. `None` where there is none.
-#[must_use]
 pub fn choose(candidates: &[Candidate], hours: f64) -> Option<Choice> {
     let least =
         |value: &dyn Fn(&Candidate) -> f64| candidates.iter().min_by(|a, b| value(a).total_cmp(&value(b)));
@@ -86,7 +83,6 @@ pub fn choose(candidates: &[Candidate], hours: f64) -> Option<Choice> {
 
 /// Returns which candidates are worth a look, the first to finish first: of any other, one is done as soon and costs no more.
 /// One of unknown cost is where nothing is done sooner.
-#[must_use]
 pub fn worth_a_look(candidates: &[Candidate]) -> Vec<RequestId> {
     let mut known = candidates.to_vec();
     let cost = |own: &Candidate| own.cost.unwrap_or(f64::INFINITY);

@@ -79,7 +79,6 @@ pub struct Partition {
 
 impl Usage {
     /// Returns what is not in use.
-    #[must_use]
     pub fn free(self) -> u64 {
         self.total.saturating_sub(self.used)
     }
@@ -87,7 +86,6 @@ impl Usage {
 
 impl GpuStock {
     /// Returns how many of the GPUs no job holds.
-    #[must_use]
     pub fn free(&self) -> u32 {
         self.total.saturating_sub(self.used)
     }
@@ -95,7 +93,6 @@ impl GpuStock {
 
 impl Node {
     /// Returns a node that is idle and has nothing but a name.
-    #[must_use]
     pub fn new(name: NodeName) -> Self {
         Self {
             name,
@@ -113,7 +110,6 @@ impl Node {
     }
 
     /// Returns the number of GPUs of all types.
-    #[must_use]
     pub fn gpu_total(&self) -> u32 {
         self.gpus.iter().map(|stock| stock.total).sum()
     }
@@ -121,20 +117,17 @@ impl Node {
 
 impl Cluster {
     /// Returns the node of that name.
-    #[must_use]
     pub fn node(&self, name: &NodeName) -> Option<&Node> {
         self.nodes.iter().find(|node| node.name == *name)
     }
 
     /// Returns the partition of jobs that name none.
-    #[must_use]
     pub fn default_partition(&self) -> Option<&str> {
         self.partitions.iter().find(|partition| partition.default).map(|partition| partition.name.as_str())
     }
 
     /// Returns the first of some partitions, with commas between them, that no node is in, and those that there are; `None`
     /// where all have nodes or the cluster does not say who belongs where.
-    #[must_use]
     pub fn unknown_partition<'a>(&'a self, names: &'a str) -> Option<(&'a str, BTreeSet<&'a str>)> {
         let known: BTreeSet<&str> =
             self.nodes.iter().flat_map(|node| &node.partitions).map(String::as_str).collect();
@@ -145,7 +138,6 @@ impl Cluster {
 
     /// Returns the partition that a job goes to, or several with commas: its own, else that of `defaults`, else the
     /// cluster's default; `None` where nobody names one.
-    #[must_use]
     pub fn partition_of<'a>(&'a self, job: &'a Job, defaults: &'a JobDefaults) -> Option<&'a str> {
         let named = job.launch.partition.as_deref().or(defaults.partition.as_deref());
         named.or_else(|| self.default_partition())

@@ -19,7 +19,6 @@ impl Estimates {
         [("off", Self::Off), ("learnt", Self::Learnt), ("all", Self::All)];
 
     /// Returns the name in files and on the command line.
-    #[must_use]
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(_, own)| *own == self).map_or("", |(name, _)| name)
     }

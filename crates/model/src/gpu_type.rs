@@ -18,7 +18,6 @@ impl GpuType {
 
     /// Returns the type, or `None` for a text no GRES can hold: empty, too long, or with other
     /// characters than letters, digits, `-`, `_`, `.`, `+` and `/`.
-    #[must_use]
     pub fn new(name: &str) -> Option<Self> {
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+' | '/');
         let starts_well = name.starts_with(|c: char| c.is_ascii_alphanumeric());
@@ -26,19 +25,16 @@ impl GpuType {
     }
 
     /// Returns the type of GPUs that carry none.
-    #[must_use]
     pub fn untyped() -> Self {
         Self(Arc::from(Self::UNTYPED))
     }
 
     /// Returns the type's text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// Returns whether this is a MIG slice (`1g.10gb`, `a100_3g.20gb`), which NCCL cannot put in a ring.
-    #[must_use]
     pub fn is_mig_slice(&self) -> bool {
         split_mig(&self.0).is_some()
     }
@@ -61,7 +57,6 @@ impl From<GpuType> for String {
 /// Returns a GPU type's parts before and at its MIG profile: `a100` and `3g.20gb` of `a100_3g.20gb`.
 ///
 /// The first is empty where the type is a profile alone; `None` where it has none.
-#[must_use]
 pub fn split_mig(name: &str) -> Option<(&str, &str)> {
     let separators = ['_', '-', '/', '+'];
     let profile = name.split(separators).find(|part| is_slice_profile(part))?;

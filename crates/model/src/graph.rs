@@ -48,7 +48,6 @@ pub struct GraphTask {
 
 impl GraphTask {
     /// Returns whether it has nothing left to do.
-    #[must_use]
     pub fn is_done(&self) -> bool {
         self.left <= 0.0
     }
@@ -56,7 +55,6 @@ impl GraphTask {
 
 impl GraphJob {
     /// Returns the tasks so that each comes after those that wait for it; `None` where tasks wait for each other in a ring.
-    #[must_use]
     pub fn children_first(&self) -> Option<Vec<usize>> {
         let mut waiting_for: Vec<usize> = self.tasks.iter().map(|task| task.children.len()).collect();
         let mut parents = vec![Vec::new(); self.tasks.len()];

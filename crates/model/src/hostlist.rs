@@ -56,7 +56,6 @@ pub fn expand(text: &str) -> Result<Vec<String>, HostlistError> {
 /// written. `expand` of it gives the same set of names, pattern by pattern in natural order, and within
 /// a pattern by number. Equal sets give equal texts. Names must be free of brackets, commas and blanks,
 /// as those of [`NodeName`](crate::NodeName) are.
-#[must_use]
 pub fn compress<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let names: BTreeSet<&str> = names.into_iter().filter(|name| !name.is_empty()).collect();
     let mut patterns: Vec<Vec<String>> = names.iter().map(|name| runs(name)).collect();
@@ -69,7 +68,6 @@ pub fn compress<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 /// Returns the order of two names in which `n2` comes before `n10`.
-#[must_use]
 pub fn natural_order(left: &str, right: &str) -> Ordering {
     let (left_runs, right_runs) = (runs(left), runs(right));
     for (index, (a, b)) in left_runs.iter().zip(&right_runs).enumerate() {

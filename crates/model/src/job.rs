@@ -74,7 +74,6 @@ pub struct Job {
 impl Job {
     /// Returns a job that is only planned or simulated: without speeds and without a command, other keys as in a job file
     /// that does not mention them.
-    #[must_use]
     pub fn only_planned(name: JobName, (samples_per_epoch, epochs): (u64, u64), global_batch: u64) -> Self {
         Self {
             model: name.as_str().to_owned(),
@@ -130,20 +129,17 @@ impl Job {
     }
 
     /// Returns whether its owner says that it saves checkpoints: a run that its time limit ends is then gone on with.
-    #[must_use]
     pub fn resumes(&self) -> bool {
         self.launch.checkpoint.is_given() || self.launch.copies.is_some()
     }
 
     /// Returns the name of the training that this job is a copy of; `None` where it is none.
-    #[must_use]
     pub fn training(&self) -> Option<&str> {
         self.launch.copies?.number?;
         self.name.as_str().rsplit_once(COPY_MARK).map(|(name, _)| name)
     }
 
     /// Returns its copies, each a job of one GPU with the checkpoint of all; `None` where it has none or its name is too long.
-    #[must_use]
     pub fn forked(&self) -> Option<Vec<Self>> {
         let copies = self.launch.copies.filter(|own| own.number.is_none())?;
         let copy = |number: u32| {
@@ -158,7 +154,6 @@ impl Job {
     }
 
     /// Gives it a fixed number of GPUs.
-    #[must_use]
     pub fn on_exactly(mut self, gpus: u32) -> Self {
         (self.gpus, self.min_gpus, self.max_gpus) = (Some(gpus), gpus, Some(gpus));
         self
@@ -216,7 +211,6 @@ pub struct Checkpoint {
 
 impl Checkpoint {
     /// Returns whether the job's owner says anything of it.
-    #[must_use]
     pub fn is_given(&self) -> bool {
         *self != Self::default()
     }
@@ -249,7 +243,6 @@ impl CopyOptimizer {
     pub const NAMES: [(&'static str, Self); 2] = [("keep", Self::Keep), ("reset", Self::Reset)];
 
     /// Returns its name in job files.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Keep => "keep",
@@ -273,7 +266,6 @@ impl Precision {
         [("fp32", Self::Fp32), ("tf32", Self::Tf32), ("fp16", Self::Fp16), ("bf16", Self::Bf16)];
 
     /// Returns whether every GPU that trains can compute in it.
-    #[must_use]
     pub fn is_everywhere(self) -> bool {
         matches!(self, Self::Fp32 | Self::Fp16)
     }

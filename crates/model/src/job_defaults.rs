@@ -54,7 +54,6 @@ impl Default for JobDefaults {
 
 impl JobDefaults {
     /// Returns what a rank of a job needs beside its GPU.
-    #[must_use]
     pub fn rank_needs(&self, job: &Job) -> RankNeeds {
         let memory = job.launch.memory_per_gpu.or(self.memory_per_gpu);
         RankNeeds {

@@ -7,7 +7,6 @@ use crate::{GpuType, Job};
 
 impl Job {
     /// Returns the GPU types that the job names.
-    #[must_use]
     pub fn named_types(&self) -> BTreeSet<&str> {
         let named =
             self.throughput.keys().chain(self.gpu_types.iter().flatten()).chain(self.max_batch.keys());
@@ -15,7 +14,6 @@ impl Job {
     }
 
     /// Returns that a cluster with these GPU types has none of those that the job names, if so.
-    #[must_use]
     pub fn none_here(&self, types: &[GpuType]) -> Option<String> {
         let is_here = |name: &str| {
             types.iter().map(GpuType::as_str).any(|own| {

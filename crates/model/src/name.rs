@@ -43,7 +43,6 @@ impl JobName {
     }
 
     /// Returns the name's text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -59,7 +58,6 @@ impl NodeName {
     }
 
     /// Returns the name's text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -26,7 +26,6 @@ pub enum Availability {
 
 impl Availability {
     /// Returns what a node is said to be.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Up => "up",
@@ -41,26 +40,22 @@ impl Availability {
 impl NodeState {
     /// Returns the state that `text` spells, as `sinfo` and `scontrol` print it (`idle`, `mix-`,
     /// `down*`, `IDLE+DRAIN`, …). Never fails: a text it does not know is [`Availability::Unknown`].
-    #[must_use]
     pub fn parse(text: &str) -> Self {
         let text = text.trim();
         Self { text: text.to_owned(), availability: availability(text) }
     }
 
     /// Returns the state of a node that is up and has no work.
-    #[must_use]
     pub fn idle() -> Self {
         Self::parse("idle")
     }
 
     /// Returns the state as it was printed.
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
     /// Returns whether the node can take new work.
-    #[must_use]
     pub fn availability(&self) -> Availability {
         self.availability
     }

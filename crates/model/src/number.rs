@@ -35,14 +35,12 @@ impl Count for usize {
 
 /// Returns the real number nearest to a count; exact up to 2^53.
 #[inline]
-#[must_use]
 pub fn to_f64(count: impl Count) -> f64 {
     count.real()
 }
 
 /// Returns the whole part of a number from 0 to the largest `u64`; 0 for NaN.
 #[inline]
-#[must_use]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, NaN is 0")]
 pub fn to_u64(number: f64) -> u64 {
     number as u64
@@ -50,7 +48,6 @@ pub fn to_u64(number: f64) -> u64 {
 
 /// Returns the whole part of a number from 0 to the largest `usize`; 0 for NaN.
 #[inline]
-#[must_use]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, NaN is 0")]
 pub fn to_usize(number: f64) -> usize {
     number as usize
@@ -58,7 +55,6 @@ pub fn to_usize(number: f64) -> usize {
 
 /// Returns the whole part of a number from 0 to the largest `u32`; 0 for NaN.
 #[inline]
-#[must_use]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, NaN is 0")]
 pub fn to_u32(number: f64) -> u32 {
     number as u32
@@ -66,7 +62,6 @@ pub fn to_u32(number: f64) -> u32 {
 
 /// Returns the whole part of a number, toward 0, between the least and the largest `i64`; 0 for NaN.
 #[inline]
-#[must_use]
 #[expect(clippy::cast_possible_truncation, reason = "saturates, NaN is 0")]
 pub fn to_i64(number: f64) -> i64 {
     number as i64
@@ -74,7 +69,6 @@ pub fn to_i64(number: f64) -> i64 {
 
 /// Returns a place in a list in half the space; lists of more than 2^32 entries have no room in memory.
 #[inline]
-#[must_use]
 pub fn to_index(place: usize) -> u32 {
     u32::try_from(place).unwrap_or(u32::MAX)
 }

@@ -37,13 +37,11 @@ pub struct Held {
 
 impl RankNeeds {
     /// Returns what suffices for either.
-    #[must_use]
     pub fn max(self, other: Self) -> Self {
         Self { cpus: self.cpus.max(other.cpus), memory: self.memory.max(other.memory) }
     }
 
     /// Returns for how many ranks so many CPUs and bytes of memory are enough; `None` is an amount that nobody knows.
-    #[must_use]
     pub fn ranks(self, cpus: Option<u64>, memory: Option<u64>) -> u64 {
         let ranks = |room: Option<u64>, need: u64| match room {
             Some(room) if need > 0 => room / need,

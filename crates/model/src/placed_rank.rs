@@ -21,7 +21,6 @@ pub struct PlacedRank {
 impl PlacedRank {
     /// Returns the size of the largest micro-batch, and how many make the rank's batch: as few as fit the memory of its
     /// GPU, where the job says what fits, and as even as possible.
-    #[must_use]
     pub fn micro_batches(&self, job: &Job) -> (u64, u64) {
         let memory = job.max_batch.get(&self.gpu_type).copied().unwrap_or(self.batch).max(1);
         let passes = self.batch.div_ceil(memory).max(1);

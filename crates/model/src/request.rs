@@ -59,7 +59,6 @@ pub enum Unit {
 
 impl Unit {
     /// Returns the unit of a cost in words.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Billing => "billing-hours",
@@ -70,27 +69,23 @@ impl Unit {
 
 impl JobRequest {
     /// Returns its number among those of the job.
-    #[must_use]
     pub fn id(&self) -> RequestId {
         self.request.id
     }
 
     /// Returns the GPUs on each node.
-    #[must_use]
     pub fn per_node(&self) -> u32 {
         self.gpus / self.request.asks.nodes.max(1)
     }
 
     /// Returns for how long nothing trains where the first piece waits so long: each further one waits as long, part of that while the
     /// one before it runs.
-    #[must_use]
     pub fn waits(&self, start: Seconds) -> Seconds {
         Seconds(start.0 + self.walltime.gaps(start).0)
     }
 
     /// Returns what each of some requests costs; `None` where that is unknown, or they are not all charged in one unit and cannot be
     /// compared.
-    #[must_use]
     pub fn costs(list: &[&Self]) -> Vec<Option<f64>> {
         let units = || list.iter().filter_map(|own| own.cost).map(|cost| cost.unit);
         let is_one_unit = units().all(|unit| Some(unit) == units().next());

@@ -16,14 +16,12 @@ pub enum Speed {
 
 impl Speed {
     /// Returns a linear speed, or `None` unless it is within [`Self::RATES`].
-    #[must_use]
     pub fn rate(samples_per_second: f64) -> Option<Self> {
         Self::RATES.contains(&samples_per_second).then_some(Self::Rate { samples_per_second })
     }
 
     /// Returns an affine speed, or `None` unless `alpha` is from 0 to 10^9 s and a sample a second for `beta` is
     /// within [`Self::RATES`].
-    #[must_use]
     pub fn affine(alpha: Seconds, beta: Seconds) -> Option<Self> {
         let valid = (0.0..=Self::LONGEST).contains(&alpha.0) && Self::RATES.contains(&beta.0.recip());
         valid.then_some(Self::Affine { alpha, beta })
@@ -36,7 +34,6 @@ impl Speed {
     const LONGEST: f64 = 1e9;
 
     /// Returns the speed with steps that take `factor` times as long, or `None` where that is none.
-    #[must_use]
     pub fn scaled(self, factor: f64) -> Option<Self> {
         match self {
             Self::Rate { samples_per_second } => Self::rate(samples_per_second / factor),
@@ -45,7 +42,6 @@ impl Speed {
     }
 
     /// Returns the fixed part of a (micro-)step in seconds.
-    #[must_use]
     pub fn alpha(self) -> f64 {
         match self {
             Self::Rate { .. } => 0.0,
@@ -54,7 +50,6 @@ impl Speed {
     }
 
     /// Returns the seconds that one more sample costs.
-    #[must_use]
     pub fn beta(self) -> f64 {
         match self {
             Self::Rate { samples_per_second } => samples_per_second.recip(),
@@ -65,7 +60,6 @@ impl Speed {
     /// Returns the time of one step over `batch` samples in micro-batches of at most `memory` samples.
     ///
     /// `alpha * ceil(b / m) + beta * b`: what a rank with an integer batch takes.
-    #[must_use]
     pub fn step(self, batch: u64, memory: Option<u64>) -> f64 {
         let samples = to_f64(batch);
         match self {
@@ -80,7 +74,6 @@ impl Speed {
     }
 
     /// Returns the samples per second at local batch `batch`: the one number some algorithms need.
-    #[must_use]
     pub fn rate_at(self, batch: f64) -> f64 {
         match self {
             Self::Rate { samples_per_second } => samples_per_second,

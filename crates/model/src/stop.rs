@@ -27,7 +27,6 @@ impl StopRule {
     pub const OF_CURVE: [(&'static str, Self); 3] = [Self::NAMES[0], Self::NAMES[1], Self::NAMES[2]];
 
     /// Returns the rule's name in job files.
-    #[must_use]
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(_, rule)| *rule == self).map_or("", |(name, _)| name)
     }
@@ -51,7 +50,6 @@ pub struct Stop {
 
 impl Stop {
     /// Returns the rule that holds now.
-    #[must_use]
     pub fn rule(&self, busy: bool) -> StopRule {
         if busy && self.rule != StopRule::Halving { self.rule.max(self.when_busy) } else { self.rule }
     }

@@ -24,7 +24,6 @@ pub struct TypeSummary {
 impl Node {
     /// Returns, in the order of its GPU types, how many a job could get now, when a rank needs `needs`: none
     /// on a node that is not up.
-    #[must_use]
     pub fn usable_gpus(&self, needs: RankNeeds) -> Vec<u32> {
         if self.state.availability() != Availability::Up {
             return vec![0; self.gpus.len()];
@@ -40,7 +39,6 @@ impl Node {
 
 impl Cluster {
     /// Returns the GPUs of each type by what they can be used for, when a rank needs `needs`.
-    #[must_use]
     pub fn summary(&self, needs: RankNeeds) -> BTreeMap<GpuType, TypeSummary> {
         let mut summary: BTreeMap<GpuType, TypeSummary> = BTreeMap::new();
         for node in &self.nodes {

@@ -22,13 +22,11 @@ pub struct BitRate(f64);
 
 impl Time {
     /// Returns the time since an earlier moment; 0 where that is a later one, as clocks may be set back.
-    #[must_use]
     pub fn since(self, earlier: Self) -> Seconds {
         Seconds((self.0 - earlier.0).max(0.0))
     }
 
     /// Returns the moment so much later.
-    #[must_use]
     pub fn after(self, wait: Seconds) -> Self {
         Self(self.0 + wait.0)
     }
@@ -36,7 +34,6 @@ impl Time {
 
 impl Bytes {
     /// Returns the amount in whole MiB (2^20 bytes), rounded down: Slurm's unit of memory.
-    #[must_use]
     pub fn whole_mebibytes(self) -> u64 {
         self.0 >> 20
     }
@@ -57,25 +54,21 @@ impl fmt::Display for Bytes {
 
 impl BitRate {
     /// Returns the rate, or `None` unless `gigabits_per_second` is finite and above zero.
-    #[must_use]
     pub fn new(gigabits_per_second: f64) -> Option<Self> {
         (gigabits_per_second.is_finite() && gigabits_per_second > 0.0).then_some(Self(gigabits_per_second))
     }
 
     /// Returns the rate in Gbit/s.
-    #[must_use]
     pub fn gigabits_per_second(self) -> f64 {
         self.0
     }
 
     /// Returns the rate in bytes per second.
-    #[must_use]
     pub fn bytes_per_second(self) -> f64 {
         self.0 * 1e9 / 8.0
     }
 
     /// Returns the slower of two links.
-    #[must_use]
     pub fn min(self, other: Self) -> Self {
         if other.0 < self.0 { other } else { self }
     }

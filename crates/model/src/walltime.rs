@@ -68,20 +68,17 @@ impl Walltime {
     }
 
     /// Returns how long before its limit a run is asked to save: never in the first half, however long the grace.
-    #[must_use]
     pub fn to_save(limit: Seconds, grace: Seconds) -> Seconds {
         Seconds(grace.0.min(limit.0 / 2.0))
     }
 
     /// Returns whether a training may have it that goes on after a limit, or one that cannot.
-    #[must_use]
     pub fn suits(self, resumes: bool) -> bool {
         resumes || self.pieces == 1
     }
 
     /// Returns that a limit ends the training before it is done, if so: that it cuts one that `resumes` into pieces (`at least 67 pieces
     /// of 3 min`), or else ends it. One that is not much longer than the grace says what is left of it.
-    #[must_use]
     pub fn cut(self, resumes: bool) -> Option<String> {
         if !self.suits(resumes) {
             return Some(format!("longer than its time limit of {}; {}", self.length(), Self::LOSES));
@@ -99,7 +96,6 @@ impl Walltime {
     }
 
     /// Returns how long it is in words: `12 h`.
-    #[must_use]
     pub fn length(self) -> String {
         match self.minutes {
             minutes if minutes >= 1440 && minutes % 1440 == 0 => format!("{} d", minutes / 1440),
@@ -145,14 +141,12 @@ pub enum SpeedBasis {
 
 impl Terms {
     /// Returns the terms of a submission to the job's own account and partitions, whose least limit is `longest`.
-    #[must_use]
     pub fn usual(longest: Option<Seconds>, basis: SpeedBasis) -> Self {
         Self { longest, basis, ..Self::default() }
     }
 
     /// Returns the walltime of what is left of the job: `predicted` times the margin and the time to save, in quarters of an hour, at
     /// most the least limit. A limit that the user gave holds until the speed is measured.
-    #[must_use]
     pub fn walltime(&self, job: &Job, predicted: Seconds, defaults: &JobDefaults) -> Walltime {
         let own = &job.launch.checkpoint;
         let slow = if self.basis == SpeedBasis::Estimated { ESTIMATED } else { 1.0 };
@@ -177,20 +171,17 @@ fn in_pieces(run: f64, piece: f64, restart: f64) -> f64 {
 
 impl Walltime {
     /// Returns how many pieces come after the first.
-    #[must_use]
     pub fn further_pieces(self) -> u32 {
         u32::try_from(self.pieces.saturating_sub(1)).unwrap_or(u32::MAX)
     }
 
     /// Returns for how long nothing trains after the first start where each piece waits as long as this.
-    #[must_use]
     pub fn gaps(self, wait: Seconds) -> Seconds {
         let gap = (wait.0 - Self::AHEAD * self.limit().0).max(0.0);
         Seconds(f64::from(self.further_pieces()) * gap)
     }
 
     /// Returns the limit in seconds.
-    #[must_use]
     pub fn limit(self) -> Seconds {
         Seconds(to_f64(self.minutes) * MINUTE)
     }
@@ -198,7 +189,6 @@ impl Walltime {
 
 impl Cluster {
     /// Returns the least walltime limit of the partitions that a job may go to, where one is known.
-    #[must_use]
     pub fn time_limit(&self, job: &Job, defaults: &JobDefaults) -> Option<Seconds> {
         let limits = self.partition_of(job, defaults)?.split(',').filter_map(|name| self.limit_of(name));
         limits.min_by(|a, b| a.0.total_cmp(&b.0))
@@ -213,7 +203,6 @@ impl Cluster {
     /// those alone that allow a longer one. Slurm starts what names several partitions in the first that has room.
     ///
     /// Where the job leaves no choice, account or partition is `None`.
-    #[must_use]
     pub fn ways(&self, job: &Job, defaults: &JobDefaults) -> Vec<Terms> {
         let names: Vec<&str> =
             self.partition_of(job, defaults).unwrap_or_default().split(',').map(str::trim).collect();
@@ -241,7 +230,6 @@ impl Cluster {
     }
 
     /// Returns whether a job leaves open which account or partition it goes to.
-    #[must_use]
     pub fn leaves_ways(&self, job: &Job, defaults: &JobDefaults) -> bool {
         self.ways(job, defaults).iter().any(|own| own.account.is_some() || own.partition.is_some())
     }

@@ -156,7 +156,6 @@ fn waits(place: usize, min_gpus: u32) -> Verdict {
 }
 
 /// Returns why a job of a problem could not be placed even if it were alone, if so.
-#[must_use]
 pub fn refusal(problem: &Problem, job: usize) -> Option<String> {
     alone(problem, &problem.jobs[job])?.reason().map(str::to_owned)
 }

@@ -18,7 +18,6 @@ const WORTH_SAYING: f64 = 0.05;
 
 /// Returns, for each placed job, the node or the GPU type of its own whose GPUs alone would be faster than
 /// all that it got.
-#[must_use]
 pub fn advice(problem: &Problem, plan: &CheckedPlan) -> Vec<Advice> {
     let placements = plan.verdicts().iter().map(Verdict::placement).enumerate();
     placements.filter_map(|(job, placement)| fewer(problem, job, placement?)).collect()

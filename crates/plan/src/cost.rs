@@ -13,7 +13,6 @@ pub struct EpochTime {
 
 impl EpochTime {
     /// Returns the length of the epoch.
-    #[must_use]
     pub fn total(self) -> f64 {
         self.compute + self.comm
     }
@@ -43,7 +42,6 @@ pub(super) fn epoch_time(
 
 /// Returns the time of an epoch on `slots` when each rank keeps the batch that it has, by GPU type and samples: the
 /// slowest rank sets the pace. `None` where a speed is not known.
-#[must_use]
 pub fn epoch_as_shared(
     problem: &Problem,
     job: &JobModel,

@@ -173,7 +173,6 @@ pub struct Assignment {
 
 impl<'a> Budget<'a> {
     /// Returns one budget for all searches together.
-    #[must_use]
     pub fn until(stop: &'a dyn Fn() -> bool) -> Self {
         Self { begin: &|| (), stop }
     }
@@ -181,13 +180,11 @@ impl<'a> Budget<'a> {
 
 impl Decision {
     /// Returns the decision that a job gets these free GPUs.
-    #[must_use]
     pub fn place(placement: Placement) -> Self {
         Self::Place { placements: vec![placement], queued: false, why: String::new() }
     }
 
     /// Returns the decision as the verdict on a job that waits.
-    #[must_use]
     pub fn verdict(&self) -> Verdict {
         match self {
             Self::Place { placements, .. } => match placements.first() {

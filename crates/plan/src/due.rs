@@ -40,13 +40,11 @@ const ROUNDING: f64 = 1e-9;
 
 impl Due {
     /// Returns what a completion time counts, in seconds.
-    #[must_use]
     pub fn cost(self, time: f64) -> f64 {
         if self.is_late(time) { time + self.late } else { time }
     }
 
     /// Returns whether a job that takes so long is late.
-    #[must_use]
     pub fn is_late(self, time: f64) -> bool {
         time > self.within + ROUNDING * self.within.abs()
     }
@@ -59,7 +57,6 @@ impl Due {
 
 impl Dues {
     /// Returns the deadlines of a problem's jobs, if its objective is about them.
-    #[must_use]
     pub fn of(problem: &Problem) -> Self {
         if problem.objective != Objective::Deadlines {
             return Self::default();
@@ -74,25 +71,21 @@ impl Dues {
     }
 
     /// Returns a job's deadline, if it counts.
-    #[must_use]
     pub fn due(&self, job: usize) -> Option<Due> {
         self.jobs.get(job).copied().flatten()
     }
 
     /// Returns what a job's completion time counts in the objective, in seconds.
-    #[must_use]
     pub fn cost(&self, job: usize, time: f64) -> f64 {
         self.due(job).map_or(time, |due| due.cost(time))
     }
 
     /// Returns what a late job costs, in seconds; `None` where nothing is said about deadlines.
-    #[must_use]
     pub fn late(&self) -> Option<f64> {
         (self.late > 0.0).then_some(self.late)
     }
 
     /// Returns how many of the jobs that a plan places are late.
-    #[must_use]
     pub fn late_in(&self, problem: &Problem, plan: &CheckedPlan) -> usize {
         let is_late = |(job, verdict): (usize, &Verdict)| {
             let time = verdict.placement()?.jct(problem.jobs[job].epochs);
@@ -103,7 +96,6 @@ impl Dues {
 
     /// Returns how many jobs must be late in any plan of `count` jobs with an objective of at least `bound`: the times
     /// together are far below the cost of one.
-    #[must_use]
     pub fn least_late(&self, bound: f64, count: usize) -> usize {
         let Some(late) = self.late() else { return 0 };
         let sum = bound * to_f64(count);
@@ -113,7 +105,6 @@ impl Dues {
 
 impl Deadlines {
     /// Returns how many deadlines a plan meets; `None` where no job has one. A job that waits meets none yet.
-    #[must_use]
     pub fn of(problem: &Problem, plan: &CheckedPlan) -> Option<Self> {
         let mut own = Self { met: 0, all: 0 };
         for (model, verdict) in problem.jobs.iter().zip(plan.verdicts()) {
@@ -127,7 +118,6 @@ impl Deadlines {
     }
 
     /// Returns the share that is met.
-    #[must_use]
     pub fn share(self) -> f64 {
         to_f64(self.met) / to_f64(self.all)
     }

@@ -13,7 +13,6 @@ use crate::{
 };
 
 /// Explains a plan's verdicts on `jobs` at the prices of `bound`, which is over all jobs that the plan places.
-#[must_use]
 pub fn explain(problem: &Problem, plan: &CheckedPlan, bound: Option<&Bound>, jobs: &[usize]) -> Explanation {
     let mut free: Vec<Vec<u32>> = problem.nodes.iter().map(|node| node.gpus.clone()).collect();
     let placements = || plan.verdicts().iter().filter_map(Verdict::placement);

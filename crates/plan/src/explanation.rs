@@ -119,27 +119,23 @@ const SAME: f64 = 1e-6;
 
 impl JobExplanation {
     /// Returns what so many GPUs of a type cost at the prices, in seconds of this job's own time.
-    #[must_use]
     pub fn price(&self, types: &[Market], gpu_type: usize, count: u32) -> Option<f64> {
         Some(f64::from(count) * types[gpu_type].price? / self.weight?)
     }
 
     /// Returns what GPUs (by type) cost at the prices, in seconds of this job's own time.
-    #[must_use]
     pub fn pays(&self, types: &[Market], counts: &[u32]) -> Option<f64> {
         counts.iter().enumerate().map(|(ty, &count)| self.price(types, ty, count)).sum()
     }
 
     /// Returns by how many seconds one GPU more of a type ends it sooner (negative: later), and whether such a
     /// GPU is free; `None` where it is illegal.
-    #[must_use]
     pub fn gain(&self, gpu_type: usize) -> Option<(f64, bool)> {
         self.types[gpu_type].more.as_ref()?.difference(self.jct?)
     }
 
     /// Returns by how many seconds one GPU fewer of a type ends it later (negative: sooner); `None` where it
     /// is illegal.
-    #[must_use]
     pub fn loss(&self, gpu_type: usize) -> Option<f64> {
         let (sooner, _) = self.types[gpu_type].fewer.as_ref()?.difference(self.jct?)?;
         Some(-sooner)
@@ -147,7 +143,6 @@ impl JobExplanation {
 
     /// Returns whether one GPU more of a type is worth it: that it ends the job sooner, by more than its price
     /// where it is not free; `None` where it is illegal or has no price.
-    #[must_use]
     pub fn is_more_worth_it(&self, types: &[Market], gpu_type: usize) -> Option<bool> {
         let (gain, free) = self.gain(gpu_type)?;
         let price = if free { 0.0 } else { self.price(types, gpu_type, 1)? };
@@ -156,14 +151,12 @@ impl JobExplanation {
 
     /// Returns whether the job's last GPU of a type saves it at least the price; `None` where it has none to
     /// spare, or there is no price.
-    #[must_use]
     pub fn is_last_worth_it(&self, types: &[Market], gpu_type: usize) -> Option<bool> {
         Some(self.loss(gpu_type)? >= self.price(types, gpu_type, 1)? * (1.0 - SAME))
     }
 
     /// Returns the one type with which it would be done soonest, with what it would do, on all that is on
     /// offer.
-    #[must_use]
     pub fn best_type(&self) -> Option<(usize, &Alternative)> {
         let types = self.types.iter().enumerate();
         let able = types.filter_map(|(ty, own)| Some((ty, own.alone.as_ref().ok()?)));

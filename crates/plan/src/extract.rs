@@ -19,13 +19,11 @@ pub struct Extract {
 
 impl Problem {
     /// Returns the problem of placing only `jobs`, in that order, on what they may use.
-    #[must_use]
     pub fn extract(&self, jobs: &[usize], basis: Basis) -> Extract {
         self.extract_on(jobs, &self.offered_to(jobs, basis))
     }
 
     /// Returns the problem of placing only `jobs`, in that order, on these GPUs by node and type.
-    #[must_use]
     pub fn extract_on(&self, jobs: &[usize], gpus: &[Vec<u32>]) -> Extract {
         let types = self.classes(jobs);
         // GPUs that none of these jobs may use are there to say why.
@@ -132,7 +130,6 @@ impl JobModel {
 
 impl Extract {
     /// Returns a placement of the extract as one of the whole problem.
-    #[must_use]
     pub fn to_whole(&self, whole: &Problem, placement: &Placement) -> Placement {
         let gpu_type = |node: usize, class: usize| {
             let has = |gpu_type: &&usize| {
@@ -148,7 +145,6 @@ impl Extract {
     }
 
     /// Returns a placement of the whole problem as one of the extract; `None` where it is on other GPUs.
-    #[must_use]
     pub fn of_whole(&self, placement: &Placement) -> Option<Placement> {
         renumbered(placement, |node, gpu_type| {
             let node = self.nodes.iter().position(|own| *own == node)?;
@@ -157,7 +153,6 @@ impl Extract {
     }
 
     /// Returns what is proven of the extract's plan in the whole problem's types.
-    #[must_use]
     pub fn bound_to_whole(&self, whole: &Problem, bound: &Bound) -> Bound {
         let mut prices = vec![0.0; whole.gpu_types.len()];
         for (own, price) in self.types.iter().zip(&bound.prices) {
@@ -169,7 +164,6 @@ impl Extract {
     }
 
     /// Returns what is proven of a plan of the whole problem in the extract's types.
-    #[must_use]
     pub fn bound_of_whole(&self, bound: &Bound) -> Bound {
         Bound { prices: self.types.iter().map(|own| bound.prices[own[0]]).collect(), ..bound.clone() }
     }

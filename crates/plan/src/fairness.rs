@@ -17,7 +17,6 @@ pub(super) struct EqualShare<'a> {
 /// Returns Jain's index of Λ / Λᵉ over the placed jobs (eq. 33); 1 when there is none.
 ///
 /// `times` are their completion times in seconds.
-#[must_use]
 pub fn fairness(problem: &Problem, jobs: &[usize], times: &[f64]) -> f64 {
     let share = EqualShare::new(problem, jobs.len());
     let ratio = |(&job, &time): (&usize, &f64)| time / share.completion_time(job);
@@ -32,7 +31,6 @@ pub fn fairness(problem: &Problem, jobs: &[usize], times: &[f64]) -> f64 {
 
 /// Returns Λᵉ of every job of a problem: its completion time in seconds with an equal share of the GPUs on offer
 /// (eq. 32).
-#[must_use]
 pub(super) fn equal_share_times(problem: &Problem) -> Vec<f64> {
     let share = EqualShare::new(problem, problem.jobs.len());
     (0..problem.jobs.len()).map(|job| share.completion_time(job)).collect()
@@ -40,7 +38,6 @@ pub(super) fn equal_share_times(problem: &Problem) -> Vec<f64> {
 
 /// Returns the heterogeneity degree of the GPUs on offer for these jobs (eq. 35): their mean speed over that of
 /// the slowest; 1 when all are equally fast, `None` when none is of use.
-#[must_use]
 pub fn heterogeneity(problem: &Problem) -> Option<f64> {
     let jobs = problem.jobs.len();
     let share = EqualShare::new(problem, jobs);

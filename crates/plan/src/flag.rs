@@ -42,7 +42,6 @@ impl PartialEq for Flag {
 
 impl Flag {
     /// Returns whether a policy cannot be made without it.
-    #[must_use]
     pub fn is_needed(&self) -> bool {
         matches!(self.kind, FlagKind::File { .. })
     }

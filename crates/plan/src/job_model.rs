@@ -122,7 +122,6 @@ impl Default for Rounds {
 
 impl JobModel {
     /// Returns what its reader should know of the types on offer, one sentence each; `problem` is its own.
-    #[must_use]
     pub fn notes(&self, problem: &Problem) -> Vec<String> {
         let mut notes: Vec<String> = Vec::new();
         for (_, remark) in &self.remarks {
@@ -136,13 +135,11 @@ impl JobModel {
     }
 
     /// Returns whether nobody has measured its speed on a type on offer, and it is estimated.
-    #[must_use]
     pub fn is_estimated(&self, gpu_type: usize) -> bool {
         self.basis(gpu_type) == SpeedBasis::Estimated
     }
 
     /// Returns how its speed on a type on offer is known.
-    #[must_use]
     pub fn basis(&self, gpu_type: usize) -> SpeedBasis {
         match self.sources.iter().find(|(own, _)| *own == gpu_type) {
             Some((_, Source::Estimated(_))) => SpeedBasis::Estimated,

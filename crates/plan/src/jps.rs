@@ -92,7 +92,6 @@ const WHOLE_LIST: u32 = 2000;
 
 impl Jps {
     /// Returns it with these parameters.
-    #[must_use]
     fn new(parameters: JpsParameters) -> Self {
         Self { parameters }
     }

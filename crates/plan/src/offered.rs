@@ -43,7 +43,6 @@ impl Problem {
     /// Returns the GPUs that `jobs` may use, by node and type, when all others keep what they have and are promised.
     ///
     /// A node gives no more GPUs than it has CPUs and memory for the neediest job that may run there.
-    #[must_use]
     pub fn offered_to(&self, jobs: &[usize], basis: Basis) -> Vec<Vec<u32>> {
         let others = self.others(jobs, basis);
         let (mut gpus, left) = self.not_held(&others, basis);
@@ -67,7 +66,6 @@ impl Problem {
 
     /// Returns where `jobs` may use fewer GPUs than there are, because ranks on them would have no CPUs or memory: a
     /// sentence each for people.
-    #[must_use]
     pub fn stranded(&self, jobs: &[usize], basis: Basis) -> Vec<String> {
         let (gpus, left) = self.not_held(&self.others(jobs, basis), basis);
         let mut found: Vec<(String, Vec<&str>)> = Vec::new();
@@ -112,7 +110,6 @@ impl Problem {
     }
 
     /// Returns what nobody has or is promised.
-    #[must_use]
     pub fn unclaimed(&self) -> Unclaimed {
         let mut gpus: Vec<Vec<u32>> = self.nodes.iter().map(|node| node.gpus.clone()).collect();
         let mut left: Vec<Left> = self.nodes.iter().map(Left::free).collect();

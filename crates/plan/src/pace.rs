@@ -26,7 +26,6 @@ pub struct Paces {
 
 impl Paces {
     /// Returns the paces of jobs on the GPUs of a problem.
-    #[must_use]
     pub fn new<'a>(problem: &Problem, jobs: impl Iterator<Item = &'a JobModel>) -> Self {
         let mut known: BTreeMap<Vec<u64>, usize> = BTreeMap::new();
         let rings = Rings::new(problem);
@@ -42,7 +41,6 @@ impl Paces {
     }
 
     /// Returns the pace of a job, by its place among the jobs.
-    #[must_use]
     pub fn of(&self, job: usize) -> &Pace {
         &self.kinds[self.of_job[job]]
     }

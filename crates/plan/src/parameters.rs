@@ -38,20 +38,17 @@ pub enum Carrying {
 
 impl Parameters {
     /// Returns them with a value of the flag of that name.
-    #[must_use]
     pub fn with(mut self, flag: &'static str, value: impl Into<String>) -> Self {
         self.values.0.insert(flag, value.into());
         self
     }
 
     /// Returns whether somebody gave the flag.
-    #[must_use]
     pub fn is_given(&self, flag: &Flag) -> bool {
         self.values.0.contains_key(flag.name)
     }
 
     /// Returns a flag's value: the given one, or else its usual one.
-    #[must_use]
     pub fn text(&self, flag: &Flag) -> Option<&str> {
         self.values.0.get(flag.name).map(String::as_str).or(flag.usual)
     }

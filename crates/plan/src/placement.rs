@@ -87,7 +87,6 @@ const CLOSED: f64 = 1e-9;
 
 impl Quality {
     /// Returns what a bound says of a plan.
-    #[must_use]
     pub fn new(bound: &Bound, outcome: &Outcome) -> Self {
         // Both are rounded: a bound that is a hair above the plan is met.
         let lower_bound = bound.lower.min(outcome.objective_value);
@@ -96,7 +95,6 @@ impl Quality {
     }
 
     /// Returns whether the gap is closed.
-    #[must_use]
     pub fn is_optimal(self) -> bool {
         self.gap <= CLOSED
     }
@@ -106,7 +104,6 @@ impl Placement {
     /// Returns the placement of job number `job` on `slots`: the ranks with their shares, and the times.
     ///
     /// `None` when the job may not run so: a type it cannot use, too small a share, no room for the batch.
-    #[must_use]
     pub fn new(problem: &Problem, job: usize, slots: &[Slot], sharing: Sharing) -> Option<Self> {
         let model = &problem.jobs[job];
         let epoch = cost::epoch_time(problem, model, slots, sharing)?;
@@ -120,13 +117,11 @@ impl Placement {
     }
 
     /// Returns how the speed of its job is known on the GPUs of which it is least certain.
-    #[must_use]
     pub fn basis(&self, model: &JobModel) -> SpeedBasis {
         self.slots.iter().map(|slot| model.basis(slot.gpu_type)).min().unwrap_or_default()
     }
 
     /// Returns the job's predicted completion time: T (l^p + l^c), eq. 7.
-    #[must_use]
     pub fn jct(&self, epochs: u64) -> Seconds {
         Seconds(to_f64(epochs) * self.epoch.total())
     }
@@ -137,7 +132,6 @@ impl Sharing {
     pub const NAMES: [(&'static str, Self); 2] = [("balanced", Self::Balanced), ("equal", Self::Equal)];
 
     /// Returns the way's name in plan files.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Balanced => "balanced",
@@ -148,7 +142,6 @@ impl Sharing {
 
 impl Verdict {
     /// Returns the placement of a job that got GPUs.
-    #[must_use]
     pub fn placement(&self) -> Option<&Placement> {
         match self {
             Self::Place(placement) => Some(placement),
@@ -157,7 +150,6 @@ impl Verdict {
     }
 
     /// Returns why the job got no GPUs.
-    #[must_use]
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Place(_) => None,
@@ -168,7 +160,6 @@ impl Verdict {
 
 impl Outcome {
     /// Returns the figures of a plan, or `None` when it places no job.
-    #[must_use]
     pub fn of(problem: &Problem, plan: &CheckedPlan) -> Option<Self> {
         let placed: Vec<(usize, f64)> = plan
             .verdicts()

@@ -136,7 +136,6 @@ pub struct Prospect {
 
 impl Prospects {
     /// Returns the request of this id.
-    #[must_use]
     pub fn request(&self, id: RequestId) -> Option<&JobRequest> {
         self.requests.iter().map(|own| &own.request).find(|own| own.id() == id)
     }
@@ -166,21 +165,18 @@ pub enum ProblemError {
 
 impl Problem {
     /// Returns the GPU types of a cluster, by name: the columns of its throughput matrix.
-    #[must_use]
     pub fn types_of(cluster: &Cluster) -> Vec<GpuType> {
         let stocks = cluster.nodes.iter().flat_map(|node| &node.gpus);
         stocks.map(|stock| stock.gpu_type.clone()).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// Returns the number of a type on one of the nodes.
-    #[must_use]
     pub fn type_on(&self, node: usize, gpu_type: &GpuType) -> Option<usize> {
         let own = self.nodes.get(node)?.gpus.iter().zip(&self.gpu_types);
         own.enumerate().find(|(_, (count, name))| **count > 0 && *name == gpu_type).map(|(number, _)| number)
     }
 
     /// Returns the number of GPUs by the name of their type.
-    #[must_use]
     pub fn by_name(&self, slots: &[Slot]) -> BTreeMap<&GpuType, u32> {
         let mut sum = BTreeMap::new();
         for slot in slots {
@@ -190,7 +186,6 @@ impl Problem {
     }
 
     /// Returns GPUs in words: `2 t4 + 3 v100`.
-    #[must_use]
     pub fn named(&self, slots: &[Slot]) -> String {
         let types = self.by_name(slots);
         types.iter().map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join(" + ")
@@ -203,7 +198,6 @@ impl Problem {
     }
 
     /// Returns the GPUs on offer, by type.
-    #[must_use]
     pub fn offered(&self) -> Vec<u32> {
         (0..self.gpu_types.len()).map(|ty| self.nodes.iter().map(|node| node.gpus[ty]).sum()).collect()
     }
@@ -218,7 +212,6 @@ impl Host {
 
 impl WorkerNode {
     /// Returns a node with these GPUs on offer, of which nobody holds any.
-    #[must_use]
     pub fn on_offer(name: NodeName, gpus: Vec<u32>, intra_node: BitRate) -> Self {
         Self { name, up: gpus.clone(), gpus, intra_node, host: None }
     }
@@ -237,13 +230,11 @@ impl Objective {
     ];
 
     /// Returns the objective's name on the command line.
-    #[must_use]
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(_, objective)| *objective == self).map_or("", |(name, _)| name)
     }
 
     /// Returns what a job's completion time counts: its weight where the objective is weighted, else one.
-    #[must_use]
     pub fn weight(self, job: &JobModel) -> f64 {
         match self {
             Self::Weighted => job.weight,
@@ -253,7 +244,6 @@ impl Objective {
 
     /// Returns the value over pairs of weight and completion time in seconds, or what that costs ([`crate::Dues`]); 0
     /// for none.
-    #[must_use]
     pub fn value(self, jobs: impl IntoIterator<Item = (f64, f64)>) -> f64 {
         let (mut sum, mut weights, mut last) = (0.0, 0.0, 0.0_f64);
         for (weight, jct) in jobs {

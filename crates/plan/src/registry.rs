@@ -84,7 +84,6 @@ impl Registry {
     }
 
     /// Returns the policy of that name.
-    #[must_use]
     pub fn entry(&self, name: &str) -> Option<&'static Entry> {
         self.entries().find(|entry| entry.name == name)
     }
@@ -149,28 +148,24 @@ impl Registry {
     }
 
     /// Returns the names of all placers, the default first.
-    #[must_use]
     pub fn names(&self) -> Vec<&'static str> {
         let placers = self.entries().filter(|entry| entry.is_placer());
         placers.map(|entry| entry.name).collect()
     }
 
     /// Returns the names of all that [`Self::find`] knows: those that place jobs at one moment, and some over time.
-    #[must_use]
     pub fn names_watched(&self) -> Vec<&'static str> {
         let watched = self.entries().filter(|entry| entry.is_watched());
         watched.map(|entry| entry.name).collect()
     }
 
     /// Returns the names of all that [`Self::find_over_time`] makes without a flag, those that decide over time first.
-    #[must_use]
     pub fn names_over_time(&self) -> Vec<&'static str> {
         let over_time = self.entries().filter(|entry| !entry.is_placer() && entry.is_ready());
         over_time.map(|entry| entry.name).chain(self.names()).collect()
     }
 
     /// Returns the names of all that need a file.
-    #[must_use]
     pub fn names_with_files(&self) -> Vec<&'static str> {
         let rest = self.entries().filter(|entry| !entry.is_ready());
         rest.map(|entry| entry.name).collect()
@@ -183,19 +178,16 @@ impl Registry {
 
 impl Entry {
     /// Returns whether it places all jobs of one moment.
-    #[must_use]
     pub fn is_placer(&self) -> bool {
         matches!(self.make, Make::Placer(_))
     }
 
     /// Returns whether it is for a cluster that strangers use, too.
-    #[must_use]
     pub fn is_watched(&self) -> bool {
         !matches!(self.make, Make::Policy { watched: false, .. })
     }
 
     /// Returns whether it can be made without a flag.
-    #[must_use]
     pub fn is_ready(&self) -> bool {
         !self.flags.iter().any(|flag| flag.is_needed())
     }

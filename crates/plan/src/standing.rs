@@ -111,20 +111,17 @@ const LEAST_LEFT: f64 = 0.03;
 
 impl Standing {
     /// Returns the standing of a job that has just come and has these epochs to do.
-    #[must_use]
     pub fn of_epochs(epochs: u64) -> Self {
         let work = to_f64(epochs);
         Self { epochs_left: epochs, work, work_left: work, ..Self::default() }
     }
 
     /// Returns the epochs still to be done, with fractions: never less than a small part of all.
-    #[must_use]
     pub fn left(&self, now: Time) -> f64 {
         self.unfinished(now).max(LEAST_LEFT * self.work)
     }
 
     /// Returns the epochs still to be done if what is known of the job is exact, with fractions.
-    #[must_use]
     pub fn unfinished(&self, now: Time) -> f64 {
         let done = |hold: &Hold| match hold.stage {
             Stage::Running { epoch, busy_until, .. } if epoch > 0.0 => {
@@ -137,20 +134,17 @@ impl Standing {
     }
 
     /// Returns the GPU-seconds that it has held.
-    #[must_use]
     pub fn attained(&self, now: Time) -> f64 {
         let gpus: u32 = self.running().flat_map(|hold| &hold.slots).map(|slot| slot.count).sum();
         self.attained + f64::from(gpus) * now.since(self.as_of).0
     }
 
     /// Returns whether the job holds no GPUs and may have some now.
-    #[must_use]
     pub fn is_ready(&self) -> bool {
         self.holds.is_empty() && self.waits == Waits::Ready
     }
 
     /// Returns whether it is for a policy to say what the job holds: it runs once, or waits and may run.
-    #[must_use]
     pub fn is_decided_on(&self) -> bool {
         match self.holds.as_slice() {
             [] => self.waits == Waits::Ready,
@@ -167,13 +161,11 @@ impl Standing {
 
 impl Hold {
     /// Returns whether it has its GPUs and is not being ended.
-    #[must_use]
     pub fn is_running(&self) -> bool {
         matches!(self.stage, Stage::Running { .. })
     }
 
     /// Returns whether its GPUs are promised to it, and not in use yet.
-    #[must_use]
     pub fn is_promised(&self) -> bool {
         matches!(self.stage, Stage::Submitting | Stage::Queued | Stage::Leaving { started: false, .. })
     }

@@ -35,7 +35,6 @@ struct Change {
 
 impl Taken {
     /// Returns what the running jobs of a problem have.
-    #[must_use]
     pub fn of(problem: &Problem) -> Self {
         let types = problem.gpu_types.len();
         let mut taken = Self {

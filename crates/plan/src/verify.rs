@@ -43,20 +43,17 @@ const UNDECIDED: &str = "the policy does not change it";
 
 impl CheckedPlan {
     /// Returns the decisions by job; those that the plan does not name are deferred.
-    #[must_use]
     pub fn verdicts(&self) -> &[Verdict] {
         &self.verdicts
     }
 
     /// Returns the numbers of the jobs that have GPUs.
-    #[must_use]
     pub fn placed(&self) -> Vec<usize> {
         let verdicts = self.verdicts.iter().enumerate();
         verdicts.filter(|(_, verdict)| verdict.placement().is_some()).map(|(job, _)| job).collect()
     }
 
     /// Returns the plan.
-    #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
     }

@@ -37,7 +37,6 @@ pub struct Calibration {
 impl Calibration {
     /// Returns the calibration by the points of past forecasts at which the true times lay, each from 0 to 1; `None` where there
     /// are too few.
-    #[must_use]
     pub fn of(points: &[f64]) -> Option<Self> {
         let mut sorted = points.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -47,7 +46,6 @@ impl Calibration {
 
 impl Estimate {
     /// Returns what samples say of a time; zeros for none.
-    #[must_use]
     pub fn of(samples: &[f64], calibration: Option<Calibration>) -> Self {
         let mut sorted = samples.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -77,7 +75,6 @@ pub(super) fn quantile(sorted: &[f64], part: f64) -> f64 {
 }
 
 /// Returns the part of some samples that lies below a value; of those equal to it, half.
-#[must_use]
 pub fn point_of(samples: &[f64], value: f64) -> f64 {
     let below = samples.iter().filter(|own| **own < value).count();
     let equal = samples.iter().filter(|own| **own == value).count();

@@ -70,7 +70,6 @@ pub struct Forecast {
 
 impl StartEstimate {
     /// Returns what is known of the request with this id among some.
-    #[must_use]
     pub fn of(list: &[Self], id: RequestId) -> Option<&Start> {
         list.iter().find(|own| own.id == id).map(|own| &own.start)
     }
@@ -78,7 +77,6 @@ impl StartEstimate {
 
 impl Start {
     /// Returns the forecast, where there is one.
-    #[must_use]
     pub fn forecast(&self) -> Option<&Forecast> {
         match self {
             Self::Estimated(forecast) => Some(forecast),
@@ -89,7 +87,6 @@ impl Start {
 
 impl Forecast {
     /// Returns the mean time to its end.
-    #[must_use]
     pub fn mean_finish(&self) -> f64 {
         self.finish.mean.0
     }
@@ -184,14 +181,12 @@ impl Table {
 /// Returns what is known of the start of each request, by its id.
 ///
 /// `stop` is asked whether the time is over; the first look, with all jobs at their limits, is taken in any case.
-#[must_use]
 pub fn forecast(question: &Question, stop: &dyn Fn() -> bool) -> Vec<StartEstimate> {
     forecast_at(question, &[], stop)
 }
 
 /// Returns the same where some requests have a place in line already, as a pending job that is changed has; those without one come
 /// last of their priority.
-#[must_use]
 pub fn forecast_at(
     question: &Question,
     places: &[(RequestId, Place)],

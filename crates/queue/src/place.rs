@@ -13,7 +13,6 @@ pub struct Place {
 
 impl Place {
     /// Returns the place of a pending job; one whose priority nobody says is last in line.
-    #[must_use]
     pub fn of(job: &QueueJob) -> Self {
         let priority = to_f64(job.priority.unwrap_or(0));
         Self { priority, submitted: job.submitted.unwrap_or(Time(0.0)) }
@@ -42,7 +41,6 @@ pub enum StandingSource {
 
 impl StandingSource {
     /// Returns the source in words.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::OwnJob => "from your newest pending job",
@@ -64,7 +62,6 @@ impl QueueJob {
 
 impl Snapshot {
     /// Returns the priority that a job of an account would get now.
-    #[must_use]
     pub fn standing(&self, account: Option<&str>) -> Standing {
         let per_hour = self.scheduling.priority_per_hour.unwrap_or(0.0);
         let is_own = |job: &&QueueJob| {

@@ -7,7 +7,6 @@ use hsched_model::Seconds;
 /// Returns up to so many requests to queue together: those with which the job finishes first on average, by the futures in which each
 /// was tried alone. The first is `first`, else the best alone; another is added only where it helps, and where the job is done no later
 /// than expected even if that one starts at once: long runs that start before anybody foresaw it would be the price of a race.
-#[must_use]
 pub fn race(
     requests: &[&Request],
     estimates: &[StartEstimate],

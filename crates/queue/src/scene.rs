@@ -305,7 +305,6 @@ fn closures(snapshot: &Snapshot) -> Vec<Vec<Closure>> {
 
 impl Snapshot {
     /// Returns the longest that a job may run which names no walltime.
-    #[must_use]
     pub fn longest_limit(&self, job: &QueueJob) -> Seconds {
         Seconds(self.limit_in(None, job.partitions.first().map(String::as_str)))
     }

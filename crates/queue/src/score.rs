@@ -47,13 +47,11 @@ pub struct Score {
 
 impl Prediction {
     /// Returns how long it waited in seconds, where it has started.
-    #[must_use]
     pub fn waited(&self) -> Option<f64> {
         self.started.map(|started| started.since(self.at).0.max(0.0))
     }
 
     /// Returns whether it waited more than ten minutes.
-    #[must_use]
     pub fn has_waited(&self) -> bool {
         self.waited().is_some_and(|waited| waited > WAITED)
     }
@@ -70,7 +68,6 @@ impl Prediction {
 
 impl Calibration {
     /// Returns what predictions teach that have come true or not, and how many do; `None` where these are too few.
-    #[must_use]
     pub fn learnt<'a>(predictions: impl IntoIterator<Item = &'a Prediction>) -> Option<(Self, usize)> {
         let points: Vec<f64> = predictions.into_iter().filter_map(Prediction::point).collect();
         Some((Self::of(&points)?, points.len()))
@@ -79,7 +76,6 @@ impl Calibration {
 
 impl Score {
     /// Returns how right those of the predictions were that have started; `None` where none has.
-    #[must_use]
     pub fn of<'a>(predictions: impl IntoIterator<Item = &'a Prediction>) -> Option<Self> {
         let known = predictions.into_iter().filter_map(|own| Some((own.start, own.waited()?)));
         let known: Vec<(Estimate, f64)> = known.collect();

@@ -51,7 +51,6 @@ impl Shares {
     }
 
     /// Returns the fair-share factor of each user by what has been used, from 0 to 1; of accounts 0.
-    #[must_use]
     pub fn factors_now(&self) -> Vec<f64> {
         self.factors(&self.usage())
     }

@@ -23,7 +23,6 @@ pub enum SnapshotError {
 
 impl Snapshot {
     /// Returns a snapshot in which there is nothing.
-    #[must_use]
     pub fn empty(taken_at: Time) -> Self {
         Self {
             schema: SCHEMA.to_owned(),

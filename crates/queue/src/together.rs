@@ -46,7 +46,6 @@ pub struct Chosen {
 /// Returns a request for each job; `None` where none of its requests could ever start, or others are hidden.
 ///
 /// `stop` is asked whether the time is over; jobs that are not chosen for by then get the request that is best alone.
-#[must_use]
 pub fn choose_together(jobs: &Jobs, stop: &dyn Fn() -> bool) -> Vec<Option<Chosen>> {
     if jobs.snapshot.others_hidden {
         return vec![None; jobs.options.len()];

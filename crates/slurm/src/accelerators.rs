@@ -9,7 +9,6 @@ const NAMES: [&str; 12] =
     ["npu", "dcu", "hpu", "tpu", "mlu", "xpu", "gcu", "ipu", "neuron", "ascend", "gaudi", "vgpu"];
 
 /// Returns notes on accelerators that do not count as GPUs.
-#[must_use]
 pub fn uncounted_accelerators(cluster: &Cluster) -> Vec<String> {
     let mut notes = Notes::default();
     for node in &cluster.nodes {

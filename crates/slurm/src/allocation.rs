@@ -23,13 +23,11 @@ pub struct AllocatedNode {
 }
 
 /// Returns the command line that prints a job with what it has on each node; of a heterogeneous job all components.
-#[must_use]
 pub fn command(id: JobId) -> CommandLine {
     CommandLine::new("scontrol", ["-d", "show", "job", &id.to_string()])
 }
 
 /// Returns what a job has. Nodes that it names twice count once.
-#[must_use]
 pub fn parse(text: &str) -> Allocation {
     let mut allocation = Allocation::default();
     for words in text.lines().map(|line| line.split_whitespace().collect::<Vec<&str>>()) {

@@ -98,7 +98,6 @@ const BUSY: [&str; 4] = [
 
 impl CommandLine {
     /// Returns a command line with an empty input.
-    #[must_use]
     pub fn new<S: Into<String>>(
         program: impl Into<Cow<'static, str>>,
         args: impl IntoIterator<Item = S>,
@@ -134,7 +133,6 @@ fn ansi_quoted(text: &str) -> String {
 
 impl CommandError {
     /// Returns the error of a command that ended with another status than 0.
-    #[must_use]
     pub fn failed(command: &CommandLine, status: &str, stderr: &str) -> Self {
         let (command, stderr) = (command.clone(), stderr.trim().to_owned());
         let printed = stderr.to_lowercase();
@@ -152,7 +150,6 @@ impl CommandError {
     ///
     /// Slurm's clients try for nine seconds themselves before they say that they cannot reach it, and a
     /// command that took all its time had as much as the user wants to wait: neither is asked again.
-    #[must_use]
     pub fn is_transient(&self) -> bool {
         let Self::Unreachable { stderr, .. } = self else { return false };
         let printed = stderr.to_lowercase();
@@ -160,7 +157,6 @@ impl CommandError {
     }
 
     /// Returns whether Slurm as a whole is missing or does not answer, whatever was asked of it.
-    #[must_use]
     pub fn is_without_slurm(&self) -> bool {
         matches!(
             self,

@@ -22,7 +22,6 @@ impl ExitStatus {
     }
 
     /// Returns whether Slurm says that the memory limit was the end.
-    #[must_use]
     pub fn is_out_of_memory(self) -> bool {
         self.signal == Self::OUT_OF_MEMORY
     }

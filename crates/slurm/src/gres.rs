@@ -29,7 +29,6 @@ impl Gres {
     /// types, with sockets `(S:0-1)` or devices `(IDX:0,2-3)`, `no_consume`, counts like `2K` and parts
     /// that begin with `gres:` or `gres/`. A part without a count is one GPU. A type that is not named
     /// (`gpu:4`, `gpu:(null):4`) is [`GpuType::untyped`].
-    #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut gres = Self::default();
         for part in parts(text) {
@@ -39,7 +38,6 @@ impl Gres {
     }
 
     /// Returns the number of GPUs of all types.
-    #[must_use]
     pub fn gpu_total(&self) -> u32 {
         self.gpus.iter().fold(0, |sum, (_, count)| sum.saturating_add(*count))
     }
@@ -59,7 +57,6 @@ impl Gres {
 impl Tres {
     /// Returns what `text` says; never fails. Parts that are not read here, such as `billing`, stay in
     /// [`Gres::other`].
-    #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut tres = Self::default();
         for part in parts(text) {

@@ -37,13 +37,11 @@ pub struct JobRecord {
 
 impl JobRecord {
     /// Returns the run that the job is, when hsched submitted it and the record has its comment.
-    #[must_use]
     pub fn tag(&self) -> Option<Tag> {
         Tag::from_comment(self.comment.as_deref()?)
     }
 
     /// Returns the last attempt of a job among the records.
-    #[must_use]
     pub fn latest(records: &[Self], id: JobId) -> Option<&Self> {
         // Dates in this spelling are in the order of their letters; of equal ones the last printed counts.
         let own = records.iter().filter(|record| record.id == id);

@@ -65,7 +65,6 @@ const NAMES: [(&str, JobState); 25] = [
 
 impl JobState {
     /// Returns the state; never fails. `CANCELLED by 1000` is a cancelled job.
-    #[must_use]
     pub fn parse(text: &str) -> Self {
         let text = text.trim();
         let word = text.split_whitespace().next().unwrap_or("").trim_end_matches('+');
@@ -75,7 +74,6 @@ impl JobState {
 
     /// Returns whether the job holds nodes now; `nodes` is its node list. A state that this version does not know holds the
     /// nodes that Slurm lists, if any.
-    #[must_use]
     pub fn holds_nodes(&self, nodes: &str) -> bool {
         match self {
             Self::Configuring
@@ -92,7 +90,6 @@ impl JobState {
     }
 
     /// Returns whether the job is in the queue for its first or another start.
-    #[must_use]
     pub fn is_pending(&self) -> bool {
         matches!(
             self,
@@ -107,13 +104,11 @@ impl JobState {
     }
 
     /// Returns whether the job starts only after somebody released it.
-    #[must_use]
     pub fn is_held(&self) -> bool {
         matches!(self, Self::RequeueHold | Self::ResvDelHold | Self::SpecialExit)
     }
 
     /// Returns whether the job has ended for good, in success or not.
-    #[must_use]
     pub fn is_final(&self) -> bool {
         matches!(
             self,

@@ -38,7 +38,6 @@ pub struct Wanted<'a> {
 }
 
 /// Returns the command line that prints a user's associations.
-#[must_use]
 pub fn command(user: &str) -> CommandLine {
     let (user, format) = (format!("user={user}"), format!("format={FIELDS}"));
     CommandLine::new("sacctmgr", ["-n", "-P", "show", "assoc", user.as_str(), format.as_str()])
@@ -46,7 +45,6 @@ pub fn command(user: &str) -> CommandLine {
 
 impl Associations {
     /// Returns what `sacctmgr` printed for a cluster; with `None` for all that it knows.
-    #[must_use]
     pub fn parse(text: &str, cluster: Option<&str>) -> Self {
         let row = |line: &str| {
             let mut fields = line.split('|').map(str::trim);
@@ -71,7 +69,6 @@ impl Associations {
     }
 
     /// Returns the accounts, each once.
-    #[must_use]
     pub fn accounts(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for own in &self.0 {
@@ -83,7 +80,6 @@ impl Associations {
     }
 
     /// Returns why Slurm would refuse this account; nothing where it tells of none.
-    #[must_use]
     pub fn refusal(&self, account: &str) -> Option<String> {
         let is_known = self.0.iter().any(|own| own.account == account);
         let known = || self.accounts().join(", ");
@@ -92,7 +88,6 @@ impl Associations {
     }
 
     /// Returns why Slurm would refuse such a job or never start it, one sentence each; nothing where that cannot be told.
-    #[must_use]
     pub fn troubles(&self, wanted: Wanted<'_>, partitions: &[PartitionLimits]) -> Vec<String> {
         let mut troubles = Vec::new();
         let named = |own: &&Association| wanted.account.is_none_or(|name| name == own.account);
@@ -178,7 +173,6 @@ fn only(allowed: &[String]) -> String {
 }
 
 /// Returns what a reason for which a job waits means and what helps, for reasons that limits of accounts give.
-#[must_use]
 pub fn advice(reason: &str) -> Option<&'static str> {
     Some(match reason {
         "AssocGrpGRES" | "AssocGrpGres" | "QOSGrpGRES" | "QOSGrpGres" => {

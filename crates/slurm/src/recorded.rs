@@ -13,13 +13,11 @@ pub struct Recorded {
 
 impl Recorded {
     /// Returns a runner that expects exactly these command lines.
-    #[must_use]
     pub fn new(answers: impl IntoIterator<Item = (CommandLine, Result<Output, CommandError>)>) -> Self {
         Self { answers: Mutex::new(answers.into_iter().collect()) }
     }
 
     /// Returns how many of the expected command lines have not come yet.
-    #[must_use]
     pub fn left(&self) -> usize {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).len()
     }

@@ -25,7 +25,6 @@ pub(super) const FIELDS: [&str; 12] = [
 /// all without ids. The id of a heterogeneous job's first component stands for all its components.
 ///
 /// `since` is before the jobs ended; it saves the database a search through all of its history.
-#[must_use]
 pub fn command(ids: &[JobId], since: DateTime<Utc>) -> CommandLine {
     // Without `--duplicates` an id that Slurm gave out twice shows only one of its jobs.
     let fixed = ["-n", "--parsable2", "--duplicates"].map(str::to_owned);

@@ -26,7 +26,6 @@ pub enum Forecast {
 }
 
 /// Returns the command line that submits a script file.
-#[must_use]
 pub fn command(script: &str, options: &[String]) -> CommandLine {
     let fixed = ["--parsable".to_owned()];
     CommandLine::new("sbatch", fixed.iter().chain(options).cloned().chain([script.to_owned()]))
@@ -51,7 +50,6 @@ pub fn submit(runner: &dyn Runner, command: &CommandLine) -> Result<Submitted, R
 
 /// Returns the job that `--parsable` names (`123` or `123;cluster`); lines of wrappers around it may
 /// come before.
-#[must_use]
 pub fn parse(stdout: &str) -> Option<Submitted> {
     stdout.lines().rev().find_map(|line| {
         let (number, cluster) = match line.trim().split_once(';') {
@@ -67,7 +65,6 @@ pub fn parse(stdout: &str) -> Option<Submitted> {
 /// Returns the command line that asks when a script with this text would start, and submits nothing.
 ///
 /// Slurm takes a job id for the answer. Limits of partitions are not looked at.
-#[must_use]
 pub fn test_command(script: &str, options: &[String]) -> CommandLine {
     let fixed = ["--test-only".to_owned()];
     let command = CommandLine::new("sbatch", fixed.iter().chain(options).cloned());

@@ -15,7 +15,6 @@ pub enum Reply {
 /// Returns the command line that tells the user's running job of that name and id to save and stop (`SIGUSR1`).
 ///
 /// A heterogeneous job's only batch script hears it by the id of the first component alone.
-#[must_use]
 pub fn stop(name: &str, id: JobId) -> CommandLine {
     // Without the filter scancel tries for a minute and a half to signal a job that does not run yet.
     command(name, &["--state=RUNNING", "--signal=USR1", "--batch"], id)
@@ -23,7 +22,6 @@ pub fn stop(name: &str, id: JobId) -> CommandLine {
 
 /// Returns the command line that cancels the user's job of that name and id; with the id of the first component the
 /// whole of a heterogeneous job.
-#[must_use]
 pub fn cancel(name: &str, id: JobId) -> CommandLine {
     command(name, &[], id)
 }

@@ -10,13 +10,11 @@ const BEGIN: &str = "JobId=";
 
 /// Returns the command line that prints one job; with the id of a heterogeneous job's first component, all
 /// its components. Slurm takes no list of ids here.
-#[must_use]
 pub fn command(id: JobId) -> CommandLine {
     CommandLine::new("scontrol", ["-o", "show", "job", &id.to_string()])
 }
 
 /// Returns whether the command failed because the controller does not know the job, or not any more.
-#[must_use]
 pub fn is_unknown(error: &CommandError) -> bool {
     let CommandError::Failed { stderr, .. } = error else { return false };
     // The client prints the second one, if the controller answered without the job: `scontrol_print_job` in Slurm.

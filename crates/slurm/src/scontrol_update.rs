@@ -31,7 +31,6 @@ pub(crate) struct OtherGpus {
 ///
 /// `TasksPerNode` goes along with `NumTasks`: with that of the submission Slurm accepts more GPUs on a node and never starts the job.
 /// A number of nodes without a range is refused.
-#[must_use]
 pub(crate) fn command(id: JobId, to: &Update) -> CommandLine {
     let mut words = vec!["update".to_owned(), format!("JobId={id}"), format!("TimeLimit={}", to.minutes)];
     words.extend(to.gpus.iter().flat_map(OtherGpus::words));

@@ -38,7 +38,6 @@ fn either(states: &str) -> &str {
 }
 
 /// Returns the command line that prints every node once per partition.
-#[must_use]
 pub fn command() -> CommandLine {
     CommandLine::new("sinfo", ["-h", "-N", "-O", &format(&FIELDS)])
 }

@@ -48,51 +48,43 @@ pub struct PartitionLimits {
 }
 
 /// Returns the command line that prints a program's version without asking the controller.
-#[must_use]
 pub fn version_command(program: &'static str) -> CommandLine {
     CommandLine::new(program, ["--version"])
 }
 
 /// Returns the command line that asks whether the controllers answer.
-#[must_use]
 pub fn ping_command() -> CommandLine {
     CommandLine::new("scontrol", ["ping"])
 }
 
 /// Returns the command line that prints the configuration.
-#[must_use]
 pub fn config_command() -> CommandLine {
     CommandLine::new("scontrol", ["show", "config"])
 }
 
 /// Returns the command line that prints all partitions, one a line.
-#[must_use]
 pub fn partitions_command() -> CommandLine {
     CommandLine::new("scontrol", ["-o", "show", "partition"])
 }
 
 /// Returns the command line that reads a little of the accounting.
-#[must_use]
 pub fn accounting_command() -> CommandLine {
     CommandLine::new("sacct", ["-n", "-X", "-P", "-o", "JobIDRaw"])
 }
 
 /// Returns the version in `slurm 23.11.4` or `slurm-wlm 22.05.8`.
-#[must_use]
 pub fn version(text: &str) -> Option<String> {
     let number = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.');
     text.split_whitespace().find(number).map(ToOwned::to_owned)
 }
 
 /// Returns the release of a version, such as `(22, 5)`: clients and controllers of one release understand each other.
-#[must_use]
 pub fn release(version: &str) -> Option<(u32, u32)> {
     let mut numbers = version.split('.').map(|part| part.parse::<u32>().ok());
     Some((numbers.next()??, numbers.next()??))
 }
 
 /// Returns whether any controller is up, or `None` where the text does not say.
-#[must_use]
 pub fn is_up(ping: &str) -> Option<bool> {
     // "Slurmctld(primary) at host is UP"; before 18.08 "Slurmctld(primary/backup) at a/b are UP/DOWN".
     let lines = ping.lines().filter(|line| line.starts_with("Slurmctld"));
@@ -102,7 +94,6 @@ pub fn is_up(ping: &str) -> Option<bool> {
 
 impl Config {
     /// Returns what `scontrol show config` printed; lines of other kinds are passed over.
-    #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut config = Self::default();
         for line in text.lines() {
@@ -116,32 +107,27 @@ impl Config {
     }
 
     /// Returns a key's value, whatever the case of its letters; `None` where it is missing or `(null)`.
-    #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
         self.values.get(&key.to_ascii_lowercase()).and_then(|text| value(text))
     }
 
     /// Returns whether a list with commas, such as `SchedulerParameters`, has the word.
-    #[must_use]
     pub fn lists(&self, key: &str, word: &str) -> bool {
         let list = self.get(key).unwrap_or_default();
         list.split(',').any(|item| item.split('=').next().unwrap_or("").trim().eq_ignore_ascii_case(word))
     }
 
     /// Returns the number that a value such as `300 sec` begins with.
-    #[must_use]
     pub fn number(&self, key: &str) -> Option<u64> {
         self.get(key)?.split_whitespace().next()?.parse().ok()
     }
 
     /// Returns the release of Slurm that the controller runs.
-    #[must_use]
     pub fn release(&self) -> Option<(u32, u32)> {
         release(self.get("SLURM_VERSION")?)
     }
 
     /// Returns whether a database keeps what jobs did.
-    #[must_use]
     pub fn has_accounting(&self) -> bool {
         // Printed as "accounting_storage/none" until 23.02 and as "(null)" since.
         self.get("AccountingStorageType").is_some_and(|kind| kind.ends_with("slurmdbd"))
@@ -149,7 +135,6 @@ impl Config {
 }
 
 /// Returns the partitions of `scontrol -o show partition`.
-#[must_use]
 pub fn partitions(text: &str) -> Vec<PartitionLimits> {
     let field = |line: &str, key: &str| {
         let found = line.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));

@@ -70,7 +70,6 @@ pub struct QueuedJob {
 
 /// Returns the command line that prints the user's jobs, those included that ended a short while ago
 /// and that Slurm still remembers (`MinJobAge`).
-#[must_use]
 pub fn command() -> CommandLine {
     // Without `--all` jobs in hidden partitions are left out.
     CommandLine::new("squeue", ["--me", "--all", "-h", "-t", "all", "-O", &format(&FIELDS)])
@@ -98,13 +97,11 @@ pub fn parse(text: &str) -> Result<(Vec<QueuedJob>, Vec<String>), ParseError> {
 
 impl QueuedJob {
     /// Returns whether the job holds nodes now.
-    #[must_use]
     pub fn holds_nodes(&self) -> bool {
         self.state.holds_nodes(&self.nodes)
     }
 
     /// Returns whether the job waits until somebody does something: it is held, or asks for what it can never get.
-    #[must_use]
     pub fn is_stuck(&self) -> bool {
         const STUCK: [&str; 9] = [
             "BadConstraints",
@@ -129,13 +126,11 @@ impl QueuedJob {
     }
 
     /// Returns the run that the job is, when hsched submitted it.
-    #[must_use]
     pub fn tag(&self) -> Option<Tag> {
         Tag::from_comment(self.comment.as_deref()?)
     }
 
     /// Returns the job as commands compare it by name; `None` if it has ended or hsched did not submit it.
-    #[must_use]
     pub fn tagged(&self) -> Option<TaggedJob> {
         let tag = self.tag().filter(|_| !self.state.is_final())?;
         Some(TaggedJob { name: tag.job, id: self.id, state: self.state.to_string() })

@@ -34,7 +34,6 @@ impl System {
 
     /// Returns a runner whose programs get `environment` (without what would change their output) and
     /// at most `limit` of time each.
-    #[must_use]
     pub fn new(environment: impl IntoIterator<Item = (OsString, OsString)>, limit: Duration) -> Self {
         Self { environment: Environment::new(environment), limit, most_output: Self::MOST_OUTPUT }
     }

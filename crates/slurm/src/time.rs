@@ -10,13 +10,11 @@ const FORMAT: &str = "%Y-%m-%dT%H:%M:%S";
 /// Returns the seconds since 1970 (UTC) of a date such as `2026-11-21T06:13:16`; `None` for `Unknown`, `N/A` and the like.
 ///
 /// Of an hour that the end of summer time repeats it is the first.
-#[must_use]
 pub fn unix(text: &str) -> Option<f64> {
     unix_in(&Local, text)
 }
 
 /// Returns the date as Slurm prints and reads it on this machine, in whole seconds.
-#[must_use]
 pub fn text(time: DateTime<Utc>) -> String {
     time.with_timezone(&Local).format(FORMAT).to_string()
 }

@@ -63,7 +63,6 @@ impl Clock for SystemClock {
 
 impl ManualClock {
     /// Returns a clock that stands at `start`.
-    #[must_use]
     pub fn new(start: DateTime<Utc>) -> Self {
         Self { start, elapsed: Cell::default() }
     }

@@ -30,7 +30,6 @@ pub enum LiveError {
 
 impl LiveError {
     /// Returns the error with its causes.
-    #[must_use]
     pub fn in_one_line(&self) -> String {
         match self {
             Self::State(error) => error.in_one_line(),

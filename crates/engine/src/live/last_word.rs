@@ -5,7 +5,6 @@ use crate::{Attempt, End, Sighting, Standing};
 use hsched_model::JobName;
 
 /// Returns how a submission ended by the word that its script left.
-#[must_use]
 pub fn left_word(job: &JobName, attempt: &Attempt, word: LastWord) -> Sighting {
     let end = word_end(word).unwrap_or_else(|| End::of_status(word.status, 0));
     Sighting {
@@ -18,7 +17,6 @@ pub fn left_word(job: &JobName, attempt: &Attempt, word: LastWord) -> Sighting {
 }
 
 /// Returns how a submission ended that stopped on request, if its script says whether it saved.
-#[must_use]
 pub fn word_end(word: LastWord) -> Option<End> {
     word.saved.map(|saved| match (saved, word.unhandled) {
         (true, _) => End::Saved,
@@ -29,7 +27,6 @@ pub fn word_end(word: LastWord) -> Option<End> {
 
 impl End {
     /// Returns the end of a script with this exit status; `signal` is the one that ended it, or 0.
-    #[must_use]
     pub fn of_status(exit: u8, signal: u8) -> Self {
         match (exit, signal) {
             (0, 0) => Self::Completed,

@@ -19,7 +19,6 @@ pub struct Reported {
 
 /// Returns the epochs that the ranks of current submissions have reported and the state does not count yet, the last at the time
 /// when rank 0's file was written last, those before it evenly since the one before them. `root` is the state directory. A report that cannot be read now is for the next look.
-#[must_use]
 pub fn reported(root: &Path, state: &State, at: Time) -> Reported {
     let mut all = Reported::default();
     for tracked in &state.jobs {

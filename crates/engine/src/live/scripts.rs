@@ -40,7 +40,6 @@ pub struct Script {
 
 impl Script {
     /// Returns the file to which the job writes.
-    #[must_use]
     pub fn output(&self) -> PathBuf {
         self.workdir.join(format!("{}.out", self.of.name()))
     }
@@ -72,13 +71,11 @@ impl Prepared {
     }
 
     /// Returns a submission's script, where the run has one.
-    #[must_use]
     pub fn script(&self, of: &SubmissionKey) -> Option<&Script> {
         self.scripts.iter().find(|script| script.of == *of)
     }
 
     /// Returns the path of a submission's script.
-    #[must_use]
     pub fn path(&self, of: &SubmissionKey) -> PathBuf {
         self.folder.join(script_name(of))
     }
@@ -197,7 +194,6 @@ fn workdir(job: &Job, site: &Site) -> (PathBuf, Vec<String>) {
 }
 
 /// Returns the path from `base`, with a leading `./` or a lone `.` resolved.
-#[must_use]
 pub fn absolute(base: &Path, path: impl AsRef<Path>) -> PathBuf {
     base.join(path).components().collect()
 }

@@ -75,7 +75,6 @@ fn answer() -> MutexGuard<'static, ()> {
 }
 
 /// Holds back the signals that end a process, until the returned value is dropped. One thread may do so once at a time.
-#[must_use]
 pub fn hold() -> Held {
     let mut answer = self::answer();
     // What came since the last time is heard first.
@@ -114,7 +113,6 @@ impl Interrupts {
     }
 
     /// Returns whether a signal came since the last call.
-    #[must_use]
     pub fn came(&self) -> bool {
         CAME.swap(false, Ordering::SeqCst) || matches!(self.held.read_signal(), Ok(Some(_)))
     }

@@ -30,13 +30,11 @@ struct Comment {
 
 impl Tag {
     /// Returns the tag of a submission.
-    #[must_use]
     pub fn of(of: &SubmissionKey) -> Self {
         Self { run: of.run.clone(), job: of.job.to_string(), copy: of.copy }
     }
 
     /// Returns the text for `--comment`, in one line.
-    #[must_use]
     pub fn to_comment(&self) -> String {
         let (run, job) =
             (serde_json::Value::from(self.run.as_str()), serde_json::Value::from(self.job.as_str()));
@@ -45,7 +43,6 @@ impl Tag {
     }
 
     /// Returns the tag that a job's comment carries, or `None` for jobs of other origin.
-    #[must_use]
     pub fn from_comment(comment: &str) -> Option<Self> {
         let Comment { hsched, run, job, copy } = serde_json::from_str(comment.trim()).ok()?;
         (hsched >= VERSION).then_some(Self { run, job, copy })

@@ -247,7 +247,6 @@ fn component_options(
 }
 
 /// Returns whether an option of sbatch is a constraint, which would replace one of hsched's.
-#[must_use]
 pub fn is_constraint(word: &str) -> bool {
     word.starts_with("-C") || word.starts_with("--cons")
 }

@@ -28,7 +28,6 @@ pub enum Launcher {
 
 impl Component {
     /// Returns the number of ranks on each node.
-    #[must_use]
     pub fn ranks_per_node(&self) -> u32 {
         self.gpus.iter().map(|(_, count)| count).sum()
     }
@@ -36,13 +35,11 @@ impl Component {
 
 impl Launcher {
     /// Returns whether the GPUs are there already, and Slurm is not asked for any.
-    #[must_use]
     pub fn is_inside(self) -> bool {
         matches!(self, Self::Local | Self::Steps)
     }
 
     /// Returns the launcher's name in templates.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",
@@ -55,7 +52,6 @@ impl Launcher {
 }
 
 /// Returns the components of a job's ranks, in rank order: neighbouring nodes with the same GPUs are one.
-#[must_use]
 pub fn components(ranks: &[PlacedRank]) -> Vec<Component> {
     let mut components: Vec<Component> = Vec::new();
     for of_node in ranks.chunk_by(|a, b| a.node == b.node) {

@@ -72,7 +72,6 @@ impl Held {
     }
 
     /// Returns when it is from and which jobs it knows: the end of a sentence.
-    #[must_use]
     pub fn knows(&self) -> String {
         let from = self.at.and_then(date).map(|at| format!("is from {at} and ")).unwrap_or_default();
         let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();

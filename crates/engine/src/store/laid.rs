@@ -11,7 +11,6 @@ use nix::unistd::geteuid;
 /// no ordinary file) of another user, in a directory that others may write.
 ///
 /// The administrator, and whoever owns the directory, could do worse.
-#[must_use]
 pub fn laid_by_another(path: &Path) -> Option<String> {
     let own = geteuid().as_raw();
     path.ancestors().find_map(|part| {

@@ -120,13 +120,11 @@ impl<'a> Ledger<'a> {
     }
 
     /// Returns what was damaged and has been repaired, for people: a sentence for each file.
-    #[must_use]
     pub fn repaired(&self) -> &[String] {
         &self.repaired
     }
 
     /// Returns the wishes that wait, in order. Damaged ones are set aside; a sentence about each comes second.
-    #[must_use]
     pub fn wishes(&self) -> (Vec<Wish>, Vec<String>) {
         let root = &self.directory.root;
         let wishes = Wishes::read(root, &self.claim.taken);
@@ -181,7 +179,6 @@ impl<'a> Ledger<'a> {
     }
 
     /// Returns the cluster that the state's jobs are on, as Slurm calls it; `None` where nobody said.
-    #[must_use]
     pub fn cluster(&self) -> Option<&str> {
         self.claim.cluster.as_deref()
     }

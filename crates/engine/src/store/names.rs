@@ -8,7 +8,6 @@ pub(super) const NEWEST: &str = "newest";
 pub(super) const SPEEDS: &str = "throughput.json";
 
 /// Returns whether a file of that name in the state directory may hold a state: one of them, or what was set aside as `NAME.damaged`.
-#[must_use]
 pub fn is_name_of_state(name: &str) -> bool {
     let first = name.split_once(".damaged").map_or(name, |(first, _)| first);
     [SNAPSHOT, OLDER, JOURNAL, OLD_JOURNAL].contains(&first)

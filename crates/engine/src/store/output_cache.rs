@@ -40,13 +40,11 @@ pub struct OutputCache {
 
 impl OutputCache {
     /// Returns the answers of a state directory; nothing is read or made yet.
-    #[must_use]
     pub fn of(root: &Path) -> Self {
         Self { folder: root.join("queue") }
     }
 
     /// Returns what is known of a question; one that cannot be read was never asked.
-    #[must_use]
     pub fn get(&self, name: &str) -> CachedOutput {
         let bytes = read(&self.path(name)).ok().flatten().unwrap_or_default();
         serde_json::from_slice(&bytes).unwrap_or_default()

@@ -39,7 +39,6 @@ pub struct Predictions {
 
 impl Predictions {
     /// Returns the predictions of a state directory; nothing is read or made yet.
-    #[must_use]
     pub fn of(root: &Path) -> Self {
         Self { folder: root.join("foretold") }
     }
@@ -65,7 +64,6 @@ impl Predictions {
 
     /// Returns all that was foretold in the last ninety days, with what has become of it as the state knows it; what is new of
     /// that is written down, for the state forgets jobs.
-    #[must_use]
     pub fn known(&self, state: &State, now: Time) -> Vec<Predicted> {
         let mut all = Vec::new();
         for (run, mut list) in self.files() {
@@ -99,7 +97,6 @@ impl Predictions {
 
 impl Predicted {
     /// Returns whether it is still to be seen what becomes of it.
-    #[must_use]
     pub fn is_open(&self) -> bool {
         self.prediction.started.is_none() && !self.withdrawn
     }

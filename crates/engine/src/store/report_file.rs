@@ -58,7 +58,6 @@ impl ReportLine {
 
 /// Returns the samples that a rank's plan gives it in an epoch; `None` where the plan is not beside the report or
 /// does not know the rank. `report` is the rank's file in the folder of its run.
-#[must_use]
 pub fn planned_samples(report: &Path, job: &str, rank: usize) -> Option<u64> {
     let plan = report.ancestors().nth(3)?.join("plan.json");
     let plan = PlanFile::parse(&fs::read_to_string(plan).ok()?).ok()?;

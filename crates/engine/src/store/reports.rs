@@ -53,13 +53,11 @@ pub fn epochs(folder: &Path, ranks: usize, done: u64, at: Time) -> io::Result<Ve
 }
 
 /// Returns the metrics of the last epoch that rank 0 has reported; none where there are none or they cannot be read.
-#[must_use]
 pub fn metrics(folder: &Path) -> BTreeMap<String, f64> {
     last_line(folder).map(|line| line.metrics).unwrap_or_default()
 }
 
 /// Returns what rank 0's report of its last epoch lacks for a speed, as the end of a sentence; nothing if it has all, or there is none.
-#[must_use]
 pub fn lacking(folder: &Path) -> Option<&'static str> {
     let line = last_line(folder)?;
     match (line.samples.filter(|samples| *samples > 0), line.compute) {
@@ -246,13 +244,11 @@ pub fn begin(folder: &Path) -> io::Result<Option<u64>> {
 }
 
 /// Returns when rank 0 has written its report last, where it has.
-#[must_use]
 pub fn written(folder: &Path) -> Option<Time> {
     modified(&folder.join("rank-0.jsonl"))
 }
 
 /// Returns when the batch script began, where it has.
-#[must_use]
 pub fn begun(folder: &Path) -> Option<Time> {
     modified(&folder.join("begins"))
 }

@@ -129,7 +129,6 @@ pub enum StateError {
 
 impl StateError {
     /// Returns the error with its causes.
-    #[must_use]
     pub fn in_one_line(&self) -> String {
         chain(self)
     }
@@ -185,7 +184,6 @@ impl StateDir {
     }
 
     /// Returns whether an hsched is at work there now; also where that cannot be told.
-    #[must_use]
     pub fn is_held(root: &Path) -> bool {
         lock(&root.join("lock")).is_err()
     }
@@ -217,7 +215,6 @@ impl StateDir {
     }
 
     /// Returns its path.
-    #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -262,7 +259,6 @@ impl StateDir {
 }
 
 /// Returns what differs between two states on disk that differ: the snapshot's length and time; `None` where there is none.
-#[must_use]
 pub fn state_stamp(root: &Path) -> Option<(u64, SystemTime)> {
     let data = root.join(SNAPSHOT).metadata().ok()?;
     Some((data.len(), data.modified().ok()?))
@@ -278,13 +274,11 @@ pub fn new_run_id(now: DateTime<Utc>) -> Result<String, StateError> {
 }
 
 /// Returns the folder of a run.
-#[must_use]
 pub fn run_folder(root: &Path, run: &str) -> PathBuf {
     root.join("runs").join(run)
 }
 
 /// Returns the folder in which the ranks of a run's job report.
-#[must_use]
 pub fn report_folder(root: &Path, run: &str, job: &str) -> PathBuf {
     run_folder(root, run).join("report").join(job)
 }
@@ -292,7 +286,6 @@ pub fn report_folder(root: &Path, run: &str, job: &str) -> PathBuf {
 /// Returns the file by which one submission takes a job of a run for which several race: it holds the number of its Slurm job.
 ///
 /// Those that go on `after` another Slurm job take it from that one.
-#[must_use]
 pub fn claim_file(root: &Path, run: &str, job: &str, after: Option<JobId>) -> PathBuf {
     let after = after.map_or_else(String::new, |id| format!("-after-{id}"));
     // No job has such a name: the report folders of others are beside it.
@@ -301,7 +294,6 @@ pub fn claim_file(root: &Path, run: &str, job: &str, after: Option<JobId>) -> Pa
 
 /// Returns the folder in which each submission of a job takes a number when it begins: those of lower numbers end. One of
 /// several copies that train at the same time has its own.
-#[must_use]
 pub fn fence_folder(root: &Path, job: &str, copy: Option<u32>) -> PathBuf {
     let copy = copy.map_or_else(String::new, |copy| format!(":c{copy}"));
     root.join("fences").join(format!("{job}{copy}"))

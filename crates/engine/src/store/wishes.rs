@@ -73,7 +73,6 @@ const ENDING: &str = ".json";
 
 impl Wanted {
     /// Returns what it means for the state.
-    #[must_use]
     pub fn events(&self) -> Vec<Event> {
         match self {
             Self::Add { jobs, restart } => {
@@ -174,7 +173,6 @@ impl Wishes {
 }
 
 /// Returns the ids of the wishes in a state directory.
-#[must_use]
 pub fn wish_ids(root: &Path) -> BTreeSet<String> {
     let entries = fs::read_dir(root.join(WISHES)).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());

@@ -27,7 +27,6 @@ const KNOWN: [(&str, f64, u64); 6] = [
 
 impl GpuSpeed {
     /// Returns the types whose speeds are known: a V100 first, then what is often found beside it.
-    #[must_use]
     pub fn known() -> Vec<Self> {
         let known = |&(name, speed, memory): &(&str, f64, u64)| {
             Some(Self { gpu_type: GpuType::new(name)?, speed, memory: Some(Bytes(memory << 30)) })

@@ -13,7 +13,6 @@ use hsched_model::{Bytes, Command, GpuType, Job, JobName, Seconds, Speed};
 /// A job's speed on a GPU type is `base * speed^e`, ±10 %, with 60–2000 samples/s for `base` (by factors) and 0.4–1.15
 /// for `e`: some jobs gain more from fast GPUs than others. Epochs 3–200, samples 36 718–1 281 167 (evenly), global
 /// batch 128, 256, 512 or 1024, model 3 MB–1 GB (by factors).
-#[must_use]
 pub fn jobs(recipe: &Recipe) -> Vec<Job> {
     let (mut random, mut more) = (Random::new(recipe.seed, 2), Random::new(recipe.seed, 3));
     let digits = recipe.jobs.to_string().len();

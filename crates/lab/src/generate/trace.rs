@@ -90,7 +90,6 @@ const GAVEL_SIZES: [(&str, f64); 6] = [
 const USUAL_SIZE: f64 = 6.0;
 
 /// Returns the jobs of a trace in the order of their arrival.
-#[must_use]
 pub fn trace(recipe: &TraceRecipe) -> Vec<Job> {
     // Each question has its own numbers, so an answer to one does not change the others.
     let [mut gaps, mut sizes, mut kinds, mut lengths] =

@@ -18,7 +18,6 @@ pub(crate) struct Hadar {
 
 impl Hadar {
     /// Returns the policy.
-    #[must_use]
     pub(crate) fn new(parameters: HadarParameters) -> Self {
         Self { parameters, floor: Floor::default() }
     }

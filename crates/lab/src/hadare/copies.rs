@@ -32,7 +32,6 @@ struct Rounds<'a> {
 /// Replays a trace under `hadare`. Equal arguments give equal records but for the time that decisions take.
 ///
 /// A job that ends within a round leaves its nodes idle until the next; restarts cost nothing but what every round does.
-#[must_use]
 pub fn replay_copies(
     trace: &Trace,
     options: &Options,

@@ -32,7 +32,6 @@ pub enum ForkObjective {
 
 impl ForkObjective {
     /// Returns what forks by an objective; `None` where nothing does.
-    #[must_use]
     pub fn of(objective: Objective) -> Option<Self> {
         match objective {
             Objective::MeanJct => Some(Self::MeanJct),
@@ -50,7 +49,6 @@ impl Default for HadareParameters {
 
 impl HadareParameters {
     /// Returns T, the time of a round in which copies train.
-    #[must_use]
     pub fn training(&self) -> f64 {
         (self.round.0 - self.overhead.0).max(0.0)
     }
@@ -80,13 +78,11 @@ pub struct CopyShare {
 const SLACK: f64 = 1e-9;
 
 /// Returns the steps per second of a job on all GPUs of each node that it can use.
-#[must_use]
 pub fn node_speeds(problem: &Problem, job: &JobModel) -> Vec<f64> {
     problem.nodes.iter().map(|node| node_speed(job, &node.gpus)).collect()
 }
 
 /// Returns the steps per second of one copy on some GPUs, by type; 0 where it can use none of them.
-#[must_use]
 pub fn node_speed(job: &JobModel, gpus: &[u32]) -> f64 {
     // Slices form no ring: one of them has to do alone, where there is nothing else.
     let usable = |alone: bool| {
@@ -104,7 +100,6 @@ pub fn node_speed(job: &JobModel, gpus: &[u32]) -> f64 {
 
 /// Returns the copies of every job for one round of which they train `time` seconds, in the order in which each job took its
 /// nodes; `free` says which nodes are.
-#[must_use]
 pub fn fork(jobs: &[Fork], free: &[bool], time: f64, objective: ForkObjective) -> Vec<Vec<CopyShare>> {
     let mut seats = Seats::new(jobs, free);
     if objective == ForkObjective::MeanJct {
@@ -207,7 +202,6 @@ fn split(job: &Fork, nodes: &[usize], time: f64) -> Vec<CopyShare> {
 }
 
 /// Splits steps in proportion to speeds: what is left by rounding down goes to the largest remainders, the earlier first.
-#[must_use]
 pub fn shares(steps: u64, speeds: &[f64]) -> Vec<u64> {
     let total: f64 = speeds.iter().sum();
     let exact: Vec<f64> = speeds.iter().map(|speed| to_f64(steps) * speed / total).collect();

@@ -38,14 +38,12 @@ impl Assign {
         [("available", Self::Available), ("finish", Self::Finish), ("insert", Self::Insert)];
 
     /// Returns its name on the command line.
-    #[must_use]
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(_, own)| *own == self).map_or("", |(name, _)| name)
     }
 }
 
 /// Returns the schedule of rounds that are placed in this order.
-#[must_use]
 pub fn schedule(tasks: &Tasks, rounds: &[(usize, u64)], assign: Assign) -> Vec<TaskRun> {
     let mut shelves = Shelves::new(tasks);
     let mut gaps = Gaps::new(tasks.gpus.len());

@@ -40,7 +40,6 @@ struct Work {
 }
 
 /// Returns the order of all rounds of these jobs.
-#[must_use]
 pub fn order(tasks: &Tasks) -> Order {
     let prices = prices(tasks);
     let mut works: Vec<Option<Work>> = tasks.jobs.iter().map(|job| Work::new(job, &prices)).collect();

@@ -61,7 +61,6 @@ struct Table {
 
 impl Hlas {
     /// Returns the policy with these parameters.
-    #[must_use]
     pub(crate) fn new(parameters: HlasParameters) -> Self {
         Self { parameters, known: Known::default() }
     }

@@ -22,7 +22,6 @@ type Counts = Vec<u32>;
 struct Kinds(Vec<Vec<f64>>);
 
 /// Returns the groups of these GPUs.
-#[must_use]
 pub(crate) fn grouping(tasks: &Tasks, grouping: Grouping) -> Groups {
     let nodes: BTreeSet<usize> = tasks.gpus.iter().map(|gpu| gpu.node).collect();
     let of_node = |node: &usize| (0..tasks.gpus.len()).filter(|gpu| tasks.gpus[*gpu].node == *node).collect();
@@ -34,7 +33,6 @@ pub(crate) fn grouping(tasks: &Tasks, grouping: Grouping) -> Groups {
 }
 
 /// Returns how long a round of a job takes an average group, in seconds; `None` where it can run nowhere.
-#[must_use]
 pub(crate) fn round_time(tasks: &Tasks, groups: &Groups, job: &TaskJob) -> Option<f64> {
     job.fastest()?;
     let rates = job.rates();

@@ -36,14 +36,12 @@ const SLACK: f64 = 1e-9;
 
 impl Ladder {
     /// Returns an empty ladder with these thresholds.
-    #[must_use]
     pub(crate) fn new(thresholds: Vec<f64>) -> Self {
         let levels = vec![Level::default(); thresholds.len() + 1];
         Self { thresholds, levels, ..Self::default() }
     }
 
     /// Returns thresholds for jobs whose rounds take an average group so long.
-    #[must_use]
     pub(crate) fn usual_thresholds(mut rounds: Vec<f64>) -> Vec<f64> {
         rounds.sort_by(f64::total_cmp);
         let middle = rounds.len() / 2;
@@ -56,7 +54,6 @@ impl Ladder {
     }
 
     /// Returns the level of a service, from 0.
-    #[must_use]
     pub(crate) fn level(&self, service: f64) -> usize {
         self.thresholds.iter().filter(|threshold| **threshold - SLACK <= service).count()
     }
@@ -108,20 +105,17 @@ impl Ladder {
 
     /// Returns who is first of those that can use something: of the least served, those with part of their round handed out
     /// before the others.
-    #[must_use]
     pub(crate) fn first(&self, can_use: impl Fn(usize) -> bool) -> Option<usize> {
         let usable = |own: &BTreeSet<Key>| own.iter().map(|key| key.2).find(|job| can_use(*job));
         self.levels.iter().find_map(|level| usable(&level.begun).or_else(|| usable(&level.others)))
     }
 
     /// Returns whether nobody waits.
-    #[must_use]
     pub(crate) fn is_empty(&self) -> bool {
         self.levels.iter().all(|level| level.begun.is_empty() && level.others.is_empty())
     }
 
     /// Returns those who wait below the first level.
-    #[must_use]
     pub(crate) fn below_first(&self) -> Vec<usize> {
         let below = self.levels.iter().skip(1);
         below.flat_map(|level| level.begun.iter().chain(&level.others)).map(|key| key.2).collect()

@@ -26,7 +26,6 @@ pub(crate) enum Grouping {
 
 impl HlasParameters {
     /// Returns the name of the policy on the command line.
-    #[must_use]
     pub(crate) fn name(&self) -> &'static str {
         if self.predicts { "hlas-p" } else { "hlas" }
     }

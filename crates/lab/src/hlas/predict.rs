@@ -40,7 +40,6 @@ impl Predictor {
 
     /// Returns how many more epochs a job trains at least, as far as the losses of those that are done tell; 0 if they tell
     /// nothing. `best_sibling` is the last loss of the best job of its sweep.
-    #[must_use]
     pub(crate) fn epochs_left(&self, name: &str, losses: &[f64], best_sibling: Option<f64>) -> u64 {
         let done = losses.len() as u64;
         let (Some(last), Some(end)) =

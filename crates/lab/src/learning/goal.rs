@@ -27,7 +27,6 @@ pub struct Played {
 
 impl Played {
     /// Returns what came of a trace of which all jobs ended; others count with the end of the last one.
-    #[must_use]
     pub fn of(trace: &Trace, record: &Record) -> Self {
         let last = record.jobs.iter().filter_map(|job| job.completed).map(|end| end.0).fold(0.0, f64::max);
         let (mut alone, mut times, mut due, mut met) = (0.0, 0.0, 0.0, 0.0);

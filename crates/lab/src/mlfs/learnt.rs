@@ -112,7 +112,6 @@ struct Waiting {
 
 impl Chooser {
     /// Returns one that draws by a net's probabilities.
-    #[must_use]
     pub fn drawn(net: Arc<Net>, seed: u64) -> Self {
         Self::Drawn(net, Box::new(Pcg64Mcg::seed_from_u64(seed)))
     }
@@ -140,7 +139,6 @@ impl Chooser {
 
 impl MlfRl {
     /// Returns the policy; its choices are kept if `keeps`.
-    #[must_use]
     pub fn new(chooser: Chooser, keeps: bool) -> Self {
         let choices = keeps.then(Vec::new);
         Self { desk: Desk::default(), parameters: MlfsParameters::default(), chooser, choices }

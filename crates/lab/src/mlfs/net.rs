@@ -34,7 +34,6 @@ const LEAST: f64 = 1e-8;
 
 impl Net {
     /// Returns a net whose weights are drawn from `±√(6 / (inputs + outputs))` of each layer.
-    #[must_use]
     pub fn random(sizes: &[usize], seed: u64) -> Self {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let mut weights = Vec::new();
@@ -47,7 +46,6 @@ impl Net {
     }
 
     /// Returns whether it has as many weights as its layers need, all finite, and takes so many inputs.
-    #[must_use]
     pub fn takes(&self, inputs: usize) -> bool {
         let count = |pair: &[usize]| pair[0].saturating_add(1).saturating_mul(pair[1]);
         let needed = self.sizes.windows(2).map(count).fold(0, usize::saturating_add);
@@ -59,7 +57,6 @@ impl Net {
     }
 
     /// Returns the probability of each candidate.
-    #[must_use]
     pub fn probabilities(&self, candidates: &[Vec<f64>]) -> Vec<f64> {
         let scores: Vec<f64> = candidates.iter().map(|own| self.score(own)).collect();
         let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -132,7 +129,6 @@ impl Net {
     }
 
     /// Returns a gradient of nothing.
-    #[must_use]
     pub fn no_gradient(&self) -> Vec<f64> {
         vec![0.0; self.weights.len()]
     }
@@ -140,7 +136,6 @@ impl Net {
 
 impl Adam {
     /// Returns the moments for a net.
-    #[must_use]
     pub fn new(net: &Net, rate: f64) -> Self {
         let none = net.no_gradient();
         Self { rate, steps: 0, first: none.clone(), second: none }
@@ -161,7 +156,6 @@ impl Adam {
 }
 
 /// Returns what each reward and those after it are worth, each later one by a factor less.
-#[must_use]
 pub fn discounted(rewards: &[f64], factor: f64) -> Vec<f64> {
     let mut worth = rewards.to_vec();
     for place in (1..worth.len()).rev() {

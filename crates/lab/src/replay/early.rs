@@ -16,7 +16,6 @@ pub struct Early {
 
 impl Early {
     /// Returns when a job may stop; `None` where it never does, or the trace does not say how its training goes.
-    #[must_use]
     pub fn of(job: &Job) -> Option<Self> {
         let target = job.target.as_ref()?;
         let may_stop = job.stop.rule.max(job.stop.when_busy) > StopRule::Epochs;
@@ -29,13 +28,11 @@ impl Early {
     }
 
     /// Returns what is known after so many epochs.
-    #[must_use]
     pub fn reports(&self, epochs: usize) -> Vec<Report> {
         (1..).zip(self.values.iter().take(epochs)).map(|(epoch, &value)| Report { epoch, value }).collect()
     }
 
     /// Returns what a job of so many epochs is to reach.
-    #[must_use]
     pub fn goal(&self, epochs: u64) -> Goal {
         let min_reports = Goal::MIN_REPORTS;
         Goal { mode: self.mode, epochs, target: self.target, tolerance: None, min_reports }

@@ -45,7 +45,6 @@ pub enum Kind {
 
 impl Kind {
     /// Returns the event's name in `--events`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Arrived => "arrived",
@@ -65,19 +64,16 @@ impl Kind {
 
 impl Event {
     /// Returns an event of a job.
-    #[must_use]
     pub fn of_job(at: Time, kind: Kind, job: usize) -> Self {
         Self { job: Some(job), ..Self::new(at, kind) }
     }
 
     /// Returns an event of a node.
-    #[must_use]
     pub fn of_node(at: Time, kind: Kind, node: usize) -> Self {
         Self { node: Some(node), ..Self::new(at, kind) }
     }
 
     /// Returns an event.
-    #[must_use]
     pub fn new(at: Time, kind: Kind) -> Self {
         Self {
             at,

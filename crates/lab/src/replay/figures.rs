@@ -94,7 +94,6 @@ pub struct Figures {
 
 impl Figures {
     /// Returns the figures of a replay; `None` when no job ended.
-    #[must_use]
     pub fn of(trace: &Trace, record: &Record) -> Option<Self> {
         let mut figures = Self::default();
         let mut times = Vec::with_capacity(record.jobs.len());

@@ -31,7 +31,6 @@ pub struct Course {
 }
 
 /// Replays a trace task by task. Equal arguments give equal records but for the time that decisions take.
-#[must_use]
 pub fn replay_tasks(trace: &Trace, policy: &dyn TaskPolicy, hooks: Hooks<'_>) -> Record {
     let start = (hooks.elapsed)();
     // In the order of the file, by which ties are decided.

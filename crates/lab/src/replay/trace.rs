@@ -115,7 +115,6 @@ impl Trace {
     }
 
     /// Returns the trace of these jobs on the GPUs of a problem without jobs.
-    #[must_use]
     pub fn of_entries(problem: Problem, mut jobs: Vec<Entry>) -> Self {
         jobs.sort_by(|a, b| a.arrival.0.total_cmp(&b.arrival.0).then(a.place.cmp(&b.place)));
         let paces = Paces::new(&problem, jobs.iter().map(|entry| &entry.model));
@@ -123,13 +122,11 @@ impl Trace {
     }
 
     /// Returns whether nothing has happened before it begins.
-    #[must_use]
     pub fn is_whole(&self) -> bool {
         self.now.0 <= 0.0 && self.jobs.iter().all(|entry| entry.begun.is_none())
     }
 
     /// Returns the cluster with all jobs, each with its arrival.
-    #[must_use]
     pub fn whole(&self) -> Problem {
         let mut problem = self.problem.clone();
         let job = |entry: &Entry| {
@@ -142,14 +139,12 @@ impl Trace {
     }
 
     /// Returns when the first job arrives.
-    #[must_use]
     pub fn first_arrival(&self) -> Time {
         self.jobs.first().map_or(Time(0.0), |entry| entry.arrival)
     }
 
     /// Returns what the jobs ask for over what the cluster has while they arrive: GPU time on the fastest type over
     /// the cluster's GPUs, counted in GPUs of that type. `None` where all arrive at once or none can run.
-    #[must_use]
     pub fn load(&self) -> Option<f64> {
         let span = self.jobs.last()?.arrival.since(self.first_arrival()).0;
         let fastest = self.fastest_type()?;
@@ -174,7 +169,6 @@ impl Trace {
     }
 
     /// Returns the trace with its arrivals spread so that it has this load; `None` where it has none.
-    #[must_use]
     pub fn with_load(&self, load: f64) -> Option<Self> {
         let (factor, first) = (self.load()? / load, self.first_arrival());
         let mut trace = self.clone();

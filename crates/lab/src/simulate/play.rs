@@ -33,7 +33,6 @@ pub struct Play<'a> {
 
 impl<'a> Play<'a> {
     /// Returns a play that has not begun.
-    #[must_use]
     pub fn new(
         world: World,
         mut orders: Vec<(Time, Event)>,
@@ -86,7 +85,6 @@ impl<'a> Play<'a> {
     }
 
     /// Returns whether every job has ended and none is to come.
-    #[must_use]
     pub fn is_over(&self) -> bool {
         self.orders.is_empty() && self.state.is_over()
     }

@@ -39,7 +39,6 @@ enum Next {
 
 impl World {
     /// Returns a site without jobs at a moment.
-    #[must_use]
     pub fn new(site: Site, incidents: Vec<Incident>, now: Time) -> Self {
         Self {
             site,
@@ -54,7 +53,6 @@ impl World {
     }
 
     /// Returns the moment.
-    #[must_use]
     pub fn now(&self) -> Time {
         self.now
     }
@@ -74,7 +72,6 @@ impl World {
     }
 
     /// Returns the nodes as the controller knows them, with what is in use.
-    #[must_use]
     pub fn cluster(&self) -> Cluster {
         let mut cluster = with_use(&self.site.cluster, self.held());
         for node in &mut cluster.nodes {

@@ -110,20 +110,17 @@ impl GavelSpeeds {
     }
 
     /// Returns the kinds of jobs that can run on so many GPUs of some type.
-    #[must_use]
     pub fn kinds(&self, gpus: u32) -> Vec<&str> {
         let runs = |(key, row): &(&(String, u32), &BTreeMap<GpuType, f64>)| key.1 == gpus && !row.is_empty();
         self.rows.iter().filter(runs).map(|(key, _)| key.0.as_str()).collect()
     }
 
     /// Returns the steps per second of a kind on so many GPUs of a type.
-    #[must_use]
     pub fn steps_per_second(&self, kind: &str, gpus: u32, gpu_type: &GpuType) -> Option<f64> {
         self.rows.get(&(kind.to_owned(), gpus))?.get(gpu_type).copied()
     }
 
     /// Returns the steps per second of a kind on so many GPUs of its fastest type; 0 where it runs on none.
-    #[must_use]
     pub fn fastest(&self, kind: &str, gpus: u32) -> f64 {
         let row = self.rows.get(&(kind.to_owned(), gpus));
         row.into_iter().flat_map(BTreeMap::values).copied().fold(0.0, f64::max)
@@ -131,7 +128,6 @@ impl GavelSpeeds {
 
     /// Returns a job of a kind with so many steps, of fixed size and as fast as was measured; `None` where the table has no
     /// speed.
-    #[must_use]
     pub fn job(&self, name: JobName, kind: &str, gpus: u32, steps: u64) -> Option<Job> {
         let row = self.rows.get(&(kind.to_owned(), gpus)).filter(|row| !row.is_empty())?;
         let batch = local_batch(kind);

@@ -31,7 +31,6 @@ const LONGEST_NAME: usize = 60;
 /// Returns the jobs: of fixed size, with as much work as they did. They come in the order of their arrival, the first at 0.
 ///
 /// With `estimate` they may use other types, at speeds that the table of GPUs gives.
-#[must_use]
 pub fn jobs(mut records: Vec<Recorded>, estimate: bool) -> Vec<Job> {
     records.sort_by(|a, b| a.arrival.total_cmp(&b.arrival));
     let first = records.first().map_or(0.0, |record| record.arrival);

@@ -71,7 +71,6 @@ impl fmt::Display for BadLine {
 
 impl<'a> Cells<'a> {
     /// Returns the cell of the first of these columns that there is; `None` where it is empty.
-    #[must_use]
     pub fn get(&self, names: &[&str]) -> Option<&'a str> {
         let column = names.iter().find_map(|name| self.columns.get(*name))?;
         self.record.get(*column).map(str::trim).filter(|cell| !cell.is_empty())

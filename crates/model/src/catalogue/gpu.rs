@@ -62,13 +62,11 @@ const AMPERE: f64 = 8.0;
 
 impl Gpu {
     /// Returns the model: products that share one run a job at about the same speed.
-    #[must_use]
     pub fn model(&self) -> &str {
         self.model.as_deref().unwrap_or(&self.name)
     }
 
     /// Returns whether the GPU has this arithmetic, or `None` where that is not known.
-    #[must_use]
     pub fn has(&self, precision: Precision) -> Option<bool> {
         let rate = if precision == Precision::Tf32 { self.tflops.tf32 } else { self.tflops.bf16 };
         match self.compute_capability {

@@ -59,7 +59,6 @@ static BY_NAME: LazyLock<BTreeMap<String, Vec<&'static Gpu>>> = LazyLock::new(||
 /// Returns what a GPU type or product name may mean, or `None` where the table does not have it.
 ///
 /// A name with a word that no entry explains is not recognised: `gh200_xxx`.
-#[must_use]
 pub fn recognise(name: &str) -> Option<Recognised> {
     let Some((parent, profile)) = split_mig(name) else {
         let gpus = whole(name)?;
@@ -76,14 +75,12 @@ pub fn recognise(name: &str) -> Option<Recognised> {
 
 impl Recognised {
     /// Returns the model, where only one can be meant.
-    #[must_use]
     pub fn model(&self) -> Option<&'static str> {
         let first = self.gpus.first()?.model();
         self.gpus.iter().all(|gpu| gpu.model() == first).then_some(first)
     }
 
     /// Returns the memory in GB, of the slice where one is meant, or `None` where the name leaves it open.
-    #[must_use]
     pub fn memory_gb(&self) -> Option<u32> {
         let first = self.gpus.first()?.memory.gb;
         let whole = self.gpus.iter().all(|gpu| gpu.memory.gb == first).then_some(first);
@@ -91,7 +88,6 @@ impl Recognised {
     }
 
     /// Returns whether both names may be names of the same GPUs; a slice is never the whole.
-    #[must_use]
     pub fn may_be(&self, other: &Self) -> bool {
         let same_slice = self.slice == other.slice;
         let common = self.gpus.iter().any(|gpu| other.gpus.contains(gpu));
@@ -99,14 +95,12 @@ impl Recognised {
     }
 
     /// Returns whether all that may be meant have this arithmetic (or none of them), else `None`.
-    #[must_use]
     pub fn has(&self, precision: Precision) -> Option<bool> {
         let first = self.gpus.first()?.has(precision)?;
         self.gpus.iter().all(|gpu| gpu.has(precision) == Some(first)).then_some(first)
     }
 
     /// Returns the shortest text that says what is meant: `a100`, `a100-80gb`, `3g.20gb of a100-40gb`.
-    #[must_use]
     pub fn label(&self) -> String {
         let models: BTreeSet<&str> = self.gpus.iter().map(|gpu| gpu.model()).collect();
         let whole = Self { gpus: self.gpus.clone(), slice: None };

@@ -20,7 +20,6 @@ static TABLE: LazyLock<Table> =
     LazyLock::new(|| toml::from_str(include_str!("gpus.toml")).expect("gpus.toml is a table of GPUs"));
 
 /// Returns all GPUs, by age.
-#[must_use]
 pub fn gpus() -> &'static [Gpu] {
     &TABLE.gpu
 }
@@ -42,7 +41,6 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Returns what a key of [`Gpu::sources`] stands for.
-#[must_use]
 pub fn source(key: &str) -> Option<&'static str> {
     TABLE.sources.get(key).map(String::as_str)
 }

@@ -8,7 +8,6 @@ use crate::{Bytes, Cluster, GpuStock, GpuType, Node, NodeName, NodeState, Partit
 /// Returns the cluster file that describes this cluster; parsing it gives an equal cluster.
 ///
 /// Neighbours that differ in their names only share an entry, so the order of the nodes is kept.
-#[must_use]
 pub fn to_yaml(cluster: &Cluster) -> String {
     let mut out = String::new();
     for (key, rate) in [("network_gbps", cluster.network), ("intra_node_gbps", cluster.intra_node)] {

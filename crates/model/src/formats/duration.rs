@@ -27,7 +27,6 @@ pub fn parse_duration(text: &str) -> Result<Seconds, ValueError> {
 }
 
 /// Returns the text that reads back as exactly this duration, such as `5400s`.
-#[must_use]
 pub fn duration_text(duration: Seconds) -> String {
     format!("{}s", duration.0)
 }

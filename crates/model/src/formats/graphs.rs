@@ -23,7 +23,6 @@ const KEYS: [&str; 7] = ["name", "urgency", "losses", "deadline", "arrival", "vo
 const DEMAND: [&str; RESOURCES] = ["gpu", "cpu", "memory", "bandwidth"];
 
 /// Returns whether a text is a trace in which a job has a graph.
-#[must_use]
 pub fn is_graphs(text: &str) -> bool {
     let has_tasks = |item: &Value<'_>| item.entries_quietly().iter().any(|(key, _)| *key == "tasks");
     let found = read_file(text, |root| {

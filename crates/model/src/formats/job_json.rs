@@ -14,7 +14,6 @@ use crate::{Command, GpuType, Job, Seconds, Speed};
 /// `{"jobs": [to_json(job)]}`, printed as JSON, is a job file again. Parsing it, or reading the entry
 /// with [`from_json`](super::jobs::from_json), gives an equal job when the job came from a file. Affine step times may change in their last bit when they were
 /// computed in seconds: a job file holds milliseconds.
-#[must_use]
 pub fn to_json(job: &Job) -> Value {
     Value::Object(entries(job_keys(), job))
 }

@@ -102,19 +102,16 @@ pub fn job_keys() -> impl Iterator<Item = &'static JobKey> {
 
 impl JobKey {
     /// Returns the key of a job that has this name.
-    #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         job_keys().find(|key| key.name == name)
     }
 
     /// Returns whether a job file must have it.
-    #[must_use]
     pub fn is_required(&self) -> bool {
         self.needed != Needed::No
     }
 
     /// Returns what values look like, for people.
-    #[must_use]
     pub fn form(&self) -> String {
         let inner: Vec<&str> =
             self.inner.iter().map(|key| key.form).filter(|form| !form.is_empty()).collect();
@@ -122,7 +119,6 @@ impl JobKey {
     }
 
     /// Returns sentences for people.
-    #[must_use]
     pub fn help(&self) -> String {
         let all = [self.help].into_iter().chain(self.inner.iter().map(|key| key.help));
         all.filter(|help| !help.is_empty()).collect::<Vec<_>>().join(" ")

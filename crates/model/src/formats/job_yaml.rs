@@ -9,7 +9,6 @@ use super::job_keys::job_keys;
 use crate::{Bytes, Job};
 
 /// Returns the job file that describes these jobs; parsing it gives equal jobs.
-#[must_use]
 pub fn to_yaml(jobs: &[Job]) -> String {
     let mut out = String::from("jobs:\n");
     for job in jobs {

@@ -12,7 +12,6 @@ pub fn parse(text: &str) -> Result<Value, serde_json::Error> {
 }
 
 /// Returns whether [`parse`] found a number here that is not finite, such as `NaN` of a loss that diverged.
-#[must_use]
 pub fn is_not_finite(value: &Value) -> bool {
     value.as_str().and_then(|word| word.parse().ok()).is_some_and(|number: f64| !number.is_finite())
 }

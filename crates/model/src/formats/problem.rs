@@ -34,13 +34,11 @@ pub struct Problems(Vec<Problem>);
 
 impl ValueError {
     /// Returns an error without a hint.
-    #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), hint: None }
     }
 
     /// Returns the error with a hint added.
-    #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
@@ -64,13 +62,11 @@ impl Problems {
     }
 
     /// Returns the problems in the order of their lines.
-    #[must_use]
     pub fn as_slice(&self) -> &[Problem] {
         &self.0
     }
 
     /// Returns the problems one a line, each behind the file's name: `jobs.yaml:12: jobs[0].epochs: …`.
-    #[must_use]
     pub fn in_file(&self, file: &str) -> String {
         let lines: Vec<String> = self.0.iter().map(|problem| problem.in_file(file)).collect();
         lines.join("\n")
@@ -79,7 +75,6 @@ impl Problems {
 
 impl Problem {
     /// Returns the problem behind the file's name: `jobs.yaml:12: jobs[0].epochs: …`.
-    #[must_use]
     pub fn in_file(&self, file: &str) -> String {
         format!("{file}:{}: {}", self.line, Tail(self))
     }
@@ -122,7 +117,6 @@ fn hint_suffix(hint: Option<&str>) -> String {
 }
 
 /// Returns the known word most like `word`, or `None` when none is near enough to be meant.
-#[must_use]
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Long words cost quadratic time and are no slips of the pen.
     if word.len() > 60 {

@@ -60,7 +60,6 @@ const TAIL: &str = "    command: 'echo rank $RANK of $WORLD_SIZE: $HSCHED_LOCAL_
 ";
 
 /// Returns a job file with one job for these types of GPU: valid as it stands, and with any key uncommented.
-#[must_use]
 pub fn jobs(types: &[GpuType]) -> String {
     let mut text = HEAD.to_owned();
     for gpu_type in types {
@@ -82,7 +81,6 @@ pub fn jobs(types: &[GpuType]) -> String {
 const MARK: &str = "# REPLACE";
 
 /// Returns the lines of a job file, from 1, with the keys whose value is still that of [`jobs`], and which are still marked.
-#[must_use]
 pub fn unedited(text: &str) -> Vec<(usize, &str)> {
     let marked = |line: &'static str| Some(line.split_once(MARK)?.0.trim());
     let examples: Vec<&str> = HEAD.lines().chain(TAIL.lines()).filter_map(marked).collect();
@@ -105,7 +103,6 @@ fn are_examples(below: &[&str], key: &str) -> bool {
 }
 
 /// Returns whether a job runs the command of [`jobs`].
-#[must_use]
 pub fn is_example(job: &Job) -> bool {
     matches!(&job.launch.command, Command::Shell(line) if TAIL.split('\'').nth(1) == Some(line))
 }

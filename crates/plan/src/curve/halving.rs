@@ -23,7 +23,6 @@ pub struct Behind {
 /// sweep, ended ones among them.
 ///
 /// Rungs are at a third of all epochs, a ninth, and so on, none before `not_before`. Fewer than three jobs are no comparison.
-#[must_use]
 pub fn behind(
     own: &[Report],
     others: &[&[Report]],

@@ -54,7 +54,6 @@ pub struct Verdict {
 
 impl Verdict {
     /// Returns why it stops with the numbers, such as `nothing to gain (best 0.781, expected 0.784 ± 0.006)`.
-    #[must_use]
     pub fn why(&self) -> Option<String> {
         let reason = self.reason?;
         let Some(own) = &self.prediction else {
@@ -84,7 +83,6 @@ fn decimals(spread: f64) -> usize {
 const BETTER: f64 = 0.02;
 
 /// Judges a curve by the rule that holds; `None` before the first report. Reports are in the order of epochs.
-#[must_use]
 pub fn judge(reports: &[Report], goal: &Goal, stop: &Stop, busy: bool) -> Option<Verdict> {
     let (first, last) = (reports.first()?, reports.last()?);
     let better = |new: &Report, old: &Report| match goal.mode {
@@ -124,7 +122,6 @@ pub fn judge(reports: &[Report], goal: &Goal, stop: &Stop, busy: bool) -> Option
 /// Returns the verdict on a job that trains: the same, but what rests on a prediction must hold for several reports in a row.
 ///
 /// A prediction is looked at after every epoch, and one of many is wrong sooner than one alone.
-#[must_use]
 pub fn judge_running(reports: &[Report], goal: &Goal, stop: &Stop, busy: bool) -> Option<Verdict> {
     let verdict = judge(reports, goal, stop, busy)?;
     let times = match verdict.reason {

@@ -67,13 +67,11 @@ const BAND: f64 = 2.7;
 const FLAT: f64 = 1e-18;
 
 /// Returns what the metric will be at epoch `last`; `None` with fewer than three reports, or none that a curve fits.
-#[must_use]
 pub fn predict(reports: &[Report], last: u64) -> Option<Prediction> {
     predict_at(reports, last, last)
 }
 
 /// Returns what the metric of a job that trains until epoch `last` will be at epoch `at`.
-#[must_use]
 pub fn predict_at(reports: &[Report], last: u64, at: u64) -> Option<Prediction> {
     if reports.len() < 3 {
         return None;
@@ -95,21 +93,18 @@ pub fn predict_at(reports: &[Report], last: u64, at: u64) -> Option<Prediction> 
 
 impl Prediction {
     /// Returns the probability that the metric is at most `value`.
-    #[must_use]
     pub fn at_most(&self, value: f64) -> f64 {
         let below = |part: &Part| part.weight * erfc((part.mean - value) / (part.sigma * sqrt(2.0))) / 2.0;
         self.parts.iter().map(below).sum()
     }
 
     /// Returns the probability that the metric is at least `value`.
-    #[must_use]
     pub fn at_least(&self, value: f64) -> f64 {
         let above = |part: &Part| part.weight * erfc((value - part.mean) / (part.sigma * sqrt(2.0))) / 2.0;
         self.parts.iter().map(above).sum()
     }
 
     /// Returns the bounds that nine metrics of ten keep within.
-    #[must_use]
     pub fn band(&self) -> (f64, f64) {
         (self.mean - BAND * self.spread, self.mean + BAND * self.spread)
     }

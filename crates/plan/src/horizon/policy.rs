@@ -66,7 +66,6 @@ impl Default for HorizonParameters {
 
 impl Horizon {
     /// Returns the policy, which remembers nothing yet.
-    #[must_use]
     pub fn new(parameters: HorizonParameters) -> Self {
         Self {
             parameters,

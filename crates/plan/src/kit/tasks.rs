@@ -76,7 +76,6 @@ impl Tasks {
 
 impl Gpu {
     /// Returns the GPUs of a problem in the order of its nodes, in each by type.
-    #[must_use]
     pub fn all(problem: &Problem) -> Vec<Self> {
         let of_node = |(node, own): (usize, &crate::WorkerNode)| {
             let counts = own.gpus.iter().enumerate();
@@ -89,13 +88,11 @@ impl Gpu {
 
 impl TaskJob {
     /// Returns the shortest time of a task; `None` where the job can run nowhere.
-    #[must_use]
     pub fn fastest(&self) -> Option<f64> {
         self.times.iter().copied().flatten().min_by(f64::total_cmp)
     }
 
     /// Returns its rate by GPU type: tasks a second until their gradients are there; 0 where it cannot run.
-    #[must_use]
     pub fn rates(&self) -> Vec<f64> {
         self.times.iter().map(|time| time.map_or(0.0, |time| (time + self.sync).recip())).collect()
     }

@@ -45,7 +45,6 @@ pub(super) struct Optimal {
 
 impl Optimal {
     /// Returns it with these parameters.
-    #[must_use]
     pub(super) fn new(parameters: OptimalParameters) -> Self {
         Self { parameters }
     }
@@ -103,7 +102,6 @@ impl Placer for Optimal {
 /// bundle or there are none.
 ///
 /// The search ends when it can prove no more or `stop` says so; the bound is true at any time.
-#[must_use]
 pub fn bound(problem: &Problem, jobs: &[usize], stop: &dyn Fn() -> bool) -> Option<Bound> {
     if jobs.is_empty() {
         return None;

@@ -183,7 +183,6 @@ impl PlanFile {
     /// Returns the file of a solved problem.
     ///
     /// `own` are the jobs, in the problem's order; `notes` say what was left out and why, and what else people should know.
-    #[must_use]
     pub fn new(
         solved: Solved<'_>,
         own: &[Job],
@@ -253,7 +252,6 @@ impl PlanFile {
     }
 
     /// Returns whether a text looks like a plan file rather than a job file.
-    #[must_use]
     pub fn recognises(text: &str) -> bool {
         let marks = ["\"schema\"", "\"verdict\""];
         text.trim_start().starts_with('{') && marks.iter().any(|mark| text.contains(mark))
@@ -284,7 +282,6 @@ impl PlanFile {
     }
 
     /// Returns the nodes whose GPUs have no type in Slurm, and how to ask for them.
-    #[must_use]
     pub fn untyped(&self) -> BTreeMap<NodeName, Selector> {
         let selector = |selector: &PlanSelector| match selector {
             PlanSelector::Feature(feature) => Selector::Feature(feature.clone()),
@@ -295,7 +292,6 @@ impl PlanFile {
     }
 
     /// Returns the order of devices on nodes with several GPU types.
-    #[must_use]
     pub fn device_order(&self) -> Vec<(NodeName, Vec<GpuType>)> {
         let mixed = self.nodes.iter().filter(|node| node.devices.len() > 1);
         let each = |own: &TypeCount| vec![GpuType::new(&own.gpu_type); own.count.min(MOST_DEVICES) as usize];

@@ -6,7 +6,6 @@ use hsched_model::{Cluster, Job, JobDefaults, Partition, Seconds};
 
 impl PlanFile {
     /// Returns the least time limit of the partitions that a job may go to, if any is known.
-    #[must_use]
     pub fn time_limit(&self, job: &Job, defaults: &JobDefaults) -> Option<Seconds> {
         let partition = |own: &PlanPartition| Partition {
             name: own.name.clone(),

@@ -82,7 +82,6 @@ struct Scene<'a> {
 
 impl Replan {
     /// Returns the policy of a placer.
-    #[must_use]
     pub fn new(placer: Box<dyn Placer>, rules: Replanning) -> Self {
         Self { placer, rules }
     }

@@ -10,7 +10,6 @@ const FASTER: f64 = 0.98;
 
 /// Returns the placements of a job on at most so many GPUs of one type on so many nodes, each faster than all smaller ones. Nobody
 /// is thought to hold any of these GPUs; a job of several nodes takes all GPUs of the type of each.
-#[must_use]
 pub fn options(
     problem: &Problem,
     job: usize,

@@ -57,7 +57,6 @@ pub(crate) enum Remedy {
 ///
 /// A change must gain a tenth and ten minutes. GPUs that are free are taken at once where the job is done on them before it would
 /// start as it is. The first request keeps its place, unless nothing can be queued beside it.
-#[must_use]
 pub(crate) fn remedy(pending: &Pending, others: &[Instead]) -> Remedy {
     let pays = |wait: f64, run: f64| {
         let gain = pending.finish - (wait + run);

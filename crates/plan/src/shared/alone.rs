@@ -18,7 +18,6 @@ pub struct Alone {
 
 impl Alone {
     /// Returns a policy that decides as the one inside would if jobs moved at once.
-    #[must_use]
     pub fn new(inner: Box<dyn Policy>) -> Self {
         Self { inner, promises: Vec::new() }
     }

@@ -51,7 +51,6 @@ const NOT_FREE_YET: &str = "waiting for its GPUs to be released";
 impl Shared {
     /// Returns a policy with the rules of a shared cluster, of which `rules` has the parameters. The policy inside should
     /// not count on stopping jobs.
-    #[must_use]
     pub fn new(inner: Box<dyn Policy>, rules: &Replanning) -> Self {
         let rules = Rules { moves: rules.moves, queue_patience: rules.queue_patience };
         Self { inner, rules, promises: Vec::new() }

@@ -24,7 +24,6 @@ const PATIENCE: usize = 20;
 /// Returns where in the box the least of the cuts is greatest, and how great it is there.
 ///
 /// `None` when there are no cuts, the box is empty, or the numbers are too wild for the solver.
-#[must_use]
 pub fn highest_under(cuts: &[Cut], box_: &[(f64, f64)]) -> Option<(Vec<f64>, f64)> {
     let center = cuts.last()?;
     // Numbers near one are what the tolerances are made for.

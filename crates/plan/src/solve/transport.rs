@@ -24,7 +24,6 @@ const TOLERANCE: f64 = 1e-12;
 
 impl Transport {
     /// Returns a solver for `values` per unit, row by row with `columns` columns; −∞ forbids a pair.
-    #[must_use]
     pub fn new(values: Vec<f64>, columns: usize) -> Self {
         let rows = values.len().checked_div(columns).unwrap_or(0);
         Self {
@@ -59,7 +58,6 @@ impl Transport {
     }
 
     /// Returns the units that a row ships, by column.
-    #[must_use]
     pub fn row(&self, row: usize) -> &[u32] {
         &self.shipped[row * self.columns..(row + 1) * self.columns]
     }

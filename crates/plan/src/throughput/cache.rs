@@ -83,7 +83,6 @@ impl Cache {
     }
 
     /// Returns what is known of a speed, over all contributors.
-    #[must_use]
     pub fn estimate(&self, key: &SpeedKey) -> Option<Measured> {
         let place = (key.gpu_type.clone(), key.precision);
         self.models.get(&key.model).and_then(|places| places.get(&place)).and_then(pooled)

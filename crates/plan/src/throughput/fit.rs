@@ -22,7 +22,6 @@ const ROUNDING: f64 = 1e-9;
 ///
 /// Minimises the sum of `weight * ((alpha + beta * batch) / seconds - 1)^2`. From batch sizes that lie close together,
 /// and where the best line has `alpha < 0` or `beta <= 0`, which no GPU has, the line through the origin.
-#[must_use]
 pub fn fit(readings: &[Reading]) -> Option<Speed> {
     affine(readings).or_else(|| through_origin(readings))
 }

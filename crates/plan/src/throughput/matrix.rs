@@ -77,7 +77,6 @@ impl ThroughputMatrix {
     /// `a100-40gb` is not. Of several such names the one that leaves least open counts, then the first by name.
     ///
     /// Where none says anything, an estimate counts, if the job allows one; `estimate` is for jobs that do not say.
-    #[must_use]
     pub fn new(jobs: &[Job], gpu_types: &[GpuType], cache: &Cache, estimate: Estimates) -> Self {
         // Learning ratios looks at the whole cache: only where it is needed and can help.
         let tables = LazyCell::new(|| Tables::new(jobs, cache));
@@ -104,7 +103,6 @@ impl ThroughputMatrix {
     }
 
     /// Returns the GPU types of the columns.
-    #[must_use]
     pub fn columns(&self) -> &[GpuType] {
         &self.columns
     }
@@ -113,7 +111,6 @@ impl ThroughputMatrix {
     ///
     /// # Panics
     /// When there are not so many jobs.
-    #[must_use]
     pub fn row(&self, job: usize) -> &[Cell] {
         &self.rows[job]
     }

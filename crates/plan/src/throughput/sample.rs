@@ -49,7 +49,6 @@ impl SampleSource {
         [("report", Self::Report), ("epoch", Self::Epoch), ("probe", Self::Probe), ("user", Self::User)];
 
     /// Returns the source's name in files.
-    #[must_use]
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(_, source)| *source == self).map_or("", |(name, _)| name)
     }
@@ -86,7 +85,6 @@ pub enum Refusal {
 
 impl Sample {
     /// Returns whether its numbers can be a measurement.
-    #[must_use]
     pub fn is_possible(&self) -> bool {
         is_duration(self.seconds) && self.batch >= 1 && self.steps >= 1 && self.at.is_finite()
     }

@@ -42,7 +42,6 @@ const ROUNDING: f64 = 1e-9;
 /// their epochs, whatever they hold; `None` where some job can never run.
 ///
 /// The prices climb until `stop` says so, or until that is in vain.
-#[must_use]
 pub fn trace_bound(problem: &Problem, stop: &dyn Fn() -> bool) -> Option<TraceBound> {
     let trace = trace::Trace::new(problem)?;
     let alone = simple::alone(problem)? * (1.0 - ROUNDING);
@@ -55,7 +54,6 @@ pub fn trace_bound(problem: &Problem, stop: &dyn Fn() -> bool) -> Option<TraceBo
 
 /// Returns the lower bound that these prices prove, in seconds; `None` where they prove nothing: they are not of this
 /// cluster, or a job has too many bundles to look at all.
-#[must_use]
 pub fn bound_of_prices(problem: &Problem, certificate: &Certificate) -> Option<f64> {
     let trace = trace::Trace::new(problem)?;
     certificate.is_valid(trace.offered.len()).then(|| prices::proven(&trace, certificate)).flatten()

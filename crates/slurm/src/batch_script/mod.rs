@@ -47,7 +47,6 @@ struct Line {
 }
 
 /// Reads a batch script; `name` is the job's where the script names none.
-#[must_use]
 pub fn read(script: &str, name: &str) -> Imported {
     let lines = lines(script);
     let first_command = lines.iter().position(|line| !line.text.is_empty() && !line.text.starts_with('#'));

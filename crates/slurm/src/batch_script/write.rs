@@ -18,7 +18,6 @@ const UNKNOWN: [(&str, &str); 5] = [
 
 impl Imported {
     /// Returns the job file, with comments; `source` is the script's name.
-    #[must_use]
     pub fn to_yaml(&self, source: &str) -> String {
         let mut out = format!("# Written by hsched import from {}.\n", one_line(source));
         if self.unknown().next().is_some() {
@@ -51,7 +50,6 @@ impl Imported {
     }
 
     /// Returns the job file as JSON, which has no comments.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         let known = self.keys.iter().map(|(key, value)| ((*key).to_owned(), value.clone()));
         let unknown = self.unknown().map(|(key, _)| ((*key).to_owned(), json!(TODO)));

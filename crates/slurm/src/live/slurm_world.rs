@@ -218,7 +218,6 @@ impl<'a> SlurmWorld<'a> {
     }
 
     /// Returns the time.
-    #[must_use]
     pub fn now(&self) -> Time {
         self.clock.time()
     }

@@ -29,7 +29,6 @@ pub(crate) const FIELDS: [&str; 13] = [
 const DAYS: i64 = 7;
 
 /// Returns the command line that prints all users' jobs of the last seven days, in these partitions or in all.
-#[must_use]
 pub fn command(now: DateTime<Utc>, partitions: &[String]) -> CommandLine {
     let mut args: Vec<String> = ["--allusers", "-X", "-n", "--parsable2"].map(str::to_owned).into();
     args.push(format!("--delimiter={FIELD_END}"));

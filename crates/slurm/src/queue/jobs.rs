@@ -51,7 +51,6 @@ const NEW_EXCLUSIVE: &str = "Exclusive:";
 const EXCLUSIVE_SINCE: (u32, u32) = (26, 5);
 
 /// Returns the command line that prints the running and waiting jobs of all users and partitions, for a release of Slurm.
-#[must_use]
 pub fn command(release: Option<(u32, u32)>) -> CommandLine {
     let is_new = release.is_some_and(|release| release >= EXCLUSIVE_SINCE);
     let fields = FIELDS.map(|field| if is_new && field == OLD_EXCLUSIVE { NEW_EXCLUSIVE } else { field });

@@ -4,7 +4,6 @@ use hsched_model::{Availability, Cluster, GpuType, Node};
 use hsched_queue::{GpuCount, NodeUse, QueueJob, QueueNode};
 
 /// Returns the nodes of a cluster.
-#[must_use]
 pub(super) fn nodes(cluster: &Cluster) -> Vec<QueueNode> {
     cluster.nodes.iter().map(node).collect()
 }
@@ -28,7 +27,6 @@ fn node(own: &Node) -> QueueNode {
 }
 
 /// Returns a note where more GPUs are in use than the jobs that are shown hold: somebody's jobs are hidden.
-#[must_use]
 pub(super) fn unseen(cluster: &Cluster, jobs: &[QueueJob]) -> Option<String> {
     let used: u64 = cluster.nodes.iter().flat_map(|node| &node.gpus).map(|stock| u64::from(stock.used)).sum();
     let holds = jobs.iter().filter_map(|job| job.running.as_ref()).flat_map(|running| &running.holds);

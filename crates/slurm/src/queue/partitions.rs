@@ -6,7 +6,6 @@ use crate::site::{Config, PartitionLimits};
 use hsched_queue::{Billing, QueuePartition, Weigh};
 
 /// Returns the partitions that take jobs; `config` says how jobs are charged and stopped for others.
-#[must_use]
 pub(super) fn partitions(limits: &[PartitionLimits], config: &Config) -> Vec<QueuePartition> {
     let highest = limits.iter().filter_map(|own| own.tier).max();
     let by_tier = config.get("PreemptType").is_some_and(|kind| kind.ends_with("partition_prio"));

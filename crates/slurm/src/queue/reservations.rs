@@ -8,13 +8,11 @@ use hsched_model::{NodeName, Time, hostlist};
 use hsched_queue::Reservation;
 
 /// Returns the command line that prints all reservations, one a line.
-#[must_use]
 pub fn reservations_command() -> CommandLine {
     CommandLine::new("scontrol", ["-o", "show", "reservation"])
 }
 
 /// Returns the reservations, and notes on those that could not be read.
-#[must_use]
 pub(super) fn reservations(text: &str) -> (Vec<Reservation>, Vec<String>) {
     let (mut found, mut notes) = (Vec::new(), Vec::new());
     for line in text.lines().filter(|line| line.contains("ReservationName=")) {

@@ -11,7 +11,6 @@ use hsched_queue::{QueueJob, Scheduling};
 const APART: Seconds = Seconds(900.0);
 
 /// Returns what the configuration says of scheduling.
-#[must_use]
 pub(super) fn scheduling(config: &Config) -> Scheduling {
     let parameter = |key: &str| {
         let list = config.get("SchedulerParameters").unwrap_or_default();
@@ -35,7 +34,6 @@ pub(super) fn scheduling(config: &Config) -> Scheduling {
 }
 
 /// Returns what a site hides from users, as notes.
-#[must_use]
 pub(super) fn hidden(config: &Config) -> Vec<String> {
     let told = [
         ("jobs", "other users' jobs are hidden (PrivateData=jobs)"),
@@ -53,7 +51,6 @@ pub(super) fn hidden(config: &Config) -> Vec<String> {
 /// Returns by how much the priority of a waiting job grows in an hour: the median of the jobs that waited at both looks.
 ///
 /// `None` where the looks are too close, or no job waited at both.
-#[must_use]
 pub(super) fn growth(earlier: &BTreeMap<String, u64>, at: Time, jobs: &[QueueJob], now: Time) -> Option<f64> {
     let apart = now.since(at);
     if apart < APART {

@@ -10,7 +10,6 @@ use hsched_queue::{AccountStanding, Branch, Shares};
 const MOST: f64 = 0.9;
 
 /// Returns the command line that prints all accounts and users with what they have used.
-#[must_use]
 pub fn standings_command() -> CommandLine {
     CommandLine::new("sshare", ["-a", "-n", "-P", "--format=Account,User,RawShares,RawUsage,FairShare"])
 }
@@ -48,7 +47,6 @@ fn rows(text: &str) -> impl Iterator<Item = Row<'_>> {
 
 /// Returns who shares with whom; `None` where fair share does not count, or its factors do not follow from what is shown: others
 /// are hidden, or the site shares by another rule.
-#[must_use]
 pub(super) fn shares(text: &str, user: &str, config: &Config) -> Option<Shares> {
     let weight = to_f64(config.number("PriorityWeightFairShare").filter(|own| *own > 0)?);
     let (mut branches, mut above): (Vec<Branch>, Vec<(usize, usize)>) = (Vec::new(), Vec::new());
@@ -83,7 +81,6 @@ pub(super) fn shares(text: &str, user: &str, config: &Config) -> Option<Shares> 
 /// Returns each account once, with the priority of a job in the default partition, where priorities follow from weights.
 ///
 /// What a job's size, its QOS and the site's own factor add is not known before it is submitted.
-#[must_use]
 pub(super) fn standings(
     text: &str,
     user: &str,

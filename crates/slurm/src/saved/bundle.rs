@@ -66,14 +66,12 @@ pub enum BundleError {
 
 impl Bundle {
     /// Returns a bundle of calls.
-    #[must_use]
     pub fn new(slurm: Option<String>, taken_at: f64, calls: Vec<BundledCall>) -> Self {
         let hsched = env!("CARGO_PKG_VERSION").to_owned();
         Self { schema: SCHEMA.to_owned(), hsched, slurm, taken_at, calls }
     }
 
     /// Returns whether these are the bytes of a compressed file.
-    #[must_use]
     pub fn is_bundle(bytes: &[u8]) -> bool {
         bytes.starts_with(&GZIP)
     }

@@ -68,7 +68,6 @@ pub enum SavedError {
 
 impl SavedError {
     /// Returns whether it helps to know what can be read.
-    #[must_use]
     pub fn is_of_another_kind(&self) -> bool {
         matches!(
             self,

@@ -79,7 +79,6 @@ const CONFIG: &str = " accountingstorageenforce accountingstoragetres accounting
 
 impl Call {
     /// Returns the output with other names.
-    #[must_use]
     pub fn hidden(&self, output: &str, names: &mut Names) -> String {
         match self.layout {
             Layout::Records(fields) => table(output, RECORD_END, FIELD_END, fields, names),

@@ -41,7 +41,6 @@ const ASSOCIATIONS: [&str; 8] =
     ["Cluster", "Account", "Partition", "QOS", "MaxJobs", "MaxSubmit", "GrpTRES", "MaxTRES"];
 
 /// Returns the calls for a user at a release of Slurm, with the details of some of the user's jobs.
-#[must_use]
 pub fn calls(
     (user, release): (&str, Option<(u32, u32)>),
     (now, since): (DateTime<Utc>, DateTime<Utc>),

@@ -22,7 +22,6 @@ const PLAIN: [&str; 9] = ["gpu", "gpus", "cpu", "node", "nodes", "cn", "gn", "co
 
 impl Names {
     /// Returns the replacements for the output of calls that this user makes.
-    #[must_use]
     pub fn of_user(name: &str) -> Self {
         let mut names = Self::default();
         names.user(name);
@@ -103,7 +102,6 @@ impl Names {
     }
 
     /// Returns a sentence with all names replaced that are known by now, as whole words.
-    #[must_use]
     pub fn sentence(&self, text: &str) -> String {
         let known = [&self.users, &self.accounts, &self.jobs, &self.reservations];
         let hide = |word: &str| {

@@ -84,7 +84,6 @@ impl SpeedFileError {
     }
 
     /// Returns whether the file is not as its checksum says: damaged, or edited.
-    #[must_use]
     pub fn is_of_checksum(&self) -> bool {
         matches!(self, Self::Checksum | Self::NoChecksum)
     }
@@ -116,7 +115,6 @@ struct Contents {
 
 impl SpeedFile {
     /// Returns where the measured speeds of a state directory are.
-    #[must_use]
     pub fn path(state: &Path) -> PathBuf {
         state.join(SPEEDS)
     }
@@ -192,7 +190,6 @@ impl SpeedFile {
     }
 
     /// Returns the file's text for other people, who may edit it: JSON, a record on each line, without a checksum.
-    #[must_use]
     pub fn to_json(&self) -> String {
         self.text("")
     }
