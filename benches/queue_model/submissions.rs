@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use hsched_model::{GpuType, NodeName, Seconds, Time, hostlist};
 use hsched_queue::{
     AccountStanding, Asks, Ended, GpuAsk, GpuCount, Held, QueueJob, QueueNode, QueuePartition, Request,
-    Running, Snapshot,
+    RequestId, Running, Snapshot,
 };
 use serde::Deserialize;
 
@@ -52,6 +52,7 @@ impl Submission {
     /// Returns the request, under an account that has its priority.
     pub fn request(&self) -> Request {
         Request {
+            id: RequestId::default(),
             asks: self.asks(),
             partition: None,
             account: Some("own".to_owned()),

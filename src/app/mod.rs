@@ -17,6 +17,7 @@ pub(crate) mod goals;
 pub(crate) mod guesses;
 pub(crate) mod input;
 pub(crate) mod metrics;
+pub(crate) mod named;
 pub(crate) mod notify;
 pub(crate) mod offer;
 pub(crate) mod output;

@@ -136,7 +136,7 @@ impl Prober<'_> {
         let file = PlanFile::new(solved, &jobs, notes, (self.cluster, &access), ("free", false));
         let (id, epochs_done) = (id.to_owned(), vec![0; jobs.len()]);
         let submissions = Intent::of(&plan, placed).collect();
-        Ok(Run { id, jobs, epochs_done, problem, plan, file, submissions })
+        Ok(Run { id, jobs, epochs_done, problem, file, submissions })
     }
 
     fn plan(&self, problem: &Problem) -> Result<CheckedPlan, Failure> {

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use crate::app::context::Context;
-use crate::app::foreseeing::outlooks;
+use crate::app::foreseeing::prospects;
 use crate::app::input::{self, Seen};
 use crate::app::session::Backend;
 use crate::app::state;
@@ -46,7 +46,7 @@ pub(crate) fn world<'a>(
     let complete = Box::new(|cluster: &mut Cluster| input::complete(cluster, context));
     let site = state::site(context, sbatch)?;
     let mut world = SlurmWorld::new(&context.slurm, &context.clock, directory, site, complete);
-    world.oracle = Some(Box::new(|inquiries: &[Inquiry]| outlooks(context, inquiries)));
+    world.oracle = Some(Box::new(|inquiries: &[Inquiry]| prospects(context, inquiries)));
     Ok(world)
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::app::after::refuse_unknown;
-use crate::app::answered::{Answer, Answered};
+use crate::app::answered::Answered;
 use crate::app::context::Context;
 use crate::app::copies::refuse_others;
 use crate::app::planning::Planned;
@@ -16,7 +16,7 @@ use crate::exit::Exit;
 use hsched_engine::live::{Script, absolute, scripts};
 use hsched_engine::store::{StateError, run_folder};
 use hsched_engine::{
-    Action, Beginning, Event, Intent, Realm, Run, State, SubmissionKey, TaggedJob, Update, apply,
+    Action, Answer, Beginning, Event, Intent, Realm, Run, State, SubmissionKey, TaggedJob, Update, apply,
 };
 use hsched_model::{Estimates, Job, JobDefaults, JobId, JobName, Time};
 use hsched_plan::Verdict;
@@ -56,7 +56,6 @@ pub(crate) fn run(context: &Context, planned: &Planned, wish: Wish<'_>) -> Resul
         jobs: planned.jobs.clone(),
         epochs_done: vec![0; planned.jobs.len()],
         problem: planned.problem.clone(),
-        plan: planned.plan.clone(),
         file,
         submissions: Intent::of(&planned.plan, wish.chosen.iter().copied()).collect(),
     })
@@ -164,7 +163,7 @@ pub(crate) fn submit(
     let kept = session.carry_out(&action, at, &mut |told| {
         if let Update::Event(Event::Answer { of: SubmissionKey { job, .. }, answer }) = told {
             let beginning = beginnings.get(job).cloned().unwrap_or(Beginning::First);
-            let answered = Answered { job: job.clone(), answer: Answer::of(answer), beginning };
+            let answered = Answered { job: job.clone(), answer: answer.clone(), beginning };
             tell(&answered);
             answers.push(answered);
         }
@@ -235,10 +234,9 @@ fn forget_refused(
     at: Time,
 ) -> Result<(), StateError> {
     let failed = |name: &JobName| {
-        let refused = |answer: &Answer| matches!(answer, Answer::Refused(_) | Answer::Unreachable(_));
         let mut own = answers.iter().filter(|own| own.job == *name).peekable();
         // Of several requests for one job Slurm may have taken some.
-        own.peek().is_some() && own.all(|own| refused(&own.answer))
+        own.peek().is_some() && own.all(Answered::is_not_submitted)
     };
     let mut kept = Vec::new();
     for tracked in session.state.jobs.drain(..) {
@@ -311,9 +309,8 @@ pub(crate) fn in_queue(
 impl Outcome {
     /// Returns the exit code: 4 when some were submitted and others not.
     pub(crate) fn exit(&self) -> Exit {
-        let submitted = |own: &&Answered| matches!(own.answer, Answer::Submitted(_));
-        let count = self.answers.iter().filter(submitted).count();
-        let unreachable = self.answers.iter().any(|own| matches!(own.answer, Answer::Unreachable(_)));
+        let count = self.answers.iter().filter(|own| own.job_id().is_some()).count();
+        let unreachable = self.answers.iter().any(|own| matches!(own.answer, Answer::Unreachable { .. }));
         match count {
             _ if count == self.answers.len() => Exit::Done,
             0 if unreachable => Exit::SlurmUnavailable,

@@ -254,7 +254,7 @@ where
             run: &run,
             budget: Budget { begin: &|| (), stop: &|| false },
             forecasts: Vec::new(),
-            outlooks: None,
+            prospects: None,
         };
         let how = (&rules, &mut planner);
         let taken =

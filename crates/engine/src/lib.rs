@@ -30,6 +30,7 @@ mod observation;
 mod patience;
 mod planner;
 mod realm;
+mod requests;
 mod rules;
 mod run;
 mod state;
@@ -40,10 +41,10 @@ mod trial;
 mod turn;
 mod view;
 
-pub use hsched_plan::Outlook;
+pub use hsched_plan::Prospects;
 
 pub use self::action::Action;
-pub use self::amendment::{Amendment, Inquiry, Kind, Wanted};
+pub use self::amendment::{Amendment, Inquiry, Kind};
 pub use self::apply::apply;
 pub use self::beginning::Beginning;
 pub use self::early::Early;
@@ -55,6 +56,7 @@ pub use self::observation::{Observation, QueueReason, Sighting, Standing, Tagged
 pub use self::patience::due;
 pub use self::planner::{Planner, Question, named_ranks};
 pub use self::realm::Realm;
+pub use self::requests::{Knows, Listed, Listing, SpeedsOf, requests};
 pub use self::rules::Rules;
 pub use self::run::{Intent, Run};
 pub use self::state::{Outcome, PastAttempt, Phase, State, Tracked};

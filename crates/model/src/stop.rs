@@ -23,6 +23,9 @@ impl StopRule {
         ("halving", Self::Halving),
     ];
 
+    /// Those that judge a job by its curve alone.
+    pub const OF_CURVE: [(&'static str, Self); 3] = [Self::NAMES[0], Self::NAMES[1], Self::NAMES[2]];
+
     /// Returns the rule's name in job files.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -59,7 +59,7 @@ impl Problem {
             now: self.now,
             limits: Vec::new(),
             forecasts: Vec::new(),
-            outlooks: None,
+            prospects: None,
             changed: Changed::All,
         };
         Extract { problem, jobs: jobs.to_vec(), nodes, types }

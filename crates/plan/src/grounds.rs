@@ -93,7 +93,7 @@ impl Problem {
             now: Time::default(),
             limits: Vec::new(),
             forecasts: Vec::new(),
-            outlooks: None,
+            prospects: None,
             changed: Changed::All,
         })
     }

@@ -79,11 +79,13 @@ pub use self::pace::{Pace, Paces};
 pub use self::parameters::{Carrying, FlagValues, Parameters};
 pub use self::placement::{Outcome, Placement, Quality, Rank, Sharing, Slot, Verdict};
 pub use self::problem::{
-    Changed, Forecast, Host, Objective, Outlook, Problem, ProblemError, Prospect, Room, TypeLimit, WorkerNode,
+    Changed, Forecast, Host, Objective, Problem, ProblemError, Prospect, Prospects, Room, TypeLimit,
+    WorkerNode,
 };
 pub use self::registry::{Entry, Make, POLICIES, Registry, RegistryError};
 pub use self::replan::{Moves, Replan, Replanning};
-pub use self::requests::{Candidate, MOST_GPUS, Pending, Remedy, choose, options, remedy};
+pub(crate) use self::requests::{Instead, Pending, Remedy, is_legal, remedy};
+pub use self::requests::{MOST_GPUS, options};
 pub use self::shared::{Alone, Shared};
 pub use self::standing::{Hold, Stage, Standing, Waits};
 pub use self::taken::Taken;

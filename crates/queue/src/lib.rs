@@ -4,7 +4,6 @@
 
 mod arrivals;
 mod chance;
-mod choice;
 mod estimate;
 mod floor;
 mod forecast;
@@ -16,9 +15,9 @@ mod line;
 mod moment;
 mod others;
 mod parts;
+mod place;
 mod play;
 mod race;
-mod request;
 mod scene;
 mod score;
 mod shape;
@@ -27,16 +26,18 @@ mod snapshot;
 mod snapshot_file;
 mod together;
 
-pub use self::choice::{Candidate, Choice, Reason, choose, worth_a_look};
+// What questions and snapshots are made of.
+pub use hsched_model::{Asks, GpuAsk, Request, RequestId};
+
 pub use self::estimate::{Calibration, Estimate, point_of};
-pub use self::forecast::{Forecast, Outlook, Question, forecast, forecast_at};
+pub use self::forecast::{Forecast, Question, Start, StartEstimate, forecast, forecast_at};
+pub use self::place::{Place, Standing, StandingSource};
 pub use self::race::race;
-pub use self::request::{Place, Request, Standing, StandingSource};
 pub use self::score::{Prediction, Score};
 pub use self::shares::{Branch, Shares};
 pub use self::snapshot::{
-    AccountStanding, Asks, Billing, Ended, GpuAsk, GpuCount, Held, NodeUse, QueueJob, QueueNode,
-    QueuePartition, Reservation, Running, Scheduling, Snapshot, Weigh,
+    AccountStanding, Billing, Ended, GpuCount, Held, NodeUse, QueueJob, QueueNode, QueuePartition,
+    Reservation, Running, Scheduling, Snapshot, Weigh,
 };
 pub use self::snapshot_file::SnapshotError;
 pub use self::together::{Chosen, Jobs, Offer, choose_together};

@@ -33,6 +33,11 @@ pub enum Loses {
     Epoch,
 }
 
+impl Loses {
+    /// Both with their names on the command line.
+    pub const NAMES: [(&'static str, Self); 2] = [("nothing", Self::Nothing), ("epoch", Self::Epoch)];
+}
+
 /// What goes wrong. A job that fails, or whose node goes down, loses the epoch under way.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Incidents {

@@ -8,10 +8,10 @@ use chrono::{DateTime, Utc};
 
 use crate::live::observe;
 use crate::live::observe::Queue;
-use crate::scontrol_update::{OtherGpus, Update, UpdateError};
+use crate::scontrol_update::{OtherGpus, Update};
 use crate::{
-    CancelError, CommandError, CommandLine, Forecast, JobRecord, QueuedJob, Reply, Runner, SubmitError, read,
-    sacct, sbatch, scancel, scontrol_job, scontrol_update, sinfo, squeue, time,
+    CommandError, CommandLine, Forecast, JobRecord, QueuedJob, Reply, RequestError, Runner, read, sacct,
+    sbatch, scancel, scontrol_job, scontrol_update, sinfo, squeue, time,
 };
 use hsched_engine::clock::Clock;
 use hsched_engine::live::{
@@ -19,7 +19,7 @@ use hsched_engine::live::{
 };
 use hsched_engine::store::{StateDir, claim_file, lay_output, report_folder, reports};
 use hsched_engine::{
-    Amendment, Answer, Attempt, End, Inquiry, Intent, Kind, Observation, Outlook, Run, Sighting, Standing,
+    Amendment, Answer, Attempt, End, Inquiry, Intent, Kind, Observation, Prospects, Run, Sighting, Standing,
     State, Submission, SubmissionKey, TaggedJob, World,
 };
 use hsched_model::{Bytes, Cluster, JobId, JobName, Seconds, Terms, Time};
@@ -27,8 +27,8 @@ use hsched_model::{Bytes, Cluster, JobId, JobName, Seconds, Terms, Time};
 /// How much longer than the job itself accounting is asked about.
 const SACCT_MARGIN_S: i64 = 3600;
 
-/// What says when requests would start.
-pub type Oracle<'a> = Box<dyn Fn(&[Inquiry]) -> Vec<Outlook> + 'a>;
+/// What says what jobs may ask of the queue, and when that would start.
+pub type Oracle<'a> = Box<dyn Fn(&[Inquiry]) -> Vec<Prospects> + 'a>;
 
 /// What adds to a cluster what Slurm does not say of it; returns notes.
 pub type Complete<'a> = Box<dyn Fn(&mut Cluster) -> Vec<String> + 'a>;
@@ -264,9 +264,11 @@ impl<'a> SlurmWorld<'a> {
         match scancel::send(self.runner, command) {
             // The end is seen in the queue.
             Ok(Reply::Done | Reply::Ended) => done,
-            Err(CancelError::Unknown { message }) => Answer::Unclear { message },
-            Err(CancelError::Refused { message }) => Answer::NotStopped { message },
-            Err(CancelError::Unreachable { source }) => Answer::NotStopped { message: source.to_string() },
+            Err(RequestError::Unclear { message }) => Answer::Unclear { message },
+            Err(RequestError::Refused { message } | RequestError::Deferred { message }) => {
+                Answer::NotStopped { message }
+            }
+            Err(RequestError::Unreachable { source }) => Answer::NotStopped { message: source.to_string() },
         }
     }
 }
@@ -306,10 +308,10 @@ impl World for SlurmWorld<'_> {
         self.hold();
         match sbatch::submit(self.runner, &sbatch::command(&path, &self.site.sbatch)) {
             Ok(submitted) => Answer::Submitted { job_id: submitted.id },
-            Err(SubmitError::Refused { message }) => Answer::Refused { message },
-            Err(SubmitError::NotNow { message }) => Answer::Deferred { message },
-            Err(SubmitError::Unreachable { source }) => Answer::Unreachable { message: source.to_string() },
-            Err(SubmitError::Unknown { message }) => match self.find(&of) {
+            Err(RequestError::Refused { message }) => Answer::Refused { message },
+            Err(RequestError::Deferred { message }) => Answer::Deferred { message },
+            Err(RequestError::Unreachable { source }) => Answer::Unreachable { message: source.to_string() },
+            Err(RequestError::Unclear { message }) => match self.find(&of) {
                 Some(job_id) => Answer::Submitted { job_id },
                 None => Answer::Unclear { message },
             },
@@ -328,12 +330,15 @@ impl World for SlurmWorld<'_> {
         self.hold();
         match scontrol_update::send(self.runner, &scontrol_update::command(job_id, &update(to))) {
             Ok(()) => Answer::Amended,
-            Err(UpdateError::Refused { message }) => Answer::NotAmended { message },
-            Err(UpdateError::Unknown { message }) => Answer::Unclear { message },
+            Err(RequestError::Unclear { message }) => Answer::Unclear { message },
+            Err(RequestError::Refused { message } | RequestError::Deferred { message }) => {
+                Answer::NotAmended { message }
+            }
+            Err(RequestError::Unreachable { source }) => Answer::NotAmended { message: source.to_string() },
         }
     }
 
-    fn foresee(&mut self, inquiries: &[Inquiry]) -> Vec<Outlook> {
+    fn foresee(&mut self, inquiries: &[Inquiry]) -> Vec<Prospects> {
         self.oracle.as_ref().map_or_else(Vec::new, |oracle| oracle(inquiries))
     }
 

@@ -1,21 +1,8 @@
-//! A request to Slurm that might be made, and its place in line.
+//! Places in line: those of jobs that wait, and that of a job that is not submitted yet.
 
-use crate::{Asks, QueueJob, Snapshot};
+use crate::{QueueJob, Snapshot};
+use hsched_model::Time;
 use hsched_model::number::to_f64;
-use hsched_model::{Seconds, Time};
-
-/// A job as it might be submitted.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Request {
-    pub asks: Asks,
-    /// `None` is the cluster's default.
-    pub partition: Option<String>,
-    pub account: Option<String>,
-    /// The walltime that it asks for.
-    pub limit: Seconds,
-    /// How long it is expected to run once it has started; at most its limit.
-    pub run: Seconds,
-}
 
 /// The place in line of a job that waits.
 #[derive(Clone, Copy, Debug, PartialEq)]
