@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::settings::{
     ColorMode, Feature, Flag, Settings, SettingsProblems, Sources, columns, is_ascii, is_dumb_terminal,
 };
-use crate::ui::{Progress, Terminal, TerminalKind};
+use crate::ui::{ProgressLine, Terminal, TerminalKind};
 use hsched_engine::clock::{Clock, SystemClock};
 use hsched_slurm::{CommandError, CommandLine, System, read, site};
 
@@ -63,7 +63,7 @@ impl Context {
         };
         let kind = TerminalKind { columns: columns(), is_dumb: is_dumb_terminal(), is_ascii: is_ascii() };
         if kind.is_dumb {
-            Progress::forbid();
+            ProgressLine::forbid();
         }
         let terminal = Terminal::new(colour, kind);
         for note in settings.notes() {

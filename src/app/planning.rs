@@ -19,7 +19,7 @@ use crate::app::type_names;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
-use crate::ui::Progress;
+use crate::ui::ProgressLine;
 use hsched_engine::clock::Clock;
 use hsched_model::formats;
 use hsched_model::{Access, Cluster, Deadline, Job, Seconds, Terms};
@@ -269,7 +269,7 @@ pub(crate) fn solve(
     problem: &Problem,
 ) -> Result<(CheckedPlan, Seconds), Failure> {
     let mut policy = args.policy.find(name, Parameters::default())?;
-    let _progress = Progress::start(format!("{name}: planning (jobs: {})", problem.jobs.len()));
+    let _progress = ProgressLine::start(format!("{name}: planning (jobs: {})", problem.jobs.len()));
     let start = context.clock.elapsed();
     let taken = || context.clock.elapsed().saturating_sub(start);
     let usual = policy.needs_budget().then_some(USUAL_BUDGET);
@@ -325,7 +325,7 @@ pub(crate) fn bound(
     if let Some((_, proven)) = known.iter().find(|(others, _)| *others == jobs) {
         return Some(proven.clone());
     }
-    let _progress = Progress::start("computing a lower bound".to_owned());
+    let _progress = ProgressLine::start("computing a lower bound".to_owned());
     let start = context.clock.elapsed();
     let taken = || context.clock.elapsed().saturating_sub(start);
     let bound = hsched_plan::bound(problem, &jobs, &args.stop(context, Some(USUAL_BUDGET)))?;

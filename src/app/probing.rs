@@ -16,7 +16,7 @@ use crate::app::wanted::Wanted;
 use crate::app::{speeds, submission};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::ui::{Progress, Story};
+use crate::ui::{ProgressLine, Story};
 use hsched_engine::clock::Clock;
 use hsched_engine::live::Interrupts;
 use hsched_engine::store::{StateDir, report_folder, reports, run_folder};
@@ -182,7 +182,7 @@ impl Prober<'_> {
 
     /// Looks until every probe has ended.
     fn follow(&self, round: &mut Round) -> Result<(), Failure> {
-        let progress = Progress::start("waiting for probes".into());
+        let progress = ProgressLine::start("waiting for probes".into());
         loop {
             let over = round.found.len();
             if over == round.state.jobs.len() {

@@ -4,7 +4,7 @@ use crate::app::context::Context;
 use crate::app::foretelling::{self, Foretold, Possible, Queue, SearchArgs};
 use crate::app::speeds::SpeedArgs;
 use crate::error::Failure;
-use crate::ui::Progress;
+use crate::ui::ProgressLine;
 use hsched_model::{Job, JobRequest, Request, RequestId};
 use hsched_queue::{Chosen, Jobs, Offer, Start, StartEstimate, choose_together, race};
 
@@ -34,7 +34,7 @@ pub(crate) fn choose(
     (search, seed): (SearchArgs, u64),
     stop: &dyn Fn() -> bool,
 ) -> Result<Through, Failure> {
-    let _progress = Progress::start(format!("planning through the queue (jobs: {})", jobs.len()));
+    let _progress = ProgressLine::start(format!("planning through the queue (jobs: {})", jobs.len()));
     let (mut notes, mut alone, mut nothing): (Vec<String>, Vec<Vec<Foretold>>, Vec<Option<String>>) =
         Default::default();
     let futures = search.futures_together();

@@ -15,7 +15,7 @@ use crate::commands::{
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
-use crate::ui::{Progress, Terminal, TerminalKind};
+use crate::ui::{ProgressLine, Terminal, TerminalKind};
 use hsched_engine::live::on_interrupt;
 
 /// Schedule deep-learning jobs on Slurm clusters with mixed GPU types.
@@ -141,7 +141,7 @@ fn asks_for_json() -> bool {
 /// Ends the process.
 #[expect(clippy::disallowed_methods, reason = "the main thread is at work and cannot return")]
 fn interrupted() {
-    Progress::clear();
+    ProgressLine::clear();
     std::process::exit(i32::from(Exit::Interrupted.code()));
 }
 

@@ -5,7 +5,7 @@ use crate::app::planning::Planned;
 use crate::commands::cli::{json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::ui::{Explained, Progress};
+use crate::ui::{Explained, ProgressLine};
 use hsched_model::formats;
 use hsched_plan::Verdict;
 
@@ -23,7 +23,7 @@ pub(super) fn explain_plan(
 ) -> Result<(), Failure> {
     let Planned { problem, plan, file, .. } = planned;
     let jobs = if name.is_empty() { (0..problem.jobs.len()).collect() } else { vec![find(planned, name)?] };
-    let progress = Progress::start("computing GPU prices".to_owned());
+    let progress = ProgressLine::start("computing GPU prices".to_owned());
     let placed = plan.verdicts().iter().map(Verdict::placement).enumerate();
     let placed: Vec<usize> = placed.filter_map(|(job, placement)| placement.map(|_| job)).collect();
     let known = plan.plan().bound.clone();

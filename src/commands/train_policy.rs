@@ -12,7 +12,7 @@ use crate::commands::simulate::on_cluster;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
-use crate::ui::{Align, Progress, Table, duration, write_output};
+use crate::ui::{Align, ProgressLine, Table, duration, write_output};
 use hsched_lab::learning::{Score, Trained, Training, of_policy, train};
 use hsched_lab::mlfs::text_of;
 use hsched_lab::replay::{ReplayError, Trace};
@@ -73,7 +73,7 @@ impl Subcommand for Args {
             return self.print_intent(context, traces.len(), held_out.len());
         }
         let training = Training { seed: self.seed, passes: self.passes, ..Training::default() };
-        let progress = Progress::start(format!("training on {} traces", traces.len()));
+        let progress = ProgressLine::start(format!("training on {} traces", traces.len()));
         let mut said = |pass: u32, own: Score| {
             progress.say(format!(
                 "pass {pass} of {}: mean JCT {} on the held-out traces",

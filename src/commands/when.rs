@@ -14,7 +14,7 @@ use crate::commands::when_score;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
-use crate::ui::{Progress, When, WhenJob, WhenRow, when_legend, when_table, wrap, write_output};
+use crate::ui::{ProgressLine, When, WhenJob, WhenRow, when_legend, when_table, wrap, write_output};
 use hsched_engine::clock::Clock;
 use hsched_model::{Choice, Job, SpeedBasis};
 use hsched_queue::{Forecast, Start};
@@ -146,7 +146,7 @@ impl Args {
         queues: &[Queue],
         left: usize,
     ) -> Found {
-        let _progress = Progress::start(format!("{}: simulating the queue", job.name));
+        let _progress = ProgressLine::start(format!("{}: simulating the queue", job.name));
         let begin = context.clock.elapsed();
         let share = self.budget / u32::try_from(left.max(1)).unwrap_or(u32::MAX);
         let stop = || context.clock.elapsed().saturating_sub(begin) >= share;

@@ -37,7 +37,7 @@ pub use self::gpus::{gpu_details, gpu_json, gpu_table, recognised_json};
 pub use self::inventory::{inventory_json, inventory_table};
 pub use self::output::{create_output, make_folder, write_output};
 pub use self::plan::plan_table;
-pub use self::progress::Progress;
+pub use self::progress::ProgressLine;
 pub use self::quantity::{date, duration};
 pub use self::simulation::{Cell, Simulated, simulation_table};
 pub use self::simulation_json::{event_json, simulation_csv, simulation_json, sweep_json};

@@ -14,9 +14,9 @@ static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
 /// A spinner on stderr that ends with its scope; there is one at a time.
 #[derive(Debug)]
-pub struct Progress(ProgressBar);
+pub struct ProgressLine(ProgressBar);
 
-impl Progress {
+impl ProgressLine {
     /// Shows `message`; indicatif draws only where stderr is a terminal.
     pub fn start(message: String) -> Self {
         let plain = FORBIDDEN.load(Ordering::Relaxed);
@@ -49,7 +49,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         self.0.finish_and_clear();
         show(None);

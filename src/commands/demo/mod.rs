@@ -16,7 +16,7 @@ use crate::commands::demo::performance::{Performance, completion, completions, p
 use crate::commands::demo::scene::{BEGIN, Scene};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::ui::Progress;
+use crate::ui::ProgressLine;
 use hsched_engine::clock::Clock;
 use hsched_model::{JobName, Seconds};
 use hsched_plan::{Parameters, Sharing};
@@ -65,7 +65,7 @@ impl Subcommand for Args {
             let placer = policies.placer(policies.names()[0], &Parameters::default());
             placer.map_err(|error| Failure::from_error(Exit::Internal, &error))
         };
-        let progress = Progress::start("simulating a cluster".to_owned());
+        let progress = ProgressLine::start("simulating a cluster".to_owned());
         let played = perform(&scene, placer()?);
         let other =
             |sharing| -> Result<_, Failure> { Ok(completions(&without_moves(&scene, placer()?, sharing))) };

@@ -11,7 +11,7 @@ use crate::app::permissions::user_name;
 use crate::commands::cli::{json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::ui::{Align, Progress, Table, wrap, write_output};
+use crate::ui::{Align, ProgressLine, Table, wrap, write_output};
 use hsched_engine::clock::Clock;
 use hsched_slurm::saved::{Bundle, BundledCall};
 use hsched_slurm::site_calls::{Call, Names, calls};
@@ -114,7 +114,7 @@ fn list(context: &Context, calls: &[Call]) -> String {
 
 fn record(context: &Context, calls: &[Call], user: &str, names_in: NamesIn) -> Vec<BundledCall> {
     let mut names = Names::of_user(user);
-    let _progress = Progress::start("recording the output of Slurm".to_owned());
+    let _progress = ProgressLine::start("recording the output of Slurm".to_owned());
     let mut answers = Vec::new();
     for call in calls {
         let answer = context.slurm.run(&call.command);

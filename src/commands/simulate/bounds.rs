@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::commands::simulate::cores::on_all_cores;
-use crate::ui::{Cell, Progress};
+use crate::ui::{Cell, ProgressLine};
 use hsched_lab::replay::Trace;
 use hsched_plan::{TraceBound, trace_bound};
 
@@ -30,7 +30,7 @@ pub(super) fn add_bounds(cells: &mut [Cell]) {
             traces.push(Arc::clone(&cell.trace));
         }
     }
-    let progress = Progress::start("lower bound".to_owned());
+    let progress = ProgressLine::start("lower bound".to_owned());
     let bounds = on_all_cores(&traces, |trace| bound(trace, &progress).map(Arc::new));
     for cell in cells {
         let of_trace = traces.iter().zip(&bounds).find(|(own, _)| Arc::ptr_eq(own, &cell.trace));
@@ -39,7 +39,7 @@ pub(super) fn add_bounds(cells: &mut [Cell]) {
 }
 
 /// Returns the bound of a trace; `None` where a job can never run, or has run before the trace begins. It ends after a number of steps, so it is always the same.
-fn bound(trace: &Trace, progress: &Progress) -> Option<TraceBound> {
+fn bound(trace: &Trace, progress: &ProgressLine) -> Option<TraceBound> {
     if !trace.is_whole() {
         return None;
     }

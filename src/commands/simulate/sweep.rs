@@ -8,7 +8,7 @@ use crate::commands::simulate::cores::on_all_cores;
 use crate::commands::simulate::output::EventText;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::ui::{Cell, Progress};
+use crate::ui::{Cell, ProgressLine};
 use hsched_lab::hadare::{HadareParameters, replay_copies};
 use hsched_lab::replay::{
     Event, Hooks, Options, Record, ReplayError, TaskPolicy, Trace, replay, replay_tasks,
@@ -196,7 +196,7 @@ impl Runner<'_> {
         cell: &Cell,
         event: &mut dyn FnMut(&str, &Event),
     ) -> Result<Vec<Run>, Failure> {
-        let progress = Progress::start("simulating".to_owned());
+        let progress = ProgressLine::start("simulating".to_owned());
         let mut runs = Vec::new();
         for name in self.policies {
             let say =
@@ -215,7 +215,7 @@ impl Runner<'_> {
         let tasks: Vec<(usize, &String)> =
             (0..cells.len()).flat_map(|cell| self.policies.iter().map(move |name| (cell, name))).collect();
         let done = AtomicUsize::new(0);
-        let progress = Progress::start("simulating".to_owned());
+        let progress = ProgressLine::start("simulating".to_owned());
         let say = |name: &str, ended: usize| {
             let all = if tasks.len() == 1 {
                 String::new()

@@ -14,7 +14,7 @@ use crate::commands::cli::print;
 use crate::commands::watch::Args;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::ui::{Progress, duration, status_table};
+use crate::ui::{ProgressLine, duration, status_table};
 use hsched_engine::store::wish_ids;
 use hsched_engine::{Outcome, Phase, Planner, Rules, State, Tracked};
 use hsched_model::formats;
@@ -141,7 +141,7 @@ impl<'a> Watch<'a> {
                 continue;
             }
             let seconds = formats::duration_text(Seconds(pause.as_secs_f64()));
-            let _status = Progress::start(format!("{summary}; next turn in {seconds}"));
+            let _status = ProgressLine::start(format!("{summary}; next turn in {seconds}"));
             if self.context.terminal.loses_reader_within(pause) {
                 // As `head` does it: whoever read it has seen enough.
                 return Ok(Exit::Done);
