@@ -42,7 +42,7 @@ enum Due {
 
 /// How far a job has come.
 #[derive(Clone, Default)]
-struct Progress {
+struct Service {
     done: u64,
     predicted: u64,
     /// Rounds whose service no longer counts.
@@ -66,7 +66,7 @@ struct World<'a> {
     due: BinaryHeap<Reverse<(u64, Due)>>,
     idle: BTreeSet<usize>,
     ladder: Ladder,
-    jobs: Vec<Progress>,
+    jobs: Vec<Service>,
     predictor: Predictor,
     runs: Vec<TaskRun>,
     queued: Vec<Event>,
@@ -87,7 +87,7 @@ fn play(tasks: &Tasks, keys: &[&Rounds], parameters: &HlasParameters) -> Course 
         due: BinaryHeap::new(),
         idle: (0..groups.len()).collect(),
         ladder: Ladder::new(parameters.thresholds.clone().unwrap_or_else(usual)),
-        jobs: vec![Progress::default(); tasks.jobs.len()],
+        jobs: vec![Service::default(); tasks.jobs.len()],
         predictor: Predictor::default(),
         runs: Vec::new(),
         queued: Vec::new(),
@@ -183,7 +183,7 @@ impl World<'_> {
             return 0;
         }
         let others = (0..self.jobs.len()).filter(|other| {
-            let Progress { done, .. } = self.jobs[*other];
+            let Service { done, .. } = self.jobs[*other];
             *other != job && self.keys[*other].model == *model && done < self.tasks.jobs[*other].rounds
         });
         let best = others.filter_map(|other| losses(other).last().copied()).min_by(f64::total_cmp);
@@ -193,7 +193,7 @@ impl World<'_> {
     /// A job goes to the tail of its queue.
     fn enter(&mut self, job: usize) {
         let service = self.service(job);
-        let Progress { done, predicted, .. } = self.jobs[job];
+        let Service { done, predicted, .. } = self.jobs[job];
         let level = self.ladder.enter(job, service, predicted);
         self.jobs[job].waits_since = self.now;
         let facts = [
@@ -208,7 +208,7 @@ impl World<'_> {
 
     /// Returns the service that counts, in seconds of an average group.
     fn service(&self, job: usize) -> f64 {
-        let Progress { done, predicted, forgiven, .. } = self.jobs[job];
+        let Service { done, predicted, forgiven, .. } = self.jobs[job];
         to_f64(done + predicted - forgiven) * self.round_times[job].unwrap_or(0.0)
     }
 
