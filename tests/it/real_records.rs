@@ -7,7 +7,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use hsched_slurm::{
-    Forecast, JobId, JobRecord, JobState, QueuedJob, Reply, Runner, System, sacct, sbatch, scancel,
+    Forecast, JobId, JobRecord, SlurmState, QueuedJob, Reply, Runner, System, sacct, sbatch, scancel,
     scontrol_job, site, squeue, time,
 };
 
@@ -65,12 +65,12 @@ impl Bench<'_> {
         let text = self.system.run(&squeue::command()).expect("squeue").stdout;
         let (queued, _) = squeue::parse(&text).expect("jobs");
         let own = |job: &&QueuedJob| job.id == id || job.het.is_some_and(|(first, _)| first == id);
-        let states: Vec<&JobState> = queued.iter().filter(own).map(|job| &job.state).collect();
-        assert_eq!(states, [&JobState::Running; 2]);
+        let states: Vec<&SlurmState> = queued.iter().filter(own).map(|job| &job.state).collect();
+        assert_eq!(states, [&SlurmState::Running; 2]);
     }
 
     /// Waits until the records of a job's components are settled, and checks them.
-    fn check_end(&self, id: JobId, components: usize, state: &JobState, code: Option<u8>) {
+    fn check_end(&self, id: JobId, components: usize, state: &SlurmState, code: Option<u8>) {
         let records = wait_for(&format!("records of job {id}"), || {
             let records = (self.recall)(&self.system, id);
             (records.len() == components && records.iter().all(|record| record.settled)).then_some(records)
@@ -101,7 +101,7 @@ fn check(cluster: &Cluster, recall: fn(&System, JobId) -> Vec<JobRecord>) {
     let [near, far] = bench.ranks("lost");
     cluster.node("kill", "e2");
     assert!(!is_alive(&far) && is_alive(&near), "the ranks on e2 alone are gone");
-    bench.check_end(lost, 2, &JobState::NodeFail, None);
+    bench.check_end(lost, 2, &SlurmState::NodeFail, None);
     cluster.node("up", "e2");
 
     let completed = bench.submit("completed", &["-w", "e2"], "true\n");
@@ -111,7 +111,7 @@ fn check(cluster: &Cluster, recall: fn(&System, JobId) -> Vec<JobRecord>) {
     let stopped = bench.submit("stopped", &[], RANKS);
     bench.ranks("stopped");
     assert_eq!(bench.stop("stopped", stopped), Reply::Done);
-    bench.check_end(stopped, 2, &JobState::Failed, Some(85));
+    bench.check_end(stopped, 2, &SlurmState::Failed, Some(85));
     let cancelled = bench.submit("cancelled", &[], RANKS);
     bench.ranks("cancelled");
     // As another's job that has the number of one that was ours.
@@ -121,9 +121,9 @@ fn check(cluster: &Cluster, recall: fn(&System, JobId) -> Vec<JobRecord>) {
     );
     bench.check_active(cancelled);
     assert_eq!(bench.cancel("cancelled", cancelled), Reply::Done);
-    bench.check_end(cancelled, 2, &JobState::Cancelled, None);
-    bench.check_end(completed, 1, &JobState::Completed, Some(0));
-    bench.check_end(failed, 1, &JobState::Failed, Some(9));
+    bench.check_end(cancelled, 2, &SlurmState::Cancelled, None);
+    bench.check_end(completed, 1, &SlurmState::Completed, Some(0));
+    bench.check_end(failed, 1, &SlurmState::Failed, Some(9));
     check_unheard(&bench, completed);
     check_forecast(&bench, cluster);
 }
@@ -148,7 +148,7 @@ fn check_forecast(bench: &Bench<'_>, cluster: &Cluster) {
     assert_eq!(why, "Requested node configuration is not available");
 
     cluster.node("down", "e1");
-    bench.check_end(holder, 1, &JobState::NodeFail, None);
+    bench.check_end(holder, 1, &SlurmState::NodeFail, None);
     cluster.node("up", "e1");
     let Forecast::Starts(start) = bench.forecast(&wanted) else { panic!("possible") };
     assert!(start < end, "{start}, {end}");

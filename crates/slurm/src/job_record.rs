@@ -1,6 +1,6 @@
 //! The record of a Slurm job that has left the queue, from `sacct` or `scontrol`.
 
-use crate::{ExitStatus, JobId, JobState};
+use crate::{ExitStatus, JobId, SlurmState};
 use hsched_engine::live::Tag;
 
 /// A job, or one component of a heterogeneous job, as Slurm remembers it.
@@ -10,7 +10,7 @@ pub struct JobRecord {
     /// The id of the first component and this component's place, for heterogeneous jobs.
     pub het: Option<(JobId, u32)>,
     pub name: String,
-    pub state: JobState,
+    pub state: SlurmState,
     /// How the job ended, in Slurm's words; only `scontrol` knows.
     pub reason: Option<String>,
     /// In the spelling of [`QueuedJob`](crate::QueuedJob); with the id it identifies a job.

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A job's state, as squeue and sacct spell it in full.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum JobState {
+pub enum SlurmState {
     Pending,
     Configuring,
     Running,
@@ -35,35 +35,35 @@ pub enum JobState {
 }
 
 /// The names that `job_state_string` of Slurm 20.11 to 26.05 prints. The states that jobs end in come last.
-const NAMES: [(&str, JobState); 25] = [
-    ("PENDING", JobState::Pending),
-    ("CONFIGURING", JobState::Configuring),
-    ("RUNNING", JobState::Running),
-    ("SUSPENDED", JobState::Suspended),
-    ("STOPPED", JobState::Stopped),
-    ("RESIZING", JobState::Resizing),
-    ("SIGNALING", JobState::Signaling),
-    ("COMPLETING", JobState::Completing),
-    ("STAGE_OUT", JobState::StageOut),
-    ("REQUEUED", JobState::Requeued),
-    ("REQUEUE_FED", JobState::RequeueFed),
-    ("REQUEUE_HOLD", JobState::RequeueHold),
-    ("RESV_DEL_HOLD", JobState::ResvDelHold),
-    ("SPECIAL_EXIT", JobState::SpecialExit),
-    ("EXPEDITING", JobState::Expediting),
-    ("REVOKED", JobState::Revoked),
-    ("COMPLETED", JobState::Completed),
-    ("CANCELLED", JobState::Cancelled),
-    ("FAILED", JobState::Failed),
-    ("TIMEOUT", JobState::Timeout),
-    ("NODE_FAIL", JobState::NodeFail),
-    ("BOOT_FAIL", JobState::BootFail),
-    ("OUT_OF_MEMORY", JobState::OutOfMemory),
-    ("DEADLINE", JobState::Deadline),
-    ("PREEMPTED", JobState::Preempted),
+const NAMES: [(&str, SlurmState); 25] = [
+    ("PENDING", SlurmState::Pending),
+    ("CONFIGURING", SlurmState::Configuring),
+    ("RUNNING", SlurmState::Running),
+    ("SUSPENDED", SlurmState::Suspended),
+    ("STOPPED", SlurmState::Stopped),
+    ("RESIZING", SlurmState::Resizing),
+    ("SIGNALING", SlurmState::Signaling),
+    ("COMPLETING", SlurmState::Completing),
+    ("STAGE_OUT", SlurmState::StageOut),
+    ("REQUEUED", SlurmState::Requeued),
+    ("REQUEUE_FED", SlurmState::RequeueFed),
+    ("REQUEUE_HOLD", SlurmState::RequeueHold),
+    ("RESV_DEL_HOLD", SlurmState::ResvDelHold),
+    ("SPECIAL_EXIT", SlurmState::SpecialExit),
+    ("EXPEDITING", SlurmState::Expediting),
+    ("REVOKED", SlurmState::Revoked),
+    ("COMPLETED", SlurmState::Completed),
+    ("CANCELLED", SlurmState::Cancelled),
+    ("FAILED", SlurmState::Failed),
+    ("TIMEOUT", SlurmState::Timeout),
+    ("NODE_FAIL", SlurmState::NodeFail),
+    ("BOOT_FAIL", SlurmState::BootFail),
+    ("OUT_OF_MEMORY", SlurmState::OutOfMemory),
+    ("DEADLINE", SlurmState::Deadline),
+    ("PREEMPTED", SlurmState::Preempted),
 ];
 
-impl JobState {
+impl SlurmState {
     /// Returns the state; never fails. `CANCELLED by 1000` is a cancelled job.
     pub fn parse(text: &str) -> Self {
         let text = text.trim();
@@ -125,7 +125,7 @@ impl JobState {
     }
 }
 
-impl fmt::Display for JobState {
+impl fmt::Display for SlurmState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Other(text) => f.pad(text),
@@ -141,17 +141,17 @@ mod tests {
     #[test]
     fn states_print_as_they_were_read() {
         for (name, state) in &NAMES {
-            assert_eq!(JobState::parse(name), *state);
+            assert_eq!(SlurmState::parse(name), *state);
             assert_eq!(state.to_string(), *name);
             let kinds = [state.is_final(), state.is_pending(), state.holds_nodes("")];
             let count = kinds.iter().filter(|is| **is).count();
             // A revoked job runs in another cluster of the federation.
-            assert_eq!(count, usize::from(*state != JobState::Revoked), "{name}");
+            assert_eq!(count, usize::from(*state != SlurmState::Revoked), "{name}");
             assert!(!state.is_held() || state.is_pending(), "{name}");
         }
-        assert_eq!(JobState::parse("CANCELLED by 1000"), JobState::Cancelled);
-        let new = JobState::parse(" NEWLY_MADE ");
-        assert_eq!(new, JobState::Other("NEWLY_MADE".to_owned()));
+        assert_eq!(SlurmState::parse("CANCELLED by 1000"), SlurmState::Cancelled);
+        let new = SlurmState::parse(" NEWLY_MADE ");
+        assert_eq!(new, SlurmState::Other("NEWLY_MADE".to_owned()));
         assert!(new.holds_nodes("n1") && !new.holds_nodes("") && !new.is_pending() && !new.is_final());
     }
 }

@@ -46,7 +46,7 @@ pub use self::exit_status::ExitStatus;
 pub use self::gres::{Gres, Tres};
 pub use self::holdings::holdings;
 pub use self::job_record::JobRecord;
-pub use self::job_state::JobState;
+pub use self::job_state::SlurmState;
 pub use self::read::read;
 pub use self::record::ParseError;
 pub use self::recorded::Recorded;

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use crate::record::{FIELD_END, excerpt, one_line, unreadable, value};
-use crate::{CommandLine, ExitStatus, JobId, JobRecord, JobState, ParseError, time};
+use crate::{CommandLine, ExitStatus, JobId, JobRecord, SlurmState, ParseError, time};
 
 /// The fields asked for; Slurm 20.11 and later have them all. Free text comes last.
 pub(super) const FIELDS: [&str; 12] = [
@@ -91,7 +91,7 @@ fn job(id: JobId, fields: &[&str]) -> Option<JobRecord> {
     let (&fixed, free) = fields.split_first_chunk::<{ FIELDS.len() - 2 }>()?;
     let [_, shown_id, state, exit, step_exit, submit, start, end, partition, nodes] = fixed;
     let (comment, name) = free.split_last()?;
-    let state = JobState::parse(state);
+    let state = SlurmState::parse(state);
     let owned = |text: &str| value(text).map(str::to_owned);
     let status = |text: &str| state.is_final().then(|| ExitStatus::parse(text)).flatten();
     // Rows that began with the end of a job, or with a step, get their partition when the whole is known.
@@ -124,7 +124,7 @@ fn component(shown_id: &str) -> Option<(JobId, u32)> {
 fn is_out_of_memory(fields: &[&str]) -> bool {
     let field = |index: usize| fields.get(index).copied().unwrap_or_default();
     let says = |text: &str| ExitStatus::parse(text).is_some_and(ExitStatus::is_out_of_memory);
-    JobState::parse(field(2)) == JobState::OutOfMemory || says(field(3)) || says(field(4))
+    SlurmState::parse(field(2)) == SlurmState::OutOfMemory || says(field(3)) || says(field(4))
 }
 
 #[cfg(test)]
@@ -160,20 +160,20 @@ mod tests {
 
     #[test]
     fn ends_of_all_kinds_are_read() {
-        let check = |state: &str, exits: &str, expected: JobState, exit: (u8, u8)| {
+        let check = |state: &str, exits: &str, expected: SlurmState, exit: (u8, u8)| {
             let job = one(&format!("7|7|{state}|{exits}|a|b|c|gpu|v[1-2]|n|"));
             let status = ExitStatus { code: exit.0, signal: exit.1 };
             assert_eq!((job.state, job.exit, job.settled), (expected, Some(status), true), "{state}");
             assert_eq!((job.nodes.as_str(), job.comment.as_deref()), ("v[1-2]", None));
         };
-        check("COMPLETED", "0:0|0:0", JobState::Completed, (0, 0));
-        check("FAILED", "9:0|0:0", JobState::Failed, (9, 0));
-        check("FAILED", "0:11|0:0", JobState::Failed, (0, 11));
-        check("CANCELLED by 1000", "0:0|0:0", JobState::Cancelled, (0, 0));
-        check("TIMEOUT", "0:0|0:0", JobState::Timeout, (0, 0));
-        check("NODE_FAIL", "0:0|0:0", JobState::NodeFail, (0, 0));
+        check("COMPLETED", "0:0|0:0", SlurmState::Completed, (0, 0));
+        check("FAILED", "9:0|0:0", SlurmState::Failed, (9, 0));
+        check("FAILED", "0:11|0:0", SlurmState::Failed, (0, 11));
+        check("CANCELLED by 1000", "0:0|0:0", SlurmState::Cancelled, (0, 0));
+        check("TIMEOUT", "0:0|0:0", SlurmState::Timeout, (0, 0));
+        check("NODE_FAIL", "0:0|0:0", SlurmState::NodeFail, (0, 0));
         let odd = one("7|7|NEWLY_MADE|0:0|0:0|a|b|c|gpu|v1|n|");
-        assert_eq!((odd.state, odd.settled), (JobState::Other("NEWLY_MADE".to_owned()), false));
+        assert_eq!((odd.state, odd.settled), (SlurmState::Other("NEWLY_MADE".to_owned()), false));
     }
 
     #[test]
@@ -227,7 +227,7 @@ mod tests {
         let latest = |id| JobRecord::latest(&jobs, JobId(id)).map(|job| job.state.clone());
         assert_eq!(
             (latest(40), latest(41), latest(42)),
-            (Some(JobState::Pending), Some(JobState::Running), None)
+            (Some(SlurmState::Pending), Some(SlurmState::Running), None)
         );
     }
 

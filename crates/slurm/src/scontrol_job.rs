@@ -3,7 +3,7 @@
 //! It forgets a job `MinJobAge` after its end, by default after five minutes.
 
 use crate::record::{excerpt, one_line, unreadable, value};
-use crate::{CommandError, CommandLine, ExitStatus, JobId, JobRecord, JobState, ParseError};
+use crate::{CommandError, CommandLine, ExitStatus, JobId, JobRecord, SlurmState, ParseError};
 
 /// What begins every job.
 const BEGIN: &str = "JobId=";
@@ -62,7 +62,7 @@ fn job(text: &str) -> Option<JobRecord> {
     let (name, rest) = rest.split_once(" UserId=")?;
     let name = name.split(" HetJobIdSet=").next().unwrap_or(name);
     let (facts, free) = rest.split_once(" Command=").unwrap_or((rest, ""));
-    let state = JobState::parse(field(facts, "JobState")?);
+    let state = SlurmState::parse(field(facts, "SlurmState")?);
     let fact = |key: &str| field(facts, key).and_then(value);
     let owned = |key: &str| fact(key).map(str::to_owned);
     let leader = field(ids, "HetJobId").and_then(number).map(JobId);
@@ -77,7 +77,7 @@ fn job(text: &str) -> Option<JobRecord> {
         end_time: owned("EndTime"),
         exit,
         step_exit: None,
-        out_of_memory: state == JobState::OutOfMemory || exit.is_some_and(ExitStatus::is_out_of_memory),
+        out_of_memory: state == SlurmState::OutOfMemory || exit.is_some_and(ExitStatus::is_out_of_memory),
         nodes: owned("NodeList").unwrap_or_default(),
         comment: comment(free),
         settled: state.is_final(),
@@ -124,12 +124,12 @@ mod tests {
     use super::*;
 
     /// A line of Slurm 22.05, less what nobody reads.
-    const FAILED: &str = "JobId=2 JobName=f 9 UserId=root(0) GroupId=root(0) MCS_label=N/A JobState=FAILED \
+    const FAILED: &str = "JobId=2 JobName=f 9 UserId=root(0) GroupId=root(0) MCS_label=N/A SlurmState=FAILED \
         Reason=NonZeroExitCode Dependency=(null) Requeue=1 Restarts=0 BatchFlag=1 Reboot=0 ExitCode=9:0 \
         TimeLimit=00:10:00 TimeMin=N/A SubmitTime=2026-11-21T14:56:06 EligibleTime=2026-11-21T14:56:07 \
         StartTime=2026-11-21T14:56:08 EndTime=2026-11-21T14:56:09 Deadline=N/A PreemptEligibleTime=2026-11-21T14:56:07 \
         Partition=gpu AllocNode:Sid=localhost:26664 ReqNodeList=v1 ExcNodeList=(null) NodeList=m1 BatchHost=m1 \
-        ReqB:S:C:T=0:0:*:* TRES=cpu=1,mem=100M Command=/a b/c JobState=x NodeList=y WorkDir=/tmp \
+        ReqB:S:C:T=0:0:*:* TRES=cpu=1,mem=100M Command=/a b/c SlurmState=x NodeList=y WorkDir=/tmp \
         Comment=a b Command=/x y  StdErr=z  NodeList=zz  StdErr=/dev/null StdIn=/dev/null StdOut=/dev/null Power= ";
 
     fn read(text: &str) -> JobRecord {
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(command(JobId(7)).to_string(), "scontrol -o show job 7");
         let job = read(FAILED);
         assert_eq!((job.id, job.het, job.name.as_str()), (JobId(2), None, "f 9"));
-        assert_eq!((job.state, job.reason.as_deref()), (JobState::Failed, Some("NonZeroExitCode")));
+        assert_eq!((job.state, job.reason.as_deref()), (SlurmState::Failed, Some("NonZeroExitCode")));
         assert_eq!((job.exit, job.settled), (Some(ExitStatus { code: 9, signal: 0 }), true));
         let times = [job.submit_time, job.start_time, job.end_time].map(Option::unwrap_or_default);
         assert_eq!(times, ["2026-11-21T14:56:06", "2026-11-21T14:56:08", "2026-11-21T14:56:09"]);
@@ -161,7 +161,7 @@ mod tests {
         let component = |id: u32, offset: u32| {
             format!(
                 "JobId={id} HetJobId=8 HetJobOffset={offset} JobName=het HetJobIdSet=8-9 UserId=root(0) \
-                 JobState=NODE_FAIL Reason=NodeDown ExitCode=0:15 NodeList=t{id} Command=(null)\n"
+                 SlurmState=NODE_FAIL Reason=NodeDown ExitCode=0:15 NodeList=t{id} Command=(null)\n"
             )
         };
         let (jobs, notes) = parse(&(component(8, 0) + &component(9, 1))).expect("readable");
@@ -170,25 +170,25 @@ mod tests {
         assert_eq!((first.id, first.het, first.nodes.as_str()), (JobId(8), Some((JobId(8), 0)), "t8"));
         assert_eq!((second.id, second.het, second.nodes.as_str()), (JobId(9), Some((JobId(8), 1)), "t9"));
         assert_eq!((first.name.as_str(), second.name.as_str()), ("het", "het"));
-        assert!(jobs.iter().all(|job| job.state == JobState::NodeFail && job.settled));
+        assert!(jobs.iter().all(|job| job.state == SlurmState::NodeFail && job.settled));
     }
 
     #[test]
     fn waiting_running_and_unheard_of_jobs_are_not_settled() {
-        let check = |from: &str, to: &str, state: JobState| {
+        let check = |from: &str, to: &str, state: SlurmState| {
             let job = read(&FAILED.replace(from, to));
             assert_eq!((job.state, job.exit, job.settled), (state, None, false), "{to}");
         };
-        check("JobState=FAILED", "JobState=RUNNING", JobState::Running);
-        check("JobState=FAILED", "JobState=COMPLETING", JobState::Completing);
-        check("JobState=FAILED", "JobState=NEWLY_MADE", JobState::Other("NEWLY_MADE".to_owned()));
-        let waits = "JobState=PENDING Reason=ReqNodeNotAvail, UnavailableNodes:p1";
+        check("SlurmState=FAILED", "SlurmState=RUNNING", SlurmState::Running);
+        check("SlurmState=FAILED", "SlurmState=COMPLETING", SlurmState::Completing);
+        check("SlurmState=FAILED", "SlurmState=NEWLY_MADE", SlurmState::Other("NEWLY_MADE".to_owned()));
+        let waits = "SlurmState=PENDING Reason=ReqNodeNotAvail, UnavailableNodes:p1";
         let job = read(
             &FAILED
-                .replace("JobState=FAILED Reason=NonZeroExitCode", waits)
+                .replace("SlurmState=FAILED Reason=NonZeroExitCode", waits)
                 .replace(" NodeList=m1", " NodeList="),
         );
-        assert_eq!((job.state, job.nodes.as_str()), (JobState::Pending, ""));
+        assert_eq!((job.state, job.nodes.as_str()), (SlurmState::Pending, ""));
         assert_eq!(job.reason.as_deref(), Some("ReqNodeNotAvail, UnavailableNodes:p1"));
         assert!(read(&FAILED.replace("ExitCode=9:0", "ExitCode=0:125")).out_of_memory);
     }
@@ -221,7 +221,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_output_panics(text in "(JobId=|JobName=|UserId=|JobState=|Command=|Comment=|StdErr=|HetJobId=|[ \n1=é/]){0,60}") {
+        fn no_output_panics(text in "(JobId=|JobName=|UserId=|SlurmState=|Command=|Comment=|StdErr=|HetJobId=|[ \n1=é/]){0,60}") {
             let _ = parse(&text);
         }
     }

@@ -1,7 +1,7 @@
 //! The user's own jobs as `squeue` prints them, in one call.
 
 use crate::record::{excerpt, format, one_line, records, unreadable, value};
-use crate::{CommandLine, ExitStatus, JobId, JobState, ParseError, amount};
+use crate::{CommandLine, ExitStatus, JobId, SlurmState, ParseError, amount};
 use hsched_engine::TaggedJob;
 use hsched_engine::live::Tag;
 use hsched_model::Seconds;
@@ -40,7 +40,7 @@ pub struct QueuedJob {
     /// The id of the first component and this component's place, for heterogeneous jobs.
     pub het: Option<(JobId, u32)>,
     pub name: String,
-    pub state: JobState,
+    pub state: SlurmState,
     /// Why the job waits or how it ended, in Slurm's words.
     pub reason: Option<String>,
     pub partition: String,
@@ -146,7 +146,7 @@ fn job(record: &[&str]) -> Option<QueuedJob> {
     if name.is_empty() {
         return None;
     }
-    let state = JobState::parse(state);
+    let state = SlurmState::parse(state);
     let owned = |text: &str| value(text).map(str::to_owned);
     Some(QueuedJob {
         id: number(id).map(JobId)?,
@@ -201,7 +201,7 @@ mod tests {
     fn a_component_of_a_heterogeneous_job_knows_its_place_and_its_run() {
         let job = read(RUNNING);
         assert_eq!((job.id, job.shown_id.as_str(), job.het), (JobId(10), "9+1", Some((JobId(9), 1))));
-        assert_eq!((job.state.clone(), job.reason.as_deref(), job.exit), (JobState::Running, None, None));
+        assert_eq!((job.state.clone(), job.reason.as_deref(), job.exit), (SlurmState::Running, None, None));
         assert_eq!(job.submit_time.as_deref(), Some("2026-11-21T06:13:16"));
         assert_eq!((job.time_left, job.node_count, job.cpus), (Some(Seconds(597.0)), Some(1), Some(2)));
         assert_eq!((job.nodes.as_str(), job.tres_per_node.as_str()), ("t1", "gres:gpu:t4:1"));
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(ended("FAILED", "21760").exit, Some(ExitStatus { code: 85, signal: 0 }));
         assert_eq!(ended("CANCELLED", "15").exit, Some(ExitStatus { code: 0, signal: 15 }));
         assert_eq!(ended("FAILED", "3:0").exit, Some(ExitStatus { code: 3, signal: 0 }));
-        assert_eq!(ended("NEWLY_MADE", "0").state, JobState::Other("NEWLY_MADE".to_owned()));
+        assert_eq!(ended("NEWLY_MADE", "0").state, SlurmState::Other("NEWLY_MADE".to_owned()));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::permission;
-use crate::{ExitStatus, JobRecord, JobState, QueuedJob, holdings, time};
+use crate::{ExitStatus, JobRecord, SlurmState, QueuedJob, holdings, time};
 use hsched_engine::live::Tag;
 use hsched_engine::{Attempt, End, Gpus, QueueReason, Sighting, Standing, State, SubmissionKey, Tracked};
 use hsched_model::{Cluster, JobId, JobName, Time};
@@ -152,17 +152,17 @@ fn is_same(
     named && in_time
 }
 
-fn end(state: &JobState, exit: Option<ExitStatus>) -> End {
+fn end(state: &SlurmState, exit: Option<ExitStatus>) -> End {
     match state {
-        JobState::Completed => End::Completed,
-        JobState::Failed => exit.map_or(End::Failed { exit: 1, signal: 0 }, by_status),
-        JobState::Timeout => End::TimedOut,
-        JobState::OutOfMemory => End::OutOfMemory,
-        JobState::NodeFail => End::NodeFailed,
-        JobState::BootFail => End::BootFailed,
-        JobState::Preempted => End::Preempted,
-        JobState::Deadline => End::Deadline,
-        JobState::Cancelled => End::Cancelled,
+        SlurmState::Completed => End::Completed,
+        SlurmState::Failed => exit.map_or(End::Failed { exit: 1, signal: 0 }, by_status),
+        SlurmState::Timeout => End::TimedOut,
+        SlurmState::OutOfMemory => End::OutOfMemory,
+        SlurmState::NodeFail => End::NodeFailed,
+        SlurmState::BootFail => End::BootFailed,
+        SlurmState::Preempted => End::Preempted,
+        SlurmState::Deadline => End::Deadline,
+        SlurmState::Cancelled => End::Cancelled,
         other => End::Other(other.to_string()),
     }
 }

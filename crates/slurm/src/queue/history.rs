@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::record::{FIELD_END, excerpt, unreadable, value};
-use crate::{CommandLine, JobState, ParseError, Tres, amount, time};
+use crate::{CommandLine, SlurmState, ParseError, Tres, amount, time};
 use hsched_model::number::to_f64;
 use hsched_model::{Cluster, GpuType, NodeName, Seconds, Time, hostlist};
 use hsched_queue::{Asks, Ended, GpuAsk};
@@ -83,7 +83,7 @@ pub(super) fn since(ended: &[Ended], at: Time) -> Time {
 fn job(fields: &[&str; FIELDS.len()], cluster: &Cluster) -> Option<Ended> {
     let [user, account, partition, state, submit, start, end, limit, nodes, cpus, given, asked, names] =
         *fields;
-    if !JobState::parse(state).is_final() {
+    if !SlurmState::parse(state).is_final() {
         return None;
     }
     let date = |text: &str| time::unix(text).map(Time);

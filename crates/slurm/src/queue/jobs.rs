@@ -5,7 +5,7 @@ use crate::notes::Notes;
 use crate::queue::array::array;
 use crate::queue::waiting::is_for_other;
 use crate::record::{excerpt, format, records, unreadable, value};
-use crate::{CommandLine, Gres, JobState, ParseError, Tres, amount, time};
+use crate::{CommandLine, Gres, SlurmState, ParseError, Tres, amount, time};
 use hsched_model::{Cluster, GpuType, NodeName, Time, hostlist};
 use hsched_queue::{Asks, GpuAsk, GpuCount, Held, QueueJob, Running};
 
@@ -106,7 +106,7 @@ fn job(
     let date = |text: &str| time::unix(text).map(Time);
     let id = id.trim();
     let array = array(id);
-    let state = JobState::parse(state);
+    let state = SlurmState::parse(state);
     let request = Request::of(fields);
     let asks = request.asks(features);
     let running = state.holds_nodes(nodes).then(|| {
@@ -118,7 +118,7 @@ fn job(
     }
     let limit_s = match &running {
         // It is done but for what Slurm does after a job: nothing of its limit is left.
-        Some(own) if state == JobState::Completing => Some(look.at.since(own.since)),
+        Some(own) if state == SlurmState::Completing => Some(look.at.since(own.since)),
         _ => amount::duration(limit),
     };
     let priority = priority.trim().parse().ok();

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use hsched_model::{Cluster, NodeName, Time};
 use hsched_slurm::queue::{self, Look, Texts};
 use hsched_slurm::site::{self, Config};
-use hsched_slurm::{JobState, QueuedJob, allocation, permission, sacct, scontrol_job, sinfo, squeue};
+use hsched_slurm::{SlurmState, QueuedJob, allocation, permission, sacct, scontrol_job, sinfo, squeue};
 use serde_json::Value;
 
 /// A recording of one version.
@@ -97,7 +97,7 @@ fn nodes_are_as_scontrol_shows_them() {
 fn check_queued(recording: &Recording, job: &QueuedJob, (name, expected): (&str, &Value)) {
     let own = format!("{}: {name}", recording.folder.display());
     assert_eq!(job.name, name, "{own}");
-    assert_eq!(job.state, JobState::parse(text(&expected["state"])), "{own}");
+    assert_eq!(job.state, SlurmState::parse(text(&expected["state"])), "{own}");
     assert_eq!(job.nodes, text(&expected["nodes"]), "{own}");
     assert_eq!(job.submit_time.as_deref(), expected["submit"].as_str(), "{own}");
     assert_eq!(job.partition, text(&expected["partition"]), "{own}");
@@ -200,7 +200,7 @@ fn single_jobs_are_as_squeue_and_the_jobs_themselves_say() {
             let job = &jobs[0];
             assert_eq!(
                 (job.name.as_str(), &job.state),
-                (name, &JobState::parse(text(&expected["state"]))),
+                (name, &SlurmState::parse(text(&expected["state"]))),
                 "{own}: {id}"
             );
             assert_eq!(
@@ -239,7 +239,7 @@ fn the_accounting_knows_the_same_ends() {
             let Some((name, expected)) = recording.job(u64::from(record.id.0)) else { continue };
             assert_eq!(
                 (record.name.as_str(), &record.state),
-                (name, &JobState::parse(text(&expected["state"]))),
+                (name, &SlurmState::parse(text(&expected["state"]))),
                 "{name}"
             );
             if let (true, Some(exit)) = (record.settled, record.exit) {

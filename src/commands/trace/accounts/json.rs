@@ -8,7 +8,7 @@ use super::gpus;
 use hsched_lab::trace::table::{NoEntry, Read};
 use hsched_lab::trace::{Recorded, TraceError, usable};
 use hsched_model::GpuType;
-use hsched_slurm::JobState;
+use hsched_slurm::SlurmState;
 
 /// Reads the jobs; what cannot be read is named by its job, as JSON has no lines that say anything.
 pub(super) fn parse(text: &str, untyped: Option<&GpuType>) -> Result<Read<Recorded>, TraceError> {
@@ -30,7 +30,7 @@ pub(super) fn parse(text: &str, untyped: Option<&GpuType>) -> Result<Read<Record
 
 fn recorded(job: &Value, untyped: Option<&GpuType>) -> Result<Recorded, NoEntry> {
     let state = &job["state"]["current"];
-    if state.as_str().or(state[0].as_str()).is_some_and(|state| JobState::parse(state) == JobState::Pending) {
+    if state.as_str().or(state[0].as_str()).is_some_and(|state| SlurmState::parse(state) == SlurmState::Pending) {
         return Err(NoEntry::Skipped("still waiting"));
     }
     let (gpus, gpu_type) = gpus(&tres(job), untyped)?;

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use hsched_lab::trace::table::{self, Cells, NoEntry, Read};
 use hsched_lab::trace::{Recorded, TraceError, usable};
 use hsched_model::GpuType;
-use hsched_slurm::{JobState, Tres, amount, time};
+use hsched_slurm::{SlurmState, Tres, amount, time};
 
 /// Reads the output of `sacct -P`, with any of `|`, `,` and tab between the cells, or of `sacct --json`: jobs that ran on GPUs. GPUs without a type are of the type `untyped`, where it is given.
 ///
@@ -30,7 +30,7 @@ pub(super) fn parse(text: &str, untyped: Option<&GpuType>) -> Result<Read<Record
         if id.contains('.') {
             return Err(NoEntry::Skipped("steps"));
         }
-        if cells.get(&["State"]).is_some_and(|state| JobState::parse(state) == JobState::Pending) {
+        if cells.get(&["State"]).is_some_and(|state| SlurmState::parse(state) == SlurmState::Pending) {
             return Err(NoEntry::Skipped("still waiting"));
         }
         let (gpus, gpu_type) = gpus(cells.get(tres).unwrap_or_default(), untyped)?;
