@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use divan::Bencher;
 use hsched_engine::store::StateDir;
-use hsched_engine::{Attempt, Keeper, Phase, Realm, Rules, Stage, State, Submission, Tracked};
+use hsched_engine::{Attempt, Keeper, Phase, Realm, Rules, Stage, State, Submission, JobState};
 use hsched_model::formats;
 use hsched_model::{BitRate, GpuType, JobDefaults, JobId, NodeName, PlacedRank, Seconds, Time};
 
@@ -55,7 +55,7 @@ fn state() -> State {
             ..Attempt::new("20260921T100000-0a1b2c", ranks, Seconds(83.75), 2, Time(1.79e9))
         };
         let phase = Phase::Submitted(vec![Submission { attempt, stage: Stage::Running }]);
-        Tracked { phase, epochs_done: 3, ..Tracked::new(job, Time(1.78e9)) }
+        JobState { phase, epochs_done: 3, ..JobState::new(job, Time(1.78e9)) }
     };
     State { jobs: (0..1000).map(running).collect(), ..State::default() }
 }

@@ -7,7 +7,7 @@ use std::convert::Infallible;
 
 use divan::Bencher;
 use hsched_engine::{
-    Answer, Intent, KeepsNothing, Observation, Planner, Realm, Rules, Run, State, SubmissionKey, Tracked,
+    Answer, Intent, KeepsNothing, Observation, Planner, Realm, Rules, Run, State, SubmissionKey, JobState,
     World, look, turn,
 };
 use hsched_model::formats;
@@ -102,7 +102,7 @@ fn waiting(jobs: u32) -> State {
              model_size: 46.8MB, throughput: {{v100: 644, t4: 275}}, command: python train.py --lr 0.1, \
              workdir: /home/me/project}}]"
         );
-        Tracked::new(formats::jobs::parse(&text).expect("a job").remove(0), NOW)
+        JobState::new(formats::jobs::parse(&text).expect("a job").remove(0), NOW)
     };
     State { jobs: (0..jobs).map(waiting).collect(), ..State::default() }
 }

@@ -31,7 +31,7 @@ pub(crate) fn refuse_others(jobs: &[Job], state: &State) -> Result<(), Failure> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hsched_engine::Tracked;
+    use hsched_engine::JobState;
     use hsched_model::Time;
     use hsched_model::formats::jobs::parse;
 
@@ -46,7 +46,7 @@ mod tests {
     fn a_copy_takes_the_name_of_nothing_but_a_copy() {
         let (x, plain) = (jobs("name: x, copies: {max: 2}"), jobs("name: x.c2"));
         let state = |jobs: &[Job]| State {
-            jobs: jobs.iter().map(|job| Tracked::new(job.clone(), Time(0.0))).collect(),
+            jobs: jobs.iter().map(|job| JobState::new(job.clone(), Time(0.0))).collect(),
             ..State::default()
         };
         let said = |jobs: &[Job], there: &[Job]| {

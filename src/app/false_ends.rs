@@ -5,7 +5,7 @@ use std::io;
 use crate::app::context::Context;
 use crate::app::output::Part;
 use crate::app::printed::submissions;
-use hsched_engine::{End, Outcome, PastAttempt, Phase, State, Tracked};
+use hsched_engine::{End, Outcome, PastAttempt, Phase, State, JobState};
 use hsched_model::GpuType;
 use hsched_plan::throughput::SpeedKey;
 
@@ -46,14 +46,14 @@ pub(crate) fn mend(context: &Context, state: &mut State) -> bool {
 }
 
 /// Returns whether a job counts as completed without its last epoch and without a rule that allows that.
-fn is_doubtful(tracked: &Tracked, past: &PastAttempt) -> bool {
+fn is_doubtful(tracked: &JobState, past: &PastAttempt) -> bool {
     let is_completed = matches!(&tracked.phase, Phase::Ended { outcome: Outcome::Completed, .. });
     let is_allowed = tracked.stopped_early().is_some() || tracked.job.training().is_some();
     is_completed && past.end == End::Completed && tracked.epochs_left() > 0 && !is_allowed
 }
 
 /// Returns whether the last run of a job was asked to stop: as its output says, or, without an output, as its time limit does.
-fn was_stopped(context: &Context, tracked: &Tracked, past: &PastAttempt) -> bool {
+fn was_stopped(context: &Context, tracked: &JobState, past: &PastAttempt) -> bool {
     let printed = submissions(context, tracked).ok().and_then(|mut all| all.pop());
     let output = printed.and_then(|own| own.parts.into_iter().next());
     let said = output.and_then(|part| ends_stopped(part).ok().flatten());
@@ -81,13 +81,13 @@ fn ends_stopped(mut part: Part) -> io::Result<Option<bool>> {
     Ok(Some(text.windows(STOPPED.len()).any(|own| own == STOPPED)))
 }
 
-fn key(tracked: &Tracked, gpu_type: &GpuType) -> SpeedKey {
+fn key(tracked: &JobState, gpu_type: &GpuType) -> SpeedKey {
     let job = &tracked.job;
     SpeedKey { model: job.model.clone(), gpu_type: gpu_type.clone(), precision: job.precision }
 }
 
-fn warning(tracked: &Tracked, dropped: &[String]) -> String {
-    let Tracked { job, epochs_done, .. } = tracked;
+fn warning(tracked: &JobState, dropped: &[String]) -> String {
+    let JobState { job, epochs_done, .. } = tracked;
     let speeds = if dropped.is_empty() {
         String::new()
     } else {
@@ -105,7 +105,7 @@ fn warning(tracked: &Tracked, dropped: &[String]) -> String {
 }
 
 /// Records that the last run of a job was interrupted.
-fn record(tracked: &mut Tracked) {
+fn record(tracked: &mut JobState) {
     let Some(past) = tracked.past.last_mut() else { return };
     past.end = End::Cut;
     let reason = "was interrupted; hsched 0.1.0 recorded it as completed".to_owned();

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use crate::ui::Metrics;
 use hsched_engine::store::{report_folder, reports};
-use hsched_engine::{Attempt, State, Tracked};
+use hsched_engine::{Attempt, State, JobState};
 
 /// Returns a metric of each job that has reported some: its target's, else its loss, else one that is named after a
 /// loss, else the first by name.
 pub(crate) fn metrics(root: &Path, state: &State) -> Metrics {
-    let own = |tracked: &Tracked| {
+    let own = |tracked: &JobState| {
         let current = tracked.phase.submissions().iter().map(|own| &own.attempt);
         let past = tracked.past.iter().rev().map(|past| &past.attempt);
         let of = |attempt: &Attempt| {

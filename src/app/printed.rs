@@ -9,7 +9,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::live::absolute;
 use hsched_engine::store::{report_folder, reports};
-use hsched_engine::{Attempt, Stage, SubmissionKey, Tracked};
+use hsched_engine::{Attempt, Stage, SubmissionKey, JobState};
 use hsched_model::JobId;
 
 /// The output of a submission.
@@ -49,7 +49,7 @@ impl Printed {
 ///
 /// # Errors
 /// When a note of where one begins is there and cannot be read.
-pub(crate) fn submissions(context: &Context, tracked: &Tracked) -> Result<Vec<Printed>, Failure> {
+pub(crate) fn submissions(context: &Context, tracked: &JobState) -> Result<Vec<Printed>, Failure> {
     let root = state::root(context)?;
     let past = tracked.past.iter().map(|past| (&past.attempt, None));
     let present = tracked.phase.submissions().iter().map(|own| (&own.attempt, Some(own.stage)));
@@ -69,7 +69,7 @@ pub(crate) fn submissions(context: &Context, tracked: &Tracked) -> Result<Vec<Pr
 }
 
 /// Returns the submission that stands for the job: the one that is farthest, or else its last one.
-pub(crate) fn latest<'a>(tracked: &Tracked, all: &'a [Printed]) -> Option<&'a Printed> {
+pub(crate) fn latest<'a>(tracked: &JobState, all: &'a [Printed]) -> Option<&'a Printed> {
     let foremost = tracked.phase.attempt().map(|attempt| attempt.key(&tracked.job.name));
     match foremost {
         Some(key) => all.iter().find(|own| own.key == key),
@@ -81,7 +81,7 @@ pub(crate) fn latest<'a>(tracked: &Tracked, all: &'a [Printed]) -> Option<&'a Pr
 fn printed(
     context: &Context,
     root: &Path,
-    tracked: &Tracked,
+    tracked: &JobState,
     (attempt, stage): (&Attempt, Option<Stage>),
     before: &[Printed],
 ) -> Result<Printed, Failure> {
@@ -107,7 +107,7 @@ fn printed(
 /// Returns the directory of a job, notes on its files, and the files.
 fn files(
     context: &Context,
-    tracked: &Tracked,
+    tracked: &JobState,
     attempt: &Attempt,
     key: &SubmissionKey,
 ) -> (PathBuf, Vec<String>, Vec<PathBuf>) {

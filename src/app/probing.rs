@@ -21,7 +21,7 @@ use hsched_engine::clock::Clock;
 use hsched_engine::live::Interrupts;
 use hsched_engine::store::{StateDir, report_folder, reports, run_folder};
 use hsched_engine::{
-    Action, Event, Intent, News, Outcome, Phase, Realm, Run, State, SubmissionKey, Timed, Tracked, Update,
+    Action, Event, Intent, News, Outcome, Phase, Realm, Run, State, SubmissionKey, Timed, JobState, Update,
     World, apply, carry_out, notice,
 };
 use hsched_model::{Access, Cluster, Estimates, Holdings, Job, JobId, JobName, Seconds};
@@ -86,7 +86,7 @@ impl Prober<'_> {
         let keys = jobs.iter().map(|job| job.name.clone()).zip(wanted.iter().map(Wanted::key)).collect();
         let submitted = self.run(&run, jobs)?;
         let state = State {
-            jobs: submitted.jobs.iter().map(|job| Tracked::new(job.clone(), state::now(context))).collect(),
+            jobs: submitted.jobs.iter().map(|job| JobState::new(job.clone(), state::now(context))).collect(),
             ..State::default()
         };
         let mut round = Round {
@@ -248,9 +248,9 @@ impl Prober<'_> {
     }
 
     /// Puts what probes showed into the cache, those that are `done` and were not put there before.
-    fn keep(&self, round: &mut Round, done: &dyn Fn(&Tracked) -> bool) -> Result<(), Failure> {
-        let new = |tracked: &&Tracked| done(tracked) && !round.found.contains_key(&tracked.job.name);
-        let found = |tracked: &Tracked| {
+    fn keep(&self, round: &mut Round, done: &dyn Fn(&JobState) -> bool) -> Result<(), Failure> {
+        let new = |tracked: &&JobState| done(tracked) && !round.found.contains_key(&tracked.job.name);
+        let found = |tracked: &JobState| {
             Ok(self.found(round, tracked)?.map(|found| (tracked.job.name.clone(), found)))
         };
         let new: Vec<(JobName, Found)> = round
@@ -266,7 +266,7 @@ impl Prober<'_> {
     }
 
     /// Returns what a probe showed: its epoch or trial steps, or else why there is nothing.
-    fn found(&self, round: &Round, tracked: &Tracked) -> Result<Option<Found>, Failure> {
+    fn found(&self, round: &Round, tracked: &JobState) -> Result<Option<Found>, Failure> {
         let name = &tracked.job.name;
         let Some(key) = round.keys.get(name).cloned() else { return Ok(None) };
         let mut samples: Vec<Sample> =
@@ -292,7 +292,7 @@ impl Prober<'_> {
         Ok(Some(Found { key, samples, trouble }))
     }
 
-    fn trouble(&self, round: &Round, tracked: &Tracked) -> Result<String, Failure> {
+    fn trouble(&self, round: &Round, tracked: &JobState) -> Result<String, Failure> {
         let folder = report_folder(&state::root(self.context)?, &round.run, tracked.job.name.as_str());
         let why = match &tracked.phase {
             _ if let Some(lacking) = reports::lacking(&folder) => {
@@ -321,7 +321,7 @@ impl Prober<'_> {
             Ok(()) => failure.hint(format!("the measurements are stored: {}", measured.join(", "))),
         };
         let left = round.state.jobs.iter().filter(|tracked| !is_over(tracked));
-        let own = |tracked: &Tracked| {
+        let own = |tracked: &JobState| {
             let attempt = tracked.phase.attempt()?;
             Some((attempt.key(&tracked.job.name), attempt.job_id?))
         };
@@ -367,6 +367,6 @@ fn learn<'a>(context: &Context, samples: impl Iterator<Item = &'a Sample>) -> Re
 }
 
 /// Returns whether Slurm has done with a probe; what the engine would try again is over, too.
-fn is_over(tracked: &Tracked) -> bool {
+fn is_over(tracked: &JobState) -> bool {
     matches!(tracked.phase, Phase::Ended { .. } | Phase::Waiting { .. })
 }

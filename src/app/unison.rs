@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use crate::app::context::Context;
 use crate::app::printed::{latest, submissions};
-use hsched_engine::{Outcome, Phase, Tracked};
+use hsched_engine::{Outcome, Phase, JobState};
 
 /// The most that is read of an output.
 const MOST_BYTES: usize = 1 << 20;
 
 /// Returns what to say of a job that has completed, if all its ranks printed the same and none reported an epoch.
-pub(crate) fn remark(context: &Context, tracked: &Tracked) -> Option<String> {
+pub(crate) fn remark(context: &Context, tracked: &JobState) -> Option<String> {
     let is_completed = matches!(tracked.phase, Phase::Ended { outcome: Outcome::Completed, .. });
     let ranks = tracked.past.last()?.attempt.gpus.total();
     if !is_completed || tracked.epochs_done > 0 || tracked.job.training().is_some() || ranks < 2 {

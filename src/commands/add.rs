@@ -26,7 +26,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
 use hsched_engine::store::Wanted;
-use hsched_engine::{Beginning, Phase, Realm, State, TaggedJob, Tracked, apply};
+use hsched_engine::{Beginning, Phase, Realm, State, TaggedJob, JobState, apply};
 use hsched_model::{Job, JobName};
 
 /// Add jobs for `hsched watch` to place; submits nothing
@@ -225,7 +225,7 @@ impl Addition {
     /// Returns what a job is to the state before it is added.
     fn of(job: &Job, state: &State, restart: bool) -> Self {
         let before = match state.find(&job.name) {
-            Some(Tracked { phase: Phase::Ended { outcome, .. }, .. }) => {
+            Some(JobState { phase: Phase::Ended { outcome, .. }, .. }) => {
                 Before::Ended { outcome: outcome.word() }
             }
             Some(_) => Before::Waits,

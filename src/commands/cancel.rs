@@ -13,7 +13,7 @@ use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::store::Wanted;
-use hsched_engine::{Outcome, Phase, Realm, Rules, State, Tracked};
+use hsched_engine::{Outcome, Phase, Realm, Rules, State, JobState};
 use hsched_model::JobName;
 use hsched_model::formats;
 
@@ -196,7 +196,7 @@ fn is_over(state: &State, name: &JobName) -> bool {
     state.find(name).is_some_and(|tracked| tracked.phase.is_over())
 }
 
-fn answer(tracked: &Tracked, over: bool, untold: &BTreeMap<JobName, String>) -> Answer {
+fn answer(tracked: &JobState, over: bool, untold: &BTreeMap<JobName, String>) -> Answer {
     match &tracked.phase {
         Phase::Ended { outcome, .. } if over => Answer::Over(outcome.word()),
         Phase::Ended { outcome: Outcome::Cancelled, .. } => Answer::Cancelled,

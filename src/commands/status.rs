@@ -16,7 +16,7 @@ use crate::ui::{Files, Standing, duration, status_details, status_json, status_t
 use hsched_engine::live::{Reported, absolute, reported};
 use hsched_engine::store::{Peeked, StateDir, last_look, report_folder, run_folder};
 use hsched_engine::{
-    Attempt, EpochReport, Event, News, Phase, Rules, Stage, State, Submission, Tracked, apply,
+    Attempt, EpochReport, Event, News, Phase, Rules, Stage, State, Submission, JobState, apply,
 };
 use hsched_model::{Seconds, Time};
 
@@ -78,7 +78,7 @@ impl Subcommand for Args {
             show_interrupted(&mut state, now);
         }
         let chosen = self.chosen(&state)?;
-        let files = |tracked: &Tracked, attempt: &Attempt| files(context, &root, tracked, attempt);
+        let files = |tracked: &JobState, attempt: &Attempt| files(context, &root, tracked, attempt);
         let (looked, metrics) = (last_look(&root), metrics(&root, &state));
         let text = match self.format {
             Format::Json => {
@@ -94,7 +94,7 @@ impl Subcommand for Args {
             }
             Format::Table if self.jobs.is_empty() => status_table(&state, &metrics, now, context.terminal),
             Format::Table => {
-                let details = |tracked: &&Tracked| {
+                let details = |tracked: &&JobState| {
                     let standing = Standing::new(tracked);
                     let files = standing.attempt.map(|attempt| files(tracked, attempt)).unwrap_or_default();
                     let metric = metrics.get(&tracked.job.name);
@@ -117,7 +117,7 @@ impl Subcommand for Args {
 
 impl Args {
     /// Returns the jobs that were asked for; all when none was.
-    fn chosen<'a>(&self, state: &'a State) -> Result<Vec<&'a Tracked>, Failure> {
+    fn chosen<'a>(&self, state: &'a State) -> Result<Vec<&'a JobState>, Failure> {
         if self.jobs.is_empty() {
             return Ok(state.jobs.iter().collect());
         }
@@ -177,7 +177,7 @@ fn started(own: &Submission, report: &EpochReport) -> Option<News> {
 }
 
 /// Returns the files of a submission, each with its name.
-fn files(context: &Context, root: &Path, tracked: &Tracked, attempt: &Attempt) -> Files {
+fn files(context: &Context, root: &Path, tracked: &JobState, attempt: &Attempt) -> Files {
     let job = &tracked.job;
     let name = attempt.key(&job.name).name();
     let workdir = absolute(&context.directory, job.launch.workdir.as_deref().unwrap_or("."));

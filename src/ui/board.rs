@@ -9,7 +9,7 @@ use terminal_size::terminal_size;
 use crate::ui::status::Standing;
 use crate::ui::terminal::harmless;
 use crate::ui::{Align, Table, Terminal};
-use hsched_engine::{State, Tracked};
+use hsched_engine::{State, JobState};
 use hsched_model::Time;
 use hsched_model::number::to_f64;
 
@@ -108,7 +108,7 @@ impl Board {
 /// Returns a row for each job that has not ended, so many at most, and how many have.
 fn board_table(state: &State, now: Time, width: usize, rows: usize) -> String {
     // Those that run come first; the others in their order.
-    let mut open: Vec<&Tracked> = state.jobs.iter().filter(|tracked| !tracked.phase.is_over()).collect();
+    let mut open: Vec<&JobState> = state.jobs.iter().filter(|tracked| !tracked.phase.is_over()).collect();
     open.sort_by_key(|tracked| tracked.phase.running().is_none());
     let shown = &open[..open.len().min(ROWS).min(rows)];
     let fits = |text: &String| text.lines().count() == shown.len() + 1;
@@ -122,7 +122,7 @@ fn board_table(state: &State, now: Time, width: usize, rows: usize) -> String {
 }
 
 /// Returns a row for each job, with bars and names of so many characters at most.
-fn job_rows(jobs: &[&Tracked], now: Time, (length, name): (u64, usize)) -> Table {
+fn job_rows(jobs: &[&JobState], now: Time, (length, name): (u64, usize)) -> Table {
     let mut table = Table::new(&[
         ("JOB", Align::Left),
         ("STATE", Align::Left),
@@ -179,7 +179,7 @@ mod tests {
         let job = |name: &str| Job::only_planned(JobName::new(name).expect("a name"), (100, 10), 10);
         let mut state = State::default();
         for (name, done) in [("a", 0), ("b", 5), ("c", 10)] {
-            state.jobs.push(Tracked { epochs_done: done, ..Tracked::new(job(name), Time(0.0)) });
+            state.jobs.push(JobState { epochs_done: done, ..JobState::new(job(name), Time(0.0)) });
         }
         let text = board_table(&state, Time(1.0), 100, 10);
         let rows: Vec<&str> = text.lines().collect();

@@ -1,12 +1,12 @@
 //! That a job will miss its deadline, and what would help.
 
 use crate::ui::quantity::duration;
-use hsched_engine::{Phase, Tracked};
+use hsched_engine::{Phase, JobState};
 use hsched_model::number::to_f64;
 use hsched_model::{Speed, Time};
 
 /// Returns that a job misses its deadline, or has, and what would help; nothing where it is in time.
-pub(super) fn late(tracked: &Tracked, now: Time) -> Option<String> {
+pub(super) fn late(tracked: &JobState, now: Time) -> Option<String> {
     let late = tracked.lateness(now)?;
     let deadline = tracked.deadline()?;
     if tracked.phase.is_over() {
@@ -22,13 +22,13 @@ pub(super) fn late(tracked: &Tracked, now: Time) -> Option<String> {
 }
 
 /// Returns that the curve would let it stop.
-fn stopping(tracked: &Tracked) -> Option<String> {
+fn stopping(tracked: &JobState) -> Option<String> {
     let early = tracked.early.as_ref().filter(|early| !early.allowed)?;
     Some(format!("it could stop now: {}", early.why))
 }
 
 /// Returns how much faster GPUs would have to be, and which types of its job file are.
-fn faster(tracked: &Tracked, now: Time, deadline: Time) -> Option<String> {
+fn faster(tracked: &JobState, now: Time, deadline: Time) -> Option<String> {
     let Phase::Submitted(_) = tracked.phase else { return None };
     let end = tracked.expected_end(now)?;
     let factor = end.since(now).0 / deadline.since(now).0;

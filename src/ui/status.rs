@@ -8,7 +8,7 @@ use crate::ui::quantity::duration;
 use crate::ui::terminal::harmless;
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
-use hsched_engine::{Attempt, Outcome, PastAttempt, Phase, State, Tracked};
+use hsched_engine::{Attempt, Outcome, PastAttempt, Phase, State, JobState};
 use hsched_model::number::{to_f64, to_usize};
 use hsched_model::{GoalMode, JobName, NodeName, Seconds, Time, hostlist};
 
@@ -22,7 +22,7 @@ pub type Files = Vec<(&'static str, String)>;
 /// A job with what its submission now, or else its last one, says of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Standing<'a> {
-    pub tracked: &'a Tracked,
+    pub tracked: &'a JobState,
     /// The submission that Slurm has or may have; of an ended job the last one.
     pub attempt: Option<&'a Attempt>,
 }
@@ -91,13 +91,13 @@ pub struct Best<'a> {
 
 /// Returns the best of each model and metric; none where nobody said whether it is to fall, and it is no loss.
 pub fn bests<'a>(state: &'a State, metrics: &'a Metrics) -> Vec<Best<'a>> {
-    let mut groups: BTreeMap<(&str, &str), Vec<(&Tracked, f64)>> = BTreeMap::new();
+    let mut groups: BTreeMap<(&str, &str), Vec<(&JobState, f64)>> = BTreeMap::new();
     for tracked in &state.jobs {
         if let Some((metric, value)) = metrics.get(&tracked.job.name) {
             groups.entry((&tracked.job.model, metric)).or_default().push((tracked, *value));
         }
     }
-    let best = |((model, metric), jobs): ((&'a str, &'a str), Vec<(&'a Tracked, f64)>)| {
+    let best = |((model, metric), jobs): ((&'a str, &'a str), Vec<(&'a JobState, f64)>)| {
         let targets = jobs.iter().filter_map(|(tracked, _)| tracked.job.target.as_ref());
         let mode = targets.filter(|target| target.metric == metric).map(|target| target.mode).next();
         let sign = match mode.or_else(|| metric.contains("loss").then_some(GoalMode::Min))? {
@@ -177,7 +177,7 @@ impl Times {
 
 impl<'a> Standing<'a> {
     /// Returns where a job stands.
-    pub fn new(tracked: &'a Tracked) -> Self {
+    pub fn new(tracked: &'a JobState) -> Self {
         let last = || {
             let past = tracked.past.last().filter(|_| tracked.phase.is_over());
             past.map(|past: &PastAttempt| &past.attempt)

@@ -3,16 +3,16 @@
 use serde_json::{Map, Value, json};
 
 use crate::ui::status::{Files, Metrics, Standing, Times, bests};
-use hsched_engine::{Attempt, Gpus, Outcome, Phase, State, Submission, Tracked};
+use hsched_engine::{Attempt, Gpus, Outcome, Phase, State, Submission, JobState};
 use hsched_model::{JobId, Seconds, Time};
 
 /// Returns the jobs of a state with a metric that each has reported; `files` gives those of a submission, each with its name.
 pub fn status_json(
     state: &State,
-    chosen: &[&Tracked],
+    chosen: &[&JobState],
     metrics: &Metrics,
     now: Time,
-    files: &dyn Fn(&Tracked, &Attempt) -> Files,
+    files: &dyn Fn(&JobState, &Attempt) -> Files,
 ) -> Value {
     let mut counts: Map<String, Value> = Map::new();
     for tracked in &state.jobs {
@@ -21,10 +21,10 @@ pub fn status_json(
         counts.insert(word.to_owned(), json!(count + 1));
     }
     let times = Times::of(state);
-    let metric = |tracked: &Tracked| {
+    let metric = |tracked: &JobState| {
         metrics.get(&tracked.job.name).map(|(name, value)| json!({ "name": name, "value": value }))
     };
-    let job = |tracked: &&Tracked| {
+    let job = |tracked: &&JobState| {
         let mut value = job(tracked, now, files);
         value["metric"] = json!(metric(tracked));
         value
@@ -43,7 +43,7 @@ pub fn status_json(
     })
 }
 
-fn job(tracked: &Tracked, now: Time, files: &dyn Fn(&Tracked, &Attempt) -> Files) -> Value {
+fn job(tracked: &JobState, now: Time, files: &dyn Fn(&JobState, &Attempt) -> Files) -> Value {
     let standing = Standing::new(tracked);
     let (mut reason, mut not_before, mut ended) = (None, None, None);
     match &tracked.phase {
@@ -101,7 +101,7 @@ fn job(tracked: &Tracked, now: Time, files: &dyn Fn(&Tracked, &Attempt) -> Files
 }
 
 /// Returns what is known and expected of the target's metric.
-fn curve(tracked: &Tracked) -> Option<Value> {
+fn curve(tracked: &JobState) -> Option<Value> {
     let target = tracked.job.target.as_ref()?;
     let verdict = tracked.free_verdict()?;
     let own = verdict.prediction.as_ref();

@@ -4,7 +4,7 @@ use crate::ui::duration;
 use crate::ui::story::{StoryLine, Topic, line};
 use hsched_engine::{
     Answer, Attempt, End, Event, News, Outcome, PastAttempt, Phase, Realm, Stage, State, Submission,
-    SubmissionKey, Then, Tracked,
+    SubmissionKey, Then, JobState,
 };
 use hsched_model::{GpuType, JobId, NodeName, hostlist};
 
@@ -39,14 +39,14 @@ pub(super) fn tell(event: &Event, state: &State, realm: Realm) -> Option<StoryLi
 }
 
 /// Returns what is known of a submission, whether it has ended or not.
-fn attempt<'a>(tracked: &'a Tracked, of: &SubmissionKey) -> Option<&'a Attempt> {
+fn attempt<'a>(tracked: &'a JobState, of: &SubmissionKey) -> Option<&'a Attempt> {
     let past = || tracked.past.iter().map(|past| &past.attempt).find(|own| own.key(&of.job) == *of);
     tracked.submission(of).map(|own| &own.attempt).or_else(past)
 }
 
 fn tell_answer(
     answer: &Answer,
-    tracked: &Tracked,
+    tracked: &JobState,
     attempt: Option<&Attempt>,
     realm: Realm,
 ) -> Option<(Topic, String)> {
@@ -86,7 +86,7 @@ fn tell_answer(
     Some(told)
 }
 
-fn tell_news(news: &News, tracked: &Tracked, attempt: Option<&Attempt>) -> Option<(Topic, String)> {
+fn tell_news(news: &News, tracked: &JobState, attempt: Option<&Attempt>) -> Option<(Topic, String)> {
     let is_next = attempt.is_some_and(|own| tracked.is_next(own));
     let told = match news {
         News::Missing => (Topic::Queue, "not in the queue; waiting a minute to be sure".to_owned()),
@@ -124,7 +124,7 @@ fn tell_news(news: &News, tracked: &Tracked, attempt: Option<&Attempt>) -> Optio
 }
 
 /// Returns whether the end of a submission is told by that of another one: of several the one that completed the job speaks.
-fn is_told(end: &End, tracked: &Tracked) -> bool {
+fn is_told(end: &End, tracked: &JobState) -> bool {
     let completed = |past: &PastAttempt| past.end == End::Completed && past.ended >= tracked.added;
     match &tracked.phase {
         Phase::Ended { outcome: Outcome::Completed, .. } => {
@@ -136,14 +136,14 @@ fn is_told(end: &End, tracked: &Tracked) -> bool {
 }
 
 /// Returns whether a submission has completed the job, and only others of it are still there.
-fn is_done(tracked: &Tracked) -> bool {
+fn is_done(tracked: &JobState) -> bool {
     let leaves = |own: &Submission| matches!(own.stage, Stage::Stopping { then: Then::Done(_), .. });
     tracked.phase.submissions().iter().any(leaves)
 }
 
 /// Returns the GPUs of an attempt and their nodes.
 /// Returns whether another submission of a job is in the queue already.
-fn is_beside(tracked: &Tracked, job_id: JobId) -> bool {
+fn is_beside(tracked: &JobState, job_id: JobId) -> bool {
     let waits = |own: &Submission| own.stage == Stage::Pending && own.attempt.job_id.is_some();
     tracked.phase.submissions().iter().any(|own| waits(own) && own.attempt.job_id != Some(job_id))
 }
@@ -153,7 +153,7 @@ fn place(attempt: &Attempt) -> String {
 }
 
 /// Returns the topic of an attempt's end, by what it means for the job.
-fn fate(tracked: &Tracked) -> Topic {
+fn fate(tracked: &JobState) -> Topic {
     match &tracked.phase {
         Phase::Ended { outcome: Outcome::Completed, .. } => Topic::Completed,
         Phase::Ended { .. } => Topic::GivenUp,
@@ -163,13 +163,13 @@ fn fate(tracked: &Tracked) -> Topic {
 }
 
 /// Returns the file with what the job's ranks printed.
-fn output(tracked: &Tracked) -> String {
+fn output(tracked: &JobState) -> String {
     let folder = tracked.job.launch.workdir.as_deref().map_or(String::new(), |folder| format!("{folder}/"));
     let last = tracked.past.last().map(|past| past.attempt.key(&tracked.job.name).name());
     format!("{folder}{}.out", last.as_deref().unwrap_or(tracked.job.name.as_str()))
 }
 
-fn ended(end: &End, said: &str, tracked: &Tracked) -> String {
+fn ended(end: &End, said: &str, tracked: &JobState) -> String {
     let (done, all) = (tracked.epochs_done, tracked.job.epochs);
     match &tracked.phase {
         Phase::Ended { at, outcome: Outcome::Completed } => {
@@ -207,7 +207,7 @@ fn ended(end: &End, said: &str, tracked: &Tracked) -> String {
 }
 
 /// Returns which GPU types are not tried again for a job after the end of its last run, as the end of a sentence.
-fn given_up(tracked: &Tracked) -> String {
+fn given_up(tracked: &JobState) -> String {
     let Some(last) = tracked.past.last().filter(|last| last.epochs == 0) else { return String::new() };
     let given_up = tracked.avoids.iter().filter(|own| last.attempt.trials.0.contains_key(own));
     let names: Vec<&str> = given_up.map(GpuType::as_str).collect();

@@ -1,6 +1,6 @@
 //! Jobs that come after others (`after`): in the engine, in a replay, in a plan, and under `hsched run`.
 
-use hsched_engine::{Outcome, Phase, State, Tracked};
+use hsched_engine::{Outcome, Phase, State, JobState};
 use hsched_model::{Cluster, Job, Time};
 use hsched_plan::Moves;
 
@@ -8,14 +8,14 @@ use crate::cli_run::{Bench, job as training};
 use crate::sandbox::Sandbox;
 use hsched_fixtures::engine_states::{attempt, cluster, how, job, name, running, state, take, words};
 
-fn waits(name: &str, after: &str) -> Tracked {
+fn waits(name: &str, after: &str) -> JobState {
     let own: Job = job(name, "{v100: 100}", &format!(", max_gpus: 1, after: [{after}]"));
-    Tracked::new(own, Time(0.0))
+    JobState::new(own, Time(0.0))
 }
 
-fn over(name: &str, outcome: Outcome) -> Tracked {
-    let own = Tracked::new(job(name, "{v100: 100}", ""), Time(0.0));
-    Tracked { phase: Phase::Ended { at: Time(5.0), outcome }, ..own }
+fn over(name: &str, outcome: Outcome) -> JobState {
+    let own = JobState::new(job(name, "{v100: 100}", ""), Time(0.0));
+    JobState { phase: Phase::Ended { at: Time(5.0), outcome }, ..own }
 }
 
 fn lab() -> Cluster {
@@ -23,7 +23,7 @@ fn lab() -> Cluster {
 }
 
 /// Returns what a step does, and the state after it.
-fn after_step(jobs: Vec<Tracked>) -> (Vec<String>, State) {
+fn after_step(jobs: Vec<JobState>) -> (Vec<String>, State) {
     let step = take(state(jobs), 10.0, &lab(), &how(Moves::Never));
     (words(&step.actions), step.state)
 }

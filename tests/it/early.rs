@@ -1,6 +1,6 @@
 //! Jobs that end before their last epoch, by the rule that their owners gave them; and deadlines.
 
-use hsched_engine::{End, Event, News, Outcome, Phase, Request, Stage, Then, Tracked, apply, step};
+use hsched_engine::{End, Event, News, Outcome, Phase, Request, Stage, Then, JobState, apply, step};
 use hsched_lab::simulate::{Play, PlayOptions, World};
 use hsched_model::{Cluster, Seconds, Time};
 use hsched_plan::curve::Report;
@@ -22,11 +22,11 @@ fn losses(count: u32) -> Vec<f64> {
 }
 
 /// A job of 40 epochs that has done 20 of them.
-fn half_done(more: &str) -> Tracked {
+fn half_done(more: &str) -> JobState {
     let own = job("a", "{v100: 100}", &format!(", {more}"));
     let own = hsched_model::Job { epochs: 40, ..own };
     let curve = (1..).zip(losses(20)).map(|(epoch, value)| Report { epoch, value }).collect();
-    Tracked { curve, ..running(own, attempt("r", "v1", "v100", 1, 0), 20) }
+    JobState { curve, ..running(own, attempt("r", "v1", "v100", 1, 0), 20) }
 }
 
 fn lab() -> Cluster {
@@ -57,14 +57,14 @@ fn one_that_may_saves_and_is_completed_and_a_lost_request_is_made_again() {
 
 #[test]
 fn one_that_waits_or_moves_ends_without_starting_again() {
-    let waits = Tracked {
+    let waits = JobState {
         phase: Phase::Waiting { not_before: None, reason: "stopped to move".into() },
         ..half_done(BEST)
     };
     let step = take(state(vec![waits]), 300.0, &lab(), &how(Moves::Never));
     assert!(step.actions.is_empty() && step.state.is_over(), "{:?}", step.actions);
     let stage = stopping(299.0, Then::GoOn, Request::Asked);
-    let moves = Tracked { phase: phase(attempt("r", "v1", "v100", 1, 0), stage), ..half_done(BEST) };
+    let moves = JobState { phase: phase(attempt("r", "v1", "v100", 1, 0), stage), ..half_done(BEST) };
     let step = take(state(vec![moves]), 300.0, &lab(), &how(Moves::Never));
     let stages: Vec<Stage> = step.state.jobs[0].phase.submissions().iter().map(|own| own.stage).collect();
     assert_eq!(stages, [stopping(299.0, Then::Finish, Request::Asked)]);
@@ -97,7 +97,7 @@ fn a_weaker_rule_holds_while_others_wait() {
     let goal = "target: {metric: loss, mode: min}, stop: {when_busy: best}";
     let alone = take(state(vec![half_done(goal)]), 300.0, &lab(), &how(Moves::Never));
     assert!(alone.actions.is_empty());
-    let other = Tracked::new(job("b", "{v100: 100}", ", min_gpus: 4"), Time(0.0));
+    let other = JobState::new(job("b", "{v100: 100}", ", min_gpus: 4"), Time(0.0));
     let busy = take(state(vec![half_done(goal), other]), 300.0, &lab(), &how(Moves::Never));
     assert!(words(&busy.actions).contains(&"stop a".to_owned()), "{:?}", busy.actions);
     // A cluster that is used to its limits is busy, too.
@@ -112,7 +112,7 @@ fn of_a_sweep_the_best_third_goes_on_and_others_save_their_gpus() {
         let goal = "model: m, target: {metric: loss, mode: min}, stop: {rule: halving}";
         let own = hsched_model::Job { epochs: 27, ..job(name, "{v100: 100}", &format!(", {goal}")) };
         let curve = (1..=epochs).map(|epoch| Report { epoch, value }).collect();
-        Tracked { curve, ..running(own, attempt("r", "v1", "v100", 1, 0), epochs) }
+        JobState { curve, ..running(own, attempt("r", "v1", "v100", 1, 0), epochs) }
     };
     let jobs = vec![own("a", 0.3, 9), own("b", 0.2, 9), own("c", 0.4, 9), own("d", 0.1, 2)];
     let step = take(state(jobs), 300.0, &lab(), &how(Moves::Never));
@@ -182,9 +182,9 @@ fn a_late_job_is_warned_of_with_what_would_help() {
     (late.epoch, late.epoch_at) = (Some(Seconds(40.0)), Some(Time(160.0)));
     // Four epochs of 40 s, six to go: done at 400 s, not 200.
     assert_eq!(late.lateness(Time(160.0)), Some(Seconds(200.0)));
-    let in_time = Tracked { epoch: Some(Seconds(5.0)), ..late.clone() };
+    let in_time = JobState { epoch: Some(Seconds(5.0)), ..late.clone() };
     assert_eq!(in_time.lateness(Time(160.0)), None);
-    let waits = Tracked { phase: Phase::Waiting { not_before: None, reason: "x".into() }, ..late.clone() };
+    let waits = JobState { phase: Phase::Waiting { not_before: None, reason: "x".into() }, ..late.clone() };
     assert_eq!(waits.lateness(Time(160.0)), Some(Seconds(200.0)));
     // Said once, also by another process.
     let told = "a: will miss its deadline; hsched status a shows what would help";
@@ -197,7 +197,7 @@ fn a_late_job_is_warned_of_with_what_would_help() {
 }
 
 /// What `optimal` does for an objective with moves, where the queue would make jobs wait for what others have.
-fn moves_for(objective: Objective, jobs: Vec<Tracked>, cluster: &Cluster) -> Vec<String> {
+fn moves_for(objective: Objective, jobs: Vec<JobState>, cluster: &Cluster) -> Vec<String> {
     let state = state(jobs);
     let mut policy = policy(Moves::Auto { margin: 0.5 });
     let mut planner = planner(policy.as_mut());
@@ -214,7 +214,7 @@ fn for_deadlines_running_jobs_change_places_and_make_room() {
     let runs = |name: &str, run: &str, (node, gpu_type): (&str, &str), more: &str| {
         let own =
             job(name, "{v100: 100, t4: 50}", &format!(", max_gpus: 1, checkpoint: {{dir: saved}}{more}"));
-        Tracked { epoch_at: Some(Time(160.0)), ..running(own, attempt(run, node, gpu_type, 1, 0), 4) }
+        JobState { epoch_at: Some(Time(160.0)), ..running(own, attempt(run, node, gpu_type, 1, 0), 4) }
     };
     // Six epochs of 10 s and of 20 s: done at 220 s and at 280 s.
     let own = |due: &str| {
@@ -234,7 +234,7 @@ fn for_deadlines_running_jobs_change_places_and_make_room() {
         let more = format!(", max_gpus: 1, deadline: {due}");
         let mut easy = runs("easy", "r", ("v1", "v100"), "");
         easy.job.launch.checkpoint.restart_cost = Some(Seconds(100.0));
-        vec![easy, Tracked::new(job("new", "{v100: 100}", &more), Time(160.0))]
+        vec![easy, JobState::new(job("new", "{v100: 100}", &more), Time(160.0))]
     };
     assert_eq!(moves_for(Objective::MeanJct, own("110s"), &room), ["new waits"]);
     assert_eq!(moves_for(Objective::Deadlines, own("110s"), &room), ["stop easy", "new waits"]);

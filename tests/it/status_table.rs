@@ -1,7 +1,7 @@
 //! The table of `hsched status`, for jobs in all phases at a moment that stands still.
 
 use hsched::ui::{Metrics, Standing, Terminal, TerminalKind, status_details, status_table};
-use hsched_engine::{Attempt, End, Outcome, PastAttempt, Phase, Stage, State, Submission, Tracked};
+use hsched_engine::{Attempt, End, Outcome, PastAttempt, Phase, Stage, State, Submission, JobState};
 use hsched_model::formats;
 use hsched_model::{GpuType, Job, JobId, JobName, NodeName, PlacedRank, Seconds, Time};
 use insta::assert_snapshot;
@@ -37,18 +37,18 @@ fn attempt() -> Attempt {
     Attempt { job_id: Some(JobId(17)), started: Some(Time(NOW.0 - 1800.0)), ..before }
 }
 
-fn tracked(name: &str, phase: Phase, (ago, said): (f64, &str)) -> Tracked {
+fn tracked(name: &str, phase: Phase, (ago, said): (f64, &str)) -> JobState {
     let last = (Time(NOW.0 - ago), said.to_owned());
-    Tracked { phase, last, ..Tracked::new(job(name), Time(NOW.0 - 7200.0)) }
+    JobState { phase, last, ..JobState::new(job(name), Time(NOW.0 - 7200.0)) }
 }
 
 fn ended(ago: f64, outcome: Outcome) -> Phase {
     Phase::Ended { at: Time(NOW.0 - ago), outcome }
 }
 
-fn running() -> Tracked {
+fn running() -> JobState {
     let said = (50.0, "epoch 10 of 20 done");
-    Tracked {
+    JobState {
         epochs_done: 10,
         epoch: Some(Seconds(180.0)),
         epoch_at: Some(Time(NOW.0 - 50.0)),
@@ -137,7 +137,7 @@ fn a_job_in_full_has_all_its_submissions() {
     let first = Attempt { run: "r6".into(), started: Some(Time(NOW.0 - 3000.0)), ..attempt() };
     let past = vec![PastAttempt { attempt: first, ended: Time(NOW.0 - 2400.0), end: End::Saved, epochs: 4 }];
     let now = Attempt { epochs_before: 4, ..attempt() };
-    let own = Tracked { past, phase: phase(now, Stage::Running), failures: 1, ..running() };
+    let own = JobState { past, phase: phase(now, Stage::Running), failures: 1, ..running() };
     let files = vec![("script", "/state/runs/r7/runs.sbatch".to_owned())];
     assert_snapshot!(status_details(Standing::new(&own), Some(&("val_loss".to_owned(), 0.3)), &files, NOW, plain()), @r"
     runs: running

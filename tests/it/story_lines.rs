@@ -3,7 +3,7 @@
 use hsched::ui::{Standing as Shown, Story};
 use hsched_engine::{
     Action, Answer, Attempt, End, EpochReport, Event, News, Observation, PastAttempt, Phase, Piece,
-    QueueReason, Realm, Rules, Sighting, Stage, Standing, State, Submission, Tracked, Trial, Update, apply,
+    QueueReason, Realm, Rules, Sighting, Stage, Standing, State, Submission, JobState, Trial, Update, apply,
     notice,
 };
 use hsched_model::{Job, JobId, Seconds, Time};
@@ -15,7 +15,7 @@ use hsched_fixtures::engine_states::{
 
 /// A state that knows one job, which waits.
 fn knowing(job: Job) -> State {
-    state(vec![Tracked::new(job, Time(0.0))])
+    state(vec![JobState::new(job, Time(0.0))])
 }
 
 /// What is told of samples of a rate at a batch, one after the other; `fresh` is a new process for each.
@@ -55,7 +55,7 @@ fn the_first_speed_and_notable_changes_are_told_once() {
 }
 
 /// What is told when these are seen, one after the other; and the job after that.
-fn seen(job: Tracked, looks: Vec<Observation>) -> (Vec<String>, Tracked) {
+fn seen(job: JobState, looks: Vec<Observation>) -> (Vec<String>, JobState) {
     let (mut state, mut story, mut lines) = (state(vec![job]), Story::default(), Vec::new());
     for look in looks {
         let events = notice(&state, &look);
@@ -69,12 +69,12 @@ fn seen(job: Tracked, looks: Vec<Observation>) -> (Vec<String>, Tracked) {
 }
 
 /// A job of ten epochs that runs; its time limit is a minute.
-fn runs(more: &str) -> Tracked {
+fn runs(more: &str) -> JobState {
     running(job("a", "{v100: 100}", &format!(", time: 1m{more}")), attempt("r", "v1", "v100", 1, 0), 0)
 }
 
 /// Like [`runs`], submitted with a time limit in seconds.
-fn runs_for(limit: f64) -> Tracked {
+fn runs_for(limit: f64) -> JobState {
     let attempt = Attempt { limit: Some(Seconds(limit)), ..attempt("r", "v1", "v100", 1, 0) };
     running(job("a", "{v100: 100}", ""), attempt, 0)
 }
@@ -99,7 +99,7 @@ fn why_it_waits_is_told_at_first_and_when_it_is_stuck() {
     };
     let meant = Attempt { job_id: None, ..attempt("r", "v1", "v100", 1, 0) };
     let tracked =
-        Tracked { phase: phase(meant, Stage::Meant), ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0)) };
+        JobState { phase: phase(meant, Stage::Meant), ..JobState::new(job("a", "{v100: 100}", ""), Time(0.0)) };
     let looks = [("Priority", false), ("Resources", false), ("JobHeldUser", true), ("JobHeldUser", true)];
     let looks = looks.into_iter().map(|(reason, is_stuck)| pending(reason, is_stuck)).collect();
     let (lines, tracked) = seen(tracked, looks);
@@ -113,7 +113,7 @@ fn each_request_of_a_race_has_its_own_reason() {
     let meant = |run| Attempt { job_id: None, ..attempt(run, "v1", "v100", 1, 0) };
     let submissions = ["r", "r2"].map(|run| Submission { attempt: meant(run), stage: Stage::Meant });
     let phase = Phase::Submitted(submissions.to_vec());
-    let tracked = Tracked { phase, ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0)) };
+    let tracked = JobState { phase, ..JobState::new(job("a", "{v100: 100}", ""), Time(0.0)) };
     let pending = |run: &str, id, reason: &str| {
         let reason = Some(QueueReason { text: reason.to_owned(), is_stuck: false });
         Sighting { of: key("a", run), reason, ..sighting(id, Standing::Pending) }
@@ -125,7 +125,7 @@ fn each_request_of_a_race_has_its_own_reason() {
 
 #[test]
 fn a_stop_that_saved_nothing_is_called_an_interruption() {
-    let known = |tracked: Tracked| seen(tracked, vec![reports(1.0, std::iter::empty())]).1;
+    let known = |tracked: JobState| seen(tracked, vec![reports(1.0, std::iter::empty())]).1;
     let told = |tracked, looks| seen(known(tracked), looks).0;
     let at_limit = told(runs_for(60.0), vec![ends(End::Cut, 50.0)]);
     assert_eq!(at_limit, ["was interrupted at its time limit; starts over"]);
@@ -156,7 +156,7 @@ fn a_job_that_stops_again_and_again_fails_for_that() {
         end: End::TimedOut,
         epochs: 0,
     };
-    let tracked = Tracked { past: vec![past; 4], cuts: 4, failures: 1, ..runs(", retries: 1") };
+    let tracked = JobState { past: vec![past; 4], cuts: 4, failures: 1, ..runs(", retries: 1") };
     let (_, over) = seen(tracked, vec![ends(End::Saved, 5.0)]);
     assert_eq!(over.last.1, "failed: stopped 5 times without finishing an epoch");
 }
@@ -182,17 +182,17 @@ fn what_reports_leave_unsaid_is_said() {
 
 #[test]
 fn a_silent_job_is_overdue() {
-    let epoch = |at: f64| Tracked {
+    let epoch = |at: f64| JobState {
         epochs_done: 9,
         epoch: Some(Seconds(100.0)),
         epoch_at: Some(Time(at)),
         ..runs("")
     };
-    let overdue = |tracked: Tracked, now: f64| tracked.overdue(Time(now)).map(|silence| silence.0);
+    let overdue = |tracked: JobState, now: f64| tracked.overdue(Time(now)).map(|silence| silence.0);
     assert_eq!((overdue(epoch(1000.0), 1300.0), overdue(epoch(1000.0), 1301.0)), (None, Some(301.0)));
-    let long = |at| Tracked { job: Job { epochs: 90, ..runs("").job }, ..epoch(at) };
+    let long = |at| JobState { job: Job { epochs: 90, ..runs("").job }, ..epoch(at) };
     assert_eq!(overdue(long(1000.0), 1301.0), Some(301.0), "it need not be near its end");
-    let short = |at| Tracked { epoch: Some(Seconds(1.0)), ..epoch(at) };
+    let short = |at| JobState { epoch: Some(Seconds(1.0)), ..epoch(at) };
     assert_eq!((overdue(short(1000.0), 1060.0), overdue(short(1000.0), 1061.0)), (None, Some(61.0)));
     // Predicted are ten epochs of 10 s.
     assert_eq!((overdue(runs(""), 100.0), overdue(runs(""), 101.0)), (None, Some(101.0)));
@@ -225,7 +225,7 @@ fn a_second_request_is_queued_also() {
     let first = Submission { attempt: attempt("r", "v1", "v100", 1, 0), stage: Stage::Pending };
     let second = attempt("s", "a1", "a100", 2, 0);
     let second = Submission { attempt: Attempt { job_id: None, ..second }, stage: Stage::Meant };
-    let own = Tracked {
+    let own = JobState {
         phase: Phase::Submitted(vec![first, second]),
         ..knowing(job("a", "{v100: 100, a100: 200}", "")).jobs.remove(0)
     };
@@ -244,7 +244,7 @@ fn a_request_that_fails_while_others_of_its_race_wait_starts_nothing_over() {
         Submission { attempt, stage }
     };
     let phase = Phase::Submitted(vec![race("r", "v1", Stage::Running), race("s", "v1", Stage::Pending)]);
-    let (mut state, mut story) = (state(vec![Tracked { phase, ..runs("") }]), Story::default());
+    let (mut state, mut story) = (state(vec![JobState { phase, ..runs("") }]), Story::default());
     let end = End::Untaken(Box::new(End::Failed { exit: 1, signal: 0 }));
     let event = Event::News { of: key("a", "r"), news: News::Ended { end, at: Time(5.0) } };
     apply(&mut state, Time(5.0), &event, &rules());
@@ -259,7 +259,7 @@ fn what_is_cancelled_and_why_is_one_sentence() {
     let second = Submission { attempt: attempt("s", "a1", "a100", 2, 0), stage: Stage::Pending };
     let told = |submissions: &[Submission], why: &str| {
         let phase = Phase::Submitted(submissions.to_vec());
-        let own = Tracked { phase, ..runs("") };
+        let own = JobState { phase, ..runs("") };
         let mut story = Story::default();
         let (of, why) = (key("a", "s"), why.to_owned());
         story.hear(Update::Action(&Action::Cancel { of, job_id: JobId(79), why }));
@@ -276,7 +276,7 @@ fn the_next_submission_of_a_chain_is_its_continuation() {
     let follows = Some(Piece { of: key("a", "r"), job_id: JobId(7) });
     let next = Attempt { job_id: None, follows, ..attempt("s", "v1", "v100", 1, 0) };
     let next = Submission { attempt: next, stage: Stage::Meant };
-    let own = Tracked { phase: Phase::Submitted(vec![first, next]), ..runs("") };
+    let own = JobState { phase: Phase::Submitted(vec![first, next]), ..runs("") };
     let (mut state, mut story) = (state(vec![own]), Story::default());
     let event = answered("a", "s", Answer::Submitted { job_id: JobId(123) });
     apply(&mut state, Time(1.0), &event, &rules());
@@ -290,7 +290,7 @@ fn the_next_submission_of_a_chain_is_its_continuation() {
 fn where_there_is_no_queue_submissions_are_processes() {
     let told = |realm: Realm, answer: Answer| {
         let rules = Rules { realm, ..rules() };
-        let own = Tracked {
+        let own = JobState {
             phase: phase(attempt("r", "v1", "v100", 1, 0), Stage::Meant),
             ..knowing(job("a", "{v100: 100}", "")).jobs.remove(0)
         };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::mark::wait_for;
-use crate::{Action, Outcome, Phase, State, Tracked};
+use crate::{Action, Outcome, Phase, State, JobState};
 use hsched_model::{JobName, Time};
 
 /// Marks every waiting job with the one that it waits for; ends those that come after one that did not complete.
@@ -31,7 +31,7 @@ pub(super) fn settle(state: &mut State, at: Time) -> Vec<Action> {
 
 /// Returns the jobs that have not completed, with what became of those that never will.
 fn not_completed(state: &State) -> BTreeMap<JobName, Option<&'static str>> {
-    let end = |tracked: &Tracked| match &tracked.phase {
+    let end = |tracked: &JobState| match &tracked.phase {
         Phase::Ended { outcome: Outcome::Completed, .. } => None,
         Phase::Ended { outcome: Outcome::Cancelled, .. } => Some(Some("was cancelled")),
         Phase::Ended { outcome: Outcome::Failed { .. }, .. } => Some(Some("failed")),
@@ -40,7 +40,7 @@ fn not_completed(state: &State) -> BTreeMap<JobName, Option<&'static str>> {
     state.jobs.iter().filter_map(|tracked| Some((tracked.job.name.clone(), end(tracked)?))).collect()
 }
 
-impl Tracked {
+impl JobState {
     /// Takes in the first job that it comes after and that has not completed, and what became of that.
     fn stand_behind(&mut self, first: Option<(JobName, Option<&'static str>)>, at: Time) -> Option<Action> {
         match first {

@@ -2,7 +2,7 @@
 
 use crate::{
     Action, Beginning, End, Event, News, Outcome, PastAttempt, Phase, Request, Rules, Stage, State,
-    Submission, SubmissionKey, Then, Tracked,
+    Submission, SubmissionKey, Then, JobState,
 };
 use hsched_model::{JobId, NodeName, Time};
 use hsched_plan::throughput::LearnRule;
@@ -14,7 +14,7 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
     match event {
         Event::Added { job, restart } => {
             let beginning = Beginning::of(job, state, *restart);
-            let fresh = Tracked::new((**job).clone(), at);
+            let fresh = JobState::new((**job).clone(), at);
             // Another job by the same name may have the same speeds.
             state.decided = None;
             match state.find_mut(&job.name) {
@@ -78,7 +78,7 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
     }
 }
 
-impl Tracked {
+impl JobState {
     /// Becomes the same job as its owner added it again, with its past; its epochs count where it goes on.
     fn begin_again(&mut self, fresh: Self, beginning: &Beginning) {
         let (stray, past) = (self.stray, std::mem::take(&mut self.past));

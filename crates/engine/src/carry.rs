@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::mark::{intend, wait_for};
 use crate::view::View;
 use crate::{
-    Action, Inquiry, Intent, Planner, Question, Realm, Rules, Run, Stage, State, Submission, Then, Tracked,
+    Action, Inquiry, Intent, Planner, Question, Realm, Rules, Run, Stage, State, Submission, Then, JobState,
     Trials,
 };
 use hsched_model::{Access, Cluster, Job, Time};
@@ -303,7 +303,7 @@ impl Carrier<'_> {
         plan: &CheckedPlan,
         submissions: Vec<Intent>,
     ) -> Run {
-        let tracked: Vec<&Tracked> = jobs.iter().map(|&job| self.view.tracked(state, job)).collect();
+        let tracked: Vec<&JobState> = jobs.iter().map(|&job| self.view.tracked(state, job)).collect();
         let jobs: Vec<Job> = tracked.iter().map(|own| own.rest()).collect();
         let access = Access::new(self.cluster, &jobs, &self.rules.defaults);
         let solved = Solved { problem: &problem, plan, policy: self.policy, solve: None, proven: None };
@@ -320,7 +320,7 @@ impl Carrier<'_> {
     }
 
     /// Writes down that a job is about to be submitted.
-    fn mark(&self, tracked: &mut Tracked, run: &Run, intent: &Intent) {
+    fn mark(&self, tracked: &mut JobState, run: &Run, intent: &Intent) {
         let attempt = run.attempt(intent, self.at);
         let walltime = run.walltime(intent, &self.rules.defaults);
         tracked.intend(match self.rules.realm {

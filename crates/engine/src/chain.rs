@@ -2,7 +2,7 @@
 
 use crate::carry::Carrier;
 use crate::{
-    Amendment, Attempt, End, Intent, PastAttempt, Piece, Rules, Stage, State, Submission, Then, Tracked,
+    Amendment, Attempt, End, Intent, PastAttempt, Piece, Rules, Stage, State, Submission, Then, JobState,
 };
 use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time, Walltime};
@@ -12,7 +12,7 @@ use hsched_plan::{Decision, Placement, Sharing};
 const SHORTER: f64 = 0.75;
 
 /// Returns the submission whose next piece is to be queued now: it runs, alone, and ends before the job is done.
-pub(super) fn due<'t>(tracked: &'t Tracked, at: Time, rules: &Rules) -> Option<&'t Submission> {
+pub(super) fn due<'t>(tracked: &'t JobState, at: Time, rules: &Rules) -> Option<&'t Submission> {
     let [own] = tracked.phase.submissions() else { return None };
     let Submission { attempt, stage: Stage::Running } = own else { return None };
     // Nobody knows what the others ask of the queue. A piece that Slurm refused, or somebody cancelled, is not queued again.
@@ -36,7 +36,7 @@ pub(super) fn due<'t>(tracked: &'t Tracked, at: Time, rules: &Rules) -> Option<&
 }
 
 /// Returns the change of a next piece that waits to the limit that what is left of the job needs by now: short jobs start sooner.
-pub(super) fn shorter(tracked: &Tracked, attempt: &Attempt, rules: &Rules) -> Option<Amendment> {
+pub(super) fn shorter(tracked: &JobState, attempt: &Attempt, rules: &Rules) -> Option<Amendment> {
     let (terms, limit) = (attempt.terms.as_ref()?, attempt.limit?);
     if attempt.keeps_limit || !tracked.is_next(attempt) {
         return None;
@@ -77,7 +77,7 @@ impl Carrier<'_> {
     }
 
     /// Returns a submission as the one that goes on where the running one of its job ends.
-    pub(super) fn next_piece(&self, intent: Intent, tracked: &Tracked, of: (usize, &Placement)) -> Intent {
+    pub(super) fn next_piece(&self, intent: Intent, tracked: &JobState, of: (usize, &Placement)) -> Intent {
         let running = tracked.phase.submissions().first().map(|own| &own.attempt);
         let piece =
             running.and_then(|own| Some(Piece { of: own.key(&tracked.job.name), job_id: own.job_id? }));
@@ -85,7 +85,7 @@ impl Carrier<'_> {
     }
 }
 
-impl Tracked {
+impl JobState {
     /// Returns whether a submission waits for another one of the job, after which it goes on.
     pub fn is_next(&self, attempt: &Attempt) -> bool {
         attempt.follows.as_ref().is_some_and(|piece| self.submission(&piece.of).is_some())

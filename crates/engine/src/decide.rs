@@ -5,7 +5,7 @@ use crate::fingerprint::fingerprint;
 use crate::mark::{intend, wait_for};
 use crate::patience::Patience;
 use crate::view::{Aims, View, is_ready, nowhere};
-use crate::{Action, Inquiry, Phase, Planner, Question, Rules, State, Then, Tracked, chain, early, lateness};
+use crate::{Action, Inquiry, Phase, Planner, Question, Rules, State, Then, JobState, chain, early, lateness};
 use hsched_model::{Cluster, Time};
 use hsched_plan::{CheckedPlan, PolicyError};
 
@@ -90,7 +90,7 @@ pub(super) fn decide(
             }
             actions.extend(own);
             // Not all policies say of each job why it has to wait.
-            let unplanned = |tracked: &Tracked| matches!(&tracked.phase, Phase::Waiting { reason, .. } if reason == Tracked::NOT_PLANNED);
+            let unplanned = |tracked: &JobState| matches!(&tracked.phase, Phase::Waiting { reason, .. } if reason == JobState::NOT_PLANNED);
             for job in (0..view.names.len()).filter(|&job| view.problem.jobs[job].standing.is_ready()) {
                 let tracked = view.tracked_mut(state, job);
                 if unplanned(tracked) {

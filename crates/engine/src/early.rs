@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::mark::intend;
-use crate::{Action, Phase, Stage, State, Submission, Then, Tracked};
+use crate::{Action, Phase, Stage, State, Submission, Then, JobState};
 use hsched_model::number::to_f64;
 use hsched_model::{Availability, Cluster, Node, Stop, StopRule, Time};
 use hsched_plan::curve::{Goal, Report, Verdict, behind, judge_running};
@@ -106,8 +106,8 @@ fn degree(node: &Node) -> Option<f64> {
 
 impl State {
     /// Returns whether another job waits for GPUs, by itself or in the queue.
-    pub fn others_wait(&self, tracked: &Tracked) -> bool {
-        let waits = |own: &Tracked| match &own.phase {
+    pub fn others_wait(&self, tracked: &JobState) -> bool {
+        let waits = |own: &JobState| match &own.phase {
             Phase::Waiting { .. } => own.awaits.is_none(),
             phase => phase.foremost().is_some_and(|own| own.stage == Stage::Pending),
         };
@@ -119,8 +119,8 @@ impl State {
     /// Returns why a job of a sweep stops that goes by halving: it is not among the best at the rung that it has reached.
     ///
     /// The jobs of a sweep are those of one model with this rule and metric.
-    fn behind(&self, tracked: &Tracked) -> Option<String> {
-        let of_sweep = |own: &&Tracked| {
+    fn behind(&self, tracked: &JobState) -> Option<String> {
+        let of_sweep = |own: &&JobState| {
             own.job.stop.rule == StopRule::Halving
                 && own.job.model == tracked.job.model
                 && own.job.target.as_ref().map(|target| &target.metric)
@@ -138,7 +138,7 @@ impl State {
     }
 }
 
-impl Tracked {
+impl JobState {
     /// Returns what its curve says by the rule that its owner gave it; `None` where it has none.
     pub fn verdict(&self, busy: bool) -> Option<Verdict> {
         self.judged(&self.job.stop, busy)

@@ -1,11 +1,11 @@
 //! The end of a submission: whether its job is done, is retried or has failed.
 
 use crate::{
-    Attempt, End, Outcome, PastAttempt, Phase, Rules, Stage, Submission, SubmissionKey, Then, Tracked,
+    Attempt, End, Outcome, PastAttempt, Phase, Rules, Stage, Submission, SubmissionKey, Then, JobState,
 };
 use hsched_model::{GpuType, Time};
 
-impl Tracked {
+impl JobState {
     /// Decides what the end of a submission means for the job.
     pub(super) fn end(&mut self, ended: Time, now: Time, of: &SubmissionKey, end: &End, rules: &Rules) {
         let Some(Submission { attempt, stage }) = self.submission(of).cloned() else { return };

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sha2::{Digest, Sha256};
 
 use crate::view::{gives_back, is_movable, is_ready};
-use crate::{Planner, Rules, Stage, State, Submission, Tracked};
+use crate::{Planner, Rules, Stage, State, Submission, JobState};
 use hsched_model::number::{to_f64, to_i64};
 use hsched_model::{
     Access, Availability, Cluster, Estimates, GpuType, Node, NodeName, RankNeeds, Time, Usage,
@@ -35,7 +35,7 @@ pub(super) fn fingerprint(
     (cluster, rules): (&Cluster, &Rules),
     planner: &Planner<'_>,
 ) -> u64 {
-    let open: Vec<&Tracked> = state.jobs.iter().filter(|tracked| !tracked.phase.is_over()).collect();
+    let open: Vec<&JobState> = state.jobs.iter().filter(|tracked| !tracked.phase.is_over()).collect();
     let mut text = Description::default();
     let (policy, parameters) = (planner.policy.name(), planner.policy.parameters());
     text.line([policy, &format!("({parameters})"), planner.objective.name(), &planner.seed.to_string()]);
@@ -65,7 +65,7 @@ impl Description {
     }
 
     /// Adds where a job stands.
-    fn job(&mut self, tracked: &Tracked, at: Time) {
+    fn job(&mut self, tracked: &JobState, at: Time) {
         let name = tracked.job.name.as_str();
         let submissions = tracked.phase.submissions();
         if submissions.is_empty() {
@@ -80,7 +80,7 @@ impl Description {
     }
 
     /// Adds the GPUs of each node that the jobs have or may get, and for how many ranks there is room beside them.
-    fn nodes(&mut self, open: &[&Tracked], cluster: &Cluster, rules: &Rules) {
+    fn nodes(&mut self, open: &[&JobState], cluster: &Cluster, rules: &Rules) {
         let access = Access::new(cluster, open.iter().map(|tracked| &tracked.job), &rules.defaults);
         let needs: BTreeSet<(u64, u64)> = open
             .iter()
@@ -109,7 +109,7 @@ impl Description {
 
     /// Adds the measured speeds in steps of five hundredths, so that what is measured again makes no news. What job files
     /// say does not change: who changes it adds the job again.
-    fn speeds(&mut self, open: &[&Tracked], cache: &Cache, estimate: Estimates) {
+    fn speeds(&mut self, open: &[&JobState], cache: &Cache, estimate: Estimates) {
         let measured: Vec<(SpeedKey, Measured)> = cache.estimates().collect();
         if measured.is_empty() {
             return;
@@ -141,7 +141,7 @@ impl Description {
 }
 
 /// Returns what the submissions of some jobs have, by node.
-fn own<'a>(open: &[&'a Tracked], rules: &Rules) -> BTreeMap<&'a NodeName, Own<'a>> {
+fn own<'a>(open: &[&'a JobState], rules: &Rules) -> BTreeMap<&'a NodeName, Own<'a>> {
     let mut all: BTreeMap<&NodeName, Own<'_>> = BTreeMap::new();
     let submissions = open.iter().flat_map(|own| own.phase.submissions().iter().map(move |sub| (own, sub)));
     for (tracked, Submission { attempt, stage }) in submissions {

@@ -2,13 +2,13 @@
 
 use crate::{
     Answer, Attempt, End, EpochReport, News, PastAttempt, Phase, Request, Rules, Stage, Submission,
-    SubmissionKey, Then, Tracked, teach,
+    SubmissionKey, Then, JobState, teach,
 };
 use hsched_model::number::to_f64;
 use hsched_model::{NodeName, Seconds, Time, hostlist};
 use hsched_plan::throughput::{Cache, Sample};
 
-impl Tracked {
+impl JobState {
     /// Takes in what came of a request about one of its submissions.
     pub(super) fn answered(&mut self, at: Time, of: &SubmissionKey, answer: &Answer, rules: &Rules) {
         match answer {

@@ -2,7 +2,7 @@
 
 use crate::carry::Carrier;
 use crate::mark::intend;
-use crate::{Action, Amendment, Inquiry, Intent, Kind, Stage, State, Submission, Then, Tracked, named_ranks};
+use crate::{Action, Amendment, Inquiry, Intent, Kind, Stage, State, Submission, Then, JobState, named_ranks};
 use hsched_model::{Cluster, JobRequest, Node, PlacedRank, Seconds, SpeedBasis, Terms};
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{Basis, Decision, Extract, Placement, Problem, options};
@@ -12,7 +12,7 @@ impl Carrier<'_> {
     pub(super) fn in_line(
         &self,
         intent: Intent,
-        tracked: &Tracked,
+        tracked: &JobState,
         (job, placement): (usize, &Placement),
     ) -> Intent {
         let first = tracked.phase.submissions().iter().find(|own| own.attempt.race);
@@ -90,7 +90,7 @@ impl Carrier<'_> {
     /// first one, else the first way whose limit suits the job.
     fn terms(
         &self,
-        tracked: &Tracked,
+        tracked: &JobState,
         request: Option<&JobRequest>,
         (kind, run, basis): (Option<Kind>, Seconds, SpeedBasis),
     ) -> Terms {
@@ -111,7 +111,7 @@ impl Carrier<'_> {
 
     /// Returns whether a run of what is left of a job may have the limit that these terms allow: a job that cannot go on after it must be
     /// done by then, on GPUs that the partitions of these terms have.
-    fn suits(&self, tracked: &Tracked, terms: &Terms, (kind, run): (Option<&Kind>, Seconds)) -> bool {
+    fn suits(&self, tracked: &JobState, terms: &Terms, (kind, run): (Option<&Kind>, Seconds)) -> bool {
         let whole = || terms.walltime(&tracked.rest(), run, &self.rules.defaults).suits(false);
         tracked.resumes() || whole() && kind.is_none_or(|kind| self.reaches(terms, kind))
     }
@@ -129,7 +129,7 @@ impl Carrier<'_> {
     }
 
     /// Returns whether requests of a job may go to another account or partition.
-    fn goes_elsewhere(&self, tracked: &Tracked) -> bool {
+    fn goes_elsewhere(&self, tracked: &JobState) -> bool {
         self.cluster.leaves_ways(&tracked.job, &self.rules.defaults)
     }
 

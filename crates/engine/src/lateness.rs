@@ -1,6 +1,6 @@
 //! Deadlines: when they are, and by how much a job is expected to miss its own.
 
-use crate::{Phase, State, Tracked};
+use crate::{Phase, State, JobState};
 use hsched_model::number::to_f64;
 use hsched_model::{Deadline, Seconds, Time};
 
@@ -15,7 +15,7 @@ pub(super) fn warn(state: &mut State, at: Time) -> Vec<String> {
     .collect()
 }
 
-impl Tracked {
+impl JobState {
     /// Returns when the job should be done, where its owner says so.
     pub fn deadline(&self) -> Option<Time> {
         match self.job.deadline? {

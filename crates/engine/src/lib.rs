@@ -59,7 +59,7 @@ pub use self::realm::Realm;
 pub use self::requests::{Knows, Listed, Listing, SpeedsOf, requests};
 pub use self::rules::Rules;
 pub use self::run::{Intent, Run};
-pub use self::state::{Outcome, PastAttempt, Phase, State, Tracked};
+pub use self::state::{Outcome, PastAttempt, Phase, State, JobState};
 pub use self::step::{Step, step};
 pub use self::submission::{Attempt, Piece, Request, Stage, Submission, SubmissionKey, Then};
 pub use self::trial::{Trial, Trials};

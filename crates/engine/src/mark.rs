@@ -1,6 +1,6 @@
 //! Marks a decision in the state before anything is requested: jobs that are about to end, and why others wait.
 
-use crate::{Action, Phase, Stage, State, Then, Tracked};
+use crate::{Action, Phase, Stage, State, Then, JobState};
 use hsched_model::Time;
 
 /// Writes down in the state that a job is about to be ended and what comes then, or that its request is about to be changed:
@@ -21,7 +21,7 @@ pub(super) fn intend(state: &mut State, action: &Action, then: Then, at: Time) {
 }
 
 /// Writes down why a job waits; that is news where it waited for something else.
-pub(super) fn wait_for(tracked: &mut Tracked, why: &str, at: Time) -> Option<Action> {
+pub(super) fn wait_for(tracked: &mut JobState, why: &str, at: Time) -> Option<Action> {
     let Phase::Waiting { reason, .. } = &mut tracked.phase else { return None };
     if reason == why {
         return None;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     Attempt, End, EpochReport, Event, News, Observation, PastAttempt, Rules, Sighting, Stage, Standing,
-    State, Submission, SubmissionKey, Tracked,
+    State, Submission, SubmissionKey, JobState,
 };
 use hsched_model::{Availability, JobName, Node, NodeName, Time};
 
@@ -50,7 +50,7 @@ pub fn notice(state: &State, seen: &Observation) -> Vec<Event> {
 }
 
 /// Returns what has happened to one submission.
-fn news(tracked: &Tracked, own: &Submission, sights: &Sights<'_>) -> Vec<Event> {
+fn news(tracked: &JobState, own: &Submission, sights: &Sights<'_>) -> Vec<Event> {
     let (attempt, seen) = (&own.attempt, sights.seen);
     let key = attempt.key(&tracked.job.name);
     let sighting = sights.sightings.get(&key).copied();
@@ -83,7 +83,7 @@ fn news(tracked: &Tracked, own: &Submission, sights: &Sights<'_>) -> Vec<Event> 
 
 /// Returns what an earlier submission in the queue means for its job: it is the one that was given up as lost, or else,
 /// where the job waits, stands in the way of a new one.
-fn stray(tracked: &Tracked, sights: &Sights<'_>) -> Option<Event> {
+fn stray(tracked: &JobState, sights: &Sights<'_>) -> Option<Event> {
     let sighting = sights.strays.get(&tracked.job.name).copied();
     if let Some(sighting) = sighting.filter(|_| tracked.takes_up_lost()) {
         // One from before the job was added again may have been for other work.
@@ -130,7 +130,7 @@ fn start(own: &Submission, sighting: &Sighting, seen: &Observation) -> Option<Ne
 }
 
 /// Returns what it means that Slurm does not show a submission; `reports` says that a new epoch was seen now.
-fn missing(tracked: &Tracked, attempt: &Attempt, reports: bool, seen: &Observation) -> Option<News> {
+fn missing(tracked: &JobState, attempt: &Attempt, reports: bool, seen: &Observation) -> Option<News> {
     let Some(since) = attempt.missing else { return Some(News::Missing) };
     if reports || is_heard_of(tracked, attempt, seen.at) {
         // Whatever Slurm shows, its ranks are at work: it must not be started a second time.
@@ -144,17 +144,17 @@ fn missing(tracked: &Tracked, attempt: &Attempt, reports: bool, seen: &Observati
 }
 
 /// Returns whether a submission has reported an epoch so lately that its next one is not due yet.
-fn is_heard_of(tracked: &Tracked, attempt: &Attempt, now: Time) -> bool {
+fn is_heard_of(tracked: &JobState, attempt: &Attempt, now: Time) -> bool {
     reported_at(tracked, attempt).is_some_and(|at| now.since(at).0 < patience(tracked, attempt))
 }
 
 /// Returns when a submission reported the last epoch that is known.
-fn reported_at(tracked: &Tracked, attempt: &Attempt) -> Option<Time> {
+fn reported_at(tracked: &JobState, attempt: &Attempt) -> Option<Time> {
     tracked.epoch_at.filter(|_| tracked.epochs_done > attempt.epochs_before)
 }
 
 /// Returns how long a submission that reports may be silent, in seconds.
-fn patience(tracked: &Tracked, attempt: &Attempt) -> f64 {
+fn patience(tracked: &JobState, attempt: &Attempt) -> f64 {
     let epoch = tracked.epoch.unwrap_or(attempt.epoch);
     Rules::VANISHED.0.max((Rules::SILENT_EPOCHS * epoch.0).min(Rules::LONGEST_SILENCE.0))
 }
@@ -162,7 +162,7 @@ fn patience(tracked: &Tracked, attempt: &Attempt) -> f64 {
 /// Returns whether ranks train on although Slurm lost their node: they have reported since, and not long ago. It does not
 /// wait for them for ever: the processes of a submission end when the next one begins.
 fn outlives(
-    tracked: &Tracked,
+    tracked: &JobState,
     attempt: &Attempt,
     (lost, now): (Time, Time),
     new: Option<&Vec<&EpochReport>>,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Action, Attempt, Phase, Request, Rules, Stage, State, Submission, Then, Tracked, chain};
+use crate::{Action, Attempt, Phase, Request, Rules, Stage, State, Submission, Then, JobState, chain};
 use hsched_model::{Availability, Cluster, GpuType, Seconds, Time};
 
 /// How long jobs are waited for, on a cluster as it was seen.
@@ -24,11 +24,11 @@ impl<'a> Patience<'a> {
     }
 
     /// Returns how to end the submissions of a job that its owner gave up, that do not stop, or that can never start.
-    pub(super) fn end(&self, tracked: &Tracked) -> impl Iterator<Item = Action> {
+    pub(super) fn end(&self, tracked: &JobState) -> impl Iterator<Item = Action> {
         tracked.phase.submissions().iter().filter_map(move |own| self.end_one(tracked, own))
     }
 
-    fn end_one(&self, tracked: &Tracked, own: &Submission) -> Option<Action> {
+    fn end_one(&self, tracked: &JobState, own: &Submission) -> Option<Action> {
         let Submission { attempt, stage } = own;
         let why = match *stage {
             Stage::Stopping { request: Request::Killed, since, .. } => {
@@ -82,11 +82,11 @@ impl<'a> Patience<'a> {
 /// Returns the first moment after one at which something is due without news: a moment that the policy named, a retry, the
 /// end of somebody's patience.
 pub fn due(state: &State, rules: &Rules, after: Time) -> Option<Time> {
-    let retry = |tracked: &Tracked| match &tracked.phase {
+    let retry = |tracked: &JobState| match &tracked.phase {
         Phase::Waiting { not_before, .. } => *not_before,
         _ => None,
     };
-    let patience = |tracked: &Tracked| {
+    let patience = |tracked: &JobState| {
         let end = |own: &Submission| match own.stage {
             Stage::Stopping { request: Request::Meant, since, .. } => Some(since),
             Stage::Stopping { request: Request::Asked, since, .. } => {
@@ -105,13 +105,13 @@ pub fn due(state: &State, rules: &Rules, after: Time) -> Option<Time> {
 }
 
 /// Returns whether another one of the race that an attempt is in has started.
-fn has_started(tracked: &Tracked, attempt: &Attempt) -> bool {
+fn has_started(tracked: &JobState, attempt: &Attempt) -> bool {
     let others = tracked.phase.submissions().iter().filter(|own| own.attempt.races_with(attempt));
     { others }.any(Submission::is_running)
 }
 
 /// Returns the change of a request again of which nobody knows whether it was heard: to hear it twice does no harm.
-fn amend_again(tracked: &Tracked, attempt: &Attempt) -> Option<Action> {
+fn amend_again(tracked: &JobState, attempt: &Attempt) -> Option<Action> {
     let (of, job_id, to) = (attempt.key(&tracked.job.name), attempt.job_id?, attempt.amendment.clone()?);
     let why = "the first request may have been lost".to_owned();
     Some(Action::Amend { of, job_id, to, why })
@@ -119,7 +119,7 @@ fn amend_again(tracked: &Tracked, attempt: &Attempt) -> Option<Action> {
 
 /// Returns a request of which nobody knows whether it was heard: to hear it twice does no harm. What was marked as the end of another
 /// submission came was never asked before.
-fn ask(tracked: &Tracked, attempt: &Attempt, (since, then): (Time, Then)) -> Option<Action> {
+fn ask(tracked: &JobState, attempt: &Attempt, (since, then): (Time, Then)) -> Option<Action> {
     let (of, job_id) = (attempt.key(&tracked.job.name), attempt.job_id?);
     let ended = tracked.past.iter().rev().find(|past| then == Then::GoOn && past.ended == since);
     let why = match ended {

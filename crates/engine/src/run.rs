@@ -40,7 +40,7 @@ pub struct Intent {
     pub terms: Option<Terms>,
     /// Other ranks with which its script can do the job, should its request be changed while it waits.
     pub spares: Vec<Vec<PlacedRank>>,
-    /// The least time limit that its job's past calls for ([`Tracked::least_limit`](crate::Tracked::least_limit)).
+    /// The least time limit that its job's past calls for ([`JobState::least_limit`](crate::JobState::least_limit)).
     pub least_limit: Option<Seconds>,
 }
 

@@ -29,7 +29,7 @@ pub struct State {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planned_by: Option<String>,
     /// In the order in which they were added.
-    pub jobs: Vec<Tracked>,
+    pub jobs: Vec<JobState>,
     /// What is known of speeds; kept in a file of its own.
     #[serde(skip)]
     pub cache: Cache,
@@ -40,7 +40,7 @@ pub struct State {
 
 /// A job and its story.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Tracked {
+pub struct JobState {
     #[serde(rename = "spec")]
     pub job: Job,
     pub phase: Phase,
@@ -124,12 +124,12 @@ pub struct PastAttempt {
 
 impl State {
     /// Returns the job of that name.
-    pub fn find(&self, name: &JobName) -> Option<&Tracked> {
+    pub fn find(&self, name: &JobName) -> Option<&JobState> {
         self.jobs.iter().find(|tracked| tracked.job.name == *name)
     }
 
     /// Returns the job of that name, to be changed.
-    pub fn find_mut(&mut self, name: &JobName) -> Option<&mut Tracked> {
+    pub fn find_mut(&mut self, name: &JobName) -> Option<&mut JobState> {
         self.jobs.iter_mut().find(|tracked| tracked.job.name == *name)
     }
 
@@ -139,7 +139,7 @@ impl State {
     }
 }
 
-impl Tracked {
+impl JobState {
     /// How long before its limit a job that does not say is usually asked to stop.
     pub(super) const USUAL_GRACE: Seconds = Seconds(120.0);
     /// Why a job waits of which nothing was decided yet.

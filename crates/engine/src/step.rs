@@ -1,7 +1,7 @@
 //! One step: applies events to the state, then decides which actions follow.
 
 use crate::decide::{Decision, decide, is_settled};
-use crate::{Action, Event, Inquiry, Phase, Planner, Question, Rules, State, Tracked, after, apply};
+use crate::{Action, Event, Inquiry, Phase, Planner, Question, Rules, State, JobState, after, apply};
 use hsched_model::{Cluster, Time};
 
 /// What a step gives.
@@ -53,7 +53,7 @@ pub(super) fn is_idle(
         && is_settled(state, at, (cluster, rules), planner)
 }
 
-fn is_remembered(tracked: &Tracked, at: Time) -> bool {
+fn is_remembered(tracked: &JobState, at: Time) -> bool {
     match tracked.phase {
         Phase::Ended { at: ended, .. } => at.since(ended) < Rules::REMEMBERED,
         _ => true,

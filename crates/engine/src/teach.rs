@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Attempt, End, EpochReport, RankReport, SubmissionKey, Timed, Tracked};
+use crate::{Attempt, End, EpochReport, RankReport, SubmissionKey, Timed, JobState};
 use hsched_model::number::to_f64;
 use hsched_model::{Estimates, GpuType, Job, PlacedRank, Seconds, Time};
 use hsched_plan::throughput::{Cache, Cell, Sample, SampleSource, SpeedKey, ThroughputMatrix};
 
 /// Returns what an epoch teaches: what its ranks say, and where none says how long it computed, what its length does.
 pub(super) fn by_epoch(
-    tracked: &Tracked,
+    tracked: &JobState,
     attempt: &Attempt,
     report: &EpochReport,
     cache: &Cache,
@@ -39,7 +39,7 @@ fn typical(mut samples: Vec<Sample>) -> Vec<Sample> {
 /// Returns what the length of a whole job teaches that has ended well, in one go and without a report, after so long
 /// that its start and end hardly count. Better than nothing, and forgotten with the first report.
 pub(super) fn by_the_whole(
-    tracked: &Tracked,
+    tracked: &JobState,
     of: &SubmissionKey,
     end: &End,
     ended: Time,
@@ -57,7 +57,7 @@ pub(super) fn by_the_whole(
 }
 
 /// Returns what a rank's epoch says about its GPU: times of (micro-)steps.
-fn by_rank(tracked: &Tracked, attempt: &Attempt, report: &RankReport, at: Time) -> Vec<Sample> {
+fn by_rank(tracked: &JobState, attempt: &Attempt, report: &RankReport, at: Time) -> Vec<Sample> {
     let Some(rank) = attempt.ranks.get(report.rank) else { return Vec::new() };
     let job = &tracked.job;
     let (batch, _) = rank.micro_batches(job);

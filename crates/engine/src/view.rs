@@ -1,6 +1,6 @@
 //! The problem that a policy decides on, made of the state and the cluster: open jobs, and the GPUs that they have or may get.
 
-use crate::{Attempt, Phase, Realm, Request, Rules, Stage, State, Submission, Then, Tracked};
+use crate::{Attempt, Phase, Realm, Request, Rules, Stage, State, Submission, Then, JobState};
 use hsched_model::number::to_f64;
 use hsched_model::{Access, Cluster, GoalMode, GpuType, Held, Holdings, Job, JobName, Seconds, Time};
 use hsched_plan::throughput::ThroughputMatrix;
@@ -39,7 +39,7 @@ impl View {
     ) -> Option<Self> {
         let is_open = |place: &usize| !state.jobs[*place].phase.is_over();
         let places: Vec<usize> = (0..state.jobs.len()).filter(is_open).collect();
-        let open: Vec<&Tracked> = places.iter().map(|&place| &state.jobs[place]).collect();
+        let open: Vec<&JobState> = places.iter().map(|&place| &state.jobs[place]).collect();
         let jobs: Vec<Job> = open.iter().map(|tracked| tracked.rest()).collect();
         let access = Access::new(cluster, &jobs, &rules.defaults);
         let types = Problem::types_of(cluster);
@@ -73,17 +73,17 @@ impl View {
     }
 
     /// Returns a job of the problem as the state has it, which is the one that the view is of.
-    pub(super) fn tracked<'s>(&self, state: &'s State, job: usize) -> &'s Tracked {
+    pub(super) fn tracked<'s>(&self, state: &'s State, job: usize) -> &'s JobState {
         &state.jobs[self.places[job]]
     }
 
     /// The same, to be changed.
-    pub(super) fn tracked_mut<'s>(&self, state: &'s mut State, job: usize) -> &'s mut Tracked {
+    pub(super) fn tracked_mut<'s>(&self, state: &'s mut State, job: usize) -> &'s mut JobState {
         &mut state.jobs[self.places[job]]
     }
 }
 
-impl Tracked {
+impl JobState {
     /// Returns the submissions that policies see: what is to go on after another one is the engine's affair until then. It comes
     /// after that one.
     fn shown(&self) -> impl Iterator<Item = &Submission> {
@@ -92,14 +92,14 @@ impl Tracked {
 }
 
 /// Returns the losses of the epochs that are done, where the job reports its loss after each.
-fn losses(tracked: &Tracked) -> Option<Vec<f64>> {
+fn losses(tracked: &JobState) -> Option<Vec<f64>> {
     let falls = tracked.job.target.as_ref().is_some_and(|target| target.mode == GoalMode::Min);
     let is_whole = tracked.curve.len() as u64 == tracked.epochs_done && tracked.epochs_done > 0;
     (falls && is_whole).then(|| tracked.curve.iter().map(|report| report.value).collect())
 }
 
 /// Returns what running jobs hold. Where others are or wait to be they hold nothing, but the nodes are named.
-fn held(open: &[&Tracked], access: &Access) -> Holdings {
+fn held(open: &[&JobState], access: &Access) -> Holdings {
     let mut held = Holdings::new();
     for (number, tracked) in open.iter().enumerate() {
         let needs = access.needs(number);
@@ -118,7 +118,7 @@ fn held(open: &[&Tracked], access: &Access) -> Holdings {
 }
 
 fn standing(
-    tracked: &Tracked,
+    tracked: &JobState,
     (number, problem): (usize, &Problem),
     at: Time,
     cluster: &Cluster,
@@ -155,13 +155,13 @@ fn standing(
 
 /// Returns what it costs to stop a job and to start it elsewhere. Where there is no queue that is what its starts have cost, once
 /// one has shown it.
-fn restart_cost(tracked: &Tracked, rules: &Rules) -> Seconds {
+fn restart_cost(tracked: &JobState, rules: &Rules) -> Seconds {
     let measured = tracked.startup.filter(|_| rules.realm == Realm::Devices);
     measured.or(tracked.job.launch.checkpoint.restart_cost).unwrap_or(rules.restart_cost)
 }
 
 /// Returns how far a job has come, without where it is now.
-fn course(tracked: &Tracked, at: Time) -> Standing {
+fn course(tracked: &JobState, at: Time) -> Standing {
     let past = tracked.past.iter().map(|past| (&past.attempt, past.ended));
     let attempts = past.chain(tracked.phase.submissions().iter().map(|own| (&own.attempt, at)));
     let started: Vec<(&Attempt, Time, Time)> =
@@ -185,7 +185,7 @@ fn course(tracked: &Tracked, at: Time) -> Standing {
 
 /// Returns how far a submission has come.
 fn stage(
-    tracked: &Tracked,
+    tracked: &JobState,
     own: &Submission,
     (number, problem): (usize, &Problem),
     slots: &[Slot],
@@ -232,7 +232,7 @@ pub(super) fn nowhere(job: &Job, cluster: &Cluster, rules: &Rules) -> Option<Str
 }
 
 /// Returns whether a job waits for GPUs and may have some now.
-pub(super) fn is_ready(tracked: &Tracked, at: Time) -> bool {
+pub(super) fn is_ready(tracked: &JobState, at: Time) -> bool {
     let is_due = |not_before: Option<Time>| not_before.is_none_or(|moment| moment <= at);
     tracked.stray.is_none()
         && tracked.awaits.is_none()
@@ -241,7 +241,7 @@ pub(super) fn is_ready(tracked: &Tracked, at: Time) -> bool {
 
 /// Returns whether a submission may be stopped so that the job goes on elsewhere: it runs, and has done an epoch where
 /// it is, so that what is known of its speeds there was measured.
-pub(super) fn is_movable(tracked: &Tracked, own: &Submission) -> bool {
+pub(super) fn is_movable(tracked: &JobState, own: &Submission) -> bool {
     let has_trained = tracked.epochs_done > own.attempt.epochs_before;
     own.is_running() && own.attempt.job_id.is_some() && has_trained && tracked.epochs_left() > 0
 }

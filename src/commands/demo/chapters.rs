@@ -9,7 +9,7 @@ use crate::commands::demo::script::{Excerpt, excerpt};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{Align, StoryLine, Table, Terminal, Topic, duration, inventory_table, plan_table, wrap};
-use hsched_engine::Tracked;
+use hsched_engine::JobState;
 use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{Holdings, RankNeeds, Seconds};
 use hsched_plan::{CheckedPlan, Placer, Problem};
@@ -135,14 +135,14 @@ fn stamp(time: Seconds) -> String {
 
 /// Says in a sentence what became of the jobs.
 fn outcome(played: &Performance) -> &'static str {
-    let reports = |tracked: &Tracked| {
+    let reports = |tracked: &JobState| {
         let own = |(_, line): &&(Seconds, StoryLine)| {
             line.topic == Topic::Epoch && line.job.as_ref() == Some(&tracked.job.name)
         };
         played.lines.iter().filter(own).count() as u64
     };
     let is_whole =
-        |tracked: &Tracked| completion(tracked).is_some() && reports(tracked) == tracked.job.epochs;
+        |tracked: &JobState| completion(tracked).is_some() && reports(tracked) == tracked.job.epochs;
     if played.state.jobs.iter().all(is_whole) {
         "All jobs are complete, and each epoch ran exactly once. PREDICTED is from the first plan, before anything went wrong:"
     } else {
@@ -151,7 +151,7 @@ fn outcome(played: &Performance) -> &'static str {
 }
 
 /// Returns a line per job: what it did, where, and how long that took against the first prediction.
-fn summary(jobs: &[Tracked], terminal: Terminal) -> Vec<String> {
+fn summary(jobs: &[JobState], terminal: Terminal) -> Vec<String> {
     let mut table = Table::new(&[
         ("JOB", Align::Left),
         ("EPOCHS", Align::Right),

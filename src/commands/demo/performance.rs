@@ -2,7 +2,7 @@
 
 use crate::commands::demo::scene::{BEGIN, POLL, Scene};
 use crate::ui::{Story, StoryLine};
-use hsched_engine::{Action, Outcome, Phase, Rules, Run, State, Tracked, Update};
+use hsched_engine::{Action, Outcome, Phase, Rules, Run, State, JobState, Update};
 use hsched_lab::simulate::{Play, PlayOptions};
 use hsched_model::Seconds;
 use hsched_plan::{
@@ -68,7 +68,7 @@ pub(super) fn without_moves(scene: &Scene, placer: Box<dyn Placer>, sharing: Sha
 }
 
 /// Returns how long after its beginning a job was complete; `None` where it never was.
-pub(super) fn completion(tracked: &Tracked) -> Option<Seconds> {
+pub(super) fn completion(tracked: &JobState) -> Option<Seconds> {
     match &tracked.phase {
         Phase::Ended { at, outcome: Outcome::Completed } => Some(at.since(tracked.added)),
         _ => None,

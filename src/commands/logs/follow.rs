@@ -12,7 +12,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::clock::Clock as _;
 use hsched_engine::store::{last_look, report_folder, reports, state_stamp};
-use hsched_engine::{Phase, Rules, State, SubmissionKey, Tracked};
+use hsched_engine::{Phase, Rules, State, SubmissionKey, JobState};
 use hsched_model::Seconds;
 
 /// Time between two looks. A network file system does not tell this machine of what another node writes, and the state
@@ -83,7 +83,7 @@ impl<'a> Follower<'a> {
     }
 
     /// Turns to the job's latest submission once it has begun.
-    fn take_up(&mut self, tracked: &Tracked) -> Result<(), Failure> {
+    fn take_up(&mut self, tracked: &JobState) -> Result<(), Failure> {
         let all = submissions(self.context, tracked)?;
         let Some(next) = latest(tracked, &all).filter(|next| next.has_begun) else {
             self.say_waiting(tracked);
@@ -130,7 +130,7 @@ impl<'a> Follower<'a> {
     }
 
     /// Says once that the job waits.
-    fn say_waiting(&mut self, tracked: &Tracked) {
+    fn say_waiting(&mut self, tracked: &JobState) {
         let word = tracked.phase.word();
         let (job, is_new) = (&tracked.job.name, self.said != word);
         if is_new && !tracked.phase.is_over() {

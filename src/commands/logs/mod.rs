@@ -13,7 +13,7 @@ use crate::commands::cli::Subcommand;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::Standing;
-use hsched_engine::{State, Tracked};
+use hsched_engine::{State, JobState};
 
 /// Print the output of a job
 ///
@@ -76,7 +76,7 @@ impl Subcommand for Args {
 
 impl Args {
     /// Returns the job of the name.
-    fn find<'a>(&self, state: &'a State) -> Result<&'a Tracked, Failure> {
+    fn find<'a>(&self, state: &'a State) -> Result<&'a JobState, Failure> {
         let own = state.jobs.iter().find(|tracked| tracked.job.name.as_str() == self.job);
         own.ok_or_else(|| unknown_job(&self.job, state))
     }
@@ -85,7 +85,7 @@ impl Args {
     fn chosen<'a>(
         &self,
         context: &Context,
-        tracked: &Tracked,
+        tracked: &JobState,
         all: &'a [Printed],
     ) -> Result<&'a Printed, Failure> {
         let job = &tracked.job.name;
@@ -112,7 +112,7 @@ impl Args {
     }
 
     /// Returns that there is nothing to print yet.
-    fn not_started(&self, context: &Context, tracked: &Tracked, submissions: usize) -> Failure {
+    fn not_started(&self, context: &Context, tracked: &JobState, submissions: usize) -> Failure {
         let job = &tracked.job.name;
         if tracked.phase.is_over() {
             return Failure::new(Exit::Failed, format!("{job} never started: {}", tracked.phase.word()));

@@ -6,7 +6,7 @@ use crate::app::folders::{checkpoints, named};
 use crate::app::state;
 use crate::commands::run::turns::{LocalRun, Work};
 use crate::error::Failure;
-use hsched_engine::{Beginning, Event, Outcome, Phase, State, Tracked, apply};
+use hsched_engine::{Beginning, Event, Outcome, Phase, State, JobState, apply};
 use hsched_model::Job;
 
 impl LocalRun<'_> {
@@ -69,7 +69,7 @@ impl LocalRun<'_> {
             ));
         }
         let is_cancelled =
-            |before: &Tracked| matches!(before.phase, Phase::Ended { outcome: Outcome::Cancelled, .. });
+            |before: &JobState| matches!(before.phase, Phase::Ended { outcome: Outcome::Cancelled, .. });
         if state.find(&job.name).is_some_and(is_cancelled) {
             self.context.note(&format!(
                 "{}: was cancelled, but runs again because its file was given; without a file, hsched \
@@ -81,6 +81,6 @@ impl LocalRun<'_> {
 }
 
 /// Returns whether a job that completed is to do more now than it did.
-fn is_more(job: &Job, before: &Tracked) -> bool {
+fn is_more(job: &Job, before: &JobState) -> bool {
     job.epochs > before.job.epochs
 }

@@ -1,7 +1,7 @@
 //! Assumptions of `hsched run`: equal speeds until the first epoch has measured one, and the cost of a restart.
 
 use crate::settings::{Origin, Settings};
-use hsched_engine::{State, Tracked};
+use hsched_engine::{State, JobState};
 use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Job, Seconds, Speed};
 use hsched_plan::throughput::{Cache, SpeedKey};
@@ -54,12 +54,12 @@ pub(super) fn fill(state: &mut State, types: &[GpuType]) -> Vec<String> {
 }
 
 /// Returns the types that a job may use.
-fn usable<'a>(tracked: &Tracked, types: &'a [GpuType]) -> Vec<&'a GpuType> {
+fn usable<'a>(tracked: &JobState, types: &'a [GpuType]) -> Vec<&'a GpuType> {
     let allowed = tracked.job.gpu_types.as_ref();
     types.iter().filter(|own| allowed.is_none_or(|allowed| allowed.contains(*own))).collect()
 }
 
-fn is_known(tracked: &Tracked, gpu_type: &GpuType, cache: &Cache) -> bool {
+fn is_known(tracked: &JobState, gpu_type: &GpuType, cache: &Cache) -> bool {
     let job = &tracked.job;
     job.throughput.contains_key(gpu_type) || measured(job, gpu_type, cache).is_some()
 }

@@ -8,7 +8,7 @@ use crate::commands::run::turns::{LocalRun, Woken, Work, earliest};
 use crate::error::Failure;
 use hsched_engine::live::LiveError;
 use hsched_engine::store::{report_folder, reports, run_folder};
-use hsched_engine::{Action, Attempt, KeepsNothing, State, Timed, Tracked, Update, World as _};
+use hsched_engine::{Action, Attempt, KeepsNothing, State, Timed, JobState, Update, World as _};
 use hsched_model::{Job, JobName, Seconds, Time};
 use hsched_plan::throughput::{Cell, LearnRule, Sample, SampleSource, ThroughputMatrix};
 use std::collections::BTreeSet;
@@ -33,7 +33,7 @@ impl LocalRun<'_> {
         self.telling.log.say(&format!("measuring first: {}", names(&wanted)));
         let at = work.session.world.now();
         let mut state = State {
-            jobs: probes.into_iter().map(|job| Tracked::new(job, at)).collect(),
+            jobs: probes.into_iter().map(|job| JobState::new(job, at)).collect(),
             cache: work.session.state.cache.clone(),
             contributor: work.session.state.contributor.clone(),
             ..State::default()
@@ -121,7 +121,7 @@ impl LocalRun<'_> {
 }
 
 /// Returns whether a job has shown how fast it is, or had enough time for that.
-fn has_shown(context: &Context, tracked: &Tracked, now: Time) -> bool {
+fn has_shown(context: &Context, tracked: &JobState, now: Time) -> bool {
     let Some(started) = tracked.phase.running().and_then(|attempt| attempt.started) else { return false };
     tracked.epochs_done > 0
         || now.since(started).0 >= LIMIT.0
@@ -129,7 +129,7 @@ fn has_shown(context: &Context, tracked: &Tracked, now: Time) -> bool {
 }
 
 /// Returns the steps that an attempt of a job has timed on purpose; none where they cannot be read.
-fn trials(context: &Context, tracked: &Tracked, attempt: Option<&Attempt>) -> Vec<Timed> {
+fn trials(context: &Context, tracked: &JobState, attempt: Option<&Attempt>) -> Vec<Timed> {
     let Some((attempt, root)) = attempt.zip(state::root(context).ok()) else { return Vec::new() };
     reports::probes(&report_folder(&root, &attempt.run, tracked.job.name.as_str())).unwrap_or_default()
 }

@@ -11,7 +11,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::status_table;
 use hsched_engine::store::StateDir;
-use hsched_engine::{Outcome, Phase, State, Tracked};
+use hsched_engine::{Outcome, Phase, State, JobState};
 use hsched_model::Time;
 
 /// The log of a `hsched run`, and what it says at its end.
@@ -45,7 +45,7 @@ impl<'a> Telling<'a> {
         for note in ended.filter_map(|tracked| unison::remark(self.context, tracked)) {
             self.context.note(&note);
         }
-        let failed = |tracked: &Tracked| {
+        let failed = |tracked: &JobState| {
             let is_failure =
                 matches!(&tracked.phase, Phase::Ended { outcome, .. } if *outcome != Outcome::Completed);
             is_failure && !tracked.phase.ended_before(begun)

@@ -16,7 +16,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{ProgressLine, duration, status_table};
 use hsched_engine::store::wish_ids;
-use hsched_engine::{Outcome, Phase, Planner, Rules, State, Tracked};
+use hsched_engine::{Outcome, Phase, Planner, Rules, State, JobState};
 use hsched_model::formats;
 use hsched_model::{JobName, Seconds, Time};
 
@@ -181,7 +181,7 @@ impl<'a> Watch<'a> {
             self.listen(state);
             untold::forget(self.context, session.directory);
             turn?;
-            let failed = |tracked: &Tracked| {
+            let failed = |tracked: &JobState| {
                 matches!(&tracked.phase, Phase::Ended { outcome, .. } if *outcome != Outcome::Completed)
                     && self.follows(tracked)
             };
@@ -194,7 +194,7 @@ impl<'a> Watch<'a> {
 
     /// Says, once for each job that has ended, if its ranks all did the same.
     fn listen(&self, state: &State) {
-        let ended = |tracked: &&Tracked| tracked.phase.is_over() && !tracked.phase.ended_before(self.begun);
+        let ended = |tracked: &&JobState| tracked.phase.is_over() && !tracked.phase.ended_before(self.begun);
         for tracked in state.jobs.iter().filter(ended) {
             if self.heard.borrow_mut().insert(tracked.job.name.clone())
                 && let Some(note) = unison::remark(self.context, tracked)
@@ -205,7 +205,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Returns whether it has seen the job before its end, whoever noted the end.
-    fn follows(&self, tracked: &Tracked) -> bool {
+    fn follows(&self, tracked: &JobState) -> bool {
         !tracked.phase.ended_before(self.begun) || self.followed.borrow().contains(&tracked.job.name)
     }
 

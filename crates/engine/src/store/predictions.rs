@@ -122,7 +122,7 @@ impl Predicted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Tracked;
+    use crate::JobState;
     use hsched_queue::Estimate;
 
     fn told(copy: u32, at: f64) -> Predicted {
@@ -151,7 +151,7 @@ mod tests {
         let text = "jobs: [{name: a, samples_per_epoch: 1, epochs: 1, global_batch: 1, model_size: 0, \
                     throughput: {t4: 1}, command: x}]";
         let job = hsched_model::formats::jobs::parse(text).expect("a job").remove(0);
-        let mut tracked = Tracked::new(job, Time(0.0));
+        let mut tracked = JobState::new(job, Time(0.0));
         for copy in 0..2 {
             let attempt = Attempt::new("r", Vec::new(), Seconds(1.0), 0, Time(1000.0));
             let started = (copy == 0).then_some(Time(1015.0));

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::store::state_before;
 use crate::store::state_file::{Claim, StateFile};
-use crate::{State, Tracked};
+use crate::{State, JobState};
 use hsched_model::{JobName, Time};
 
 /// An entry of the journal about the state as it was kept at that moment.
@@ -92,9 +92,9 @@ fn is_record(what: &Map<String, Value>, key: &str) -> bool {
 
 impl Change {
     fn between(earlier: &StateFile, file: &StateFile) -> Self {
-        let before: BTreeMap<&JobName, &Tracked> = by_name(&earlier.state).collect();
+        let before: BTreeMap<&JobName, &JobState> = by_name(&earlier.state).collect();
         let names: BTreeSet<&JobName> = by_name(&file.state).map(|(name, _)| name).collect();
-        let is_new = |(name, job): &(&JobName, &Tracked)| before.get(name) != Some(job);
+        let is_new = |(name, job): &(&JobName, &JobState)| before.get(name) != Some(job);
         let jobs = by_name(&file.state).filter(is_new).map(|(_, job)| job.clone()).collect();
         let forgotten = before.keys().filter(|name| !names.contains(*name));
         Self {
@@ -130,7 +130,7 @@ impl Change {
     }
 }
 
-fn by_name(state: &State) -> impl Iterator<Item = (&JobName, &Tracked)> {
+fn by_name(state: &State) -> impl Iterator<Item = (&JobName, &JobState)> {
     state.jobs.iter().map(|job| (&job.job.name, job))
 }
 

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 
 use hsched_engine::{
     Amendment, Answer, End, Event, Inquiry, Intent, Observation, Outcome, Phase, Run, Standing, State,
-    SubmissionKey, Tracked, World, apply,
+    SubmissionKey, JobState, World, apply,
 };
 use hsched_lab::simulate::{self, Incident};
 use hsched_model::{Cluster, Job, JobId, JobName, Seconds, Time};
@@ -115,13 +115,13 @@ pub struct Story {
 }
 
 /// Plays the story of one job to its end; returns what was seen, the job, and the writes that were left.
-fn play(story: &Story) -> (Seer, Tracked, u32) {
+fn play(story: &Story) -> (Seer, JobState, u32) {
     let (seer, mut jobs, left) = play_all(story);
     (seer, jobs.remove(0), left)
 }
 
 /// Plays a story to its end; returns what was seen, the jobs, and the writes that were left.
-pub fn play_all(story: &Story) -> (Seer, Vec<Tracked>, u32) {
+pub fn play_all(story: &Story) -> (Seer, Vec<JobState>, u32) {
     let cluster = format!("nodes:\n  - {{name: v1, gpus: {{v100: {}}}}}\n", story.gpus);
     let cluster = sites::cluster(&cluster);
     let mut jobs = if story.jobs.is_empty() { vec![long()] } else { story.jobs.clone() };
@@ -149,7 +149,7 @@ pub fn play_all(story: &Story) -> (Seer, Vec<Tracked>, u32) {
         keeps_limits,
         cluster,
     };
-    let jobs = jobs.into_iter().map(|own| Tracked::new(own, Time(0.0))).collect();
+    let jobs = jobs.into_iter().map(|own| JobState::new(own, Time(0.0))).collect();
     let mut state = State { jobs, ..State::default() };
     let left = Cell::new(story.dies.0);
     let mut wish = story.wish.clone();
@@ -180,7 +180,7 @@ pub fn play_all(story: &Story) -> (Seer, Vec<Tracked>, u32) {
     (seer, state.jobs, left.get())
 }
 
-pub fn outcome(tracked: &Tracked) -> &Outcome {
+pub fn outcome(tracked: &JobState) -> &Outcome {
     let Phase::Ended { outcome, .. } = &tracked.phase else { panic!("{:?}", tracked.phase) };
     outcome
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use hsched_engine::store::{StateDir, StateError};
-use hsched_engine::{Answer, Attempt, End, Event, Keeper, PastAttempt, Stage, State, SubmissionKey, Tracked};
+use hsched_engine::{Answer, Attempt, End, Event, Keeper, PastAttempt, Stage, State, SubmissionKey, JobState};
 use hsched_model::{GpuType, JobId, JobName, NodeName, PlacedRank, Seconds, Time};
 use tempfile::TempDir;
 
@@ -15,7 +15,7 @@ use hsched_fixtures::engine_states::phase;
 const RUN: &str = "20260921T100000-0a1b2c";
 
 /// A job that was stopped once and is about to be submitted again.
-fn meant(name: &str) -> Tracked {
+fn meant(name: &str) -> JobState {
     let rank = |node: &str, gpu_type: &str, local_rank| PlacedRank {
         node: NodeName::new(node).expect("a name"),
         gpu_type: GpuType::new(gpu_type).expect("a type"),
@@ -26,12 +26,12 @@ fn meant(name: &str) -> Tracked {
     let ranks = vec![rank("v1", "v100", 0), rank("t1", "t4", 1)];
     let before = Attempt::new("20260921T090000-0a1b2c", Vec::new(), Seconds(83.75), 0, Time(1.79e9));
     let (ended, end) = (Time(1.7901e9), End::Failed { exit: 1, signal: 0 });
-    Tracked {
+    JobState {
         phase: phase(Attempt::new(RUN, ranks, Seconds(83.75), 2, Time(1.7902e9)), Stage::Meant),
         epochs_done: 2,
         failures: 1,
         past: vec![PastAttempt { attempt: before, ended, end, epochs: 2 }],
-        ..Tracked::new(job(name, 5, 3), Time(1.78e9))
+        ..JobState::new(job(name, 5, 3), Time(1.78e9))
     }
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use hsched_engine::store::{Held, StateDir, StateError};
-use hsched_engine::{Answer, Attempt, Event, Keeper, Outcome, Phase, Stage, State, SubmissionKey, Tracked};
+use hsched_engine::{Answer, Attempt, Event, Keeper, Outcome, Phase, Stage, State, SubmissionKey, JobState};
 use hsched_model::{GpuType, JobId, JobName, Seconds, Speed, Time};
 use hsched_plan::throughput::SpeedKey;
 use tempfile::TempDir;
@@ -43,7 +43,7 @@ impl Story {
                 middle = files(root);
             }
             let own = job(&format!("job-{number}"), 5, 0);
-            state.jobs.push(Tracked::new(own, at));
+            state.jobs.push(JobState::new(own, at));
             ledger.keep(at, &state, &[], &[]).expect("keeps");
             let index = state.jobs.len() - 1;
             let attempt = Attempt::new(RUN, Vec::new(), Seconds(9.0), 0, at);

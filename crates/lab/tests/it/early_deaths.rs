@@ -1,6 +1,6 @@
 //! Jobs that stop early end once, as completed, whenever hsched dies.
 
-use hsched_engine::{Outcome, Tracked};
+use hsched_engine::{Outcome, JobState};
 use hsched_model::Job;
 
 use crate::chains::{Seer, Story, outcome, play_all};
@@ -27,7 +27,7 @@ fn of_sweep(name: &str, loss: f64) -> Job {
 }
 
 /// Plays a story with a death before and after each of its last writes, so many; `check` sees every end.
-fn with_deaths(story: &Story, last: u32, check: impl Fn(&Seer, &[Tracked], &str)) {
+fn with_deaths(story: &Story, last: u32, check: impl Fn(&Seer, &[JobState], &str)) {
     const MANY: u32 = 1000;
     let (.., left) = play_all(&Story { dies: (MANY, false), ..story.clone() });
     let writes = MANY - left;
@@ -41,7 +41,7 @@ fn with_deaths(story: &Story, last: u32, check: impl Fn(&Seer, &[Tracked], &str)
     }
 }
 
-fn check_stopped(tracked: &Tracked, why: &str, when: &str) {
+fn check_stopped(tracked: &JobState, why: &str, when: &str) {
     assert_eq!(*outcome(tracked), Outcome::Completed, "{when}");
     let (_, said) = &tracked.last;
     assert!(said.starts_with("completed, stopped at epoch ") && said.contains(why), "{said}, {when}");

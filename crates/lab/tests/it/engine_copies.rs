@@ -2,7 +2,7 @@
 
 use hsched_engine::{
     Action, Answer, Attempt, End, Event, News, Observation, Outcome, Phase, Piece, Request, Sighting, Stage,
-    Standing, State, Step, Submission, SubmissionKey, Then, Tracked, apply, notice, step,
+    Standing, State, Step, Submission, SubmissionKey, Then, JobState, apply, notice, step,
 };
 use hsched_model::Time;
 use hsched_plan::{Budget, Decision, Placement, Plan, Policy, PolicyError, Problem, Sharing, Slot};
@@ -37,7 +37,7 @@ fn copies(nodes: &[&str]) -> State {
         Submission { attempt, stage: Stage::Running }
     };
     let phase = Phase::Submitted((0..).zip(nodes).map(copy).collect());
-    state(vec![Tracked { phase, epochs_done: 2, ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0)) }])
+    state(vec![JobState { phase, epochs_done: 2, ..JobState::new(job("a", "{v100: 100}", ""), Time(0.0)) }])
 }
 
 fn of(copy: u32) -> SubmissionKey {

@@ -2,7 +2,7 @@
 
 use hsched_engine::{
     Answer, Attempt, End, Event, Gpus, News, Observation, Outcome, Phase, Request, Sighting, Stage, Standing,
-    Step, Then, Tracked, apply, notice,
+    Step, Then, JobState, apply, notice,
 };
 use hsched_model::{Estimates, Job, JobId, NodeName, Partition, Seconds, Speed, Time, Usage};
 use hsched_plan::Moves;
@@ -17,7 +17,7 @@ use hsched_fixtures::engine_states::{
 #[test]
 fn free_gpus_go_to_jobs_that_wait() {
     let cluster = cluster(&[("v1", "v100", 4, 2, "mixed"), ("t1", "t4", 2, 0, "idle")]);
-    let waiting = Tracked::new(job("b", "{v100: 100, t4: 50}", ""), Time(0.0));
+    let waiting = JobState::new(job("b", "{v100: 100, t4: 50}", ""), Time(0.0));
     let other = running(job("a", "{v100: 100}", ""), attempt("r", "v1", "v100", 2, 0), 3);
     let Step { state: then, actions, .. } =
         take(state(vec![other, waiting]), 1.0, &cluster, &how(Moves::Never));
@@ -32,11 +32,11 @@ fn free_gpus_go_to_jobs_that_wait() {
 fn gpus_of_what_is_in_the_queue_are_promised() {
     let cluster = cluster(&[("v1", "v100", 2, 0, "idle"), ("v2", "v100", 2, 0, "idle")]);
     for stage in [Stage::Pending, Stage::Meant, stopping(0.0, Then::Cancel, Request::Killed)] {
-        let first = Tracked {
+        let first = JobState {
             phase: phase(attempt("r", "v1", "v100", 2, 0), stage),
-            ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0))
+            ..JobState::new(job("a", "{v100: 100}", ""), Time(0.0))
         };
-        let waiting = Tracked::new(job("b", "{v100: 100}", ""), Time(0.0));
+        let waiting = JobState::new(job("b", "{v100: 100}", ""), Time(0.0));
         let done = take(state(vec![first, waiting]), 1.0, &cluster, &how(Moves::Never));
         assert_eq!(words(&done.actions), ["submit b on 2 v100"]);
         let attempt = only(&done.state.jobs[1].phase, "submitting");
@@ -47,7 +47,7 @@ fn gpus_of_what_is_in_the_queue_are_promised() {
 #[test]
 fn a_job_waits_for_its_moment_and_capacity_is_kept() {
     let cluster = cluster(&[("v1", "v100", 4, 0, "idle")]);
-    let mut waiting = Tracked::new(job("b", "{v100: 100}", ""), Time(0.0));
+    let mut waiting = JobState::new(job("b", "{v100: 100}", ""), Time(0.0));
     waiting.phase = Phase::Waiting { not_before: Some(Time(50.0)), reason: String::new() };
     let early = take(state(vec![waiting]), 49.0, &cluster, &how(Moves::Never));
     assert_eq!(words(&early.actions), [""; 0]);
@@ -59,7 +59,7 @@ fn a_job_waits_for_its_moment_and_capacity_is_kept() {
 #[test]
 fn what_was_asked_in_vain_is_decided_on_again_however_late_the_next_turn_is() {
     let cluster = cluster(&[("v1", "v100", 1, 0, "idle")]);
-    let waiting = Tracked::new(job("a", "{v100: 100}", ""), Time(0.0));
+    let waiting = JobState::new(job("a", "{v100: 100}", ""), Time(0.0));
     let mut then = take(state(vec![waiting]), 1.0, &cluster, &how(Moves::Never)).state;
     let deferred = Answer::Deferred { message: "busy".to_owned() };
     apply(&mut then, Time(1.0), &answered("a", "next", deferred), &rules());
@@ -72,7 +72,7 @@ fn a_full_cluster_is_waited_for_in_the_queue_where_that_is_wanted() {
     // Others hold all of v1, and half of v2; the other half is a job of ours.
     let cluster = cluster(&[("v1", "v100", 4, 4, "alloc"), ("v2", "v100", 4, 4, "alloc")]);
     let own = running(job("a", "{v100: 100}", ""), attempt("r", "v2", "v100", 2, 0), 3);
-    let waiting = |name| Tracked::new(job(name, "{v100: 100}", ", max_gpus: 4"), Time(0.0));
+    let waiting = |name| JobState::new(job(name, "{v100: 100}", ", max_gpus: 4"), Time(0.0));
     let jobs = state(vec![own, waiting("b"), waiting("c")]);
     assert_eq!(words(&take(jobs.clone(), 1.0, &cluster, &how(Moves::Never)).actions), ["b waits", "c waits"]);
     let mut queue = how(Moves::Never);
@@ -101,7 +101,7 @@ fn a_running_job_moves_where_that_pays() {
         let job = job("a", "{v100: 100, t4: 20}", ", max_gpus: 2");
         running(Job { epochs, ..job }, attempt("r", "t1", "t4", 2, 0), done)
     };
-    let check = |tracked: Tracked, moves, expected: &[&str]| {
+    let check = |tracked: JobState, moves, expected: &[&str]| {
         assert_eq!(words(&take(state(vec![tracked]), 1.0, &cluster, &how(moves)).actions), expected);
     };
     let auto = Moves::Auto { margin: 0.5 };
@@ -114,7 +114,7 @@ fn a_running_job_moves_where_that_pays() {
     // Nobody knows yet how it does where it is.
     check(slow(10, 0), auto, &[]);
     // One epoch is left, and that is nearly done: what it would lose is more than it would gain.
-    let late = |begun: f64| Tracked { epoch_at: Some(Time(begun)), ..slow(10, 9) };
+    let late = |begun: f64| JobState { epoch_at: Some(Time(begun)), ..slow(10, 9) };
     let now = |tracked| take(state(vec![tracked]), 100.0, &cluster, &how(Moves::Auto { margin: 0.5 }));
     assert_eq!(words(&now(late(100.0)).actions), ["stop a"]);
     let step = now(late(74.0));
@@ -126,7 +126,7 @@ fn a_running_job_moves_where_that_pays() {
 fn a_decision_is_known_again_by_the_checksum_of_what_it_depends_on() {
     let cluster = cluster(&[("v1", "v100", 4, 2, "mixed"), ("t1", "t4", 2, 0, "idle")]);
     let other = running(job("a", "{v100: 100}", ""), attempt("r", "v1", "v100", 2, 0), 3);
-    let mut waiting = Tracked::new(job("b", "{v100: 100, t4: 50}", ""), Time(0.0));
+    let mut waiting = JobState::new(job("b", "{v100: 100, t4: 50}", ""), Time(0.0));
     waiting.phase = Phase::Waiting { not_before: Some(Time(50.0)), reason: String::new() };
     let mut limited = how(Moves::Never);
     limited.rules.capacity.extend([(gpu("t4"), 8), (gpu("v100"), 9)]);
@@ -145,11 +145,11 @@ fn a_decision_is_known_again_by_the_checksum_of_what_it_depends_on() {
 fn jobs_wait_while_another_gives_its_gpus_back() {
     let cluster = cluster(&[("v1", "v100", 4, 2, "mixed")]);
     let stage = stopping(0.0, Then::GoOn, Request::Asked);
-    let stopping = Tracked {
+    let stopping = JobState {
         phase: phase(attempt("r", "v1", "v100", 2, 0), stage),
-        ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0))
+        ..JobState::new(job("a", "{v100: 100}", ""), Time(0.0))
     };
-    let waiting = Tracked::new(job("b", "{v100: 100}", ""), Time(0.0));
+    let waiting = JobState::new(job("b", "{v100: 100}", ""), Time(0.0));
     let then = take(state(vec![stopping, waiting]), 1.0, &cluster, &how(Moves::Auto { margin: 0.5 }));
     assert_eq!(words(&then.actions), ["b waits"]);
     // Its grace of 10 s and half a minute more are over: Slurm ends it.
@@ -161,9 +161,9 @@ fn jobs_wait_while_another_gives_its_gpus_back() {
 #[test]
 fn what_can_never_start_is_taken_back() {
     let up = cluster(&[("v1", "v100", 2, 0, "down*"), ("t1", "t4", 2, 0, "idle")]);
-    let pending = Tracked {
+    let pending = JobState {
         phase: phase(attempt("r", "v1", "v100", 2, 0), Stage::Pending),
-        ..Tracked::new(job("a", "{v100: 100, t4: 50}", ""), Time(0.0))
+        ..JobState::new(job("a", "{v100: 100, t4: 50}", ""), Time(0.0))
     };
     // A node may come back in a moment, and a cluster that shows no node at all was not seen.
     assert_eq!(words(&take(state(vec![pending.clone()]), 59.0, &up, &how(Moves::Never)).actions), [""; 0]);
@@ -189,9 +189,9 @@ fn what_can_never_start_is_taken_back() {
 fn who_waits_long_in_the_queue_takes_what_is_free() {
     let nodes = |used| cluster(&[("v1", "v100", 2, used, "mixed"), ("t1", "t4", 2, 0, "idle")]);
     let check = |at: f64, used: u32, t4: &str, expected: &[&str]| {
-        let pending = Tracked {
+        let pending = JobState {
             phase: phase(attempt("r", "v1", "v100", 2, 0), Stage::Pending),
-            ..Tracked::new(job("a", &format!("{{v100: 100, t4: {t4}}}"), ""), Time(0.0))
+            ..JobState::new(job("a", &format!("{{v100: 100, t4: {t4}}}"), ""), Time(0.0))
         };
         let done = take(state(vec![pending]), at, &nodes(used), &how(Moves::Never));
         assert_eq!(words(&done.actions), expected, "{at} {used} {t4}");
@@ -205,9 +205,9 @@ fn who_waits_long_in_the_queue_takes_what_is_free() {
 
 #[test]
 fn what_ended_long_ago_is_forgotten() {
-    let ended = Tracked {
+    let ended = JobState {
         phase: Phase::Ended { at: Time(0.0), outcome: Outcome::Completed },
-        ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0))
+        ..JobState::new(job("a", "{v100: 100}", ""), Time(0.0))
     };
     let left = |days: f64| {
         let at = days * 86_400.0;
@@ -220,7 +220,7 @@ fn what_ended_long_ago_is_forgotten() {
 fn a_cancelled_job_is_never_submitted_again() {
     let cluster = cluster(&[("v1", "v100", 2, 0, "idle")]);
     let asked = Event::CancelAsked { job: name("a") };
-    let mut waiting = state(vec![Tracked::new(job("a", "{v100: 100}", ""), Time(0.0))]);
+    let mut waiting = state(vec![JobState::new(job("a", "{v100: 100}", ""), Time(0.0))]);
     apply(&mut waiting, Time(1.0), &asked, &rules());
     assert!(waiting.is_over());
     let mut active = state(vec![running(job("a", "{v100: 100}", ""), attempt("r", "v1", "v100", 2, 0), 3)]);
@@ -246,7 +246,7 @@ fn gpus_print_by_type() {
 fn a_submission_that_was_given_up_is_found_again_and_others_stand_in_the_way() {
     let meant = Attempt { job_id: None, ..attempt("r", "v1", "v100", 1, 0) };
     let tracked =
-        Tracked { phase: phase(meant, Stage::Meant), ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0)) };
+        JobState { phase: phase(meant, Stage::Meant), ..JobState::new(job("a", "{v100: 100}", ""), Time(0.0)) };
     let mut state = state(vec![tracked]);
     let mut see = |at: f64, strays: Vec<Sighting>| {
         let seen = Observation { strays, ..look(at, vec![]) };
@@ -295,12 +295,12 @@ fn jobs_of_different_partitions_share_the_nodes_of_both() {
     let mut cluster = cluster(&[("v1", "v100", 2, 0, "idle")]);
     cluster.nodes[0].partitions = ["long", "short"].map(str::to_owned).into();
     let jobs = ["long", "short"]
-        .map(|own| Tracked::new(job(own, "{v100: 100}", &format!(", partition: {own}")), Time(0.0)));
+        .map(|own| JobState::new(job(own, "{v100: 100}", &format!(", partition: {own}")), Time(0.0)));
     let done = take(state(jobs.to_vec()), 1.0, &cluster, &how(Moves::Never));
     assert_eq!(words(&done.actions), ["submit long on 1 v100, submit short on 1 v100"]);
     // Jobs of a partition without nodes wait, and others do not wait for them.
     let jobs = ["long", "none"]
-        .map(|own| Tracked::new(job(own, "{v100: 100}", &format!(", partition: {own}")), Time(0.0)));
+        .map(|own| JobState::new(job(own, "{v100: 100}", &format!(", partition: {own}")), Time(0.0)));
     let done = take(state(jobs.to_vec()), 1.0, &cluster, &how(Moves::Never));
     assert_eq!(words(&done.actions), ["none waits", "submit long on 2 v100"]);
     // One that gives back its GPUs holds up only those that could use them.
@@ -308,7 +308,7 @@ fn jobs_of_different_partitions_share_the_nodes_of_both() {
     let mut other = cluster.nodes[0].clone();
     (other.name, other.partitions) = (NodeName::new("v2").expect("a name"), ["short".to_owned()].into());
     cluster.nodes.push(other);
-    let job = |own: &str| Tracked::new(job(own, "{v100: 100}", &format!(", partition: {own}")), Time(0.0));
+    let job = |own: &str| JobState::new(job(own, "{v100: 100}", &format!(", partition: {own}")), Time(0.0));
     let stage = stopping(0.0, Then::GoOn, Request::Asked);
     let stopping = phase(attempt("r", "v1", "v100", 2, 0), stage);
     let mut jobs = vec![job("long"), job("short"), job("long")];
@@ -322,11 +322,11 @@ fn jobs_of_different_partitions_share_the_nodes_of_both() {
 fn a_job_that_slurm_does_not_manage_to_end_is_not_waited_for_for_ever() {
     let cluster = cluster(&[("v1", "v100", 4, 2, "mixed")]);
     let own = Attempt { started: Some(Time(0.0)), ..attempt("r", "v1", "v100", 2, 0) };
-    let stuck = Tracked {
+    let stuck = JobState {
         phase: phase(own, stopping(0.0, Then::GoOn, Request::Killed)),
-        ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0))
+        ..JobState::new(job("a", "{v100: 100}", ""), Time(0.0))
     };
-    let waiting = Tracked::new(job("b", "{v100: 100}", ""), Time(0.0));
+    let waiting = JobState::new(job("b", "{v100: 100}", ""), Time(0.0));
     let early = take(state(vec![stuck, waiting]), 299.0, &cluster, &how(Moves::Never));
     assert_eq!(words(&early.actions), ["cancel a", "b waits"]);
     let late = take(early.state, 300.0, &cluster, &how(Moves::Never));
@@ -354,8 +354,8 @@ fn a_long_queue_keeps_a_job_where_it_is() {
 #[test]
 fn a_policy_without_a_plan_is_the_reason_why_jobs_wait() {
     let cluster = cluster(&[("v1", "v100", 40, 0, "idle"), ("t1", "t4", 40, 0, "idle")]);
-    let jobs: Vec<Tracked> = (0..30)
-        .map(|number| Tracked::new(job(&format!("j{number}"), "{v100: 100, t4: 50}", ""), Time(0.0)))
+    let jobs: Vec<JobState> = (0..30)
+        .map(|number| JobState::new(job(&format!("j{number}"), "{v100: 100, t4: 50}", ""), Time(0.0)))
         .collect();
     let how = how(Moves::Never);
     let done = take_by("has", state(jobs), 1.0, &cluster, &how);
@@ -374,7 +374,7 @@ fn a_policy_without_a_plan_is_the_reason_why_jobs_wait() {
 fn types_that_the_job_file_does_not_list_are_used_on_wish_alone_and_given_up_after_a_first_failure() {
     let cluster = cluster(&[("v1", "v100", 1, 0, "idle"), ("p1", "p100", 4, 0, "idle")]);
     let mut how = how(Moves::Never);
-    let own = |more: &str| Tracked::new(job("a", "{v100: 100}", more), Time(0.0));
+    let own = |more: &str| JobState::new(job("a", "{v100: 100}", more), Time(0.0));
     let without = take(state(vec![own("")]), 1.0, &cluster, &how);
     assert_eq!(words(&without.actions), ["submit a on 1 v100"]);
     let wished = take(state(vec![own(", estimate: all")]), 1.0, &cluster, &how);
@@ -409,7 +409,7 @@ fn a_time_limit_that_cuts_a_job_is_said() {
     let limit = Partition { name: "short".into(), default: true, max_time: Some(Seconds(60.0)) };
     cluster.partitions.push(limit);
     let said = |more: &str| {
-        let jobs = state(vec![Tracked::new(job("a", "{v100: 10}", more), Time(0.0))]);
+        let jobs = state(vec![JobState::new(job("a", "{v100: 10}", more), Time(0.0))]);
         let then = take(jobs, 1.0, &cluster, &how(Moves::Never));
         then.state.jobs[0].phase.attempt().expect("an attempt").pieces.clone()
     };
@@ -429,7 +429,7 @@ fn a_job_that_fits_no_node_holds_nobody_up_and_one_that_fits_some_goes_there() {
     }
     let own = |name: &str, cpus: u32| {
         let keys = format!(", max_gpus: 4, cpus_per_gpu: {cpus}");
-        Tracked::new(job(name, "{v100: 100}", &keys), Time(0.0))
+        JobState::new(job(name, "{v100: 100}", &keys), Time(0.0))
     };
     let jobs = vec![own("greedy", 200), own("large", 32), own("small", 4)];
     let done = take(state(jobs), 1.0, &cluster, &how(Moves::Never));

@@ -1,13 +1,13 @@
 //! What stops and time limits mean for a job on tiny states: which cost a retry, which limit comes next, and which ends are believed.
 
-use hsched_engine::{Attempt, End, News, PastAttempt, Request, Stage, Then, Tracked, apply};
+use hsched_engine::{Attempt, End, News, PastAttempt, Request, Stage, Then, JobState, apply};
 use hsched_model::{Seconds, Time};
 
 use hsched_fixtures::engine_states::{attempt, heard, job, phase, rules, running, state};
 
 /// A job with one retry after runs that did no epoch and ended so, one after the other; and the retries that it had used after each.
-fn after(ends: &[End]) -> (Tracked, Vec<u32>) {
-    let mut state = state(vec![Tracked::new(job("a", "{v100: 100}", ", retries: 1"), Time(0.0))]);
+fn after(ends: &[End]) -> (JobState, Vec<u32>) {
+    let mut state = state(vec![JobState::new(job("a", "{v100: 100}", ", retries: 1"), Time(0.0))]);
     let used = ends.iter().enumerate().map(|(number, end)| {
         let run = format!("r{number}");
         state.jobs[0].phase = phase(attempt(&run, "v1", "v100", 1, 0), Stage::Running);
@@ -47,7 +47,7 @@ fn a_run_that_was_asked_to_stop_teaches_no_speed() {
         let own =
             Attempt { started: Some(Time(0.0)), tells_stops, limit, ..attempt("r", "v1", "v100", 1, 0) };
         let tracked =
-            Tracked { phase: phase(own, stage), ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0)) };
+            JobState { phase: phase(own, stage), ..JobState::new(job("a", "{v100: 100}", ""), Time(0.0)) };
         let mut state = state(vec![tracked]);
         let news = News::Ended { end: End::Completed, at: Time(ended) };
         let learnt = apply(&mut state, Time(ended), &heard("a", "r", news), &rules());
@@ -76,7 +76,7 @@ fn a_limit_that_cut_a_job_before_an_epoch_is_doubled_and_kept_until_its_epochs_a
     };
     let least = |past: Vec<PastAttempt>, epoch: Option<f64>| {
         let epoch = epoch.map(Seconds);
-        let tracked = Tracked { past, epoch, ..Tracked::new(job("a", "{v100: 100}", ""), Time(9.0)) };
+        let tracked = JobState { past, epoch, ..JobState::new(job("a", "{v100: 100}", ""), Time(9.0)) };
         tracked.least_limit().map(|limit| limit.0 / 60.0)
     };
     let cut = || past(End::Cut, 15.0, 0);
@@ -99,7 +99,7 @@ fn exit_status_0_of_a_run_that_was_asked_to_stop_proves_nothing_without_the_last
     let asked = |request: Request, then: Then, done: u64| {
         let stage = Stage::Stopping { since: Time(40.0), then, request };
         let attempt = attempt("r", "v1", "v100", 1, 0);
-        let tracked = Tracked {
+        let tracked = JobState {
             phase: phase(attempt, stage),
             ..running(job("a", "{v100: 100}", ""), self::attempt("r", "v1", "v100", 1, 0), done)
         };

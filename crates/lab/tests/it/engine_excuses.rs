@@ -1,6 +1,6 @@
 //! Failures that do not count, because their node turns out to have been down.
 
-use hsched_engine::{End, Event, Outcome, PastAttempt, Phase, Tracked, apply};
+use hsched_engine::{End, Event, Outcome, PastAttempt, Phase, JobState, apply};
 use hsched_model::{Availability, NodeName, Time};
 
 use hsched_fixtures::engine_states::{attempt, job, rules, running, state};
@@ -35,9 +35,9 @@ fn all_tries_on_a_node_are_excused_that_failed_shortly_before_it_was_seen_to_be_
 }
 
 /// Node v1 is seen to be down at 1000, after failures at these times on these nodes; the last of them ended the job for good.
-fn excused(retries: u32, added: f64, failures: u32, ends: &[(f64, &str)]) -> Tracked {
+fn excused(retries: u32, added: f64, failures: u32, ends: &[(f64, &str)]) -> JobState {
     let spec = job("a", "{v100: 100}", &format!(", retries: {retries}"));
-    let mut tracked = Tracked::new(spec, Time(added));
+    let mut tracked = JobState::new(spec, Time(added));
     tracked.past = ends
         .iter()
         .map(|&(ended, node)| PastAttempt {

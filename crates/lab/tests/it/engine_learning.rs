@@ -1,7 +1,7 @@
 //! What the engine learns from an epoch: the seconds of a step by GPU type and batch.
 
 use hsched_engine::{
-    Action, Attempt, End, EpochReport, Event, News, PastAttempt, RankReport, Tracked, apply,
+    Action, Attempt, End, EpochReport, Event, News, PastAttempt, RankReport, JobState, apply,
 };
 use hsched_model::{Job, Seconds, Time};
 use hsched_plan::throughput::SampleSource;
@@ -36,7 +36,7 @@ fn an_epoch_counts_once_and_teaches() {
 fn learnt(job: Job, attempt: Attempt, past: usize, news: News) -> Vec<(String, u64, f64)> {
     let done = attempt.epochs_before;
     let ended = PastAttempt { attempt: attempt.clone(), ended: Time(0.0), end: End::Saved, epochs: done };
-    let tracked = Tracked { past: vec![ended; past], ..running(job, attempt, done) };
+    let tracked = JobState { past: vec![ended; past], ..running(job, attempt, done) };
     let mut state = state(vec![tracked]);
     let event = heard("a", "r", news);
     let action = apply(&mut state, Time(9.0), &event, &rules());

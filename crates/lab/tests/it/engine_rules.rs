@@ -2,7 +2,7 @@
 
 use hsched_engine::{
     Answer, Attempt, Beginning, End, EpochReport, Event, News, Observation, Outcome, PastAttempt, Phase,
-    Realm, Rules, Sighting, Stage, Standing, State, Tracked, apply, notice, step,
+    Realm, Rules, Sighting, Stage, Standing, State, JobState, apply, notice, step,
 };
 use hsched_model::{Availability, Job, JobId, NodeName, Seconds, Time};
 use hsched_plan::{Budget, Plan, Policy, PolicyError, Problem};
@@ -12,16 +12,16 @@ use hsched_fixtures::engine_states::{
 };
 
 /// What becomes of a job that ends: running since epoch 2, with `done` epochs behind it.
-fn after(end: End, done: u64, failures: u32) -> Tracked {
+fn after(end: End, done: u64, failures: u32) -> JobState {
     let tracked = running(job("a", "{v100: 100}", ", retries: 1"), attempt("r", "v1", "v100", 1, 2), done);
-    let mut state = state(vec![Tracked { failures, ..tracked }]);
+    let mut state = state(vec![JobState { failures, ..tracked }]);
     let news = News::Ended { end, at: Time(50.0) };
     let event = heard("a", "r", news);
     apply(&mut state, Time(60.0), &event, &rules());
     state.jobs.remove(0)
 }
 
-fn not_before(tracked: &Tracked) -> Option<f64> {
+fn not_before(tracked: &JobState) -> Option<f64> {
     match &tracked.phase {
         Phase::Waiting { not_before, .. } => not_before.map(|time| time.0),
         other => panic!("{other:?}"),
@@ -75,16 +75,16 @@ fn a_completed_or_cancelled_job_is_over() {
 }
 
 /// Where `job` begins when it is added after one that ended so, with this many epochs done; and what it is then.
-fn begun_again((outcome, done): (Option<Outcome>, u64), job: Job, restart: bool) -> (String, Tracked) {
+fn begun_again((outcome, done): (Option<Outcome>, u64), job: Job, restart: bool) -> (String, JobState) {
     let past = PastAttempt {
         attempt: attempt("r", "v1", "v100", 1, 0),
         ended: Time(5.0),
         end: End::Failed { exit: 1, signal: 0 },
         epochs: done,
     };
-    let waiting = Tracked::new(self::job("a", "{v100: 100}", ""), Time(0.0));
+    let waiting = JobState::new(self::job("a", "{v100: 100}", ""), Time(0.0));
     let phase = outcome.map_or(waiting.phase.clone(), |outcome| Phase::Ended { at: Time(5.0), outcome });
-    let before = Tracked { phase, epochs_done: done, failures: 4, fruitless: 2, past: vec![past], ..waiting };
+    let before = JobState { phase, epochs_done: done, failures: 4, fruitless: 2, past: vec![past], ..waiting };
     let mut state = state(vec![before]);
     let said = Beginning::of(&job, &state, restart).clause();
     let event = Event::Added { job: Box::new(job), restart };
@@ -137,9 +137,9 @@ fn waits_double_while_no_epoch_is_done() {
 #[test]
 fn news_of_another_run_and_of_a_job_that_has_ended_change_nothing() {
     let tracked = running(job("a", "{v100: 100}", ""), attempt("r", "v1", "v100", 1, 0), 3);
-    let ended = Tracked {
+    let ended = JobState {
         phase: Phase::Ended { at: Time(1.0), outcome: Outcome::Completed },
-        ..Tracked::new(job("b", "{v100: 100}", ""), Time(0.0))
+        ..JobState::new(job("b", "{v100: 100}", ""), Time(0.0))
     };
     let before = state(vec![tracked, ended]);
     let epoch = EpochReport {
@@ -168,7 +168,7 @@ fn news_of_another_run_and_of_a_job_that_has_ended_change_nothing() {
 fn a_submission_without_an_answer_is_found_or_made_again() {
     let meant = Attempt { job_id: None, ..attempt("r", "v1", "v100", 1, 0) };
     let tracked =
-        Tracked { phase: phase(meant, Stage::Meant), ..Tracked::new(job("a", "{v100: 100}", ""), Time(0.0)) };
+        JobState { phase: phase(meant, Stage::Meant), ..JobState::new(job("a", "{v100: 100}", ""), Time(0.0)) };
     let mut state = state(vec![tracked]);
     let mut see = |at: f64, sightings: Vec<Sighting>| {
         let events = notice(&state, &look(at, sightings));
@@ -373,7 +373,7 @@ fn what_a_restart_costs_is_measured_where_there_is_no_queue() {
         for &cost in starts {
             let rules = Rules { realm, ..rules() };
             let mut own = running(job.clone(), attempt("r", "v1", "v100", 1, 0), 0);
-            own.startup = state.jobs.pop().and_then(|before: Tracked| before.startup);
+            own.startup = state.jobs.pop().and_then(|before: JobState| before.startup);
             if let Phase::Submitted(own) = &mut own.phase {
                 own[0].attempt.started = Some(Time(100.0));
             }

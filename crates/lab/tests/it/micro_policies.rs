@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hsched_engine::{Action, End, Event, Outcome, Phase, Tracked, Update};
+use hsched_engine::{Action, End, Event, Outcome, Phase, JobState, Update};
 use hsched_lab::simulate::{Delays, Play, PlayOptions, Saving, Site, World};
 use hsched_model::{Job, Seconds, Speed, Time};
 use hsched_plan::{
@@ -14,7 +14,7 @@ use hsched_fixtures::engine_states::{cluster, gpu, job, rules};
 
 /// Plays jobs that arrive at their times on V100, each of which does ten epochs in 100 s; returns what became of them
 /// and what was done.
-fn play(policy: Box<dyn Policy>, gpus: u32, jobs: &[(f64, Job)]) -> (Vec<Tracked>, Vec<String>) {
+fn play(policy: Box<dyn Policy>, gpus: u32, jobs: &[(f64, Job)]) -> (Vec<JobState>, Vec<String>) {
     let rate = hsched_model::BitRate::new(10.0).expect("a rate");
     let speed = BTreeMap::from([(gpu("v100"), Speed::rate(100.0).expect("a rate"))]);
     let second = Seconds(1.0);
@@ -62,7 +62,7 @@ fn own(name: &str, epochs: u64) -> Job {
     Job { epochs, ..job(name, "{v100: 100}", "") }
 }
 
-fn ended(tracked: &Tracked) -> (f64, u64) {
+fn ended(tracked: &JobState) -> (f64, u64) {
     match &tracked.phase {
         Phase::Ended { at, outcome: Outcome::Completed } => (at.0, tracked.epochs_done),
         other => panic!("{}: {other:?}", tracked.job.name),

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 
 use hsched_engine::{
     Amendment, Answer, Inquiry, Intent, Kind, Observation, Outcome, Phase, Run, State, SubmissionKey,
-    Tracked, World,
+    JobState, World,
 };
 use hsched_lab::simulate;
 use hsched_model::{JobId, Seconds, Time};
@@ -88,7 +88,7 @@ fn play(dies_at: u32, before: bool) -> u32 {
     ];
     let world = simulate::World::new(sites::site(sites::cluster(CLUSTER), &jobs), Vec::new(), Time(0.0));
     let mut seer = Seer { world, submitted: BTreeMap::new(), changed: 0 };
-    let mut state = State { jobs: vec![Tracked::new(jobs[0].clone(), Time(0.0))], ..State::default() };
+    let mut state = State { jobs: vec![JobState::new(jobs[0].clone(), Time(0.0))], ..State::default() };
     let left = Cell::new(0);
     for turn in 0..4000 {
         let mut policy = queueing();
@@ -105,7 +105,7 @@ fn play(dies_at: u32, before: bool) -> u32 {
         state = disk.state;
         if turn == 1 {
             // The other one runs.
-            state.jobs.push(Tracked::new(jobs[1].clone(), Time(0.0)));
+            state.jobs.push(JobState::new(jobs[1].clone(), Time(0.0)));
             left.set(dies_at);
         }
         seer.world.pass(Seconds(30.0));

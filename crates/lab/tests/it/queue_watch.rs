@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use hsched_engine::{
     Action, Answer, Attempt, Event, Inquiry, Kind, Knows, Listing, Phase, SpeedsOf, Stage, State, Step,
-    Submission, Tracked, requests, step,
+    Submission, JobState, requests, step,
 };
 use hsched_model::{Cluster, JobId, JobRequest, Node, Partition, Seconds, Terms, Time};
 use hsched_plan::throughput::{Cache, ThroughputMatrix};
@@ -36,7 +36,7 @@ fn kind(per_node: u32, gpu_type: &str) -> Kind {
 }
 
 /// The job, waiting for four V100, with a script that can do with fewer.
-fn pending() -> Tracked {
+fn pending() -> JobState {
     let own = attempt("r", "v1", "v100", 4, 0);
     let own = Attempt {
         race: true,
@@ -45,7 +45,7 @@ fn pending() -> Tracked {
         ..own
     };
     let phase = Phase::Submitted(vec![Submission { attempt: own, stage: Stage::Pending }]);
-    Tracked { phase, ..Tracked::new(ten_hours(), Time(0.0)) }
+    JobState { phase, ..JobState::new(ten_hours(), Time(0.0)) }
 }
 
 /// The queue of a cluster in which nobody waits; a node that names no partition is in all.
@@ -94,7 +94,7 @@ fn a_job_that_waits_may_ask_for_what_when_lists() {
     own.launch.partition = Some("short,day".into());
     own.launch.checkpoint.grace = Some(Seconds(10.0));
     (own.launch.account, own.launch.other_accounts) = (Some("a".into()), vec!["b".into()]);
-    let jobs = state(vec![Tracked::new(own.clone(), Time(0.0))]);
+    let jobs = state(vec![JobState::new(own.clone(), Time(0.0))]);
     let mut policy = queueing();
     let mut planner = planner(policy.as_mut());
     let asked = step(jobs, Time(1.0), &[], &cluster, (&rules(), &mut planner));
@@ -172,7 +172,7 @@ fn take(state: &State, at: f64, cluster: &Cluster, stays: f64, wait: &dyn Fn(&Ki
 
 #[test]
 fn a_job_begins_with_the_request_that_is_done_first() {
-    let jobs = state(vec![Tracked::new(ten_hours(), Time(0.0))]);
+    let jobs = state(vec![JobState::new(ten_hours(), Time(0.0))]);
     // Four V100 start in twenty hours, two in one, one at once; a T4 takes twice as long.
     let wait = |own: &Kind| {
         (if own.gpu_type == gpu("t4") { 9.0 } else { [0.5, 1.0, 20.0, 20.0][own.per_node as usize - 1] }, 0.0)
@@ -187,7 +187,7 @@ fn a_job_begins_with_the_request_that_is_done_first() {
 
 #[test]
 fn free_gpus_are_left_where_waiting_for_others_is_sooner() {
-    let jobs = state(vec![Tracked::new(ten_hours(), Time(0.0))]);
+    let jobs = state(vec![JobState::new(ten_hours(), Time(0.0))]);
     let free = cluster(&[("v1", "v100", 4, 4, "allocated"), ("t1", "t4", 4, 3, "mixed")]);
     // One T4 takes twenty hours; four V100 start in one.
     let soon = |own: &Kind| (if own.gpu_type == gpu("t4") { 0.0 } else { 1.0 }, 0.0);
@@ -272,12 +272,12 @@ fn what_a_limit_would_end_is_not_asked_for_where_the_job_cannot_go_on() {
     // A T4 is free at once, on which it takes twenty hours; four V100, on which it takes two and a half, much later.
     let free = cluster(&[("v1", "v100", 4, 4, "allocated"), ("t1", "t4", 4, 3, "mixed")]);
     let wait = |own: &Kind| (if *own == kind(1, "t4") { 0.0 } else { 30.0 }, 0.0);
-    let begun = |hours: f64, own: Tracked| {
+    let begun = |hours: f64, own: JobState| {
         let cluster = Cluster { partitions: vec![within(hours)], ..free.clone() };
         let then = take(&state(vec![own]), 1.0, &cluster, 0.0, &wait);
         (words(&then.actions).join(", "), then.state.jobs[0].last.1.clone())
     };
-    let job = || Tracked::new(ten_hours(), Time(0.0));
+    let job = || JobState::new(ten_hours(), Time(0.0));
     let mut saves = job();
     saves.job.launch.checkpoint.grace = Some(Seconds(10.0));
     assert_eq!(begun(24.0, job()).0, "submit a on 1 t4");
@@ -413,7 +413,7 @@ fn a_job_that_does_not_say_how_many_gpus_waits_for_a_polite_number() {
         samples_per_epoch: 100_000_000,
         ..job("a", "{v100: 100}", "")
     };
-    let jobs = state(vec![Tracked::new(own, Time(0.0))]);
+    let jobs = state(vec![JobState::new(own, Time(0.0))]);
     let asked = take(&jobs, 1.0, &cluster(&nodes), 0.0, &|_| (1.0, 0.0));
     assert_eq!(words(&asked.actions), ["submit a on 32 v100"]);
     let mut policy = queueing();

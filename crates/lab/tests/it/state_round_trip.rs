@@ -7,7 +7,7 @@ use std::path::Path;
 use hsched_engine::store::{StateDir, StateError};
 use hsched_engine::{
     Answer, Attempt, End, Event, Gpus, Keeper, Outcome, PastAttempt, Phase, Realm, Request, Rules, Stage,
-    State, Submission, SubmissionKey, Then, Tracked, apply,
+    State, Submission, SubmissionKey, Then, JobState, apply,
 };
 use hsched_model::formats;
 use hsched_model::{BitRate, GpuType, Job, JobDefaults, JobId, JobName, NodeName, PlacedRank, Seconds, Time};
@@ -144,13 +144,13 @@ fn past() -> impl Strategy<Value = PastAttempt> {
 }
 
 /// The job of that number: names must differ.
-fn tracked(number: usize) -> impl Strategy<Value = Tracked> {
+fn tracked(number: usize) -> impl Strategy<Value = JobState> {
     let counts = (1..500_u64, any::<u64>(), 0..9_u32, any::<u32>(), any::<u32>());
     let rest =
         (prop::option::of(0.0..1e6), time(), time(), "\\PC{0,30}", prop::collection::vec(past(), 0..3));
     (counts, phase(), rest).prop_map(
         move |((epochs, done, retries, failures, fruitless), phase, (epoch, added, at, said, past))| {
-            Tracked {
+            JobState {
                 phase,
                 epochs_done: done,
                 failures,
@@ -160,7 +160,7 @@ fn tracked(number: usize) -> impl Strategy<Value = Tracked> {
                 stray: None,
                 last: (at, said),
                 past,
-                ..Tracked::new(job(&format!("job-{number}"), epochs, retries), added)
+                ..JobState::new(job(&format!("job-{number}"), epochs, retries), added)
             }
         },
     )
@@ -314,7 +314,7 @@ fn a_snapshot_of_another_version_is_left_alone() {
 #[test]
 fn news_of_another_run_change_nothing() {
     let name = JobName::new("job-0").expect("a name");
-    let mut state = State { jobs: vec![Tracked::new(job("job-0", 3, 0), Time(0.0))], ..State::default() };
+    let mut state = State { jobs: vec![JobState::new(job("job-0", 3, 0), Time(0.0))], ..State::default() };
     let event = Event::Answer { of: SubmissionKey::new(name, "old"), answer: Answer::Killed };
     let before = state.clone();
     apply(&mut state, Time(1.0), &event, &rules());

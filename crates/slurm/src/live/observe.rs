@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::permission;
 use crate::{ExitStatus, JobRecord, SlurmState, QueuedJob, holdings, time};
 use hsched_engine::live::Tag;
-use hsched_engine::{Attempt, End, Gpus, QueueReason, Sighting, Standing, State, SubmissionKey, Tracked};
+use hsched_engine::{Attempt, End, Gpus, QueueReason, Sighting, Standing, State, SubmissionKey, JobState};
 use hsched_model::{Cluster, JobId, JobName, Time};
 
 /// The user's queue by the submissions that hsched made.
@@ -46,7 +46,7 @@ impl<'a> Queue<'a> {
 
     /// Returns the submissions that are active in the queue for tracked jobs and that these do not have.
     pub(super) fn strays(&self, state: &State, cluster: &Cluster) -> Vec<Sighting> {
-        let jobs: BTreeMap<&str, &Tracked> =
+        let jobs: BTreeMap<&str, &JobState> =
             state.jobs.iter().map(|tracked| (tracked.job.name.as_str(), tracked)).collect();
         let stray = |(tag, own): (&Tag, &Vec<&QueuedJob>)| {
             let tracked = *jobs.get(tag.job.as_str())?;

@@ -9,7 +9,7 @@ mod moment;
 mod slurm;
 mod turn;
 
-use hsched_engine::{State, Tracked};
+use hsched_engine::{State, JobState};
 use hsched_model::{Job, Time};
 use hsched_plan::{Budget, Decision, Placement, Plan, Policy, PolicyError, Problem, Sharing, Slot, Stage};
 
@@ -76,9 +76,9 @@ impl Policy for Ladder {
 fn explore(epochs: &[u64], faults: u8, plant: Plant, (copies, latest): (usize, u8)) -> Result<Graph, String> {
     let named = |(name, &epochs): (&str, &u64)| {
         let job = Job { epochs, ..job(name, "{a: 100, b: 50}", ", retries: 1") };
-        Tracked::new(job, Time(0.0))
+        JobState::new(job, Time(0.0))
     };
-    let jobs: Vec<Tracked> = ["a", "b", "c"].into_iter().zip(epochs).map(named).collect();
+    let jobs: Vec<JobState> = ["a", "b", "c"].into_iter().zip(epochs).map(named).collect();
     let state = State { jobs, ..State::default() };
     let first = Moment { state, slurm: Slurm::new(epochs), at: Time(0.0), faults };
     Graph::explore(first, &Ground { rules: rules(), plant, copies, latest }, &mut Ladder { copies })

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use hsched_engine::{
-    Attempt, End, Outcome, PastAttempt, Phase, Request, Rules, Stage, State, Submission, Then, Tracked,
+    Attempt, End, Outcome, PastAttempt, Phase, Request, Rules, Stage, State, Submission, Then, JobState,
 };
 use hsched_model::{Job, JobName, NodeName, Seconds, Time};
 use hsched_plan::Policy;
@@ -109,7 +109,7 @@ impl Moment {
     }
 
     fn wrong_about(&self, job: usize, ground: &Ground) -> Option<String> {
-        let Tracked { job: own_job, phase, failures, past, .. } = &self.state.jobs[job];
+        let JobState { job: own_job, phase, failures, past, .. } = &self.state.jobs[job];
         let entries = || self.slurm.entries.iter().filter(|entry| entry.job == job);
         let alive = entries().filter(|entry| entry.is_alive()).count();
         let (whole, saved) = self.slurm.epochs[job];
@@ -155,8 +155,8 @@ impl Moment {
         text
     }
 
-    fn write_job(&self, tracked: &Tracked, text: &mut String) {
-        let Tracked {
+    fn write_job(&self, tracked: &JobState, text: &mut String) {
+        let JobState {
             job,
             phase,
             epochs_done,
