@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use divan::Bencher;
 use hsched_engine::store::StateDir;
-use hsched_engine::{Attempt, Keeper, Phase, Realm, Rules, Stage, State, Submission, JobState};
+use hsched_engine::{SubmissionRecord, Keeper, Phase, Realm, Rules, Stage, State, Submission, JobState};
 use hsched_model::formats;
 use hsched_model::{BitRate, GpuType, JobDefaults, JobId, NodeName, PlacedRank, Seconds, Time};
 
@@ -48,11 +48,11 @@ fn state() -> State {
         );
         let job = formats::jobs::parse(&text).expect("a job").remove(0);
         let ranks = (0..4).map(rank).collect();
-        let attempt = Attempt {
+        let attempt = SubmissionRecord {
             job_id: Some(JobId(number)),
             submit_time: Some("2026-09-21T10:00:00".into()),
             started: Some(Time(1.79e9)),
-            ..Attempt::new("20260921T100000-0a1b2c", ranks, Seconds(83.75), 2, Time(1.79e9))
+            ..SubmissionRecord::new("20260921T100000-0a1b2c", ranks, Seconds(83.75), 2, Time(1.79e9))
         };
         let phase = Phase::Submitted(vec![Submission { attempt, stage: Stage::Running }]);
         JobState { phase, epochs_done: 3, ..JobState::new(job, Time(1.78e9)) }

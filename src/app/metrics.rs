@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::ui::Metrics;
 use hsched_engine::store::{report_folder, reports};
-use hsched_engine::{Attempt, State, JobState};
+use hsched_engine::{SubmissionRecord, State, JobState};
 
 /// Returns a metric of each job that has reported some: its target's, else its loss, else one that is named after a
 /// loss, else the first by name.
@@ -12,7 +12,7 @@ pub(crate) fn metrics(root: &Path, state: &State) -> Metrics {
     let own = |tracked: &JobState| {
         let current = tracked.phase.submissions().iter().map(|own| &own.attempt);
         let past = tracked.past.iter().rev().map(|past| &past.attempt);
-        let of = |attempt: &Attempt| {
+        let of = |attempt: &SubmissionRecord| {
             let key = attempt.key(&tracked.job.name);
             reports::metrics(&report_folder(root, &key.run, &key.name()))
         };

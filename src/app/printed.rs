@@ -9,7 +9,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::live::absolute;
 use hsched_engine::store::{report_folder, reports};
-use hsched_engine::{Attempt, Stage, SubmissionKey, JobState};
+use hsched_engine::{SubmissionRecord, Stage, SubmissionKey, JobState};
 use hsched_model::JobId;
 
 /// The output of a submission.
@@ -82,7 +82,7 @@ fn printed(
     context: &Context,
     root: &Path,
     tracked: &JobState,
-    (attempt, stage): (&Attempt, Option<Stage>),
+    (attempt, stage): (&SubmissionRecord, Option<Stage>),
     before: &[Printed],
 ) -> Result<Printed, Failure> {
     let key = attempt.key(&tracked.job.name);
@@ -108,7 +108,7 @@ fn printed(
 fn files(
     context: &Context,
     tracked: &JobState,
-    attempt: &Attempt,
+    attempt: &SubmissionRecord,
     key: &SubmissionKey,
 ) -> (PathBuf, Vec<String>, Vec<PathBuf>) {
     let launch = &tracked.job.launch;

@@ -16,7 +16,7 @@ use crate::ui::{Files, Standing, duration, status_details, status_json, status_t
 use hsched_engine::live::{Reported, absolute, reported};
 use hsched_engine::store::{Peeked, StateDir, last_look, report_folder, run_folder};
 use hsched_engine::{
-    Attempt, EpochReport, Event, News, Phase, Rules, Stage, State, Submission, JobState, apply,
+    SubmissionRecord, EpochReport, Event, News, Phase, Rules, Stage, State, Submission, JobState, apply,
 };
 use hsched_model::{Seconds, Time};
 
@@ -78,7 +78,7 @@ impl Subcommand for Args {
             show_interrupted(&mut state, now);
         }
         let chosen = self.chosen(&state)?;
-        let files = |tracked: &JobState, attempt: &Attempt| files(context, &root, tracked, attempt);
+        let files = |tracked: &JobState, attempt: &SubmissionRecord| files(context, &root, tracked, attempt);
         let (looked, metrics) = (last_look(&root), metrics(&root, &state));
         let text = match self.format {
             Format::Json => {
@@ -169,7 +169,7 @@ fn count_reported(state: &mut State, root: &Path, now: Time, rules: &Rules) -> V
 
 /// Returns the start of a submission that was last seen in the queue, and of which a rank has reported an epoch.
 fn started(own: &Submission, report: &EpochReport) -> Option<News> {
-    let Submission { attempt: Attempt { job_id, submit_time, .. }, stage: Stage::Pending } = own else {
+    let Submission { attempt: SubmissionRecord { job_id, submit_time, .. }, stage: Stage::Pending } = own else {
         return None;
     };
     let at = Time(report.at.0 - report.length.map_or(0.0, |length| length.0));
@@ -177,7 +177,7 @@ fn started(own: &Submission, report: &EpochReport) -> Option<News> {
 }
 
 /// Returns the files of a submission, each with its name.
-fn files(context: &Context, root: &Path, tracked: &JobState, attempt: &Attempt) -> Files {
+fn files(context: &Context, root: &Path, tracked: &JobState, attempt: &SubmissionRecord) -> Files {
     let job = &tracked.job;
     let name = attempt.key(&job.name).name();
     let workdir = absolute(&context.directory, job.launch.workdir.as_deref().unwrap_or("."));

@@ -8,7 +8,7 @@ use hsched_engine::clock::Clock;
 use hsched_engine::live::{LiveError, Reported, left_word, reported};
 use hsched_engine::store::{report_folder, reports};
 use hsched_engine::{
-    Answer, Attempt, End, Intent, Observation, Run, Sighting, Standing, State, SubmissionKey, World,
+    Answer, SubmissionRecord, End, Intent, Observation, Run, Sighting, Standing, State, SubmissionKey, World,
 };
 use hsched_model::{Cluster, JobId, JobName, Seconds, Time};
 
@@ -78,7 +78,7 @@ impl World for EndedRun<'_> {
 pub(super) fn left_behind(
     root: &Path,
     job: &JobName,
-    attempt: &Attempt,
+    attempt: &SubmissionRecord,
     at: Time,
 ) -> Result<Sighting, LiveError> {
     let of = attempt.key(job);

@@ -21,7 +21,7 @@ use hsched_engine::live::{LiveError, Prepared, Reported, Site, reported, word_en
 use hsched_engine::render::Launcher;
 use hsched_engine::store::{StateDir, laid_by_another, report_folder, reports, run_folder};
 use hsched_engine::{
-    Answer, Attempt, End, Gpus, Intent, Observation, Rules, Run, Sighting, Standing, State, SubmissionKey,
+    Answer, SubmissionRecord, End, Gpus, Intent, Observation, Rules, Run, Sighting, Standing, State, SubmissionKey,
     World, named_ranks,
 };
 use hsched_model::{JobId, JobName, NodeName, Seconds, Time};
@@ -187,7 +187,7 @@ impl<'a> LocalWorld<'a> {
         mark(&self.site.site.state, of)
     }
 
-    fn sighting(&self, job: &JobName, attempt: &Attempt, at: Time) -> Result<Sighting, LiveError> {
+    fn sighting(&self, job: &JobName, attempt: &SubmissionRecord, at: Time) -> Result<Sighting, LiveError> {
         let of = attempt.key(job);
         if let Some(own) = self.running.get(&of) {
             let standing = match &own.ended {

@@ -8,7 +8,7 @@ use crate::ui::quantity::duration;
 use crate::ui::terminal::harmless;
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
-use hsched_engine::{Attempt, Outcome, PastAttempt, Phase, State, JobState};
+use hsched_engine::{SubmissionRecord, Outcome, PastAttempt, Phase, State, JobState};
 use hsched_model::number::{to_f64, to_usize};
 use hsched_model::{GoalMode, JobName, NodeName, Seconds, Time, hostlist};
 
@@ -24,7 +24,7 @@ pub type Files = Vec<(&'static str, String)>;
 pub struct Standing<'a> {
     pub tracked: &'a JobState,
     /// The submission that Slurm has or may have; of an ended job the last one.
-    pub attempt: Option<&'a Attempt>,
+    pub attempt: Option<&'a SubmissionRecord>,
 }
 
 /// A metric of each job, by name and value.
@@ -186,11 +186,11 @@ impl<'a> Standing<'a> {
     }
 
     /// Returns the attempts of a race that nobody has won: the job will have the GPUs of one of them.
-    fn race(&self) -> Option<Vec<&'a Attempt>> {
+    fn race(&self) -> Option<Vec<&'a SubmissionRecord>> {
         let tracked = self.tracked;
         let waits = tracked.phase.running().is_none();
         let all = tracked.phase.submissions().iter().map(|own| &own.attempt);
-        let all: Vec<&Attempt> = all.filter(|own| !tracked.is_next(own)).collect();
+        let all: Vec<&SubmissionRecord> = all.filter(|own| !tracked.is_next(own)).collect();
         (waits && all.len() > 1).then_some(all)
     }
 

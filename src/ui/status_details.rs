@@ -7,7 +7,7 @@ use crate::ui::quantity::duration;
 use crate::ui::status::{Files, Standing, ago, metric, nodes};
 use crate::ui::terminal::harmless;
 use crate::ui::{Align, Table, Terminal};
-use hsched_engine::{Attempt, Submission};
+use hsched_engine::{SubmissionRecord, Submission};
 use hsched_model::{Seconds, Time};
 
 /// Returns a job with all that is known of it, and a metric that it has reported; `files` are its script, output and reports, each with its name.
@@ -75,7 +75,7 @@ fn runs(standing: Standing<'_>, now: Time) -> Table {
         ("RAN", Align::Left),
         ("END", Align::Left),
     ]);
-    let mut row = |attempt: &Attempt, epochs: u64, until: Time, end: String| {
+    let mut row = |attempt: &SubmissionRecord, epochs: u64, until: Time, end: String| {
         let ran: Option<Seconds> = attempt.started.map(|started| until.since(started));
         table.row([
             attempt.run.clone(),

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::ui::status::{Files, Metrics, Standing, Times, bests};
-use hsched_engine::{Attempt, Gpus, Outcome, Phase, State, Submission, JobState};
+use hsched_engine::{SubmissionRecord, Gpus, Outcome, Phase, State, Submission, JobState};
 use hsched_model::{JobId, Seconds, Time};
 
 /// Returns the jobs of a state with a metric that each has reported; `files` gives those of a submission, each with its name.
@@ -12,7 +12,7 @@ pub fn status_json(
     chosen: &[&JobState],
     metrics: &Metrics,
     now: Time,
-    files: &dyn Fn(&JobState, &Attempt) -> Files,
+    files: &dyn Fn(&JobState, &SubmissionRecord) -> Files,
 ) -> Value {
     let mut counts: Map<String, Value> = Map::new();
     for tracked in &state.jobs {
@@ -43,7 +43,7 @@ pub fn status_json(
     })
 }
 
-fn job(tracked: &JobState, now: Time, files: &dyn Fn(&JobState, &Attempt) -> Files) -> Value {
+fn job(tracked: &JobState, now: Time, files: &dyn Fn(&JobState, &SubmissionRecord) -> Files) -> Value {
     let standing = Standing::new(tracked);
     let (mut reason, mut not_before, mut ended) = (None, None, None);
     match &tracked.phase {
@@ -116,7 +116,7 @@ fn curve(tracked: &JobState) -> Option<Value> {
     }))
 }
 
-fn run(attempt: &Attempt, epochs: u64, end: Option<(String, Time)>, files: Files) -> Value {
+fn run(attempt: &SubmissionRecord, epochs: u64, end: Option<(String, Time)>, files: Files) -> Value {
     let (end, ended) = end.unzip();
     let files: Map<String, Value> =
         files.into_iter().map(|(name, path)| (name.to_owned(), json!(path))).collect();

@@ -3,7 +3,7 @@
 use crate::ui::duration;
 use crate::ui::story::{StoryLine, Topic, line};
 use hsched_engine::{
-    Answer, Attempt, End, Event, News, Outcome, PastAttempt, Phase, Realm, Stage, State, Submission,
+    Answer, SubmissionRecord, End, Event, News, Outcome, PastAttempt, Phase, Realm, Stage, State, Submission,
     SubmissionKey, Then, JobState,
 };
 use hsched_model::{GpuType, JobId, NodeName, hostlist};
@@ -39,7 +39,7 @@ pub(super) fn tell(event: &Event, state: &State, realm: Realm) -> Option<StoryLi
 }
 
 /// Returns what is known of a submission, whether it has ended or not.
-fn attempt<'a>(tracked: &'a JobState, of: &SubmissionKey) -> Option<&'a Attempt> {
+fn attempt<'a>(tracked: &'a JobState, of: &SubmissionKey) -> Option<&'a SubmissionRecord> {
     let past = || tracked.past.iter().map(|past| &past.attempt).find(|own| own.key(&of.job) == *of);
     tracked.submission(of).map(|own| &own.attempt).or_else(past)
 }
@@ -47,7 +47,7 @@ fn attempt<'a>(tracked: &'a JobState, of: &SubmissionKey) -> Option<&'a Attempt>
 fn tell_answer(
     answer: &Answer,
     tracked: &JobState,
-    attempt: Option<&Attempt>,
+    attempt: Option<&SubmissionRecord>,
     realm: Realm,
 ) -> Option<(Topic, String)> {
     let told = match answer {
@@ -86,7 +86,7 @@ fn tell_answer(
     Some(told)
 }
 
-fn tell_news(news: &News, tracked: &JobState, attempt: Option<&Attempt>) -> Option<(Topic, String)> {
+fn tell_news(news: &News, tracked: &JobState, attempt: Option<&SubmissionRecord>) -> Option<(Topic, String)> {
     let is_next = attempt.is_some_and(|own| tracked.is_next(own));
     let told = match news {
         News::Missing => (Topic::Queue, "not in the queue; waiting a minute to be sure".to_owned()),
@@ -148,7 +148,7 @@ fn is_beside(tracked: &JobState, job_id: JobId) -> bool {
     tracked.phase.submissions().iter().any(|own| waits(own) && own.attempt.job_id != Some(job_id))
 }
 
-fn place(attempt: &Attempt) -> String {
+fn place(attempt: &SubmissionRecord) -> String {
     format!("{} ({})", attempt.gpus, hostlist::compress(attempt.gpus.0.keys().map(NodeName::as_str)))
 }
 

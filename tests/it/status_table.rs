@@ -1,7 +1,7 @@
 //! The table of `hsched status`, for jobs in all phases at a moment that stands still.
 
 use hsched::ui::{Metrics, Standing, Terminal, TerminalKind, status_details, status_table};
-use hsched_engine::{Attempt, End, Outcome, PastAttempt, Phase, Stage, State, Submission, JobState};
+use hsched_engine::{SubmissionRecord, End, Outcome, PastAttempt, Phase, Stage, State, Submission, JobState};
 use hsched_model::formats;
 use hsched_model::{GpuType, Job, JobId, JobName, NodeName, PlacedRank, Seconds, Time};
 use insta::assert_snapshot;
@@ -24,7 +24,7 @@ fn job(name: &str) -> Job {
 }
 
 /// A submission an hour ago on two types of GPUs, which ran from half an hour ago.
-fn attempt() -> Attempt {
+fn attempt() -> SubmissionRecord {
     let rank = |node: &str, gpu_type: &str| PlacedRank {
         node: NodeName::new(node).expect("a name"),
         gpu_type: GpuType::new(gpu_type).expect("a type"),
@@ -33,8 +33,8 @@ fn attempt() -> Attempt {
         samples: 50,
     };
     let ranks = vec![rank("b1", "v100"), rank("a1", "t4"), rank("a2", "t4")];
-    let before = Attempt::new("r7", ranks, Seconds(120.0), 0, Time(NOW.0 - 3600.0));
-    Attempt { job_id: Some(JobId(17)), started: Some(Time(NOW.0 - 1800.0)), ..before }
+    let before = SubmissionRecord::new("r7", ranks, Seconds(120.0), 0, Time(NOW.0 - 3600.0));
+    SubmissionRecord { job_id: Some(JobId(17)), started: Some(Time(NOW.0 - 1800.0)), ..before }
 }
 
 fn tracked(name: &str, phase: Phase, (ago, said): (f64, &str)) -> JobState {
@@ -110,9 +110,9 @@ fn requests_that_race_are_all_shown() {
         samples: 100,
     };
     let own = |id: u32, gpu_type: &str| Submission {
-        attempt: Attempt {
+        attempt: SubmissionRecord {
             job_id: Some(JobId(id)),
-            ..Attempt::new("r1", vec![rank(gpu_type)], Seconds(9.0), 0, NOW)
+            ..SubmissionRecord::new("r1", vec![rank(gpu_type)], Seconds(9.0), 0, NOW)
         },
         stage: Stage::Pending,
     };
@@ -134,9 +134,9 @@ fn requests_that_race_are_all_shown() {
 
 #[test]
 fn a_job_in_full_has_all_its_submissions() {
-    let first = Attempt { run: "r6".into(), started: Some(Time(NOW.0 - 3000.0)), ..attempt() };
+    let first = SubmissionRecord { run: "r6".into(), started: Some(Time(NOW.0 - 3000.0)), ..attempt() };
     let past = vec![PastAttempt { attempt: first, ended: Time(NOW.0 - 2400.0), end: End::Saved, epochs: 4 }];
-    let now = Attempt { epochs_before: 4, ..attempt() };
+    let now = SubmissionRecord { epochs_before: 4, ..attempt() };
     let own = JobState { past, phase: phase(now, Stage::Running), failures: 1, ..running() };
     let files = vec![("script", "/state/runs/r7/runs.sbatch".to_owned())];
     assert_snapshot!(status_details(Standing::new(&own), Some(&("val_loss".to_owned(), 0.3)), &files, NOW, plain()), @r"

@@ -2,7 +2,7 @@
 
 use hsched::ui::{Standing as Shown, Story};
 use hsched_engine::{
-    Action, Answer, Attempt, End, EpochReport, Event, News, Observation, PastAttempt, Phase, Piece,
+    Action, Answer, SubmissionRecord, End, EpochReport, Event, News, Observation, PastAttempt, Phase, Piece,
     QueueReason, Realm, Rules, Sighting, Stage, Standing, State, Submission, JobState, Trial, Update, apply,
     notice,
 };
@@ -75,7 +75,7 @@ fn runs(more: &str) -> JobState {
 
 /// Like [`runs`], submitted with a time limit in seconds.
 fn runs_for(limit: f64) -> JobState {
-    let attempt = Attempt { limit: Some(Seconds(limit)), ..attempt("r", "v1", "v100", 1, 0) };
+    let attempt = SubmissionRecord { limit: Some(Seconds(limit)), ..attempt("r", "v1", "v100", 1, 0) };
     running(job("a", "{v100: 100}", ""), attempt, 0)
 }
 
@@ -97,7 +97,7 @@ fn why_it_waits_is_told_at_first_and_when_it_is_stuck() {
         let reason = Some(QueueReason { text: reason.to_owned(), is_stuck });
         look(9.0, vec![Sighting { reason, ..sighting(7, Standing::Pending) }])
     };
-    let meant = Attempt { job_id: None, ..attempt("r", "v1", "v100", 1, 0) };
+    let meant = SubmissionRecord { job_id: None, ..attempt("r", "v1", "v100", 1, 0) };
     let tracked =
         JobState { phase: phase(meant, Stage::Meant), ..JobState::new(job("a", "{v100: 100}", ""), Time(0.0)) };
     let looks = [("Priority", false), ("Resources", false), ("JobHeldUser", true), ("JobHeldUser", true)];
@@ -110,7 +110,7 @@ fn why_it_waits_is_told_at_first_and_when_it_is_stuck() {
 
 #[test]
 fn each_request_of_a_race_has_its_own_reason() {
-    let meant = |run| Attempt { job_id: None, ..attempt(run, "v1", "v100", 1, 0) };
+    let meant = |run| SubmissionRecord { job_id: None, ..attempt(run, "v1", "v100", 1, 0) };
     let submissions = ["r", "r2"].map(|run| Submission { attempt: meant(run), stage: Stage::Meant });
     let phase = Phase::Submitted(submissions.to_vec());
     let tracked = JobState { phase, ..JobState::new(job("a", "{v100: 100}", ""), Time(0.0)) };
@@ -224,7 +224,7 @@ fn a_type_on_which_the_first_run_failed_is_named() {
 fn a_second_request_is_queued_also() {
     let first = Submission { attempt: attempt("r", "v1", "v100", 1, 0), stage: Stage::Pending };
     let second = attempt("s", "a1", "a100", 2, 0);
-    let second = Submission { attempt: Attempt { job_id: None, ..second }, stage: Stage::Meant };
+    let second = Submission { attempt: SubmissionRecord { job_id: None, ..second }, stage: Stage::Meant };
     let own = JobState {
         phase: Phase::Submitted(vec![first, second]),
         ..knowing(job("a", "{v100: 100, a100: 200}", "")).jobs.remove(0)
@@ -240,7 +240,7 @@ fn a_second_request_is_queued_also() {
 #[test]
 fn a_request_that_fails_while_others_of_its_race_wait_starts_nothing_over() {
     let race = |run: &str, node: &str, stage: Stage| {
-        let attempt = Attempt { race: true, joins: Some("r".to_owned()), ..attempt(run, node, "v100", 1, 0) };
+        let attempt = SubmissionRecord { race: true, joins: Some("r".to_owned()), ..attempt(run, node, "v100", 1, 0) };
         Submission { attempt, stage }
     };
     let phase = Phase::Submitted(vec![race("r", "v1", Stage::Running), race("s", "v1", Stage::Pending)]);
@@ -274,7 +274,7 @@ fn what_is_cancelled_and_why_is_one_sentence() {
 fn the_next_submission_of_a_chain_is_its_continuation() {
     let first = Submission { attempt: attempt("r", "v1", "v100", 1, 0), stage: Stage::Running };
     let follows = Some(Piece { of: key("a", "r"), job_id: JobId(7) });
-    let next = Attempt { job_id: None, follows, ..attempt("s", "v1", "v100", 1, 0) };
+    let next = SubmissionRecord { job_id: None, follows, ..attempt("s", "v1", "v100", 1, 0) };
     let next = Submission { attempt: next, stage: Stage::Meant };
     let own = JobState { phase: Phase::Submitted(vec![first, next]), ..runs("") };
     let (mut state, mut story) = (state(vec![own]), Story::default());

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Attempt, Gpus, Stage, Submission};
+use crate::{SubmissionRecord, Gpus, Stage, Submission};
 use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Job, JobDefaults, JobId, JobRequest, PlacedRank, Seconds, Terms};
 use hsched_plan::throughput::ThroughputMatrix;
@@ -86,7 +86,7 @@ impl Inquiry {
 
     /// Returns whether a submission asks for the GPUs of a request, and its account, partitions and limit leave nothing that the
     /// request adds.
-    fn asks_for(&self, attempt: &Attempt, request: &JobRequest, defaults: &JobDefaults) -> bool {
+    fn asks_for(&self, attempt: &SubmissionRecord, request: &JobRequest, defaults: &JobDefaults) -> bool {
         let amendment = attempt.amendment.as_ref();
         let own_kind = amendment.and_then(|to| to.kind.clone()).or_else(|| Kind::of(&attempt.ranks));
         if own_kind != Some(Kind::asked(request)) {

@@ -2,7 +2,7 @@
 
 use crate::carry::Carrier;
 use crate::{
-    Amendment, Attempt, End, Intent, PastAttempt, Piece, Rules, Stage, State, Submission, Then, JobState,
+    Amendment, SubmissionRecord, End, Intent, PastAttempt, Piece, Rules, Stage, State, Submission, Then, JobState,
 };
 use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time, Walltime};
@@ -36,7 +36,7 @@ pub(super) fn due<'t>(tracked: &'t JobState, at: Time, rules: &Rules) -> Option<
 }
 
 /// Returns the change of a next piece that waits to the limit that what is left of the job needs by now: short jobs start sooner.
-pub(super) fn shorter(tracked: &JobState, attempt: &Attempt, rules: &Rules) -> Option<Amendment> {
+pub(super) fn shorter(tracked: &JobState, attempt: &SubmissionRecord, rules: &Rules) -> Option<Amendment> {
     let (terms, limit) = (attempt.terms.as_ref()?, attempt.limit?);
     if attempt.keeps_limit || !tracked.is_next(attempt) {
         return None;
@@ -87,7 +87,7 @@ impl Carrier<'_> {
 
 impl JobState {
     /// Returns whether a submission waits for another one of the job, after which it goes on.
-    pub fn is_next(&self, attempt: &Attempt) -> bool {
+    pub fn is_next(&self, attempt: &SubmissionRecord) -> bool {
         attempt.follows.as_ref().is_some_and(|piece| self.submission(&piece.of).is_some())
     }
 

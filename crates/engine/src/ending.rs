@@ -1,7 +1,7 @@
 //! The end of a submission: whether its job is done, is retried or has failed.
 
 use crate::{
-    Attempt, End, Outcome, PastAttempt, Phase, Rules, Stage, Submission, SubmissionKey, Then, JobState,
+    SubmissionRecord, End, Outcome, PastAttempt, Phase, Rules, Stage, Submission, SubmissionKey, Then, JobState,
 };
 use hsched_model::{GpuType, Time};
 
@@ -31,7 +31,7 @@ impl JobState {
         let (epochs, race) = (self.epochs_done.saturating_sub(attempt.epochs_before), attempt.race);
         // How the batch was divided has served its purpose; the GPUs are kept.
         let lost = *end == End::Vanished;
-        let attempt = Attempt { ranks: if lost { attempt.ranks } else { Vec::new() }, ..attempt };
+        let attempt = SubmissionRecord { ranks: if lost { attempt.ranks } else { Vec::new() }, ..attempt };
         self.past.push(PastAttempt { attempt, ended, end: end.clone(), epochs });
         match (last, end) {
             (true, _) => self.after(ended, now, stage, end, rules),

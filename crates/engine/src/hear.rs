@@ -1,7 +1,7 @@
 //! Applies answers and news to one job: stages of its submissions, epochs, measured speeds.
 
 use crate::{
-    Answer, Attempt, End, EpochReport, News, PastAttempt, Phase, Request, Rules, Stage, Submission,
+    Answer, SubmissionRecord, End, EpochReport, News, PastAttempt, Phase, Request, Rules, Stage, Submission,
     SubmissionKey, Then, JobState, teach,
 };
 use hsched_model::number::to_f64;
@@ -136,7 +136,7 @@ impl JobState {
         if is_asked || is_doubtful { End::Cut } else { end.clone() }
     }
 
-    fn attempt_mut(&mut self, of: &SubmissionKey) -> Option<&mut Attempt> {
+    fn attempt_mut(&mut self, of: &SubmissionKey) -> Option<&mut SubmissionRecord> {
         self.submission_mut(of).map(|own| &mut own.attempt)
     }
 
@@ -237,7 +237,7 @@ impl Submission {
 }
 
 /// Returns what a start cost whose first epoch this is: the time since then that was no training.
-fn startup(attempt: &Attempt, report: &EpochReport) -> Option<Seconds> {
+fn startup(attempt: &SubmissionRecord, report: &EpochReport) -> Option<Seconds> {
     let (started, length) = (attempt.started?, report.length?);
     let is_first = report.epoch == attempt.epochs_before + 1;
     is_first.then(|| Seconds((report.at.since(started).0 - length.0).max(0.0)))

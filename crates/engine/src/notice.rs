@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    Attempt, End, EpochReport, Event, News, Observation, PastAttempt, Rules, Sighting, Stage, Standing,
+    SubmissionRecord, End, EpochReport, Event, News, Observation, PastAttempt, Rules, Sighting, Stage, Standing,
     State, Submission, SubmissionKey, JobState,
 };
 use hsched_model::{Availability, JobName, Node, NodeName, Time};
@@ -130,7 +130,7 @@ fn start(own: &Submission, sighting: &Sighting, seen: &Observation) -> Option<Ne
 }
 
 /// Returns what it means that Slurm does not show a submission; `reports` says that a new epoch was seen now.
-fn missing(tracked: &JobState, attempt: &Attempt, reports: bool, seen: &Observation) -> Option<News> {
+fn missing(tracked: &JobState, attempt: &SubmissionRecord, reports: bool, seen: &Observation) -> Option<News> {
     let Some(since) = attempt.missing else { return Some(News::Missing) };
     if reports || is_heard_of(tracked, attempt, seen.at) {
         // Whatever Slurm shows, its ranks are at work: it must not be started a second time.
@@ -144,17 +144,17 @@ fn missing(tracked: &JobState, attempt: &Attempt, reports: bool, seen: &Observat
 }
 
 /// Returns whether a submission has reported an epoch so lately that its next one is not due yet.
-fn is_heard_of(tracked: &JobState, attempt: &Attempt, now: Time) -> bool {
+fn is_heard_of(tracked: &JobState, attempt: &SubmissionRecord, now: Time) -> bool {
     reported_at(tracked, attempt).is_some_and(|at| now.since(at).0 < patience(tracked, attempt))
 }
 
 /// Returns when a submission reported the last epoch that is known.
-fn reported_at(tracked: &JobState, attempt: &Attempt) -> Option<Time> {
+fn reported_at(tracked: &JobState, attempt: &SubmissionRecord) -> Option<Time> {
     tracked.epoch_at.filter(|_| tracked.epochs_done > attempt.epochs_before)
 }
 
 /// Returns how long a submission that reports may be silent, in seconds.
-fn patience(tracked: &JobState, attempt: &Attempt) -> f64 {
+fn patience(tracked: &JobState, attempt: &SubmissionRecord) -> f64 {
     let epoch = tracked.epoch.unwrap_or(attempt.epoch);
     Rules::VANISHED.0.max((Rules::SILENT_EPOCHS * epoch.0).min(Rules::LONGEST_SILENCE.0))
 }
@@ -163,7 +163,7 @@ fn patience(tracked: &JobState, attempt: &Attempt) -> f64 {
 /// wait for them for ever: the processes of a submission end when the next one begins.
 fn outlives(
     tracked: &JobState,
-    attempt: &Attempt,
+    attempt: &SubmissionRecord,
     (lost, now): (Time, Time),
     new: Option<&Vec<&EpochReport>>,
 ) -> bool {

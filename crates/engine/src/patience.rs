@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Action, Attempt, Phase, Request, Rules, Stage, State, Submission, Then, JobState, chain};
+use crate::{Action, SubmissionRecord, Phase, Request, Rules, Stage, State, Submission, Then, JobState, chain};
 use hsched_model::{Availability, Cluster, GpuType, Seconds, Time};
 
 /// How long jobs are waited for, on a cluster as it was seen.
@@ -71,7 +71,7 @@ impl<'a> Patience<'a> {
     }
 
     /// Returns the GPUs of an attempt for which no nodes are up, if there are any.
-    fn unable(&self, attempt: &Attempt) -> Option<String> {
+    fn unable(&self, attempt: &SubmissionRecord) -> Option<String> {
         let up = self.up.as_ref()?;
         let is_short = |(gpu_type, count): &(GpuType, u32)| up.get(gpu_type).is_none_or(|up| up < count);
         let short = attempt.gpus.by_type().into_iter().find(is_short);
@@ -105,13 +105,13 @@ pub fn due(state: &State, rules: &Rules, after: Time) -> Option<Time> {
 }
 
 /// Returns whether another one of the race that an attempt is in has started.
-fn has_started(tracked: &JobState, attempt: &Attempt) -> bool {
+fn has_started(tracked: &JobState, attempt: &SubmissionRecord) -> bool {
     let others = tracked.phase.submissions().iter().filter(|own| own.attempt.races_with(attempt));
     { others }.any(Submission::is_running)
 }
 
 /// Returns the change of a request again of which nobody knows whether it was heard: to hear it twice does no harm.
-fn amend_again(tracked: &JobState, attempt: &Attempt) -> Option<Action> {
+fn amend_again(tracked: &JobState, attempt: &SubmissionRecord) -> Option<Action> {
     let (of, job_id, to) = (attempt.key(&tracked.job.name), attempt.job_id?, attempt.amendment.clone()?);
     let why = "the first request may have been lost".to_owned();
     Some(Action::Amend { of, job_id, to, why })
@@ -119,7 +119,7 @@ fn amend_again(tracked: &JobState, attempt: &Attempt) -> Option<Action> {
 
 /// Returns a request of which nobody knows whether it was heard: to hear it twice does no harm. What was marked as the end of another
 /// submission came was never asked before.
-fn ask(tracked: &JobState, attempt: &Attempt, (since, then): (Time, Then)) -> Option<Action> {
+fn ask(tracked: &JobState, attempt: &SubmissionRecord, (since, then): (Time, Then)) -> Option<Action> {
     let (of, job_id) = (attempt.key(&tracked.job.name), attempt.job_id?);
     let ended = tracked.past.iter().rev().find(|past| then == Then::GoOn && past.ended == since);
     let why = match ended {

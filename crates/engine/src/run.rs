@@ -1,6 +1,6 @@
 //! Runs: jobs that are submitted together, with the plan as it is written to disk.
 
-use crate::{Attempt, Gpus, Kind, Piece, SubmissionKey, named_ranks};
+use crate::{SubmissionRecord, Gpus, Kind, Piece, SubmissionKey, named_ranks};
 use hsched_model::{Job, JobDefaults, PlacedRank, Seconds, Terms, Time, Walltime};
 use hsched_plan::plan_file::PlanFile;
 use hsched_plan::{CheckedPlan, Placement, Problem};
@@ -98,18 +98,18 @@ impl Run {
     }
 
     /// Returns a submission as what is known of it when it is about to be made.
-    pub fn attempt(&self, intent: &Intent, meant: Time) -> Attempt {
+    pub fn attempt(&self, intent: &Intent, meant: Time) -> SubmissionRecord {
         let Intent { job, copy, race, ref joins, ref follows, ref placement, ref terms, ref spares, .. } =
             *intent;
         let planned = (&self.problem, job, placement);
-        Attempt {
+        SubmissionRecord {
             copy,
             race,
             joins: joins.clone(),
             follows: follows.clone(),
             terms: terms.clone(),
             tables: spares.iter().filter_map(|ranks| Kind::of(ranks)).collect(),
-            ..Attempt::planned(&self.id, planned, self.epochs_done[job], meant)
+            ..SubmissionRecord::planned(&self.id, planned, self.epochs_done[job], meant)
         }
     }
 }

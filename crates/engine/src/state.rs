@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Attempt, Early, End, Stage, Submission, SubmissionKey};
+use crate::{SubmissionRecord, Early, End, Stage, Submission, SubmissionKey};
 use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Job, JobId, JobName, NodeName, Seconds, Time};
 use hsched_plan::Memory;
@@ -115,7 +115,7 @@ pub enum Outcome {
 /// An attempt that has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PastAttempt {
-    pub attempt: Attempt,
+    pub attempt: SubmissionRecord,
     pub ended: Time,
     pub end: End,
     /// Epochs that it did.
@@ -171,7 +171,7 @@ impl JobState {
     }
 
     /// Marks the job as about to be submitted, beside the copies that it has.
-    pub fn intend(&mut self, attempt: Attempt) {
+    pub fn intend(&mut self, attempt: SubmissionRecord) {
         self.last = (attempt.meant, format!("about to be submitted on {}", attempt.gpus));
         let submission = Submission { attempt, stage: Stage::Meant };
         match &mut self.phase {
@@ -255,7 +255,7 @@ impl JobState {
     /// Returns whether a run that its time limit ends can be gone on with: its owner says that it saves, or an attempt of it was
     /// seen to go on after the epochs of another one.
     pub fn resumes(&self) -> bool {
-        let went_on = |attempt: &Attempt, epochs: u64| attempt.epochs_before > 0 && epochs > 0;
+        let went_on = |attempt: &SubmissionRecord, epochs: u64| attempt.epochs_before > 0 && epochs > 0;
         let now = |own: &Submission| {
             went_on(&own.attempt, self.epochs_done.saturating_sub(own.attempt.epochs_before))
         };
@@ -322,12 +322,12 @@ impl Phase {
     }
 
     /// Returns the attempt that is farthest.
-    pub fn attempt(&self) -> Option<&Attempt> {
+    pub fn attempt(&self) -> Option<&SubmissionRecord> {
         self.foremost().map(|own| &own.attempt)
     }
 
     /// Returns the attempt that runs, the first of several.
-    pub fn running(&self) -> Option<&Attempt> {
+    pub fn running(&self) -> Option<&SubmissionRecord> {
         self.submissions().iter().find(|own| own.is_running()).map(|own| &own.attempt)
     }
 

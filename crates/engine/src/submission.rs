@@ -27,7 +27,7 @@ pub struct Piece {
 /// A submission that has not ended, as far as is known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Submission {
-    pub attempt: Attempt,
+    pub attempt: SubmissionRecord,
     pub stage: Stage,
 }
 
@@ -77,7 +77,7 @@ pub enum Then {
 /// What was submitted and what is known of it; its run's id, the job's name and the copy tell it from every other one.
 #[expect(clippy::struct_excessive_bools, reason = "facts that do not exclude each other")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Attempt {
+pub struct SubmissionRecord {
     /// Unique id of the run, which Slurm carries in the job's comment.
     pub run: String,
     /// Its number among the copies of the job; 0 where there is one.
@@ -192,7 +192,7 @@ impl Stage {
     }
 }
 
-impl Attempt {
+impl SubmissionRecord {
     /// Returns what tells it from every other submission; `job` is its job's name.
     pub fn key(&self, job: &JobName) -> SubmissionKey {
         SubmissionKey { job: job.clone(), run: self.run.clone(), copy: self.copy }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Attempt, End, EpochReport, RankReport, SubmissionKey, Timed, JobState};
+use crate::{SubmissionRecord, End, EpochReport, RankReport, SubmissionKey, Timed, JobState};
 use hsched_model::number::to_f64;
 use hsched_model::{Estimates, GpuType, Job, PlacedRank, Seconds, Time};
 use hsched_plan::throughput::{Cache, Cell, Sample, SampleSource, SpeedKey, ThroughputMatrix};
@@ -10,7 +10,7 @@ use hsched_plan::throughput::{Cache, Cell, Sample, SampleSource, SpeedKey, Throu
 /// Returns what an epoch teaches: what its ranks say, and where none says how long it computed, what its length does.
 pub(super) fn by_epoch(
     tracked: &JobState,
-    attempt: &Attempt,
+    attempt: &SubmissionRecord,
     report: &EpochReport,
     cache: &Cache,
 ) -> Vec<Sample> {
@@ -57,7 +57,7 @@ pub(super) fn by_the_whole(
 }
 
 /// Returns what a rank's epoch says about its GPU: times of (micro-)steps.
-fn by_rank(tracked: &JobState, attempt: &Attempt, report: &RankReport, at: Time) -> Vec<Sample> {
+fn by_rank(tracked: &JobState, attempt: &SubmissionRecord, report: &RankReport, at: Time) -> Vec<Sample> {
     let Some(rank) = attempt.ranks.get(report.rank) else { return Vec::new() };
     let job = &tracked.job;
     let (batch, _) = rank.micro_batches(job);
@@ -75,7 +75,7 @@ fn by_rank(tracked: &JobState, attempt: &Attempt, report: &RankReport, at: Time)
 /// Its steps took what is left of it without the communication foreseen. Of one type alone, its rank with the most
 /// samples took that long. Of several, nobody knows which one the others waited for: what was thought of each is
 /// scaled by the factor that makes the slowest take that long.
-fn infer(job: &Job, attempt: &Attempt, epoch: Seconds, at: Time, cache: &Cache) -> Vec<Sample> {
+fn infer(job: &Job, attempt: &SubmissionRecord, epoch: Seconds, at: Time, cache: &Cache) -> Vec<Sample> {
     let mut busiest: BTreeMap<&GpuType, &PlacedRank> = BTreeMap::new();
     for rank in &attempt.ranks {
         let own = busiest.entry(&rank.gpu_type).or_insert(rank);

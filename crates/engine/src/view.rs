@@ -1,6 +1,6 @@
 //! The problem that a policy decides on, made of the state and the cluster: open jobs, and the GPUs that they have or may get.
 
-use crate::{Attempt, Phase, Realm, Request, Rules, Stage, State, Submission, Then, JobState};
+use crate::{SubmissionRecord, Phase, Realm, Request, Rules, Stage, State, Submission, Then, JobState};
 use hsched_model::number::to_f64;
 use hsched_model::{Access, Cluster, GoalMode, GpuType, Held, Holdings, Job, JobName, Seconds, Time};
 use hsched_plan::throughput::ThroughputMatrix;
@@ -164,9 +164,9 @@ fn restart_cost(tracked: &JobState, rules: &Rules) -> Seconds {
 fn course(tracked: &JobState, at: Time) -> Standing {
     let past = tracked.past.iter().map(|past| (&past.attempt, past.ended));
     let attempts = past.chain(tracked.phase.submissions().iter().map(|own| (&own.attempt, at)));
-    let started: Vec<(&Attempt, Time, Time)> =
+    let started: Vec<(&SubmissionRecord, Time, Time)> =
         attempts.filter_map(|(attempt, until)| Some((attempt, attempt.started?, until))).collect();
-    let held = |(attempt, since, until): &(&Attempt, Time, Time)| {
+    let held = |(attempt, since, until): &(&SubmissionRecord, Time, Time)| {
         let gpus: u32 = attempt.gpus.iter().map(|(_, _, count)| count).sum();
         f64::from(gpus) * until.since(*since).0
     };
@@ -212,7 +212,7 @@ fn stage(
 }
 
 /// Returns the time of an epoch with the shares that the ranks have.
-fn present_epoch(problem: &Problem, job: usize, attempt: &Attempt, slots: &[Slot]) -> Option<f64> {
+fn present_epoch(problem: &Problem, job: usize, attempt: &SubmissionRecord, slots: &[Slot]) -> Option<f64> {
     let model = &problem.jobs[job];
     let number = |name: &GpuType| {
         let known = |gpu_type: &usize| problem.gpu_types[*gpu_type] == *name;

@@ -8,7 +8,7 @@ use crate::commands::run::turns::{LocalRun, Woken, Work, earliest};
 use crate::error::Failure;
 use hsched_engine::live::LiveError;
 use hsched_engine::store::{report_folder, reports, run_folder};
-use hsched_engine::{Action, Attempt, KeepsNothing, State, Timed, JobState, Update, World as _};
+use hsched_engine::{Action, SubmissionRecord, KeepsNothing, State, Timed, JobState, Update, World as _};
 use hsched_model::{Job, JobName, Seconds, Time};
 use hsched_plan::throughput::{Cell, LearnRule, Sample, SampleSource, ThroughputMatrix};
 use std::collections::BTreeSet;
@@ -129,7 +129,7 @@ fn has_shown(context: &Context, tracked: &JobState, now: Time) -> bool {
 }
 
 /// Returns the steps that an attempt of a job has timed on purpose; none where they cannot be read.
-fn trials(context: &Context, tracked: &JobState, attempt: Option<&Attempt>) -> Vec<Timed> {
+fn trials(context: &Context, tracked: &JobState, attempt: Option<&SubmissionRecord>) -> Vec<Timed> {
     let Some((attempt, root)) = attempt.zip(state::root(context).ok()) else { return Vec::new() };
     reports::probes(&report_folder(&root, &attempt.run, tracked.job.name.as_str())).unwrap_or_default()
 }

@@ -1,11 +1,11 @@
 //! How a submission ended, by the word that its script left or the status with which it ended.
 
 use crate::store::reports::LastWord;
-use crate::{Attempt, End, Sighting, Standing};
+use crate::{SubmissionRecord, End, Sighting, Standing};
 use hsched_model::JobName;
 
 /// Returns how a submission ended by the word that its script left.
-pub fn left_word(job: &JobName, attempt: &Attempt, word: LastWord) -> Sighting {
+pub fn left_word(job: &JobName, attempt: &SubmissionRecord, word: LastWord) -> Sighting {
     let end = word_end(word).unwrap_or_else(|| End::of_status(word.status, 0));
     Sighting {
         of: attempt.key(job),

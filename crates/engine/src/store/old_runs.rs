@@ -53,7 +53,7 @@ fn made_at(run: &str) -> Option<Time> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Attempt, JobState};
+    use crate::{SubmissionRecord, JobState};
     use hsched_model::Seconds;
 
     #[test]
@@ -66,7 +66,7 @@ mod tests {
         let text = "jobs: [{name: a, samples_per_epoch: 1, epochs: 1, global_batch: 1, model_size: 0, \
                     throughput: {t4: 1}, command: x}]";
         let job = hsched_model::formats::jobs::parse(text).expect("a job").remove(0);
-        let attempt = Attempt::new(runs[1], Vec::new(), Seconds(1.0), 0, Time(0.0));
+        let attempt = SubmissionRecord::new(runs[1], Vec::new(), Seconds(1.0), 0, Time(0.0));
         let mut tracked = JobState::new(job, Time(0.0));
         tracked.intend(attempt);
         let now = made_at(runs[2]).expect("a time").after(Seconds(3600.0));

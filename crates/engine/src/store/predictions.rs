@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::store::StateError;
 use crate::store::files::{read, replace, write_error};
-use crate::{Attempt, State, SubmissionKey};
+use crate::{SubmissionRecord, State, SubmissionKey};
 use hsched_model::{Seconds, Time};
 use hsched_queue::Prediction;
 
@@ -107,7 +107,7 @@ impl Predicted {
             return None;
         }
         let tracked = state.find(&self.of.job)?;
-        let is = |own: &Attempt| own.run == self.of.run && own.copy == self.of.copy;
+        let is = |own: &SubmissionRecord| own.run == self.of.run && own.copy == self.of.copy;
         if let Some(own) = tracked.submission(&self.of) {
             self.prediction.started = Some(own.attempt.started?);
         } else {
@@ -153,9 +153,9 @@ mod tests {
         let job = hsched_model::formats::jobs::parse(text).expect("a job").remove(0);
         let mut tracked = JobState::new(job, Time(0.0));
         for copy in 0..2 {
-            let attempt = Attempt::new("r", Vec::new(), Seconds(1.0), 0, Time(1000.0));
+            let attempt = SubmissionRecord::new("r", Vec::new(), Seconds(1.0), 0, Time(1000.0));
             let started = (copy == 0).then_some(Time(1015.0));
-            tracked.intend(Attempt { copy, started, ..attempt });
+            tracked.intend(SubmissionRecord { copy, started, ..attempt });
         }
         let state = State { jobs: vec![tracked], ..State::default() };
         let known = |state: &State, now: f64| -> Vec<Option<Time>> {

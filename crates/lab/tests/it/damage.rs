@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use hsched_engine::store::{StateDir, StateError};
-use hsched_engine::{Answer, Attempt, End, Event, Keeper, PastAttempt, Stage, State, SubmissionKey, JobState};
+use hsched_engine::{Answer, SubmissionRecord, End, Event, Keeper, PastAttempt, Stage, State, SubmissionKey, JobState};
 use hsched_model::{GpuType, JobId, JobName, NodeName, PlacedRank, Seconds, Time};
 use tempfile::TempDir;
 
@@ -24,10 +24,10 @@ fn meant(name: &str) -> JobState {
         samples: 50,
     };
     let ranks = vec![rank("v1", "v100", 0), rank("t1", "t4", 1)];
-    let before = Attempt::new("20260921T090000-0a1b2c", Vec::new(), Seconds(83.75), 0, Time(1.79e9));
+    let before = SubmissionRecord::new("20260921T090000-0a1b2c", Vec::new(), Seconds(83.75), 0, Time(1.79e9));
     let (ended, end) = (Time(1.7901e9), End::Failed { exit: 1, signal: 0 });
     JobState {
-        phase: phase(Attempt::new(RUN, ranks, Seconds(83.75), 2, Time(1.7902e9)), Stage::Meant),
+        phase: phase(SubmissionRecord::new(RUN, ranks, Seconds(83.75), 2, Time(1.7902e9)), Stage::Meant),
         epochs_done: 2,
         failures: 1,
         past: vec![PastAttempt { attempt: before, ended, end, epochs: 2 }],

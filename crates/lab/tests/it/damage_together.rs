@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use hsched_engine::store::{Held, StateDir, StateError};
-use hsched_engine::{Answer, Attempt, Event, Keeper, Outcome, Phase, Stage, State, SubmissionKey, JobState};
+use hsched_engine::{Answer, SubmissionRecord, Event, Keeper, Outcome, Phase, Stage, State, SubmissionKey, JobState};
 use hsched_model::{GpuType, JobId, JobName, Seconds, Speed, Time};
 use hsched_plan::throughput::SpeedKey;
 use tempfile::TempDir;
@@ -46,7 +46,7 @@ impl Story {
             state.jobs.push(JobState::new(own, at));
             ledger.keep(at, &state, &[], &[]).expect("keeps");
             let index = state.jobs.len() - 1;
-            let attempt = Attempt::new(RUN, Vec::new(), Seconds(9.0), 0, at);
+            let attempt = SubmissionRecord::new(RUN, Vec::new(), Seconds(9.0), 0, at);
             state.jobs[index].phase = phase(attempt, Stage::Meant);
             ledger.keep(at, &state, &[], &[]).expect("keeps");
             let name = JobName::new(&format!("job-{number}")).expect("a name");

@@ -1,7 +1,7 @@
 //! Copies of a job: what a plan of several placements makes of the submissions that there are, and what their ends mean.
 
 use hsched_engine::{
-    Action, Answer, Attempt, End, Event, News, Observation, Outcome, Phase, Piece, Request, Sighting, Stage,
+    Action, Answer, SubmissionRecord, End, Event, News, Observation, Outcome, Phase, Piece, Request, Sighting, Stage,
     Standing, State, Step, Submission, SubmissionKey, Then, JobState, apply, notice, step,
 };
 use hsched_model::Time;
@@ -33,7 +33,7 @@ impl Policy for On {
 /// A job with a copy that runs on each of these nodes, on one V100.
 fn copies(nodes: &[&str]) -> State {
     let copy = |(copy, node): (u32, &&str)| {
-        let attempt = Attempt { copy, started: Some(Time(0.0)), ..attempt("r", node, "v100", 1, 0) };
+        let attempt = SubmissionRecord { copy, started: Some(Time(0.0)), ..attempt("r", node, "v100", 1, 0) };
         Submission { attempt, stage: Stage::Running }
     };
     let phase = Phase::Submitted((0..).zip(nodes).map(copy).collect());

@@ -1,7 +1,7 @@
 //! The engine's decisions on tiny states: who gets what, who moves, who is ended.
 
 use hsched_engine::{
-    Answer, Attempt, End, Event, Gpus, News, Observation, Outcome, Phase, Request, Sighting, Stage, Standing,
+    Answer, SubmissionRecord, End, Event, Gpus, News, Observation, Outcome, Phase, Request, Sighting, Stage, Standing,
     Step, Then, JobState, apply, notice,
 };
 use hsched_model::{Estimates, Job, JobId, NodeName, Partition, Seconds, Speed, Time, Usage};
@@ -244,7 +244,7 @@ fn gpus_print_by_type() {
 
 #[test]
 fn a_submission_that_was_given_up_is_found_again_and_others_stand_in_the_way() {
-    let meant = Attempt { job_id: None, ..attempt("r", "v1", "v100", 1, 0) };
+    let meant = SubmissionRecord { job_id: None, ..attempt("r", "v1", "v100", 1, 0) };
     let tracked =
         JobState { phase: phase(meant, Stage::Meant), ..JobState::new(job("a", "{v100: 100}", ""), Time(0.0)) };
     let mut state = state(vec![tracked]);
@@ -321,7 +321,7 @@ fn jobs_of_different_partitions_share_the_nodes_of_both() {
 #[test]
 fn a_job_that_slurm_does_not_manage_to_end_is_not_waited_for_for_ever() {
     let cluster = cluster(&[("v1", "v100", 4, 2, "mixed")]);
-    let own = Attempt { started: Some(Time(0.0)), ..attempt("r", "v1", "v100", 2, 0) };
+    let own = SubmissionRecord { started: Some(Time(0.0)), ..attempt("r", "v1", "v100", 2, 0) };
     let stuck = JobState {
         phase: phase(own, stopping(0.0, Then::GoOn, Request::Killed)),
         ..JobState::new(job("a", "{v100: 100}", ""), Time(0.0))

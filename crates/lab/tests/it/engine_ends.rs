@@ -1,6 +1,6 @@
 //! What stops and time limits mean for a job on tiny states: which cost a retry, which limit comes next, and which ends are believed.
 
-use hsched_engine::{Attempt, End, News, PastAttempt, Request, Stage, Then, JobState, apply};
+use hsched_engine::{SubmissionRecord, End, News, PastAttempt, Request, Stage, Then, JobState, apply};
 use hsched_model::{Seconds, Time};
 
 use hsched_fixtures::engine_states::{attempt, heard, job, phase, rules, running, state};
@@ -45,7 +45,7 @@ fn a_run_that_was_asked_to_stop_teaches_no_speed() {
     let learns = |stage: Stage, tells_stops: bool, ended: f64| {
         let limit = Some(Seconds(3600.0));
         let own =
-            Attempt { started: Some(Time(0.0)), tells_stops, limit, ..attempt("r", "v1", "v100", 1, 0) };
+            SubmissionRecord { started: Some(Time(0.0)), tells_stops, limit, ..attempt("r", "v1", "v100", 1, 0) };
         let tracked =
             JobState { phase: phase(own, stage), ..JobState::new(job("a", "{v100: 100}", ""), Time(0.0)) };
         let mut state = state(vec![tracked]);
@@ -65,7 +65,7 @@ fn a_run_that_was_asked_to_stop_teaches_no_speed() {
 #[test]
 fn a_limit_that_cut_a_job_before_an_epoch_is_doubled_and_kept_until_its_epochs_are_known() {
     let past = |end: End, minutes: f64, epochs: u64| PastAttempt {
-        attempt: Attempt {
+        attempt: SubmissionRecord {
             limit: Some(Seconds(60.0 * minutes)),
             started: Some(Time(0.0)),
             ..attempt("r", "v1", "v100", 1, 0)

@@ -1,7 +1,7 @@
 //! What the engine learns from an epoch: the seconds of a step by GPU type and batch.
 
 use hsched_engine::{
-    Action, Attempt, End, EpochReport, Event, News, PastAttempt, RankReport, JobState, apply,
+    Action, SubmissionRecord, End, EpochReport, Event, News, PastAttempt, RankReport, JobState, apply,
 };
 use hsched_model::{Job, Seconds, Time};
 use hsched_plan::throughput::SampleSource;
@@ -33,7 +33,7 @@ fn an_epoch_counts_once_and_teaches() {
 }
 
 /// What is learnt from `news` of a run of `job` on the ranks of `attempt`: type, batch and seconds of a step.
-fn learnt(job: Job, attempt: Attempt, past: usize, news: News) -> Vec<(String, u64, f64)> {
+fn learnt(job: Job, attempt: SubmissionRecord, past: usize, news: News) -> Vec<(String, u64, f64)> {
     let done = attempt.epochs_before;
     let ended = PastAttempt { attempt: attempt.clone(), ended: Time(0.0), end: End::Saved, epochs: done };
     let tracked = JobState { past: vec![ended; past], ..running(job, attempt, done) };
@@ -63,7 +63,7 @@ fn own(gpu_type: &str, batch: u64, seconds: f64) -> (String, u64, f64) {
 #[test]
 fn a_bare_epoch_teaches_by_its_length() {
     let job = |more: &str| job("a", "{v100: 100, t4: 25}", more);
-    let talking = |done| Attempt { communication: Seconds(2.0), ..attempt("r", "v1", "v100", 2, done) };
+    let talking = |done| SubmissionRecord { communication: Seconds(2.0), ..attempt("r", "v1", "v100", 2, done) };
     // 12 s, of which the exchange takes 2 s: ten steps of 1 s, over 50 samples each.
     assert_eq!(learnt(job(""), talking(0), 0, bare_epoch(1, Some(12.0))), [own("v100", 50, 1.0)]);
     // The same in three micro-batches.

@@ -1,7 +1,7 @@
 //! The engine's rules on tiny states: what an event makes of a job, and what is learnt from it.
 
 use hsched_engine::{
-    Answer, Attempt, Beginning, End, EpochReport, Event, News, Observation, Outcome, PastAttempt, Phase,
+    Answer, SubmissionRecord, Beginning, End, EpochReport, Event, News, Observation, Outcome, PastAttempt, Phase,
     Realm, Rules, Sighting, Stage, Standing, State, JobState, apply, notice, step,
 };
 use hsched_model::{Availability, Job, JobId, NodeName, Seconds, Time};
@@ -166,7 +166,7 @@ fn news_of_another_run_and_of_a_job_that_has_ended_change_nothing() {
 
 #[test]
 fn a_submission_without_an_answer_is_found_or_made_again() {
-    let meant = Attempt { job_id: None, ..attempt("r", "v1", "v100", 1, 0) };
+    let meant = SubmissionRecord { job_id: None, ..attempt("r", "v1", "v100", 1, 0) };
     let tracked =
         JobState { phase: phase(meant, Stage::Meant), ..JobState::new(job("a", "{v100: 100}", ""), Time(0.0)) };
     let mut state = state(vec![tracked]);
@@ -191,7 +191,7 @@ fn a_submission_without_an_answer_is_found_or_made_again() {
 #[test]
 fn a_job_that_slurm_does_not_show_is_not_gone_while_it_reports() {
     let check = |length: f64, times: &[f64], lost: f64| {
-        let attempt = Attempt { epoch: Seconds(length), ..attempt("r", "v1", "v100", 1, 0) };
+        let attempt = SubmissionRecord { epoch: Seconds(length), ..attempt("r", "v1", "v100", 1, 0) };
         let mut state = state(vec![running(job("a", "{v100: 100}", ""), attempt, 0)]);
         let mut see = |at: f64, epoch: Option<u64>| {
             let report = |epoch| EpochReport {
@@ -226,7 +226,7 @@ fn a_job_that_slurm_does_not_show_is_not_gone_while_it_reports() {
 fn a_job_whose_ranks_report_from_a_lost_node_is_not_started_beside_them() {
     // Epochs of 100 s; the node is lost at 1000 s, and `reports` come then. Returns when the submission ends.
     let ends = |reports: &[f64], end: &End| {
-        let attempt = Attempt { epoch: Seconds(100.0), ..attempt("r", "v1", "v100", 1, 0) };
+        let attempt = SubmissionRecord { epoch: Seconds(100.0), ..attempt("r", "v1", "v100", 1, 0) };
         let job = Job { epochs: 90, ..job("a", "{v100: 100}", "") };
         let mut state = state(vec![running(job, attempt, 0)]);
         let mut see = |at: f64| {

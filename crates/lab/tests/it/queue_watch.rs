@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use hsched_engine::{
-    Action, Answer, Attempt, Event, Inquiry, Kind, Knows, Listing, Phase, SpeedsOf, Stage, State, Step,
+    Action, Answer, SubmissionRecord, Event, Inquiry, Kind, Knows, Listing, Phase, SpeedsOf, Stage, State, Step,
     Submission, JobState, requests, step,
 };
 use hsched_model::{Cluster, JobId, JobRequest, Node, Partition, Seconds, Terms, Time};
@@ -38,7 +38,7 @@ fn kind(per_node: u32, gpu_type: &str) -> Kind {
 /// The job, waiting for four V100, with a script that can do with fewer.
 fn pending() -> JobState {
     let own = attempt("r", "v1", "v100", 4, 0);
-    let own = Attempt {
+    let own = SubmissionRecord {
         race: true,
         tables: vec![kind(1, "v100"), kind(2, "v100")],
         epoch: Seconds(HOUR / 4.0),
@@ -365,7 +365,7 @@ fn a_request_is_not_changed_into_another_one_of_the_job() {
     let cluster = Cluster { partitions: vec![both("short"), both("day")], ..full() };
     let second = attempt("s", "v1", "v100", 2, 0);
     let joins = Some("r".to_owned());
-    let second = Attempt { race: true, joins, copy: 1, job_id: Some(JobId(8)), ..second };
+    let second = SubmissionRecord { race: true, joins, copy: 1, job_id: Some(JobId(8)), ..second };
     let Phase::Submitted(own) = &mut before.jobs[0].phase else { panic!() };
     own.push(Submission { attempt: second, stage: Stage::Pending });
     let changed = |before: &State| {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use hsched_engine::store::{StateDir, StateError};
 use hsched_engine::{
-    Answer, Attempt, End, Event, Gpus, Keeper, Outcome, PastAttempt, Phase, Realm, Request, Rules, Stage,
+    Answer, SubmissionRecord, End, Event, Gpus, Keeper, Outcome, PastAttempt, Phase, Realm, Request, Rules, Stage,
     State, Submission, SubmissionKey, Then, JobState, apply,
 };
 use hsched_model::formats;
@@ -67,17 +67,17 @@ fn ranks() -> impl Strategy<Value = Vec<PlacedRank>> {
     prop::collection::vec(rank, 0..4)
 }
 
-fn attempt() -> impl Strategy<Value = Attempt> {
+fn attempt() -> impl Strategy<Value = SubmissionRecord> {
     let times = (time(), prop::option::of(time()), prop::option::of(time()));
     let known = (prop::option::of(any::<u32>()), prop::option::of("\\PC{0,12}"), ranks());
     ("[0-9A-Za-z.-]{1,20}", ranks(), 0.0..1e6, any::<u64>(), times, known).prop_map(
-        |(run, ranks, epoch, before, (meant, started, missing), (id, submit_time, got))| Attempt {
+        |(run, ranks, epoch, before, (meant, started, missing), (id, submit_time, got))| SubmissionRecord {
             job_id: id.map(JobId),
             submit_time,
             started,
             missing,
             gpus: Gpus::of(&got),
-            ..Attempt::new(&run, ranks, Seconds(epoch), before, meant)
+            ..SubmissionRecord::new(&run, ranks, Seconds(epoch), before, meant)
         },
     )
 }
@@ -124,7 +124,7 @@ fn stage() -> impl Strategy<Value = Stage> {
 fn phase() -> impl Strategy<Value = Phase> {
     let waiting = (prop::option::of(time()), "\\PC{0,20}");
     let submissions = prop::collection::vec((attempt(), stage()), 1..4).prop_map(|own| {
-        let copy = |(copy, (attempt, stage))| Submission { attempt: Attempt { copy, ..attempt }, stage };
+        let copy = |(copy, (attempt, stage))| Submission { attempt: SubmissionRecord { copy, ..attempt }, stage };
         (0..).zip(own).map(copy).collect()
     });
     prop_oneof![

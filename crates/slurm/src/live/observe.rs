@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::permission;
 use crate::{ExitStatus, JobRecord, SlurmState, QueuedJob, holdings, time};
 use hsched_engine::live::Tag;
-use hsched_engine::{Attempt, End, Gpus, QueueReason, Sighting, Standing, State, SubmissionKey, JobState};
+use hsched_engine::{SubmissionRecord, End, Gpus, QueueReason, Sighting, Standing, State, SubmissionKey, JobState};
 use hsched_model::{Cluster, JobId, JobName, Time};
 
 /// The user's queue by the submissions that hsched made.
@@ -33,7 +33,7 @@ impl<'a> Queue<'a> {
     ///
     /// Components of a heterogeneous job carry the same tag and are one submission. A job whose comment is gone is
     /// known by its name, its number and the time of its submission.
-    pub(super) fn sighting(&self, job: &JobName, attempt: &Attempt, cluster: &Cluster) -> Option<Sighting> {
+    pub(super) fn sighting(&self, job: &JobName, attempt: &SubmissionRecord, cluster: &Cluster) -> Option<Sighting> {
         let key = attempt.key(job);
         let is_own = |queued: &&&QueuedJob| {
             let (id, submit_time) = (queued.id, queued.submit_time.as_deref());
@@ -102,7 +102,7 @@ fn standing(active: &QueuedJob, own: &[&QueuedJob], cluster: &Cluster, planned: 
 }
 
 /// Returns how a submission ended that the queue does not show any more, by what Slurm remembers of it.
-pub(super) fn recorded(job: &JobName, attempt: &Attempt, records: &[JobRecord]) -> Option<Sighting> {
+pub(super) fn recorded(job: &JobName, attempt: &SubmissionRecord, records: &[JobRecord]) -> Option<Sighting> {
     let of = attempt.key(job);
     let record = JobRecord::latest(records, attempt.job_id?)?;
     let same = is_same(&of, attempt, (&record.name, record.id, record.submit_time.as_deref()));
@@ -139,7 +139,7 @@ pub(super) fn end_in_race(end: &End, own: JobId, taken: Option<JobId>) -> Option
 /// again when a controller loses its state.
 fn is_same(
     of: &SubmissionKey,
-    attempt: &Attempt,
+    attempt: &SubmissionRecord,
     (name, id, submit_time): (&str, JobId, Option<&str>),
 ) -> bool {
     let named = attempt.job_id == Some(id) && name == of.name();

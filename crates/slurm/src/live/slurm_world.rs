@@ -19,7 +19,7 @@ use hsched_engine::live::{
 };
 use hsched_engine::store::{StateDir, claim_file, lay_output, report_folder, reports};
 use hsched_engine::{
-    Amendment, Answer, Attempt, End, Inquiry, Intent, Kind, Observation, Prospects, Run, Sighting, Standing,
+    Amendment, Answer, SubmissionRecord, End, Inquiry, Intent, Kind, Observation, Prospects, Run, Sighting, Standing,
     State, Submission, SubmissionKey, TaggedJob, World,
 };
 use hsched_model::{Bytes, Cluster, JobId, JobName, Seconds, Terms, Time};
@@ -158,7 +158,7 @@ impl<'a> SlurmWorld<'a> {
     /// the script left.
     fn endings(
         &self,
-        left: &[(&JobName, &Attempt)],
+        left: &[(&JobName, &SubmissionRecord)],
         notes: &mut Vec<String>,
     ) -> Result<Vec<Sighting>, LiveError> {
         let attempts = left.iter().map(|(_, attempt)| attempt);
@@ -168,7 +168,7 @@ impl<'a> SlurmWorld<'a> {
             (false, Some(first)) => self.records(&ids, Time(first), notes)?,
             _ => Vec::new(),
         };
-        let ending = |&(job, attempt): &(&JobName, &Attempt)| {
+        let ending = |&(job, attempt): &(&JobName, &SubmissionRecord)| {
             let recorded = observe::recorded(job, attempt, &records).map(Ok);
             recorded.or_else(|| self.word_of(job, attempt).transpose())
         };
@@ -205,7 +205,7 @@ impl<'a> SlurmWorld<'a> {
         Ok(records)
     }
 
-    fn word_of(&self, job: &JobName, attempt: &Attempt) -> Result<Option<Sighting>, LiveError> {
+    fn word_of(&self, job: &JobName, attempt: &SubmissionRecord) -> Result<Option<Sighting>, LiveError> {
         let key = attempt.key(job);
         let folder = report_folder(&self.site.state, &key.run, &key.name());
         let word =

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use hsched_engine::{
-    Attempt, End, Outcome, PastAttempt, Phase, Request, Rules, Stage, State, Submission, Then, JobState,
+    SubmissionRecord, End, Outcome, PastAttempt, Phase, Request, Rules, Stage, State, Submission, Then, JobState,
 };
 use hsched_model::{Job, JobName, NodeName, Seconds, Time};
 use hsched_plan::Policy;
@@ -198,7 +198,7 @@ impl Moment {
             }
         }
         let lost = past.iter().filter(|past| past.end == End::Vanished && self.has(job, &past.attempt));
-        let lost: Vec<&Attempt> = lost.map(|past| &past.attempt).collect();
+        let lost: Vec<&SubmissionRecord> = lost.map(|past| &past.attempt).collect();
         // A report puts off the moment at which a submission counts as gone, by a minute.
         let mut own = lost.iter().copied().chain(phase.submissions().iter().map(|own| &own.attempt));
         if own.any(|own| own.epochs_before < *epochs_done) {
@@ -215,7 +215,7 @@ impl Moment {
     }
 
     /// Returns whether Slurm has an attempt of a job, or may yet get it.
-    fn has(&self, job: &Job, attempt: &Attempt) -> bool {
+    fn has(&self, job: &Job, attempt: &SubmissionRecord) -> bool {
         self.slurm.entries.iter().any(|own| own.of == attempt.key(&job.name))
     }
 
@@ -236,8 +236,8 @@ impl Moment {
         self.write_attempt(&stage, (job, attempt), text);
     }
 
-    fn write_attempt(&self, stage: &str, (job, attempt): (&JobName, &Attempt), text: &mut String) {
-        let Attempt {
+    fn write_attempt(&self, stage: &str, (job, attempt): (&JobName, &SubmissionRecord), text: &mut String) {
+        let SubmissionRecord {
             run,
             copy,
             ranks: _,
