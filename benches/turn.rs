@@ -7,7 +7,7 @@ use std::convert::Infallible;
 
 use divan::Bencher;
 use hsched_engine::{
-    Answer, Intent, KeepsNothing, Observation, Planner, Realm, Rules, Run, State, SubmissionKey, JobState,
+    Answer, PlannedSubmission, KeepsNothing, Observation, Planner, Realm, Rules, Run, State, SubmissionKey, JobState,
     World, look, turn,
 };
 use hsched_model::formats;
@@ -47,7 +47,7 @@ impl World for Full {
         Err("nothing fits".to_owned())
     }
 
-    fn submit(&mut self, _: &Run, _: &Intent) -> Answer {
+    fn submit(&mut self, _: &Run, _: &PlannedSubmission) -> Answer {
         Answer::Refused { message: "nothing fits".to_owned() }
     }
 

@@ -4,7 +4,7 @@ use crate::app::foretelling::Foretold;
 use crate::app::planning::{Desk, Planned, those_behind};
 use crate::error::Failure;
 use crate::exit::Exit;
-use hsched_engine::{Intent, spares};
+use hsched_engine::{PlannedSubmission, spares};
 use hsched_model::{Cluster, JobDefaults, JobRequest};
 use hsched_plan::plan_file::{PlanFile, Solved};
 use hsched_plan::{CheckedPlan, Decision, Placement, Plan, Problem, Sharing, Slot, verify};
@@ -21,7 +21,7 @@ const NO_ROOM: &str = "no request fits on the nodes that are up";
 /// What is to be submitted, and what was foretold of each submission, in the same order.
 pub(crate) struct Entries {
     pub planned: Planned,
-    pub intents: Vec<Intent>,
+    pub intents: Vec<PlannedSubmission>,
     pub foretold: Vec<Foretold>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn entries(
             let goes_elsewhere = desk.cluster.leaves_ways(&desk.jobs[job], defaults);
             let spares = spares((&desk.problem, job), &placement, (&desk.cluster, goes_elsewhere));
             let terms = Some(own.own.terms.clone());
-            intents.push(Intent { race: true, terms, spares, ..Intent::new(job, copy, placement) });
+            intents.push(PlannedSubmission { race: true, terms, spares, ..PlannedSubmission::new(job, copy, placement) });
             all.push(own);
         }
     }
@@ -90,7 +90,7 @@ fn placement(problem: &Problem, cluster: &Cluster, job: usize, own: &JobRequest)
 /// have none.
 fn at_one_time(
     Desk { problem, .. }: &Desk,
-    intents: &[Intent],
+    intents: &[PlannedSubmission],
     mut changes: Vec<(usize, Decision)>,
 ) -> Option<CheckedPlan> {
     let mut plan = checked(problem, changes.clone());

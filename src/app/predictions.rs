@@ -29,7 +29,7 @@ pub(crate) fn learnt(context: &Context) -> Option<Learnt> {
 
 /// Returns what was foretold of a run's submissions, in their order, from a look at the queue at `at`.
 pub(crate) fn of_run(run: &Run, foretold: &[Foretold], at: Time) -> Vec<Predicted> {
-    let predicted = |(intent, own): (&hsched_engine::Intent, &Foretold)| {
+    let predicted = |(intent, own): (&hsched_engine::PlannedSubmission, &Foretold)| {
         let forecast = own.start.forecast()?;
         let (start, starts) = (forecast.start, forecast.starts.clone());
         let prediction = Prediction { at, gpus: own.own.gpus, start, starts, started: None };

@@ -21,7 +21,7 @@ use hsched_engine::clock::Clock;
 use hsched_engine::live::Interrupts;
 use hsched_engine::store::{StateDir, report_folder, reports, run_folder};
 use hsched_engine::{
-    Action, Event, Intent, News, Outcome, Phase, Realm, Run, State, SubmissionKey, Timed, JobState, Update,
+    Action, Event, PlannedSubmission, News, Outcome, Phase, Realm, Run, State, SubmissionKey, Timed, JobState, Update,
     World, apply, carry_out, notice,
 };
 use hsched_model::{Access, Cluster, Estimates, Holdings, Job, JobId, JobName, Seconds};
@@ -135,7 +135,7 @@ impl Prober<'_> {
         let solved = Solved { problem: &problem, plan: &plan, policy, solve: None, proven: None };
         let file = PlanFile::new(solved, &jobs, notes, (self.cluster, &access), ("free", false));
         let (id, epochs_done) = (id.to_owned(), vec![0; jobs.len()]);
-        let submissions = Intent::of(&plan, placed).collect();
+        let submissions = PlannedSubmission::of(&plan, placed).collect();
         Ok(Run { id, jobs, epochs_done, problem, file, submissions })
     }
 

@@ -16,7 +16,7 @@ use crate::exit::Exit;
 use hsched_engine::live::{Script, absolute, scripts};
 use hsched_engine::store::{StateError, run_folder};
 use hsched_engine::{
-    Action, Answer, Beginning, Event, Intent, Realm, Run, State, SubmissionKey, TaggedJob, Update, apply,
+    Action, Answer, Beginning, Event, PlannedSubmission, Realm, Run, State, SubmissionKey, TaggedJob, Update, apply,
 };
 use hsched_model::{Estimates, Job, JobDefaults, JobId, JobName, Time};
 use hsched_plan::Verdict;
@@ -57,7 +57,7 @@ pub(crate) fn run(context: &Context, planned: &Planned, wish: Wish<'_>) -> Resul
         epochs_done: vec![0; planned.jobs.len()],
         problem: planned.problem.clone(),
         file,
-        submissions: Intent::of(&planned.plan, wish.chosen.iter().copied()).collect(),
+        submissions: PlannedSubmission::of(&planned.plan, wish.chosen.iter().copied()).collect(),
     })
 }
 

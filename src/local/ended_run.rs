@@ -8,7 +8,7 @@ use hsched_engine::clock::Clock;
 use hsched_engine::live::{LiveError, Reported, left_word, reported};
 use hsched_engine::store::{report_folder, reports};
 use hsched_engine::{
-    Answer, SubmissionRecord, End, Intent, Observation, Run, Sighting, Standing, State, SubmissionKey, World,
+    Answer, SubmissionRecord, End, PlannedSubmission, Observation, Run, Sighting, Standing, State, SubmissionKey, World,
 };
 use hsched_model::{Cluster, JobId, JobName, Seconds, Time};
 
@@ -54,7 +54,7 @@ impl World for EndedRun<'_> {
         Err(NOT_RUNNING.to_owned())
     }
 
-    fn submit(&mut self, _: &Run, _: &Intent) -> Answer {
+    fn submit(&mut self, _: &Run, _: &PlannedSubmission) -> Answer {
         Answer::Unreachable { message: NOT_RUNNING.to_owned() }
     }
 

@@ -21,7 +21,7 @@ use hsched_engine::live::{LiveError, Prepared, Reported, Site, reported, word_en
 use hsched_engine::render::Launcher;
 use hsched_engine::store::{StateDir, laid_by_another, report_folder, reports, run_folder};
 use hsched_engine::{
-    Answer, SubmissionRecord, End, Gpus, Intent, Observation, Rules, Run, Sighting, Standing, State, SubmissionKey,
+    Answer, SubmissionRecord, End, Gpus, PlannedSubmission, Observation, Rules, Run, Sighting, Standing, State, SubmissionKey,
     World, named_ranks,
 };
 use hsched_model::{JobId, JobName, NodeName, Seconds, Time};
@@ -200,7 +200,7 @@ impl<'a> LocalWorld<'a> {
     }
 
     /// Starts a submission of the run that was prepared, or lets the training go on that is parked for it.
-    fn start(&mut self, run: &Run, intent: &Intent) -> Result<JobId, Answer> {
+    fn start(&mut self, run: &Run, intent: &PlannedSubmission) -> Result<JobId, Answer> {
         let (of, job) = (run.key(intent), &run.jobs[intent.job]);
         let failed = |message: String| Answer::Unreachable { message };
         let prepared = self.prepared.as_ref().filter(|(id, _)| *id == run.id);
@@ -302,7 +302,7 @@ impl World for LocalWorld<'_> {
         Ok(())
     }
 
-    fn submit(&mut self, run: &Run, intent: &Intent) -> Answer {
+    fn submit(&mut self, run: &Run, intent: &PlannedSubmission) -> Answer {
         match self.start(run, intent) {
             Ok(job_id) => Answer::Submitted { job_id },
             Err(answer) => answer,

@@ -6,7 +6,7 @@ use crate::ui::duration;
 use crate::ui::learnt::Learnt;
 use crate::ui::story_switch::add_switch;
 use crate::ui::story_words::tell;
-use hsched_engine::{Action, Event, Gpus, Intent, News, Realm, Run, State, SubmissionKey, Trials, Update};
+use hsched_engine::{Action, Event, Gpus, PlannedSubmission, News, Realm, Run, State, SubmissionKey, Trials, Update};
 use hsched_model::{Availability, JobName, NodeName, Seconds, Time, hostlist};
 
 /// Makes lines of what is told, and leaves out what is no news.
@@ -342,7 +342,7 @@ pub(super) fn line(job: &JobName, topic: Topic, text: String) -> StoryLine {
 }
 
 /// Returns the line of a job that is about to be submitted.
-fn planned(run: &Run, intent: &Intent) -> StoryLine {
+fn planned(run: &Run, intent: &PlannedSubmission) -> StoryLine {
     let (gpus, epoch) = (run.gpus(intent), Seconds(intent.placement.epoch.total()));
     let clause = Trials::of(&run.problem, intent.job, &intent.placement).clause();
     let text = format!("to be submitted on {gpus}; predicted {} per epoch{clause}", duration(epoch));

@@ -14,7 +14,7 @@ use hsched_engine::live::Site;
 use hsched_engine::render::{Launcher, Template};
 use hsched_engine::store::StateDir;
 use hsched_engine::{
-    Answer, End, Event, Intent, KeepsNothing, Observation, Outcome, Phase, Planner, Rules, Run, Standing,
+    Answer, End, Event, PlannedSubmission, KeepsNothing, Observation, Outcome, Phase, Planner, Rules, Run, Standing,
     State, SubmissionKey, World,
 };
 use hsched_lab::simulate::{Delays, Incident};
@@ -129,7 +129,7 @@ impl<W: World> World for Watched<W> {
         self.world.prepare(run)
     }
 
-    fn submit(&mut self, run: &Run, intent: &Intent) -> Answer {
+    fn submit(&mut self, run: &Run, intent: &PlannedSubmission) -> Answer {
         assert!(self.prepared.contains(&run.id));
         let answer = self.world.submit(run, intent);
         if let Answer::Submitted { job_id } = answer {

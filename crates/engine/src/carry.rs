@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::mark::{intend, wait_for};
 use crate::view::View;
 use crate::{
-    Action, Inquiry, Intent, Planner, Question, Realm, Rules, Run, Stage, State, Submission, Then, JobState,
+    Action, Inquiry, PlannedSubmission, Planner, Question, Realm, Rules, Run, Stage, State, Submission, Then, JobState,
     Trials,
 };
 use hsched_model::{Access, Cluster, Job, Time};
@@ -250,7 +250,7 @@ impl Carrier<'_> {
             let tracked = self.view.tracked(state, own.job);
             let intent = |(copy, (placement, whole)): (u32, (Placement, &&Placement))| {
                 let least_limit = tracked.least_limit();
-                let intent = Intent { least_limit, ..Intent::new(number, copy, placement) };
+                let intent = PlannedSubmission { least_limit, ..PlannedSubmission::new(number, copy, placement) };
                 let is_next = next.iter().any(|(job, _)| *job == own.job);
                 match () {
                     () if is_next => self.next_piece(intent, tracked, (own.job, *whole)),
@@ -258,7 +258,7 @@ impl Carrier<'_> {
                     () => intent,
                 }
             };
-            copies.zip(placements.into_iter().zip(&own.new)).map(intent).collect::<Vec<Intent>>()
+            copies.zip(placements.into_iter().zip(&own.new)).map(intent).collect::<Vec<PlannedSubmission>>()
         };
         let submissions = chosen.iter().enumerate().flat_map(intents).collect();
         Ok(self.run_of(state, &jobs, extract.problem, &plan, submissions))
@@ -301,7 +301,7 @@ impl Carrier<'_> {
         jobs: &[usize],
         problem: Problem,
         plan: &CheckedPlan,
-        submissions: Vec<Intent>,
+        submissions: Vec<PlannedSubmission>,
     ) -> Run {
         let tracked: Vec<&JobState> = jobs.iter().map(|&job| self.view.tracked(state, job)).collect();
         let jobs: Vec<Job> = tracked.iter().map(|own| own.rest()).collect();
@@ -320,7 +320,7 @@ impl Carrier<'_> {
     }
 
     /// Writes down that a job is about to be submitted.
-    fn mark(&self, tracked: &mut JobState, run: &Run, intent: &Intent) {
+    fn mark(&self, tracked: &mut JobState, run: &Run, intent: &PlannedSubmission) {
         let attempt = run.attempt(intent, self.at);
         let walltime = run.walltime(intent, &self.rules.defaults);
         tracked.intend(match self.rules.realm {
@@ -339,7 +339,7 @@ impl Carrier<'_> {
             let own = Decision::place(placement.clone());
             let plan = Plan { changes: vec![(job, own)], ..Plan::default() };
             let plan = verify(&extract.problem, plan).ok()?;
-            let intents = vec![Intent::new(job, 0, placement)];
+            let intents = vec![PlannedSubmission::new(job, 0, placement)];
             Some(Box::new(self.run_of(state, &all, extract.problem, &plan, intents)))
         };
         Question { job, slots: placement.slots.clone(), submission: submission() }

@@ -2,7 +2,7 @@
 
 use crate::carry::Carrier;
 use crate::{
-    Amendment, SubmissionRecord, End, Intent, PastAttempt, Piece, Rules, Stage, State, Submission, Then, JobState,
+    Amendment, SubmissionRecord, End, PlannedSubmission, PastAttempt, Piece, Rules, Stage, State, Submission, Then, JobState,
 };
 use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time, Walltime};
@@ -77,11 +77,11 @@ impl Carrier<'_> {
     }
 
     /// Returns a submission as the one that goes on where the running one of its job ends.
-    pub(super) fn next_piece(&self, intent: Intent, tracked: &JobState, of: (usize, &Placement)) -> Intent {
+    pub(super) fn next_piece(&self, intent: PlannedSubmission, tracked: &JobState, of: (usize, &Placement)) -> PlannedSubmission {
         let running = tracked.phase.submissions().first().map(|own| &own.attempt);
         let piece =
             running.and_then(|own| Some(Piece { of: own.key(&tracked.job.name), job_id: own.job_id? }));
-        Intent { follows: piece, copy: 0, ..self.in_line(intent, tracked, of) }
+        PlannedSubmission { follows: piece, copy: 0, ..self.in_line(intent, tracked, of) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::carry::Carrier;
 use crate::mark::intend;
-use crate::{Action, Amendment, Inquiry, Intent, Kind, Stage, State, Submission, Then, JobState, named_ranks};
+use crate::{Action, Amendment, Inquiry, PlannedSubmission, Kind, Stage, State, Submission, Then, JobState, named_ranks};
 use hsched_model::{Cluster, JobRequest, Node, PlacedRank, Seconds, SpeedBasis, Terms};
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{Basis, Decision, Extract, Placement, Problem, options};
@@ -11,16 +11,16 @@ impl Carrier<'_> {
     /// Returns a submission as one that others may join, and that can be changed while it waits.
     pub(super) fn in_line(
         &self,
-        intent: Intent,
+        intent: PlannedSubmission,
         tracked: &JobState,
         (job, placement): (usize, &Placement),
-    ) -> Intent {
+    ) -> PlannedSubmission {
         let first = tracked.phase.submissions().iter().find(|own| own.attempt.race);
         let request = self.request(job, placement);
         let problem = &self.view.problem;
         let basis = placement.basis(&problem.jobs[job]);
         let run = placement.jct(tracked.rest().epochs);
-        Intent {
+        PlannedSubmission {
             race: true,
             joins: first.map(|own| own.attempt.race_run().to_owned()),
             follows: first.and_then(|own| own.attempt.follows.clone()),

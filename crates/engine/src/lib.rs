@@ -58,7 +58,7 @@ pub use self::planner::{Planner, Question, named_ranks};
 pub use self::realm::Realm;
 pub use self::requests::{Knows, Listed, Listing, SpeedsOf, requests};
 pub use self::rules::Rules;
-pub use self::run::{Intent, Run};
+pub use self::run::{PlannedSubmission, Run};
 pub use self::state::{Outcome, PastAttempt, Phase, State, JobState};
 pub use self::step::{Step, step};
 pub use self::submission::{SubmissionRecord, Piece, Request, Stage, Submission, SubmissionKey, Then};

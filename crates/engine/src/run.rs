@@ -19,12 +19,12 @@ pub struct Run {
     /// The plan as it is written down; what scripts need to know of the nodes stands there.
     pub file: PlanFile,
     /// What is submitted, in this order.
-    pub submissions: Vec<Intent>,
+    pub submissions: Vec<PlannedSubmission>,
 }
 
 /// A submission of a run as it is meant.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Intent {
+pub struct PlannedSubmission {
     /// The job's place in the run.
     pub job: usize,
     /// Its number among the job's copies; 0 where there is one.
@@ -44,7 +44,7 @@ pub struct Intent {
     pub least_limit: Option<Seconds>,
 }
 
-impl Intent {
+impl PlannedSubmission {
     /// Returns a submission that races with no other.
     pub fn new(job: usize, copy: u32, placement: Placement) -> Self {
         Self {
@@ -75,13 +75,13 @@ impl Intent {
 
 impl Run {
     /// Returns what tells a submission of this run from every other one.
-    pub fn key(&self, intent: &Intent) -> SubmissionKey {
+    pub fn key(&self, intent: &PlannedSubmission) -> SubmissionKey {
         let job = self.jobs[intent.job].name.clone();
         SubmissionKey { job, run: self.id.clone(), copy: intent.copy }
     }
 
     /// Returns the walltime that a submission asks for: by its terms, or else by those of its job's partition.
-    pub fn walltime(&self, intent: &Intent, defaults: &JobDefaults) -> Walltime {
+    pub fn walltime(&self, intent: &PlannedSubmission, defaults: &JobDefaults) -> Walltime {
         let job = &self.jobs[intent.job];
         let usual = || {
             let basis = intent.placement.basis(&self.problem.jobs[intent.job]);
@@ -93,13 +93,13 @@ impl Run {
     }
 
     /// Returns the GPUs on which a submission is planned.
-    pub fn gpus(&self, intent: &Intent) -> Gpus {
+    pub fn gpus(&self, intent: &PlannedSubmission) -> Gpus {
         Gpus::of(&named_ranks(&self.problem, &intent.placement))
     }
 
     /// Returns a submission as what is known of it when it is about to be made.
-    pub fn attempt(&self, intent: &Intent, meant: Time) -> SubmissionRecord {
-        let Intent { job, copy, race, ref joins, ref follows, ref placement, ref terms, ref spares, .. } =
+    pub fn attempt(&self, intent: &PlannedSubmission, meant: Time) -> SubmissionRecord {
+        let PlannedSubmission { job, copy, race, ref joins, ref follows, ref placement, ref terms, ref spares, .. } =
             *intent;
         let planned = (&self.problem, job, placement);
         SubmissionRecord {

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use crate::step::is_idle;
 use crate::{
-    Action, Amendment, Answer, Event, Inquiry, Intent, Observation, Planner, Rules, Run, State, Step,
+    Action, Amendment, Answer, Event, Inquiry, PlannedSubmission, Observation, Planner, Rules, Run, State, Step,
     SubmissionKey, apply, notice, step,
 };
 use hsched_model::{JobId, Seconds, Time};
@@ -27,7 +27,7 @@ pub trait World {
     fn prepare(&mut self, run: &Run) -> Result<(), String>;
 
     /// Makes one submission of a run that was prepared, once, and returns what came of it.
-    fn submit(&mut self, run: &Run, intent: &Intent) -> Answer;
+    fn submit(&mut self, run: &Run, intent: &PlannedSubmission) -> Answer;
 
     /// Asks a submission to save and end.
     fn stop(&mut self, of: &SubmissionKey, job_id: JobId) -> Answer;

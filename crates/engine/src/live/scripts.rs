@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::live::{LiveError, Tag};
 use crate::render::{self, Facts, Launcher, Template, is_constraint, render};
 use crate::store::{StateDir, claim_file, fence_folder, report_folder, run_folder};
-use crate::{Intent, Run, SubmissionKey, named_ranks};
+use crate::{PlannedSubmission, Run, SubmissionKey, named_ranks};
 use hsched_model::{Job, JobDefaults, NodeName, Selector, Walltime};
 
 /// What job scripts need to know of the user and the site.
@@ -97,7 +97,7 @@ pub fn scripts(run: &Run, site: &Site) -> Result<Vec<Script>, String> {
             *selector = Selector::Name;
         }
     }
-    let script = |intent: &Intent| {
+    let script = |intent: &PlannedSubmission| {
         let (workdir, notes) = workdir(&run.jobs[intent.job], site);
         let placed = Placed { run, intent, plan: &plan, untyped: &untyped };
         let (text, walltime) = (placed.text(&workdir, site)?, placed.walltime(site));
@@ -109,7 +109,7 @@ pub fn scripts(run: &Run, site: &Site) -> Result<Vec<Script>, String> {
 /// A submission of a run on its way to a script.
 struct Placed<'a> {
     run: &'a Run,
-    intent: &'a Intent,
+    intent: &'a PlannedSubmission,
     plan: &'a str,
     untyped: &'a BTreeMap<NodeName, Selector>,
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::{Action, Answer, End, Event, Intent, News, SubmissionKey};
+use crate::{Action, Answer, End, Event, PlannedSubmission, News, SubmissionKey};
 
 /// A line about the answer to what hsched did: the only lines that are read back.
 #[derive(Serialize, Deserialize)]
@@ -90,7 +90,7 @@ pub(super) fn action_lines(action: &Action) -> Vec<Value> {
         |word: &str, of: &SubmissionKey, why: &str| about(of, json!({ "action": word, "why": why }));
     match action {
         Action::Submit(run) => {
-            let line = |intent: &Intent| {
+            let line = |intent: &PlannedSubmission| {
                 let gpus = run.gpus(intent).to_string();
                 about(&run.key(intent), json!({ "action": "submit", "gpus": gpus }))
             };

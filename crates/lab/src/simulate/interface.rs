@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use crate::simulate::World;
-use hsched_engine::{Amendment, Answer, Intent, Observation, Run, State, SubmissionKey};
+use hsched_engine::{Amendment, Answer, PlannedSubmission, Observation, Run, State, SubmissionKey};
 use hsched_model::{JobId, Seconds};
 
 impl hsched_engine::World for World {
@@ -34,7 +34,7 @@ impl hsched_engine::World for World {
         Ok(())
     }
 
-    fn submit(&mut self, run: &Run, intent: &Intent) -> Answer {
+    fn submit(&mut self, run: &Run, intent: &PlannedSubmission) -> Answer {
         Answer::Submitted { job_id: self.enqueue(run, intent) }
     }
 

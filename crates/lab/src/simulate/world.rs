@@ -7,7 +7,7 @@ use crate::simulate::incident::{Change, Incident, Script};
 use crate::simulate::site::{Saving, Site};
 use crate::simulate::submission::{Checkpoint, Noise, Stage, Submission, with_use};
 use crate::simulate::training::Doing;
-use hsched_engine::{Amendment, End, Gpus, Intent, Run, named_ranks};
+use hsched_engine::{Amendment, End, Gpus, PlannedSubmission, Run, named_ranks};
 use hsched_model::{
     Availability, Cluster, JobId, JobName, Node, NodeName, NodeState, PlacedRank, Seconds, Time,
 };
@@ -88,7 +88,7 @@ impl World {
 
     /// Returns how long a submission of a run would wait if it was made now; `None` where it would wait for other
     /// jobs, whose ends nobody knows.
-    pub(super) fn queue_wait(&self, run: &Run, intent: &Intent) -> Option<Seconds> {
+    pub(super) fn queue_wait(&self, run: &Run, intent: &PlannedSubmission) -> Option<Seconds> {
         self.request(run, intent).fit(&self.free()).map(|_| self.site.delays.start)
     }
 
@@ -97,7 +97,7 @@ impl World {
     }
 
     /// Takes a submission of a run into the queue.
-    pub(super) fn enqueue(&mut self, run: &Run, intent: &Intent) -> JobId {
+    pub(super) fn enqueue(&mut self, run: &Run, intent: &PlannedSubmission) -> JobId {
         let request = self.request(run, intent);
         let spec = run.jobs[intent.job].clone();
         let id = JobId(u32::try_from(self.submissions.len()).unwrap_or(u32::MAX).saturating_add(1));
@@ -391,7 +391,7 @@ impl World {
         up.map(free).collect()
     }
 
-    fn request(&self, run: &Run, intent: &Intent) -> Request {
+    fn request(&self, run: &Run, intent: &PlannedSubmission) -> Request {
         self.request_for(&named_ranks(&run.problem, &intent.placement))
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
 use hsched_engine::{
-    Amendment, Answer, End, Event, Inquiry, Intent, Observation, Outcome, Phase, Run, Standing, State,
+    Amendment, Answer, End, Event, Inquiry, PlannedSubmission, Observation, Outcome, Phase, Run, Standing, State,
     SubmissionKey, JobState, World, apply,
 };
 use hsched_lab::simulate::{self, Incident};
@@ -61,7 +61,7 @@ impl World for Seer {
         self.world.prepare(run)
     }
 
-    fn submit(&mut self, run: &Run, intent: &Intent) -> Answer {
+    fn submit(&mut self, run: &Run, intent: &PlannedSubmission) -> Answer {
         *self.submitted.entry(run.key(intent)).or_default() += 1;
         self.world.submit(run, intent)
     }

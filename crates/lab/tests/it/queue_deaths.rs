@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use hsched_engine::{
-    Amendment, Answer, Inquiry, Intent, Kind, Observation, Outcome, Phase, Run, State, SubmissionKey,
+    Amendment, Answer, Inquiry, PlannedSubmission, Kind, Observation, Outcome, Phase, Run, State, SubmissionKey,
     JobState, World,
 };
 use hsched_lab::simulate;
@@ -39,7 +39,7 @@ impl World for Seer {
         self.world.prepare(run)
     }
 
-    fn submit(&mut self, run: &Run, intent: &Intent) -> Answer {
+    fn submit(&mut self, run: &Run, intent: &PlannedSubmission) -> Answer {
         *self.submitted.entry(run.key(intent).name()).or_default() += 1;
         self.world.submit(run, intent)
     }

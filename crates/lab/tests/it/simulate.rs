@@ -1,7 +1,7 @@
 //! The simulated cluster on tiny cases: what an epoch takes, who starts when, and what stops and incidents do.
 
 use hsched_engine::{
-    Answer, End, EpochReport, Event, Intent, Observation, Phase, Run, Sighting, Standing, State,
+    Answer, End, EpochReport, Event, PlannedSubmission, Observation, Phase, Run, Sighting, Standing, State,
     SubmissionKey, World as _, apply,
 };
 use hsched_lab::find;
@@ -45,7 +45,7 @@ fn planned(id: &str, cluster: &Cluster, jobs: &[Job], epochs_done: u64) -> Run {
         id: id.to_owned(),
         jobs: jobs.to_vec(),
         epochs_done: vec![epochs_done; jobs.len()],
-        submissions: Intent::of(&plan, plan.placed()).collect(),
+        submissions: PlannedSubmission::of(&plan, plan.placed()).collect(),
         problem,
         file,
     }

@@ -19,7 +19,7 @@ use hsched_engine::live::{
 };
 use hsched_engine::store::{StateDir, claim_file, lay_output, report_folder, reports};
 use hsched_engine::{
-    Amendment, Answer, SubmissionRecord, End, Inquiry, Intent, Kind, Observation, Prospects, Run, Sighting, Standing,
+    Amendment, Answer, SubmissionRecord, End, Inquiry, PlannedSubmission, Kind, Observation, Prospects, Run, Sighting, Standing,
     State, Submission, SubmissionKey, TaggedJob, World,
 };
 use hsched_model::{Bytes, Cluster, JobId, JobName, Seconds, Terms, Time};
@@ -290,7 +290,7 @@ impl World for SlurmWorld<'_> {
         self.write_run(run).map_err(|error| error.in_one_line())
     }
 
-    fn submit(&mut self, run: &Run, intent: &Intent) -> Answer {
+    fn submit(&mut self, run: &Run, intent: &PlannedSubmission) -> Answer {
         let of = run.key(intent);
         let prepared = self.prepared.get(&run.id);
         let Some((prepared, script)) = prepared.and_then(|own| Some((own, own.script(&of)?))) else {

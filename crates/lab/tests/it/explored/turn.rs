@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use hsched_engine::{
-    Action, Answer, Event, Intent, Keeper, Observation, Planner, Rules, Run, Sighting, Standing, State,
+    Action, Answer, Event, PlannedSubmission, Keeper, Observation, Planner, Rules, Run, Sighting, Standing, State,
     SubmissionKey, Turn, World, apply, look, perform,
 };
 use hsched_model::{JobId, Seconds, Time};
@@ -103,7 +103,7 @@ impl World for Scene<'_> {
         Ok(())
     }
 
-    fn submit(&mut self, run: &Run, intent: &Intent) -> Answer {
+    fn submit(&mut self, run: &Run, intent: &PlannedSubmission) -> Answer {
         let of = run.key(intent);
         let node = Slurm::node(run.gpus(intent).0.keys().next().expect("a node").as_str());
         let (id, job) = (JobId(self.id), Slurm::place(self.before, &of.job));
