@@ -8,7 +8,7 @@ use crate::app::queue_look;
 use hsched_engine::clock::Clock;
 use hsched_engine::{Inquiry, Knows, Listed, Listing, SpeedsOf};
 use hsched_model::number::{to_u64, to_usize};
-use hsched_model::{Candidate, JobId, JobRequest, Request, RequestId, Seconds, Terms, choose};
+use hsched_model::{Candidate, JobId, JobRequest, Request, RequestId, Seconds, QueueChoice, choose};
 use hsched_plan::{Prospect, Prospects};
 use hsched_queue::{Place, Question, QueueJob, Snapshot, StandingSource, StartEstimate, forecast_at};
 
@@ -134,7 +134,7 @@ impl Teller<'_> {
             (asks.nodes, asks.gpus.first()) == (own.asks.nodes, gpus)
         };
         let gaps = requests.iter().find(is_same).map(|same| {
-            let terms = Terms { longest: own.limit_s, ..Terms::default() };
+            let terms = QueueChoice { longest: own.limit_s, ..QueueChoice::default() };
             terms.walltime(&self.inquiry.rest, same.request.in_one, &self.context.settings.jobs).gaps(wait)
         });
         Seconds(wait.0 + gaps.map_or(0.0, |gaps| gaps.0))

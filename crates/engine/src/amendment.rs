@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{SubmissionRecord, Gpus, Stage, Submission};
 use hsched_model::number::to_f64;
-use hsched_model::{GpuType, Job, JobDefaults, JobId, JobRequest, PlacedRank, Seconds, Terms};
+use hsched_model::{GpuType, Job, JobDefaults, JobId, JobRequest, PlacedRank, Seconds, QueueChoice};
 use hsched_plan::throughput::ThroughputMatrix;
 
 /// GPUs as Slurm is asked for them: so many of a type on each of some nodes.
@@ -35,7 +35,7 @@ pub struct Amendment {
     pub memory: u64,
     /// The account and the partitions that it goes to then, where the job leaves several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub terms: Option<Terms>,
+    pub terms: Option<QueueChoice>,
     /// That the limit ends it before what is left of the job is done, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pieces: Option<String>,
@@ -100,7 +100,7 @@ impl Inquiry {
                 (Some(all), Some(name)) => has(all, name),
                 (all, name) => all == name,
             };
-            let minutes = Terms { basis: terms.basis, at_least: terms.at_least, ..own.clone() }
+            let minutes = QueueChoice { basis: terms.basis, at_least: terms.at_least, ..own.clone() }
                 .walltime(&self.rest, request.in_one, defaults)
                 .minutes;
             let is_elsewhere = self.goes_elsewhere && !(own.account == terms.account && is_within);

@@ -3,7 +3,7 @@
 use crate::carry::Carrier;
 use crate::mark::intend;
 use crate::{Action, Amendment, Inquiry, PlannedSubmission, Kind, Stage, State, Submission, Then, JobState, named_ranks};
-use hsched_model::{Cluster, JobRequest, Node, PlacedRank, Seconds, SpeedBasis, Terms};
+use hsched_model::{Cluster, JobRequest, Node, PlacedRank, Seconds, SpeedBasis, QueueChoice};
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{Basis, Decision, Extract, Placement, Problem, options};
 
@@ -93,31 +93,31 @@ impl Carrier<'_> {
         tracked: &JobState,
         request: Option<&JobRequest>,
         (kind, run, basis): (Option<Kind>, Seconds, SpeedBasis),
-    ) -> Terms {
+    ) -> QueueChoice {
         let at_least = tracked.least_limit();
         let of_request = request.map(|own| own.terms.clone());
         let before = || tracked.phase.submissions().iter().find_map(|own| own.attempt.terms.clone());
         let known = of_request.or_else(before).unwrap_or_else(|| {
             let mut ways = self.cluster.ways(&tracked.job, &self.rules.defaults);
-            let suits = |way: &Terms| {
-                self.suits(tracked, &Terms { basis, at_least, ..way.clone() }, (kind.as_ref(), run))
+            let suits = |way: &QueueChoice| {
+                self.suits(tracked, &QueueChoice { basis, at_least, ..way.clone() }, (kind.as_ref(), run))
             };
             // Where the nodes are chosen already, all partitions are left to Slurm.
             let suiting = ways.iter().position(suits).filter(|_| !self.rules.pinned);
             ways.swap_remove(suiting.unwrap_or(0))
         });
-        Terms { basis, at_least, ..known }
+        QueueChoice { basis, at_least, ..known }
     }
 
     /// Returns whether a run of what is left of a job may have the limit that these terms allow: a job that cannot go on after it must be
     /// done by then, on GPUs that the partitions of these terms have.
-    fn suits(&self, tracked: &JobState, terms: &Terms, (kind, run): (Option<&Kind>, Seconds)) -> bool {
+    fn suits(&self, tracked: &JobState, terms: &QueueChoice, (kind, run): (Option<&Kind>, Seconds)) -> bool {
         let whole = || terms.walltime(&tracked.rest(), run, &self.rules.defaults).suits(false);
         tracked.resumes() || whole() && kind.is_none_or(|kind| self.reaches(terms, kind))
     }
 
     /// Returns whether a partition of these terms has so many nodes with such GPUs.
-    fn reaches(&self, terms: &Terms, kind: &Kind) -> bool {
+    fn reaches(&self, terms: &QueueChoice, kind: &Kind) -> bool {
         let Some(names) = &terms.partition else { return true };
         let has = |node: &&Node, name: &str| {
             let gpus = node.gpus.iter().filter(|stock| stock.gpu_type == kind.gpu_type);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hsched_model::catalogue::recognise;
 use hsched_model::{
     Access, Asks, BitRate, Bytes, Cluster, Cost, GpuAsk, GpuStock, GpuType, Holdings, Job, JobDefaults,
-    JobRequest, Node, Partition, Request, RequestId, Seconds, SpeedBasis, Terms, Unit, Usage,
+    JobRequest, Node, Partition, Request, RequestId, Seconds, SpeedBasis, QueueChoice, Unit, Usage,
 };
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{Grounds, MOST_GPUS, Placement, Problem, options, refusal};
@@ -221,7 +221,7 @@ impl Listing<'_> {
             memory_mib: (memory > 0).then_some(memory),
             ..Asks::default()
         };
-        let terms = Terms {
+        let terms = QueueChoice {
             account: account.map(str::to_owned),
             partition: name.map(str::to_owned),
             longest: partition.and_then(|own| own.max_time_s),

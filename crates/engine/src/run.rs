@@ -1,7 +1,7 @@
 //! Runs: jobs that are submitted together, with the plan as it is written to disk.
 
 use crate::{SubmissionRecord, Gpus, Kind, Piece, SubmissionKey, named_ranks};
-use hsched_model::{Job, JobDefaults, PlacedRank, Seconds, Terms, Time, Walltime};
+use hsched_model::{Job, JobDefaults, PlacedRank, Seconds, QueueChoice, Time, Walltime};
 use hsched_plan::plan_file::PlanFile;
 use hsched_plan::{CheckedPlan, Placement, Problem};
 
@@ -37,7 +37,7 @@ pub struct PlannedSubmission {
     pub follows: Option<Piece>,
     pub placement: Placement,
     /// What it asks of the queue, where it was chosen among several requests of its job.
-    pub terms: Option<Terms>,
+    pub terms: Option<QueueChoice>,
     /// Other ranks with which its script can do the job, should its request be changed while it waits.
     pub spares: Vec<Vec<PlacedRank>>,
     /// The least time limit that its job's past calls for ([`JobState::least_limit`](crate::JobState::least_limit)).
@@ -85,10 +85,10 @@ impl Run {
         let job = &self.jobs[intent.job];
         let usual = || {
             let basis = intent.placement.basis(&self.problem.jobs[intent.job]);
-            Terms::usual(self.file.time_limit(job, defaults), basis)
+            QueueChoice::usual(self.file.time_limit(job, defaults), basis)
         };
         let terms = intent.terms.clone().unwrap_or_else(usual);
-        let terms = Terms { at_least: terms.at_least.or(intent.least_limit), ..terms };
+        let terms = QueueChoice { at_least: terms.at_least.or(intent.least_limit), ..terms };
         terms.walltime(job, intent.placement.jct(job.epochs), defaults)
     }
 

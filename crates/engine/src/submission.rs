@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{Amendment, Gpus, Kind, Trials, named_ranks};
-use hsched_model::{JobId, JobName, PlacedRank, Seconds, Terms, Time, Walltime};
+use hsched_model::{JobId, JobName, PlacedRank, Seconds, QueueChoice, Time, Walltime};
 use hsched_plan::{Placement, Problem};
 
 /// What tells a submission from every other one.
@@ -134,7 +134,7 @@ pub struct SubmissionRecord {
     pub trials: Trials,
     /// What it asks of the queue, where it was chosen among several requests of its job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub terms: Option<Terms>,
+    pub terms: Option<QueueChoice>,
     /// That a time limit ends it before what is left of the job is done, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pieces: Option<String>,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{GpuType, Seconds, Terms, Walltime};
+use crate::{GpuType, Seconds, QueueChoice, Walltime};
 
 /// The number of a request among those of a job, by which what is known of it is found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,7 +33,7 @@ pub struct JobRequest {
     pub in_one: Seconds,
     /// and in all, each further piece beginning with a restart.
     pub run: Seconds,
-    pub terms: Terms,
+    pub terms: QueueChoice,
     /// Its limit, and how many runs of it the training takes: more than 1 where the partition's longest is too short.
     pub walltime: Walltime,
     pub cost: Option<Cost>,

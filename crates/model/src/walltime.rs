@@ -108,7 +108,7 @@ impl Walltime {
 
 /// What a submission asks of the queue where its job leaves several possible: it was chosen among the job's requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Terms {
+pub struct QueueChoice {
     /// `None` is the user's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
@@ -139,7 +139,7 @@ pub enum SpeedBasis {
     Measured,
 }
 
-impl Terms {
+impl QueueChoice {
     /// Returns the terms of a submission to the job's own account and partitions, whose least limit is `longest`.
     pub fn usual(longest: Option<Seconds>, basis: SpeedBasis) -> Self {
         Self { longest, basis, ..Self::default() }
@@ -203,7 +203,7 @@ impl Cluster {
     /// those alone that allow a longer one. Slurm starts what names several partitions in the first that has room.
     ///
     /// Where the job leaves no choice, account or partition is `None`.
-    pub fn ways(&self, job: &Job, defaults: &JobDefaults) -> Vec<Terms> {
+    pub fn ways(&self, job: &Job, defaults: &JobDefaults) -> Vec<QueueChoice> {
         let names: Vec<&str> =
             self.partition_of(job, defaults).unwrap_or_default().split(',').map(str::trim).collect();
         let limit = |name: &str| self.limit_of(name).map_or(f64::INFINITY, |longest| longest.0);
@@ -219,11 +219,11 @@ impl Cluster {
             let able: Vec<&str> = names.iter().copied().filter(|name| limit(name) >= least).collect();
             (names.len() > 1).then(|| able.join(","))
         };
-        let way = |account: Option<&String>, least: f64| Terms {
+        let way = |account: Option<&String>, least: f64| QueueChoice {
             account: account.cloned(),
             partition: within(least),
             longest: Some(Seconds(least)).filter(|own| own.0.is_finite()),
-            ..Terms::default()
+            ..QueueChoice::default()
         };
         let ways = accounts.iter().flat_map(|&account| limits.iter().map(move |&least| (account, least)));
         ways.map(|(account, least)| way(account, least)).collect()
@@ -264,7 +264,7 @@ mod tests {
             let mut accounts = accounts.iter().map(|name| (*name).to_owned());
             (job.launch.account, job.launch.other_accounts) = (accounts.next(), accounts.collect());
             let word = |own: Option<String>| own.unwrap_or_else(|| "-".to_owned());
-            let text = |own: Terms| {
+            let text = |own: QueueChoice| {
                 let hours = own.longest.map_or("-".to_owned(), |longest| (longest.0 / 3600.0).to_string());
                 format!("{} {} {hours}", word(own.account), word(own.partition))
             };
@@ -292,11 +292,11 @@ mod tests {
         let mut job = Job::only_planned(name, (1, 1), 1);
         let minutes = |job: &Job, basis, at_least: Option<f64>, longest: Option<f64>| {
             let hours = |hours: f64| Seconds(hours * 3600.0);
-            let terms = Terms {
+            let terms = QueueChoice {
                 basis,
                 at_least: at_least.map(hours),
                 longest: longest.map(hours),
-                ..Terms::default()
+                ..QueueChoice::default()
             };
             terms.walltime(job, Seconds(60.0), &JobDefaults::default()).minutes
         };

@@ -22,7 +22,7 @@ use hsched_engine::{
     Amendment, Answer, SubmissionRecord, End, Inquiry, PlannedSubmission, Kind, Observation, Prospects, Run, Sighting, Standing,
     State, Submission, SubmissionKey, TaggedJob, World,
 };
-use hsched_model::{Bytes, Cluster, JobId, JobName, Seconds, Terms, Time};
+use hsched_model::{Bytes, Cluster, JobId, JobName, Seconds, QueueChoice, Time};
 
 /// How much longer than the job itself accounting is asked about.
 const SACCT_MARGIN_S: i64 = 3600;
@@ -358,7 +358,7 @@ fn update(to: &Amendment) -> Update {
         let memory_mib = (memory > 0).then_some(memory);
         OtherGpus { nodes, per_node, gpu_type, cpus: to.cpus, memory_mib }
     });
-    let Terms { account, partition, .. } = to.terms.clone().unwrap_or_default();
+    let QueueChoice { account, partition, .. } = to.terms.clone().unwrap_or_default();
     Update { minutes: to.minutes, gpus, account, partition }
 }
 
