@@ -6,7 +6,7 @@ use crate::app::session::{Seen, Session};
 use crate::app::state;
 use crate::error::Failure;
 use crate::exit::Exit;
-use hsched_engine::{Action, Answer, Event, Realm, Stage, Submission, Then, Update, apply};
+use hsched_engine::{Action, Answer, Event, Realm, Stage, Submission, AfterStop, Update, apply};
 use hsched_model::JobName;
 
 /// Brings the state up to date where one of the jobs may be in Slurm, or where no `hsched run` is at work any more; also
@@ -36,7 +36,7 @@ pub(crate) fn wish(session: &mut Session<'_>, names: &[JobName], seen: &Seen) ->
         .filter_map(|name| state.find(name))
         .flat_map(|tracked| tracked.phase.submissions().iter().map(|own| (&tracked.job.name, own)));
     let request = |(name, own): (&JobName, &Submission)| {
-        let Stage::Stopping { then: Then::Cancel, .. } = own.stage else { return None };
+        let Stage::Stopping { then: AfterStop::Cancel, .. } = own.stage else { return None };
         let (of, why) = (own.attempt.key(name), "cancelled by the user".to_owned());
         Some(Action::Cancel { of, job_id: own.attempt.job_id?, why })
     };

@@ -4,7 +4,7 @@ use crate::ui::duration;
 use crate::ui::story::{StoryLine, Topic, line};
 use hsched_engine::{
     Answer, SubmissionRecord, End, Event, News, Outcome, PastAttempt, Phase, Realm, Stage, State, Submission,
-    SubmissionKey, Then, JobState,
+    SubmissionKey, AfterStop, JobState,
 };
 use hsched_model::{GpuType, JobId, NodeName, hostlist};
 
@@ -137,7 +137,7 @@ fn is_told(end: &End, tracked: &JobState) -> bool {
 
 /// Returns whether a submission has completed the job, and only others of it are still there.
 fn is_done(tracked: &JobState) -> bool {
-    let leaves = |own: &Submission| matches!(own.stage, Stage::Stopping { then: Then::Done(_), .. });
+    let leaves = |own: &Submission| matches!(own.stage, Stage::Stopping { then: AfterStop::Done(_), .. });
     tracked.phase.submissions().iter().any(leaves)
 }
 

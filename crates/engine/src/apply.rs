@@ -2,7 +2,7 @@
 
 use crate::{
     Action, Beginning, End, Event, News, Outcome, PastAttempt, Phase, Request, Rules, Stage, State,
-    Submission, SubmissionKey, Then, JobState,
+    Submission, SubmissionKey, AfterStop, JobState,
 };
 use hsched_model::{JobId, NodeName, Time};
 use hsched_plan::throughput::LearnRule;
@@ -105,7 +105,7 @@ impl JobState {
         };
         let is_new = submissions.iter().any(|own| !matches!(own.stage, Stage::Stopping { .. }));
         for own in submissions {
-            own.end(at, Then::Cancel);
+            own.end(at, AfterStop::Cancel);
         }
         if is_new {
             self.last = (at, "is being cancelled".into());
@@ -168,8 +168,8 @@ impl JobState {
     fn stage_of_found(&self, now: Time) -> Option<Stage> {
         let then = match &self.phase {
             Phase::Waiting { .. } => return Some(Stage::Pending),
-            Phase::Ended { at, outcome: Outcome::Completed } => Then::Done(*at),
-            Phase::Ended { outcome: Outcome::Cancelled, .. } => Then::Cancel,
+            Phase::Ended { at, outcome: Outcome::Completed } => AfterStop::Done(*at),
+            Phase::Ended { outcome: Outcome::Cancelled, .. } => AfterStop::Cancel,
             Phase::Ended { .. } | Phase::Submitted(_) => return None,
         };
         Some(Stage::Stopping { since: now, then, request: Request::Meant })

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::mark::{intend, wait_for};
 use crate::view::View;
 use crate::{
-    Action, Inquiry, PlannedSubmission, Planner, Question, Realm, Rules, Run, Stage, State, Submission, Then, JobState,
+    Action, Inquiry, PlannedSubmission, Planner, Question, Realm, Rules, Run, Stage, State, Submission, AfterStop, JobState,
     Trials,
 };
 use hsched_model::{Access, Cluster, Job, Time};
@@ -88,10 +88,10 @@ impl Carrier<'_> {
             Decision::Place { placements, why, .. } => {
                 let trials = placements.first().map(|own| Trials::of(&self.view.problem, job, own));
                 let why = format!("{why}{}", trials.unwrap_or_default().clause());
-                (self.change(job, placements).given_up, why, Then::GoOn)
+                (self.change(job, placements).given_up, why, AfterStop::GoOn)
             }
-            Decision::Defer { why } | Decision::Reject { why } => (all.clone(), why.clone(), Then::GoOn),
-            Decision::Finish { why } => (all.clone(), why.clone(), Then::Finish),
+            Decision::Defer { why } | Decision::Reject { why } => (all.clone(), why.clone(), AfterStop::GoOn),
+            Decision::Finish { why } => (all.clone(), why.clone(), AfterStop::Finish),
             Decision::Adjust { .. } => return Vec::new(),
         };
         let request = |place: usize| {

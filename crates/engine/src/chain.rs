@@ -2,7 +2,7 @@
 
 use crate::carry::Carrier;
 use crate::{
-    Amendment, SubmissionRecord, End, PlannedSubmission, PastAttempt, Piece, Rules, Stage, State, Submission, Then, JobState,
+    Amendment, SubmissionRecord, End, PlannedSubmission, PastAttempt, Piece, Rules, Stage, State, Submission, AfterStop, JobState,
 };
 use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time, Walltime};
@@ -110,13 +110,13 @@ impl JobState {
     pub(super) fn hand_over(&mut self, ended: Time, stage: Stage, end: &End, epochs: u64) {
         let then = match stage {
             Stage::Stopping { then, .. } => Some(then),
-            _ if self.epochs_left() == 0 => Some(Then::Done(ended)),
+            _ if self.epochs_left() == 0 => Some(AfterStop::Done(ended)),
             _ if end.is_from_outside() || self.has_heir(end, epochs) => None,
-            _ if *end == End::Cancelled => Some(Then::Cancel),
+            _ if *end == End::Cancelled => Some(AfterStop::Cancel),
             // What it means for the job is decided when the next piece is gone.
-            _ => Some(Then::GoOn),
+            _ => Some(AfterStop::GoOn),
         };
-        let (done, moves) = (self.epochs_done, matches!(stage, Stage::Stopping { then: Then::GoOn, .. }));
+        let (done, moves) = (self.epochs_done, matches!(stage, Stage::Stopping { then: AfterStop::GoOn, .. }));
         for own in self.phase.submissions_mut() {
             own.attempt.epochs_before = done;
             if moves {

@@ -5,7 +5,7 @@ use crate::fingerprint::fingerprint;
 use crate::mark::{intend, wait_for};
 use crate::patience::Patience;
 use crate::view::{Aims, View, is_ready, nowhere};
-use crate::{Action, Inquiry, Phase, Planner, Question, Rules, State, Then, JobState, chain, early, lateness};
+use crate::{Action, Inquiry, Phase, Planner, Question, Rules, State, AfterStop, JobState, chain, early, lateness};
 use hsched_model::{Cluster, Time};
 use hsched_plan::{CheckedPlan, PolicyError};
 
@@ -47,7 +47,7 @@ pub(super) fn decide(
     let patience = Patience::new(cluster, rules, at);
     let mut actions: Vec<Action> = state.jobs.iter().flat_map(|tracked| patience.end(tracked)).collect();
     for action in &actions {
-        intend(state, action, Then::GoOn, at);
+        intend(state, action, AfterStop::GoOn, at);
     }
     let (stops, mut notes) = early::stop(state, at, cluster);
     actions.extend(stops);

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::mark::intend;
-use crate::{Action, Phase, Stage, State, Submission, Then, JobState};
+use crate::{Action, Phase, Stage, State, Submission, AfterStop, JobState};
 use hsched_model::number::to_f64;
 use hsched_model::{Availability, Cluster, Node, Stop, StopRule, Time};
 use hsched_plan::curve::{Goal, Report, Verdict, behind, judge_running};
@@ -70,12 +70,12 @@ fn end(state: &mut State, place: usize, at: Time) -> Vec<Action> {
             Stage::Running => actions.push(Action::Stop { of, job_id, why }),
             Stage::Pending => actions.push(Action::Cancel { of, job_id, why }),
             // It was to go on elsewhere.
-            Stage::Stopping { then: then @ Then::GoOn, .. } => *then = Then::Finish,
+            Stage::Stopping { then: then @ AfterStop::GoOn, .. } => *then = AfterStop::Finish,
             Stage::Meant | Stage::Stopping { .. } => {}
         }
     }
     for action in &actions {
-        intend(state, action, Then::Finish, at);
+        intend(state, action, AfterStop::Finish, at);
     }
     actions
 }

@@ -1,7 +1,7 @@
 //! The end of a submission: whether its job is done, is retried or has failed.
 
 use crate::{
-    SubmissionRecord, End, Outcome, PastAttempt, Phase, Rules, Stage, Submission, SubmissionKey, Then, JobState,
+    SubmissionRecord, End, Outcome, PastAttempt, Phase, Rules, Stage, Submission, SubmissionKey, AfterStop, JobState,
 };
 use hsched_model::{GpuType, Time};
 
@@ -47,7 +47,7 @@ impl JobState {
             // It had taken the job, which the others would leave as soon as they start.
             let others = self.phase.submissions_mut().iter_mut();
             let others = others.filter(|own| !matches!(own.stage, Stage::Stopping { .. }));
-            others.for_each(|own| own.end(ended, Then::GoOn));
+            others.for_each(|own| own.end(ended, AfterStop::GoOn));
         }
     }
 
@@ -59,7 +59,7 @@ impl JobState {
         };
         // That it was taken back, as there was no use for it, says nothing of the job.
         let stage = match stage {
-            Stage::Stopping { then: Then::GoOn, .. } => Stage::Running,
+            Stage::Stopping { then: AfterStop::GoOn, .. } => Stage::Running,
             other => other,
         };
         self.after(ended, now, stage, &end, rules);
@@ -68,7 +68,7 @@ impl JobState {
     /// Has the other copies ended: the job is done.
     fn end_copies(&mut self, ended: Time) {
         for own in self.phase.submissions_mut() {
-            own.end(ended, Then::Done(ended));
+            own.end(ended, AfterStop::Done(ended));
         }
         self.last = (ended, "one submission completed; the others are being cancelled".to_owned());
     }
@@ -78,7 +78,7 @@ impl JobState {
         let then = if let Stage::Stopping { then, .. } = stage { Some(then) } else { None };
         let epochs = self.past.last().map_or(0, |past| past.epochs);
         // Exit status 0 is the word of the program that all is done.
-        let done = if let Some(Then::Done(at)) = then { Some(at) } else { None };
+        let done = if let Some(AfterStop::Done(at)) = then { Some(at) } else { None };
         if let Some(at) = done.or((*end == End::Completed).then_some(ended)) {
             self.finish(at, Outcome::Completed);
             self.last.1.push_str(&self.shortfall());
@@ -96,11 +96,11 @@ impl JobState {
             };
         }
         match (then, end) {
-            (Some(Then::Cancel), _) | (None, End::Cancelled) => self.finish(ended, Outcome::Cancelled),
-            (Some(Then::Finish), _) => {
+            (Some(AfterStop::Cancel), _) | (None, End::Cancelled) => self.finish(ended, Outcome::Cancelled),
+            (Some(AfterStop::Finish), _) => {
                 self.finish_early(ended, &format!("{} of {} epochs", self.epochs_done, self.job.epochs));
             }
-            (Some(Then::GoOn | Then::Done(_)), _) => self.wait(ended, None, "stopped to move"),
+            (Some(AfterStop::GoOn | AfterStop::Done(_)), _) => self.wait(ended, None, "stopped to move"),
             (None, End::Interrupted) => self.wait(ended, None, &format!("{end}{}", self.resumption())),
             (None, end) if end.is_cut() => self.cut(ended, now, end, epochs, rules),
             (None, end) if end.is_from_outside() => self.put_off(now, &end.to_string(), rules),
@@ -155,8 +155,8 @@ impl JobState {
     ) {
         let Some(Submission { stage, .. }) = self.take_out(at, of, why) else { return };
         match stage {
-            Stage::Stopping { then: Then::Cancel, .. } => self.finish(at, Outcome::Cancelled),
-            Stage::Stopping { then: Then::Done(at), .. } => self.finish(at, Outcome::Completed),
+            Stage::Stopping { then: AfterStop::Cancel, .. } => self.finish(at, Outcome::Cancelled),
+            Stage::Stopping { then: AfterStop::Done(at), .. } => self.finish(at, Outcome::Completed),
             _ => otherwise(self),
         }
     }

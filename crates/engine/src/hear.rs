@@ -2,7 +2,7 @@
 
 use crate::{
     Answer, SubmissionRecord, End, EpochReport, News, PastAttempt, Phase, Request, Rules, Stage, Submission,
-    SubmissionKey, Then, JobState, teach,
+    SubmissionKey, AfterStop, JobState, teach,
 };
 use hsched_model::number::to_f64;
 use hsched_model::{NodeName, Seconds, Time, hostlist};
@@ -162,7 +162,7 @@ impl JobState {
                 let since = if request == heard { since } else { at };
                 Stage::Stopping { since, then, request: heard }
             }
-            _ => Stage::Stopping { since: at, then: Then::GoOn, request: heard },
+            _ => Stage::Stopping { since: at, then: AfterStop::GoOn, request: heard },
         };
     }
 
@@ -170,7 +170,7 @@ impl JobState {
     fn not_asked(&mut self, at: Time, of: &SubmissionKey, message: &str) {
         self.last = (at, format!("could not be stopped: {message}"));
         let Some(Submission { attempt, stage }) = self.submission_mut(of) else { return };
-        if let Stage::Stopping { then: Then::GoOn, request: Request::Meant, .. } = stage {
+        if let Stage::Stopping { then: AfterStop::GoOn, request: Request::Meant, .. } = stage {
             *stage = if attempt.started.is_some() { Stage::Running } else { Stage::Pending };
         }
     }
@@ -228,7 +228,7 @@ impl JobState {
 
 impl Submission {
     /// Marks it as about to be ended; a request that is under way stays so, and what comes after is what was said last.
-    pub(super) fn end(&mut self, at: Time, then: Then) {
+    pub(super) fn end(&mut self, at: Time, then: AfterStop) {
         self.stage = match self.stage {
             Stage::Stopping { since, request, .. } => Stage::Stopping { since, then, request },
             _ => Stage::Stopping { since: at, then, request: Request::Meant },

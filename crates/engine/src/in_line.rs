@@ -2,7 +2,7 @@
 
 use crate::carry::Carrier;
 use crate::mark::intend;
-use crate::{Action, Amendment, Inquiry, PlannedSubmission, Kind, Stage, State, Submission, Then, JobState, named_ranks};
+use crate::{Action, Amendment, Inquiry, PlannedSubmission, Kind, Stage, State, Submission, AfterStop, JobState, named_ranks};
 use hsched_model::{Cluster, JobRequest, Node, PlacedRank, Seconds, SpeedBasis, QueueChoice};
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{Basis, Decision, Extract, Placement, Problem, options};
@@ -64,7 +64,7 @@ impl Carrier<'_> {
         };
         let (of, job_id) = (own.attempt.key(&tracked.job.name), own.attempt.job_id?);
         let action = Action::Amend { of, job_id, to: Box::new(amendment), why: why.clone() };
-        intend(state, &action, Then::GoOn, self.at);
+        intend(state, &action, AfterStop::GoOn, self.at);
         Some(action)
     }
 

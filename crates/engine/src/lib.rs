@@ -61,6 +61,6 @@ pub use self::rules::Rules;
 pub use self::run::{PlannedSubmission, Run};
 pub use self::state::{Outcome, PastAttempt, Phase, State, JobState};
 pub use self::step::{Step, step};
-pub use self::submission::{SubmissionRecord, Piece, Request, Stage, Submission, SubmissionKey, Then};
+pub use self::submission::{SubmissionRecord, Piece, Request, Stage, Submission, SubmissionKey, AfterStop};
 pub use self::trial::{Trial, Trials};
 pub use self::turn::{Keeper, KeepsNothing, Turn, Update, World, carry_out, look, perform, turn};

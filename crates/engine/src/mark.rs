@@ -1,11 +1,11 @@
 //! Marks a decision in the state before anything is requested: jobs that are about to end, and why others wait.
 
-use crate::{Action, Phase, Stage, State, Then, JobState};
+use crate::{Action, Phase, Stage, State, AfterStop, JobState};
 use hsched_model::Time;
 
 /// Writes down in the state that a job is about to be ended and what comes then, or that its request is about to be changed:
 /// whatever becomes of that, it is known to be meant.
-pub(super) fn intend(state: &mut State, action: &Action, then: Then, at: Time) {
+pub(super) fn intend(state: &mut State, action: &Action, then: AfterStop, at: Time) {
     if let Action::Amend { of, to, .. } = action {
         let own = state.find_mut(&of.job).and_then(|tracked| tracked.submission_mut(of));
         if let Some(own) = own {

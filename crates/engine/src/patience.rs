@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Action, SubmissionRecord, Phase, Request, Rules, Stage, State, Submission, Then, JobState, chain};
+use crate::{Action, SubmissionRecord, Phase, Request, Rules, Stage, State, Submission, AfterStop, JobState, chain};
 use hsched_model::{Availability, Cluster, GpuType, Seconds, Time};
 
 /// How long jobs are waited for, on a cluster as it was seen.
@@ -37,8 +37,8 @@ impl<'a> Patience<'a> {
                 }
                 "Slurm has not ended it yet".to_owned()
             }
-            Stage::Stopping { then: Then::Cancel, .. } => "requested by the user".to_owned(),
-            Stage::Stopping { then: Then::Done(_), .. } => "another submission completed the job".to_owned(),
+            Stage::Stopping { then: AfterStop::Cancel, .. } => "requested by the user".to_owned(),
+            Stage::Stopping { then: AfterStop::Done(_), .. } => "another submission completed the job".to_owned(),
             Stage::Stopping { request: Request::Meant, since, then } => {
                 return ask(tracked, attempt, (since, then));
             }
@@ -119,9 +119,9 @@ fn amend_again(tracked: &JobState, attempt: &SubmissionRecord) -> Option<Action>
 
 /// Returns a request of which nobody knows whether it was heard: to hear it twice does no harm. What was marked as the end of another
 /// submission came was never asked before.
-fn ask(tracked: &JobState, attempt: &SubmissionRecord, (since, then): (Time, Then)) -> Option<Action> {
+fn ask(tracked: &JobState, attempt: &SubmissionRecord, (since, then): (Time, AfterStop)) -> Option<Action> {
     let (of, job_id) = (attempt.key(&tracked.job.name), attempt.job_id?);
-    let ended = tracked.past.iter().rev().find(|past| then == Then::GoOn && past.ended == since);
+    let ended = tracked.past.iter().rev().find(|past| then == AfterStop::GoOn && past.ended == since);
     let why = match ended {
         Some(past) => format!("the run before it {}", tracked.ending(past)),
         None => "the earlier request to end it may have been lost".to_owned(),

@@ -43,7 +43,7 @@ pub enum Stage {
     /// Asked to save and end.
     Stopping {
         since: Time,
-        then: Then,
+        then: AfterStop,
         request: Request,
     },
 }
@@ -63,7 +63,7 @@ pub enum Request {
 /// What comes after a submission was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Then {
+pub enum AfterStop {
     /// The job goes on elsewhere.
     GoOn,
     /// It is over, for its owner said so.

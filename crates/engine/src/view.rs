@@ -1,6 +1,6 @@
 //! The problem that a policy decides on, made of the state and the cluster: open jobs, and the GPUs that they have or may get.
 
-use crate::{SubmissionRecord, Phase, Realm, Request, Rules, Stage, State, Submission, Then, JobState};
+use crate::{SubmissionRecord, Phase, Realm, Request, Rules, Stage, State, Submission, AfterStop, JobState};
 use hsched_model::number::to_f64;
 use hsched_model::{Access, Cluster, GoalMode, GpuType, Held, Holdings, Job, JobName, Seconds, Time};
 use hsched_plan::throughput::ThroughputMatrix;
@@ -249,7 +249,7 @@ pub(super) fn is_movable(tracked: &JobState, own: &Submission) -> bool {
 /// Returns whether a submission is about to give its GPUs back; one that Slurm does not manage to end is not waited for.
 pub(super) fn gives_back(own: &Submission, at: Time) -> bool {
     match own.stage {
-        Stage::Stopping { then: Then::GoOn, request, since } => {
+        Stage::Stopping { then: AfterStop::GoOn, request, since } => {
             request != Request::Killed || at.since(since) < Rules::STUCK
         }
         _ => false,

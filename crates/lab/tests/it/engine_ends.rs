@@ -1,6 +1,6 @@
 //! What stops and time limits mean for a job on tiny states: which cost a retry, which limit comes next, and which ends are believed.
 
-use hsched_engine::{SubmissionRecord, End, News, PastAttempt, Request, Stage, Then, JobState, apply};
+use hsched_engine::{SubmissionRecord, End, News, PastAttempt, Request, Stage, AfterStop, JobState, apply};
 use hsched_model::{Seconds, Time};
 
 use hsched_fixtures::engine_states::{attempt, heard, job, phase, rules, running, state};
@@ -53,7 +53,7 @@ fn a_run_that_was_asked_to_stop_teaches_no_speed() {
         let learnt = apply(&mut state, Time(ended), &heard("a", "r", news), &rules());
         (learnt.is_some(), state.jobs[0].phase.word())
     };
-    let asked = Stage::Stopping { since: Time(690.0), then: Then::GoOn, request: Request::Asked };
+    let asked = Stage::Stopping { since: Time(690.0), then: AfterStop::GoOn, request: Request::Asked };
     assert_eq!(learns(Stage::Running, true, 700.0), (true, "completed"));
     assert_eq!(learns(asked, true, 700.0), (false, "waiting"));
     // Scripts of 0.1.0 returned 0 also where a limit cut them; this one ended long before.
@@ -96,7 +96,7 @@ fn a_limit_that_cut_a_job_before_an_epoch_is_doubled_and_kept_until_its_epochs_a
 
 #[test]
 fn exit_status_0_of_a_run_that_was_asked_to_stop_proves_nothing_without_the_last_epoch() {
-    let asked = |request: Request, then: Then, done: u64| {
+    let asked = |request: Request, then: AfterStop, done: u64| {
         let stage = Stage::Stopping { since: Time(40.0), then, request };
         let attempt = attempt("r", "v1", "v100", 1, 0);
         let tracked = JobState {
@@ -110,10 +110,10 @@ fn exit_status_0_of_a_run_that_was_asked_to_stop_proves_nothing_without_the_last
         (job.phase.word(), job.past.last().expect("an attempt").end.clone())
     };
     for request in [Request::Asked, Request::Killed] {
-        assert_eq!(asked(request, Then::GoOn, 9), ("waiting", End::Cut));
-        assert_eq!(asked(request, Then::Cancel, 0), ("cancelled", End::Cut));
-        assert_eq!(asked(request, Then::GoOn, 10), ("completed", End::Completed));
+        assert_eq!(asked(request, AfterStop::GoOn, 9), ("waiting", End::Cut));
+        assert_eq!(asked(request, AfterStop::Cancel, 0), ("cancelled", End::Cut));
+        assert_eq!(asked(request, AfterStop::GoOn, 10), ("completed", End::Completed));
     }
     // Slurm has not heard the request yet.
-    assert_eq!(asked(Request::Meant, Then::GoOn, 0), ("completed", End::Completed));
+    assert_eq!(asked(Request::Meant, AfterStop::GoOn, 0), ("completed", End::Completed));
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use hsched_engine::store::StateDir;
-use hsched_engine::{Keeper, Request, Stage, Then};
+use hsched_engine::{Keeper, Request, Stage, AfterStop};
 use hsched_model::{JobId, Time};
 use tempfile::TempDir;
 
@@ -120,9 +120,9 @@ fn a_state_with_one_submission_a_job_goes_on() {
             Stage::Meant,
             Stage::Pending,
             Stage::Running,
-            stopping(Then::Cancel, Request::Killed),
-            stopping(Then::GoOn, Request::Asked),
-            stopping(Then::Finish, Request::Meant),
+            stopping(AfterStop::Cancel, Request::Killed),
+            stopping(AfterStop::GoOn, Request::Asked),
+            stopping(AfterStop::Finish, Request::Meant),
         ]
     );
     let directory = StateDir::open(folder.path()).expect("opens");

@@ -7,7 +7,7 @@ use std::path::Path;
 use hsched_engine::store::{StateDir, StateError};
 use hsched_engine::{
     Answer, SubmissionRecord, End, Event, Gpus, Keeper, Outcome, PastAttempt, Phase, Realm, Request, Rules, Stage,
-    State, Submission, SubmissionKey, Then, JobState, apply,
+    State, Submission, SubmissionKey, AfterStop, JobState, apply,
 };
 use hsched_model::formats;
 use hsched_model::{BitRate, GpuType, Job, JobDefaults, JobId, JobName, NodeName, PlacedRank, Seconds, Time};
@@ -112,7 +112,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
 fn stage() -> impl Strategy<Value = Stage> {
     let request = prop::sample::select(vec![Request::Meant, Request::Asked, Request::Killed]);
     let then =
-        prop_oneof![Just(Then::GoOn), Just(Then::Cancel), Just(Then::Finish), time().prop_map(Then::Done),];
+        prop_oneof![Just(AfterStop::GoOn), Just(AfterStop::Cancel), Just(AfterStop::Finish), time().prop_map(AfterStop::Done),];
     prop_oneof![
         Just(Stage::Meant),
         Just(Stage::Pending),

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use hsched_engine::{
-    SubmissionRecord, End, Outcome, PastAttempt, Phase, Request, Rules, Stage, State, Submission, Then, JobState,
+    SubmissionRecord, End, Outcome, PastAttempt, Phase, Request, Rules, Stage, State, Submission, AfterStop, JobState,
 };
 use hsched_model::{Job, JobName, NodeName, Seconds, Time};
 use hsched_plan::Policy;
@@ -226,7 +226,7 @@ impl Moment {
                 let age = self.age(since, if request == Request::Killed { 5 } else { 1 });
                 let then = match then {
                     // When that was is for people.
-                    Then::Done(_) => "Done".to_owned(),
+                    AfterStop::Done(_) => "Done".to_owned(),
                     other => format!("{other:?}"),
                 };
                 format!("S{age}{then}{request:?}")
