@@ -42,7 +42,7 @@ struct Chosen<'p> {
 }
 
 /// A plan on its way to actions.
-pub(super) struct Carrier<'a> {
+pub(super) struct PlanExecutor<'a> {
     pub view: &'a View,
     pub plan: &'a CheckedPlan,
     pub cluster: &'a Cluster,
@@ -64,7 +64,7 @@ pub(super) fn course(
     planner: &Planner<'_>,
     at: Time,
 ) -> Course {
-    let carrier = Carrier { view, plan, cluster, rules, run: planner.run, policy: planner.policy.name(), at };
+    let carrier = PlanExecutor { view, plan, cluster, rules, run: planner.run, policy: planner.policy.name(), at };
     let asked = plan.plan().questions.iter();
     let questions = asked.map(|(job, placement)| carrier.question(state, *job, placement)).collect();
     let inquiries = plan.plan().inquiries.iter().map(|job| carrier.inquiry(state, *job)).collect();
@@ -78,7 +78,7 @@ pub(super) fn course(
     Course { actions, questions, inquiries }
 }
 
-impl Carrier<'_> {
+impl PlanExecutor<'_> {
     /// Returns the requests that take a job from the GPUs that it has or waits for, where the decision is about others.
     fn end(&self, state: &mut State, job: usize, decision: &Decision) -> Vec<Action> {
         let name = &self.view.names[job];

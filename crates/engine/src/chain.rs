@@ -1,6 +1,6 @@
 //! Chains of submissions: the continuation of a job that its time limit ends is queued while the job still runs, and takes over.
 
-use crate::carry::Carrier;
+use crate::carry::PlanExecutor;
 use crate::{
     Amendment, SubmissionRecord, End, PlannedSubmission, PastAttempt, Piece, Rules, Stage, State, Submission, AfterStop, JobState,
 };
@@ -57,7 +57,7 @@ pub(super) fn shorter(tracked: &JobState, attempt: &SubmissionRecord, rules: &Ru
     })
 }
 
-impl Carrier<'_> {
+impl PlanExecutor<'_> {
     /// Returns the jobs whose next piece is to be queued, on as many GPUs of the same type as they have.
     pub(super) fn next_pieces(&self, state: &mut State) -> Vec<(usize, Decision)> {
         let mut next = Vec::new();

@@ -1,13 +1,13 @@
 //! Pending requests of `watch --queue`: their spare tables, the questions about them, their updates.
 
-use crate::carry::Carrier;
+use crate::carry::PlanExecutor;
 use crate::mark::intend;
 use crate::{Action, Amendment, Inquiry, PlannedSubmission, Kind, Stage, State, Submission, AfterStop, JobState, named_ranks};
 use hsched_model::{Cluster, JobRequest, Node, PlacedRank, Seconds, SpeedBasis, QueueChoice};
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{Basis, Decision, Extract, Placement, Problem, options};
 
-impl Carrier<'_> {
+impl PlanExecutor<'_> {
     /// Returns a submission as one that others may join, and that can be changed while it waits.
     pub(super) fn in_line(
         &self,
