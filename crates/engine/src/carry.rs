@@ -19,7 +19,7 @@ const SAME: f64 = 0.01;
 
 /// What is to be done, and what must be known first.
 #[derive(Default)]
-pub(super) struct Course {
+pub(super) struct Effects {
     pub actions: Vec<Action>,
     pub questions: Vec<Question>,
     pub inquiries: Vec<Inquiry>,
@@ -63,7 +63,7 @@ pub(super) fn course(
     rules: &Rules,
     planner: &Planner<'_>,
     at: Time,
-) -> Course {
+) -> Effects {
     let carrier = PlanExecutor { view, plan, cluster, rules, run: planner.run, policy: planner.policy.name(), at };
     let asked = plan.plan().questions.iter();
     let questions = asked.map(|(job, placement)| carrier.question(state, *job, placement)).collect();
@@ -75,7 +75,7 @@ pub(super) fn course(
     }
     let next = carrier.next_pieces(state);
     actions.extend(carrier.submit(state, &next, planner.policy.queues()));
-    Course { actions, questions, inquiries }
+    Effects { actions, questions, inquiries }
 }
 
 impl PlanExecutor<'_> {

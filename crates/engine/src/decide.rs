@@ -1,6 +1,6 @@
 //! One decision: whether one is due, asking the policy, and noting its plan in the state.
 
-use crate::carry::{Course, course};
+use crate::carry::{Effects, course};
 use crate::fingerprint::fingerprint;
 use crate::mark::{intend, wait_for};
 use crate::patience::Patience;
@@ -82,7 +82,7 @@ pub(super) fn decide(
                 Some(wake) if wake <= at => state.decided = None,
                 wake => state.wake = wake,
             }
-            let Course { actions: own, questions, inquiries } =
+            let Effects { actions: own, questions, inquiries } =
                 course(state, &view, &plan, cluster, rules, planner, at);
             if own.iter().any(Action::is_request) {
                 // What comes of it is news, even where all is soon as it was: a request may have been in vain.
