@@ -11,7 +11,7 @@ use hsched_engine::clock::{Clock, SystemClock};
 use hsched_lab::generate::{self, GpuSpeed, Recipe, SyncEvery};
 use hsched_model::{Access, BitRate, Estimates, Holdings, RankNeeds};
 use hsched_plan::throughput::{Cache, ThroughputMatrix};
-use hsched_plan::{Basis, Budget, Grounds, Outcome, Parameters, Plan, Policy, Problem};
+use hsched_plan::{Basis, Budget, ClusterView, Outcome, Parameters, Plan, Policy, Problem};
 
 const SEEDS: u64 = 10;
 const SYNCS: [(&str, SyncEvery); 2] = [("step", SyncEvery::Step), ("epoch", SyncEvery::Epoch)];
@@ -145,7 +145,7 @@ fn problem(size: Size, sync: SyncEvery, seed: u64) -> Problem {
         ThroughputMatrix::new(&jobs, &Problem::types_of(&cluster), &Cache::default(), Estimates::Off);
     let access = Access::everywhere(RankNeeds { cpus: 1, memory: 0 });
     let rates = (network, intra_node);
-    let grounds = Grounds { cluster: &cluster, access: &access, held: &Holdings::new(), rates };
+    let grounds = ClusterView { cluster: &cluster, access: &access, held: &Holdings::new(), rates };
     let all: Vec<usize> = (0..jobs.len()).collect();
     Problem::live(grounds, &jobs, &speeds).expect("a problem").extract(&all, Basis::Queue).problem
 }

@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use hsched_model::formats;
 use hsched_model::{Access, Availability, Cluster, GpuType, Holdings, Job, NodeName};
 use hsched_plan::throughput::ThroughputMatrix;
-use hsched_plan::{Basis, Grounds, Problem};
+use hsched_plan::{Basis, ClusterView, Problem};
 
 /// Which GPUs a plan may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -62,7 +62,7 @@ pub(crate) fn offer(
         }
         Capacity::Up | Capacity::Limits => Holdings::new(),
     };
-    let grounds = Grounds { cluster, access, held: &held, rates: (settings.network, settings.intra_node) };
+    let grounds = ClusterView { cluster, access, held: &held, rates: (settings.network, settings.intra_node) };
     let mut problem =
         Problem::live(grounds, jobs, speeds).map_err(|error| Failure::from_error(Exit::BadInput, &error))?;
     let all: Vec<usize> = (0..jobs.len()).collect();

@@ -27,7 +27,7 @@ use hsched_engine::{
 use hsched_model::{Access, Cluster, Estimates, Holdings, Job, JobId, JobName, Seconds};
 use hsched_plan::plan_file::{PlanFile, Solved};
 use hsched_plan::throughput::{Cache, LearnRule, Sample, SampleSource, SpeedKey, ThroughputMatrix};
-use hsched_plan::{Basis, Budget, CheckedPlan, Grounds, Parameters, Problem, Verdict, checked};
+use hsched_plan::{Basis, Budget, CheckedPlan, ClusterView, Parameters, Problem, Verdict, checked};
 
 /// The pause between two looks, and between two looks for Ctrl-C.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -119,7 +119,7 @@ impl Prober<'_> {
         let speeds =
             ThroughputMatrix::new(&jobs, &Problem::types_of(self.cluster), &Cache::default(), Estimates::Off);
         let rates = (settings.network, settings.intra_node);
-        let grounds = Grounds { cluster: self.cluster, access: &access, held: &Holdings::new(), rates };
+        let grounds = ClusterView { cluster: self.cluster, access: &access, held: &Holdings::new(), rates };
         let problem = Problem::live(grounds, &jobs, &speeds)
             .map_err(|error| Failure::from_error(Exit::BadInput, &error))?;
         let all: Vec<usize> = (0..jobs.len()).collect();

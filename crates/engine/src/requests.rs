@@ -8,7 +8,7 @@ use hsched_model::{
     JobRequest, Node, Partition, Request, RequestId, Seconds, SpeedBasis, QueueChoice, Unit, Usage,
 };
 use hsched_plan::throughput::ThroughputMatrix;
-use hsched_plan::{Grounds, MOST_GPUS, Placement, Problem, options, refusal};
+use hsched_plan::{ClusterView, MOST_GPUS, Placement, Problem, options, refusal};
 use hsched_queue::{NodeUse, QueuePartition, Snapshot, Weigh};
 
 /// Requests of one job that are looked at.
@@ -158,7 +158,7 @@ impl Listing<'_> {
         let matrix = (knows.speeds)(&jobs, &Problem::types_of(&cluster))?;
         let access = Access::new(&cluster, &jobs, self.defaults);
         let held = Holdings::new();
-        let grounds = Grounds { cluster: &cluster, access: &access, held: &held, rates: self.rates };
+        let grounds = ClusterView { cluster: &cluster, access: &access, held: &held, rates: self.rates };
         let problem = match Problem::live(grounds, &jobs, &matrix) {
             Ok(problem) => problem,
             Err(error) => return Ok(Err(error.to_string())),

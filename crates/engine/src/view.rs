@@ -5,7 +5,7 @@ use hsched_model::number::to_f64;
 use hsched_model::{Access, Cluster, GoalMode, GpuType, Held, Holdings, Job, JobName, Seconds, Time};
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{
-    Forecast, Grounds, Hold, MOST_GPUS, Objective, Problem, Prospects, Slot, Standing, Waits, epoch_as_shared,
+    Forecast, ClusterView, Hold, MOST_GPUS, Objective, Problem, Prospects, Slot, Standing, Waits, epoch_as_shared,
 };
 
 /// What a policy may see, and what it is about.
@@ -49,7 +49,7 @@ impl View {
         }
         let held = held(&open, &access);
         let grounds =
-            Grounds { cluster, access: &access, held: &held, rates: (rules.network, rules.intra_node) };
+            ClusterView { cluster, access: &access, held: &held, rates: (rules.network, rules.intra_node) };
         let mut problem = Problem::live(grounds, &jobs, &speeds).ok()?;
         problem.limit(&rules.capacity);
         (problem.objective, problem.seed, problem.now) = (aims.objective, aims.seed, at);

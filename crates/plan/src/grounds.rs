@@ -11,7 +11,7 @@ use hsched_model::{
 
 /// What jobs run on, and who may use what.
 #[derive(Clone, Copy)]
-pub struct Grounds<'a> {
+pub struct ClusterView<'a> {
     pub cluster: &'a Cluster,
     pub access: &'a Access,
     /// What running jobs hold; nodes where any job of ours is or waits to be are kept though they are down.
@@ -25,8 +25,8 @@ impl Problem {
     ///
     /// # Errors
     /// When there are no jobs.
-    pub fn live(grounds: Grounds<'_>, jobs: &[Job], speeds: &ThroughputMatrix) -> Result<Self, ProblemError> {
-        let Grounds { cluster, access, held, rates: (network, intra_node) } = grounds;
+    pub fn live(grounds: ClusterView<'_>, jobs: &[Job], speeds: &ThroughputMatrix) -> Result<Self, ProblemError> {
+        let ClusterView { cluster, access, held, rates: (network, intra_node) } = grounds;
         let intra_node = cluster.intra_node.unwrap_or(intra_node);
         let workers = |parts: &Parts| {
             let nodes = cluster.nodes.iter().filter(|node| access.reach(node).is_some());

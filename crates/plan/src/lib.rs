@@ -69,7 +69,7 @@ pub use self::explanation::{Change, Explanation, JobExplanation, Limit, Market, 
 pub use self::extract::Extract;
 pub use self::fairness::{fairness, heterogeneity};
 pub use self::flag::{Flag, FlagKind, named};
-pub use self::grounds::Grounds;
+pub use self::grounds::ClusterView;
 pub use self::horizon::{Horizon, HorizonParameters};
 pub use self::job_model::{Aims, JobModel, Misfit, Rounds, TypeModel};
 pub use self::kit::Repacking;

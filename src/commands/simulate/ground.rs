@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use hsched_lab::replay::Trace;
 use hsched_lab::trace::{self, TraceFile};
 use hsched_model::{Cluster, Holdings};
-use hsched_plan::{Grounds, Problem};
+use hsched_plan::{ClusterView, Problem};
 
 /// Returns the trace of a file on a cluster.
 ///
@@ -68,7 +68,7 @@ pub(in crate::commands) fn on_cluster(
     let access = keep_partitions(&mut cluster, jobs, context, &mut notes)?;
     let types = Problem::types_of(&cluster);
     let speeds = speeds.matrix(context, jobs, &types)?;
-    let grounds = Grounds {
+    let grounds = ClusterView {
         cluster: &cluster,
         access: &access,
         held: &Holdings::new(),

@@ -11,7 +11,7 @@ use hsched_model::{
 };
 use hsched_plan::plan_file::{PlanFile, Solved};
 use hsched_plan::throughput::{Cache, ThroughputMatrix};
-use hsched_plan::{Basis, Budget, Grounds, Parameters, Placement, Problem, verify};
+use hsched_plan::{Basis, Budget, ClusterView, Parameters, Placement, Problem, verify};
 
 use hsched_fixtures::sites::{cluster, jobs, name, node, site};
 use hsched_problems::problems::rate;
@@ -32,7 +32,7 @@ fn planned(id: &str, cluster: &Cluster, jobs: &[Job], epochs_done: u64) -> Run {
     let access = Access::everywhere(RankNeeds { cpus: 1, memory: 0 });
     let speeds = ThroughputMatrix::new(jobs, &Problem::types_of(cluster), &Cache::default(), Estimates::Off);
     let rates: (BitRate, BitRate) = (rate(10.0), rate(300.0));
-    let grounds = Grounds { cluster, access: &access, held: &Holdings::new(), rates };
+    let grounds = ClusterView { cluster, access: &access, held: &Holdings::new(), rates };
     let all: Vec<usize> = (0..jobs.len()).collect();
     let problem =
         Problem::live(grounds, jobs, &speeds).expect("a problem").extract(&all, Basis::Free).problem;

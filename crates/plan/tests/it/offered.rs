@@ -8,7 +8,7 @@ use hsched_model::{
     Usage,
 };
 use hsched_plan::throughput::{Cache, ThroughputMatrix};
-use hsched_plan::{Basis, Grounds, Problem};
+use hsched_plan::{Basis, ClusterView, Problem};
 
 use hsched_problems::problems::rate;
 
@@ -46,7 +46,7 @@ fn problem(held: &Holdings) -> Problem {
     .expect("a job");
     let access = Access::everywhere(RankNeeds { cpus: 4, memory: 1 << 30 });
     let speeds = ThroughputMatrix::new(&jobs, &[v100()], &Cache::default(), Estimates::default());
-    let grounds = Grounds { cluster: &cluster, access: &access, held, rates: (rate(10.0), rate(300.0)) };
+    let grounds = ClusterView { cluster: &cluster, access: &access, held, rates: (rate(10.0), rate(300.0)) };
     Problem::live(grounds, &jobs, &speeds).expect("a problem")
 }
 
