@@ -13,7 +13,7 @@ use hsched_slurm::allocation::{self, AllocatedNode};
 
 /// The devices for jobs, and how ranks are started on them.
 #[derive(Clone, Debug)]
-pub(super) struct Ground {
+pub(super) struct ExecutionTarget {
     pub devices: Devices,
     pub launcher: Launcher,
     /// How many threads a rank may use where its job does not say; `None` leaves it to the program.
@@ -25,7 +25,7 @@ pub(super) struct Ground {
     pub job: Option<JobId>,
 }
 
-impl Ground {
+impl ExecutionTarget {
     /// Returns the devices of `counts`, or else of the Slurm job that this process runs in, or else of this machine.
     ///
     /// # Errors

@@ -20,7 +20,7 @@ use crate::app::speeds::EstimateArgs;
 use crate::app::state;
 use crate::app::submission::settled;
 use crate::commands::cli::Subcommand;
-use crate::commands::run::ground::Ground;
+use crate::commands::run::ground::ExecutionTarget;
 use crate::commands::run::turns::LocalRun;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -92,7 +92,7 @@ impl Subcommand for Args {
         let jobs: Vec<Job> = jobs.iter().map(|job| settled(context, job, &[])).collect();
         note_missing_workdirs(context, &jobs);
         note_shared_checkpoints(context, &jobs.iter().collect::<Vec<_>>());
-        let ground = Ground::find(context, self.devices.as_deref())?;
+        let ground = ExecutionTarget::find(context, self.devices.as_deref())?;
         let directory = state::open(context)?;
         // All that this process starts ends with it.
         directory.keep_lock();

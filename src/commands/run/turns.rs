@@ -8,7 +8,7 @@ use crate::app::context::Context;
 use crate::app::session::{PlanOptions, Session};
 use crate::app::slurm;
 use crate::app::state;
-use crate::commands::run::ground::Ground;
+use crate::commands::run::ground::ExecutionTarget;
 use crate::commands::run::telling::Telling;
 use crate::commands::run::{Args, assumed};
 use crate::error::Failure;
@@ -26,7 +26,7 @@ pub(super) struct LocalRun<'a> {
     pub(super) context: &'a Context,
     directory: &'a StateDir,
     pub(super) rules: Rules,
-    ground: Ground,
+    ground: ExecutionTarget,
     waker: Waker,
     pub(super) telling: Telling<'a>,
 }
@@ -83,7 +83,7 @@ impl<'a> LocalRun<'a> {
         args: &'a Args,
         context: &'a Context,
         directory: &'a StateDir,
-        ground: Ground,
+        ground: ExecutionTarget,
     ) -> Result<Self, Failure> {
         let wishes = directory.make_wishes_folder().map_err(|error| state::failure(&error))?;
         let waker = Waker::new(&wishes).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
