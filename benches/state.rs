@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use divan::Bencher;
 use hsched_engine::store::StateDir;
-use hsched_engine::{SubmissionRecord, Keeper, Phase, Realm, Rules, Stage, State, Submission, JobState};
+use hsched_engine::{SubmissionRecord, Keeper, Phase, BackendKind, Rules, Stage, State, Submission, JobState};
 use hsched_model::formats;
 use hsched_model::{BitRate, GpuType, JobDefaults, JobId, NodeName, PlacedRank, Seconds, Time};
 
@@ -19,7 +19,7 @@ fn main() {
 fn rules() -> Rules {
     let rate = BitRate::new(10.0).expect("a rate");
     Rules {
-        realm: Realm::Queue,
+        realm: BackendKind::Queue,
         pinned: false,
         defaults: JobDefaults::default(),
         network: rate,

@@ -7,7 +7,7 @@ use std::convert::Infallible;
 
 use divan::Bencher;
 use hsched_engine::{
-    Answer, PlannedSubmission, KeepsNothing, Observation, Planner, Realm, Rules, Run, State, SubmissionKey, JobState,
+    Answer, PlannedSubmission, KeepsNothing, Observation, Planner, BackendKind, Rules, Run, State, SubmissionKey, JobState,
     World, look, turn,
 };
 use hsched_model::formats;
@@ -82,7 +82,7 @@ fn full() -> Full {
 fn rules() -> Rules {
     let rate = BitRate::new(10.0).expect("a rate");
     Rules {
-        realm: Realm::Queue,
+        realm: BackendKind::Queue,
         pinned: false,
         defaults: JobDefaults::default(),
         network: rate,

@@ -6,14 +6,14 @@ use crate::app::session::{Seen, Session};
 use crate::app::state;
 use crate::error::Failure;
 use crate::exit::Exit;
-use hsched_engine::{Action, Answer, Event, Realm, Stage, Submission, AfterStop, Update, apply};
+use hsched_engine::{Action, Answer, Event, BackendKind, Stage, Submission, AfterStop, Update, apply};
 use hsched_model::JobName;
 
 /// Brings the state up to date where one of the jobs may be in Slurm, or where no `hsched run` is at work any more; also
 /// returns why Slurm did not answer.
 pub(crate) fn look(session: &mut Session<'_>, names: &[JobName]) -> Result<(Seen, Option<Failure>), Failure> {
     let in_slurm = |name: &JobName| session.state.find(name).is_some_and(|job| job.phase.is_submitted());
-    if session.rules.realm == Realm::Queue && !names.iter().any(in_slurm) {
+    if session.rules.realm == BackendKind::Queue && !names.iter().any(in_slurm) {
         return Ok((Seen::nothing(session.context), None));
     }
     match session.look() {

@@ -21,7 +21,7 @@ use hsched_engine::clock::Clock;
 use hsched_engine::live::Interrupts;
 use hsched_engine::store::{StateDir, report_folder, reports, run_folder};
 use hsched_engine::{
-    Action, Event, PlannedSubmission, News, Outcome, Phase, Realm, Run, State, SubmissionKey, Timed, JobState, Update,
+    Action, Event, PlannedSubmission, News, Outcome, Phase, BackendKind, Run, State, SubmissionKey, Timed, JobState, Update,
     World, apply, carry_out, notice,
 };
 use hsched_model::{Access, Cluster, Estimates, Holdings, Job, JobId, JobName, Seconds};
@@ -158,7 +158,7 @@ impl Prober<'_> {
         let (seen, queue) =
             session.world.observe_jobs(&State::default()).map_err(|error| live_failure(&error))?;
         let names: Vec<&JobName> = run.submissions.iter().map(|own| &run.jobs[own.job].name).collect();
-        if let Some(twice) = submission::in_queue(&names, &queue, &State::default(), Realm::Queue) {
+        if let Some(twice) = submission::in_queue(&names, &queue, &State::default(), BackendKind::Queue) {
             let message = format!("already in the queue: {}", twice.jobs);
             return Err(
                 Failure::new(Exit::Failed, message).hint("cancel them with scancel, or wait for them to end")

@@ -13,7 +13,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::live::LiveError;
 use hsched_engine::store::StateDir;
-use hsched_engine::{Inquiry, Observation, Realm, State, TaggedJob};
+use hsched_engine::{Inquiry, Observation, BackendKind, State, TaggedJob};
 use hsched_model::{Cluster, Holdings, Job, JobId, NodeName};
 use hsched_slurm::live::SlurmWorld;
 use hsched_slurm::{QueuedJob, allocation, holdings, sbatch, sinfo, squeue};
@@ -25,8 +25,8 @@ pub(crate) const NAME: &str = "Slurm";
 pub(crate) type QueueWorld<'a> = SlurmWorld<'a>;
 
 impl Backend for QueueWorld<'_> {
-    fn realm(&self) -> Realm {
-        Realm::Queue
+    fn realm(&self) -> BackendKind {
+        BackendKind::Queue
     }
 
     fn look(&mut self, state: &State) -> Result<(Observation, Vec<TaggedJob>), LiveError> {

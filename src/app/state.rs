@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use hsched_engine::clock::Clock;
 use hsched_engine::live::{LiveError, Site, absolute};
 use hsched_engine::store::{BY_HAND, StateDir, StateError, new_run_id};
-use hsched_engine::{Realm, Rules};
+use hsched_engine::{BackendKind, Rules};
 use hsched_model::Time;
 
 /// How long another hsched at work is waited for: a turn of `watch` takes seconds where Slurm answers.
@@ -85,7 +85,7 @@ pub(crate) fn follower(cluster: Option<&str>) -> &'static str {
 pub(crate) fn rules(context: &Context) -> Rules {
     let settings = &context.settings;
     Rules {
-        realm: Realm::Queue,
+        realm: BackendKind::Queue,
         defaults: settings.jobs.clone(),
         network: settings.network,
         intra_node: settings.intra_node,

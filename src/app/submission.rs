@@ -16,7 +16,7 @@ use crate::exit::Exit;
 use hsched_engine::live::{Script, absolute, scripts};
 use hsched_engine::store::{StateError, run_folder};
 use hsched_engine::{
-    Action, Answer, Beginning, Event, PlannedSubmission, Realm, Run, State, SubmissionKey, TaggedJob, Update, apply,
+    Action, Answer, Beginning, Event, PlannedSubmission, BackendKind, Run, State, SubmissionKey, TaggedJob, Update, apply,
 };
 use hsched_model::{Estimates, Job, JobDefaults, JobId, JobName, Time};
 use hsched_plan::Verdict;
@@ -121,7 +121,7 @@ pub(crate) fn submit(
     let mut names: Vec<&JobName> = run.submissions.iter().map(|own| &run.jobs[own.job].name).collect();
     // A job of several requests is one job.
     names.dedup();
-    if let Some(twice) = in_queue(&names, &queue, &session.state, Realm::Queue) {
+    if let Some(twice) = in_queue(&names, &queue, &session.state, BackendKind::Queue) {
         // What was seen counts all the same: since when a job has been missing, for one.
         session.keep(at, &events, &[]).map_err(|error| nothing(state::failure(&error)))?;
         return Err(Failure::new(
@@ -279,7 +279,7 @@ pub(crate) fn in_queue(
     names: &[&JobName],
     queue: &[TaggedJob],
     state: &State,
-    realm: Realm,
+    realm: BackendKind,
 ) -> Option<Twice> {
     let mut strangers = Vec::new();
     let twice = names.iter().filter_map(|name| {
@@ -293,7 +293,7 @@ pub(crate) fn in_queue(
             return Some(format!("{name} (job {}, {})", queued.id, queued.state));
         }
         let attempt = state.find(name)?.phase.attempt()?;
-        if realm == Realm::Devices {
+        if realm == BackendKind::Devices {
             return Some(name.to_string());
         }
         let id = attempt.job_id.map_or_else(

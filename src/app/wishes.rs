@@ -9,20 +9,20 @@ use crate::app::submission::in_queue;
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::store::{Peeked, StateDir, Wanted, Wish};
-use hsched_engine::{Event, Phase, Realm, Rules, State, TaggedJob, apply};
+use hsched_engine::{Event, Phase, BackendKind, Rules, State, TaggedJob, apply};
 use hsched_model::{JobName, Time};
 
 /// Returns what is said of a wish that was left.
-pub(crate) fn left(realm: Realm) -> String {
+pub(crate) fn left(realm: BackendKind) -> String {
     let follower = realm.follower();
     format!("another hsched holds the state directory: {follower} applies this command at its next turn")
 }
 
 /// Returns who carries out what was left, as JSON has it.
-pub(crate) fn word(realm: Realm) -> &'static str {
+pub(crate) fn word(realm: BackendKind) -> &'static str {
     match realm {
-        Realm::Queue => "watch",
-        Realm::Devices => "run",
+        BackendKind::Queue => "watch",
+        BackendKind::Devices => "run",
     }
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn foreseen(context: &Context, rules: &Rules) -> Result<State, Failur
 ///
 /// # Errors
 /// When a file cannot be used.
-pub(crate) fn foreseen_there(context: &Context, rules: &Rules) -> Result<(State, Realm), Failure> {
+pub(crate) fn foreseen_there(context: &Context, rules: &Rules) -> Result<(State, BackendKind), Failure> {
     let peeked = StateDir::peek(&state::root(context)?, rules).map_err(|error| state::failure(&error))?;
     let Peeked { mut state, wishes, cluster, .. } = peeked;
     let realm = realm(cluster.as_deref());
@@ -77,7 +77,7 @@ pub(crate) fn take_in<W: Backend + ?Sized>(session: &mut Session<'_, W>) -> Resu
     let (mut looked, mut events, mut taken) = (false, Vec::new(), Vec::new());
     for wish in &wishes {
         // What runs on devices is in the state; there is no queue to look at.
-        if !looked && session.rules.realm == Realm::Queue && needs_look(wish, &next) {
+        if !looked && session.rules.realm == BackendKind::Queue && needs_look(wish, &next) {
             match session.look_into(&mut next) {
                 Ok(now) => (seen, looked) = (now, true),
                 // The others wait with it: they are in order.

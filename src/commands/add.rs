@@ -26,7 +26,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
 use hsched_engine::store::Wanted;
-use hsched_engine::{Beginning, Phase, Realm, State, TaggedJob, JobState, apply};
+use hsched_engine::{Beginning, Phase, BackendKind, State, TaggedJob, JobState, apply};
 use hsched_model::{Job, JobName};
 
 /// Add jobs for `hsched watch` to place; submits nothing
@@ -84,7 +84,7 @@ enum By {
     Add,
     /// This command, and `hsched run` goes on with them.
     AddForRun,
-    Follower(Realm),
+    Follower(BackendKind),
 }
 
 impl Subcommand for Args {
@@ -137,7 +137,7 @@ impl Args {
         if self.dry_run && !state::root(context)?.exists() {
             // Nothing is known, and nothing is made for a look.
             let queue = slurm::tagged_jobs(context).map_err(nothing)?;
-            return Ok((self.additions(jobs, &queue, &State::default(), Realm::Queue)?, By::Add));
+            return Ok((self.additions(jobs, &queue, &State::default(), BackendKind::Queue)?, By::Add));
         }
         let wanted = Wanted::Add { jobs: jobs.to_vec(), restart: self.restart };
         let Some(directory) = state::open_at_once(context).map_err(nothing)? else {
@@ -166,8 +166,8 @@ impl Args {
         }
         session.keep(at, &events, &[]).map_err(|error| nothing(state::failure(&error)))?;
         let by = match session.rules.realm {
-            Realm::Devices => By::AddForRun,
-            Realm::Queue => By::Add,
+            BackendKind::Devices => By::AddForRun,
+            BackendKind::Queue => By::Add,
         };
         Ok((additions?, by))
     }
@@ -181,7 +181,7 @@ impl Args {
         jobs: &[Job],
         queue: &[TaggedJob],
         state: &State,
-        realm: Realm,
+        realm: BackendKind,
     ) -> Result<Vec<Addition>, Failure> {
         refuse_unknown(jobs, state)?;
         refuse_others(jobs, state)?;

@@ -13,7 +13,7 @@ use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::store::Wanted;
-use hsched_engine::{Outcome, Phase, Realm, Rules, State, JobState};
+use hsched_engine::{Outcome, Phase, BackendKind, Rules, State, JobState};
 use hsched_model::JobName;
 use hsched_model::formats;
 
@@ -49,7 +49,7 @@ enum Answer {
     /// Slurm does not show it yet.
     Later,
     /// Another hsched is at work.
-    Left(Realm),
+    Left(BackendKind),
     /// It had ended before.
     Over(&'static str),
     /// The request did not get through, or Slurm said no.

@@ -18,7 +18,7 @@ use crate::local::Devices;
 use crate::settings::Feature;
 use hsched_engine::render::Together;
 use hsched_engine::store::StateDir;
-use hsched_engine::{Event, Realm, Rules, apply};
+use hsched_engine::{Event, BackendKind, Rules, apply};
 use hsched_model::formats;
 use hsched_model::{GpuType, Job, Seconds};
 
@@ -184,7 +184,7 @@ impl Submission<'_> {
     fn keep(&self, text: &str) -> Result<(), Failure> {
         let failure = |error| state::failure(&error);
         let directory = StateDir::open(&self.root).map_err(failure)?;
-        let rules = Rules { realm: Realm::Devices, ..state::rules(self.context) };
+        let rules = Rules { realm: BackendKind::Devices, ..state::rules(self.context) };
         let mut session = Session::of_devices(self.context, &directory, rules, false)?;
         let (at, mut events) = (state::now(self.context), Vec::new());
         for job in &self.jobs {

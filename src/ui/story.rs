@@ -6,7 +6,7 @@ use crate::ui::duration;
 use crate::ui::learnt::Learnt;
 use crate::ui::story_switch::add_switch;
 use crate::ui::story_words::tell;
-use hsched_engine::{Action, Event, Gpus, PlannedSubmission, News, Realm, Run, State, SubmissionKey, Trials, Update};
+use hsched_engine::{Action, Event, Gpus, PlannedSubmission, News, BackendKind, Run, State, SubmissionKey, Trials, Update};
 use hsched_model::{Availability, JobName, NodeName, Seconds, Time, hostlist};
 
 /// Makes lines of what is told, and leaves out what is no news.
@@ -21,7 +21,7 @@ pub struct Story {
     /// What the world has said since the last lines.
     switches: Vec<(JobName, String)>,
     /// Where submissions go.
-    realm: Realm,
+    realm: BackendKind,
     /// What was noticed before, and is told first.
     recalled: Vec<StoryLine>,
 }
@@ -151,7 +151,7 @@ impl StoryLine {
 
 impl Story {
     /// Returns a story of submissions that go there.
-    pub fn of(realm: Realm) -> Self {
+    pub fn of(realm: BackendKind) -> Self {
         Self { realm, ..Self::default() }
     }
 

@@ -3,13 +3,13 @@
 use crate::ui::duration;
 use crate::ui::story::{StoryLine, Topic, line};
 use hsched_engine::{
-    Answer, SubmissionRecord, End, Event, News, Outcome, PastAttempt, Phase, Realm, Stage, State, Submission,
+    Answer, SubmissionRecord, End, Event, News, Outcome, PastAttempt, Phase, BackendKind, Stage, State, Submission,
     SubmissionKey, AfterStop, JobState,
 };
 use hsched_model::{GpuType, JobId, NodeName, hostlist};
 
 /// Returns the line of an event, if it is worth one.
-pub(super) fn tell(event: &Event, state: &State, realm: Realm) -> Option<StoryLine> {
+pub(super) fn tell(event: &Event, state: &State, realm: BackendKind) -> Option<StoryLine> {
     match event {
         Event::Added { job, .. } => {
             let text = format!("added: {} epochs of {} samples", job.epochs, job.samples_per_epoch);
@@ -48,7 +48,7 @@ fn tell_answer(
     answer: &Answer,
     tracked: &JobState,
     attempt: Option<&SubmissionRecord>,
-    realm: Realm,
+    realm: BackendKind,
 ) -> Option<(Topic, String)> {
     let told = match answer {
         Answer::Submitted { job_id } => {

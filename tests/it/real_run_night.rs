@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-use hsched_engine::{End, Event, News, Realm, Rules, SubmissionKey, Update};
+use hsched_engine::{End, Event, News, BackendKind, Rules, SubmissionKey, Update};
 use hsched_lab::find_over_time;
 use hsched_lab::simulate::{Delays, Incident, Play, PlayOptions, Site, When, World};
 use hsched_model::{Cluster, Job, JobName, NodeName, Seconds, Time};
@@ -161,7 +161,7 @@ fn simulated(journal: &Journal) -> Ends {
     let delays = Delays { setup: Seconds(journal.latency()), ..Delays::default() };
     let site = Site { delays, pinned: true, ..site(cluster, &all) };
     let rules = Rules {
-        realm: Realm::Devices,
+        realm: BackendKind::Devices,
         pinned: true,
         retry_delay: Seconds(0.1),
         restart_cost: Seconds(1.0),

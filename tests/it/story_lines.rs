@@ -3,7 +3,7 @@
 use hsched::ui::{Standing as Shown, Story};
 use hsched_engine::{
     Action, Answer, SubmissionRecord, End, EpochReport, Event, News, Observation, PastAttempt, Phase, Piece,
-    QueueReason, Realm, Rules, Sighting, Stage, Standing, State, Submission, JobState, Trial, Update, apply,
+    QueueReason, BackendKind, Rules, Sighting, Stage, Standing, State, Submission, JobState, Trial, Update, apply,
     notice,
 };
 use hsched_model::{Job, JobId, Seconds, Time};
@@ -288,7 +288,7 @@ fn the_next_submission_of_a_chain_is_its_continuation() {
 
 #[test]
 fn where_there_is_no_queue_submissions_are_processes() {
-    let told = |realm: Realm, answer: Answer| {
+    let told = |realm: BackendKind, answer: Answer| {
         let rules = Rules { realm, ..rules() };
         let own = JobState {
             phase: phase(attempt("r", "v1", "v100", 1, 0), Stage::Meant),
@@ -301,7 +301,7 @@ fn where_there_is_no_queue_submissions_are_processes() {
         (story.lines(&state).remove(0).text, state.jobs.remove(0).last.1)
     };
     let both =
-        |answer: &dyn Fn() -> Answer| [Realm::Queue, Realm::Devices].map(|realm| told(realm, answer()));
+        |answer: &dyn Fn() -> Answer| [BackendKind::Queue, BackendKind::Devices].map(|realm| told(realm, answer()));
     let [queue, devices] = both(&|| Answer::Submitted { job_id: JobId(7) });
     assert!(
         queue.0.starts_with("submitted as job 7 on 1 v100") && queue.1.starts_with("submitted as job 7"),

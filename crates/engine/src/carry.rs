@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::mark::{intend, wait_for};
 use crate::view::View;
 use crate::{
-    Action, Inquiry, PlannedSubmission, Planner, Question, Realm, Rules, Run, Stage, State, Submission, AfterStop, JobState,
+    Action, Inquiry, PlannedSubmission, Planner, Question, BackendKind, Rules, Run, Stage, State, Submission, AfterStop, JobState,
     Trials,
 };
 use hsched_model::{Access, Cluster, Job, Time};
@@ -324,9 +324,9 @@ impl PlanExecutor<'_> {
         let attempt = run.attempt(intent, self.at);
         let walltime = run.walltime(intent, &self.rules.defaults);
         tracked.intend(match self.rules.realm {
-            Realm::Queue => attempt.within(walltime, tracked.resumes()),
+            BackendKind::Queue => attempt.within(walltime, tracked.resumes()),
             // No limit cuts what runs here.
-            Realm::Devices => attempt,
+            BackendKind::Devices => attempt,
         });
     }
 

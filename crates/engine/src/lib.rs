@@ -55,7 +55,7 @@ pub use self::notice::notice;
 pub use self::observation::{Observation, QueueReason, Sighting, Standing, TaggedJob};
 pub use self::patience::due;
 pub use self::planner::{Planner, Question, named_ranks};
-pub use self::realm::Realm;
+pub use self::realm::BackendKind;
 pub use self::requests::{Knows, Listed, Listing, SpeedsOf, requests};
 pub use self::rules::Rules;
 pub use self::run::{PlannedSubmission, Run};

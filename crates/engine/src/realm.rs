@@ -4,7 +4,7 @@ use hsched_model::JobId;
 
 /// Where submissions go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Realm {
+pub enum BackendKind {
     /// To Slurm's queue, as jobs.
     #[default]
     Queue,
@@ -12,7 +12,7 @@ pub enum Realm {
     Devices,
 }
 
-impl Realm {
+impl BackendKind {
     /// Returns the command that carries out what is decided there.
     pub fn follower(self) -> &'static str {
         match self {

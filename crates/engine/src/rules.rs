@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::Realm;
+use crate::BackendKind;
 use hsched_model::{BitRate, GpuType, JobDefaults, Seconds};
 
 /// The engine's parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rules {
     /// Where submissions go.
-    pub realm: Realm,
+    pub realm: BackendKind,
     /// What jobs that do not say otherwise get and where they go.
     pub defaults: JobDefaults,
     /// Rate between nodes where the cluster does not say.

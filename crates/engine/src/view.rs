@@ -1,6 +1,6 @@
 //! The problem that a policy decides on, made of the state and the cluster: open jobs, and the GPUs that they have or may get.
 
-use crate::{SubmissionRecord, Phase, Realm, Request, Rules, Stage, State, Submission, AfterStop, JobState};
+use crate::{SubmissionRecord, Phase, BackendKind, Request, Rules, Stage, State, Submission, AfterStop, JobState};
 use hsched_model::number::to_f64;
 use hsched_model::{Access, Cluster, GoalMode, GpuType, Held, Holdings, Job, JobName, Seconds, Time};
 use hsched_plan::throughput::ThroughputMatrix;
@@ -156,7 +156,7 @@ fn standing(
 /// Returns what it costs to stop a job and to start it elsewhere. Where there is no queue that is what its starts have cost, once
 /// one has shown it.
 fn restart_cost(tracked: &JobState, rules: &Rules) -> Seconds {
-    let measured = tracked.startup.filter(|_| rules.realm == Realm::Devices);
+    let measured = tracked.startup.filter(|_| rules.realm == BackendKind::Devices);
     measured.or(tracked.job.launch.checkpoint.restart_cost).unwrap_or(rules.restart_cost)
 }
 

@@ -2,13 +2,13 @@
 
 use crate::local::{EndedRun, LocalWorld};
 use hsched_engine::live::LiveError;
-use hsched_engine::{Observation, Realm, State, TaggedJob, World};
+use hsched_engine::{Observation, BackendKind, State, TaggedJob, World};
 use hsched_model::JobName;
 
 /// A world in which jobs run: a batch system or devices at hand.
 pub(crate) trait Backend: World<Error = LiveError> {
     /// Returns where submissions go.
-    fn realm(&self) -> Realm;
+    fn realm(&self) -> BackendKind;
 
     /// Returns what is to be seen of the jobs, without a look at the nodes where that costs a question, and the jobs in the
     /// queue that hsched submitted; without a queue there are none.
@@ -26,8 +26,8 @@ pub(crate) trait Backend: World<Error = LiveError> {
 }
 
 impl Backend for LocalWorld<'_> {
-    fn realm(&self) -> Realm {
-        Realm::Devices
+    fn realm(&self) -> BackendKind {
+        BackendKind::Devices
     }
 
     fn said(&mut self) -> Vec<(JobName, String)> {
@@ -36,7 +36,7 @@ impl Backend for LocalWorld<'_> {
 }
 
 impl Backend for EndedRun<'_> {
-    fn realm(&self) -> Realm {
-        Realm::Devices
+    fn realm(&self) -> BackendKind {
+        BackendKind::Devices
     }
 }

@@ -11,7 +11,7 @@ use crate::app::state;
 use crate::app::untold;
 use crate::ui::{Board, Story, date, merged_story};
 use hsched_engine::store::StateDir;
-use hsched_engine::{Event, Realm, State, Update};
+use hsched_engine::{Event, BackendKind, State, Update};
 use hsched_model::JobName;
 
 /// Tells people, or programs, what happens.
@@ -31,16 +31,16 @@ pub(crate) struct Log<'a> {
 impl<'a> Log<'a> {
     /// Returns the log of jobs in a queue: it has no table, and tells a note again after a turn without it.
     pub(crate) fn of_queue(context: &'a Context, format: Format, dry_run: bool) -> Self {
-        Self::new(context, format, (Realm::Queue, true), dry_run)
+        Self::new(context, format, (BackendKind::Queue, true), dry_run)
     }
 
     /// Returns the log of jobs on devices: it has a table on a terminal, and tells each note once.
     pub(crate) fn of_devices(context: &'a Context, format: Format, dry_run: bool) -> Self {
-        Self::new(context, format, (Realm::Devices, false), dry_run)
+        Self::new(context, format, (BackendKind::Devices, false), dry_run)
     }
 
-    fn new(context: &'a Context, format: Format, (realm, repeats): (Realm, bool), dry_run: bool) -> Self {
-        let has_board = realm == Realm::Devices && format == Format::Table;
+    fn new(context: &'a Context, format: Format, (realm, repeats): (BackendKind, bool), dry_run: bool) -> Self {
+        let has_board = realm == BackendKind::Devices && format == Format::Table;
         Self {
             context,
             format,

@@ -7,7 +7,7 @@ use crate::app::{false_ends, state, wishes};
 use crate::error::Failure;
 use crate::local::EndedRun;
 use hsched_engine::store::{Ledger, StateDir};
-use hsched_engine::{Event, Keeper as _, Realm, Rules, State};
+use hsched_engine::{Event, Keeper as _, BackendKind, Rules, State};
 
 /// What stands for the cluster of jobs that `hsched run` runs.
 pub(crate) const HERE: &str = "hsched run";
@@ -88,8 +88,8 @@ impl<'a> Session<'a> {
         let kept = read(context, directory, &rules)?;
         rules.realm = realm(kept.1.cluster());
         let world: Box<dyn Backend + 'a> = match rules.realm {
-            Realm::Devices => Box::new(EndedRun::new(&context.clock, directory.root())),
-            Realm::Queue => Box::new(slurm::world(context, directory, sbatch)?),
+            BackendKind::Devices => Box::new(EndedRun::new(&context.clock, directory.root())),
+            BackendKind::Queue => Box::new(slurm::world(context, directory, sbatch)?),
         };
         Self::begin((context, directory), rules, kept, world, dry_run)
     }
@@ -116,9 +116,9 @@ impl<'a, W: Backend + ?Sized> Session<'a, W> {
     /// When they are on another one.
     fn claim(&mut self) -> Result<(), Failure> {
         let cluster = match self.world.realm() {
-            Realm::Devices => Some(HERE.to_owned()),
+            BackendKind::Devices => Some(HERE.to_owned()),
             // Whether it tells its name or not: jobs of hsched run are not in its queue.
-            Realm::Queue => self.context.cluster_name().or_else(|| {
+            BackendKind::Queue => self.context.cluster_name().or_else(|| {
                 let own = self.ledger.cluster().filter(|own| *own == HERE);
                 own.map(|_| slurm::NAME.to_owned())
             }),
@@ -138,8 +138,8 @@ impl<'a, W: Backend + ?Sized> Session<'a, W> {
 }
 
 /// Returns where the jobs of a state directory go, by the cluster that they are on.
-pub(crate) fn realm(cluster: Option<&str>) -> Realm {
-    if cluster == Some(HERE) { Realm::Devices } else { Realm::Queue }
+pub(crate) fn realm(cluster: Option<&str>) -> BackendKind {
+    if cluster == Some(HERE) { BackendKind::Devices } else { BackendKind::Queue }
 }
 
 fn read<'a>(

@@ -6,7 +6,7 @@ use crate::app::state::{self, live_failure};
 use crate::app::untold;
 use crate::error::Failure;
 use hsched_engine::store::StateError;
-use hsched_engine::{Action, Event, Keeper as _, Realm, State, TaggedJob, Update, apply, carry_out, notice};
+use hsched_engine::{Action, Event, Keeper as _, BackendKind, State, TaggedJob, Update, apply, carry_out, notice};
 use hsched_model::Time;
 
 /// What a look at the jobs has brought.
@@ -49,7 +49,7 @@ impl<W: Backend + ?Sized> Session<'_, W> {
         let events = notice(state, &seen);
         let learnt = events.iter().filter_map(|event| apply(state, seen.at, event, &self.rules)).collect();
         // The turns of `hsched run` tell the notes of its devices.
-        if self.world.realm() == Realm::Queue {
+        if self.world.realm() == BackendKind::Queue {
             seen.notes.iter().for_each(|note| self.context.note(note));
             self.directory.looked(seen.at);
         }

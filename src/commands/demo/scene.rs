@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Settings;
-use hsched_engine::{End, Event, Realm, Rules};
+use hsched_engine::{End, Event, BackendKind, Rules};
 use hsched_lab::simulate::{Delays, Incident, Saving, Site, When, World};
 use hsched_model::formats;
 use hsched_model::{BitRate, Cluster, GpuType, Job, JobDefaults, JobName, NodeName, Seconds, Speed, Time};
@@ -96,7 +96,7 @@ impl Scene {
     /// Returns the rules of the engine.
     pub(super) fn rules(&self) -> Rules {
         Rules {
-            realm: Realm::Queue,
+            realm: BackendKind::Queue,
             pinned: true,
             defaults: self.defaults.clone(),
             network: self.network,

@@ -2,7 +2,7 @@
 
 use hsched_engine::{
     Answer, SubmissionRecord, Beginning, End, EpochReport, Event, News, Observation, Outcome, PastAttempt, Phase,
-    Realm, Rules, Sighting, Stage, Standing, State, JobState, apply, notice, step,
+    BackendKind, Rules, Sighting, Stage, Standing, State, JobState, apply, notice, step,
 };
 use hsched_model::{Availability, Job, JobId, NodeName, Seconds, Time};
 use hsched_plan::{Budget, Plan, Policy, PolicyError, Problem};
@@ -368,7 +368,7 @@ fn an_epoch_whose_length_nobody_reports_takes_the_time_since_the_one_before() {
 
 #[test]
 fn what_a_restart_costs_is_measured_where_there_is_no_queue() {
-    let told = |job: Job, realm: Realm, starts: &[f64]| {
+    let told = |job: Job, realm: BackendKind, starts: &[f64]| {
         let mut state = state(vec![]);
         for &cost in starts {
             let rules = Rules { realm, ..rules() };
@@ -396,11 +396,11 @@ fn what_a_restart_costs_is_measured_where_there_is_no_queue() {
     };
     let usual = || job("a", "{v100: 100}", "");
     let said = || job("a", "{v100: 100}", ", checkpoint: {restart_cost: 7s}");
-    assert_eq!(told(usual(), Realm::Devices, &[]), 5.0);
-    assert_eq!(told(said(), Realm::Devices, &[]), 7.0);
-    assert!((told(said(), Realm::Devices, &[3.0]) - 3.0).abs() < 1e-9);
+    assert_eq!(told(usual(), BackendKind::Devices, &[]), 5.0);
+    assert_eq!(told(said(), BackendKind::Devices, &[]), 7.0);
+    assert!((told(said(), BackendKind::Devices, &[3.0]) - 3.0).abs() < 1e-9);
     // The average: one quick start does not make a job cheap to move.
-    assert!((told(usual(), Realm::Devices, &[3.0, 1.0]) - 2.4).abs() < 1e-9);
+    assert!((told(usual(), BackendKind::Devices, &[3.0, 1.0]) - 2.4).abs() < 1e-9);
     // A queue costs more than the start.
-    assert_eq!(told(said(), Realm::Queue, &[3.0]), 7.0);
+    assert_eq!(told(said(), BackendKind::Queue, &[3.0]), 7.0);
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use hsched_engine::store::{StateDir, StateError};
 use hsched_engine::{
-    Answer, SubmissionRecord, End, Event, Gpus, Keeper, Outcome, PastAttempt, Phase, Realm, Request, Rules, Stage,
+    Answer, SubmissionRecord, End, Event, Gpus, Keeper, Outcome, PastAttempt, Phase, BackendKind, Request, Rules, Stage,
     State, Submission, SubmissionKey, AfterStop, JobState, apply,
 };
 use hsched_model::formats;
@@ -16,7 +16,7 @@ use proptest::prelude::*;
 pub fn rules() -> Rules {
     let rate = |gigabits| BitRate::new(gigabits).expect("a rate");
     Rules {
-        realm: Realm::Queue,
+        realm: BackendKind::Queue,
         pinned: false,
         defaults: JobDefaults {
             time_margin: 1.3,
