@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 
 use divan::Bencher;
 use hsched_engine::store::StateDir;
-use hsched_engine::{SubmissionRecord, Keeper, Phase, BackendKind, Rules, Stage, State, Submission, JobState};
+use hsched_engine::{
+    BackendKind, JobState, Keeper, Phase, Rules, Stage, State, Submission, SubmissionRecord,
+};
 use hsched_model::formats;
 use hsched_model::{BitRate, GpuType, JobDefaults, JobId, NodeName, PlacedRank, Seconds, Time};
 

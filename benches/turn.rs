@@ -7,8 +7,8 @@ use std::convert::Infallible;
 
 use divan::Bencher;
 use hsched_engine::{
-    Answer, PlannedSubmission, KeepsNothing, Observation, Planner, BackendKind, Rules, Run, State, SubmissionKey, JobState,
-    World, look, turn,
+    Answer, BackendKind, JobState, KeepsNothing, Observation, PlannedSubmission, Planner, Rules, Run, State,
+    SubmissionKey, World, look, turn,
 };
 use hsched_model::formats;
 use hsched_model::{

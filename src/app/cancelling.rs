@@ -6,7 +6,7 @@ use crate::app::session::{Seen, Session};
 use crate::app::state;
 use crate::error::Failure;
 use crate::exit::Exit;
-use hsched_engine::{Action, Answer, Event, BackendKind, Stage, Submission, AfterStop, Update, apply};
+use hsched_engine::{Action, AfterStop, Answer, BackendKind, Event, Stage, Submission, Update, apply};
 use hsched_model::JobName;
 
 /// Brings the state up to date where one of the jobs may be in Slurm, or where no `hsched run` is at work any more; also

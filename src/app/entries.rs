@@ -52,7 +52,12 @@ pub(crate) fn entries(
             let goes_elsewhere = desk.cluster.leaves_ways(&desk.jobs[job], defaults);
             let spares = spares((&desk.problem, job), &placement, (&desk.cluster, goes_elsewhere));
             let terms = Some(own.own.terms.clone());
-            intents.push(PlannedSubmission { race: true, terms, spares, ..PlannedSubmission::new(job, copy, placement) });
+            intents.push(PlannedSubmission {
+                race: true,
+                terms,
+                spares,
+                ..PlannedSubmission::new(job, copy, placement)
+            });
             all.push(own);
         }
     }

@@ -5,7 +5,7 @@ use std::io;
 use crate::app::context::Context;
 use crate::app::output::Part;
 use crate::app::printed::submissions;
-use hsched_engine::{End, Outcome, PastAttempt, Phase, State, JobState};
+use hsched_engine::{End, JobState, Outcome, PastAttempt, Phase, State};
 use hsched_model::GpuType;
 use hsched_plan::throughput::SpeedKey;
 

@@ -8,7 +8,7 @@ use crate::app::queue_look;
 use hsched_engine::clock::Clock;
 use hsched_engine::{Inquiry, Knows, Listed, Listing, SpeedsOf};
 use hsched_model::number::{to_u64, to_usize};
-use hsched_model::{Candidate, JobId, JobRequest, Request, RequestId, Seconds, QueueChoice, choose};
+use hsched_model::{Candidate, JobId, JobRequest, QueueChoice, Request, RequestId, Seconds, choose};
 use hsched_plan::{Prospect, Prospects};
 use hsched_queue::{Place, Question, QueueJob, Snapshot, StandingSource, StartEstimate, forecast_at};
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::ui::Metrics;
 use hsched_engine::store::{report_folder, reports};
-use hsched_engine::{SubmissionRecord, State, JobState};
+use hsched_engine::{JobState, State, SubmissionRecord};
 
 /// Returns a metric of each job that has reported some: its target's, else its loss, else one that is named after a
 /// loss, else the first by name.

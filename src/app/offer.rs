@@ -62,7 +62,8 @@ pub(crate) fn offer(
         }
         Capacity::Up | Capacity::Limits => Holdings::new(),
     };
-    let grounds = ClusterView { cluster, access, held: &held, rates: (settings.network, settings.intra_node) };
+    let grounds =
+        ClusterView { cluster, access, held: &held, rates: (settings.network, settings.intra_node) };
     let mut problem =
         Problem::live(grounds, jobs, speeds).map_err(|error| Failure::from_error(Exit::BadInput, &error))?;
     let all: Vec<usize> = (0..jobs.len()).collect();

@@ -22,7 +22,7 @@ use crate::settings::Flag;
 use crate::ui::ProgressLine;
 use hsched_engine::clock::Clock;
 use hsched_model::formats;
-use hsched_model::{Access, Cluster, Deadline, Job, Seconds, QueueChoice};
+use hsched_model::{Access, Cluster, Deadline, Job, QueueChoice, Seconds};
 use hsched_plan::plan_file::{PlanFile, PlanFileError, Solved};
 use hsched_plan::{
     Bound, Budget, CheckedPlan, Decision, Parameters, Plan, PolicyError, Problem, Verdict, Waits,
@@ -167,7 +167,8 @@ fn pieces(
     let defaults = &context.settings.jobs;
     let note = |(number, (job, verdict)): (usize, (&Job, &Verdict))| {
         let placement = verdict.placement()?;
-        let terms = QueueChoice::usual(cluster.time_limit(job, defaults), placement.basis(&problem.jobs[number]));
+        let terms =
+            QueueChoice::usual(cluster.time_limit(job, defaults), placement.basis(&problem.jobs[number]));
         let walltime = terms.walltime(job, placement.jct(job.epochs), defaults);
         let cut = walltime.cut(job.resumes())?;
         Some(if job.resumes() {

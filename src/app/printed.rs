@@ -9,7 +9,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::live::absolute;
 use hsched_engine::store::{report_folder, reports};
-use hsched_engine::{SubmissionRecord, Stage, SubmissionKey, JobState};
+use hsched_engine::{JobState, Stage, SubmissionKey, SubmissionRecord};
 use hsched_model::JobId;
 
 /// The output of a submission.

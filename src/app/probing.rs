@@ -21,8 +21,8 @@ use hsched_engine::clock::Clock;
 use hsched_engine::live::Interrupts;
 use hsched_engine::store::{StateDir, report_folder, reports, run_folder};
 use hsched_engine::{
-    Action, Event, PlannedSubmission, News, Outcome, Phase, BackendKind, Run, State, SubmissionKey, Timed, JobState, Update,
-    World, apply, carry_out, notice,
+    Action, BackendKind, Event, JobState, News, Outcome, Phase, PlannedSubmission, Run, State, SubmissionKey,
+    Timed, Update, World, apply, carry_out, notice,
 };
 use hsched_model::{Access, Cluster, Estimates, Holdings, Job, JobId, JobName, Seconds};
 use hsched_plan::plan_file::{PlanFile, Solved};

@@ -13,7 +13,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::live::LiveError;
 use hsched_engine::store::StateDir;
-use hsched_engine::{Inquiry, Observation, BackendKind, State, TaggedJob};
+use hsched_engine::{BackendKind, Inquiry, Observation, State, TaggedJob};
 use hsched_model::{Cluster, Holdings, Job, JobId, NodeName};
 use hsched_slurm::live::SlurmWorld;
 use hsched_slurm::{QueuedJob, allocation, holdings, sbatch, sinfo, squeue};

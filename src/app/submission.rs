@@ -16,7 +16,8 @@ use crate::exit::Exit;
 use hsched_engine::live::{Script, absolute, scripts};
 use hsched_engine::store::{StateError, run_folder};
 use hsched_engine::{
-    Action, Answer, Beginning, Event, PlannedSubmission, BackendKind, Run, State, SubmissionKey, TaggedJob, Update, apply,
+    Action, Answer, BackendKind, Beginning, Event, PlannedSubmission, Run, State, SubmissionKey, TaggedJob,
+    Update, apply,
 };
 use hsched_model::{Estimates, Job, JobDefaults, JobId, JobName, Time};
 use hsched_plan::Verdict;

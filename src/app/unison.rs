@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::app::context::Context;
 use crate::app::printed::{latest, submissions};
-use hsched_engine::{Outcome, Phase, JobState};
+use hsched_engine::{JobState, Outcome, Phase};
 
 /// The most that is read of an output.
 const MOST_BYTES: usize = 1 << 20;

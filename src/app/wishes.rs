@@ -9,7 +9,7 @@ use crate::app::submission::in_queue;
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::store::{Peeked, StateDir, Wanted, Wish};
-use hsched_engine::{Event, Phase, BackendKind, Rules, State, TaggedJob, apply};
+use hsched_engine::{BackendKind, Event, Phase, Rules, State, TaggedJob, apply};
 use hsched_model::{JobName, Time};
 
 /// Returns what is said of a wish that was left.

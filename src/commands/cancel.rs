@@ -13,7 +13,7 @@ use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::store::Wanted;
-use hsched_engine::{Outcome, Phase, BackendKind, Rules, State, JobState};
+use hsched_engine::{BackendKind, JobState, Outcome, Phase, Rules, State};
 use hsched_model::JobName;
 use hsched_model::formats;
 

@@ -16,7 +16,7 @@ use crate::ui::{Files, Standing, duration, status_details, status_json, status_t
 use hsched_engine::live::{Reported, absolute, reported};
 use hsched_engine::store::{Peeked, StateDir, last_look, report_folder, run_folder};
 use hsched_engine::{
-    SubmissionRecord, EpochReport, Event, News, Phase, Rules, Stage, State, Submission, JobState, apply,
+    EpochReport, Event, JobState, News, Phase, Rules, Stage, State, Submission, SubmissionRecord, apply,
 };
 use hsched_model::{Seconds, Time};
 
@@ -169,7 +169,8 @@ fn count_reported(state: &mut State, root: &Path, now: Time, rules: &Rules) -> V
 
 /// Returns the start of a submission that was last seen in the queue, and of which a rank has reported an epoch.
 fn started(own: &Submission, report: &EpochReport) -> Option<News> {
-    let Submission { attempt: SubmissionRecord { job_id, submit_time, .. }, stage: Stage::Pending } = own else {
+    let Submission { attempt: SubmissionRecord { job_id, submit_time, .. }, stage: Stage::Pending } = own
+    else {
         return None;
     };
     let at = Time(report.at.0 - report.length.map_or(0.0, |length| length.0));

@@ -18,7 +18,7 @@ use crate::local::Devices;
 use crate::settings::Feature;
 use hsched_engine::render::Together;
 use hsched_engine::store::StateDir;
-use hsched_engine::{Event, BackendKind, Rules, apply};
+use hsched_engine::{BackendKind, Event, Rules, apply};
 use hsched_model::formats;
 use hsched_model::{GpuType, Job, Seconds};
 

@@ -8,7 +8,8 @@ use hsched_engine::clock::Clock;
 use hsched_engine::live::{LiveError, Reported, left_word, reported};
 use hsched_engine::store::{report_folder, reports};
 use hsched_engine::{
-    Answer, SubmissionRecord, End, PlannedSubmission, Observation, Run, Sighting, Standing, State, SubmissionKey, World,
+    Answer, End, Observation, PlannedSubmission, Run, Sighting, Standing, State, SubmissionKey,
+    SubmissionRecord, World,
 };
 use hsched_model::{Cluster, JobId, JobName, Seconds, Time};
 

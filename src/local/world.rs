@@ -21,8 +21,8 @@ use hsched_engine::live::{LiveError, Prepared, Reported, Site, reported, word_en
 use hsched_engine::render::Launcher;
 use hsched_engine::store::{StateDir, laid_by_another, report_folder, reports, run_folder};
 use hsched_engine::{
-    Answer, SubmissionRecord, End, Gpus, PlannedSubmission, Observation, Rules, Run, Sighting, Standing, State, SubmissionKey,
-    World, named_ranks,
+    Answer, End, Gpus, Observation, PlannedSubmission, Rules, Run, Sighting, Standing, State, SubmissionKey,
+    SubmissionRecord, World, named_ranks,
 };
 use hsched_model::{JobId, JobName, NodeName, Seconds, Time};
 

@@ -9,7 +9,7 @@ use terminal_size::terminal_size;
 use crate::ui::status::Standing;
 use crate::ui::terminal::harmless;
 use crate::ui::{Align, Table, Terminal};
-use hsched_engine::{State, JobState};
+use hsched_engine::{JobState, State};
 use hsched_model::Time;
 use hsched_model::number::to_f64;
 

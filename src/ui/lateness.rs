@@ -1,7 +1,7 @@
 //! That a job will miss its deadline, and what would help.
 
 use crate::ui::quantity::duration;
-use hsched_engine::{Phase, JobState};
+use hsched_engine::{JobState, Phase};
 use hsched_model::number::to_f64;
 use hsched_model::{Speed, Time};
 

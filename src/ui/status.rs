@@ -8,7 +8,7 @@ use crate::ui::quantity::duration;
 use crate::ui::terminal::harmless;
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
-use hsched_engine::{SubmissionRecord, Outcome, PastAttempt, Phase, State, JobState};
+use hsched_engine::{JobState, Outcome, PastAttempt, Phase, State, SubmissionRecord};
 use hsched_model::number::{to_f64, to_usize};
 use hsched_model::{GoalMode, JobName, NodeName, Seconds, Time, hostlist};
 

@@ -7,7 +7,7 @@ use crate::ui::quantity::duration;
 use crate::ui::status::{Files, Standing, ago, metric, nodes};
 use crate::ui::terminal::harmless;
 use crate::ui::{Align, Table, Terminal};
-use hsched_engine::{SubmissionRecord, Submission};
+use hsched_engine::{Submission, SubmissionRecord};
 use hsched_model::{Seconds, Time};
 
 /// Returns a job with all that is known of it, and a metric that it has reported; `files` are its script, output and reports, each with its name.

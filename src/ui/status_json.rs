@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::ui::status::{Files, Metrics, Standing, Times, bests};
-use hsched_engine::{SubmissionRecord, Gpus, Outcome, Phase, State, Submission, JobState};
+use hsched_engine::{Gpus, JobState, Outcome, Phase, State, Submission, SubmissionRecord};
 use hsched_model::{JobId, Seconds, Time};
 
 /// Returns the jobs of a state with a metric that each has reported; `files` gives those of a submission, each with its name.

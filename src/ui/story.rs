@@ -6,7 +6,9 @@ use crate::ui::duration;
 use crate::ui::learnt::Learnt;
 use crate::ui::story_switch::add_switch;
 use crate::ui::story_words::tell;
-use hsched_engine::{Action, Event, Gpus, PlannedSubmission, News, BackendKind, Run, State, SubmissionKey, Trials, Update};
+use hsched_engine::{
+    Action, BackendKind, Event, Gpus, News, PlannedSubmission, Run, State, SubmissionKey, Trials, Update,
+};
 use hsched_model::{Availability, JobName, NodeName, Seconds, Time, hostlist};
 
 /// Makes lines of what is told, and leaves out what is no news.

@@ -3,8 +3,8 @@
 use crate::ui::duration;
 use crate::ui::story::{StoryLine, Topic, line};
 use hsched_engine::{
-    Answer, SubmissionRecord, End, Event, News, Outcome, PastAttempt, Phase, BackendKind, Stage, State, Submission,
-    SubmissionKey, AfterStop, JobState,
+    AfterStop, Answer, BackendKind, End, Event, JobState, News, Outcome, PastAttempt, Phase, Stage, State,
+    Submission, SubmissionKey, SubmissionRecord,
 };
 use hsched_model::{GpuType, JobId, NodeName, hostlist};
 

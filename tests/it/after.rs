@@ -1,6 +1,6 @@
 //! Jobs that come after others (`after`): in the engine, in a replay, in a plan, and under `hsched run`.
 
-use hsched_engine::{Outcome, Phase, State, JobState};
+use hsched_engine::{JobState, Outcome, Phase, State};
 use hsched_model::{Cluster, Job, Time};
 use hsched_plan::Moves;
 

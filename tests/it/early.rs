@@ -1,6 +1,6 @@
 //! Jobs that end before their last epoch, by the rule that their owners gave them; and deadlines.
 
-use hsched_engine::{End, Event, News, Outcome, Phase, Request, Stage, AfterStop, JobState, apply, step};
+use hsched_engine::{AfterStop, End, Event, JobState, News, Outcome, Phase, Request, Stage, apply, step};
 use hsched_lab::simulate::{Play, PlayOptions, World};
 use hsched_model::{Cluster, Seconds, Time};
 use hsched_plan::curve::Report;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use hsched_slurm::{
-    Forecast, JobId, JobRecord, SlurmState, QueuedJob, Reply, Runner, System, sacct, sbatch, scancel,
+    Forecast, JobId, JobRecord, QueuedJob, Reply, Runner, SlurmState, System, sacct, sbatch, scancel,
     scontrol_job, site, squeue, time,
 };
 

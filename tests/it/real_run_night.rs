@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-use hsched_engine::{End, Event, News, BackendKind, Rules, SubmissionKey, Update};
+use hsched_engine::{BackendKind, End, Event, News, Rules, SubmissionKey, Update};
 use hsched_lab::find_over_time;
 use hsched_lab::simulate::{Delays, Incident, Play, PlayOptions, Site, When, World};
 use hsched_model::{Cluster, Job, JobName, NodeName, Seconds, Time};

@@ -1,7 +1,7 @@
 //! The table of `hsched status`, for jobs in all phases at a moment that stands still.
 
 use hsched::ui::{Metrics, Standing, Terminal, TerminalKind, status_details, status_table};
-use hsched_engine::{SubmissionRecord, End, Outcome, PastAttempt, Phase, Stage, State, Submission, JobState};
+use hsched_engine::{End, JobState, Outcome, PastAttempt, Phase, Stage, State, Submission, SubmissionRecord};
 use hsched_model::formats;
 use hsched_model::{GpuType, Job, JobId, JobName, NodeName, PlacedRank, Seconds, Time};
 use insta::assert_snapshot;

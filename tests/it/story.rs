@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use hsched_engine::{Action, Answer, End, Event, PlannedSubmission, News, Rules, SubmissionKey, Update};
+use hsched_engine::{Action, Answer, End, Event, News, PlannedSubmission, Rules, SubmissionKey, Update};
 use hsched_lab::simulate::{Delays, Incident, Play, PlayOptions, Saving, Site, When, World};
 use hsched_model::{BitRate, Cluster, GpuType, JobName, NodeName, Seconds, Speed, Time};
 use hsched_plan::{Moves, Objective};
@@ -212,7 +212,8 @@ pub fn simulated(delays: Delays, poll: Seconds) -> Played {
 fn in_words(action: &Action) -> Vec<String> {
     match action {
         Action::Submit(run) => {
-            let word = |own: &PlannedSubmission| format!("submit {} on {}", run.jobs[own.job].name, run.gpus(own));
+            let word =
+                |own: &PlannedSubmission| format!("submit {} on {}", run.jobs[own.job].name, run.gpus(own));
             run.submissions.iter().map(word).collect()
         }
         Action::Stop { of: SubmissionKey { job, .. }, .. } => vec![format!("stop {job}")],

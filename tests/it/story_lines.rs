@@ -2,9 +2,9 @@
 
 use hsched::ui::{Standing as Shown, Story};
 use hsched_engine::{
-    Action, Answer, SubmissionRecord, End, EpochReport, Event, News, Observation, PastAttempt, Phase, Piece,
-    QueueReason, BackendKind, Rules, Sighting, Stage, Standing, State, Submission, JobState, Trial, Update, apply,
-    notice,
+    Action, Answer, BackendKind, End, EpochReport, Event, JobState, News, Observation, PastAttempt, Phase,
+    Piece, QueueReason, Rules, Sighting, Stage, Standing, State, Submission, SubmissionRecord, Trial, Update,
+    apply, notice,
 };
 use hsched_model::{Job, JobId, Seconds, Time};
 use hsched_plan::throughput::{LearnRule, Sample, SampleSource, SpeedKey};
@@ -98,8 +98,10 @@ fn why_it_waits_is_told_at_first_and_when_it_is_stuck() {
         look(9.0, vec![Sighting { reason, ..sighting(7, Standing::Pending) }])
     };
     let meant = SubmissionRecord { job_id: None, ..attempt("r", "v1", "v100", 1, 0) };
-    let tracked =
-        JobState { phase: phase(meant, Stage::Meant), ..JobState::new(job("a", "{v100: 100}", ""), Time(0.0)) };
+    let tracked = JobState {
+        phase: phase(meant, Stage::Meant),
+        ..JobState::new(job("a", "{v100: 100}", ""), Time(0.0))
+    };
     let looks = [("Priority", false), ("Resources", false), ("JobHeldUser", true), ("JobHeldUser", true)];
     let looks = looks.into_iter().map(|(reason, is_stuck)| pending(reason, is_stuck)).collect();
     let (lines, tracked) = seen(tracked, looks);
@@ -240,7 +242,8 @@ fn a_second_request_is_queued_also() {
 #[test]
 fn a_request_that_fails_while_others_of_its_race_wait_starts_nothing_over() {
     let race = |run: &str, node: &str, stage: Stage| {
-        let attempt = SubmissionRecord { race: true, joins: Some("r".to_owned()), ..attempt(run, node, "v100", 1, 0) };
+        let attempt =
+            SubmissionRecord { race: true, joins: Some("r".to_owned()), ..attempt(run, node, "v100", 1, 0) };
         Submission { attempt, stage }
     };
     let phase = Phase::Submitted(vec![race("r", "v1", Stage::Running), race("s", "v1", Stage::Pending)]);
@@ -300,8 +303,9 @@ fn where_there_is_no_queue_submissions_are_processes() {
         story.hear(Update::Event(&event));
         (story.lines(&state).remove(0).text, state.jobs.remove(0).last.1)
     };
-    let both =
-        |answer: &dyn Fn() -> Answer| [BackendKind::Queue, BackendKind::Devices].map(|realm| told(realm, answer()));
+    let both = |answer: &dyn Fn() -> Answer| {
+        [BackendKind::Queue, BackendKind::Devices].map(|realm| told(realm, answer()))
+    };
     let [queue, devices] = both(&|| Answer::Submitted { job_id: JobId(7) });
     assert!(
         queue.0.starts_with("submitted as job 7 on 1 v100") && queue.1.starts_with("submitted as job 7"),

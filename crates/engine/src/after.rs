@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::mark::wait_for;
-use crate::{Action, Outcome, Phase, State, JobState};
+use crate::{Action, JobState, Outcome, Phase, State};
 use hsched_model::{JobName, Time};
 
 /// Marks every waiting job with the one that it waits for; ends those that come after one that did not complete.

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{SubmissionRecord, Gpus, Stage, Submission};
+use crate::{Gpus, Stage, Submission, SubmissionRecord};
 use hsched_model::number::to_f64;
-use hsched_model::{GpuType, Job, JobDefaults, JobId, JobRequest, PlacedRank, Seconds, QueueChoice};
+use hsched_model::{GpuType, Job, JobDefaults, JobId, JobRequest, PlacedRank, QueueChoice, Seconds};
 use hsched_plan::throughput::ThroughputMatrix;
 
 /// GPUs as Slurm is asked for them: so many of a type on each of some nodes.

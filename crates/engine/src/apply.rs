@@ -1,8 +1,8 @@
 //! Applies an event to the state: the only place that changes a job's phase because something happened.
 
 use crate::{
-    Action, Beginning, End, Event, News, Outcome, PastAttempt, Phase, Request, Rules, Stage, State,
-    Submission, SubmissionKey, AfterStop, JobState,
+    Action, AfterStop, Beginning, End, Event, JobState, News, Outcome, PastAttempt, Phase, Request, Rules,
+    Stage, State, Submission, SubmissionKey,
 };
 use hsched_model::{JobId, NodeName, Time};
 use hsched_plan::throughput::LearnRule;

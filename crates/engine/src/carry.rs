@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::mark::{intend, wait_for};
 use crate::view::View;
 use crate::{
-    Action, Inquiry, PlannedSubmission, Planner, Question, BackendKind, Rules, Run, Stage, State, Submission, AfterStop, JobState,
-    Trials,
+    Action, AfterStop, BackendKind, Inquiry, JobState, PlannedSubmission, Planner, Question, Rules, Run,
+    Stage, State, Submission, Trials,
 };
 use hsched_model::{Access, Cluster, Job, Time};
 use hsched_plan::plan_file::{PlanFile, Solved};
@@ -64,7 +64,8 @@ pub(super) fn course(
     planner: &Planner<'_>,
     at: Time,
 ) -> Effects {
-    let carrier = PlanExecutor { view, plan, cluster, rules, run: planner.run, policy: planner.policy.name(), at };
+    let carrier =
+        PlanExecutor { view, plan, cluster, rules, run: planner.run, policy: planner.policy.name(), at };
     let asked = plan.plan().questions.iter();
     let questions = asked.map(|(job, placement)| carrier.question(state, *job, placement)).collect();
     let inquiries = plan.plan().inquiries.iter().map(|job| carrier.inquiry(state, *job)).collect();
@@ -250,7 +251,8 @@ impl PlanExecutor<'_> {
             let tracked = self.view.tracked(state, own.job);
             let intent = |(copy, (placement, whole)): (u32, (Placement, &&Placement))| {
                 let least_limit = tracked.least_limit();
-                let intent = PlannedSubmission { least_limit, ..PlannedSubmission::new(number, copy, placement) };
+                let intent =
+                    PlannedSubmission { least_limit, ..PlannedSubmission::new(number, copy, placement) };
                 let is_next = next.iter().any(|(job, _)| *job == own.job);
                 match () {
                     () if is_next => self.next_piece(intent, tracked, (own.job, *whole)),

@@ -2,7 +2,8 @@
 
 use crate::carry::PlanExecutor;
 use crate::{
-    Amendment, SubmissionRecord, End, PlannedSubmission, PastAttempt, Piece, Rules, Stage, State, Submission, AfterStop, JobState,
+    AfterStop, Amendment, End, JobState, PastAttempt, Piece, PlannedSubmission, Rules, Stage, State,
+    Submission, SubmissionRecord,
 };
 use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time, Walltime};
@@ -77,7 +78,12 @@ impl PlanExecutor<'_> {
     }
 
     /// Returns a submission as the one that goes on where the running one of its job ends.
-    pub(super) fn next_piece(&self, intent: PlannedSubmission, tracked: &JobState, of: (usize, &Placement)) -> PlannedSubmission {
+    pub(super) fn next_piece(
+        &self,
+        intent: PlannedSubmission,
+        tracked: &JobState,
+        of: (usize, &Placement),
+    ) -> PlannedSubmission {
         let running = tracked.phase.submissions().first().map(|own| &own.attempt);
         let piece =
             running.and_then(|own| Some(Piece { of: own.key(&tracked.job.name), job_id: own.job_id? }));
@@ -116,7 +122,8 @@ impl JobState {
             // What it means for the job is decided when the next piece is gone.
             _ => Some(AfterStop::GoOn),
         };
-        let (done, moves) = (self.epochs_done, matches!(stage, Stage::Stopping { then: AfterStop::GoOn, .. }));
+        let (done, moves) =
+            (self.epochs_done, matches!(stage, Stage::Stopping { then: AfterStop::GoOn, .. }));
         for own in self.phase.submissions_mut() {
             own.attempt.epochs_before = done;
             if moves {

@@ -5,7 +5,9 @@ use crate::fingerprint::fingerprint;
 use crate::mark::{intend, wait_for};
 use crate::patience::Patience;
 use crate::view::{Aims, View, is_ready, nowhere};
-use crate::{Action, Inquiry, Phase, Planner, Question, Rules, State, AfterStop, JobState, chain, early, lateness};
+use crate::{
+    Action, AfterStop, Inquiry, JobState, Phase, Planner, Question, Rules, State, chain, early, lateness,
+};
 use hsched_model::{Cluster, Time};
 use hsched_plan::{CheckedPlan, PolicyError};
 

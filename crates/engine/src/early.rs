@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::mark::intend;
-use crate::{Action, Phase, Stage, State, Submission, AfterStop, JobState};
+use crate::{Action, AfterStop, JobState, Phase, Stage, State, Submission};
 use hsched_model::number::to_f64;
 use hsched_model::{Availability, Cluster, Node, Stop, StopRule, Time};
 use hsched_plan::curve::{Goal, Report, Verdict, behind, judge_running};

@@ -1,7 +1,8 @@
 //! The end of a submission: whether its job is done, is retried or has failed.
 
 use crate::{
-    SubmissionRecord, End, Outcome, PastAttempt, Phase, Rules, Stage, Submission, SubmissionKey, AfterStop, JobState,
+    AfterStop, End, JobState, Outcome, PastAttempt, Phase, Rules, Stage, Submission, SubmissionKey,
+    SubmissionRecord,
 };
 use hsched_model::{GpuType, Time};
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sha2::{Digest, Sha256};
 
 use crate::view::{gives_back, is_movable, is_ready};
-use crate::{Planner, Rules, Stage, State, Submission, JobState};
+use crate::{JobState, Planner, Rules, Stage, State, Submission};
 use hsched_model::number::{to_f64, to_i64};
 use hsched_model::{
     Access, Availability, Cluster, Estimates, GpuType, Node, NodeName, RankNeeds, Time, Usage,

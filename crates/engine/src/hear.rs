@@ -1,8 +1,8 @@
 //! Applies answers and news to one job: stages of its submissions, epochs, measured speeds.
 
 use crate::{
-    Answer, SubmissionRecord, End, EpochReport, News, PastAttempt, Phase, Request, Rules, Stage, Submission,
-    SubmissionKey, AfterStop, JobState, teach,
+    AfterStop, Answer, End, EpochReport, JobState, News, PastAttempt, Phase, Request, Rules, Stage,
+    Submission, SubmissionKey, SubmissionRecord, teach,
 };
 use hsched_model::number::to_f64;
 use hsched_model::{NodeName, Seconds, Time, hostlist};

@@ -2,8 +2,11 @@
 
 use crate::carry::PlanExecutor;
 use crate::mark::intend;
-use crate::{Action, Amendment, Inquiry, PlannedSubmission, Kind, Stage, State, Submission, AfterStop, JobState, named_ranks};
-use hsched_model::{Cluster, JobRequest, Node, PlacedRank, Seconds, SpeedBasis, QueueChoice};
+use crate::{
+    Action, AfterStop, Amendment, Inquiry, JobState, Kind, PlannedSubmission, Stage, State, Submission,
+    named_ranks,
+};
+use hsched_model::{Cluster, JobRequest, Node, PlacedRank, QueueChoice, Seconds, SpeedBasis};
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{Basis, Decision, Extract, Placement, Problem, options};
 

@@ -1,6 +1,6 @@
 //! Deadlines: when they are, and by how much a job is expected to miss its own.
 
-use crate::{Phase, State, JobState};
+use crate::{JobState, Phase, State};
 use hsched_model::number::to_f64;
 use hsched_model::{Deadline, Seconds, Time};
 

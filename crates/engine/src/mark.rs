@@ -1,6 +1,6 @@
 //! Marks a decision in the state before anything is requested: jobs that are about to end, and why others wait.
 
-use crate::{Action, Phase, Stage, State, AfterStop, JobState};
+use crate::{Action, AfterStop, JobState, Phase, Stage, State};
 use hsched_model::Time;
 
 /// Writes down in the state that a job is about to be ended and what comes then, or that its request is about to be changed:

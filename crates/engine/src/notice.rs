@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    SubmissionRecord, End, EpochReport, Event, News, Observation, PastAttempt, Rules, Sighting, Stage, Standing,
-    State, Submission, SubmissionKey, JobState,
+    End, EpochReport, Event, JobState, News, Observation, PastAttempt, Rules, Sighting, Stage, Standing,
+    State, Submission, SubmissionKey, SubmissionRecord,
 };
 use hsched_model::{Availability, JobName, Node, NodeName, Time};
 
@@ -130,7 +130,12 @@ fn start(own: &Submission, sighting: &Sighting, seen: &Observation) -> Option<Ne
 }
 
 /// Returns what it means that Slurm does not show a submission; `reports` says that a new epoch was seen now.
-fn missing(tracked: &JobState, attempt: &SubmissionRecord, reports: bool, seen: &Observation) -> Option<News> {
+fn missing(
+    tracked: &JobState,
+    attempt: &SubmissionRecord,
+    reports: bool,
+    seen: &Observation,
+) -> Option<News> {
     let Some(since) = attempt.missing else { return Some(News::Missing) };
     if reports || is_heard_of(tracked, attempt, seen.at) {
         // Whatever Slurm shows, its ranks are at work: it must not be started a second time.

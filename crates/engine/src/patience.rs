@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Action, SubmissionRecord, Phase, Request, Rules, Stage, State, Submission, AfterStop, JobState, chain};
+use crate::{
+    Action, AfterStop, JobState, Phase, Request, Rules, Stage, State, Submission, SubmissionRecord, chain,
+};
 use hsched_model::{Availability, Cluster, GpuType, Seconds, Time};
 
 /// How long jobs are waited for, on a cluster as it was seen.
@@ -38,7 +40,9 @@ impl<'a> Patience<'a> {
                 "Slurm has not ended it yet".to_owned()
             }
             Stage::Stopping { then: AfterStop::Cancel, .. } => "requested by the user".to_owned(),
-            Stage::Stopping { then: AfterStop::Done(_), .. } => "another submission completed the job".to_owned(),
+            Stage::Stopping { then: AfterStop::Done(_), .. } => {
+                "another submission completed the job".to_owned()
+            }
             Stage::Stopping { request: Request::Meant, since, then } => {
                 return ask(tracked, attempt, (since, then));
             }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hsched_model::catalogue::recognise;
 use hsched_model::{
     Access, Asks, BitRate, Bytes, Cluster, Cost, GpuAsk, GpuStock, GpuType, Holdings, Job, JobDefaults,
-    JobRequest, Node, Partition, Request, RequestId, Seconds, SpeedBasis, QueueChoice, Unit, Usage,
+    JobRequest, Node, Partition, QueueChoice, Request, RequestId, Seconds, SpeedBasis, Unit, Usage,
 };
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{ClusterView, MOST_GPUS, Placement, Problem, options, refusal};

@@ -1,7 +1,7 @@
 //! Runs: jobs that are submitted together, with the plan as it is written to disk.
 
-use crate::{SubmissionRecord, Gpus, Kind, Piece, SubmissionKey, named_ranks};
-use hsched_model::{Job, JobDefaults, PlacedRank, Seconds, QueueChoice, Time, Walltime};
+use crate::{Gpus, Kind, Piece, SubmissionKey, SubmissionRecord, named_ranks};
+use hsched_model::{Job, JobDefaults, PlacedRank, QueueChoice, Seconds, Time, Walltime};
 use hsched_plan::plan_file::PlanFile;
 use hsched_plan::{CheckedPlan, Placement, Problem};
 
@@ -99,8 +99,17 @@ impl Run {
 
     /// Returns a submission as what is known of it when it is about to be made.
     pub fn attempt(&self, intent: &PlannedSubmission, meant: Time) -> SubmissionRecord {
-        let PlannedSubmission { job, copy, race, ref joins, ref follows, ref placement, ref terms, ref spares, .. } =
-            *intent;
+        let PlannedSubmission {
+            job,
+            copy,
+            race,
+            ref joins,
+            ref follows,
+            ref placement,
+            ref terms,
+            ref spares,
+            ..
+        } = *intent;
         let planned = (&self.problem, job, placement);
         SubmissionRecord {
             copy,

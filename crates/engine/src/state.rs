@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{SubmissionRecord, Early, End, Stage, Submission, SubmissionKey};
+use crate::{Early, End, Stage, Submission, SubmissionKey, SubmissionRecord};
 use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Job, JobId, JobName, NodeName, Seconds, Time};
 use hsched_plan::Memory;

@@ -1,7 +1,7 @@
 //! One step: applies events to the state, then decides which actions follow.
 
 use crate::decide::{Decision, decide, is_settled};
-use crate::{Action, Event, Inquiry, Phase, Planner, Question, Rules, State, JobState, after, apply};
+use crate::{Action, Event, Inquiry, JobState, Phase, Planner, Question, Rules, State, after, apply};
 use hsched_model::{Cluster, Time};
 
 /// What a step gives.

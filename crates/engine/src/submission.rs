@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{Amendment, Gpus, Kind, Trials, named_ranks};
-use hsched_model::{JobId, JobName, PlacedRank, Seconds, QueueChoice, Time, Walltime};
+use hsched_model::{JobId, JobName, PlacedRank, QueueChoice, Seconds, Time, Walltime};
 use hsched_plan::{Placement, Problem};
 
 /// What tells a submission from every other one.

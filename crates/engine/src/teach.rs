@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{SubmissionRecord, End, EpochReport, RankReport, SubmissionKey, Timed, JobState};
+use crate::{End, EpochReport, JobState, RankReport, SubmissionKey, SubmissionRecord, Timed};
 use hsched_model::number::to_f64;
 use hsched_model::{Estimates, GpuType, Job, PlacedRank, Seconds, Time};
 use hsched_plan::throughput::{Cache, Cell, Sample, SampleSource, SpeedKey, ThroughputMatrix};

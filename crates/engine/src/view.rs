@@ -1,11 +1,14 @@
 //! The problem that a policy decides on, made of the state and the cluster: open jobs, and the GPUs that they have or may get.
 
-use crate::{SubmissionRecord, Phase, BackendKind, Request, Rules, Stage, State, Submission, AfterStop, JobState};
+use crate::{
+    AfterStop, BackendKind, JobState, Phase, Request, Rules, Stage, State, Submission, SubmissionRecord,
+};
 use hsched_model::number::to_f64;
 use hsched_model::{Access, Cluster, GoalMode, GpuType, Held, Holdings, Job, JobName, Seconds, Time};
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{
-    Forecast, ClusterView, Hold, MOST_GPUS, Objective, Problem, Prospects, Slot, Standing, Waits, epoch_as_shared,
+    ClusterView, Forecast, Hold, MOST_GPUS, Objective, Problem, Prospects, Slot, Standing, Waits,
+    epoch_as_shared,
 };
 
 /// What a policy may see, and what it is about.

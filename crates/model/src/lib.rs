@@ -46,4 +46,4 @@ pub use self::speed::Speed;
 pub use self::stop::{Stop, StopRule};
 pub use self::summary::TypeSummary;
 pub use self::unit::{BitRate, Bytes, Seconds, Time};
-pub use self::walltime::{SpeedBasis, QueueChoice, Walltime};
+pub use self::walltime::{QueueChoice, SpeedBasis, Walltime};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{GpuType, Seconds, QueueChoice, Walltime};
+use crate::{GpuType, QueueChoice, Seconds, Walltime};
 
 /// The number of a request among those of a job, by which what is known of it is found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -25,7 +25,11 @@ impl Problem {
     ///
     /// # Errors
     /// When there are no jobs.
-    pub fn live(grounds: ClusterView<'_>, jobs: &[Job], speeds: &ThroughputMatrix) -> Result<Self, ProblemError> {
+    pub fn live(
+        grounds: ClusterView<'_>,
+        jobs: &[Job],
+        speeds: &ThroughputMatrix,
+    ) -> Result<Self, ProblemError> {
         let ClusterView { cluster, access, held, rates: (network, intra_node) } = grounds;
         let intra_node = cluster.intra_node.unwrap_or(intra_node);
         let workers = |parts: &Parts| {

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use crate::record::{FIELD_END, excerpt, one_line, unreadable, value};
-use crate::{CommandLine, ExitStatus, JobId, JobRecord, SlurmState, ParseError, time};
+use crate::{CommandLine, ExitStatus, JobId, JobRecord, ParseError, SlurmState, time};
 
 /// The fields asked for; Slurm 20.11 and later have them all. Free text comes last.
 pub(super) const FIELDS: [&str; 12] = [

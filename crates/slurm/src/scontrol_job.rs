@@ -3,7 +3,7 @@
 //! It forgets a job `MinJobAge` after its end, by default after five minutes.
 
 use crate::record::{excerpt, one_line, unreadable, value};
-use crate::{CommandError, CommandLine, ExitStatus, JobId, JobRecord, SlurmState, ParseError};
+use crate::{CommandError, CommandLine, ExitStatus, JobId, JobRecord, ParseError, SlurmState};
 
 /// What begins every job.
 const BEGIN: &str = "JobId=";

@@ -1,7 +1,7 @@
 //! The user's own jobs as `squeue` prints them, in one call.
 
 use crate::record::{excerpt, format, one_line, records, unreadable, value};
-use crate::{CommandLine, ExitStatus, JobId, SlurmState, ParseError, amount};
+use crate::{CommandLine, ExitStatus, JobId, ParseError, SlurmState, amount};
 use hsched_engine::TaggedJob;
 use hsched_engine::live::Tag;
 use hsched_model::Seconds;

@@ -2,7 +2,7 @@
 
 use crate::local::{EndedRun, LocalWorld};
 use hsched_engine::live::LiveError;
-use hsched_engine::{Observation, BackendKind, State, TaggedJob, World};
+use hsched_engine::{BackendKind, Observation, State, TaggedJob, World};
 use hsched_model::JobName;
 
 /// A world in which jobs run: a batch system or devices at hand.

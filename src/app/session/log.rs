@@ -11,7 +11,7 @@ use crate::app::state;
 use crate::app::untold;
 use crate::ui::{Board, Story, date, merged_story};
 use hsched_engine::store::StateDir;
-use hsched_engine::{Event, BackendKind, State, Update};
+use hsched_engine::{BackendKind, Event, State, Update};
 use hsched_model::JobName;
 
 /// Tells people, or programs, what happens.
@@ -39,7 +39,12 @@ impl<'a> Log<'a> {
         Self::new(context, format, (BackendKind::Devices, false), dry_run)
     }
 
-    fn new(context: &'a Context, format: Format, (realm, repeats): (BackendKind, bool), dry_run: bool) -> Self {
+    fn new(
+        context: &'a Context,
+        format: Format,
+        (realm, repeats): (BackendKind, bool),
+        dry_run: bool,
+    ) -> Self {
         let has_board = realm == BackendKind::Devices && format == Format::Table;
         Self {
             context,

@@ -7,7 +7,7 @@ use crate::app::{false_ends, state, wishes};
 use crate::error::Failure;
 use crate::local::EndedRun;
 use hsched_engine::store::{Ledger, StateDir};
-use hsched_engine::{Event, Keeper as _, BackendKind, Rules, State};
+use hsched_engine::{BackendKind, Event, Keeper as _, Rules, State};
 
 /// What stands for the cluster of jobs that `hsched run` runs.
 pub(crate) const HERE: &str = "hsched run";

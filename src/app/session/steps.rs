@@ -6,7 +6,9 @@ use crate::app::state::{self, live_failure};
 use crate::app::untold;
 use crate::error::Failure;
 use hsched_engine::store::StateError;
-use hsched_engine::{Action, Event, Keeper as _, BackendKind, State, TaggedJob, Update, apply, carry_out, notice};
+use hsched_engine::{
+    Action, BackendKind, Event, Keeper as _, State, TaggedJob, Update, apply, carry_out, notice,
+};
 use hsched_model::Time;
 
 /// What a look at the jobs has brought.

@@ -2,7 +2,7 @@
 
 use crate::commands::demo::scene::{BEGIN, POLL, Scene};
 use crate::ui::{Story, StoryLine};
-use hsched_engine::{Action, Outcome, Phase, Rules, Run, State, JobState, Update};
+use hsched_engine::{Action, JobState, Outcome, Phase, Rules, Run, State, Update};
 use hsched_lab::simulate::{Play, PlayOptions};
 use hsched_model::Seconds;
 use hsched_plan::{

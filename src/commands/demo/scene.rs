@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Settings;
-use hsched_engine::{End, Event, BackendKind, Rules};
+use hsched_engine::{BackendKind, End, Event, Rules};
 use hsched_lab::simulate::{Delays, Incident, Saving, Site, When, World};
 use hsched_model::formats;
 use hsched_model::{BitRate, Cluster, GpuType, Job, JobDefaults, JobName, NodeName, Seconds, Speed, Time};

@@ -12,7 +12,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::clock::Clock as _;
 use hsched_engine::store::{last_look, report_folder, reports, state_stamp};
-use hsched_engine::{Phase, Rules, State, SubmissionKey, JobState};
+use hsched_engine::{JobState, Phase, Rules, State, SubmissionKey};
 use hsched_model::Seconds;
 
 /// Time between two looks. A network file system does not tell this machine of what another node writes, and the state

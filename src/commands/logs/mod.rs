@@ -13,7 +13,7 @@ use crate::commands::cli::Subcommand;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::Standing;
-use hsched_engine::{State, JobState};
+use hsched_engine::{JobState, State};
 
 /// Print the output of a job
 ///

@@ -1,7 +1,7 @@
 //! Assumptions of `hsched run`: equal speeds until the first epoch has measured one, and the cost of a restart.
 
 use crate::settings::{Origin, Settings};
-use hsched_engine::{State, JobState};
+use hsched_engine::{JobState, State};
 use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Job, Seconds, Speed};
 use hsched_plan::throughput::{Cache, SpeedKey};

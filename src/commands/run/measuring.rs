@@ -8,7 +8,7 @@ use crate::commands::run::turns::{LocalRun, Woken, Work, earliest};
 use crate::error::Failure;
 use hsched_engine::live::LiveError;
 use hsched_engine::store::{report_folder, reports, run_folder};
-use hsched_engine::{Action, SubmissionRecord, KeepsNothing, State, Timed, JobState, Update, World as _};
+use hsched_engine::{Action, JobState, KeepsNothing, State, SubmissionRecord, Timed, Update, World as _};
 use hsched_model::{Job, JobName, Seconds, Time};
 use hsched_plan::throughput::{Cell, LearnRule, Sample, SampleSource, ThroughputMatrix};
 use std::collections::BTreeSet;

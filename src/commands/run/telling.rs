@@ -11,7 +11,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::status_table;
 use hsched_engine::store::StateDir;
-use hsched_engine::{Outcome, Phase, State, JobState};
+use hsched_engine::{JobState, Outcome, Phase, State};
 use hsched_model::Time;
 
 /// The log of a `hsched run`, and what it says at its end.

@@ -16,7 +16,7 @@ use crate::exit::Exit;
 use crate::local::{LocalSite, LocalWorld, Wake, Waker};
 use hsched_engine::live::{Site, on_endings};
 use hsched_engine::store::StateDir;
-use hsched_engine::{Event, Planner, BackendKind, Rules, State, Update, due};
+use hsched_engine::{BackendKind, Event, Planner, Rules, State, Update, due};
 use hsched_model::{GpuType, Job, Seconds, Time};
 use hsched_plan::Policy;
 
@@ -88,7 +88,8 @@ impl<'a> LocalRun<'a> {
         let wishes = directory.make_wishes_folder().map_err(|error| state::failure(&error))?;
         let waker = Waker::new(&wishes).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
         let restart_cost = assumed::restart_cost(&context.settings);
-        let mut rules = Rules { realm: BackendKind::Devices, pinned: true, restart_cost, ..state::rules(context) };
+        let mut rules =
+            Rules { realm: BackendKind::Devices, pinned: true, restart_cost, ..state::rules(context) };
         let fair = ground.fair_cpus().unwrap_or(u32::MAX);
         rules.defaults.cpus_per_gpu = rules.defaults.cpus_per_gpu.min(fair);
         let telling = Telling::new(context, args.format, args.dry_run);

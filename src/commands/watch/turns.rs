@@ -16,7 +16,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{ProgressLine, duration, status_table};
 use hsched_engine::store::wish_ids;
-use hsched_engine::{Outcome, Phase, Planner, Rules, State, JobState};
+use hsched_engine::{JobState, Outcome, Phase, Planner, Rules, State};
 use hsched_model::formats;
 use hsched_model::{JobName, Seconds, Time};
 

@@ -1,7 +1,7 @@
 //! How a submission ended, by the word that its script left or the status with which it ended.
 
 use crate::store::reports::LastWord;
-use crate::{SubmissionRecord, End, Sighting, Standing};
+use crate::{End, Sighting, Standing, SubmissionRecord};
 use hsched_model::JobName;
 
 /// Returns how a submission ended by the word that its script left.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::{Action, Answer, End, Event, PlannedSubmission, News, SubmissionKey};
+use crate::{Action, Answer, End, Event, News, PlannedSubmission, SubmissionKey};
 
 /// A line about the answer to what hsched did: the only lines that are read back.
 #[derive(Serialize, Deserialize)]

@@ -53,7 +53,7 @@ fn made_at(run: &str) -> Option<Time> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{SubmissionRecord, JobState};
+    use crate::{JobState, SubmissionRecord};
     use hsched_model::Seconds;
 
     #[test]

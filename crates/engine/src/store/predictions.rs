@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::store::StateError;
 use crate::store::files::{read, replace, write_error};
-use crate::{SubmissionRecord, State, SubmissionKey};
+use crate::{State, SubmissionKey, SubmissionRecord};
 use hsched_model::{Seconds, Time};
 use hsched_queue::Prediction;
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::store::state_before;
 use crate::store::state_file::{Claim, StateFile};
-use crate::{State, JobState};
+use crate::{JobState, State};
 use hsched_model::{JobName, Time};
 
 /// An entry of the journal about the state as it was kept at that moment.

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use crate::simulate::World;
-use hsched_engine::{Amendment, Answer, PlannedSubmission, Observation, Run, State, SubmissionKey};
+use hsched_engine::{Amendment, Answer, Observation, PlannedSubmission, Run, State, SubmissionKey};
 use hsched_model::{JobId, Seconds};
 
 impl hsched_engine::World for World {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
 use hsched_engine::{
-    Amendment, Answer, End, Event, Inquiry, PlannedSubmission, Observation, Outcome, Phase, Run, Standing, State,
-    SubmissionKey, JobState, World, apply,
+    Amendment, Answer, End, Event, Inquiry, JobState, Observation, Outcome, Phase, PlannedSubmission, Run,
+    Standing, State, SubmissionKey, World, apply,
 };
 use hsched_lab::simulate::{self, Incident};
 use hsched_model::{Cluster, Job, JobId, JobName, Seconds, Time};

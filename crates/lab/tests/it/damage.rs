@@ -5,7 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use hsched_engine::store::{StateDir, StateError};
-use hsched_engine::{Answer, SubmissionRecord, End, Event, Keeper, PastAttempt, Stage, State, SubmissionKey, JobState};
+use hsched_engine::{
+    Answer, End, Event, JobState, Keeper, PastAttempt, Stage, State, SubmissionKey, SubmissionRecord,
+};
 use hsched_model::{GpuType, JobId, JobName, NodeName, PlacedRank, Seconds, Time};
 use tempfile::TempDir;
 

@@ -5,7 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use hsched_engine::store::{Held, StateDir, StateError};
-use hsched_engine::{Answer, SubmissionRecord, Event, Keeper, Outcome, Phase, Stage, State, SubmissionKey, JobState};
+use hsched_engine::{
+    Answer, Event, JobState, Keeper, Outcome, Phase, Stage, State, SubmissionKey, SubmissionRecord,
+};
 use hsched_model::{GpuType, JobId, JobName, Seconds, Speed, Time};
 use hsched_plan::throughput::SpeedKey;
 use tempfile::TempDir;

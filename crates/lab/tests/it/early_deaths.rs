@@ -1,6 +1,6 @@
 //! Jobs that stop early end once, as completed, whenever hsched dies.
 
-use hsched_engine::{Outcome, JobState};
+use hsched_engine::{JobState, Outcome};
 use hsched_model::Job;
 
 use crate::chains::{Seer, Story, outcome, play_all};

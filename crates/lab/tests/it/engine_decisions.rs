@@ -1,8 +1,8 @@
 //! The engine's decisions on tiny states: who gets what, who moves, who is ended.
 
 use hsched_engine::{
-    Answer, SubmissionRecord, End, Event, Gpus, News, Observation, Outcome, Phase, Request, Sighting, Stage, Standing,
-    Step, AfterStop, JobState, apply, notice,
+    AfterStop, Answer, End, Event, Gpus, JobState, News, Observation, Outcome, Phase, Request, Sighting,
+    Stage, Standing, Step, SubmissionRecord, apply, notice,
 };
 use hsched_model::{Estimates, Job, JobId, NodeName, Partition, Seconds, Speed, Time, Usage};
 use hsched_plan::Moves;
@@ -245,8 +245,10 @@ fn gpus_print_by_type() {
 #[test]
 fn a_submission_that_was_given_up_is_found_again_and_others_stand_in_the_way() {
     let meant = SubmissionRecord { job_id: None, ..attempt("r", "v1", "v100", 1, 0) };
-    let tracked =
-        JobState { phase: phase(meant, Stage::Meant), ..JobState::new(job("a", "{v100: 100}", ""), Time(0.0)) };
+    let tracked = JobState {
+        phase: phase(meant, Stage::Meant),
+        ..JobState::new(job("a", "{v100: 100}", ""), Time(0.0))
+    };
     let mut state = state(vec![tracked]);
     let mut see = |at: f64, strays: Vec<Sighting>| {
         let seen = Observation { strays, ..look(at, vec![]) };

@@ -1,6 +1,6 @@
 //! What stops and time limits mean for a job on tiny states: which cost a retry, which limit comes next, and which ends are believed.
 
-use hsched_engine::{SubmissionRecord, End, News, PastAttempt, Request, Stage, AfterStop, JobState, apply};
+use hsched_engine::{AfterStop, End, JobState, News, PastAttempt, Request, Stage, SubmissionRecord, apply};
 use hsched_model::{Seconds, Time};
 
 use hsched_fixtures::engine_states::{attempt, heard, job, phase, rules, running, state};
@@ -44,8 +44,12 @@ fn a_failure_ends_a_row_of_limit_cuts_and_is_the_reason_that_is_given() {
 fn a_run_that_was_asked_to_stop_teaches_no_speed() {
     let learns = |stage: Stage, tells_stops: bool, ended: f64| {
         let limit = Some(Seconds(3600.0));
-        let own =
-            SubmissionRecord { started: Some(Time(0.0)), tells_stops, limit, ..attempt("r", "v1", "v100", 1, 0) };
+        let own = SubmissionRecord {
+            started: Some(Time(0.0)),
+            tells_stops,
+            limit,
+            ..attempt("r", "v1", "v100", 1, 0)
+        };
         let tracked =
             JobState { phase: phase(own, stage), ..JobState::new(job("a", "{v100: 100}", ""), Time(0.0)) };
         let mut state = state(vec![tracked]);

@@ -1,6 +1,6 @@
 //! Failures that do not count, because their node turns out to have been down.
 
-use hsched_engine::{End, Event, Outcome, PastAttempt, Phase, JobState, apply};
+use hsched_engine::{End, Event, JobState, Outcome, PastAttempt, Phase, apply};
 use hsched_model::{Availability, NodeName, Time};
 
 use hsched_fixtures::engine_states::{attempt, job, rules, running, state};

@@ -1,7 +1,7 @@
 //! What the engine learns from an epoch: the seconds of a step by GPU type and batch.
 
 use hsched_engine::{
-    Action, SubmissionRecord, End, EpochReport, Event, News, PastAttempt, RankReport, JobState, apply,
+    Action, End, EpochReport, Event, JobState, News, PastAttempt, RankReport, SubmissionRecord, apply,
 };
 use hsched_model::{Job, Seconds, Time};
 use hsched_plan::throughput::SampleSource;
@@ -63,7 +63,8 @@ fn own(gpu_type: &str, batch: u64, seconds: f64) -> (String, u64, f64) {
 #[test]
 fn a_bare_epoch_teaches_by_its_length() {
     let job = |more: &str| job("a", "{v100: 100, t4: 25}", more);
-    let talking = |done| SubmissionRecord { communication: Seconds(2.0), ..attempt("r", "v1", "v100", 2, done) };
+    let talking =
+        |done| SubmissionRecord { communication: Seconds(2.0), ..attempt("r", "v1", "v100", 2, done) };
     // 12 s, of which the exchange takes 2 s: ten steps of 1 s, over 50 samples each.
     assert_eq!(learnt(job(""), talking(0), 0, bare_epoch(1, Some(12.0))), [own("v100", 50, 1.0)]);
     // The same in three micro-batches.

@@ -1,8 +1,8 @@
 //! The engine's rules on tiny states: what an event makes of a job, and what is learnt from it.
 
 use hsched_engine::{
-    Answer, SubmissionRecord, Beginning, End, EpochReport, Event, News, Observation, Outcome, PastAttempt, Phase,
-    BackendKind, Rules, Sighting, Stage, Standing, State, JobState, apply, notice, step,
+    Answer, BackendKind, Beginning, End, EpochReport, Event, JobState, News, Observation, Outcome,
+    PastAttempt, Phase, Rules, Sighting, Stage, Standing, State, SubmissionRecord, apply, notice, step,
 };
 use hsched_model::{Availability, Job, JobId, NodeName, Seconds, Time};
 use hsched_plan::{Budget, Plan, Policy, PolicyError, Problem};
@@ -84,7 +84,8 @@ fn begun_again((outcome, done): (Option<Outcome>, u64), job: Job, restart: bool)
     };
     let waiting = JobState::new(self::job("a", "{v100: 100}", ""), Time(0.0));
     let phase = outcome.map_or(waiting.phase.clone(), |outcome| Phase::Ended { at: Time(5.0), outcome });
-    let before = JobState { phase, epochs_done: done, failures: 4, fruitless: 2, past: vec![past], ..waiting };
+    let before =
+        JobState { phase, epochs_done: done, failures: 4, fruitless: 2, past: vec![past], ..waiting };
     let mut state = state(vec![before]);
     let said = Beginning::of(&job, &state, restart).clause();
     let event = Event::Added { job: Box::new(job), restart };
@@ -167,8 +168,10 @@ fn news_of_another_run_and_of_a_job_that_has_ended_change_nothing() {
 #[test]
 fn a_submission_without_an_answer_is_found_or_made_again() {
     let meant = SubmissionRecord { job_id: None, ..attempt("r", "v1", "v100", 1, 0) };
-    let tracked =
-        JobState { phase: phase(meant, Stage::Meant), ..JobState::new(job("a", "{v100: 100}", ""), Time(0.0)) };
+    let tracked = JobState {
+        phase: phase(meant, Stage::Meant),
+        ..JobState::new(job("a", "{v100: 100}", ""), Time(0.0))
+    };
     let mut state = state(vec![tracked]);
     let mut see = |at: f64, sightings: Vec<Sighting>| {
         let events = notice(&state, &look(at, sightings));

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use hsched_engine::{Action, Event, Keeper, State, JobState, Update};
+use hsched_engine::{Action, Event, JobState, Keeper, State, Update};
 use hsched_lab::simulate;
 use hsched_model::{Job, Seconds, Time};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hsched_engine::{Action, End, Event, Outcome, Phase, JobState, Update};
+use hsched_engine::{Action, End, Event, JobState, Outcome, Phase, Update};
 use hsched_lab::simulate::{Delays, Play, PlayOptions, Saving, Site, World};
 use hsched_model::{Job, Seconds, Speed, Time};
 use hsched_plan::{

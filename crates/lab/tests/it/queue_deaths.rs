@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use hsched_engine::{
-    Amendment, Answer, Inquiry, PlannedSubmission, Kind, Observation, Outcome, Phase, Run, State, SubmissionKey,
-    JobState, World,
+    Amendment, Answer, Inquiry, JobState, Kind, Observation, Outcome, Phase, PlannedSubmission, Run, State,
+    SubmissionKey, World,
 };
 use hsched_lab::simulate;
 use hsched_model::{JobId, Seconds, Time};

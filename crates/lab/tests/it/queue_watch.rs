@@ -3,10 +3,10 @@
 use std::convert::Infallible;
 
 use hsched_engine::{
-    Action, Answer, SubmissionRecord, Event, Inquiry, Kind, Knows, Listing, Phase, SpeedsOf, Stage, State, Step,
-    Submission, JobState, requests, step,
+    Action, Answer, Event, Inquiry, JobState, Kind, Knows, Listing, Phase, SpeedsOf, Stage, State, Step,
+    Submission, SubmissionRecord, requests, step,
 };
-use hsched_model::{Cluster, JobId, JobRequest, Node, Partition, Seconds, QueueChoice, Time};
+use hsched_model::{Cluster, JobId, JobRequest, Node, Partition, QueueChoice, Seconds, Time};
 use hsched_plan::throughput::{Cache, ThroughputMatrix};
 use hsched_plan::{Parameters, Policy, Prospect, Prospects, Replanning};
 use hsched_queue::{GpuCount, NodeUse, QueueNode, QueuePartition, Snapshot};
@@ -384,7 +384,8 @@ fn a_request_is_not_changed_into_another_one_of_the_job() {
     // In another partition these are another request.
     before.jobs[0].job.launch.partition = Some("short,day".into());
     let Phase::Submitted(own) = &mut before.jobs[0].phase else { panic!() };
-    let terms = |partition: &str| QueueChoice { partition: Some(partition.to_owned()), ..QueueChoice::default() };
+    let terms =
+        |partition: &str| QueueChoice { partition: Some(partition.to_owned()), ..QueueChoice::default() };
     own[1].attempt.terms = Some(terms("short"));
     assert_eq!(changed(&before), ["change a to 2 v100"]);
     let Phase::Submitted(own) = &mut before.jobs[0].phase else { panic!() };

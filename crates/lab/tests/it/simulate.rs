@@ -1,7 +1,7 @@
 //! The simulated cluster on tiny cases: what an epoch takes, who starts when, and what stops and incidents do.
 
 use hsched_engine::{
-    Answer, End, EpochReport, Event, PlannedSubmission, Observation, Phase, Run, Sighting, Standing, State,
+    Answer, End, EpochReport, Event, Observation, Phase, PlannedSubmission, Run, Sighting, Standing, State,
     SubmissionKey, World as _, apply,
 };
 use hsched_lab::find;

@@ -3,7 +3,7 @@
 use std::fs;
 
 use hsched_engine::store::StateDir;
-use hsched_engine::{Keeper, Request, Stage, AfterStop};
+use hsched_engine::{AfterStop, Keeper, Request, Stage};
 use hsched_model::{JobId, Time};
 use tempfile::TempDir;
 

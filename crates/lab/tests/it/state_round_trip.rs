@@ -6,8 +6,8 @@ use std::path::Path;
 
 use hsched_engine::store::{StateDir, StateError};
 use hsched_engine::{
-    Answer, SubmissionRecord, End, Event, Gpus, Keeper, Outcome, PastAttempt, Phase, BackendKind, Request, Rules, Stage,
-    State, Submission, SubmissionKey, AfterStop, JobState, apply,
+    AfterStop, Answer, BackendKind, End, Event, Gpus, JobState, Keeper, Outcome, PastAttempt, Phase, Request,
+    Rules, Stage, State, Submission, SubmissionKey, SubmissionRecord, apply,
 };
 use hsched_model::formats;
 use hsched_model::{BitRate, GpuType, Job, JobDefaults, JobId, JobName, NodeName, PlacedRank, Seconds, Time};
@@ -111,8 +111,12 @@ fn outcome() -> impl Strategy<Value = Outcome> {
 
 fn stage() -> impl Strategy<Value = Stage> {
     let request = prop::sample::select(vec![Request::Meant, Request::Asked, Request::Killed]);
-    let then =
-        prop_oneof![Just(AfterStop::GoOn), Just(AfterStop::Cancel), Just(AfterStop::Finish), time().prop_map(AfterStop::Done),];
+    let then = prop_oneof![
+        Just(AfterStop::GoOn),
+        Just(AfterStop::Cancel),
+        Just(AfterStop::Finish),
+        time().prop_map(AfterStop::Done),
+    ];
     prop_oneof![
         Just(Stage::Meant),
         Just(Stage::Pending),
@@ -124,7 +128,8 @@ fn stage() -> impl Strategy<Value = Stage> {
 fn phase() -> impl Strategy<Value = Phase> {
     let waiting = (prop::option::of(time()), "\\PC{0,20}");
     let submissions = prop::collection::vec((attempt(), stage()), 1..4).prop_map(|own| {
-        let copy = |(copy, (attempt, stage))| Submission { attempt: SubmissionRecord { copy, ..attempt }, stage };
+        let copy =
+            |(copy, (attempt, stage))| Submission { attempt: SubmissionRecord { copy, ..attempt }, stage };
         (0..).zip(own).map(copy).collect()
     });
     prop_oneof![

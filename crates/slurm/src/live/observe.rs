@@ -4,9 +4,11 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::permission;
-use crate::{ExitStatus, JobRecord, SlurmState, QueuedJob, holdings, time};
+use crate::{ExitStatus, JobRecord, QueuedJob, SlurmState, holdings, time};
 use hsched_engine::live::Tag;
-use hsched_engine::{SubmissionRecord, End, Gpus, QueueReason, Sighting, Standing, State, SubmissionKey, JobState};
+use hsched_engine::{
+    End, Gpus, JobState, QueueReason, Sighting, Standing, State, SubmissionKey, SubmissionRecord,
+};
 use hsched_model::{Cluster, JobId, JobName, Time};
 
 /// The user's queue by the submissions that hsched made.
@@ -33,7 +35,12 @@ impl<'a> Queue<'a> {
     ///
     /// Components of a heterogeneous job carry the same tag and are one submission. A job whose comment is gone is
     /// known by its name, its number and the time of its submission.
-    pub(super) fn sighting(&self, job: &JobName, attempt: &SubmissionRecord, cluster: &Cluster) -> Option<Sighting> {
+    pub(super) fn sighting(
+        &self,
+        job: &JobName,
+        attempt: &SubmissionRecord,
+        cluster: &Cluster,
+    ) -> Option<Sighting> {
         let key = attempt.key(job);
         let is_own = |queued: &&&QueuedJob| {
             let (id, submit_time) = (queued.id, queued.submit_time.as_deref());

@@ -19,10 +19,10 @@ use hsched_engine::live::{
 };
 use hsched_engine::store::{StateDir, claim_file, lay_output, report_folder, reports};
 use hsched_engine::{
-    Amendment, Answer, SubmissionRecord, End, Inquiry, PlannedSubmission, Kind, Observation, Prospects, Run, Sighting, Standing,
-    State, Submission, SubmissionKey, TaggedJob, World,
+    Amendment, Answer, End, Inquiry, Kind, Observation, PlannedSubmission, Prospects, Run, Sighting,
+    Standing, State, Submission, SubmissionKey, SubmissionRecord, TaggedJob, World,
 };
-use hsched_model::{Bytes, Cluster, JobId, JobName, Seconds, QueueChoice, Time};
+use hsched_model::{Bytes, Cluster, JobId, JobName, QueueChoice, Seconds, Time};
 
 /// How much longer than the job itself accounting is asked about.
 const SACCT_MARGIN_S: i64 = 3600;

@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::record::{FIELD_END, excerpt, unreadable, value};
-use crate::{CommandLine, SlurmState, ParseError, Tres, amount, time};
+use crate::{CommandLine, ParseError, SlurmState, Tres, amount, time};
 use hsched_model::number::to_f64;
 use hsched_model::{Cluster, GpuType, NodeName, Seconds, Time, hostlist};
 use hsched_queue::{Asks, Ended, GpuAsk};

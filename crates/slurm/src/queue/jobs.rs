@@ -5,7 +5,7 @@ use crate::notes::Notes;
 use crate::queue::array::array;
 use crate::queue::waiting::is_for_other;
 use crate::record::{excerpt, format, records, unreadable, value};
-use crate::{CommandLine, Gres, SlurmState, ParseError, Tres, amount, time};
+use crate::{CommandLine, Gres, ParseError, SlurmState, Tres, amount, time};
 use hsched_model::{Cluster, GpuType, NodeName, Time, hostlist};
 use hsched_queue::{Asks, GpuAsk, GpuCount, Held, QueueJob, Running};
 

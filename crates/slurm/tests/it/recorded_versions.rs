@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use hsched_model::{Cluster, NodeName, Time};
 use hsched_slurm::queue::{self, Look, Texts};
 use hsched_slurm::site::{self, Config};
-use hsched_slurm::{SlurmState, QueuedJob, allocation, permission, sacct, scontrol_job, sinfo, squeue};
+use hsched_slurm::{QueuedJob, SlurmState, allocation, permission, sacct, scontrol_job, sinfo, squeue};
 use serde_json::Value;
 
 /// A recording of one version.

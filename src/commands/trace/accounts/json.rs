@@ -30,7 +30,11 @@ pub(super) fn parse(text: &str, untyped: Option<&GpuType>) -> Result<Read<Record
 
 fn recorded(job: &Value, untyped: Option<&GpuType>) -> Result<Recorded, NoEntry> {
     let state = &job["state"]["current"];
-    if state.as_str().or(state[0].as_str()).is_some_and(|state| SlurmState::parse(state) == SlurmState::Pending) {
+    if state
+        .as_str()
+        .or(state[0].as_str())
+        .is_some_and(|state| SlurmState::parse(state) == SlurmState::Pending)
+    {
         return Err(NoEntry::Skipped("still waiting"));
     }
     let (gpus, gpu_type) = gpus(&tres(job), untyped)?;

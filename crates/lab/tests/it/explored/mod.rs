@@ -9,7 +9,7 @@ mod moment;
 mod slurm;
 mod turn;
 
-use hsched_engine::{State, JobState};
+use hsched_engine::{JobState, State};
 use hsched_model::{Job, Time};
 use hsched_plan::{Budget, Decision, Placement, Plan, Policy, PolicyError, Problem, Sharing, Slot, Stage};
 

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use hsched_engine::{
-    SubmissionRecord, End, Outcome, PastAttempt, Phase, Request, Rules, Stage, State, Submission, AfterStop, JobState,
+    AfterStop, End, JobState, Outcome, PastAttempt, Phase, Request, Rules, Stage, State, Submission,
+    SubmissionRecord,
 };
 use hsched_model::{Job, JobName, NodeName, Seconds, Time};
 use hsched_plan::Policy;

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use hsched_engine::{
-    Action, Answer, Event, PlannedSubmission, Keeper, Observation, Planner, Rules, Run, Sighting, Standing, State,
-    SubmissionKey, Turn, World, apply, look, perform,
+    Action, Answer, Event, Keeper, Observation, PlannedSubmission, Planner, Rules, Run, Sighting, Standing,
+    State, SubmissionKey, Turn, World, apply, look, perform,
 };
 use hsched_model::{JobId, Seconds, Time};
 use hsched_plan::{Budget, Objective, Policy};
