@@ -6,7 +6,7 @@ use divan::Bencher;
 use hsched_lab::find;
 use hsched_model::{BitRate, GpuType, JobName, NodeName, RankNeeds, Speed, Time};
 use hsched_plan::{
-    Budget, Changed, JobModel, Objective, Parameters, Problem, Standing, TypeModel, WorkerNode,
+    Budget, Changed, JobModel, Objective, Parameters, Problem, Progress, TypeModel, WorkerNode,
 };
 
 fn main() {
@@ -58,7 +58,7 @@ fn problem(workers: u32, jobs: u32) -> Problem {
             aims: hsched_plan::Aims::default(),
             may_use: vec![true; NAMES.len()],
             needs: RankNeeds::default(),
-            standing: Standing::default(),
+            standing: Progress::default(),
         }
     };
     let nodes: Vec<WorkerNode> = (0..workers.div_ceil(5)).map(node).collect();

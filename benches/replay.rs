@@ -7,7 +7,7 @@ use hsched_engine::clock::{Clock, SystemClock};
 use hsched_lab::find_over_time;
 use hsched_lab::replay::{Entry, Figures, Hooks, Options, Trace, replay};
 use hsched_model::{BitRate, GpuType, JobName, NodeName, RankNeeds, Seconds, Speed, Time};
-use hsched_plan::{Changed, JobModel, Objective, Parameters, Problem, Standing, TypeModel, WorkerNode};
+use hsched_plan::{Changed, JobModel, Objective, Parameters, Problem, Progress, TypeModel, WorkerNode};
 
 const POLICIES: [&str; 6] = ["fifo", "yarn-cs", "horizon", "las", "srtf", "gavel-fifo"];
 
@@ -122,7 +122,7 @@ fn job(place: usize, asks: u32, kind: f64, seconds: f64) -> JobModel {
         aims: hsched_plan::Aims::default(),
         may_use: vec![true; SPEEDS.len()],
         needs: RankNeeds::default(),
-        standing: Standing::of_epochs(epochs),
+        standing: Progress::of_epochs(epochs),
     }
 }
 

@@ -7,7 +7,7 @@ use hsched_model::number::to_f64;
 use hsched_model::{Access, Cluster, GoalMode, GpuType, Held, Holdings, Job, JobName, Seconds, Time};
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{
-    ClusterView, Forecast, Hold, MOST_GPUS, Objective, Problem, Prospects, Slot, Standing, Waits,
+    ClusterView, Forecast, Hold, MOST_GPUS, Objective, Problem, Prospects, Slot, Progress, Waits,
     epoch_as_shared,
 };
 
@@ -126,7 +126,7 @@ fn standing(
     at: Time,
     cluster: &Cluster,
     rules: &Rules,
-) -> Standing {
+) -> Progress {
     let hold = |own: &Submission| {
         let slots = problem.slots(own.attempt.gpus.iter());
         let stage = stage(tracked, own, (number, problem), &slots, at);
@@ -140,7 +140,7 @@ fn standing(
     };
     let under_way = holds.iter().map(under_way).fold(0.0, f64::max);
     let course = course(tracked, at);
-    Standing {
+    Progress {
         arrival: tracked.added,
         work_left: course.work_left - under_way,
         waits: match () {
@@ -164,7 +164,7 @@ fn restart_cost(tracked: &JobState, rules: &Rules) -> Seconds {
 }
 
 /// Returns how far a job has come, without where it is now.
-fn course(tracked: &JobState, at: Time) -> Standing {
+fn course(tracked: &JobState, at: Time) -> Progress {
     let past = tracked.past.iter().map(|past| (&past.attempt, past.ended));
     let attempts = past.chain(tracked.phase.submissions().iter().map(|own| (&own.attempt, at)));
     let started: Vec<(&SubmissionRecord, Time, Time)> =
@@ -174,7 +174,7 @@ fn course(tracked: &JobState, at: Time) -> Standing {
         f64::from(gpus) * until.since(*since).0
     };
     let (work, work_left) = (to_f64(tracked.job.epochs), to_f64(tracked.epochs_left()));
-    Standing {
+    Progress {
         started: started.iter().map(|(_, since, _)| *since).min_by(|a, b| a.0.total_cmp(&b.0)),
         epochs_left: tracked.epochs_left(),
         work,
@@ -182,7 +182,7 @@ fn course(tracked: &JobState, at: Time) -> Standing {
         attained: started.iter().map(held).sum(),
         as_of: at,
         moves: u32::try_from(started.len().saturating_sub(1)).unwrap_or(u32::MAX),
-        ..Standing::default()
+        ..Progress::default()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Extracts: a problem cut down to some jobs and the GPUs that they may use, which is the input of placers.
 
 use crate::{
-    Basis, Bound, Changed, Dues, JobModel, Misfit, Placement, Problem, Rank, Slot, Standing, WorkerNode,
+    Basis, Bound, Changed, Dues, JobModel, Misfit, Placement, Problem, Rank, Slot, Progress, WorkerNode,
 };
 use hsched_model::GpuType;
 
@@ -116,12 +116,12 @@ impl JobModel {
             sources: first(&self.sources, class),
             remarks: first(&self.remarks, class),
             unlisted,
-            standing: Standing {
+            standing: Progress {
                 epochs_left: self.standing.epochs_left,
                 work: self.standing.work,
                 work_left: self.standing.work_left,
                 as_of: self.standing.as_of,
-                ..Standing::default()
+                ..Progress::default()
             },
             ..self.clone()
         }

@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use crate::parts::{Part, Parts};
 use crate::throughput::{Cell, Known, Source, Unusable};
-use crate::{Problem, Standing};
+use crate::{Problem, Progress};
 use hsched_model::number::to_f64;
 use hsched_model::{Deadline, GpuType, Job, JobName, RankNeeds, Refusal, Speed, SpeedBasis, Time};
 
@@ -49,7 +49,7 @@ pub struct JobModel {
     pub may_use: Vec<bool>,
     /// What each of its ranks needs beside a GPU.
     pub needs: RankNeeds,
-    pub standing: Standing,
+    pub standing: Progress,
 }
 
 /// What a job's owner wants of its progress.
@@ -234,7 +234,7 @@ impl JobModel {
             aims: Aims::of(job),
             may_use: parts.list.iter().map(|part| refusal(part).is_none()).collect(),
             needs: RankNeeds::default(),
-            standing: Standing::of_epochs(job.epochs),
+            standing: Progress::of_epochs(job.epochs),
         }
     }
 }

@@ -57,7 +57,7 @@ pub enum Changed {
         /// Numbers of jobs that are gone; none of them is in `came`.
         left: Vec<usize>,
         /// Other jobs whose standing changed, also by the policy's own plan. The progress of a job that runs on is no
-        /// change: its `Standing` knows it.
+        /// change: its `Progress` knows it.
         other: Vec<usize>,
     },
 }

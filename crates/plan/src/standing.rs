@@ -6,7 +6,7 @@ use hsched_model::{Seconds, Time};
 
 /// What a policy may know of a job beside its model.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Standing {
+pub struct Progress {
     /// When its owner added it.
     pub arrival: Time,
     /// When it first had GPUs.
@@ -86,7 +86,7 @@ pub enum Stage {
     },
 }
 
-impl Default for Standing {
+impl Default for Progress {
     /// A job that has just come and may have GPUs.
     fn default() -> Self {
         Self {
@@ -109,7 +109,7 @@ impl Default for Standing {
 /// The least part of all its work that a job is taken to have left: an estimate may have run out before the job has.
 const LEAST_LEFT: f64 = 0.03;
 
-impl Standing {
+impl Progress {
     /// Returns the standing of a job that has just come and has these epochs to do.
     pub fn of_epochs(epochs: u64) -> Self {
         let work = to_f64(epochs);

@@ -1,7 +1,7 @@
 //! A job that has arrived: its real progress, and the progress that a policy is shown.
 
 use hsched_model::number::to_u64;
-use hsched_plan::Standing;
+use hsched_plan::Progress;
 
 /// A job that is there, as it really is.
 pub(super) struct Present {
@@ -42,7 +42,7 @@ impl Present {
     }
 
     /// Shows what is left.
-    pub(super) fn show(&self, standing: &mut Standing) {
+    pub(super) fn show(&self, standing: &mut Progress) {
         standing.work_left = self.work * self.estimate - self.done;
         let left = to_u64((self.work - self.done).ceil());
         standing.epochs_left = left;

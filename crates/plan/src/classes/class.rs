@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::classes::Bundles;
 use crate::classes::candidates::{self, Limits};
 use crate::pricing::Rings;
-use crate::{JobModel, Problem, Standing, WorkerNode, cost};
+use crate::{JobModel, Problem, Progress, WorkerNode, cost};
 use hsched_model::number::to_f64;
 
 /// Jobs of one model, batch and limits.
@@ -176,7 +176,7 @@ fn in_steps(job: &JobModel) -> JobModel {
         sources: Vec::new(),
         unlisted: Vec::new(),
         remarks: Vec::new(),
-        standing: Standing::default(),
+        standing: Progress::default(),
         ..job.clone()
     }
 }

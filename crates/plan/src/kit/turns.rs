@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::kit::Gpu;
-use crate::{Basis, Placement, Problem, Sharing, Slot, Stage, Standing};
+use crate::{Basis, Placement, Problem, Sharing, Slot, Stage, Progress};
 use hsched_model::{JobName, Seconds, Time};
 
 /// The most that a restart may cost beside its turn.
@@ -26,7 +26,7 @@ pub struct Turns(BTreeMap<JobName, f64>);
 
 impl Turns {
     /// Returns how many epochs of `epoch` seconds a turn has.
-    pub fn epochs(standing: &Standing, epoch: f64, now: Time) -> f64 {
+    pub fn epochs(standing: &Progress, epoch: f64, now: Time) -> f64 {
         let long = standing.restart_cost.0 / RESTART_PART;
         (long / epoch).ceil().clamp(1.0, whole_left(standing, now).ceil().max(1.0))
     }
@@ -70,7 +70,7 @@ impl Turns {
 }
 
 /// Returns the epochs left of a job, the one under way as a whole where only whole ones are known.
-pub fn whole_left(standing: &Standing, now: Time) -> f64 {
+pub fn whole_left(standing: &Progress, now: Time) -> f64 {
     let under_way = standing.running().map(|hold| match hold.stage {
         Stage::Running { epoch, under_way, .. } if epoch > 0.0 => under_way / epoch,
         _ => 0.0,

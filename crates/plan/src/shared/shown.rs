@@ -6,7 +6,7 @@ use crate::shared::promise::Promise;
 use crate::shared::safe::{Limits, Wish};
 use crate::shared::{Price, Rules};
 use crate::{
-    Changed, Hold, Host, Moves, Placement, Problem, Room, Sharing, Slot, Stage, Standing, Unclaimed, Waits,
+    Changed, Hold, Host, Moves, Placement, Problem, Room, Sharing, Slot, Stage, Progress, Unclaimed, Waits,
 };
 use hsched_model::{Seconds, Time};
 
@@ -186,7 +186,7 @@ impl<'a> Shown<'a> {
     /// Shows what a move would cost, and who may be moved at all.
     fn price_moves(&mut self, moves: Moves, prices: &BTreeMap<usize, Price>) {
         for (job, model) in self.problem.jobs.iter_mut().enumerate().filter(|(job, _)| !self.settled[*job]) {
-            let Standing { holds, restart_cost, saves, .. } = &mut model.standing;
+            let Progress { holds, restart_cost, saves, .. } = &mut model.standing;
             for hold in holds {
                 if let Stage::Running { movable, .. } = &mut hold.stage {
                     let Moves::Auto { margin } = moves else {
@@ -203,7 +203,7 @@ impl<'a> Shown<'a> {
 }
 
 /// Returns what a job holds that is on its way, as if it had arrived.
-fn landed(standing: &Standing, slots: Vec<Slot>, epoch: f64, now: Time) -> Hold {
+fn landed(standing: &Progress, slots: Vec<Slot>, epoch: f64, now: Time) -> Hold {
     let restart = if standing.started.is_some() { standing.restart_cost } else { Seconds(0.0) };
     let stage = Stage::Running { epoch, under_way: 0.0, movable: false, busy_until: now.after(restart) };
     Hold { slots, since: now, epoch, stage }

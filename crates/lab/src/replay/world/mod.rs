@@ -17,7 +17,7 @@ use crate::replay::present::{MOST_IN_VAIN, Present};
 use crate::replay::queue::{Due, Queue};
 use crate::replay::trace::Trace;
 use hsched_model::{Seconds, Time};
-use hsched_plan::{Changed, Hold, JobModel, Placement, Problem, Slot, Stage, Standing, Taken, Waits};
+use hsched_plan::{Changed, Hold, JobModel, Placement, Problem, Slot, Stage, Progress, Taken, Waits};
 
 /// The cluster and its jobs at one moment.
 pub(super) struct World<'a> {
@@ -158,7 +158,7 @@ impl<'a> World<'a> {
         let estimate = 1.0 + self.options.noise * (2.0 * unit - 1.0);
         let work = entry.model.standing.work;
         let cost = self.options.restart_cost.or(entry.restart_cost);
-        let standing = Standing {
+        let standing = Progress {
             arrival: entry.arrival,
             work: work * estimate,
             work_left: work * estimate,
