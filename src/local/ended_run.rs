@@ -8,7 +8,7 @@ use hsched_engine::clock::Clock;
 use hsched_engine::live::{LiveError, Reported, left_word, reported};
 use hsched_engine::store::{report_folder, reports};
 use hsched_engine::{
-    Answer, End, Observation, PlannedSubmission, Run, Sighting, Standing, State, SubmissionKey,
+    Answer, End, Observation, PlannedSubmission, Run, Sighting, QueueState, State, SubmissionKey,
     SubmissionRecord, World,
 };
 use hsched_model::{Cluster, JobId, JobName, Seconds, Time};
@@ -90,7 +90,7 @@ pub(super) fn left_behind(
     if let Some(word) = word.filter(|word| !matches!(word.status, 85 | 137 | 143)) {
         return Ok(left_word(job, attempt, word));
     }
-    let standing = Standing::Ended { end: End::Interrupted, at: Some(at) };
+    let standing = QueueState::Ended { end: End::Interrupted, at: Some(at) };
     let job_id = attempt.job_id.unwrap_or(JobId(0));
     Ok(Sighting { of, job_id, submit_time: None, standing, reason: None })
 }

@@ -21,7 +21,7 @@ use hsched_engine::live::{LiveError, Prepared, Reported, Site, reported, word_en
 use hsched_engine::render::Launcher;
 use hsched_engine::store::{StateDir, laid_by_another, report_folder, reports, run_folder};
 use hsched_engine::{
-    Answer, End, Gpus, Observation, PlannedSubmission, Rules, Run, Sighting, Standing, State, SubmissionKey,
+    Answer, End, Gpus, Observation, PlannedSubmission, Rules, Run, Sighting, QueueState, State, SubmissionKey,
     SubmissionRecord, World, named_ranks,
 };
 use hsched_model::{JobId, JobName, NodeName, Seconds, Time};
@@ -191,8 +191,8 @@ impl<'a> LocalWorld<'a> {
         let of = attempt.key(job);
         if let Some(own) = self.running.get(&of) {
             let standing = match &own.ended {
-                Some((end, at)) => Standing::Ended { end: end.clone(), at: Some(*at) },
-                None => Standing::Running { since: Some(own.since), gpus: Some(own.gpus.clone()) },
+                Some((end, at)) => QueueState::Ended { end: end.clone(), at: Some(*at) },
+                None => QueueState::Running { since: Some(own.since), gpus: Some(own.gpus.clone()) },
             };
             return Ok(Sighting { of, job_id: own.job_id, submit_time: None, standing, reason: None });
         }

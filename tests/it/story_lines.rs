@@ -1,9 +1,9 @@
 //! The lines of the log for single events: what is told, and what is no news.
 
-use hsched::ui::{Standing as Shown, Story};
+use hsched::ui::{QueueState as Shown, Story};
 use hsched_engine::{
     Action, Answer, BackendKind, End, EpochReport, Event, JobState, News, Observation, PastAttempt, Phase,
-    Piece, QueueReason, Rules, Sighting, Stage, Standing, State, Submission, SubmissionRecord, Trial, Update,
+    Piece, QueueReason, Rules, Sighting, Stage, QueueState, State, Submission, SubmissionRecord, Trial, Update,
     apply, notice,
 };
 use hsched_model::{Job, JobId, Seconds, Time};
@@ -80,14 +80,14 @@ fn runs_for(limit: f64) -> JobState {
 }
 
 fn ends(end: End, at: f64) -> Observation {
-    look(at, vec![sighting(7, Standing::Ended { end, at: Some(Time(at)) })])
+    look(at, vec![sighting(7, QueueState::Ended { end, at: Some(Time(at)) })])
 }
 
 fn reports(at: f64, epochs: impl Iterator<Item = u64>) -> Observation {
     let report =
         |epoch| EpochReport { epoch, at: Time(at), length: None, ranks: Vec::new(), metrics: Vec::new() };
     let epochs = epochs.map(|epoch| (key("a", "r"), report(epoch))).collect();
-    let standing = Standing::Running { since: Some(Time(0.0)), gpus: None };
+    let standing = QueueState::Running { since: Some(Time(0.0)), gpus: None };
     Observation { epochs, ..look(at, vec![sighting(7, standing)]) }
 }
 
@@ -95,7 +95,7 @@ fn reports(at: f64, epochs: impl Iterator<Item = u64>) -> Observation {
 fn why_it_waits_is_told_at_first_and_when_it_is_stuck() {
     let pending = |reason: &str, is_stuck| {
         let reason = Some(QueueReason { text: reason.to_owned(), is_stuck });
-        look(9.0, vec![Sighting { reason, ..sighting(7, Standing::Pending) }])
+        look(9.0, vec![Sighting { reason, ..sighting(7, QueueState::Pending) }])
     };
     let meant = SubmissionRecord { job_id: None, ..attempt("r", "v1", "v100", 1, 0) };
     let tracked = JobState {
@@ -118,7 +118,7 @@ fn each_request_of_a_race_has_its_own_reason() {
     let tracked = JobState { phase, ..JobState::new(job("a", "{v100: 100}", ""), Time(0.0)) };
     let pending = |run: &str, id, reason: &str| {
         let reason = Some(QueueReason { text: reason.to_owned(), is_stuck: false });
-        Sighting { of: key("a", run), reason, ..sighting(id, Standing::Pending) }
+        Sighting { of: key("a", run), reason, ..sighting(id, QueueState::Pending) }
     };
     let looks = vec![look(9.0, vec![pending("r", 7, "Resources"), pending("r2", 8, "Priority")])];
     let (lines, _) = seen(tracked, looks);

@@ -15,7 +15,7 @@ use hsched_engine::render::{Launcher, Template};
 use hsched_engine::store::StateDir;
 use hsched_engine::{
     Answer, End, Event, KeepsNothing, Observation, Outcome, Phase, PlannedSubmission, Planner, Rules, Run,
-    Standing, State, SubmissionKey, World,
+    QueueState, State, SubmissionKey, World,
 };
 use hsched_lab::simulate::{Delays, Incident};
 use hsched_model::{Cluster, Job, JobId, JobName, Seconds, Time};
@@ -84,8 +84,8 @@ impl<W: World> World for Watched<W> {
             let known = self.known.get_mut(of).expect("who is seen was submitted");
             assert_eq!(sighting.job_id, known.job_id, "{of:?} has another number");
             match &sighting.standing {
-                Standing::Pending => assert!(!known.started && known.end.is_none(), "{of:?} goes back"),
-                Standing::Running { since, gpus } => {
+                QueueState::Pending => assert!(!known.started && known.end.is_none(), "{of:?} goes back"),
+                QueueState::Running { since, gpus } => {
                     assert!(known.end.is_none(), "{of:?} runs after its end");
                     let in_time = |since: &Time| is_between(known.asked, *since, seen.at);
                     assert!(
@@ -99,7 +99,7 @@ impl<W: World> World for Watched<W> {
                         known.has_gpus = true;
                     }
                 }
-                Standing::Ended { end, at } => {
+                QueueState::Ended { end, at } => {
                     let in_time = |at: &Time| is_between(known.asked, *at, seen.at);
                     assert!(at.as_ref().is_none_or(in_time), "{of:?} ended at {at:?}, now {:?}", seen.at);
                     assert!(
@@ -180,7 +180,7 @@ impl<W> Watched<W> {
         let stocks = seen.cluster.nodes.iter().flat_map(|node| &node.gpus);
         assert!(stocks.clone().all(|stock| stock.used <= stock.total), "{:?}", seen.cluster.nodes);
         let running = seen.sightings.iter().filter_map(|own| match &own.standing {
-            Standing::Running { gpus: Some(gpus), .. } => Some((own.of.clone(), gpus.total())),
+            QueueState::Running { gpus: Some(gpus), .. } => Some((own.of.clone(), gpus.total())),
             _ => None,
         });
         let running: BTreeMap<SubmissionKey, u32> = running.collect();

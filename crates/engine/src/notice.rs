@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    End, EpochReport, Event, JobState, News, Observation, PastAttempt, Rules, Sighting, Stage, Standing,
+    End, EpochReport, Event, JobState, News, Observation, PastAttempt, Rules, Sighting, Stage, QueueState,
     State, Submission, SubmissionKey, SubmissionRecord,
 };
 use hsched_model::{Availability, JobName, Node, NodeName, Time};
@@ -67,9 +67,9 @@ fn news(tracked: &JobState, own: &Submission, sights: &Sights<'_>) -> Vec<Event>
         }
     }
     match sighting.map(|sighting| &sighting.standing) {
-        Some(Standing::Ended { end: End::NodeFailed, at: Some(lost) })
+        Some(QueueState::Ended { end: End::NodeFailed, at: Some(lost) })
             if outlives(tracked, attempt, (*lost, seen.at), sights.epochs.get(&key)) => {}
-        Some(Standing::Ended { end, at }) => {
+        Some(QueueState::Ended { end, at }) => {
             let at = at.unwrap_or(seen.at);
             // Ranks may have lived longer than Slurm believed.
             let lived = reported_at(tracked, attempt).filter(|last| *end == End::NodeFailed && last.0 > at.0);
@@ -109,11 +109,11 @@ fn start(own: &Submission, sighting: &Sighting, seen: &Observation) -> Option<Ne
     let known =
         attempt.job_id == Some(job_id) && attempt.submit_time == submit_time && attempt.missing.is_none();
     match &sighting.standing {
-        Standing::Pending => {
+        QueueState::Pending => {
             let queued = matches!(stage, Stage::Pending | Stage::Stopping { .. });
             (!(known && queued)).then_some(News::Queued { job_id, submit_time })
         }
-        Standing::Running { since, gpus } => {
+        QueueState::Running { since, gpus } => {
             let at = since.unwrap_or(seen.at);
             // Where it runs may be seen later than that it does.
             let moved = gpus.as_ref().is_some_and(|gpus| *gpus != attempt.gpus);
@@ -125,7 +125,7 @@ fn start(own: &Submission, sighting: &Sighting, seen: &Observation) -> Option<Ne
             })
         }
         // So short that nobody saw it run.
-        Standing::Ended { .. } => (!known).then_some(News::Queued { job_id, submit_time }),
+        QueueState::Ended { .. } => (!known).then_some(News::Queued { job_id, submit_time }),
     }
 }
 

@@ -37,7 +37,7 @@ pub struct Sighting {
     pub of: SubmissionKey,
     pub job_id: JobId,
     pub submit_time: Option<String>,
-    pub standing: Standing,
+    pub standing: QueueState,
     /// Why it waits in the queue, where Slurm says so.
     pub reason: Option<QueueReason>,
 }
@@ -53,7 +53,7 @@ pub struct QueueReason {
 
 /// Where a submission stands.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Standing {
+pub enum QueueState {
     Pending,
     /// On these GPUs, where that can be told.
     Running {

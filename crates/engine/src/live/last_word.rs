@@ -1,7 +1,7 @@
 //! How a submission ended, by the word that its script left or the status with which it ended.
 
 use crate::store::reports::LastWord;
-use crate::{End, Sighting, Standing, SubmissionRecord};
+use crate::{End, Sighting, QueueState, SubmissionRecord};
 use hsched_model::JobName;
 
 /// Returns how a submission ended by the word that its script left.
@@ -11,7 +11,7 @@ pub fn left_word(job: &JobName, attempt: &SubmissionRecord, word: LastWord) -> S
         of: attempt.key(job),
         job_id: word.job_id,
         submit_time: attempt.submit_time.clone(),
-        standing: Standing::Ended { end, at: None },
+        standing: QueueState::Ended { end, at: None },
         reason: None,
     }
 }

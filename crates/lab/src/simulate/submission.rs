@@ -9,7 +9,7 @@ use rand_pcg::Pcg64Mcg;
 use crate::simulate::fit::Request;
 use crate::simulate::site::Site;
 use crate::simulate::training::{Pace, Steps, Training};
-use hsched_engine::{End, EpochReport, Gpus, RankReport, Sighting, Standing, SubmissionKey};
+use hsched_engine::{End, EpochReport, Gpus, RankReport, Sighting, QueueState, SubmissionKey};
 use hsched_model::{
     Access, Cluster, Estimates, GpuType, Job, JobId, OfferedNode, PlacedRank, RankNeeds, Seconds, Time,
 };
@@ -193,9 +193,9 @@ impl Submission {
     /// Returns it as its queue shows it.
     pub(super) fn sighting(&self) -> Sighting {
         let standing = match &self.stage {
-            Stage::Pending => Standing::Pending,
-            Stage::Running(own) => Standing::Running { since: Some(own.since), gpus: Some(own.gpus.clone()) },
-            Stage::Ended { end, at } => Standing::Ended { end: end.clone(), at: Some(*at) },
+            Stage::Pending => QueueState::Pending,
+            Stage::Running(own) => QueueState::Running { since: Some(own.since), gpus: Some(own.gpus.clone()) },
+            Stage::Ended { end, at } => QueueState::Ended { end: end.clone(), at: Some(*at) },
         };
         let submit_time = Some(format!("{:.0}", self.submitted.0));
         Sighting { of: self.of.clone(), job_id: self.id, submit_time, standing, reason: None }

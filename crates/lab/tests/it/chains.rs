@@ -6,7 +6,7 @@ use std::convert::Infallible;
 
 use hsched_engine::{
     Amendment, Answer, End, Event, Inquiry, JobState, Observation, Outcome, Phase, PlannedSubmission, Run,
-    Standing, State, SubmissionKey, World, apply,
+    QueueState, State, SubmissionKey, World, apply,
 };
 use hsched_lab::simulate::{self, Incident};
 use hsched_model::{Cluster, Job, JobId, JobName, Seconds, Time};
@@ -42,15 +42,15 @@ impl World for Seer {
         for (of, report) in &seen.epochs {
             self.reported.entry((of.job.clone(), report.epoch)).or_default().insert(of.clone());
         }
-        let alive = |own: &&hsched_engine::Sighting| !matches!(own.standing, Standing::Ended { .. });
-        let runs = |own: &&hsched_engine::Sighting| matches!(own.standing, Standing::Running { .. });
+        let alive = |own: &&hsched_engine::Sighting| !matches!(own.standing, QueueState::Ended { .. });
+        let runs = |own: &&hsched_engine::Sighting| matches!(own.standing, QueueState::Running { .. });
         for job in seen.sightings.iter().map(|own| &own.of.job).collect::<BTreeSet<_>>() {
             let own = || seen.sightings.iter().filter(|own| own.of.job == *job);
             self.alive = self.alive.max(own().filter(alive).count());
             self.overlapped |= own().filter(runs).count() > 1;
         }
         for own in &seen.sightings {
-            if let Standing::Ended { end, .. } = &own.standing {
+            if let QueueState::Ended { end, .. } = &own.standing {
                 self.ended.insert(own.of.clone(), end.clone());
             }
         }

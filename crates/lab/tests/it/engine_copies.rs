@@ -2,7 +2,7 @@
 
 use hsched_engine::{
     Action, AfterStop, Answer, End, Event, JobState, News, Observation, Outcome, Phase, Piece, Request,
-    Sighting, Stage, Standing, State, Step, Submission, SubmissionKey, SubmissionRecord, apply, notice, step,
+    Sighting, Stage, QueueState, State, Step, Submission, SubmissionKey, SubmissionRecord, apply, notice, step,
 };
 use hsched_model::Time;
 use hsched_plan::{Budget, Decision, Placement, Plan, Policy, PolicyError, Problem, Sharing, Slot};
@@ -147,7 +147,7 @@ fn a_copy_that_turns_up_after_its_job_has_ended_is_cancelled() {
     // Slurm got to it late.
     let late = |run: &str| Sighting {
         of: SubmissionKey { copy: 1, ..SubmissionKey::new(name("a"), run) },
-        ..sighting(9, Standing::Pending)
+        ..sighting(9, QueueState::Pending)
     };
     assert_eq!(see(111.0, vec![late("of-somebody")]).jobs[0].phase, completed);
     let mut found = take(see(111.0, vec![late("r")]), &[(0, 1)]);

@@ -2,7 +2,7 @@
 
 use hsched_engine::{
     AfterStop, Answer, End, Event, Gpus, JobState, News, Observation, Outcome, Phase, Request, Sighting,
-    Stage, Standing, Step, SubmissionRecord, apply, notice,
+    Stage, QueueState, Step, SubmissionRecord, apply, notice,
 };
 use hsched_model::{Estimates, Job, JobId, NodeName, Partition, Seconds, Speed, Time, Usage};
 use hsched_plan::Moves;
@@ -260,7 +260,7 @@ fn a_submission_that_was_given_up_is_found_again_and_others_stand_in_the_way() {
     see(0.0, vec![]);
     assert!(matches!(see(61.0, vec![]).jobs[0].phase, Phase::Waiting { .. }));
     let cluster = cluster(&[("v1", "v100", 2, 0, "idle")]);
-    let run = |run: &str| Sighting { of: key("a", run), ..sighting(9, Standing::Pending) };
+    let run = |run: &str| Sighting { of: key("a", run), ..sighting(9, QueueState::Pending) };
     let blocked = see(500.0, vec![run("of-somebody")]);
     assert_eq!(words(&take(blocked, 500.0, &cluster, &how(Moves::Never)).actions), [""; 0]);
     let free = see(501.0, vec![]);

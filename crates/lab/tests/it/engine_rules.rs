@@ -2,7 +2,7 @@
 
 use hsched_engine::{
     Answer, BackendKind, Beginning, End, EpochReport, Event, JobState, News, Observation, Outcome,
-    PastAttempt, Phase, Rules, Sighting, Stage, Standing, State, SubmissionRecord, apply, notice, step,
+    PastAttempt, Phase, Rules, Sighting, Stage, QueueState, State, SubmissionRecord, apply, notice, step,
 };
 use hsched_model::{Availability, Job, JobId, NodeName, Seconds, Time};
 use hsched_plan::{Budget, Plan, Policy, PolicyError, Problem};
@@ -182,7 +182,7 @@ fn a_submission_without_an_answer_is_found_or_made_again() {
     };
     assert_eq!(see(1.0, vec![]).word(), "submitting");
     assert_eq!(see(60.0, vec![]).word(), "submitting");
-    let found = see(60.5, vec![sighting(9, Standing::Pending)]);
+    let found = see(60.5, vec![sighting(9, QueueState::Pending)]);
     let attempt = only(&found, "pending");
     assert_eq!((attempt.job_id, attempt.missing), (Some(JobId(9)), None));
     // Known, then gone: a minute later it counts as lost, and is tried again without blame.
@@ -240,7 +240,7 @@ fn a_job_whose_ranks_report_from_a_lost_node_is_not_started_beside_them() {
                 (key("a", "r"), report)
             };
             let epochs = (1..).zip(reports).filter(|(_, own)| **own <= at).map(report).collect();
-            let lost = Standing::Ended { end: end.clone(), at: Some(Time(1000.0)) };
+            let lost = QueueState::Ended { end: end.clone(), at: Some(Time(1000.0)) };
             let seen = Observation { epochs, ..look(at, vec![sighting(7, lost)]) };
             for event in &notice(&state, &seen) {
                 apply(&mut state, Time(at), event, &rules());
@@ -269,7 +269,7 @@ fn epochs_come_before_the_end_that_follows_them() {
             EpochReport { epoch, at: Time(9.0), length: None, ranks: Vec::new(), metrics: Vec::new() },
         )
     };
-    let end = Standing::Ended { end: End::Saved, at: Some(Time(8.0)) };
+    let end = QueueState::Ended { end: End::Saved, at: Some(Time(8.0)) };
     let seen =
         Observation { epochs: vec![report(1), report(2), report(3)], ..look(9.0, vec![sighting(7, end)]) };
     let word = |event: Event| match event {

@@ -1,7 +1,7 @@
 //! The simulated cluster on tiny cases: what an epoch takes, who starts when, and what stops and incidents do.
 
 use hsched_engine::{
-    Answer, End, EpochReport, Event, Observation, Phase, PlannedSubmission, Run, Sighting, Standing, State,
+    Answer, End, EpochReport, Event, Observation, Phase, PlannedSubmission, Run, Sighting, QueueState, State,
     SubmissionKey, World as _, apply,
 };
 use hsched_lab::find;
@@ -98,9 +98,9 @@ impl Desk {
 
     fn standing(&mut self, job: &str) -> &'static str {
         match self.sighting(job).standing {
-            Standing::Pending => "pending",
-            Standing::Running { .. } => "running",
-            Standing::Ended { .. } => "ended",
+            QueueState::Pending => "pending",
+            QueueState::Running { .. } => "running",
+            QueueState::Ended { .. } => "ended",
         }
     }
 }
@@ -159,7 +159,7 @@ fn an_epoch_takes_the_slowest_ranks_time_and_the_communication() {
     let at = FIRST.0 + 9.0 + 2.0 * epoch;
     let end = desk.sighting("a").standing;
     assert!(
-        matches!(end, Standing::Ended { end: End::Completed, at: Some(own) } if near(own.0, at)),
+        matches!(end, QueueState::Ended { end: End::Completed, at: Some(own) } if near(own.0, at)),
         "{end:?}"
     );
 }
@@ -206,7 +206,7 @@ fn a_stopped_job_goes_on_where_it_was() {
     desk.world.pass(Seconds(0.02 * epoch));
     let saved = desk.sighting("a").standing;
     assert!(
-        matches!(saved, Standing::Ended { end: End::Saved, at: Some(at) } if near(at.0, FIRST.0 + 1.4 * epoch))
+        matches!(saved, QueueState::Ended { end: End::Saved, at: Some(at) } if near(at.0, FIRST.0 + 1.4 * epoch))
     );
     assert_eq!(desk.reports("a").len(), 1);
     assert!(matches!(
@@ -221,7 +221,7 @@ fn a_stopped_job_goes_on_where_it_was() {
     assert!(near(rest.length.expect("a length").0, 0.6 * epoch), "{rest:?}");
     desk.world.pass(Seconds(epoch));
     assert_eq!(desk.reports("a").iter().map(|report| report.epoch).collect::<Vec<_>>(), [2, 3]);
-    assert!(matches!(desk.sighting("a").standing, Standing::Ended { end: End::Completed, .. }));
+    assert!(matches!(desk.sighting("a").standing, QueueState::Ended { end: End::Completed, .. }));
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn jobs_stop_as_their_site_says() {
         desk.world.pass(Seconds(0.1));
         desk.world.stop(&SubmissionKey::new(job.name.clone(), "r"), id);
         desk.world.pass(Seconds(10.0 * placement.epoch.total()));
-        let Standing::Ended { end, .. } = desk.sighting("a").standing else { panic!("it ended") };
+        let QueueState::Ended { end, .. } = desk.sighting("a").standing else { panic!("it ended") };
         (end, desk.reports("a").len())
     };
     assert_eq!(stopped(Saving::AfterStep, 0.0), (End::Saved, 0));
@@ -254,7 +254,7 @@ fn a_walltime_warns_and_then_ends() {
         let mut desk = Desk::new(site, Vec::new());
         desk.submit("r1", &job, 0);
         desk.world.pass(Seconds(100.0));
-        let Standing::Ended { end, at } = desk.sighting("a").standing else { panic!("it ended") };
+        let QueueState::Ended { end, at } = desk.sighting("a").standing else { panic!("it ended") };
         (end, at.expect("a time").0 - FIRST.0)
     };
     let (end, at) = ended(Saving::AfterStep);
@@ -277,7 +277,7 @@ fn a_node_takes_its_jobs_with_it() {
     // Nobody knows yet, but nothing moves.
     assert_eq!((desk.standing("a"), desk.reports("a").len()), ("running", 2));
     desk.world.pass(Seconds(0.2));
-    assert!(matches!(desk.sighting("a").standing, Standing::Ended { end: End::NodeFailed, .. }));
+    assert!(matches!(desk.sighting("a").standing, QueueState::Ended { end: End::NodeFailed, .. }));
     let state =
         |desk: &Desk, name| desk.world.cluster().node(&node(name)).expect("a node").state.text().to_owned();
     assert_eq!((state(&desk, "v1"), state(&desk, "v2")), ("idle".into(), "down*".into()));
@@ -297,12 +297,12 @@ fn a_job_fails_as_ordered_and_only_then() {
     desk.submit("r1", &job, 0);
     desk.world.pass(Seconds(100.0));
     let reports = desk.reports("a").len();
-    assert!(matches!(desk.sighting("a").standing, Standing::Ended { end: End::OutOfMemory, .. }));
+    assert!(matches!(desk.sighting("a").standing, QueueState::Ended { end: End::OutOfMemory, .. }));
     assert_eq!(reports, 1);
     // Its second submission goes on behind the epoch that it should fail in.
     desk.submit("r2", &job, 1);
     desk.world.pass(Seconds(100.0));
-    assert!(matches!(desk.sighting("a").standing, Standing::Ended { end: End::Completed, .. }));
+    assert!(matches!(desk.sighting("a").standing, QueueState::Ended { end: End::Completed, .. }));
 }
 
 #[test]
@@ -313,7 +313,7 @@ fn a_gpu_without_a_true_speed_fails_the_job() {
     let mut desk = Desk::new(site, Vec::new());
     desk.submit("r1", &job, 0);
     desk.world.pass(Seconds(1.0));
-    assert!(matches!(desk.sighting("a").standing, Standing::Ended { end: End::Failed { exit: 1, .. }, .. }));
+    assert!(matches!(desk.sighting("a").standing, QueueState::Ended { end: End::Failed { exit: 1, .. }, .. }));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::permission;
 use crate::{ExitStatus, JobRecord, QueuedJob, SlurmState, holdings, time};
 use hsched_engine::live::Tag;
 use hsched_engine::{
-    End, Gpus, JobState, QueueReason, Sighting, Standing, State, SubmissionKey, SubmissionRecord,
+    End, Gpus, JobState, QueueReason, Sighting, QueueState, State, SubmissionKey, SubmissionRecord,
 };
 use hsched_model::{Cluster, JobId, JobName, Time};
 
@@ -71,12 +71,12 @@ fn seen(of: SubmissionKey, planned: Option<u32>, own: &[&QueuedJob], cluster: &C
     let first = own.iter().min_by_key(|queued| queued.id)?;
     let standing = match own.iter().find(|queued| !queued.state.is_final()) {
         Some(active) => standing(active, own, cluster, planned),
-        None => Standing::Ended {
+        None => QueueState::Ended {
             end: end(&first.state, first.exit),
             at: first.end_time.as_deref().and_then(time::unix).map(Time),
         },
     };
-    let reason = reason(own).filter(|_| standing == Standing::Pending);
+    let reason = reason(own).filter(|_| standing == QueueState::Pending);
     Some(Sighting { of, job_id: first.id, submit_time: first.submit_time.clone(), standing, reason })
 }
 
@@ -90,9 +90,9 @@ fn reason(own: &[&QueuedJob]) -> Option<QueueReason> {
 }
 
 /// Returns where a submission stands of which a component is active; `planned` is the number of its GPUs, where known.
-fn standing(active: &QueuedJob, own: &[&QueuedJob], cluster: &Cluster, planned: Option<u32>) -> Standing {
+fn standing(active: &QueuedJob, own: &[&QueuedJob], cluster: &Cluster, planned: Option<u32>) -> QueueState {
     if !own.iter().any(|queued| queued.holds_nodes()) {
-        return Standing::Pending;
+        return QueueState::Pending;
     }
     let since = active.start_time.as_deref().and_then(time::unix).map(Time);
     let (held, unclear) = holdings(own.iter().copied(), cluster);
@@ -105,7 +105,7 @@ fn standing(active: &QueuedJob, own: &[&QueuedJob], cluster: &Cluster, planned: 
     // With fewer a component has ended before the others, and does not say any more what it had.
     let is_whole = planned.is_none_or(|count| count == gpus.total());
     let gpus = (unclear.is_empty() && gpus.total() > 0 && is_whole).then_some(gpus);
-    Standing::Running { since, gpus }
+    QueueState::Running { since, gpus }
 }
 
 /// Returns how a submission ended that the queue does not show any more, by what Slurm remembers of it.
@@ -120,7 +120,7 @@ pub(super) fn recorded(job: &JobName, attempt: &SubmissionRecord, records: &[Job
     let end = if record.out_of_memory { End::OutOfMemory } else { end(&record.state, record.exit) };
     let at = record.end_time.as_deref().and_then(time::unix).map(Time);
     let submit_time = record.submit_time.clone();
-    let standing = Standing::Ended { end, at };
+    let standing = QueueState::Ended { end, at };
     Some(Sighting { of, job_id: record.id, submit_time, standing, reason: None })
 }
 

@@ -20,7 +20,7 @@ use hsched_engine::live::{
 use hsched_engine::store::{StateDir, claim_file, lay_output, report_folder, reports};
 use hsched_engine::{
     Amendment, Answer, End, Inquiry, Kind, Observation, PlannedSubmission, Prospects, Run, Sighting,
-    Standing, State, Submission, SubmissionKey, SubmissionRecord, TaggedJob, World,
+    QueueState, State, Submission, SubmissionKey, SubmissionRecord, TaggedJob, World,
 };
 use hsched_model::{Bytes, Cluster, JobId, JobName, QueueChoice, Seconds, Time};
 
@@ -106,7 +106,7 @@ impl<'a> SlurmWorld<'a> {
     /// status for both, but the script's last word or the reports tell.
     fn judge_stops(&self, state: &State, seen: &mut [Sighting], at: Time) -> Result<(), LiveError> {
         for Sighting { of, job_id, standing, .. } in seen {
-            let Standing::Ended { end, .. } = standing else { continue };
+            let QueueState::Ended { end, .. } = standing else { continue };
             let own = state.find(&of.job).and_then(|tracked| tracked.submission(of));
             let Some(attempt) = own.map(|own| &own.attempt) else { continue };
             if !matches!(end, End::Saved | End::Failed { exit: 143, .. }) {
@@ -137,7 +137,7 @@ impl<'a> SlurmWorld<'a> {
             let tracked = state.find(&sighting.of.job);
             let own = tracked.and_then(|own| own.submission(&sighting.of)).map(|own| &own.attempt);
             let race = own.filter(|own| own.race);
-            let Standing::Ended { end, .. } = &mut sighting.standing else {
+            let QueueState::Ended { end, .. } = &mut sighting.standing else {
                 judged.push(sighting);
                 continue;
             };

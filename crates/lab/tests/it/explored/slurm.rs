@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use hsched_engine::{End, EpochReport, Observation, Sighting, Standing, State, SubmissionKey};
+use hsched_engine::{End, EpochReport, Observation, Sighting, QueueState, State, SubmissionKey};
 use hsched_model::{Cluster, JobId, JobName, Time};
 
 use hsched_fixtures::engine_states::cluster;
@@ -117,9 +117,9 @@ impl Slurm {
             }
             let standing = match &own.life {
                 Life::Coming(_) | Life::Forgotten => continue,
-                Life::Queued => Standing::Pending,
-                Life::Running => Standing::Running { since: None, gpus: None },
-                Life::Over(end) => Standing::Ended { end: end.clone(), at: None },
+                Life::Queued => QueueState::Pending,
+                Life::Running => QueueState::Running { since: None, gpus: None },
+                Life::Over(end) => QueueState::Ended { end: end.clone(), at: None },
             };
             let (of, job_id) = (own.of.clone(), own.id);
             let sighting = Sighting { of, job_id, submit_time: None, standing, reason: None };

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use hsched_engine::{
-    Action, Answer, Event, Keeper, Observation, PlannedSubmission, Planner, Rules, Run, Sighting, Standing,
+    Action, Answer, Event, Keeper, Observation, PlannedSubmission, Planner, Rules, Run, Sighting, QueueState,
     State, SubmissionKey, Turn, World, apply, look, perform,
 };
 use hsched_model::{JobId, Seconds, Time};
@@ -323,7 +323,7 @@ impl Plant {
                 for (of, own) in submissions() {
                     if !seen.sightings.iter().any(|sighting| sighting.of == of) {
                         let (job_id, standing) =
-                            (own.attempt.job_id.unwrap_or(JobId(1_000_000)), Standing::Pending);
+                            (own.attempt.job_id.unwrap_or(JobId(1_000_000)), QueueState::Pending);
                         seen.sightings.push(Sighting {
                             of,
                             job_id,
