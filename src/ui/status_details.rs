@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::ui::lateness::late;
 use crate::ui::quantity::duration;
-use crate::ui::status::{Files, Standing, ago, metric, nodes};
+use crate::ui::status::{Files, JobStanding, ago, metric, nodes};
 use crate::ui::terminal::harmless;
 use crate::ui::{Align, Table, Terminal};
 use hsched_engine::{Submission, SubmissionRecord};
@@ -12,7 +12,7 @@ use hsched_model::{Seconds, Time};
 
 /// Returns a job with all that is known of it, and a metric that it has reported; `files` are its script, output and reports, each with its name.
 pub fn status_details(
-    standing: Standing<'_>,
+    standing: JobStanding<'_>,
     own: Option<&(String, f64)>,
     files: &Files,
     now: Time,
@@ -64,7 +64,7 @@ pub fn status_details(
 }
 
 /// Returns the submissions, the present one last.
-fn runs(standing: Standing<'_>, now: Time) -> Table {
+fn runs(standing: JobStanding<'_>, now: Time) -> Table {
     let tracked = standing.tracked;
     let mut table = Table::new(&[
         ("RUN", Align::Left),

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::ui::status::{Files, Metrics, Standing, Times, bests};
+use crate::ui::status::{Files, Metrics, JobStanding, Times, bests};
 use hsched_engine::{Gpus, JobState, Outcome, Phase, State, Submission, SubmissionRecord};
 use hsched_model::{JobId, Seconds, Time};
 
@@ -44,7 +44,7 @@ pub fn status_json(
 }
 
 fn job(tracked: &JobState, now: Time, files: &dyn Fn(&JobState, &SubmissionRecord) -> Files) -> Value {
-    let standing = Standing::new(tracked);
+    let standing = JobStanding::new(tracked);
     let (mut reason, mut not_before, mut ended) = (None, None, None);
     match &tracked.phase {
         Phase::Waiting { not_before: moment, reason: why } => {
