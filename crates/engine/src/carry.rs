@@ -11,7 +11,7 @@ use crate::{
 use hsched_model::{Access, Cluster, Job, Time};
 use hsched_plan::plan_file::{PlanFile, Solved};
 use hsched_plan::{
-    Basis, CheckedPlan, Decision, Hold, JobModel, Placement, Plan, PolicyError, Problem, Slot, verify,
+    Basis, CheckedPlan, Decision, HeldPlacement, JobModel, Placement, Plan, PolicyError, Problem, Slot, verify,
 };
 
 /// Two epochs that differ by less than this part of them are equally long: other shares are not worth a stop.
@@ -349,7 +349,7 @@ impl PlanExecutor<'_> {
 }
 
 /// Returns whether a submission has just the GPUs of a placement, in shares that are as good.
-fn is_same(hold: &Hold, placement: &Placement) -> bool {
+fn is_same(hold: &HeldPlacement, placement: &Placement) -> bool {
     if let hsched_plan::Stage::Leaving { .. } = hold.stage {
         return false;
     }

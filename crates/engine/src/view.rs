@@ -7,7 +7,7 @@ use hsched_model::number::to_f64;
 use hsched_model::{Access, Cluster, GoalMode, GpuType, Held, Holdings, Job, JobName, Seconds, Time};
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{
-    ClusterView, Forecast, Hold, MOST_GPUS, Objective, Problem, Prospects, Slot, Progress, Waits,
+    ClusterView, Forecast, HeldPlacement, MOST_GPUS, Objective, Problem, Prospects, Slot, Progress, Waits,
     epoch_as_shared,
 };
 
@@ -130,11 +130,11 @@ fn standing(
     let hold = |own: &Submission| {
         let slots = problem.slots(own.attempt.gpus.iter());
         let stage = stage(tracked, own, (number, problem), &slots, at);
-        Hold { slots, since: own.attempt.meant, epoch: own.attempt.epoch.0, stage }
+        HeldPlacement { slots, since: own.attempt.meant, epoch: own.attempt.epoch.0, stage }
     };
     // In the order of its submissions: whoever carries a plan out goes from one to the other.
-    let holds: Vec<Hold> = tracked.shown().map(hold).collect();
-    let under_way = |hold: &Hold| match hold.stage {
+    let holds: Vec<HeldPlacement> = tracked.shown().map(hold).collect();
+    let under_way = |hold: &HeldPlacement| match hold.stage {
         hsched_plan::Stage::Running { epoch, under_way, .. } if epoch > 0.0 => under_way / epoch,
         _ => 0.0,
     };

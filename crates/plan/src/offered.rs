@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::{Hold, Problem, Slot, WorkerNode};
+use crate::{HeldPlacement, Problem, Slot, WorkerNode};
 use hsched_model::{GpuType, RankNeeds, hostlist, keep_to_ranks};
 
 /// Which GPUs count as on offer.
@@ -51,7 +51,7 @@ impl Problem {
             keep_to_ranks(gpus.iter_mut(), most.map_or(u64::MAX, |most| most.ranks));
         }
         for &job in &others {
-            let promised = |hold: &&Hold| match basis {
+            let promised = |hold: &&HeldPlacement| match basis {
                 Basis::Free => hold.is_promised(),
                 Basis::Queue => true,
                 Basis::Line => false,
@@ -158,7 +158,7 @@ impl Problem {
 
     /// Takes what is promised to a submission: from its own nodes, else from others that the job may be on, for Slurm
     /// gives a job that still waits any nodes of the right kind.
-    fn take_promised(&self, job: usize, hold: &Hold, gpus: &mut [Vec<u32>]) {
+    fn take_promised(&self, job: usize, hold: &HeldPlacement, gpus: &mut [Vec<u32>]) {
         let mut missing: BTreeMap<&GpuType, u32> = BTreeMap::new();
         for slot in &hold.slots {
             let taken = take(&mut gpus[slot.node][slot.gpu_type], slot.count);

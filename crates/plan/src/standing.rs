@@ -26,7 +26,7 @@ pub struct Progress {
     /// Whether it may have GPUs now, where it holds none.
     pub waits: Waits,
     /// Its submissions that have not ended; several are copies.
-    pub holds: Vec<Hold>,
+    pub holds: Vec<HeldPlacement>,
     /// What it costs to stop it and start it elsewhere.
     pub restart_cost: Seconds,
     /// Whether its owner says how it saves its progress, so that little is lost when it is stopped.
@@ -49,7 +49,7 @@ pub enum Waits {
 
 /// A submission and the GPUs that it has or waits for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Hold {
+pub struct HeldPlacement {
     /// On nodes of the problem; what it has elsewhere is left out.
     pub slots: Vec<Slot>,
     /// When it was decided on.
@@ -123,7 +123,7 @@ impl Progress {
 
     /// Returns the epochs still to be done if what is known of the job is exact, with fractions.
     pub fn unfinished(&self, now: Time) -> f64 {
-        let done = |hold: &Hold| match hold.stage {
+        let done = |hold: &HeldPlacement| match hold.stage {
             Stage::Running { epoch, busy_until, .. } if epoch > 0.0 => {
                 now.since(Time(self.as_of.0.max(busy_until.0))).0 / epoch
             }
@@ -154,12 +154,12 @@ impl Progress {
     }
 
     /// Returns the submissions that have their GPUs and are not being ended.
-    pub fn running(&self) -> impl Iterator<Item = &Hold> {
+    pub fn running(&self) -> impl Iterator<Item = &HeldPlacement> {
         self.holds.iter().filter(|hold| hold.is_running())
     }
 }
 
-impl Hold {
+impl HeldPlacement {
     /// Returns whether it has its GPUs and is not being ended.
     pub fn is_running(&self) -> bool {
         matches!(self.stage, Stage::Running { .. })

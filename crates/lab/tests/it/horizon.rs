@@ -5,7 +5,7 @@ use hsched_lab::registry;
 use hsched_lab::replay::{Entry, Figures, Hooks, Options, Trace, replay};
 use hsched_model::{Seconds, Time};
 use hsched_plan::{
-    Budget, Certificate, Decision, Hold, Horizon, HorizonParameters, JobModel, Parameters, Placement, Policy,
+    Budget, Certificate, Decision, HeldPlacement, Horizon, HorizonParameters, JobModel, Parameters, Placement, Policy,
     Problem, Repacking, Sharing, Slot, Stage, TraceBound, bound_of_prices, trace_bound, verify,
 };
 use proptest::prelude::*;
@@ -97,7 +97,7 @@ fn one_runs_one_comes(movable: bool) -> Problem {
     let slots = vec![Slot { node: 0, gpu_type: 0, count: 2 }];
     let epoch = Placement::new(&problem, 0, &slots, Sharing::Balanced).expect("legal").epoch.total();
     let stage = Stage::Running { epoch, under_way: 0.0, movable, busy_until: Time(0.0) };
-    problem.jobs[0].standing.holds = vec![Hold { slots, since: Time(0.0), epoch, stage }];
+    problem.jobs[0].standing.holds = vec![HeldPlacement { slots, since: Time(0.0), epoch, stage }];
     problem
 }
 
@@ -299,7 +299,7 @@ proptest! {
             if let Decision::Place { placements, .. } = decision {
                 let epoch = placements[0].epoch.total();
                 let stage = Stage::Running { epoch, under_way: 0.0, movable: true, busy_until: Time(0.0) };
-                now.jobs[job].standing.holds = vec![Hold { slots: placements[0].slots.clone(), since: Time(0.0), epoch, stage }];
+                now.jobs[job].standing.holds = vec![HeldPlacement { slots: placements[0].slots.clone(), since: Time(0.0), epoch, stage }];
             }
         }
         now.now = Time(60.0);

@@ -7,7 +7,7 @@ use hsched_lab::replay::{Entry, Figures, Hooks, Options, Trace, replay};
 use hsched_lab::{find, find_over_time};
 use hsched_model::{Seconds, Time};
 use hsched_plan::{
-    Budget, Carrying, Decision, Forecast, Hold, JobModel, Memory, Moves, Parameters, Placement, Plan, Policy,
+    Budget, Carrying, Decision, Forecast, HeldPlacement, JobModel, Memory, Moves, Parameters, Placement, Plan, Policy,
     Problem, Replanning, Sharing, Slot, Stage, TypeLimit, Waits, verify,
 };
 use proptest::prelude::*;
@@ -49,7 +49,7 @@ pub fn run(problem: &mut Problem, job: usize, slots: &[Slot]) {
     let stage = Stage::Running { epoch, under_way: 0.0, movable: true, busy_until: Time(0.0) };
     let standing = &mut problem.jobs[job].standing;
     standing.started = Some(Time(0.0));
-    standing.holds = vec![Hold { slots: slots.to_vec(), since: Time(0.0), epoch, stage }];
+    standing.holds = vec![HeldPlacement { slots: slots.to_vec(), since: Time(0.0), epoch, stage }];
 }
 
 /// A job that runs is being stopped, so that Slurm counts its GPUs as in use.
@@ -172,7 +172,7 @@ fn a_submission_that_waits_in_vain_gives_way_to_what_is_free() {
     let mut problem = two_gpus(vec![job("a", 10)]);
     problem.nodes[1].gpus = vec![0, 0];
     let hold =
-        |since: f64| Hold { slots: vec![V100], since: Time(since), epoch: 100.0, stage: Stage::Queued };
+        |since: f64| HeldPlacement { slots: vec![V100], since: Time(since), epoch: 100.0, stage: Stage::Queued };
     problem.now = Time(1000.0);
     problem.jobs[0].standing.holds = vec![hold(500.0)];
     problem.jobs[0].standing.waits = Waits::Later;

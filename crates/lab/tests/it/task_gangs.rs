@@ -3,7 +3,7 @@
 use hsched_lab::find_over_time;
 use hsched_lab::replay::{Entry, Event, Hooks, Kind, Options, Record, Trace, replay};
 use hsched_model::{Seconds, Time};
-use hsched_plan::{Budget, Hold, JobModel, Parameters, Policy, Problem, Rounds, Slot, Stage, TypeLimit};
+use hsched_plan::{Budget, HeldPlacement, JobModel, Parameters, Policy, Problem, Rounds, Slot, Stage, TypeLimit};
 
 use hsched_problems::problems;
 
@@ -135,7 +135,7 @@ fn under_a_limit_a_job_keeps_the_gpu_that_it_has() {
         let stage = Stage::Running { epoch: 100.0, under_way: 0.0, movable: true, busy_until: Time(0.0) };
         let standing = &mut problem.jobs[0].standing;
         standing.started = Some(Time(0.0));
-        standing.holds = vec![Hold { slots, since: Time(0.0), epoch: 100.0, stage }];
+        standing.holds = vec![HeldPlacement { slots, since: Time(0.0), epoch: 100.0, stage }];
         let mut policy = policy(name, &Parameters::default());
         let plan = policy.decide(&problem, &Budget::until(&|| false)).expect("a plan");
         assert!(plan.changes.is_empty(), "{name}: {:?}", plan.changes);

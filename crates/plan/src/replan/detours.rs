@@ -1,7 +1,7 @@
 //! Jobs that have waited in the queue for long while other GPUs are free that serve them nearly as well.
 
 use crate::replan::Scene;
-use crate::{Basis, Decision, Hold, Plan, PolicyError, Stage};
+use crate::{Basis, Decision, HeldPlacement, Plan, PolicyError, Stage};
 use hsched_model::Time;
 
 impl Scene<'_> {
@@ -19,7 +19,7 @@ impl Scene<'_> {
         Ok(None)
     }
 
-    fn detour_of(&self, job: usize, hold: &Hold) -> Result<Option<Decision>, PolicyError> {
+    fn detour_of(&self, job: usize, hold: &HeldPlacement) -> Result<Option<Decision>, PolicyError> {
         let free = self.problem.extract(&[job], Basis::Free).problem;
         let offered = |name: &str| -> u32 {
             let own = free.gpu_types.iter().zip(free.offered());
@@ -45,11 +45,11 @@ impl Scene<'_> {
         times.filter(|time| time.0 > self.problem.now.0).min_by(|a, b| a.0.total_cmp(&b.0))
     }
 
-    fn late_at(&self, hold: &Hold) -> Time {
+    fn late_at(&self, hold: &HeldPlacement) -> Time {
         hold.since.after(self.rules.queue_patience)
     }
 
-    fn queued(&self) -> impl Iterator<Item = (usize, &Hold)> {
+    fn queued(&self) -> impl Iterator<Item = (usize, &HeldPlacement)> {
         let jobs = self.problem.jobs.iter().enumerate();
         let holds = jobs.flat_map(|(job, model)| model.standing.holds.iter().map(move |hold| (job, hold)));
         holds.filter(|(_, hold)| hold.stage == Stage::Queued)

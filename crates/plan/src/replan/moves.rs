@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use crate::fairness::equal_share_times;
 use crate::replan::Scene;
 use crate::replan::draft::Draft;
-use crate::{Basis, Decision, Dues, Forecast, Hold, Objective, Placement, Plan, PolicyError, Stage};
+use crate::{Basis, Decision, Dues, Forecast, HeldPlacement, Objective, Placement, Plan, PolicyError, Stage};
 use hsched_model::number::to_f64;
 
 /// A running job, and how it does where it is.
 struct Resident<'a> {
     job: usize,
-    hold: &'a Hold,
+    hold: &'a HeldPlacement,
     /// Time of an epoch with its present shares, by the speeds known now, in seconds.
     epoch: f64,
     /// How far it has come in the epoch under way, which a stop may cost it, in seconds.
@@ -126,7 +126,7 @@ impl Scene<'_> {
 
     fn residents(&self) -> Vec<Resident<'_>> {
         let resident = |job: usize, hold| match hold {
-            &Hold { stage: Stage::Running { epoch, under_way, movable, .. }, .. } => {
+            &HeldPlacement { stage: Stage::Running { epoch, under_way, movable, .. }, .. } => {
                 Some(Resident { job, hold, epoch, under_way, movable })
             }
             _ => None,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::shared::shown::Shown;
-use crate::{Decision, Hold, Placement, Problem, Sharing, Slot, Stage};
+use crate::{Decision, HeldPlacement, Placement, Problem, Sharing, Slot, Stage};
 
 /// Two epochs that differ by less than this part of them are equally long.
 const SAME: f64 = 0.01;
@@ -127,7 +127,7 @@ impl Shown<'_> {
     /// right ones pay a restart.
     fn with_right_shares(&self, job: usize) -> Option<Wish> {
         let standing = &self.problem.jobs[job].standing;
-        let [Hold { slots, stage: Stage::Running { epoch, movable: true, .. }, .. }] =
+        let [HeldPlacement { slots, stage: Stage::Running { epoch, movable: true, .. }, .. }] =
             standing.holds.as_slice()
         else {
             return None;

@@ -6,7 +6,7 @@ use crate::shared::promise::Promise;
 use crate::shared::safe::{Limits, Wish};
 use crate::shared::{Price, Rules};
 use crate::{
-    Changed, Hold, Host, Moves, Placement, Problem, Room, Sharing, Slot, Stage, Progress, Unclaimed, Waits,
+    Changed, HeldPlacement, Host, Moves, Placement, Problem, Room, Sharing, Slot, Stage, Progress, Unclaimed, Waits,
 };
 use hsched_model::{Seconds, Time};
 
@@ -114,7 +114,7 @@ impl<'a> Shown<'a> {
     /// Puts the GPUs on offer that jobs are about to give back.
     fn free_what_is_left(&mut self) {
         for model in &self.problem.jobs {
-            let gives = |hold: &&Hold| hold.stage == Stage::Leaving { started: true, gives_back: true };
+            let gives = |hold: &&HeldPlacement| hold.stage == Stage::Leaving { started: true, gives_back: true };
             for slot in model.standing.holds.iter().filter(gives).flat_map(|hold| &hold.slots) {
                 let node = &mut self.problem.nodes[slot.node];
                 let gpus = &mut node.gpus[slot.gpu_type];
@@ -133,7 +133,7 @@ impl<'a> Shown<'a> {
     }
 
     /// Takes the jobs out whose only submission has not started.
-    fn take_off(&mut self) -> Vec<(usize, Hold)> {
+    fn take_off(&mut self) -> Vec<(usize, HeldPlacement)> {
         let mut all = Vec::new();
         for (job, model) in self.problem.jobs.iter_mut().enumerate() {
             if let [hold] = model.standing.holds.as_mut_slice()
@@ -148,7 +148,7 @@ impl<'a> Shown<'a> {
     }
 
     /// Shows a submission as running where its GPUs are there, else as it is.
-    fn land(&mut self, job: usize, hold: Hold, free: &mut Unclaimed) {
+    fn land(&mut self, job: usize, hold: HeldPlacement, free: &mut Unclaimed) {
         let model = &mut self.problem.jobs[job];
         self.settled[job] = true;
         if free.take(model.needs, hold.slots.iter()) {
@@ -164,7 +164,7 @@ impl<'a> Shown<'a> {
         let Some(job) = jobs.find(|&job| self.real.jobs[job].name == promise.job) else { return };
         let real = &self.real.jobs[job].standing;
         let leaves =
-            |holds: &[Hold]| matches!(holds, [Hold { stage: Stage::Leaving { gives_back: true, .. }, .. }]);
+            |holds: &[HeldPlacement]| matches!(holds, [HeldPlacement { stage: Stage::Leaving { gives_back: true, .. }, .. }]);
         if !real.is_ready() && !leaves(&real.holds) {
             return;
         }
@@ -203,8 +203,8 @@ impl<'a> Shown<'a> {
 }
 
 /// Returns what a job holds that is on its way, as if it had arrived.
-fn landed(standing: &Progress, slots: Vec<Slot>, epoch: f64, now: Time) -> Hold {
+fn landed(standing: &Progress, slots: Vec<Slot>, epoch: f64, now: Time) -> HeldPlacement {
     let restart = if standing.started.is_some() { standing.restart_cost } else { Seconds(0.0) };
     let stage = Stage::Running { epoch, under_way: 0.0, movable: false, busy_until: now.after(restart) };
-    Hold { slots, since: now, epoch, stage }
+    HeldPlacement { slots, since: now, epoch, stage }
 }

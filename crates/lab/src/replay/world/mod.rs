@@ -17,7 +17,7 @@ use crate::replay::present::{MOST_IN_VAIN, Present};
 use crate::replay::queue::{Due, Queue};
 use crate::replay::trace::Trace;
 use hsched_model::{Seconds, Time};
-use hsched_plan::{Changed, Hold, JobModel, Placement, Problem, Slot, Stage, Progress, Taken, Waits};
+use hsched_plan::{Changed, HeldPlacement, JobModel, Placement, Problem, Slot, Stage, Progress, Taken, Waits};
 
 /// The cluster and its jobs at one moment.
 pub(super) struct World<'a> {
@@ -271,7 +271,7 @@ impl<'a> World<'a> {
         self.taken.take(model, &slots);
         let gpus: u32 = slots.iter().map(|slot| slot.count).sum();
         let stage = Stage::Running { epoch, under_way: 0.0, movable: true, busy_until };
-        model.standing.holds = vec![Hold { slots, since: self.now, epoch, stage }];
+        model.standing.holds = vec![HeldPlacement { slots, since: self.now, epoch, stage }];
         self.running += 1;
         self.count_gpus(i64::from(gpus));
         self.foresee(number, epoch, busy_until);
