@@ -25,7 +25,7 @@ use hsched_model::formats;
 use hsched_model::{Access, Cluster, Deadline, Job, QueueChoice, Seconds};
 use hsched_plan::plan_file::{PlanFile, PlanFileError, Solved};
 use hsched_plan::{
-    Bound, Budget, CheckedPlan, Decision, Parameters, Plan, PolicyError, Problem, Verdict, Waits,
+    Bound, Budget, CheckedPlan, Decision, Parameters, Plan, PolicyError, Problem, Verdict, Eligibility,
 };
 
 /// What can be said about how to plan.
@@ -252,7 +252,7 @@ pub(crate) fn prepare(
     }
     for (model, job) in problem.jobs.iter_mut().zip(&jobs) {
         if !job.after.is_empty() {
-            model.standing.waits = Waits::Never;
+            model.standing.waits = Eligibility::Never;
         }
     }
     Ok(Desk { jobs, cluster, capacity, access, is_in_use, notes, problem })

@@ -7,7 +7,7 @@ use hsched_model::number::to_f64;
 use hsched_model::{Access, Cluster, GoalMode, GpuType, Held, Holdings, Job, JobName, Seconds, Time};
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{
-    ClusterView, Forecast, HeldPlacement, MOST_GPUS, Objective, Problem, Prospects, Slot, Progress, Waits,
+    ClusterView, Forecast, HeldPlacement, MOST_GPUS, Objective, Problem, Prospects, Slot, Progress, Eligibility,
     epoch_as_shared,
 };
 
@@ -144,10 +144,10 @@ fn standing(
         arrival: tracked.added,
         work_left: course.work_left - under_way,
         waits: match () {
-            () if nowhere(&tracked.job, cluster, rules).is_some() => Waits::Never,
-            () if tracked.awaits.is_some() => Waits::Never,
-            () if is_ready(tracked, at) => Waits::Ready,
-            () => Waits::Later,
+            () if nowhere(&tracked.job, cluster, rules).is_some() => Eligibility::Never,
+            () if tracked.awaits.is_some() => Eligibility::Never,
+            () if is_ready(tracked, at) => Eligibility::Ready,
+            () => Eligibility::Later,
         },
         holds,
         restart_cost: restart_cost(tracked, rules),

@@ -87,7 +87,7 @@ pub use self::replan::{Moves, Replan, Replanning};
 pub(crate) use self::requests::{Instead, Pending, Remedy, is_legal, remedy};
 pub use self::requests::{MOST_GPUS, options};
 pub use self::shared::{Alone, Shared};
-pub use self::standing::{HeldPlacement, Stage, Progress, Waits};
+pub use self::standing::{HeldPlacement, Stage, Progress, Eligibility};
 pub use self::taken::Taken;
 pub use self::trace_bound::{Certificate, TraceBound, bound_of_prices, trace_bound};
 pub use self::verify::{CheckedPlan, Violation, checked, verify, verify_change};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
 
-use crate::{JobModel, Slot, Waits};
+use crate::{JobModel, Slot, Eligibility};
 use hsched_model::{BitRate, Cluster, GpuType, JobRequest, NodeName, RankNeeds, RequestId, Seconds, Time};
 
 /// The jobs and where they stand, the GPUs that they have or may get, and what is to be minimised.
@@ -194,7 +194,7 @@ impl Problem {
     /// Returns the numbers of the jobs that are there: a caller that keeps its problem up to date leaves vacancies.
     pub fn present(&self) -> impl Iterator<Item = usize> {
         let jobs = self.jobs.iter().enumerate();
-        jobs.filter(|(_, job)| job.standing.waits != Waits::Gone).map(|(number, _)| number)
+        jobs.filter(|(_, job)| job.standing.waits != Eligibility::Gone).map(|(number, _)| number)
     }
 
     /// Returns the GPUs on offer, by type.

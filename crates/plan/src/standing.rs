@@ -24,7 +24,7 @@ pub struct Progress {
     /// How often it has been given other GPUs, or GPUs again.
     pub moves: u32,
     /// Whether it may have GPUs now, where it holds none.
-    pub waits: Waits,
+    pub waits: Eligibility,
     /// Its submissions that have not ended; several are copies.
     pub holds: Vec<HeldPlacement>,
     /// What it costs to stop it and start it elsewhere.
@@ -35,7 +35,7 @@ pub struct Progress {
 
 /// Whether a job without GPUs may have some.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Waits {
+pub enum Eligibility {
     /// It may.
     #[default]
     Ready,
@@ -98,7 +98,7 @@ impl Default for Progress {
             attained: 0.0,
             as_of: Time(0.0),
             moves: 0,
-            waits: Waits::Ready,
+            waits: Eligibility::Ready,
             holds: Vec::new(),
             restart_cost: Seconds(0.0),
             saves: true,
@@ -141,13 +141,13 @@ impl Progress {
 
     /// Returns whether the job holds no GPUs and may have some now.
     pub fn is_ready(&self) -> bool {
-        self.holds.is_empty() && self.waits == Waits::Ready
+        self.holds.is_empty() && self.waits == Eligibility::Ready
     }
 
     /// Returns whether it is for a policy to say what the job holds: it runs once, or waits and may run.
     pub fn is_decided_on(&self) -> bool {
         match self.holds.as_slice() {
-            [] => self.waits == Waits::Ready,
+            [] => self.waits == Eligibility::Ready,
             [hold] => hold.is_running(),
             _ => false,
         }

@@ -293,7 +293,7 @@ proptest! {
         now.jobs.iter_mut().for_each(|job| job.standing.restart_cost = Seconds(seconds.into()));
         // Half of the jobs come first; they run when the others come.
         for job in now.jobs.iter_mut().skip(2) {
-            job.standing.waits = hsched_plan::Waits::Later;
+            job.standing.waits = hsched_plan::Eligibility::Later;
         }
         for (job, decision) in decide(&mut policy, &now) {
             if let Decision::Place { placements, .. } = decision {
@@ -304,7 +304,7 @@ proptest! {
         }
         now.now = Time(60.0);
         for job in now.jobs.iter_mut().skip(2) {
-            job.standing.waits = hsched_plan::Waits::Ready;
+            job.standing.waits = hsched_plan::Eligibility::Ready;
         }
         for (job, decision) in decide(&mut policy, &now) {
             let runs = !now.jobs[job].standing.holds.is_empty();

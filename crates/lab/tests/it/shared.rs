@@ -8,7 +8,7 @@ use hsched_lab::{find, find_over_time};
 use hsched_model::{Seconds, Time};
 use hsched_plan::{
     Budget, Carrying, Decision, Forecast, HeldPlacement, JobModel, Memory, Moves, Parameters, Placement, Plan, Policy,
-    Problem, Replanning, Sharing, Slot, Stage, TypeLimit, Waits, verify,
+    Problem, Replanning, Sharing, Slot, Stage, TypeLimit, Eligibility, verify,
 };
 use proptest::prelude::*;
 
@@ -59,7 +59,7 @@ pub fn stop(problem: &mut Problem, job: usize) {
     for slot in hold.slots.clone() {
         problem.nodes[slot.node].gpus[slot.gpu_type] -= slot.count;
     }
-    problem.jobs[job].standing.waits = Waits::Later;
+    problem.jobs[job].standing.waits = Eligibility::Later;
 }
 
 /// A job that is being stopped has ended, and may have GPUs again.
@@ -68,7 +68,7 @@ pub fn end(problem: &mut Problem, job: usize) {
     {
         problem.nodes[slot.node].gpus[slot.gpu_type] += slot.count;
     }
-    problem.jobs[job].standing.waits = Waits::Ready;
+    problem.jobs[job].standing.waits = Eligibility::Ready;
 }
 
 /// Returns the GPUs that a plan gives, by job.
@@ -175,7 +175,7 @@ fn a_submission_that_waits_in_vain_gives_way_to_what_is_free() {
         |since: f64| HeldPlacement { slots: vec![V100], since: Time(since), epoch: 100.0, stage: Stage::Queued };
     problem.now = Time(1000.0);
     problem.jobs[0].standing.holds = vec![hold(500.0)];
-    problem.jobs[0].standing.waits = Waits::Later;
+    problem.jobs[0].standing.waits = Eligibility::Later;
     let plan = decide(horizon().as_mut(), &problem);
     assert_eq!((given(&plan), plan.wake), (BTreeMap::new(), Some(Time(1100.0))));
     problem.jobs[0].standing.holds = vec![hold(400.0)];

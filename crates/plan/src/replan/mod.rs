@@ -5,7 +5,7 @@ mod draft;
 mod moves;
 mod queueing;
 
-use crate::{Basis, Budget, Decision, Placer, Plan, Policy, PolicyError, Problem, Stage, Progress, Waits};
+use crate::{Basis, Budget, Decision, Placer, Plan, Policy, PolicyError, Problem, Stage, Progress, Eligibility};
 use hsched_model::Seconds;
 
 /// A placer's policy over time.
@@ -196,7 +196,7 @@ impl Scene<'_> {
     /// Returns whether a job is about to be tried again: it wants its GPUs back, and who moved there would soon have to
     /// make room.
     fn is_tried_again(&self) -> bool {
-        let later = |standing: &Progress| standing.holds.is_empty() && standing.waits == Waits::Later;
+        let later = |standing: &Progress| standing.holds.is_empty() && standing.waits == Eligibility::Later;
         self.problem.jobs.iter().any(|job| later(&job.standing))
     }
 }

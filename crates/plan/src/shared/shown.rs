@@ -6,7 +6,7 @@ use crate::shared::promise::Promise;
 use crate::shared::safe::{Limits, Wish};
 use crate::shared::{Price, Rules};
 use crate::{
-    Changed, HeldPlacement, Host, Moves, Placement, Problem, Room, Sharing, Slot, Stage, Progress, Unclaimed, Waits,
+    Changed, HeldPlacement, Host, Moves, Placement, Problem, Room, Sharing, Slot, Stage, Progress, Unclaimed, Eligibility,
 };
 use hsched_model::{Seconds, Time};
 
@@ -106,7 +106,7 @@ impl<'a> Shown<'a> {
                 && hold.stage == Stage::Queued
                 && hold.since.after(patience).0 <= now.0
             {
-                (model.standing.holds, model.standing.waits) = (Vec::new(), Waits::Ready);
+                (model.standing.holds, model.standing.waits) = (Vec::new(), Eligibility::Ready);
             }
         }
     }

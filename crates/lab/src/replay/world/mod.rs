@@ -17,7 +17,7 @@ use crate::replay::present::{MOST_IN_VAIN, Present};
 use crate::replay::queue::{Due, Queue};
 use crate::replay::trace::Trace;
 use hsched_model::{Seconds, Time};
-use hsched_plan::{Changed, HeldPlacement, JobModel, Placement, Problem, Slot, Stage, Progress, Taken, Waits};
+use hsched_plan::{Changed, HeldPlacement, JobModel, Placement, Problem, Slot, Stage, Progress, Taken, Eligibility};
 
 /// The cluster and its jobs at one moment.
 pub(super) struct World<'a> {
@@ -374,7 +374,7 @@ impl<'a> World<'a> {
                 own.done = own.done.max(done);
             }
         }
-        self.problem.jobs[number].standing.waits = Waits::Gone;
+        self.problem.jobs[number].standing.waits = Eligibility::Gone;
         self.changes.other.remove(&number);
         if self.changes.came.remove(&number) {
             self.vacant.push(Reverse(number));
