@@ -6,7 +6,7 @@
 use crate::shared::NOT_FREE_YET;
 use crate::shared::promise::{self, Promise};
 use crate::shared::safe::Limits;
-use crate::shared::shown::Shown;
+use crate::shared::shown::ProjectedProblem;
 use crate::{Budget, Decision, Memory, Plan, Policy, PolicyError, Problem, Slot, Unclaimed};
 
 /// A policy over time that keeps what it has decided.
@@ -25,7 +25,7 @@ impl Alone {
 
 /// A plan that is made of promises and of what the policy inside wants.
 struct Maker<'a> {
-    shown: &'a Shown<'a>,
+    shown: &'a ProjectedProblem<'a>,
     room: Room<'a>,
     promises: Vec<Promise>,
     changes: Vec<(usize, Decision)>,
@@ -51,7 +51,7 @@ impl Policy for Alone {
     }
 
     fn decide(&mut self, problem: &Problem, budget: &Budget<'_>) -> Result<Plan, PolicyError> {
-        let shown = Shown::arrived(problem, &self.promises);
+        let shown = ProjectedProblem::arrived(problem, &self.promises);
         let plan = self.inner.decide(&shown.problem, budget)?;
         let mut maker = Maker::new(&shown);
         maker.keep();
@@ -80,7 +80,7 @@ impl Policy for Alone {
 }
 
 impl<'a> Maker<'a> {
-    fn new(shown: &'a Shown<'a>) -> Self {
+    fn new(shown: &'a ProjectedProblem<'a>) -> Self {
         let room = Room { free: shown.free.clone(), limits: Limits::of(shown.real) };
         Self { shown, room, promises: Vec::new(), changes: Vec::new() }
     }

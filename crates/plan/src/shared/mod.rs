@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use crate::shared::promise::Promise;
 use crate::shared::safe::Wish;
-use crate::shared::shown::Shown;
+use crate::shared::shown::ProjectedProblem;
 use crate::{
     Budget, Decision, Forecast, Memory, Moves, Placement, Plan, Policy, PolicyError, Problem, Replanning,
     Stage,
@@ -57,7 +57,7 @@ impl Shared {
     }
 
     /// Returns the plan that carries out wishes and promises, and remembers them until they are.
-    fn plan(&mut self, shown: &Shown<'_>, plan: Plan, wishes: Vec<Wish>) -> Plan {
+    fn plan(&mut self, shown: &ProjectedProblem<'_>, plan: Plan, wishes: Vec<Wish>) -> Plan {
         let problem = shown.real;
         let mut changes: Vec<(usize, Decision)> = Vec::new();
         self.promises.clear();
@@ -93,7 +93,7 @@ impl Shared {
 
     /// Returns when it should look again: now, if a move would pay once the epoch under way is done, or when a submission
     /// has waited for long.
-    fn wake(&self, shown: &Shown<'_>, looked_at: &BTreeMap<usize, Price>, plan: &Plan) -> Option<Time> {
+    fn wake(&self, shown: &ProjectedProblem<'_>, looked_at: &BTreeMap<usize, Price>, plan: &Plan) -> Option<Time> {
         let now = shown.real.now;
         // It was no longer wanted when the epoch under way was counted.
         let soon = looked_at.values().any(|price| !price.has_wait).then_some(now);
@@ -119,7 +119,7 @@ impl Policy for Shared {
         let before = self.inner.memory();
         let mut looked_at: BTreeMap<usize, Price> = BTreeMap::new();
         loop {
-            let shown = Shown::new(problem, &self.promises, self.rules, &looked_at);
+            let shown = ProjectedProblem::new(problem, &self.promises, self.rules, &looked_at);
             let plan = self.inner.decide(&shown.problem, budget)?;
             let wishes = shown.safe(&plan.changes);
             let is_priced = |job: &usize| looked_at.get(job).is_some_and(|price| price.has_wait);
@@ -161,7 +161,7 @@ impl Policy for Shared {
 
 /// Returns what a move costs a running job, more than is `known` of it: the restart, the epoch under way, which may be lost,
 /// then the wait in the queue; `None` while the queue has to be asked. It is asked only about moves that pay but for it.
-fn price(shown: &Shown<'_>, job: usize, placement: &Placement, known: Option<Price>) -> Option<Price> {
+fn price(shown: &ProjectedProblem<'_>, job: usize, placement: &Placement, known: Option<Price>) -> Option<Price> {
     let problem = shown.real;
     let standing = &problem.jobs[job].standing;
     let under_way = under_way(problem, job);

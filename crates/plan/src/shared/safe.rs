@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::shared::shown::Shown;
+use crate::shared::shown::ProjectedProblem;
 use crate::{Decision, HeldPlacement, Placement, Problem, Sharing, Slot, Stage};
 
 /// Two epochs that differ by less than this part of them are equally long.
@@ -59,7 +59,7 @@ impl<'a> Limits<'a> {
     }
 }
 
-impl Shown<'_> {
+impl ProjectedProblem<'_> {
     /// Returns the placements of a plan that can be carried out when nobody is stopped only to wait. Whoever moves finds its
     /// new GPUs free now, or held by others that move in this plan; whoever waits may have to wait for a job that is
     /// being stopped.

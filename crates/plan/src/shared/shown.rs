@@ -11,7 +11,7 @@ use crate::{
 use hsched_model::{Seconds, Time};
 
 /// What the policy inside is shown, and what it is really like.
-pub(super) struct Shown<'a> {
+pub(super) struct ProjectedProblem<'a> {
     pub real: &'a Problem,
     pub problem: Problem,
     /// What really is free now; what a submission has waited for in vain is nobody's.
@@ -22,7 +22,7 @@ pub(super) struct Shown<'a> {
     kept: Vec<(usize, Placement)>,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> ProjectedProblem<'a> {
     /// Returns what to show of a problem. A move costs what is known of it, or else the restart.
     pub(super) fn new(
         real: &'a Problem,
