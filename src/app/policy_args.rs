@@ -10,7 +10,7 @@ use crate::app::named::Named;
 use crate::app::policy_flags::{AllPolicies, Placers, PolicyFlags};
 use crate::error::Failure;
 use crate::exit::Exit;
-use hsched_plan::{Carrying, Objective, Parameters, Policy, Registry, RegistryError};
+use hsched_plan::{ExecutionMode, Objective, Parameters, Policy, Registry, RegistryError};
 
 /// A policy, its parameters and what it is to minimise.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
@@ -148,7 +148,7 @@ impl OverTimeArgs {
     /// # Errors
     /// When it needs a file that is missing or wrong.
     pub(crate) fn find(&self) -> Result<Box<dyn Policy>, Failure> {
-        let parameters = Parameters { carrying: Carrying::Alone, ..Parameters::default() };
+        let parameters = Parameters { carrying: ExecutionMode::Alone, ..Parameters::default() };
         let parameters = self.flags.parameters(parameters, &[&self.policy])?;
         hsched_lab::find_over_time(&self.policy, &parameters).map_err(|error| unregistered(&error))
     }

@@ -8,7 +8,7 @@ use hsched_engine::{BackendKind, End, Event, News, Rules, SubmissionKey, Update}
 use hsched_lab::find_over_time;
 use hsched_lab::simulate::{Delays, Incident, Play, PlayOptions, Site, When, World};
 use hsched_model::{Cluster, Job, JobName, NodeName, Seconds, Time};
-use hsched_plan::{Carrying, Objective, Parameters};
+use hsched_plan::{ExecutionMode, Objective, Parameters};
 use serde_json::{Value, json};
 
 use crate::real_cluster::{STEADY, repository, try_start};
@@ -168,7 +168,7 @@ fn simulated(journal: &Journal) -> Ends {
         ..rules()
     };
     let ways = PlayOptions { rules: &rules, objective: Objective::MeanJct, seed: 0, patience: u64::MAX };
-    let parameters = Parameters { carrying: Carrying::Alone, ..Parameters::default() };
+    let parameters = Parameters { carrying: ExecutionMode::Alone, ..Parameters::default() };
     let policy = find_over_time("horizon", &parameters).expect("a policy");
     let mut play = Play::new(World::new(site, incidents, Time(0.0)), orders, policy, ways);
     let mut ends = Ends::new();

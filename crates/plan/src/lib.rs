@@ -76,7 +76,7 @@ pub use self::kit::Repacking;
 pub use self::offered::{Basis, Unclaimed};
 pub use self::optimal::bound;
 pub use self::pace::{Pace, Paces};
-pub use self::parameters::{Carrying, FlagValues, Parameters};
+pub use self::parameters::{ExecutionMode, FlagValues, Parameters};
 pub use self::placement::{Outcome, Placement, Quality, Rank, Sharing, Slot, Verdict};
 pub use self::problem::{
     Changed, Forecast, Host, Objective, Problem, ProblemError, Prospect, Prospects, Room, TypeLimit,

@@ -13,7 +13,7 @@ pub struct Parameters {
     /// Of the policies over time, as far as they move running jobs.
     pub repacking: Repacking,
     /// Of the policies over time.
-    pub carrying: Carrying,
+    pub carrying: ExecutionMode,
     /// Length of a round, for policies that decide in rounds; `None` for their own.
     pub round: Option<Seconds>,
     /// Values of the policies' own flags.
@@ -26,7 +26,7 @@ pub struct FlagValues(BTreeMap<&'static str, String>);
 
 /// How what a policy over time decides becomes true.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Carrying {
+pub enum ExecutionMode {
     /// At once, as in a replay.
     #[default]
     AtOnce,

@@ -10,7 +10,7 @@ use crate::optimal::OPTIMAL;
 use crate::optimus::{LOAD_BALANCED, OPTIMUS};
 use crate::resets::Resets;
 use crate::rest::Rest;
-use crate::{Alone, Carrying, Flag, Objective, Parameters, Placer, Policy, Replan, Shared, fixed};
+use crate::{Alone, ExecutionMode, Flag, Objective, Parameters, Placer, Policy, Replan, Shared, fixed};
 
 /// A policy that users choose by its name.
 #[derive(Clone, Copy, Debug)]
@@ -100,7 +100,7 @@ impl Registry {
                 Ok(Box::new(Replan::new(placer, parameters.replanning)))
             }
             Make::Policy { make, watched: true } => {
-                let parameters = Parameters { carrying: Carrying::Shared, ..parameters.clone() };
+                let parameters = Parameters { carrying: ExecutionMode::Shared, ..parameters.clone() };
                 Ok(Box::new(Shared::new(made(entry, make, &parameters)?, &parameters.replanning)))
             }
             Make::Policy { watched: false, .. } => Err(RegistryError::Elsewhere(name.to_owned())),
@@ -119,7 +119,7 @@ impl Registry {
     ) -> Result<Box<dyn Policy>, RegistryError> {
         let entry = self.known(name)?;
         let policy = match (entry.make, parameters.carrying) {
-            (Make::Placer(make), Carrying::Shared) => {
+            (Make::Placer(make), ExecutionMode::Shared) => {
                 let replan = Replan::new(made(entry, make, parameters)?, parameters.replanning);
                 return Ok(Box::new(Rest(Box::new(replan))));
             }
@@ -129,9 +129,9 @@ impl Registry {
             (Make::Policy { make, .. }, _) => made(entry, make, parameters)?,
         };
         Ok(match parameters.carrying {
-            Carrying::AtOnce => policy,
-            Carrying::Alone => Box::new(Alone::new(policy)),
-            Carrying::Shared => Box::new(Shared::new(policy, &parameters.replanning)),
+            ExecutionMode::AtOnce => policy,
+            ExecutionMode::Alone => Box::new(Alone::new(policy)),
+            ExecutionMode::Shared => Box::new(Shared::new(policy, &parameters.replanning)),
         })
     }
 

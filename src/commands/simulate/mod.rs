@@ -40,7 +40,7 @@ use crate::settings::Flag;
 use hsched_lab::replay::{Incidents, Loses, Options, Record, Trace};
 use hsched_model::Seconds;
 use hsched_model::formats;
-use hsched_plan::{Carrying, Moves, Parameters, Repacking, Replanning};
+use hsched_plan::{ExecutionMode, Moves, Parameters, Repacking, Replanning};
 
 /// Simulate policies on a trace of jobs, such as those of your last month
 ///
@@ -247,7 +247,7 @@ impl Args {
     fn parameters(&self) -> Parameters {
         Parameters {
             repacking: self.repack,
-            carrying: if self.queue_wait.is_some() { Carrying::Shared } else { Carrying::AtOnce },
+            carrying: if self.queue_wait.is_some() { ExecutionMode::Shared } else { ExecutionMode::AtOnce },
             round: self.round,
             replanning: Replanning {
                 moves: Moves::Auto { margin: Moves::USUAL_MARGIN },

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hsched_lab::find_over_time;
 use hsched_lab::registry;
-use hsched_plan::{Carrying, Decision, Parameters, Policy, Slot, verify};
+use hsched_plan::{ExecutionMode, Decision, Parameters, Policy, Slot, verify};
 use proptest::prelude::*;
 
 use crate::shared::{T4, V100, decide, end, given, in_mid_run, job, run, stop, two_gpus};
@@ -12,7 +12,7 @@ use hsched_problems::problems;
 
 /// What `run` plays.
 fn alone(name: &str) -> Box<dyn Policy> {
-    find_over_time(name, &Parameters { carrying: Carrying::Alone, ..Parameters::default() })
+    find_over_time(name, &Parameters { carrying: ExecutionMode::Alone, ..Parameters::default() })
         .expect("a policy")
 }
 

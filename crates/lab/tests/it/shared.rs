@@ -7,7 +7,7 @@ use hsched_lab::replay::{Entry, Figures, Hooks, Options, Trace, replay};
 use hsched_lab::{find, find_over_time};
 use hsched_model::{Seconds, Time};
 use hsched_plan::{
-    Budget, Carrying, Decision, Forecast, HeldPlacement, JobModel, Memory, Moves, Parameters, Placement, Plan, Policy,
+    Budget, ExecutionMode, Decision, Forecast, HeldPlacement, JobModel, Memory, Moves, Parameters, Placement, Plan, Policy,
     Problem, Replanning, Sharing, Slot, Stage, TypeLimit, Eligibility, verify,
 };
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ use hsched_problems::problems;
 /// What `watch --moves auto` and `simulate --queue-wait` run.
 fn parameters() -> Parameters {
     let replanning = Replanning { moves: Moves::Auto { margin: 0.5 }, ..Replanning::default() };
-    Parameters { replanning, carrying: Carrying::Shared, ..Parameters::default() }
+    Parameters { replanning, carrying: ExecutionMode::Shared, ..Parameters::default() }
 }
 
 fn horizon() -> Box<dyn Policy> {

@@ -7,7 +7,7 @@ use crate::horizon::roster::Roster;
 use crate::horizon::task::{Choice, Scene, Task};
 use crate::kit::{Floor, Want};
 use crate::{
-    Budget, Carrying, Decision, Entry, Make, Memory, Objective, Plan, Policy, PolicyError, Problem, Repacking,
+    Budget, ExecutionMode, Decision, Entry, Make, Memory, Objective, Plan, Policy, PolicyError, Problem, Repacking,
 };
 
 /// The policy among the policies.
@@ -15,7 +15,7 @@ pub(crate) const HORIZON: Entry = Entry {
     name: "horizon",
     make: Make::Policy {
         make: |parameters| {
-            let preempts = parameters.carrying != Carrying::Shared;
+            let preempts = parameters.carrying != ExecutionMode::Shared;
             let parameters = HorizonParameters { preempts, repacking: parameters.repacking };
             Ok(Box::new(Horizon::new(parameters)))
         },
