@@ -9,7 +9,7 @@ use crate::jps::JPS;
 use crate::optimal::OPTIMAL;
 use crate::optimus::{LOAD_BALANCED, OPTIMUS};
 use crate::resets::Resets;
-use crate::rest::Rest;
+use crate::rest::WholeEpochs;
 use crate::{Alone, ExecutionMode, Flag, Objective, Parameters, Placer, Policy, Replan, Shared, fixed};
 
 /// A policy that users choose by its name.
@@ -121,7 +121,7 @@ impl Registry {
         let policy = match (entry.make, parameters.carrying) {
             (Make::Placer(make), ExecutionMode::Shared) => {
                 let replan = Replan::new(made(entry, make, parameters)?, parameters.replanning);
-                return Ok(Box::new(Rest(Box::new(replan))));
+                return Ok(Box::new(WholeEpochs(Box::new(replan))));
             }
             (Make::Placer(make), _) => {
                 Box::new(Resets::new(made(entry, make, parameters)?, parameters.repacking)) as Box<dyn Policy>

@@ -4,9 +4,9 @@ use crate::{Budget, Changed, Memory, Plan, Policy, PolicyError, Problem};
 use hsched_model::number::to_u64;
 
 /// A policy that is shown how far each job has come.
-pub(super) struct Rest(pub Box<dyn Policy>);
+pub(super) struct WholeEpochs(pub Box<dyn Policy>);
 
-impl Policy for Rest {
+impl Policy for WholeEpochs {
     fn name(&self) -> &'static str {
         self.0.name()
     }
