@@ -8,7 +8,7 @@ use crate::horizon::HORIZON;
 use crate::jps::JPS;
 use crate::optimal::OPTIMAL;
 use crate::optimus::{LOAD_BALANCED, OPTIMUS};
-use crate::resets::Resets;
+use crate::resets::ReplaceAll;
 use crate::rest::WholeEpochs;
 use crate::{Alone, ExecutionMode, Flag, Objective, Parameters, Placer, Policy, Replan, Shared, fixed};
 
@@ -124,7 +124,7 @@ impl Registry {
                 return Ok(Box::new(WholeEpochs(Box::new(replan))));
             }
             (Make::Placer(make), _) => {
-                Box::new(Resets::new(made(entry, make, parameters)?, parameters.repacking)) as Box<dyn Policy>
+                Box::new(ReplaceAll::new(made(entry, make, parameters)?, parameters.repacking)) as Box<dyn Policy>
             }
             (Make::Policy { make, .. }, _) => made(entry, make, parameters)?,
         };

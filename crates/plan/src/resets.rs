@@ -13,7 +13,7 @@ use hsched_model::Time;
 const PARTS: f64 = 1e6;
 
 /// A placer with plain resets.
-pub(super) struct Resets {
+pub(super) struct ReplaceAll {
     placer: Box<dyn Placer>,
     floor: Floor,
     repacking: Repacking,
@@ -38,7 +38,7 @@ impl Alone {
     }
 }
 
-impl Resets {
+impl ReplaceAll {
     pub(super) fn new(placer: Box<dyn Placer>, repacking: Repacking) -> Self {
         Self { placer, floor: Floor::default(), repacking }
     }
@@ -95,7 +95,7 @@ impl Resets {
     }
 }
 
-impl Policy for Resets {
+impl Policy for ReplaceAll {
     fn name(&self) -> &'static str {
         self.placer.name()
     }
