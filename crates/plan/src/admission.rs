@@ -7,7 +7,7 @@ use crate::due_order::{self, Piece};
 use crate::fairness::EqualShare;
 use crate::solve::Transport;
 use crate::throughput::Unusable;
-use crate::{JobModel, Misfit, Objective, Problem, Verdict};
+use crate::{JobModel, Exclusion, Objective, Problem, Verdict};
 
 /// The jobs to place and the workers to use.
 #[derive(Clone, Debug, PartialEq)]
@@ -181,7 +181,7 @@ fn alone(problem: &Problem, job: &JobModel) -> Option<Verdict> {
                 all.join(", ")
             )
         } else {
-            let lacks = |(_, why): &(usize, Misfit)| *why == Misfit::Speed(Unusable::NoThroughput);
+            let lacks = |(_, why): &(usize, Exclusion)| *why == Exclusion::Speed(Unusable::NoThroughput);
             let advice = if job.unusable.iter().any(lacks) { ADVICE } else { "" };
             let reasons = reasons.collect::<Vec<_>>().join("; ");
             format!("cannot use any available GPU type ({reasons}){advice}")

@@ -1,7 +1,7 @@
 //! Extracts: a problem cut down to some jobs and the GPUs that they may use, which is the input of placers.
 
 use crate::{
-    Basis, Bound, Changed, Dues, JobModel, Misfit, Placement, Problem, Rank, Slot, Progress, WorkerNode,
+    Basis, Bound, Changed, Dues, JobModel, Exclusion, Placement, Problem, Rank, Slot, Progress, WorkerNode,
 };
 use hsched_model::GpuType;
 
@@ -97,7 +97,7 @@ impl Problem {
 impl JobModel {
     /// Returns whether its ranks need more than the nodes have that have a type.
     fn is_too_large_for(&self, gpu_type: usize) -> bool {
-        self.unusable.iter().any(|(own, why)| *own == gpu_type && matches!(why, Misfit::Needs(_)))
+        self.unusable.iter().any(|(own, why)| *own == gpu_type && matches!(why, Exclusion::Needs(_)))
     }
 
     /// Returns the job as one that holds nothing, with these classes of types, of which so many GPUs are on offer.

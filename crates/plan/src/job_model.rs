@@ -35,7 +35,7 @@ pub struct JobModel {
     pub types: Vec<Option<TypeModel>>,
     /// Types on offer that the job cannot use, by index, each with the reason; also those not on offer on whose nodes no
     /// rank of it fits.
-    pub unusable: Vec<(usize, Misfit)>,
+    pub unusable: Vec<(usize, Exclusion)>,
     /// Where the speeds on types on offer come from, by index, if not simply from the job file.
     pub sources: Vec<(usize, Source)>,
     /// Types on offer that it can use and that its file does not list, by index.
@@ -75,7 +75,7 @@ pub struct Rounds {
 
 /// Why a job cannot use a GPU type.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Misfit {
+pub enum Exclusion {
     #[error("not in the job's partition")]
     Partition,
     /// What a rank needs, in words.
@@ -167,12 +167,12 @@ impl JobModel {
             match refusal(part) {
                 Some(Refusal::Partition) => {
                     if offered[number] > 0 {
-                        unusable.push((number, Misfit::Partition));
+                        unusable.push((number, Exclusion::Partition));
                     }
                     return None;
                 }
                 Some(Refusal::Needs(what)) => {
-                    unusable.push((number, Misfit::Needs(what)));
+                    unusable.push((number, Exclusion::Needs(what)));
                     return None;
                 }
                 None => {}
@@ -193,7 +193,7 @@ impl JobModel {
                     return Some(TypeModel { speed: *speed, max_batch: *max_batch, single_rank });
                 }
                 Cell::Unusable(reason) if offered[number] > 0 => {
-                    unusable.push((number, Misfit::Speed(*reason)));
+                    unusable.push((number, Exclusion::Speed(*reason)));
                     // What the job file itself leaves out is no news to its reader.
                     if *reason != Unusable::NotAllowed {
                         remarks.push((number, format!("{ty} not used: {reason}")));

@@ -71,7 +71,7 @@ pub use self::fairness::{fairness, heterogeneity};
 pub use self::flag::{Flag, FlagKind, named};
 pub use self::grounds::ClusterView;
 pub use self::horizon::{Horizon, HorizonParameters};
-pub use self::job_model::{Aims, JobModel, Misfit, Rounds, TypeModel};
+pub use self::job_model::{Aims, JobModel, Exclusion, Rounds, TypeModel};
 pub use self::kit::Repacking;
 pub use self::offered::{Basis, Unclaimed};
 pub use self::optimal::bound;

@@ -1,7 +1,7 @@
 //! `policy::explain` against figures worked out by hand, and against the bound that its prices prove.
 
 use hsched_plan::{
-    Bound, Budget, Change, Explanation, JobModel, Limit, Misfit, Obstacle, Parameters, Problem, bound,
+    Bound, Budget, Change, Explanation, JobModel, Limit, Exclusion, Obstacle, Parameters, Problem, bound,
     explain, verify,
 };
 use hsched_problems::find;
@@ -146,7 +146,7 @@ fn what_is_free_costs_nothing() {
 fn jobs_without_gpus_are_told_why_by_type() {
     let mut problem = worked_example();
     problem.jobs[1].types[1] = None;
-    problem.jobs[1].unusable = vec![(1, Misfit::Speed(Unusable::NoThroughput))];
+    problem.jobs[1].unusable = vec![(1, Exclusion::Speed(Unusable::NoThroughput))];
     problem.jobs[1].min_gpus = 3;
     let (explanation, _) = explained("jps", &problem);
     let own = &explanation.jobs[1];
