@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hsched_engine::{Answer, Beginning};
+use hsched_engine::{Answer, ResumePoint};
 use hsched_model::{JobId, JobName};
 
 /// What came of a job's submission, and where the job begins.
@@ -11,7 +11,7 @@ pub(crate) struct Answered {
     pub job: JobName,
     /// The answer to a request to submit: one of the first five.
     pub answer: Answer,
-    pub beginning: Beginning,
+    pub beginning: ResumePoint,
 }
 
 impl Answered {

@@ -16,7 +16,7 @@ use crate::exit::Exit;
 use hsched_engine::live::{Script, absolute, scripts};
 use hsched_engine::store::{StateError, run_folder};
 use hsched_engine::{
-    Action, Answer, BackendKind, Beginning, Event, PlannedSubmission, Run, State, SubmissionKey, TaggedJob,
+    Action, Answer, BackendKind, ResumePoint, Event, PlannedSubmission, Run, State, SubmissionKey, TaggedJob,
     Update, apply,
 };
 use hsched_model::{Estimates, Job, JobDefaults, JobId, JobName, Time};
@@ -99,7 +99,7 @@ pub(crate) fn prepare(
 /// GPUs to the state.
 ///
 /// Everything is on disk before the first is submitted. A refused job does not keep the others back; an
-/// unclear answer does. A job that the state knows goes on after its last epoch, or begins anew ([`Beginning`]).
+/// unclear answer does. A job that the state knows goes on after its last epoch, or begins anew ([`ResumePoint`]).
 ///
 /// # Errors
 /// When nothing was submitted: a job is in the queue already, the state cannot be written, Slurm does not
@@ -163,7 +163,7 @@ pub(crate) fn submit(
     let mut answers = Vec::new();
     let kept = session.carry_out(&action, at, &mut |told| {
         if let Update::Event(Event::Answer { of: SubmissionKey { job, .. }, answer }) = told {
-            let beginning = beginnings.get(job).cloned().unwrap_or(Beginning::First);
+            let beginning = beginnings.get(job).cloned().unwrap_or(ResumePoint::First);
             let answered = Answered { job: job.clone(), answer: answer.clone(), beginning };
             tell(&answered);
             answers.push(answered);
@@ -190,9 +190,9 @@ fn added(context: &Context, run: &Run, planned: &Planned, wish: Wish<'_>) -> Vec
 }
 
 /// Returns where the jobs begin that these events add.
-fn beginnings(added: &[Event], state: &State) -> BTreeMap<JobName, Beginning> {
+fn beginnings(added: &[Event], state: &State) -> BTreeMap<JobName, ResumePoint> {
     let beginning = |event: &Event| match event {
-        Event::Added { job, restart } => Some((job.name.clone(), Beginning::of(job, state, *restart))),
+        Event::Added { job, restart } => Some((job.name.clone(), ResumePoint::of(job, state, *restart))),
         _ => None,
     };
     added.iter().filter_map(beginning).collect()

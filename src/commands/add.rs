@@ -26,7 +26,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
 use hsched_engine::store::Wanted;
-use hsched_engine::{BackendKind, Beginning, JobState, Phase, State, TaggedJob, apply};
+use hsched_engine::{BackendKind, ResumePoint, JobState, Phase, State, TaggedJob, apply};
 use hsched_model::{Job, JobName};
 
 /// Add jobs for `hsched watch` to place; submits nothing
@@ -67,7 +67,7 @@ pub(super) struct Args {
 struct Addition {
     job: JobName,
     before: Before,
-    beginning: Beginning,
+    beginning: ResumePoint,
 }
 
 /// What the state knows by the name of an added job.
@@ -231,7 +231,7 @@ impl Addition {
             Some(_) => Before::Waits,
             None => Before::Nothing,
         };
-        Self { job: job.name.clone(), before, beginning: Beginning::of(job, state, restart) }
+        Self { job: job.name.clone(), before, beginning: ResumePoint::of(job, state, restart) }
     }
 
     fn word(&self) -> &'static str {

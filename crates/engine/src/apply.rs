@@ -1,7 +1,7 @@
 //! Applies an event to the state: the only place that changes a job's phase because something happened.
 
 use crate::{
-    Action, AfterStop, Beginning, End, Event, JobState, News, Outcome, PastAttempt, Phase, Request, Rules,
+    Action, AfterStop, ResumePoint, End, Event, JobState, News, Outcome, PastAttempt, Phase, Request, Rules,
     Stage, State, Submission, SubmissionKey,
 };
 use hsched_model::{JobId, NodeName, Time};
@@ -13,7 +13,7 @@ use hsched_plan::throughput::LearnRule;
 pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Option<Action> {
     match event {
         Event::Added { job, restart } => {
-            let beginning = Beginning::of(job, state, *restart);
+            let beginning = ResumePoint::of(job, state, *restart);
             let fresh = JobState::new((**job).clone(), at);
             // Another job by the same name may have the same speeds.
             state.decided = None;
@@ -80,12 +80,12 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
 
 impl JobState {
     /// Becomes the same job as its owner added it again, with its past; its epochs count where it goes on.
-    fn begin_again(&mut self, fresh: Self, beginning: &Beginning) {
+    fn begin_again(&mut self, fresh: Self, beginning: &ResumePoint) {
         let (stray, past) = (self.stray, std::mem::take(&mut self.past));
         let fresh = Self { stray, past, ..fresh };
         *self = match beginning {
-            Beginning::Anew { .. } => fresh,
-            Beginning::First | Beginning::After { .. } => Self {
+            ResumePoint::Anew { .. } => fresh,
+            ResumePoint::First | ResumePoint::After { .. } => Self {
                 epochs_done: beginning.epochs_done(),
                 epoch: self.epoch,
                 startup: self.startup,

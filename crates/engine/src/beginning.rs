@@ -5,7 +5,7 @@ use hsched_model::Job;
 
 /// Where a job begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Beginning {
+pub enum ResumePoint {
     /// At its first epoch: none was ever done.
     First,
     /// After the epochs that are done, of all that it has.
@@ -14,7 +14,7 @@ pub enum Beginning {
     Anew { why: String },
 }
 
-impl Beginning {
+impl ResumePoint {
     /// Returns where `job` begins when it is added now; `restart` is its owner's wish to begin at the first epoch.
     ///
     /// What waits, failed or was cancelled goes on, unless its epochs are those of other work. What completed begins

@@ -46,7 +46,7 @@ pub use hsched_plan::Prospects;
 pub use self::action::Action;
 pub use self::amendment::{Amendment, Inquiry, Kind};
 pub use self::apply::apply;
-pub use self::beginning::Beginning;
+pub use self::beginning::ResumePoint;
 pub use self::early::Early;
 pub use self::event::{Answer, End, EpochReport, Event, News, RankReport, Timed};
 pub use self::gpus::Gpus;

@@ -6,7 +6,7 @@ use crate::app::folders::{checkpoints, named};
 use crate::app::state;
 use crate::commands::run::turns::{LocalRun, Work};
 use crate::error::Failure;
-use hsched_engine::{Beginning, Event, JobState, Outcome, Phase, State, apply};
+use hsched_engine::{ResumePoint, Event, JobState, Outcome, Phase, State, apply};
 use hsched_model::Job;
 
 impl LocalRun<'_> {
@@ -55,12 +55,12 @@ impl LocalRun<'_> {
 
     /// Says where a job begins that is added, and what may not be meant so.
     fn note_beginning(&self, job: &Job, state: &State) {
-        let beginning = Beginning::of(job, state, self.args.restart);
+        let beginning = ResumePoint::of(job, state, self.args.restart);
         if let Some(clause) = beginning.clause().strip_prefix("; ") {
             self.context.note(&format!("{}: {clause}", job.name));
         }
         let folder = checkpoints(self.context, job);
-        if matches!(beginning, Beginning::Anew { .. }) && folder.is_dir() {
+        if matches!(beginning, ResumePoint::Anew { .. }) && folder.is_dir() {
             let folder = folder.display();
             self.context.note(&format!(
                 "{}: its program may still resume from the checkpoint in {folder}; to start over, remove \

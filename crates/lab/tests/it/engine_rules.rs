@@ -1,7 +1,7 @@
 //! The engine's rules on tiny states: what an event makes of a job, and what is learnt from it.
 
 use hsched_engine::{
-    Answer, BackendKind, Beginning, End, EpochReport, Event, JobState, News, Observation, Outcome,
+    Answer, BackendKind, ResumePoint, End, EpochReport, Event, JobState, News, Observation, Outcome,
     PastAttempt, Phase, Rules, Sighting, Stage, QueueState, State, SubmissionRecord, apply, notice, step,
 };
 use hsched_model::{Availability, Job, JobId, NodeName, Seconds, Time};
@@ -87,7 +87,7 @@ fn begun_again((outcome, done): (Option<Outcome>, u64), job: Job, restart: bool)
     let before =
         JobState { phase, epochs_done: done, failures: 4, fruitless: 2, past: vec![past], ..waiting };
     let mut state = state(vec![before]);
-    let said = Beginning::of(&job, &state, restart).clause();
+    let said = ResumePoint::of(&job, &state, restart).clause();
     let event = Event::Added { job: Box::new(job), restart };
     apply(&mut state, Time(60.0), &event, &rules());
     (said, state.jobs.remove(0))
