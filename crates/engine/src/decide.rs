@@ -3,7 +3,7 @@
 use crate::carry::{Effects, course};
 use crate::fingerprint::fingerprint;
 use crate::mark::{intend, wait_for};
-use crate::patience::Patience;
+use crate::patience::Timeouts;
 use crate::view::{Aims, View, is_ready, nowhere};
 use crate::{
     Action, AfterStop, Inquiry, JobState, Phase, Planner, Question, Rules, State, chain, early, lateness,
@@ -28,7 +28,7 @@ pub(super) fn is_settled(
     (cluster, rules): (&Cluster, &Rules),
     planner: &Planner<'_>,
 ) -> bool {
-    let patience = Patience::new(cluster, rules, at);
+    let patience = Timeouts::new(cluster, rules, at);
     state.wake.is_none_or(|wake| wake > at)
         && state
             .jobs
@@ -46,7 +46,7 @@ pub(super) fn decide(
     rules: &Rules,
     planner: &mut Planner<'_>,
 ) -> Decision {
-    let patience = Patience::new(cluster, rules, at);
+    let patience = Timeouts::new(cluster, rules, at);
     let mut actions: Vec<Action> = state.jobs.iter().flat_map(|tracked| patience.end(tracked)).collect();
     for action in &actions {
         intend(state, action, AfterStop::GoOn, at);

@@ -8,14 +8,14 @@ use crate::{
 use hsched_model::{Availability, Cluster, GpuType, Seconds, Time};
 
 /// How long jobs are waited for, on a cluster as it was seen.
-pub(super) struct Patience<'a> {
+pub(super) struct Timeouts<'a> {
     rules: &'a Rules,
     at: Time,
     /// The GPUs of nodes that are up, by type; `None` where nobody could see the cluster.
     up: Option<BTreeMap<&'a GpuType, u32>>,
 }
 
-impl<'a> Patience<'a> {
+impl<'a> Timeouts<'a> {
     pub(super) fn new(cluster: &'a Cluster, rules: &'a Rules, at: Time) -> Self {
         let up = cluster.nodes.iter().filter(|node| node.state.availability() == Availability::Up);
         let mut counts = BTreeMap::new();
