@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::app::context::{Context, slurm_failure};
 use crate::app::input;
-use crate::app::session::{HERE, realm};
+use crate::app::session::{LOCAL_CLUSTER, realm};
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::clock::Clock;
@@ -159,10 +159,10 @@ pub(crate) fn failure(error: &StateError) -> Failure {
                 shell_words::quote(&path.display().to_string())
             ))
             .hint("or use another directory: HSCHED_STATE_DIR=DIR, or the setting state_dir"),
-        StateError::OtherCluster { path, own, here } if own == HERE || here == HERE => {
-            let whose = if own == HERE { "under hsched run" } else { "in Slurm's queue" };
+        StateError::OtherCluster { path, own, here } if own == LOCAL_CLUSTER || here == LOCAL_CLUSTER => {
+            let whose = if own == LOCAL_CLUSTER { "under hsched run" } else { "in Slurm's queue" };
             let message = format!("the jobs in {} are {whose}", path.display());
-            let go_on = if own == HERE { "hsched run resumes them" } else { "hsched watch follows them" };
+            let go_on = if own == LOCAL_CLUSTER { "hsched run resumes them" } else { "hsched watch follows them" };
             Failure::new(exit, message).hint(format!("{go_on}; hsched cancel --all cancels them")).hint(
                 "for other jobs, use another state directory: HSCHED_STATE_DIR=DIR, or the setting state_dir",
             )

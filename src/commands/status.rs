@@ -73,7 +73,7 @@ impl Subcommand for Args {
             context.note(&note);
         }
         wishes::show(&mut state, &wishes, &rules, follower);
-        let is_left = cluster.as_deref() == Some(session::HERE) && !StateDir::is_held(&root);
+        let is_left = cluster.as_deref() == Some(session::LOCAL_CLUSTER) && !StateDir::is_held(&root);
         if is_left {
             show_interrupted(&mut state, now);
         }
@@ -106,7 +106,7 @@ impl Subcommand for Args {
         print(context, &text)?;
         if self.format == Format::Table && !state.is_over() {
             let note = match cluster.as_deref() {
-                Some(session::HERE) => is_left.then(|| interrupted(&root)),
+                Some(session::LOCAL_CLUSTER) => is_left.then(|| interrupted(&root)),
                 _ => looked.and_then(|at| stale(at, now, follower)),
             };
             print(context, &note.unwrap_or_default())?;

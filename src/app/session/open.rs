@@ -10,7 +10,7 @@ use hsched_engine::store::{Ledger, StateDir};
 use hsched_engine::{BackendKind, Event, Keeper as _, Rules, State};
 
 /// What stands for the cluster of jobs that `hsched run` runs.
-pub(crate) const HERE: &str = "hsched run";
+pub(crate) const LOCAL_CLUSTER: &str = "hsched run";
 
 /// A state that may be changed, and the world in which its jobs run.
 pub(crate) struct Session<'a, W: ?Sized = dyn Backend + 'a> {
@@ -116,10 +116,10 @@ impl<'a, W: Backend + ?Sized> Session<'a, W> {
     /// When they are on another one.
     fn claim(&mut self) -> Result<(), Failure> {
         let cluster = match self.world.realm() {
-            BackendKind::Devices => Some(HERE.to_owned()),
+            BackendKind::Devices => Some(LOCAL_CLUSTER.to_owned()),
             // Whether it tells its name or not: jobs of hsched run are not in its queue.
             BackendKind::Queue => self.context.cluster_name().or_else(|| {
-                let own = self.ledger.cluster().filter(|own| *own == HERE);
+                let own = self.ledger.cluster().filter(|own| *own == LOCAL_CLUSTER);
                 own.map(|_| slurm::NAME.to_owned())
             }),
         };
@@ -139,7 +139,7 @@ impl<'a, W: Backend + ?Sized> Session<'a, W> {
 
 /// Returns where the jobs of a state directory go, by the cluster that they are on.
 pub(crate) fn realm(cluster: Option<&str>) -> BackendKind {
-    if cluster == Some(HERE) { BackendKind::Devices } else { BackendKind::Queue }
+    if cluster == Some(LOCAL_CLUSTER) { BackendKind::Devices } else { BackendKind::Queue }
 }
 
 fn read<'a>(
