@@ -15,7 +15,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_model::formats;
 use hsched_model::{Candidate, Choice, Job, JobRequest, Request, RequestId, Seconds, choose, worth_a_look};
-use hsched_queue::{Calibration, Estimate, Question, Snapshot, JobStanding, Start, StartEstimate, forecast};
+use hsched_queue::{Calibration, Estimate, Question, Snapshot, Standing, Start, StartEstimate, forecast};
 
 /// What can be said about the queue to plan through.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
@@ -126,7 +126,7 @@ pub(crate) struct Foretold {
     pub start: Start,
     /// When the whole training would be done; `None` where its start is unknown.
     pub done: Option<Estimate>,
-    pub standing: JobStanding,
+    pub standing: Standing,
 }
 
 impl Foretold {

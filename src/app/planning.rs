@@ -25,7 +25,7 @@ use hsched_model::formats;
 use hsched_model::{Access, Cluster, Deadline, Job, QueueChoice, Seconds};
 use hsched_plan::plan_file::{PlanFile, PlanFileError, Solved};
 use hsched_plan::{
-    Bound, Budget, CheckedPlan, Decision, Parameters, Plan, PolicyError, Problem, Verdict, Eligibility,
+    Bound, Budget, CheckedPlan, Decision, Eligibility, Parameters, Plan, PolicyError, Problem, Verdict,
 };
 
 /// What can be said about how to plan.

@@ -162,7 +162,8 @@ pub(crate) fn failure(error: &StateError) -> Failure {
         StateError::OtherCluster { path, own, here } if own == LOCAL_CLUSTER || here == LOCAL_CLUSTER => {
             let whose = if own == LOCAL_CLUSTER { "under hsched run" } else { "in Slurm's queue" };
             let message = format!("the jobs in {} are {whose}", path.display());
-            let go_on = if own == LOCAL_CLUSTER { "hsched run resumes them" } else { "hsched watch follows them" };
+            let go_on =
+                if own == LOCAL_CLUSTER { "hsched run resumes them" } else { "hsched watch follows them" };
             Failure::new(exit, message).hint(format!("{go_on}; hsched cancel --all cancels them")).hint(
                 "for other jobs, use another state directory: HSCHED_STATE_DIR=DIR, or the setting state_dir",
             )

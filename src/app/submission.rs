@@ -16,7 +16,7 @@ use crate::exit::Exit;
 use hsched_engine::live::{Script, absolute, scripts};
 use hsched_engine::store::{StateError, run_folder};
 use hsched_engine::{
-    Action, Answer, BackendKind, ResumePoint, Event, PlannedSubmission, Run, State, SubmissionKey, TaggedJob,
+    Action, Answer, BackendKind, Event, PlannedSubmission, ResumePoint, Run, State, SubmissionKey, TaggedJob,
     Update, apply,
 };
 use hsched_model::{Estimates, Job, JobDefaults, JobId, JobName, Time};

@@ -26,7 +26,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
 use hsched_engine::store::Wanted;
-use hsched_engine::{BackendKind, ResumePoint, JobState, Phase, State, TaggedJob, apply};
+use hsched_engine::{BackendKind, JobState, Phase, ResumePoint, State, TaggedJob, apply};
 use hsched_model::{Job, JobName};
 
 /// Add jobs for `hsched watch` to place; submits nothing

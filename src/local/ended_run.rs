@@ -8,7 +8,7 @@ use hsched_engine::clock::Clock;
 use hsched_engine::live::{LiveError, Reported, left_word, reported};
 use hsched_engine::store::{report_folder, reports};
 use hsched_engine::{
-    Answer, End, Observation, PlannedSubmission, Run, Sighting, QueueState, State, SubmissionKey,
+    Answer, End, Observation, PlannedSubmission, QueueState, Run, Sighting, State, SubmissionKey,
     SubmissionRecord, World,
 };
 use hsched_model::{Cluster, JobId, JobName, Seconds, Time};

@@ -21,8 +21,8 @@ use hsched_engine::live::{LiveError, Prepared, Reported, Site, reported, word_en
 use hsched_engine::render::Launcher;
 use hsched_engine::store::{StateDir, laid_by_another, report_folder, reports, run_folder};
 use hsched_engine::{
-    Answer, End, Gpus, Observation, PlannedSubmission, Rules, Run, Sighting, QueueState, State, SubmissionKey,
-    SubmissionRecord, World, named_ranks,
+    Answer, End, Gpus, Observation, PlannedSubmission, QueueState, Rules, Run, Sighting, State,
+    SubmissionKey, SubmissionRecord, World, named_ranks,
 };
 use hsched_model::{JobId, JobName, NodeName, Seconds, Time};
 

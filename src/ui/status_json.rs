@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::ui::status::{Files, Metrics, JobStanding, Times, bests};
+use crate::ui::status::{Files, JobStanding, Metrics, Times, bests};
 use hsched_engine::{Gpus, JobState, Outcome, Phase, State, Submission, SubmissionRecord};
 use hsched_model::{JobId, Seconds, Time};
 

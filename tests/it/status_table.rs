@@ -1,6 +1,6 @@
 //! The table of `hsched status`, for jobs in all phases at a moment that stands still.
 
-use hsched::ui::{Metrics, JobStanding, Terminal, TerminalKind, status_details, status_table};
+use hsched::ui::{JobStanding, Metrics, Terminal, TerminalKind, status_details, status_table};
 use hsched_engine::{End, JobState, Outcome, PastAttempt, Phase, Stage, State, Submission, SubmissionRecord};
 use hsched_model::formats;
 use hsched_model::{GpuType, Job, JobId, JobName, NodeName, PlacedRank, Seconds, Time};

@@ -1,10 +1,10 @@
 //! The lines of the log for single events: what is told, and what is no news.
 
-use hsched::ui::{QueueState as Shown, Story};
+use hsched::ui::{JobStanding, Story};
 use hsched_engine::{
     Action, Answer, BackendKind, End, EpochReport, Event, JobState, News, Observation, PastAttempt, Phase,
-    Piece, QueueReason, Rules, Sighting, Stage, QueueState, State, Submission, SubmissionRecord, Trial, Update,
-    apply, notice,
+    Piece, QueueReason, QueueState, Rules, Sighting, Stage, State, Submission, SubmissionRecord, Trial,
+    Update, apply, notice,
 };
 use hsched_model::{Job, JobId, Seconds, Time};
 use hsched_plan::throughput::{LearnRule, Sample, SampleSource, SpeedKey};
@@ -107,7 +107,7 @@ fn why_it_waits_is_told_at_first_and_when_it_is_stuck() {
     let (lines, tracked) = seen(tracked, looks);
     assert_eq!(lines, ["pending as job 7: Priority", "pending: JobHeldUser; it will not start by itself"]);
     assert_eq!(tracked.phase.attempt().and_then(|own| own.reason.as_deref()), Some("JobHeldUser"));
-    assert_eq!(Shown::new(&tracked).last(Time(20.0)), "pending as job 7 (JobHeldUser), 11.0 s ago");
+    assert_eq!(JobStanding::new(&tracked).last(Time(20.0)), "pending as job 7 (JobHeldUser), 11.0 s ago");
 }
 
 #[test]

@@ -14,8 +14,8 @@ use hsched_engine::live::Site;
 use hsched_engine::render::{Launcher, Template};
 use hsched_engine::store::StateDir;
 use hsched_engine::{
-    Answer, End, Event, KeepsNothing, Observation, Outcome, Phase, PlannedSubmission, Planner, Rules, Run,
-    QueueState, State, SubmissionKey, World,
+    Answer, End, Event, KeepsNothing, Observation, Outcome, Phase, PlannedSubmission, Planner, QueueState,
+    Rules, Run, State, SubmissionKey, World,
 };
 use hsched_lab::simulate::{Delays, Incident};
 use hsched_model::{Cluster, Job, JobId, JobName, Seconds, Time};

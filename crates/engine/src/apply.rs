@@ -1,7 +1,7 @@
 //! Applies an event to the state: the only place that changes a job's phase because something happened.
 
 use crate::{
-    Action, AfterStop, ResumePoint, End, Event, JobState, News, Outcome, PastAttempt, Phase, Request, Rules,
+    Action, AfterStop, End, Event, JobState, News, Outcome, PastAttempt, Phase, Request, ResumePoint, Rules,
     Stage, State, Submission, SubmissionKey,
 };
 use hsched_model::{JobId, NodeName, Time};

@@ -11,7 +11,8 @@ use crate::{
 use hsched_model::{Access, Cluster, Job, Time};
 use hsched_plan::plan_file::{PlanFile, Solved};
 use hsched_plan::{
-    Basis, CheckedPlan, Decision, HeldPlacement, JobModel, Placement, Plan, PolicyError, Problem, Slot, verify,
+    Basis, CheckedPlan, Decision, HeldPlacement, JobModel, Placement, Plan, PolicyError, Problem, Slot,
+    verify,
 };
 
 /// Two epochs that differ by less than this part of them are equally long: other shares are not worth a stop.

@@ -52,7 +52,7 @@ pub use self::event::{Answer, End, EpochReport, Event, News, RankReport, Timed};
 pub use self::gpus::Gpus;
 pub use self::in_line::spares;
 pub use self::notice::notice;
-pub use self::observation::{Observation, QueueReason, Sighting, QueueState, TaggedJob};
+pub use self::observation::{Observation, QueueReason, QueueState, Sighting, TaggedJob};
 pub use self::patience::due;
 pub use self::planner::{Planner, Question, named_ranks};
 pub use self::realm::BackendKind;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    End, EpochReport, Event, JobState, News, Observation, PastAttempt, Rules, Sighting, Stage, QueueState,
+    End, EpochReport, Event, JobState, News, Observation, PastAttempt, QueueState, Rules, Sighting, Stage,
     State, Submission, SubmissionKey, SubmissionRecord,
 };
 use hsched_model::{Availability, JobName, Node, NodeName, Time};

@@ -7,8 +7,8 @@ use hsched_model::number::to_f64;
 use hsched_model::{Access, Cluster, GoalMode, GpuType, Held, Holdings, Job, JobName, Seconds, Time};
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{
-    ClusterView, Forecast, HeldPlacement, MOST_GPUS, Objective, Problem, Prospects, Slot, Progress, Eligibility,
-    epoch_as_shared,
+    ClusterView, Eligibility, Forecast, HeldPlacement, MOST_GPUS, Objective, Problem, Progress, Prospects,
+    Slot, epoch_as_shared,
 };
 
 /// What a policy may see, and what it is about.

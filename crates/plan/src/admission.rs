@@ -7,7 +7,7 @@ use crate::due_order::{self, Piece};
 use crate::fairness::EqualShare;
 use crate::solve::Transport;
 use crate::throughput::Unusable;
-use crate::{JobModel, Exclusion, Objective, Problem, Verdict};
+use crate::{Exclusion, JobModel, Objective, Problem, Verdict};
 
 /// The jobs to place and the workers to use.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,7 @@
 //! Extracts: a problem cut down to some jobs and the GPUs that they may use, which is the input of placers.
 
 use crate::{
-    Basis, Bound, Changed, Dues, JobModel, Exclusion, Placement, Problem, Rank, Slot, Progress, WorkerNode,
+    Basis, Bound, Changed, Dues, Exclusion, JobModel, Placement, Problem, Progress, Rank, Slot, WorkerNode,
 };
 use hsched_model::GpuType;
 

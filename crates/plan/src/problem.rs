@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
 
-use crate::{JobModel, Slot, Eligibility};
+use crate::{Eligibility, JobModel, Slot};
 use hsched_model::{BitRate, Cluster, GpuType, JobRequest, NodeName, RankNeeds, RequestId, Seconds, Time};
 
 /// The jobs and where they stand, the GPUs that they have or may get, and what is to be minimised.

@@ -124,7 +124,8 @@ impl Registry {
                 return Ok(Box::new(WholeEpochs(Box::new(replan))));
             }
             (Make::Placer(make), _) => {
-                Box::new(ReplaceAll::new(made(entry, make, parameters)?, parameters.repacking)) as Box<dyn Policy>
+                Box::new(ReplaceAll::new(made(entry, make, parameters)?, parameters.repacking))
+                    as Box<dyn Policy>
             }
             (Make::Policy { make, .. }, _) => made(entry, make, parameters)?,
         };

@@ -6,7 +6,7 @@ use crate::app::folders::{checkpoints, named};
 use crate::app::state;
 use crate::commands::run::turns::{LocalRun, Work};
 use crate::error::Failure;
-use hsched_engine::{ResumePoint, Event, JobState, Outcome, Phase, State, apply};
+use hsched_engine::{Event, JobState, Outcome, Phase, ResumePoint, State, apply};
 use hsched_model::Job;
 
 impl LocalRun<'_> {

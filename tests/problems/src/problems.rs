@@ -1,7 +1,7 @@
 //! Problems for tests: the planner's examples, and random small ones with all features mixed.
 
 use hsched_model::{BitRate, GpuType, JobName, NodeName, RankNeeds, Seconds, Speed, Time};
-use hsched_plan::{Changed, JobModel, Objective, Problem, Rounds, Progress, TypeModel, WorkerNode};
+use hsched_plan::{Changed, JobModel, Objective, Problem, Progress, Rounds, TypeModel, WorkerNode};
 use proptest::prelude::*;
 
 pub fn rate(gigabits: f64) -> BitRate {

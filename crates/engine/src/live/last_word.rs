@@ -1,7 +1,7 @@
 //! How a submission ended, by the word that its script left or the status with which it ended.
 
 use crate::store::reports::LastWord;
-use crate::{End, Sighting, QueueState, SubmissionRecord};
+use crate::{End, QueueState, Sighting, SubmissionRecord};
 use hsched_model::JobName;
 
 /// Returns how a submission ended by the word that its script left.

@@ -9,7 +9,7 @@ use rand_pcg::Pcg64Mcg;
 use crate::simulate::fit::Request;
 use crate::simulate::site::Site;
 use crate::simulate::training::{Pace, Steps, Training};
-use hsched_engine::{End, EpochReport, Gpus, RankReport, Sighting, QueueState, SubmissionKey};
+use hsched_engine::{End, EpochReport, Gpus, QueueState, RankReport, Sighting, SubmissionKey};
 use hsched_model::{
     Access, Cluster, Estimates, GpuType, Job, JobId, OfferedNode, PlacedRank, RankNeeds, Seconds, Time,
 };
@@ -194,7 +194,9 @@ impl Submission {
     pub(super) fn sighting(&self) -> Sighting {
         let standing = match &self.stage {
             Stage::Pending => QueueState::Pending,
-            Stage::Running(own) => QueueState::Running { since: Some(own.since), gpus: Some(own.gpus.clone()) },
+            Stage::Running(own) => {
+                QueueState::Running { since: Some(own.since), gpus: Some(own.gpus.clone()) }
+            }
             Stage::Ended { end, at } => QueueState::Ended { end: end.clone(), at: Some(*at) },
         };
         let submit_time = Some(format!("{:.0}", self.submitted.0));

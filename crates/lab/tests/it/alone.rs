@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hsched_lab::find_over_time;
 use hsched_lab::registry;
-use hsched_plan::{ExecutionMode, Decision, Parameters, Policy, Slot, verify};
+use hsched_plan::{Decision, ExecutionMode, Parameters, Policy, Slot, verify};
 use proptest::prelude::*;
 
 use crate::shared::{T4, V100, decide, end, given, in_mid_run, job, run, stop, two_gpus};

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
 use hsched_engine::{
-    Amendment, Answer, End, Event, Inquiry, JobState, Observation, Outcome, Phase, PlannedSubmission, Run,
-    QueueState, State, SubmissionKey, World, apply,
+    Amendment, Answer, End, Event, Inquiry, JobState, Observation, Outcome, Phase, PlannedSubmission,
+    QueueState, Run, State, SubmissionKey, World, apply,
 };
 use hsched_lab::simulate::{self, Incident};
 use hsched_model::{Cluster, Job, JobId, JobName, Seconds, Time};

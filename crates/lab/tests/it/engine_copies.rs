@@ -1,8 +1,8 @@
 //! Copies of a job: what a plan of several placements makes of the submissions that there are, and what their ends mean.
 
 use hsched_engine::{
-    Action, AfterStop, Answer, End, Event, JobState, News, Observation, Outcome, Phase, Piece, Request,
-    Sighting, Stage, QueueState, State, Step, Submission, SubmissionKey, SubmissionRecord, apply, notice, step,
+    Action, AfterStop, Answer, End, Event, JobState, News, Observation, Outcome, Phase, Piece, QueueState,
+    Request, Sighting, Stage, State, Step, Submission, SubmissionKey, SubmissionRecord, apply, notice, step,
 };
 use hsched_model::Time;
 use hsched_plan::{Budget, Decision, Placement, Plan, Policy, PolicyError, Problem, Sharing, Slot};

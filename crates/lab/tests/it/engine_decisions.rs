@@ -1,8 +1,8 @@
 //! The engine's decisions on tiny states: who gets what, who moves, who is ended.
 
 use hsched_engine::{
-    AfterStop, Answer, End, Event, Gpus, JobState, News, Observation, Outcome, Phase, Request, Sighting,
-    Stage, QueueState, Step, SubmissionRecord, apply, notice,
+    AfterStop, Answer, End, Event, Gpus, JobState, News, Observation, Outcome, Phase, QueueState, Request,
+    Sighting, Stage, Step, SubmissionRecord, apply, notice,
 };
 use hsched_model::{Estimates, Job, JobId, NodeName, Partition, Seconds, Speed, Time, Usage};
 use hsched_plan::Moves;

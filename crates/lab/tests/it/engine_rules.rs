@@ -1,8 +1,8 @@
 //! The engine's rules on tiny states: what an event makes of a job, and what is learnt from it.
 
 use hsched_engine::{
-    Answer, BackendKind, ResumePoint, End, EpochReport, Event, JobState, News, Observation, Outcome,
-    PastAttempt, Phase, Rules, Sighting, Stage, QueueState, State, SubmissionRecord, apply, notice, step,
+    Answer, BackendKind, End, EpochReport, Event, JobState, News, Observation, Outcome, PastAttempt, Phase,
+    QueueState, ResumePoint, Rules, Sighting, Stage, State, SubmissionRecord, apply, notice, step,
 };
 use hsched_model::{Availability, Job, JobId, NodeName, Seconds, Time};
 use hsched_plan::{Budget, Plan, Policy, PolicyError, Problem};

@@ -5,8 +5,9 @@ use hsched_lab::registry;
 use hsched_lab::replay::{Entry, Figures, Hooks, Options, Trace, replay};
 use hsched_model::{Seconds, Time};
 use hsched_plan::{
-    Budget, Certificate, Decision, HeldPlacement, Horizon, HorizonParameters, JobModel, Parameters, Placement, Policy,
-    Problem, Repacking, Sharing, Slot, Stage, TraceBound, bound_of_prices, trace_bound, verify,
+    Budget, Certificate, Decision, HeldPlacement, Horizon, HorizonParameters, JobModel, Parameters,
+    Placement, Policy, Problem, Repacking, Sharing, Slot, Stage, TraceBound, bound_of_prices, trace_bound,
+    verify,
 };
 use proptest::prelude::*;
 

@@ -7,8 +7,8 @@ use hsched_lab::replay::{Entry, Figures, Hooks, Options, Trace, replay};
 use hsched_lab::{find, find_over_time};
 use hsched_model::{Seconds, Time};
 use hsched_plan::{
-    Budget, ExecutionMode, Decision, Forecast, HeldPlacement, JobModel, Memory, Moves, Parameters, Placement, Plan, Policy,
-    Problem, Replanning, Sharing, Slot, Stage, TypeLimit, Eligibility, verify,
+    Budget, Decision, Eligibility, ExecutionMode, Forecast, HeldPlacement, JobModel, Memory, Moves,
+    Parameters, Placement, Plan, Policy, Problem, Replanning, Sharing, Slot, Stage, TypeLimit, verify,
 };
 use proptest::prelude::*;
 
@@ -171,8 +171,12 @@ fn wrong_shares_are_put_right_where_that_pays() {
 fn a_submission_that_waits_in_vain_gives_way_to_what_is_free() {
     let mut problem = two_gpus(vec![job("a", 10)]);
     problem.nodes[1].gpus = vec![0, 0];
-    let hold =
-        |since: f64| HeldPlacement { slots: vec![V100], since: Time(since), epoch: 100.0, stage: Stage::Queued };
+    let hold = |since: f64| HeldPlacement {
+        slots: vec![V100],
+        since: Time(since),
+        epoch: 100.0,
+        stage: Stage::Queued,
+    };
     problem.now = Time(1000.0);
     problem.jobs[0].standing.holds = vec![hold(500.0)];
     problem.jobs[0].standing.waits = Eligibility::Later;

@@ -1,7 +1,7 @@
 //! The simulated cluster on tiny cases: what an epoch takes, who starts when, and what stops and incidents do.
 
 use hsched_engine::{
-    Answer, End, EpochReport, Event, Observation, Phase, PlannedSubmission, Run, Sighting, QueueState, State,
+    Answer, End, EpochReport, Event, Observation, Phase, PlannedSubmission, QueueState, Run, Sighting, State,
     SubmissionKey, World as _, apply,
 };
 use hsched_lab::find;
@@ -313,7 +313,10 @@ fn a_gpu_without_a_true_speed_fails_the_job() {
     let mut desk = Desk::new(site, Vec::new());
     desk.submit("r1", &job, 0);
     desk.world.pass(Seconds(1.0));
-    assert!(matches!(desk.sighting("a").standing, QueueState::Ended { end: End::Failed { exit: 1, .. }, .. }));
+    assert!(matches!(
+        desk.sighting("a").standing,
+        QueueState::Ended { end: End::Failed { exit: 1, .. }, .. }
+    ));
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use hsched_lab::find_over_time;
 use hsched_lab::replay::{Entry, Event, Hooks, Kind, Options, Record, Trace, replay};
 use hsched_model::{Seconds, Time};
-use hsched_plan::{Budget, HeldPlacement, JobModel, Parameters, Policy, Problem, Rounds, Slot, Stage, TypeLimit};
+use hsched_plan::{
+    Budget, HeldPlacement, JobModel, Parameters, Policy, Problem, Rounds, Slot, Stage, TypeLimit,
+};
 
 use hsched_problems::problems;
 

@@ -7,7 +7,8 @@ use crate::horizon::roster::Roster;
 use crate::horizon::task::{Choice, Scene, Task};
 use crate::kit::{Floor, Want};
 use crate::{
-    Budget, ExecutionMode, Decision, Entry, Make, Memory, Objective, Plan, Policy, PolicyError, Problem, Repacking,
+    Budget, Decision, Entry, ExecutionMode, Make, Memory, Objective, Plan, Policy, PolicyError, Problem,
+    Repacking,
 };
 
 /// The policy among the policies.

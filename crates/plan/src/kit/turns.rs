@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::kit::Gpu;
-use crate::{Basis, Placement, Problem, Sharing, Slot, Stage, Progress};
+use crate::{Basis, Placement, Problem, Progress, Sharing, Slot, Stage};
 use hsched_model::{JobName, Seconds, Time};
 
 /// The most that a restart may cost beside its turn.

@@ -5,7 +5,9 @@ mod draft;
 mod moves;
 mod queueing;
 
-use crate::{Basis, Budget, Decision, Placer, Plan, Policy, PolicyError, Problem, Stage, Progress, Eligibility};
+use crate::{
+    Basis, Budget, Decision, Eligibility, Placer, Plan, Policy, PolicyError, Problem, Progress, Stage,
+};
 use hsched_model::Seconds;
 
 /// A placer's policy over time.

@@ -3,8 +3,8 @@
 use crate::replan::Scene;
 use crate::replan::draft::Draft;
 use crate::{
-    Basis, Decision, Extract, HeldPlacement, Instead, JobModel, Pending, Placement, Plan, PolicyError, Prospect,
-    Prospects, Remedy, Sharing, Slot, Stage, is_legal, remedy,
+    Basis, Decision, Extract, HeldPlacement, Instead, JobModel, Pending, Placement, Plan, PolicyError,
+    Prospect, Prospects, Remedy, Sharing, Slot, Stage, is_legal, remedy,
 };
 use hsched_model::{Candidate, GpuType, JobRequest, RequestId, Seconds, Time, choose};
 
@@ -186,7 +186,8 @@ impl Scene<'_> {
         let waits =
             holds.iter().zip(&prospects.stays).filter_map(|(hold, wait)| Some((wait.as_ref()?.0, hold)));
         let waits: Vec<(f64, &HeldPlacement)> = waits.collect();
-        let first = |time: &dyn Fn(&(f64, &HeldPlacement)) -> f64| waits.iter().map(time).min_by(f64::total_cmp);
+        let first =
+            |time: &dyn Fn(&(f64, &HeldPlacement)) -> f64| waits.iter().map(time).min_by(f64::total_cmp);
         let pending = Pending {
             start: first(&|(wait, _)| *wait)?,
             finish: first(&|(wait, hold)| wait + epochs * hold.epoch)?,

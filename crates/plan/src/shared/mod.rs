@@ -93,7 +93,12 @@ impl Shared {
 
     /// Returns when it should look again: now, if a move would pay once the epoch under way is done, or when a submission
     /// has waited for long.
-    fn wake(&self, shown: &ProjectedProblem<'_>, looked_at: &BTreeMap<usize, Price>, plan: &Plan) -> Option<Time> {
+    fn wake(
+        &self,
+        shown: &ProjectedProblem<'_>,
+        looked_at: &BTreeMap<usize, Price>,
+        plan: &Plan,
+    ) -> Option<Time> {
         let now = shown.real.now;
         // It was no longer wanted when the epoch under way was counted.
         let soon = looked_at.values().any(|price| !price.has_wait).then_some(now);
@@ -161,7 +166,12 @@ impl Policy for Shared {
 
 /// Returns what a move costs a running job, more than is `known` of it: the restart, the epoch under way, which may be lost,
 /// then the wait in the queue; `None` while the queue has to be asked. It is asked only about moves that pay but for it.
-fn price(shown: &ProjectedProblem<'_>, job: usize, placement: &Placement, known: Option<Price>) -> Option<Price> {
+fn price(
+    shown: &ProjectedProblem<'_>,
+    job: usize,
+    placement: &Placement,
+    known: Option<Price>,
+) -> Option<Price> {
     let problem = shown.real;
     let standing = &problem.jobs[job].standing;
     let under_way = under_way(problem, job);

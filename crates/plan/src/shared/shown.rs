@@ -6,7 +6,8 @@ use crate::shared::promise::Promise;
 use crate::shared::safe::{Limits, Wish};
 use crate::shared::{Price, Rules};
 use crate::{
-    Changed, HeldPlacement, Host, Moves, Placement, Problem, Room, Sharing, Slot, Stage, Progress, Unclaimed, Eligibility,
+    Changed, Eligibility, HeldPlacement, Host, Moves, Placement, Problem, Progress, Room, Sharing, Slot,
+    Stage, Unclaimed,
 };
 use hsched_model::{Seconds, Time};
 
@@ -114,7 +115,8 @@ impl<'a> ProjectedProblem<'a> {
     /// Puts the GPUs on offer that jobs are about to give back.
     fn free_what_is_left(&mut self) {
         for model in &self.problem.jobs {
-            let gives = |hold: &&HeldPlacement| hold.stage == Stage::Leaving { started: true, gives_back: true };
+            let gives =
+                |hold: &&HeldPlacement| hold.stage == Stage::Leaving { started: true, gives_back: true };
             for slot in model.standing.holds.iter().filter(gives).flat_map(|hold| &hold.slots) {
                 let node = &mut self.problem.nodes[slot.node];
                 let gpus = &mut node.gpus[slot.gpu_type];
@@ -163,8 +165,9 @@ impl<'a> ProjectedProblem<'a> {
         let mut jobs = self.real.present();
         let Some(job) = jobs.find(|&job| self.real.jobs[job].name == promise.job) else { return };
         let real = &self.real.jobs[job].standing;
-        let leaves =
-            |holds: &[HeldPlacement]| matches!(holds, [HeldPlacement { stage: Stage::Leaving { gives_back: true, .. }, .. }]);
+        let leaves = |holds: &[HeldPlacement]| {
+            matches!(holds, [HeldPlacement { stage: Stage::Leaving { gives_back: true, .. }, .. }])
+        };
         if !real.is_ready() && !leaves(&real.holds) {
             return;
         }

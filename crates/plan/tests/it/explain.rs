@@ -1,7 +1,7 @@
 //! `policy::explain` against figures worked out by hand, and against the bound that its prices prove.
 
 use hsched_plan::{
-    Bound, Budget, Change, Explanation, JobModel, Limit, Exclusion, Obstacle, Parameters, Problem, bound,
+    Bound, Budget, Change, Exclusion, Explanation, JobModel, Limit, Obstacle, Parameters, Problem, bound,
     explain, verify,
 };
 use hsched_problems::find;

@@ -7,7 +7,7 @@ use crate::permission;
 use crate::{ExitStatus, JobRecord, QueuedJob, SlurmState, holdings, time};
 use hsched_engine::live::Tag;
 use hsched_engine::{
-    End, Gpus, JobState, QueueReason, Sighting, QueueState, State, SubmissionKey, SubmissionRecord,
+    End, Gpus, JobState, QueueReason, QueueState, Sighting, State, SubmissionKey, SubmissionRecord,
 };
 use hsched_model::{Cluster, JobId, JobName, Time};
 

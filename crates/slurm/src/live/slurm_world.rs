@@ -19,8 +19,8 @@ use hsched_engine::live::{
 };
 use hsched_engine::store::{StateDir, claim_file, lay_output, report_folder, reports};
 use hsched_engine::{
-    Amendment, Answer, End, Inquiry, Kind, Observation, PlannedSubmission, Prospects, Run, Sighting,
-    QueueState, State, Submission, SubmissionKey, SubmissionRecord, TaggedJob, World,
+    Amendment, Answer, End, Inquiry, Kind, Observation, PlannedSubmission, Prospects, QueueState, Run,
+    Sighting, State, Submission, SubmissionKey, SubmissionRecord, TaggedJob, World,
 };
 use hsched_model::{Bytes, Cluster, JobId, JobName, QueueChoice, Seconds, Time};
 

@@ -17,7 +17,9 @@ use crate::replay::present::{MOST_IN_VAIN, Present};
 use crate::replay::queue::{Due, Queue};
 use crate::replay::trace::Trace;
 use hsched_model::{Seconds, Time};
-use hsched_plan::{Changed, HeldPlacement, JobModel, Placement, Problem, Slot, Stage, Progress, Taken, Eligibility};
+use hsched_plan::{
+    Changed, Eligibility, HeldPlacement, JobModel, Placement, Problem, Progress, Slot, Stage, Taken,
+};
 
 /// The cluster and its jobs at one moment.
 pub(super) struct World<'a> {

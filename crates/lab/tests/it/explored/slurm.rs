@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use hsched_engine::{End, EpochReport, Observation, Sighting, QueueState, State, SubmissionKey};
+use hsched_engine::{End, EpochReport, Observation, QueueState, Sighting, State, SubmissionKey};
 use hsched_model::{Cluster, JobId, JobName, Time};
 
 use hsched_fixtures::engine_states::cluster;

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use hsched_engine::{
-    Action, Answer, Event, Keeper, Observation, PlannedSubmission, Planner, Rules, Run, Sighting, QueueState,
+    Action, Answer, Event, Keeper, Observation, PlannedSubmission, Planner, QueueState, Rules, Run, Sighting,
     State, SubmissionKey, Turn, World, apply, look, perform,
 };
 use hsched_model::{JobId, Seconds, Time};
