@@ -3,7 +3,7 @@
 use crate::carry::{Effects, course};
 use crate::fingerprint::fingerprint;
 use crate::mark::{intend, wait_for};
-use crate::patience::Timeouts;
+use crate::timeouts::Timeouts;
 use crate::view::{Aims, View, is_ready, nowhere};
 use crate::{
     Action, AfterStop, Inquiry, JobState, Phase, Planner, Question, Rules, State, chain, early, lateness,
