@@ -1,6 +1,6 @@
 //! Chains of submissions: the continuation of a job that its time limit ends is queued while the job still runs, and takes over.
 
-use crate::carry::PlanExecutor;
+use crate::plan_executor::PlanExecutor;
 use crate::{
     AfterStop, Amendment, End, JobState, PastAttempt, Piece, PlannedSubmission, Rules, Stage, State,
     Submission, SubmissionRecord,

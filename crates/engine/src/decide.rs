@@ -1,8 +1,8 @@
 //! One decision: whether one is due, asking the policy, and noting its plan in the state.
 
-use crate::carry::{Effects, course};
 use crate::fingerprint::fingerprint;
 use crate::mark::{intend, wait_for};
+use crate::plan_executor::{Effects, course};
 use crate::timeouts::Timeouts;
 use crate::view::{Aims, View, is_ready, nowhere};
 use crate::{

@@ -1,7 +1,7 @@
 //! Pending requests of `watch --queue`: their spare tables, the questions about them, their updates.
 
-use crate::carry::PlanExecutor;
 use crate::mark::intend;
+use crate::plan_executor::PlanExecutor;
 use crate::{
     Action, AfterStop, Amendment, Inquiry, JobState, Kind, PlannedSubmission, Stage, State, Submission,
     named_ranks,
