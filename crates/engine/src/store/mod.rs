@@ -30,7 +30,7 @@ mod state_before;
 mod state_dir;
 mod state_file;
 mod state_record;
-mod untold;
+mod unread_events;
 mod wishes;
 
 pub use self::held::Held;
@@ -50,5 +50,5 @@ pub use self::state_dir::{
     Peeked, StateDir, StateError, claim_file, fence_folder, new_run_id, report_folder, run_folder,
     state_stamp,
 };
-pub use self::untold::Untold;
+pub use self::unread_events::Untold;
 pub use self::wishes::{Wanted, Wish, wish_ids};
