@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use crate::store::deferred_commands::Wishes;
 use crate::store::names::{NEWEST, OLDER, WISHES, chain, unmarked};
 use crate::store::recovery::Contents;
 use crate::store::snapshot::Snapshot;
-use crate::store::wishes::Wishes;
 use crate::store::{StateError, run_folder};
 use crate::{Rules, State};
 use hsched_plan::plan_file::PlanFile;

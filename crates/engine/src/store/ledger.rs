@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::{FallocateFlags, fallocate};
 use serde_json::{Value, json};
 
+use crate::store::deferred_commands::{self, Wishes};
 use crate::store::files::{aside, private, replace, sweep, write_error};
 use crate::store::names::{JOURNAL, OLD_JOURNAL, OLDER, SNAPSHOT, SPEEDS};
 use crate::store::newest::Newest;
 use crate::store::recovery::{Condition, Contents};
 use crate::store::state_file::{Claim, StateFile};
 use crate::store::state_record::Record;
-use crate::store::wishes::{self, Wishes};
 use crate::store::{SpeedFile, StateDir, StateError, Wish, journal, journal_file, old_runs, snapshot};
 use crate::{Action, Event, Keeper, Rules, State};
 use hsched_model::Time;

@@ -2,6 +2,7 @@
 //!
 //! Owns every on-disk type; each names its version, and a newer version is refused, never guessed at.
 
+mod deferred_commands;
 mod files;
 mod held;
 mod inspection;
@@ -31,8 +32,8 @@ mod state_dir;
 mod state_file;
 mod state_record;
 mod unread_events;
-mod wishes;
 
+pub use self::deferred_commands::{Wanted, Wish, wish_ids};
 pub use self::held::Held;
 pub use self::inspection::{Finding, Inspection};
 pub use self::laid::{laid_by_another, lay_output};
@@ -51,4 +52,3 @@ pub use self::state_dir::{
     state_stamp,
 };
 pub use self::unread_events::Untold;
-pub use self::wishes::{Wanted, Wish, wish_ids};

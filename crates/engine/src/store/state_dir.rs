@@ -41,11 +41,11 @@ use chrono::{DateTime, Utc};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use thiserror::Error;
 
+use crate::store::deferred_commands::{Wish, Wishes};
 use crate::store::files::{make_folder, private, replace, write_error};
 use crate::store::names::{SNAPSHOT, SPEEDS, WISHES, chain};
 use crate::store::recovery::Contents;
 use crate::store::state_file::Claim;
-use crate::store::wishes::{Wish, Wishes};
 use crate::store::{Ledger, last_look, old_runs, random};
 use crate::{Rules, State};
 use hsched_model::{JobId, Time};
