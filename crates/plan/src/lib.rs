@@ -44,6 +44,7 @@ mod parts;
 mod placement;
 mod pricing;
 mod problem;
+mod progress;
 mod registry;
 mod replan;
 mod requests;
@@ -51,7 +52,6 @@ mod resets;
 mod rest;
 mod share;
 mod shared;
-mod standing;
 mod steps;
 mod taken;
 mod trace_bound;
@@ -82,12 +82,12 @@ pub use self::problem::{
     Changed, Forecast, Host, Objective, Problem, ProblemError, Prospect, Prospects, Room, TypeLimit,
     WorkerNode,
 };
+pub use self::progress::{Eligibility, HeldPlacement, Progress, Stage};
 pub use self::registry::{Entry, Make, POLICIES, Registry, RegistryError};
 pub use self::replan::{Moves, Replan, Replanning};
 pub(crate) use self::requests::{Instead, Pending, Remedy, is_legal, remedy};
 pub use self::requests::{MOST_GPUS, options};
 pub use self::shared::{Alone, Shared};
-pub use self::standing::{Eligibility, HeldPlacement, Progress, Stage};
 pub use self::taken::Taken;
 pub use self::trace_bound::{Certificate, TraceBound, bound_of_prices, trace_bound};
 pub use self::verify::{CheckedPlan, Violation, checked, verify, verify_change};
