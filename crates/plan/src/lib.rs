@@ -49,13 +49,13 @@ mod registry;
 mod replan;
 mod requests;
 mod resets;
-mod rest;
 mod share;
 mod shared;
 mod steps;
 mod taken;
 mod trace_bound;
 mod verify;
+mod whole_epochs;
 
 pub use self::admission::refusal;
 pub use self::advice::{Advice, advice};

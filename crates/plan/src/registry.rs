@@ -9,7 +9,7 @@ use crate::jps::JPS;
 use crate::optimal::OPTIMAL;
 use crate::optimus::{LOAD_BALANCED, OPTIMUS};
 use crate::resets::ReplaceAll;
-use crate::rest::WholeEpochs;
+use crate::whole_epochs::WholeEpochs;
 use crate::{Alone, ExecutionMode, Flag, Objective, Parameters, Placer, Policy, Replan, Shared, fixed};
 
 /// A policy that users choose by its name.
