@@ -8,7 +8,7 @@ use crate::horizon::HORIZON;
 use crate::jps::JPS;
 use crate::optimal::OPTIMAL;
 use crate::optimus::{LOAD_BALANCED, OPTIMUS};
-use crate::resets::ReplaceAll;
+use crate::replace_all::ReplaceAll;
 use crate::whole_epochs::WholeEpochs;
 use crate::{Alone, ExecutionMode, Flag, Objective, Parameters, Placer, Policy, Replan, Shared, fixed};
 
