@@ -4,9 +4,9 @@
 //! those that it had.
 
 use crate::shared::NOT_FREE_YET;
+use crate::shared::projected::ProjectedProblem;
 use crate::shared::promise::{self, Promise};
 use crate::shared::safe::Limits;
-use crate::shared::shown::ProjectedProblem;
 use crate::{Budget, Decision, Memory, Plan, Policy, PolicyError, Problem, Slot, Unclaimed};
 
 /// A policy over time that keeps what it has decided.

@@ -4,17 +4,17 @@
 //! save, a move pays for its wait in the queue, and the GPUs that a job was given are kept for it until it has them.
 
 mod alone;
+mod projected;
 mod promise;
 mod safe;
-mod shown;
 
 pub use self::alone::Alone;
 
 use std::collections::BTreeMap;
 
+use crate::shared::projected::ProjectedProblem;
 use crate::shared::promise::Promise;
 use crate::shared::safe::Wish;
-use crate::shared::shown::ProjectedProblem;
 use crate::{
     Budget, Decision, Forecast, Memory, Moves, Placement, Plan, Policy, PolicyError, Problem, Replanning,
     Stage,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::shared::shown::ProjectedProblem;
+use crate::shared::projected::ProjectedProblem;
 use crate::{Decision, HeldPlacement, Placement, Problem, Sharing, Slot, Stage};
 
 /// Two epochs that differ by less than this part of them are equally long.
