@@ -8,6 +8,7 @@ use crate::app::after::refuse_unknown;
 use crate::app::asking;
 use crate::app::context::{Context, Format};
 use crate::app::copies::refuse_others;
+use crate::app::deferred_commands;
 use crate::app::folders::{note_missing_workdirs, note_shared_checkpoints};
 use crate::app::goals;
 use crate::app::permissions::{note_troubles, refuse_accounts};
@@ -19,7 +20,6 @@ use crate::app::slurm;
 use crate::app::speeds::EstimateArgs;
 use crate::app::state;
 use crate::app::submission::{in_queue, settled};
-use crate::app::wishes;
 use crate::app::{file_kind, input};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
@@ -141,10 +141,11 @@ impl Args {
         }
         let wanted = Wanted::Add { jobs: jobs.to_vec(), restart: self.restart };
         let Some(directory) = state::open_at_once(context).map_err(nothing)? else {
-            let (state, realm) = wishes::foreseen_there(context, &state::rules(context)).map_err(nothing)?;
+            let (state, realm) =
+                deferred_commands::foreseen_there(context, &state::rules(context)).map_err(nothing)?;
             let additions = self.additions(jobs, &[], &state, realm)?;
             if !self.dry_run {
-                wishes::leave(context, wanted).map_err(nothing)?;
+                deferred_commands::leave(context, wanted).map_err(nothing)?;
             }
             return Ok((additions, By::Follower(realm)));
         };
@@ -205,7 +206,7 @@ impl Args {
             _ if self.dry_run => "no job was added (--dry-run)".to_owned(),
             By::Add => "hsched watch places these jobs".to_owned(),
             By::AddForRun => "hsched run places these jobs".to_owned(),
-            By::Follower(realm) => wishes::left(realm),
+            By::Follower(realm) => deferred_commands::left(realm),
         });
         text.push('\n');
         text
@@ -216,7 +217,7 @@ impl By {
     fn word(self) -> &'static str {
         match self {
             Self::Add | Self::AddForRun => "add",
-            Self::Follower(realm) => wishes::word(realm),
+            Self::Follower(realm) => deferred_commands::word(realm),
         }
     }
 }

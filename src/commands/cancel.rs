@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use crate::app::cancelling::{act, keep, look, wish};
 use crate::app::context::{Context, Format};
+use crate::app::deferred_commands;
 use crate::app::session::Session;
 use crate::app::state;
-use crate::app::wishes;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -97,7 +97,7 @@ impl Subcommand for Args {
 impl Args {
     /// Leaves the wish to who holds the lock next.
     fn leave(&self, context: &Context, rules: &Rules) -> Result<Exit, Failure> {
-        let (state, realm) = wishes::foreseen_there(context, rules)?;
+        let (state, realm) = deferred_commands::foreseen_there(context, rules)?;
         let names = self.names(&state)?;
         let answer = |name: &JobName| match &state.find(name)?.phase {
             Phase::Ended { outcome, .. } => Some((name.clone(), Answer::Over(outcome.word()))),
@@ -107,9 +107,10 @@ impl Args {
         let open = answers.iter().filter(|(_, answer)| matches!(answer, Answer::Left(_)));
         let jobs: Vec<JobName> = open.map(|(name, _)| name.clone()).collect();
         if !jobs.is_empty() && !self.dry_run {
-            wishes::leave(context, Wanted::Cancel { jobs })?;
+            deferred_commands::leave(context, Wanted::Cancel { jobs })?;
         }
-        self.print(context, (&answers, wishes::word(realm)), state.jobs.is_empty()).map(|()| Exit::Done)
+        self.print(context, (&answers, deferred_commands::word(realm)), state.jobs.is_empty())
+            .map(|()| Exit::Done)
     }
 
     /// Returns the jobs that are meant.
@@ -150,7 +151,7 @@ impl Args {
                     |(name, answer): &(JobName, Answer)| format!("{name}: {}\n", answer.text(self.dry_run));
                 let mut text: String = answers.iter().map(line).collect();
                 let left = answers.iter().find_map(|(_, answer)| match answer {
-                    Answer::Left(realm) if !self.dry_run => Some(wishes::left(*realm)),
+                    Answer::Left(realm) if !self.dry_run => Some(deferred_commands::left(*realm)),
                     _ => None,
                 });
                 text.extend(left.map(|left| left + "\n"));
@@ -247,7 +248,7 @@ fn answer_json((name, answer): &(JobName, Answer)) -> Value {
         Answer::Asked(id) => job_id = Some(id),
         Answer::Untold(text) => message = Some(text.clone()),
         Answer::Over(outcome) => message = Some((*outcome).to_owned()),
-        Answer::Left(realm) => message = Some(wishes::left(*realm)),
+        Answer::Left(realm) => message = Some(deferred_commands::left(*realm)),
         Answer::Cancelled | Answer::Later => {}
     }
     json!({ "name": name.as_str(), "state": answer.word(), "job_id": job_id, "message": message })
