@@ -42,5 +42,5 @@ pub(crate) mod through_queue;
 pub(crate) mod timer;
 pub(crate) mod type_names;
 pub(crate) mod unison;
-pub(crate) mod untold;
+pub(crate) mod unread_events;
 pub(crate) mod wanted;

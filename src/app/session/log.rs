@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::app::context::{Context, Format};
 use crate::app::notify::Notifier;
 use crate::app::state;
-use crate::app::untold;
+use crate::app::unread_events;
 use crate::ui::{Board, Story, date, merged_story};
 use hsched_engine::store::StateDir;
 use hsched_engine::{BackendKind, Event, State, Update};
@@ -79,7 +79,7 @@ impl<'a> Log<'a> {
 
     /// Takes in what commands have noticed since the last `watch` or `run`, for the next lines.
     pub(crate) fn recall(&self, directory: &StateDir) {
-        untold::recall(self.context, directory, &mut self.story.borrow_mut());
+        unread_events::recall(self.context, directory, &mut self.story.borrow_mut());
     }
 
     /// Says something about the command itself, with the time.

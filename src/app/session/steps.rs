@@ -3,7 +3,7 @@
 use crate::app::context::Context;
 use crate::app::session::{Backend, Session};
 use crate::app::state::{self, live_failure};
-use crate::app::untold;
+use crate::app::unread_events;
 use crate::error::Failure;
 use hsched_engine::store::StateError;
 use hsched_engine::{
@@ -62,7 +62,7 @@ impl<W: Backend + ?Sized> Session<'_, W> {
     pub(crate) fn leave_untold(&self, seen: &Seen) {
         if !self.dry_run {
             let events = [&self.taken[..], &seen.events].concat();
-            untold::leave(self.context, self.directory, &self.state, (seen.at, &events));
+            unread_events::leave(self.context, self.directory, &self.state, (seen.at, &events));
         }
     }
 

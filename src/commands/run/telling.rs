@@ -5,7 +5,7 @@ use crate::app::metrics::metrics;
 use crate::app::session::Log;
 use crate::app::state;
 use crate::app::unison;
-use crate::app::untold;
+use crate::app::unread_events;
 use crate::commands::cli::print;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -77,6 +77,6 @@ impl<'a> Telling<'a> {
     pub(super) fn recall(&self, directory: &StateDir, state: &State) {
         self.log.recall(directory);
         self.log.print(&[], state);
-        untold::forget(self.context, directory);
+        unread_events::forget(self.context, directory);
     }
 }

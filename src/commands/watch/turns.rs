@@ -9,7 +9,7 @@ use crate::app::metrics::metrics;
 use crate::app::session::{Log, PlanOptions, QueueSession};
 use crate::app::state;
 use crate::app::unison;
-use crate::app::untold;
+use crate::app::unread_events;
 use crate::commands::cli::print;
 use crate::commands::watch::Args;
 use crate::error::Failure;
@@ -179,7 +179,7 @@ impl<'a> Watch<'a> {
             let turn = session.turn(planner, &self.log, Vec::new());
             let state = &session.state;
             self.listen(state);
-            untold::forget(self.context, session.directory);
+            unread_events::forget(self.context, session.directory);
             turn?;
             let failed = |tracked: &JobState| {
                 matches!(&tracked.phase, Phase::Ended { outcome, .. } if *outcome != Outcome::Completed)
