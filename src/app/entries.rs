@@ -1,7 +1,7 @@
 //! From requests that were chosen to a run that asks Slurm for them: GPUs, shares, and what each asks of the queue.
 
-use crate::app::foretelling::Foretold;
 use crate::app::planning::{Desk, Planned, those_behind};
+use crate::app::start_estimates::Foretold;
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::{PlannedSubmission, spares};

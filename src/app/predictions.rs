@@ -1,7 +1,7 @@
 //! Past start estimates with the real starts, and the calibration that they give.
 
 use crate::app::context::Context;
-use crate::app::foretelling::Foretold;
+use crate::app::start_estimates::Foretold;
 use crate::app::state;
 use crate::error::Failure;
 use hsched_engine::Run;

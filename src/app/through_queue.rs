@@ -1,8 +1,8 @@
 //! The requests of several jobs, chosen together: what `plan --queue` shows and `submit --queue` submits.
 
 use crate::app::context::Context;
-use crate::app::foretelling::{self, Foretold, Possible, Queue, SearchArgs};
 use crate::app::speeds::SpeedArgs;
+use crate::app::start_estimates::{self, Foretold, Possible, Queue, SearchArgs};
 use crate::error::Failure;
 use crate::ui::ProgressLine;
 use hsched_model::{Job, JobRequest, Request, RequestId};

@@ -6,7 +6,7 @@ use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
 use crate::app::context::{Context, Format};
-use crate::app::foretelling::{QueueViewArgs, without_queue};
+use crate::app::start_estimates::{QueueViewArgs, without_queue};
 use crate::app::{input, planning};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::explain::explain_plan;

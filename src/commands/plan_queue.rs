@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::app::after::note_unknown;
 use crate::app::context::{Context, Format};
-use crate::app::foretelling::{self, Foretold, Queue, QueueViewArgs, without_beaten};
+use crate::app::start_estimates::{self, Foretold, Queue, QueueViewArgs, without_beaten};
 use crate::app::through_queue::{self, Through};
 use crate::app::{input, planning};
 use crate::commands::cli::{json_text, print};

@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::app::context::{Context, Format};
-use crate::app::foretelling::{self, Foretold, Found, Possible, Queue, QueueViewArgs};
 use crate::app::input;
 use crate::app::speeds::SpeedArgs;
+use crate::app::start_estimates::{self, Foretold, Found, Possible, Queue, QueueViewArgs};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::when_score;
 use crate::error::Failure;
