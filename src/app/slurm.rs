@@ -5,10 +5,10 @@
 use std::path::Path;
 
 use crate::app::context::Context;
-use crate::app::foreseeing::prospects;
 use crate::app::input::{self, Seen};
 use crate::app::session::Backend;
 use crate::app::state;
+use crate::app::watch_estimates::prospects;
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::live::LiveError;
