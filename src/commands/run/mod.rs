@@ -2,8 +2,8 @@
 
 mod adding;
 mod assumed;
-mod ground;
 mod measuring;
+mod target;
 mod telling;
 mod turns;
 
@@ -20,7 +20,7 @@ use crate::app::speeds::EstimateArgs;
 use crate::app::state;
 use crate::app::submission::settled;
 use crate::commands::cli::Subcommand;
-use crate::commands::run::ground::ExecutionTarget;
+use crate::commands::run::target::ExecutionTarget;
 use crate::commands::run::turns::LocalRun;
 use crate::error::Failure;
 use crate::exit::Exit;

@@ -8,7 +8,7 @@ use crate::app::context::Context;
 use crate::app::session::{PlanOptions, Session};
 use crate::app::slurm;
 use crate::app::state;
-use crate::commands::run::ground::ExecutionTarget;
+use crate::commands::run::target::ExecutionTarget;
 use crate::commands::run::telling::Telling;
 use crate::commands::run::{Args, assumed};
 use crate::error::Failure;
