@@ -41,7 +41,7 @@ pub(crate) fn choose(
     let queues = std::slice::from_ref(queue);
     let mut possible = Vec::new();
     for job in jobs {
-        let own = foretelling::possible((context, speeds), job, queues)?;
+        let own = start_estimates::possible((context, speeds), job, queues)?;
         notes.extend(own.notes.iter().filter(|note| !notes.contains(note)).cloned().collect::<Vec<_>>());
         possible.push(own);
     }
@@ -52,7 +52,7 @@ pub(crate) fn choose(
             nothing.push(nothing[first].clone());
             continue;
         }
-        let mut found = foretelling::foretell(own, queues, (seed, futures), stop);
+        let mut found = start_estimates::foretell(own, queues, (seed, futures), stop);
         found.list.truncate(MOST_OF_JOB);
         alone.push(found.list);
         nothing.push(found.nothing);
@@ -72,7 +72,7 @@ pub(crate) fn choose(
 
 /// Returns what is best for a job as if it were alone: in a queue that nobody sees, none is in another's way.
 fn as_alone(list: &[Foretold], cost_weight: f64) -> Option<Chosen> {
-    let id = foretelling::best(list, cost_weight)?.id;
+    let id = start_estimates::best(list, cost_weight)?.id;
     let forecast = Foretold::of(list, id)?.start.forecast()?;
     Some(Chosen { id, start: forecast.start, finish: forecast.finish, starts: Vec::new() })
 }
@@ -99,7 +99,7 @@ impl Through {
                 (forecast.start, forecast.finish) = (chosen.start, chosen.finish);
                 forecast.starts.clone_from(&chosen.starts);
             }
-            foretold.done = foretelling::done(&foretold.own, &foretold.start);
+            foretold.done = start_estimates::done(&foretold.own, &foretold.start);
             Some(foretold)
         })
         .collect()

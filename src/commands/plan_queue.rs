@@ -87,7 +87,7 @@ struct Made<'a> {
 
 impl<'a> Made<'a> {
     fn exit(&self) -> Exit {
-        foretelling::exit(self.jobs.iter().zip(self.together.iter().map(Option::is_some)))
+        start_estimates::exit(self.jobs.iter().zip(self.together.iter().map(Option::is_some)))
     }
 
     /// Returns the requests of the jobs of a name, or of all, that no other beats both in time and in cost.

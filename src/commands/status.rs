@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::app::context::{Context, Format};
 use crate::app::metrics::metrics;
-use crate::app::{session, state, wishes};
+use crate::app::{deferred_commands, session, state};
 use crate::commands::cancel::unknown_job;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::together;
@@ -72,7 +72,7 @@ impl Subcommand for Args {
         for note in count_reported(&mut state, &root, now, &rules) {
             context.note(&note);
         }
-        wishes::show(&mut state, &wishes, &rules, follower);
+        deferred_commands::show(&mut state, &wishes, &rules, follower);
         let is_left = cluster.as_deref() == Some(session::LOCAL_CLUSTER) && !StateDir::is_held(&root);
         if is_left {
             show_interrupted(&mut state, now);

@@ -16,7 +16,7 @@ use crate::app::policy_args::PolicyName;
 use crate::app::queue_args::QueueArgs;
 use crate::app::state;
 use crate::app::submission::{self, Outcome, Wish};
-use crate::app::{file_kind, input, permissions, planning, predictions, wishes};
+use crate::app::{deferred_commands, file_kind, input, permissions, planning, predictions};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::submit_queue::ThroughArgs;
 use crate::commands::together::TogetherArgs;
@@ -162,7 +162,7 @@ impl Subcommand for Args {
         let is_whole = !self.through.is_wanted() || chosen.iter().all(settled);
         let (mut folder, mut exit) = (None, if is_whole { planned.exit() } else { Exit::Unplaced });
         if self.dry_run || scripts.is_empty() {
-            refuse_unknown(&run.jobs, &wishes::foreseen(context, &state::rules(context))?)?;
+            refuse_unknown(&run.jobs, &deferred_commands::foreseen(context, &state::rules(context))?)?;
         }
         if self.dry_run {
             jobs.extend(dry_run(self, context, &scripts)?);

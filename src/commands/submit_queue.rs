@@ -53,7 +53,7 @@ impl ThroughArgs {
         if self.is_wanted() || !self.search.is_given() {
             return Ok(());
         }
-        Err(foretelling::without_queue("--cost-weight and --futures"))
+        Err(start_estimates::without_queue("--cost-weight and --futures"))
     }
 
     /// Returns what is to be submitted for the jobs of a file that `numbers` picks, and when the queue was looked at.

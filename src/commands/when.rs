@@ -44,7 +44,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Queue")]
     seed: u64,
     /// Time limit for the simulations, such as 10s or 2m.
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = foretelling::duration,
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = start_estimates::duration,
           help_heading = "Queue")]
     budget: Duration,
     #[command(flatten)]
@@ -73,7 +73,7 @@ impl Subcommand for Args {
             Format::Table => table(context, &told, &queues),
         };
         print(context, &text)?;
-        Ok(foretelling::exit(told.iter().map(|own| (own.job, own.choice.is_some()))))
+        Ok(start_estimates::exit(told.iter().map(|own| (own.job, own.choice.is_some()))))
     }
 }
 
@@ -116,7 +116,7 @@ impl Args {
         queues: &[Queue],
     ) -> Result<Vec<Told<'a>>, Failure> {
         let surroundings = (context, &self.speeds);
-        let possible = jobs.iter().map(|job| foretelling::possible(surroundings, job, queues));
+        let possible = jobs.iter().map(|job| start_estimates::possible(surroundings, job, queues));
         let possible = possible.collect::<Result<Vec<_>, _>>()?;
         let first: Vec<usize> =
             (0..jobs.len()).map(|number| Possible::first_alike(&possible, number)).collect();
@@ -132,7 +132,7 @@ impl Args {
             }
             let Found { list, nothing } = self.foretell(context, (job, &possible[number]), queues, left);
             left -= 1;
-            let choice = foretelling::best(&list, self.view.search.cost_weight);
+            let choice = start_estimates::best(&list, self.view.search.cost_weight);
             told.push(Told { job, first: number, list, nothing, choice, notes });
         }
         Ok(told)
@@ -151,7 +151,7 @@ impl Args {
         let share = self.budget / u32::try_from(left.max(1)).unwrap_or(u32::MAX);
         let stop = || context.clock.elapsed().saturating_sub(begin) >= share;
         let sampling = (self.seed, self.view.search.futures_alone());
-        foretelling::foretell(possible, queues, sampling, &stop)
+        start_estimates::foretell(possible, queues, sampling, &stop)
     }
 }
 
@@ -220,7 +220,7 @@ fn when_jobs<'a>(told: &'a [Told], queues: &'a [Queue]) -> Vec<WhenJob<'a>> {
 /// Returns the requests of a job that a table of several jobs shows: the chosen one, the first to finish, and those that nothing
 /// beats in time and cost.
 fn worth_showing(told: &Told) -> Vec<usize> {
-    let good = foretelling::worth_showing(&told.list);
+    let good = start_estimates::worth_showing(&told.list);
     let is_chosen = |id| told.choice.is_some_and(|choice| choice.id == id);
     (0..told.list.len())
         .filter(|&own| {

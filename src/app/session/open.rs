@@ -3,7 +3,7 @@
 use crate::app::context::Context;
 use crate::app::session::Backend;
 use crate::app::slurm::{self, QueueWorld};
-use crate::app::{false_ends, state, wishes};
+use crate::app::{deferred_commands, false_ends, state};
 use crate::error::Failure;
 use crate::local::EndedRun;
 use hsched_engine::store::{Ledger, StateDir};
@@ -133,7 +133,7 @@ impl<'a, W: Backend + ?Sized> Session<'a, W> {
     /// # Errors
     /// When the state cannot be written.
     pub(crate) fn take_in(&mut self) -> Result<Vec<Event>, Failure> {
-        wishes::take_in(self)
+        deferred_commands::take_in(self)
     }
 }
 

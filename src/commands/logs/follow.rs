@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::app::context::Context;
 use crate::app::output::{Growth, Part};
 use crate::app::printed::{Printed, latest, submissions};
-use crate::app::{state, wishes};
+use crate::app::{deferred_commands, state};
 use crate::commands::logs::{Args, Output, unreadable};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -77,7 +77,7 @@ impl<'a> Follower<'a> {
             }
             let now = state_stamp(&self.root);
             if now != stamp {
-                (stamp, state) = (now, wishes::foreseen(self.context, &self.rules)?);
+                (stamp, state) = (now, deferred_commands::foreseen(self.context, &self.rules)?);
             }
         }
     }

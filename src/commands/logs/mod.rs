@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind};
 use crate::app::context::Context;
 use crate::app::output::Part;
 use crate::app::printed::{Printed, latest, submissions};
-use crate::app::{state, wishes};
+use crate::app::{deferred_commands, state};
 use crate::commands::cancel::unknown_job;
 use crate::commands::cli::Subcommand;
 use crate::error::Failure;
@@ -44,7 +44,7 @@ pub(super) struct Args {
 impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let rules = state::rules(context);
-        let state = wishes::foreseen(context, &rules)?;
+        let state = deferred_commands::foreseen(context, &rules)?;
         let tracked = self.find(&state)?;
         if self.follow {
             return follow::Follower::new(self, context, rules)?.go_on(state);

@@ -110,7 +110,7 @@ impl<'a> Ledger<'a> {
             recorded,
             repaired: Vec::new(),
         };
-        ledger.claim.taken = wishes::remove(root, &ledger.claim.taken);
+        ledger.claim.taken = deferred_commands::remove(root, &ledger.claim.taken);
         ledger.claim.speeds = contents.saves;
         ledger.repair(&contents, &BTreeMap::from(asides), at)?;
         if contents.newest != Some(ledger.newest()) {
@@ -150,8 +150,11 @@ impl<'a> Ledger<'a> {
         self.claim.taken.extend(taken.iter().map(|(wish, _)| wish.id.clone()));
         let kept = self.record(at, state, (entries, &[]), Some(&self.path(OLDER)));
         // Killed from here on, the next hsched finds their ids in the state.
-        self.claim.taken =
-            if kept.is_ok() { wishes::remove(&self.directory.root, &self.claim.taken) } else { before };
+        self.claim.taken = if kept.is_ok() {
+            deferred_commands::remove(&self.directory.root, &self.claim.taken)
+        } else {
+            before
+        };
         kept
     }
 
