@@ -8,7 +8,7 @@ use crate::app::state;
 use crate::app::submission::in_queue;
 use crate::error::Failure;
 use crate::exit::Exit;
-use hsched_engine::store::{Peeked, StateDir, Wanted, Wish};
+use hsched_engine::store::{DeferredCommand, Peeked, StateDir, Wanted};
 use hsched_engine::{BackendKind, Event, Phase, Rules, State, TaggedJob, apply};
 use hsched_model::{JobName, Time};
 
@@ -31,7 +31,7 @@ pub(crate) fn word(realm: BackendKind) -> &'static str {
 /// # Errors
 /// When it cannot be written.
 pub(crate) fn leave(context: &Context, wanted: Wanted) -> Result<(), Failure> {
-    let left = Wish::leave(&state::root(context)?, state::now(context), wanted);
+    let left = DeferredCommand::leave(&state::root(context)?, state::now(context), wanted);
     left.map(drop).map_err(|error| state::failure(&error))
 }
 
@@ -39,15 +39,15 @@ pub(crate) fn leave(context: &Context, wanted: Wanted) -> Result<(), Failure> {
 ///
 /// # Errors
 /// When a file cannot be used.
-pub(crate) fn foreseen(context: &Context, rules: &Rules) -> Result<State, Failure> {
-    foreseen_there(context, rules).map(|(state, _)| state)
+pub(crate) fn expected(context: &Context, rules: &Rules) -> Result<State, Failure> {
+    expected_there(context, rules).map(|(state, _)| state)
 }
 
 /// The same, with where its jobs go.
 ///
 /// # Errors
 /// When a file cannot be used.
-pub(crate) fn foreseen_there(context: &Context, rules: &Rules) -> Result<(State, BackendKind), Failure> {
+pub(crate) fn expected_there(context: &Context, rules: &Rules) -> Result<(State, BackendKind), Failure> {
     let peeked = StateDir::peek(&state::root(context)?, rules).map_err(|error| state::failure(&error))?;
     let Peeked { mut state, wishes, cluster, .. } = peeked;
     let realm = realm(cluster.as_deref());
@@ -103,7 +103,7 @@ pub(crate) fn take_in<W: Backend + ?Sized>(session: &mut Session<'_, W>) -> Resu
 }
 
 /// Shows in a state, for people, what is wanted and was not taken in yet; `follower` is the command that will.
-pub(crate) fn show(state: &mut State, wishes: &[Wish], rules: &Rules, follower: &str) {
+pub(crate) fn show(state: &mut State, wishes: &[DeferredCommand], rules: &Rules, follower: &str) {
     for wish in wishes {
         for event in wish.wanted.events() {
             let (name, what) = match &event {
@@ -136,7 +136,7 @@ pub(crate) fn show(state: &mut State, wishes: &[Wish], rules: &Rules, follower: 
 /// Changes the state by a wish, as if its command had the lock; returns what happened, and what was impossible.
 fn play(
     state: &mut State,
-    wish: &Wish,
+    wish: &DeferredCommand,
     (at, queue): (Time, &[TaggedJob]),
     rules: &Rules,
 ) -> (Vec<Event>, Option<String>) {
@@ -169,13 +169,13 @@ fn play(
 
 /// Returns whether what Slurm has decides about a wish. A job in the queue that the state does not know keeps an added
 /// one of its name waiting, so it decides nothing.
-fn needs_look(wish: &Wish, state: &State) -> bool {
+fn needs_look(wish: &DeferredCommand, state: &State) -> bool {
     let in_slurm = |name: &JobName| state.find(name).is_some_and(|job| job.phase.is_submitted());
     matches!(&wish.wanted, Wanted::Add { jobs, .. } if jobs.iter().any(|job| in_slurm(&job.name)))
 }
 
 /// Returns a wish in words.
-fn describe(wish: &Wish) -> String {
+fn describe(wish: &DeferredCommand) -> String {
     let (word, names): (&str, Vec<&str>) = match &wish.wanted {
         Wanted::Add { jobs, .. } => ("add", jobs.iter().map(|job| job.name.as_str()).collect()),
         Wanted::Cancel { jobs } => ("cancel", jobs.iter().map(JobName::as_str).collect()),

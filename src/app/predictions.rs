@@ -17,7 +17,7 @@ pub(crate) type Learnt = (Calibration, usize);
 /// # Errors
 /// When the state cannot be read.
 pub(crate) fn known(context: &Context) -> Result<Vec<Predicted>, Failure> {
-    let state = crate::app::deferred_commands::foreseen(context, &state::rules(context))?;
+    let state = crate::app::deferred_commands::expected(context, &state::rules(context))?;
     Ok(Predictions::of(&state::root(context)?).known(&state, state::now(context)))
 }
 

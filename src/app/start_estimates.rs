@@ -237,7 +237,7 @@ impl Possible {
 }
 
 /// Returns what is known of a job's requests, each as if it were the only one in its queue.
-pub(crate) fn foretell(
+pub(crate) fn estimate_starts(
     possible: &Possible,
     queues: &[Queue],
     (seed, futures): (u64, u32),

@@ -52,7 +52,7 @@ pub(crate) fn choose(
             nothing.push(nothing[first].clone());
             continue;
         }
-        let mut found = start_estimates::foretell(own, queues, (seed, futures), stop);
+        let mut found = start_estimates::estimate_starts(own, queues, (seed, futures), stop);
         found.list.truncate(MOST_OF_JOB);
         alone.push(found.list);
         nothing.push(found.nothing);

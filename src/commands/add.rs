@@ -142,7 +142,7 @@ impl Args {
         let wanted = Wanted::Add { jobs: jobs.to_vec(), restart: self.restart };
         let Some(directory) = state::open_at_once(context).map_err(nothing)? else {
             let (state, realm) =
-                deferred_commands::foreseen_there(context, &state::rules(context)).map_err(nothing)?;
+                deferred_commands::expected_there(context, &state::rules(context)).map_err(nothing)?;
             let additions = self.additions(jobs, &[], &state, realm)?;
             if !self.dry_run {
                 deferred_commands::leave(context, wanted).map_err(nothing)?;

@@ -97,7 +97,7 @@ impl Subcommand for Args {
 impl Args {
     /// Leaves the wish to who holds the lock next.
     fn leave(&self, context: &Context, rules: &Rules) -> Result<Exit, Failure> {
-        let (state, realm) = deferred_commands::foreseen_there(context, rules)?;
+        let (state, realm) = deferred_commands::expected_there(context, rules)?;
         let names = self.names(&state)?;
         let answer = |name: &JobName| match &state.find(name)?.phase {
             Phase::Ended { outcome, .. } => Some((name.clone(), Answer::Over(outcome.word()))),

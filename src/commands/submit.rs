@@ -162,7 +162,7 @@ impl Subcommand for Args {
         let is_whole = !self.through.is_wanted() || chosen.iter().all(settled);
         let (mut folder, mut exit) = (None, if is_whole { planned.exit() } else { Exit::Unplaced });
         if self.dry_run || scripts.is_empty() {
-            refuse_unknown(&run.jobs, &deferred_commands::foreseen(context, &state::rules(context))?)?;
+            refuse_unknown(&run.jobs, &deferred_commands::expected(context, &state::rules(context))?)?;
         }
         if self.dry_run {
             jobs.extend(dry_run(self, context, &scripts)?);

@@ -130,7 +130,8 @@ impl Args {
                 told.push(Told { job, first: first[number], list, nothing, choice: alike.choice, notes });
                 continue;
             }
-            let Found { list, nothing } = self.foretell(context, (job, &possible[number]), queues, left);
+            let Found { list, nothing } =
+                self.estimate_starts(context, (job, &possible[number]), queues, left);
             left -= 1;
             let choice = start_estimates::best(&list, self.view.search.cost_weight);
             told.push(Told { job, first: number, list, nothing, choice, notes });
@@ -139,7 +140,7 @@ impl Args {
     }
 
     /// Looks at a job's requests for its share of the budget: that of the next of `left` jobs.
-    fn foretell(
+    fn estimate_starts(
         &self,
         context: &Context,
         (job, possible): (&Job, &Possible),
@@ -151,7 +152,7 @@ impl Args {
         let share = self.budget / u32::try_from(left.max(1)).unwrap_or(u32::MAX);
         let stop = || context.clock.elapsed().saturating_sub(begin) >= share;
         let sampling = (self.seed, self.view.search.futures_alone());
-        start_estimates::foretell(possible, queues, sampling, &stop)
+        start_estimates::estimate_starts(possible, queues, sampling, &stop)
     }
 }
 

@@ -46,7 +46,7 @@ impl Waker {
     pub fn new(wishes: &Path) -> io::Result<Self> {
         let (sender, receiver) = mpsc::channel();
         let files = Arc::new(Inotify::init(InitFlags::IN_CLOEXEC)?);
-        // Wishes get their name when they are whole.
+        // DeferredCommands get their name when they are whole.
         let wishes = files.add_watch(wishes, AddWatchFlags::IN_MOVED_TO | AddWatchFlags::IN_CREATE)?;
         let (own, tell) = (Arc::clone(&files), sender.clone());
         let listen = move || {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use hsched_engine::State;
-use hsched_engine::store::{StateDir, Wanted, Wish, wish_ids};
+use hsched_engine::store::{DeferredCommand, StateDir, Wanted, wish_ids};
 use hsched_model::{JobName, NodeName, Time};
 use insta::assert_snapshot;
 use nix::sys::stat::Mode;
@@ -182,9 +182,9 @@ fn a_wish_is_carried_out_once_even_if_its_file_stays() {
     let root = folder.path();
     let rules = rules();
     let cancel = |name: &str| Wanted::Cancel { jobs: vec![JobName::new(name).expect("a name")] };
-    let first = Wish::leave(root, Time(1.0), cancel("a")).expect("writes");
+    let first = DeferredCommand::leave(root, Time(1.0), cancel("a")).expect("writes");
     // A clock that goes back changes no order.
-    let second = Wish::leave(root, Time(0.5), cancel("b")).expect("writes");
+    let second = DeferredCommand::leave(root, Time(0.5), cancel("b")).expect("writes");
     assert!(first.id < second.id);
     let path = root.join(format!("wishes/{}.json", first.id));
     let text = fs::read(&path).expect("a file");

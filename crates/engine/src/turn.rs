@@ -41,7 +41,7 @@ pub trait World {
     }
 
     /// Returns what some jobs may ask of the queue and when that would start, of those where it can be told.
-    fn foresee(&mut self, _: &[Inquiry]) -> Vec<Prospects> {
+    fn start_estimates(&mut self, _: &[Inquiry]) -> Vec<Prospects> {
         Vec::new()
     }
 
@@ -133,7 +133,7 @@ pub fn look<W: World + ?Sized>(
     loop {
         let step = step(state.clone(), seen.at, &events, &seen.cluster, (rules, planner));
         if !step.inquiries.is_empty() && planner.prospects.is_none() {
-            planner.prospects = Some(world.foresee(&step.inquiries));
+            planner.prospects = Some(world.start_estimates(&step.inquiries));
             continue;
         }
         if step.questions.is_empty() || planner.forecasts.len() >= MOST_QUESTIONS {

@@ -77,7 +77,7 @@ impl<'a> Follower<'a> {
             }
             let now = state_stamp(&self.root);
             if now != stamp {
-                (stamp, state) = (now, deferred_commands::foreseen(self.context, &self.rules)?);
+                (stamp, state) = (now, deferred_commands::expected(self.context, &self.rules)?);
             }
         }
     }

@@ -44,7 +44,7 @@ pub(super) struct Args {
 impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let rules = state::rules(context);
-        let state = deferred_commands::foreseen(context, &rules)?;
+        let state = deferred_commands::expected(context, &rules)?;
         let tracked = self.find(&state)?;
         if self.follow {
             return follow::Follower::new(self, context, rules)?.go_on(state);

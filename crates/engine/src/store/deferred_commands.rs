@@ -27,7 +27,7 @@ pub enum Wanted {
 
 /// Something wanted that waits for the lock.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wish {
+pub struct DeferredCommand {
     /// Unique; those of later wishes sort after it.
     pub id: String,
     pub at: Time,
@@ -36,16 +36,16 @@ pub struct Wish {
 
 /// The wishes of a state directory.
 #[derive(Debug, Default)]
-pub(super) struct Wishes {
+pub(super) struct DeferredCommands {
     /// In the order in which they were made.
-    pub whole: Vec<Wish>,
+    pub whole: Vec<DeferredCommand>,
     /// The names of damaged files, each with the rest of a sentence that begins with it.
     pub damaged: Vec<(String, String)>,
 }
 
 /// A wish as its file says it.
 #[derive(Serialize, Deserialize)]
-struct WishFile {
+struct CommandFile {
     schema: String,
     /// Unix seconds.
     at: f64,
@@ -84,7 +84,7 @@ impl Wanted {
     }
 }
 
-impl Wish {
+impl DeferredCommand {
     /// Writes a wish down, without the lock; whoever holds it next takes it in.
     ///
     /// # Errors
@@ -110,7 +110,7 @@ impl Wish {
                 WantedFile::Cancel { jobs: jobs.iter().map(ToString::to_string).collect() }
             }
         };
-        let file = WishFile { schema: SCHEMA.to_owned(), at: self.at.0, wanted };
+        let file = CommandFile { schema: SCHEMA.to_owned(), at: self.at.0, wanted };
         let text = serde_json::to_string_pretty(&file).map_err(|source| StateError::Json { source })?;
         Ok(text + "\n")
     }
@@ -119,7 +119,7 @@ impl Wish {
         if FILE.check(text) != Verdict::Whole {
             return Err("its checksum is missing or does not match".into());
         }
-        let file: WishFile = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+        let file: CommandFile = serde_json::from_slice(text).map_err(|error| error.to_string())?;
         if file.schema != SCHEMA {
             return Err(format!("its schema is {}; this version reads {SCHEMA}", file.schema));
         }
@@ -137,7 +137,7 @@ impl Wish {
     }
 }
 
-impl Wishes {
+impl DeferredCommands {
     /// Reads all wishes but those that were `taken` in before; changes nothing.
     pub(super) fn read(root: &Path, taken: &BTreeSet<String>) -> Self {
         let mut wishes = Self::default();
@@ -148,7 +148,7 @@ impl Wishes {
                 Ok(Some(text)) => Ok(text),
                 Err(error) => Err(error.in_one_line()),
             };
-            match text.and_then(|text| Wish::parse(id, &text)) {
+            match text.and_then(|text| DeferredCommand::parse(id, &text)) {
                 Ok(wish) => wishes.whole.push(wish),
                 Err(what) => {
                     wishes.damaged.push((format!("{WISHES}/{id}{ENDING}"), format!("is damaged ({what})")));

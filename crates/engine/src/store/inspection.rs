@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::store::deferred_commands::Wishes;
+use crate::store::deferred_commands::DeferredCommands;
 use crate::store::names::{NEWEST, OLDER, WISHES, chain, unmarked};
 use crate::store::recovery::Contents;
 use crate::store::snapshot::Snapshot;
@@ -71,7 +71,7 @@ impl Inspection {
         let (plans, wrong) = plans(root, &contents.state);
         findings.extend(wrong);
         let taken = contents.recorded.map(|file| file.claim.taken).unwrap_or_default();
-        let wishes = Wishes::read(root, &taken);
+        let wishes = DeferredCommands::read(root, &taken);
         let lost = "repeat the add or cancel; the next hsched watch, add, submit or cancel sets the file \
             aside";
         findings.extend(wishes.damaged.into_iter().map(|(file, what)| finding(&file, what, lost)));

@@ -10,14 +10,16 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::{FallocateFlags, fallocate};
 use serde_json::{Value, json};
 
-use crate::store::deferred_commands::{self, Wishes};
+use crate::store::deferred_commands::{self, DeferredCommands};
 use crate::store::files::{aside, private, replace, sweep, write_error};
 use crate::store::names::{JOURNAL, OLD_JOURNAL, OLDER, SNAPSHOT, SPEEDS};
 use crate::store::newest::Newest;
 use crate::store::recovery::{Condition, Contents};
 use crate::store::state_file::{Claim, StateFile};
 use crate::store::state_record::Record;
-use crate::store::{SpeedFile, StateDir, StateError, Wish, journal, journal_file, old_runs, snapshot};
+use crate::store::{
+    DeferredCommand, SpeedFile, StateDir, StateError, journal, journal_file, old_runs, snapshot,
+};
 use crate::{Action, Event, Keeper, Rules, State};
 use hsched_model::Time;
 
@@ -125,9 +127,9 @@ impl<'a> Ledger<'a> {
     }
 
     /// Returns the wishes that wait, in order. Damaged ones are set aside; a sentence about each comes second.
-    pub fn wishes(&self) -> (Vec<Wish>, Vec<String>) {
+    pub fn wishes(&self) -> (Vec<DeferredCommand>, Vec<String>) {
         let root = &self.directory.root;
-        let wishes = Wishes::read(root, &self.claim.taken);
+        let wishes = DeferredCommands::read(root, &self.claim.taken);
         let troubles = wishes.set_aside(root);
         (wishes.whole, troubles)
     }
@@ -141,10 +143,10 @@ impl<'a> Ledger<'a> {
         at: Time,
         state: &State,
         events: &[Event],
-        taken: &[(&Wish, Option<String>)],
+        taken: &[(&DeferredCommand, Option<String>)],
     ) -> Result<(), StateError> {
         self.keep_speeds(state)?;
-        let wish = |(wish, impossible): &(&Wish, Option<String>)| json!({ "event": "wish", "id": wish.id, "asked_at": wish.at.0, "impossible": impossible });
+        let wish = |(wish, impossible): &(&DeferredCommand, Option<String>)| json!({ "event": "wish", "id": wish.id, "asked_at": wish.at.0, "impossible": impossible });
         let entries = events.iter().map(journal::event_line).chain(taken.iter().map(wish)).collect();
         let before = self.claim.taken.clone();
         self.claim.taken.extend(taken.iter().map(|(wish, _)| wish.id.clone()));

@@ -41,7 +41,7 @@ use chrono::{DateTime, Utc};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use thiserror::Error;
 
-use crate::store::deferred_commands::{Wish, Wishes};
+use crate::store::deferred_commands::{DeferredCommand, DeferredCommands};
 use crate::store::files::{make_folder, private, replace, write_error};
 use crate::store::names::{SNAPSHOT, SPEEDS, WISHES, chain};
 use crate::store::recovery::Contents;
@@ -64,7 +64,7 @@ pub struct Peeked {
     /// Without the wishes.
     pub state: State,
     /// What is wanted and was not taken in yet, in order.
-    pub wishes: Vec<Wish>,
+    pub wishes: Vec<DeferredCommand>,
     /// A sentence about each damaged file of the state.
     pub troubles: Vec<String>,
     /// A sentence about each damaged wish.
@@ -194,7 +194,7 @@ impl StateDir {
     /// When a file cannot be used and the others cannot replace it.
     pub fn peek(root: &Path, rules: &Rules) -> Result<Peeked, StateError> {
         // Before the state: what is taken in meanwhile is told twice rather than never.
-        let there = Wishes::read(root, &BTreeSet::new());
+        let there = DeferredCommands::read(root, &BTreeSet::new());
         let contents = Contents::read(root, rules)?;
         let trouble = |(name, what): (&str, String)| format!("{} {what}", root.join(name).display());
         let troubles = contents.troubles().into_iter().map(trouble).collect();

@@ -82,7 +82,7 @@ impl World for Seer {
         self.world.amend(of, job_id, to)
     }
 
-    fn foresee(&mut self, inquiries: &[Inquiry]) -> Vec<Prospects> {
+    fn start_estimates(&mut self, inquiries: &[Inquiry]) -> Vec<Prospects> {
         inquiries.iter().map(|own| answer(&self.cluster, own, 0.0, &|_| (0.0, 0.0))).collect()
     }
 

@@ -58,7 +58,7 @@ impl World for Seer {
     }
 
     /// Four V100 are best at first; then two of them; later the T4 are free.
-    fn foresee(&mut self, inquiries: &[Inquiry]) -> Vec<Prospects> {
+    fn start_estimates(&mut self, inquiries: &[Inquiry]) -> Vec<Prospects> {
         let now = self.world.now().0;
         let wait = |own: &Kind| match (own.gpu_type == gpu("t4"), own.per_node) {
             (true, _) if now >= 150.0 => (0.0, 50.0),

@@ -337,7 +337,7 @@ impl World for SlurmWorld<'_> {
         }
     }
 
-    fn foresee(&mut self, inquiries: &[Inquiry]) -> Vec<Prospects> {
+    fn start_estimates(&mut self, inquiries: &[Inquiry]) -> Vec<Prospects> {
         self.oracle.as_ref().map_or_else(Vec::new, |oracle| oracle(inquiries))
     }
 
