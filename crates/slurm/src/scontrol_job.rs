@@ -62,7 +62,7 @@ fn job(text: &str) -> Option<JobRecord> {
     let (name, rest) = rest.split_once(" UserId=")?;
     let name = name.split(" HetJobIdSet=").next().unwrap_or(name);
     let (facts, free) = rest.split_once(" Command=").unwrap_or((rest, ""));
-    let state = SlurmState::parse(field(facts, "SlurmState")?);
+    let state = SlurmState::parse(field(facts, "JobState")?);
     let fact = |key: &str| field(facts, key).and_then(value);
     let owned = |key: &str| fact(key).map(str::to_owned);
     let leader = field(ids, "HetJobId").and_then(number).map(JobId);
@@ -124,12 +124,12 @@ mod tests {
     use super::*;
 
     /// A line of Slurm 22.05, less what nobody reads.
-    const FAILED: &str = "JobId=2 JobName=f 9 UserId=root(0) GroupId=root(0) MCS_label=N/A SlurmState=FAILED \
+    const FAILED: &str = "JobId=2 JobName=f 9 UserId=root(0) GroupId=root(0) MCS_label=N/A JobState=FAILED \
         Reason=NonZeroExitCode Dependency=(null) Requeue=1 Restarts=0 BatchFlag=1 Reboot=0 ExitCode=9:0 \
         TimeLimit=00:10:00 TimeMin=N/A SubmitTime=2026-11-21T14:56:06 EligibleTime=2026-11-21T14:56:07 \
         StartTime=2026-11-21T14:56:08 EndTime=2026-11-21T14:56:09 Deadline=N/A PreemptEligibleTime=2026-11-21T14:56:07 \
         Partition=gpu AllocNode:Sid=localhost:26664 ReqNodeList=v1 ExcNodeList=(null) NodeList=m1 BatchHost=m1 \
-        ReqB:S:C:T=0:0:*:* TRES=cpu=1,mem=100M Command=/a b/c SlurmState=x NodeList=y WorkDir=/tmp \
+        ReqB:S:C:T=0:0:*:* TRES=cpu=1,mem=100M Command=/a b/c JobState=x NodeList=y WorkDir=/tmp \
         Comment=a b Command=/x y  StdErr=z  NodeList=zz  StdErr=/dev/null StdIn=/dev/null StdOut=/dev/null Power= ";
 
     fn read(text: &str) -> JobRecord {
@@ -161,7 +161,7 @@ mod tests {
         let component = |id: u32, offset: u32| {
             format!(
                 "JobId={id} HetJobId=8 HetJobOffset={offset} JobName=het HetJobIdSet=8-9 UserId=root(0) \
-                 SlurmState=NODE_FAIL Reason=NodeDown ExitCode=0:15 NodeList=t{id} Command=(null)\n"
+                 JobState=NODE_FAIL Reason=NodeDown ExitCode=0:15 NodeList=t{id} Command=(null)\n"
             )
         };
         let (jobs, notes) = parse(&(component(8, 0) + &component(9, 1))).expect("readable");
@@ -179,13 +179,13 @@ mod tests {
             let job = read(&FAILED.replace(from, to));
             assert_eq!((job.state, job.exit, job.settled), (state, None, false), "{to}");
         };
-        check("SlurmState=FAILED", "SlurmState=RUNNING", SlurmState::Running);
-        check("SlurmState=FAILED", "SlurmState=COMPLETING", SlurmState::Completing);
-        check("SlurmState=FAILED", "SlurmState=NEWLY_MADE", SlurmState::Other("NEWLY_MADE".to_owned()));
-        let waits = "SlurmState=PENDING Reason=ReqNodeNotAvail, UnavailableNodes:p1";
+        check("JobState=FAILED", "JobState=RUNNING", SlurmState::Running);
+        check("JobState=FAILED", "JobState=COMPLETING", SlurmState::Completing);
+        check("JobState=FAILED", "JobState=NEWLY_MADE", SlurmState::Other("NEWLY_MADE".to_owned()));
+        let waits = "JobState=PENDING Reason=ReqNodeNotAvail, UnavailableNodes:p1";
         let job = read(
             &FAILED
-                .replace("SlurmState=FAILED Reason=NonZeroExitCode", waits)
+                .replace("JobState=FAILED Reason=NonZeroExitCode", waits)
                 .replace(" NodeList=m1", " NodeList="),
         );
         assert_eq!((job.state, job.nodes.as_str()), (SlurmState::Pending, ""));
@@ -221,7 +221,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_output_panics(text in "(JobId=|JobName=|UserId=|SlurmState=|Command=|Comment=|StdErr=|HetJobId=|[ \n1=é/]){0,60}") {
+        fn no_output_panics(text in "(JobId=|JobName=|UserId=|JobState=|Command=|Comment=|StdErr=|HetJobId=|[ \n1=é/]){0,60}") {
             let _ = parse(&text);
         }
     }

@@ -241,9 +241,9 @@ mod tests {
 
     #[test]
     fn keys_that_nobody_knows_are_left_out() {
-        let line = "JobId=7 JobName=my thesis UserId=alice(1000) Account=def-alice SlurmState=RUNNING NodeList=ng[1-2] \
+        let line = "JobId=7 JobName=my thesis UserId=alice(1000) Account=def-alice JobState=RUNNING NodeList=ng[1-2] \
                     Command=/home/alice/run.sh --lr 3 WorkDir=/home/alice Comment=x NewKey=alice ";
-        let expected = "JobId=7 JobName=job1 UserId=user1(0) Account=account1 SlurmState=RUNNING NodeList=hosta[1-2] \
+        let expected = "JobId=7 JobName=job1 UserId=user1(0) Account=account1 JobState=RUNNING NodeList=hosta[1-2] \
                         Command=- WorkDir=- Comment=comment NewKey=- \n";
         assert_eq!(hidden("job-7", line), expected);
         assert_eq!(
