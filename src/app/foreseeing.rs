@@ -172,7 +172,7 @@ impl Teller<'_> {
         let is_known = !self.inquiry.waits() || outlooks.iter().any(sampled);
         let wait = |outlook: Foretold| match outlook {
             Foretold::Estimated(own) if is_known => Some(own.start.mean),
-            Foretold::Estimated(_) | Foretold::Unknown(_) | Foretold::Never => None,
+            Foretold::Estimated(_) | Foretold::Unknown(_) | Foretold::Never | Foretold::Refused(_) => None,
         };
         outlooks.into_iter().map(wait).collect()
     }

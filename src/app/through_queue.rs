@@ -114,7 +114,7 @@ impl Through {
         let together = self.together();
         let of_job = |(list, chosen): (&Vec<Foretold>, Option<Foretold>)| {
             let Some(chosen) = chosen else {
-                let possible = list.iter().filter(|own| own.outlook != Outlook::Never);
+                let possible = list.iter().filter(|own| !own.outlook.is_never());
                 return possible.take(wanted).cloned().collect();
             };
             let requests: Vec<Request> = list.iter().map(|own| own.own.request.clone()).collect();
@@ -122,7 +122,7 @@ impl Through {
             let first = list.iter().position(|own| own.own == chosen.own);
             let mut numbers = race(&requests, &outlooks, first, wanted);
             // What is foretold may be wrong: the next best are worth their place in line, too.
-            let possible = (0..list.len()).filter(|&own| outlooks[own] != Outlook::Never);
+            let possible = (0..list.len()).filter(|&own| !outlooks[own].is_never());
             numbers.extend(possible.filter(|own| !numbers.contains(own)).collect::<Vec<_>>());
             let others = numbers.into_iter().take(wanted).skip(1);
             std::iter::once(chosen).chain(others.map(|number| list[number].clone())).collect()

@@ -100,7 +100,8 @@ impl Told<'_> {
     fn reason(&self) -> Option<String> {
         let unknown = self.list.iter().find_map(|own| match &own.outlook {
             Outlook::Unknown(why) => Some(format!("{UNKNOWN}: {why}")),
-            _ => None,
+            Outlook::Refused(refusal) => Some(format!("never: {refusal}")),
+            Outlook::Estimated(_) | Outlook::Never => None,
         });
         let chosen = self.choice.map(|choice| choice.reason.word().to_owned());
         chosen.or_else(|| self.nothing.clone()).or(unknown)
@@ -393,6 +394,10 @@ pub(super) fn option_json(own: &Foretold, queues: &[Queue]) -> Value {
             value["why"] = json!(why);
         }
         Outlook::Never => value["outlook"] = json!("never"),
+        Outlook::Refused(refusal) => {
+            value["outlook"] = json!("never");
+            value["why"] = json!(refusal.to_string());
+        }
     }
     value
 }

@@ -257,7 +257,7 @@ pub fn start(outlook: &Outlook) -> String {
     match outlook {
         Outlook::Estimated(forecast) => span(&forecast.start, forecast.start.median, is_sampled(outlook)),
         Outlook::Unknown(_) => "unknown".to_owned(),
-        Outlook::Never => "never".to_owned(),
+        Outlook::Never | Outlook::Refused(_) => "never".to_owned(),
     }
 }
 

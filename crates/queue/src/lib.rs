@@ -12,6 +12,7 @@ mod future;
 mod hidden;
 mod history;
 mod hopes;
+mod limits;
 mod line;
 mod moment;
 mod others;
@@ -26,16 +27,18 @@ mod shares;
 mod snapshot;
 mod snapshot_file;
 mod together;
+mod whose;
 
 pub use self::choice::{Candidate, Choice, Reason, choose, worth_a_look};
 pub use self::estimate::{Calibration, Estimate, point_of};
 pub use self::forecast::{Forecast, Outlook, Question, forecast, forecast_at};
+pub use self::limits::{Limit, Refusal, is_limit_reason};
 pub use self::race::race;
 pub use self::request::{Place, Request, Standing, StandingSource};
 pub use self::score::{Prediction, Score};
 pub use self::shares::{Branch, Shares};
 pub use self::snapshot::{
-    AccountStanding, Asks, Billing, Ended, GpuAsk, GpuCount, Held, NodeUse, QueueJob, QueueNode,
+    AccountStanding, AgeWeight, Asks, Billing, Ended, GpuAsk, GpuCount, Held, NodeUse, QueueJob, QueueNode,
     QueuePartition, Reservation, Running, Scheduling, Snapshot, Weigh,
 };
 pub use self::snapshot_file::SnapshotError;

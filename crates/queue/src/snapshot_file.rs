@@ -1,6 +1,6 @@
 //! Snapshots as JSON and back, with what is checked of a file that somebody may have edited.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use thiserror::Error;
@@ -39,6 +39,10 @@ impl Snapshot {
             shares: None,
             history: None,
             history_since: None,
+            limits: None,
+            parent_accounts: BTreeMap::new(),
+            qos_flags: BTreeMap::new(),
+            user: None,
             notes: Vec::new(),
         }
     }
