@@ -75,7 +75,7 @@ fn problem(workers: u32, jobs: u32) -> Problem {
         now: Time(0.0),
         limits: Vec::new(),
         forecasts: Vec::new(),
-        outlooks: None,
+        prospects: None,
         changed: Changed::All,
     }
 }

@@ -1,7 +1,7 @@
 //! Plans deep-learning jobs over GPUs of different kinds and runs them on Slurm.
 //!
-//! A pure core (`model`, `catalogue`, `curve`, `formats`, `throughput`, `solve`, `policy`, `plan_file`, `render`, `engine`, `simulate`, `replay`, `learning`, `queue`, `generate`, `trace`) decides; a shell around it
-//! (`slurm`, `probe`, `store`, `live`, `local`, `settings`, `ui`, `app`, `commands`) touches the world. `ARCHITECTURE.md` draws the map.
+//! This crate is the program: command line, settings, terminal, and the devices of this machine. What it decides with is in the crates
+//! `hsched-model`, `-plan`, `-queue`, `-engine`, `-slurm` and `-lab`. `ARCHITECTURE.md` is the map.
 
 mod app;
 pub mod commands;

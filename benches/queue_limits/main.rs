@@ -17,7 +17,7 @@ use flate2::read::GzDecoder;
 use serde::Deserialize;
 
 use hsched_model::{Seconds, Time};
-use hsched_queue::{Asks, Estimate, Outlook, Place, Question, Request, Snapshot, forecast_at};
+use hsched_queue::{Asks, Estimate, Place, Question, Request, RequestId, Snapshot, Start, forecast_at};
 use hsched_slurm::queue::limits::Table;
 use hsched_slurm::queue::{SiteTexts, add_site};
 
@@ -71,15 +71,15 @@ fn main() {
         let text = snapshots.get(own.snapshot.trim_start_matches("./")).expect("its snapshot");
         let mut snapshot = Snapshot::parse(text).expect("a snapshot");
         site.add_to(&mut snapshot, &own.request);
-        println!("{},{}", own.n, row(&outlook(&own, &snapshot)));
+        println!("{},{}", own.n, row(&start(&own, &snapshot)));
     }
 }
 
 impl Site {
     /// Adds what the site shows of limits to a snapshot that was saved without them.
     fn add_to(&self, snapshot: &mut Snapshot, asked: &Asked) {
-        let [associations, qos] =
-            [&self.assoc_format, &self.qos_format].map(|format| format.trim_start_matches("format=").split(',').collect::<Vec<_>>());
+        let [associations, qos] = [&self.assoc_format, &self.qos_format]
+            .map(|format| format.trim_start_matches("format=").split(',').collect::<Vec<_>>());
         let texts = SiteTexts {
             config: &self.config,
             partitions: &self.partitions,
@@ -110,29 +110,31 @@ fn snapshots(path: &Path) -> BTreeMap<String, String> {
     texts
 }
 
-fn outlook(own: &Submission, snapshot: &Snapshot) -> Outlook {
+fn start(own: &Submission, snapshot: &Snapshot) -> Start {
     let asked = &own.request;
     let request = Request {
+        id: RequestId(0),
         asks: asked.asks.clone(),
         partition: Some(asked.partition.clone()),
         account: Some(asked.account.clone()),
         limit: Seconds(asked.limit_s),
         run: Seconds(asked.limit_s),
     };
-    let question = Question { snapshot, requests: &[request], seed: own.n, samples: FUTURES, calibration: None };
+    let question =
+        Question { snapshot, requests: &[request], seed: own.n, samples: FUTURES, calibration: None };
     let place = Place { priority: asked.priority, submitted: Time(own.at) };
-    forecast_at(&question, &[Some(place)], &|| false).remove(0)
+    forecast_at(&question, &[(RequestId(0), place)], &|| false).remove(0).start
 }
 
 /// Returns the columns after the number.
-fn row(outlook: &Outlook) -> String {
-    match outlook {
-        Outlook::Estimated(forecast) => {
+fn row(start: &Start) -> String {
+    match start {
+        Start::Estimated(forecast) => {
             let Estimate { low, median, high, .. } = forecast.start;
             format!("{:.0},{:.0},{:.0},", low.0, median.0, high.0)
         }
-        Outlook::Refused(refusal) => format!(",,,{}", refusal.limit),
-        Outlook::Never => ",,,nodes".to_owned(),
-        Outlook::Unknown(_) => ",,,".to_owned(),
+        Start::Refused(refusal) => format!(",,,{}", refusal.limit),
+        Start::Never => ",,,nodes".to_owned(),
+        Start::Unknown(_) => ",,,".to_owned(),
     }
 }

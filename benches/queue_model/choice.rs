@@ -1,6 +1,7 @@
 //! Which request finishes first, in a world with other rules than the model's: the model's choice against every other one.
 
-use hsched_queue::{Candidate, Outlook, Question, Request, choose, forecast};
+use hsched_model::{Candidate, choose};
+use hsched_queue::{Question, Request, RequestId, StartEstimate, forecast};
 
 use crate::made_up::Random;
 use crate::world::{Trial, World};
@@ -96,19 +97,19 @@ pub fn trials(hours: f64) -> Vec<Trial> {
 fn decide(world: &World, hours: f64) -> Outcome {
     let trials = trials(hours);
     let finish: Vec<f64> = trials.iter().map(|own| world.finish(&[*own])).collect();
-    let requests: Vec<Request> = trials.iter().map(Trial::request).collect();
+    let requests: Vec<Request> = (0..).zip(&trials).map(|(id, own)| own.request(RequestId(id))).collect();
     let snapshot = world.snapshot();
     let question =
         Question { snapshot: &snapshot, requests: &requests, seed: 7, samples: SAMPLES, calibration: None };
-    let outlooks = forecast(&question, &|| false);
-    let candidate = |own: &Outlook| match own {
-        Outlook::Estimated(own) => Some(Candidate { finish: own.mean_finish(), cost: None }),
-        _ => None,
+    let estimates = forecast(&question, &|| false);
+    let candidate = |own: &StartEstimate| {
+        Some(Candidate { id: own.id, finish: own.start.forecast()?.mean_finish(), cost: None })
     };
-    let candidates: Vec<_> = outlooks.iter().map(candidate).collect();
-    let chosen = choose(&candidates, 0.0).expect("a request").number;
-    let racers: Vec<Trial> =
-        hsched_queue::race(&requests, &outlooks, None, 3).into_iter().map(|own| trials[own]).collect();
+    let candidates: Vec<_> = estimates.iter().filter_map(candidate).collect();
+    let chosen = choose(&candidates, 0.0).expect("a request").id.0 as usize;
+    let all: Vec<&Request> = requests.iter().collect();
+    let racers = hsched_queue::race(&all, &estimates, None, 3);
+    let racers: Vec<Trial> = racers.into_iter().map(|own| trials[own.0 as usize]).collect();
     let by_run = |a: &usize, b: &usize| trials[*a].run.total_cmp(&trials[*b].run);
     let free = (0..trials.len()).filter(|&own| world.has_free(&trials[own])).min_by(by_run);
     let fastest = (0..trials.len()).min_by(by_run).expect("a request");

@@ -1,6 +1,6 @@
 //! What the model foretells of real submissions, and how far that is from what became of them.
 
-use hsched_queue::{Estimate, Outlook, Question, forecast};
+use hsched_queue::{Estimate, Question, Start, forecast};
 
 use super::submissions::{Submission, time};
 
@@ -32,7 +32,7 @@ pub fn rows(all: &[Submission], samples: usize) -> Vec<Row> {
         let (snapshot, requests) = (own.snapshot(&all[..number]), [own.request()]);
         let question =
             Question { snapshot: &snapshot, requests: &requests, seed: 1, samples, calibration: None };
-        let Outlook::Estimated(known) = forecast(&question, &|| false).remove(0) else {
+        let Start::Estimated(known) = forecast(&question, &|| false).remove(0).start else {
             panic!("submission {number} cannot be foretold")
         };
         let squeue = own.squeue.as_deref().filter(|text| text.starts_with("20"));

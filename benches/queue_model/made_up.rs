@@ -1,7 +1,7 @@
 //! Made-up queues of any size, for measuring how fast the model is.
 
 use hsched_model::{GpuType, Seconds};
-use hsched_queue::{Asks, GpuAsk, Request, Snapshot};
+use hsched_queue::{Asks, GpuAsk, Request, RequestId, Snapshot};
 use serde_json::{Value, json};
 
 /// A sequence of numbers from [0, 1).
@@ -121,6 +121,7 @@ pub fn requests() -> Vec<Request> {
             let run = 8.0 * 3600.0 / (speed * f64::from(nodes * count));
             let gpus = vec![GpuAsk { gpu_type: GpuType::new(gpu_type), count }];
             list.push(Request {
+                id: RequestId(u32::try_from(list.len()).expect("few")),
                 asks: Asks { nodes, gpus, cpus: Some(2 * u64::from(count)), ..Asks::default() },
                 partition: Some("gpu".to_owned()),
                 account: Some("own".to_owned()),

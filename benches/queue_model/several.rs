@@ -1,7 +1,10 @@
 //! Requests of several jobs at once, in the world with other rules: each alone, each beside those before it, and all together.
 
 use hsched_model::Time;
-use hsched_queue::{Jobs, Offer, Outlook, Question, QueueJob, Request, Snapshot, choose_together, forecast};
+use hsched_queue::{
+    Forecast, Jobs, Offer, Question, QueueJob, Request, RequestId, Snapshot, Start, StartEstimate,
+    choose_together, forecast,
+};
 
 use crate::choice::trials;
 use crate::made_up::Random;
@@ -51,14 +54,15 @@ fn row(jobs: usize, load: f64, seed: u64) {
 
 /// Returns the requests of a job, the first to finish first by the forecasts.
 fn ranked(snapshot: &Snapshot, options: &[Trial]) -> Vec<Trial> {
-    let requests: Vec<Request> = options.iter().map(Trial::request).collect();
+    let requests: Vec<Request> = (0..).zip(options).map(|(id, own)| own.request(RequestId(id))).collect();
     let question = Question { snapshot, requests: &requests, seed: 7, samples: SAMPLES, calibration: None };
-    let finish = |outlook: &Outlook| match outlook {
-        Outlook::Estimated(own) => own.mean_finish(),
-        _ => f64::INFINITY,
+    let estimates = forecast(&question, &|| false);
+    let finish = |own: &Request| {
+        StartEstimate::of(&estimates, own.id)
+            .and_then(Start::forecast)
+            .map_or(f64::INFINITY, Forecast::mean_finish)
     };
-    let outlooks = forecast(&question, &|| false);
-    let mut list: Vec<(f64, Trial)> = outlooks.iter().map(finish).zip(options.iter().copied()).collect();
+    let mut list: Vec<(f64, Trial)> = requests.iter().map(finish).zip(options.iter().copied()).collect();
     list.sort_by(|a, b| a.0.total_cmp(&b.0));
     list.into_iter().map(|(_, own)| own).collect()
 }
@@ -74,7 +78,7 @@ fn beside(world: &World, options: &[Vec<Trial>]) -> Vec<Trial> {
     let mut chosen = Vec::new();
     for (number, own) in options.iter().enumerate() {
         let best = ranked(&snapshot, own)[0];
-        let Request { asks, account, limit, .. } = best.request();
+        let Request { asks, account, limit, .. } = best.request(RequestId::default());
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -100,9 +104,10 @@ fn beside(world: &World, options: &[Vec<Trial>]) -> Vec<Trial> {
 fn together(world: &World, options: &[Vec<Trial>]) -> Vec<Trial> {
     let snapshot = world.snapshot();
     let ranked: Vec<Vec<Trial>> = options.iter().map(|own| ranked(&snapshot, own)).collect();
-    let offer = |own: &Trial| Offer { request: own.request(), rest: 0.0, cost: None };
+    let offer =
+        |(id, own): (u32, &Trial)| Offer { request: own.request(RequestId(id)), rest: 0.0, cost: None };
     let offers: Vec<Vec<Offer>> =
-        ranked.iter().map(|own| own.iter().take(MOST).map(offer).collect()).collect();
+        ranked.iter().map(|own| (0..).zip(own.iter().take(MOST)).map(offer).collect()).collect();
     let jobs = Jobs {
         snapshot: &snapshot,
         options: &offers,
@@ -112,5 +117,9 @@ fn together(world: &World, options: &[Vec<Trial>]) -> Vec<Trial> {
         calibration: None,
     };
     let chosen = choose_together(&jobs, &|| false);
-    chosen.iter().zip(&ranked).map(|(own, list)| list[own.as_ref().map_or(0, |own| own.option)]).collect()
+    chosen
+        .iter()
+        .zip(&ranked)
+        .map(|(own, list)| list[own.as_ref().map_or(0, |own| own.id.0 as usize)])
+        .collect()
 }

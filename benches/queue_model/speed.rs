@@ -1,7 +1,7 @@
 //! How long a question takes by the size of the queue, and how far requests that are tried together are from each alone.
 
 use hsched_engine::clock::{Clock, SystemClock};
-use hsched_queue::{Outlook, Question, Request, Snapshot, forecast};
+use hsched_queue::{Question, Request, Snapshot, StartEstimate, forecast};
 
 use crate::made_up;
 
@@ -23,15 +23,12 @@ pub fn main() {
             let begin = now();
             let question =
                 Question { snapshot: &snapshot, requests: &requests, seed: 1, samples, calibration: None };
-            let outlooks = forecast(&question, &|| now() - begin > BUDGET);
-            (outlooks, now() - begin)
+            let estimates = forecast(&question, &|| now() - begin > BUDGET);
+            (estimates, now() - begin)
         };
-        let ((_, at_limits), (outlooks, time)) = (ask(0), ask(SAMPLES));
-        let futures = |own: &Outlook| match own {
-            Outlook::Estimated(own) => own.starts.len(),
-            _ => 0,
-        };
-        let most = outlooks.iter().map(futures).max().unwrap_or(0);
+        let ((_, at_limits), (estimates, time)) = (ask(0), ask(SAMPLES));
+        let futures = |own: &StartEstimate| own.start.forecast().map_or(0, |own| own.starts.len());
+        let most = estimates.iter().map(futures).max().unwrap_or(0);
         println!("| {nodes} | {waiting} | {at_limits:.2} s | {most} | {time:.2} s |");
     }
     beside_each_other();
@@ -61,9 +58,9 @@ fn beside_each_other() {
 /// Returns the starts of each request in the same futures.
 fn starts(snapshot: &Snapshot, requests: &[Request]) -> Vec<Vec<f64>> {
     let question = Question { snapshot, requests, seed: 1, samples: 10, calibration: None };
-    let known = |own: Outlook| match own {
-        Outlook::Estimated(own) => own.starts.iter().map(|start| start.0).collect(),
-        _ => Vec::new(),
+    let known = |own: &StartEstimate| {
+        let starts = own.start.forecast().map_or(&[][..], |own| &own.starts);
+        starts.iter().map(|start| start.0).collect()
     };
-    forecast(&question, &|| false).into_iter().map(known).collect()
+    forecast(&question, &|| false).iter().map(known).collect()
 }

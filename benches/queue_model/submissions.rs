@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use hsched_model::{GpuType, NodeName, Seconds, Time, hostlist};
 use hsched_queue::{
     AccountStanding, Asks, Ended, GpuAsk, GpuCount, Held, QueueJob, QueueNode, QueuePartition, Request,
-    Running, Snapshot,
+    RequestId, Running, Snapshot,
 };
 use serde::Deserialize;
 
@@ -52,6 +52,7 @@ impl Submission {
     /// Returns the request, under an account that has its priority.
     pub fn request(&self) -> Request {
         Request {
+            id: RequestId::default(),
             asks: self.asks(),
             partition: None,
             account: Some("own".to_owned()),
@@ -73,7 +74,8 @@ impl Submission {
         snapshot.scheduling.depth = Some(2000);
         snapshot.scheduling.window_s = Some(Seconds(5760.0 * 60.0));
         let priority = Some(100_000 - u64::from(self.nice));
-        snapshot.accounts = vec![AccountStanding { name: "own".to_owned(), default: true, priority }];
+        snapshot.accounts =
+            vec![AccountStanding { name: "own".to_owned(), default: true, priority, qos: None }];
         let first = earlier.first().map_or(self.at, |first| first.at);
         snapshot.history_since = Some(Time(first));
         snapshot.history = Some(earlier.iter().filter_map(|own| own.ended(self.at)).collect());

@@ -2,7 +2,7 @@
 //! reservation (EASY), jobs go to the fullest node that has room, and priorities follow the users' past use and age.
 
 use hsched_model::{GpuType, Seconds};
-use hsched_queue::{Asks, GpuAsk, Request, Snapshot};
+use hsched_queue::{Asks, GpuAsk, Request, RequestId, Snapshot};
 use serde_json::{Value, json};
 
 use crate::made_up::Random;
@@ -64,10 +64,11 @@ impl Trial {
         (self.run * 1.21 / 900.0).ceil() * 900.0
     }
 
-    pub fn request(&self) -> Request {
+    pub fn request(&self, id: RequestId) -> Request {
         let gpus = vec![GpuAsk { gpu_type: GpuType::new(TYPES[self.gpu_type]), count: self.per_node }];
         let nodes = u32::try_from(self.nodes).expect("few");
         Request {
+            id,
             asks: Asks { nodes, gpus, ..Asks::default() },
             partition: None,
             account: Some("own".to_owned()),

@@ -6,7 +6,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use hsched_model::{GpuType, Seconds};
-use hsched_queue::{Asks, GpuAsk, Outlook, Question, Request, Snapshot, forecast};
+use hsched_queue::{Asks, GpuAsk, Question, Request, RequestId, Snapshot, forecast};
 use serde::Serialize;
 
 use crate::record::{Ended, Order, Site};
@@ -118,7 +118,9 @@ fn options(seen: &Snapshot) -> Vec<Request> {
             let limit = (run * 1.21 / 900.0).ceil() * 900.0;
             let account = seen.accounts.first().map(|own| own.name.clone());
             let partition = seen.partitions.iter().find(|own| own.default).map(|own| own.name.clone());
-            list.push(Request { asks, partition, account, limit: Seconds(limit), run: Seconds(run) });
+            let (limit, run) = (Seconds(limit), Seconds(run));
+            let id = RequestId(u32::try_from(list.len()).expect("few"));
+            list.push(Request { id, asks, partition, account, limit, run });
         }
     }
     list
@@ -182,10 +184,8 @@ fn by_test_only(site: &Site, seen: &Snapshot, options: &[Request]) -> Option<usi
 fn by_forecast(_: &Site, seen: &Snapshot, options: &[Request]) -> Option<usize> {
     let question =
         Question { snapshot: seen, requests: options, seed: 0, samples: SAMPLES, calibration: None };
-    let finish = |outlook: Outlook| match outlook {
-        Outlook::Estimated(foretold) => foretold.mean_finish(),
-        Outlook::Unknown(_) | Outlook::Never => f64::INFINITY,
-    };
-    let all: Vec<f64> = forecast(&question, &|| false).into_iter().map(finish).collect();
-    (0..options.len()).min_by(|&a, &b| all[a].total_cmp(&all[b]))
+    let estimates = forecast(&question, &|| false);
+    let known = estimates.iter().filter_map(|own| Some((own.start.forecast()?.mean_finish(), own.id)));
+    let (_, best) = known.min_by(|a, b| a.0.total_cmp(&b.0))?;
+    options.iter().position(|own| own.id == best)
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use hsched_model::Seconds;
-use hsched_queue::{Calibration, Estimate, Outlook, Question, Request, forecast, point_of};
+use hsched_queue::{Calibration, Estimate, Question, Request, RequestId, Start, forecast, point_of};
 
 use crate::Submission;
 use crate::picture::{Point, svg};
@@ -92,6 +92,7 @@ fn one(own: &Submission, told: &Told) {
 fn told(own: &Submission) -> Option<Told> {
     let waited = own.start? - own.snapshot.taken_at.0;
     let request = Request {
+        id: RequestId::default(),
         asks: own.asks.clone(),
         partition: Some(own.partition.clone()),
         account: own.account.clone(),
@@ -105,7 +106,7 @@ fn told(own: &Submission) -> Option<Told> {
         samples: SAMPLES,
         calibration: None,
     };
-    let Outlook::Estimated(foretold) = forecast(&question, &|| false).remove(0) else { return None };
+    let Start::Estimated(foretold) = forecast(&question, &|| false).remove(0).start else { return None };
     let starts: Vec<f64> = foretold.starts.iter().map(|start| start.0).collect();
     let test_only = own.test_only.map(|at| (at - own.snapshot.taken_at.0 - waited).abs());
     let error = (foretold.start.median.0 - waited).abs();

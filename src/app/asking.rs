@@ -1,8 +1,7 @@
-//! Questions to Slurm that are not asked every time: an answer is good for a while, and a slow Slurm is left in peace.
+//! Commands to Slurm whose answers are used for a while; a slow Slurm is asked rarely.
 
 use hsched_engine::clock::Clock;
-use hsched_engine::store::{Answer, Answers};
-use hsched_model::number::to_f64;
+use hsched_engine::store::{CachedOutput, OutputCache};
 use hsched_model::{Seconds, Time};
 use hsched_slurm::{CommandLine, Runner};
 
@@ -29,8 +28,8 @@ pub(crate) fn ask(
     command: &CommandLine,
     runner: &dyn Runner,
     clock: &dyn Clock,
-    answers: &Answers,
-) -> Answer {
+    answers: &OutputCache,
+) -> CachedOutput {
     let now = time(clock);
     let known = answers.get(question.name);
     // What comes from the future, as after a clock was set back, is of no age.
@@ -45,8 +44,8 @@ pub(crate) fn ask(
     let result = runner.run(command);
     let took = Seconds(clock.elapsed().saturating_sub(begin).as_secs_f64());
     let answer = match result {
-        Ok(output) => Answer { text: Some(output.stdout), at: now, tried: now, took, failure: None },
-        Err(error) => Answer { tried: now, took, failure: Some(error.to_string()), ..known },
+        Ok(output) => CachedOutput { text: Some(output.stdout), at: now, tried: now, took, failure: None },
+        Err(error) => CachedOutput { tried: now, took, failure: Some(error.to_string()), ..known },
     };
     // A state directory that is full or read-only costs one more question.
     let _ = answers.keep(question.name, &answer);
@@ -55,7 +54,7 @@ pub(crate) fn ask(
 
 /// Returns the clock's time.
 pub(crate) fn time(clock: &dyn Clock) -> Time {
-    Time(to_f64(clock.now().timestamp_millis()) / 1000.0)
+    clock.time()
 }
 
 #[cfg(test)]
@@ -91,7 +90,7 @@ mod tests {
     const QUESTION: Question = Question { name: "squeue", good_for: Seconds(60.0) };
 
     /// A site, and what asking it answers.
-    fn check(run: impl FnOnce(&Site, &dyn Fn() -> Answer)) {
+    fn check(run: impl FnOnce(&Site, &dyn Fn() -> CachedOutput)) {
         let root = tempfile::tempdir().expect("a directory");
         let site = Site {
             clock: ManualClock::new(DateTime::from_timestamp(1_795_273_000, 0).expect("a date")),
@@ -100,7 +99,7 @@ mod tests {
             asked: RefCell::new(0),
         };
         let command = CommandLine::new("squeue", ["-h"]);
-        let answers = Answers::of(root.path());
+        let answers = OutputCache::of(root.path());
         run(&site, &|| ask(QUESTION, &command, &site, &site.clock, &answers));
     }
 

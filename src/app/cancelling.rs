@@ -2,37 +2,32 @@
 
 use std::collections::BTreeMap;
 
-use crate::app::context::Context;
-use crate::app::state::{self, Seen};
+use crate::app::session::{Seen, Session};
+use crate::app::state;
 use crate::error::Failure;
 use crate::exit::Exit;
-use hsched_engine::store::Ledger;
-use hsched_engine::{Action, Event, Keeper, Rules, Stage, State, Submission, Then, Update, apply, carry_out};
+use hsched_engine::{Action, Answer, Event, Realm, Stage, Submission, Then, Update, apply};
 use hsched_model::JobName;
-use hsched_slurm::live::SlurmWorld;
 
-/// Brings the state up to date where one of the jobs may be in Slurm; also returns why Slurm did not answer.
-pub(crate) fn look(
-    context: &Context,
-    world: &SlurmWorld<'_>,
-    state: &mut State,
-    names: &[JobName],
-    rules: &Rules,
-) -> Result<(Seen, Option<Failure>), Failure> {
-    let in_slurm = |name: &JobName| state.find(name).is_some_and(|job| job.phase.is_submitted());
-    let nothing = || Seen { at: state::now(context), events: Vec::new(), queue: Vec::new() };
-    if !names.iter().any(in_slurm) {
-        return Ok((nothing(), None));
+/// Brings the state up to date where one of the jobs may be in Slurm, or where no `hsched run` is at work any more; also
+/// returns why Slurm did not answer.
+pub(crate) fn look(session: &mut Session<'_>, names: &[JobName]) -> Result<(Seen, Option<Failure>), Failure> {
+    let in_slurm = |name: &JobName| session.state.find(name).is_some_and(|job| job.phase.is_submitted());
+    if session.rules.realm == Realm::Queue && !names.iter().any(in_slurm) {
+        return Ok((Seen::nothing(session.context), None));
     }
-    match state::catch_up(context, world, state, rules) {
+    match session.look() {
         Ok(seen) => Ok((seen, None)),
-        Err(failure) if failure.exit == Exit::SlurmUnavailable => Ok((nothing(), Some(failure))),
+        Err(failure) if failure.exit == Exit::SlurmUnavailable => {
+            Ok((Seen::nothing(session.context), Some(failure)))
+        }
         Err(failure) => Err(failure),
     }
 }
 
 /// Writes the wish into the state, and returns what it takes: a request for each submission that Slurm has.
-pub(crate) fn wish(state: &mut State, names: &[JobName], seen: &Seen, rules: &Rules) -> Vec<Action> {
+pub(crate) fn wish(session: &mut Session<'_>, names: &[JobName], seen: &Seen) -> Vec<Action> {
+    let Session { state, rules, .. } = session;
     for event in names.iter().map(asked) {
         apply(state, seen.at, &event, rules);
     }
@@ -54,37 +49,29 @@ fn asked(name: &JobName) -> Event {
 
 /// Writes down what was seen, what is wanted and what is about to be asked.
 pub(crate) fn keep(
-    ledger: &mut Ledger<'_>,
-    state: &State,
+    session: &mut Session<'_>,
     names: &[JobName],
     seen: &Seen,
     actions: &[Action],
 ) -> Result<(), Failure> {
     let events: Vec<Event> = seen.events.iter().cloned().chain(names.iter().map(asked)).collect();
-    ledger.keep(seen.at, state, &events, actions).map_err(|error| state::failure(&error))
+    session.keep(seen.at, &events, actions).map_err(|error| state::failure(&error))
 }
 
 /// Makes the requests; returns why for each job that was not told.
 pub(crate) fn act(
+    session: &mut Session<'_>,
     actions: &[Action],
-    state: &mut State,
-    (world, ledger): (&mut SlurmWorld<'_>, &mut Ledger<'_>),
     seen: &Seen,
-    rules: &Rules,
 ) -> Result<BTreeMap<JobName, String>, Failure> {
     let mut untold = BTreeMap::new();
     for action in actions {
         let mut tell = |told: Update<'_>| {
-            if let Update::Event(Event::Answer {
-                of,
-                answer: hsched_engine::Answer::NotStopped { message },
-            }) = told
-            {
+            if let Update::Event(Event::Answer { of, answer: Answer::NotStopped { message } }) = told {
                 untold.insert(of.job.clone(), message.clone());
             }
         };
-        carry_out(action, seen.at, (&mut *world, &mut *ledger), state, rules, &mut tell)
-            .map_err(|error| state::failure(&error))?;
+        session.carry_out(action, seen.at, &mut tell).map_err(|error| state::failure(&error))?;
     }
     Ok(untold)
 }

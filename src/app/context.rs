@@ -1,4 +1,4 @@
-//! What every command has at hand: settings, terminal, clock and the way to Slurm.
+//! The context of every command: settings, terminal, clock and Slurm.
 
 use std::cell::OnceCell;
 use std::path::PathBuf;

@@ -2,11 +2,10 @@
 
 use crate::app::foretelling::Foretold;
 use crate::app::planning::{Desk, Planned, those_behind};
-use crate::app::requests::JobRequest;
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::{Intent, spares};
-use hsched_model::{Cluster, JobDefaults};
+use hsched_model::{Cluster, JobDefaults, JobRequest};
 use hsched_plan::plan_file::{PlanFile, Solved};
 use hsched_plan::{CheckedPlan, Decision, Placement, Plan, Problem, Sharing, Slot, verify};
 
@@ -69,7 +68,7 @@ pub(crate) fn entries(
 /// Returns the placement of a job on GPUs of a request's type, as many on each node; `None` where none is right.
 fn placement(problem: &Problem, cluster: &Cluster, job: usize, own: &JobRequest) -> Option<Placement> {
     let nodes = usize::try_from(own.request.asks.nodes).ok()?;
-    let count = own.gpus / own.request.asks.nodes.max(1);
+    let count = own.per_node();
     let partition = own.request.partition.as_ref();
     let is_in = |node: usize| {
         let known = cluster.node(&problem.nodes[node].name).map(|node| &node.partitions);

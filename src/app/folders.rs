@@ -7,9 +7,9 @@ use std::time::UNIX_EPOCH;
 use crate::app::context::Context;
 use crate::app::state;
 use hsched_engine::State;
+use hsched_engine::live::absolute;
 use hsched_engine::store::StateDir;
 use hsched_model::Job;
-use hsched_slurm::live::absolute;
 
 /// Says which jobs would save over each other: those given, and others that have not ended.
 pub(crate) fn note_shared_checkpoints(context: &Context, jobs: &[&Job]) {

@@ -1,25 +1,23 @@
-//! When the requests of jobs would start, for `watch --queue`: each beside what the jobs before it are likely to ask for.
+//! What jobs may ask of the queue and when that would start, for `watch --queue`: each beside what the jobs before it are likely to ask for.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use crate::app::context::Context;
 use crate::app::queue_look;
 use hsched_engine::clock::Clock;
-use hsched_engine::{Inquiry, Kind, Wanted};
+use hsched_engine::{Inquiry, Knows, Listed, Listing, SpeedsOf};
 use hsched_model::number::{to_u64, to_usize};
-use hsched_model::{Bytes, JobDefaults, JobId, Seconds, Terms, Walltime};
-use hsched_plan::{Outlook, Prospect};
-use hsched_queue::{
-    Asks, GpuAsk, Outlook as Foretold, Place, Question, QueueJob, Request, Snapshot, StandingSource,
-    forecast_at,
-};
+use hsched_model::{Candidate, JobId, JobRequest, Request, RequestId, Seconds, Terms, choose};
+use hsched_plan::{Prospect, Prospects};
+use hsched_queue::{Place, Question, QueueJob, Snapshot, StandingSource, StartEstimate, forecast_at};
 
 /// Futures that each request is tried in, and how long all together may take.
 const SAMPLES: usize = 40;
 const BUDGET: Duration = Duration::from_secs(5);
 
 /// Returns what is known of the requests of some jobs; nothing where Slurm does not tell, and of no job for which there was no time.
-pub(crate) fn outlooks(context: &Context, inquiries: &[Inquiry]) -> Vec<Outlook> {
+pub(crate) fn prospects(context: &Context, inquiries: &[Inquiry]) -> Vec<Prospects> {
     let looked = match queue_look::look(context) {
         Ok(looked) => looked,
         Err(failure) => {
@@ -38,17 +36,17 @@ pub(crate) fn outlooks(context: &Context, inquiries: &[Inquiry]) -> Vec<Outlook>
     let turn = to_usize(snapshot.taken_at.0 / 60.0) % pending.len().max(1);
     let order =
         ready.into_iter().chain(pending[turn..].iter().copied()).chain(pending[..turn].iter().copied());
-    let mut list: Vec<Outlook> = Vec::new();
+    let mut list: Vec<Prospects> = Vec::new();
     for inquiry in order {
         if context.clock.elapsed() > until && !list.is_empty() {
             break;
         }
         let teller = Teller { context, inquiry, until };
-        let outlook = teller.outlook(&snapshot);
+        let prospects = teller.prospects(&snapshot);
         if !inquiry.waits() {
-            snapshot.jobs.extend(teller.likely(&outlook, &snapshot));
+            snapshot.jobs.extend(teller.likely(&prospects, &snapshot));
         }
-        list.push(outlook);
+        list.push(prospects);
     }
     list
 }
@@ -61,99 +59,85 @@ struct Teller<'a> {
     until: Duration,
 }
 
-/// A request that the job could make.
-struct Asked {
-    /// The place of its GPUs among the options, and of its account and partitions among the ways of these.
-    option: usize,
-    way: usize,
-    walltime: Walltime,
-    request: Request,
-}
+/// Mean waits by the request's id.
+type Waits = Vec<(RequestId, Seconds)>;
 
 impl Teller<'_> {
-    fn outlook(&self, snapshot: &Snapshot) -> Outlook {
+    fn prospects(&self, snapshot: &Snapshot) -> Prospects {
         let inquiry = self.inquiry;
-        let all = self.all(snapshot);
-        let unknown = |own: &Wanted| Prospect { too_short: own.ways.is_empty(), ..Prospect::default() };
-        let mut options: Vec<Prospect> = inquiry.options.iter().map(unknown).collect();
-        let requests: Vec<Request> = all.iter().map(|own| own.request.clone()).collect();
+        let Listed { requests, cut, .. } = self.listed(snapshot);
+        let asked: Vec<Request> = requests.iter().map(|own| own.request.clone()).collect();
         // What waits is compared with what could be: both have as long.
         let begin = self.context.clock.elapsed();
         let half = self.until.saturating_sub(begin) / 2;
         let until = if inquiry.waits() { begin + half } else { self.until };
-        for (own, wait) in all.iter().zip(self.waits(snapshot, (&requests, &[]), until)) {
-            let known = &mut options[own.option];
-            if let Some(wait) = wait.map(|wait| own.whole(wait))
-                && known.anew.is_none_or(|anew| wait.0 < anew.0)
-            {
-                (known.anew, known.anew_way) = (Some(wait), own.way);
-            }
-        }
-        let mut stays = vec![None; inquiry.pending.len()];
-        for (place, id) in inquiry.pending.iter().enumerate() {
-            let Some((own, rest)) = id.and_then(|id| without(snapshot, id)) else { continue };
-            let mut asked = as_it_is(&own, snapshot);
-            let mut places = vec![Some(Place::of(&own)); asked.len()];
-            let now = asked.len();
-            let mut changes = Vec::new();
-            let is_new = |change: &&Asked| {
-                let option = &inquiry.options[change.option];
-                option.in_place == *id && !option.there.contains(&change.way)
-            };
-            for change in all.iter().filter(is_new) {
-                let Some(place) = place_after(&own, &change.request, snapshot) else { continue };
-                let mut request = change.request.clone();
-                request.partition = request.partition.or_else(|| asked[0].partition.clone());
-                asked.push(request);
-                places.push(Some(place));
-                changes.push(change);
-            }
-            let waits = self.waits(&rest, (&asked, &places), self.until);
-            let soonest = waits[..now].iter().flatten().min_by(|a, b| a.0.total_cmp(&b.0));
-            stays[place] = soonest.map(|wait| self.whole(&own, (*id, *wait)));
-            for (change, wait) in changes.into_iter().zip(&waits[now..]) {
-                let known = &mut options[change.option];
-                if let Some(wait) = wait.map(|wait| change.whole(wait))
-                    && known.in_place.is_none_or(|before| wait.0 < before.0)
-                {
-                    (known.in_place, known.in_place_way) = (Some(wait), change.way);
-                }
-            }
-        }
-        Outlook { job: inquiry.job, stays, races: inquiry.races, options }
+        let anew = self.waits(snapshot, (&asked, &[]), until);
+        let prospect = |request: JobRequest| {
+            let anew = wait_of(&anew, request.id());
+            Prospect { request, anew, in_place: None }
+        };
+        let mut requests: Vec<Prospect> = requests.into_iter().map(prospect).collect();
+        let stay = |id: Option<JobId>| self.stay(id?, snapshot, &mut requests);
+        let stays = inquiry.pending().into_iter().map(stay).collect();
+        Prospects { job: inquiry.job, stays, races: inquiry.races(), requests, cut }
     }
 
-    /// Returns all requests that the job could make, each for one partition.
-    fn all(&self, snapshot: &Snapshot) -> Vec<Asked> {
-        let mut list = Vec::new();
-        for (option, own) in self.inquiry.options.iter().enumerate() {
-            let mut known: Vec<(&Option<String>, u64)> = Vec::new();
-            for (way, terms) in &own.ways {
-                let walltime = terms.walltime(&self.inquiry.rest, own.run, &self.context.settings.jobs);
-                // With the same limit it may go to fewer partitions only.
-                if known.contains(&(&terms.account, walltime.minutes)) {
-                    continue;
-                }
-                known.push((&terms.account, walltime.minutes));
-                for partition in self.partitions(snapshot, terms, walltime.limit()) {
-                    let request = self.request((&own.kind, own.run), (terms, walltime.limit()), partition);
-                    list.push(Asked { option, way: *way, walltime, request });
-                }
-            }
+    /// Returns the requests of the job, as `hsched when` lists them.
+    fn listed(&self, snapshot: &Snapshot) -> Listed {
+        let settings = &self.context.settings;
+        let listing = Listing {
+            job: &self.inquiry.rest,
+            snapshot,
+            defaults: &settings.jobs,
+            rates: (settings.network, settings.intra_node),
+            capacity: &settings.capacity,
+            at_least: self.inquiry.at_least,
+        };
+        let speeds: SpeedsOf<'_, Infallible> = &|_, _| Ok(self.inquiry.speeds.clone());
+        let knows = Knows { speeds, resumes: &|| self.inquiry.resumes };
+        // Notes were made when the job was added.
+        let Ok(listed) = hsched_engine::requests(&listing, &knows, &mut Vec::new());
+        listed
+    }
+
+    /// Returns how long the job waits in all with a pending submission as it is, and notes of each request how long it would wait in
+    /// the place of that one.
+    fn stay(&self, id: JobId, snapshot: &Snapshot, requests: &mut [Prospect]) -> Option<Seconds> {
+        let (own, rest) = without(snapshot, id)?;
+        let mut asked = as_it_is(&own, snapshot);
+        let now: Vec<RequestId> = asked.iter().map(|own| own.id).collect();
+        let mut places: Vec<(RequestId, Place)> = now.iter().map(|id| (*id, Place::of(&own))).collect();
+        for change in requests.iter().filter(|change| self.is_in_place(&change.request, id)) {
+            let request = &change.request.request;
+            let Some(place) = place_after(&own, request, snapshot) else { continue };
+            let partition = request.partition.clone().or_else(|| asked[0].partition.clone());
+            places.push((request.id, place));
+            asked.push(Request { partition, ..request.clone() });
         }
-        list
+        let waits = self.waits(&rest, (&asked, &places), self.until);
+        for change in requests.iter_mut().filter(|change| self.is_in_place(&change.request, id)) {
+            change.in_place = wait_of(&waits, change.request.id());
+        }
+        let soonest = now.iter().filter_map(|id| wait_of(&waits, *id)).min_by(|a, b| a.0.total_cmp(&b.0));
+        soonest.map(|wait| self.whole(&own, wait, requests))
+    }
+
+    fn is_in_place(&self, request: &JobRequest, id: JobId) -> bool {
+        self.inquiry.in_place(request, &self.context.settings.jobs) == Some(id)
     }
 
     /// Returns how long a pending request keeps the job waiting in all, if its first piece waits so long.
-    fn whole(&self, own: &QueueJob, (id, wait): (Option<JobId>, Seconds)) -> Seconds {
-        let gpus = own.asks.gpus.first().map_or(0, |ask| ask.count);
-        let is_same = |kind: &Kind| (kind.nodes, kind.per_node) == (own.asks.nodes, gpus);
-        let same = self.inquiry.options.iter().find(|option| option.in_place == id && is_same(&option.kind));
-        let cut = same.map(|option| {
+    fn whole(&self, own: &QueueJob, wait: Seconds, requests: &[Prospect]) -> Seconds {
+        let gpus = own.asks.gpus.first();
+        let is_same = |other: &&Prospect| {
+            let asks = &other.request.request.asks;
+            (asks.nodes, asks.gpus.first()) == (own.asks.nodes, gpus)
+        };
+        let gaps = requests.iter().find(is_same).map(|same| {
             let terms = Terms { longest: own.limit_s, ..Terms::default() };
-            terms.walltime(&self.inquiry.rest, option.run, &self.context.settings.jobs)
+            terms.walltime(&self.inquiry.rest, same.request.in_one, &self.context.settings.jobs).gaps(wait)
         });
-        Seconds(wait.0 + cut.map_or(0.0, |walltime| walltime.gaps(wait).0))
+        Seconds(wait.0 + gaps.map_or(0.0, |gaps| gaps.0))
     }
 
     /// Returns how long each request would wait, on average. Where others wait already and there was no time for a single future, nothing:
@@ -161,40 +145,32 @@ impl Teller<'_> {
     fn waits(
         &self,
         snapshot: &Snapshot,
-        (requests, places): (&[Request], &[Option<Place>]),
+        (requests, places): (&[Request], &[(RequestId, Place)]),
         until: Duration,
-    ) -> Vec<Option<Seconds>> {
+    ) -> Waits {
         let question = Question { snapshot, requests, seed: 0, samples: SAMPLES, calibration: None };
         let stop = || self.context.clock.elapsed() > until;
-        let outlooks = forecast_at(&question, places, &stop);
-        let sampled =
-            |outlook: &Foretold| matches!(outlook, Foretold::Estimated(own) if !own.starts.is_empty());
-        let is_known = !self.inquiry.waits() || outlooks.iter().any(sampled);
-        let wait = |outlook: Foretold| match outlook {
-            Foretold::Estimated(own) if is_known => Some(own.start.mean),
-            Foretold::Estimated(_) | Foretold::Unknown(_) | Foretold::Never | Foretold::Refused(_) => None,
-        };
-        outlooks.into_iter().map(wait).collect()
+        let estimates = forecast_at(&question, places, &stop);
+        let sampled = |own: &StartEstimate| own.start.forecast().is_some_and(|own| !own.starts.is_empty());
+        if self.inquiry.waits() && !estimates.iter().any(sampled) {
+            return Vec::new();
+        }
+        let wait = |own: &StartEstimate| Some((own.id, own.start.forecast()?.start.mean));
+        estimates.iter().filter_map(wait).collect()
     }
 
-    /// Returns the job that the request will be which is done first: those after it find it in the queue.
-    fn likely(&self, outlook: &Outlook, snapshot: &Snapshot) -> Option<QueueJob> {
-        let finish = |number: &usize| {
-            let (known, own) = (&outlook.options[*number], &self.inquiry.options[*number]);
-            known.anew.map_or(f64::INFINITY, |wait| wait.0 + own.run.0)
-        };
-        let best = (0..outlook.options.len()).min_by(|a, b| finish(a).total_cmp(&finish(b)))?;
-        let way = outlook.options[best].anew_way;
-        let mut requests = self.all(snapshot).into_iter().filter(|own| (own.option, own.way) == (best, way));
-        let Request { asks, account, limit, partition, .. } = requests.next()?.request;
-        let others = requests.filter_map(|own| own.request.partition);
+    /// Returns the job that the request will be which is chosen: those after it find it in the queue.
+    fn likely(&self, prospects: &Prospects, snapshot: &Snapshot) -> Option<QueueJob> {
+        let known: Vec<_> = prospects.requests.iter().map(|own| (&own.request, own.anew)).collect();
+        let chosen = choose(&Candidate::of(&known), 0.0)?;
+        let Request { asks, account, limit, partition, .. } = prospects.request(chosen.id)?.request.clone();
         let standing = snapshot.standing(account.as_deref());
         let priority = to_u64(standing.priority.max(0.0));
-        finish(&best).is_finite().then(|| QueueJob {
+        Some(QueueJob {
             id: format!("of {}", self.inquiry.rest.name),
             ours: true,
             account,
-            partitions: partition.into_iter().chain(others).collect(),
+            partitions: partition.into_iter().collect(),
             priority: Some(priority),
             submitted: Some(snapshot.taken_at),
             limit_s: Some(limit),
@@ -203,67 +179,11 @@ impl Teller<'_> {
             ..QueueJob::default()
         })
     }
-
-    /// Returns the partitions that a request could start in: those that allow its account and its limit, else the first.
-    fn partitions(&self, snapshot: &Snapshot, terms: &Terms, limit: Seconds) -> Vec<Option<String>> {
-        let (own, defaults) = (&self.inquiry.rest.launch, &self.context.settings.jobs);
-        let named = terms.partition.as_ref().or(own.partition.as_ref()).or(defaults.partition.as_ref());
-        let Some(named) = named else { return vec![None] };
-        let names: Vec<&str> = named.split(',').map(str::trim).collect();
-        let account = self.account(terms);
-        let allows = |name: &&&str| {
-            let known = snapshot.partitions.iter().find(|own| own.name == **name);
-            known.is_none_or(|own| {
-                let may = own
-                    .accounts
-                    .as_ref()
-                    .is_none_or(|all| account.as_ref().is_none_or(|name| all.contains(name)));
-                may && own.max_time_s.is_none_or(|longest| longest >= limit)
-            })
-        };
-        let mut able: Vec<&str> = names.iter().filter(allows).copied().collect();
-        if able.is_empty() {
-            able.extend(names.first());
-        }
-        able.into_iter().map(|name| Some(name.to_owned())).collect()
-    }
-
-    fn account(&self, terms: &Terms) -> Option<String> {
-        let (own, defaults) = (&self.inquiry.rest.launch.account, &self.context.settings.jobs.account);
-        terms.account.clone().or_else(|| own.clone()).or_else(|| defaults.clone())
-    }
-
-    fn request(
-        &self,
-        (kind, run): (&Kind, Seconds),
-        (terms, limit): (&Terms, Seconds),
-        partition: Option<String>,
-    ) -> Request {
-        let (defaults, job): (&JobDefaults, _) = (&self.context.settings.jobs, &self.inquiry.rest);
-        let (needs, ranks) = (defaults.rank_needs(job), u64::from(kind.per_node));
-        let memory = Bytes(needs.memory).whole_mebibytes() * ranks;
-        let gpus = vec![GpuAsk { gpu_type: Some(kind.gpu_type.clone()), count: kind.per_node }];
-        Request {
-            asks: Asks {
-                nodes: kind.nodes,
-                gpus,
-                cpus: (needs.cpus > 0).then_some(needs.cpus * ranks),
-                memory_mib: (memory > 0).then_some(memory),
-                ..Asks::default()
-            },
-            partition,
-            account: self.account(terms),
-            limit,
-            run: Seconds(run.0.min(limit.0)),
-        }
-    }
 }
 
-impl Asked {
-    /// Returns how long the job waits in all, if its first piece waits so long.
-    fn whole(&self, wait: Seconds) -> Seconds {
-        Seconds(wait.0 + self.walltime.gaps(wait).0)
-    }
+/// Returns how long the request of this id waits, where that is known.
+fn wait_of(waits: &Waits, id: RequestId) -> Option<Seconds> {
+    waits.iter().find(|(own, _)| *own == id).map(|(_, wait)| *wait)
 }
 
 /// Returns the place that a pending job has when it is changed to a request; `None` where nobody knows what its account is worth.
@@ -294,7 +214,9 @@ fn without(snapshot: &Snapshot, id: JobId) -> Option<(QueueJob, Snapshot)> {
 fn as_it_is(own: &QueueJob, snapshot: &Snapshot) -> Vec<Request> {
     let limit = own.limit_s.unwrap_or_else(|| snapshot.longest_limit(own));
     let account = own.account.clone();
-    let request = |partition: Option<String>| Request {
+    // Far from the ids of what it could be changed to.
+    let request = |(number, partition): (u32, Option<String>)| Request {
+        id: RequestId(u32::MAX - number),
         asks: own.asks.clone(),
         partition,
         account: account.clone(),
@@ -302,7 +224,7 @@ fn as_it_is(own: &QueueJob, snapshot: &Snapshot) -> Vec<Request> {
         run: limit,
     };
     if own.partitions.is_empty() {
-        return vec![request(None)];
+        return vec![request((0, None))];
     }
-    own.partitions.iter().cloned().map(|name| request(Some(name))).collect()
+    (0..).zip(own.partitions.iter().cloned().map(Some)).map(request).collect()
 }

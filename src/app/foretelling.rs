@@ -1,4 +1,4 @@
-//! What becomes of a job's requests in the queue: snapshots, forecasts, and the request to make.
+//! Start estimates of one job's requests: snapshots, forecasts, and the request to make.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,16 +9,13 @@ use crate::app::context::Context;
 use crate::app::input;
 use crate::app::predictions::{self, Learnt};
 use crate::app::queue_look::{self, Looked};
-use crate::app::requests::{JobRequest, requests};
+use crate::app::requests::requests;
 use crate::app::speeds::SpeedArgs;
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_model::formats;
-use hsched_model::{Job, Seconds};
-use hsched_queue::{
-    Calibration, Candidate, Choice, Estimate, Outlook, Question, Request, Snapshot, Standing, choose,
-    forecast, worth_a_look,
-};
+use hsched_model::{Candidate, Choice, Job, JobRequest, Request, RequestId, Seconds, choose, worth_a_look};
+use hsched_queue::{Calibration, Estimate, Question, Snapshot, Standing, Start, StartEstimate, forecast};
 
 /// What can be said about the queue to plan through.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
@@ -126,10 +123,22 @@ pub(crate) struct Foretold {
     /// The number of the queue.
     pub queue: usize,
     pub own: JobRequest,
-    pub outlook: Outlook,
+    pub start: Start,
     /// When the whole training would be done; `None` where its start is unknown.
     pub done: Option<Estimate>,
     pub standing: Standing,
+}
+
+impl Foretold {
+    /// Returns the request's number among those of its job.
+    pub(crate) fn id(&self) -> RequestId {
+        self.own.request.id
+    }
+
+    /// Returns the request of this number.
+    pub(crate) fn of(list: &[Self], id: RequestId) -> Option<&Self> {
+        list.iter().find(|own| own.id() == id)
+    }
 }
 
 impl QueueViewArgs {
@@ -207,8 +216,12 @@ pub(crate) fn possible(
         return Ok(possible);
     }
     for queue in queues {
-        let (own, none) = requests(context, speeds, job, &queue.snapshot, &mut possible.notes)?;
+        let (mut own, none) = requests(context, speeds, job, &queue.snapshot, &mut possible.notes)?;
         possible.nothing = possible.nothing.or(none);
+        let known: usize = possible.requests.iter().map(Vec::len).sum();
+        for (number, own) in own.iter_mut().enumerate() {
+            own.request.id = RequestId(u32::try_from(known + number).unwrap_or(u32::MAX));
+        }
         possible.requests.push(own);
     }
     Ok(possible)
@@ -236,15 +249,17 @@ pub(crate) fn foretell(
         let samples = usize::try_from(futures).unwrap_or(usize::MAX);
         let calibration = queue.calibration();
         let question = Question { snapshot: &queue.snapshot, requests: &asked, seed, samples, calibration };
-        for (own, outlook) in own.iter().zip(forecast(&question, stop)) {
+        let estimates = forecast(&question, stop);
+        for own in own {
+            let Some(start) = StartEstimate::of(&estimates, own.request.id).cloned() else { continue };
             let standing = queue.snapshot.standing(own.request.account.as_deref());
-            let done = done(own, &outlook);
-            list.push(Foretold { queue: number, own: own.clone(), outlook, done, standing });
+            let done = done(own, &start);
+            list.push(Foretold { queue: number, own: own.clone(), start, done, standing });
         }
     }
     let finish = |own: &Foretold| own.done.map_or(f64::INFINITY, |done| done.mean.0);
     // If no start can be estimated, the requests that run shortest come first.
-    let is_never = |own: &Foretold| own.outlook.is_never();
+    let is_never = |own: &Foretold| own.start.is_never();
     list.sort_by(|a, b| {
         let soonest = is_never(a).cmp(&is_never(b)).then(finish(a).total_cmp(&finish(b)));
         soonest.then(a.own.run.0.total_cmp(&b.own.run.0))
@@ -255,9 +270,9 @@ pub(crate) fn foretell(
 
 /// Returns when the whole training would be done; each piece of one that is cut waits as long as the first, part of that while the one
 /// before it runs.
-pub(crate) fn done(own: &JobRequest, outlook: &Outlook) -> Option<Estimate> {
-    let Outlook::Estimated(forecast) = outlook else { return None };
-    let whole = |start: Seconds| Seconds(start.0 + own.walltime.gaps(start).0 + own.run.0);
+pub(crate) fn done(own: &JobRequest, start: &Start) -> Option<Estimate> {
+    let forecast = start.forecast()?;
+    let whole = |start: Seconds| Seconds(own.waits(start).0 + own.run.0);
     let Estimate { low, median, high, mean } = forecast.start;
     Some(Estimate { low: whole(low), median: whole(median), high: whole(high), mean: whole(mean) })
 }
@@ -270,27 +285,18 @@ pub(crate) fn best(list: &[Foretold], cost_weight: f64) -> Option<Choice> {
 /// Returns those of a job's requests that nothing beats both in time and in cost, and the chosen one.
 pub(crate) fn without_beaten(list: &[Foretold], chosen: Option<&Foretold>) -> Vec<Foretold> {
     let best = worth_showing(list);
-    let is_chosen = |own: &Foretold| chosen.is_some_and(|chosen| chosen.own == own.own);
-    let numbered = list.iter().enumerate();
-    let kept = numbered.filter(|(number, own)| best.contains(number) || is_chosen(own));
-    kept.map(|(_, own)| own.clone()).collect()
+    let is_chosen = |own: &Foretold| chosen.is_some_and(|chosen| chosen.id() == own.id());
+    let kept = list.iter().filter(|own| best.contains(&own.id()) || is_chosen(own));
+    kept.cloned().collect()
 }
 
-/// Returns the numbers of the requests that nothing beats both in time and in cost.
-pub(crate) fn worth_showing(list: &[Foretold]) -> Vec<usize> {
+/// Returns the requests that nothing beats both in time and in cost.
+pub(crate) fn worth_showing(list: &[Foretold]) -> Vec<RequestId> {
     worth_a_look(&candidates(list))
 }
 
-/// Returns what each request costs; `None` where that is unknown, or is not charged in one unit and cannot be compared.
-pub(crate) fn costs(list: &[Foretold]) -> Vec<Option<f64>> {
-    let units = || list.iter().filter_map(|own| own.own.cost).map(|cost| cost.unit);
-    let is_one_unit = units().all(|unit| Some(unit) == units().next());
-    list.iter().map(|own| own.own.cost.filter(|_| is_one_unit).map(|cost| cost.hours)).collect()
-}
-
-/// Returns what counts of each request.
-fn candidates(list: &[Foretold]) -> Vec<Option<Candidate>> {
-    let candidate =
-        |(own, cost): (&Foretold, Option<f64>)| Some(Candidate { finish: own.done?.mean.0, cost });
-    list.iter().zip(costs(list)).map(candidate).collect()
+/// Returns what counts of each request whose start is known.
+fn candidates(list: &[Foretold]) -> Vec<Candidate> {
+    let start = |own: &Foretold| own.start.forecast().map(|forecast| forecast.start.mean);
+    Candidate::of(&list.iter().map(|own| (&own.own, start(own))).collect::<Vec<_>>())
 }

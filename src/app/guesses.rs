@@ -1,4 +1,4 @@
-//! Whether a plan hangs on speeds that nobody has measured.
+//! Whether a plan depends on speeds that were never measured.
 
 use std::collections::BTreeMap;
 

@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 
 use crate::app::context::Context;
 use crate::app::file_kind;
+use crate::app::slurm;
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::render::Template;
 use hsched_model::formats;
 use hsched_model::{Cluster, Job};
 use hsched_slurm::saved::{self, Bundle, Columns, Saved};
-use hsched_slurm::{QueuedJob, sinfo, squeue};
+use hsched_slurm::sinfo;
 
 /// What some editors and shells put before the text of a file: the byte order mark.
 const MARK: &[u8] = "\u{feff}".as_bytes();
@@ -77,7 +78,7 @@ pub(crate) fn cluster(context: &Context, args: &ClusterArgs) -> Result<Seen, Fai
     let seen = match (&args.cluster, &args.from) {
         (Some(path), _) => cluster_file(&text(path)?, path)?,
         (None, Some(path)) => saved_cluster(path, args.columns.as_ref())?,
-        (None, None) => return printed_cluster(context, &context.ask(&sinfo::command())?),
+        (None, None) => return slurm::cluster(context),
     };
     Ok(completed(seen, context))
 }
@@ -165,15 +166,6 @@ fn bundled_cluster(bytes: &[u8], path: &Path) -> Result<Seen, Failure> {
 fn utf16(bytes: &[u8]) -> String {
     let units: Vec<u16> = bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
     String::from_utf16_lossy(&units)
-}
-
-/// Returns the user's jobs in Slurm's queue, and notes on what could not be read.
-///
-/// # Errors
-/// When Slurm does not answer.
-pub(crate) fn queue(context: &Context) -> Result<(Vec<QueuedJob>, Vec<String>), Failure> {
-    let printed = context.ask(&squeue::command())?;
-    squeue::parse(&printed).map_err(|error| Failure::from_error(Exit::Failed, &error))
 }
 
 /// Returns the jobs of a job file's text.

@@ -1,4 +1,5 @@
-//! What commands do: read their inputs, plan, submit, ask, probe and keep the state; how each is said is the commands' own.
+//! What commands have in common: reading inputs, planning, submitting, asking Slurm, probing, the state; each command says the results
+//! itself.
 
 pub(crate) mod after;
 pub(crate) mod answered;
@@ -16,6 +17,7 @@ pub(crate) mod goals;
 pub(crate) mod guesses;
 pub(crate) mod input;
 pub(crate) mod metrics;
+pub(crate) mod named;
 pub(crate) mod notify;
 pub(crate) mod offer;
 pub(crate) mod output;
@@ -30,6 +32,8 @@ pub(crate) mod queue_args;
 pub(crate) mod queue_look;
 pub(crate) mod requests;
 pub(crate) mod sbatch_options;
+pub(crate) mod session;
+pub(crate) mod slurm;
 pub(crate) mod speeds;
 pub(crate) mod state;
 pub(crate) mod submission;

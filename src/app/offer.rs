@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use clap::ValueEnum;
 
 use crate::app::context::Context;
-use crate::app::input;
+use crate::app::slurm;
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_model::formats;
 use hsched_model::{Access, Availability, Cluster, GpuType, Holdings, Job, NodeName};
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{Basis, Grounds, Problem};
-use hsched_slurm::holdings;
 
 /// Which GPUs a plan may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -108,19 +107,8 @@ fn held_by(
     if !live {
         return Ok(Holdings::new());
     }
-    let (queue, unread) = input::queue(context)?;
-    notes.extend(unread);
-    let own = queue.iter().filter(|queued| {
-        let tag = queued.tag();
-        tag.is_some_and(|tag| jobs.iter().any(|job| job.name.as_str() == tag.job))
-    });
-    let own: Vec<_> = own.collect();
-    for queued in own.iter().filter(|queued| queued.holds_nodes()) {
-        let (id, name) = (&queued.shown_id, &queued.name);
-        notes.push(format!("job {id} ({name}) is running: its GPUs count as free for this plan"));
-    }
-    let (mut held, unclear) = holdings(own.iter().copied(), cluster);
-    notes.extend(unclear);
+    let (mut held, said) = slurm::held_by(context, jobs, cluster)?;
+    notes.extend(said);
     // What is down gives nothing to a new plan, whoever is there still.
     let is_up = |name: &NodeName| {
         cluster.node(name).is_some_and(|node| node.state.availability() == Availability::Up)

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Parser;
-use serde_json::json;
 
 use crate::app::after::{self, behind};
 use crate::app::asking;
@@ -133,10 +132,10 @@ pub(crate) fn plan(
     let Desk { jobs, cluster, capacity, access, is_in_use, mut notes, problem } =
         prepare(args, context, text, path)?;
     let name = &args.policy.policy;
-    let (plan, solve) = solve(name, args, context, (&jobs, &problem))?;
-    let other = |problem: &Problem| Ok(self::solve(name, args, context, (&jobs, problem))?.0);
+    let (plan, solve) = solve(name, args, context, &jobs, &problem)?;
+    let other = |problem: &Problem| Ok(self::solve(name, args, context, &jobs, problem)?.0);
     notes.extend(guesses::warning(&problem, &plan, other)?);
-    notes.extend(pieces(context, (&cluster, &problem), &jobs, &plan));
+    notes.extend(pieces(context, &cluster, &jobs, &problem, &plan));
     notes.extend(type_names::of_rejected(&jobs, &problem, &plan));
     notes.extend(is_in_use.then(|| busy(args.source.is_live(), &plan)).flatten().map(str::to_owned));
     let proven = bound(args, context, &problem, &plan, &mut Vec::new());
@@ -160,15 +159,15 @@ fn busy(live: bool, plan: &CheckedPlan) -> Option<&'static str> {
 /// Returns a note for each job that a time limit ends before it is done.
 fn pieces(
     context: &Context,
-    (cluster, problem): (&Cluster, &Problem),
+    cluster: &Cluster,
     jobs: &[Job],
+    problem: &Problem,
     plan: &CheckedPlan,
 ) -> Vec<String> {
     let defaults = &context.settings.jobs;
     let note = |(number, (job, verdict)): (usize, (&Job, &Verdict))| {
         let placement = verdict.placement()?;
-        let basis = placement.basis(&problem.jobs[number]);
-        let terms = Terms { longest: cluster.time_limit(job, defaults), basis, ..Terms::default() };
+        let terms = Terms::usual(cluster.time_limit(job, defaults), placement.basis(&problem.jobs[number]));
         let walltime = terms.walltime(job, placement.jct(job.epochs), defaults);
         let cut = walltime.cut(job.resumes())?;
         Some(if job.resumes() {
@@ -191,9 +190,8 @@ pub(crate) fn read(text: &str, path: &Path) -> Result<Planned, Failure> {
     };
     let unusable = |error: PlanFileError| wrong(Failure::from_error(Exit::BadInput, &error).message);
     let file = PlanFile::parse(text).map_err(unusable)?;
-    let specs: Vec<_> = file.jobs.iter().map(|job| &job.spec).collect();
-    let specs = json!({ "jobs": specs }).to_string();
-    let jobs = formats::jobs::parse(&specs).map_err(|problems| {
+    let specs: Vec<_> = file.jobs.iter().map(|job| job.spec.clone()).collect();
+    let jobs = formats::jobs::from_json(&specs).map_err(|problems| {
         let list: Vec<String> = problems
             .as_slice()
             .iter()
@@ -267,7 +265,8 @@ pub(crate) fn solve(
     name: &str,
     args: &PlanningArgs,
     context: &Context,
-    (jobs, problem): (&[Job], &Problem),
+    jobs: &[Job],
+    problem: &Problem,
 ) -> Result<(CheckedPlan, Seconds), Failure> {
     let mut policy = args.policy.find(name, Parameters::default())?;
     let _progress = Progress::start(format!("{name}: planning (jobs: {})", problem.jobs.len()));

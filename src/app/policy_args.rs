@@ -6,6 +6,7 @@ use clap::Parser as _;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 
+use crate::app::named::Named;
 use crate::app::policy_flags::{AllPolicies, Placers, PolicyFlags};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -45,8 +46,8 @@ pub(crate) struct OverTimeArgs {
 pub(crate) struct Tuning {
     /// Objective to minimise.
     #[arg(long, value_name = "WHAT", default_value = "mean-jct",
-          value_parser = PossibleValuesParser::new(Objective::NAMES.map(|(name, _)| name)))]
-    objective: String,
+          value_parser = Named(&Objective::NAMES))]
+    objective: Objective,
     /// Seed of all random choices.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
@@ -137,7 +138,7 @@ impl PolicyArgs {
 
     /// Returns what is to be minimised.
     pub(crate) fn objective(&self) -> Objective {
-        self.tuning.objective()
+        self.tuning.objective
     }
 }
 
@@ -164,7 +165,7 @@ impl OverTimeArgs {
 
     /// Returns what is to be minimised.
     pub(crate) fn objective(&self) -> Objective {
-        self.tuning.objective()
+        self.tuning.objective
     }
 }
 
@@ -185,14 +186,11 @@ impl Tuning {
     fn words(&self, policy: &str, own: Vec<String>) -> String {
         let usual = Nothing::parse_from([""]).policy.tuning;
         let mut words = vec![format!("--policy {policy}")];
-        words.extend((self.objective != usual.objective).then(|| format!("--objective {}", self.objective)));
+        words.extend(
+            (self.objective != usual.objective).then(|| format!("--objective {}", self.objective.name())),
+        );
         words.extend(own);
         words.extend((self.seed != usual.seed).then(|| format!("--seed {}", self.seed)));
         words.join(" ")
-    }
-
-    fn objective(&self) -> Objective {
-        let named = Objective::NAMES.iter().find(|(name, _)| *name == self.objective);
-        named.map_or_else(Objective::default, |&(_, objective)| objective)
     }
 }

@@ -1,4 +1,4 @@
-//! What was foretold of submissions and what became of them, as the state directory knows it; and what that teaches.
+//! Past start estimates with the real starts, and the calibration that they give.
 
 use crate::app::context::Context;
 use crate::app::foretelling::Foretold;
@@ -7,7 +7,7 @@ use crate::error::Failure;
 use hsched_engine::Run;
 use hsched_engine::store::{Predicted, Predictions};
 use hsched_model::Time;
-use hsched_queue::{Calibration, Outlook, Prediction};
+use hsched_queue::{Calibration, Prediction};
 
 /// What past predictions teach, and how many there were.
 pub(crate) type Learnt = (Calibration, usize);
@@ -30,7 +30,7 @@ pub(crate) fn learnt(context: &Context) -> Option<Learnt> {
 /// Returns what was foretold of a run's submissions, in their order, from a look at the queue at `at`.
 pub(crate) fn of_run(run: &Run, foretold: &[Foretold], at: Time) -> Vec<Predicted> {
     let predicted = |(intent, own): (&hsched_engine::Intent, &Foretold)| {
-        let Outlook::Estimated(forecast) = &own.outlook else { return None };
+        let forecast = own.start.forecast()?;
         let (start, starts) = (forecast.start, forecast.starts.clone());
         let prediction = Prediction { at, gpus: own.own.gpus, start, starts, started: None };
         let gpus = format!("{} {}", own.own.gpus, own.own.gpu_type);

@@ -1,4 +1,4 @@
-//! What each submission of a job has printed: which files, and which part of them.
+//! The output of each submission of a job: which files, and which part of them.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use crate::app::output::Part;
 use crate::app::state;
 use crate::error::Failure;
 use crate::exit::Exit;
+use hsched_engine::live::absolute;
 use hsched_engine::store::{report_folder, reports};
 use hsched_engine::{Attempt, Stage, SubmissionKey, Tracked};
 use hsched_model::JobId;
-use hsched_slurm::live::absolute;
 
 /// The output of a submission.
 pub(crate) struct Printed {

@@ -9,23 +9,25 @@ use std::time::Duration;
 
 use crate::app::context::Context;
 use crate::app::sbatch_options::refuse_options;
-use crate::app::state::{self, Opened, live_failure};
+use crate::app::session::QueueSession;
+use crate::app::slurm::{self, QueueWorld};
+use crate::app::state::{self, live_failure};
 use crate::app::wanted::Wanted;
 use crate::app::{speeds, submission};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{Progress, Story};
 use hsched_engine::clock::Clock;
+use hsched_engine::live::Interrupts;
 use hsched_engine::store::{StateDir, report_folder, reports, run_folder};
 use hsched_engine::{
-    Action, Event, Intent, Keeper, News, Outcome, Phase, Realm, Run, State, SubmissionKey, Timed, Tracked,
-    Update, World, apply, carry_out, notice,
+    Action, Event, Intent, News, Outcome, Phase, Realm, Run, State, SubmissionKey, Timed, Tracked, Update,
+    World, apply, carry_out, notice,
 };
 use hsched_model::{Access, Cluster, Estimates, Holdings, Job, JobId, JobName, Seconds};
 use hsched_plan::plan_file::{PlanFile, Solved};
 use hsched_plan::throughput::{Cache, LearnRule, Sample, SampleSource, SpeedKey, ThroughputMatrix};
 use hsched_plan::{Basis, Budget, CheckedPlan, Grounds, Parameters, Problem, Verdict, checked};
-use hsched_slurm::live::{Interrupts, SlurmWorld};
 
 /// The pause between two looks, and between two looks for Ctrl-C.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -134,7 +136,7 @@ impl Prober<'_> {
         let file = PlanFile::new(solved, &jobs, notes, (self.cluster, &access), ("free", false));
         let (id, epochs_done) = (id.to_owned(), vec![0; jobs.len()]);
         let submissions = Intent::of(&plan, placed).collect();
-        Ok(Run { id, jobs, epochs_done, problem, plan, file, submissions })
+        Ok(Run { id, jobs, epochs_done, problem, file, submissions })
     }
 
     fn plan(&self, problem: &Problem) -> Result<CheckedPlan, Failure> {
@@ -152,29 +154,30 @@ impl Prober<'_> {
         let context = self.context;
         let directory = state::open(context)?;
         let rules = state::rules(context);
-        let Opened { state: kept, mut ledger, .. } = state::ledger(context, &directory, &rules, false)?;
-        self.with_world(&directory, |world| {
-            let (seen, queue) =
-                world.observe_jobs(&State::default()).map_err(|error| live_failure(&error))?;
-            let names: Vec<&JobName> = run.submissions.iter().map(|own| &run.jobs[own.job].name).collect();
-            if let Some(twice) = submission::in_queue(&names, &queue, &State::default(), Realm::Queue) {
-                let message = format!("already in the queue: {}", twice.jobs);
-                return Err(Failure::new(Exit::Failed, message)
-                    .hint("cancel them with scancel, or wait for them to end"));
-            }
-            submission::mark_submitted(&mut round.state, &mut run, seen.at, &rules.defaults);
-            // Those without a GPU have their turn in the next round.
-            round.state.jobs.retain(|tracked| tracked.phase.is_submitted());
-            let action = Action::Submit(Box::new(run));
-            let failure = |error| state::failure(&error);
-            ledger.keep(seen.at, &kept, &[], std::slice::from_ref(&action)).map_err(failure)?;
-            carry_out(&action, seen.at, (world, &mut ledger), &mut round.state, &rules, &mut |_| ())
-                .map_err(failure)?;
-            for tracked in &round.state.jobs {
-                context.terminal.say(&format!("{}: {}", tracked.job.name, tracked.last.1));
-            }
-            Ok(())
-        })
+        let mut session = QueueSession::of_queue(context, &directory, (rules, &[]), false)?;
+        let (seen, queue) =
+            session.world.observe_jobs(&State::default()).map_err(|error| live_failure(&error))?;
+        let names: Vec<&JobName> = run.submissions.iter().map(|own| &run.jobs[own.job].name).collect();
+        if let Some(twice) = submission::in_queue(&names, &queue, &State::default(), Realm::Queue) {
+            let message = format!("already in the queue: {}", twice.jobs);
+            return Err(
+                Failure::new(Exit::Failed, message).hint("cancel them with scancel, or wait for them to end")
+            );
+        }
+        submission::mark_submitted(&mut round.state, &mut run, seen.at, &session.rules.defaults);
+        // Those without a GPU have their turn in the next round.
+        round.state.jobs.retain(|tracked| tracked.phase.is_submitted());
+        let action = Action::Submit(Box::new(run));
+        let failure = |error| state::failure(&error);
+        session.keep(seen.at, &[], std::slice::from_ref(&action)).map_err(failure)?;
+        // The probes are not in the state that is kept.
+        let places = (&mut *session.world, &mut session.ledger);
+        carry_out(&action, seen.at, places, &mut round.state, &session.rules, &mut |_| ())
+            .map_err(failure)?;
+        for tracked in &round.state.jobs {
+            context.terminal.say(&format!("{}: {}", tracked.job.name, tracked.last.1));
+        }
+        Ok(())
     }
 
     /// Looks until every probe has ended.
@@ -342,12 +345,9 @@ impl Prober<'_> {
     fn with_world<T>(
         &self,
         directory: &StateDir,
-        act: impl FnOnce(&mut SlurmWorld<'_>) -> Result<T, Failure>,
+        act: impl FnOnce(&mut QueueWorld<'_>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let context = self.context;
-        let complete = |cluster: &mut Cluster| state::complete(context, cluster);
-        let site = state::site(context, &[])?;
-        act(&mut SlurmWorld::new(&context.slurm, &context.clock, directory, site, &complete))
+        act(&mut slurm::world(self.context, directory, &[])?)
     }
 }
 

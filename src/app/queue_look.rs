@@ -1,4 +1,4 @@
-//! A look at the queue: few questions to Slurm, each asked as seldom as it can be, put together as one snapshot.
+//! A snapshot of Slurm's queue from few commands, each run as rarely as possible.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Feature;
 use hsched_engine::clock::Clock;
-use hsched_engine::store::{Answer, Answers};
+use hsched_engine::store::{CachedOutput, OutputCache};
 use hsched_model::{Cluster, Seconds, Time};
 use hsched_queue::Snapshot;
-use hsched_slurm::queue::{self, Look, Texts, history, jobs};
+use hsched_slurm::queue::{self, Look, Texts, history, jobs, limits};
 use hsched_slurm::site::{self, Config};
 use hsched_slurm::{CommandLine, System, sinfo};
 
@@ -62,7 +62,7 @@ pub(crate) fn look_at_nodes_at_least(context: &Context) -> Result<Looked, Failur
 /// Looks at the queue; `jobs_of` returns the text of the jobs from what `squeue` answered.
 fn seen(
     context: &Context,
-    jobs_of: impl FnOnce(&Answer) -> Result<&str, Failure>,
+    jobs_of: impl FnOnce(&CachedOutput) -> Result<&str, Failure>,
 ) -> Result<Looked, Failure> {
     context.refuse_forbidden(Feature::Queue)?;
     let own = context.settings.slurm_timeout.0.min(LIMIT.as_secs_f64());
@@ -70,7 +70,7 @@ fn seen(
     let site = Site {
         slurm: System::new(crate::settings::process_environment(), limit),
         clock: &context.clock,
-        answers: Answers::of(&state::root(context)?),
+        answers: OutputCache::of(&state::root(context)?),
     };
     let (previous, earlier) = (site.answers.get("squeue"), site.answers.get("squeue-earlier"));
     let config = site.ask("config", HOUR, &site::config_command());
@@ -88,6 +88,7 @@ fn seen(
         partitions: rest.partitions.text.as_deref(),
         reservations: rest.reservations.text.as_deref(),
         shares: rest.shares.text.as_deref().map(|text| (rest.shares.at, text)),
+        limits: rest.associations.text.as_deref().zip(rest.qos.text.as_deref()),
         history: rest.history.text.as_deref().map(|text| (rest.history.at, text)),
         earlier: earlier.text.as_deref().map(|text| (earlier.at, text)),
     };
@@ -104,27 +105,35 @@ fn seen(
 struct Site<'a> {
     slurm: System,
     clock: &'a dyn Clock,
-    answers: Answers,
+    answers: OutputCache,
 }
 
 /// What is asked once an hour or once a day.
 struct Rest {
-    config: Answer,
-    partitions: Answer,
-    reservations: Answer,
-    shares: Answer,
-    history: Answer,
+    config: CachedOutput,
+    partitions: CachedOutput,
+    reservations: CachedOutput,
+    shares: CachedOutput,
+    associations: CachedOutput,
+    qos: CachedOutput,
+    history: CachedOutput,
     has_accounting: bool,
 }
 
 impl Site<'_> {
-    fn ask(&self, name: &'static str, good_for: Seconds, command: &CommandLine) -> Answer {
+    fn ask(&self, name: &'static str, good_for: Seconds, command: &CommandLine) -> CachedOutput {
         ask(Question { name, good_for }, command, &self.slurm, self.clock, &self.answers)
     }
 
-    fn rest(&self, config: Answer, cluster: &Cluster) -> Rest {
-        let has_accounting = Config::parse(config.text.as_deref().unwrap_or_default()).has_accounting();
-        let (mut shares, mut history) = (Answer::default(), Answer::default());
+    fn rest(&self, config: CachedOutput, cluster: &Cluster) -> Rest {
+        let known = Config::parse(config.text.as_deref().unwrap_or_default());
+        let has_accounting = known.has_accounting();
+        let (mut associations, mut qos) = (CachedOutput::default(), CachedOutput::default());
+        if has_accounting && queue::enforced(&known) {
+            associations = self.ask("limits", HOUR, &limits::associations_command());
+            qos = self.ask("qos", HOUR, &limits::qos_command());
+        }
+        let (mut shares, mut history) = (CachedOutput::default(), CachedOutput::default());
         if has_accounting {
             shares = self.ask("sshare", HOUR, &queue::standings_command());
             let past = history::command(self.clock.now(), &with_gpus(cluster));
@@ -135,6 +144,8 @@ impl Site<'_> {
             reservations: self.ask("reservations", HOUR, &queue::reservations_command()),
             config,
             shares,
+            associations,
+            qos,
             history,
             has_accounting,
         }
@@ -145,7 +156,8 @@ impl Site<'_> {
         let (now, known) = (snapshot.taken_at, self.answers.get("growth"));
         match snapshot.scheduling.priority_per_hour {
             Some(growth) if known.at != now => {
-                let answer = Answer { text: Some(growth.to_string()), at: now, ..Answer::default() };
+                let answer =
+                    CachedOutput { text: Some(growth.to_string()), at: now, ..CachedOutput::default() };
                 // Without it, growth is unknown until there is an earlier look.
                 let _ = self.answers.keep("growth", &answer);
             }
@@ -158,7 +170,7 @@ impl Site<'_> {
     }
 
     /// Keeps an answer of about an hour ago, which shows how priorities grow.
-    fn keep_earlier(&self, previous: &Answer, earlier: &Answer, now: Time) {
+    fn keep_earlier(&self, previous: &CachedOutput, earlier: &CachedOutput, now: Time) {
         let is_due = earlier.text.is_none() || now.since(earlier.at) > HOUR || now < earlier.at;
         if previous.text.is_some() && previous.at < now && is_due {
             // Without it, growth is unknown until the next time.
@@ -190,7 +202,7 @@ impl Rest {
 }
 
 /// Returns the note that a question has no answer, and why.
-fn unanswered(answer: &Answer, what: &str) -> Option<String> {
+fn unanswered(answer: &CachedOutput, what: &str) -> Option<String> {
     let why = answer.failure.as_deref().unwrap_or("Slurm printed nothing");
     answer.text.is_none().then(|| format!("{what}: {why}"))
 }
@@ -199,7 +211,7 @@ fn unanswered(answer: &Answer, what: &str) -> Option<String> {
 ///
 /// # Errors
 /// When nothing ever was.
-fn printed(answer: &Answer) -> Result<&str, Failure> {
+fn printed(answer: &CachedOutput) -> Result<&str, Failure> {
     let why = || answer.failure.clone().unwrap_or_else(|| "Slurm did not answer".to_owned());
     answer.text.as_deref().ok_or_else(|| {
         Failure::new(Exit::SlurmUnavailable, why())
@@ -208,7 +220,7 @@ fn printed(answer: &Answer) -> Result<&str, Failure> {
 }
 
 /// Returns a note where the queue is an old one: Slurm did not answer, or took so long that it is left in peace.
-fn old(answer: &Answer, age: Seconds) -> Option<String> {
+fn old(answer: &CachedOutput, age: Seconds) -> Option<String> {
     let minutes = (age.0 / 60.0).round();
     let why = match &answer.failure {
         Some(why) => why.clone(),

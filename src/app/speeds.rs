@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use clap::builder::PossibleValuesParser;
-
 use crate::app::context::Context;
+use crate::app::named::Named;
 use crate::app::state;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -32,14 +31,14 @@ pub(crate) struct EstimateArgs {
     /// Estimate speeds that are neither measured nor in the job file, so that jobs can use these GPU types. `learnt`
     /// estimates from other models that were measured on both types; `all` also uses the job files and the table of
     /// GPUs [default: setting `estimate`, off]. The job key `estimate` takes precedence.
-    #[arg(long, value_name = "WHICH", value_parser = PossibleValuesParser::new(Estimates::NAMES.map(|(name, _)| name)))]
-    estimate: Option<String>,
+    #[arg(long, value_name = "WHICH", value_parser = Named(&Estimates::NAMES))]
+    estimate: Option<Estimates>,
 }
 
 impl EstimateArgs {
     /// Returns the settings that the flag gives.
     pub(crate) fn flags(&self) -> Vec<Flag> {
-        Flag::of_key("estimate", self.estimate.as_deref()).into_iter().collect()
+        Flag::of_key("estimate", self.estimate.map(Estimates::name)).into_iter().collect()
     }
 }
 

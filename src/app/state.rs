@@ -5,23 +5,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::app::context::{Context, slurm_failure};
-use crate::app::{false_ends, input, wishes};
+use crate::app::input;
+use crate::app::session::{HERE, realm};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::local::aftermath;
 use hsched_engine::clock::Clock;
-use hsched_engine::store::{BY_HAND, Ledger, StateDir, StateError, new_run_id};
-use hsched_engine::{Event, Keeper as _, Realm, Rules, State, apply, notice};
-use hsched_model::number::to_f64;
-use hsched_model::{Cluster, Time};
-use hsched_slurm::QueuedJob;
-use hsched_slurm::live::{LiveError, Site, SlurmWorld, absolute};
+use hsched_engine::live::{LiveError, Site, absolute};
+use hsched_engine::store::{BY_HAND, StateDir, StateError, new_run_id};
+use hsched_engine::{Realm, Rules};
+use hsched_model::Time;
 
 /// How long another hsched at work is waited for: a turn of `watch` takes seconds where Slurm answers.
 const PATIENCE: Duration = Duration::from_secs(3);
-
-/// What stands for the cluster of jobs that `hsched run` runs.
-pub(crate) const HERE: &str = "hsched run";
 
 /// How long it is waited for by who can leave a wish instead.
 const AT_ONCE: Duration = Duration::from_secs(1);
@@ -81,119 +76,9 @@ pub(crate) fn new_run(context: &Context) -> Result<String, Failure> {
     new_run_id(context.clock.now()).map_err(|error| failure(&error))
 }
 
-/// A state that may be changed.
-pub(crate) struct Opened<'a> {
-    pub state: State,
-    pub ledger: Ledger<'a>,
-    /// What has happened by the wishes that were taken in, and by a look at Slurm for them; it is written down.
-    pub taken: Vec<Event>,
-    /// Whether its jobs run under `hsched run`, and not in Slurm's queue.
-    pub is_here: bool,
-}
-
-/// Reads the state of a directory for a command that asks or changes Slurm, opens its journal and takes in the wishes
-/// that wait; a `dry_run` leaves them there. Warns about files that were damaged and have been repaired.
-///
-/// # Errors
-/// When a file there cannot be used, or its jobs are on another cluster than this Slurm's.
-pub(crate) fn ledger<'a>(
-    context: &Context,
-    directory: &'a StateDir,
-    rules: &Rules,
-    dry_run: bool,
-) -> Result<Opened<'a>, Failure> {
-    let at = now(context);
-    let (mut state, mut ledger) = read(context, directory, rules)?;
-    // Whether Slurm tells or not: jobs of hsched run are not in its queue.
-    let unnamed = || ledger.cluster().filter(|own| *own == HERE).map(|_| "Slurm".to_owned());
-    if let Some(cluster) = context.cluster_name().or_else(unnamed) {
-        ledger.claim(at, &state, &cluster).map_err(|error| failure(&error))?;
-    }
-    let mut look = |state: &mut State| wishes::look(context, directory, state, rules);
-    let taken = wishes::take_in(context, (&mut state, &mut ledger), rules, dry_run, &mut look)?;
-    Ok(Opened { state, ledger, taken, is_here: false })
-}
-
-/// Reads the state of a directory whose jobs run under `hsched run`, as [`ledger`] does for those in Slurm's queue.
-///
-/// # Errors
-/// When a file there cannot be used, or its jobs are in Slurm's queue.
-pub(crate) fn ledger_here<'a>(
-    context: &Context,
-    directory: &'a StateDir,
-    rules: &Rules,
-    dry_run: bool,
-) -> Result<Opened<'a>, Failure> {
-    let (mut state, mut ledger) = read(context, directory, rules)?;
-    ledger.claim(now(context), &state, HERE).map_err(|error| failure(&error))?;
-    let taken = take_in_here(context, (&mut state, &mut ledger), rules, dry_run)?;
-    Ok(Opened { state, ledger, taken, is_here: true })
-}
-
-/// Reads the state of a directory as [`ledger_here`] does where its jobs run under `hsched run`, else as [`ledger`] does.
-///
-/// # Errors
-/// When a file there cannot be used, or its jobs are on another cluster than this Slurm's.
-pub(crate) fn ledger_anywhere<'a>(
-    context: &Context,
-    directory: &'a StateDir,
-    rules: &Rules,
-    dry_run: bool,
-) -> Result<Opened<'a>, Failure> {
-    let is_here = read(context, directory, rules)?.1.cluster() == Some(HERE);
-    let open = if is_here { ledger_here } else { ledger };
-    open(context, directory, rules, dry_run)
-}
-
-/// Brings a state up to date whose jobs ran under an `hsched run` that has ended; returns what has happened.
-///
-/// # Errors
-/// When reports cannot be read.
-pub(crate) fn catch_up_here(context: &Context, state: &mut State, rules: &Rules) -> Result<Seen, Failure> {
-    let seen = aftermath(&root(context)?, state, now(context)).map_err(|error| live_failure(&error))?;
-    let events = notice(state, &seen);
-    for event in &events {
-        apply(state, seen.at, event, rules);
-    }
-    Ok(Seen { at: seen.at, events, queue: Vec::new() })
-}
-
-/// Takes the wishes that wait into a state whose jobs run under `hsched run`; returns what has happened by that.
-///
-/// # Errors
-/// When the state cannot be written.
-pub(crate) fn take_in_here(
-    context: &Context,
-    (state, ledger): (&mut State, &mut Ledger<'_>),
-    rules: &Rules,
-    dry_run: bool,
-) -> Result<Vec<Event>, Failure> {
-    // What runs is in the state; there is no queue to look at.
-    let mut look = |_: &mut State| Ok(Seen { at: now(context), events: Vec::new(), queue: Vec::new() });
-    wishes::take_in(context, (state, ledger), rules, dry_run, &mut look)
-}
-
 /// Returns the command that follows the jobs of a state directory, by the cluster that they are on.
 pub(crate) fn follower(cluster: Option<&str>) -> &'static str {
     realm(cluster).follower()
-}
-
-/// Returns where the jobs of a state directory go, by the cluster that they are on.
-pub(crate) fn realm(cluster: Option<&str>) -> Realm {
-    if cluster == Some(HERE) { Realm::Devices } else { Realm::Queue }
-}
-
-fn read<'a>(
-    context: &Context,
-    directory: &'a StateDir,
-    rules: &Rules,
-) -> Result<(State, Ledger<'a>), Failure> {
-    let (mut state, mut ledger) = directory.ledger(rules, now(context)).map_err(|error| failure(&error))?;
-    ledger.repaired().iter().for_each(|repaired| context.warn(repaired));
-    if false_ends::mend(context, &mut state) {
-        ledger.keep(now(context), &state, &[], &[]).map_err(|error| failure(&error))?;
-    }
-    Ok((state, ledger))
 }
 
 /// Returns the engine's rules as the settings say, without moves.
@@ -227,43 +112,9 @@ pub(crate) fn site(context: &Context, sbatch: &[String]) -> Result<Site, Failure
     })
 }
 
-/// Adds what a cluster itself does not say; returns notes.
-pub(crate) fn complete(context: &Context, cluster: &mut Cluster) -> Vec<String> {
-    input::complete(cluster, context)
-}
-
-/// What a look at the queue has brought.
-#[derive(Debug)]
-pub(crate) struct Seen {
-    pub at: Time,
-    /// What has happened since the last look; the state has taken it in, and is not written down yet.
-    pub events: Vec<Event>,
-    pub queue: Vec<QueuedJob>,
-}
-
-/// Brings a state up to date with what the queue, accounting and the ranks' reports show.
-///
-/// # Errors
-/// When Slurm does not answer (exit 69) or prints nonsense.
-pub(crate) fn catch_up(
-    context: &Context,
-    world: &SlurmWorld<'_>,
-    state: &mut State,
-    rules: &Rules,
-) -> Result<Seen, Failure> {
-    let (seen, queue) = world.observe_jobs(state).map_err(|error| live_failure(&error))?;
-    seen.notes.iter().for_each(|note| context.note(note));
-    let events = notice(state, &seen);
-    for event in &events {
-        apply(state, seen.at, event, rules);
-    }
-    world.directory.looked(seen.at);
-    Ok(Seen { at: seen.at, events, queue })
-}
-
 /// Returns the present moment.
 pub(crate) fn now(context: &Context) -> Time {
-    Time(to_f64(context.clock.now().timestamp_millis()) / 1000.0)
+    context.clock.time()
 }
 
 /// Returns the failure of a state that cannot be used.
@@ -382,9 +233,12 @@ pub(crate) fn undone(mut failure: Failure, what: &str) -> Failure {
 /// Returns the failure of a fault between hsched and the cluster.
 pub(crate) fn live_failure(error: &LiveError) -> Failure {
     match error {
-        LiveError::Slurm(error) => slurm_failure(error),
+        LiveError::System(error) => match error.downcast_ref() {
+            Some(error) => slurm_failure(error),
+            None => Failure::from_error(Exit::Failed, &**error),
+        },
         LiveError::State(error) => failure(error),
         LiveError::Scripts { .. } => Failure::from_error(Exit::BadInput, error),
-        other => Failure::from_error(Exit::Failed, other),
+        LiveError::Reports { .. } => Failure::from_error(Exit::Failed, error),
     }
 }

@@ -4,23 +4,22 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::app::after::refuse_unknown;
-use crate::app::answered::{Answer, Answered};
+use crate::app::answered::Answered;
 use crate::app::context::Context;
 use crate::app::copies::refuse_others;
 use crate::app::planning::Planned;
 use crate::app::sbatch_options::refuse_options;
-use crate::app::state::{self, Opened, Seen};
-use crate::app::untold;
+use crate::app::session::{QueueSession, Seen};
+use crate::app::state;
 use crate::error::Failure;
 use crate::exit::Exit;
+use hsched_engine::live::{Script, absolute, scripts};
 use hsched_engine::store::{StateError, run_folder};
 use hsched_engine::{
-    Action, Beginning, Event, Intent, Keeper, Realm, Run, State, SubmissionKey, Update, apply, carry_out,
+    Action, Answer, Beginning, Event, Intent, Realm, Run, State, SubmissionKey, TaggedJob, Update, apply,
 };
-use hsched_model::{Cluster, Estimates, Job, JobDefaults, JobId, JobName, Time};
+use hsched_model::{Estimates, Job, JobDefaults, JobId, JobName, Time};
 use hsched_plan::Verdict;
-use hsched_slurm::QueuedJob;
-use hsched_slurm::live::{Script, SlurmWorld, absolute, scripts};
 
 /// How the user wants a plan submitted.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +56,6 @@ pub(crate) fn run(context: &Context, planned: &Planned, wish: Wish<'_>) -> Resul
         jobs: planned.jobs.clone(),
         epochs_done: vec![0; planned.jobs.len()],
         problem: planned.problem.clone(),
-        plan: planned.plan.clone(),
         file,
         submissions: Intent::of(&planned.plan, wish.chosen.iter().copied()).collect(),
     })
@@ -115,20 +113,17 @@ pub(crate) fn submit(
     let nothing = |failure: Failure| state::undone(failure, "nothing was submitted");
     let directory = state::open(context).map_err(nothing)?;
     let rules = state::rules(context);
-    let Opened { mut state, mut ledger, taken, .. } =
-        state::ledger(context, &directory, &rules, false).map_err(nothing)?;
-    let complete = |cluster: &mut Cluster| state::complete(context, cluster);
-    let site = state::site(context, wish.sbatch)?;
-    let mut world = SlurmWorld::new(&context.slurm, &context.clock, &directory, site, &complete);
-    let Seen { at, mut events, queue } =
-        state::catch_up(context, &world, &mut state, &rules).map_err(nothing)?;
-    untold::leave(context, &directory, &state, (at, &[taken, events.clone()].concat()));
+    let mut session =
+        QueueSession::of_queue(context, &directory, (rules, wish.sbatch), false).map_err(nothing)?;
+    let seen = session.look().map_err(nothing)?;
+    session.leave_untold(&seen);
+    let Seen { at, mut events, queue, .. } = seen;
     let mut names: Vec<&JobName> = run.submissions.iter().map(|own| &run.jobs[own.job].name).collect();
     // A job of several requests is one job.
     names.dedup();
-    if let Some(twice) = in_queue(&names, &queue, &state, Realm::Queue) {
+    if let Some(twice) = in_queue(&names, &queue, &session.state, Realm::Queue) {
         // What was seen counts all the same: since when a job has been missing, for one.
-        ledger.keep(at, &state, &events, &[]).map_err(|error| nothing(state::failure(&error)))?;
+        session.keep(at, &events, &[]).map_err(|error| nothing(state::failure(&error)))?;
         return Err(Failure::new(
             Exit::Failed,
             format!("already in the queue: {}; nothing was submitted", twice.jobs),
@@ -140,13 +135,13 @@ pub(crate) fn submit(
         )));
     }
 
-    refuse_unknown(&run.jobs, &state).map_err(nothing)?;
-    refuse_others(&run.jobs, &state).map_err(nothing)?;
-    let before = state.clone();
+    refuse_unknown(&run.jobs, &session.state).map_err(nothing)?;
+    refuse_others(&run.jobs, &session.state).map_err(nothing)?;
+    let before = session.state.clone();
     let added = added(context, &run, planned, wish);
-    let beginnings = beginnings(&added, &state);
+    let beginnings = beginnings(&added, &before);
     for event in &added {
-        apply(&mut state, at, event, &rules);
+        apply(&mut session.state, at, event, &session.rules);
     }
     for (job, beginning) in beginnings.iter().filter(|(job, _)| !names.contains(job)) {
         let clause = beginning.clause();
@@ -154,30 +149,30 @@ pub(crate) fn submit(
             context.note(&format!("{job} waits{clause}"));
         }
     }
-    mark_submitted(&mut state, &mut run, at, &rules.defaults);
-    state.planned_by = Some(wish.planned_by.to_owned());
+    mark_submitted(&mut session.state, &mut run, at, &session.rules.defaults);
+    session.state.planned_by = Some(wish.planned_by.to_owned());
     events.extend(added);
     // What cannot be written down is better known before the state says that it is meant.
-    world.write_run(&run).map_err(|error| nothing(state::live_failure(&error)))?;
+    session.world.write_run(&run).map_err(|error| nothing(state::live_failure(&error)))?;
     let action = Action::Submit(Box::new(run));
-    if let Err(error) = ledger.keep(at, &state, &events, std::slice::from_ref(&action)) {
+    if let Err(error) = session.keep(at, &events, std::slice::from_ref(&action)) {
         directory.remove_run(wish.run);
         return Err(nothing(state::failure(&error)));
     }
     let mut answers = Vec::new();
-    let kept = carry_out(&action, at, (&mut world, &mut ledger), &mut state, &rules, &mut |told| {
+    let kept = session.carry_out(&action, at, &mut |told| {
         if let Update::Event(Event::Answer { of: SubmissionKey { job, .. }, answer }) = told {
             let beginning = beginnings.get(job).cloned().unwrap_or(Beginning::First);
-            let answered = Answered { job: job.clone(), answer: Answer::of(answer), beginning };
+            let answered = Answered { job: job.clone(), answer: answer.clone(), beginning };
             tell(&answered);
             answers.push(answered);
         }
     });
-    world.noted.iter().for_each(|note| context.note(note));
+    session.world.noted.iter().for_each(|note| context.note(note));
     if let Err(error) = kept {
         // What became of the jobs has been told.
         context.terminal.say(&state::failure(&error).to_string());
-    } else if let Err(error) = forget_refused(&mut state, &before, &answers, at, &mut ledger) {
+    } else if let Err(error) = forget_refused(&mut session, &before, &answers, at) {
         context.terminal.say(&state::failure(&error).to_string());
     }
     Ok(Outcome { folder: run_folder(&state::root(context)?, wish.run), answers })
@@ -233,28 +228,26 @@ pub(crate) fn mark_submitted(state: &mut State, run: &mut Run, at: Time, default
 
 /// Takes jobs out of the state that were new and that Slurm did not take: whoever submits them by hand mends them.
 fn forget_refused(
-    state: &mut State,
+    session: &mut QueueSession<'_>,
     before: &State,
     answers: &[Answered],
     at: Time,
-    ledger: &mut dyn Keeper<Error = StateError>,
 ) -> Result<(), StateError> {
     let failed = |name: &JobName| {
-        let refused = |answer: &Answer| matches!(answer, Answer::Refused(_) | Answer::Unreachable(_));
         let mut own = answers.iter().filter(|own| own.job == *name).peekable();
         // Of several requests for one job Slurm may have taken some.
-        own.peek().is_some() && own.all(|own| refused(&own.answer))
+        own.peek().is_some() && own.all(Answered::is_not_submitted)
     };
     let mut kept = Vec::new();
-    for tracked in state.jobs.drain(..) {
+    for tracked in session.state.jobs.drain(..) {
         if failed(&tracked.job.name) {
             kept.extend(before.find(&tracked.job.name).cloned());
         } else {
             kept.push(tracked);
         }
     }
-    state.jobs = kept;
-    ledger.keep(at, state, &[], &[])
+    session.state.jobs = kept;
+    session.keep(at, &[], &[])
 }
 
 /// Jobs that are not to be submitted, for Slurm has them or may have them.
@@ -284,16 +277,15 @@ impl Twice {
 /// Returns which of the jobs Slurm or `hsched run` has or may have: nothing is ever submitted twice.
 pub(crate) fn in_queue(
     names: &[&JobName],
-    queue: &[QueuedJob],
+    queue: &[TaggedJob],
     state: &State,
     realm: Realm,
 ) -> Option<Twice> {
-    let active = |queued: &&QueuedJob| !queued.state.is_final();
     let mut strangers = Vec::new();
     let twice = names.iter().filter_map(|name| {
-        let same = |queued: &&QueuedJob| queued.tag().is_some_and(|tag| tag.job == name.as_str());
+        let same = queue.iter().filter(|queued| queued.name == name.as_str());
         // Components of a heterogeneous job have the same tag; the first is the job.
-        if let Some(queued) = queue.iter().filter(active).filter(same).min_by_key(|queued| queued.id) {
+        if let Some(queued) = same.min_by_key(|queued| queued.id) {
             let submissions = state.find(name).map_or(&[][..], |tracked| tracked.phase.submissions());
             if submissions.iter().all(|own| own.attempt.job_id != Some(queued.id)) {
                 strangers.push(queued.id);
@@ -317,9 +309,8 @@ pub(crate) fn in_queue(
 impl Outcome {
     /// Returns the exit code: 4 when some were submitted and others not.
     pub(crate) fn exit(&self) -> Exit {
-        let submitted = |own: &&Answered| matches!(own.answer, Answer::Submitted(_));
-        let count = self.answers.iter().filter(submitted).count();
-        let unreachable = self.answers.iter().any(|own| matches!(own.answer, Answer::Unreachable(_)));
+        let count = self.answers.iter().filter(|own| own.job_id().is_some()).count();
+        let unreachable = self.answers.iter().any(|own| matches!(own.answer, Answer::Unreachable { .. }));
         match count {
             _ if count == self.answers.len() => Exit::Done,
             0 if unreachable => Exit::SlurmUnavailable,

@@ -5,8 +5,8 @@ use crate::app::foretelling::{self, Foretold, Possible, Queue, SearchArgs};
 use crate::app::speeds::SpeedArgs;
 use crate::error::Failure;
 use crate::ui::Progress;
-use hsched_model::Job;
-use hsched_queue::{Chosen, Jobs, Offer, Outlook, Request, choose_together, race};
+use hsched_model::{Job, JobRequest, Request, RequestId};
+use hsched_queue::{Chosen, Jobs, Offer, Start, StartEstimate, choose_together, race};
 
 /// Requests of a job that are looked at together with those of others: the best alone.
 const MOST_OF_JOB: usize = 8;
@@ -72,20 +72,17 @@ pub(crate) fn choose(
 
 /// Returns what is best for a job as if it were alone: in a queue that nobody sees, none is in another's way.
 fn as_alone(list: &[Foretold], cost_weight: f64) -> Option<Chosen> {
-    let option = foretelling::best(list, cost_weight)?.number;
-    let Outlook::Estimated(forecast) = &list[option].outlook else { return None };
-    Some(Chosen { option, start: forecast.start, finish: forecast.finish, starts: Vec::new() })
+    let id = foretelling::best(list, cost_weight)?.id;
+    let forecast = Foretold::of(list, id)?.start.forecast()?;
+    Some(Chosen { id, start: forecast.start, finish: forecast.finish, starts: Vec::new() })
 }
 
 /// Returns what counts of each request of a job, beside those of others.
 fn offers(list: &[Foretold]) -> Vec<Offer> {
-    let costs = foretelling::costs(list);
+    let costs = JobRequest::costs(&list.iter().map(|own| &own.own).collect::<Vec<_>>());
     let offer = |(own, cost): (&Foretold, Option<f64>)| {
-        let waits = match &own.outlook {
-            Outlook::Estimated(forecast) => own.own.walltime.gaps(forecast.start.mean).0,
-            _ => 0.0,
-        };
-        let rest = own.own.run.0 - own.own.request.run.0 + waits;
+        let gaps = own.start.forecast().map(|forecast| own.own.walltime.gaps(forecast.start.mean).0);
+        let rest = own.own.run.0 - own.own.request.run.0 + gaps.unwrap_or(0.0);
         Offer { request: own.own.request.clone(), rest, cost }
     };
     list.iter().zip(costs).map(offer).collect()
@@ -97,12 +94,12 @@ impl Through {
         let all = self.alone.iter().zip(&self.chosen);
         all.map(|(list, chosen)| {
             let chosen = chosen.as_ref()?;
-            let mut foretold = list.get(chosen.option)?.clone();
-            if let Outlook::Estimated(forecast) = &mut foretold.outlook {
+            let mut foretold = Foretold::of(list, chosen.id)?.clone();
+            if let Start::Estimated(forecast) = &mut foretold.start {
                 (forecast.start, forecast.finish) = (chosen.start, chosen.finish);
                 forecast.starts.clone_from(&chosen.starts);
             }
-            foretold.done = foretelling::done(&foretold.own, &foretold.outlook);
+            foretold.done = foretelling::done(&foretold.own, &foretold.start);
             Some(foretold)
         })
         .collect()
@@ -114,18 +111,19 @@ impl Through {
         let together = self.together();
         let of_job = |(list, chosen): (&Vec<Foretold>, Option<Foretold>)| {
             let Some(chosen) = chosen else {
-                let possible = list.iter().filter(|own| !own.outlook.is_never());
+                let possible = list.iter().filter(|own| !own.start.is_never());
                 return possible.take(wanted).cloned().collect();
             };
-            let requests: Vec<Request> = list.iter().map(|own| own.own.request.clone()).collect();
-            let outlooks: Vec<Outlook> = list.iter().map(|own| own.outlook.clone()).collect();
-            let first = list.iter().position(|own| own.own == chosen.own);
-            let mut numbers = race(&requests, &outlooks, first, wanted);
+            let requests: Vec<&Request> = list.iter().map(|own| &own.own.request).collect();
+            let estimate = |own: &Foretold| StartEstimate { id: own.id(), start: own.start.clone() };
+            let estimates: Vec<StartEstimate> = list.iter().map(estimate).collect();
+            let mut ids = race(&requests, &estimates, Some(chosen.id()), wanted);
             // What is foretold may be wrong: the next best are worth their place in line, too.
-            let possible = (0..list.len()).filter(|&own| !outlooks[own].is_never());
-            numbers.extend(possible.filter(|own| !numbers.contains(own)).collect::<Vec<_>>());
-            let others = numbers.into_iter().take(wanted).skip(1);
-            std::iter::once(chosen).chain(others.map(|number| list[number].clone())).collect()
+            let possible = list.iter().filter(|own| !own.start.is_never()).map(Foretold::id);
+            ids.extend(possible.filter(|own| !ids.contains(own)).collect::<Vec<RequestId>>());
+            let others = ids.into_iter().take(wanted).skip(1);
+            let others = others.filter_map(|id| Foretold::of(list, id).cloned());
+            std::iter::once(chosen).chain(others).collect()
         };
         self.alone.iter().zip(together).map(of_job).collect()
     }

@@ -1,4 +1,4 @@
-//! The time that searches may take.
+//! The time limit of searches.
 
 use std::cell::Cell;
 use std::time::Duration;

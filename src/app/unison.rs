@@ -1,4 +1,4 @@
-//! Ranks that all did the same: their command does not know that it is one of several.
+//! Detects ranks that all did the same, because their command does not know that it is one of several.
 
 use std::collections::BTreeMap;
 

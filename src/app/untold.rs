@@ -1,4 +1,4 @@
-//! What commands notice on the way and do not tell themselves: left in the state directory for the log of `watch` or `run`.
+//! Events that commands notice but do not log: left in the state directory for the log of `watch` or `run`.
 
 use crate::app::context::Context;
 use crate::app::state;

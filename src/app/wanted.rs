@@ -1,4 +1,4 @@
-//! Which speeds are to be measured, and the short jobs that measure them.
+//! The speeds to measure, and the short jobs that measure them.
 
 use std::collections::BTreeSet;
 use std::path::Path;

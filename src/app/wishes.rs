@@ -1,17 +1,16 @@
-//! Wishes of `add` and `cancel`: left while another hsched holds the lock, taken in by whoever holds it next.
+//! Deferred `add` and `cancel`: left while another hsched holds the lock, applied by the next one that holds it.
 
 use crate::app::after::refuse_unknown;
 use crate::app::context::Context;
 use crate::app::copies::refuse_others;
-use crate::app::state::{self, Seen};
+use crate::app::session::{Backend, Seen, Session, realm};
+use crate::app::state;
 use crate::app::submission::in_queue;
 use crate::error::Failure;
 use crate::exit::Exit;
-use hsched_engine::store::{Ledger, Peeked, StateDir, Wanted, Wish};
-use hsched_engine::{Event, Phase, Realm, Rules, State, apply};
-use hsched_model::{Cluster, JobName, Time};
-use hsched_slurm::QueuedJob;
-use hsched_slurm::live::SlurmWorld;
+use hsched_engine::store::{Peeked, StateDir, Wanted, Wish};
+use hsched_engine::{Event, Phase, Realm, Rules, State, TaggedJob, apply};
+use hsched_model::{JobName, Time};
 
 /// Returns what is said of a wish that was left.
 pub(crate) fn left(realm: Realm) -> String {
@@ -51,7 +50,7 @@ pub(crate) fn foreseen(context: &Context, rules: &Rules) -> Result<State, Failur
 pub(crate) fn foreseen_there(context: &Context, rules: &Rules) -> Result<(State, Realm), Failure> {
     let peeked = StateDir::peek(&state::root(context)?, rules).map_err(|error| state::failure(&error))?;
     let Peeked { mut state, wishes, cluster, .. } = peeked;
-    let realm = state::realm(cluster.as_deref());
+    let realm = realm(cluster.as_deref());
     let rules = Rules { realm, ..rules.clone() };
     for wish in &wishes {
         play(&mut state, wish, (wish.at, &[]), &rules);
@@ -59,32 +58,27 @@ pub(crate) fn foreseen_there(context: &Context, rules: &Rules) -> Result<(State,
     Ok((state, realm))
 }
 
-/// Takes all wishes into the state and writes it down; returns what has happened by that. A `dry_run` writes nothing.
-/// `look` brings the state up to date with Slurm.
+/// Takes all wishes into a session's state and writes it down; returns what has happened by that. A dry run writes nothing.
 ///
 /// # Errors
 /// When the state cannot be written or Slurm prints nonsense: then the state is as it was, and the wishes wait. Where Slurm
 /// does not answer, wishes that need it wait.
-pub(crate) fn take_in(
-    context: &Context,
-    (state, ledger): (&mut State, &mut Ledger<'_>),
-    rules: &Rules,
-    dry_run: bool,
-    look: &mut dyn FnMut(&mut State) -> Result<Seen, Failure>,
-) -> Result<Vec<Event>, Failure> {
-    let (wishes, troubles) = ledger.wishes();
+pub(crate) fn take_in<W: Backend + ?Sized>(session: &mut Session<'_, W>) -> Result<Vec<Event>, Failure> {
+    let context = session.context;
+    let (wishes, troubles) = session.ledger.wishes();
     for trouble in &troubles {
         context.warn(trouble);
     }
     if wishes.is_empty() {
         return Ok(Vec::new());
     }
-    let mut next = state.clone();
-    let mut seen = Seen { at: state::now(context), events: Vec::new(), queue: Vec::new() };
+    let mut next = session.state.clone();
+    let mut seen = Seen::nothing(context);
     let (mut looked, mut events, mut taken) = (false, Vec::new(), Vec::new());
     for wish in &wishes {
-        if !looked && needs_look(wish, &next) {
-            match look(&mut next) {
+        // What runs on devices is in the state; there is no queue to look at.
+        if !looked && session.rules.realm == Realm::Queue && needs_look(wish, &next) {
+            match session.look_into(&mut next) {
                 Ok(now) => (seen, looked) = (now, true),
                 // The others wait with it: they are in order.
                 Err(failure) if failure.exit == Exit::SlurmUnavailable => break,
@@ -92,19 +86,19 @@ pub(crate) fn take_in(
             }
             events.append(&mut seen.events);
         }
-        let (own, impossible) = play(&mut next, wish, (seen.at, &seen.queue), rules);
+        let (own, impossible) = play(&mut next, wish, (seen.at, &seen.queue), &session.rules);
         events.extend(own);
         taken.push((wish, impossible));
     }
-    if !taken.is_empty() && !dry_run {
-        ledger.take(seen.at, &next, &events, &taken).map_err(|error| state::failure(&error))?;
+    if !taken.is_empty() && !session.dry_run {
+        session.ledger.take(seen.at, &next, &events, &taken).map_err(|error| state::failure(&error))?;
     }
     for (wish, impossible) in &taken {
         if let Some(why) = impossible {
             context.warn(&format!("{}: {why}", describe(wish)));
         }
     }
-    *state = next;
+    session.state = next;
     Ok(events)
 }
 
@@ -143,7 +137,7 @@ pub(crate) fn show(state: &mut State, wishes: &[Wish], rules: &Rules, follower: 
 fn play(
     state: &mut State,
     wish: &Wish,
-    (at, queue): (Time, &[QueuedJob]),
+    (at, queue): (Time, &[TaggedJob]),
     rules: &Rules,
 ) -> (Vec<Event>, Option<String>) {
     let impossible = match &wish.wanted {
@@ -178,22 +172,6 @@ fn play(
 fn needs_look(wish: &Wish, state: &State) -> bool {
     let in_slurm = |name: &JobName| state.find(name).is_some_and(|job| job.phase.is_submitted());
     matches!(&wish.wanted, Wanted::Add { jobs, .. } if jobs.iter().any(|job| in_slurm(&job.name)))
-}
-
-/// Brings a state up to date with what Slurm has.
-///
-/// # Errors
-/// When Slurm does not answer or prints nonsense.
-pub(crate) fn look(
-    context: &Context,
-    directory: &StateDir,
-    state: &mut State,
-    rules: &Rules,
-) -> Result<Seen, Failure> {
-    let complete = |cluster: &mut Cluster| state::complete(context, cluster);
-    let site = state::site(context, &[])?;
-    let world = SlurmWorld::new(&context.slurm, &context.clock, directory, site, &complete);
-    state::catch_up(context, &world, state, rules)
 }
 
 /// Returns a wish in words.

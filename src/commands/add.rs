@@ -14,10 +14,11 @@ use crate::app::permissions::{note_troubles, refuse_accounts};
 use crate::app::policy_args::PolicyArgs;
 use crate::app::queue_args::QueueArgs;
 use crate::app::sbatch_options::refuse_options;
+use crate::app::session::{Seen, Session};
+use crate::app::slurm;
 use crate::app::speeds::EstimateArgs;
-use crate::app::state::{self, Opened, Seen};
+use crate::app::state;
 use crate::app::submission::{in_queue, settled};
-use crate::app::untold;
 use crate::app::wishes;
 use crate::app::{file_kind, input};
 use crate::commands::cli::{Subcommand, json_text, print};
@@ -25,10 +26,8 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
 use hsched_engine::store::Wanted;
-use hsched_engine::{Beginning, Keeper, Phase, Realm, State, Tracked, apply};
-use hsched_model::{Cluster, Job, JobName};
-use hsched_slurm::QueuedJob;
-use hsched_slurm::live::SlurmWorld;
+use hsched_engine::{Beginning, Phase, Realm, State, TaggedJob, Tracked, apply};
+use hsched_model::{Job, JobName};
 
 /// Add jobs for `hsched watch` to place; submits nothing
 ///
@@ -137,49 +136,40 @@ impl Args {
         let nothing = |failure: Failure| state::undone(failure, "no job was added");
         if self.dry_run && !state::root(context)?.exists() {
             // Nothing is known, and nothing is made for a look.
-            let (queue, _) = input::queue(context).map_err(nothing)?;
+            let queue = slurm::tagged_jobs(context).map_err(nothing)?;
             return Ok((self.additions(jobs, &queue, &State::default(), Realm::Queue)?, By::Add));
         }
-        let rules = state::rules(context);
         let wanted = Wanted::Add { jobs: jobs.to_vec(), restart: self.restart };
         let Some(directory) = state::open_at_once(context).map_err(nothing)? else {
-            let (state, realm) = wishes::foreseen_there(context, &rules).map_err(nothing)?;
+            let (state, realm) = wishes::foreseen_there(context, &state::rules(context)).map_err(nothing)?;
             let additions = self.additions(jobs, &[], &state, realm)?;
             if !self.dry_run {
                 wishes::leave(context, wanted).map_err(nothing)?;
             }
             return Ok((additions, By::Follower(realm)));
         };
-        let Opened { mut state, mut ledger, taken, is_here } =
-            state::ledger_anywhere(context, &directory, &rules, self.dry_run).map_err(nothing)?;
-        let complete = |cluster: &mut Cluster| state::complete(context, cluster);
-        let site = state::site(context, &self.sbatch)?;
-        let world = SlurmWorld::new(&context.slurm, &context.clock, &directory, site, &complete);
-        let seen = if is_here {
-            state::catch_up_here(context, &mut state, &rules)
-        } else {
-            state::catch_up(context, &world, &mut state, &rules)
-        };
-        let Seen { at, mut events, queue } = seen.map_err(nothing)?;
-        if !self.dry_run {
-            untold::leave(context, &directory, &state, (at, &[taken, events.clone()].concat()));
-        }
-        let realm = if is_here { Realm::Devices } else { Realm::Queue };
-        let additions = self.additions(jobs, &queue, &state, realm);
+        let mut session =
+            Session::anywhere(context, &directory, &self.sbatch, self.dry_run).map_err(nothing)?;
+        let seen = session.look().map_err(nothing)?;
+        session.leave_untold(&seen);
+        let Seen { at, mut events, queue, .. } = seen;
+        let additions = self.additions(jobs, &queue, &session.state, session.rules.realm);
         if additions.is_ok() {
             let added = wanted.events();
             for event in &added {
-                apply(&mut state, at, event, &rules);
+                apply(&mut session.state, at, event, &session.rules);
             }
             events.extend(added);
             if self.policy.says_something() {
-                state.planned_by = Some(self.policy.words());
+                session.state.planned_by = Some(self.policy.words());
             }
         }
-        if !self.dry_run {
-            ledger.keep(at, &state, &events, &[]).map_err(|error| nothing(state::failure(&error)))?;
-        }
-        Ok((additions?, if is_here { By::AddForRun } else { By::Add }))
+        session.keep(at, &events, &[]).map_err(|error| nothing(state::failure(&error)))?;
+        let by = match session.rules.realm {
+            Realm::Devices => By::AddForRun,
+            Realm::Queue => By::Add,
+        };
+        Ok((additions?, by))
     }
 
     /// Returns what each job is to the state.
@@ -189,7 +179,7 @@ impl Args {
     fn additions(
         &self,
         jobs: &[Job],
-        queue: &[QueuedJob],
+        queue: &[TaggedJob],
         state: &State,
         realm: Realm,
     ) -> Result<Vec<Addition>, Failure> {

@@ -6,17 +6,16 @@ use serde_json::{Value, json};
 
 use crate::app::cancelling::{act, keep, look, wish};
 use crate::app::context::{Context, Format};
-use crate::app::state::{self, Opened};
-use crate::app::untold;
+use crate::app::session::Session;
+use crate::app::state;
 use crate::app::wishes;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::store::Wanted;
 use hsched_engine::{Outcome, Phase, Realm, Rules, State, Tracked};
+use hsched_model::JobName;
 use hsched_model::formats;
-use hsched_model::{Cluster, JobName};
-use hsched_slurm::live::SlurmWorld;
 
 /// Cancel jobs: waiting, pending or running
 ///
@@ -63,38 +62,30 @@ impl Subcommand for Args {
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
-        let rules = state::rules(context);
-        let Some(directory) = state::open_at_once(context)? else { return self.leave(context, &rules) };
-        let Opened { mut state, mut ledger, taken, is_here } =
-            state::ledger_anywhere(context, &directory, &rules, self.dry_run)?;
-        let names = self.names(&state)?;
-        let complete = |cluster: &mut Cluster| state::complete(context, cluster);
-        let site = state::site(context, &[])?;
-        let mut world = SlurmWorld::new(&context.slurm, &context.clock, &directory, site, &complete);
-        let (seen, away) = if is_here {
-            (state::catch_up_here(context, &mut state, &rules)?, None)
-        } else {
-            look(context, &world, &mut state, &names, &rules)?
+        let Some(directory) = state::open_at_once(context)? else {
+            return self.leave(context, &state::rules(context));
         };
-        if !self.dry_run {
-            untold::leave(context, &directory, &state, (seen.at, &[taken, seen.events.clone()].concat()));
-        }
-        let over: Vec<bool> = names.iter().map(|name| is_over(&state, name)).collect();
-        let actions = wish(&mut state, &names, &seen, &rules);
+        let mut session = Session::anywhere(context, &directory, &[], self.dry_run)?;
+        let names = self.names(&session.state)?;
+        let (seen, away) = look(&mut session, &names)?;
+        session.leave_untold(&seen);
+        let over: Vec<bool> = names.iter().map(|name| is_over(&session.state, name)).collect();
+        let actions = wish(&mut session, &names, &seen);
         let untold = match (self.dry_run, away) {
             (true, None) => BTreeMap::new(),
             (true, Some(failure)) => return Err(failure),
             (false, Some(failure)) => {
-                keep(&mut ledger, &state, &names, &seen, &[])?;
+                keep(&mut session, &names, &seen, &[])?;
                 return Err(failure.hint(
                     "the cancellation is recorded: hsched watch cancels the jobs when Slurm answers, or run this command again",
                 ));
             }
             (false, None) => {
-                keep(&mut ledger, &state, &names, &seen, &actions)?;
-                act(&actions, &mut state, (&mut world, &mut ledger), &seen, &rules)?
+                keep(&mut session, &names, &seen, &actions)?;
+                act(&mut session, &actions, &seen)?
             }
         };
+        let state = &session.state;
         let answer =
             |(name, over): (&JobName, &bool)| Some((name.clone(), answer(state.find(name)?, *over, &untold)));
         let answers: Vec<(JobName, Answer)> = names.iter().zip(&over).filter_map(answer).collect();

@@ -16,7 +16,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
 use crate::ui::{Progress, Terminal, TerminalKind};
-use hsched_slurm::live::on_interrupt;
+use hsched_engine::live::on_interrupt;
 
 /// Schedule deep-learning jobs on Slurm clusters with mixed GPU types.
 ///

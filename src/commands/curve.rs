@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::app::context::{Context, Format};
 use crate::app::input;
+use crate::app::named::Named;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -31,8 +32,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "NAME")]
     metric: Option<String>,
     /// Whether a low (min) or a high (max) value is better [default: min for a loss or an error, else max].
-    #[arg(long, value_parser = ["min", "max"], value_name = "MODE")]
-    mode: Option<String>,
+    #[arg(long, value_parser = Named(&GoalMode::NAMES), value_name = "MODE")]
+    mode: Option<GoalMode>,
     /// Total number of epochs [default: twice the epochs in the log].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     epochs: Option<u64>,
@@ -40,8 +41,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "VALUE", allow_negative_numbers = true, value_parser = finite)]
     target: Option<f64>,
     /// Early-stopping rule [default: target if --target is given, else best].
-    #[arg(long, value_parser = ["epochs", "best", "target"], value_name = "RULE")]
-    rule: Option<String>,
+    #[arg(long, value_parser = Named(&StopRule::OF_CURVE), value_name = "RULE")]
+    rule: Option<StopRule>,
     /// Stop after this many epochs without a better value.
     #[arg(long, value_name = "EPOCHS", value_parser = clap::value_parser!(u64).range(1..))]
     patience: Option<u64>,
@@ -147,7 +148,7 @@ impl Args {
                 .wrong(&format!("epoch {} is too far from epoch {last} for a prediction", goal.epochs))
                 .hint(format!("give at most --epochs {farthest}, {FAR} times the epochs of the log")));
         }
-        stop.rule = self.rule.as_deref().and_then(rule).unwrap_or(stop.rule);
+        stop.rule = self.rule.unwrap_or(stop.rule);
         stop.patience = self.patience.or(stop.patience);
         stop.confidence = self.confidence.unwrap_or(stop.confidence);
         stop.give_up |= self.give_up;
@@ -160,18 +161,16 @@ impl Args {
     }
 
     fn of_case(&self, case: &Case) -> Result<Asked, Failure> {
-        // Halving compares jobs, and here is one.
-        let rule = |name: &str| rule(name).filter(|rule| *rule != StopRule::Halving);
-        let named = |key: &str, name: &Option<String>| match name.as_deref() {
+        let rule = |key: &str, name: &Option<String>| match name.as_deref() {
             None => Ok(StopRule::Epochs),
-            Some(name) => rule(name)
+            Some(name) => named(&StopRule::OF_CURVE, name)
                 .ok_or_else(|| self.wrong(&format!("{key} must be epochs, best or target, got {name:?}"))),
         };
-        let mode = mode(&case.mode)
+        let mode = named(&GoalMode::NAMES, &case.mode)
             .ok_or_else(|| self.wrong(&format!("mode must be min or max, got {:?}", case.mode)))?;
         let stop = Stop {
-            rule: named("rule", &case.rule)?,
-            when_busy: named("when_busy", &case.when_busy)?,
+            rule: rule("rule", &case.rule)?,
+            when_busy: rule("when_busy", &case.when_busy)?,
             patience: case.patience,
             not_before: case.not_before.unwrap_or(0),
             confidence: case.confidence.unwrap_or(Stop::default().confidence),
@@ -181,7 +180,7 @@ impl Args {
             metric: "metric".to_owned(),
             reports: reports(&case.history),
             goal: Goal {
-                mode: self.mode.as_deref().and_then(self::mode).unwrap_or(mode),
+                mode: self.mode.unwrap_or(mode),
                 epochs: case.epochs,
                 target: case.target,
                 tolerance: case.tolerance,
@@ -214,7 +213,7 @@ impl Args {
             ));
             2 * last
         });
-        let mode = self.mode.as_deref().and_then(mode).unwrap_or_else(|| usual_mode(metric));
+        let mode = self.mode.unwrap_or_else(|| usual_mode(metric));
         let rule = if self.target.is_some() { StopRule::Target } else { StopRule::Best };
         Ok(Asked {
             metric: metric.to_owned(),
@@ -242,12 +241,9 @@ fn usual_mode(metric: &str) -> GoalMode {
     if name.split(|c: char| !c.is_ascii_alphanumeric()).any(is_word) { GoalMode::Min } else { GoalMode::Max }
 }
 
-fn mode(name: &str) -> Option<GoalMode> {
-    GoalMode::NAMES.iter().find(|(own, _)| *own == name).map(|(_, mode)| *mode)
-}
-
-fn rule(name: &str) -> Option<StopRule> {
-    StopRule::NAMES.iter().find(|(own, _)| *own == name).map(|(_, rule)| *rule)
+/// Returns what a word of the file means.
+fn named<T: Copy>(words: &[(&str, T)], word: &str) -> Option<T> {
+    words.iter().find(|(own, _)| *own == word).map(|(_, value)| *value)
 }
 
 fn reports(points: &[(u64, f64)]) -> Vec<Report> {

@@ -4,6 +4,7 @@ use clap::ValueEnum;
 
 use crate::app::context::Context;
 use crate::app::input;
+use crate::app::slurm;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::local;
 use crate::error::Failure;
@@ -12,7 +13,6 @@ use crate::probe;
 use crate::ui::{inventory_json, inventory_table};
 use hsched_model::formats;
 use hsched_model::{Holdings, RankNeeds};
-use hsched_slurm::holdings;
 
 /// Show the cluster's nodes, partitions and GPUs
 ///
@@ -65,10 +65,9 @@ impl Subcommand for Args {
         let mut mine = Holdings::new();
         // A file says nothing of its readers, and a frozen cluster needs no owner.
         if machine.is_none() && self.source.is_live() && self.format != Format::Yaml {
-            let (jobs, unread) = input::queue(context)?;
-            let (held, unclear) = holdings(&jobs, &seen.cluster);
+            let (held, unclear) = slurm::held(context, &seen.cluster)?;
             mine = held;
-            notes.extend(unread.into_iter().chain(unclear));
+            notes.extend(unclear);
         }
         let needs = RankNeeds {
             cpus: context.settings.jobs.cpus_per_gpu.into(),

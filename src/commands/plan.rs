@@ -139,7 +139,7 @@ fn compare(args: &Args, context: &Context, text: &str, path: &Path) -> Result<Ex
     let chosen = |name: &&str| all || args.compare.iter().any(|own| own == name);
     let (mut rows, mut known) = (Vec::new(), Vec::new());
     for policy in hsched_lab::registry().names().into_iter().filter(chosen) {
-        let result = match planning::solve(policy, &args.planning, context, (&desk.jobs, &desk.problem)) {
+        let result = match planning::solve(policy, &args.planning, context, &desk.jobs, &desk.problem) {
             Ok((plan, time)) => {
                 let proven = planning::bound(&args.planning, context, &desk.problem, &plan, &mut known);
                 let outcome = Outcome::of(&desk.problem, &plan);

@@ -109,7 +109,7 @@ impl<'a> Made<'a> {
         }
         let block = |(job, list, chosen): (&Job, Vec<Foretold>, &Option<Foretold>)| {
             let how = if self.jobs.len() > 1 { "chosen together with the other jobs" } else { CHOSEN };
-            let is_chosen = |own: &Foretold| chosen.as_ref().is_some_and(|chosen| chosen.own == own.own);
+            let is_chosen = |own: &Foretold| chosen.as_ref().is_some_and(|chosen| chosen.id() == own.id());
             let marked = list.iter().position(is_chosen).map(|row| (row, how));
             let place = "the chosen request, and the requests that no other request beats in both time and cost \
                          (each as if it were the only job)";

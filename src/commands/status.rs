@@ -6,19 +6,19 @@ use serde_json::json;
 
 use crate::app::context::{Context, Format};
 use crate::app::metrics::metrics;
-use crate::app::{state, wishes};
+use crate::app::{session, state, wishes};
 use crate::commands::cancel::unknown_job;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::together;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{Files, Standing, duration, status_details, status_json, status_table};
+use hsched_engine::live::{Reported, absolute, reported};
 use hsched_engine::store::{Peeked, StateDir, last_look, report_folder, run_folder};
 use hsched_engine::{
     Attempt, EpochReport, Event, News, Phase, Rules, Stage, State, Submission, Tracked, apply,
 };
 use hsched_model::{Seconds, Time};
-use hsched_slurm::live::{Reported, absolute, reported};
 
 /// Show all jobs: state, GPUs, epochs, predicted and observed epoch times, expected end
 ///
@@ -73,7 +73,7 @@ impl Subcommand for Args {
             context.note(&note);
         }
         wishes::show(&mut state, &wishes, &rules, follower);
-        let is_left = cluster.as_deref() == Some(state::HERE) && !StateDir::is_held(&root);
+        let is_left = cluster.as_deref() == Some(session::HERE) && !StateDir::is_held(&root);
         if is_left {
             show_interrupted(&mut state, now);
         }
@@ -106,7 +106,7 @@ impl Subcommand for Args {
         print(context, &text)?;
         if self.format == Format::Table && !state.is_over() {
             let note = match cluster.as_deref() {
-                Some(state::HERE) => is_left.then(|| interrupted(&root)),
+                Some(session::HERE) => is_left.then(|| interrupted(&root)),
                 _ => looked.and_then(|at| stale(at, now, follower)),
             };
             print(context, &note.unwrap_or_default())?;

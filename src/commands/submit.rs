@@ -232,17 +232,18 @@ fn submit(
         }
     };
     let outcome = submission::submit(context, run, planned, wish, &tell)?;
-    let is_queued = |own: &Answered| own.answer.job_id().is_some();
+    let is_queued = |own: &Answered| own.job_id().is_some();
     if args.through.is_wanted() && args.format == Format::Table && outcome.answers.iter().any(is_queued) {
         context.note(FOLLOW);
     }
     unprinted.into_inner().map_or(Ok(outcome), Err)
 }
 
-fn job_json(Answered { job, answer, beginning }: &Answered) -> Value {
+fn job_json(answered: &Answered) -> Value {
     json!({
-        "name": job.as_str(), "state": answer.word(), "job_id": answer.job_id(), "message": answer.message(),
-        "epochs_done": beginning.epochs_done(),
+        "name": answered.job.as_str(), "state": answered.word(),
+        "job_id": answered.job_id().map(|job_id| job_id.to_string()), "message": answered.message(),
+        "epochs_done": answered.beginning.epochs_done(),
     })
 }
 

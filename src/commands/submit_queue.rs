@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::settings::Feature;
 use crate::ui::{duration, rough_duration, start_estimate};
 use hsched_model::{Job, Time};
-use hsched_queue::Outlook;
+use hsched_queue::Start;
 
 /// Why a job has no request if nothing else is known.
 const NOTHING: &str = "none of its requests can start on this cluster";
@@ -118,9 +118,9 @@ impl ThroughArgs {
 /// Returns what is foretold of a request, in a line.
 fn told(job: &Job, own: &Foretold) -> String {
     let asked = format!("{}: {} for {}", job.name, gpus(own), duration(own.own.request.limit));
-    match (&own.outlook, own.done) {
-        (Outlook::Estimated(_), Some(done)) => {
-            let start = match start_estimate(&own.outlook) {
+    match (&own.start, own.done) {
+        (Start::Estimated(_), Some(done)) => {
+            let start = match start_estimate(&own.start) {
                 now if now == "now" => now,
                 later => format!("in {later}"),
             };

@@ -7,9 +7,10 @@ use serde_json::json;
 use crate::app::context::{Context, Format};
 use crate::app::folders::{note_missing_workdirs, note_shared_checkpoints};
 use crate::app::sbatch_options::refuse_options;
-use crate::app::state::{self, Opened};
+use crate::app::session::Session;
+use crate::app::state;
 use crate::app::submission::settled;
-use crate::app::{file_kind, input, permissions};
+use crate::app::{file_kind, input, permissions, slurm};
 use crate::commands::cli::{json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -17,10 +18,9 @@ use crate::local::Devices;
 use crate::settings::Feature;
 use hsched_engine::render::Together;
 use hsched_engine::store::StateDir;
-use hsched_engine::{Event, Keeper as _, apply};
+use hsched_engine::{Event, Realm, Rules, apply};
 use hsched_model::formats;
 use hsched_model::{GpuType, Job, Seconds};
-use hsched_slurm::sbatch;
 
 /// The allocation that all jobs share.
 #[derive(Debug, clap::Args)]
@@ -94,19 +94,17 @@ impl TogetherArgs {
             return print(context, &text).map(|()| Exit::Done);
         }
         submission.keep(&text)?;
-        let command = sbatch::command(&submission.script().display().to_string(), sbatch);
-        let id = sbatch::submit(&context.slurm, &command).map_err(|error| {
+        let id = slurm::submit(context, &submission.script(), sbatch).map_err(|failure| {
             let kept = format!("the jobs are in {}", submission.root.display());
-            Failure::from_error(Exit::Failed, &error).hint(kept)
+            failure.hint(kept)
         })?;
         let place = shell_words::quote(&submission.root.display().to_string()).into_owned();
         let said = match format {
-            Format::Table => format!(
-                "submitted as job {}\nfollow it with: HSCHED_STATE_DIR={place} hsched status\n",
-                id.id
-            ),
+            Format::Table => {
+                format!("submitted as job {id}\nfollow it with: HSCHED_STATE_DIR={place} hsched status\n")
+            }
             Format::Json => json_text(&json!({
-                "schema": "hsched.together/1", "run": run, "job_id": id.id.to_string(),
+                "schema": "hsched.together/1", "run": run, "job_id": id.to_string(),
                 "state_dir": submission.root, "script": submission.script(),
             }))?,
         };
@@ -186,16 +184,15 @@ impl Submission<'_> {
     fn keep(&self, text: &str) -> Result<(), Failure> {
         let failure = |error| state::failure(&error);
         let directory = StateDir::open(&self.root).map_err(failure)?;
-        let rules = state::rules(self.context);
-        let Opened { mut state, mut ledger, .. } =
-            state::ledger_here(self.context, &directory, &rules, false)?;
+        let rules = Rules { realm: Realm::Devices, ..state::rules(self.context) };
+        let mut session = Session::of_devices(self.context, &directory, rules, false)?;
         let (at, mut events) = (state::now(self.context), Vec::new());
         for job in &self.jobs {
             let event = Event::Added { job: Box::new(job.clone()), restart: false };
-            apply(&mut state, at, &event, &rules);
+            apply(&mut session.state, at, &event, &session.rules);
             events.push(event);
         }
-        ledger.keep(at, &state, &events, &[]).map_err(failure)?;
+        session.keep(at, &events, &[]).map_err(failure)?;
         directory.write_script(&self.script(), text).map_err(failure)
     }
 }

@@ -16,8 +16,8 @@ use crate::exit::Exit;
 use crate::settings::Flag;
 use crate::ui::{Progress, When, WhenJob, WhenRow, when_legend, when_table, wrap, write_output};
 use hsched_engine::clock::Clock;
-use hsched_model::{Job, SpeedBasis};
-use hsched_queue::{Choice, Forecast, Outlook};
+use hsched_model::{Choice, Job, SpeedBasis};
+use hsched_queue::{Forecast, Start};
 
 /// Show which request of each job would finish first, including its wait in the queue
 ///
@@ -98,10 +98,10 @@ struct Told<'a> {
 impl Told<'_> {
     /// Returns why a request is chosen, or why none is.
     fn reason(&self) -> Option<String> {
-        let unknown = self.list.iter().find_map(|own| match &own.outlook {
-            Outlook::Unknown(why) => Some(format!("{UNKNOWN}: {why}")),
-            Outlook::Refused(refusal) => Some(format!("never: {refusal}")),
-            Outlook::Estimated(_) | Outlook::Never => None,
+        let unknown = self.list.iter().find_map(|own| match &own.start {
+            Start::Unknown(why) => Some(format!("{UNKNOWN}: {why}")),
+            Start::Refused(refusal) => Some(format!("never: {refusal}")),
+            Start::Estimated(_) | Start::Never => None,
         });
         let chosen = self.choice.map(|choice| choice.reason.word().to_owned());
         chosen.or_else(|| self.nothing.clone()).or(unknown)
@@ -222,9 +222,12 @@ fn when_jobs<'a>(told: &'a [Told], queues: &'a [Queue]) -> Vec<WhenJob<'a>> {
 /// beats in time and cost.
 fn worth_showing(told: &Told) -> Vec<usize> {
     let good = foretelling::worth_showing(&told.list);
-    let is_chosen = |number| told.choice.is_some_and(|choice| choice.number == number);
+    let is_chosen = |id| told.choice.is_some_and(|choice| choice.id == id);
     (0..told.list.len())
-        .filter(|&own| own < FIRST_TO_FINISH || is_chosen(own) || good.contains(&own))
+        .filter(|&own| {
+            let id = told.list[own].id();
+            own < FIRST_TO_FINISH || is_chosen(id) || good.contains(&id)
+        })
         .collect()
 }
 
@@ -244,8 +247,8 @@ fn when_job<'a>(
         };
         notes.push(format!("{}: {others} no cheaper; --format json lists them", told.job.name));
     }
-    let chosen = told.choice.map(|choice| &list[choice.number]).or(list.first());
-    if let Some(Foretold { outlook: Outlook::Unknown(why), .. }) = chosen {
+    let chosen = told.choice.and_then(|choice| Foretold::of(list, choice.id)).or(list.first());
+    if let Some(Foretold { start: Start::Unknown(why), .. }) = chosen {
         notes.push(format!("{UNKNOWN}: {why}"));
     } else if let Some(own) = chosen {
         notes.push(format!("priority {}", own.standing.source.word()));
@@ -255,7 +258,7 @@ fn when_job<'a>(
         place: chosen.and_then(place).or_else(|| told.nothing.clone()),
         rows,
         chosen: told.choice.and_then(|choice| {
-            Some((kept.iter().position(|&own| own == choice.number)?, choice.reason.word()))
+            Some((kept.iter().position(|&own| list[own].id() == choice.id)?, choice.reason.word()))
         }),
         notes,
     }
@@ -269,7 +272,7 @@ pub(super) fn row(own: &Foretold) -> WhenRow<'_> {
         partition: own.own.request.partition.as_deref(),
         account: own.own.request.account.as_deref(),
         limit: own.own.request.limit,
-        outlook: &own.outlook,
+        start: &own.start,
         run: own.own.run,
         done: own.done,
         cost: own.own.cost.map(|cost| cost.hours),
@@ -301,7 +304,7 @@ fn marks(own: &Foretold) -> Vec<String> {
 
 /// Returns a request's place in line, in words.
 fn place(own: &Foretold) -> Option<String> {
-    let Outlook::Estimated(forecast) = &own.outlook else { return None };
+    let forecast = own.start.forecast()?;
     if forecast.past_waits > 0 {
         let count = forecast.past_waits;
         return Some(format!("the queue is hidden; the estimate is based on {count} of your past jobs"));
@@ -333,7 +336,7 @@ fn json(told: &[Told], queues: &[Queue]) -> Value {
     let job = |own: &Told| {
         json!({
             "name": own.job.name.as_str(),
-            "chosen": own.choice.map(|choice| choice.number),
+            "chosen": own.choice.and_then(|choice| own.list.iter().position(|option| option.id() == choice.id)),
             "reason": own.reason(),
             "options": own.list.iter().map(|option| option_json(option, queues)).collect::<Vec<_>>(),
             "notes": own.notes,
@@ -377,8 +380,8 @@ pub(super) fn option_json(own: &Foretold, queues: &[Queue]) -> Value {
         "priority_source": own.standing.source.word(),
         "finish": own.done,
     });
-    match &own.outlook {
-        Outlook::Estimated(forecast) => {
+    match &own.start {
+        Start::Estimated(forecast) => {
             value["outlook"] = json!("estimated");
             value["method"] = json!(method(forecast));
             value["past_waits"] = json!(forecast.past_waits);
@@ -389,12 +392,12 @@ pub(super) fn option_json(own: &Foretold, queues: &[Queue]) -> Value {
             value["ahead"] = json!(forecast.ahead);
             value["waiting"] = json!(forecast.waiting);
         }
-        Outlook::Unknown(why) => {
+        Start::Unknown(why) => {
             value["outlook"] = json!("unknown");
             value["why"] = json!(why);
         }
-        Outlook::Never => value["outlook"] = json!("never"),
-        Outlook::Refused(refusal) => {
+        Start::Never => value["outlook"] = json!("never"),
+        Start::Refused(refusal) => {
             value["outlook"] = json!("never");
             value["why"] = json!(refusal.to_string());
         }

@@ -2,6 +2,7 @@
 //! starts a job's ranks under a guard, which ends with everything below it when hsched does. It decides nothing.
 
 mod devices;
+mod ended_run;
 mod gate;
 mod guard;
 mod memory;
@@ -13,6 +14,7 @@ mod wake;
 mod world;
 
 pub use self::devices::{Device, Devices, DevicesError};
+pub use self::ended_run::EndedRun;
 pub use self::guard::{Order, guard};
 pub use self::wake::{Wake, Waker};
-pub use self::world::{LocalSite, LocalWorld, aftermath};
+pub use self::world::{LocalSite, LocalWorld};

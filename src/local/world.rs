@@ -1,6 +1,5 @@
 //! This machine, or an allocation, as a world: what runs on its devices, and requests to the guards.
 
-use hsched_model::number::to_f64;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,6 +9,7 @@ use std::time::Duration;
 use nix::sys::inotify::WatchDescriptor;
 
 use crate::local::devices::{Devices, Lease};
+use crate::local::ended_run::left_behind;
 use crate::local::gate::Gate;
 use crate::local::guard::Order;
 use crate::local::parking::{Parking, Said};
@@ -17,14 +17,14 @@ use crate::local::processes::end_leftovers;
 use crate::local::running::{Guarded, Running, Step, Surroundings, work};
 use crate::local::wake::Waker;
 use hsched_engine::clock::Clock;
+use hsched_engine::live::{LiveError, Prepared, Reported, Site, reported, word_end};
 use hsched_engine::render::Launcher;
 use hsched_engine::store::{StateDir, laid_by_another, report_folder, reports, run_folder};
 use hsched_engine::{
     Answer, Attempt, End, Gpus, Intent, Observation, Rules, Run, Sighting, Standing, State, SubmissionKey,
     World, named_ranks,
 };
-use hsched_model::{Cluster, JobId, JobName, NodeName, Seconds, Time};
-use hsched_slurm::live::{LiveError, Prepared, Reported, Site, left_word, reported, word_end};
+use hsched_model::{JobId, JobName, NodeName, Seconds, Time};
 
 /// What a local world needs to know beside its devices.
 #[derive(Clone, Debug)]
@@ -91,7 +91,7 @@ impl<'a> LocalWorld<'a> {
     /// Returns the time.
     #[must_use]
     pub fn now(&self) -> Time {
-        Time(to_f64(self.clock.now().timestamp_millis()) / 1000.0)
+        self.clock.time()
     }
 
     /// Takes in that a guard has ended; `origin` is the submission that it was started for.
@@ -272,44 +272,8 @@ impl<'a> LocalWorld<'a> {
     }
 }
 
-/// Ends what an hsched that was killed may have left of a state's submissions, and returns what became of them. `root` is
-/// the state directory; whoever holds its lock knows that no `hsched run` is at work there.
-///
-/// # Errors
-/// When reports cannot be read.
-pub fn aftermath(root: &Path, state: &State, at: Time) -> Result<Observation, LiveError> {
-    let mut sightings = Vec::new();
-    for tracked in &state.jobs {
-        // Its processes may have been parked.
-        if let Some(past) = tracked.past.last() {
-            end_leftovers(&mark(root, &past.attempt.key(&tracked.job.name)));
-        }
-        for own in tracked.phase.submissions() {
-            end_leftovers(&mark(root, &own.attempt.key(&tracked.job.name)));
-            sightings.push(left_behind(root, &tracked.job.name, &own.attempt, at)?);
-        }
-    }
-    let Reported { epochs, odd, notes } = reported(root, state, at);
-    Ok(Observation { at, cluster: Cluster::default(), sightings, strays: Vec::new(), epochs, odd, notes })
-}
-
-/// Returns how a submission ended that an earlier hsched started, or was about to.
-fn left_behind(root: &Path, job: &JobName, attempt: &Attempt, at: Time) -> Result<Sighting, LiveError> {
-    let of = attempt.key(job);
-    let folder = report_folder(root, &of.run, &of.name());
-    let word =
-        reports::word(&folder, attempt.job_id).map_err(|source| LiveError::Reports { folder, source })?;
-    // A script that saved, or that was ended with its ranks, did so because its hsched was to end.
-    if let Some(word) = word.filter(|word| !matches!(word.status, 85 | 137 | 143)) {
-        return Ok(left_word(job, attempt, word));
-    }
-    let standing = Standing::Ended { end: End::Interrupted, at: Some(at) };
-    let job_id = attempt.job_id.unwrap_or(JobId(0));
-    Ok(Sighting { of, job_id, submit_time: None, standing, reason: None })
-}
-
 /// Returns the path of a guard's mark.
-fn mark(root: &Path, of: &SubmissionKey) -> PathBuf {
+pub(super) fn mark(root: &Path, of: &SubmissionKey) -> PathBuf {
     run_folder(root, &of.run).join(format!("{}.guard", of.name()))
 }
 

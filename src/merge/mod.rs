@@ -1,4 +1,4 @@
-//! Copies of one training made one again: weights in safetensors files, averaged by the steps that each copy did.
+//! Merges copies of one training: weights in safetensors files, averaged by the steps of each copy.
 //!
 //! Sums are made in double precision in the order of the copies and rounded to the tensor's own type. `hsched_merge.py` does
 //! the same where the copies train.

@@ -1,4 +1,4 @@
-//! What this machine has: its GPUs by NVML and its host; no driver is a normal answer.
+//! This machine's GPUs, from NVML, and its host; no driver is a normal answer.
 //!
 //! [`look`] asks and gives plain [`Facts`]; [`node`] makes of them what the rest of hsched plans over and sees
 //! no machine, so that it can be tried with facts of any.

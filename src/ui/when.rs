@@ -6,7 +6,7 @@ use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
 use hsched_model::Seconds;
 use hsched_model::number::{to_f64, to_u64};
-use hsched_queue::{Estimate, Outlook};
+use hsched_queue::{Estimate, Start};
 
 /// Jobs and their requests.
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ pub struct WhenRow<'a> {
     pub partition: Option<&'a str>,
     pub account: Option<&'a str>,
     pub limit: Seconds,
-    pub outlook: &'a Outlook,
+    pub start: &'a Start,
     pub run: Seconds,
     pub done: Option<Estimate>,
     pub cost: Option<f64>,
@@ -84,8 +84,7 @@ pub fn when_legend(when: &When) -> Vec<String> {
         return Vec::new();
     }
     let legend = format!("{LEGEND}{}{INTERVAL}", if when.is_sorted { SORTED } else { "" });
-    let is_by_limits =
-        |row: &WhenRow| matches!(row.outlook, Outlook::Estimated(_)) && !is_sampled(row.outlook);
+    let is_by_limits = |row: &WhenRow| matches!(row.start, Start::Estimated(_)) && !is_sampled(row.start);
     let by_limits = rows().any(is_by_limits).then(|| BY_LIMITS.to_owned());
     let cost = when.unit.map(|unit| format!("cost in {unit}"));
     std::iter::once(legend).chain(by_limits).chain(cost).collect()
@@ -228,9 +227,9 @@ fn table(when: &When, width: usize) -> Table {
 
 /// Returns the cells from LIMIT to COST.
 fn estimates(row: &WhenRow, has_costs: bool) -> Vec<String> {
-    let done = row.done.map_or(String::new(), |done| span(&done, done.mean, is_sampled(row.outlook)));
+    let done = row.done.map_or(String::new(), |done| span(&done, done.mean, is_sampled(row.start)));
     let cost = row.cost.map_or("unknown".to_owned(), |cost| format!("{cost:.1}"));
-    let mut cells = vec![clock(row.limit), start(row.outlook), about(row.run), done];
+    let mut cells = vec![clock(row.limit), start(row.start), about(row.run), done];
     cells.extend(has_costs.then_some(cost));
     cells
 }
@@ -247,17 +246,17 @@ fn reach(when: &When) -> f64 {
     }
 }
 
-fn is_sampled(outlook: &Outlook) -> bool {
-    matches!(outlook, Outlook::Estimated(forecast) if forecast.past_waits > 0 || !forecast.starts.is_empty())
+fn is_sampled(start: &Start) -> bool {
+    matches!(start, Start::Estimated(forecast) if forecast.past_waits > 0 || !forecast.starts.is_empty())
 }
 
 /// Returns when a request starts: `now`, or the median and the interval, such as `1.2 h (0.3–4.0)`.
 #[must_use]
-pub fn start(outlook: &Outlook) -> String {
-    match outlook {
-        Outlook::Estimated(forecast) => span(&forecast.start, forecast.start.median, is_sampled(outlook)),
-        Outlook::Unknown(_) => "unknown".to_owned(),
-        Outlook::Never | Outlook::Refused(_) => "never".to_owned(),
+pub fn start(start: &Start) -> String {
+    match start {
+        Start::Estimated(forecast) => span(&forecast.start, forecast.start.median, is_sampled(start)),
+        Start::Unknown(_) => "unknown".to_owned(),
+        Start::Never | Start::Refused(_) => "never".to_owned(),
     }
 }
 
@@ -304,7 +303,7 @@ fn clock(time: Seconds) -> String {
 
 /// Returns the wait, its interval and the run as so many blocks, up to `reach` seconds from now.
 fn blocks(row: &WhenRow, reach: f64, columns: usize) -> String {
-    let (Outlook::Estimated(forecast), true) = (row.outlook, reach.is_finite() && reach > 0.0) else {
+    let (Start::Estimated(forecast), true) = (row.start, reach.is_finite() && reach > 0.0) else {
         return String::new();
     };
     let Estimate { low, median, high, .. } = forecast.start;

@@ -72,7 +72,7 @@ impl Bench {
         bench
     }
 
-    fn write(&self, name: &str, jobs: &[String]) {
+    pub fn write(&self, name: &str, jobs: &[String]) {
         fs::write(self.sandbox.work(name), format!("jobs:\n{}", jobs.concat())).expect("a file");
     }
 

@@ -52,6 +52,10 @@ fn a_command_is_told_of_ends_and_its_failure_changes_nothing() {
             && lines[1].starts_with("good: completed"),
         "{told}"
     );
+    bench.write("later.yaml", &[job("later", 1, &format!("{SPEED}, after: [bad]"))]);
+    let shown = bench.run("run later.yaml --devices cpu:2 --dry-run --notify 'cat >>told'").exits(0);
+    assert!(shown.stdout.contains("later: failed: depends on bad, which failed"), "{}", shown.stdout);
+    assert_eq!(fs::read_to_string(bench.sandbox.work("told")).expect("it was told"), told);
     let failing = Bench::new(&jobs[..1]);
     let ran = failing.run("run jobs.yaml --devices cpu:2 --notify 'exit 3'").exits(0);
     assert!(

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::sandbox::Sandbox;
 
-/// Pages that people write, beside the generated ones.
+/// Pages that people write, beside the generated ones and those of `docs/design`, which has no others.
 const HAND_WRITTEN: [&str; 13] = [
     "docs/slurm-versions.md",
     "docs/glossary.md",
@@ -24,9 +24,10 @@ const HAND_WRITTEN: [&str; 13] = [
     "docs/stopping.md",
 ];
 
-/// Returns the texts of the files in a folder by `FOLDER/NAME`.
+/// Returns the texts of the files in a folder, without those in folders below it, by `FOLDER/NAME`.
 fn texts(root: &Path, folder: &str) -> BTreeMap<String, String> {
     let entries = fs::read_dir(root.join(folder)).expect("a folder").map(|entry| entry.expect("an entry"));
+    let entries = entries.filter(|entry| entry.path().is_file());
     let text = |entry: fs::DirEntry| {
         let name = format!("{folder}/{}", entry.file_name().display());
         (name, fs::read_to_string(entry.path()).expect("a text"))

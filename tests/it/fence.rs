@@ -347,7 +347,7 @@ fn an_epoch_is_dated_by_the_file_that_reports_it() {
     let at = |written: u64, now: f64| {
         let file = fs::File::options().write(true).open(&path).expect("a file");
         file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(written)).expect("a time");
-        hsched_slurm::live::reported(folder.path(), &state, Time(now)).epochs[0].1.at
+        hsched_engine::live::reported(folder.path(), &state, Time(now)).epochs[0].1.at
     };
     assert_eq!(at(100, 200.0), Time(100.0));
     // A clock that is not ours.

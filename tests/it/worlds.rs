@@ -10,6 +10,7 @@ use std::time::Duration;
 use hsched::local::{Devices, LocalSite, LocalWorld, Wake, Waker};
 use hsched::probe::Facts;
 use hsched_engine::clock::SystemClock;
+use hsched_engine::live::Site;
 use hsched_engine::render::{Launcher, Template};
 use hsched_engine::store::StateDir;
 use hsched_engine::{
@@ -20,7 +21,7 @@ use hsched_lab::simulate::{Delays, Incident};
 use hsched_model::{Cluster, Job, JobId, JobName, Seconds, Time};
 use hsched_plan::{Budget, Objective, Parameters};
 use hsched_slurm::System;
-use hsched_slurm::live::{Site, SlurmWorld};
+use hsched_slurm::live::SlurmWorld;
 use proptest::prelude::*;
 
 use crate::cli_run::TRAIN;
@@ -253,7 +254,7 @@ where
             run: &run,
             budget: Budget { begin: &|| (), stop: &|| false },
             forecasts: Vec::new(),
-            outlooks: None,
+            prospects: None,
         };
         let how = (&rules, &mut planner);
         let taken =
@@ -388,7 +389,7 @@ fn slurm_keeps_its_word() {
     ];
     let runner = System::new(variables.map(|(name, value)| (name.into(), value)), System::LIMIT);
     let clock = SystemClock::default();
-    let world = SlurmWorld::new(&runner, &clock, &directory, site, &|_| Vec::new());
+    let world = SlurmWorld::new(&runner, &clock, &directory, site, Box::new(|_| Vec::new()));
     let state = play(world, jobs(&folder), |_| std::thread::sleep(Duration::from_millis(500)));
     is_the_story(&state);
 }

@@ -1,4 +1,4 @@
-//! What is to be done, for whoever can.
+//! Actions: what the engine wants a world to do.
 
 use crate::{Amendment, Run, SubmissionKey};
 use hsched_model::{JobId, JobName};

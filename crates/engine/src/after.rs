@@ -1,4 +1,4 @@
-//! Jobs that come after others: which one each waits for, and what cannot start any more.
+//! Jobs with predecessors (`after`): which job each waits for, and which can never start.
 
 use std::collections::BTreeMap;
 

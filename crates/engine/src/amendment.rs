@@ -1,10 +1,11 @@
-//! Pending requests that are changed in place: what they ask for then, and what must be known of the queue first.
+//! Updates of pending requests in place, and the questions about the queue that come before them.
 
 use serde::{Deserialize, Serialize};
 
-use crate::Gpus;
+use crate::{Attempt, Gpus, Stage, Submission};
 use hsched_model::number::to_f64;
-use hsched_model::{GpuType, Job, JobId, PlacedRank, Seconds, Terms};
+use hsched_model::{GpuType, Job, JobDefaults, JobId, JobRequest, PlacedRank, Seconds, Terms};
+use hsched_plan::throughput::ThroughputMatrix;
 
 /// GPUs as Slurm is asked for them: so many of a type on each of some nodes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -40,40 +41,75 @@ pub struct Amendment {
     pub pieces: Option<String>,
 }
 
-/// What must be known of the queue about a job: when each of its requests would start.
+/// What must be known of the queue about a job: what it may ask for, and when each of its requests would start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inquiry {
     /// The job's number in the problem of this turn.
     pub job: usize,
     /// The job as it is still to be trained.
     pub rest: Job,
-    /// The pending submissions, by their place among all of the job.
-    pub pending: Vec<Option<JobId>>,
-    /// Whether others may be queued beside these.
-    pub races: bool,
-    pub options: Vec<Wanted>,
-}
-
-/// A request that might be made.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Wanted {
-    pub kind: Kind,
-    /// How long the job would run.
-    pub run: Seconds,
-    /// The accounts and partitions that it could go to, by their numbers among all that the job leaves; none where every limit is
-    /// shorter than the run of a job that cannot go on after it.
-    pub ways: Vec<(usize, Terms)>,
-    /// The pending request that could be changed to it.
-    pub in_place: Option<JobId>,
-    /// The ways on which another pending request of the job waits for these GPUs with the same limit: a change to that is no gain.
-    pub there: Vec<usize>,
+    /// What is known of its speeds on the GPUs of the cluster.
+    pub speeds: ThroughputMatrix,
+    /// The least limit that a request may have, if longer ones allow it.
+    pub at_least: Option<Seconds>,
+    /// Whether it can go on after a time limit.
+    pub resumes: bool,
+    /// Whether it leaves open to which account or partition it goes.
+    pub goes_elsewhere: bool,
+    pub submissions: Vec<Submission>,
 }
 
 impl Inquiry {
+    /// Returns the pending submissions, by their place among all of the job.
+    #[must_use]
+    pub fn pending(&self) -> Vec<Option<JobId>> {
+        let id = |own: &Submission| own.attempt.job_id.filter(|_| own.stage == Stage::Pending);
+        self.submissions.iter().map(id).collect()
+    }
+
     /// Returns whether something of the job waits in the queue.
     #[must_use]
     pub fn waits(&self) -> bool {
-        self.pending.iter().any(Option::is_some)
+        self.pending().iter().any(Option::is_some)
+    }
+
+    /// Returns whether others may be queued beside what waits.
+    #[must_use]
+    pub fn races(&self) -> bool {
+        self.submissions.iter().any(|own| own.attempt.race)
+    }
+
+    /// Returns the pending submission that could be changed to a request; none where another one of the job asks for the same already.
+    #[must_use]
+    pub fn in_place(&self, request: &JobRequest, defaults: &JobDefaults) -> Option<JobId> {
+        let own = Submission::changeable(&self.submissions, &Kind::asked(request))?;
+        let others = || self.submissions.iter().filter(|other| *other != own);
+        let is_there = others().any(|other| self.asks_for(&other.attempt, request, defaults));
+        own.attempt.job_id.filter(|_| !is_there)
+    }
+
+    /// Returns whether a submission asks for the GPUs of a request, and its account, partitions and limit leave nothing that the
+    /// request adds.
+    fn asks_for(&self, attempt: &Attempt, request: &JobRequest, defaults: &JobDefaults) -> bool {
+        let amendment = attempt.amendment.as_ref();
+        let own_kind = amendment.and_then(|to| to.kind.clone()).or_else(|| Kind::of(&attempt.ranks));
+        if own_kind != Some(Kind::asked(request)) {
+            return false;
+        }
+        let own = amendment.and_then(|to| to.terms.as_ref()).or(attempt.terms.as_ref());
+        let has = |names: &str, name: &str| names.split(',').any(|own| own.trim() == name);
+        let terms = &request.terms;
+        own.is_none_or(|own| {
+            let is_within = match (&own.partition, &terms.partition) {
+                (Some(all), Some(name)) => has(all, name),
+                (all, name) => all == name,
+            };
+            let minutes = Terms { basis: terms.basis, at_least: terms.at_least, ..own.clone() }
+                .walltime(&self.rest, request.in_one, defaults)
+                .minutes;
+            let is_elsewhere = self.goes_elsewhere && !(own.account == terms.account && is_within);
+            !is_elsewhere && minutes == request.walltime.minutes
+        })
     }
 }
 
@@ -86,6 +122,13 @@ impl Amendment {
 }
 
 impl Kind {
+    /// Returns what a request asks for.
+    #[must_use]
+    pub fn asked(request: &JobRequest) -> Self {
+        let (nodes, per_node) = (request.request.asks.nodes, request.per_node());
+        Self { nodes, per_node, gpu_type: request.gpu_type.clone() }
+    }
+
     /// Returns what ranks are for; `None` where nodes or types differ, for which no ordinary job can ask.
     #[must_use]
     pub fn of(ranks: &[PlacedRank]) -> Option<Self> {

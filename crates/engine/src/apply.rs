@@ -1,4 +1,4 @@
-//! What an event makes of the state: the one place where jobs change their phase for what happened to them.
+//! Applies an event to the state: the only place that changes a job's phase because something happened.
 
 use crate::{
     Action, Beginning, End, Event, News, Outcome, PastAttempt, Phase, Request, Rules, Stage, State,

@@ -1,4 +1,4 @@
-//! Where a job begins that is added: after the epochs that it has done, or at its first.
+//! The epoch at which an added job begins: after the epochs that it has done, or the first.
 
 use crate::{Outcome, Phase, State};
 use hsched_model::Job;

@@ -1,4 +1,4 @@
-//! From what shall hold to what is to be done: the jobs to submit, to stop and to leave waiting.
+//! Carries out a plan: the submissions, stops, cancellations and updates that lead from the state to the plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,7 +44,7 @@ struct Chosen<'p> {
 /// A plan on its way to actions.
 pub(super) struct Carrier<'a> {
     pub view: &'a View,
-    plan: &'a CheckedPlan,
+    pub plan: &'a CheckedPlan,
     pub cluster: &'a Cluster,
     pub rules: &'a Rules,
     run: &'a str,
@@ -57,8 +57,10 @@ pub(super) struct Carrier<'a> {
 /// What a job gets is submitted when it is free: where others give it up first, the policy is asked again by then.
 pub(super) fn course(
     state: &mut State,
-    (view, plan): (&View, &CheckedPlan),
-    (cluster, rules): (&Cluster, &Rules),
+    view: &View,
+    plan: &CheckedPlan,
+    cluster: &Cluster,
+    rules: &Rules,
     planner: &Planner<'_>,
     at: Time,
 ) -> Course {
@@ -172,7 +174,7 @@ impl Carrier<'_> {
             return actions;
         }
         let basis = if queued { Basis::Queue } else { Basis::Free };
-        match self.run(state, &chosen, next, (basis, queues)) {
+        match self.run(state, &chosen, next, basis, queues) {
             Ok(run) => {
                 for intent in &run.submissions {
                     self.mark(self.view.tracked_mut(state, chosen[intent.job].job), &run, intent);
@@ -214,7 +216,8 @@ impl Carrier<'_> {
         state: &State,
         chosen: &[Chosen<'_>],
         next: &[(usize, Decision)],
-        (basis, queues): (Basis, bool),
+        basis: Basis,
+        queues: bool,
     ) -> Result<Run, PolicyError> {
         let own = self.plan.plan();
         let jobs: Vec<usize> = chosen.iter().map(|own| own.job).collect();
@@ -258,7 +261,7 @@ impl Carrier<'_> {
             copies.zip(placements.into_iter().zip(&own.new)).map(intent).collect::<Vec<Intent>>()
         };
         let submissions = chosen.iter().enumerate().flat_map(intents).collect();
-        Ok(self.run_of(state, &jobs, (&extract.problem, &plan), submissions))
+        Ok(self.run_of(state, &jobs, extract.problem, &plan, submissions))
     }
 
     /// Returns the numbers that none of a job's copies has, the least first.
@@ -296,21 +299,21 @@ impl Carrier<'_> {
         &self,
         state: &State,
         jobs: &[usize],
-        (problem, plan): (&Problem, &CheckedPlan),
+        problem: Problem,
+        plan: &CheckedPlan,
         submissions: Vec<Intent>,
     ) -> Run {
         let tracked: Vec<&Tracked> = jobs.iter().map(|&job| self.view.tracked(state, job)).collect();
         let jobs: Vec<Job> = tracked.iter().map(|own| own.rest()).collect();
         let access = Access::new(self.cluster, &jobs, &self.rules.defaults);
-        let solved = Solved { problem, plan, policy: self.policy, solve: None, proven: None };
+        let solved = Solved { problem: &problem, plan, policy: self.policy, solve: None, proven: None };
         let cluster = (self.cluster, &access);
         let file = PlanFile::new(solved, &jobs, Vec::new(), cluster, ("free", self.rules.pinned));
         Run {
             id: self.run.to_owned(),
             jobs,
             epochs_done: tracked.iter().map(|own| own.epochs_done).collect(),
-            problem: problem.clone(),
-            plan: plan.clone(),
+            problem,
             file,
             submissions,
         }
@@ -337,7 +340,7 @@ impl Carrier<'_> {
             let plan = Plan { changes: vec![(job, own)], ..Plan::default() };
             let plan = verify(&extract.problem, plan).ok()?;
             let intents = vec![Intent::new(job, 0, placement)];
-            Some(Box::new(self.run_of(state, &all, (&extract.problem, &plan), intents)))
+            Some(Box::new(self.run_of(state, &all, extract.problem, &plan, intents)))
         };
         Question { job, slots: placement.slots.clone(), submission: submission() }
     }

@@ -1,4 +1,4 @@
-//! Trainings that their time limit cuts into pieces: the next piece waits in the queue while the one before it runs, and takes over.
+//! Chains of submissions: the continuation of a job that its time limit ends is queued while the job still runs, and takes over.
 
 use crate::carry::Carrier;
 use crate::{

@@ -1,4 +1,4 @@
-//! Deciding: whether there is anything to decide on, a policy's plan, and what the state says of it.
+//! One decision: whether one is due, asking the policy, and noting its plan in the state.
 
 use crate::carry::{Course, course};
 use crate::fingerprint::fingerprint;
@@ -63,9 +63,9 @@ pub(super) fn decide(
         return Decision { actions, notes, ..Decision::default() };
     }
     let view = {
-        let Planner { objective, seed, forecasts, outlooks, policy, .. } = &*planner;
+        let Planner { objective, seed, forecasts, prospects, policy, .. } = &*planner;
         let (objective, seed, queues) = (*objective, *seed, policy.queues());
-        let aims = Aims { objective, seed, forecasts, outlooks: outlooks.as_ref(), queues };
+        let aims = Aims { objective, seed, forecasts, prospects: prospects.as_ref(), queues };
         View::new(state, at, cluster, rules, aims)
     };
     for tracked in state.jobs.iter_mut().filter(|tracked| is_ready(tracked, at)) {
@@ -83,7 +83,7 @@ pub(super) fn decide(
                 wake => state.wake = wake,
             }
             let Course { actions: own, questions, inquiries } =
-                course(state, (&view, &plan), (cluster, rules), planner, at);
+                course(state, &view, &plan, cluster, rules, planner, at);
             if own.iter().any(Action::is_request) {
                 // What comes of it is news, even where all is soon as it was: a request may have been in vain.
                 state.decided = None;

@@ -1,4 +1,4 @@
-//! Jobs that end before their last epoch: by the rule that their owners gave them, from what rank 0 reports.
+//! Early stops: ends jobs before their last epoch by the rules of their job files, from the metrics that rank 0 reports.
 
 use serde::{Deserialize, Serialize};
 

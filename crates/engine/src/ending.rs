@@ -1,4 +1,4 @@
-//! What the end of a submission means for its job: done, tried again, or given up.
+//! The end of a submission: whether its job is done, is retried or has failed.
 
 use crate::{
     Attempt, End, Outcome, PastAttempt, Phase, Rules, Stage, Submission, SubmissionKey, Then, Tracked,

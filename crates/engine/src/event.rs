@@ -1,4 +1,4 @@
-//! What can happen to jobs and nodes.
+//! Events: what can happen to jobs and nodes.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What a decision was about, in a number: the same again needs no new decision.
+//! The fingerprint of a decision's input: an equal one needs no new decision.
 //!
 //! Taken from the state and the cluster themselves: where nothing has changed no problem is made of them.
 

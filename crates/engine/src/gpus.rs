@@ -1,4 +1,4 @@
-//! GPUs by node and type: what an attempt was planned on, and what it holds.
+//! GPUs by node and type: those that an attempt was planned on, and those that it holds.
 
 use std::collections::BTreeMap;
 use std::fmt;

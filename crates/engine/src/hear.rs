@@ -1,4 +1,4 @@
-//! What answers and news make of a job: its submissions come along, its epochs are counted.
+//! Applies answers and news to one job: stages of its submissions, epochs, measured speeds.
 
 use crate::{
     Answer, Attempt, End, EpochReport, News, PastAttempt, Phase, Request, Rules, Stage, Submission,

@@ -1,4 +1,4 @@
-//! Deadlines of jobs: when they are, and by how much a job is expected to miss its own.
+//! Deadlines: when they are, and by how much a job is expected to miss its own.
 
 use crate::{Phase, State, Tracked};
 use hsched_model::number::to_f64;

@@ -1,9 +1,10 @@
-//! What to do next: what was seen becomes events, and events become actions, by rules without a world.
+//! The engine: turns observations into events, and events and a policy's decisions into actions.
 //!
-//! Reads no file and no clock, starts nothing. A [`World`] (Slurm, or the simulated cluster) tells what is to be
-//! seen and carries actions out; a [`Keeper`] keeps the state. Neither of them decides anything.
+//! Starts no program, and only [`store`] and [`clock`] read files and the time. A [`World`] (Slurm, local devices or a simulated cluster)
+//! observes and carries actions out; a [`Keeper`] stores the state. Neither of them decides anything.
 
 pub mod clock;
+pub mod live;
 pub mod render;
 pub mod store;
 
@@ -29,6 +30,7 @@ mod observation;
 mod patience;
 mod planner;
 mod realm;
+mod requests;
 mod rules;
 mod run;
 mod state;
@@ -39,10 +41,10 @@ mod trial;
 mod turn;
 mod view;
 
-pub use hsched_plan::Outlook;
+pub use hsched_plan::Prospects;
 
 pub use self::action::Action;
-pub use self::amendment::{Amendment, Inquiry, Kind, Wanted};
+pub use self::amendment::{Amendment, Inquiry, Kind};
 pub use self::apply::apply;
 pub use self::beginning::Beginning;
 pub use self::early::Early;
@@ -50,10 +52,11 @@ pub use self::event::{Answer, End, EpochReport, Event, News, RankReport, Timed};
 pub use self::gpus::Gpus;
 pub use self::in_line::spares;
 pub use self::notice::notice;
-pub use self::observation::{Observation, QueueReason, Sighting, Standing};
+pub use self::observation::{Observation, QueueReason, Sighting, Standing, TaggedJob};
 pub use self::patience::due;
 pub use self::planner::{Planner, Question, named_ranks};
 pub use self::realm::Realm;
+pub use self::requests::{Knows, Listed, Listing, SpeedsOf, requests};
 pub use self::rules::Rules;
 pub use self::run::{Intent, Run};
 pub use self::state::{Outcome, PastAttempt, Phase, State, Tracked};

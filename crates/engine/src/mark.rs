@@ -1,4 +1,4 @@
-//! What a decision writes down in the state before anything is asked: jobs that are about to end, and why others wait.
+//! Marks a decision in the state before anything is requested: jobs that are about to end, and why others wait.
 
 use crate::{Action, Phase, Stage, State, Then, Tracked};
 use hsched_model::Time;

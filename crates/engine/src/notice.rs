@@ -1,4 +1,4 @@
-//! From what is to be seen to what has happened: the difference to what was known.
+//! Compares an observation with the state, and returns the events in between.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What is to be seen of the world at one moment.
+//! Observations: what a world shows at one moment.
 
 use crate::{End, EpochReport, Gpus, SubmissionKey};
 use hsched_model::{Cluster, JobId, Time};
@@ -19,6 +19,16 @@ pub struct Observation {
     pub odd: Vec<(SubmissionKey, String)>,
     /// What could not be read, for people.
     pub notes: Vec<String>,
+}
+
+/// A job that hsched submitted and that has not ended, whether the state knows it or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaggedJob {
+    /// The job's name in its job file.
+    pub name: String,
+    pub id: JobId,
+    /// Its state, in the words of the batch system.
+    pub state: String,
 }
 
 /// A submission as Slurm shows it.

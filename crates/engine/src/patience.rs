@@ -1,5 +1,4 @@
-//! What is done whatever a policy wants: jobs that end, given up by their owners, deaf to a stop, or without nodes for good, and next
-//! pieces that ask for less.
+//! Actions that no policy decides: cancelled jobs, submissions that do not stop or can never start, shorter limits of continuations.
 
 use std::collections::BTreeMap;
 

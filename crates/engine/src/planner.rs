@@ -1,8 +1,8 @@
-//! How plans are made, and what a policy may have to know first.
+//! The policy with its objective and seed, and the questions that it has.
 
 use crate::Run;
 use hsched_model::{PlacedRank, Seconds};
-use hsched_plan::{Budget, Forecast, Objective, Outlook, Placement, Policy, Problem, Rank, Slot};
+use hsched_plan::{Budget, Forecast, Objective, Placement, Policy, Problem, Prospects, Rank, Slot};
 
 /// How plans are made.
 pub struct Planner<'a> {
@@ -15,7 +15,7 @@ pub struct Planner<'a> {
     /// What the world has said about the queue in this turn.
     pub forecasts: Vec<Forecast>,
     /// What it has said about requests in this turn; `None` where it was not asked.
-    pub outlooks: Option<Vec<Outlook>>,
+    pub prospects: Option<Vec<Prospects>>,
 }
 
 /// What a policy must know before it decides: how long a job would wait in the queue on some GPUs.

@@ -1,4 +1,4 @@
-//! Where submissions go, in whose words people are told what becomes of them.
+//! Where submissions go, Slurm's queue or devices at hand, and the words of messages for each.
 
 use hsched_model::JobId;
 

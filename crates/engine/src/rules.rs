@@ -1,4 +1,4 @@
-//! What the site and the user decide about the engine's mechanism, and its patience.
+//! The engine's parameters: settings of site and user, and how long it waits for what.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Runs: what is submitted together, by one plan, with that plan as it is written down.
+//! Runs: jobs that are submitted together, with the plan as it is written to disk.
 
 use crate::{Attempt, Gpus, Kind, Piece, SubmissionKey, named_ranks};
 use hsched_model::{Job, JobDefaults, PlacedRank, Seconds, Terms, Time, Walltime};
@@ -14,8 +14,8 @@ pub struct Run {
     pub jobs: Vec<Job>,
     /// The epochs of each that are done, by job.
     pub epochs_done: Vec<u64>,
+    /// What the plan was made for: names and speeds of the GPUs that placements number.
     pub problem: Problem,
-    pub plan: CheckedPlan,
     /// The plan as it is written down; what scripts need to know of the nodes stands there.
     pub file: PlanFile,
     /// What is submitted, in this order.
@@ -86,10 +86,9 @@ impl Run {
     #[must_use]
     pub fn walltime(&self, intent: &Intent, defaults: &JobDefaults) -> Walltime {
         let job = &self.jobs[intent.job];
-        let usual = || Terms {
-            longest: self.file.time_limit(job, defaults),
-            basis: intent.placement.basis(&self.problem.jobs[intent.job]),
-            ..Terms::default()
+        let usual = || {
+            let basis = intent.placement.basis(&self.problem.jobs[intent.job]);
+            Terms::usual(self.file.time_limit(job, defaults), basis)
         };
         let terms = intent.terms.clone().unwrap_or_else(usual);
         let terms = Terms { at_least: terms.at_least.or(intent.least_limit), ..terms };

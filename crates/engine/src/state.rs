@@ -1,4 +1,4 @@
-//! What is known of all jobs: what was asked for, where each stands, and what it has done.
+//! The state of all jobs: what was asked for, the phase of each, and its history.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! One step: events change the state, and from where the jobs stand then follows what to do.
+//! One step: applies events to the state, then decides which actions follow.
 
 use crate::decide::{Decision, decide, is_settled};
 use crate::{Action, Event, Inquiry, Phase, Planner, Question, Rules, State, Tracked, after, apply};

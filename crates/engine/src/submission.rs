@@ -1,4 +1,4 @@
-//! Submissions of a job: what was meant, what Slurm made of it, and how far it has come.
+//! Submissions of a job: the attempt as stored, its stage, and what comes after a stop.
 
 use serde::{Deserialize, Serialize};
 

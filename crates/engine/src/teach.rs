@@ -1,4 +1,4 @@
-//! What reports teach about speeds: the ranks' own times, or else what whole epochs let one infer.
+//! Samples of speeds from reports: the ranks' own times, or else the length of whole epochs.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! One turn of the loop: look, think, write down what is meant, act, write down what came of it.
+//! One turn: observe, decide, write down, act, write down each answer; the traits `World` and `Keeper`.
 
 use std::convert::Infallible;
 
@@ -8,7 +8,7 @@ use crate::{
     SubmissionKey, apply, notice, step,
 };
 use hsched_model::{JobId, Seconds, Time};
-use hsched_plan::Outlook;
+use hsched_plan::Prospects;
 
 /// Where jobs run: Slurm, or a simulated cluster. It decides nothing.
 pub trait World {
@@ -40,8 +40,8 @@ pub trait World {
         Answer::NotAmended { message: "requests cannot be changed here".to_owned() }
     }
 
-    /// Returns when the requests of some jobs would start, of those where it can be told.
-    fn foresee(&mut self, _: &[Inquiry]) -> Vec<Outlook> {
+    /// Returns what some jobs may ask of the queue and when that would start, of those where it can be told.
+    fn foresee(&mut self, _: &[Inquiry]) -> Vec<Prospects> {
         Vec::new()
     }
 
@@ -126,14 +126,14 @@ pub fn look<W: World + ?Sized>(
     let seen = world.observe(state)?;
     let events = notice(state, &seen);
     planner.forecasts.clear();
-    planner.outlooks = None;
+    planner.prospects = None;
     if is_idle(state, seen.at, &events, (&seen.cluster, rules), planner) {
         return Ok(Turn { seen, events, step: None });
     }
     loop {
         let step = step(state.clone(), seen.at, &events, &seen.cluster, (rules, planner));
-        if !step.inquiries.is_empty() && planner.outlooks.is_none() {
-            planner.outlooks = Some(world.foresee(&step.inquiries));
+        if !step.inquiries.is_empty() && planner.prospects.is_none() {
+            planner.prospects = Some(world.foresee(&step.inquiries));
             continue;
         }
         if step.questions.is_empty() || planner.forecasts.len() >= MOST_QUESTIONS {

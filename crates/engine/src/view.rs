@@ -1,11 +1,11 @@
-//! The jobs that have not ended and the GPUs that they have or may get, as the problem that a policy decides on.
+//! The problem that a policy decides on, made of the state and the cluster: open jobs, and the GPUs that they have or may get.
 
 use crate::{Attempt, Phase, Realm, Request, Rules, Stage, State, Submission, Then, Tracked};
 use hsched_model::number::to_f64;
 use hsched_model::{Access, Cluster, GoalMode, GpuType, Held, Holdings, Job, JobName, Seconds, Time};
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{
-    Forecast, Grounds, Hold, MOST_GPUS, Objective, Outlook, Problem, Slot, Standing, Waits, epoch_as_shared,
+    Forecast, Grounds, Hold, MOST_GPUS, Objective, Problem, Prospects, Slot, Standing, Waits, epoch_as_shared,
 };
 
 /// What a policy may see, and what it is about.
@@ -23,7 +23,7 @@ pub(super) struct Aims<'a> {
     pub objective: Objective,
     pub seed: u64,
     pub forecasts: &'a [Forecast],
-    pub outlooks: Option<&'a Vec<Outlook>>,
+    pub prospects: Option<&'a Vec<Prospects>>,
     /// Whether jobs wait in the queue for what is in use.
     pub queues: bool,
 }
@@ -54,7 +54,7 @@ impl View {
         problem.limit(&rules.capacity);
         (problem.objective, problem.seed, problem.now) = (aims.objective, aims.seed, at);
         problem.forecasts = aims.forecasts.to_vec();
-        problem.outlooks = aims.outlooks.cloned();
+        problem.prospects = aims.prospects.cloned();
         for (job, model) in jobs.iter().zip(&mut problem.jobs).filter(|_| aims.queues) {
             // Nobody has said that a job may wait for half of a cluster.
             let most = job.max_gpus.unwrap_or(MOST_GPUS).max(model.min_gpus);

@@ -1,4 +1,4 @@
-//! `AlloX`: jobs are matched to types and places in the queue there, so that the sum of completion times is least.
+//! The policy `allox`: matches jobs to GPU types and places in the order there, for the least sum of completion times.
 
 use hsched_plan::kit::Want;
 use hsched_plan::kit::by_arrival;

@@ -1,4 +1,4 @@
-//! Gavel: shares of time on each type from an allocation problem, realised in rounds; and its FIFO.
+//! The policies of Gavel: shares of time on each GPU type from an allocation problem, realised in rounds; and its FIFO.
 
 use std::collections::BTreeMap;
 

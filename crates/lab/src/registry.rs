@@ -1,4 +1,4 @@
-//! The schedulers of papers by name.
+//! The registry of the lab: schedulers of papers by name, with those of the planner.
 
 use crate::replay::TaskPolicy;
 use crate::{allox, gavel, hadar, hare, hlas, mlfs};

@@ -1,4 +1,4 @@
-//! Which nodes jobs may use, by their partitions, and what their ranks need there.
+//! Which nodes each job may use, by its partitions, and what its ranks need there.
 
 use crate::{Bytes, Cluster, Job, JobDefaults, Node, RankNeeds};
 

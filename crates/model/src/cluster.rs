@@ -1,4 +1,4 @@
-//! A cluster as it was seen: nodes, their GPUs, who may use them, and the links between them.
+//! A cluster as it was observed: nodes, their GPUs, partitions, and the links between nodes.
 
 use std::collections::BTreeSet;
 

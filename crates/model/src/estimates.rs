@@ -1,4 +1,4 @@
-//! Whether speeds that nobody has measured may be estimated.
+//! Whether speeds that were never measured may be estimated.
 
 /// Which estimates a job's owner allows. Without them a job goes only to GPU types that its file lists, or on which
 /// its model was measured.

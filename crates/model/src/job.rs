@@ -1,4 +1,4 @@
-//! A training job as its owner described it: what it trains, what it may use, how it is started.
+//! A training job as its file describes it: what it trains, what it may use, how it is started.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What holds for all jobs of a site or user, where a job does not say otherwise.
+//! Defaults of a site or user for keys that a job does not set.
 
 use crate::walltime::USUAL_MARGIN;
 use crate::{Bytes, Estimates, Job, RankNeeds, Seconds};

@@ -1,9 +1,10 @@
-//! Plain domain types with their invariants in constructors; no text of any tool, no file, no clock.
+//! The nouns of all crates: jobs, GPUs, nodes, time and units, with their invariants in constructors, and the files that hold them.
 
 pub mod catalogue;
 pub mod formats;
 
 mod access;
+mod choice;
 mod cluster;
 mod estimates;
 mod gpu_type;
@@ -12,11 +13,13 @@ pub mod hostlist;
 mod job;
 mod job_defaults;
 mod job_id;
+mod job_types;
 mod name;
 mod node_state;
 pub mod number;
 mod offer;
 mod placed_rank;
+mod request;
 mod speed;
 mod stop;
 mod summary;
@@ -24,6 +27,7 @@ mod unit;
 mod walltime;
 
 pub use self::access::{Access, Refusal};
+pub use self::choice::{Candidate, Choice, Reason, choose, worth_a_look};
 pub use self::cluster::{Cluster, GpuStock, Node, Partition, Selector, Usage};
 pub use self::estimates::Estimates;
 pub use self::gpu_type::{GpuType, split_mig};
@@ -37,6 +41,7 @@ pub use self::name::{JobName, NameError, NodeName};
 pub use self::node_state::{Availability, NodeState};
 pub use self::offer::{Held, Holdings, OfferedNode, RankNeeds, keep_to_ranks};
 pub use self::placed_rank::PlacedRank;
+pub use self::request::{Asks, Cost, GpuAsk, JobRequest, Request, RequestId, Unit};
 pub use self::speed::Speed;
 pub use self::stop::{Stop, StopRule};
 pub use self::summary::TypeSummary;

@@ -1,4 +1,4 @@
-//! What Slurm says about a node's state, and whether new work can go there.
+//! The state of a node as Slurm prints it, and whether new jobs can start there.
 
 use std::fmt;
 

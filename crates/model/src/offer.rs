@@ -1,4 +1,4 @@
-//! GPUs that jobs may get or have, and what their ranks need beside them.
+//! GPUs that jobs may get or hold, and the CPUs and memory that their ranks need.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! One process of a job on a GPU of a named node: what a plan file records and a job script carries out.
+//! One rank on a GPU of a named node, as plan files and job scripts have it.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! How fast a job runs on one GPU: step time as a function of the local batch (planner, section 1).
+//! The speed of a job on one GPU: step time as a function of the local batch.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! When a job may end before its last epoch: what its owner allows.
+//! The rules by which a job may end before its last epoch.
 
 /// The rules by which a job may stop early. Each is weaker than the one before: it lets a job stop sooner. `Halving` is no
 /// question of its curve alone.
@@ -22,6 +22,9 @@ impl StopRule {
         ("target", Self::Target),
         ("halving", Self::Halving),
     ];
+
+    /// Those that judge a job by its curve alone.
+    pub const OF_CURVE: [(&'static str, Self); 3] = [Self::NAMES[0], Self::NAMES[1], Self::NAMES[2]];
 
     /// Returns the rule's name in job files.
     #[must_use]

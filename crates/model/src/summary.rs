@@ -1,4 +1,4 @@
-//! How many GPUs of each type there are, and what keeps those from use that are not free.
+//! How many GPUs of each type there are, and why some are not free.
 
 use std::collections::BTreeMap;
 

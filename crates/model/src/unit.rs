@@ -1,4 +1,4 @@
-//! Newtypes for quantities, so that seconds, bytes and bit rates are never confused.
+//! Newtypes for quantities, so that seconds, bytes and bit rates are not mixed up.
 
 use std::fmt;
 

@@ -1,9 +1,9 @@
-//! The walltime that a run asks for: what it is predicted to take, with a margin, within the limits.
+//! The time limit that a submission asks for: the predicted time with a margin, within the limits.
 
 use serde::{Deserialize, Serialize};
 
 use crate::number::{to_f64, to_u64};
-use crate::{Cluster, Job, JobDefaults, Partition, Seconds};
+use crate::{Cluster, Job, JobDefaults, Seconds};
 
 /// The limit as a multiple of the predicted time: one run of ten takes a tenth longer than predicted, and a tenth more is to spare.
 pub(super) const USUAL_MARGIN: f64 = 1.21;
@@ -16,6 +16,22 @@ const QUARTER: f64 = 900.0;
 
 /// Slurm knows no limit below a minute.
 const MINUTE: f64 = 60.0;
+
+/// What the walltime of a run follows from.
+struct Needs {
+    /// What is left of the training, without restarts.
+    predicted: Seconds,
+    /// The limit as a multiple of the predicted time.
+    margin: f64,
+    /// The time to save at the end of a run.
+    grace: Seconds,
+    /// The time that each run after the first takes before it trains.
+    restart: Seconds,
+    /// The shortest limit, unless `longest` is shorter.
+    least: Seconds,
+    /// The longest limit, which may be infinite.
+    longest: Seconds,
+}
 
 /// A run's walltime.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,17 +52,13 @@ impl Walltime {
     pub const LOSES: &str =
         "the job starts over after the limit; if its program can resume, add the key checkpoint";
 
-    /// Returns the walltime between the limits `least` and `longest`, in seconds; `longest` wins.
-    fn of(
-        predicted: Seconds,
-        margin: f64,
-        (grace, restart): (Seconds, Seconds),
-        (least, longest): (f64, f64),
-    ) -> Self {
+    /// Returns the walltime in whole quarters of an hour, or as long as the limits allow.
+    fn of(needs: &Needs) -> Self {
+        let Needs { predicted, margin, grace, restart, least, longest } = *needs;
         let wanted = ((predicted.0 * margin + grace.0) / QUARTER).ceil().max(1.0) * QUARTER;
-        let wanted = wanted.max(least);
+        let wanted = wanted.max(least.0);
         // Ten years stand for "no limit": Slurm keeps minutes in 32 bits.
-        let limit = wanted.min(longest).clamp(MINUTE, 5_256_000.0 * MINUTE);
+        let limit = wanted.min(longest.0).clamp(MINUTE, 5_256_000.0 * MINUTE);
         let minutes = (limit / MINUTE).floor();
         let limit = Seconds(minutes * MINUTE);
         let trains = Seconds(limit.0 - Self::to_save(limit, grace).0);
@@ -132,6 +144,12 @@ pub enum SpeedBasis {
 }
 
 impl Terms {
+    /// Returns the terms of a submission to the job's own account and partitions, whose least limit is `longest`.
+    #[must_use]
+    pub fn usual(longest: Option<Seconds>, basis: SpeedBasis) -> Self {
+        Self { longest, basis, ..Self::default() }
+    }
+
     /// Returns the walltime of what is left of the job: `predicted` times the margin and the time to save, in quarters of an hour, at
     /// most the least limit. A limit that the user gave holds until the speed is measured.
     #[must_use]
@@ -141,12 +159,14 @@ impl Terms {
         let limits = self.longest.into_iter().chain(job.launch.time).map(|limit| limit.0);
         let owners = job.launch.time.filter(|_| self.basis != SpeedBasis::Measured);
         let least = owners.into_iter().chain(self.at_least).map(|limit| limit.0);
-        Walltime::of(
+        Walltime::of(&Needs {
             predicted,
-            slow * defaults.time_margin,
-            (own.grace.unwrap_or(defaults.grace), own.restart_cost.unwrap_or(Seconds(0.0))),
-            (least.fold(0.0, f64::max), limits.fold(f64::INFINITY, f64::min)),
-        )
+            margin: slow * defaults.time_margin,
+            grace: own.grace.unwrap_or(defaults.grace),
+            restart: own.restart_cost.unwrap_or(Seconds(0.0)),
+            least: Seconds(least.fold(0.0, f64::max)),
+            longest: Seconds(limits.fold(f64::INFINITY, f64::min)),
+        })
     }
 }
 
@@ -180,10 +200,13 @@ impl Cluster {
     /// Returns the least walltime limit of the partitions that a job may go to, where one is known.
     #[must_use]
     pub fn time_limit(&self, job: &Job, defaults: &JobDefaults) -> Option<Seconds> {
-        let names: Vec<&str> = self.partition_of(job, defaults)?.split(',').map(str::trim).collect();
-        let own = |partition: &&Partition| names.contains(&partition.name.as_str());
-        let limits = self.partitions.iter().filter(own).filter_map(|partition| partition.max_time);
+        let limits = self.partition_of(job, defaults)?.split(',').filter_map(|name| self.limit_of(name));
         limits.min_by(|a, b| a.0.total_cmp(&b.0))
+    }
+
+    /// Returns the walltime limit of a partition; `None` where it has none or is not known.
+    fn limit_of(&self, name: &str) -> Option<Seconds> {
+        self.partitions.iter().find(|partition| partition.name == name.trim())?.max_time
     }
 
     /// Returns what a job may ask of the queue: each of its accounts with all its partitions and the least of their limits, and with
@@ -194,10 +217,7 @@ impl Cluster {
     pub fn ways(&self, job: &Job, defaults: &JobDefaults) -> Vec<Terms> {
         let names: Vec<&str> =
             self.partition_of(job, defaults).unwrap_or_default().split(',').map(str::trim).collect();
-        let limit = |name: &str| {
-            let known = self.partitions.iter().find(|own| own.name == name);
-            known.and_then(|own| own.max_time).map_or(f64::INFINITY, |longest| longest.0)
-        };
+        let limit = |name: &str| self.limit_of(name).map_or(f64::INFINITY, |longest| longest.0);
         let mut limits: Vec<f64> = names.iter().map(|name| limit(name)).collect();
         limits.sort_by(f64::total_cmp);
         limits.dedup();
@@ -230,6 +250,7 @@ impl Cluster {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Partition;
 
     #[test]
     fn what_waits_while_another_piece_runs_waits_less_after_it() {
@@ -304,11 +325,22 @@ mod tests {
         assert_eq!(minutes(&job, SpeedBasis::Measured, Some(8.0), None), 180);
     }
 
+    /// A run that takes two minutes to save, in seconds.
+    fn needs(predicted: f64, margin: f64, longest: f64) -> Needs {
+        Needs {
+            predicted: Seconds(predicted),
+            margin,
+            grace: Seconds(120.0),
+            restart: Seconds(0.0),
+            least: Seconds(0.0),
+            longest: Seconds(longest),
+        }
+    }
+
     #[test]
     fn the_time_has_a_margin_and_respects_every_limit() {
         let check = |predicted, (margin, longest): (f64, f64), minutes, said: Option<&str>| {
-            let costs = (Seconds(120.0), Seconds(0.0));
-            let walltime = Walltime::of(Seconds(predicted), margin, costs, (0.0, longest));
+            let walltime = Walltime::of(&needs(predicted, margin, longest));
             assert_eq!((walltime.minutes, walltime.cut(true).as_deref()), (minutes, said));
         };
         let (usual, none) = (USUAL_MARGIN, f64::INFINITY);
@@ -349,14 +381,7 @@ mod tests {
 
     #[test]
     fn a_job_that_cannot_go_on_is_not_cut_into_pieces() {
-        let walltime = |hours: f64| {
-            Walltime::of(
-                Seconds(hours * 3600.0),
-                USUAL_MARGIN,
-                (Seconds(120.0), Seconds(0.0)),
-                (0.0, 43_200.0),
-            )
-        };
+        let walltime = |hours: f64| Walltime::of(&needs(hours * 3600.0, USUAL_MARGIN, 43_200.0));
         assert_eq!([11.0, 13.0].map(|hours| walltime(hours).suits(false)), [true, false]);
         assert_eq!((walltime(11.0).cut(false), walltime(13.0).suits(true)), (None, true));
         let said = "longer than its time limit of 12 h; the job starts over after the limit; if its \

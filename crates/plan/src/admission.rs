@@ -1,7 +1,7 @@
 //! Which jobs a plan can place at all, and how many workers they can use together.
 //!
 //! The paper gives every job a worker and uses every worker. Where that cannot be — more jobs than GPUs, a
-//! limit, a type that nobody can use — this room finds the nearest problem that can.
+//! limit, a type that nobody can use — this module finds the nearest problem that can.
 
 use crate::due_order::{self, Piece};
 use crate::fairness::EqualShare;

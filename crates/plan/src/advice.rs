@@ -1,4 +1,4 @@
-//! What a user might do better than a policy that uses every GPU: jobs that fewer GPUs would end sooner.
+//! Advice on a plan that uses every GPU: jobs that would end sooner with fewer.
 
 use crate::{CheckedPlan, Placement, Problem, Sharing, Slot, Verdict, cost};
 

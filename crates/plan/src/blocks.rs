@@ -1,4 +1,4 @@
-//! What each rank takes of an epoch: the epoch's blocks and their division, as `hsched_ddp.BatchSampler` makes them.
+//! The division of an epoch among ranks, exactly as `hsched_ddp.BatchSampler` makes it.
 
 /// Returns each rank's samples of an epoch of `samples`, from its samples of a whole global batch.
 pub(super) fn samples_by_rank(samples: u64, batches: &[u64]) -> Vec<u64> {

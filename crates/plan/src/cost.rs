@@ -1,4 +1,4 @@
-//! What a bundle of GPUs costs a job: step time with the best split, and communication (planner, section 1).
+//! The time of a job on a bundle of GPUs: step time with the best split, and communication.
 
 use crate::steps::Steps;
 use crate::{JobModel, Problem, Sharing, Slot, TypeModel};

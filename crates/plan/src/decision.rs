@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::bound::Bound;
 use crate::{Placement, Problem, Verdict};
-use hsched_model::{Seconds, Time};
+use hsched_model::{RequestId, Seconds, Time};
 
 /// What decides over time: who holds which GPUs from now on.
 pub trait Policy {
@@ -122,6 +122,8 @@ pub struct Plan {
     pub questions: Vec<(usize, Placement)>,
     /// Jobs of which it must know when all their requests would start. It is asked again with the answers.
     pub inquiries: Vec<usize>,
+    /// By which of its requests a job is to wait for the GPUs of its decision, where it chose among them.
+    pub requests: Vec<(usize, RequestId)>,
     /// What people should know of how it was decided.
     pub notes: Vec<String>,
     /// Categories or assignments that were looked at, where the policy counts them.

@@ -1,4 +1,4 @@
-//! Prices of GPUs, and the lower bound that they prove (planner, section 5).
+//! Prices of GPUs, and the lower bound that they prove.
 //!
 //! With a price for each GPU every job answers with its cheapest bundle. What these cost, less what all GPUs
 //! on offer are worth, no plan undercuts. The prices that prove most are found as a market finds them, then

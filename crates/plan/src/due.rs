@@ -1,4 +1,4 @@
-//! What it costs a plan that jobs are late, where few late jobs are the objective.
+//! The cost of late jobs in a plan, if few late jobs are the objective.
 
 use crate::{CheckedPlan, Objective, Problem, Verdict, cost};
 use hsched_model::number::{to_f64, to_usize};

@@ -1,4 +1,4 @@
-//! In which order jobs have the fewest late ones among them, and then the least mean completion time, on one machine.
+//! The order of jobs on one machine with the fewest late ones, and then the least mean completion time.
 
 use std::collections::BinaryHeap;
 

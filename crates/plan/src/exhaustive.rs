@@ -1,4 +1,4 @@
-//! Every assignment of workers to jobs, counted per node and type: the paper's optimum, for small clusters.
+//! The policy `exhaustive`: every assignment of workers to jobs, counted by node and type, for small clusters.
 //!
 //! Like the paper (8b, 8c) it gives every job a worker and uses every worker that the jobs can use: a plan
 //! that leaves some idle may be better, so the answer is no bound for those.

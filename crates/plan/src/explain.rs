@@ -1,4 +1,4 @@
-//! Why a plan is as it is: what its GPUs are worth, and what others would do for each job.
+//! Explains a plan: what its GPUs are worth, and what other GPUs would do for each job.
 //!
 //! Everything here is computed by the formulas that plans are made by; nothing is decided.
 

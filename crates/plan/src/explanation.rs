@@ -1,4 +1,4 @@
-//! The explanation of a plan: data, and what follows from it.
+//! The explanation of a plan as data.
 
 use std::fmt;
 

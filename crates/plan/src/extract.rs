@@ -1,4 +1,4 @@
-//! A problem cut down to some of its jobs and what they may use: what placers, which know no running jobs, get.
+//! Extracts: a problem cut down to some jobs and the GPUs that they may use, which is the input of placers.
 
 use crate::{
     Basis, Bound, Changed, Dues, JobModel, Misfit, Placement, Problem, Rank, Slot, Standing, WorkerNode,
@@ -59,7 +59,7 @@ impl Problem {
             now: self.now,
             limits: Vec::new(),
             forecasts: Vec::new(),
-            outlooks: None,
+            prospects: None,
             changed: Changed::All,
         };
         Extract { problem, jobs: jobs.to_vec(), nodes, types }

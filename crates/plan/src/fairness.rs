@@ -1,4 +1,4 @@
-//! Job completion times against an equal share of the cluster (planner, section 3; paper eq. 32 and 33).
+//! Fairness: completion times relative to an equal share of the cluster (paper eq. 32 and 33).
 
 use crate::{JobModel, Problem};
 use hsched_model::number::to_f64;

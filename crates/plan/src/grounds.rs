@@ -1,4 +1,4 @@
-//! The problem of some jobs on a cluster as it was seen.
+//! The inputs of a problem: jobs, speeds and the cluster as it was observed.
 
 use std::collections::BTreeMap;
 
@@ -93,7 +93,7 @@ impl Problem {
             now: Time::default(),
             limits: Vec::new(),
             forecasts: Vec::new(),
-            outlooks: None,
+            prospects: None,
             changed: Changed::All,
         })
     }

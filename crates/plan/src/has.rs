@@ -1,4 +1,4 @@
-//! HAS (Algorithms 1 and 2): every category cleared for the most throughput, the least objective kept.
+//! The policy `has` (Algorithms 1 and 2): tries every category and keeps the best.
 
 use num_bigint::BigUint;
 

@@ -1,4 +1,4 @@
-//! A job as policies see it: its sizes and speeds by number, where each speed comes from, what its owner wants.
+//! A job as policies see it: sizes and speeds by number, the source of each speed, and the user's goals.
 
 use thiserror::Error;
 

@@ -1,4 +1,4 @@
-//! JPS (Algorithm 3): some categories drawn at random from the late part of HAS's list, the best one kept.
+//! The policy `jps` (Algorithm 3): tries a random sample of the late categories and keeps the best.
 
 use std::collections::BTreeSet;
 

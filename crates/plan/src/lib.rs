@@ -1,7 +1,7 @@
-//! Policies: one [`Problem`] in, one [`Plan`] out, checked by [`verify()`] before anybody acts on it.
+//! The planner: policies that decide which job gets which GPUs, checks of their plans, and bounds on how good a plan can be.
 //!
-//! A [`Policy`] decides over time; a [`Placer`] knows one moment, and [`Replan`] makes a policy of it. Neither sees Slurm, a
-//! file, a clock or another policy; only the registry knows their names.
+//! A [`Policy`] takes one [`Problem`] and returns one [`Plan`], which [`verify()`] checks. A [`Placer`] assigns GPUs at one point in time;
+//! [`Replan`] makes a policy of it. Neither sees Slurm, a file, a clock or another policy; only the [`Registry`] knows their names.
 
 pub mod curve;
 pub mod plan_file;
@@ -79,11 +79,13 @@ pub use self::pace::{Pace, Paces};
 pub use self::parameters::{Carrying, FlagValues, Parameters};
 pub use self::placement::{Outcome, Placement, Quality, Rank, Sharing, Slot, Verdict};
 pub use self::problem::{
-    Changed, Forecast, Host, Objective, Outlook, Problem, ProblemError, Prospect, Room, TypeLimit, WorkerNode,
+    Changed, Forecast, Host, Objective, Problem, ProblemError, Prospect, Prospects, Room, TypeLimit,
+    WorkerNode,
 };
 pub use self::registry::{Entry, Make, POLICIES, Registry, RegistryError};
 pub use self::replan::{Moves, Replan, Replanning};
-pub use self::requests::{Candidate, MOST_GPUS, Pending, Remedy, choose, options, remedy};
+pub(crate) use self::requests::{Instead, Pending, Remedy, is_legal, remedy};
+pub use self::requests::{MOST_GPUS, options};
 pub use self::shared::{Alone, Shared};
 pub use self::standing::{Hold, Stage, Standing, Waits};
 pub use self::taken::Taken;

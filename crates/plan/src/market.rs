@@ -1,4 +1,4 @@
-//! P3 of the paper: the most total throughput for given worker counts, and what such a category is worth.
+//! The paper's auction P3 for one category: the highest total throughput for given worker counts, and its objective.
 
 use crate::fairness::EqualShare;
 use crate::pricing::Rings;

@@ -1,4 +1,4 @@
-//! Which GPUs some jobs of a problem may use together: the one answer to "what is there?".
+//! The GPUs that some jobs of a problem may use together.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

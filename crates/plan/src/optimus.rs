@@ -1,4 +1,4 @@
-//! Optimus: one more GPU, again and again, to the job that gains most (planner, section 4).
+//! The policy `optimus`: one more GPU, again and again, to the job that gains most.
 //!
 //! Plain Optimus divides batches equally, so that a slow GPU holds up the fast ones; Optimus-LB balances them.
 

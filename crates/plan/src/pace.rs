@@ -1,4 +1,4 @@
-//! How fast jobs are at best, and with what their owners ask for: what speeds and loads are measured against.
+//! The best speed of a job, and its speed with the GPUs that it asks for: the references for slowdowns and loads.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Counts of GPUs by type into nodes: jobs that save most by staying in one node choose first.
+//! Packs counts of GPUs by type into nodes: jobs that save most by staying in one node choose first.
 
 use std::cmp::Reverse;
 

@@ -1,4 +1,4 @@
-//! What users may tune of policies, as it was given on a command line.
+//! Parameters of policies, as given on a command line.
 
 use std::collections::BTreeMap;
 

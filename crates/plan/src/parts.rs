@@ -1,5 +1,4 @@
-//! GPU types split where some jobs may use some of their nodes and others not, for their partition or because a rank does
-//! not fit there: what policies take for types.
+//! GPU types split by the jobs that may use them, because of partitions or because a rank does not fit: the types that policies see.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Placements: the GPUs of jobs, their ranks and predicted times, and the figures of them all together.
+//! Placements: the GPUs of jobs, their ranks and predicted times, and the figures of all together.
 
 use crate::bound::Bound;
 use crate::cost::{self, EpochTime};

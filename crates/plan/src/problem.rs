@@ -1,11 +1,11 @@
-//! Everything that a policy may look at at one moment, numbered for fast access.
+//! The problem: everything that a policy may look at, numbered for fast access.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
 
 use crate::{JobModel, Slot, Waits};
-use hsched_model::{BitRate, Cluster, GpuType, NodeName, RankNeeds, Seconds, Time};
+use hsched_model::{BitRate, Cluster, GpuType, JobRequest, NodeName, RankNeeds, RequestId, Seconds, Time};
 
 /// The jobs and where they stand, the GPUs that they have or may get, and what is to be minimised.
 ///
@@ -35,7 +35,7 @@ pub struct Problem {
     /// How long the queue would hold up what a policy asked about.
     pub forecasts: Vec<Forecast>,
     /// What is known of the queue about requests; `None` where nobody was asked.
-    pub outlooks: Option<Vec<Outlook>>,
+    pub prospects: Option<Vec<Prospects>>,
     /// What is not as it was when the policy decided last.
     pub changed: Changed,
 }
@@ -110,31 +110,36 @@ pub struct Forecast {
     pub wait: Option<Seconds>,
 }
 
-/// What is known of the queue about all requests of a job.
+/// What a job may ask of the queue, and what is known of it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outlook {
+pub struct Prospects {
     pub job: usize,
-    /// How long each of its submissions still waits as it is; `None` where it does not wait or nobody can say.
+    /// How long the job waits in all with each of its submissions as it is; `None` where that does not wait or nobody can say.
     pub stays: Vec<Option<Seconds>>,
     /// Whether others may be queued beside what waits.
     pub races: bool,
-    /// In the order of the job's [`options`](crate::options).
-    pub options: Vec<Prospect>,
+    /// What it may ask for, each with an id of its own.
+    pub requests: Vec<Prospect>,
+    /// What it must not ask for: the limit is shorter than the run of a job that cannot go on after it.
+    pub cut: Vec<JobRequest>,
 }
 
-/// How long a request would wait, on average; `None` where nobody can say.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// A request, and when it would start on average; `None` where nobody can say.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Prospect {
+    pub request: JobRequest,
     /// Submitted now.
     pub anew: Option<Seconds>,
-    /// By which account and partitions, as a number among those that the job leaves ([`hsched_model::Cluster::ways`]).
-    pub anew_way: usize,
     /// In the place of a pending one that is changed to it; `None` where none can be.
     pub in_place: Option<Seconds>,
-    /// By which account and partitions then.
-    pub in_place_way: usize,
-    /// Whether every limit that it could have is shorter than the run of a job that cannot go on after it: it must not be made.
-    pub too_short: bool,
+}
+
+impl Prospects {
+    /// Returns the request of this id.
+    #[must_use]
+    pub fn request(&self, id: RequestId) -> Option<&JobRequest> {
+        self.requests.iter().map(|own| &own.request).find(|own| own.id() == id)
+    }
 }
 
 /// What a plan minimises, over the jobs it places.

@@ -1,4 +1,4 @@
-//! Policies by name: entries of a list, which a program puts together from those of this crate and those of others.
+//! The registry: policies by name, made of the entries of this crate and of others.
 
 use thiserror::Error;
 

@@ -1,4 +1,4 @@
-//! A placer that places all jobs anew whenever one comes or goes, whatever that costs: what static planning is over time.
+//! A policy made of a placer that places all jobs again whenever one arrives or ends.
 
 use hsched_model::number::{to_f64, to_u64};
 use std::collections::BTreeSet;

@@ -1,5 +1,4 @@
-//! A policy that counts whole epochs, on a problem that is kept up to date lazily: it sees what is left of each job, as `watch`
-//! shows it.
+//! A policy that is shown what is left of each job in whole epochs, as `watch` shows it.
 
 use crate::{Budget, Changed, Memory, Plan, Policy, PolicyError, Problem};
 use hsched_model::number::to_u64;

@@ -1,4 +1,4 @@
-//! Integer shares: which rank is which GPU, and how many samples of each global batch it takes.
+//! Integer shares: which rank has which GPU, and how many samples of each global batch.
 //!
 //! Among all splits into whole quanta the one whose slowest rank is fastest is taken; among equals the one
 //! with the lexicographically least sorted rank times, then the one that favours earlier ranks.
@@ -114,7 +114,7 @@ fn split(job: &JobModel, ranks: &[Rank], total: u64, quantum: u64) -> Option<Vec
     let used: u64 = start.iter().sum();
     let mut counts = if used <= total { start } else { vec![1; ranks.len()] };
     let mut left = total - counts.iter().sum::<u64>();
-    let mut next: BinaryHeap<Candidate> =
+    let mut next: BinaryHeap<NextSample> =
         (0..ranks.len()).map(|rank| levels.candidate(rank, counts[rank])).collect();
     while left > 0 {
         let best = next.pop()?;
@@ -137,7 +137,7 @@ struct Levels {
 
 /// The next quantum that a rank could take.
 #[derive(PartialEq)]
-struct Candidate {
+struct NextSample {
     /// The rank's time with it.
     time: f64,
     /// The rank's time without it.
@@ -185,14 +185,14 @@ impl Levels {
         (0..self.models.len()).map(most).collect()
     }
 
-    fn candidate(&self, rank: usize, count: u64) -> Candidate {
-        Candidate { time: self.time(rank, count + 1), before: self.time(rank, count), rank }
+    fn candidate(&self, rank: usize, count: u64) -> NextSample {
+        NextSample { time: self.time(rank, count + 1), before: self.time(rank, count), rank }
     }
 }
 
-impl Eq for Candidate {}
+impl Eq for NextSample {}
 
-impl Ord for Candidate {
+impl Ord for NextSample {
     /// The greatest candidate is handed out first: least time; then, of ranks that would tie, the one whose
     /// present time is largest (the others' smaller times stay); then the earlier rank.
     fn cmp(&self, other: &Self) -> Ordering {
@@ -204,7 +204,7 @@ impl Ord for Candidate {
     }
 }
 
-impl PartialOrd for Candidate {
+impl PartialOrd for NextSample {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }

@@ -1,4 +1,4 @@
-//! Where a job stands: what it holds and since when, and what it costs to move it.
+//! The scheduling state of a job: its GPUs, its start times and its restart cost.
 
 use crate::Slot;
 use hsched_model::number::to_f64;

@@ -1,4 +1,4 @@
-//! The time of a step with the best split of the batch, for any bundle of one job's GPU types.
+//! The time of a step with the best split of the batch, for any bundle of a job's GPU types.
 
 use crate::cost::SHARE_TOLERANCE;
 use crate::{JobModel, TypeModel};

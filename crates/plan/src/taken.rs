@@ -1,4 +1,4 @@
-//! What running jobs have, kept up to date, and whether a plan fits beside it: the capacity rules of [`verify`](super::verify()).
+//! What running jobs hold, kept up to date, and the capacity rules of [`verify`](super::verify()) beside it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! The independent check of a plan: no plan is rendered, simulated or submitted that did not pass here.
+//! The independent check of a plan: every plan passes it before it is rendered, simulated or submitted.
 //!
 //! Written without the policies' own functions: it recomputes capacities, limits, shares and times from the
 //! formulas, the step time by bisection where they solve it exactly.

@@ -1,10 +1,10 @@
-//! Jobs that will be submitted: drawn from those that were.
+//! Future submissions, drawn at random from past ones.
 
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
+use crate::limits::{Subject, asked_tres};
 use crate::line::{Key, Use};
-use crate::limits::Subject;
 use crate::scene::{Known, Scene};
 use crate::shape::Shapes;
 use crate::{Ended, Snapshot};
@@ -87,14 +87,10 @@ pub(super) struct Arrival {
 
 impl Past {
     /// Returns the jobs that were submitted in the last days, whatever became of them.
-    pub(super) fn of(
-        snapshot: &Snapshot,
-        shapes: &mut Shapes,
-        known: &mut Known,
-    ) -> Vec<Self> {
+    pub(super) fn of(snapshot: &Snapshot, shapes: &mut Shapes, known: &mut Known) -> Vec<Self> {
         let (habits, ranks) = (known.habits, known.ranks);
         let begin = snapshot.taken_at.0 - WEEK;
-        let per_hour = snapshot.scheduling.priority_per_hour.unwrap_or(0.0);
+        let per_hour = snapshot.scheduling.growth().0;
         let mut list = Vec::new();
         for job in snapshot.jobs.iter().filter(|job| !job.ours) {
             let Some(shape) = shapes.of(&job.asks, &job.partitions, job.reservation.as_deref()) else {
@@ -137,7 +133,7 @@ impl Past {
                 partition: job.partition.as_deref(),
                 limit: snapshot.limit_in(job.limit_s.map(|own| own.0), job.partition.as_deref()),
             };
-            let rule = known.limits.of(subject, &job.asks.tres());
+            let rule = known.limits.of(subject, &asked_tres(&job.asks));
             if known.limits.refusal(rule).is_some() {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! What is left to chance. Each number depends on its seed and what it is for alone, so that all requests meet the same future.
+//! Random numbers of the model. Each depends only on its seed and its purpose, so all requests meet the same future.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;

@@ -1,4 +1,4 @@
-//! A time that nobody knows: its mean, its median and an interval.
+//! An uncertain time: its mean, its median and an interval.
 
 use serde::{Deserialize, Serialize};
 

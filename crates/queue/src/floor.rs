@@ -1,4 +1,4 @@
-//! The nodes over time as a scheduling pass sees them: what is free, when running jobs reach their limits, what is kept for whom.
+//! The nodes over time as a scheduling pass sees them: what is free, when running jobs reach their limits, and what is reserved.
 
 use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;

@@ -10,7 +10,7 @@ use crate::line::{Key, Waiting};
 use crate::others::Others;
 use crate::play::{Entry, HORIZON, play};
 use crate::scene::{Asked, Scene};
-use crate::{Place, Refusal, Request, Snapshot};
+use crate::{Place, Refusal, Request, RequestId, Snapshot};
 use hsched_model::Seconds;
 use hsched_model::number::to_f64;
 
@@ -18,7 +18,7 @@ use hsched_model::number::to_f64;
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
     pub snapshot: &'a Snapshot,
-    /// Each is tried alone, in the same futures.
+    /// Each is tried alone, in the same futures. No two have one id.
     pub requests: &'a [Request],
     pub seed: u64,
     /// Futures that are looked at, unless the time is over before.
@@ -33,9 +33,16 @@ impl Question<'_> {
     }
 }
 
-/// What is known of a request's start.
+/// What is known of the start of one request.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outlook {
+pub struct StartEstimate {
+    pub id: RequestId,
+    pub start: Start,
+}
+
+/// When a request starts, as far as anybody can say.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Start {
     Estimated(Forecast),
     /// Nobody can say, for this reason.
     Unknown(&'static str),
@@ -63,7 +70,24 @@ pub struct Forecast {
     pub ahead: usize,
 }
 
-impl Outlook {
+impl StartEstimate {
+    /// Returns what is known of the request with this id among some.
+    #[must_use]
+    pub fn of(list: &[Self], id: RequestId) -> Option<&Start> {
+        list.iter().find(|own| own.id == id).map(|own| &own.start)
+    }
+}
+
+impl Start {
+    /// Returns the forecast, where there is one.
+    #[must_use]
+    pub fn forecast(&self) -> Option<&Forecast> {
+        match self {
+            Self::Estimated(forecast) => Some(forecast),
+            Self::Unknown(_) | Self::Never | Self::Refused(_) => None,
+        }
+    }
+
     /// Returns whether it can never start.
     #[must_use]
     pub fn is_never(&self) -> bool {
@@ -93,7 +117,7 @@ impl Table {
     }
 
     /// Returns the same where some requests have a place in line already.
-    fn placed(snapshot: &Snapshot, requests: &[Request], places: &[Option<Place>]) -> Self {
+    fn placed(snapshot: &Snapshot, requests: &[Request], places: &[(RequestId, Place)]) -> Self {
         let scene = Scene::new(snapshot, requests);
         let entries = (0_u32..).zip(requests).zip(&scene.requests);
         let entries = entries.map(|((number, request), known)| {
@@ -107,11 +131,11 @@ impl Table {
                 // After all that wait, before all that come.
                 order: u32::MAX / 4 + number,
             };
-            let key = match places.get(number as usize) {
-                Some(Some(Place { priority, submitted })) => {
+            let key = match places.iter().find(|(id, _)| *id == request.id) {
+                Some((_, Place { priority, submitted })) => {
                     Key { priority: *priority, submitted: submitted.0, ..key }
                 }
-                _ => key,
+                None => key,
             };
             let entry = Entry {
                 key,
@@ -166,18 +190,22 @@ impl Table {
     }
 }
 
-/// Returns what is known of the start of each request.
+/// Returns what is known of the start of each request, by its id.
 ///
 /// `stop` is asked whether the time is over; the first look, with all jobs at their limits, is taken in any case.
 #[must_use]
-pub fn forecast(question: &Question, stop: &dyn Fn() -> bool) -> Vec<Outlook> {
+pub fn forecast(question: &Question, stop: &dyn Fn() -> bool) -> Vec<StartEstimate> {
     forecast_at(question, &[], stop)
 }
 
 /// Returns the same where some requests have a place in line already, as a pending job that is changed has; those without one come
 /// last of their priority.
 #[must_use]
-pub fn forecast_at(question: &Question, places: &[Option<Place>], stop: &dyn Fn() -> bool) -> Vec<Outlook> {
+pub fn forecast_at(
+    question: &Question,
+    places: &[(RequestId, Place)],
+    stop: &dyn Fn() -> bool,
+) -> Vec<StartEstimate> {
     if question.snapshot.others_hidden {
         return by_past_waits(question.snapshot, question.requests);
     }
@@ -201,9 +229,9 @@ pub fn forecast_at(question: &Question, places: &[Option<Place>], stop: &dyn Fn(
     let whole = (0..starts.len()).filter(|&own| hopeful[own] && table.entries[own].is_some());
     let whole = whole.map(|own| starts[own].len()).min().unwrap_or(0);
     let first = first_to_finish(&starts, question.requests, whole);
-    let outlook = |number: usize| match (table.entries[number], at_limits[number]) {
-        _ if question.snapshot.has_unread_limit(&question.requests[number]) => Outlook::Unknown(UNREAD_LIMIT),
-        (None, _) => table.scene.refusals[number].clone().map_or(Outlook::Never, Outlook::Refused),
+    let start = |number: usize| match (table.entries[number], at_limits[number]) {
+        _ if question.snapshot.has_unread_limit(&question.requests[number]) => Start::Unknown(UNREAD_LIMIT),
+        (None, _) => table.scene.refusals[number].clone().map_or(Start::Never, Start::Refused),
         (Some((part, entry)), at_limits) => {
             let run = question.requests[number].run.0;
             let own = if starts[number].is_empty() {
@@ -212,7 +240,7 @@ pub fn forecast_at(question: &Question, places: &[Option<Place>], stop: &dyn Fn(
                 starts[number].clone()
             };
             let finish: Vec<f64> = own.iter().map(|start| start + run).collect();
-            Outlook::Estimated(Forecast {
+            Start::Estimated(Forecast {
                 at_limits: at_limits.filter(|at| *at < HORIZON).map(Seconds),
                 start: Estimate::of(&own, question.calibration),
                 finish: Estimate::of(&finish, question.calibration),
@@ -224,7 +252,8 @@ pub fn forecast_at(question: &Question, places: &[Option<Place>], stop: &dyn Fn(
             })
         }
     };
-    (0..question.requests.len()).map(outlook).collect()
+    let estimate = |(number, own): (usize, &Request)| StartEstimate { id: own.id, start: start(number) };
+    question.requests.iter().enumerate().map(estimate).collect()
 }
 
 impl Table {

@@ -1,4 +1,4 @@
-//! One of the futures that may come: how long each job runs, and what arrives.
+//! One random future: how long each job runs, and which jobs arrive.
 
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;

@@ -1,7 +1,7 @@
 //! Starts where a site hides the jobs of others: as long as the user's own past jobs waited, nothing better being known.
 
 use crate::estimate::Estimate;
-use crate::{Asks, Forecast, Outlook, Request, Snapshot};
+use crate::{Asks, Forecast, Request, Snapshot, Start, StartEstimate};
 
 /// Past waits that say something.
 const ENOUGH: usize = 10;
@@ -13,9 +13,9 @@ struct Wait<'a> {
 }
 
 /// Returns what the user's own past waits say of each request; unknown where there are too few.
-pub(super) fn by_past_waits(snapshot: &Snapshot, requests: &[Request]) -> Vec<Outlook> {
+pub(super) fn by_past_waits(snapshot: &Snapshot, requests: &[Request]) -> Vec<StartEstimate> {
     let waits = waits(snapshot);
-    requests.iter().map(|own| outlook(&waits, own)).collect()
+    requests.iter().map(|own| StartEstimate { id: own.id, start: start(&waits, own) }).collect()
 }
 
 /// Returns the waits of jobs that have ended and of those that run: where others are hidden, all of them are the user's.
@@ -32,7 +32,7 @@ fn waits(snapshot: &Snapshot) -> Vec<Wait<'_>> {
 }
 
 /// Goes by the waits for as many GPUs of the type, else for any number of them, else for whatever.
-fn outlook(waits: &[Wait], request: &Request) -> Outlook {
+fn start(waits: &[Wait], request: &Request) -> Start {
     let gpu_type = |asks: &Asks| asks.gpus.first().map(|ask| ask.gpu_type.clone());
     let is_of_type = |own: &&Wait| gpu_type(own.asks) == gpu_type(&request.asks);
     let is_alike = |own: &&Wait| own.asks.gpus == request.asks.gpus && own.asks.nodes == request.asks.nodes;
@@ -41,10 +41,10 @@ fn outlook(waits: &[Wait], request: &Request) -> Outlook {
         (list.len() >= ENOUGH).then_some(list)
     };
     let Some(starts) = of(&is_alike).or_else(|| of(&is_of_type)).or_else(|| of(&|_| true)) else {
-        return Outlook::Unknown("other users' jobs are hidden here");
+        return Start::Unknown("other users' jobs are hidden here");
     };
     let finish: Vec<f64> = starts.iter().map(|start| start + request.run.0).collect();
-    Outlook::Estimated(Forecast {
+    Start::Estimated(Forecast {
         at_limits: None,
         start: Estimate::of(&starts, None),
         finish: Estimate::of(&finish, None),
@@ -60,7 +60,7 @@ fn outlook(waits: &[Wait], request: &Request) -> Outlook {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Ended, GpuAsk};
+    use crate::{Ended, GpuAsk, RequestId};
     use hsched_model::{GpuType, Seconds, Time};
 
     fn asks(gpu_type: &str, count: u32) -> Asks {
@@ -87,6 +87,7 @@ mod tests {
     #[test]
     fn like_jobs_count_first_and_few_say_nothing() {
         let request = Request {
+            id: RequestId(0),
             asks: asks("a100", 4),
             partition: None,
             account: None,
@@ -96,8 +97,9 @@ mod tests {
         let told =
             |waits: &[(Asks, f64)]| match by_past_waits(&snapshot(waits), std::slice::from_ref(&request))
                 .remove(0)
+                .start
             {
-                Outlook::Estimated(own) => Some((own.start.median.0, own.finish.median.0, own.past_waits)),
+                Start::Estimated(own) => Some((own.start.median.0, own.finish.median.0, own.past_waits)),
                 _ => None,
             };
         let of = |gpu_type: &str, count: u32, wait: f64, number: usize| {

@@ -1,4 +1,4 @@
-//! What the past tells of the future: how much of their limits jobs use, and what arrives.
+//! What past jobs show: which fraction of their limits jobs use, and what arrives.
 
 use crate::Snapshot;
 use hsched_model::number::to_f64;

@@ -1,4 +1,4 @@
-//! Which jobs in line may start in a pass at all: it ends when there are none left.
+//! The shapes that may still start in a pass; it ends when there are none.
 
 use crate::floor::{Floor, Viewer};
 use crate::play::Line;

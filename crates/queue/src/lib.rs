@@ -1,14 +1,14 @@
-//! What waits in Slurm's queue and when it starts: a snapshot of the queue, and a model of what becomes of it.
+//! The model of Slurm's queue: a snapshot of the queue, and estimates of when requests would start.
 //!
-//! Pure: no Slurm, no files, no clock. Times, seeds and budgets are arguments.
+//! Pure: it sees neither Slurm nor files nor a clock. Times, seeds and budgets are arguments.
 
 mod arrivals;
 mod chance;
-mod choice;
 mod estimate;
 mod floor;
 mod forecast;
 mod future;
+mod growth;
 mod hidden;
 mod history;
 mod hopes;
@@ -17,9 +17,9 @@ mod line;
 mod moment;
 mod others;
 mod parts;
+mod place;
 mod play;
 mod race;
-mod request;
 mod scene;
 mod score;
 mod shape;
@@ -29,17 +29,20 @@ mod snapshot_file;
 mod together;
 mod whose;
 
-pub use self::choice::{Candidate, Choice, Reason, choose, worth_a_look};
+// What questions and snapshots are made of.
+pub use hsched_model::{Asks, GpuAsk, Request, RequestId};
+
 pub use self::estimate::{Calibration, Estimate, point_of};
-pub use self::forecast::{Forecast, Outlook, Question, forecast, forecast_at};
+pub use self::forecast::{Forecast, Question, Start, StartEstimate, forecast, forecast_at};
+pub use self::growth::GrowthSource;
 pub use self::limits::{Limit, Refusal, is_limit_reason};
+pub use self::place::{Place, Standing, StandingSource};
 pub use self::race::race;
-pub use self::request::{Place, Request, Standing, StandingSource};
 pub use self::score::{Prediction, Score};
 pub use self::shares::{Branch, Shares};
 pub use self::snapshot::{
-    AccountStanding, AgeWeight, Asks, Billing, Ended, GpuAsk, GpuCount, Held, NodeUse, QueueJob, QueueNode,
-    QueuePartition, Reservation, Running, Scheduling, Snapshot, Weigh,
+    AccountStanding, AgeWeight, Billing, Ended, GpuCount, Held, NodeUse, QueueJob, QueueNode, QueuePartition,
+    Reservation, Running, Scheduling, Snapshot, Weigh,
 };
 pub use self::snapshot_file::SnapshotError;
 pub use self::together::{Chosen, Jobs, Offer, choose_together};

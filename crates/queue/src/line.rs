@@ -1,4 +1,4 @@
-//! Jobs in line: their order, and what is left of them.
+//! Pending jobs: their order, and how many are left.
 
 use std::cmp::Ordering;
 

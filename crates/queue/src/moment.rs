@@ -1,4 +1,4 @@
-//! Moments in order.
+//! Moments with a total order.
 
 use std::cmp::Ordering;
 

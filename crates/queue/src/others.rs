@@ -1,4 +1,4 @@
-//! How fair share moves priorities in one future: all parts of the queue are played together without ours, and what runs there is used.
+//! Fair share in one future: simulates all parts of the queue without our requests and counts what is used.
 
 use crate::floor::Viewer;
 use crate::future::Future;

@@ -1,4 +1,4 @@
-//! Parts of a cluster that no job has nodes of two of: what happens in one does not matter to the others.
+//! Parts of a cluster that share no job: each is simulated alone.
 
 use crate::shape::Shape;
 
@@ -12,12 +12,7 @@ pub(super) struct Parts {
 
 impl Parts {
     /// Returns the parts, where the shapes of each group of `coupled` are in one.
-    pub(super) fn new(
-        shapes: &[Shape],
-        sets: &[Vec<u32>],
-        nodes: usize,
-        coupled: &[Vec<usize>],
-    ) -> Self {
+    pub(super) fn new(shapes: &[Shape], sets: &[Vec<u32>], nodes: usize, coupled: &[Vec<usize>]) -> Self {
         let mut leader: Vec<usize> = (0..nodes).collect();
         let alone = (0..shapes.len()).map(|shape| vec![shape]);
         for group in alone.chain(coupled.iter().cloned()) {

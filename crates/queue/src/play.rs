@@ -1,4 +1,4 @@
-//! What becomes of a queue in one future: jobs end and arrive, and at each event a pass starts what can start.
+//! Simulates a queue in one future: jobs end and arrive, and at each event a pass starts what can start.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;

@@ -1,46 +1,61 @@
 //! Several requests of one job in the queue at once: the first to start runs, the others are withdrawn.
 
 use crate::estimate::mean;
-use crate::{Outlook, Request};
+use crate::{Request, RequestId, Start, StartEstimate};
+use hsched_model::Seconds;
 
 /// Returns up to so many requests to queue together: those with which the job finishes first on average, by the futures in which each
 /// was tried alone. The first is `first`, else the best alone; another is added only where it helps, and where the job is done no later
 /// than expected even if that one starts at once: long runs that start before anybody foresaw it would be the price of a race.
 #[must_use]
-pub fn race(requests: &[Request], outlooks: &[Outlook], first: Option<usize>, entries: usize) -> Vec<usize> {
-    let mut chosen: Vec<usize> = first.into_iter().collect();
-    let mut best = mean_finish(requests, outlooks, &chosen).unwrap_or(f64::INFINITY);
+pub fn race(
+    requests: &[&Request],
+    estimates: &[StartEstimate],
+    first: Option<RequestId>,
+    entries: usize,
+) -> Vec<RequestId> {
+    let all: Vec<Entry> = requests.iter().map(|own| Entry::new(own, estimates)).collect();
+    let mut chosen: Vec<&Entry> = all.iter().filter(|own| Some(own.id) == first).collect();
+    let mut best = mean_finish(&chosen).unwrap_or(f64::INFINITY);
     while chosen.len() < entries {
-        let with = |number: usize| {
-            let mut all = chosen.clone();
-            all.push(number);
-            Some((mean_finish(requests, outlooks, &all)?, number))
+        let with = |own| {
+            let mut together = chosen.clone();
+            together.push(own);
+            Some((mean_finish(&together)?, own))
         };
-        let is_fast = |number: &usize| requests[*number].run.0 <= best;
-        let others = (0..requests.len()).filter(|number| !chosen.contains(number) && is_fast(number));
-        let Some((finish, number)) = others.filter_map(with).min_by(|a, b| a.0.total_cmp(&b.0)) else {
-            break;
-        };
+        let is_other = |own: &&Entry| chosen.iter().all(|other| other.id != own.id) && own.run <= best;
+        let others = all.iter().filter(is_other).filter_map(with);
+        let Some((finish, own)) = others.min_by(|a, b| a.0.total_cmp(&b.0)) else { break };
         if finish >= best {
             break;
         }
         best = finish;
-        chosen.push(number);
+        chosen.push(own);
     }
-    chosen
+    chosen.into_iter().map(|own| own.id).collect()
+}
+
+/// A request with its start in each future.
+struct Entry<'a> {
+    id: RequestId,
+    run: f64,
+    starts: &'a [Seconds],
+}
+
+impl<'a> Entry<'a> {
+    fn new(request: &Request, estimates: &'a [StartEstimate]) -> Self {
+        let forecast = StartEstimate::of(estimates, request.id).and_then(Start::forecast);
+        Self { id: request.id, run: request.run.0, starts: forecast.map_or(&[], |own| &own.starts) }
+    }
 }
 
 /// Returns the mean time to the end of what starts first of some requests, in the futures in which all were tried.
-fn mean_finish(requests: &[Request], outlooks: &[Outlook], all: &[usize]) -> Option<f64> {
-    let starts = |number: usize| match &outlooks[number] {
-        Outlook::Estimated(forecast) => Some(&forecast.starts),
-        _ => None,
-    };
-    let futures = all.iter().map(|&number| starts(number).map_or(0, Vec::len)).min()?;
+fn mean_finish(all: &[&Entry]) -> Option<f64> {
+    let futures = all.iter().map(|own| own.starts.len()).min()?;
     let finish = |future: usize| {
-        let start = |&number: &usize| Some((starts(number)?.get(future)?.0, number));
+        let start = |own: &&Entry| Some((own.starts.get(future)?.0, own.run));
         let first = all.iter().filter_map(start).min_by(|a, b| a.0.total_cmp(&b.0))?;
-        Some(first.0 + requests[first.1].run.0)
+        Some(first.0 + first.1)
     };
     mean(&(0..futures).filter_map(finish).collect::<Vec<f64>>())
 }
@@ -49,15 +64,14 @@ fn mean_finish(requests: &[Request], outlooks: &[Outlook], all: &[usize]) -> Opt
 mod tests {
     use super::*;
     use crate::{Asks, Estimate, Forecast};
-    use hsched_model::Seconds;
 
-    fn request(run: f64) -> Request {
+    fn request(id: u32, run: f64) -> Request {
         let (limit, run) = (Seconds(run), Seconds(run));
-        Request { asks: Asks::default(), partition: None, account: None, limit, run }
+        Request { id: RequestId(id), asks: Asks::default(), partition: None, account: None, limit, run }
     }
 
-    fn outlook(starts: &[f64]) -> Outlook {
-        Outlook::Estimated(Forecast {
+    fn estimate(id: u32, starts: &[f64]) -> StartEstimate {
+        let start = Start::Estimated(Forecast {
             at_limits: None,
             start: Estimate::of(starts, None),
             finish: Estimate::of(starts, None),
@@ -66,15 +80,20 @@ mod tests {
             past_waits: 0,
             waiting: 0,
             ahead: 0,
-        })
+        });
+        StartEstimate { id: RequestId(id), start }
     }
 
     #[test]
     fn a_long_run_does_not_race_even_where_it_would_seem_to_help() {
-        let outlooks = [outlook(&[100.0, 10.0]), outlook(&[20.0, 90.0])];
-        let chosen = |runs: [f64; 2]| race(&runs.map(request), &outlooks, None, 3);
-        assert_eq!(chosen([5.0, 40.0]), [0, 1]);
+        // Estimates come in any order.
+        let estimates = [estimate(8, &[20.0, 90.0]), estimate(3, &[100.0, 10.0])];
+        let chosen = |runs: [f64; 2]| {
+            let (first, second) = (request(3, runs[0]), request(8, runs[1]));
+            race(&[&first, &second], &estimates, None, 3)
+        };
+        assert_eq!(chosen([5.0, 40.0]), [RequestId(3), RequestId(8)]);
         // With it the job would be done after 48 instead of 60, if it started when it is expected to.
-        assert_eq!(chosen([5.0, 61.0]), [0]);
+        assert_eq!(chosen([5.0, 61.0]), [RequestId(3)]);
     }
 }

@@ -1,10 +1,10 @@
-//! A snapshot in numbers: nodes, shapes, who runs and who waits in which order, and what may arrive.
+//! A snapshot in numbers: nodes, shapes, running jobs, pending jobs in order, and what may arrive.
 
 use std::collections::BTreeMap;
 
 use crate::arrivals::{Arrivals, Past};
 use crate::history::{Habits, Ratios};
-use crate::limits::{Refusal, Rule, Rules as LimitRules, Subject};
+use crate::limits::{Refusal, Rule, Rules as LimitRules, Subject, asked_tres};
 use crate::line::{Array, Key, Use, Waiting};
 use crate::parts::Parts;
 use crate::shape::{Amounts, Shape, Shapes};
@@ -154,7 +154,7 @@ pub(super) struct Known<'a> {
 impl Known<'_> {
     /// Returns the rule of a job of the queue; `None` if a limit never lets it start.
     pub(super) fn rule_of(&mut self, job: &QueueJob, snapshot: &Snapshot) -> Option<usize> {
-        let amounts = job.running.as_ref().map_or_else(|| job.asks.tres(), crate::Running::tres);
+        let amounts = job.running.as_ref().map_or_else(|| asked_tres(&job.asks), crate::Running::tres);
         let subject = Subject {
             user: job.user.as_deref(),
             account: job.account.as_deref(),
@@ -167,8 +167,9 @@ impl Known<'_> {
         if partitions.is_empty() {
             partitions.push(None);
         }
-        let mut rules =
-            partitions.into_iter().map(|partition| self.limits.of(Subject { partition, ..subject }, &amounts));
+        let mut rules = partitions
+            .into_iter()
+            .map(|partition| self.limits.of(Subject { partition, ..subject }, &amounts));
         let first = rules.next()?;
         let rules: Vec<usize> = std::iter::once(first).chain(rules).collect();
         let allowed = rules.into_iter().find(|rule| self.limits.refusal(*rule).is_none());
@@ -205,7 +206,7 @@ impl Scene {
         let mut shapes = Shapes::new(snapshot);
         let habits = Habits::new(snapshot);
         let mut arrays = BTreeMap::new();
-        let growth = snapshot.scheduling.priority_per_hour.unwrap_or(0.0) / 3600.0;
+        let growth = snapshot.scheduling.growth().0 / 3600.0;
         let ranks = snapshot.shares.as_ref().map(Ranks::new);
         let mut known = Known { habits: &habits, ranks: ranks.as_ref(), limits: LimitRules::new(snapshot) };
         let waiting = waiting(snapshot, &mut shapes, &mut known, &mut arrays);
@@ -216,7 +217,7 @@ impl Scene {
             .map(|own| {
                 let partitions: Vec<String> = own.partition.iter().cloned().collect();
                 let shape = shapes.of(&own.asks, &partitions, None);
-                (shape, known.limits.of(snapshot.subject_of(own), &own.asks.tres()))
+                (shape, known.limits.of(snapshot.subject_of(own), &asked_tres(&own.asks)))
             })
             .collect();
         let refusals: Vec<Option<Refusal>> =
@@ -319,7 +320,8 @@ fn waiting(
 ) -> Vec<Waiting> {
     let unknown = snapshot.middle_priority();
     // At known limits, jobs compete as long as the limit has room.
-    let competes = |job: &&QueueJob| !job.waits_for_other || snapshot.limits.is_some() && job.waits_for_limit();
+    let competes =
+        |job: &&QueueJob| !job.waits_for_other || snapshot.limits.is_some() && job.waits_for_limit();
     let waits = snapshot.jobs.iter().filter(|job| job.running.is_none()).filter(competes);
     let mut list = Vec::new();
     for (order, job) in (0_u32..).zip(waits) {

@@ -1,4 +1,4 @@
-//! How right what was foretold has been, and what that teaches.
+//! The accuracy of past start estimates, and the calibration that it gives.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What jobs need, numbered: the same need is one shape, whoever has it.
+//! Shapes: what jobs need, numbered; equal needs are one shape.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! Fair share by Slurm's Fair Tree: who has used less of what is due to him ranks higher, accounts first, then users of one account.
+//! Fair share by Slurm's Fair Tree: accounts, and users within them, that have used less than their share rank higher.
 
 use serde::{Deserialize, Serialize};
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::{Limit, Shares};
-use hsched_model::{GpuType, NodeName, Seconds, Time};
+use hsched_model::{Asks, GpuType, NodeName, Seconds, Time};
 
 /// The schema that this version writes and reads.
 pub(super) const SCHEMA: &str = "hsched.queue/1";
@@ -221,38 +221,6 @@ pub struct QueueJob {
     /// Whether it waits for something else than room: `Dependency`, `BeginTime`, held, limits of its QOS or account.
     #[serde(default, skip_serializing_if = "is_false")]
     pub waits_for_other: bool,
-}
-
-/// What a job asks for on each of its nodes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Asks {
-    /// The fewest nodes that it asks for, at least 1.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
-    pub nodes: u32,
-    /// GPUs on each node.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub gpus: Vec<GpuAsk>,
-    /// CPUs on each node; `None` where unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cpus: Option<u64>,
-    /// Memory on each node in MiB; `None` where unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory_mib: Option<u64>,
-    /// Whether it wants its nodes for itself.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub exclusive: bool,
-    /// The constraint as given to Slurm: `a100`, `a100|v100`, `ib&a100`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub features: Option<String>,
-}
-
-/// GPUs that are asked for on each node.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct GpuAsk {
-    /// `None`: of any type.
-    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
-    pub gpu_type: Option<GpuType>,
-    pub count: u32,
 }
 
 /// Where a job runs and since when.

@@ -1,20 +1,20 @@
-//! Several jobs at once: each chosen request is in the queue of the next, greatest regret first, then swaps, then savings.
+//! Chooses requests for several jobs at once: each chosen request is in the queue of the next; greatest regret first, then swaps, then
+//! savings.
 
-use crate::choice::{Candidate, choose};
 use crate::estimate::{Calibration, Estimate, mean};
 use crate::floor::Viewer;
 use crate::forecast::Table;
 use crate::future::Future;
 use crate::others::Others;
 use crate::play::{Entry, HORIZON, play};
-use crate::{Request, Snapshot};
-use hsched_model::Seconds;
+use crate::{Request, RequestId, Snapshot};
+use hsched_model::{Candidate, Seconds, choose};
 
 /// Jobs whose requests are to be chosen together.
 #[derive(Clone, Copy, Debug)]
 pub struct Jobs<'a> {
     pub snapshot: &'a Snapshot,
-    /// The requests of each job.
+    /// The requests of each job; no two of one job have one id.
     pub options: &'a [Vec<Offer>],
     /// What a unit of cost is worth, in hours; with 0 the cheapest is taken of those that are nearly as soon.
     pub cost_weight: f64,
@@ -36,8 +36,7 @@ pub struct Offer {
 /// What was chosen for a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chosen {
-    /// The place of the request among the job's.
-    pub option: usize,
+    pub id: RequestId,
     pub start: Estimate,
     pub finish: Estimate,
     /// When it starts in each future, with all others in the queue.
@@ -226,12 +225,14 @@ impl<'a> Desk<'a> {
                 continue;
             }
             let Some(list) = self.instead(job, stop) else { return };
+            let options = &self.jobs.options[job];
             let candidate = |&(finish, option): &(f64, usize)| {
-                Some(Candidate { finish, cost: self.jobs.options[job][option].cost })
+                let Offer { request, cost, .. } = &options[option];
+                Candidate { id: request.id, finish, cost: *cost }
             };
-            let candidates: Vec<Option<Candidate>> = list.iter().map(candidate).collect();
+            let candidates: Vec<Candidate> = list.iter().map(candidate).collect();
             if let Some(cheapest) = choose(&candidates, 0.0) {
-                self.choice[job] = Some(list[cheapest.number].1);
+                self.choice[job] = options.iter().position(|own| own.request.id == cheapest.id);
             }
         }
     }
@@ -253,7 +254,7 @@ impl<'a> Desk<'a> {
         let starts: Vec<f64> = list.iter().map(|finish| finish - extra).collect();
         let finish: Vec<f64> = starts.iter().map(|start| start + entry.run).collect();
         Some(Chosen {
-            option,
+            id: self.jobs.options[job][option].request.id,
             start: Estimate::of(&starts, self.jobs.calibration),
             finish: Estimate::of(&finish, self.jobs.calibration),
             starts: starts.into_iter().map(Seconds).collect(),

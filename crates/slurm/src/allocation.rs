@@ -1,4 +1,4 @@
-//! What a running job has, as `scontrol show job -d` prints it: its nodes with their devices, and when it ends.
+//! The nodes and devices of a running Slurm job and its end, as `scontrol show job -d` prints them.
 
 use crate::gres::Gres;
 use crate::{CommandLine, time};

@@ -1,4 +1,4 @@
-//! A command line as a value, what running it gives, and the ways in which that fails.
+//! A command line as a value, its output, and how running it can fail.
 
 use std::borrow::Cow;
 use std::fmt;

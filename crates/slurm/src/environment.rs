@@ -1,4 +1,4 @@
-//! The environment that Slurm's programs get: the caller's, less what would change their output.
+//! The environment of Slurm's programs: the caller's, without what would change their output.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

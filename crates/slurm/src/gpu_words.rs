@@ -1,4 +1,4 @@
-//! GPU models named inside other words, such as features.
+//! GPU models named in other words, such as node features.
 
 use hsched_model::catalogue::{Recognised, recognise};
 

@@ -1,4 +1,4 @@
-//! What running jobs hold on each node, as far as the queue tells.
+//! The resources that running jobs hold on each node, as far as the queue shows them.
 
 use std::collections::BTreeMap;
 

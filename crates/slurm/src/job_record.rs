@@ -1,6 +1,7 @@
-//! What Slurm remembers of a job that has left the queue, whoever tells it: `sacct` or `scontrol`.
+//! The record of a Slurm job that has left the queue, from `sacct` or `scontrol`.
 
-use crate::{ExitStatus, JobId, JobState, Tag};
+use crate::{ExitStatus, JobId, JobState};
+use hsched_engine::live::Tag;
 
 /// A job, or one component of a heterogeneous job, as Slurm remembers it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What Slurm says about a job's state.
+//! The state of a Slurm job.
 
 use std::fmt;
 

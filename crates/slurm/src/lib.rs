@@ -1,6 +1,7 @@
-//! Slurm's commands as values, one runner, and one pure parser per command.
+//! Everything that speaks Slurm: command lines as values, one runner, one pure parser for each command, and the real cluster as a
+//! world.
 //!
-//! Only `system` starts programs. The parsers see text and never the world.
+//! Only `system` starts programs. The parsers see only text.
 
 pub mod batch_script;
 pub mod live;
@@ -35,7 +36,6 @@ pub mod site_calls;
 pub mod squeue;
 pub(crate) mod stock;
 mod system;
-mod tag;
 pub mod time;
 mod untyped;
 
@@ -50,10 +50,10 @@ pub use self::job_state::JobState;
 pub use self::read::read;
 pub use self::record::ParseError;
 pub use self::recorded::Recorded;
-pub use self::sbatch::{Forecast, SubmitError, Submitted};
-pub use self::scancel::{CancelError, Reply};
+pub use self::request::RequestError;
+pub use self::sbatch::{Forecast, Submitted};
+pub use self::scancel::Reply;
 pub use self::squeue::QueuedJob;
 pub use self::system::System;
-pub use self::tag::Tag;
 pub use self::untyped::name_types;
 pub use hsched_model::JobId;

@@ -1,4 +1,4 @@
-//! Notes for people, where many nodes have the same to be said of them.
+//! Notes for people, one for many nodes with the same remark.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What Slurm lets a user charge and use: associations from `sacctmgr`, and the partitions' own lists.
+//! What Slurm lets a user use: associations from `sacctmgr`, and the lists of partitions.
 
 use std::collections::BTreeSet;
 

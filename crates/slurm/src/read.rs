@@ -1,4 +1,4 @@
-//! Patience with a busy controller, for commands that only read.
+//! Retries of commands that only read, for a busy controller.
 
 use std::time::Duration;
 

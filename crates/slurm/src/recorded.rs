@@ -1,4 +1,4 @@
-//! A runner that answers from a list, for tests of whatever talks to Slurm.
+//! A runner that answers from a list, for tests.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};

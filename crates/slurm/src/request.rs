@@ -1,15 +1,30 @@
-//! What the failure of a request that changes something means: whether Slurm may have heard it.
+//! Failed requests that change something: whether Slurm may have received them.
+
+use thiserror::Error;
 
 use crate::CommandError;
 
-/// Why a request was not answered with yes.
-pub(super) enum Denial {
-    /// Slurm answered no.
-    Refused(String),
+/// Why a request to submit, change or end a job has failed, or may have failed.
+///
+/// The variants have the names of [`hsched_engine::Answer`].
+#[derive(Debug, Error)]
+pub enum RequestError {
+    /// Slurm answered no; the same request will not be accepted later either, as far as it says.
+    #[error("Slurm refused the request: {message}")]
+    Refused { message: String },
+    /// Slurm would take the request at another time: a limit on jobs, or on requests.
+    #[error("Slurm does not accept the request now: {message}")]
+    Deferred { message: String },
     /// The request did not reach Slurm.
-    Unreachable(CommandError),
-    /// The request may have been heard.
-    Unknown(String),
+    #[error("the request did not reach Slurm")]
+    Unreachable {
+        #[source]
+        source: CommandError,
+    },
+    /// The request may have been heard. To end or to change a job again does no harm; before a job is submitted again,
+    /// its comment must be looked for in the queue.
+    #[error("the request may or may not have reached Slurm: {message}")]
+    Unclear { message: String },
 }
 
 /// Phrases after which the controller may have done it although no answer came, in lower case.
@@ -30,45 +45,47 @@ const LATER: [&str; 5] = [
     "resource temporarily unavailable",
 ];
 
-/// Returns whether a refusal may be different at another time.
-pub(super) fn is_for_now(message: &str) -> bool {
-    let printed = message.to_lowercase();
-    LATER.iter().any(|phrase| printed.contains(phrase))
-}
-
 /// What Slurm's programs put before what they have to say.
 const INTRODUCTIONS: [&str; 3] = ["error: ", "Batch job submission failed: ", "allocation failure: "];
 
-impl Denial {
+impl RequestError {
     /// Returns what a failure of `program` means.
     pub(super) fn of(program: &str, error: CommandError) -> Self {
         match error {
             CommandError::Unreachable { ref stderr, .. } => {
-                let printed = stderr.to_lowercase();
-                if MAY_BE_HEARD.iter().any(|phrase| printed.contains(phrase)) {
-                    Self::Unknown(said(program, stderr))
+                if has_any(stderr, &MAY_BE_HEARD) {
+                    Self::Unclear { message: said(program, stderr) }
                 } else {
-                    Self::Unreachable(error)
+                    Self::Unreachable { source: error }
                 }
             }
             CommandError::NotFound { .. }
             | CommandError::Unconfigured { .. }
             | CommandError::Start { .. }
-            | CommandError::Unexpected { .. } => Self::Unreachable(error),
+            | CommandError::Unexpected { .. } => Self::Unreachable { source: error },
             CommandError::Failed { ref status, ref stderr, .. } if status.starts_with("exit status") => {
-                let said = said(program, stderr);
-                if MAY_BE_HEARD.iter().any(|phrase| said.to_lowercase().contains(phrase)) {
-                    return Self::Unknown(said);
+                let message = said(program, stderr);
+                if has_any(&message, &MAY_BE_HEARD) {
+                    Self::Unclear { message }
+                } else if has_any(&message, &LATER) {
+                    Self::Deferred { message }
+                } else if message.is_empty() {
+                    Self::Refused { message: format!("{program} gave no reason ({status})") }
+                } else {
+                    Self::Refused { message }
                 }
-                let reason =
-                    if said.is_empty() { format!("{program} gave no reason ({status})") } else { said };
-                Self::Refused(reason)
             }
             CommandError::Failed { .. }
             | CommandError::TimedOut { .. }
-            | CommandError::TooMuchOutput { .. } => Self::Unknown(error.to_string()),
+            | CommandError::TooMuchOutput { .. } => Self::Unclear { message: error.to_string() },
         }
     }
+}
+
+/// Returns whether a text has one of the phrases, which are in lower case.
+fn has_any(text: &str, phrases: &[&str]) -> bool {
+    let text = text.to_lowercase();
+    phrases.iter().any(|phrase| text.contains(phrase))
 }
 
 /// Returns what a program said in one line, without the words it puts before everything.

@@ -1,4 +1,4 @@
-//! What the accounting remembers of jobs, as `sacct` prints it, in one call for many jobs.
+//! Ended jobs as `sacct` prints them, in one call for many jobs.
 
 use chrono::{DateTime, Utc};
 

@@ -1,10 +1,8 @@
 //! Submitting a job: the command line, the number it prints, and what its errors mean.
 
-use thiserror::Error;
-
 use crate::record::excerpt;
-use crate::request::{Denial, is_for_now, said};
-use crate::{CommandError, CommandLine, JobId, Output, Runner, time};
+use crate::request::said;
+use crate::{CommandError, CommandLine, JobId, Output, RequestError, Runner, time};
 
 /// A job that Slurm accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,26 +11,6 @@ pub struct Submitted {
     pub id: JobId,
     /// The cluster that took it, where sbatch chose among several.
     pub cluster: Option<String>,
-}
-
-/// Why there is no job, or no certainty of one.
-#[derive(Debug, Error)]
-pub enum SubmitError {
-    /// Slurm answered no; the same request will not be accepted later either, as far as it says.
-    #[error("sbatch refused the job: {message}")]
-    Refused { message: String },
-    /// Slurm would take the request at another time: a limit on jobs, or on requests.
-    #[error("sbatch does not accept the job now: {message}")]
-    NotNow { message: String },
-    /// The request did not reach Slurm: there is no job.
-    #[error("no job was submitted")]
-    Unreachable {
-        #[source]
-        source: CommandError,
-    },
-    /// The request may have been heard: look for the job's comment in the queue before trying again.
-    #[error("the job may or may not have been submitted: {message}")]
-    Unknown { message: String },
 }
 
 /// What Slurm says of a job that it was only asked about.
@@ -58,8 +36,8 @@ pub fn command(script: &str, options: &[String]) -> CommandLine {
 ///
 /// # Errors
 /// When Slurm refuses the job or gives no clear answer.
-pub fn submit(runner: &dyn Runner, command: &CommandLine) -> Result<Submitted, SubmitError> {
-    let answer = runner.run(command).map_err(|error| Denial::of(&command.program, error))?;
+pub fn submit(runner: &dyn Runner, command: &CommandLine) -> Result<Submitted, RequestError> {
+    let answer = runner.run(command).map_err(|error| RequestError::of(&command.program, error))?;
     parse(&answer.stdout).ok_or_else(|| {
         let Output { stdout, stderr } = answer;
         let message = format!(
@@ -67,7 +45,7 @@ pub fn submit(runner: &dyn Runner, command: &CommandLine) -> Result<Submitted, S
             excerpt(&stdout),
             after(&said(&command.program, &stderr))
         );
-        SubmitError::Unknown { message }
+        RequestError::Unclear { message }
     })
 }
 
@@ -116,17 +94,6 @@ fn expected_start(stderr: &str) -> Option<String> {
     stderr.lines().find_map(date).filter(|date| time::unix(date).is_some())
 }
 
-impl From<Denial> for SubmitError {
-    fn from(denial: Denial) -> Self {
-        match denial {
-            Denial::Refused(message) if is_for_now(&message) => Self::NotNow { message },
-            Denial::Refused(message) => Self::Refused { message },
-            Denial::Unreachable(source) => Self::Unreachable { source },
-            Denial::Unknown(message) => Self::Unknown { message },
-        }
-    }
-}
-
 /// Returns the text as the last part of a message; nothing where there is none.
 fn after(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("; {text}") }
@@ -137,13 +104,13 @@ mod tests {
     use super::*;
     use crate::Recorded;
 
-    fn submitted(answer: Result<Output, CommandError>) -> Result<Submitted, SubmitError> {
+    fn submitted(answer: Result<Output, CommandError>) -> Result<Submitted, RequestError> {
         let command = command("job.sh", &["--gres=gpu:v100:1".to_owned()]);
         assert_eq!(command.to_string(), "sbatch --parsable '--gres=gpu:v100:1' job.sh");
         submit(&Recorded::new([(command.clone(), answer)]), &command)
     }
 
-    fn failure(status: &str, stderr: &str) -> SubmitError {
+    fn failure(status: &str, stderr: &str) -> RequestError {
         let error = CommandError::failed(&CommandLine::new("sbatch", ["job.sh"]), status, stderr);
         submitted(Err(error)).expect_err("a failure")
     }
@@ -170,13 +137,13 @@ mod tests {
              sbatch: error: Batch job submission failed: Invalid partition name specified\n",
         );
         let expected =
-            "sbatch refused the job: invalid partition specified: nope; Invalid partition name specified";
+            "Slurm refused the request: invalid partition specified: nope; Invalid partition name specified";
         assert_eq!(refused.to_string(), expected);
         let silent = "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)";
-        assert!(matches!(failure("exit status: 1", silent), SubmitError::Unreachable { .. }));
+        assert!(matches!(failure("exit status: 1", silent), RequestError::Unreachable { .. }));
         let unheard = "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation";
-        assert!(matches!(failure("exit status: 1", unheard), SubmitError::Unknown { .. }));
-        assert!(matches!(failure("signal: 9 (SIGKILL)", ""), SubmitError::Unknown { .. }));
+        assert!(matches!(failure("exit status: 1", unheard), RequestError::Unclear { .. }));
+        assert!(matches!(failure("signal: 9 (SIGKILL)", ""), RequestError::Unclear { .. }));
     }
 
     #[test]
@@ -184,7 +151,7 @@ mod tests {
         let output = Output { stdout: "queued\n".to_owned(), stderr: "sbatch: hm".to_owned() };
         let error = submitted(Ok(output)).expect_err("no number");
         let expected =
-            "the job may or may not have been submitted: sbatch printed \"queued\" but no job id; hm";
+            "the request may or may not have reached Slurm: sbatch printed \"queued\" but no job id; hm";
         assert_eq!(error.to_string(), expected);
     }
 

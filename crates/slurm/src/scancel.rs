@@ -1,9 +1,6 @@
 //! Stopping and cancelling jobs: the command lines, and what their errors mean.
 
-use thiserror::Error;
-
-use crate::request::Denial;
-use crate::{CommandError, CommandLine, JobId, Runner};
+use crate::{CommandLine, JobId, RequestError, Runner};
 
 /// What Slurm made of a request that it heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,23 +10,6 @@ pub enum Reply {
     Done,
     /// There is nothing to stop or to cancel: the job has ended, or Slurm never had it.
     Ended,
-}
-
-/// Why nothing was done, or not for certain.
-#[derive(Debug, Error)]
-pub enum CancelError {
-    /// Slurm answered no, for instance because the job is somebody else's.
-    #[error("scancel failed: {message}")]
-    Refused { message: String },
-    /// The request did not reach Slurm.
-    #[error("scancel did not reach the job")]
-    Unreachable {
-        #[source]
-        source: CommandError,
-    },
-    /// The request may have been heard; to repeat it does no harm.
-    #[error("scancel may or may not have reached the job: {message}")]
-    Unknown { message: String },
 }
 
 /// Returns the command line that tells the user's running job of that name and id to save and stop (`SIGUSR1`).
@@ -60,13 +40,11 @@ fn command(name: &str, options: &[&str], id: JobId) -> CommandLine {
 ///
 /// # Errors
 /// When Slurm refuses it or gives no clear answer.
-pub fn send(runner: &dyn Runner, command: &CommandLine) -> Result<Reply, CancelError> {
-    match runner.run(command).map_err(|error| Denial::of(&command.program, error)) {
+pub fn send(runner: &dyn Runner, command: &CommandLine) -> Result<Reply, RequestError> {
+    match runner.run(command).map_err(|error| RequestError::of(&command.program, error)) {
         Ok(_) => Ok(Reply::Done),
-        Err(Denial::Refused(message)) if has_ended(&message) => Ok(Reply::Ended),
-        Err(Denial::Refused(message)) => Err(CancelError::Refused { message }),
-        Err(Denial::Unreachable(source)) => Err(CancelError::Unreachable { source }),
-        Err(Denial::Unknown(message)) => Err(CancelError::Unknown { message }),
+        Err(RequestError::Refused { message }) if has_ended(&message) => Ok(Reply::Ended),
+        Err(error) => Err(error),
     }
 }
 
@@ -78,9 +56,9 @@ fn has_ended(message: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Output, Recorded};
+    use crate::{CommandError, Output, Recorded};
 
-    fn failure(status: &str, stderr: &str) -> Result<Reply, CancelError> {
+    fn failure(status: &str, stderr: &str) -> Result<Reply, RequestError> {
         let command = stop("a", JobId(7));
         let error = CommandError::failed(&command, status, stderr);
         send(&Recorded::new([(command.clone(), Err(error))]), &command)
@@ -110,11 +88,11 @@ mod tests {
     fn a_refusal_is_told_from_silence() {
         let refused =
             failure("exit status: 1", "scancel: error: Kill job error on job id 7: Access denied\n");
-        let expected = "scancel failed: Kill job error on job id 7: Access denied";
+        let expected = "Slurm refused the request: Kill job error on job id 7: Access denied";
         assert_eq!(refused.expect_err("no").to_string(), expected);
         let silent = "scancel: error: Kill job error on job id 7: Unable to contact slurm controller (connect failure)";
-        assert!(matches!(failure("exit status: 8", silent), Err(CancelError::Unreachable { .. })));
+        assert!(matches!(failure("exit status: 8", silent), Err(RequestError::Unreachable { .. })));
         let unheard = "scancel: error: Kill job error on job id 7: Socket timed out on send/recv operation";
-        assert!(matches!(failure("exit status: 1", unheard), Err(CancelError::Unknown { .. })));
+        assert!(matches!(failure("exit status: 1", unheard), Err(RequestError::Unclear { .. })));
     }
 }

@@ -1,4 +1,4 @@
-//! What the controller remembers of a job, as `scontrol show job` prints it, for sites without accounting.
+//! Ended jobs as `scontrol show job` prints them, for sites without accounting.
 //!
 //! It forgets a job `MinJobAge` after its end, by default after five minutes.
 

@@ -1,9 +1,6 @@
-//! Changing what a pending job asks for: it keeps its age and its place in the queue.
+//! Updates of pending jobs in place (`scontrol update`): a job keeps its age and its place in the queue.
 
-use thiserror::Error;
-
-use crate::request::Denial;
-use crate::{CommandLine, JobId, Runner};
+use crate::{CommandLine, JobId, RequestError, Runner};
 use hsched_model::GpuType;
 
 /// What a pending job asks for from now on.
@@ -28,17 +25,6 @@ pub(crate) struct OtherGpus {
     pub cpus: u64,
     /// Memory on each node in MiB, where the job says how much it needs.
     pub memory_mib: Option<u64>,
-}
-
-/// Why a job was not changed, or not for certain.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub(crate) enum UpdateError {
-    /// Slurm answered no, or was not reached.
-    #[error("scontrol update failed: {message}")]
-    Refused { message: String },
-    /// The request may have been heard; to repeat it does no harm.
-    #[error("scontrol update may or may not have reached the job: {message}")]
-    Unknown { message: String },
 }
 
 /// Returns the command line that changes a pending job.
@@ -75,13 +61,9 @@ impl OtherGpus {
 ///
 /// # Errors
 /// When Slurm refuses it or gives no clear answer.
-pub(crate) fn send(runner: &dyn Runner, command: &CommandLine) -> Result<(), UpdateError> {
-    match runner.run(command).map_err(|error| Denial::of(&command.program, error)) {
-        Ok(_) => Ok(()),
-        Err(Denial::Refused(message)) => Err(UpdateError::Refused { message }),
-        Err(Denial::Unreachable(source)) => Err(UpdateError::Refused { message: source.to_string() }),
-        Err(Denial::Unknown(message)) => Err(UpdateError::Unknown { message }),
-    }
+pub(crate) fn send(runner: &dyn Runner, command: &CommandLine) -> Result<(), RequestError> {
+    let done = runner.run(command).map(|_| ());
+    done.map_err(|error| RequestError::of(&command.program, error))
 }
 
 #[cfg(test)]
@@ -123,10 +105,11 @@ mod tests {
             let error = CommandError::failed(&update(), "exit status: 1", stderr);
             send(&Recorded::new([(update(), Err(error))]), &update())
         };
-        assert_eq!(send(&Recorded::new([(update(), Ok(Output::default()))]), &update()), Ok(()));
+        let done = send(&Recorded::new([(update(), Ok(Output::default()))]), &update());
+        assert!(matches!(done, Ok(())), "{done:?}");
         let refused = answer("slurm_update error: Job is no longer pending execution\n");
-        assert!(matches!(refused, Err(UpdateError::Refused { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(RequestError::Refused { .. })), "{refused:?}");
         let silent = answer("slurm_update error: Socket timed out on send/recv operation\n");
-        assert!(matches!(silent, Err(UpdateError::Unknown { .. })), "{silent:?}");
+        assert!(matches!(silent, Err(RequestError::Unclear { .. })), "{silent:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! How a site has set up its Slurm: versions, configuration, controllers and partitions, from what the tools print.
+//! The setup of a site's Slurm: versions, configuration, controllers and partitions.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,9 @@
 //! The user's own jobs as `squeue` prints them, in one call.
 
 use crate::record::{excerpt, format, one_line, records, unreadable, value};
-use crate::{CommandLine, ExitStatus, JobId, JobState, ParseError, Tag, amount};
+use crate::{CommandLine, ExitStatus, JobId, JobState, ParseError, amount};
+use hsched_engine::TaggedJob;
+use hsched_engine::live::Tag;
 use hsched_model::Seconds;
 
 /// The fields asked for; Slurm 22.05 and later have them all. Free text comes last.
@@ -130,6 +132,13 @@ impl QueuedJob {
     #[must_use]
     pub fn tag(&self) -> Option<Tag> {
         Tag::from_comment(self.comment.as_deref()?)
+    }
+
+    /// Returns the job as commands compare it by name; `None` if it has ended or hsched did not submit it.
+    #[must_use]
+    pub fn tagged(&self) -> Option<TaggedJob> {
+        let tag = self.tag().filter(|_| !self.state.is_final())?;
+        Some(TaggedJob { name: tag.job, id: self.id, state: self.state.to_string() })
     }
 }
 

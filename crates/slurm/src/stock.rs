@@ -1,4 +1,4 @@
-//! A node's GPUs from two texts: what it has, and what of it is in use.
+//! The GPUs of a node from two texts: how many it has, and how many are in use.
 
 use hsched_model::{GpuStock, GpuType};
 

@@ -7,10 +7,12 @@ use crate::commands::demo::performance::{Performance, completion};
 use crate::commands::demo::scene::Scene;
 use crate::commands::demo::script::{Excerpt, excerpt};
 use crate::error::Failure;
+use crate::exit::Exit;
 use crate::ui::{Align, StoryLine, Table, Terminal, Topic, duration, inventory_table, plan_table, wrap};
 use hsched_engine::Tracked;
 use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{Holdings, RankNeeds, Seconds};
+use hsched_plan::{CheckedPlan, Placer, Problem};
 
 /// One step of the story.
 pub(super) struct Chapter {
@@ -23,10 +25,11 @@ pub(super) struct Chapter {
 /// Returns the whole story.
 ///
 /// # Errors
-/// Never, unless the job script's template is wrong.
+/// Never, unless the job script's template or the first plan is wrong.
 pub(super) fn chapters(
     terminal: Terminal,
     scene: &Scene,
+    placer: &dyn Placer,
     played: &Performance,
     ways: &[Way],
 ) -> Result<Vec<Chapter>, Failure> {
@@ -38,9 +41,9 @@ pub(super) fn chapters(
     add(WELCOME, Some("hsched inventory"), inventory(scene, terminal));
     let (submitted, watched): (Vec<_>, Vec<_>) = played.lines.iter().partition(|(at, _)| at.0 == 0.0);
     if let Some(first) = &played.first {
-        let bound = first.plan.plan().bound.as_ref();
-        let table =
-            plan_table((&first.jobs, &first.problem), &first.plan, &first.file.policy, bound, &[], terminal);
+        let plan = plan(placer, &first.problem)?;
+        let bound = plan.plan().bound.as_ref();
+        let table = plan_table((&first.jobs, &first.problem), &plan, placer.name(), bound, &[], terminal);
         add(PLAN, Some("hsched plan jobs.yaml"), lines(&table));
         let submitted = submitted.iter().filter(|(_, line)| line.topic == Topic::Submission);
         let submitted = submitted.map(|(_, line)| shown(line, "", terminal)).collect();
@@ -55,6 +58,16 @@ pub(super) fn chapters(
     add(WAYS, None, lines(&ways_table(ways).show(terminal)));
     add(NEXT, None, Vec::new());
     Ok(chapters)
+}
+
+/// Returns the plan of a placer for a problem.
+///
+/// # Errors
+/// Never, unless the placer is wrong.
+fn plan(placer: &dyn Placer, problem: &Problem) -> Result<CheckedPlan, Failure> {
+    let assignment = placer.place(problem, &|| false);
+    let plan = assignment.and_then(|own| hsched_plan::checked(placer.name(), problem, own.into()));
+    plan.map_err(|error| Failure::from_error(Exit::Internal, &error))
 }
 
 const WELCOME: &str = "This cluster has four nodes with three GPU types, and there are four training jobs. Everything is simulated, so hours pass in a moment, but hsched decides as on a real cluster.";

@@ -78,7 +78,10 @@ impl Subcommand for Args {
         drop(progress);
         match self.format {
             Format::Json => print(context, &json_text(&to_json(self.seed, &played, &ways))?)?,
-            Format::Table => show(self, context, &chapters(context.terminal, &scene, &played, &ways)?)?,
+            Format::Table => {
+                let chapters = chapters(context.terminal, &scene, &*placer()?, &played, &ways)?;
+                show(self, context, &chapters)?;
+            }
         }
         Ok(Exit::Done)
     }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use crate::commands::demo::scene::Scene;
 use crate::error::Failure;
 use crate::exit::Exit;
+use hsched_engine::live::Tag;
 use hsched_engine::render::{self, Facts, Template, render};
 use hsched_engine::{Run, named_ranks};
 use hsched_model::{GpuType, PlacedRank};
-use hsched_slurm::Tag;
 
 /// A job, and the lines of its script that say where its ranks go.
 pub(super) struct Excerpt {

@@ -9,8 +9,8 @@ use crate::app::state;
 use crate::commands::cli::{json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
+use hsched_engine::live::absolute;
 use hsched_engine::store::{Held, StateDir, is_name_of_state};
-use hsched_slurm::live::absolute;
 
 /// Restores a file, unless this is a dry run, and says what it holds and what it replaces.
 pub(super) fn restore(

@@ -6,9 +6,9 @@ use super::check::Check;
 use super::counted;
 use crate::app::context::Context;
 use crate::app::state;
+use hsched_engine::live::{Reported, reported};
 use hsched_engine::store::{Inspection, Place, StateError};
 use hsched_model::Bytes;
-use hsched_slurm::live::{Reported, reported};
 
 /// Free space below which a note is due: plans and scripts are small, reports of many ranks are not.
 const LITTLE: u64 = 100 << 20;

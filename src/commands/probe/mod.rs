@@ -9,17 +9,16 @@ use crate::app::input::{self, Seen};
 use crate::app::offer::keep_partitions;
 use crate::app::probing::{Found, Prober};
 use crate::app::wanted::{Wanted, wanted};
-use crate::app::{file_kind, speeds, submission};
+use crate::app::{file_kind, slurm, speeds, submission};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{Align, Table};
+use hsched_engine::live::Interrupts;
 use hsched_model::formats;
 use hsched_model::{Cluster, Job, Seconds};
 use hsched_plan::Problem;
 use hsched_plan::throughput::Cache;
-use hsched_slurm::live::Interrupts;
-use hsched_slurm::sinfo;
 
 /// Measure the speed of jobs on GPU types without a known speed, with short Slurm jobs
 ///
@@ -58,8 +57,7 @@ impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let interrupts = Interrupts::take().map_err(|error| Failure::from_error(Exit::Failed, &error))?;
         let jobs = self.choose(context)?;
-        let Seen { mut cluster, mut notes } =
-            input::printed_cluster(context, &context.ask(&sinfo::command())?)?;
+        let Seen { mut cluster, mut notes } = slurm::cluster(context)?;
         keep_partitions(&mut cluster, &jobs, context, &mut notes)?;
         for note in &notes {
             context.note(note);

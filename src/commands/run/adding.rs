@@ -4,25 +4,25 @@ use crate::app::after::refuse_unknown;
 use crate::app::copies::refuse_others;
 use crate::app::folders::{checkpoints, named};
 use crate::app::state;
-use crate::commands::run::turns::{Hands, Session};
+use crate::commands::run::turns::{LocalRun, Work};
 use crate::error::Failure;
-use hsched_engine::{Beginning, Event, Keeper as _, Outcome, Phase, State, Tracked, apply};
+use hsched_engine::{Beginning, Event, Outcome, Phase, State, Tracked, apply};
 use hsched_model::Job;
 
-impl Session<'_> {
+impl LocalRun<'_> {
     /// Adds the jobs of the job file that are not done, and writes down what has happened by then.
     pub(super) fn add(
         &self,
-        hands: &mut Hands<'_, '_>,
+        work: &mut Work<'_>,
         jobs: &[Job],
         mut events: Vec<Event>,
     ) -> Result<(), Failure> {
-        refuse_unknown(jobs, &hands.state)?;
-        refuse_others(jobs, &hands.state)?;
-        let at = hands.world.now();
+        refuse_unknown(jobs, &work.session.state)?;
+        refuse_others(jobs, &work.session.state)?;
+        let at = work.session.world.now();
         let mut done = Vec::new();
         for job in jobs {
-            let before = hands.state.find(&job.name);
+            let before = work.session.state.find(&job.name);
             let is_done = before.is_some_and(|before| {
                 matches!(before.phase, Phase::Ended { outcome: Outcome::Completed, .. })
                     && !is_more(job, before)
@@ -31,7 +31,7 @@ impl Session<'_> {
                 done.push(job.name.as_str());
                 continue;
             }
-            self.note_beginning(job, &hands.state);
+            self.note_beginning(job, &work.session.state);
             events.push(Event::Added { job: Box::new(job.clone()), restart: self.args.restart });
         }
         match done[..] {
@@ -45,10 +45,10 @@ impl Session<'_> {
             }
         }
         for event in events.iter().filter(|event| matches!(event, Event::Added { .. })) {
-            apply(&mut hands.state, at, event, &self.rules);
+            apply(&mut work.session.state, at, event, &self.rules);
         }
-        if !self.args.dry_run && !events.is_empty() {
-            hands.ledger.keep(at, &hands.state, &events, &[]).map_err(|error| state::failure(&error))?;
+        if !events.is_empty() {
+            work.session.keep(at, &events, &[]).map_err(|error| state::failure(&error))?;
         }
         Ok(())
     }

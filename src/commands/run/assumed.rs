@@ -1,4 +1,4 @@
-//! What is assumed where nobody knows it: equal speeds until the first epoch has measured one, and the cost of a restart.
+//! Assumptions of `hsched run`: equal speeds until the first epoch has measured one, and the cost of a restart.
 
 use crate::settings::{Origin, Settings};
 use hsched_engine::{State, Tracked};

@@ -4,25 +4,25 @@
 use crate::app::context::Context;
 use crate::app::state::{self, live_failure};
 use crate::app::wanted::{Wanted, wanted};
-use crate::commands::run::turns::{Hands, Session, Woken, earliest};
+use crate::commands::run::turns::{LocalRun, Woken, Work, earliest};
 use crate::error::Failure;
+use hsched_engine::live::LiveError;
 use hsched_engine::store::{report_folder, reports, run_folder};
 use hsched_engine::{Action, Attempt, KeepsNothing, State, Timed, Tracked, Update, World as _};
 use hsched_model::{Job, JobName, Seconds, Time};
 use hsched_plan::throughput::{Cell, LearnRule, Sample, SampleSource, ThroughputMatrix};
-use hsched_slurm::live::LiveError;
 use std::collections::BTreeSet;
 
 /// The longest that a job may take to show how fast it is.
 const LIMIT: Seconds = Seconds(600.0);
 
-impl Session<'_> {
+impl LocalRun<'_> {
     /// Measures the jobs that have no speed on any of several types; returns the signal that asked it to end, if one did.
     ///
     /// # Errors
     /// When a job's name is too long for a short run beside it, or reports cannot be read.
-    pub(super) fn measure(&self, hands: &mut Hands<'_, '_>) -> Result<Option<i32>, Failure> {
-        let wanted = self.unknown(&hands.state);
+    pub(super) fn measure(&self, work: &mut Work<'_>) -> Result<Option<i32>, Failure> {
+        let wanted = self.unknown(&work.session.state);
         if wanted.is_empty() {
             return Ok(None);
         }
@@ -30,17 +30,17 @@ impl Session<'_> {
         let folder = run_folder(&state::root(self.context)?, &run).join("checkpoints");
         let probe = |own: &Wanted| own.probe(own.batches[0], LIMIT, &folder);
         let probes = wanted.iter().map(probe).collect::<Result<Vec<Job>, Failure>>()?;
-        self.telling.say(&format!("measuring first: {}", names(&wanted)));
-        let at = hands.world.now();
+        self.telling.log.say(&format!("measuring first: {}", names(&wanted)));
+        let at = work.session.world.now();
         let mut state = State {
             jobs: probes.into_iter().map(|job| Tracked::new(job, at)).collect(),
-            cache: hands.state.cache.clone(),
-            contributor: hands.state.contributor.clone(),
+            cache: work.session.state.cache.clone(),
+            contributor: work.session.state.contributor.clone(),
             ..State::default()
         };
-        let ending = self.follow(hands, &mut state)?;
-        self.learn(&mut state, &wanted, hands.world.now());
-        hands.state.cache = state.cache;
+        let ending = self.follow(work, &mut state)?;
+        self.learn(&mut state, &wanted, work.session.world.now());
+        work.session.state.cache = state.cache;
         Ok(ending)
     }
 
@@ -60,13 +60,13 @@ impl Session<'_> {
     }
 
     /// Runs the short jobs until each has shown something or ended.
-    fn follow(&self, hands: &mut Hands<'_, '_>, state: &mut State) -> Result<Option<i32>, Failure> {
+    fn follow(&self, work: &mut Work<'_>, state: &mut State) -> Result<Option<i32>, Failure> {
         let mut policy = self.args.policy.find()?;
         let mut stopped = BTreeSet::new();
         loop {
-            let world = &mut hands.world;
+            let world = &mut *work.session.world;
             let turn = self.planned(policy.as_mut(), |planner| {
-                let tell = &mut |told: Update<'_>| self.telling.hear(told);
+                let tell = &mut |told: Update<'_>| self.telling.log.hear(told);
                 hsched_engine::turn::<_, _, LiveError>(
                     world,
                     &mut KeepsNothing,
@@ -75,7 +75,7 @@ impl Session<'_> {
                     tell,
                 )
             })?;
-            self.telling.print(&[], state);
+            self.telling.log.print(&[], state);
             let turn = turn.map_err(|error| live_failure(&error))?;
             let shown: Vec<JobName> = state
                 .jobs
@@ -87,7 +87,7 @@ impl Session<'_> {
             for name in &shown {
                 let attempt = state.find(name).and_then(|tracked| tracked.phase.attempt());
                 if let Some((key, id)) = attempt.and_then(|own| Some((own.key(name), own.job_id?))) {
-                    hands.world.cancel(&key, id);
+                    work.session.world.cancel(&key, id);
                 }
             }
             if state.is_over() {
@@ -99,7 +99,7 @@ impl Session<'_> {
             let at = turn.seen.at;
             let next = self.due(state, at).or(Some(at.after(Seconds(LIMIT.0 / 10.0))));
             if let Woken::Ending(signal) =
-                self.wait(hands, earliest([next, self.next_look(at, &hands.world)]))
+                self.wait(work, earliest([next, self.next_look(at, &work.session.world)]))
             {
                 return Ok(Some(signal));
             }

@@ -21,7 +21,7 @@ use crate::app::state;
 use crate::app::submission::settled;
 use crate::commands::cli::Subcommand;
 use crate::commands::run::ground::Ground;
-use crate::commands::run::turns::Session;
+use crate::commands::run::turns::LocalRun;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::local::Devices;
@@ -96,7 +96,7 @@ impl Subcommand for Args {
         let directory = state::open(context)?;
         // All that this process starts ends with it.
         directory.keep_lock();
-        Session::new(self, context, &directory, ground)?.run(&jobs)
+        LocalRun::new(self, context, &directory, ground)?.run(&jobs)
     }
 }
 

@@ -5,25 +5,23 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::app::context::Context;
-use crate::app::state::{self, Opened, live_failure};
-use crate::app::timer::Timer;
+use crate::app::session::{PlanOptions, Session};
+use crate::app::slurm;
+use crate::app::state;
 use crate::commands::run::ground::Ground;
 use crate::commands::run::telling::Telling;
 use crate::commands::run::{Args, assumed};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::local::{LocalSite, LocalWorld, Wake, Waker};
-use hsched_engine::store::{Ledger, StateDir};
-use hsched_engine::{
-    Event, Keeper as _, Planner, Realm, Rules, State, Turn, Update, World as _, apply, due, notice,
-};
-use hsched_model::{GpuType, Job, NodeName, Seconds, Time};
-use hsched_plan::{Budget, Policy};
-use hsched_slurm::allocation;
-use hsched_slurm::live::{LiveError, Site, on_endings};
+use hsched_engine::live::{Site, on_endings};
+use hsched_engine::store::StateDir;
+use hsched_engine::{Event, Planner, Realm, Rules, State, Update, due};
+use hsched_model::{GpuType, Job, Seconds, Time};
+use hsched_plan::Policy;
 
 /// A `hsched run` at work.
-pub(super) struct Session<'a> {
+pub(super) struct LocalRun<'a> {
     pub(super) args: &'a Args,
     pub(super) context: &'a Context,
     directory: &'a StateDir,
@@ -33,11 +31,9 @@ pub(super) struct Session<'a> {
     pub(super) telling: Telling<'a>,
 }
 
-/// What a session changes.
-pub(super) struct Hands<'s, 'a> {
-    pub world: LocalWorld<'s>,
-    pub state: State,
-    pub ledger: Ledger<'a>,
+/// What a `hsched run` changes.
+pub(super) struct Work<'s> {
+    pub session: Session<'s, LocalWorld<'s>>,
     policy: Box<dyn Policy>,
 }
 
@@ -82,7 +78,7 @@ const MARGIN: Seconds = Seconds(5.0);
 
 const INTERRUPT: i32 = nix::sys::signal::Signal::SIGINT as i32;
 
-impl<'a> Session<'a> {
+impl<'a> LocalRun<'a> {
     pub(super) fn new(
         args: &'a Args,
         context: &'a Context,
@@ -95,7 +91,7 @@ impl<'a> Session<'a> {
         let mut rules = Rules { realm: Realm::Devices, pinned: true, restart_cost, ..state::rules(context) };
         let fair = ground.fair_cpus().unwrap_or(u32::MAX);
         rules.defaults.cpus_per_gpu = rules.defaults.cpus_per_gpu.min(fair);
-        let telling = Telling::new(context, args.format);
+        let telling = Telling::new(context, args.format, args.dry_run);
         Ok(Self { args, context, directory, rules, ground, waker, telling })
     }
 
@@ -104,8 +100,8 @@ impl<'a> Session<'a> {
     /// # Errors
     /// When the state cannot be used.
     pub(super) fn run(self, jobs: &[Job]) -> Result<Exit, Failure> {
-        let Opened { state, ledger, taken, .. } =
-            state::ledger_here(self.context, self.directory, &self.rules, self.args.dry_run)?;
+        let mut session =
+            Session::of_devices(self.context, self.directory, self.rules.clone(), self.args.dry_run)?;
         let inside = Some(self.ground.launcher);
         let defaults = self.rules.defaults.clone();
         let site = Site { defaults, inside, ..state::site(self.context, &[])? };
@@ -113,59 +109,59 @@ impl<'a> Session<'a> {
         let devices = self.ground.devices.clone();
         let world = LocalWorld::new(&self.context.clock, self.directory, site, devices, &self.waker);
         let policy = self.args.policy.find()?;
-        let mut hands = Hands { world, state, ledger, policy };
         if !self.args.dry_run {
-            self.telling.recall(self.directory, &hands.state);
+            self.telling.recall(self.directory, &session.state);
         }
-        self.telling.hear_all(&taken);
-        let seen = state::catch_up_here(self.context, &mut hands.state, &self.rules)?;
-        self.telling.hear_all(&seen.events);
-        self.add(&mut hands, jobs, seen.events)?;
+        self.telling.log.hear_all(&session.taken);
+        let seen = session.look()?;
+        self.telling.log.hear_all(&seen.events);
+        let mut work = Work { session: session.on(world), policy };
+        self.add(&mut work, jobs, seen.events)?;
         if self.args.dry_run {
-            return self.preview(&mut hands).map(|()| Exit::Done);
+            return self.preview(&mut work).map(|()| Exit::Done);
         }
         let tell = self.waker.sender();
         on_endings(move |signal| drop(tell.send(Wake::Signal(signal))))
             .map_err(|error| Failure::from_error(Exit::Failed, &error))?;
-        match self.measure(&mut hands)? {
-            Some(signal) => self.close(&mut hands, signal),
-            None => self.go_on(&mut hands),
+        match self.measure(&mut work)? {
+            Some(signal) => self.close(&mut work, signal),
+            None => self.go_on(&mut work),
         }
     }
 
     /// Takes turns until the end.
-    fn go_on(&self, hands: &mut Hands<'_, '_>) -> Result<Exit, Failure> {
-        let begun = hands.world.now();
-        if self.last_moment(&hands.state).is_some_and(|last| last <= begun) {
+    fn go_on(&self, work: &mut Work<'_>) -> Result<Exit, Failure> {
+        let begun = work.session.world.now();
+        if self.last_moment(&work.session.state).is_some_and(|last| last <= begun) {
             let message = "the allocation ends too soon for a new job to save a checkpoint";
             return Err(Failure::new(Exit::Failed, message)
                 .hint("request more time from Slurm, or set a shorter checkpoint.grace"));
         }
         let mut trouble = BTreeSet::new();
         loop {
-            let turned = self.turn_or_trouble(hands, &mut trouble)?;
-            if hands.state.is_over() {
-                self.clear(hands);
-                return self.telling.finish(&hands.state, begun);
+            let turned = self.turn_or_trouble(work, &mut trouble)?;
+            if work.session.state.is_over() {
+                self.clear(work);
+                return self.telling.finish(&work.session.state, begun);
             }
             // What was asked for is there at once.
             if turned.asked {
                 continue;
             }
-            let last = self.last_moment(&hands.state);
+            let last = self.last_moment(&work.session.state);
             let again = (!trouble.is_empty()).then(|| turned.at.after(AGAIN));
-            let due = earliest([self.due(&hands.state, turned.at), hands.world.due()]);
-            if due.is_none() && trouble.is_empty() && hands.world.at_work() == 0 {
-                self.clear(hands);
-                return self.telling.give_up(&hands.state);
+            let due = earliest([self.due(&work.session.state, turned.at), work.session.world.due()]);
+            if due.is_none() && trouble.is_empty() && work.session.world.at_work() == 0 {
+                self.clear(work);
+                return self.telling.give_up(&work.session.state);
             }
-            let due = earliest([due, self.next_look(turned.at, &hands.world), last, again]);
-            let ending = match self.wait(hands, due) {
+            let due = earliest([due, self.next_look(turned.at, &work.session.world), last, again]);
+            let ending = match self.wait(work, due) {
                 Woken::Ending(signal) => Some(signal),
-                Woken::Turn => last.filter(|last| hands.world.now() >= *last).map(|_| 0),
+                Woken::Turn => last.filter(|last| work.session.world.now() >= *last).map(|_| 0),
             };
             if let Some(signal) = ending {
-                return self.close(hands, signal);
+                return self.close(work, signal);
             }
         }
     }
@@ -174,51 +170,48 @@ impl<'a> Session<'a> {
     /// once until one succeeds. That one begins by writing down what the world has answered since the last that did.
     fn turn_or_trouble(
         &self,
-        hands: &mut Hands<'_, '_>,
+        work: &mut Work<'_>,
         trouble: &mut BTreeSet<String>,
     ) -> Result<Turned, Failure> {
-        self.look_at_nodes(hands);
-        let kept = if trouble.is_empty() { Ok(()) } else { Self::keep(hands, &[]) };
-        match kept.and_then(|()| self.take_in(hands)).and_then(|()| self.turn(hands)) {
+        self.look_at_nodes(work);
+        let kept = if trouble.is_empty() { Ok(()) } else { Self::keep(work, &[]) };
+        match kept.and_then(|()| self.take_in(work)).and_then(|()| self.turn(work)) {
             Ok(turned) => {
                 if !std::mem::take(trouble).is_empty() {
-                    self.telling.say("working again");
+                    self.telling.log.say("working again");
                 }
                 Ok(turned)
             }
             Err(failure) if failure.exit == Exit::Failed => {
                 if trouble.insert(failure.message.clone()) {
-                    self.telling.say(&format!("{}; retrying", failure.message));
+                    self.telling.log.say(&format!("{}; retrying", failure.message));
                 }
-                Ok(Turned { at: hands.world.now(), asked: false })
+                Ok(Turned { at: work.session.world.now(), asked: false })
             }
             Err(failure) => Err(failure),
         }
     }
 
     /// Asks Slurm for the nodes of the allocation, if one may be lost. Without an answer they are as before.
-    fn look_at_nodes(&self, hands: &mut Hands<'_, '_>) {
-        let Some(job) = self.ground.job.filter(|_| hands.world.doubts_nodes()) else { return };
-        let Ok(text) = self.context.ask(&allocation::command(job)) else { return };
-        let left = allocation::parse(&text).nodes;
-        let left: Vec<NodeName> = left.iter().filter_map(|own| NodeName::new(&own.name).ok()).collect();
+    fn look_at_nodes(&self, work: &mut Work<'_>) {
+        let Some(job) = self.ground.job.filter(|_| work.session.world.doubts_nodes()) else { return };
+        let Ok(left) = slurm::allocated_nodes(self.context, job) else { return };
         // With none left this process is about to end, too.
         if !left.is_empty() {
-            hands.world.keep_nodes(&left);
+            work.session.world.keep_nodes(&left);
         }
     }
 
     /// Writes down the state, and these events as what has happened last.
-    fn keep(hands: &mut Hands<'_, '_>, events: &[Event]) -> Result<(), Failure> {
-        let now = hands.world.now();
-        hands.ledger.keep(now, &hands.state, events, &[]).map_err(|error| state::failure(&error))
+    fn keep(work: &mut Work<'_>, events: &[Event]) -> Result<(), Failure> {
+        let now = work.session.world.now();
+        work.session.keep(now, events, &[]).map_err(|error| state::failure(&error))
     }
 
     /// Takes in the wishes that wait.
-    fn take_in(&self, hands: &mut Hands<'_, '_>) -> Result<(), Failure> {
-        let taken =
-            state::take_in_here(self.context, (&mut hands.state, &mut hands.ledger), &self.rules, false)?;
-        self.telling.hear_all(&taken);
+    fn take_in(&self, work: &mut Work<'_>) -> Result<(), Failure> {
+        let taken = work.session.take_in()?;
+        self.telling.log.hear_all(&taken);
         Ok(())
     }
 
@@ -234,13 +227,13 @@ impl<'a> Session<'a> {
     }
 
     /// Ends all processes that are parked, and waits for their end.
-    fn clear(&self, hands: &mut Hands<'_, '_>) {
-        hands.world.close();
-        while hands.world.left() > 0 {
-            let due = hands.world.due();
-            let is_asked = matches!(self.wait(hands, due), Woken::Ending(_));
-            if is_asked || due.is_some_and(|due| hands.world.now() >= due) {
-                hands.world.kill();
+    fn clear(&self, work: &mut Work<'_>) {
+        work.session.world.close();
+        while work.session.world.left() > 0 {
+            let due = work.session.world.due();
+            let is_asked = matches!(self.wait(work, due), Woken::Ending(_));
+            if is_asked || due.is_some_and(|due| work.session.world.now() >= due) {
+                work.session.world.kill();
             }
         }
     }
@@ -252,11 +245,11 @@ impl<'a> Session<'a> {
     }
 
     /// Waits until something happens or a moment has come.
-    pub(super) fn wait(&self, hands: &mut Hands<'_, '_>, due: Option<Time>) -> Woken {
-        let now = hands.world.now();
+    pub(super) fn wait(&self, work: &mut Work<'_>, due: Option<Time>) -> Woken {
+        let now = work.session.world.now();
         let until = |due: Time| Duration::try_from_secs_f64(due.since(now).0.max(0.0)).unwrap_or_default();
         let mut woken = self.waker.wait(due.map(until));
-        let is_switching = hands.world.is_switching();
+        let is_switching = work.session.world.is_switching();
         let calm = |wake: &Wake| *wake == Wake::Reported || *wake == Wake::Gated && !is_switching;
         if !woken.is_empty() && woken.iter().all(calm) {
             woken.extend(self.waker.wait_for_others(TOGETHER, &self.context.clock, calm));
@@ -264,7 +257,7 @@ impl<'a> Session<'a> {
         let mut ending = None;
         for wake in woken {
             match wake {
-                Wake::Ended(of, status) => hands.world.ended(&of, status),
+                Wake::Ended(of, status) => work.session.world.ended(&of, status),
                 Wake::Signal(signal) => ending = Some(signal),
                 Wake::Reported | Wake::Gated | Wake::Wished => {}
             }
@@ -273,36 +266,22 @@ impl<'a> Session<'a> {
     }
 
     /// Takes a turn.
-    fn turn(&self, hands: &mut Hands<'_, '_>) -> Result<Turned, Failure> {
-        let mut notes = assumed::fill(&mut hands.state, &self.types());
-        let Hands { world, state, ledger, policy, .. } = hands;
-        state.planned_by = Some(self.args.policy.words());
-        let mut hear = |told: Update<'_>| self.telling.hear(told);
-        let turn = self.planned(policy.as_mut(), |planner| {
-            hsched_engine::turn::<_, _, LiveError>(world, ledger, state, (&self.rules, planner), &mut hear)
-        })?;
-        notes.extend(turn.iter().flat_map(Turn::notes).cloned());
-        self.telling.hear_switches(hands.world.said());
-        self.telling.print(&notes, &hands.state);
-        let turn = turn.map_err(|error| live_failure(&error))?;
-        self.directory.looked(turn.seen.at);
+    fn turn(&self, work: &mut Work<'_>) -> Result<Turned, Failure> {
+        let Work { session, policy } = work;
+        let notes = assumed::fill(&mut session.state, &self.types());
+        session.state.planned_by = Some(self.args.policy.words());
+        let turn =
+            self.planned(policy.as_mut(), |planner| session.turn(planner, &self.telling.log, notes))?;
+        let turn = turn?;
         let asked = turn.step.is_some_and(|step| step.actions.iter().any(hsched_engine::Action::is_request));
         Ok(Turned { at: turn.seen.at, asked })
     }
 
     /// Says what the first turn would do.
-    fn preview(&self, hands: &mut Hands<'_, '_>) -> Result<(), Failure> {
-        let notes = assumed::fill(&mut hands.state, &self.types());
-        let Hands { world, state, policy, .. } = hands;
-        let turn = self
-            .planned(policy.as_mut(), |planner| hsched_engine::look(world, state, (&self.rules, planner)))?;
-        let turn = turn.map_err(|error| live_failure(&error))?;
-        self.telling.hear_all(&turn.events);
-        let actions = turn.step.iter().flat_map(|step| &step.actions);
-        actions.for_each(|action| self.telling.hear(Update::Action(action)));
-        let notes: Vec<String> = notes.iter().chain(turn.notes()).cloned().collect();
-        self.telling.print(&notes, turn.step.as_ref().map_or(state, |step| &step.state));
-        Ok(())
+    fn preview(&self, work: &mut Work<'_>) -> Result<(), Failure> {
+        let Work { session, policy } = work;
+        let notes = assumed::fill(&mut session.state, &self.types());
+        self.planned(policy.as_mut(), |planner| session.preview(planner, &self.telling.log, notes))?
     }
 
     /// Lets the policy plan, within its budget.
@@ -311,71 +290,62 @@ impl<'a> Session<'a> {
         policy: &mut dyn Policy,
         act: impl FnOnce(&mut Planner<'_>) -> T,
     ) -> Result<T, Failure> {
-        let timer = Timer::new(&self.context.clock, self.args.budget);
-        let (begin, stop) = (|| timer.begin(), || timer.is_over());
-        let run = state::new_run(self.context)?;
-        Ok(act(&mut Planner {
-            policy,
-            objective: self.args.policy.objective(),
-            seed: self.args.policy.seed(),
-            run: &run,
-            budget: Budget { begin: &begin, stop: &stop },
-            forecasts: Vec::new(),
-            outlooks: None,
-        }))
+        let (objective, seed) = (self.args.policy.objective(), self.args.policy.seed());
+        let options = PlanOptions { objective, seed, budget: self.args.budget };
+        options.with_planner(self.context, policy, act)
     }
 
     /// Has all jobs save, waits for them, and writes down how they ended; those that take too long are killed. Decides
     /// nothing any more. `signal` is 0 where no signal asked for it. Ctrl-C is always 130; 85 means that something is left to run.
-    fn close(&self, hands: &mut Hands<'_, '_>, signal: i32) -> Result<Exit, Failure> {
-        let at_work = hands.world.at_work();
+    fn close(&self, work: &mut Work<'_>, signal: i32) -> Result<Exit, Failure> {
+        let at_work = work.session.world.at_work();
         if at_work > 0 {
             let again = if signal == INTERRUPT { "; press Ctrl-C again to kill them" } else { "" };
             let why = if signal == 0 { "the allocation is about to end; " } else { "" };
-            self.telling.say(&format!("{why}asking the running jobs ({at_work}) to save and exit{again}"));
+            self.telling
+                .log
+                .say(&format!("{why}asking the running jobs ({at_work}) to save and exit{again}"));
         }
-        hands.world.close();
-        let deadline = hands.world.now().after(Seconds(self.longest_grace(&hands.state).0 + MARGIN.0));
+        work.session.world.close();
+        let deadline =
+            work.session.world.now().after(Seconds(self.longest_grace(&work.session.state).0 + MARGIN.0));
         let mut is_killed = false;
-        while hands.world.left() > 0 {
+        while work.session.world.left() > 0 {
             let due = (!is_killed).then_some(deadline);
-            let again = matches!(self.wait(hands, due), Woken::Ending(_));
-            if !is_killed && (again || hands.world.now() >= deadline) {
+            let again = matches!(self.wait(work, due), Woken::Ending(_));
+            if !is_killed && (again || work.session.world.now() >= deadline) {
                 is_killed = true;
-                hands.world.kill();
+                work.session.world.kill();
             }
         }
-        let kept = self.catch_up(hands);
-        self.telling.end();
+        let kept = self.catch_up(work);
+        self.telling.log.end();
         if let Err(failure) = &kept {
             // The next hsched run tells what is not written down.
-            self.telling.say(&format!(
+            self.telling.log.say(&format!(
                 "{}: the last events are not in the state; the next hsched run reads them from the reports",
                 failure.message
             ));
         }
-        let over = kept.is_ok() && hands.state.is_over();
-        let done = if over { self.telling.finish(&hands.state, hands.world.now())? } else { Exit::Saved };
+        let over = kept.is_ok() && work.session.state.is_over();
+        let done = if over {
+            self.telling.finish(&work.session.state, work.session.world.now())?
+        } else {
+            Exit::Saved
+        };
         if !over {
-            self.telling.say(&format!("stopped; to resume: {}", self.args.again()));
+            self.telling.log.say(&format!("stopped; to resume: {}", self.args.again()));
         }
         Ok(if signal == INTERRUPT { Exit::Interrupted } else { done })
     }
 
     /// Brings the state up to date with what the world shows, and tells what has happened when that is written down.
-    fn catch_up(&self, hands: &mut Hands<'_, '_>) -> Result<(), Failure> {
-        let seen = hands.world.observe(&hands.state).map_err(|error| live_failure(&error))?;
-        let events = notice(&hands.state, &seen);
-        let learn = |event: &Event| apply(&mut hands.state, seen.at, event, &self.rules);
-        let learnt: Vec<Option<hsched_engine::Action>> = events.iter().map(learn).collect();
-        Self::keep(hands, &events)?;
-        for (event, learnt) in events.iter().zip(&learnt) {
-            self.telling.hear(Update::Event(event));
-            if let Some(action) = learnt {
-                self.telling.hear(Update::Action(action));
-            }
-        }
-        self.telling.print(&[], &hands.state);
+    fn catch_up(&self, work: &mut Work<'_>) -> Result<(), Failure> {
+        let seen = work.session.look()?;
+        Self::keep(work, &seen.events)?;
+        self.telling.log.hear_all(&seen.events);
+        seen.learnt.iter().for_each(|learnt| self.telling.log.hear(Update::Action(learnt)));
+        self.telling.log.print(&[], &work.session.state);
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use hsched_lab::hadare::{ForkObjective, HadareParameters};
 use hsched_model::Seconds;
 use hsched_model::formats;
+use hsched_plan::Objective;
 
 /// How `hadare` forks jobs.
 #[derive(Debug, clap::Args)]
@@ -14,21 +15,20 @@ pub(super) struct HadareArgs {
 }
 
 impl HadareArgs {
-    /// Returns the parameters of `hadare`, for rounds of this length and an objective of that name.
+    /// Returns the parameters of `hadare`, for rounds of this length and an objective, if it has that one.
     ///
     /// # Errors
     /// When no time is left to train.
     pub(super) fn parameters(
         &self,
         round: Option<Seconds>,
-        objective: &str,
+        objective: Objective,
     ) -> Result<HadareParameters, String> {
         let usual = HadareParameters::default();
-        let named = ForkObjective::NAMES.iter().find(|(name, _)| *name == objective);
         let parameters = HadareParameters {
             round: round.unwrap_or(usual.round),
             overhead: self.overhead,
-            objective: named.map_or_else(ForkObjective::default, |(_, own)| *own),
+            objective: ForkObjective::of(objective).unwrap_or_default(),
         };
         if parameters.training() <= 0.0 {
             let (overhead, round) = (self.overhead.0, parameters.round.0);

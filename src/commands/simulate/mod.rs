@@ -17,6 +17,7 @@ use clap::builder::PossibleValuesParser;
 
 use crate::app::context::Context;
 use crate::app::input::{self, ClusterArgs};
+use crate::app::named::Named;
 use crate::app::policy_args::PolicyName;
 use crate::app::policy_flags::{AllPolicies, PolicyFlags};
 use crate::app::speeds::SpeedArgs;
@@ -79,8 +80,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     restart_cost: Option<Seconds>,
     /// Work that a stopped job loses: nothing, or its current epoch.
-    #[arg(long, value_name = "WHAT", default_value = "nothing", value_parser = PossibleValuesParser::new(["nothing", "epoch"]))]
-    lose: String,
+    #[arg(long, value_name = "WHAT", default_value = "nothing", value_parser = Named(&Loses::NAMES))]
+    lose: Loses,
     /// Decide by the rules of `hsched watch --moves auto` on a shared cluster: no running job is stopped only to
     /// wait, and policies that reschedule running jobs stop only jobs with the key `checkpoint`. Each move waits
     /// this long in the queue, such as 0s.
@@ -88,8 +89,8 @@ pub(super) struct Args {
     queue_wait: Option<Seconds>,
     /// Whether running jobs move between nodes of the same type, so that a job on several nodes fits on one:
     /// never (off), only to free GPUs (gather), or also by moving other jobs (full).
-    #[arg(long, value_name = "HOW", default_value = "full", value_parser = PossibleValuesParser::new(Repacking::NAMES.map(|(name, _)| name)))]
-    repack: String,
+    #[arg(long, value_name = "HOW", default_value = "full", value_parser = Named(&Repacking::NAMES))]
+    repack: Repacking,
     /// Relative error of the work that policies see: each job gets a random factor between 1 - NOISE and 1 + NOISE.
     #[arg(long, value_name = "NOISE", default_value_t = 0.0, value_parser = noise)]
     noise: f64,
@@ -159,7 +160,7 @@ impl Subcommand for Args {
             return Err(Failure::new(Exit::Usage, message).hint("add --execution gangs"));
         }
         let objective = self.objective.of(&self.policy, context)?;
-        let copies = self.hadare.parameters(self.round, &self.objective.objective);
+        let copies = self.hadare.parameters(self.round, objective);
         let copies = copies.map_err(|why| Failure::new(Exit::Usage, why))?;
         let mut trace = ground(context, (&text, &self.trace), &self.cluster, &self.speeds)?;
         trace.problem.objective = objective;
@@ -244,9 +245,8 @@ impl Args {
     }
 
     fn parameters(&self) -> Parameters {
-        let named = Repacking::NAMES.iter().find(|(name, _)| *name == self.repack);
         Parameters {
-            repacking: named.map_or_else(Repacking::default, |(_, own)| *own),
+            repacking: self.repack,
             carrying: if self.queue_wait.is_some() { Carrying::Shared } else { Carrying::AtOnce },
             round: self.round,
             replanning: Replanning {
@@ -265,7 +265,7 @@ impl Args {
             noise: self.noise,
             round: self.round.or(self.rounds.map(|_| Seconds(360.0))),
             rounds: self.rounds,
-            loses: if self.lose == "epoch" { Loses::Epoch } else { Loses::Nothing },
+            loses: self.lose,
             queue_wait: self.queue_wait.unwrap_or(Seconds(0.0)),
             incidents: Incidents {
                 job_failures: self.job_failures,

@@ -1,8 +1,7 @@
 //! What policies are to minimise, as far as they let themselves be told.
 
-use clap::builder::PossibleValuesParser;
-
 use crate::app::context::Context;
+use crate::app::named::Named;
 use crate::commands::simulate::sweep::HADARE;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -16,8 +15,8 @@ pub(super) struct ObjectiveArgs {
     /// their own. hadare: with mean-jct, jobs that can complete within the round are the first to get nodes;
     /// with makespan, the job that ends last gets the next node.
     #[arg(long, value_name = "WHAT", default_value = "mean-jct",
-          value_parser = PossibleValuesParser::new(Objective::NAMES.map(|(name, _)| name)))]
-    pub objective: String,
+          value_parser = Named(&Objective::NAMES))]
+    pub objective: Objective,
 }
 
 impl ObjectiveArgs {
@@ -26,12 +25,10 @@ impl ObjectiveArgs {
     /// # Errors
     /// When `hadare` is to go by an objective that it has not.
     pub(super) fn of(&self, policies: &[String], context: &Context) -> Result<Objective, Failure> {
-        let named = Objective::NAMES.iter().find(|(name, _)| *name == self.objective);
-        let objective = named.map_or_else(Objective::default, |(_, own)| *own);
-        let is_forked = ForkObjective::NAMES.iter().any(|(name, _)| *name == self.objective);
-        if policies.iter().any(|name| name == HADARE) && !is_forked {
-            let [one, other] = ForkObjective::NAMES.map(|(name, _)| name);
-            let message = format!("hadare minimises {one} or {other}, not {}", self.objective);
+        let objective = self.objective;
+        if policies.iter().any(|name| name == HADARE) && ForkObjective::of(objective).is_none() {
+            let [one, other] = [Objective::MeanJct, Objective::Makespan].map(Objective::name);
+            let message = format!("hadare minimises {one} or {other}, not {}", objective.name());
             return Err(Failure::new(Exit::Usage, message));
         }
         let known = hsched_lab::registry();
@@ -40,7 +37,11 @@ impl ObjectiveArgs {
         };
         let own: Vec<&str> = policies.iter().map(String::as_str).filter(|name| !goes_by_it(name)).collect();
         if objective != Objective::default() && !own.is_empty() {
-            context.note(&format!("--objective {} has no effect with {}", self.objective, own.join(" and ")));
+            context.note(&format!(
+                "--objective {} has no effect with {}",
+                objective.name(),
+                own.join(" and ")
+            ));
         }
         Ok(objective)
     }

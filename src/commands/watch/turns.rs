@@ -4,43 +4,34 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use serde_json::json;
-
 use crate::app::context::{Context, Format};
-use crate::app::foreseeing::outlooks;
 use crate::app::metrics::metrics;
-use crate::app::notify::Notifier;
-use crate::app::state::{self, Opened, live_failure};
-use crate::app::timer::Timer;
+use crate::app::session::{Log, PlanOptions, QueueSession};
+use crate::app::state;
 use crate::app::unison;
 use crate::app::untold;
 use crate::commands::cli::print;
 use crate::commands::watch::Args;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::ui::{Progress, Story, date, duration, merged_story, status_table};
+use crate::ui::{Progress, duration, status_table};
 use hsched_engine::store::wish_ids;
-use hsched_engine::{Inquiry, Keeper as _, Outcome, Phase, Planner, Rules, State, Tracked, Turn, Update};
+use hsched_engine::{Outcome, Phase, Planner, Rules, State, Tracked};
 use hsched_model::formats;
-use hsched_model::{Cluster, JobName, Seconds, Time};
-use hsched_plan::Budget;
-use hsched_slurm::live::{LiveError, SlurmWorld};
+use hsched_model::{JobName, Seconds, Time};
 
 /// A `watch` with its rules.
 pub(super) struct Watch<'a> {
     pub args: &'a Args,
     pub context: &'a Context,
     pub rules: Rules,
-    story: RefCell<Story>,
-    notifier: Notifier,
+    log: Log<'a>,
     /// Jobs that ended before are none of its business, unless it has followed them.
     begun: Time,
     /// The jobs that had not ended at one of its turns.
     followed: RefCell<BTreeSet<JobName>>,
     /// The jobs of whose output at their end something was said, or nothing.
     heard: RefCell<BTreeSet<JobName>>,
-    /// What the last look noted.
-    noted: RefCell<Vec<String>>,
     /// The wishes that were there when a turn ended; each leads to another turn at once, and only once.
     wishes: RefCell<BTreeSet<String>>,
 }
@@ -83,12 +74,10 @@ impl<'a> Watch<'a> {
             args,
             context,
             rules,
-            story: RefCell::default(),
-            notifier: Notifier::new(context),
+            log: Log::of_queue(context, args.format, args.dry_run),
             begun: state::now(context),
             followed: RefCell::default(),
             heard: RefCell::default(),
-            noted: RefCell::default(),
             wishes: RefCell::default(),
         }
     }
@@ -106,19 +95,11 @@ impl<'a> Watch<'a> {
     /// # Errors
     /// The same as [`Self::once`].
     pub(super) fn preview(&self) -> Result<Exit, Failure> {
-        self.with_world(|world, state, _, planner| {
-            if let Some(note) = self.change_policy(state) {
+        self.with_session(|session, planner| {
+            if let Some(note) = self.change_policy(&mut session.state) {
                 self.context.note(&note);
             }
-            let turn = hsched_engine::look(world, state, (&self.rules, planner))?;
-            let mut story = self.story.borrow_mut();
-            turn.events.iter().for_each(|event| story.hear(Update::Event(event)));
-            let step = turn.step.as_ref();
-            step.into_iter().flat_map(|step| &step.actions).for_each(|own| story.hear(Update::Action(own)));
-            drop(story);
-            let notes: Vec<String> = turn.notes().cloned().collect();
-            self.print(&notes, step.map_or(state, |step| &step.state));
-            Ok(())
+            session.preview(planner, &self.log, Vec::new())
         })
         .map(|()| Exit::Done)
     }
@@ -139,7 +120,7 @@ impl<'a> Watch<'a> {
                     summary = left.summary;
                     if let Some(outage) = outage.take() {
                         let length = state::now(self.context).since(outage.since);
-                        self.say(&format!("working again after {}", duration(length)));
+                        self.log.say(&format!("working again after {}", duration(length)));
                     }
                     if !left.busy && !self.args.forever && !wished {
                         print(self.context, &left.table.unwrap_or_default())?;
@@ -150,7 +131,7 @@ impl<'a> Watch<'a> {
                 Err(failure) if !matches!(failure.exit, Exit::BadInput | Exit::Internal | Exit::Usage) => {
                     let since = || Outage { since: state::now(self.context), said: BTreeSet::new() };
                     if outage.get_or_insert_with(since).said.insert(failure.message.clone()) {
-                        self.say(&format!("{}; retrying", failure.message));
+                        self.log.say(&format!("{}; retrying", failure.message));
                     }
                     pause = (pause * 2).min(LONGEST_PAUSE.max(self.args.interval));
                 }
@@ -187,29 +168,19 @@ impl<'a> Watch<'a> {
     }
 
     fn turn(&self) -> Result<Left, Failure> {
-        self.with_world(|world, state, ledger, planner| {
-            let changed = self.change_policy(state);
-            if let Some(note) = &changed {
-                self.context.note(note);
-                ledger.keep(world.now(), state, &[], &[])?;
+        self.with_session(|session, planner| {
+            if let Some(note) = self.change_policy(&mut session.state) {
+                self.context.note(&note);
+                session.keep(session.world.now(), &[], &[]).map_err(|error| state::failure(&error))?;
             }
-            let open = state.jobs.iter().filter(|tracked| !tracked.phase.is_over());
+            let open = session.state.jobs.iter().filter(|tracked| !tracked.phase.is_over());
             self.followed.borrow_mut().extend(open.map(|tracked| tracked.job.name.clone()));
-            untold::recall(self.context, world.directory, &mut self.story.borrow_mut());
-            let mut hear = |told: Update<'_>| self.story.borrow_mut().hear(told);
-            let turn = hsched_engine::turn::<_, _, LiveError>(
-                world,
-                ledger,
-                state,
-                (&self.rules, planner),
-                &mut hear,
-            );
-            // What was done is said even where what came after it failed.
-            let notes: Vec<String> = turn.iter().flat_map(Turn::notes).cloned().collect();
-            self.print(&notes, state);
+            self.log.recall(session.directory);
+            let turn = session.turn(planner, &self.log, Vec::new());
+            let state = &session.state;
             self.listen(state);
-            untold::forget(self.context, world.directory);
-            world.directory.looked(turn?.seen.at);
+            untold::forget(self.context, session.directory);
+            turn?;
             let failed = |tracked: &Tracked| {
                 matches!(&tracked.phase, Phase::Ended { outcome, .. } if *outcome != Outcome::Completed)
                     && self.follows(tracked)
@@ -238,42 +209,20 @@ impl<'a> Watch<'a> {
         !tracked.phase.ended_before(self.begun) || self.followed.borrow().contains(&tracked.job.name)
     }
 
-    /// Does something with the world, the state on disk and its ledger, under the lock.
-    fn with_world<T>(
+    /// Does something with the state on disk and its world, under the lock.
+    fn with_session<T>(
         &self,
-        act: impl FnOnce(
-            &mut SlurmWorld<'_>,
-            &mut State,
-            &mut hsched_engine::store::Ledger<'_>,
-            &mut Planner<'_>,
-        ) -> Result<T, LiveError>,
+        act: impl FnOnce(&mut QueueSession<'_>, &mut Planner<'_>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let context = self.context;
+        let Self { context, args, .. } = self;
         let directory = state::open(context)?;
-        let Opened { mut state, mut ledger, taken, .. } =
-            state::ledger(context, &directory, &self.rules, self.args.dry_run)?;
-        for event in &taken {
-            self.story.borrow_mut().hear(Update::Event(event));
-        }
-        let complete = |cluster: &mut Cluster| state::complete(context, cluster);
-        let site = state::site(context, &[])?;
-        let mut world = SlurmWorld::new(&context.slurm, &context.clock, &directory, site, &complete);
-        let oracle = |inquiries: &[Inquiry]| outlooks(context, inquiries);
-        world.oracle = Some(&oracle);
-        let timer = Timer::new(&context.clock, self.args.budget);
-        let (begin, stop) = (|| timer.begin(), || timer.is_over());
-        let mut policy = self.args.policy.find(&self.args.policy.policy, self.args.parameters()?)?;
-        let run = state::new_run(context)?;
-        let mut planner = Planner {
-            policy: policy.as_mut(),
-            objective: self.args.policy.objective(),
-            seed: self.args.policy.seed(),
-            run: &run,
-            budget: Budget { begin: &begin, stop: &stop },
-            forecasts: Vec::new(),
-            outlooks: None,
-        };
-        act(&mut world, &mut state, &mut ledger, &mut planner).map_err(|error| live_failure(&error))
+        let rules = (self.rules.clone(), &[][..]);
+        let mut session = QueueSession::of_queue(context, &directory, rules, args.dry_run)?;
+        self.log.hear_all(&session.taken);
+        let mut policy = args.policy.find(&args.policy.policy, args.parameters()?)?;
+        let (objective, seed) = (args.policy.objective(), args.policy.seed());
+        let options = PlanOptions { objective, seed, budget: args.budget };
+        options.with_planner(context, policy.as_mut(), |planner| act(&mut session, planner))?
     }
 
     /// Returns where the jobs that it followed stand at the end; nothing for programs, which ask `hsched status`.
@@ -291,36 +240,5 @@ impl<'a> Watch<'a> {
         }
         let metrics = state::root(self.context).map(|root| metrics(&root, &followed)).unwrap_or_default();
         status_table(&followed, &metrics, state::now(self.context), self.context.terminal)
-    }
-
-    /// Says something about the watch itself, with the time.
-    fn say(&self, what: &str) {
-        let now = date(state::now(self.context));
-        self.context.terminal.say(&format!("{now} {what}"));
-    }
-
-    /// Writes the lines of the log, and notes that are news.
-    fn print(&self, notes: &[String], state: &State) {
-        let new = self.noted.replace(notes.to_vec());
-        notes.iter().filter(|note| !new.contains(note)).for_each(|note| self.context.note(note));
-        let (now, colour) = (state::now(self.context), self.context.terminal.colour());
-        let lines = self.story.borrow_mut().lines(state);
-        if !self.args.dry_run {
-            self.notifier.tell(&lines);
-        }
-        self.notifier.troubles().iter().for_each(|trouble| self.context.warn(trouble));
-        for line in if self.args.format == Format::Table { merged_story(&lines) } else { lines } {
-            let at = line.at.unwrap_or(now);
-            let text = match self.args.format {
-                Format::Table => line.paint(format!("{} {}", date(at), line.plain()), colour),
-                Format::Json => {
-                    let job = line.job.as_ref().map(JobName::as_str);
-                    json!({ "at": at.0, "job": job, "topic": line.topic.word(), "text": line.text })
-                        .to_string()
-                }
-            };
-            // A reader that went away does not keep the jobs from going on.
-            let _ = print(self.context, &format!("{text}\n"));
-        }
     }
 }

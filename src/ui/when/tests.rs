@@ -30,7 +30,7 @@ fn a_mean_is_inside_its_interval() {
 #[test]
 fn a_narrow_table_breaks_between_words_alone() {
     let starts = estimate(12.1, 14.2, 19.9);
-    let outlook = Outlook::Estimated(Forecast {
+    let start = Start::Estimated(Forecast {
         at_limits: None,
         start: starts,
         finish: starts,
@@ -46,7 +46,7 @@ fn a_narrow_table_breaks_between_words_alone() {
         partition: Some("gpu"),
         account: Some("def-you"),
         limit: Seconds(108_000.0),
-        outlook: &outlook,
+        start: &start,
         run: Seconds(40_000.0),
         done: Some(Estimate { mean: Seconds(100_000.0), ..estimate(20.5, 22.0, 31.5) }),
         cost: Some(118.4),
@@ -75,14 +75,14 @@ fn the_legend_says_what_the_rows_show() {
             waiting: 0,
             ahead: 0,
         };
-        let outlook = Outlook::Estimated(own);
+        let begin = Start::Estimated(own);
         let row = WhenRow {
             gpus: "1 v100".to_owned(),
             cluster: None,
             partition: None,
             account: None,
             limit: Seconds(3600.0),
-            outlook: &outlook,
+            start: &begin,
             run: Seconds(1800.0),
             done: Some(start),
             cost: None,

@@ -1,9 +1,12 @@
-//! The time: a real clock, and one that tests turn by hand. Nothing else reads the time.
+//! Clocks: the real one, and one that tests set by hand. Nothing else reads the time.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, TimeDelta, Utc};
+
+use hsched_model::Time;
+use hsched_model::number::to_f64;
 
 /// Tells the time and waits.
 pub trait Clock {
@@ -15,6 +18,11 @@ pub trait Clock {
 
     /// Waits.
     fn sleep(&self, duration: Duration);
+
+    /// Returns the date and time in seconds since 1970, to the millisecond.
+    fn time(&self) -> Time {
+        Time(to_f64(self.now().timestamp_millis()) / 1000.0)
+    }
 }
 
 /// The machine's clock.

@@ -1,4 +1,4 @@
-//! A placed job and a template to the text of its job script; undefined variables are errors.
+//! Renders job scripts: a placed job and a template become text; undefined variables are errors.
 //!
 //! Decides how a placement becomes Slurm components; never talks to Slurm and reads no file.
 

@@ -1,4 +1,4 @@
-//! Paths that another user may have laid for this one: what is written there would go where that user wants it.
+//! Refuses paths that another user has prepared, so that output does not go where that user wants it.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};

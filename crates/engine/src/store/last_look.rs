@@ -1,4 +1,4 @@
-//! When the jobs were last looked at: the time of an empty file, for a look mostly changes nothing else.
+//! When the jobs were last observed: the time of an empty file, because most observations change nothing else.
 
 #![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 

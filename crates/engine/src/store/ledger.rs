@@ -220,7 +220,7 @@ impl<'a> Ledger<'a> {
         (entries, actions): (Vec<Value>, &[Action]),
         older: Option<&Path>,
     ) -> Result<(), StateError> {
-        let mut file = StateFile::new(state, (self.seq, at), self.claim.clone());
+        let mut file = StateFile::new(state, self.seq, at, self.claim.clone());
         let record = Record::of(&file, self.recorded.as_ref());
         let path = self.path(JOURNAL);
         let length = self.journal.metadata().map_err(write_error(&path))?.len();
@@ -249,7 +249,7 @@ impl<'a> Ledger<'a> {
     /// Begins a new journal with the whole state. The previous one is kept under the name `older`, if there is one.
     fn begin_journal(&mut self, at: Time, state: &State, older: Option<&Path>) -> Result<(), StateError> {
         let path = self.path(JOURNAL);
-        let file = StateFile::new(state, (self.seq + 1, at), self.claim.clone());
+        let file = StateFile::new(state, self.seq + 1, at, self.claim.clone());
         let (text, seq) =
             journal_file::text(self.seq, at, Record::of(&file, None)).map_err(write_error(&path))?;
         replace(&path, &text, older)?;

@@ -1,8 +1,7 @@
-//! The state directory with its lock, snapshot, journal and runs.
+//! The state directory: lock, snapshot, journal, runs, reports, measured speeds.
 //!
 //! Owns every on-disk type; each names its version, and a newer version is refused, never guessed at.
 
-mod answers;
 mod files;
 mod held;
 mod inspection;
@@ -14,6 +13,7 @@ mod ledger;
 mod names;
 mod newest;
 mod old_runs;
+mod output_cache;
 mod place;
 mod played;
 mod predictions;
@@ -33,13 +33,13 @@ mod state_record;
 mod untold;
 mod wishes;
 
-pub use self::answers::{Answer, Answers};
 pub use self::held::Held;
 pub use self::inspection::{Finding, Inspection};
 pub use self::laid::{laid_by_another, lay_output};
 pub use self::last_look::last_look;
 pub use self::ledger::Ledger;
 pub use self::names::is_name_of_state;
+pub use self::output_cache::{CachedOutput, OutputCache};
 pub use self::place::Place;
 pub use self::predictions::{Predicted, Predictions};
 pub use self::report_file::{ReportLine, planned_samples};

@@ -45,7 +45,7 @@ impl Played {
                 Some(record) if is_gapless => {
                     // It includes the answers before it.
                     played.answers.clear();
-                    record.play(&mut played.recorded, (seq, at));
+                    record.play(&mut played.recorded, seq, at);
                     played.is_of_journal |= is_whole;
                 }
                 Some(_) => {}

@@ -1,4 +1,4 @@
-//! What was foretold of submissions and what became of them: one file for each run, kept for ninety days.
+//! Start estimates of submissions and the real starts: one file for each run, kept for ninety days.
 
 #![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 

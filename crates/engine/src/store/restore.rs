@@ -51,7 +51,7 @@ impl StateDir {
         let entry = json!({ "event": "restored", "file": from.display().to_string() });
         let path = root.join(JOURNAL);
         let (mut text, seq) = journal_file::text(seq, at, [entry]).map_err(write_error(&path))?;
-        let file = StateFile::new(&held.state, (seq + 1, at), held.claim.clone());
+        let file = StateFile::new(&held.state, seq + 1, at, held.claim.clone());
         let record = Record::of(&file, None);
         let (record, seq) = journal_file::text(seq, at, record).map_err(write_error(&path))?;
         text.push_str(&record);

@@ -216,6 +216,12 @@ impl StateDir {
         Ledger::open(self, rules, at)
     }
 
+    /// Returns its path.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// Notes that all jobs were looked at, and that the state is as they were then.
     pub fn looked(&self, at: Time) {
         last_look::note(&self.root, at);

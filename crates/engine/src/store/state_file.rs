@@ -52,8 +52,8 @@ pub(super) enum Unusable {
 }
 
 impl StateFile {
-    /// Returns the snapshot of a state.
-    pub(super) fn new(state: &State, (seq, at): (u64, Time), claim: Claim) -> Self {
+    /// Returns the snapshot of a state as of line `seq` of the journal.
+    pub(super) fn new(state: &State, seq: u64, at: Time, claim: Claim) -> Self {
         // The speeds have a file of their own.
         let state = State {
             nodes_down: state.nodes_down.clone(),
@@ -72,20 +72,27 @@ impl StateFile {
     /// # Errors
     /// What is wrong with the text.
     pub(super) fn parse(text: &[u8]) -> Result<Self, Unusable> {
-        let wrong = |error: serde_json::Error| Unusable::Wrong(error.to_string());
-        let mut value: Value = serde_json::from_slice(text).map_err(wrong)?;
-        let schema = value.get("schema").and_then(Value::as_str).unwrap_or("missing").to_owned();
-        let file: Self = if schema == SCHEMA {
-            // From the text again: its errors name line and column.
-            serde_json::from_slice(text).map_err(wrong)?
-        } else if state_before::upgrade(&mut value) {
-            serde_json::from_value(value).map_err(wrong)?
-        } else {
-            let what = format!("its schema is {schema}; this version reads {SCHEMA}");
-            return Err(if is_foreign(&schema) { Unusable::Foreign(what) } else { Unusable::Wrong(what) });
+        let file = match serde_json::from_slice::<Self>(text) {
+            Ok(file) if file.schema == SCHEMA => file,
+            other => Self::parse_before(text, other.err())?,
         };
         file.check().map_err(Unusable::Wrong)?;
         Ok(file)
+    }
+
+    /// Reads a snapshot that is not one of this version, or is damaged: then the error is what is wrong with it.
+    fn parse_before(text: &[u8], error: Option<serde_json::Error>) -> Result<Self, Unusable> {
+        let wrong = |error: serde_json::Error| Unusable::Wrong(error.to_string());
+        let mut value: Value = serde_json::from_slice(text).map_err(wrong)?;
+        let schema = value.get("schema").and_then(Value::as_str).unwrap_or("missing").to_owned();
+        match error {
+            Some(error) if schema == SCHEMA => Err(wrong(error)),
+            _ if state_before::upgrade(&mut value) => serde_json::from_value(value).map_err(wrong),
+            _ => {
+                let what = format!("its schema is {schema}; this version reads {SCHEMA}");
+                Err(if is_foreign(&schema) { Unusable::Foreign(what) } else { Unusable::Wrong(what) })
+            }
+        }
     }
 
     /// Checks what the types cannot.

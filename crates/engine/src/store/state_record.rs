@@ -70,7 +70,7 @@ impl Record {
     }
 
     /// Applies the record, which line `seq` of the journal holds; a change needs the state before it.
-    pub(super) fn play(self, file: &mut Option<StateFile>, (seq, at): (u64, Time)) {
+    pub(super) fn play(self, file: &mut Option<StateFile>, seq: u64, at: Time) {
         match self {
             Self::State(whole) => *file = Some(whole),
             Self::Change(change) => {

@@ -1,4 +1,4 @@
-//! What commands noticed on the way, kept until `watch` or `run` tells it.
+//! Log lines that commands leave for `watch` or `run`.
 
 #![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 

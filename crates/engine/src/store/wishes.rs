@@ -1,4 +1,4 @@
-//! Wishes: what `add` and `cancel` want while another hsched holds the lock, kept until one that holds it takes them in.
+//! Deferred commands: files that `add` and `cancel` leave while another hsched holds the lock.
 
 #![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 
@@ -8,7 +8,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::Event;
 use crate::store::files::{aside, create, read, sync, write_error};
@@ -126,7 +126,7 @@ impl Wish {
         }
         let wanted = match file.wanted {
             WantedFile::Add { jobs, restart } => {
-                let jobs = formats::jobs::parse(&json!({ "jobs": jobs }).to_string());
+                let jobs = formats::jobs::from_json(&jobs);
                 Wanted::Add { jobs: jobs.map_err(|problems| problems.to_string())?, restart }
             }
             WantedFile::Cancel { jobs } => {

@@ -1,4 +1,4 @@
-//! Made-up clusters and jobs from a [`Recipe`], the same for the same recipe: for those without a cluster, and for benches.
+//! Random clusters, jobs and traces from a [`Recipe`] and its seed; equal recipes give equal results.
 
 mod cluster;
 mod gpu_speed;

@@ -1,4 +1,4 @@
-//! `hadar` among the schedulers of papers.
+//! The registry entry of `hadar`.
 
 use crate::LabPolicy;
 use crate::hadar::{Hadar, HadarParameters, Utility, Worth};

@@ -1,4 +1,4 @@
-//! What a round tells people, as the event `round` of `simulate --events` has it.
+//! The facts of a round, for the event `round` of `simulate --events`.
 
 use serde_json::{Map, Value, json};
 

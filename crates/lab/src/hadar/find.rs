@@ -1,4 +1,4 @@
-//! The allocations that may be best for a job, where some GPUs are taken, and what they bring.
+//! The allocations that may be best for a job when some GPUs are taken, with their payoffs.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! What the jobs of one taste that are still to come can gain at most: where that is nothing, they need not be asked.
+//! The most that the remaining jobs of one kind can gain: if that is nothing, they are skipped.
 
 use crate::hadar::find::Market;
 use crate::hadar::job::HadarJob;

@@ -1,4 +1,4 @@
-//! The recursion over jobs: which of them to serve, by what GPUs are taken so far.
+//! The recursion over jobs: which to serve, by which GPUs are taken so far.
 
 use std::collections::HashMap;
 

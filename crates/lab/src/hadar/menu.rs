@@ -1,4 +1,4 @@
-//! What jobs of one taste can choose from, by what GPUs are taken: the same for all of them, whatever it is worth to each.
+//! The allocations that jobs of one kind can choose from, by which GPUs are taken: the same for all of them.
 
 use std::ops::Range;
 

@@ -1,6 +1,7 @@
 //! `hadar`: rounds in which jobs buy GPUs at prices that rise as GPUs are taken, and pay with the worth of finishing sooner.
 //!
-//! After paper 001, as corrected: of all subsets of jobs and one allocation for each, the one of most payoff.
+//! After "Resource Heterogeneity-Aware and Utilization-Enhanced Scheduling for Deep Learning Clusters", with the corrections of
+//! docs/policies.md: of all subsets of jobs and one allocation for each, it takes the one of highest payoff.
 
 mod cells;
 mod entry;

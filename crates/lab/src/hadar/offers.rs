@@ -1,4 +1,4 @@
-//! What each job would take in which states.
+//! The allocation that each job would take, by state.
 
 use crate::hadar::find::{Guest, Market, NEAR};
 use crate::hadar::hopes::Hopes;

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use crate::hadar::{by_digits, rate};
 use hsched_model::Seconds;
 use hsched_model::number::{to_f64, to_u64};
-use hsched_plan::{JobModel, Problem};
+use hsched_plan::{JobModel, Objective, Problem};
 
 /// What users may tune of `hadare`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,8 +31,15 @@ pub enum ForkObjective {
 }
 
 impl ForkObjective {
-    /// Both with their names on the command line.
-    pub const NAMES: [(&'static str, Self); 2] = [("mean-jct", Self::MeanJct), ("makespan", Self::Makespan)];
+    /// Returns what forks by an objective; `None` where nothing does.
+    #[must_use]
+    pub fn of(objective: Objective) -> Option<Self> {
+        match objective {
+            Objective::MeanJct => Some(Self::MeanJct),
+            Objective::Makespan => Some(Self::Makespan),
+            Objective::Weighted | Objective::Deadlines => None,
+        }
+    }
 }
 
 impl Default for HadareParameters {

@@ -1,4 +1,4 @@
-//! `hare` among the schedulers of papers.
+//! The registry entry of `hare`.
 
 use crate::hare::{Assign, Hare, TasksOfHare};
 use crate::{LabPolicy, TaskMaker};

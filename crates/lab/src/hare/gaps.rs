@@ -1,4 +1,4 @@
-//! The time that GPUs have between tasks.
+//! The idle times of GPUs between tasks.
 
 use crate::hare::list::Spot;
 use hsched_plan::kit::{TIE, TaskJob, Tasks};

@@ -1,4 +1,4 @@
-//! In which order Hare takes the rounds of all jobs, and what no schedule of them undercuts.
+//! The order in which Hare schedules the rounds of all jobs, and a lower bound on every schedule.
 //!
 //! Every GPU has a price, so that a job's work is a number: what its tasks cost where they are cheapest. One machine that does
 //! this work by falling weight over work, and interrupts whom it must, gives every round a middle time; rounds go by these.

@@ -1,4 +1,4 @@
-//! `hlas` and `hlas-p` among the schedulers of papers.
+//! The registry entries of `hlas` and `hlas-p`.
 
 use crate::hlas::{Grouping, Hlas, HlasParameters, TasksOfHlas};
 use crate::{LabPolicy, TaskMaker};

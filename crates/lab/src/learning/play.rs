@@ -1,4 +1,4 @@
-//! Replays for learning.
+//! Replays from which the net of `mlf-rl` learns.
 
 use crate::find_over_time;
 use crate::learning::goal::{Played, Score};

@@ -97,7 +97,7 @@ pub struct MlfRl {
 
 /// A job on GPUs of a type.
 #[derive(Clone, Copy)]
-struct Candidate {
+struct Possible {
     job: usize,
     gpu_type: usize,
 }
@@ -180,7 +180,7 @@ impl MlfRl {
         waiting: &[Waiting],
         room: &[u32],
         may_wait: bool,
-    ) -> Option<Candidate> {
+    ) -> Option<Possible> {
         let mut found = Vec::new();
         let mut jobs = 0;
         let mut of_priority = 0;
@@ -188,7 +188,7 @@ impl MlfRl {
             let rates = desk.rates(own.job);
             let fits = (0..room.len()).filter(|&ty| room[ty] >= rates.asks && rates.speeds[ty] > 0.0);
             let before = found.len();
-            found.extend(fits.map(|gpu_type| Candidate { job: own.job, gpu_type }));
+            found.extend(fits.map(|gpu_type| Possible { job: own.job, gpu_type }));
             if before == 0 && !found.is_empty() {
                 let best = fastest(rates, room, None);
                 of_priority = found.iter().position(|own| Some(own.gpu_type) == best).unwrap_or(0);
@@ -227,7 +227,7 @@ impl MlfRl {
         desk: &Desk,
         problem: &Problem,
         (waiting, ranks): (&[Waiting], &[f64]),
-        Candidate { job, gpu_type }: Candidate,
+        Possible { job, gpu_type }: Possible,
         room: &[u32],
     ) -> Vec<f64> {
         let (model, rates, now) = (&problem.jobs[job], desk.rates(job), problem.now);

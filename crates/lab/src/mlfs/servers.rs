@@ -1,4 +1,4 @@
-//! How much of each server and GPU is in use.
+//! The use of each server and GPU.
 
 use crate::mlfs::MlfsParameters;
 use hsched_model::number::to_f64;

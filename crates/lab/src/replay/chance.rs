@@ -1,5 +1,4 @@
-//! What is left to chance: errors of estimates, failures of jobs and nodes. Each number depends on its seed and what it is
-//! for alone, so that all policies meet the same.
+//! Random numbers of a replay: errors of estimates, failures of jobs and nodes. Each depends only on its seed and its purpose.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;

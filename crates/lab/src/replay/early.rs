@@ -1,4 +1,4 @@
-//! What a trace says of when a job may end before its last epoch.
+//! When a job of a trace may end before its last epoch.
 
 use hsched_model::{GoalMode, Job, Stop, StopRule};
 use hsched_plan::curve::{Goal, Report};

@@ -1,4 +1,4 @@
-//! What happens in a replay, for whoever wants to follow it.
+//! Events of a replay, for `simulate --events`.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! What became of a replay's jobs, and the figures of them all.
+//! The results of a replay: each job's, and the figures of all.
 
 use crate::replay::Trace;
 use hsched_model::Time;

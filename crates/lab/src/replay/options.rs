@@ -1,4 +1,4 @@
-//! How a trace is replayed.
+//! The options of a replay.
 
 use hsched_model::{Seconds, Time};
 
@@ -31,6 +31,11 @@ pub enum Loses {
     Nothing,
     /// It saves after each epoch alone, so the epoch under way is lost.
     Epoch,
+}
+
+impl Loses {
+    /// Both with their names on the command line.
+    pub const NAMES: [(&'static str, Self); 2] = [("nothing", Self::Nothing), ("epoch", Self::Epoch)];
 }
 
 /// What goes wrong. A job that fails, or whose node goes down, loses the epoch under way.

@@ -1,4 +1,4 @@
-//! A job that is there: how far it really is, and what a policy is shown of that.
+//! A job that has arrived: its real progress, and the progress that a policy is shown.
 
 use hsched_model::number::to_u64;
 use hsched_plan::Standing;

@@ -1,4 +1,4 @@
-//! What is to happen, by time: ends and failures of running jobs, and of nodes.
+//! Future events by time: ends and failures of running jobs, and of nodes.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;

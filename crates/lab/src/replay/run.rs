@@ -1,4 +1,4 @@
-//! The event loop: to the next thing that happens, then to the policy, then what it decided.
+//! The event loop: advances to the next event, asks the policy, carries out its plan.
 
 use std::cell::Cell;
 

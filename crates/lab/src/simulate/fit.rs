@@ -1,4 +1,4 @@
-//! What a submission asks of the queue, and which free nodes can give it.
+//! What a submission asks of the simulated queue, and which free nodes fit.
 
 use std::collections::{BTreeMap, BTreeSet};
 

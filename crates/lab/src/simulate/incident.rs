@@ -1,4 +1,4 @@
-//! What goes wrong in a simulated cluster, on order.
+//! Scripted incidents in a simulated cluster.
 
 use hsched_engine::End;
 use hsched_model::{JobName, NodeName, Time};

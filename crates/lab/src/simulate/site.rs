@@ -1,4 +1,4 @@
-//! What a simulated site is like: its nodes, the true speeds of its GPUs, and how long things take there.
+//! A simulated site: its nodes, the true speeds of its GPUs, and how long operations take.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Jobs of which only the course is known: when they came, how long they ran, on how many GPUs.
+//! Jobs of which only arrival, length and number of GPUs are known.
 
 use std::collections::{BTreeMap, BTreeSet};
 

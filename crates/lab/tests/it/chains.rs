@@ -9,8 +9,8 @@ use hsched_engine::{
     SubmissionKey, Tracked, World, apply,
 };
 use hsched_lab::simulate::{self, Incident};
-use hsched_model::{Job, JobId, JobName, Seconds, Time};
-use hsched_plan::Outlook;
+use hsched_model::{Cluster, Job, JobId, JobName, Seconds, Time};
+use hsched_plan::Prospects;
 
 use crate::deaths::{Died, Disk};
 use crate::queue_watch::{answer, queueing};
@@ -31,6 +31,7 @@ pub struct Seer {
     /// How often a request was to be changed, and whether that is refused.
     amended: u32,
     keeps_limits: bool,
+    cluster: Cluster,
 }
 
 impl World for Seer {
@@ -81,8 +82,8 @@ impl World for Seer {
         self.world.amend(of, job_id, to)
     }
 
-    fn foresee(&mut self, inquiries: &[Inquiry]) -> Vec<Outlook> {
-        inquiries.iter().map(|own| answer(own, 0.0, &|_| (0.0, 0.0))).collect()
+    fn foresee(&mut self, inquiries: &[Inquiry]) -> Vec<Prospects> {
+        inquiries.iter().map(|own| answer(&self.cluster, own, 0.0, &|_| (0.0, 0.0))).collect()
     }
 
     fn forecast(&mut self, _: &Run) -> Option<Seconds> {
@@ -122,13 +123,14 @@ fn play(story: &Story) -> (Seer, Tracked, u32) {
 /// Plays a story to its end; returns what was seen, the jobs, and the writes that were left.
 pub fn play_all(story: &Story) -> (Seer, Vec<Tracked>, u32) {
     let cluster = format!("nodes:\n  - {{name: v1, gpus: {{v100: {}}}}}\n", story.gpus);
+    let cluster = sites::cluster(&cluster);
     let mut jobs = if story.jobs.is_empty() { vec![long()] } else { story.jobs.clone() };
     let mut real = jobs.clone();
     if story.is_faster {
         (jobs[0].epochs, jobs[0].samples_per_epoch) = (1, 150_000);
         real[0].throughput = job("a", "{v100: 190}", "").throughput;
     }
-    let mut site = sites::site(sites::cluster(&cluster), &real);
+    let mut site = sites::site(cluster.clone(), &real);
     if story.gpus > 1 {
         // It holds its GPUs for a while when it is to make room.
         site.saving = simulate::Saving::AfterEpoch;
@@ -136,8 +138,17 @@ pub fn play_all(story: &Story) -> (Seer, Vec<Tracked>, u32) {
     let world = simulate::World::new(site, story.incidents.clone(), Time(0.0));
     let (submitted, reported, ended) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     let keeps_limits = story.keeps_limits;
-    let mut seer =
-        Seer { world, submitted, reported, alive: 0, overlapped: false, ended, amended: 0, keeps_limits };
+    let mut seer = Seer {
+        world,
+        submitted,
+        reported,
+        alive: 0,
+        overlapped: false,
+        ended,
+        amended: 0,
+        keeps_limits,
+        cluster,
+    };
     let jobs = jobs.into_iter().map(|own| Tracked::new(own, Time(0.0))).collect();
     let mut state = State { jobs, ..State::default() };
     let left = Cell::new(story.dies.0);

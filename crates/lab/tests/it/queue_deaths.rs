@@ -10,7 +10,7 @@ use hsched_engine::{
 };
 use hsched_lab::simulate;
 use hsched_model::{JobId, Seconds, Time};
-use hsched_plan::Outlook;
+use hsched_plan::Prospects;
 
 use crate::deaths::{Died, Disk};
 use crate::queue_watch::{answer, queueing};
@@ -58,7 +58,7 @@ impl World for Seer {
     }
 
     /// Four V100 are best at first; then two of them; later the T4 are free.
-    fn foresee(&mut self, inquiries: &[Inquiry]) -> Vec<Outlook> {
+    fn foresee(&mut self, inquiries: &[Inquiry]) -> Vec<Prospects> {
         let now = self.world.now().0;
         let wait = |own: &Kind| match (own.gpu_type == gpu("t4"), own.per_node) {
             (true, _) if now >= 150.0 => (0.0, 50.0),
@@ -68,7 +68,8 @@ impl World for Seer {
             (false, _) => (30.0, 30.0),
         };
         let stays = if now < 90.0 { 1.0 } else { 20.0 };
-        inquiries.iter().map(|own| answer(own, stays, &wait)).collect()
+        let cluster = sites::cluster(CLUSTER);
+        inquiries.iter().map(|own| answer(&cluster, own, stays, &wait)).collect()
     }
 
     fn forecast(&mut self, _: &Run) -> Option<Seconds> {

@@ -1,10 +1,15 @@
 //! `watch --queue` by the engine alone: what it asks of Slurm for jobs that wait, and that a death in between loses and doubles nothing.
 
+use std::convert::Infallible;
+
 use hsched_engine::{
-    Action, Answer, Attempt, Event, Inquiry, Kind, Phase, Stage, State, Step, Submission, Tracked, step,
+    Action, Answer, Attempt, Event, Inquiry, Kind, Knows, Listing, Phase, SpeedsOf, Stage, State, Step,
+    Submission, Tracked, requests, step,
 };
-use hsched_model::{Cluster, JobId, Partition, Seconds, Terms, Time};
-use hsched_plan::{Outlook, Parameters, Policy, Prospect, Replanning};
+use hsched_model::{Cluster, JobId, JobRequest, Node, Partition, Seconds, Terms, Time};
+use hsched_plan::throughput::{Cache, ThroughputMatrix};
+use hsched_plan::{Parameters, Policy, Prospect, Prospects, Replanning};
+use hsched_queue::{GpuCount, NodeUse, QueueNode, QueuePartition, Snapshot};
 
 use hsched_fixtures::engine_states::{attempt, cluster, gpu, job, planner, rules, state, words};
 
@@ -43,26 +48,113 @@ fn pending() -> Tracked {
     Tracked { phase, ..Tracked::new(ten_hours(), Time(0.0)) }
 }
 
-/// Answers an inquiry: what waits stays for so long, and a request starts as `wait` says, in hours anew and in place.
-pub fn answer(inquiry: &Inquiry, stays: f64, wait: &dyn Fn(&Kind) -> (f64, f64)) -> Outlook {
-    let hours = |time: f64| Some(Seconds(time * HOUR));
-    let prospect = |own: &hsched_engine::Wanted| {
-        let (anew, in_place) = wait(&own.kind);
-        let in_place = hours(in_place).filter(|_| own.in_place.is_some());
-        let Some(&(way, _)) = own.ways.first() else {
-            return Prospect { too_short: true, ..Prospect::default() };
-        };
-        Prospect { anew: hours(anew), anew_way: way, in_place, in_place_way: way, too_short: false }
+/// The queue of a cluster in which nobody waits; a node that names no partition is in all.
+fn snapshot(cluster: &Cluster) -> Snapshot {
+    let all = || cluster.partitions.iter().map(|own| own.name.clone()).collect();
+    let node = |own: &Node| QueueNode {
+        name: own.name.clone(),
+        partitions: if own.partitions.is_empty() { all() } else { own.partitions.clone() },
+        gpus: own
+            .gpus
+            .iter()
+            .map(|own| GpuCount { gpu_type: own.gpu_type.clone(), count: own.total })
+            .collect(),
+        cpus: None,
+        memory_mib: None,
+        features: own.features.clone(),
+        usable: NodeUse::Up,
     };
-    Outlook {
+    let partition = |own: &Partition| QueuePartition {
+        name: own.name.clone(),
+        default: own.default,
+        default_time_s: None,
+        max_time_s: own.max_time,
+        max_nodes: None,
+        tier: None,
+        accounts: None,
+        limit_qos: None,
+        qos: None,
+        preemptible: false,
+        exclusive: false,
+        billing: None,
+    };
+    let nodes = cluster.nodes.iter().map(node).collect();
+    let partitions = cluster.partitions.iter().map(partition).collect();
+    Snapshot { nodes, partitions, ..Snapshot::empty(Time(0.0)) }
+}
+
+#[test]
+fn a_job_that_waits_may_ask_for_what_when_lists() {
+    let partition = |name: &str, hours: f64| Partition {
+        name: name.to_owned(),
+        default: false,
+        max_time: Some(Seconds(hours * HOUR)),
+    };
+    let cluster = Cluster { partitions: vec![partition("short", 3.0), partition("day", 24.0)], ..full() };
+    let mut own = ten_hours();
+    own.launch.partition = Some("short,day".into());
+    own.launch.checkpoint.grace = Some(Seconds(10.0));
+    (own.launch.account, own.launch.other_accounts) = (Some("a".into()), vec!["b".into()]);
+    let jobs = state(vec![Tracked::new(own.clone(), Time(0.0))]);
+    let mut policy = queueing();
+    let mut planner = planner(policy.as_mut());
+    let asked = step(jobs, Time(1.0), &[], &cluster, (&rules(), &mut planner));
+    let told = answer(&cluster, &asked.inquiries[0], 0.0, &|_| (1.0, 0.0));
+    // As `when` lists them: by the job's file, the settings and the snapshot.
+    let (rules, snapshot) = (rules(), snapshot(&cluster));
+    let listing = Listing {
+        job: &own,
+        snapshot: &snapshot,
+        defaults: &rules.defaults,
+        rates: (rules.network, rules.intra_node),
+        capacity: &rules.capacity,
+        at_least: None,
+    };
+    let estimates = rules.defaults.estimate;
+    let speeds: SpeedsOf<'_, Infallible> =
+        &|jobs, types| Ok(ThroughputMatrix::new(jobs, types, &Cache::default(), estimates));
+    let Ok(listed) = requests(&listing, &Knows { speeds, resumes: &|| true }, &mut Vec::new());
+    // Four kinds of V100 and four of T4, for two accounts in two partitions, are more than are looked at.
+    assert_eq!((listed.possible, listed.requests.len()), (32, 24));
+    let told: Vec<JobRequest> = told.requests.into_iter().map(|own| own.request).collect();
+    assert_eq!(told, listed.requests);
+}
+
+/// Answers an inquiry: what waits stays for so long, and a request starts as `wait` says, in hours anew and in place.
+pub fn answer(
+    cluster: &Cluster,
+    inquiry: &Inquiry,
+    stays: f64,
+    wait: &dyn Fn(&Kind) -> (f64, f64),
+) -> Prospects {
+    let (rules, snapshot) = (rules(), snapshot(cluster));
+    let listing = Listing {
+        job: &inquiry.rest,
+        snapshot: &snapshot,
+        defaults: &rules.defaults,
+        rates: (rules.network, rules.intra_node),
+        capacity: &rules.capacity,
+        at_least: inquiry.at_least,
+    };
+    let speeds: SpeedsOf<'_, Infallible> = &|_, _| Ok(inquiry.speeds.clone());
+    let knows = Knows { speeds, resumes: &|| inquiry.resumes };
+    let Ok(listed) = requests(&listing, &knows, &mut Vec::new());
+    let hours = |time: f64| Some(Seconds(time * HOUR));
+    let prospect = |request: JobRequest| {
+        let (anew, in_place) = wait(&Kind::asked(&request));
+        let can_change = inquiry.in_place(&request, &rules.defaults).is_some();
+        Prospect { anew: hours(anew), in_place: hours(in_place).filter(|_| can_change), request }
+    };
+    Prospects {
         job: inquiry.job,
         // What was queued beside the first starts now.
         stays: (0..)
-            .zip(&inquiry.pending)
+            .zip(inquiry.pending())
             .map(|(n, id)| id.and(hours(if n == 0 { stays } else { 0.0 })))
             .collect(),
-        races: inquiry.races,
-        options: inquiry.options.iter().map(prospect).collect(),
+        races: inquiry.races(),
+        requests: listed.requests.into_iter().map(prospect).collect(),
+        cut: listed.cut,
     }
 }
 
@@ -75,7 +167,7 @@ fn take(state: &State, at: f64, cluster: &Cluster, stays: f64, wait: &dyn Fn(&Ki
     if first.inquiries.is_empty() {
         return first;
     }
-    planner.outlooks = Some(first.inquiries.iter().map(|own| answer(own, stays, wait)).collect());
+    planner.prospects = Some(first.inquiries.iter().map(|own| answer(cluster, own, stays, wait)).collect());
     step(state.clone(), Time(at), &[], cluster, (&own, &mut planner))
 }
 
@@ -145,19 +237,22 @@ fn a_pending_request_goes_to_another_partition_and_keeps_its_place() {
     let mut planner = planner(policy.as_mut());
     let own = rules();
     let asked = step(before.clone(), Time(1.0), &[], &cluster, (&own, &mut planner));
-    let ways = |gpus: u32| {
-        let mut options = asked.inquiries[0].options.iter();
-        let option = options.find(|own| own.kind == kind(gpus, "v100")).expect("an option");
-        option.ways.iter().map(|(number, own)| (*number, own.partition.as_deref())).collect::<Vec<_>>()
-    };
-    // One V100 takes ten hours, and nobody says that the job saves.
-    assert_eq!(ways(1), [(1, Some("day"))]);
-    assert_eq!(ways(4), [(0, Some("short,day")), (1, Some("day"))]);
     // The same GPUs start sooner where the limit is longer.
     let wait = |own: &Kind| (50.0, if *own == kind(4, "v100") { 1.0 } else { 30.0 });
-    let mut outlook = answer(&asked.inquiries[0], 20.0, &wait);
-    outlook.options.iter_mut().for_each(|own| own.in_place_way = 1);
-    planner.outlooks = Some(vec![outlook]);
+    let mut prospects = answer(&cluster, &asked.inquiries[0], 20.0, &wait);
+    let partitions = |gpus: u32| {
+        let is_for = |own: &&Prospect| Kind::asked(&own.request) == kind(gpus, "v100");
+        let own = prospects.requests.iter().filter(is_for);
+        own.map(|own| own.request.request.partition.as_deref()).collect::<Vec<_>>()
+    };
+    // One V100 takes ten hours, and nobody says that the job saves.
+    assert_eq!(partitions(1), [Some("day")]);
+    assert_eq!(partitions(4), [Some("short"), Some("day")]);
+    let is_short = |own: &Prospect| own.request.request.partition.as_deref() == Some("short");
+    for own in &mut prospects.requests {
+        own.in_place = own.in_place.filter(|_| !is_short(own));
+    }
+    planner.prospects = Some(vec![prospects]);
     let changed = step(before, Time(1.0), &[], &cluster, (&own, &mut planner));
     assert_eq!(words(&changed.actions), ["change a to 4 v100"]);
     let Action::Amend { to, .. } = &changed.actions[0] else { panic!() };
@@ -280,9 +375,9 @@ fn a_request_is_not_changed_into_another_one_of_the_job() {
         let own = rules();
         let asked = step(before.clone(), Time(1.0), &[], &cluster, (&own, &mut planner));
         let wait = |own: &Kind| (50.0, if own.per_node == 2 { 1.0 } else { 30.0 });
-        let mut outlook = answer(&asked.inquiries[0], 20.0, &wait);
-        outlook.stays.iter_mut().for_each(|own| *own = Some(Seconds(20.0 * HOUR)));
-        planner.outlooks = Some(vec![outlook]);
+        let mut prospects = answer(&cluster, &asked.inquiries[0], 20.0, &wait);
+        prospects.stays.iter_mut().for_each(|own| *own = Some(Seconds(20.0 * HOUR)));
+        planner.prospects = Some(vec![prospects]);
         words(&step(before.clone(), Time(1.0), &[], &cluster, (&own, &mut planner)).actions)
     };
     // It waits for two V100 already.
@@ -302,7 +397,7 @@ fn a_request_is_not_changed_into_another_one_of_the_job() {
 fn nothing_is_changed_where_nobody_knows_the_queue() {
     let mut policy = queueing();
     let mut planner = planner(policy.as_mut());
-    planner.outlooks = Some(Vec::new());
+    planner.prospects = Some(Vec::new());
     let own = rules();
     let after = step(state(vec![pending()]), Time(1.0), &[], &full(), (&own, &mut planner));
     assert_eq!(words(&after.actions), [""; 0]);
@@ -324,7 +419,7 @@ fn a_job_that_does_not_say_how_many_gpus_waits_for_a_polite_number() {
     assert_eq!(words(&asked.actions), ["submit a on 32 v100"]);
     let mut policy = queueing();
     let mut planner = planner(policy.as_mut());
-    planner.outlooks = Some(Vec::new());
+    planner.prospects = Some(Vec::new());
     let dark = step(jobs, Time(1.0), &[], &cluster(&nodes), (&rules(), &mut planner));
     assert_eq!(words(&dark.actions), ["submit a on 32 v100"]);
 }

@@ -47,7 +47,6 @@ fn planned(id: &str, cluster: &Cluster, jobs: &[Job], epochs_done: u64) -> Run {
         epochs_done: vec![epochs_done; jobs.len()],
         submissions: Intent::of(&plan, plan.placed()).collect(),
         problem,
-        plan,
         file,
     }
 }

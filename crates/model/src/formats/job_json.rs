@@ -11,8 +11,8 @@ use crate::{Command, GpuType, Job, Seconds, Speed};
 
 /// Returns the entry of a job file that describes this job, every default written out.
 ///
-/// `{"jobs": [to_json(job)]}`, printed as JSON, is a job file again, and parsing it gives an equal
-/// job when the job came from a file. Affine step times may change in their last bit when they were
+/// `{"jobs": [to_json(job)]}`, printed as JSON, is a job file again. Parsing it, or reading the entry
+/// with [`from_json`](super::jobs::from_json), gives an equal job when the job came from a file. Affine step times may change in their last bit when they were
 /// computed in seconds: a job file holds milliseconds.
 #[must_use]
 pub fn to_json(job: &Job) -> Value {
@@ -29,8 +29,7 @@ impl Serialize for Job {
 impl<'de> Deserialize<'de> for Job {
     /// Reads the entry of a job file.
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let file = json!({ "jobs": [Value::deserialize(from)?] });
-        let jobs = super::jobs::parse(&file.to_string()).map_err(de::Error::custom)?;
+        let jobs = super::jobs::from_json(&[Value::deserialize(from)?]).map_err(de::Error::custom)?;
         jobs.into_iter().next().ok_or_else(|| de::Error::custom("no job"))
     }
 }
@@ -88,9 +87,12 @@ mod tests {
     const NASTY: &str = "[a-z0-9:#'\"{}\\[\\],&*!|>%@`~ =\\\\-]{1,20}|\\PC{1,12}|(- |null|true|1e3|<<|~)";
 
     fn again(jobs: &[Job], pretty: bool) -> Vec<Job> {
-        let file = serde_json::json!({"jobs": jobs.iter().map(jobs::to_json).collect::<Vec<_>>()});
+        let entries: Vec<_> = jobs.iter().map(jobs::to_json).collect();
+        let file = serde_json::json!({"jobs": entries});
         let text = if pretty { format!("{file:#}") } else { file.to_string() };
-        jobs::parse(&text).unwrap_or_else(|problems| panic!("{problems}\n{text}"))
+        let read = jobs::parse(&text).unwrap_or_else(|problems| panic!("{problems}\n{text}"));
+        assert_eq!(jobs::from_json(&entries).as_ref(), Ok(&read), "{text}");
+        read
     }
 
     fn check(text: &str) {

@@ -2,15 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::json;
+
 use super::after;
 use super::copies;
 use super::draft::Draft;
 pub use super::job_json::to_json;
 use super::job_keys::{JobKey, job_keys};
 pub use super::job_yaml::to_yaml;
+use super::json;
 use super::launch;
 use super::problem::{Problems, ValueError};
-use super::reader::{Value, all, read_file};
+use super::reader::{Value, all, read_file, read_tree};
 use super::sweep::Sweeps;
 use crate::{Job, JobName, Seconds};
 
@@ -20,6 +23,14 @@ use crate::{Job, JobName, Seconds};
 /// When the text is not YAML or not a job file; all problems are listed.
 pub fn parse(text: &str) -> Result<Vec<Job>, Problems> {
     read_file(text, |root| read_jobs(root, true))
+}
+
+/// Returns the jobs of the entries of a job file, as [`to_json`] writes them.
+///
+/// # Errors
+/// When they are not the entries of a job file; all problems are listed.
+pub fn from_json(entries: &[serde_json::Value]) -> Result<Vec<Job>, Problems> {
+    read_tree(&json::tree(&json!({ "jobs": entries })), true, |root| read_jobs(root, true))
 }
 
 /// Jobs over time.

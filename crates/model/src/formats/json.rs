@@ -1,7 +1,29 @@
-//! The one thing in JSON that YAML does not read: a character written as two `\u` escapes.
+//! JSON as the tree that its text would give, and the one thing in its text that YAML does not read: a character
+//! written as two `\u` escapes.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::yaml::{Key, Kind, Node};
+
+/// Returns the tree of a value, all of it on line 1.
+pub(super) fn tree(value: &Value) -> Node {
+    let scalar = |text: String, quoted| Kind::Scalar { text, quoted };
+    let key = |text: &String| Key { line: 1, text: text.clone(), quoted: true };
+    let kind = match value {
+        Value::Null => scalar("null".to_owned(), false),
+        Value::Bool(switch) => scalar(switch.to_string(), false),
+        Value::Number(number) => scalar(number.to_string(), false),
+        Value::String(text) => scalar(text.clone(), true),
+        Value::Array(items) => Kind::List(items.iter().map(tree).collect()),
+        Value::Object(entries) => {
+            Kind::Map(entries.iter().map(|(name, value)| (key(name), tree(value))).collect())
+        }
+    };
+    Node { line: 1, kind }
+}
 
 /// Returns the text with every pair of surrogate escapes (`\ud83d\ude00`) as YAML's one escape
 /// (`\U0001F600`), where the text looks like JSON; lines stay as they are.

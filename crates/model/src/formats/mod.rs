@@ -1,4 +1,4 @@
-//! Job and cluster text to `model`, listing all problems of a file at once; and back to text.
+//! Job, cluster and inventory files: text to values, with all errors of a file at once, and back.
 //!
 //! [`jobs`], [`cluster`] and [`inventory`] read whole files. The readers of single values are public because settings
 //! use the same spellings.

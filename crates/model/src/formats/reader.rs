@@ -41,9 +41,20 @@ pub(super) struct Fields<'a> {
 /// # Errors
 /// When the text is not YAML, or `read` reported anything.
 pub(super) fn read_file<T>(text: &str, read: impl FnOnce(&Value<'_>) -> Option<T>) -> Result<T, Problems> {
-    let node = yaml::parse(text)?;
-    let sink = Sink { is_json: is_json(text), ..Sink::default() };
-    let result = read(&Value { node: &node, path: String::new(), sink: &sink });
+    read_tree(&yaml::parse(text)?, is_json(text), read)
+}
+
+/// Reads a whole file from its tree.
+///
+/// # Errors
+/// When `read` reported anything.
+pub(super) fn read_tree<T>(
+    node: &Node,
+    is_json: bool,
+    read: impl FnOnce(&Value<'_>) -> Option<T>,
+) -> Result<T, Problems> {
+    let sink = Sink { is_json, ..Sink::default() };
+    let result = read(&Value { node, path: String::new(), sink: &sink });
     let problems = sink.problems.into_inner();
     Problems::unless_none(problems, result)?.ok_or_else(|| {
         // Reached only if a reader forgot to report; a file must never be half read in silence.

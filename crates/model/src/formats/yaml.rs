@@ -47,7 +47,7 @@ pub(super) enum Kind {
 pub(super) struct Key {
     pub(super) line: usize,
     pub(super) text: String,
-    quoted: bool,
+    pub(super) quoted: bool,
 }
 
 /// Returns the tree of the only document in `text`; an empty text is a null scalar.

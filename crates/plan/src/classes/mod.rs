@@ -1,4 +1,4 @@
-//! Jobs that run alike, and the bundles of GPUs that they may choose from: what policies over time and bounds share.
+//! Classes of equal jobs, and the bundles of GPUs that they may choose from: shared by `horizon` and the trace bound.
 //!
 //! Jobs of one model, batch and limits form a [`Class`]. Its speeds are in steps (global batches) per second, so that jobs
 //! with longer and shorter epochs are in one class.

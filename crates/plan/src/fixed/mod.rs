@@ -1,4 +1,4 @@
-//! Policies that give every job the number of GPUs that it asks for, of one type, in a fixed order.
+//! Policies that give each job the number of GPUs that it asks for, of one type, in a fixed order.
 
 mod fifo;
 mod las;

@@ -1,4 +1,4 @@
-//! `horizon`: the least mean completion time of jobs that come and go.
+//! The policy `horizon`: the least mean completion time of jobs that arrive and end.
 
 mod allocate;
 mod market;

@@ -1,4 +1,4 @@
-//! `horizon` behind the seam: problems in, plans out.
+//! The policy itself: takes problems and returns plans.
 
 use crate::horizon::memory;
 use crate::horizon::outlook::{Crowd, Outlook};

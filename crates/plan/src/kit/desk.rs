@@ -1,4 +1,4 @@
-//! A desk at which jobs get the number of GPUs that they ask for, of one type: what policies of that kind share.
+//! The shared core of policies of fixed size: free GPUs, waiting jobs, and the speeds of each kind of job.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Jobs that wait, in order: by shape, so that one that finds no room speaks for all of its shape.
+//! Waiting jobs in order, by shape: if one does not fit, none of its shape does.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};

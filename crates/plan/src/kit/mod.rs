@@ -1,4 +1,4 @@
-//! What policies are made of: GPUs by node, jobs in line for them, turns of some epochs, jobs as tasks on single GPUs.
+//! Building blocks of policies: GPUs by node, waiting jobs in order, turns of whole epochs, jobs as tasks on single GPUs.
 //!
 //! A policy that gives jobs the number of GPUs that they ask for begins with a [`Desk`]; one that deals out GPUs by itself, with
 //! a [`Floor`]. [`Turns`] keep a job on its GPUs for some epochs. [`Tasks`] are the world of papers in which each task of a job

@@ -1,4 +1,4 @@
-//! Where jobs stand while the search goes on: rings inside nodes by node, rings over the network by type.
+//! The positions of jobs during the search: rings inside nodes by node, rings over the network by type.
 
 use std::collections::{BTreeMap, BTreeSet};
 

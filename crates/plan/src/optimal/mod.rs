@@ -1,4 +1,4 @@
-//! `optimal`: the placement that proves how good it is (planner, section 5).
+//! The policy `optimal`: minimises the objective and proves a lower bound.
 //!
 //! Prices bound the objective from below; jobs that answer to these prices make a good plan; for small
 //! problems a search over all bundles that could still beat it closes the gap.

@@ -237,14 +237,19 @@ impl PlanFile {
     /// When the text is no JSON of this schema.
     pub fn parse(text: &str) -> Result<Self, PlanFileError> {
         let json = |source| PlanFileError::Json { source };
+        let error = match serde_json::from_str::<Self>(text) {
+            Ok(file) if file.schema == SCHEMA => return Ok(file),
+            other => other.err(),
+        };
         let value: Value = serde_json::from_str(text).map_err(json)?;
         let found = value.get("schema");
-        if found.and_then(Value::as_str) != Some(SCHEMA) {
-            let found = found.map_or_else(|| "missing".to_owned(), Value::to_string);
-            return Err(PlanFileError::Schema { found });
+        match error {
+            Some(source) if found.and_then(Value::as_str) == Some(SCHEMA) => Err(json(source)),
+            _ => {
+                let found = found.map_or_else(|| "missing".to_owned(), Value::to_string);
+                Err(PlanFileError::Schema { found })
+            }
         }
-        // From the text again: its errors name line and column.
-        serde_json::from_str(text).map_err(json)
     }
 
     /// Returns whether a text looks like a plan file rather than a job file.

@@ -1,4 +1,4 @@
-//! The plan file: a checked plan as JSON with all that is needed to submit it elsewhere and later, and back.
+//! Plan files: a checked plan as JSON with all that is needed to submit it elsewhere and later, and back.
 
 mod check;
 mod file;

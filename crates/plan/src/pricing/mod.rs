@@ -1,4 +1,4 @@
-//! What a job would take at given prices: the cheapest bundle of GPUs, and all that are nearly as cheap.
+//! Bundles at given prices: a job's cheapest bundle of GPUs, and all that are nearly as cheap.
 //!
 //! A bundle is counts by type. It costs its job's completion time, with the fastest ring that any placement of
 //! it could have, and the prices of its GPUs, which are in seconds of that job. Nodes are known by their

@@ -1,4 +1,4 @@
-//! A policy over time out of a placer: who waits is placed on what is free; moves, detours and the queue by rules.
+//! A policy made of a placer: places waiting jobs on free GPUs; moves, detours and pending requests follow rules.
 
 mod detours;
 mod draft;

@@ -3,10 +3,10 @@
 use crate::replan::Scene;
 use crate::replan::draft::Draft;
 use crate::{
-    Basis, Candidate, Decision, Extract, Hold, JobModel, Outlook, Pending, Placement, Plan, PolicyError,
-    Remedy, Slot, Stage, choose, options, remedy,
+    Basis, Decision, Extract, Hold, Instead, JobModel, Pending, Placement, Plan, PolicyError, Prospect,
+    Prospects, Remedy, Sharing, Slot, Stage, is_legal, remedy,
 };
-use hsched_model::{GpuType, Seconds, Time};
+use hsched_model::{Candidate, GpuType, JobRequest, RequestId, Seconds, Time, choose};
 
 /// Pending requests are asked about anew after this, if nothing happens before: ten minutes.
 const ASK_AGAIN: Seconds = Seconds(600.0);
@@ -15,19 +15,19 @@ const ASK_AGAIN: Seconds = Seconds(600.0);
 const NOTHING_SUITS: &str = "every possible time limit is shorter than the job, and the job starts over \
     after each; if its program can resume, add the job again with the key checkpoint";
 
-/// The requests of a job, as placements of the problem of that job alone.
-struct Requests {
-    extract: Extract,
-    options: Vec<Placement>,
-}
-
 /// GPUs by node and type that requests of this decision are for: one decision asks for no node twice.
 type Asked = Vec<Vec<u32>>;
+
+/// What a job could have if nobody else waited: GPUs by node and type, and the problem of the job alone on these.
+struct Room {
+    offered: Vec<Vec<u32>>,
+    alone: Extract,
+}
 
 impl Scene<'_> {
     /// Returns the jobs of which it must be known when their requests would start: those that wait there or may have to.
     pub(super) fn to_ask_about(&self, ready: &[usize]) -> Vec<usize> {
-        if self.problem.outlooks.is_some() {
+        if self.problem.prospects.is_some() {
             return Vec::new();
         }
         let jobs = 0..self.problem.jobs.len();
@@ -51,7 +51,7 @@ impl Scene<'_> {
                 return true;
             }
             let own = draft.placement(self, *job).map(|own| own.jct(self.problem.jobs[*job].epochs).0);
-            let queued = self.outlook(*job).and_then(|outlook| self.soonest(*job, outlook));
+            let queued = self.prospects(*job).and_then(|own| self.soonest(*job, own));
             own.zip(queued).is_some_and(|(free, queued)| queued < free)
         };
         let soon: Vec<usize> = ready.iter().copied().filter(|job| !is_late(job)).collect();
@@ -66,20 +66,26 @@ impl Scene<'_> {
             // What is free is given away first; the others are asked about again.
             return Plan { wake: Some(self.problem.now), ..base };
         }
-        if self.problem.outlooks.as_ref().is_some_and(Vec::is_empty) {
+        if self.problem.prospects.as_ref().is_some_and(Vec::is_empty) {
             return self.in_the_dark(ready, notes).unwrap_or(base);
         }
-        let mut asked: Asked = self.problem.nodes.iter().map(|node| vec![0; node.gpus.len()]).collect();
-        let mut changes = Vec::new();
+        let mut asked = self.asked_for_nothing();
+        let (mut changes, mut requests) = (Vec::new(), Vec::new());
         for (job, model) in self.problem.jobs.iter().enumerate() {
-            if is_pending(model) {
-                changes.extend(self.remedy(job, &mut asked).map(|decision| (job, decision)));
+            if is_pending(model)
+                && let Some((decision, id)) = self.remedy(job, &mut asked)
+            {
+                changes.push((job, decision));
+                requests.push((job, id));
             }
         }
         let mut left_out = false;
         for &job in ready {
             match self.begin(job, &mut asked) {
-                Ok(decision) => changes.push((job, decision)),
+                Ok((decision, id)) => {
+                    changes.push((job, decision));
+                    requests.push((job, id));
+                }
                 Err(later) => {
                     left_out |= later;
                     // It says why, or that the job can never be placed.
@@ -88,7 +94,7 @@ impl Scene<'_> {
                 }
             }
         }
-        Plan { changes, wake: left_out.then_some(self.problem.now), ..Plan::default() }
+        Plan { changes, requests, wake: left_out.then_some(self.problem.now), ..Plan::default() }
     }
 
     /// Returns what the placer would have the jobs wait for, where nobody can say when anything starts: each as if it got all that is
@@ -103,91 +109,95 @@ impl Scene<'_> {
         }
     }
 
-    fn outlook(&self, job: usize) -> Option<&Outlook> {
-        self.problem.outlooks.iter().flatten().find(|own| own.job == job)
+    fn prospects(&self, job: usize) -> Option<&Prospects> {
+        self.problem.prospects.iter().flatten().find(|own| own.job == job)
     }
 
-    /// Returns whether the time limit of a request for these GPUs would end a job that cannot go on.
+    /// Returns whether every time limit of a request for these GPUs would end a job that cannot go on.
     fn is_too_short(&self, job: usize, placement: &Placement) -> bool {
-        let Some(outlook) = self.outlook(job) else { return false };
-        let Requests { extract, options } = self.requests(job);
+        let Some(prospects) = self.prospects(job) else { return false };
         let own = kind(&self.problem.gpu_types, &placement.slots);
-        let is_this = |option: &Placement| kind(&extract.problem.gpu_types, &option.slots) == own;
-        let place = options.iter().position(is_this);
-        place.and_then(|place| outlook.options.get(place)).is_some_and(|prospect| prospect.too_short)
+        let is_possible = prospects.requests.iter().any(|other| kind_of(&other.request) == own);
+        !is_possible && prospects.cut.iter().any(|other| kind_of(other) == own)
     }
 
     /// Returns that no time limit suits a job, where that is so.
     fn nothing_suits(&self, job: usize) -> Option<Decision> {
-        let options = &self.outlook(job)?.options;
+        let Prospects { requests, cut, .. } = self.prospects(job)?;
         let why = || Decision::Defer { why: NOTHING_SUITS.to_owned() };
-        (!options.is_empty() && options.iter().all(|own| own.too_short)).then(why)
+        (requests.is_empty() && !cut.is_empty()).then(why)
     }
 
-    fn requests(&self, job: usize) -> Requests {
-        let extract = self.problem.extract(&[job], Basis::Line);
-        let options = options(&extract.problem, 0);
-        Requests { extract, options }
+    /// Returns the requests of a job whose GPUs it may have here.
+    fn able<'p>(&self, job: usize, prospects: &'p Prospects) -> Vec<&'p Prospect> {
+        let (room, nothing) = (self.room(job), self.asked_for_nothing());
+        let is_able =
+            |own: &&Prospect| self.settle((job, &room), &own.request, &mut nothing.clone()).is_some();
+        prospects.requests.iter().filter(is_able).collect()
     }
 
-    /// Returns the requests of a job with what is known of them.
-    fn candidates(&self, job: usize, requests: &Requests, outlook: &Outlook) -> Vec<Candidate> {
-        let model = &self.problem.jobs[job];
-        let there: Vec<Vec<(GpuType, u32, usize)>> =
-            model.standing.holds.iter().map(|hold| kind(&self.problem.gpu_types, &hold.slots)).collect();
-        let candidate = |(own, prospect): (&Placement, &crate::Prospect)| Candidate {
-            run: own.jct(model.epochs).0,
-            gpus: u32::try_from(own.ranks.len()).unwrap_or(u32::MAX),
-            anew: prospect.anew.map(|wait| wait.0),
-            in_place: prospect.in_place.map(|wait| wait.0),
-            is_there: there.contains(&kind(&requests.extract.problem.gpu_types, &own.slots)),
-        };
-        requests.options.iter().zip(&outlook.options).map(candidate).collect()
+    /// Returns what counts of the requests of a job.
+    fn candidates(&self, job: usize, prospects: &Prospects) -> Vec<Candidate> {
+        let able = self.able(job, prospects);
+        Candidate::of(&able.iter().map(|own| (&own.request, own.anew)).collect::<Vec<_>>())
     }
 
     /// Returns when the best request of a job would be done.
-    fn soonest(&self, job: usize, outlook: &Outlook) -> Option<f64> {
-        let requests = self.requests(job);
-        let all = self.candidates(job, &requests, outlook);
-        all.iter().filter_map(|own| Some(own.anew? + own.run)).min_by(f64::total_cmp)
+    fn soonest(&self, job: usize, prospects: &Prospects) -> Option<f64> {
+        self.candidates(job, prospects).iter().map(|own| own.finish).min_by(f64::total_cmp)
     }
 
     /// Returns the request to begin with.
     ///
     /// # Errors
     /// Whether there is one for which another decision is needed, as this one asks for its nodes already.
-    fn begin(&self, job: usize, asked: &mut Asked) -> Result<Decision, bool> {
-        let requests = self.requests(job);
+    fn begin(&self, job: usize, asked: &mut Asked) -> Result<(Decision, RequestId), bool> {
         // There may have been no time to ask about it.
-        let outlook = self.outlook(job).ok_or(true)?;
-        let number = choose(&self.candidates(job, &requests, outlook)).ok_or(false)?;
-        let option = &requests.options[number];
-        let placement = self.settle(job, &requests, option, asked).ok_or(true)?;
-        Ok(Decision::Place { placements: vec![placement], queued: true, why: String::new() })
+        let prospects = self.prospects(job).ok_or(true)?;
+        let chosen = choose(&self.candidates(job, prospects), 0.0).ok_or(false)?;
+        let request = prospects.request(chosen.id).ok_or(false)?;
+        let placement = self.settle((job, &self.room(job)), request, asked).ok_or(true)?;
+        let decision = Decision::Place { placements: vec![placement], queued: true, why: String::new() };
+        Ok((decision, chosen.id))
     }
 
-    /// Returns what to do with the pending requests of a job; nothing where they are to be kept.
-    fn remedy(&self, job: usize, asked: &mut Asked) -> Option<Decision> {
-        let (requests, outlook) = (self.requests(job), self.outlook(job)?);
+    /// Returns what could be done with what a job waits for: all requests, in its place or anew.
+    fn instead(&self, job: usize, prospects: &Prospects) -> Vec<Instead> {
+        let holds = &self.problem.jobs[job].standing.holds;
+        let there: Vec<Kinds> = holds.iter().map(|hold| kind(&self.problem.gpu_types, &hold.slots)).collect();
+        let other = |own: &Prospect| {
+            let waits = |start: Option<Seconds>| start.map(|start| own.request.waits(start).0);
+            Instead {
+                id: own.request.id(),
+                run: own.request.run.0,
+                anew: waits(own.anew),
+                in_place: waits(own.in_place),
+                is_there: there.contains(&kind_of(&own.request)),
+            }
+        };
+        self.able(job, prospects).into_iter().map(other).collect()
+    }
+
+    /// Returns what to do with the pending requests of a job, and by which request; nothing where they are to be kept.
+    fn remedy(&self, job: usize, asked: &mut Asked) -> Option<(Decision, RequestId)> {
+        let prospects = self.prospects(job)?;
         let holds = &self.problem.jobs[job].standing.holds;
         let epochs = self.epochs(job);
         let waits =
-            holds.iter().zip(&outlook.stays).filter_map(|(hold, wait)| Some((wait.as_ref()?.0, hold)));
+            holds.iter().zip(&prospects.stays).filter_map(|(hold, wait)| Some((wait.as_ref()?.0, hold)));
         let waits: Vec<(f64, &Hold)> = waits.collect();
         let first = |time: &dyn Fn(&(f64, &Hold)) -> f64| waits.iter().map(time).min_by(f64::total_cmp);
         let pending = Pending {
             start: first(&|(wait, _)| *wait)?,
             finish: first(&|(wait, hold)| wait + epochs * hold.epoch)?,
             entries: holds.len(),
-            races: outlook.races,
+            races: prospects.races,
         };
-        let candidates = self.candidates(job, &requests, outlook);
-        let decided = remedy(&pending, &candidates);
-        let (Remedy::Amend(number) | Remedy::Beside(number) | Remedy::Replace(number)) = decided else {
-            return None;
-        };
-        let placement = self.settle(job, &requests, &requests.options[number], asked)?;
-        let own = candidates[number];
+        let all = self.instead(job, prospects);
+        let decided = remedy(&pending, &all);
+        let (Remedy::Amend(id) | Remedy::Beside(id) | Remedy::Replace(id)) = decided else { return None };
+        let placement = self.settle((job, &self.room(job)), prospects.request(id)?, asked)?;
+        let own = all.iter().find(|own| own.id == id)?;
         let wait = if let Remedy::Amend(_) = decided { own.in_place } else { own.anew };
         let (before, after) = (hours(pending.finish), hours(wait? + own.run));
         let gpus = self.problem.named(&placement.slots);
@@ -196,38 +206,46 @@ impl Scene<'_> {
                 "with a new request for {gpus}, the job finishes in {after} instead of \
                 {before}"
             );
-            return Some(Decision::Place { placements: vec![placement], queued: true, why });
+            return Some((Decision::Place { placements: vec![placement], queued: true, why }, id));
         }
         let why = format!("finishes in {after} instead of {before} (estimated)");
-        Some(Decision::Adjust { placement, in_place: matches!(decided, Remedy::Amend(_)), why })
+        Some((Decision::Adjust { placement, in_place: matches!(decided, Remedy::Amend(_)), why }, id))
     }
 
-    /// Returns a request on nodes that this decision asks for nothing else of, and notes that it does now.
+    /// Returns what a job could have if nobody else waited.
+    fn room(&self, job: usize) -> Room {
+        let offered = self.problem.offered_to(&[job], Basis::Line);
+        Room { alone: self.problem.extract_on(&[job], &offered), offered }
+    }
+
+    fn asked_for_nothing(&self) -> Asked {
+        self.problem.nodes.iter().map(|node| vec![0; node.gpus.len()]).collect()
+    }
+
+    /// Returns the GPUs of a request on nodes that this decision asks for nothing else of, and notes that it does now.
     fn settle(
         &self,
-        job: usize,
-        requests: &Requests,
-        option: &Placement,
+        (job, room): (usize, &Room),
+        request: &JobRequest,
         asked: &mut Asked,
     ) -> Option<Placement> {
-        let room = self.problem.offered_to(&[job], Basis::Line);
-        let model = requests.extract.to_whole(self.problem, option);
-        let first = model.slots.first()?;
-        let name = &self.problem.gpu_types[first.gpu_type];
+        let (nodes, count) = (request.request.asks.nodes as usize, request.per_node());
         let may_use = |own: &usize| {
-            self.problem.gpu_types[*own] == *name && self.problem.jobs[job].types[*own].is_some()
+            self.problem.gpu_types[*own] == request.gpu_type && self.problem.jobs[job].types[*own].is_some()
         };
         let types: Vec<usize> = (0..self.problem.gpu_types.len()).filter(may_use).collect();
         let slot = |node: usize| {
-            let left = |own: &&usize| room[node][**own].saturating_sub(asked[node][**own]) >= first.count;
-            types.iter().find(left).map(|&gpu_type| Slot { node, gpu_type, count: first.count })
+            let left = |own: &&usize| room.offered[node][**own].saturating_sub(asked[node][**own]) >= count;
+            types.iter().find(left).map(|&gpu_type| Slot { node, gpu_type, count })
         };
-        let slots: Vec<Slot> =
-            (0..self.problem.nodes.len()).filter_map(slot).take(model.slots.len()).collect();
-        if slots.len() < model.slots.len() {
+        let slots: Vec<Slot> = (0..self.problem.nodes.len()).filter_map(slot).take(nodes).collect();
+        if slots.len() < nodes {
             return None;
         }
-        let placement = Placement::new(self.problem, job, &slots, model.sharing)?;
+        let placement = Placement::new(self.problem, job, &slots, Sharing::Balanced)?;
+        if !is_legal(&room.alone.problem, 0, &room.alone.of_whole(&placement)?) {
+            return None;
+        }
         for slot in &slots {
             asked[slot.node][slot.gpu_type] += slot.count;
         }
@@ -241,9 +259,17 @@ fn is_pending(job: &JobModel) -> bool {
     !holds.is_empty() && holds.iter().all(|hold| hold.stage == Stage::Queued)
 }
 
-/// Returns what some GPUs are for Slurm: how many nodes with so many of a type.
-fn kind(gpu_types: &[GpuType], slots: &[Slot]) -> Vec<(GpuType, u32, usize)> {
-    let mut kinds: Vec<(GpuType, u32, usize)> = Vec::new();
+/// GPUs as Slurm is asked for them: a type, so many on each node, how many nodes.
+type Kinds = Vec<(GpuType, u32, usize)>;
+
+/// Returns what a request asks for.
+fn kind_of(request: &JobRequest) -> Kinds {
+    vec![(request.gpu_type.clone(), request.per_node(), request.request.asks.nodes as usize)]
+}
+
+/// Returns what some GPUs are for Slurm.
+fn kind(gpu_types: &[GpuType], slots: &[Slot]) -> Kinds {
+    let mut kinds = Kinds::new();
     for slot in slots {
         let gpu_type = &gpu_types[slot.gpu_type];
         match kinds.iter_mut().find(|own| own.0 == *gpu_type && own.1 == slot.count) {

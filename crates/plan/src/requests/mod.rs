@@ -1,7 +1,8 @@
-//! Requests that a job could wait for in the cluster's queue, and what to do with those that wait there.
+//! GPUs that a job could ask the cluster's queue for, and what to do with the requests that wait there.
 
 mod options;
 mod remedy;
 
+pub(crate) use self::options::is_legal;
 pub use self::options::{MOST_GPUS, options};
-pub use self::remedy::{Candidate, Pending, Remedy, choose, remedy};
+pub(crate) use self::remedy::{Instead, Pending, Remedy, remedy};

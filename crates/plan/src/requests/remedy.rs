@@ -1,5 +1,7 @@
 //! The rule for one pending request: leave it, change it in place, queue another beside it, or begin anew.
 
+use hsched_model::RequestId;
+
 /// Requests of one job that wait at the same time.
 const MOST_ENTRIES: usize = 3;
 
@@ -12,12 +14,9 @@ const LEAST_GAIN: f64 = 600.0;
 /// What starts within so many seconds starts now.
 const NOW: f64 = 60.0;
 
-/// A request is as good where it ends within this part of the best time, or within [`LEAST_GAIN`].
-const NEARLY: f64 = 0.05;
-
 /// What is known of the requests of a job that wait. All times are means, in seconds from now.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pending {
+pub(crate) struct Pending {
     /// When the first of them would start as they are.
     pub start: f64,
     /// When the job would be done as they are.
@@ -30,10 +29,10 @@ pub struct Pending {
 
 /// Another request that the job could have.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Candidate {
+pub(crate) struct Instead {
+    pub id: RequestId,
     /// How long the job would run, in seconds.
     pub run: f64,
-    pub gpus: u32,
     /// How long it would wait if it was submitted now, at the priority of a new job; `None` where nobody can say.
     pub anew: Option<f64>,
     /// How long it would wait if a pending request was changed to it, which keeps its place; `None` where none can be.
@@ -42,16 +41,16 @@ pub struct Candidate {
     pub is_there: bool,
 }
 
-/// What to do with the pending requests of a job; the numbers are of candidates.
+/// What to do with the pending requests of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Remedy {
+pub(crate) enum Remedy {
     Keep,
     /// Change the pending request that can be changed: it keeps its place.
-    Amend(usize),
+    Amend(RequestId),
     /// Queue this one, too: the first to start trains.
-    Beside(usize),
+    Beside(RequestId),
     /// Cancel what waits and submit this one.
-    Replace(usize),
+    Replace(RequestId),
 }
 
 /// Returns what to do with the pending requests of a job.
@@ -59,7 +58,7 @@ pub enum Remedy {
 /// A change must gain a tenth and ten minutes. GPUs that are free are taken at once where the job is done on them before it would
 /// start as it is. The first request keeps its place, unless nothing can be queued beside it.
 #[must_use]
-pub fn remedy(pending: &Pending, candidates: &[Candidate]) -> Remedy {
+pub(crate) fn remedy(pending: &Pending, others: &[Instead]) -> Remedy {
     let pays = |wait: f64, run: f64| {
         let gain = pending.finish - (wait + run);
         let is_free = wait <= NOW && run <= pending.start;
@@ -72,41 +71,20 @@ pub fn remedy(pending: &Pending, candidates: &[Candidate]) -> Remedy {
             best = Some((finish, remedy));
         }
     };
-    for (number, own) in candidates.iter().enumerate() {
+    for own in others {
         if let Some(wait) = own.in_place.filter(|wait| pays(*wait, own.run)) {
-            consider(wait + own.run, Remedy::Amend(number));
+            consider(wait + own.run, Remedy::Amend(own.id));
         }
     }
-    for (number, own) in candidates.iter().enumerate().filter(|(_, own)| !own.is_there) {
+    for own in others.iter().filter(|own| !own.is_there) {
         let Some(wait) = own.anew.filter(|wait| pays(*wait, own.run)) else { continue };
         if !pending.races {
-            consider(wait + own.run, Remedy::Replace(number));
+            consider(wait + own.run, Remedy::Replace(own.id));
         } else if pending.entries < MOST_ENTRIES {
-            consider(wait + own.run, Remedy::Beside(number));
+            consider(wait + own.run, Remedy::Beside(own.id));
         }
     }
     best.map_or(Remedy::Keep, |(_, remedy)| remedy)
-}
-
-/// Returns the request to begin with: of those that end nearly as soon as the best, the one that takes the least GPU time. `None` where
-/// nobody can say when any starts.
-#[must_use]
-pub fn choose(candidates: &[Candidate]) -> Option<usize> {
-    let finish = |own: &Candidate| Some(own.anew? + own.run);
-    let best = candidates.iter().filter_map(finish).min_by(f64::total_cmp)?;
-    let limit = (best * (1.0 + NEARLY)).max(best + LEAST_GAIN);
-    let work = |own: &Candidate| own.run * f64::from(own.gpus);
-    let near = candidates.iter().enumerate().filter(|(_, own)| finish(own).is_some_and(|own| own <= limit));
-    let cheapest = near.min_by(|(_, a), (_, b)| {
-        // GPUs that scale perfectly all cost the same: then the first to finish.
-        let less = if (work(a) - work(b)).abs() < 0.01 * work(b) {
-            std::cmp::Ordering::Equal
-        } else {
-            work(a).total_cmp(&work(b))
-        };
-        less.then(finish(a).unwrap_or(f64::INFINITY).total_cmp(&finish(b).unwrap_or(f64::INFINITY)))
-    });
-    cheapest.map(|(number, _)| number)
 }
 
 #[cfg(test)]
@@ -119,10 +97,10 @@ mod tests {
     const PENDING: Pending = Pending { start: 10.0 * HOUR, finish: 20.0 * HOUR, entries: 1, races: true };
 
     /// A request with its run and its waits, in hours.
-    fn other(run: f64, anew: f64, in_place: impl Into<Option<f64>>) -> Candidate {
-        Candidate {
+    fn other(run: f64, anew: f64, in_place: impl Into<Option<f64>>) -> Instead {
+        Instead {
+            id: RequestId(0),
             run: run * HOUR,
-            gpus: 1,
             anew: Some(anew * HOUR),
             in_place: in_place.into().map(|wait| wait * HOUR),
             is_there: false,
@@ -133,22 +111,22 @@ mod tests {
     fn a_change_gains_a_tenth() {
         assert_eq!(remedy(&PENDING, &[]), Remedy::Keep);
         assert_eq!(remedy(&PENDING, &[other(10.0, 30.0, 8.1)]), Remedy::Keep);
-        assert_eq!(remedy(&PENDING, &[other(10.0, 30.0, 8.0)]), Remedy::Amend(0));
+        assert_eq!(remedy(&PENDING, &[other(10.0, 30.0, 8.0)]), Remedy::Amend(RequestId(0)));
     }
 
     #[test]
     fn a_change_gains_ten_minutes() {
         let soon = Pending { start: 0.4 * HOUR, finish: HOUR, ..PENDING };
         assert_eq!(remedy(&soon, &[other(0.6, 30.0, 0.25)]), Remedy::Keep);
-        assert_eq!(remedy(&soon, &[other(0.6, 30.0, 0.2)]), Remedy::Amend(0));
+        assert_eq!(remedy(&soon, &[other(0.6, 30.0, 0.2)]), Remedy::Amend(RequestId(0)));
     }
 
     #[test]
     fn other_types_are_queued_beside_the_first_while_there_are_few() {
         let others = [other(12.0, 5.0, None)];
-        assert_eq!(remedy(&PENDING, &others), Remedy::Beside(0));
+        assert_eq!(remedy(&PENDING, &others), Remedy::Beside(RequestId(0)));
         assert_eq!(remedy(&Pending { entries: 3, ..PENDING }, &others), Remedy::Keep);
-        let there = [Candidate { is_there: true, ..others[0] }];
+        let there = [Instead { is_there: true, ..others[0] }];
         assert_eq!(remedy(&PENDING, &there), Remedy::Keep);
     }
 
@@ -156,44 +134,32 @@ mod tests {
     fn what_cannot_race_is_submitted_anew_only_where_that_gains_at_the_new_priority() {
         let alone = Pending { races: false, ..PENDING };
         assert_eq!(remedy(&alone, &[other(10.0, 9.0, None)]), Remedy::Keep);
-        assert_eq!(remedy(&alone, &[other(10.0, 7.0, None)]), Remedy::Replace(0));
+        assert_eq!(remedy(&alone, &[other(10.0, 7.0, None)]), Remedy::Replace(RequestId(0)));
         // The place in line is worth more than the same request anew.
-        assert_eq!(remedy(&alone, &[other(10.0, 7.0, 7.0)]), Remedy::Amend(0));
+        assert_eq!(remedy(&alone, &[other(10.0, 7.0, 7.0)]), Remedy::Amend(RequestId(0)));
     }
 
     #[test]
     fn free_gpus_that_are_done_before_the_start_are_taken_at_once() {
         // A gain of ten hours of two thousand is below a tenth.
         let late = Pending { start: 2000.0 * HOUR, finish: 2010.0 * HOUR, ..PENDING };
-        assert_eq!(remedy(&late, &[other(1999.0, 0.0, None)]), Remedy::Beside(0));
+        assert_eq!(remedy(&late, &[other(1999.0, 0.0, None)]), Remedy::Beside(RequestId(0)));
         assert_eq!(remedy(&late, &[other(1999.0, 1.0, None)]), Remedy::Keep);
         assert_eq!(remedy(&late, &[other(2001.0, 0.0, None)]), Remedy::Keep);
     }
 
     #[test]
     fn the_soonest_of_several_is_taken_and_the_gentlest_of_equals() {
-        let all = [other(10.0, 3.0, 5.0), other(10.0, 2.0, None), other(4.0, 9.0, 8.5)];
-        assert_eq!(remedy(&PENDING, &all), Remedy::Beside(1));
-        let equal = [other(10.0, 2.0, None), other(10.0, 9.0, 2.0)];
-        assert_eq!(remedy(&PENDING, &equal), Remedy::Amend(1));
+        let with = |id: u32, own: Instead| Instead { id: RequestId(id), ..own };
+        let all = [other(10.0, 3.0, 5.0), with(1, other(10.0, 2.0, None)), with(2, other(4.0, 9.0, 8.5))];
+        assert_eq!(remedy(&PENDING, &all), Remedy::Beside(RequestId(1)));
+        let equal = [other(10.0, 2.0, None), with(1, other(10.0, 9.0, 2.0))];
+        assert_eq!(remedy(&PENDING, &equal), Remedy::Amend(RequestId(1)));
     }
 
     #[test]
     fn nothing_is_done_where_nobody_can_say() {
-        let unknown = Candidate { anew: None, ..other(1.0, 0.0, None) };
+        let unknown = Instead { anew: None, ..other(1.0, 0.0, None) };
         assert_eq!(remedy(&PENDING, &[unknown]), Remedy::Keep);
-        assert_eq!(choose(&[unknown]), None);
-    }
-
-    #[test]
-    fn of_those_that_end_nearly_as_soon_the_cheapest_is_begun_with() {
-        let dear = Candidate { gpus: 8, ..other(2.0, 8.0, None) };
-        let cheap = Candidate { gpus: 1, ..other(8.0, 2.4, None) };
-        assert_eq!(choose(&[dear, cheap]), Some(1));
-        assert_eq!(choose(&[dear, other(8.0, 3.0, None)]), Some(0));
-        let wide = Candidate { gpus: 2, ..other(4.0, 6.2, None) };
-        assert_eq!(choose(&[wide, other(8.0, 2.0, None)]), Some(1));
-        // Where GPU time is the same, the first to finish.
-        assert_eq!(choose(&[other(8.0, 2.0, None), Candidate { gpus: 2, ..other(4.0, 5.9, None) }]), Some(1));
     }
 }

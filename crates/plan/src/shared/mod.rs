@@ -1,4 +1,4 @@
-//! A policy over time where GPUs that are given back may go to strangers: what it wants, as far as that is safe there.
+//! Rules of a shared cluster around a policy: it carries out what is safe when other users may take released GPUs.
 //!
 //! The policy inside decides as if jobs moved at once. No running job is stopped only to wait, none is touched that does not
 //! save, a move pays for its wait in the queue, and the GPUs that a job was given are kept for it until it has them.

@@ -1,4 +1,4 @@
-//! What is known about speeds: measurement records to a matrix of jobs and GPU types.
+//! Speeds: records of measurements become a matrix of jobs and GPU types.
 //!
 //! Knows nothing of placements and never decides which GPUs a job gets.
 

@@ -1,4 +1,4 @@
-//! What no schedule of a trace undercuts: a lower bound on the mean completion time of jobs that come and go.
+//! A lower bound on the mean completion time of a trace, for every schedule.
 //!
 //! For any prices p ≥ 0 of GPUs over time, the mean completion time is at least
 //!

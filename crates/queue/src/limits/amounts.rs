@@ -8,23 +8,21 @@ use hsched_model::number::to_f64;
 /// Amounts by TRES; memory in MiB.
 pub(crate) type TresAmounts = BTreeMap<String, f64>;
 
-impl Asks {
-    /// Returns the TRES that a job with these asks for, on all its nodes.
-    pub(crate) fn tres(&self) -> TresAmounts {
-        let nodes = f64::from(self.nodes.max(1));
-        let mut amounts = TresAmounts::from([("node".to_owned(), nodes)]);
-        for ask in &self.gpus {
-            let count = nodes * f64::from(ask.count);
-            add(&mut amounts, "gres/gpu".to_owned(), count);
-            if let Some(gpu_type) = &ask.gpu_type {
-                add(&mut amounts, format!("gres/gpu:{gpu_type}"), count);
-            }
+/// Returns the TRES that a job asks for, on all its nodes.
+pub(crate) fn asked_tres(asks: &Asks) -> TresAmounts {
+    let nodes = f64::from(asks.nodes.max(1));
+    let mut amounts = TresAmounts::from([("node".to_owned(), nodes)]);
+    for ask in &asks.gpus {
+        let count = nodes * f64::from(ask.count);
+        add(&mut amounts, "gres/gpu".to_owned(), count);
+        if let Some(gpu_type) = &ask.gpu_type {
+            add(&mut amounts, format!("gres/gpu:{gpu_type}"), count);
         }
-        for (name, amount) in [("cpu", self.cpus), ("mem", self.memory_mib)] {
-            add(&mut amounts, name.to_owned(), nodes * to_f64(amount.unwrap_or(0)));
-        }
-        amounts
     }
+    for (name, amount) in [("cpu", asks.cpus), ("mem", asks.memory_mib)] {
+        add(&mut amounts, name.to_owned(), nodes * to_f64(amount.unwrap_or(0)));
+    }
+    amounts
 }
 
 impl Running {

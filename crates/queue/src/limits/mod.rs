@@ -8,7 +8,7 @@ mod counters;
 mod refusal;
 mod rules;
 
-pub(super) use self::amounts::TresAmounts;
+pub(super) use self::amounts::{TresAmounts, asked_tres};
 pub(super) use self::counters::Counters;
 pub(super) use self::rules::{Rule, Rules, Subject};
 

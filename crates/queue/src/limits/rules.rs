@@ -162,8 +162,7 @@ impl<'a> Rules<'a> {
 
     fn make(&mut self, subject: Subject<'_>, amounts: &TresAmounts) -> (Rule, Vec<(Counter, f64)>) {
         let minutes = subject.limit / 60.0;
-        let mut draft =
-            Draft { subject, amounts, minutes, rule: Rule::default(), taken: BTreeSet::new() };
+        let mut draft = Draft { subject, amounts, minutes, rule: Rule::default(), taken: BTreeSet::new() };
         let qualities = self.qualities(subject);
         let mut holders = Vec::new();
         for &qos in &qualities {

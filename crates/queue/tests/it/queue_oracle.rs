@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use hsched_model::{GpuType, Seconds};
-use hsched_queue::{Asks, GpuAsk, Outlook, Question, Request, Snapshot, forecast};
+use hsched_queue::{Asks, GpuAsk, Question, Request, RequestId, Snapshot, Start, forecast};
 
 const NOW: f64 = 1_000_000.0;
 
@@ -115,6 +115,7 @@ fn request(job: &Job) -> Request {
     let limit = Seconds(job.limit as f64 * 3600.0);
     let gpus = vec![GpuAsk { gpu_type: GpuType::new("a100"), count: job.gpus }];
     Request {
+        id: RequestId::default(),
         asks: Asks { nodes: u32::try_from(job.nodes).expect("few"), gpus, ..Asks::default() },
         partition: None,
         account: Some("own".to_owned()),
@@ -159,8 +160,8 @@ proptest! {
     fn the_model_starts_ours_when_the_slow_one_does(queue in queue()) {
         let (snapshot, requests) = (snapshot(&queue), [request(&queue.ours)]);
         let question = Question { snapshot: &snapshot, requests: &requests, seed: 1, samples: 0, calibration: None };
-        let start = match forecast(&question, &|| false).remove(0) {
-            Outlook::Estimated(forecast) => forecast.at_limits.map(|at| at.0 / 3600.0),
+        let start = match forecast(&question, &|| false).remove(0).start {
+            Start::Estimated(forecast) => forecast.at_limits.map(|at| at.0 / 3600.0),
             _ => None,
         };
         let known = oracle(&queue).map(|hour| hour as f64);
@@ -173,7 +174,7 @@ proptest! {
         let question = Question { snapshot: &snapshot, requests: &requests, seed, samples: 3, calibration: None };
         let outlook = forecast(&question, &|| false);
         prop_assert_eq!(&outlook, &forecast(&question, &|| false));
-        if let Outlook::Estimated(own) = &outlook[0] {
+        if let Start::Estimated(own) = &outlook[0].start {
             prop_assert_eq!(own.starts.len(), 3);
             prop_assert!(own.starts.iter().all(|start| start.0 >= 0.0));
             prop_assert!(own.start.low.0 <= own.start.median.0 && own.start.median.0 <= own.start.high.0);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use hsched_model::{GpuType, Seconds};
-use hsched_queue::{Asks, GpuAsk, Outlook, Question, Request, Snapshot, forecast};
+use hsched_queue::{Asks, GpuAsk, Question, Request, RequestId, Snapshot, Start, StartEstimate, forecast};
 
 /// When the snapshots here are taken.
 const NOW: f64 = 1_000_000.0;
@@ -44,6 +44,7 @@ fn snapshot(nodes: &[Value], jobs: &[Value]) -> Value {
 
 fn request((nodes, gpus): (u32, u32), limit: f64) -> Request {
     Request {
+        id: RequestId::default(),
         asks: Asks {
             nodes,
             gpus: vec![GpuAsk { gpu_type: GpuType::new("a100"), count: gpus }],
@@ -61,10 +62,10 @@ fn start(snapshot: &Value, request: Request) -> Option<f64> {
     let snapshot = Snapshot::parse(&snapshot.to_string()).expect("a snapshot");
     let question =
         Question { snapshot: &snapshot, requests: &[request], seed: 1, samples: 0, calibration: None };
-    match forecast(&question, &|| false).remove(0) {
-        Outlook::Estimated(forecast) => Some(forecast.at_limits.expect("within the horizon").0 / 3600.0),
-        Outlook::Never => None,
-        Outlook::Unknown(reason) => panic!("{reason}"),
+    match forecast(&question, &|| false).remove(0).start {
+        Start::Estimated(forecast) => Some(forecast.at_limits.expect("within the horizon").0 / 3600.0),
+        Start::Never | Start::Refused(_) => None,
+        Start::Unknown(reason) => panic!("{reason}"),
     }
 }
 
@@ -223,5 +224,5 @@ fn where_others_are_hidden_nothing_is_foretold() {
     let requests = [request((1, 1), 1.0)];
     let question =
         Question { snapshot: &snapshot, requests: &requests, seed: 1, samples: 9, calibration: None };
-    assert!(matches!(forecast(&question, &|| false)[..], [Outlook::Unknown(_)]));
+    assert!(matches!(forecast(&question, &|| false)[..], [StartEstimate { start: Start::Unknown(_), .. }]));
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use hsched_model::{GpuType, Seconds};
 use hsched_queue::{
-    Asks, GpuAsk, Jobs, Offer, Outlook, Question, Request, Snapshot, choose_together, forecast,
+    Asks, GpuAsk, Jobs, Offer, Question, Request, RequestId, Snapshot, Start, choose_together, forecast,
 };
 
 const NOW: f64 = 1_000_000.0;
@@ -43,6 +43,7 @@ fn shares(ann: f64, own: f64) -> Value {
 /// A request of ours for the whole node.
 fn request() -> Request {
     Request {
+        id: RequestId::default(),
         asks: Asks {
             nodes: 1,
             gpus: vec![GpuAsk { gpu_type: GpuType::new("a100"), count: 4 }],
@@ -59,8 +60,8 @@ fn request() -> Request {
 fn starts(snapshot: &Snapshot) -> Vec<f64> {
     let request = request();
     let question = Question { snapshot, requests: &[request], seed: 1, samples: 20, calibration: None };
-    match forecast(&question, &|| false).remove(0) {
-        Outlook::Estimated(own) => own.starts.iter().map(|start| start.0 / HOUR).collect(),
+    match forecast(&question, &|| false).remove(0).start {
+        Start::Estimated(own) => own.starts.iter().map(|start| start.0 / HOUR).collect(),
         other => panic!("{other:?}"),
     }
 }

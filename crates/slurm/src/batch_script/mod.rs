@@ -1,4 +1,4 @@
-//! Batch scripts of others as entries of a job file: what could be taken over, and what could not, with its line.
+//! Imports batch scripts as entries of a job file, and lists with its line what could not be imported.
 //!
 //! Never guesses: what a script does not say is left to be filled in, and what hsched does otherwise is said.
 

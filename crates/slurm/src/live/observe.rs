@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::permission;
-use crate::{ExitStatus, JobRecord, JobState, QueuedJob, Tag, holdings, time};
-use hsched_engine::store::reports::LastWord;
+use crate::{ExitStatus, JobRecord, JobState, QueuedJob, holdings, time};
+use hsched_engine::live::Tag;
 use hsched_engine::{Attempt, End, Gpus, QueueReason, Sighting, Standing, State, SubmissionKey, Tracked};
 use hsched_model::{Cluster, JobId, JobName, Time};
 
@@ -40,7 +40,7 @@ impl<'a> Queue<'a> {
             is_same(&key, attempt, (&queued.name, id, submit_time))
         };
         let bare = || self.bare.iter().filter(is_own).copied().collect();
-        let own = self.by_tag.get(&tag(&key)).cloned().unwrap_or_else(bare);
+        let own = self.by_tag.get(&Tag::of(&key)).cloned().unwrap_or_else(bare);
         seen(key, Some(attempt.gpus.total()), &own, cluster)
     }
 
@@ -57,11 +57,6 @@ impl<'a> Queue<'a> {
         };
         self.by_tag.iter().filter_map(stray).collect()
     }
-}
-
-/// Returns the comment that a submission carries in Slurm.
-pub(super) fn tag(of: &SubmissionKey) -> Tag {
-    Tag { run: of.run.clone(), job: of.job.to_string(), copy: of.copy }
 }
 
 /// Returns what the components of a submission show together; `planned` is the number of its GPUs, where known.
@@ -111,7 +106,7 @@ pub(super) fn recorded(job: &JobName, attempt: &Attempt, records: &[JobRecord]) 
     let of = attempt.key(job);
     let record = JobRecord::latest(records, attempt.job_id?)?;
     let same = is_same(&of, attempt, (&record.name, record.id, record.submit_time.as_deref()));
-    let other = record.tag().is_some_and(|own| own != tag(&of));
+    let other = record.tag().is_some_and(|own| own != Tag::of(&of));
     if !same || other || !record.settled {
         return None;
     }
@@ -120,29 +115,6 @@ pub(super) fn recorded(job: &JobName, attempt: &Attempt, records: &[JobRecord]) 
     let submit_time = record.submit_time.clone();
     let standing = Standing::Ended { end, at };
     Some(Sighting { of, job_id: record.id, submit_time, standing, reason: None })
-}
-
-/// Returns how a submission ended by the word that its script left.
-#[must_use]
-pub fn left_word(job: &JobName, attempt: &Attempt, word: LastWord) -> Sighting {
-    let end = word_end(word).unwrap_or_else(|| by_status(ExitStatus { code: word.status, signal: 0 }));
-    Sighting {
-        of: attempt.key(job),
-        job_id: word.job_id,
-        submit_time: attempt.submit_time.clone(),
-        standing: Standing::Ended { end, at: None },
-        reason: None,
-    }
-}
-
-/// Returns how a submission ended that stopped on request, if its script says whether it saved.
-#[must_use]
-pub fn word_end(word: LastWord) -> Option<End> {
-    word.saved.map(|saved| match (saved, word.unhandled) {
-        (true, _) => End::Saved,
-        (false, true) => End::Unhandled,
-        (false, false) => End::Cut,
-    })
 }
 
 /// Returns how a submission of a race ended, by who has taken the job; `None` if that cannot be told yet.
@@ -196,13 +168,7 @@ fn end(state: &JobState, exit: Option<ExitStatus>) -> End {
 }
 
 fn by_status(exit: ExitStatus) -> End {
-    match exit {
-        exit if exit.is_out_of_memory() => End::OutOfMemory,
-        ExitStatus { code: 0, signal: 0 } => End::Completed,
-        ExitStatus { code: 85, .. } => End::Saved,
-        ExitStatus { code: 86, .. } => End::NodeFailed,
-        ExitStatus { code, signal } => End::Failed { exit: code, signal },
-    }
+    if exit.is_out_of_memory() { End::OutOfMemory } else { End::of_status(exit.code, exit.signal) }
 }
 
 #[cfg(test)]

@@ -1,32 +1,37 @@
 //! Slurm as a world: one `squeue` and one `sinfo` a look, and one `sacct` when a job has left the queue.
 
-use hsched_model::number::{to_f64, to_i64};
+use hsched_model::number::to_i64;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use crate::live::observe;
 use crate::live::observe::Queue;
-use crate::live::scripts::{Prepared, Site, scripts};
-use crate::live::{LiveError, Reported, observe, reported, signals};
-use crate::scontrol_update::{OtherGpus, Update, UpdateError};
+use crate::scontrol_update::{OtherGpus, Update};
 use crate::{
-    CancelError, CommandError, CommandLine, Forecast, JobRecord, QueuedJob, Reply, Runner, SubmitError, read,
-    sacct, sbatch, scancel, scontrol_job, scontrol_update, sinfo, squeue, time,
+    CommandError, CommandLine, Forecast, JobRecord, QueuedJob, Reply, RequestError, Runner, read, sacct,
+    sbatch, scancel, scontrol_job, scontrol_update, sinfo, squeue, time,
 };
 use hsched_engine::clock::Clock;
+use hsched_engine::live::{
+    Held, LiveError, Prepared, Reported, Site, Tag, hold, left_word, reported, scripts, word_end,
+};
 use hsched_engine::store::{StateDir, claim_file, lay_output, report_folder, reports};
 use hsched_engine::{
-    Amendment, Answer, Attempt, End, Inquiry, Intent, Kind, Observation, Outlook, Run, Sighting, Standing,
-    State, Submission, SubmissionKey, World,
+    Amendment, Answer, Attempt, End, Inquiry, Intent, Kind, Observation, Prospects, Run, Sighting, Standing,
+    State, Submission, SubmissionKey, TaggedJob, World,
 };
 use hsched_model::{Bytes, Cluster, JobId, JobName, Seconds, Terms, Time};
 
 /// How much longer than the job itself accounting is asked about.
 const SACCT_MARGIN_S: i64 = 3600;
 
-/// What says when requests would start.
-pub type Oracle<'a> = &'a dyn Fn(&[Inquiry]) -> Vec<Outlook>;
+/// What says what jobs may ask of the queue, and when that would start.
+pub type Oracle<'a> = Box<dyn Fn(&[Inquiry]) -> Vec<Prospects> + 'a>;
+
+/// What adds to a cluster what Slurm does not say of it; returns notes.
+pub type Complete<'a> = Box<dyn Fn(&mut Cluster) -> Vec<String> + 'a>;
 
 /// The real cluster.
 pub struct SlurmWorld<'a> {
@@ -35,7 +40,7 @@ pub struct SlurmWorld<'a> {
     pub directory: &'a StateDir,
     pub site: Site,
     /// What the cluster itself does not say: types of untyped GPUs, rates of nodes; returns notes.
-    pub complete: &'a dyn Fn(&mut Cluster) -> Vec<String>,
+    pub complete: Complete<'a>,
     /// Knows when requests would start, where somebody does.
     pub oracle: Option<Oracle<'a>>,
     /// What was prepared, by the run's id.
@@ -43,7 +48,7 @@ pub struct SlurmWorld<'a> {
     /// What the owners of outputs that were made should know, one sentence for each directory.
     pub noted: BTreeSet<String>,
     /// Signals held back until the answer of the last request is written down.
-    held: Option<signals::Held>,
+    held: Option<Held>,
 }
 
 impl<'a> SlurmWorld<'a> {
@@ -53,20 +58,21 @@ impl<'a> SlurmWorld<'a> {
         clock: &'a dyn Clock,
         directory: &'a StateDir,
         site: Site,
-        complete: &'a dyn Fn(&mut Cluster) -> Vec<String>,
+        complete: Complete<'a>,
     ) -> Self {
         let (prepared, noted) = (BTreeMap::new(), BTreeSet::new());
         Self { runner, clock, directory, site, complete, oracle: None, prepared, noted, held: None }
     }
 
-    /// Returns what the queue, accounting and reports show, without a look at the nodes, and the queue itself.
+    /// Returns what the queue, accounting and reports show, without a look at the nodes, and the jobs in the queue that
+    /// hsched submitted.
     ///
     /// # Errors
     /// When Slurm does not answer or prints nonsense.
-    pub fn observe_jobs(&self, state: &State) -> Result<(Observation, Vec<QueuedJob>), LiveError> {
+    pub fn observe_jobs(&self, state: &State) -> Result<(Observation, Vec<TaggedJob>), LiveError> {
         let (queue, mut notes) = squeue::parse(&self.ask(&squeue::command())?)?;
         let seen = self.observe_queue(state, &queue, Cluster::default(), self.now(), &mut notes)?;
-        Ok((seen, queue))
+        Ok((seen, queue.iter().filter_map(QueuedJob::tagged).collect()))
     }
 
     fn observe_queue(
@@ -109,7 +115,7 @@ impl<'a> SlurmWorld<'a> {
             let folder = report_folder(&self.site.state, &of.run, &of.name());
             let unread = |source| LiveError::Reports { folder: folder.clone(), source };
             let word = reports::word(&folder, Some(*job_id)).map_err(unread)?;
-            if let Some(told) = word.and_then(observe::word_end) {
+            if let Some(told) = word.and_then(word_end) {
                 *end = told;
             } else if *end == End::Saved {
                 let new = reports::epochs(&folder, attempt.ranks.len(), attempt.epochs_before, at);
@@ -204,7 +210,7 @@ impl<'a> SlurmWorld<'a> {
         let folder = report_folder(&self.site.state, &key.run, &key.name());
         let word =
             reports::word(&folder, attempt.job_id).map_err(|source| LiveError::Reports { folder, source })?;
-        Ok(word.map(|word| observe::left_word(job, attempt, word)))
+        Ok(word.map(|word| left_word(job, attempt, word)))
     }
 
     fn ask(&self, command: &CommandLine) -> Result<String, CommandError> {
@@ -214,7 +220,7 @@ impl<'a> SlurmWorld<'a> {
     /// Returns the time.
     #[must_use]
     pub fn now(&self) -> Time {
-        Time(to_f64(self.clock.now().timestamp_millis()) / 1000.0)
+        self.clock.time()
     }
 
     /// Writes the plan and the scripts of a run to disk, unless they are there.
@@ -232,7 +238,7 @@ impl<'a> SlurmWorld<'a> {
     /// Looks for a job whose submission had no clear answer.
     fn find(&self, of: &SubmissionKey) -> Option<JobId> {
         let printed = self.ask(&squeue::command()).ok()?;
-        let wanted = observe::tag(of);
+        let wanted = Tag::of(of);
         let (queue, _) = squeue::parse(&printed).ok()?;
         queue
             .into_iter()
@@ -250,7 +256,7 @@ impl<'a> SlurmWorld<'a> {
     /// job. Those that came since the last request are heard first.
     fn hold(&mut self) {
         self.let_go();
-        self.held = Some(signals::hold());
+        self.held = Some(hold());
     }
 
     fn signal(&mut self, command: &CommandLine, done: Answer) -> Answer {
@@ -258,9 +264,11 @@ impl<'a> SlurmWorld<'a> {
         match scancel::send(self.runner, command) {
             // The end is seen in the queue.
             Ok(Reply::Done | Reply::Ended) => done,
-            Err(CancelError::Unknown { message }) => Answer::Unclear { message },
-            Err(CancelError::Refused { message }) => Answer::NotStopped { message },
-            Err(CancelError::Unreachable { source }) => Answer::NotStopped { message: source.to_string() },
+            Err(RequestError::Unclear { message }) => Answer::Unclear { message },
+            Err(RequestError::Refused { message } | RequestError::Deferred { message }) => {
+                Answer::NotStopped { message }
+            }
+            Err(RequestError::Unreachable { source }) => Answer::NotStopped { message: source.to_string() },
         }
     }
 }
@@ -300,10 +308,10 @@ impl World for SlurmWorld<'_> {
         self.hold();
         match sbatch::submit(self.runner, &sbatch::command(&path, &self.site.sbatch)) {
             Ok(submitted) => Answer::Submitted { job_id: submitted.id },
-            Err(SubmitError::Refused { message }) => Answer::Refused { message },
-            Err(SubmitError::NotNow { message }) => Answer::Deferred { message },
-            Err(SubmitError::Unreachable { source }) => Answer::Unreachable { message: source.to_string() },
-            Err(SubmitError::Unknown { message }) => match self.find(&of) {
+            Err(RequestError::Refused { message }) => Answer::Refused { message },
+            Err(RequestError::Deferred { message }) => Answer::Deferred { message },
+            Err(RequestError::Unreachable { source }) => Answer::Unreachable { message: source.to_string() },
+            Err(RequestError::Unclear { message }) => match self.find(&of) {
                 Some(job_id) => Answer::Submitted { job_id },
                 None => Answer::Unclear { message },
             },
@@ -322,13 +330,16 @@ impl World for SlurmWorld<'_> {
         self.hold();
         match scontrol_update::send(self.runner, &scontrol_update::command(job_id, &update(to))) {
             Ok(()) => Answer::Amended,
-            Err(UpdateError::Refused { message }) => Answer::NotAmended { message },
-            Err(UpdateError::Unknown { message }) => Answer::Unclear { message },
+            Err(RequestError::Unclear { message }) => Answer::Unclear { message },
+            Err(RequestError::Refused { message } | RequestError::Deferred { message }) => {
+                Answer::NotAmended { message }
+            }
+            Err(RequestError::Unreachable { source }) => Answer::NotAmended { message: source.to_string() },
         }
     }
 
-    fn foresee(&mut self, inquiries: &[Inquiry]) -> Vec<Outlook> {
-        self.oracle.map_or_else(Vec::new, |oracle| oracle(inquiries))
+    fn foresee(&mut self, inquiries: &[Inquiry]) -> Vec<Prospects> {
+        self.oracle.as_ref().map_or_else(Vec::new, |oracle| oracle(inquiries))
     }
 
     /// As `sbatch --test-only` says.

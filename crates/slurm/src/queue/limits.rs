@@ -212,7 +212,18 @@ mod tests {
 
     fn read(associations: &str, qos: &str) -> SiteLimits {
         let associations = Table {
-            fields: &["account", "user", "partition", "parentname", "grptres", "grptresrunmins", "maxjobs", "maxwall", "qos", "defaultqos"],
+            fields: &[
+                "account",
+                "user",
+                "partition",
+                "parentname",
+                "grptres",
+                "grptresrunmins",
+                "maxjobs",
+                "maxwall",
+                "qos",
+                "defaultqos",
+            ],
             text: associations,
         };
         let fields = &["name", "flags", "maxtrespu", "maxtres", "grpjobs"];

@@ -1,4 +1,4 @@
-//! What Slurm tells of its queue, as a [`Snapshot`](hsched_queue::Snapshot): jobs of everybody, nodes, partitions, the past.
+//! Parsers for Slurm's queue: a [`Snapshot`](hsched_queue::Snapshot) with the jobs of all users, nodes, partitions and the past.
 //!
 //! One command line and one pure parser for each question. Who may be asked how often is not decided here.
 
@@ -17,6 +17,6 @@ mod whole;
 
 pub use self::jobs::Look;
 pub use self::reservations::reservations_command;
-pub use self::site_limits::{SiteTexts, add_site};
+pub use self::site_limits::{SiteTexts, add_site, enforced};
 pub use self::standing::standings_command;
 pub use self::whole::{Texts, snapshot};

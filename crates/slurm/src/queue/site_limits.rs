@@ -23,11 +23,17 @@ pub fn add_site(snapshot: &mut Snapshot, texts: &SiteTexts<'_>) {
             partitions.iter().find(|known| known.name == own.name).and_then(|known| known.limit_qos.clone());
     }
     snapshot.scheduling.age = scheduling::scheduling(&config).age;
-    if !enforced(&config) {
+    add_limits(snapshot, &config, Some((texts.associations, texts.qos)));
+}
+
+/// Adds the limits that two tables show to a snapshot; none if Slurm enforces none.
+pub(super) fn add_limits(snapshot: &mut Snapshot, config: &Config, tables: Option<(Table<'_>, Table<'_>)>) {
+    if !enforced(config) {
         snapshot.limits = Some(Vec::new());
         return;
     }
-    let site = limits::parse(texts.associations, texts.qos, config.get("ClusterName"));
+    let Some((associations, qos)) = tables else { return };
+    let site = limits::parse(associations, qos, config.get("ClusterName"));
     for account in &mut snapshot.accounts {
         let Some(user) = &snapshot.user else { break };
         account.qos = site.default_qos.get(&(account.name.clone(), user.clone())).cloned();
@@ -37,8 +43,8 @@ pub fn add_site(snapshot: &mut Snapshot, texts: &SiteTexts<'_>) {
     snapshot.qos_flags = site.qos_flags;
 }
 
-/// Returns whether Slurm enforces limits; if the configuration does not say, it may.
-fn enforced(config: &Config) -> bool {
+/// Returns whether Slurm enforces limits of associations and QOS; if the configuration does not say, it may.
+pub fn enforced(config: &Config) -> bool {
     let key = "AccountingStorageEnforce";
     config.get(key).is_none() || ["limits", "safe", "all"].iter().any(|word| config.lists(key, word))
 }

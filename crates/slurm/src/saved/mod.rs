@@ -1,4 +1,4 @@
-//! Saved output of a cluster: what kind of text it is, and the cluster that it shows.
+//! Saved output of Slurm's commands: recognises what kind of text it is, and reads the cluster in it.
 //!
 //! A user without access plans for a cluster with what somebody else printed there, and a bug report
 //! carries its cluster along. Everything here is a pure function of text. A line that cannot be read is

@@ -1,4 +1,4 @@
-//! All calls by which hsched reads from Slurm, as one list: for a bundle that a bug report attaches, and for recorded output.
+//! All commands by which hsched reads from Slurm, as one list: for the bundle of a bug report, and for recorded output.
 //!
 //! Calls that change something (`sbatch`, `scancel`, `scontrol update`) are not in it.
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::Tag;
 use crate::record::value;
+use hsched_engine::live::Tag;
 use hsched_model::catalogue::recognise;
 
 /// Replaces names by others, the same one always by the same.

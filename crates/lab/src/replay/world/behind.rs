@@ -1,4 +1,4 @@
-//! Jobs that come after others: they are not there before those have completed.
+//! Jobs with predecessors: they arrive when these have completed.
 
 use crate::replay::trace::Trace;
 use crate::replay::world::World;

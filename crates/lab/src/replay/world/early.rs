@@ -1,4 +1,4 @@
-//! Jobs that end before their last epoch, by the rules of their owners (MLF-C).
+//! Jobs that end before their last epoch by the rules of their job files (MLF-C).
 
 use crate::replay::Early;
 use crate::replay::queue::Due;

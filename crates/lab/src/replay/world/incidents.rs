@@ -1,4 +1,4 @@
-//! What goes wrong: jobs that fail, nodes that go down and come back.
+//! Incidents: jobs that fail, nodes that go down and return.
 
 use crate::replay::event::{Event, Kind};
 use crate::replay::world::{End, World};

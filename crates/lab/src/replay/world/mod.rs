@@ -1,4 +1,4 @@
-//! The jobs that are there and where they stand: one problem, kept up to date, whose every change is named.
+//! The jobs that have arrived, as one problem that is kept up to date; every change is named.
 
 mod behind;
 mod early;

@@ -240,7 +240,7 @@ pub fn turns(start: &Start<'_>, rules: &Rules, policy: &mut dyn Policy, plant: P
         run: &run,
         budget: Budget { begin: &|| (), stop: &|| false },
         forecasts: Vec::new(),
-        outlooks: None,
+        prospects: None,
     };
     let way = RefCell::new(Way::default());
     let mut scene = scene(start, plant, &way);

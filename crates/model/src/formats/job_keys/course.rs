@@ -176,10 +176,7 @@ const STOP: &[JobKey] = &[
         name: "when_busy",
         form: "when_busy",
         help: "when_busy: the rule while other jobs wait, if it is weaker than rule.",
-        read: |value, job| {
-            let of_curve = &StopRule::NAMES[..3];
-            value.word_of(of_curve).map(|rule| job.stop.when_busy = rule)
-        },
+        read: |value, job| value.word_of(&StopRule::OF_CURVE).map(|rule| job.stop.when_busy = rule),
         write: |job| (job.stop != Stop::default()).then(|| json!(job.stop.when_busy.name())),
         ..KEY
     },

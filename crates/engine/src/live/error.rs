@@ -1,22 +1,20 @@
-//! Why the real cluster shows nothing, or nothing may be done.
+//! Why a world of real jobs shows nothing, or nothing may be done.
 
 use std::convert::Infallible;
-
+use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::{CommandError, ParseError};
-use hsched_engine::store::StateError;
+use crate::store::StateError;
 
-/// A fault between hsched and the cluster.
+/// A fault between hsched and what runs the jobs.
 #[derive(Debug, Error)]
 pub enum LiveError {
+    /// What runs the jobs does not answer, or cannot be understood.
     #[error(transparent)]
-    Slurm(#[from] CommandError),
-    #[error(transparent)]
-    Output(#[from] ParseError),
+    System(Box<dyn Error + Send + Sync>),
     #[error(transparent)]
     State(#[from] StateError),
     /// A path that no script can hold, or a plan that no file can.

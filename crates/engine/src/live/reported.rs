@@ -1,9 +1,9 @@
-//! Epochs that ranks have reported, of all jobs at once.
+//! Epochs that the ranks of all jobs have reported.
 
 use std::path::Path;
 
-use hsched_engine::store::{report_folder, reports};
-use hsched_engine::{EpochReport, State, Submission, SubmissionKey};
+use crate::store::{report_folder, reports};
+use crate::{EpochReport, State, Submission, SubmissionKey};
 use hsched_model::Time;
 use hsched_model::number::to_f64;
 

@@ -75,7 +75,8 @@ fn answer() -> MutexGuard<'static, ()> {
 }
 
 /// Holds back the signals that end a process, until the returned value is dropped. One thread may do so once at a time.
-pub(super) fn hold() -> Held {
+#[must_use]
+pub fn hold() -> Held {
     let mut answer = self::answer();
     // What came since the last time is heard first.
     while CAME.load(Ordering::SeqCst) && !ASKED.load(Ordering::SeqCst) {
@@ -129,7 +130,7 @@ impl Drop for Interrupts {
 
 /// Signals held back.
 #[derive(Debug)]
-pub(super) struct Held {
+pub struct Held {
     _mask: Option<Mask>,
     _answer: MutexGuard<'static, ()>,
 }

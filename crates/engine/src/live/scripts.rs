@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::live::LiveError;
-use crate::live::observe::tag;
-use hsched_engine::render::{self, Facts, Launcher, Template, is_constraint, render};
-use hsched_engine::store::{StateDir, claim_file, fence_folder, report_folder, run_folder};
-use hsched_engine::{Intent, Run, SubmissionKey, named_ranks};
+use crate::live::{LiveError, Tag};
+use crate::render::{self, Facts, Launcher, Template, is_constraint, render};
+use crate::store::{StateDir, claim_file, fence_folder, report_folder, run_folder};
+use crate::{Intent, Run, SubmissionKey, named_ranks};
 use hsched_model::{Job, JobDefaults, NodeName, Selector, Walltime};
 
 /// What job scripts need to know of the user and the site.
@@ -145,7 +144,7 @@ impl Placed<'_> {
             run: &run.id,
             plan,
             name: key.name(),
-            comment: tag(&key).to_comment(),
+            comment: Tag::of(&key).to_comment(),
             ranks: &ranks,
             others: &others,
             pinned: run.file.pinned,

@@ -1,4 +1,4 @@
-//! What Slurm answered to questions that are not asked every time: one file each, with when it was asked.
+//! Answers of Slurm that are used for a while: one file each, with its time.
 
 #![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 
@@ -14,7 +14,7 @@ use hsched_model::{Seconds, Time};
 
 /// The last answer to a question, and the last attempt to ask it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct CachedOutput {
     /// What was printed, and when; `None` where it never was.
     #[serde(default)]
     pub text: Option<String>,
@@ -34,11 +34,11 @@ pub struct Answer {
 ///
 /// It is written without the lock: each file is replaced as a whole, and any of two answers will do.
 #[derive(Clone, Debug)]
-pub struct Answers {
+pub struct OutputCache {
     folder: PathBuf,
 }
 
-impl Answers {
+impl OutputCache {
     /// Returns the answers of a state directory; nothing is read or made yet.
     #[must_use]
     pub fn of(root: &Path) -> Self {
@@ -47,7 +47,7 @@ impl Answers {
 
     /// Returns what is known of a question; one that cannot be read was never asked.
     #[must_use]
-    pub fn get(&self, name: &str) -> Answer {
+    pub fn get(&self, name: &str) -> CachedOutput {
         let bytes = read(&self.path(name)).ok().flatten().unwrap_or_default();
         serde_json::from_slice(&bytes).unwrap_or_default()
     }
@@ -56,7 +56,7 @@ impl Answers {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn keep(&self, name: &str, answer: &Answer) -> Result<(), StateError> {
+    pub fn keep(&self, name: &str, answer: &CachedOutput) -> Result<(), StateError> {
         let path = self.path(name);
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).map_err(write_error(&path))?;
         let text = serde_json::to_string(answer).map_err(|source| StateError::Json { source })?;
@@ -75,12 +75,12 @@ mod tests {
     #[test]
     fn an_answer_is_kept_and_a_damaged_one_is_none() {
         let root = tempfile::tempdir().expect("a directory");
-        let answers = Answers::of(root.path());
-        assert_eq!(answers.get("squeue"), Answer::default());
-        let answer = Answer { text: Some("7\n".to_owned()), at: Time(5.0), ..Answer::default() };
+        let answers = OutputCache::of(root.path());
+        assert_eq!(answers.get("squeue"), CachedOutput::default());
+        let answer = CachedOutput { text: Some("7\n".to_owned()), at: Time(5.0), ..CachedOutput::default() };
         answers.keep("squeue", &answer).expect("written");
         assert_eq!(answers.get("squeue"), answer);
         std::fs::write(root.path().join("queue/squeue.json"), "{").expect("written");
-        assert_eq!(answers.get("squeue"), Answer::default());
+        assert_eq!(answers.get("squeue"), CachedOutput::default());
     }
 }

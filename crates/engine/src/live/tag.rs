@@ -1,6 +1,8 @@
-//! The comment by which hsched knows its own jobs in Slurm's queue.
+//! The comment by which hsched knows its own jobs in a queue.
 
 use serde::Deserialize;
+
+use crate::SubmissionKey;
 
 /// Which run of which job a Slurm job is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,6 +29,12 @@ struct Comment {
 }
 
 impl Tag {
+    /// Returns the tag of a submission.
+    #[must_use]
+    pub fn of(of: &SubmissionKey) -> Self {
+        Self { run: of.run.clone(), job: of.job.to_string(), copy: of.copy }
+    }
+
     /// Returns the text for `--comment`, in one line.
     #[must_use]
     pub fn to_comment(&self) -> String {

@@ -1,21 +1,8 @@
-//! A request to Slurm that might be made, and its place in line.
+//! Places in line: those of jobs that wait, and that of a job that is not submitted yet.
 
-use crate::{Asks, QueueJob, Snapshot};
+use crate::{QueueJob, Snapshot};
+use hsched_model::Time;
 use hsched_model::number::to_f64;
-use hsched_model::{Seconds, Time};
-
-/// A job as it might be submitted.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Request {
-    pub asks: Asks,
-    /// `None` is the cluster's default.
-    pub partition: Option<String>,
-    pub account: Option<String>,
-    /// The walltime that it asks for.
-    pub limit: Seconds,
-    /// How long it is expected to run once it has started; at most its limit.
-    pub run: Seconds,
-}
 
 /// The place in line of a job that waits.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,7 +66,7 @@ impl Snapshot {
     /// Returns the priority that a job of an account would get now.
     #[must_use]
     pub fn standing(&self, account: Option<&str>) -> Standing {
-        let per_hour = self.scheduling.priority_per_hour.unwrap_or(0.0);
+        let per_hour = self.scheduling.growth().0;
         let is_own = |job: &&QueueJob| {
             // What is held has no priority, and what waits for something else may have gathered no age.
             let waits = job.ours && job.running.is_none() && !job.waits_for_other;

@@ -1,0 +1,41 @@
+//! How a submission ended, by the word that its script left or the status with which it ended.
+
+use crate::store::reports::LastWord;
+use crate::{Attempt, End, Sighting, Standing};
+use hsched_model::JobName;
+
+/// Returns how a submission ended by the word that its script left.
+#[must_use]
+pub fn left_word(job: &JobName, attempt: &Attempt, word: LastWord) -> Sighting {
+    let end = word_end(word).unwrap_or_else(|| End::of_status(word.status, 0));
+    Sighting {
+        of: attempt.key(job),
+        job_id: word.job_id,
+        submit_time: attempt.submit_time.clone(),
+        standing: Standing::Ended { end, at: None },
+        reason: None,
+    }
+}
+
+/// Returns how a submission ended that stopped on request, if its script says whether it saved.
+#[must_use]
+pub fn word_end(word: LastWord) -> Option<End> {
+    word.saved.map(|saved| match (saved, word.unhandled) {
+        (true, _) => End::Saved,
+        (false, true) => End::Unhandled,
+        (false, false) => End::Cut,
+    })
+}
+
+impl End {
+    /// Returns the end of a script with this exit status; `signal` is the one that ended it, or 0.
+    #[must_use]
+    pub fn of_status(exit: u8, signal: u8) -> Self {
+        match (exit, signal) {
+            (0, 0) => Self::Completed,
+            (85, _) => Self::Saved,
+            (86, _) => Self::NodeFailed,
+            _ => Self::Failed { exit, signal },
+        }
+    }
+}

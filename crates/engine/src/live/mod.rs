@@ -1,0 +1,16 @@
+//! What every world of real jobs needs, whatever runs them: scripts on disk, the tags of jobs, reports, last words, and
+//! signals held back while an answer is on its way to the journal.
+
+mod error;
+mod last_word;
+mod reported;
+mod scripts;
+mod signals;
+mod tag;
+
+pub use self::error::LiveError;
+pub use self::last_word::{left_word, word_end};
+pub use self::reported::{Reported, reported};
+pub use self::scripts::{Prepared, Script, Site, absolute, scripts};
+pub use self::signals::{Held, Interrupts, hold, on_endings, on_interrupt};
+pub use self::tag::Tag;

@@ -1,0 +1,330 @@
+//! The requests that a job could be submitted with: GPUs as the planner would share them, accounts, partitions, limits, costs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hsched_model::catalogue::recognise;
+use hsched_model::{
+    Access, Asks, BitRate, Bytes, Cluster, Cost, GpuAsk, GpuStock, GpuType, Holdings, Job, JobDefaults,
+    JobRequest, Node, Partition, Request, RequestId, Seconds, SpeedBasis, Terms, Unit, Usage,
+};
+use hsched_plan::throughput::ThroughputMatrix;
+use hsched_plan::{Grounds, MOST_GPUS, Placement, Problem, options, refusal};
+use hsched_queue::{NodeUse, QueuePartition, Snapshot, Weigh};
+
+/// Requests of one job that are looked at.
+const MOST: usize = 24;
+
+/// What the requests of a job follow from.
+#[derive(Clone, Copy, Debug)]
+pub struct Listing<'a> {
+    pub job: &'a Job,
+    /// Its nodes and partitions count here, not who waits.
+    pub snapshot: &'a Snapshot,
+    pub defaults: &'a JobDefaults,
+    /// Rates between nodes and within one, where the cluster does not say.
+    pub rates: (BitRate, BitRate),
+    /// The most GPUs of a type that jobs may expect; empty is no limit.
+    pub capacity: &'a BTreeMap<GpuType, u32>,
+    /// The least limit that a request may have, if longer ones allow it.
+    pub at_least: Option<Seconds>,
+}
+
+/// Returns what is known of the speeds of some jobs on some types, or why it cannot be read.
+pub type SpeedsOf<'a, E> = &'a dyn Fn(&[Job], &[GpuType]) -> Result<ThroughputMatrix, E>;
+
+/// What is known of a job beside its file.
+pub struct Knows<'a, E> {
+    pub speeds: SpeedsOf<'a, E>,
+    /// Whether it can go on after a time limit.
+    pub resumes: &'a dyn Fn() -> bool,
+}
+
+/// The requests of a job.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Listed {
+    /// At most [`Listed::MOST`], each with an id of its own, counted from 0.
+    pub requests: Vec<JobRequest>,
+    /// How many there were before some were left out for their number.
+    pub possible: usize,
+    /// Those left out because a limit would end the job before it is done, and it cannot go on after that.
+    pub cut: Vec<JobRequest>,
+    /// Why some partition has none, where that is so.
+    pub nothing: Option<String>,
+}
+
+impl Listed {
+    /// Requests of one job that are looked at.
+    pub const MOST: usize = MOST;
+}
+
+/// Returns the requests of a job on the cluster of a snapshot; adds notes on its speeds and on accounts and partitions.
+///
+/// # Errors
+/// When its speeds cannot be read.
+pub fn requests<E>(listing: &Listing, knows: &Knows<'_, E>, notes: &mut Vec<String>) -> Result<Listed, E> {
+    let Listing { job, snapshot, .. } = *listing;
+    let accounts = listing.accounts();
+    let (mut list, mut nothing) = (Vec::new(), None);
+    for partition in listing.partitions(notes) {
+        let own = snapshot.partitions.iter().find(|own| Some(&own.name) == partition.as_ref());
+        let shapes = match listing.shapes(knows, partition.as_deref(), notes)? {
+            Ok(shapes) => shapes,
+            Err(why) => {
+                nothing = nothing.or(Some(why));
+                continue;
+            }
+        };
+        for account in &accounts {
+            let may = |allowed: &BTreeSet<String>| account.as_ref().is_none_or(|name| allowed.contains(name));
+            if own.and_then(|own| own.accounts.as_ref()).is_some_and(|allowed| !may(allowed)) {
+                let (account, partition) =
+                    (account.as_deref().unwrap_or(""), partition.as_deref().unwrap_or(""));
+                notes.push(format!("{}: account {account} may not use partition {partition}", job.name));
+                continue;
+            }
+            for shape in &shapes {
+                list.push(listing.request(shape, (own, partition.as_deref(), account.as_deref())));
+            }
+        }
+    }
+    let is_cut = |own: &JobRequest| !own.walltime.suits(false);
+    let mut cut = Vec::new();
+    if list.iter().any(is_cut) && !(knows.resumes)() {
+        (cut, list) = list.into_iter().partition(is_cut);
+    }
+    let possible = list.len();
+    if possible > MOST {
+        list = thin(list);
+    }
+    for (id, own) in (0..).zip(&mut list) {
+        own.request.id = RequestId(id);
+    }
+    Ok(Listed { requests: list, possible, cut, nothing })
+}
+
+/// GPUs of one type for a job, as the planner would share the work over them.
+struct Shape {
+    gpu_type: GpuType,
+    nodes: u32,
+    per_node: u32,
+    run: Seconds,
+    basis: SpeedBasis,
+}
+
+impl Listing<'_> {
+    /// Returns the accounts that the job may be submitted with; `None` is the user's default.
+    fn accounts(&self) -> Vec<Option<String>> {
+        let launch = &self.job.launch;
+        let first = launch.account.as_ref().or(self.defaults.account.as_ref());
+        let named: Vec<Option<String>> =
+            first.into_iter().chain(&launch.other_accounts).cloned().map(Some).collect();
+        if named.is_empty() { vec![None] } else { named }
+    }
+
+    /// Returns the partitions that the job may go to; `None` where the snapshot knows none.
+    fn partitions(&self, notes: &mut Vec<String>) -> Vec<Option<String>> {
+        let snapshot = self.snapshot;
+        let named = self.job.launch.partition.as_ref().or(self.defaults.partition.as_ref());
+        let Some(names) = named else {
+            let usual = snapshot.partitions.iter().find(|own| own.default);
+            return vec![usual.map(|own| own.name.clone())];
+        };
+        let is_known = |name: &&str| {
+            let in_nodes = || snapshot.nodes.iter().any(|node| node.partitions.contains(*name));
+            snapshot.partitions.iter().any(|own| own.name == **name) || in_nodes()
+        };
+        let (known, unknown): (Vec<&str>, Vec<&str>) = names.split(',').map(str::trim).partition(is_known);
+        for name in unknown {
+            notes.push(format!("{}: this cluster has no partition {name}", self.job.name));
+        }
+        known.into_iter().map(|name| Some(name.to_owned())).collect()
+    }
+
+    /// Returns the GPUs that the job could use in a partition, or why there are none; of one type only such that more GPUs make it faster.
+    fn shapes<E>(
+        &self,
+        knows: &Knows<'_, E>,
+        partition: Option<&str>,
+        notes: &mut Vec<String>,
+    ) -> Result<Result<Vec<Shape>, String>, E> {
+        let cluster = cluster(self.snapshot, partition);
+        if cluster.nodes.is_empty() {
+            let of = partition.map_or(String::new(), |name| format!(" of partition {name}"));
+            return Ok(Err(format!("no node{of} accepts new jobs")));
+        }
+        let mut job = self.job.clone();
+        job.launch.partition = partition.map(str::to_owned);
+        let jobs = [job];
+        let matrix = (knows.speeds)(&jobs, &Problem::types_of(&cluster))?;
+        let access = Access::new(&cluster, &jobs, self.defaults);
+        let held = Holdings::new();
+        let grounds = Grounds { cluster: &cluster, access: &access, held: &held, rates: self.rates };
+        let problem = match Problem::live(grounds, &jobs, &matrix) {
+            Ok(problem) => problem,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let most_nodes = self.snapshot.partitions.iter().find(|own| Some(own.name.as_str()) == partition);
+        let most_nodes = most_nodes.and_then(|own| own.max_nodes).unwrap_or(u32::MAX);
+        let list = self.of_problem(&problem, most_nodes);
+        if list.is_empty() {
+            let why = jobs[0].none_here(&problem.gpu_types).or_else(|| refusal(&problem, 0));
+            let otherwise = || "none of its requests fits on the nodes that are up".to_owned();
+            return Ok(Err(why.unwrap_or_else(otherwise)));
+        }
+        for note in problem.jobs[0].notes(&problem) {
+            let note = format!("{}: {note}", jobs[0].name);
+            // The same holds in all partitions.
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+        Ok(Ok(list))
+    }
+
+    /// Returns the shapes of all types of a problem of the job alone.
+    fn of_problem(&self, problem: &Problem, most_nodes: u32) -> Vec<Shape> {
+        let mut list = Vec::new();
+        for (number, gpu_type) in problem.gpu_types.iter().enumerate() {
+            // Nobody wants to wait for more GPUs of a type than the setting `capacity` lets them expect.
+            let expected = self.capacity.get(gpu_type).copied().unwrap_or(u32::MAX);
+            let most = self.job.max_gpus.unwrap_or(MOST_GPUS.max(self.job.min_gpus)).min(expected);
+            let shape = |own: Placement| {
+                let (nodes, gpus) = (own.slots.len(), own.ranks.len());
+                let count = |own: usize| u32::try_from(own).unwrap_or(u32::MAX);
+                Shape {
+                    gpu_type: gpu_type.clone(),
+                    nodes: count(nodes),
+                    per_node: count(gpus / nodes.max(1)),
+                    run: own.jct(self.job.epochs),
+                    basis: problem.jobs[0].basis(number),
+                }
+            };
+            list.extend(options(problem, 0, number, (most, most_nodes)).into_iter().map(shape));
+        }
+        list
+    }
+
+    /// Returns a request for a shape, in a partition and under an account.
+    fn request(
+        &self,
+        shape: &Shape,
+        (partition, name, account): (Option<&QueuePartition>, Option<&str>, Option<&str>),
+    ) -> JobRequest {
+        let Listing { job, defaults, .. } = *self;
+        let needs = defaults.rank_needs(job);
+        let ranks = u64::from(shape.per_node);
+        let memory = Bytes(needs.memory).whole_mebibytes() * ranks;
+        let asks = Asks {
+            nodes: shape.nodes,
+            gpus: vec![GpuAsk { gpu_type: Some(shape.gpu_type.clone()), count: shape.per_node }],
+            cpus: (needs.cpus > 0).then_some(needs.cpus * ranks),
+            memory_mib: (memory > 0).then_some(memory),
+            ..Asks::default()
+        };
+        let terms = Terms {
+            account: account.map(str::to_owned),
+            partition: name.map(str::to_owned),
+            longest: partition.and_then(|own| own.max_time_s),
+            basis: shape.basis,
+            at_least: self.at_least,
+        };
+        let walltime = terms.walltime(job, shape.run, defaults);
+        let limit = walltime.limit();
+        let piece = if walltime.pieces > 1 { walltime.trains } else { limit };
+        let request = Request {
+            id: RequestId::default(),
+            asks,
+            partition: terms.partition.clone(),
+            account: terms.account.clone(),
+            limit,
+            run: Seconds(shape.run.0.min(piece.0)),
+        };
+        let restart = job.launch.checkpoint.restart_cost.map_or(0.0, |cost| cost.0);
+        let run = Seconds(shape.run.0 + f64::from(walltime.further_pieces()) * restart);
+        let cost = cost(&request, &shape.gpu_type, partition, run);
+        JobRequest {
+            gpu_type: shape.gpu_type.clone(),
+            gpus: shape.nodes * shape.per_node,
+            in_one: shape.run,
+            run,
+            walltime,
+            cost,
+            preemptible: partition.is_some_and(|own| own.preemptible),
+            request,
+            terms,
+        }
+    }
+}
+
+/// Returns the nodes of a partition that take new jobs, as if nobody used them.
+fn cluster(snapshot: &Snapshot, partition: Option<&str>) -> Cluster {
+    let mut nodes = Vec::new();
+    for own in &snapshot.nodes {
+        let is_in = partition.is_none_or(|name| own.partitions.contains(name));
+        if own.usable != NodeUse::Up || !is_in {
+            continue;
+        }
+        let mut node = Node::new(own.name.clone());
+        let mut stocks: BTreeMap<&GpuType, u32> = BTreeMap::new();
+        for stock in &own.gpus {
+            *stocks.entry(&stock.gpu_type).or_default() += stock.count;
+        }
+        let stock = |(gpu_type, total): (&GpuType, u32)| GpuStock {
+            gpu_type: gpu_type.clone(),
+            total,
+            used: 0,
+            memory: None,
+        };
+        node.gpus = stocks.into_iter().map(stock).collect();
+        node.cpus = own.cpus.map(|total| Usage { total, used: 0 });
+        node.memory = own.memory_mib.map(|total| Usage { total: total.saturating_mul(1 << 20), used: 0 });
+        node.partitions.clone_from(&own.partitions);
+        node.features.clone_from(&own.features);
+        nodes.push(node);
+    }
+    let known = snapshot.partitions.iter().map(|own| Partition {
+        name: own.name.clone(),
+        default: own.default,
+        max_time: own.max_time_s,
+    });
+    Cluster { nodes, partitions: known.collect(), ..Cluster::default() }
+}
+
+/// Returns what a run costs: what the partition bills, else reference GPU units where the type has them.
+fn cost(
+    request: &Request,
+    gpu_type: &GpuType,
+    partition: Option<&QueuePartition>,
+    run: Seconds,
+) -> Option<Cost> {
+    let (asks, nodes) = (&request.asks, f64::from(request.asks.nodes));
+    let gpus: f64 = asks.gpus.iter().map(|ask| f64::from(ask.count)).sum::<f64>() * nodes;
+    if let Some(billing) = partition.and_then(|own| own.billing.as_ref()) {
+        #[expect(clippy::cast_precision_loss, reason = "CPUs and MiB of a node")]
+        let amount = |own: Option<u64>| own.unwrap_or(0) as f64 * nodes;
+        let weight = |name: &str| billing.weights.get(name).copied();
+        let gpu = weight(&format!("gres/gpu:{gpu_type}")).or_else(|| weight("gres/gpu")).unwrap_or(0.0);
+        let parts = [
+            gpu * gpus,
+            weight("cpu").unwrap_or(0.0) * amount(asks.cpus),
+            weight("mem").unwrap_or(0.0) * amount(asks.memory_mib) / 1024.0,
+        ];
+        let billed = match billing.weigh {
+            Weigh::Sum => parts.iter().sum(),
+            Weigh::Max => parts.into_iter().fold(0.0, f64::max),
+        };
+        return Some(Cost { hours: billed * run.0 / 3600.0, unit: Unit::Billing });
+    }
+    let known = recognise(gpu_type.as_str()).filter(|known| known.slice.is_none())?;
+    // Products of one model may differ: the dearest is not too little.
+    let units = known.gpus.iter().filter_map(|gpu| gpu.rgu).max_by(f64::total_cmp)?;
+    Some(Cost { hours: units * gpus * run.0 / 3600.0, unit: Unit::Rgu })
+}
+
+/// Leaves out requests until few enough are left: first those for odd numbers of GPUs, then the longest.
+fn thin(mut list: Vec<JobRequest>) -> Vec<JobRequest> {
+    let is_odd = |own: &JobRequest| !own.gpus.is_power_of_two();
+    list.sort_by(|a, b| is_odd(a).cmp(&is_odd(b)).then(a.run.0.total_cmp(&b.run.0)));
+    list.truncate(MOST);
+    list
+}

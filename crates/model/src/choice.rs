@@ -1,0 +1,142 @@
+//! Which of some requests to make: the one that finishes first on average, or a cheaper one that is nearly as soon.
+//!
+//! Whoever chooses a request chooses by this rule: a user of `when`, several jobs planned together, and a policy whose jobs wait.
+
+use crate::{JobRequest, RequestId, Seconds};
+
+/// Another request is as good where it ends within this part of the best time, or within [`AS_SOON`].
+const NEARLY: f64 = 0.05;
+
+/// Ten minutes, in seconds.
+const AS_SOON: f64 = 600.0;
+
+/// What counts of a request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Candidate {
+    pub id: RequestId,
+    /// The mean time to its end, in seconds.
+    pub finish: f64,
+    /// What it costs, in whatever is charged; `None` where that is unknown.
+    pub cost: Option<f64>,
+}
+
+impl Candidate {
+    /// Returns what counts of those requests of a job whose starts are known: their means, in time from now.
+    #[must_use]
+    pub fn of(requests: &[(&JobRequest, Option<Seconds>)]) -> Vec<Self> {
+        let costs = JobRequest::costs(&requests.iter().map(|(own, _)| *own).collect::<Vec<_>>());
+        let candidate = |((own, start), cost): (&(&JobRequest, Option<Seconds>), Option<f64>)| {
+            Some(Self { id: own.id(), finish: own.waits((*start)?).0 + own.run.0, cost })
+        };
+        requests.iter().zip(costs).filter_map(candidate).collect()
+    }
+}
+
+/// The request to make, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    pub id: RequestId,
+    pub reason: Reason,
+}
+
+/// Why a request is the one to make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// It finishes first on average.
+    First,
+    /// It is the cheapest of those that finish nearly as soon.
+    Cheapest,
+    /// Time and cost together are the least.
+    Traded,
+}
+
+impl Reason {
+    /// Returns the reason in words.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::First => "finishes first on average",
+            Self::Cheapest => "cheapest request that finishes within 5 % or 10 min of the earliest",
+            Self::Traded => "lowest sum of time and cost by --cost-weight",
+        }
+    }
+}
+
+/// Returns the request to make; `hours` is what one unit of cost is worth. `None` where there is none.
+#[must_use]
+pub fn choose(candidates: &[Candidate], hours: f64) -> Option<Choice> {
+    let least =
+        |value: &dyn Fn(&Candidate) -> f64| candidates.iter().min_by(|a, b| value(a).total_cmp(&value(b)));
+    if hours > 0.0 {
+        let traded = |own: &Candidate| own.finish + hours * 3600.0 * own.cost.unwrap_or(f64::INFINITY);
+        return Some(Choice { id: least(&traded)?.id, reason: Reason::Traded });
+    }
+    let best = least(&|own| own.finish)?;
+    let limit = (best.finish * (1.0 + NEARLY)).max(best.finish + AS_SOON);
+    let cheapest = candidates
+        .iter()
+        .filter(|own| own.finish <= limit)
+        .filter_map(|own| Some((own.id, own.cost?)))
+        .min_by(|(_, a), (_, b)| a.total_cmp(b));
+    match (cheapest, best.cost) {
+        (Some((id, cost)), Some(own)) if cost < own => Some(Choice { id, reason: Reason::Cheapest }),
+        _ => Some(Choice { id: best.id, reason: Reason::First }),
+    }
+}
+
+/// Returns which candidates are worth a look, the first to finish first: of any other, one is done as soon and costs no more.
+/// One of unknown cost is where nothing is done sooner.
+#[must_use]
+pub fn worth_a_look(candidates: &[Candidate]) -> Vec<RequestId> {
+    let mut known = candidates.to_vec();
+    let cost = |own: &Candidate| own.cost.unwrap_or(f64::INFINITY);
+    known.sort_by(|a, b| a.finish.total_cmp(&b.finish).then(cost(a).total_cmp(&cost(b))));
+    let (mut list, mut cheapest) = (Vec::new(), f64::INFINITY);
+    for own in &known {
+        if cost(own) < cheapest || list.is_empty() {
+            list.push(own.id);
+            cheapest = cheapest.min(cost(own));
+        }
+    }
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Candidates of these times and costs, numbered from 0.
+    fn numbered(list: &[(f64, Option<f64>)]) -> Vec<Candidate> {
+        let own = |(id, &(finish, cost)): (u32, &_)| Candidate { id: RequestId(id), finish, cost };
+        (0..).zip(list).map(own).collect()
+    }
+
+    #[test]
+    fn what_is_later_and_dearer_is_not_worth_a_look() {
+        let ids = |list: &[(f64, Option<f64>)]| -> Vec<u32> {
+            worth_a_look(&numbered(list)).into_iter().map(|own| own.0).collect()
+        };
+        let list = [(9.0, Some(1.0)), (5.0, Some(4.0)), (6.0, Some(4.0)), (7.0, Some(2.0))];
+        assert_eq!(ids(&list), [1, 3, 0]);
+        assert_eq!(ids(&[(5.0, None), (4.0, None), (6.0, Some(1.0))]), [1, 2]);
+        assert_eq!(ids(&[]), [0; 0]);
+    }
+
+    #[test]
+    fn the_cheapest_of_those_that_are_nearly_as_soon() {
+        let check = |list: &[(f64, f64)], weight: f64, id: u32, reason: Reason| {
+            let list: Vec<_> = list.iter().map(|(hours, cost)| (hours * 3600.0, Some(*cost))).collect();
+            assert_eq!(choose(&numbered(&list), weight), Some(Choice { id: RequestId(id), reason }));
+        };
+        check(&[(10.0, 40.0), (10.4, 30.0), (11.0, 1.0)], 0.0, 1, Reason::Cheapest);
+        check(&[(10.0, 40.0), (10.6, 30.0), (11.0, 1.0)], 0.0, 0, Reason::First);
+        // Ten minutes count where they are more than a twentieth.
+        check(&[(1.0, 40.0), (1.16, 30.0)], 0.0, 1, Reason::Cheapest);
+        // An hour for ten units: the second saves 39 and takes an hour more.
+        check(&[(10.0, 40.0), (11.0, 1.0)], 0.1, 1, Reason::Traded);
+        check(&[(10.0, 40.0), (15.0, 1.0)], 0.1, 0, Reason::Traded);
+        let unknown = numbered(&[(1.0, None), (5.0 * 3600.0, Some(1.0))]);
+        assert_eq!(choose(&unknown, 0.0), Some(Choice { id: RequestId(0), reason: Reason::First }));
+        assert_eq!(choose(&[], 0.0), None);
+    }
+}

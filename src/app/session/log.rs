@@ -1,0 +1,130 @@
+//! The log of a session: what happens, line by line, and a table of the jobs on a terminal where that is wanted.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use crate::app::context::{Context, Format};
+use crate::app::notify::Notifier;
+use crate::app::state;
+use crate::app::untold;
+use crate::ui::{Board, Story, date, merged_story};
+use hsched_engine::store::StateDir;
+use hsched_engine::{Event, Realm, State, Update};
+use hsched_model::JobName;
+
+/// Tells people, or programs, what happens.
+pub(crate) struct Log<'a> {
+    context: &'a Context,
+    format: Format,
+    story: RefCell<Story>,
+    /// The notes that were told.
+    noted: RefCell<BTreeSet<String>>,
+    /// Whether notes are told again that were away in between.
+    repeats: bool,
+    board: Board,
+    /// Nobody is notified of what a dry run shows.
+    notifier: Option<Notifier>,
+}
+
+impl<'a> Log<'a> {
+    /// Returns the log of jobs in a queue: it has no table, and tells a note again after a turn without it.
+    pub(crate) fn of_queue(context: &'a Context, format: Format, dry_run: bool) -> Self {
+        Self::new(context, format, (Realm::Queue, true), dry_run)
+    }
+
+    /// Returns the log of jobs on devices: it has a table on a terminal, and tells each note once.
+    pub(crate) fn of_devices(context: &'a Context, format: Format, dry_run: bool) -> Self {
+        Self::new(context, format, (Realm::Devices, false), dry_run)
+    }
+
+    fn new(context: &'a Context, format: Format, (realm, repeats): (Realm, bool), dry_run: bool) -> Self {
+        let has_board = realm == Realm::Devices && format == Format::Table;
+        Self {
+            context,
+            format,
+            story: RefCell::new(Story::of(realm)),
+            noted: RefCell::default(),
+            repeats,
+            board: Board::new(context.terminal, has_board),
+            notifier: (!dry_run).then(|| Notifier::new(context)),
+        }
+    }
+
+    /// Takes in what has happened, for the next lines.
+    pub(crate) fn hear_all(&self, events: &[Event]) {
+        for event in events {
+            self.hear(Update::Event(event));
+        }
+    }
+
+    /// Takes in what a turn tells, for the next lines.
+    pub(crate) fn hear(&self, told: Update<'_>) {
+        self.story.borrow_mut().hear(told);
+    }
+
+    /// Takes in what a world said of jobs, for the next lines.
+    pub(crate) fn hear_said(&self, said: Vec<(JobName, String)>) {
+        let mut story = self.story.borrow_mut();
+        for (job, text) in said {
+            story.switch(job, text);
+        }
+    }
+
+    /// Takes in what commands have noticed since the last `watch` or `run`, for the next lines.
+    pub(crate) fn recall(&self, directory: &StateDir) {
+        untold::recall(self.context, directory, &mut self.story.borrow_mut());
+    }
+
+    /// Says something about the command itself, with the time.
+    pub(crate) fn say(&self, what: &str) {
+        let now = date(state::now(self.context));
+        self.board.aside(|| self.context.terminal.say(&format!("{now} {what}")));
+    }
+
+    /// Takes the table off the terminal.
+    pub(crate) fn end(&self) {
+        self.board.end();
+    }
+
+    /// Writes notes that are news, the lines of what was heard, and the table on a terminal.
+    pub(crate) fn print(&self, notes: &[String], state: &State) {
+        self.print_notes(notes);
+        let (now, colour) = (state::now(self.context), self.context.terminal.colour());
+        let lines = self.story.borrow_mut().lines(state);
+        if let Some(notifier) = &self.notifier {
+            notifier.tell(&lines);
+            for trouble in notifier.troubles() {
+                self.board.aside(|| self.context.warn(&trouble));
+            }
+        }
+        let is_table = self.format == Format::Table;
+        for line in if is_table { merged_story(&lines) } else { lines } {
+            let at = line.at.unwrap_or(now);
+            let date = date(at);
+            let (plain, time) = (line.plain(), date.rsplit(' ').next().unwrap_or_default());
+            if self.board.tell(&format!("{time} {plain}")) {
+                continue;
+            }
+            let text = if is_table {
+                line.paint(format!("{date} {plain}"), colour)
+            } else {
+                let job = line.job.as_ref().map(JobName::as_str);
+                json!({ "at": at.0, "job": job, "topic": line.topic.word(), "text": line.text }).to_string()
+            };
+            // A reader that went away does not keep the jobs from going on.
+            let _ = self.context.terminal.print(&format!("{text}\n"));
+        }
+        self.board.show(state, now);
+    }
+
+    fn print_notes(&self, notes: &[String]) {
+        let before = if self.repeats { self.noted.take() } else { BTreeSet::new() };
+        for note in notes {
+            if self.noted.borrow_mut().insert(note.clone()) && !before.contains(note) {
+                self.board.aside(|| self.context.note(note));
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The steps of a session after its opening: look, write down, act.
+
+use crate::app::context::Context;
+use crate::app::session::{Backend, Session};
+use crate::app::state::{self, live_failure};
+use crate::app::untold;
+use crate::error::Failure;
+use hsched_engine::store::StateError;
+use hsched_engine::{Action, Event, Keeper as _, Realm, State, TaggedJob, Update, apply, carry_out, notice};
+use hsched_model::Time;
+
+/// What a look at the jobs has brought.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub at: Time,
+    /// What has happened since the last look; the state has taken it in, and is not written down yet.
+    pub events: Vec<Event>,
+    /// What was learnt from these events.
+    pub learnt: Vec<Action>,
+    /// The jobs in the queue that hsched submitted.
+    pub queue: Vec<TaggedJob>,
+}
+
+impl Seen {
+    /// Returns a look that has not shown anything.
+    pub(crate) fn nothing(context: &Context) -> Self {
+        Self { at: state::now(context), events: Vec::new(), learnt: Vec::new(), queue: Vec::new() }
+    }
+}
+
+impl<W: Backend + ?Sized> Session<'_, W> {
+    /// Brings the state up to date with what the world and the ranks' reports show.
+    ///
+    /// # Errors
+    /// When Slurm does not answer (exit 69) or prints nonsense, or reports cannot be read.
+    pub(crate) fn look(&mut self) -> Result<Seen, Failure> {
+        let mut state = std::mem::take(&mut self.state);
+        let seen = self.look_into(&mut state);
+        self.state = state;
+        seen
+    }
+
+    /// Brings a state that is not the session's yet up to date, as [`Self::look`] does with its own.
+    ///
+    /// # Errors
+    /// The same as [`Self::look`].
+    pub(crate) fn look_into(&mut self, state: &mut State) -> Result<Seen, Failure> {
+        let (seen, queue) = self.world.look(state).map_err(|error| live_failure(&error))?;
+        let events = notice(state, &seen);
+        let learnt = events.iter().filter_map(|event| apply(state, seen.at, event, &self.rules)).collect();
+        // The turns of `hsched run` tell the notes of its devices.
+        if self.world.realm() == Realm::Queue {
+            seen.notes.iter().for_each(|note| self.context.note(note));
+            self.directory.looked(seen.at);
+        }
+        Ok(Seen { at: seen.at, events, learnt, queue })
+    }
+
+    /// Leaves what deferred commands and a look have shown for the log of `watch` or `run`, except in a dry run.
+    pub(crate) fn leave_untold(&self, seen: &Seen) {
+        if !self.dry_run {
+            let events = [&self.taken[..], &seen.events].concat();
+            untold::leave(self.context, self.directory, &self.state, (seen.at, &events));
+        }
+    }
+
+    /// Writes down the state with what has happened and what is meant, except in a dry run.
+    ///
+    /// # Errors
+    /// When it cannot be written: then nothing may be done.
+    pub(crate) fn keep(&mut self, at: Time, events: &[Event], actions: &[Action]) -> Result<(), StateError> {
+        if self.dry_run {
+            return Ok(());
+        }
+        self.ledger.keep(at, &self.state, events, actions)
+    }
+
+    /// Carries out an action that is written down, and writes down each answer before the next request.
+    ///
+    /// # Errors
+    /// When an answer cannot be written down: then nothing more may be done.
+    pub(crate) fn carry_out(
+        &mut self,
+        action: &Action,
+        at: Time,
+        tell: &mut dyn FnMut(Update<'_>),
+    ) -> Result<(), StateError> {
+        let places = (&mut *self.world, &mut self.ledger);
+        carry_out(action, at, places, &mut self.state, &self.rules, tell)
+    }
+}

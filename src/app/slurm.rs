@@ -1,0 +1,128 @@
+//! Slurm as the batch system of commands: its world, its nodes, the user's queue, submissions by hand. The snapshot of all
+//! jobs is made in `queue_look`, and `permissions` asks what the user may use. Another batch system would be other files
+//! like these three, and a crate with its world.
+
+use std::path::Path;
+
+use crate::app::context::Context;
+use crate::app::foreseeing::prospects;
+use crate::app::input::{self, Seen};
+use crate::app::session::Backend;
+use crate::app::state;
+use crate::error::Failure;
+use crate::exit::Exit;
+use hsched_engine::live::LiveError;
+use hsched_engine::store::StateDir;
+use hsched_engine::{Inquiry, Observation, Realm, State, TaggedJob};
+use hsched_model::{Cluster, Holdings, Job, JobId, NodeName};
+use hsched_slurm::live::SlurmWorld;
+use hsched_slurm::{QueuedJob, allocation, holdings, sbatch, sinfo, squeue};
+
+/// Its name for people.
+pub(crate) const NAME: &str = "Slurm";
+
+/// The world of jobs in the queue.
+pub(crate) type QueueWorld<'a> = SlurmWorld<'a>;
+
+impl Backend for QueueWorld<'_> {
+    fn realm(&self) -> Realm {
+        Realm::Queue
+    }
+
+    fn look(&mut self, state: &State) -> Result<(Observation, Vec<TaggedJob>), LiveError> {
+        self.observe_jobs(state)
+    }
+}
+
+/// Returns the cluster as a world; `sbatch` are options for each submission.
+///
+/// # Errors
+/// When a template of job scripts cannot be read or no state directory is known.
+pub(crate) fn world<'a>(
+    context: &'a Context,
+    directory: &'a StateDir,
+    sbatch: &[String],
+) -> Result<QueueWorld<'a>, Failure> {
+    let complete = Box::new(|cluster: &mut Cluster| input::complete(cluster, context));
+    let site = state::site(context, sbatch)?;
+    let mut world = SlurmWorld::new(&context.slurm, &context.clock, directory, site, complete);
+    world.oracle = Some(Box::new(|inquiries: &[Inquiry]| prospects(context, inquiries)));
+    Ok(world)
+}
+
+/// Returns the nodes of the cluster.
+///
+/// # Errors
+/// When Slurm does not answer (exit 69) or prints nonsense.
+pub(crate) fn cluster(context: &Context) -> Result<Seen, Failure> {
+    input::printed_cluster(context, &context.ask(&sinfo::command())?)
+}
+
+/// Returns the user's jobs in the queue, and notes on what could not be read.
+fn queue(context: &Context) -> Result<(Vec<QueuedJob>, Vec<String>), Failure> {
+    let printed = context.ask(&squeue::command())?;
+    squeue::parse(&printed).map_err(|error| Failure::from_error(Exit::Failed, &error))
+}
+
+/// Returns the user's jobs in the queue that hsched submitted.
+///
+/// # Errors
+/// When Slurm does not answer.
+pub(crate) fn tagged_jobs(context: &Context) -> Result<Vec<TaggedJob>, Failure> {
+    let (queue, _) = queue(context)?;
+    Ok(queue.iter().filter_map(QueuedJob::tagged).collect())
+}
+
+/// Returns what the user's jobs hold, and notes on what could not be read.
+///
+/// # Errors
+/// When Slurm does not answer.
+pub(crate) fn held(context: &Context, cluster: &Cluster) -> Result<(Holdings, Vec<String>), Failure> {
+    let (queue, mut notes) = queue(context)?;
+    let (held, unclear) = holdings(&queue, cluster);
+    notes.extend(unclear);
+    Ok((held, notes))
+}
+
+/// Returns what the submissions of these jobs hold, with a note on each that runs; the notes on what could not be read
+/// come with them.
+///
+/// # Errors
+/// When Slurm does not answer.
+pub(crate) fn held_by(
+    context: &Context,
+    jobs: &[Job],
+    cluster: &Cluster,
+) -> Result<(Holdings, Vec<String>), Failure> {
+    let (queue, mut notes) = queue(context)?;
+    let is_of = |queued: &&QueuedJob| {
+        queued.tag().is_some_and(|tag| jobs.iter().any(|job| job.name.as_str() == tag.job))
+    };
+    let own: Vec<&QueuedJob> = queue.iter().filter(is_of).collect();
+    for queued in own.iter().filter(|queued| queued.holds_nodes()) {
+        let (id, name) = (&queued.shown_id, &queued.name);
+        notes.push(format!("job {id} ({name}) is running: its GPUs count as free for this plan"));
+    }
+    let (held, unclear) = holdings(own.iter().copied(), cluster);
+    notes.extend(unclear);
+    Ok((held, notes))
+}
+
+/// Returns the nodes that are left of an allocation.
+///
+/// # Errors
+/// When Slurm does not answer.
+pub(crate) fn allocated_nodes(context: &Context, job: JobId) -> Result<Vec<NodeName>, Failure> {
+    let nodes = allocation::parse(&context.ask(&allocation::command(job))?).nodes;
+    Ok(nodes.iter().filter_map(|own| NodeName::new(&own.name).ok()).collect())
+}
+
+/// Submits a script with options for sbatch; returns the number of the job.
+///
+/// # Errors
+/// When Slurm refuses it or does not answer.
+pub(crate) fn submit(context: &Context, script: &Path, options: &[String]) -> Result<JobId, Failure> {
+    let command = sbatch::command(&script.display().to_string(), options);
+    let submitted = sbatch::submit(&context.slurm, &command);
+    submitted.map(|own| own.id).map_err(|error| Failure::from_error(Exit::Failed, &error))
+}

@@ -1,0 +1,96 @@
+//! The devices of an `hsched run` that has ended, as a world: it shows how the jobs ended, and starts none.
+
+use std::path::Path;
+
+use crate::local::processes::end_leftovers;
+use crate::local::world::mark;
+use hsched_engine::clock::Clock;
+use hsched_engine::live::{LiveError, Reported, left_word, reported};
+use hsched_engine::store::{report_folder, reports};
+use hsched_engine::{
+    Answer, Attempt, End, Intent, Observation, Run, Sighting, Standing, State, SubmissionKey, World,
+};
+use hsched_model::{Cluster, JobId, JobName, Seconds, Time};
+
+/// What an `hsched run` has left behind. Who holds the lock of its state directory knows that it has ended.
+pub struct EndedRun<'a> {
+    clock: &'a dyn Clock,
+    /// The state directory.
+    root: &'a Path,
+}
+
+/// Why nothing starts here.
+const NOT_RUNNING: &str = "hsched run is not running";
+
+impl<'a> EndedRun<'a> {
+    /// Returns what the `hsched run` of the state directory `root` has left behind.
+    #[must_use]
+    pub fn new(clock: &'a dyn Clock, root: &'a Path) -> Self {
+        Self { clock, root }
+    }
+}
+
+impl World for EndedRun<'_> {
+    type Error = LiveError;
+
+    /// Ends what an hsched that was killed may have left of the submissions, and returns what became of them.
+    fn observe(&mut self, state: &State) -> Result<Observation, LiveError> {
+        let (root, at) = (self.root, self.clock.time());
+        let mut sightings = Vec::new();
+        for tracked in &state.jobs {
+            // Its processes may have been parked.
+            if let Some(past) = tracked.past.last() {
+                end_leftovers(&mark(root, &past.attempt.key(&tracked.job.name)));
+            }
+            for own in tracked.phase.submissions() {
+                end_leftovers(&mark(root, &own.attempt.key(&tracked.job.name)));
+                sightings.push(left_behind(root, &tracked.job.name, &own.attempt, at)?);
+            }
+        }
+        let Reported { epochs, odd, notes } = reported(root, state, at);
+        Ok(Observation { at, cluster: Cluster::default(), sightings, strays: Vec::new(), epochs, odd, notes })
+    }
+
+    fn prepare(&mut self, _: &Run) -> Result<(), String> {
+        Err(NOT_RUNNING.to_owned())
+    }
+
+    fn submit(&mut self, _: &Run, _: &Intent) -> Answer {
+        Answer::Unreachable { message: NOT_RUNNING.to_owned() }
+    }
+
+    /// Its processes ended with the `hsched run`.
+    fn stop(&mut self, _: &SubmissionKey, _: JobId) -> Answer {
+        Answer::Stopped
+    }
+
+    /// Its processes ended with the `hsched run`.
+    fn cancel(&mut self, _: &SubmissionKey, _: JobId) -> Answer {
+        Answer::Killed
+    }
+
+    /// There is no queue.
+    fn forecast(&mut self, _: &Run) -> Option<Seconds> {
+        None
+    }
+}
+
+/// Returns how a submission ended that an earlier hsched started, or was about to.
+pub(super) fn left_behind(
+    root: &Path,
+    job: &JobName,
+    attempt: &Attempt,
+    at: Time,
+) -> Result<Sighting, LiveError> {
+    let of = attempt.key(job);
+    let folder = report_folder(root, &of.run, &of.name());
+    let word =
+        reports::word(&folder, attempt.job_id).map_err(|source| LiveError::Reports { folder, source })?;
+    // A script that saved, or that was ended with its ranks, did so because its hsched was to end.
+    if let Some(word) = word.filter(|word| !matches!(word.status, 85 | 137 | 143)) {
+        return Ok(left_word(job, attempt, word));
+    }
+    let standing = Standing::Ended { end: End::Interrupted, at: Some(at) };
+    let job_id = attempt.job_id.unwrap_or(JobId(0));
+    Ok(Sighting { of, job_id, submit_time: None, standing, reason: None })
+}
