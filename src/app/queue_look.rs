@@ -118,6 +118,8 @@ struct Rest {
     qos: CachedOutput,
     history: CachedOutput,
     has_accounting: bool,
+    /// Whether Slurm enforces limits that were asked for.
+    asked_limits: bool,
 }
 
 impl Site<'_> {
@@ -129,7 +131,8 @@ impl Site<'_> {
         let known = Config::parse(config.text.as_deref().unwrap_or_default());
         let has_accounting = known.has_accounting();
         let (mut associations, mut qos) = (CachedOutput::default(), CachedOutput::default());
-        if has_accounting && queue::enforced(&known) {
+        let asked_limits = has_accounting && queue::enforced(&known);
+        if asked_limits {
             associations = self.ask("limits", HOUR, &limits::associations_command());
             qos = self.ask("qos", HOUR, &limits::qos_command());
         }
@@ -148,6 +151,7 @@ impl Site<'_> {
             qos,
             history,
             has_accounting,
+            asked_limits,
         }
     }
 
@@ -191,6 +195,10 @@ impl Rest {
             told.iter().filter_map(|(answer, what)| unanswered(answer, what)).collect();
         if self.has_accounting {
             notes.extend(unanswered(&self.shares, "the accounts' fair shares are unknown"));
+            if self.asked_limits {
+                notes.extend(unanswered(&self.associations, "the limits of accounts are unknown"));
+                notes.extend(unanswered(&self.qos, "the limits of QOS are unknown"));
+            }
             notes.extend(unanswered(&self.history, "the history of past jobs is unknown"));
         } else if self.config.text.is_some() {
             notes.push(

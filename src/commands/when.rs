@@ -250,6 +250,8 @@ fn when_job<'a>(
     let chosen = told.choice.and_then(|choice| Foretold::of(list, choice.id)).or(list.first());
     if let Some(Foretold { start: Start::Unknown(why), .. }) = chosen {
         notes.push(format!("{UNKNOWN}: {why}"));
+    } else if let Some(Foretold { start: Start::Refused(refusal), .. }) = chosen {
+        notes.push(format!("never: {refusal}"));
     } else if let Some(own) = chosen {
         notes.push(format!("priority {}", own.standing.source.word()));
     }

@@ -229,11 +229,15 @@ pub fn forecast_at(
     let whole = (0..starts.len()).filter(|&own| hopeful[own] && table.entries[own].is_some());
     let whole = whole.map(|own| starts[own].len()).min().unwrap_or(0);
     let first = first_to_finish(&starts, question.requests, whole);
-    let start = |number: usize| match (table.entries[number], at_limits[number]) {
+    let mut start = |number: usize| match (table.entries[number], at_limits[number]) {
         _ if question.snapshot.has_unread_limit(&question.requests[number]) => Start::Unknown(UNREAD_LIMIT),
         (None, _) => table.scene.refusals[number].clone().map_or(Start::Never, Start::Refused),
         (Some((part, entry)), at_limits) => {
             let run = question.requests[number].run.0;
+            // A few futures make no interval.
+            if starts[number].len() < FEW.min(question.samples) {
+                starts[number].clear();
+            }
             let own = if starts[number].is_empty() {
                 at_limits.into_iter().collect()
             } else {
