@@ -152,19 +152,16 @@ impl SiteLimits {
         if cluster.is_some_and(is_other) || row.get("partition").is_some() {
             return;
         }
-        match row.get("user") {
-            Some(user) => {
-                self.take_limits(&format!("u:{account}:{user}"), row);
-                if let Some(qos) = default_qos(row) {
-                    self.default_qos.insert((account.to_owned(), user.to_owned()), qos.to_owned());
-                }
+        if let Some(user) = row.get("user") {
+            self.take_limits(&format!("u:{account}:{user}"), row);
+            if let Some(qos) = default_qos(row) {
+                self.default_qos.insert((account.to_owned(), user.to_owned()), qos.to_owned());
             }
-            None => {
-                self.take_limits(&format!("a:{account}"), row);
-                if let Some(parent) = row.get("parentname") {
-                    self.parent_accounts.insert(account.to_owned(), parent.to_owned());
-                }
-            }
+            return;
+        }
+        self.take_limits(&format!("a:{account}"), row);
+        if let Some(parent) = row.get("parentname") {
+            self.parent_accounts.insert(account.to_owned(), parent.to_owned());
         }
     }
 
