@@ -165,6 +165,7 @@ impl Site {
             partitions: Some(&self.partitions),
             reservations: Some(&self.reservations),
             shares: Some((Time(self.shares.0), &self.shares.1)),
+            limits: None,
             history: Some((Time(self.history.0), &self.history.1)),
             earlier: (self.earlier.0 > 0.0).then_some((Time(self.earlier.0), self.earlier.1.as_str())),
         };

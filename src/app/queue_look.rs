@@ -14,7 +14,7 @@ use hsched_engine::clock::Clock;
 use hsched_engine::store::{CachedOutput, OutputCache};
 use hsched_model::{Cluster, Seconds, Time};
 use hsched_queue::Snapshot;
-use hsched_slurm::queue::{self, Look, Texts, history, jobs};
+use hsched_slurm::queue::{self, Look, Texts, history, jobs, limits};
 use hsched_slurm::site::{self, Config};
 use hsched_slurm::{CommandLine, System, sinfo};
 
@@ -88,6 +88,7 @@ fn seen(
         partitions: rest.partitions.text.as_deref(),
         reservations: rest.reservations.text.as_deref(),
         shares: rest.shares.text.as_deref().map(|text| (rest.shares.at, text)),
+        limits: rest.associations.text.as_deref().zip(rest.qos.text.as_deref()),
         history: rest.history.text.as_deref().map(|text| (rest.history.at, text)),
         earlier: earlier.text.as_deref().map(|text| (earlier.at, text)),
     };
@@ -113,8 +114,12 @@ struct Rest {
     partitions: CachedOutput,
     reservations: CachedOutput,
     shares: CachedOutput,
+    associations: CachedOutput,
+    qos: CachedOutput,
     history: CachedOutput,
     has_accounting: bool,
+    /// Whether Slurm enforces limits that were asked for.
+    asked_limits: bool,
 }
 
 impl Site<'_> {
@@ -123,7 +128,14 @@ impl Site<'_> {
     }
 
     fn rest(&self, config: CachedOutput, cluster: &Cluster) -> Rest {
-        let has_accounting = Config::parse(config.text.as_deref().unwrap_or_default()).has_accounting();
+        let known = Config::parse(config.text.as_deref().unwrap_or_default());
+        let has_accounting = known.has_accounting();
+        let (mut associations, mut qos) = (CachedOutput::default(), CachedOutput::default());
+        let asked_limits = has_accounting && queue::enforced(&known);
+        if asked_limits {
+            associations = self.ask("limits", HOUR, &limits::associations_command());
+            qos = self.ask("qos", HOUR, &limits::qos_command());
+        }
         let (mut shares, mut history) = (CachedOutput::default(), CachedOutput::default());
         if has_accounting {
             shares = self.ask("sshare", HOUR, &queue::standings_command());
@@ -135,8 +147,11 @@ impl Site<'_> {
             reservations: self.ask("reservations", HOUR, &queue::reservations_command()),
             config,
             shares,
+            associations,
+            qos,
             history,
             has_accounting,
+            asked_limits,
         }
     }
 
@@ -180,6 +195,10 @@ impl Rest {
             told.iter().filter_map(|(answer, what)| unanswered(answer, what)).collect();
         if self.has_accounting {
             notes.extend(unanswered(&self.shares, "the accounts' fair shares are unknown"));
+            if self.asked_limits {
+                notes.extend(unanswered(&self.associations, "the limits of accounts are unknown"));
+                notes.extend(unanswered(&self.qos, "the limits of QOS are unknown"));
+            }
             notes.extend(unanswered(&self.history, "the history of past jobs is unknown"));
         } else if self.config.text.is_some() {
             notes.push(

@@ -259,7 +259,7 @@ pub(crate) fn estimate_starts(
     }
     let finish = |own: &Foretold| own.done.map_or(f64::INFINITY, |done| done.mean.0);
     // If no start can be estimated, the requests that run shortest come first.
-    let is_never = |own: &Foretold| own.start == Start::Never;
+    let is_never = |own: &Foretold| own.start.is_never();
     list.sort_by(|a, b| {
         let soonest = is_never(a).cmp(&is_never(b)).then(finish(a).total_cmp(&finish(b)));
         soonest.then(a.own.run.0.total_cmp(&b.own.run.0))

@@ -111,7 +111,7 @@ impl Through {
         let together = self.together();
         let of_job = |(list, chosen): (&Vec<Foretold>, Option<Foretold>)| {
             let Some(chosen) = chosen else {
-                let possible = list.iter().filter(|own| own.start != Start::Never);
+                let possible = list.iter().filter(|own| !own.start.is_never());
                 return possible.take(wanted).cloned().collect();
             };
             let requests: Vec<&Request> = list.iter().map(|own| &own.own.request).collect();
@@ -119,7 +119,7 @@ impl Through {
             let estimates: Vec<StartEstimate> = list.iter().map(estimate).collect();
             let mut ids = race(&requests, &estimates, Some(chosen.id()), wanted);
             // What is foretold may be wrong: the next best are worth their place in line, too.
-            let possible = list.iter().filter(|own| own.start != Start::Never).map(Foretold::id);
+            let possible = list.iter().filter(|own| !own.start.is_never()).map(Foretold::id);
             ids.extend(possible.filter(|own| !ids.contains(own)).collect::<Vec<RequestId>>());
             let others = ids.into_iter().take(wanted).skip(1);
             let others = others.filter_map(|id| Foretold::of(list, id).cloned());

@@ -100,7 +100,8 @@ impl Told<'_> {
     fn reason(&self) -> Option<String> {
         let unknown = self.list.iter().find_map(|own| match &own.start {
             Start::Unknown(why) => Some(format!("{UNKNOWN}: {why}")),
-            _ => None,
+            Start::Refused(refusal) => Some(format!("never: {refusal}")),
+            Start::Estimated(_) | Start::Never => None,
         });
         let chosen = self.choice.map(|choice| choice.reason.word().to_owned());
         chosen.or_else(|| self.nothing.clone()).or(unknown)
@@ -250,6 +251,8 @@ fn when_job<'a>(
     let chosen = told.choice.and_then(|choice| Foretold::of(list, choice.id)).or(list.first());
     if let Some(Foretold { start: Start::Unknown(why), .. }) = chosen {
         notes.push(format!("{UNKNOWN}: {why}"));
+    } else if let Some(Foretold { start: Start::Refused(refusal), .. }) = chosen {
+        notes.push(format!("never: {refusal}"));
     } else if let Some(own) = chosen {
         notes.push(format!("priority {}", own.standing.source.word()));
     }
@@ -397,6 +400,10 @@ pub(super) fn option_json(own: &Foretold, queues: &[Queue]) -> Value {
             value["why"] = json!(why);
         }
         Start::Never => value["outlook"] = json!("never"),
+        Start::Refused(refusal) => {
+            value["outlook"] = json!("never");
+            value["why"] = json!(refusal.to_string());
+        }
     }
     value
 }

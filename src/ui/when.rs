@@ -244,6 +244,9 @@ fn reach(when: &When) -> f64 {
     }
 }
 
+/// How far into the future starts are estimated, in seconds: 30 days.
+const FARTHEST: f64 = 30.0 * 86_400.0;
+
 fn is_sampled(start: &Start) -> bool {
     matches!(start, Start::Estimated(forecast) if forecast.past_waits > 0 || !forecast.starts.is_empty())
 }
@@ -251,9 +254,10 @@ fn is_sampled(start: &Start) -> bool {
 /// Returns when a request starts: `now`, or the median and the interval, such as `1.2 h (0.3–4.0)`.
 pub fn start(start: &Start) -> String {
     match start {
+        Start::Estimated(forecast) if forecast.start.median.0 >= FARTHEST => "> 30 d".to_owned(),
         Start::Estimated(forecast) => span(&forecast.start, forecast.start.median, is_sampled(start)),
         Start::Unknown(_) => "unknown".to_owned(),
-        Start::Never => "never".to_owned(),
+        Start::Never | Start::Refused(_) => "never".to_owned(),
     }
 }
 

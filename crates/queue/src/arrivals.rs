@@ -3,9 +3,9 @@
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
-use crate::history::Habits;
+use crate::limits::{Subject, asked_tres};
 use crate::line::{Key, Use};
-use crate::scene::{Ranks, Scene};
+use crate::scene::{Known, Scene};
 use crate::shape::Shapes;
 use crate::{Ended, Snapshot};
 use hsched_model::number::{to_f64, to_usize};
@@ -41,6 +41,7 @@ pub(super) struct Past {
     /// Its priority when it was submitted, as far as that is not of use by now.
     pub priority: Option<f64>,
     pub counts: Use,
+    pub rule: usize,
 }
 
 /// What arrives in a part of the queue.
@@ -81,17 +82,15 @@ pub(super) struct Arrival {
     /// The part of its limit that it runs, where that is drawn with it.
     pub ratio: Option<f64>,
     pub counts: Use,
+    pub rule: usize,
 }
 
 impl Past {
     /// Returns the jobs that were submitted in the last days, whatever became of them.
-    pub(super) fn of(
-        snapshot: &Snapshot,
-        shapes: &mut Shapes,
-        (habits, ranks): (&Habits, Option<&Ranks>),
-    ) -> Vec<Self> {
+    pub(super) fn of(snapshot: &Snapshot, shapes: &mut Shapes, known: &mut Known) -> Vec<Self> {
+        let (habits, ranks) = (known.habits, known.ranks);
         let begin = snapshot.taken_at.0 - WEEK;
-        let per_hour = snapshot.scheduling.priority_per_hour.unwrap_or(0.0);
+        let per_hour = snapshot.scheduling.growth().0;
         let mut list = Vec::new();
         for job in snapshot.jobs.iter().filter(|job| !job.ours) {
             let Some(shape) = shapes.of(&job.asks, &job.partitions, job.reservation.as_deref()) else {
@@ -101,6 +100,7 @@ impl Past {
             if submitted < begin {
                 continue;
             }
+            let Some(rule) = known.rule_of(job, snapshot) else { continue };
             let partition = job.partitions.first().map(String::as_str);
             let whose = (job.user.as_deref(), job.account.as_deref());
             // What its rank added to the priority of a job that runs nobody knows: that was another day.
@@ -116,6 +116,7 @@ impl Past {
                 work: 0.0,
                 priority: job.first_priority(snapshot.taken_at, per_hour).filter(|_| is_current),
                 counts: snapshot.counted(ranks, whose, (&job.asks, partition)),
+                rule,
             });
         }
         let ended = snapshot.history.as_deref().unwrap_or_default().iter();
@@ -125,7 +126,18 @@ impl Past {
             let whose = (job.user.as_deref(), job.account.as_deref());
             let counts = snapshot.counted(ranks, whose, (&job.asks, job.partition.as_deref()));
             let habit = habits.of(job.user.as_deref());
-            list.push(Self { counts, ..Self::ended(snapshot, job, &partitions, (shape, habit)) });
+            let subject = Subject {
+                user: whose.0,
+                account: whose.1,
+                qos: Some(snapshot.past_qos(whose.0)),
+                partition: job.partition.as_deref(),
+                limit: snapshot.limit_in(job.limit_s.map(|own| own.0), job.partition.as_deref()),
+            };
+            let rule = known.limits.of(subject, &asked_tres(&job.asks));
+            if known.limits.refusal(rule).is_some() {
+                continue;
+            }
+            list.push(Self { counts, rule, ..Self::ended(snapshot, job, &partitions, (shape, habit)) });
         }
         list.sort_by(|a, b| a.submitted.total_cmp(&b.submitted));
         list
@@ -150,6 +162,7 @@ impl Past {
             work: 0.0,
             priority,
             counts: Use::default(),
+            rule: 0,
         }
     }
 }
@@ -229,6 +242,7 @@ impl Arrivals {
             habit: own.habit,
             ratio: own.ratio,
             counts: own.counts,
+            rule: own.rule,
         })
     }
 }

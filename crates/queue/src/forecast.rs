@@ -6,11 +6,11 @@ use crate::estimate::{Calibration, Estimate, mean};
 use crate::floor::Viewer;
 use crate::future::Future;
 use crate::hidden::by_past_waits;
-use crate::line::Key;
+use crate::line::{Key, Waiting};
 use crate::others::Others;
 use crate::play::{Entry, HORIZON, play};
-use crate::scene::Scene;
-use crate::{Place, Request, RequestId, Snapshot};
+use crate::scene::{Asked, Scene};
+use crate::{Place, Refusal, Request, RequestId, Snapshot};
 use hsched_model::Seconds;
 use hsched_model::number::to_f64;
 
@@ -48,6 +48,8 @@ pub enum Start {
     Unknown(&'static str),
     /// No node could ever hold it.
     Never,
+    /// A limit of its account or QOS never lets it start.
+    Refused(Refusal),
 }
 
 /// When a request would start and end, in seconds from the snapshot.
@@ -80,8 +82,14 @@ impl Start {
     pub fn forecast(&self) -> Option<&Forecast> {
         match self {
             Self::Estimated(forecast) => Some(forecast),
-            Self::Unknown(_) | Self::Never => None,
+            Self::Unknown(_) | Self::Never | Self::Refused(_) => None,
         }
+    }
+
+    /// Returns whether it can never start.
+    #[must_use]
+    pub fn is_never(&self) -> bool {
+        matches!(self, Self::Never | Self::Refused(_))
     }
 }
 
@@ -110,7 +118,7 @@ impl Table {
         let scene = Scene::new(snapshot, requests);
         let entries = (0_u32..).zip(requests).zip(&scene.requests);
         let entries = entries.map(|((number, request), known)| {
-            let (part, shape) = (*known)?;
+            let Asked { part, shape, rule } = (*known)?;
             let standing = snapshot.standing(request.account.as_deref());
             let partitions: Vec<String> = request.partition.iter().cloned().collect();
             let key = Key {
@@ -136,6 +144,7 @@ impl Table {
                     .ranks
                     .as_ref()
                     .and_then(|own| own.shares.branch_of(None, request.account.as_deref())),
+                rule,
             };
             Some((part, entry))
         });
@@ -215,10 +224,15 @@ pub fn forecast_at(
     let whole = (0..starts.len()).filter(|&own| hopeful[own] && table.entries[own].is_some());
     let whole = whole.map(|own| starts[own].len()).min().unwrap_or(0);
     let first = first_to_finish(&starts, question.requests, whole);
-    let start = |number: usize| match (table.entries[number], at_limits[number]) {
-        (None, _) => Start::Never,
+    let mut start = |number: usize| match (table.entries[number], at_limits[number]) {
+        _ if question.snapshot.has_unread_limit(&question.requests[number]) => Start::Unknown(UNREAD_LIMIT),
+        (None, _) => table.scene.refusals[number].clone().map_or(Start::Never, Start::Refused),
         (Some((part, entry)), at_limits) => {
             let run = question.requests[number].run.0;
+            // A few futures make no interval.
+            if starts[number].len() < FEW.min(question.samples) {
+                starts[number].clear();
+            }
             let own = if starts[number].is_empty() {
                 at_limits.into_iter().collect()
             } else {
@@ -232,7 +246,7 @@ pub fn forecast_at(
                 first: first[number],
                 starts: starts[number].iter().map(|start| Seconds(*start)).collect(),
                 past_waits: 0,
-                waiting: table.scene.parts[part].waiting.len(),
+                waiting: table.rivals(part, &entry).count(),
                 ahead: table.ahead(part, &entry),
             })
         }
@@ -242,10 +256,17 @@ pub fn forecast_at(
 }
 
 impl Table {
+    /// Returns the waiting jobs that compete with an entry for nodes, in order.
+    fn rivals(&self, part: usize, entry: &Entry) -> impl Iterator<Item = &Waiting> {
+        let rivals = &self.scene.rivals;
+        let group = rivals[entry.shape];
+        self.scene.parts[part].waiting.iter().filter(move |own| rivals[own.shape] == group)
+    }
+
     /// Returns how many waiting jobs are looked at before an entry.
     fn ahead(&self, part: usize, entry: &Entry) -> usize {
-        let waiting = &self.scene.parts[part].waiting;
-        waiting.partition_point(|own| own.key.cmp(&entry.key) != Ordering::Greater)
+        let key = entry.key;
+        self.rivals(part, entry).take_while(|own| own.key.cmp(&key) != Ordering::Greater).count()
     }
 
     fn at_limits(&self) -> Vec<Option<f64>> {
@@ -278,6 +299,9 @@ impl Table {
         true
     }
 }
+
+/// Why there is no number if a limit that holds for a request could not be read.
+const UNREAD_LIMIT: &str = "a limit of your account or QOS holds up your jobs, and Slurm does not show it";
 
 /// Requests that keep no more than this part of the nodes are tried together: one in ten.
 const FEW_OF: u32 = 10;

@@ -8,9 +8,11 @@ mod estimate;
 mod floor;
 mod forecast;
 mod future;
+mod growth;
 mod hidden;
 mod history;
 mod hopes;
+mod limits;
 mod line;
 mod moment;
 mod others;
@@ -25,18 +27,21 @@ mod shares;
 mod snapshot;
 mod snapshot_file;
 mod together;
+mod whose;
 
 // What questions and snapshots are made of.
 pub use hsched_model::{Asks, GpuAsk, Request, RequestId};
 
 pub use self::estimate::{Calibration, Estimate, point_of};
 pub use self::forecast::{Forecast, Question, Start, StartEstimate, forecast, forecast_at};
+pub use self::growth::GrowthSource;
+pub use self::limits::{Limit, Refusal, is_limit_reason};
 pub use self::place::{Place, Standing, StandingSource};
 pub use self::race::race;
 pub use self::score::{Prediction, Score};
 pub use self::shares::{Branch, Shares};
 pub use self::snapshot::{
-    AccountStanding, Billing, Ended, GpuCount, Held, NodeUse, QueueJob, QueueNode, QueuePartition,
+    AccountStanding, AgeWeight, Billing, Ended, GpuCount, Held, NodeUse, QueueJob, QueueNode, QueuePartition,
     Reservation, Running, Scheduling, Snapshot, Weigh,
 };
 pub use self::snapshot_file::SnapshotError;

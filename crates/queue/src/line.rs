@@ -46,6 +46,8 @@ pub(super) struct Waiting {
     /// The number of its user's estimate of run times.
     pub habit: usize,
     pub counts: Use,
+    /// The number of the rule of the limits that it must meet.
+    pub rule: usize,
 }
 
 /// The array that tasks are of.

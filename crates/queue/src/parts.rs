@@ -11,10 +11,13 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    pub(super) fn new(shapes: &[Shape], sets: &[Vec<u32>], nodes: usize) -> Self {
+    /// Returns the parts, where the shapes of each group of `coupled` are in one.
+    pub(super) fn new(shapes: &[Shape], sets: &[Vec<u32>], nodes: usize, coupled: &[Vec<usize>]) -> Self {
         let mut leader: Vec<usize> = (0..nodes).collect();
-        for shape in shapes {
-            let mut own = shape.places.iter().flat_map(|&place| &sets[place]).map(|&node| node as usize);
+        let alone = (0..shapes.len()).map(|shape| vec![shape]);
+        for group in alone.chain(coupled.iter().cloned()) {
+            let places = group.iter().flat_map(|&shape| &shapes[shape].places);
+            let mut own = places.flat_map(|&place| &sets[place]).map(|&node| node as usize);
             let Some(first) = own.next() else { continue };
             for node in own {
                 let (a, b) = (find(&mut leader, first), find(&mut leader, node));

@@ -6,6 +6,7 @@ use std::collections::BinaryHeap;
 use crate::floor::{Floor, Slot, Viewer};
 use crate::future::Future;
 use crate::hopes::Hopes;
+use crate::limits::{Counters, Rule};
 use crate::line::{Array, Key, Use};
 use crate::moment::Moment;
 use crate::others::Others;
@@ -13,6 +14,9 @@ use crate::scene::{Part, Scene};
 
 /// Waiting tasks of one array for which a pass keeps nodes: Slurm's `bf_max_job_array_resv`.
 const MOST_OF_ARRAY: u32 = 20;
+
+/// How often limits on the minutes that running jobs have left are looked at, in seconds.
+const LIMITS_PERIOD: f64 = 600.0;
 
 /// How far a future is played, in seconds: 30 days.
 pub(super) const HORIZON: f64 = 30.0 * 86_400.0;
@@ -30,6 +34,8 @@ pub(super) struct Entry {
     pub job: usize,
     /// Whose it is among those who share.
     pub branch: Option<usize>,
+    /// The number of the rule of its limits.
+    pub rule: usize,
 }
 
 /// A job in line, whoever it is.
@@ -46,6 +52,7 @@ pub(super) struct Line {
     array: Option<Array>,
     who: Who,
     counts: Use,
+    rule: usize,
     pub viewer: Viewer,
 }
 
@@ -63,6 +70,9 @@ struct Live {
     nodes: Vec<u32>,
     array: Option<usize>,
     counts: Use,
+    rule: usize,
+    /// When its limit ends, in minutes after the snapshot.
+    limit_end: f64,
 }
 
 /// One way that the queue may go.
@@ -86,6 +96,10 @@ pub(super) struct Play<'a> {
     shifts: Vec<f64>,
     /// What has been used by branch, see [`Play::used`].
     used: Vec<Used>,
+    /// What runs counts for limits.
+    counters: Counters,
+    /// Whether some limit has room after a time, not only after an end.
+    limits_fall: bool,
     /// What the play has come to, in seconds since 1970.
     now: f64,
 }
@@ -123,11 +137,14 @@ impl<'a> Play<'a> {
         let mut array_tasks = vec![0; scene.arrays];
         let mut ends = BinaryHeap::with_capacity(part.running.len());
         let mut live = Vec::with_capacity(part.running.len());
+        let mut counters = Counters::new(scene.counters);
         for (number, job) in (0_u32..).zip(&part.running) {
             let end = future.end_of_running(scene, part, number as usize);
             ends.push(Reverse((Moment(end), number)));
             let nodes = job.holds.iter().map(|(node, _)| *node).collect();
-            live.push(Live { nodes, array: job.array, counts: job.counts });
+            let limit_end = (job.since + job.limit - scene.now) / 60.0;
+            counters.count(&scene.limits[job.rule], limit_end, 1.0);
+            live.push(Live { nodes, array: job.array, counts: job.counts, rule: job.rule, limit_end });
             if let Some(array) = job.array {
                 array_tasks[array] += 1;
             }
@@ -142,6 +159,7 @@ impl<'a> Play<'a> {
             started: 0,
             array: job.array,
             who: Who::Waiting(number),
+            rule: job.rule,
             viewer: Viewer::Member,
         });
         let mut jobs: Vec<usize> = ours.iter().map(|own| own.job).collect();
@@ -164,6 +182,8 @@ impl<'a> Play<'a> {
             left: jobs.len(),
             shifts: Vec::new(),
             used: vec![Used::default(); scene.ranks.as_ref().map_or(0, |ranks| ranks.adds.len())],
+            counters,
+            limits_fall: scene.limits.iter().any(Rule::falls),
             now: scene.now,
         };
         for job in &part.running {
@@ -181,6 +201,7 @@ impl<'a> Play<'a> {
                 started: 0,
                 array: None,
                 who: Who::Ours(number),
+                rule: own.rule,
                 viewer,
             });
         }
@@ -251,8 +272,10 @@ impl<'a> Play<'a> {
         let arrival = self.future.arrival(self.scene, self.part, self.came).map(|(arrival, _)| arrival.at);
         let closures = self.scene.closures.iter().flatten();
         let opening = closures.map(|closure| closure.end).filter(|end| *end > now).min_by(f64::total_cmp);
+        // Without any end or arrival, time lifts no limit for good.
+        let fallen = self.limits_fall.then_some(now + LIMITS_PERIOD).filter(|_| end.is_some());
         // What arrives at once is still after now.
-        [end, arrival, opening].into_iter().flatten().min_by(f64::total_cmp).map(|next| next.max(now))
+        [end, arrival, opening, fallen].into_iter().flatten().min_by(f64::total_cmp).map(|next| next.max(now))
     }
 
     /// Returns when the pass is that takes in what happens at a moment.
@@ -274,6 +297,7 @@ impl<'a> Play<'a> {
             if let Some(array) = ended.array {
                 self.array_tasks[array] -= 1;
             }
+            self.counters.count(&self.scene.limits[ended.rule], ended.limit_end, -1.0);
             let counts = ended.counts;
             self.count(counts, -1.0);
         }
@@ -294,6 +318,7 @@ impl<'a> Play<'a> {
                 started: 0,
                 array: None,
                 who: Who::Arrived(*run),
+                rule: arrival.rule,
                 viewer: Viewer::Member,
             };
             self.came += 1;
@@ -341,6 +366,11 @@ impl<'a> Play<'a> {
             if own.started + kept >= own.tasks {
                 return (looked_at, true);
             }
+            // A job at a limit keeps no nodes from others.
+            let rule = &self.scene.limits[own.rule];
+            if !self.counters.allow(rule, (now - self.scene.now) / 60.0) {
+                return (looked_at, true);
+            }
             looked_at += usize::from(viewer == Viewer::Member);
             let slot = match viewer {
                 Viewer::Member => self.floor.earliest(shape, now, limit),
@@ -355,7 +385,7 @@ impl<'a> Play<'a> {
             if !self.scene.rules.backfill {
                 return (looked_at, false);
             }
-            if slot.at > now + self.scene.rules.window {
+            if slot.at > now + self.scene.rules.window || rule.keeps_nothing {
                 return (looked_at, true);
             }
             kept += 1;
@@ -369,6 +399,7 @@ impl<'a> Play<'a> {
         let task = own.started;
         own.started += 1;
         let (who, shape, limit, array, counts) = (own.who, own.shape, own.limit, own.array, own.counts);
+        let (rule, limit_end) = (own.rule, (now + limit - self.scene.now) / 60.0);
         if let (Who::Ours(number), Viewer::Guest) = (who, own.viewer) {
             self.starts[number] = Some(now);
             self.left -= 1;
@@ -384,7 +415,9 @@ impl<'a> Play<'a> {
             let amounts = self.scene.shapes[shape].takes(self.floor.free(node), self.scene.gpu_types);
             self.floor.take(node, amounts, job, now + limit);
         }
-        self.live.push(Live { nodes: slot.nodes.clone(), array: array.map(|array| array.number), counts });
+        let array_number = array.map(|array| array.number);
+        self.live.push(Live { nodes: slot.nodes.clone(), array: array_number, counts, rule, limit_end });
+        self.counters.count(&self.scene.limits[rule], limit_end, 1.0);
         self.count(counts, 1.0);
         if let Some(array) = array {
             self.array_tasks[array.number] += 1;

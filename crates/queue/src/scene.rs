@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::arrivals::{Arrivals, Past};
 use crate::history::{Habits, Ratios};
+use crate::limits::{Refusal, Rule, Rules as LimitRules, Subject, asked_tres};
 use crate::line::{Array, Key, Use, Waiting};
 use crate::parts::Parts;
 use crate::shape::{Amounts, Shape, Shapes};
@@ -35,8 +36,24 @@ pub(super) struct Scene {
     pub arrays: usize,
     /// Parts of the queue that have no node in common.
     pub parts: Vec<Part>,
-    /// The part and the shape of each request that was asked for; `None` where no node could ever hold it.
-    pub requests: Vec<Option<(usize, usize)>>,
+    /// What each request is; `None` where no node could ever hold it.
+    pub requests: Vec<Option<Asked>>,
+    /// The limit that never lets each request start.
+    pub refusals: Vec<Option<Refusal>>,
+    /// What limits mean for jobs; the first means nothing.
+    pub limits: Vec<Rule>,
+    /// The number of counters of limits.
+    pub counters: usize,
+    /// Groups of shapes that compete for the same nodes.
+    pub rivals: Vec<usize>,
+}
+
+/// A request in numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub part: usize,
+    pub shape: usize,
+    pub rule: usize,
 }
 
 /// A part of the queue whose jobs meet no others.
@@ -62,6 +79,7 @@ pub(super) struct Active {
     pub habit: usize,
     pub array: Option<usize>,
     pub counts: Use,
+    pub rule: usize,
 }
 
 /// Fair share when the snapshot is taken.
@@ -126,28 +144,97 @@ pub(super) struct Rules {
     pub growth: f64,
 }
 
+/// What jobs are numbered by, beside their shapes.
+pub(super) struct Known<'a> {
+    pub habits: &'a Habits<'a>,
+    pub ranks: Option<&'a Ranks>,
+    pub limits: LimitRules<'a>,
+}
+
+impl Known<'_> {
+    /// Returns the rule of a job of the queue; `None` if a limit never lets it start.
+    pub(super) fn rule_of(&mut self, job: &QueueJob, snapshot: &Snapshot) -> Option<usize> {
+        let amounts = job.running.as_ref().map_or_else(|| asked_tres(&job.asks), crate::Running::tres);
+        let subject = Subject {
+            user: job.user.as_deref(),
+            account: job.account.as_deref(),
+            qos: job.qos.as_deref(),
+            partition: None,
+            limit: snapshot.limit_of(job),
+        };
+        // A job starts in the first of its partitions whose limits allow it.
+        let mut partitions: Vec<Option<&str>> = job.partitions.iter().map(|own| Some(own.as_str())).collect();
+        if partitions.is_empty() {
+            partitions.push(None);
+        }
+        let mut rules = partitions
+            .into_iter()
+            .map(|partition| self.limits.of(Subject { partition, ..subject }, &amounts));
+        let first = rules.next()?;
+        let rules: Vec<usize> = std::iter::once(first).chain(rules).collect();
+        let allowed = rules.into_iter().find(|rule| self.limits.refusal(*rule).is_none());
+        allowed.or(job.running.is_some().then_some(first))
+    }
+}
+
+impl Snapshot {
+    /// Returns what the limits of a request depend on.
+    fn subject_of<'a>(&'a self, request: &'a Request) -> Subject<'a> {
+        let account = request.account.as_deref().or_else(|| self.own_account());
+        Subject {
+            user: self.own_user(),
+            account,
+            qos: Some(self.own_qos(account)),
+            partition: request.partition.as_deref(),
+            limit: request.limit.0,
+        }
+    }
+}
+
+/// Returns the shapes that a counter of limits couples, for each counter.
+fn coupled(jobs: impl Iterator<Item = (usize, usize)>, limits: &[Rule], counters: usize) -> Vec<Vec<usize>> {
+    let mut shapes = vec![Vec::new(); counters];
+    for (shape, rule) in jobs {
+        limits[rule].counters().for_each(|counter| shapes[counter].push(shape));
+    }
+    shapes
+}
+
 impl Scene {
     /// Returns the scene of a snapshot in which some requests may be made.
     pub(super) fn new(snapshot: &Snapshot, requests: &[Request]) -> Self {
         let mut shapes = Shapes::new(snapshot);
         let habits = Habits::new(snapshot);
         let mut arrays = BTreeMap::new();
-        let growth = snapshot.scheduling.priority_per_hour.unwrap_or(0.0) / 3600.0;
+        let growth = snapshot.scheduling.growth().0 / 3600.0;
         let ranks = snapshot.shares.as_ref().map(Ranks::new);
-        let known = (&habits, ranks.as_ref());
-        let waiting = waiting(snapshot, &mut shapes, known, &mut arrays);
-        let running = running(snapshot, &shapes, known, &arrays);
-        let past = Past::of(snapshot, &mut shapes, known);
-        let asked: Vec<Option<usize>> = requests
+        let mut known = Known { habits: &habits, ranks: ranks.as_ref(), limits: LimitRules::new(snapshot) };
+        let waiting = waiting(snapshot, &mut shapes, &mut known, &mut arrays);
+        let running = running(snapshot, &shapes, &mut known, &arrays);
+        let past = Past::of(snapshot, &mut shapes, &mut known);
+        let asked: Vec<(Option<usize>, usize)> = requests
             .iter()
             .map(|own| {
                 let partitions: Vec<String> = own.partition.iter().cloned().collect();
-                shapes.of(&own.asks, &partitions, None)
+                let shape = shapes.of(&own.asks, &partitions, None);
+                (shape, known.limits.of(snapshot.subject_of(own), &asked_tres(&own.asks)))
             })
             .collect();
+        let refusals: Vec<Option<Refusal>> =
+            asked.iter().map(|(_, rule)| known.limits.refusal(*rule).cloned()).collect();
+        let (limits, counters) = known.limits.finish();
         let total: Vec<Vec<u64>> = snapshot.nodes.iter().map(|node| shapes.total(node)).collect();
         let gpu_types = shapes.gpu_types.len();
-        let parts = Parts::new(&shapes.list, &shapes.sets, total.len());
+        let rivals = Parts::new(&shapes.list, &shapes.sets, total.len(), &[]).of_shape;
+        let jobs = waiting.iter().map(|own| (own.shape, own.rule));
+        let jobs = jobs.chain(past.iter().map(|own| (own.shape, own.rule)));
+        let jobs = jobs.chain(asked.iter().filter_map(|(shape, rule)| Some(((*shape)?, *rule))));
+        let parts = Parts::new(&shapes.list, &shapes.sets, total.len(), &coupled(jobs, &limits, counters));
+        let request = |(shape, rule): &(Option<usize>, usize)| {
+            let shape = shape.filter(|_| limits[*rule].refusal.is_none())?;
+            Some(Asked { part: parts.of_shape[shape], shape, rule: *rule })
+        };
+        let requests = asked.iter().map(request).collect();
         let mut scene = Self {
             now: snapshot.taken_at.0,
             gpu_types,
@@ -160,7 +247,11 @@ impl Scene {
             ranks,
             arrays: arrays.len(),
             parts: vec![Part::default(); parts.count],
-            requests: asked.iter().map(|shape| shape.map(|shape| (parts.of_shape[shape], shape))).collect(),
+            requests,
+            refusals,
+            limits,
+            counters,
+            rivals,
         };
         let depth = snapshot.scheduling.depth.unwrap_or(USUAL_DEPTH);
         scene.divide(&parts, waiting, running, depth);
@@ -224,14 +315,18 @@ fn rules(snapshot: &Snapshot, growth: f64) -> Rules {
 fn waiting(
     snapshot: &Snapshot,
     shapes: &mut Shapes,
-    (habits, ranks): (&Habits, Option<&Ranks>),
+    known: &mut Known,
     arrays: &mut BTreeMap<String, usize>,
 ) -> Vec<Waiting> {
     let unknown = snapshot.middle_priority();
-    let waits = snapshot.jobs.iter().filter(|job| job.running.is_none() && !job.waits_for_other);
+    // At known limits, jobs compete as long as the limit has room.
+    let competes =
+        |job: &&QueueJob| !job.waits_for_other || snapshot.limits.is_some() && job.waits_for_limit();
+    let waits = snapshot.jobs.iter().filter(|job| job.running.is_none()).filter(competes);
     let mut list = Vec::new();
     for (order, job) in (0_u32..).zip(waits) {
         let Some(shape) = shapes.of(&job.asks, &job.partitions, job.reservation.as_deref()) else { continue };
+        let Some(rule) = known.rule_of(job, snapshot) else { continue };
         let priority = job.priority.map_or(unknown, to_f64);
         let submitted = job.submitted.map_or(f64::NEG_INFINITY, |time| time.0);
         let array = job.array.as_ref().map(|id| {
@@ -247,8 +342,9 @@ fn waiting(
             limit: snapshot.limit_of(job),
             tasks: job.tasks.max(1),
             array,
-            habit: habits.of(job.user.as_deref()),
-            counts: snapshot.counted_job(ranks, job),
+            habit: known.habits.of(job.user.as_deref()),
+            counts: snapshot.counted_job(known.ranks, job),
+            rule,
         });
     }
     list
@@ -257,12 +353,12 @@ fn waiting(
 fn running(
     snapshot: &Snapshot,
     shapes: &Shapes,
-    (habits, ranks): (&Habits, Option<&Ranks>),
+    known: &mut Known,
     arrays: &BTreeMap<String, usize>,
 ) -> Vec<Active> {
     let number: BTreeMap<_, u32> = snapshot.nodes.iter().map(|node| &node.name).zip(0..).collect();
     let (cpus, memory) = shapes.host();
-    let active = |job: &QueueJob| {
+    let mut active = |job: &QueueJob| {
         let running = job.running.as_ref()?;
         let mut holds = Vec::new();
         for held in &running.holds {
@@ -287,12 +383,13 @@ fn running(
             since: running.since.0,
             limit: snapshot.limit_of(job),
             holds,
-            habit: habits.of(job.user.as_deref()),
+            habit: known.habits.of(job.user.as_deref()),
             array: job.array.as_ref().and_then(|id| arrays.get(id)).copied(),
-            counts: snapshot.counted_job(ranks, job),
+            counts: snapshot.counted_job(known.ranks, job),
+            rule: known.rule_of(job, snapshot).unwrap_or(0),
         })
     };
-    snapshot.jobs.iter().filter_map(active).collect()
+    snapshot.jobs.iter().filter_map(&mut active).collect()
 }
 
 fn closures(snapshot: &Snapshot) -> Vec<Vec<Closure>> {

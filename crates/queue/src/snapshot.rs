@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::Shares;
+use crate::{Limit, Shares};
 use hsched_model::{Asks, GpuType, NodeName, Seconds, Time};
 
 /// The schema that this version writes and reads.
@@ -14,7 +14,6 @@ pub(super) const SCHEMA: &str = "hsched.queue/1";
 ///
 /// What a site hides is missing here, and `notes` says so.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Snapshot {
     pub schema: String,
     /// When the queue was looked at.
@@ -46,6 +45,18 @@ pub struct Snapshot {
     /// From when on the history is whole, by the time of submission; `None` is seven days ago.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history_since: Option<Time>,
+    /// Limits of QOS and associations; `None` if they could not be read, empty if Slurm enforces none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Vec<Limit>>,
+    /// The account above each account.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parent_accounts: BTreeMap<String, String>,
+    /// Flags of each QOS that has some: `OverPartQOS`, `NoReserve`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub qos_flags: BTreeMap<String, BTreeSet<String>>,
+    /// The user who looked, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
     /// What is missing and why, for people.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -53,7 +64,6 @@ pub struct Snapshot {
 
 /// A node with GPUs, or any node that jobs of the queue compete for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct QueueNode {
     pub name: NodeName,
     #[serde(default)]
@@ -87,7 +97,6 @@ pub enum NodeUse {
 
 /// A number of GPUs of one type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct GpuCount {
     #[serde(rename = "type")]
     pub gpu_type: GpuType,
@@ -96,7 +105,6 @@ pub struct GpuCount {
 
 /// A partition: its nodes are those that name it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct QueuePartition {
     pub name: String,
     /// Whether jobs that name no partition go here.
@@ -120,6 +128,9 @@ pub struct QueuePartition {
     /// QOS that alone may use it; `None` where all may or nobody says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qos: Option<BTreeSet<String>>,
+    /// The QOS whose limits hold for its jobs (`QoS`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_qos: Option<String>,
     /// Whether its jobs may be stopped for others.
     #[serde(default, skip_serializing_if = "is_false")]
     pub preemptible: bool,
@@ -133,7 +144,6 @@ pub struct QueuePartition {
 
 /// A partition's `TRESBillingWeights`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Billing {
     /// Weights by TRES as Slurm names them: `cpu` (one CPU), `mem` (one GiB), `gres/gpu`, `gres/gpu:a100` (one GPU).
     pub weights: BTreeMap<String, f64>,
@@ -153,7 +163,6 @@ pub enum Weigh {
 
 /// Nodes that are kept for somebody or for maintenance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Reservation {
     pub name: String,
     pub nodes: BTreeSet<NodeName>,
@@ -168,7 +177,6 @@ pub struct Reservation {
 
 /// A job of the queue; the waiting tasks of an array are one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct QueueJob {
     /// As Slurm shows it: `12`, `11_3`, `11_[4-9%2]`, `9+1`.
     pub id: String,
@@ -217,7 +225,6 @@ pub struct QueueJob {
 
 /// Where a job runs and since when.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Running {
     pub since: Time,
     pub holds: Vec<Held>,
@@ -225,7 +232,6 @@ pub struct Running {
 
 /// What a running job holds in one node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Held {
     pub node: NodeName,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -238,7 +244,6 @@ pub struct Held {
 
 /// How the cluster schedules, as far as it says; `None` is unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Scheduling {
     /// Time between two passes of the backfill scheduler (`bf_interval`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -258,11 +263,22 @@ pub struct Scheduling {
     /// How much the priority of a waiting job grows in an hour, seen between two snapshots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority_per_hour: Option<f64>,
+    /// What age adds to priorities by the configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub age: Option<AgeWeight>,
+}
+
+/// What age adds to the priority of a pending job: `weight` at `max_s` and later, in proportion before.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgeWeight {
+    /// Slurm's `PriorityWeightAge`.
+    pub weight: f64,
+    /// Slurm's `PriorityMaxAge`.
+    pub max_s: Seconds,
 }
 
 /// An account of the user's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct AccountStanding {
     pub name: String,
     /// The account's default for the user.
@@ -271,11 +287,13 @@ pub struct AccountStanding {
     /// The priority of a job submitted now, by the weights and `sshare`; `None` where nobody says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u64>,
+    /// The QOS of a job that names none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub qos: Option<String>,
 }
 
 /// A job that has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Ended {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,

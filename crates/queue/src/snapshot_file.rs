@@ -1,6 +1,6 @@
 //! Snapshots as JSON and back, with what is checked of a file that somebody may have edited.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use thiserror::Error;
@@ -38,6 +38,10 @@ impl Snapshot {
             shares: None,
             history: None,
             history_since: None,
+            limits: None,
+            parent_accounts: BTreeMap::new(),
+            qos_flags: BTreeMap::new(),
+            user: None,
             notes: Vec::new(),
         }
     }
@@ -55,12 +59,24 @@ impl Snapshot {
         if header.schema != SCHEMA {
             return Err(SnapshotError::Schema(header.schema));
         }
-        let snapshot: Self = serde_json::from_str(text)?;
+        let mut unknown = BTreeSet::new();
+        let mut note = |path: serde_ignored::Path<'_>| {
+            let path = path.to_string();
+            // The same key of every job is one.
+            let words = path.split('.').filter(|word| word.parse::<usize>().is_err() && *word != "?");
+            unknown.insert(words.collect::<Vec<_>>().join("."));
+        };
+        let json = &mut serde_json::Deserializer::from_str(text);
+        let mut snapshot: Self = serde_ignored::deserialize(json, &mut note)?;
         let mut names = BTreeSet::new();
         if let Some(node) = snapshot.nodes.iter().find(|node| !names.insert(&node.name)) {
             return Err(SnapshotError::Node(node.name.clone()));
         }
         snapshot.check_times()?;
+        if !unknown.is_empty() {
+            let keys = unknown.into_iter().collect::<Vec<_>>().join(", ");
+            snapshot.notes.push(format!("the snapshot has keys that this version does not know: {keys}"));
+        }
         Ok(snapshot)
     }
 
@@ -131,6 +147,13 @@ mod tests {
         check("queue/1", "queue/2", "has schema \"hsched.queue/2\"; this version reads \"hsched.queue/1\"");
         check("\"n2\"", "\"n1\"", "lists node n1 twice");
         check("\"limit_s\": 3600", "\"limit_s\": -1", "the time limit of job 7 is negative");
-        check("\"limit_s\"", "\"limitt_s\"", "limitt_s");
+    }
+
+    #[test]
+    fn unknown_keys_are_noted_once() {
+        let text = SMALL.replace("\"limit_s\"", "\"limitt_s\"").replace("\"id\"", "\"new\": [1], \"id\"");
+        let snapshot = Snapshot::parse(&text).expect("a snapshot");
+        let note = "the snapshot has keys that this version does not know: jobs.limitt_s, jobs.new";
+        assert_eq!((snapshot.notes, snapshot.jobs[0].limit_s), (vec![note.to_owned()], None));
     }
 }

@@ -42,6 +42,8 @@ pub struct PartitionLimits {
     /// The accounts and qualities of service that it takes; empty is all.
     pub allow_accounts: Vec<String>,
     pub allow_qos: Vec<String>,
+    /// The QOS whose limits hold for its jobs.
+    pub limit_qos: Option<String>,
     /// Those that it does not take.
     pub deny_accounts: Vec<String>,
     pub deny_qos: Vec<String>,
@@ -162,6 +164,7 @@ pub fn partitions(text: &str) -> Vec<PartitionLimits> {
             billing: field(line, "TRESBillingWeights"),
             allow_accounts: list(&field(line, "AllowAccounts")),
             allow_qos: list(&field(line, "AllowQos")),
+            limit_qos: value(&field(line, "QoS")).map(str::to_owned),
             deny_accounts: list(&field(line, "DenyAccounts")),
             deny_qos: list(&field(line, "DenyQos")),
         }

@@ -164,6 +164,7 @@ mod tests {
         let known = |default, state: &str| PartitionLimits {
             allow_accounts: Vec::new(),
             allow_qos: Vec::new(),
+            limit_qos: None,
             deny_accounts: Vec::new(),
             deny_qos: Vec::new(),
             name: "gpu".into(),

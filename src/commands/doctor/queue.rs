@@ -14,6 +14,7 @@ pub(super) fn check(squeue: &str, config: &str, cluster: &Cluster, user: &str) -
         partitions: None,
         reservations: None,
         shares: None,
+        limits: None,
         history: None,
         earlier: None,
     };

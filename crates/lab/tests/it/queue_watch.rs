@@ -72,6 +72,7 @@ fn snapshot(cluster: &Cluster) -> Snapshot {
         max_nodes: None,
         tier: None,
         accounts: None,
+        limit_qos: None,
         qos: None,
         preemptible: false,
         exclusive: false,

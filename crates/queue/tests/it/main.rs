@@ -3,6 +3,7 @@
 #![expect(clippy::panic, reason = "a test that waits in vain should fail")]
 #![expect(clippy::expect_used, reason = "a test that expects wrongly should fail")]
 
+mod queue_limits;
 mod queue_oracle;
 mod queue_passes;
 mod queue_shares;

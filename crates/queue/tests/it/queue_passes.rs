@@ -64,7 +64,7 @@ fn start(snapshot: &Value, request: Request) -> Option<f64> {
         Question { snapshot: &snapshot, requests: &[request], seed: 1, samples: 0, calibration: None };
     match forecast(&question, &|| false).remove(0).start {
         Start::Estimated(forecast) => Some(forecast.at_limits.expect("within the horizon").0 / 3600.0),
-        Start::Never => None,
+        Start::Never | Start::Refused(_) => None,
         Start::Unknown(reason) => panic!("{reason}"),
     }
 }

@@ -5,15 +5,18 @@
 mod array;
 pub mod history;
 pub mod jobs;
+pub mod limits;
 mod nodes;
 mod partitions;
 mod reservations;
 mod scheduling;
+mod site_limits;
 mod standing;
 mod waiting;
 mod whole;
 
 pub use self::jobs::Look;
 pub use self::reservations::reservations_command;
+pub use self::site_limits::{SiteTexts, add_site, enforced};
 pub use self::standing::standings_command;
 pub use self::whole::{Texts, snapshot};

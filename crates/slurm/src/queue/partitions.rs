@@ -20,6 +20,7 @@ pub(super) fn partitions(limits: &[PartitionLimits], config: &Config) -> Vec<Que
         tier: own.tier,
         accounts: named(&own.allow_accounts),
         qos: named(&own.allow_qos),
+        limit_qos: own.limit_qos.clone(),
         preemptible: by_tier && own.preempted && own.tier < highest,
         exclusive: own.exclusive,
         billing: weights(&own.billing).map(|weights| Billing { weights, weigh }),

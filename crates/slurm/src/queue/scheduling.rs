@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::amount;
 use crate::site::Config;
 use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time};
-use hsched_queue::{QueueJob, Scheduling};
+use hsched_queue::{AgeWeight, QueueJob, Scheduling};
 
 /// The shortest time between two looks from which growth is read: Slurm counts priorities anew every five minutes.
 const APART: Seconds = Seconds(900.0);
@@ -30,7 +31,16 @@ pub(super) fn scheduling(config: &Config) -> Scheduling {
         backfill,
         whole_nodes: config.get("SelectType").is_some_and(|kind| kind.ends_with("linear")),
         priority_per_hour: None,
+        age: age(config),
     }
+}
+
+/// Returns what age adds to priorities; `None` where they do not follow from weights.
+fn age(config: &Config) -> Option<AgeWeight> {
+    let is_weighed = config.get("PriorityType").is_none_or(|kind| kind.ends_with("multifactor"));
+    let max_s = config.get("PriorityMaxAge").and_then(amount::duration).filter(|own| own.0 > 0.0)?;
+    let weight = config.number("PriorityWeightAge").filter(|_| is_weighed)?;
+    Some(AgeWeight { weight: to_f64(weight), max_s })
 }
 
 /// Returns what a site hides from users, as notes.

@@ -93,7 +93,7 @@ pub(super) fn standings(
             continue;
         }
         let priority = row.factor.and_then(|factor| priority(factor, config, partitions));
-        found.push(AccountStanding { name: row.account.to_owned(), default: false, priority });
+        found.push(AccountStanding { name: row.account.to_owned(), default: false, priority, qos: None });
     }
     found
 }

@@ -1,7 +1,9 @@
 //! Why jobs wait, in Slurm's words: for room, or for something else.
 
-/// Reasons that are not about room, beside those that begin with one of [`LIMITS`].
-const OTHER: [&str; 21] = [
+use hsched_queue::is_limit_reason;
+
+/// Reasons that are not about room, beside limits.
+const OTHER: [&str; 23] = [
     "AccountNotAllowed",
     "BadConstraints",
     "BeginTime",
@@ -17,6 +19,8 @@ const OTHER: [&str; 21] = [
     "JobHeldAdmin",
     "JobHeldUser",
     "Licenses",
+    "MaxMemPerLimit",
+    "MaxPoweredUpNodes",
     "PartitionNodeLimit",
     "PartitionTimeLimit",
     "Prolog",
@@ -25,16 +29,13 @@ const OTHER: [&str; 21] = [
     "ReservationDeleted",
 ];
 
-/// How limits of a QOS, of an account or of a user begin: `QOSMaxGRESPerUser`, `AssocGrpCPULimit`, `MaxJobsPerAccount`.
-const LIMITS: [&str; 4] = ["QOS", "Assoc", "Max", "Grp"];
-
 /// Returns whether a job with this reason leaves the GPUs to others: room would not start it.
 ///
 /// Reasons of the scheduler (`Priority`, `Resources`, `None`, nodes that are down) and those that this version does not
 /// know are about room.
 pub(super) fn is_for_other(reason: &str) -> bool {
     let word = reason.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
-    OTHER.contains(&word) || LIMITS.iter().any(|start| word.starts_with(start))
+    OTHER.contains(&word) || is_limit_reason(reason)
 }
 
 #[cfg(test)]

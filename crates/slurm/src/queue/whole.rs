@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::ParseError;
 use crate::queue::jobs::{self, Look};
+use crate::queue::limits::{self, Table};
+use crate::queue::site_limits::add_limits;
 use crate::queue::{history, nodes, partitions, reservations, scheduling, standing};
 use crate::site::{self, Config};
 use hsched_model::{Cluster, Time};
@@ -20,6 +22,8 @@ pub struct Texts<'a> {
     pub reservations: Option<&'a str>,
     /// What accounts and users have used, and when that was asked for.
     pub shares: Option<(Time, &'a str)>,
+    /// The associations and the QOS, with their limits.
+    pub limits: Option<(&'a str, &'a str)>,
     /// Ended jobs, and when they were asked for.
     pub history: Option<(Time, &'a str)>,
     /// An earlier `squeue` and its time, to see priorities grow.
@@ -33,7 +37,7 @@ pub struct Texts<'a> {
 pub fn snapshot(texts: Texts<'_>, look: Look<'_>) -> Result<Snapshot, ParseError> {
     let (found, mut notes) = jobs::parse(texts.squeue, texts.cluster, look)?;
     let config = Config::parse(texts.config.unwrap_or_default());
-    let limits = site::partitions(texts.partitions.unwrap_or_default());
+    let partition_limits = site::partitions(texts.partitions.unwrap_or_default());
     let (kept, unread) = reservations::reservations(texts.reservations.unwrap_or_default());
     notes.extend(unread);
     // Operators see what is hidden from others.
@@ -67,9 +71,9 @@ pub fn snapshot(texts: Texts<'_>, look: Look<'_>) -> Result<Snapshot, ParseError
     let mut seen = Snapshot {
         cluster: config.get("ClusterName").map(str::to_owned),
         nodes: nodes::nodes(texts.cluster),
-        partitions: partitions::partitions(&limits, &config),
+        partitions: partitions::partitions(&partition_limits, &config),
         reservations: kept,
-        accounts: standing::standings(shares, look.user, &config, &limits),
+        accounts: standing::standings(shares, look.user, &config, &partition_limits),
         shares: standing::shares(shares, look.user, &config),
         jobs: found,
         scheduling,
@@ -79,6 +83,12 @@ pub fn snapshot(texts: Texts<'_>, look: Look<'_>) -> Result<Snapshot, ParseError
         notes,
         ..Snapshot::empty(look.at)
     };
+    seen.user = Some(look.user.to_owned());
+    let tables = texts.limits.map(|(associations, qos)| {
+        let associations = Table { fields: &limits::ASSOCIATION_FIELDS, text: associations };
+        (associations, Table { fields: &limits::QOS_FIELDS, text: qos })
+    });
+    add_limits(&mut seen, &config, tables);
     seen.count_use_since(shares_at);
     Ok(seen)
 }
@@ -106,6 +116,7 @@ mod tests {
             partitions: None,
             reservations: None,
             shares: None,
+            limits: None,
             history: None,
             earlier,
         };

@@ -26,7 +26,7 @@ enum Handling {
 const LEFT_OUT: &str = "-";
 
 /// Fields and keys that name somebody or something of somebody.
-const NAMING: [(&str, Handling); 24] = [
+const NAMING: [(&str, Handling); 25] = [
     ("nodelist", Handling::Hosts),
     ("nodes", Handling::Hosts),
     ("reqnodelist", Handling::Hosts),
@@ -40,6 +40,7 @@ const NAMING: [(&str, Handling); 24] = [
     ("groupid", Handling::NumberedUser),
     ("account", Handling::Account),
     ("accounts", Handling::Accounts),
+    ("parentname", Handling::Account),
     ("allowaccounts", Handling::Accounts),
     ("denyaccounts", Handling::Accounts),
     ("name", Handling::Job),
@@ -54,7 +55,8 @@ const NAMING: [(&str, Handling); 24] = [
 ];
 
 /// Fields and keys that say nothing of anybody.
-const PLAIN: &str = " partition time statecomplete:/,statelong gres gresused cpusstate memory allocmem features_act jobid jobarrayid hetjobid \
+const PLAIN: &str = " partition defaultqos grpjobs grptresrunmins maxjobspu maxjobspa maxtrespernode maxtrespu maxtrespa maxtresmins \
+    maxwall mintres usagefactor time statecomplete:/,statelong gres gresused cpusstate memory allocmem features_act jobid jobarrayid hetjobid \
     hetjoboffset state submittime starttime endtime timeleft numnodes numcpus restartcnt exit_code tres-alloc tres-per-node \
     tres-per-job tres-per-task tres-per-socket qos prioritylong timelimit numtasks feature oversubscribe rawshares rawusage \
     fairshare maxjobs maxsubmit grptres maxtres jobidraw exitcode derivedexitcode submit start end timelimitraw nnodes ncpus \
@@ -137,7 +139,10 @@ fn table(text: &str, end: char, separator: char, fields: &[&str], names: &mut Na
         let hidden = fields.iter().zip(values).map(|(field, text)| {
             // A drained node's reason is free text, a pending job's is Slurm's.
             let is_free = fields[0] == "NodeList" && *field == "Reason";
-            hide(if is_free { Handling::LeaveOut } else { handling(field) }, text, names)
+            // A QOS has the same name in all other output.
+            let is_qos = fields[0] == "Name" && *field == "Name";
+            let known = if is_qos { Handling::Keep } else { handling(field) };
+            hide(if is_free { Handling::LeaveOut } else { known }, text, names)
         });
         line_break.to_owned() + &hidden.collect::<Vec<_>>().join(&separator.to_string())
     };

@@ -7,7 +7,7 @@ mod names;
 
 use chrono::{DateTime, Utc};
 
-use crate::queue::{self, history, jobs};
+use crate::queue::{self, history, jobs, limits};
 use crate::{CommandLine, JobId, allocation, permission, sacct, scontrol_job, sinfo, site, squeue};
 
 pub use self::names::Names;
@@ -57,6 +57,8 @@ pub fn calls(
         call("partitions", site::partitions_command(), Layout::Keys),
         call("reservations", queue::reservations_command(), Layout::Keys),
         call("associations", permission::command(user), Layout::Lines('|', &ASSOCIATIONS)),
+        call("limits", limits::associations_command(), Layout::Lines('|', &limits::ASSOCIATION_FIELDS)),
+        call("qos", limits::qos_command(), Layout::Lines('|', &limits::QOS_FIELDS)),
         call("shares", queue::standings_command(), Layout::Lines('|', &SHARES)),
         call("sacct", sacct::command(own, since), Layout::Lines(crate::record::FIELD_END, &sacct::FIELDS)),
         call(
@@ -94,7 +96,9 @@ mod tests {
             "squeue --all",
             "scontrol -o show partition",
             "scontrol -o show reservation",
-            "sacctmgr",
+            "sacctmgr -n -P show assoc user=",
+            "sacctmgr -n -P show assoc format=",
+            "sacctmgr -n -P show qos",
             "sshare",
             "sacct -n",
             "sacct --allusers",

@@ -1,0 +1,49 @@
+//! What a job counts for in limits, by Slurm's names.
+
+use std::collections::BTreeMap;
+
+use crate::{Asks, Running};
+use hsched_model::number::to_f64;
+
+/// Amounts by TRES; memory in MiB.
+pub(crate) type TresAmounts = BTreeMap<String, f64>;
+
+/// Returns the TRES that a job asks for, on all its nodes.
+pub(crate) fn asked_tres(asks: &Asks) -> TresAmounts {
+    let nodes = f64::from(asks.nodes.max(1));
+    let mut amounts = TresAmounts::from([("node".to_owned(), nodes)]);
+    for ask in &asks.gpus {
+        let count = nodes * f64::from(ask.count);
+        add(&mut amounts, "gres/gpu".to_owned(), count);
+        if let Some(gpu_type) = &ask.gpu_type {
+            add(&mut amounts, format!("gres/gpu:{gpu_type}"), count);
+        }
+    }
+    for (name, amount) in [("cpu", asks.cpus), ("mem", asks.memory_mib)] {
+        add(&mut amounts, name.to_owned(), nodes * to_f64(amount.unwrap_or(0)));
+    }
+    amounts
+}
+
+impl Running {
+    /// Returns the TRES that a running job holds.
+    pub(crate) fn tres(&self) -> TresAmounts {
+        let mut amounts = TresAmounts::from([("node".to_owned(), to_f64(self.holds.len()))]);
+        for held in &self.holds {
+            for own in &held.gpus {
+                add(&mut amounts, "gres/gpu".to_owned(), f64::from(own.count));
+                add(&mut amounts, format!("gres/gpu:{}", own.gpu_type), f64::from(own.count));
+            }
+            for (name, amount) in [("cpu", held.cpus), ("mem", held.memory_mib)] {
+                add(&mut amounts, name.to_owned(), to_f64(amount.unwrap_or(0)));
+            }
+        }
+        amounts
+    }
+}
+
+fn add(amounts: &mut TresAmounts, name: String, amount: f64) {
+    if amount > 0.0 {
+        *amounts.entry(name).or_default() += amount;
+    }
+}

@@ -1,0 +1,47 @@
+//! What running jobs use of each limit, as a play goes on.
+
+use super::rules::{Count, Rule};
+
+/// The use of every counted limit at one time.
+#[derive(Clone, Debug)]
+pub(crate) struct Counters {
+    /// `whole - falling * t`, where `t` is the time in minutes since the snapshot.
+    list: Vec<Sum>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    whole: f64,
+    falling: f64,
+}
+
+/// Slack for sums of fractions.
+const SLACK: f64 = 1e-6;
+
+impl Counters {
+    /// Returns so many counters at 0.
+    pub(crate) fn new(count: usize) -> Self {
+        Self { list: vec![Sum::default(); count] }
+    }
+
+    /// Counts a job that starts (1) or ends (-1); its limit ends so many minutes after the snapshot.
+    pub(crate) fn count(&mut self, rule: &Rule, limit_end: f64, sign: f64) {
+        for Count { counter, amount, is_falling } in &rule.counts {
+            let sum = &mut self.list[*counter];
+            if *is_falling {
+                sum.whole += sign * amount * limit_end;
+                sum.falling += sign * amount;
+            } else {
+                sum.whole += sign * amount;
+            }
+        }
+    }
+
+    /// Returns whether a job may start at a time, in minutes after the snapshot.
+    pub(crate) fn allow(&self, rule: &Rule, now: f64) -> bool {
+        rule.checks.iter().all(|check| {
+            let Sum { whole, falling } = self.list[check.counter];
+            (whole - falling * now).max(0.0) + check.amount <= check.max + SLACK
+        })
+    }
+}

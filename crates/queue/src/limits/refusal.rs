@@ -1,0 +1,75 @@
+//! A limit that no end of other jobs lifts, in words.
+
+use std::fmt;
+
+/// A limit that a request alone breaks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    /// Slurm's name of the limit: `GrpTRES`.
+    pub limit: String,
+    /// Whose it is, as in [`Limit`](crate::Limit).
+    pub holder: String,
+    /// The request's account, if it names one.
+    pub account: Option<String>,
+    pub tres: Option<String>,
+    pub max: f64,
+    /// What the request needs.
+    pub needed: f64,
+}
+
+impl Refusal {
+    /// Returns who has the limit.
+    fn whose(&self) -> String {
+        match self.holder.split_once(':') {
+            Some(("a", account)) if self.account.as_deref() == Some(account) => "your account".to_owned(),
+            Some(("a", account)) => format!("account {account}"),
+            Some(("q", qos)) => format!("QOS {qos}"),
+            _ => "you".to_owned(),
+        }
+    }
+
+    /// Returns an amount with its unit.
+    fn amount(&self, amount: f64, is_minutes: bool) -> String {
+        let unit = match self.tres.as_deref() {
+            Some("gres/gpu") => "GPU".to_owned(),
+            Some("cpu") => "CPU".to_owned(),
+            Some("mem") => "MiB of memory".to_owned(),
+            Some("node") => "node".to_owned(),
+            Some(name) => name.strip_prefix("gres/gpu:").map_or(name.to_owned(), |own| format!("{own} GPU")),
+            None => "job".to_owned(),
+        };
+        let plural = if amount == 1.0 || unit.contains(' ') && !unit.ends_with("GPU") { "" } else { "s" };
+        if is_minutes { format!("{amount} {unit}-minutes") } else { format!("{amount} {unit}{plural}") }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (who, name) = (self.whose(), &self.limit);
+        let most = |is_minutes| self.amount(self.max, is_minutes);
+        let qos = self.holder.strip_prefix("q:").map_or(String::new(), |qos| format!(" in QOS {qos}"));
+        match name.as_str() {
+            "GrpTRES" | "GrpJobs" => write!(f, "{who} may use {} at once ({name})", most(false)),
+            "MaxTRESPerUser" | "MaxJobsPerUser" | "MaxJobs" => {
+                write!(f, "you may use {} at once{qos} ({name})", most(false))
+            }
+            "MaxTRESPerAccount" | "MaxJobsPerAccount" => {
+                write!(f, "your account may use {} at once{qos} ({name})", most(false))
+            }
+            "GrpTRESRunMins" | "MaxTRESRunMinsPerUser" | "MaxTRESRunMinsPerAccount" => write!(
+                f,
+                "running jobs of {} may have {} left, this request needs {} ({name})",
+                if who == "you" { "yours" } else { &who },
+                most(true),
+                self.needed
+            ),
+            "MaxTRESMins" => {
+                write!(f, "a job may use {}, this request needs {}{qos} ({name})", most(true), self.needed)
+            }
+            "MaxWall" => write!(f, "a job may have a time limit of {} min{qos} ({name})", self.max),
+            "MaxTRESPerNode" => write!(f, "a job may use {} on each node{qos} ({name})", most(false)),
+            "MinTRES" => write!(f, "a job must use at least {}{qos} ({name})", most(false)),
+            _ => write!(f, "a job may use {}{qos} ({name})", most(false)),
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! Which limits a job must meet and which counters it adds to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Limit, Refusal, TresAmounts};
+use crate::Snapshot;
+
+/// What limits depend on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Subject<'a> {
+    pub user: Option<&'a str>,
+    pub account: Option<&'a str>,
+    pub qos: Option<&'a str>,
+    pub partition: Option<&'a str>,
+    /// Its time limit in seconds.
+    pub limit: f64,
+}
+
+/// What limits mean for a job.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rule {
+    /// The limit that never lets it start.
+    pub refusal: Option<Refusal>,
+    pub(super) checks: Vec<Check>,
+    pub(super) counts: Vec<Count>,
+    /// Whether its QOS keeps no nodes for it.
+    pub keeps_nothing: bool,
+}
+
+impl Rule {
+    /// Returns the counters that it looks at or adds to.
+    pub(crate) fn counters(&self) -> impl Iterator<Item = usize> {
+        self.checks.iter().map(|own| own.counter).chain(self.counts.iter().map(|own| own.counter))
+    }
+
+    /// Returns whether time alone may let the job start, as the minutes left of others' limits fall.
+    pub(crate) fn falls(&self) -> bool {
+        self.checks.iter().any(|own| own.is_falling)
+    }
+}
+
+/// A counter that must have room for a job to start.
+#[derive(Clone, Debug)]
+pub(super) struct Check {
+    pub counter: usize,
+    pub amount: f64,
+    pub max: f64,
+    pub is_falling: bool,
+}
+
+/// What a job adds to a counter while it runs.
+#[derive(Clone, Debug)]
+pub(super) struct Count {
+    pub counter: usize,
+    /// For a falling counter, by minute that is left of the job's limit.
+    pub amount: f64,
+    pub is_falling: bool,
+}
+
+/// Whose jobs a counter sums up, of which TRES (`None`: the jobs), and whether times what is left of their limits.
+type Counter = (String, Option<String>, bool);
+
+/// The limits of a snapshot, with the rules of the jobs seen so far.
+pub(crate) struct Rules<'a> {
+    snapshot: &'a Snapshot,
+    /// Limits by holder.
+    limits: BTreeMap<&'a str, Vec<&'a Limit>>,
+    counters: BTreeMap<Counter, usize>,
+    known: BTreeMap<Key, usize>,
+    list: Vec<Rule>,
+    /// What each rule may add to a counter.
+    adds: Vec<Vec<(Counter, f64)>>,
+}
+
+/// The user, account, QOS and partition of a job, and in bits its amounts and limit.
+type Key = ([Option<String>; 4], Vec<(String, u64)>, u64);
+
+/// A limit on running jobs, where its sum is kept, and whether it is of minutes.
+const GROUP_OF_QOS: [(&str, Span, bool); 6] = [
+    ("GrpTRES", Span::All, false),
+    ("GrpTRESRunMins", Span::All, true),
+    ("MaxTRESPerAccount", Span::Account, false),
+    ("MaxTRESPerUser", Span::User, false),
+    ("MaxTRESRunMinsPerAccount", Span::Account, true),
+    ("MaxTRESRunMinsPerUser", Span::User, true),
+];
+
+const JOBS_OF_QOS: [(&str, Span); 3] =
+    [("GrpJobs", Span::All), ("MaxJobsPerAccount", Span::Account), ("MaxJobsPerUser", Span::User)];
+
+const SINGLE: [&str; 5] = ["MaxTRES", "MaxTRESPerNode", "MaxTRESMins", "MinTRES", "MaxWall"];
+
+/// Whose jobs a limit of a QOS is for.
+#[derive(Clone, Copy)]
+enum Span {
+    All,
+    Account,
+    User,
+}
+
+/// A job whose rule is being made.
+struct Draft<'a, 'b> {
+    subject: Subject<'b>,
+    amounts: &'b TresAmounts,
+    minutes: f64,
+    rule: Rule,
+    /// Limits that a QOS has set, which hide others of the same name.
+    taken: BTreeSet<(&'a str, Option<&'a str>)>,
+}
+
+impl<'a> Rules<'a> {
+    pub(crate) fn new(snapshot: &'a Snapshot) -> Self {
+        let mut limits: BTreeMap<&str, Vec<&Limit>> = BTreeMap::new();
+        for limit in snapshot.limits.iter().flatten() {
+            limits.entry(&limit.holder).or_default().push(limit);
+        }
+        Self {
+            snapshot,
+            limits,
+            counters: BTreeMap::new(),
+            known: BTreeMap::new(),
+            list: vec![Rule::default()],
+            adds: vec![Vec::new()],
+        }
+    }
+
+    /// Returns the number of the rule of a job that needs so much; 0 is that of a job without limits.
+    pub(crate) fn of(&mut self, subject: Subject<'_>, amounts: &TresAmounts) -> usize {
+        if self.limits.is_empty() {
+            return 0;
+        }
+        let Subject { user, account, qos, partition, limit } = subject;
+        let names = [user, account, qos, partition].map(|name| name.map(str::to_owned));
+        let amounts_key = amounts.iter().map(|(name, amount)| (name.clone(), amount.to_bits())).collect();
+        let key = (names, amounts_key, limit.to_bits());
+        if let Some(known) = self.known.get(&key) {
+            return *known;
+        }
+        let (rule, adds) = self.make(subject, amounts);
+        self.list.push(rule);
+        self.adds.push(adds);
+        self.known.insert(key, self.list.len() - 1);
+        self.list.len() - 1
+    }
+
+    /// Returns the limit that never lets a job start.
+    pub(crate) fn refusal(&self, rule: usize) -> Option<&Refusal> {
+        self.list[rule].refusal.as_ref()
+    }
+
+    /// Returns all rules and the number of their counters, each rule with what it adds to counters that some job is checked against.
+    pub(crate) fn finish(mut self) -> (Vec<Rule>, usize) {
+        for (rule, adds) in self.list.iter_mut().zip(self.adds) {
+            let counted = |(counter, amount): (Counter, f64)| {
+                let number = *self.counters.get(&counter)?;
+                Some(Count { counter: number, amount, is_falling: counter.2 })
+            };
+            rule.counts = adds.into_iter().filter_map(counted).collect();
+        }
+        (self.list, self.counters.len())
+    }
+
+    fn make(&mut self, subject: Subject<'_>, amounts: &TresAmounts) -> (Rule, Vec<(Counter, f64)>) {
+        let minutes = subject.limit / 60.0;
+        let mut draft = Draft { subject, amounts, minutes, rule: Rule::default(), taken: BTreeSet::new() };
+        let qualities = self.qualities(subject);
+        let mut holders = Vec::new();
+        for &qos in &qualities {
+            self.check_qos(&mut draft, qos);
+            holders.extend([Span::All, Span::Account, Span::User].map(|span| subject.counter_of(qos, span)));
+        }
+        self.check_associations(&mut draft, &mut holders);
+        let flags = subject.qos.and_then(|qos| self.snapshot.qos_flags.get(qos));
+        draft.rule.keeps_nothing = flags.is_some_and(|flags| flags.contains("NoReserve"));
+        let mut adds: Vec<(Counter, f64)> = Vec::new();
+        for holder in holders {
+            adds.push(((holder.clone(), None, false), 1.0));
+            for (name, amount) in amounts {
+                let counter = |is_falling| (holder.clone(), Some(name.clone()), is_falling);
+                adds.extend([(counter(false), *amount), (counter(true), *amount)]);
+            }
+        }
+        (draft.rule, adds)
+    }
+
+    /// Returns the QOS whose limits count, the strongest first.
+    fn qualities<'b>(&self, subject: Subject<'b>) -> Vec<&'b str>
+    where
+        'a: 'b,
+    {
+        let partition = self.snapshot.partitions.iter().find(|own| match subject.partition {
+            Some(name) => own.name == name,
+            None => own.default,
+        });
+        let of_partition = partition.and_then(|own| own.limit_qos.as_deref());
+        let flags = subject.qos.and_then(|qos| self.snapshot.qos_flags.get(qos));
+        let mut list: Vec<&str> = of_partition.into_iter().chain(subject.qos).collect();
+        if flags.is_some_and(|flags| flags.contains("OverPartQOS")) {
+            list.reverse();
+        }
+        list.dedup();
+        list
+    }
+
+    fn check_qos(&mut self, draft: &mut Draft<'a, '_>, qos: &str) {
+        let Some(limits) = self.limits.get(format!("q:{qos}").as_str()).cloned() else { return };
+        for (name, span) in JOBS_OF_QOS {
+            let counter = draft.subject.counter_of(qos, span);
+            self.check_jobs(draft, &counter, limits.iter().copied().filter(|own| own.name == name));
+        }
+        draft.check_alone(&limits);
+        for (name, span, is_minutes) in GROUP_OF_QOS {
+            let counter = draft.subject.counter_of(qos, span);
+            for limit in limits.iter().filter(|own| own.name == name) {
+                self.check_group(draft, &counter, (limit, is_minutes));
+            }
+        }
+        draft.taken.extend(limits.iter().map(|own| (own.name.as_str(), own.tres.as_deref())));
+        if limits.iter().any(|own| matches!(own.name.as_str(), "MaxJobsPerUser" | "MaxJobsPerAccount")) {
+            draft.taken.insert(("MaxJobs", None));
+        }
+    }
+
+    fn check_associations(&mut self, draft: &mut Draft<'a, '_>, holders: &mut Vec<String>) {
+        let Some(account) = draft.subject.account else { return };
+        let accounts = self.snapshot.accounts_above(account);
+        let user = draft.subject.user.map(|user| format!("u:{account}:{user}"));
+        let all: Vec<String> =
+            user.iter().cloned().chain(accounts.iter().map(|name| format!("a:{name}"))).collect();
+        for holder in &all {
+            let Some(limits) = self.limits.get(holder.as_str()).cloned() else { continue };
+            self.check_jobs(draft, holder, limits.iter().copied().filter(|own| own.name == "GrpJobs"));
+            for (name, is_minutes) in [("GrpTRES", false), ("GrpTRESRunMins", true)] {
+                for limit in limits.iter().filter(|own| own.name == name) {
+                    self.check_group(draft, holder, (limit, is_minutes));
+                }
+            }
+        }
+        // These are handed down: the nearest counts, and each user has as many.
+        let nearest = |name: &str| -> Vec<&'a Limit> {
+            let of = |holder: &String| -> Vec<&'a Limit> {
+                let list = self.limits.get(holder.as_str()).into_iter().flatten();
+                list.copied().filter(|own| own.name == name).collect()
+            };
+            all.iter().map(of).find(|list| !list.is_empty()).unwrap_or_default()
+        };
+        let jobs = nearest("MaxJobs");
+        let alone: Vec<&Limit> = SINGLE.iter().flat_map(|name| nearest(name)).collect();
+        draft.check_alone(&alone);
+        if let Some(user) = &user {
+            self.check_jobs(draft, user, jobs.into_iter());
+        }
+        holders.extend(all);
+    }
+
+    fn check_jobs(
+        &mut self,
+        draft: &mut Draft<'a, '_>,
+        holder: &str,
+        limits: impl Iterator<Item = &'a Limit>,
+    ) {
+        for limit in limits {
+            if draft.taken.contains(&(limit.name.as_str(), None)) {
+                continue;
+            }
+            if limit.max < 1.0 {
+                draft.refuse(limit, limit.max, 1.0);
+            }
+            let counter = self.number((holder.to_owned(), None, false));
+            draft.rule.checks.push(Check { counter, amount: 1.0, max: limit.max, is_falling: false });
+        }
+    }
+
+    fn check_group(
+        &mut self,
+        draft: &mut Draft<'a, '_>,
+        holder: &str,
+        (limit, is_minutes): (&'a Limit, bool),
+    ) {
+        let tres = limit.tres.as_deref();
+        if draft.taken.contains(&(limit.name.as_str(), tres)) {
+            return;
+        }
+        let Some(amount) = tres.and_then(|name| draft.amounts.get(name)) else { return };
+        let (amount, max) = (amount * if is_minutes { draft.minutes } else { 1.0 }, limit.max);
+        if amount > max {
+            draft.refuse(limit, max, amount);
+        }
+        let counter = self.number((holder.to_owned(), limit.tres.clone(), is_minutes));
+        draft.rule.checks.push(Check { counter, amount, max, is_falling: is_minutes });
+    }
+
+    fn number(&mut self, counter: Counter) -> usize {
+        let next = self.counters.len();
+        *self.counters.entry(counter).or_insert(next)
+    }
+}
+
+impl Subject<'_> {
+    /// Returns where a limit of a QOS is counted for a job.
+    fn counter_of(&self, qos: &str, span: Span) -> String {
+        match span {
+            Span::All => format!("q:{qos}"),
+            Span::Account => format!("qa:{qos}:{}", self.account.unwrap_or_default()),
+            Span::User => format!("qu:{qos}:{}", self.user.unwrap_or_default()),
+        }
+    }
+}
+
+impl<'a> Draft<'a, '_> {
+    /// Notes the first limit that never lets the job start.
+    fn refuse(&mut self, limit: &Limit, max: f64, needed: f64) {
+        let refusal = || Refusal {
+            limit: limit.name.clone(),
+            holder: limit.holder.clone(),
+            account: self.subject.account.map(str::to_owned),
+            tres: limit.tres.clone(),
+            max,
+            needed,
+        };
+        if self.rule.refusal.is_none() {
+            self.rule.refusal = Some(refusal());
+        }
+    }
+
+    /// Checks the limits on a job by itself.
+    fn check_alone(&mut self, limits: &[&'a Limit]) {
+        let nodes = self.amounts.get("node").copied().unwrap_or(1.0);
+        for limit in limits {
+            let tres = limit.tres.as_deref();
+            if self.taken.contains(&(limit.name.as_str(), tres)) {
+                continue;
+            }
+            let amount = tres.and_then(|name| self.amounts.get(name)).copied().unwrap_or(0.0);
+            let (needed, max) = match limit.name.as_str() {
+                "MaxWall" => (self.minutes, limit.max),
+                "MaxTRES" => (amount, limit.max),
+                "MaxTRESPerNode" => (amount / nodes, limit.max),
+                "MaxTRESMins" => (amount * self.minutes, limit.max),
+                "MinTRES" if amount < limit.max => {
+                    self.refuse(limit, limit.max, amount);
+                    continue;
+                }
+                _ => continue,
+            };
+            if needed > max {
+                self.refuse(limit, max, needed);
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Whose jobs are whose: the user who looked, the QOS of a job, and the accounts above one.
+
+use crate::{QueueJob, Request, Snapshot};
+
+/// Slurm's own QOS, which jobs have if nobody sets another one.
+const USUAL_QOS: &str = "normal";
+
+impl Snapshot {
+    /// Returns the user who looked.
+    pub(super) fn own_user(&self) -> Option<&str> {
+        let of_job = || self.jobs.iter().find(|job| job.ours)?.user.as_deref();
+        let of_shares = || self.shares.as_ref()?.branches.iter().find(|own| own.ours)?.user.as_deref();
+        self.user.as_deref().or_else(of_job).or_else(of_shares)
+    }
+
+    /// Returns the account of a request that names none.
+    pub(super) fn own_account(&self) -> Option<&str> {
+        let only = if self.accounts.len() == 1 { self.accounts.first() } else { None };
+        self.accounts.iter().find(|own| own.default).or(only).map(|own| own.name.as_str())
+    }
+
+    /// Returns the QOS of a request that names none.
+    pub(super) fn own_qos(&self, account: Option<&str>) -> &str {
+        let standing = self.accounts.iter().find(|own| account == Some(own.name.as_str()));
+        let is_like =
+            |job: &&QueueJob| job.ours && account.is_none_or(|name| job.account.as_deref() == Some(name));
+        let of_job = || self.jobs.iter().find(is_like)?.qos.as_deref();
+        standing.and_then(|own| own.qos.as_deref()).or_else(of_job).unwrap_or(USUAL_QOS)
+    }
+
+    /// Returns the QOS of a past job of a user, which nobody says: that of the user's jobs in the queue.
+    pub(super) fn past_qos(&self, user: Option<&str>) -> &str {
+        let mut jobs = self.jobs.iter().filter(|job| user.is_some() && job.user.as_deref() == user);
+        jobs.find_map(|job| job.qos.as_deref()).unwrap_or(USUAL_QOS)
+    }
+
+    /// Returns whether a limit that nobody shows holds up jobs of the user's that are like a request: of its account, or of any if
+    /// the limit is not that of an account.
+    pub(super) fn has_unread_limit(&self, request: &Request) -> bool {
+        let account = request.account.as_deref().or_else(|| self.own_account());
+        let is_like = |job: &QueueJob| {
+            let is_of_account = job.reason.as_deref().is_some_and(|reason| reason.starts_with("Assoc"));
+            !is_of_account || account.is_none() || job.account.as_deref() == account
+        };
+        self.limits.is_none() && self.jobs.iter().any(|job| job.ours && job.waits_for_limit() && is_like(job))
+    }
+
+    /// Returns an account and those above it, the nearest first.
+    pub(super) fn accounts_above<'a>(&'a self, account: &'a str) -> Vec<&'a str> {
+        let mut list = vec![account];
+        while let Some(parent) = list.last().and_then(|own| self.parent_accounts.get(*own)) {
+            if list.contains(&parent.as_str()) {
+                break;
+            }
+            list.push(parent);
+        }
+        list
+    }
+}
+
+impl QueueJob {
+    /// Returns whether it waits for a limit of its QOS or association.
+    #[must_use]
+    pub fn waits_for_limit(&self) -> bool {
+        self.running.is_none() && self.reason.as_deref().is_some_and(crate::is_limit_reason)
+    }
+}

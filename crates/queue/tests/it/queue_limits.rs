@@ -1,0 +1,174 @@
+//! Tiny queues under limits of accounts, users and QOS. There is always room; times are in hours, with all jobs at their limits.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use hsched_model::{GpuType, Seconds};
+use hsched_queue::{Asks, GpuAsk, Question, Request, RequestId, Snapshot, Start, forecast};
+
+const NOW: f64 = 1_000_000.0;
+
+fn job(id: &str, (user, account): (&str, &str), gpus: u32, limit: f64) -> Value {
+    json!({ "id": id, "user": user, "account": account, "qos": "normal", "partitions": ["p"], "priority": 100,
+        "submitted": NOW - 60.0, "limit_s": limit * 3600.0,
+        "asks": { "gpus": [{ "type": "a100", "count": gpus }] } })
+}
+
+/// A job that has just started and has so many hours left.
+fn running(id: &str, whose: (&str, &str), gpus: u32, left: f64) -> Value {
+    let mut value = job(id, whose, gpus, left);
+    let held = json!([{ "node": "n1", "gpus": [{ "type": "a100", "count": gpus }] }]);
+    value["running"] = json!({ "since": NOW, "holds": held });
+    value
+}
+
+fn limit(holder: &str, name: &str, tres: Option<&str>, max: f64) -> Value {
+    json!({ "holder": holder, "name": name, "tres": tres, "max": max })
+}
+
+/// A node with 100 GPUs; the user `me` is in the accounts `bio` (below `science`) and `chem`.
+fn snapshot(limits: &[Value], jobs: &[Value]) -> Value {
+    json!({ "schema": "hsched.queue/1", "taken_at": NOW, "user": "me", "jobs": jobs, "limits": limits,
+        "nodes": [{ "name": "n1", "partitions": ["p"], "gpus": [{ "type": "a100", "count": 100 }] }],
+        "partitions": [{ "name": "p", "default": true, "limit_qos": "of_p" }],
+        "parent_accounts": { "bio": "science" },
+        "accounts": [{ "name": "bio", "priority": 50, "qos": "normal" }, { "name": "chem", "priority": 50 }] })
+}
+
+/// Returns when a request of an account starts, for so many hours.
+fn outlook(snapshot: &Value, account: &str, gpus: u32, limit: f64) -> Start {
+    let snapshot = Snapshot::parse(&snapshot.to_string()).expect("a snapshot");
+    let asks = Asks {
+        nodes: 1,
+        gpus: vec![GpuAsk { gpu_type: GpuType::new("a100"), count: gpus }],
+        ..Asks::default()
+    };
+    let limit = Seconds(limit * 3600.0);
+    let account = Some(account.to_owned());
+    let request = Request { id: RequestId(0), asks, partition: None, account, limit, run: limit };
+    let requests = [request];
+    let question =
+        Question { snapshot: &snapshot, requests: &requests, seed: 1, samples: 0, calibration: None };
+    forecast(&question, &|| false).remove(0).start
+}
+
+/// Returns the same in hours.
+fn start(snapshot: &Value, account: &str, gpus: u32, limit: f64) -> f64 {
+    match outlook(snapshot, account, gpus, limit) {
+        Start::Estimated(forecast) => forecast.at_limits.map_or(f64::INFINITY, |at| at.0 / 3600.0),
+        other => panic!("{other:?}"),
+    }
+}
+
+const GPUS: Option<&str> = Some("gres/gpu");
+
+#[test]
+fn the_fifth_gpu_of_an_account_with_four_waits() {
+    let cap = limit("a:bio", "GrpTRES", GPUS, 4.0);
+    let jobs = [running("1", ("you", "bio"), 3, 5.0), running("2", ("she", "bio"), 1, 2.0)];
+    let seen = snapshot(&[cap], &jobs);
+    assert_eq!(start(&seen, "bio", 1, 1.0), 2.0);
+    assert_eq!(start(&seen, "bio", 2, 1.0), 5.0);
+    assert_eq!(start(&seen, "chem", 2, 1.0), 0.0);
+}
+
+#[test]
+fn a_limit_above_the_account_counts_all_below_it() {
+    let cap = limit("a:science", "GrpTRES", Some("gres/gpu:a100"), 4.0);
+    let seen = snapshot(&[cap], &[running("1", ("you", "bio"), 4, 3.0)]);
+    assert_eq!((start(&seen, "bio", 1, 1.0), start(&seen, "chem", 1, 1.0)), (3.0, 0.0));
+}
+
+#[test]
+fn a_limit_per_user_of_a_qos_counts_own_jobs_of_all_accounts() {
+    let cap = |holder: &str| limit(holder, "MaxTRESPerUser", GPUS, 4.0);
+    let jobs = [running("1", ("me", "chem"), 4, 3.0), running("2", ("you", "bio"), 4, 9.0)];
+    assert_eq!(start(&snapshot(&[cap("q:normal")], &jobs), "bio", 1, 1.0), 3.0);
+    // That of the partition's QOS hides it.
+    let both = [cap("q:normal"), limit("q:of_p", "MaxTRESPerUser", GPUS, 8.0)];
+    assert_eq!(start(&snapshot(&both, &jobs), "bio", 1, 1.0), 0.0);
+}
+
+#[test]
+fn max_jobs_counts_the_users_jobs_in_the_account() {
+    let cap = limit("u:bio:me", "MaxJobs", None, 2.0);
+    let jobs = [running("1", ("me", "bio"), 1, 3.0), running("2", ("me", "bio"), 1, 4.0)];
+    assert_eq!(start(&snapshot(std::slice::from_ref(&cap), &jobs), "bio", 1, 1.0), 3.0);
+    assert_eq!(start(&snapshot(&[cap], &jobs[..1]), "bio", 1, 1.0), 0.0);
+}
+
+#[test]
+fn minutes_left_fall_with_time() {
+    // 2 GPUs for 4 h: 480 min are left; 1 GPU for 1 h needs 60 of 300.
+    let cap = limit("a:bio", "GrpTRESRunMins", GPUS, 300.0);
+    let seen = snapshot(&[cap], &[running("1", ("you", "bio"), 2, 4.0)]);
+    assert_eq!(start(&seen, "bio", 1, 1.0), 2.0);
+}
+
+#[test]
+fn pending_jobs_at_a_limit_go_first_and_keep_no_nodes() {
+    let cap = limit("a:bio", "GrpTRES", GPUS, 4.0);
+    let mut held = job("2", ("you", "bio"), 4, 6.0);
+    held["reason"] = json!("AssocGrpGRES");
+    held["waits_for_other"] = json!(true);
+    let seen = snapshot(&[cap], &[running("1", ("you", "bio"), 4, 3.0), held]);
+    assert_eq!(start(&seen, "bio", 1, 1.0), 9.0);
+    assert_eq!(start(&seen, "chem", 96, 1.0), 0.0);
+}
+
+#[test]
+fn a_request_above_a_limit_never_starts_and_says_why() {
+    let check = |limits: &[Value], gpus: u32, hours: f64, expected: &str| {
+        let Start::Refused(refusal) = outlook(&snapshot(limits, &[]), "bio", gpus, hours) else {
+            panic!("{expected}")
+        };
+        assert_eq!(refusal.to_string(), expected);
+    };
+    let own = limit("a:bio", "GrpTRES", GPUS, 4.0);
+    check(&[own], 5, 1.0, "your account may use 4 GPUs at once (GrpTRES)");
+    let above = limit("a:science", "GrpTRES", Some("gres/gpu:a100"), 1.0);
+    check(&[above], 2, 1.0, "account science may use 1 a100 GPU at once (GrpTRES)");
+    let qos = limit("q:normal", "MaxTRESPerUser", GPUS, 2.0);
+    check(&[qos], 3, 1.0, "you may use 2 GPUs at once in QOS normal (MaxTRESPerUser)");
+    let minutes = limit("a:bio", "GrpTRESRunMins", GPUS, 100.0);
+    check(
+        &[minutes],
+        1,
+        2.0,
+        "running jobs of your account may have 100 GPU-minutes left, this request needs 120 (GrpTRESRunMins)",
+    );
+    let wall = limit("a:bio", "MaxWall", None, 60.0);
+    check(&[wall], 1, 2.0, "a job may have a time limit of 60 min (MaxWall)");
+}
+
+#[test]
+fn without_limits_there_is_no_number_if_own_jobs_wait_for_one() {
+    let mut held = job("2", ("me", "bio"), 4, 6.0);
+    held["reason"] = json!("AssocGrpGRES");
+    held["waits_for_other"] = json!(true);
+    held["ours"] = json!(true);
+    let mut seen = snapshot(&[], &[held]);
+    seen["limits"] = Value::Null;
+    assert!(matches!(outlook(&seen, "bio", 1, 1.0), Start::Unknown(_)));
+    assert_eq!(start(&seen, "chem", 1, 1.0), 0.0);
+}
+
+proptest! {
+    /// With room for all, a limit never makes a start earlier, and what runs at the start leaves room below it.
+    #[test]
+    fn a_limit_only_delays_its_holder(
+        jobs in prop::collection::vec((1_u32..5, 1_u32..9), 0..8),
+        gpus in 1_u32..5,
+        max in 4_u32..9,
+    ) {
+        let list: Vec<Value> = (0..).zip(&jobs).map(|(id, (gpus, left)): (u32, _)| {
+            running(&id.to_string(), ("you", "bio"), *gpus, f64::from(*left))
+        }).collect();
+        let cap = limit("a:bio", "GrpTRES", GPUS, f64::from(max));
+        let free = start(&snapshot(&[], &list), "bio", gpus, 1.0);
+        let capped = start(&snapshot(&[cap], &list), "bio", gpus, 1.0);
+        prop_assert!(capped >= free);
+        let used: u32 = jobs.iter().filter(|(_, left)| f64::from(*left) > capped).map(|(gpus, _)| gpus).sum();
+        prop_assert!(used + gpus <= max);
+    }
+}

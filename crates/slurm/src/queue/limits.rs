@@ -1,0 +1,269 @@
+//! Limits of associations and QOS, from `sacctmgr`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{CommandLine, amount};
+use hsched_model::number::to_f64;
+use hsched_queue::Limit;
+
+/// The fields of associations asked for, in this order.
+pub(crate) const ASSOCIATION_FIELDS: [&str; 16] = [
+    "Cluster",
+    "Account",
+    "User",
+    "Partition",
+    "ParentName",
+    "GrpJobs",
+    "GrpTRES",
+    "GrpTRESRunMins",
+    "MaxJobs",
+    "MaxTRES",
+    "MaxTRESPerNode",
+    "MaxTRESMins",
+    "MaxWall",
+    "QOS",
+    "DefaultQOS",
+    "MaxSubmit",
+];
+
+/// The fields of QOS asked for, in this order.
+pub(crate) const QOS_FIELDS: [&str; 15] = [
+    "Name",
+    "Flags",
+    "GrpJobs",
+    "GrpTRES",
+    "GrpTRESRunMins",
+    "MaxJobsPU",
+    "MaxJobsPA",
+    "MaxTRES",
+    "MaxTRESPerNode",
+    "MaxTRESPU",
+    "MaxTRESPA",
+    "MaxTRESMins",
+    "MaxWall",
+    "MinTRES",
+    "UsageFactor",
+];
+
+/// Limits on TRES: the name of the column in lower case, and Slurm's own.
+const TRES_LIMITS: [(&str, &str); 11] = [
+    ("grptres", "GrpTRES"),
+    ("grptresrunmins", "GrpTRESRunMins"),
+    ("maxtres", "MaxTRES"),
+    ("maxtrespernode", "MaxTRESPerNode"),
+    ("maxtresmins", "MaxTRESMins"),
+    ("mintres", "MinTRES"),
+    ("maxtrespu", "MaxTRESPerUser"),
+    ("maxtrespa", "MaxTRESPerAccount"),
+    ("maxtresrunminspu", "MaxTRESRunMinsPerUser"),
+    ("maxtresrunminspa", "MaxTRESRunMinsPerAccount"),
+    ("maxtresperjob", "MaxTRES"),
+];
+
+/// Limits on numbers of jobs, in the same way.
+const JOB_LIMITS: [(&str, &str); 4] = [
+    ("grpjobs", "GrpJobs"),
+    ("maxjobs", "MaxJobs"),
+    ("maxjobspu", "MaxJobsPerUser"),
+    ("maxjobspa", "MaxJobsPerAccount"),
+];
+
+/// What `sacctmgr` printed: the names of the columns, and lines with `|` between the values.
+#[derive(Clone, Copy, Debug)]
+pub struct Table<'a> {
+    pub fields: &'a [&'a str],
+    pub text: &'a str,
+}
+
+/// The limits of a site, and what they depend on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SiteLimits {
+    pub limits: Vec<Limit>,
+    /// The account above each account.
+    pub parent_accounts: BTreeMap<String, String>,
+    /// The flags of each QOS that has some.
+    pub qos_flags: BTreeMap<String, BTreeSet<String>>,
+    /// The QOS of jobs that name none, by account and user.
+    pub default_qos: BTreeMap<(String, String), String>,
+}
+
+/// Returns the command line that prints all associations that the user may see.
+#[must_use]
+pub fn associations_command() -> CommandLine {
+    show("assoc", &ASSOCIATION_FIELDS)
+}
+
+/// Returns the command line that prints all QOS.
+#[must_use]
+pub fn qos_command() -> CommandLine {
+    show("qos", &QOS_FIELDS)
+}
+
+fn show(what: &'static str, fields: &[&str]) -> CommandLine {
+    let format = format!("format={}", fields.join(","));
+    CommandLine::new("sacctmgr", ["-n", "-P", "show", what, format.as_str()])
+}
+
+/// Returns the limits that two tables of `sacctmgr` show for a cluster; with `None` those of all clusters.
+#[must_use]
+pub fn parse(associations: Table<'_>, qos: Table<'_>, cluster: Option<&str>) -> SiteLimits {
+    let mut site = SiteLimits::default();
+    for row in associations.rows() {
+        site.take_association(&row, cluster);
+    }
+    for row in qos.rows() {
+        let Some(name) = row.get("name") else { continue };
+        site.take_limits(&format!("q:{name}"), &row);
+        let flags = row.get("flags").unwrap_or_default().split(',').filter(|flag| !flag.is_empty());
+        let flags: BTreeSet<String> = flags.map(str::to_owned).collect();
+        if !flags.is_empty() {
+            site.qos_flags.insert(name.to_owned(), flags);
+        }
+    }
+    site
+}
+
+/// A line of a table, by column in lower case; empty values are left out.
+struct Row<'a>(BTreeMap<String, &'a str>);
+
+impl<'a> Row<'a> {
+    fn get(&self, field: &str) -> Option<&'a str> {
+        self.0.get(field).copied()
+    }
+}
+
+impl<'a> Table<'a> {
+    fn rows(self) -> impl Iterator<Item = Row<'a>> {
+        self.text.lines().map(move |line| {
+            let values = self.fields.iter().zip(line.split('|').map(str::trim));
+            Row(values
+                .filter(|(_, value)| !value.is_empty())
+                .map(|(field, value)| (field.to_ascii_lowercase(), value))
+                .collect())
+        })
+    }
+}
+
+impl SiteLimits {
+    fn take_association(&mut self, row: &Row<'_>, cluster: Option<&str>) {
+        let Some(account) = row.get("account") else { return };
+        let is_other = |name: &str| row.get("cluster").is_some_and(|own| !own.eq_ignore_ascii_case(name));
+        // An association for one partition does not hold for the user's other jobs.
+        if cluster.is_some_and(is_other) || row.get("partition").is_some() {
+            return;
+        }
+        if let Some(user) = row.get("user") {
+            self.take_limits(&format!("u:{account}:{user}"), row);
+            if let Some(qos) = default_qos(row) {
+                self.default_qos.insert((account.to_owned(), user.to_owned()), qos.to_owned());
+            }
+            return;
+        }
+        self.take_limits(&format!("a:{account}"), row);
+        if let Some(parent) = row.get("parentname") {
+            self.parent_accounts.insert(account.to_owned(), parent.to_owned());
+        }
+    }
+
+    fn take_limits(&mut self, holder: &str, row: &Row<'_>) {
+        let mut add = |name: &str, tres: Option<&str>, max: f64| {
+            let tres = tres.map(str::to_owned);
+            self.limits.push(Limit { holder: holder.to_owned(), name: name.to_owned(), tres, max });
+        };
+        for (field, name) in TRES_LIMITS {
+            for (tres, max) in row.get(field).unwrap_or_default().split(',').filter_map(tres) {
+                add(name, Some(tres), max);
+            }
+        }
+        for (field, name) in JOB_LIMITS {
+            if let Some(max) = row.get(field).and_then(|text| text.parse().ok()) {
+                add(name, None, max);
+            }
+        }
+        if let Some(wall) = row.get("maxwall").and_then(amount::duration) {
+            add("MaxWall", None, wall.0 / 60.0);
+        }
+    }
+}
+
+/// Returns the QOS of jobs that name none: the default, else `normal` or the first of those that the user may use.
+fn default_qos<'a>(row: &Row<'a>) -> Option<&'a str> {
+    let allowed = || row.get("qos").into_iter().flat_map(|list| list.split(','));
+    let normal = || allowed().find(|name| *name == "normal");
+    row.get("defaultqos").or_else(normal).or_else(|| allowed().next())
+}
+
+/// Returns `gres/gpu=4` as a name and an amount, memory in MiB.
+fn tres(item: &str) -> Option<(&str, f64)> {
+    let (name, value) = item.rsplit_once('=')?;
+    let max = match name {
+        "mem" => to_f64(amount::memory(value)?.whole_mebibytes()),
+        _ => value.parse().ok().or_else(|| amount::count(value).map(to_f64))?,
+    };
+    Some((name, max))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(associations: &str, qos: &str) -> SiteLimits {
+        let associations = Table {
+            fields: &[
+                "account",
+                "user",
+                "partition",
+                "parentname",
+                "grptres",
+                "grptresrunmins",
+                "maxjobs",
+                "maxwall",
+                "qos",
+                "defaultqos",
+            ],
+            text: associations,
+        };
+        let fields = &["name", "flags", "maxtrespu", "maxtres", "grpjobs"];
+        parse(associations, Table { fields, text: qos }, None)
+    }
+
+    #[test]
+    fn limits_of_accounts_users_and_qos_are_read() {
+        let site = read(
+            "root||||||||normal|\n astro|||root|gres/gpu=12,mem=2T||||normal|\n  astro|list|||||3|1-00:00:00|high,normal|\n  astro|me|gpu||gres/gpu=1|||||\n chem|||root||gres/gpu=4600|||long,big|long\n",
+            "normal||gres/gpu=8,cpu=64|||\npshort|DenyOnLimit,OverPartQOS||gres/gpu:a100=2|7\n",
+        );
+        let limit = |holder: &str, name: &str, tres: Option<&str>, max| Limit {
+            holder: holder.to_owned(),
+            name: name.to_owned(),
+            tres: tres.map(str::to_owned),
+            max,
+        };
+        let expected = [
+            limit("a:astro", "GrpTRES", Some("gres/gpu"), 12.0),
+            limit("a:astro", "GrpTRES", Some("mem"), 2_097_152.0),
+            limit("u:astro:list", "MaxJobs", None, 3.0),
+            limit("u:astro:list", "MaxWall", None, 1440.0),
+            limit("a:chem", "GrpTRESRunMins", Some("gres/gpu"), 4600.0),
+            limit("q:normal", "MaxTRESPerUser", Some("gres/gpu"), 8.0),
+            limit("q:normal", "MaxTRESPerUser", Some("cpu"), 64.0),
+            limit("q:pshort", "MaxTRES", Some("gres/gpu:a100"), 2.0),
+            limit("q:pshort", "GrpJobs", None, 7.0),
+        ];
+        assert_eq!(site.limits, expected);
+        assert_eq!(site.parent_accounts.get("astro").map(String::as_str), Some("root"));
+        assert_eq!(site.parent_accounts.len(), 2);
+        assert!(site.qos_flags["pshort"].contains("OverPartQOS") && !site.qos_flags.contains_key("normal"));
+        let default = &site.default_qos[&("astro".to_owned(), "list".to_owned())];
+        assert_eq!((default.as_str(), site.default_qos.len()), ("normal", 1));
+    }
+
+    #[test]
+    fn only_associations_of_the_cluster_count() {
+        let text = "one|bio|gres/gpu=4\ntwo|bio|gres/gpu=8\n";
+        let table = Table { fields: &["Cluster", "Account", "GrpTRES"], text };
+        let limits = |cluster| parse(table, Table { fields: &["Name"], text: "" }, cluster).limits;
+        assert_eq!(limits(Some("two")).iter().map(|own| own.max).collect::<Vec<_>>(), [8.0]);
+        assert_eq!(limits(None).len(), 2);
+    }
+}

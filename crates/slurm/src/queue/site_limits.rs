@@ -1,0 +1,50 @@
+//! What a site shows of its limits, added to a snapshot.
+
+use crate::queue::limits::{self, Table};
+use crate::queue::scheduling;
+use crate::site::{self, Config};
+use hsched_queue::Snapshot;
+
+/// What a site's commands printed of its limits.
+#[derive(Clone, Copy, Debug)]
+pub struct SiteTexts<'a> {
+    pub config: &'a str,
+    pub partitions: &'a str,
+    pub associations: Table<'a>,
+    pub qos: Table<'a>,
+}
+
+/// Adds the limits of a site to a snapshot, and how age weighs.
+pub fn add_site(snapshot: &mut Snapshot, texts: &SiteTexts<'_>) {
+    let config = Config::parse(texts.config);
+    let partitions = site::partitions(texts.partitions);
+    for own in &mut snapshot.partitions {
+        own.limit_qos =
+            partitions.iter().find(|known| known.name == own.name).and_then(|known| known.limit_qos.clone());
+    }
+    snapshot.scheduling.age = scheduling::scheduling(&config).age;
+    add_limits(snapshot, &config, Some((texts.associations, texts.qos)));
+}
+
+/// Adds the limits that two tables show to a snapshot; none if Slurm enforces none.
+pub(super) fn add_limits(snapshot: &mut Snapshot, config: &Config, tables: Option<(Table<'_>, Table<'_>)>) {
+    if !enforced(config) {
+        snapshot.limits = Some(Vec::new());
+        return;
+    }
+    let Some((associations, qos)) = tables else { return };
+    let site = limits::parse(associations, qos, config.get("ClusterName"));
+    for account in &mut snapshot.accounts {
+        let Some(user) = &snapshot.user else { break };
+        account.qos = site.default_qos.get(&(account.name.clone(), user.clone())).cloned();
+    }
+    snapshot.limits = Some(site.limits);
+    snapshot.parent_accounts = site.parent_accounts;
+    snapshot.qos_flags = site.qos_flags;
+}
+
+/// Returns whether Slurm enforces limits of associations and QOS; if the configuration does not say, it may.
+pub fn enforced(config: &Config) -> bool {
+    let key = "AccountingStorageEnforce";
+    config.get(key).is_none() || ["limits", "safe", "all"].iter().any(|word| config.lists(key, word))
+}
