@@ -87,7 +87,6 @@ impl Start {
     }
 
     /// Returns whether it can never start.
-    #[must_use]
     pub fn is_never(&self) -> bool {
         matches!(self, Self::Never | Self::Refused(_))
     }

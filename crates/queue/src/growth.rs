@@ -15,7 +15,6 @@ pub enum GrowthSource {
 
 impl Scheduling {
     /// Returns by how much the priority of a pending job grows in an hour: as seen, else as configured.
-    #[must_use]
     pub fn growth(&self) -> (f64, GrowthSource) {
         let configured =
             self.age.filter(|age| age.max_s.0 > 0.0).map(|age| age.weight * 3600.0 / age.max_s.0);

@@ -88,13 +88,11 @@ pub struct SiteLimits {
 }
 
 /// Returns the command line that prints all associations that the user may see.
-#[must_use]
 pub fn associations_command() -> CommandLine {
     show("assoc", &ASSOCIATION_FIELDS)
 }
 
 /// Returns the command line that prints all QOS.
-#[must_use]
 pub fn qos_command() -> CommandLine {
     show("qos", &QOS_FIELDS)
 }
@@ -105,7 +103,6 @@ fn show(what: &'static str, fields: &[&str]) -> CommandLine {
 }
 
 /// Returns the limits that two tables of `sacctmgr` show for a cluster; with `None` those of all clusters.
-#[must_use]
 pub fn parse(associations: Table<'_>, qos: Table<'_>, cluster: Option<&str>) -> SiteLimits {
     let mut site = SiteLimits::default();
     for row in associations.rows() {
