@@ -185,7 +185,8 @@ with tempfile.TemporaryDirectory() as folder:
         if is_in_checkpoint:  # whoever counts the steps needs what was cut off
             file.write(json.dumps(whole[-1]))
     done = merged(chain())
-    assert done == {(epoch, step): 1 for epoch in range(epochs) for step in range(10)}, (is_in_checkpoint, {k: v for k, v in done.items() if v != 1}, len(done))
+    wanted = {(epoch, step): 1 for epoch in range(epochs) for step in range(10)}
+    assert done == wanted, (is_in_checkpoint, marked, len(whole), whole[-2:], [(k, wanted.get(k), done.get(k)) for k in sorted(set(done) | set(wanted)) if wanted.get(k) != done.get(k)])
 print("done")
 "#;
     assert_eq!(python::run(&python, &["-"], input), "done\n");
