@@ -16,6 +16,10 @@ const WEEK: f64 = 7.0 * 86_400.0;
 /// Submissions that tell as much as the belief that a cluster gets as much work as it does.
 const BELIEF: u32 = 10;
 
+/// Records that are younger than a week begin with all that waited then: what was submitted in so much time, in seconds, is no sign
+/// of what comes.
+const BACKLOG: f64 = 900.0;
+
 /// Submissions from which on gaps are drawn from those that were.
 const ENOUGH: usize = 20;
 
@@ -88,7 +92,7 @@ pub(super) struct Arrival {
 impl Past {
     /// Returns the jobs that were submitted in the last days, whatever became of them.
     pub(super) fn of(snapshot: &Snapshot, shapes: &mut Shapes, known: &mut Known) -> Vec<Self> {
-        let (habits, ranks) = (known.habits, known.ranks);
+        let (users, ranks) = (known.users, known.ranks);
         let begin = snapshot.taken_at.0 - WEEK;
         let per_hour = snapshot.scheduling.growth().0;
         let mut list = Vec::new();
@@ -111,7 +115,7 @@ impl Past {
                 limit: snapshot.limit_in(job.limit_s.map(|own| own.0), partition),
                 tasks: job.tasks.max(1),
                 ratio: None,
-                habit: habits.of(job.user.as_deref()),
+                habit: users.of(job.user.as_deref()),
                 tier: snapshot.tier(&job.partitions),
                 work: 0.0,
                 priority: job.first_priority(snapshot.taken_at, per_hour).filter(|_| is_current),
@@ -125,7 +129,7 @@ impl Past {
             let Some(shape) = shapes.of(&job.asks, &partitions, None) else { continue };
             let whose = (job.user.as_deref(), job.account.as_deref());
             let counts = snapshot.counted(ranks, whose, (&job.asks, job.partition.as_deref()));
-            let habit = habits.of(job.user.as_deref());
+            let habit = users.of(job.user.as_deref());
             let subject = Subject {
                 user: whose.0,
                 account: whose.1,
@@ -177,14 +181,13 @@ impl Arrivals {
         if past.is_empty() || gpus == 0 || work <= 0.0 {
             return Self::default();
         }
-        let is_known = snapshot.history.is_some();
-        let since = snapshot.history_since.map_or(scene.now - WEEK, |time| time.0);
+        let (since, until) = recorded(snapshot);
         let counted: Vec<Past> =
-            past.iter().filter(|own| is_known && own.submitted >= since).cloned().collect();
+            past.iter().filter(|own| since < own.submitted && own.submitted <= until).cloned().collect();
         let (gpus, all, seen) = (to_f64(gpus), to_f64(past.len()), to_f64(counted.len()));
         // As much arrives as is done: so it is on a cluster on which jobs wait, in the long run.
         let believed = work / all / gpus;
-        let time = if is_known { (scene.now - since).max(0.0) } else { 0.0 };
+        let time = until - since;
         let mean_gap = (f64::from(BELIEF) * believed + time) / (f64::from(BELIEF) + seen);
         let priorities =
             past.iter().filter_map(|own| Some(own.priority? - scene.rank_adds(own.counts))).collect();
@@ -247,6 +250,14 @@ impl Arrivals {
     }
 }
 
+/// Returns the time in which all submissions are known, as far back as that matters, in seconds since 1970.
+fn recorded(snapshot: &Snapshot) -> (f64, f64) {
+    let now = snapshot.taken_at.0;
+    let Some((since, until)) = snapshot.recorded() else { return (now, now) };
+    let begin = if since.0 > now - WEEK + BACKLOG { since.0 + BACKLOG } else { now - WEEK };
+    (begin.min(until.0), until.0)
+}
+
 fn mean(values: impl Iterator<Item = f64>) -> f64 {
     let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
     if count > 0.0 { sum / count } else { 0.0 }
@@ -273,7 +284,7 @@ impl Scene {
         let shape = &self.shapes[job.shape];
         let typed = shape.demand.iter().filter(|(number, _)| usize::from(*number) < self.gpu_types);
         let per_node = typed.map(|(_, amount)| amount).sum::<u64>() + shape.untyped;
-        let ratio = job.ratio.unwrap_or_else(|| self.habits[job.habit].mean());
+        let ratio = job.ratio.unwrap_or_else(|| self.ratios[job.habit].mean());
         let gpus = to_f64(per_node) * f64::from(shape.nodes) * f64::from(job.tasks);
         gpus * job.limit * ratio
     }

@@ -9,6 +9,7 @@ pub(super) enum Purpose {
     Running = 1,
     Waiting = 2,
     Arrival = 3,
+    Habit = 4,
 }
 
 /// Returns a sequence of numbers for item `index` of its purpose.

@@ -286,7 +286,7 @@ impl Table {
 
     /// Tries each request that is hopeful in one future; returns whether there was time for all.
     fn sample(&self, seed: u64, hopeful: &[bool], starts: &mut [Vec<f64>], stop: &dyn Fn() -> bool) -> bool {
-        let future = Future::of(seed);
+        let future = Future::of(&self.scene, seed);
         let mut others = Others::new(&self.scene, &future);
         for (part, group) in self.groups(hopeful) {
             let known = (&future, others.as_mut());

@@ -1,10 +1,13 @@
 //! One random future: how long each job runs, and which jobs arrive.
 
+use std::rc::Rc;
+
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
 use crate::arrivals::{Arrival, Belief};
 use crate::chance::{Purpose, sequence, unit};
+use crate::history::Ratios;
 use crate::scene::{Part, Scene};
 
 /// A future of one part of the queue; the same for all requests that are tried in it.
@@ -12,6 +15,8 @@ use crate::scene::{Part, Scene};
 pub(super) struct Future {
     /// `None`: all run to their limits, and nothing arrives.
     seed: Option<u64>,
+    /// Which part of their limits the jobs of each user run.
+    habits: Rc<Vec<Ratios>>,
     arrivals: Vec<(Arrival, f64)>,
     random: Pcg64Mcg,
     belief: Option<Belief>,
@@ -24,6 +29,7 @@ impl Future {
     pub(super) fn at_limits() -> Self {
         Self {
             seed: None,
+            habits: Rc::default(),
             arrivals: Vec::new(),
             random: sequence(0, Purpose::Arrival, 0),
             is_over: true,
@@ -32,9 +38,10 @@ impl Future {
     }
 
     /// Returns the future of a seed.
-    pub(super) fn of(seed: u64) -> Self {
+    pub(super) fn of(scene: &Scene, seed: u64) -> Self {
         let random = sequence(seed, Purpose::Arrival, 0);
-        Self { seed: Some(seed), arrivals: Vec::new(), random, is_over: false, belief: None }
+        let habits = Rc::new(scene.habits.believed(&mut sequence(seed, Purpose::Habit, 0)));
+        Self { seed: Some(seed), habits, arrivals: Vec::new(), random, is_over: false, belief: None }
     }
 
     /// Returns when a job ends that runs when the snapshot is taken; never before that.
@@ -43,18 +50,18 @@ impl Future {
         let so_far = (scene.now - job.since).max(0.0) / job.limit;
         let ratio = match self.seed {
             None => 1.0,
-            Some(seed) => scene.habits[job.habit].draw(so_far, unit(seed, Purpose::Running, number as u64)),
+            Some(seed) => self.habits[job.habit].draw(so_far, unit(seed, Purpose::Running, number as u64)),
         };
         // A job past its limit is about to be stopped.
         (job.since + ratio * job.limit).max(scene.now + 1.0)
     }
 
     /// Returns how long a task of a waiting job will run, in seconds.
-    pub(super) fn run_of_waiting(&self, scene: &Scene, part: &Part, number: usize, task: u32) -> f64 {
+    pub(super) fn run_of_waiting(&self, part: &Part, number: usize, task: u32) -> f64 {
         let job = &part.waiting[number];
         let Some(seed) = self.seed else { return job.limit };
         let index = (number as u64) << 24 ^ u64::from(task);
-        scene.habits[job.habit].draw(0.0, unit(seed, Purpose::Waiting, index)) * job.limit
+        self.habits[job.habit].draw(0.0, unit(seed, Purpose::Waiting, index)) * job.limit
     }
 
     /// Returns the `number`-th arrival and how long each of its tasks runs, in seconds.
@@ -65,7 +72,7 @@ impl Future {
             let count = u32::MAX / 2 + u32::try_from(self.arrivals.len()).unwrap_or(u32::MAX / 2);
             match part.arrivals.next(belief, (before, count), scene, &mut self.random) {
                 Some(arrival) => {
-                    let drawn = scene.habits[arrival.habit].draw(0.0, self.random.random());
+                    let drawn = self.habits[arrival.habit].draw(0.0, self.random.random());
                     let run = arrival.ratio.unwrap_or(drawn) * arrival.limit;
                     self.arrivals.push((arrival, run));
                 }

@@ -406,7 +406,7 @@ impl<'a> Play<'a> {
             return;
         }
         let run = match who {
-            Who::Waiting(number) => self.future.run_of_waiting(self.scene, self.part, number, task),
+            Who::Waiting(number) => self.future.run_of_waiting(self.part, number, task),
             Who::Arrived(run) => run,
             Who::Ours(number) => self.ours[number].run,
         };

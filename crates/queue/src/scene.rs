@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::arrivals::{Arrivals, Past};
-use crate::history::{Habits, Ratios};
+use crate::history::{Habits, Ratios, Users};
 use crate::limits::{Refusal, Rule, Rules as LimitRules, Subject, asked_tres};
 use crate::line::{Array, Key, Use, Waiting};
 use crate::parts::Parts;
@@ -28,7 +28,9 @@ pub(super) struct Scene {
     pub closures: Vec<Vec<Closure>>,
     pub sets: Vec<Vec<u32>>,
     pub shapes: Vec<Shape>,
-    pub habits: Vec<Ratios>,
+    pub habits: Habits,
+    /// Which part of their limits the jobs of each user run most likely.
+    pub ratios: Vec<Ratios>,
     pub rules: Rules,
     /// Who shares with whom, and what each one's rank adds to his priorities when the snapshot is taken; `None` where unknown.
     pub ranks: Option<Ranks>,
@@ -146,7 +148,7 @@ pub(super) struct Rules {
 
 /// What jobs are numbered by, beside their shapes.
 pub(super) struct Known<'a> {
-    pub habits: &'a Habits<'a>,
+    pub users: &'a Users<'a>,
     pub ranks: Option<&'a Ranks>,
     pub limits: LimitRules<'a>,
 }
@@ -204,11 +206,11 @@ impl Scene {
     /// Returns the scene of a snapshot in which some requests may be made.
     pub(super) fn new(snapshot: &Snapshot, requests: &[Request]) -> Self {
         let mut shapes = Shapes::new(snapshot);
-        let habits = Habits::new(snapshot);
+        let (users, habits) = Users::new(snapshot);
         let mut arrays = BTreeMap::new();
         let growth = snapshot.scheduling.growth().0 / 3600.0;
         let ranks = snapshot.shares.as_ref().map(Ranks::new);
-        let mut known = Known { habits: &habits, ranks: ranks.as_ref(), limits: LimitRules::new(snapshot) };
+        let mut known = Known { users: &users, ranks: ranks.as_ref(), limits: LimitRules::new(snapshot) };
         let waiting = waiting(snapshot, &mut shapes, &mut known, &mut arrays);
         let running = running(snapshot, &shapes, &mut known, &arrays);
         let past = Past::of(snapshot, &mut shapes, &mut known);
@@ -242,7 +244,8 @@ impl Scene {
             total,
             sets: shapes.sets,
             shapes: shapes.list,
-            habits: habits.list,
+            ratios: habits.usual(),
+            habits,
             rules: rules(snapshot, growth),
             ranks,
             arrays: arrays.len(),
@@ -342,7 +345,7 @@ fn waiting(
             limit: snapshot.limit_of(job),
             tasks: job.tasks.max(1),
             array,
-            habit: known.habits.of(job.user.as_deref()),
+            habit: known.users.of(job.user.as_deref()),
             counts: snapshot.counted_job(known.ranks, job),
             rule,
         });
@@ -383,7 +386,7 @@ fn running(
             since: running.since.0,
             limit: snapshot.limit_of(job),
             holds,
-            habit: known.habits.of(job.user.as_deref()),
+            habit: known.users.of(job.user.as_deref()),
             array: job.array.as_ref().and_then(|id| arrays.get(id)).copied(),
             counts: snapshot.counted_job(known.ranks, job),
             rule: known.rule_of(job, snapshot).unwrap_or(0),

@@ -97,7 +97,7 @@ fn table(jobs: &Jobs) -> (Table, Vec<usize>) {
 impl<'a> Desk<'a> {
     fn new(jobs: &'a Jobs<'a>, (table, first): (&'a Table, Vec<usize>)) -> Self {
         let draw = |sample: usize| {
-            let future = Future::of(jobs.seed.wrapping_add(sample as u64));
+            let future = Future::of(&table.scene, jobs.seed.wrapping_add(sample as u64));
             Drawn { others: Others::new(&table.scene, &future), future }
         };
         let drawn = (0..jobs.samples).map(draw).collect();
