@@ -3,6 +3,7 @@
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
+use crate::history::Ratios;
 use crate::limits::{Subject, asked_tres};
 use crate::line::{Key, Use};
 use crate::scene::{Known, Scene};
@@ -39,8 +40,8 @@ pub(super) struct Past {
     /// The part of its limit that it ran, where it has ended.
     pub ratio: Option<f64>,
     pub habit: usize,
-    /// The GPU time that it is expected to take, in seconds.
-    pub work: f64,
+    /// The GPU time that it takes if it runs to its limit, in seconds.
+    pub most_work: f64,
     pub tier: u32,
     /// Its priority when it was submitted, as far as that is not of use by now.
     pub priority: Option<f64>,
@@ -54,9 +55,8 @@ pub(super) struct Arrivals {
     past: Vec<Past>,
     /// Times between them, as many; empty where too few are known.
     gaps: Vec<f64>,
-    /// The mean of the times between them, in seconds, where their own are not known.
-    mean_gap: f64,
-    /// How many submissions this mean is taken from.
+    /// In how many seconds how many submissions were seen.
+    time: f64,
     seen: usize,
     gpus: f64,
     /// Priorities of newcomers whose own is not known, without what their rank adds.
@@ -117,7 +117,7 @@ impl Past {
                 ratio: None,
                 habit: users.of(job.user.as_deref()),
                 tier: snapshot.tier(&job.partitions),
-                work: 0.0,
+                most_work: 0.0,
                 priority: job.first_priority(snapshot.taken_at, per_hour).filter(|_| is_current),
                 counts: snapshot.counted(ranks, whose, (&job.asks, partition)),
                 rule,
@@ -163,7 +163,7 @@ impl Past {
             ratio: job.started.map(|start| (job.ended.since(start).0 / limit).min(1.0)),
             habit,
             tier: snapshot.tier(partitions),
-            work: 0.0,
+            most_work: 0.0,
             priority,
             counts: Use::default(),
             rule: 0,
@@ -175,42 +175,40 @@ impl Arrivals {
     /// Returns what arrives in a part with so many GPUs, by what arrived there.
     pub(super) fn new(mut past: Vec<Past>, snapshot: &Snapshot, scene: &Scene, gpus: u64) -> Self {
         for own in &mut past {
-            own.work = scene.gpu_seconds(own);
+            own.most_work = scene.most_gpu_seconds(own);
         }
-        let work: f64 = past.iter().map(|own| own.work).sum();
-        if past.is_empty() || gpus == 0 || work <= 0.0 {
+        if gpus == 0 || past.iter().all(|own| own.most_work <= 0.0) {
             return Self::default();
         }
         let (since, until) = recorded(snapshot);
         let counted: Vec<Past> =
             past.iter().filter(|own| since < own.submitted && own.submitted <= until).cloned().collect();
-        let (gpus, all, seen) = (to_f64(gpus), to_f64(past.len()), to_f64(counted.len()));
-        // As much arrives as is done: so it is on a cluster on which jobs wait, in the long run.
-        let believed = work / all / gpus;
-        let time = until - since;
-        let mean_gap = (f64::from(BELIEF) * believed + time) / (f64::from(BELIEF) + seen);
+        let (gpus, seen, time) = (to_f64(gpus), counted.len(), until - since);
         let priorities =
             past.iter().filter_map(|own| Some(own.priority? - scene.rank_adds(own.counts))).collect();
-        let seen = counted.len();
         if seen < ENOUGH {
-            return Self { past, gaps: Vec::new(), mean_gap, seen, gpus, priorities };
+            return Self { past, gaps: Vec::new(), time, seen, gpus, priorities };
         }
         let gaps = counted.windows(2).map(|pair| pair[1].submitted - pair[0].submitted).collect();
-        Self { past: counted, gaps, mean_gap, seen, gpus, priorities }
+        Self { past: counted, gaps, time, seen, gpus, priorities }
     }
 
-    /// Returns what a future takes for the past.
-    pub(super) fn belief(&self, random: &mut Pcg64Mcg) -> Belief {
+    /// Returns what a future takes for the past in which jobs run such parts of their limits.
+    pub(super) fn belief(&self, ratios: &[Ratios], random: &mut Pcg64Mcg) -> Belief {
+        let means: Vec<f64> = ratios.iter().map(Ratios::mean).collect();
+        let work = |own: &Past| own.most_work * own.ratio.unwrap_or_else(|| means[own.habit]);
         let mut again = |count: usize| -> Vec<usize> { (0..count).map(|_| place(random, count)).collect() };
         let (past, gaps) = (again(self.past.len()), again(self.gaps.len()));
         let mean_gap = if gaps.is_empty() {
-            let count = self.seen + BELIEF as usize;
-            self.mean_gap * mean((0..count).map(|_| exponential(random)))
+            // As much arrives as is done: so it is on a cluster on which jobs wait, in the long run.
+            let believed = mean(self.past.iter().map(work)) / self.gpus;
+            let count = f64::from(BELIEF) + to_f64(self.seen);
+            let draws = (0..self.seen + BELIEF as usize).map(|_| exponential(random));
+            (f64::from(BELIEF) * believed + self.time) / count * mean(draws)
         } else {
             mean(gaps.iter().map(|&own| self.gaps[own]))
         };
-        let work = mean(past.iter().map(|&own| self.past[own].work));
-        let load = work / self.gpus / mean_gap.max(1.0);
+        let load = mean(past.iter().map(|&own| work(&self.past[own]))) / self.gpus / mean_gap.max(1.0);
         Belief { past, gaps, mean_gap, excess: (load / SUSTAINED).max(1.0) }
     }
 
@@ -279,13 +277,11 @@ impl Scene {
         known.map_or(0.0, |(ranks, branch)| ranks.adds[branch])
     }
 
-    /// Returns the GPU time that a job is expected to take, in seconds.
-    fn gpu_seconds(&self, job: &Past) -> f64 {
+    /// Returns the GPU time that a job takes if it runs to its limit, in seconds.
+    fn most_gpu_seconds(&self, job: &Past) -> f64 {
         let shape = &self.shapes[job.shape];
         let typed = shape.demand.iter().filter(|(number, _)| usize::from(*number) < self.gpu_types);
         let per_node = typed.map(|(_, amount)| amount).sum::<u64>() + shape.untyped;
-        let ratio = job.ratio.unwrap_or_else(|| self.ratios[job.habit].mean());
-        let gpus = to_f64(per_node) * f64::from(shape.nodes) * f64::from(job.tasks);
-        gpus * job.limit * ratio
+        to_f64(per_node) * f64::from(shape.nodes) * f64::from(job.tasks) * job.limit
     }
 }

@@ -66,7 +66,10 @@ impl Future {
 
     /// Returns the `number`-th arrival and how long each of its tasks runs, in seconds.
     pub(super) fn arrival(&mut self, scene: &Scene, part: &Part, number: usize) -> Option<&(Arrival, f64)> {
-        let belief = self.belief.get_or_insert_with(|| part.arrivals.belief(&mut self.random));
+        if self.is_over {
+            return self.arrivals.get(number);
+        }
+        let belief = self.belief.get_or_insert_with(|| part.arrivals.belief(&self.habits, &mut self.random));
         while self.arrivals.len() <= number && !self.is_over {
             let before = self.arrivals.last().map_or(scene.now, |(last, _)| last.at);
             let count = u32::MAX / 2 + u32::try_from(self.arrivals.len()).unwrap_or(u32::MAX / 2);

@@ -138,11 +138,6 @@ pub(super) struct Habits {
 }
 
 impl Habits {
-    /// Returns the chances of each as they are most likely.
-    pub(super) fn usual(&self) -> Vec<Ratios> {
-        self.each(&mut || 1.0)
-    }
-
     /// Returns the chances of each as they may be. The fewer jobs were seen, the more one differs from the next, as it should.
     pub(super) fn believed(&self, random: &mut Pcg64Mcg) -> Vec<Ratios> {
         self.each(&mut || -(1.0 - random.random::<f64>()).ln())
@@ -236,7 +231,7 @@ mod tests {
 
     #[test]
     fn where_no_job_was_seen_a_quarter_of_the_limit_is_as_likely_exceeded_as_not() {
-        let usual = Habits { list: vec![Habit::default(); 2] }.usual();
+        let usual = Habits { list: vec![Habit::default(); 2] }.each(&mut || 1.0);
         for ratios in usual {
             assert!((ratios.draw(0.0, 0.5) - 0.25).abs() < 0.03, "{ratios:?}");
             assert!((ratios.mean() - 1.0 / 3.0).abs() < 0.02, "{ratios:?}");
@@ -276,7 +271,7 @@ mod tests {
     #[test]
     fn the_jobs_of_a_user_soon_tell_more_than_those_of_others() {
         let all = habit(&[0.1; 100], &[]);
-        let users = Habits { list: vec![all, habit(&[0.9; 6], &[]), Habit::default()] }.usual();
+        let users = Habits { list: vec![all, habit(&[0.9; 6], &[]), Habit::default()] }.each(&mut || 1.0);
         let means: Vec<f64> = users.iter().map(Ratios::mean).collect();
         assert!(means[0] < 0.15 && means[1] > 0.6 && (means[2] - means[0]).abs() < 0.02, "{means:?}");
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::arrivals::{Arrivals, Past};
-use crate::history::{Habits, Ratios, Users};
+use crate::history::{Habits, Users};
 use crate::limits::{Refusal, Rule, Rules as LimitRules, Subject, asked_tres};
 use crate::line::{Array, Key, Use, Waiting};
 use crate::parts::Parts;
@@ -29,8 +29,6 @@ pub(super) struct Scene {
     pub sets: Vec<Vec<u32>>,
     pub shapes: Vec<Shape>,
     pub habits: Habits,
-    /// Which part of their limits the jobs of each user run most likely.
-    pub ratios: Vec<Ratios>,
     pub rules: Rules,
     /// Who shares with whom, and what each one's rank adds to his priorities when the snapshot is taken; `None` where unknown.
     pub ranks: Option<Ranks>,
@@ -244,7 +242,6 @@ impl Scene {
             total,
             sets: shapes.sets,
             shapes: shapes.list,
-            ratios: habits.usual(),
             habits,
             rules: rules(snapshot, growth),
             ranks,
