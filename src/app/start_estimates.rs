@@ -15,7 +15,9 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_model::formats;
 use hsched_model::{Candidate, Choice, Job, JobRequest, Request, RequestId, Seconds, choose, worth_a_look};
-use hsched_queue::{Calibration, Estimate, Question, Snapshot, Standing, Start, StartEstimate, forecast};
+use hsched_queue::{
+    Calibration, Estimate, PriorityEstimate, Question, Snapshot, Start, StartEstimate, forecast,
+};
 
 /// What can be said about the queue to plan through.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
@@ -126,7 +128,7 @@ pub(crate) struct Foretold {
     pub start: Start,
     /// When the whole training would be done; `None` where its start is unknown.
     pub done: Option<Estimate>,
-    pub standing: Standing,
+    pub priority: PriorityEstimate,
 }
 
 impl Foretold {
@@ -252,9 +254,9 @@ pub(crate) fn estimate_starts(
         let estimates = forecast(&question, stop);
         for own in own {
             let Some(start) = StartEstimate::of(&estimates, own.request.id).cloned() else { continue };
-            let standing = queue.snapshot.standing(own.request.account.as_deref());
+            let priority = queue.snapshot.priority_estimate(own.request.account.as_deref());
             let done = done(own, &start);
-            list.push(Foretold { queue: number, own: own.clone(), start, done, standing });
+            list.push(Foretold { queue: number, own: own.clone(), start, done, priority });
         }
     }
     let finish = |own: &Foretold| own.done.map_or(f64::INFINITY, |done| done.mean.0);

@@ -10,7 +10,7 @@ use hsched_engine::{Inquiry, Knows, Listed, Listing, SpeedsOf};
 use hsched_model::number::{to_u64, to_usize};
 use hsched_model::{Candidate, JobId, JobRequest, QueueChoice, Request, RequestId, Seconds, choose};
 use hsched_plan::{Prospect, Prospects};
-use hsched_queue::{Place, Question, QueueJob, Snapshot, StandingSource, StartEstimate, forecast_at};
+use hsched_queue::{Place, PrioritySource, Question, QueueJob, Snapshot, StartEstimate, forecast_at};
 
 /// Futures that each request is tried in, and how long all together may take.
 const SAMPLES: usize = 40;
@@ -164,8 +164,8 @@ impl Teller<'_> {
         let known: Vec<_> = prospects.requests.iter().map(|own| (&own.request, own.anew)).collect();
         let chosen = choose(&Candidate::of(&known), 0.0)?;
         let Request { asks, account, limit, partition, .. } = prospects.request(chosen.id)?.request.clone();
-        let standing = snapshot.standing(account.as_deref());
-        let priority = to_u64(standing.priority.max(0.0));
+        let estimate = snapshot.priority_estimate(account.as_deref());
+        let priority = to_u64(estimate.priority.max(0.0));
         Some(QueueJob {
             id: format!("of {}", self.inquiry.rest.name),
             ours: true,
@@ -193,9 +193,9 @@ fn place_after(own: &QueueJob, to: &Request, snapshot: &Snapshot) -> Option<Plac
         return Some(place);
     }
     let worth = |account: Option<&String>| {
-        let standing = snapshot.standing(account.map(String::as_str));
-        matches!(standing.source, StandingSource::OwnJob | StandingSource::Weights)
-            .then_some(standing.priority)
+        let estimate = snapshot.priority_estimate(account.map(String::as_str));
+        matches!(estimate.source, PrioritySource::OwnJob | PrioritySource::Weights)
+            .then_some(estimate.priority)
     };
     let gain = worth(to.account.as_ref())? - worth(own.account.as_ref())?;
     Some(Place { priority: place.priority + gain, ..place })

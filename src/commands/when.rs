@@ -254,7 +254,7 @@ fn when_job<'a>(
     } else if let Some(Foretold { start: Start::Refused(refusal), .. }) = chosen {
         notes.push(format!("never: {refusal}"));
     } else if let Some(own) = chosen {
-        notes.push(format!("priority {}", own.standing.source.word()));
+        notes.push(format!("priority {}", own.priority.source.word()));
     }
     WhenJob {
         names,
@@ -379,8 +379,8 @@ pub(super) fn option_json(own: &Foretold, queues: &[Queue]) -> Value {
         "preemptible": own.own.preemptible,
         "cost": own.own.cost.map(|cost| cost.hours),
         "cost_unit": own.own.cost.map(|cost| cost.unit.word()),
-        "priority": own.standing.priority,
-        "priority_source": own.standing.source.word(),
+        "priority": own.priority.priority,
+        "priority_source": own.priority.source.word(),
         "finish": own.done,
     });
     match &own.start {

@@ -118,11 +118,11 @@ impl Table {
         let entries = (0_u32..).zip(requests).zip(&scene.requests);
         let entries = entries.map(|((number, request), known)| {
             let Asked { part, shape, rule } = (*known)?;
-            let standing = snapshot.standing(request.account.as_deref());
+            let estimate = snapshot.priority_estimate(request.account.as_deref());
             let partitions: Vec<String> = request.partition.iter().cloned().collect();
             let key = Key {
                 tier: snapshot.tier(&partitions),
-                priority: standing.priority,
+                priority: estimate.priority,
                 submitted: scene.now,
                 // After all that wait, before all that come.
                 order: u32::MAX / 4 + number,

@@ -36,12 +36,12 @@ pub use self::estimate::{Calibration, Estimate, point_of};
 pub use self::forecast::{Forecast, Question, Start, StartEstimate, forecast, forecast_at};
 pub use self::growth::GrowthSource;
 pub use self::limits::{Limit, Refusal, is_limit_reason};
-pub use self::place::{Place, Standing, StandingSource};
+pub use self::place::{Place, PriorityEstimate, PrioritySource};
 pub use self::race::race;
 pub use self::score::{Prediction, Score};
 pub use self::shares::{Branch, Shares};
 pub use self::snapshot::{
-    AccountStanding, AgeWeight, Billing, Ended, GpuCount, Held, NodeUse, QueueJob, QueueNode, QueuePartition,
+    AgeWeight, Billing, Ended, GpuCount, Held, NodeUse, QueueAccount, QueueJob, QueueNode, QueuePartition,
     Reservation, Running, Scheduling, Snapshot, Weigh,
 };
 pub use self::snapshot_file::SnapshotError;

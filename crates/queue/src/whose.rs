@@ -21,11 +21,11 @@ impl Snapshot {
 
     /// Returns the QOS of a request that names none.
     pub(super) fn own_qos(&self, account: Option<&str>) -> &str {
-        let standing = self.accounts.iter().find(|own| account == Some(own.name.as_str()));
+        let found = self.accounts.iter().find(|own| account == Some(own.name.as_str()));
         let is_like =
             |job: &&QueueJob| job.ours && account.is_none_or(|name| job.account.as_deref() == Some(name));
         let of_job = || self.jobs.iter().find(is_like)?.qos.as_deref();
-        standing.and_then(|own| own.qos.as_deref()).or_else(of_job).unwrap_or(USUAL_QOS)
+        found.and_then(|own| own.qos.as_deref()).or_else(of_job).unwrap_or(USUAL_QOS)
     }
 
     /// Returns the QOS of a past job of a user, which nobody says: that of the user's jobs in the queue.
