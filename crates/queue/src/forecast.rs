@@ -3,10 +3,10 @@
 use std::cmp::Ordering;
 
 use crate::estimate::{Calibration, Estimate, mean};
-use crate::floor::Viewer;
 use crate::future::Future;
 use crate::hidden::by_past_waits;
 use crate::line::{Key, Waiting};
+use crate::node_timeline::Viewer;
 use crate::others::Others;
 use crate::play::{Entry, HORIZON, play};
 use crate::scene::{Asked, Scene};

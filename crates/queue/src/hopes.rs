@@ -1,6 +1,6 @@
 //! The shapes that may still start in a pass; it ends when there are none.
 
-use crate::floor::{Floor, Viewer};
+use crate::node_timeline::{NodeTimeline, Viewer};
 use crate::play::Line;
 use crate::scene::Scene;
 
@@ -22,7 +22,7 @@ struct Hope {
 
 impl Hopes {
     /// Returns which shapes in line have room now on enough nodes.
-    pub(super) fn new(scene: &Scene, floor: &mut Floor, line: &[Line]) -> Self {
+    pub(super) fn new(scene: &Scene, timeline: &mut NodeTimeline, line: &[Line]) -> Self {
         let mut limits = vec![[f64::INFINITY; 2]; scene.shapes.len()];
         for own in line {
             let known = &mut limits[own.shape][own.viewer as usize];
@@ -37,7 +37,7 @@ impl Hopes {
             let mut nodes: Vec<u32> = Vec::new();
             for &place in &wanted.places {
                 let set = &scene.sets[place];
-                nodes.extend(set.iter().filter(|&&node| floor.ready(shape, node) == f64::NEG_INFINITY));
+                nodes.extend(set.iter().filter(|&&node| timeline.ready(shape, node) == f64::NEG_INFINITY));
             }
             nodes.sort_unstable();
             nodes.dedup();
@@ -67,12 +67,12 @@ impl Hopes {
     }
 
     /// Leaves out what has no room any more, now that these nodes were given or kept.
-    pub(super) fn update(&mut self, floor: &mut Floor, nodes: &[u32], now: f64) {
+    pub(super) fn update(&mut self, timeline: &mut NodeTimeline, nodes: &[u32], now: f64) {
         for hope in &mut self.list {
             for node in nodes {
                 // They are in order.
                 if let Ok(place) = hope.nodes.binary_search(node)
-                    && floor.opening(hope.shape, *node, (now, hope.limit), hope.viewer) > now
+                    && timeline.opening(hope.shape, *node, (now, hope.limit), hope.viewer) > now
                 {
                     hope.nodes.remove(place);
                 }

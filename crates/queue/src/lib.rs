@@ -5,7 +5,6 @@
 mod arrivals;
 mod chance;
 mod estimate;
-mod floor;
 mod forecast;
 mod future;
 mod growth;
@@ -15,6 +14,7 @@ mod hopes;
 mod limits;
 mod line;
 mod moment;
+mod node_timeline;
 mod others;
 mod parts;
 mod place;

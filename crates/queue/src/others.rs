@@ -1,7 +1,7 @@
 //! Fair share in one future: simulates all parts of the queue without our requests and counts what is used.
 
-use crate::floor::Viewer;
 use crate::future::Future;
+use crate::node_timeline::Viewer;
 use crate::play::Play;
 use crate::scene::{Ranks, Scene};
 

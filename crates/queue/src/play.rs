@@ -3,12 +3,12 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use crate::floor::{Floor, Slot, Viewer};
 use crate::future::Future;
 use crate::hopes::Hopes;
 use crate::limits::{Counters, Rule};
 use crate::line::{Array, Key, Use};
 use crate::moment::Moment;
+use crate::node_timeline::{NodeTimeline, Slot, Viewer};
 use crate::others::Others;
 use crate::scene::{Part, Scene};
 
@@ -81,7 +81,7 @@ pub(super) struct Play<'a> {
     part: &'a Part,
     future: Future,
     ours: &'a [Entry],
-    floor: Floor<'a>,
+    timeline: NodeTimeline<'a>,
     line: Vec<Line>,
     ends: BinaryHeap<Reverse<(Moment, u32)>>,
     live: Vec<Live>,
@@ -172,7 +172,7 @@ impl<'a> Play<'a> {
             part,
             future: future.clone(),
             ours,
-            floor: Floor::new(scene, part),
+            timeline: NodeTimeline::new(scene, part),
             line: waiting.collect(),
             ends,
             live,
@@ -292,7 +292,7 @@ impl<'a> Play<'a> {
             self.ends.pop();
             let ended = &self.live[job as usize];
             for &node in &ended.nodes {
-                self.floor.give_back(node, job);
+                self.timeline.give_back(node, job);
             }
             if let Some(array) = ended.array {
                 self.array_tasks[array] -= 1;
@@ -334,7 +334,7 @@ impl<'a> Play<'a> {
 
     /// Looks at those in line in order: starts who can start, and keeps nodes for who must wait.
     fn pass(&mut self, now: f64) {
-        let mut hopes = Hopes::new(self.scene, &mut self.floor, &self.line);
+        let mut hopes = Hopes::new(self.scene, &mut self.timeline, &self.line);
         let Some(last) = hopes.last_in_line(&self.line) else { return };
         let (mut looked_at, mut place) = (0, 0);
         let is_for_ours = self.left > 0;
@@ -346,7 +346,7 @@ impl<'a> Play<'a> {
             }
             place += 1;
         }
-        self.floor.forget();
+        self.timeline.forget();
         if self.line.iter().any(|own| own.started >= own.tasks) {
             self.line.retain(|own| own.started < own.tasks);
         }
@@ -373,13 +373,13 @@ impl<'a> Play<'a> {
             }
             looked_at += usize::from(viewer == Viewer::Member);
             let slot = match viewer {
-                Viewer::Member => self.floor.earliest(shape, now, limit),
-                Viewer::Guest => self.floor.earliest_for_guest(shape, now, limit),
+                Viewer::Member => self.timeline.earliest(shape, now, limit),
+                Viewer::Guest => self.timeline.earliest_for_guest(shape, now, limit),
             };
             let Some(slot) = slot else { return (looked_at, true) };
             if slot.at <= now {
                 self.start(place, &slot, now);
-                hopes.update(&mut self.floor, &slot.nodes, now);
+                hopes.update(&mut self.timeline, &slot.nodes, now);
                 continue;
             }
             if !self.scene.rules.backfill {
@@ -389,8 +389,8 @@ impl<'a> Play<'a> {
                 return (looked_at, true);
             }
             kept += 1;
-            self.floor.keep(&slot, limit, viewer);
-            hopes.update(&mut self.floor, &slot.nodes, now);
+            self.timeline.keep(&slot, limit, viewer);
+            hopes.update(&mut self.timeline, &slot.nodes, now);
         }
     }
 
@@ -412,8 +412,8 @@ impl<'a> Play<'a> {
         };
         let job = u32::try_from(self.live.len()).unwrap_or(u32::MAX);
         for &node in &slot.nodes {
-            let amounts = self.scene.shapes[shape].takes(self.floor.free(node), self.scene.gpu_types);
-            self.floor.take(node, amounts, job, now + limit);
+            let amounts = self.scene.shapes[shape].takes(self.timeline.free(node), self.scene.gpu_types);
+            self.timeline.take(node, amounts, job, now + limit);
         }
         let array_number = array.map(|array| array.number);
         self.live.push(Live { nodes: slot.nodes.clone(), array: array_number, counts, rule, limit_end });

@@ -2,9 +2,9 @@
 //! savings.
 
 use crate::estimate::{Calibration, Estimate, mean};
-use crate::floor::Viewer;
 use crate::forecast::Table;
 use crate::future::Future;
+use crate::node_timeline::Viewer;
 use crate::others::Others;
 use crate::play::{Entry, HORIZON, play};
 use crate::{Request, RequestId, Snapshot};

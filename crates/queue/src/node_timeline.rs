@@ -10,7 +10,7 @@ use crate::shape::Amounts;
 
 /// What is held and kept of the nodes, kept up to date as jobs start and end.
 #[derive(Clone, Debug)]
-pub(super) struct Floor<'a> {
+pub(super) struct NodeTimeline<'a> {
     scene: &'a Scene,
     free: Vec<Vec<u64>>,
     /// What is given back at the limits of those that run, by node, the earliest first.
@@ -77,11 +77,11 @@ pub(super) struct Slot {
     pub nodes: Vec<u32>,
 }
 
-impl<'a> Floor<'a> {
+impl<'a> NodeTimeline<'a> {
     /// Returns the nodes as those that run leave them; their numbers are those of `running`.
     pub(super) fn new(scene: &'a Scene, part: &Part) -> Self {
         let nodes = scene.total.len();
-        let mut floor = Self {
+        let mut timeline = Self {
             scene,
             free: scene.total.clone(),
             releases: vec![Vec::new(); nodes],
@@ -94,10 +94,10 @@ impl<'a> Floor<'a> {
         };
         for (job, active) in (0_u32..).zip(&part.running) {
             for (node, amounts) in &active.holds {
-                floor.take(*node, amounts.clone(), job, active.since + active.limit);
+                timeline.take(*node, amounts.clone(), job, active.since + active.limit);
             }
         }
-        floor
+        timeline
     }
 
     /// Returns what is free on a node.
