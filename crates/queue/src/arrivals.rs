@@ -5,7 +5,7 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::limits::{Subject, asked_tres};
 use crate::line::{Key, Use};
-use crate::scene::{Known, Scene};
+use crate::queue_model::{Known, QueueModel};
 use crate::shape::Shapes;
 use crate::{Ended, Snapshot};
 use hsched_model::number::{to_f64, to_usize};
@@ -169,25 +169,25 @@ impl Past {
 
 impl Arrivals {
     /// Returns what arrives in a part with so many GPUs, by what arrived there.
-    pub(super) fn new(mut past: Vec<Past>, snapshot: &Snapshot, scene: &Scene, gpus: u64) -> Self {
+    pub(super) fn new(mut past: Vec<Past>, snapshot: &Snapshot, model: &QueueModel, gpus: u64) -> Self {
         for own in &mut past {
-            own.work = scene.gpu_seconds(own);
+            own.work = model.gpu_seconds(own);
         }
         let work: f64 = past.iter().map(|own| own.work).sum();
         if past.is_empty() || gpus == 0 || work <= 0.0 {
             return Self::default();
         }
         let is_known = snapshot.history.is_some();
-        let since = snapshot.history_since.map_or(scene.now - WEEK, |time| time.0);
+        let since = snapshot.history_since.map_or(model.now - WEEK, |time| time.0);
         let counted: Vec<Past> =
             past.iter().filter(|own| is_known && own.submitted >= since).cloned().collect();
         let (gpus, all, seen) = (to_f64(gpus), to_f64(past.len()), to_f64(counted.len()));
         // As much arrives as is done: so it is on a cluster on which jobs wait, in the long run.
         let believed = work / all / gpus;
-        let time = if is_known { (scene.now - since).max(0.0) } else { 0.0 };
+        let time = if is_known { (model.now - since).max(0.0) } else { 0.0 };
         let mean_gap = (f64::from(BELIEF) * believed + time) / (f64::from(BELIEF) + seen);
         let priorities =
-            past.iter().filter_map(|own| Some(own.priority? - scene.rank_adds(own.counts))).collect();
+            past.iter().filter_map(|own| Some(own.priority? - model.rank_adds(own.counts))).collect();
         let seen = counted.len();
         if seen < ENOUGH {
             return Self { past, gaps: Vec::new(), mean_gap, seen, gpus, priorities };
@@ -216,7 +216,7 @@ impl Arrivals {
         &self,
         belief: &Belief,
         (at, count): (f64, u32),
-        scene: &Scene,
+        model: &QueueModel,
         random: &mut Pcg64Mcg,
     ) -> Option<Arrival> {
         let own = &self.past[*belief.past.get(place(random, belief.past.len()))?];
@@ -224,15 +224,15 @@ impl Arrivals {
             Some(&gap) => self.gaps[gap],
             None => exponential(random) * belief.mean_gap,
         };
-        if at - scene.now > TRUSTED {
+        if at - model.now > TRUSTED {
             gap *= belief.excess;
         }
         let at = at + gap;
         let drawn = |random| self.priorities.get(place(random, self.priorities.len())).copied();
         let known =
-            own.priority.or_else(|| drawn(random).map(|priority| priority + scene.rank_adds(own.counts)));
+            own.priority.or_else(|| drawn(random).map(|priority| priority + model.rank_adds(own.counts)));
         // What waits grows, and newcomers do not: they fall back by as much.
-        let priority = known.unwrap_or(0.0) - scene.rules.growth * (at - scene.now);
+        let priority = known.unwrap_or(0.0) - model.rules.growth * (at - model.now);
         Some(Arrival {
             at,
             key: Key { tier: own.tier, priority, submitted: at, order: count },
@@ -261,7 +261,7 @@ fn place(random: &mut Pcg64Mcg, count: usize) -> usize {
     to_usize(unit * to_f64(count))
 }
 
-impl Scene {
+impl QueueModel {
     /// Returns what a job's rank adds to its priority when the snapshot is taken.
     fn rank_adds(&self, counts: Use) -> f64 {
         let known = self.ranks.as_ref().zip(counts.branch);

@@ -9,7 +9,7 @@ use crate::line::{Key, Waiting};
 use crate::node_timeline::Viewer;
 use crate::others::Others;
 use crate::play::{Entry, HORIZON, play};
-use crate::scene::{Asked, Scene};
+use crate::queue_model::{Asked, QueueModel};
 use crate::{Place, Refusal, Request, RequestId, Snapshot};
 use hsched_model::Seconds;
 use hsched_model::number::to_f64;
@@ -102,7 +102,7 @@ impl Forecast {
 /// The queue with the requests in it, as it is asked again and again.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
-    pub scene: Scene,
+    pub model: QueueModel,
     /// What each request is in line.
     pub entries: Vec<Option<(usize, Entry)>>,
 }
@@ -114,8 +114,8 @@ impl Table {
 
     /// Returns the same where some requests have a place in line already.
     fn placed(snapshot: &Snapshot, requests: &[Request], places: &[(RequestId, Place)]) -> Self {
-        let scene = Scene::new(snapshot, requests);
-        let entries = (0_u32..).zip(requests).zip(&scene.requests);
+        let model = QueueModel::new(snapshot, requests);
+        let entries = (0_u32..).zip(requests).zip(&model.requests);
         let entries = entries.map(|((number, request), known)| {
             let Asked { part, shape, rule } = (*known)?;
             let estimate = snapshot.priority_estimate(request.account.as_deref());
@@ -123,7 +123,7 @@ impl Table {
             let key = Key {
                 tier: snapshot.tier(&partitions),
                 priority: estimate.priority,
-                submitted: scene.now,
+                submitted: model.now,
                 // After all that wait, before all that come.
                 order: u32::MAX / 4 + number,
             };
@@ -139,7 +139,7 @@ impl Table {
                 limit: request.limit.0,
                 run: request.run.0.min(request.limit.0),
                 job: number as usize,
-                branch: scene
+                branch: model
                     .ranks
                     .as_ref()
                     .and_then(|own| own.shares.branch_of(None, request.account.as_deref())),
@@ -148,7 +148,7 @@ impl Table {
             Some((part, entry))
         });
         let entries = entries.collect();
-        Self { scene, entries }
+        Self { model, entries }
     }
 
     /// Returns when some requests of a part start after the snapshot, each alone in a future; the horizon where one does not before.
@@ -160,8 +160,8 @@ impl Table {
         future: (&Future, Option<&mut Others>),
         stop: &dyn Fn() -> bool,
     ) -> Option<Vec<f64>> {
-        let starts = play(&self.scene, part, future, (entries, Viewer::Guest), stop)?;
-        let after = |at: f64| (at - self.scene.now).min(HORIZON);
+        let starts = play(&self.model, part, future, (entries, Viewer::Guest), stop)?;
+        let after = |at: f64| (at - self.model.now).min(HORIZON);
         Some(starts.into_iter().map(|start| start.map_or(HORIZON, after)).collect())
     }
 
@@ -171,8 +171,8 @@ impl Table {
         let mut groups: Vec<(usize, Vec<usize>, u32)> = Vec::new();
         for (number, own) in self.entries.iter().enumerate().filter(|(number, _)| meant[*number]) {
             let Some((part, entry)) = own else { continue };
-            let nodes = self.scene.shapes[entry.shape].nodes;
-            let most = if self.scene.rules.backfill { self.scene.parts[*part].nodes / FEW_OF } else { 0 };
+            let nodes = self.model.shapes[entry.shape].nodes;
+            let most = if self.model.rules.backfill { self.model.parts[*part].nodes / FEW_OF } else { 0 };
             let fitting = |group: &&mut (usize, Vec<usize>, u32)| group.0 == *part && group.2 + nodes <= most;
             match groups.iter_mut().find(fitting) {
                 Some(group) => {
@@ -225,7 +225,7 @@ pub fn forecast_at(
     let first = first_to_finish(&starts, question.requests, whole);
     let mut start = |number: usize| match (table.entries[number], at_limits[number]) {
         _ if question.snapshot.has_unread_limit(&question.requests[number]) => Start::Unknown(UNREAD_LIMIT),
-        (None, _) => table.scene.refusals[number].clone().map_or(Start::Never, Start::Refused),
+        (None, _) => table.model.refusals[number].clone().map_or(Start::Never, Start::Refused),
         (Some((part, entry)), at_limits) => {
             let run = question.requests[number].run.0;
             // A few futures make no interval.
@@ -257,9 +257,9 @@ pub fn forecast_at(
 impl Table {
     /// Returns the waiting jobs that compete with an entry for nodes, in order.
     fn rivals(&self, part: usize, entry: &Entry) -> impl Iterator<Item = &Waiting> {
-        let rivals = &self.scene.rivals;
+        let rivals = &self.model.rivals;
         let group = rivals[entry.shape];
-        self.scene.parts[part].waiting.iter().filter(move |own| rivals[own.shape] == group)
+        self.model.parts[part].waiting.iter().filter(move |own| rivals[own.shape] == group)
     }
 
     /// Returns how many waiting jobs are looked at before an entry.
@@ -287,7 +287,7 @@ impl Table {
     /// Tries each request that is hopeful in one future; returns whether there was time for all.
     fn sample(&self, seed: u64, hopeful: &[bool], starts: &mut [Vec<f64>], stop: &dyn Fn() -> bool) -> bool {
         let future = Future::of(seed);
-        let mut others = Others::new(&self.scene, &future);
+        let mut others = Others::new(&self.model, &future);
         for (part, group) in self.groups(hopeful) {
             let known = (&future, others.as_mut());
             let Some(found) = self.starts_alone(part, &self.own(&group), known, stop) else { return false };

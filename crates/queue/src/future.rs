@@ -5,7 +5,7 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::arrivals::{Arrival, Belief};
 use crate::chance::{Purpose, sequence, unit};
-use crate::scene::{Part, Scene};
+use crate::queue_model::{Part, QueueModel};
 
 /// A future of one part of the queue; the same for all requests that are tried in it.
 #[derive(Clone, Debug)]
@@ -38,34 +38,39 @@ impl Future {
     }
 
     /// Returns when a job ends that runs when the snapshot is taken; never before that.
-    pub(super) fn end_of_running(&self, scene: &Scene, part: &Part, number: usize) -> f64 {
+    pub(super) fn end_of_running(&self, model: &QueueModel, part: &Part, number: usize) -> f64 {
         let job = &part.running[number];
-        let so_far = (scene.now - job.since).max(0.0) / job.limit;
+        let so_far = (model.now - job.since).max(0.0) / job.limit;
         let ratio = match self.seed {
             None => 1.0,
-            Some(seed) => scene.habits[job.habit].draw(so_far, unit(seed, Purpose::Running, number as u64)),
+            Some(seed) => model.habits[job.habit].draw(so_far, unit(seed, Purpose::Running, number as u64)),
         };
         // A job past its limit is about to be stopped.
-        (job.since + ratio * job.limit).max(scene.now + 1.0)
+        (job.since + ratio * job.limit).max(model.now + 1.0)
     }
 
     /// Returns how long a task of a waiting job will run, in seconds.
-    pub(super) fn run_of_waiting(&self, scene: &Scene, part: &Part, number: usize, task: u32) -> f64 {
+    pub(super) fn run_of_waiting(&self, model: &QueueModel, part: &Part, number: usize, task: u32) -> f64 {
         let job = &part.waiting[number];
         let Some(seed) = self.seed else { return job.limit };
         let index = (number as u64) << 24 ^ u64::from(task);
-        scene.habits[job.habit].draw(0.0, unit(seed, Purpose::Waiting, index)) * job.limit
+        model.habits[job.habit].draw(0.0, unit(seed, Purpose::Waiting, index)) * job.limit
     }
 
     /// Returns the `number`-th arrival and how long each of its tasks runs, in seconds.
-    pub(super) fn arrival(&mut self, scene: &Scene, part: &Part, number: usize) -> Option<&(Arrival, f64)> {
+    pub(super) fn arrival(
+        &mut self,
+        model: &QueueModel,
+        part: &Part,
+        number: usize,
+    ) -> Option<&(Arrival, f64)> {
         let belief = self.belief.get_or_insert_with(|| part.arrivals.belief(&mut self.random));
         while self.arrivals.len() <= number && !self.is_over {
-            let before = self.arrivals.last().map_or(scene.now, |(last, _)| last.at);
+            let before = self.arrivals.last().map_or(model.now, |(last, _)| last.at);
             let count = u32::MAX / 2 + u32::try_from(self.arrivals.len()).unwrap_or(u32::MAX / 2);
-            match part.arrivals.next(belief, (before, count), scene, &mut self.random) {
+            match part.arrivals.next(belief, (before, count), model, &mut self.random) {
                 Some(arrival) => {
-                    let drawn = scene.habits[arrival.habit].draw(0.0, self.random.random());
+                    let drawn = model.habits[arrival.habit].draw(0.0, self.random.random());
                     let run = arrival.ratio.unwrap_or(drawn) * arrival.limit;
                     self.arrivals.push((arrival, run));
                 }

@@ -2,7 +2,7 @@
 
 use crate::node_timeline::{NodeTimeline, Viewer};
 use crate::play::Line;
-use crate::scene::Scene;
+use crate::queue_model::QueueModel;
 
 /// The shapes that may start in a pass.
 pub(super) struct Hopes {
@@ -22,8 +22,8 @@ struct Hope {
 
 impl Hopes {
     /// Returns which shapes in line have room now on enough nodes.
-    pub(super) fn new(scene: &Scene, timeline: &mut NodeTimeline, line: &[Line]) -> Self {
-        let mut limits = vec![[f64::INFINITY; 2]; scene.shapes.len()];
+    pub(super) fn new(model: &QueueModel, timeline: &mut NodeTimeline, line: &[Line]) -> Self {
+        let mut limits = vec![[f64::INFINITY; 2]; model.shapes.len()];
         for own in line {
             let known = &mut limits[own.shape][own.viewer as usize];
             *known = known.min(own.limit);
@@ -33,10 +33,10 @@ impl Hopes {
             if limits == [f64::INFINITY; 2] {
                 continue;
             }
-            let wanted = &scene.shapes[shape];
+            let wanted = &model.shapes[shape];
             let mut nodes: Vec<u32> = Vec::new();
             for &place in &wanted.places {
-                let set = &scene.sets[place];
+                let set = &model.sets[place];
                 nodes.extend(set.iter().filter(|&&node| timeline.ready(shape, node) == f64::NEG_INFINITY));
             }
             nodes.sort_unstable();

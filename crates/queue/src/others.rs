@@ -3,7 +3,7 @@
 use crate::future::Future;
 use crate::node_timeline::Viewer;
 use crate::play::Play;
-use crate::scene::{Ranks, Scene};
+use crate::queue_model::{QueueModel, Ranks};
 
 /// How often ranks are worked out anew, in seconds.
 const PERIOD: f64 = 900.0;
@@ -23,20 +23,20 @@ pub(super) struct Others<'a> {
 
 impl<'a> Others<'a> {
     /// Returns the others in one future; `None` where nobody knows who shares.
-    pub(super) fn new(scene: &'a Scene, future: &Future) -> Option<Self> {
-        let ranks = scene.ranks.as_ref()?;
+    pub(super) fn new(model: &'a QueueModel, future: &Future) -> Option<Self> {
+        let ranks = model.ranks.as_ref()?;
         let begin = |part| {
-            let mut play = Play::new(scene, part, future, (&[], Viewer::Member));
-            play.step(scene.now);
+            let mut play = Play::new(model, part, future, (&[], Viewer::Member));
+            play.step(model.now);
             play
         };
-        let plays: Vec<Play> = scene.parts.iter().map(begin).collect();
+        let plays: Vec<Play> = model.parts.iter().map(begin).collect();
         Some(Self {
             counted: vec![vec![0.0; ranks.adds.len()]; plays.len()],
             usage: ranks.shares.usage(),
             plays,
             ranks,
-            now: scene.now,
+            now: model.now,
             changes: Vec::new(),
         })
     }

@@ -98,7 +98,7 @@ impl<'a> Desk<'a> {
     fn new(jobs: &'a Jobs<'a>, (table, first): (&'a Table, Vec<usize>)) -> Self {
         let draw = |sample: usize| {
             let future = Future::of(jobs.seed.wrapping_add(sample as u64));
-            Drawn { others: Others::new(&table.scene, &future), future }
+            Drawn { others: Others::new(&table.model, &future), future }
         };
         let drawn = (0..jobs.samples).map(draw).collect();
         Self { jobs, table, drawn, first, choice: vec![None; jobs.options.len()] }
@@ -132,9 +132,9 @@ impl<'a> Desk<'a> {
         for sample in 0..self.drawn.len() {
             let Drawn { future, others } = &mut self.drawn[sample];
             let starts =
-                play(&self.table.scene, part, (future, others.as_mut()), (&entries, Viewer::Member), stop)?;
+                play(&self.table.model, part, (future, others.as_mut()), (&entries, Viewer::Member), stop)?;
             for ((start, list), (job, option, entry)) in starts.iter().zip(&mut finishes).zip(&there) {
-                let start = start.map_or(HORIZON, |at| at - self.table.scene.now);
+                let start = start.map_or(HORIZON, |at| at - self.table.model.now);
                 list.1.push(start + entry.run + self.extra(*job, *option));
             }
         }
@@ -150,7 +150,7 @@ impl<'a> Desk<'a> {
     /// Returns what each request of a job adds to all times to the end, beside those chosen so far; the least first.
     fn additions(&mut self, job: usize, stop: &dyn Fn() -> bool) -> Option<Vec<(f64, usize)>> {
         let mut list = Vec::new();
-        let mut before: Vec<Option<f64>> = vec![None; self.table.scene.parts.len()];
+        let mut before: Vec<Option<f64>> = vec![None; self.table.model.parts.len()];
         for option in 0..self.jobs.options[job].len() {
             let Some((part, _)) = self.entry(job, option) else { continue };
             let without = match before[part] {

@@ -17,7 +17,7 @@ const NO_LIMIT: f64 = 365.0 * 86_400.0;
 
 /// Everything that is the same in all that may become of a queue.
 #[derive(Clone, Debug)]
-pub(super) struct Scene {
+pub(super) struct QueueModel {
     /// When the snapshot was taken, in seconds since 1970.
     pub now: f64,
     /// The first so many resources are GPU types; two more are CPUs and memory.
@@ -200,8 +200,8 @@ fn coupled(jobs: impl Iterator<Item = (usize, usize)>, limits: &[Rule], counters
     shapes
 }
 
-impl Scene {
-    /// Returns the scene of a snapshot in which some requests may be made.
+impl QueueModel {
+    /// Returns the model of a snapshot in which some requests may be made.
     pub(super) fn new(snapshot: &Snapshot, requests: &[Request]) -> Self {
         let mut shapes = Shapes::new(snapshot);
         let habits = Habits::new(snapshot);
@@ -235,7 +235,7 @@ impl Scene {
             Some(Asked { part: parts.of_shape[shape], shape, rule: *rule })
         };
         let requests = asked.iter().map(request).collect();
-        let mut scene = Self {
+        let mut model = Self {
             now: snapshot.taken_at.0,
             gpu_types,
             closures: closures(snapshot),
@@ -254,14 +254,14 @@ impl Scene {
             rivals,
         };
         let depth = snapshot.scheduling.depth.unwrap_or(USUAL_DEPTH);
-        scene.divide(&parts, waiting, running, depth);
+        model.divide(&parts, waiting, running, depth);
         for part in 0..parts.count {
             let own = |past: &&Past| parts.of_shape[past.shape] == part;
             let own: Vec<Past> = past.iter().filter(own).cloned().collect();
-            scene.parts[part].arrivals =
-                Arrivals::new(own, snapshot, &scene, parts.gpus(part, &scene.total, gpu_types));
+            model.parts[part].arrivals =
+                Arrivals::new(own, snapshot, &model, parts.gpus(part, &model.total, gpu_types));
         }
-        scene
+        model
     }
 
     /// Gives each part its jobs, and its share of the jobs that a pass looks at.
