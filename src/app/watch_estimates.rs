@@ -10,7 +10,7 @@ use hsched_engine::{Inquiry, Knows, Listed, Listing, SpeedsOf};
 use hsched_model::number::{to_u64, to_usize};
 use hsched_model::{Candidate, JobId, JobRequest, QueueChoice, Request, RequestId, Seconds, choose};
 use hsched_plan::{Prospect, Prospects};
-use hsched_queue::{Place, PrioritySource, Question, QueueJob, Snapshot, StartEstimate, forecast_at};
+use hsched_queue::{PrioritySource, Question, QueueJob, QueuePosition, Snapshot, StartEstimate, forecast_at};
 
 /// Futures that each request is tried in, and how long all together may take.
 const SAMPLES: usize = 40;
@@ -106,15 +106,16 @@ impl Teller<'_> {
         let (own, rest) = without(snapshot, id)?;
         let mut asked = as_it_is(&own, snapshot);
         let now: Vec<RequestId> = asked.iter().map(|own| own.id).collect();
-        let mut places: Vec<(RequestId, Place)> = now.iter().map(|id| (*id, Place::of(&own))).collect();
+        let mut positions: Vec<(RequestId, QueuePosition)> =
+            now.iter().map(|id| (*id, QueuePosition::of(&own))).collect();
         for change in requests.iter().filter(|change| self.is_in_place(&change.request, id)) {
             let request = &change.request.request;
-            let Some(place) = place_after(&own, request, snapshot) else { continue };
+            let Some(position) = position_after(&own, request, snapshot) else { continue };
             let partition = request.partition.clone().or_else(|| asked[0].partition.clone());
-            places.push((request.id, place));
+            positions.push((request.id, position));
             asked.push(Request { partition, ..request.clone() });
         }
-        let waits = self.waits(&rest, (&asked, &places), self.until);
+        let waits = self.waits(&rest, (&asked, &positions), self.until);
         for change in requests.iter_mut().filter(|change| self.is_in_place(&change.request, id)) {
             change.in_place = wait_of(&waits, change.request.id());
         }
@@ -145,12 +146,12 @@ impl Teller<'_> {
     fn waits(
         &self,
         snapshot: &Snapshot,
-        (requests, places): (&[Request], &[(RequestId, Place)]),
+        (requests, positions): (&[Request], &[(RequestId, QueuePosition)]),
         until: Duration,
     ) -> Waits {
         let question = Question { snapshot, requests, seed: 0, samples: SAMPLES, calibration: None };
         let stop = || self.context.clock.elapsed() > until;
-        let estimates = forecast_at(&question, places, &stop);
+        let estimates = forecast_at(&question, positions, &stop);
         let sampled = |own: &StartEstimate| own.start.forecast().is_some_and(|own| !own.starts.is_empty());
         if self.inquiry.waits() && !estimates.iter().any(sampled) {
             return Vec::new();
@@ -186,11 +187,11 @@ fn wait_of(waits: &Waits, id: RequestId) -> Option<Seconds> {
     waits.iter().find(|(own, _)| *own == id).map(|(_, wait)| *wait)
 }
 
-/// Returns the place that a pending job has when it is changed to a request; `None` where nobody knows what its account is worth.
-fn place_after(own: &QueueJob, to: &Request, snapshot: &Snapshot) -> Option<Place> {
-    let place = Place::of(own);
+/// Returns the position that a pending job has when it is changed to a request; `None` where nobody knows what its account is worth.
+fn position_after(own: &QueueJob, to: &Request, snapshot: &Snapshot) -> Option<QueuePosition> {
+    let position = QueuePosition::of(own);
     if to.account.is_none() || to.account == own.account {
-        return Some(place);
+        return Some(position);
     }
     let worth = |account: Option<&String>| {
         let estimate = snapshot.priority_estimate(account.map(String::as_str));
@@ -198,7 +199,7 @@ fn place_after(own: &QueueJob, to: &Request, snapshot: &Snapshot) -> Option<Plac
             .then_some(estimate.priority)
     };
     let gain = worth(to.account.as_ref())? - worth(own.account.as_ref())?;
-    Some(Place { priority: place.priority + gain, ..place })
+    Some(QueuePosition { priority: position.priority + gain, ..position })
 }
 
 /// Returns a pending job of the queue and the queue without it; `None` where it is not there or waits for something else than room.

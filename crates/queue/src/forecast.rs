@@ -10,7 +10,7 @@ use crate::node_timeline::Viewer;
 use crate::others::Others;
 use crate::play::{Entry, HORIZON, play};
 use crate::queue_model::{Asked, QueueModel};
-use crate::{Place, Refusal, Request, RequestId, Snapshot};
+use crate::{QueuePosition, Refusal, Request, RequestId, Snapshot};
 use hsched_model::Seconds;
 use hsched_model::number::to_f64;
 
@@ -112,8 +112,8 @@ impl Table {
         Self::placed(snapshot, requests, &[])
     }
 
-    /// Returns the same where some requests have a place in line already.
-    fn placed(snapshot: &Snapshot, requests: &[Request], places: &[(RequestId, Place)]) -> Self {
+    /// Returns the same where some requests have a position in the queue already.
+    fn placed(snapshot: &Snapshot, requests: &[Request], positions: &[(RequestId, QueuePosition)]) -> Self {
         let model = QueueModel::new(snapshot, requests);
         let entries = (0_u32..).zip(requests).zip(&model.requests);
         let entries = entries.map(|((number, request), known)| {
@@ -127,8 +127,8 @@ impl Table {
                 // After all that wait, before all that come.
                 order: u32::MAX / 4 + number,
             };
-            let key = match places.iter().find(|(id, _)| *id == request.id) {
-                Some((_, Place { priority, submitted })) => {
+            let key = match positions.iter().find(|(id, _)| *id == request.id) {
+                Some((_, QueuePosition { priority, submitted })) => {
                     Key { priority: *priority, submitted: submitted.0, ..key }
                 }
                 None => key,
@@ -193,17 +193,17 @@ pub fn forecast(question: &Question, stop: &dyn Fn() -> bool) -> Vec<StartEstima
     forecast_at(question, &[], stop)
 }
 
-/// Returns the same where some requests have a place in line already, as a pending job that is changed has; those without one come
-/// last of their priority.
+/// Returns the same where some requests have a position in the queue already, as a pending job that is changed has; those without one
+/// come last of their priority.
 pub fn forecast_at(
     question: &Question,
-    places: &[(RequestId, Place)],
+    positions: &[(RequestId, QueuePosition)],
     stop: &dyn Fn() -> bool,
 ) -> Vec<StartEstimate> {
     if question.snapshot.others_hidden {
         return by_past_waits(question.snapshot, question.requests);
     }
-    let table = Table::placed(question.snapshot, question.requests, places);
+    let table = Table::placed(question.snapshot, question.requests, positions);
     let mut starts: Vec<Vec<f64>> = vec![Vec::new(); question.requests.len()];
     let at_limits = table.at_limits();
     let finish = |(at, request): (&Option<f64>, &Request)| at.map(|at| at + request.run.0);

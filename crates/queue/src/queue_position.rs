@@ -1,18 +1,18 @@
-//! Places in line: those of jobs that wait, and that of a job that is not submitted yet.
+//! Positions in the queue: those of jobs that wait, and that of a job that is not submitted yet.
 
 use crate::{QueueJob, Snapshot};
 use hsched_model::Time;
 use hsched_model::number::to_f64;
 
-/// The place in line of a job that waits.
+/// The position of a pending job in the queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Place {
+pub struct QueuePosition {
     pub priority: f64,
     pub submitted: Time,
 }
 
-impl Place {
-    /// Returns the place of a pending job; one whose priority nobody says is last in line.
+impl QueuePosition {
+    /// Returns the position of a pending job; a job without a known priority is last.
     pub fn of(job: &QueueJob) -> Self {
         let priority = to_f64(job.priority.unwrap_or(0));
         Self { priority, submitted: job.submitted.unwrap_or(Time(0.0)) }
