@@ -107,7 +107,7 @@ impl Planned {
 }
 
 /// Jobs and GPUs, ready to be planned by any policy.
-pub(crate) struct Desk {
+pub(crate) struct PlanningInput {
     pub jobs: Vec<Job>,
     pub cluster: Cluster,
     capacity: Capacity,
@@ -129,7 +129,7 @@ pub(crate) fn plan(
     text: &str,
     path: &Path,
 ) -> Result<Planned, Failure> {
-    let Desk { jobs, cluster, capacity, access, is_in_use, mut notes, problem } =
+    let PlanningInput { jobs, cluster, capacity, access, is_in_use, mut notes, problem } =
         prepare(args, context, text, path)?;
     let name = &args.policy.policy;
     let (plan, solve) = solve(name, args, context, &jobs, &problem)?;
@@ -228,7 +228,7 @@ pub(crate) fn prepare(
     context: &Context,
     text: &str,
     path: &Path,
-) -> Result<Desk, Failure> {
+) -> Result<PlanningInput, Failure> {
     let jobs = input::jobs(text, path)?;
     let Seen { mut cluster, mut notes } = input::cluster(context, &args.source)?;
     let access = keep_partitions(&mut cluster, &jobs, context, &mut notes)?;
@@ -255,7 +255,7 @@ pub(crate) fn prepare(
             model.standing.waits = Eligibility::Never;
         }
     }
-    Ok(Desk { jobs, cluster, capacity, access, is_in_use, notes, problem })
+    Ok(PlanningInput { jobs, cluster, capacity, access, is_in_use, notes, problem })
 }
 
 /// Returns a policy's plan, checked, and the time that it took.

@@ -51,16 +51,16 @@ pub fn choose_together(jobs: &Jobs, stop: &dyn Fn() -> bool) -> Vec<Option<Chose
         return vec![None; jobs.options.len()];
     }
     let (table, first) = table(jobs);
-    let mut desk = Desk::new(jobs, (&table, first));
-    desk.by_regret(stop);
-    desk.swap(stop);
+    let mut search = JointSearch::new(jobs, (&table, first));
+    search.by_regret(stop);
+    search.swap(stop);
     if jobs.cost_weight == 0.0 {
-        desk.save(stop);
+        search.save(stop);
     }
-    (0..jobs.options.len()).map(|job| desk.chosen(job)).collect()
+    (0..jobs.options.len()).map(|job| search.chosen(job)).collect()
 }
 
-struct Desk<'a> {
+struct JointSearch<'a> {
     jobs: &'a Jobs<'a>,
     table: &'a Table,
     drawn: Vec<Drawn<'a>>,
@@ -94,7 +94,7 @@ fn table(jobs: &Jobs) -> (Table, Vec<usize>) {
     (table, first)
 }
 
-impl<'a> Desk<'a> {
+impl<'a> JointSearch<'a> {
     fn new(jobs: &'a Jobs<'a>, (table, first): (&'a Table, Vec<usize>)) -> Self {
         let draw = |sample: usize| {
             let future = Future::of(jobs.seed.wrapping_add(sample as u64));

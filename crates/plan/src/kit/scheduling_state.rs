@@ -10,7 +10,7 @@ use hsched_model::Time;
 
 /// The GPUs, the jobs in line for them, and how fast each kind of job is.
 #[derive(Default)]
-pub struct Desk {
+pub struct SchedulingState {
     pub floor: Floor,
     pub line: Line,
     /// The number of each kind by all that its speed depends on.
@@ -55,7 +55,7 @@ pub struct Rates {
     pub best: f64,
 }
 
-impl Desk {
+impl SchedulingState {
     pub fn new(repacking: Repacking) -> Self {
         Self { repacking, ..Self::default() }
     }
