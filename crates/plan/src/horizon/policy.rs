@@ -4,7 +4,7 @@ use crate::horizon::memory;
 use crate::horizon::outlook::{Crowd, Outlook};
 use crate::horizon::quick::{Quick, View};
 use crate::horizon::roster::Roster;
-use crate::horizon::task::{Choice, Scene, Task};
+use crate::horizon::task::{Choice, Instance, Task};
 use crate::kit::{Floor, Want};
 use crate::{
     Budget, Decision, Entry, ExecutionMode, Make, Memory, Objective, Plan, Policy, PolicyError, Problem,
@@ -117,17 +117,19 @@ impl Horizon {
         let jobs = self.roster.by_arrival(problem);
         self.roster.weigh(problem, &jobs);
         let tasks: Vec<Task> = jobs.iter().filter_map(|&job| self.roster.task(problem, job)).collect();
-        let scene = Scene {
+        let instance = Instance {
             classes: self.roster.classes.list(),
             tasks: &tasks,
             offered: &self.roster.offered,
             preempts: self.parameters.preempts,
         };
-        let (choices, worths) = self.outlook.decide(&scene);
+        let (choices, worths) = self.outlook.decide(&instance);
         let mut wants = Vec::new();
         for (task, choice) in choices.into_iter().enumerate() {
             match choice {
-                Choice::Take(_) => wants.push(Want::place(jobs[task], scene.counts(task, choice).to_vec())),
+                Choice::Take(_) => {
+                    wants.push(Want::place(jobs[task], instance.counts(task, choice).to_vec()))
+                }
                 Choice::Wait if tasks[task].is_running() => wants.push(Want::wait(jobs[task])),
                 Choice::Wait | Choice::Stay => {}
             }

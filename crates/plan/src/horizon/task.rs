@@ -34,9 +34,9 @@ pub(super) struct Place {
     pub bundle: Option<usize>,
 }
 
-/// One moment.
+/// An instance of the allocation problem: tasks and GPUs at one moment.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scene<'a> {
+pub(super) struct Instance<'a> {
     pub classes: &'a [Class],
     /// By arrival.
     pub tasks: &'a [Task],
@@ -73,7 +73,7 @@ impl Task {
     }
 }
 
-impl<'a> Scene<'a> {
+impl<'a> Instance<'a> {
     pub(super) fn class(&self, task: usize) -> &'a Class {
         &self.classes[self.tasks[task].class]
     }

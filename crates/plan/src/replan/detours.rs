@@ -1,10 +1,10 @@
 //! Jobs that have waited in the queue for long while other GPUs are free that serve them nearly as well.
 
-use crate::replan::Scene;
+use crate::replan::ReplanContext;
 use crate::{Basis, Decision, HeldPlacement, Plan, PolicyError, Stage};
 use hsched_model::Time;
 
-impl Scene<'_> {
+impl ReplanContext<'_> {
     /// Returns a plan that takes one such job out of the queue: what is free serves only one of them.
     ///
     /// # Errors

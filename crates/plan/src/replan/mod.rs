@@ -75,7 +75,7 @@ impl Default for Replanning {
 }
 
 /// One decision under way.
-struct Scene<'a> {
+struct ReplanContext<'a> {
     problem: &'a Problem,
     placer: &'a dyn Placer,
     rules: &'a Replanning,
@@ -111,15 +111,15 @@ impl Policy for Replan {
     }
 
     fn decide(&mut self, problem: &Problem, budget: &Budget<'_>) -> Result<Plan, PolicyError> {
-        let scene = Scene { problem, placer: self.placer.as_ref(), rules: &self.rules, budget };
-        let mut plan = scene.decide();
-        let next = if self.rules.queue { scene.next_asking() } else { scene.next_late() };
+        let context = ReplanContext { problem, placer: self.placer.as_ref(), rules: &self.rules, budget };
+        let mut plan = context.decide();
+        let next = if self.rules.queue { context.next_asking() } else { context.next_late() };
         plan.wake = plan.wake.or(next);
         Ok(plan)
     }
 }
 
-impl Scene<'_> {
+impl ReplanContext<'_> {
     /// Returns either moves, or a plan for the jobs that may have GPUs now.
     fn decide(&self) -> Plan {
         let problem = self.problem;

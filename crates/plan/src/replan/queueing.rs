@@ -1,6 +1,6 @@
 //! Jobs that find nothing free: what to wait for in the cluster's queue, and what to change of what they wait for.
 
-use crate::replan::Scene;
+use crate::replan::ReplanContext;
 use crate::replan::draft::Draft;
 use crate::{
     Basis, Decision, Extract, HeldPlacement, Instead, JobModel, Pending, Placement, Plan, PolicyError,
@@ -24,7 +24,7 @@ struct Room {
     alone: Extract,
 }
 
-impl Scene<'_> {
+impl ReplanContext<'_> {
     /// Returns the jobs of which it must be known when their requests would start: those that wait there or may have to.
     pub(super) fn to_ask_about(&self, ready: &[usize]) -> Vec<usize> {
         if self.problem.prospects.is_some() {
