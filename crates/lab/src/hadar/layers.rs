@@ -10,7 +10,7 @@ use crate::hadar::states::States;
 use hsched_model::number::to_index;
 
 /// The jobs to serve, by their place in the queue, with their GPUs.
-pub(super) struct Answer {
+pub(super) struct ServedJobs {
     pub served: Vec<(usize, Allocation)>,
     pub payoff: f64,
     /// Whether there were too many states to keep them all.
@@ -22,7 +22,7 @@ const MOST_STATES: usize = 20_000;
 const BEAM: usize = 64;
 
 /// Returns the jobs that bring most payoff together, each on its own best allocation in its turn.
-pub(super) fn best(market: &Market<'_>, queue: &[HadarJob]) -> Answer {
+pub(super) fn best(market: &Market<'_>, queue: &[HadarJob]) -> ServedJobs {
     let mut states = States::new(market.cells.list.len());
     let (mut searches, search_of) = searches(queue);
     let mut offers: Vec<Offer> = Vec::new();
@@ -51,7 +51,7 @@ pub(super) fn best(market: &Market<'_>, queue: &[HadarJob]) -> Answer {
     let last = kept.unwrap_or_else(|| all(&states).collect());
     let best = last.into_iter().reduce(|best, own| if states.is_better(own, best) { own } else { best });
     let best = best.unwrap_or(0);
-    Answer { served: served(market, queue, &states.way(best)), payoff: states.payoff(best), beam }
+    ServedJobs { served: served(market, queue, &states.way(best)), payoff: states.payoff(best), beam }
 }
 
 /// Returns a search for each taste, and the number of each job's search.

@@ -4,7 +4,7 @@ use crate::hadar::cells::Cells;
 use crate::hadar::facts::facts;
 use crate::hadar::find::Market;
 use crate::hadar::job::{HadarJob, HadarParameters};
-use crate::hadar::layers::{Answer, best};
+use crate::hadar::layers::{ServedJobs, best};
 use crate::hadar::prices::Prices;
 use hsched_model::Seconds;
 use hsched_plan::kit::Floor;
@@ -88,7 +88,7 @@ impl Hadar {
         &self,
         problem: &Problem,
         (market, queue): (&Market<'_>, &[HadarJob]),
-        answer: &Answer,
+        answer: &ServedJobs,
         plan: &mut Plan,
     ) {
         let mut taken = vec![0; market.cells.list.len()];

@@ -98,7 +98,10 @@ impl<'a> Allocation<'a> {
     }
 
     fn is_frozen(&self, task: usize) -> bool {
-        self.instance.tasks[task].place.as_ref().is_some_and(|place| self.terms.life <= 0.0 || !place.movable)
+        self.instance.tasks[task]
+            .placement
+            .as_ref()
+            .is_some_and(|place| self.terms.life <= 0.0 || !place.movable)
     }
 
     /// Returns what a second on other GPUs of this speed is worth.
@@ -122,7 +125,7 @@ impl<'a> Allocation<'a> {
     /// Returns what each bundle is worth to a task, and its rent.
     fn bundles(&self, task: usize) -> impl Iterator<Item = (usize, f64, f64)> {
         let own = &self.instance.tasks[task];
-        let present = own.place.as_ref().and_then(|place| place.bundle);
+        let present = own.placement.as_ref().and_then(|place| place.bundle);
         let speeds = self.instance.class(task).bundles.speeds();
         let rents = &self.terms.rents[own.class];
         speeds.iter().zip(rents).enumerate().map(move |(bundle, (&speed, &rent))| {
@@ -163,12 +166,12 @@ impl<'a> Allocation<'a> {
             let value = self.terms.worth[task] * own.speed();
             Offer { choice: Choice::Stay, value, surplus: value - part * rent(counts, self.terms.prices) }
         };
-        if let Some(place) = own.place.as_ref().filter(|_| self.is_frozen(task)) {
+        if let Some(place) = own.placement.as_ref().filter(|_| self.is_frozen(task)) {
             return stay(&place.counts);
         }
         let waiting = self.value_of_waiting(task);
         let mut best = Offer { choice: Choice::Wait, value: waiting, surplus: waiting };
-        if let Some(place) = own.place.as_ref().filter(|place| fits(free, &place.counts)) {
+        if let Some(place) = own.placement.as_ref().filter(|place| fits(free, &place.counts)) {
             let stay = stay(&place.counts);
             if stay.surplus > best.surplus {
                 best = stay;
@@ -242,7 +245,7 @@ impl<'a> Allocation<'a> {
             let fitting = (0..bundles.len()).filter(|&own| fits(&self.free, bundles.counts(own)));
             let fastest = fitting.max_by(|&a, &b| bundles.speed(a).total_cmp(&bundles.speed(b)));
             if let Some(bundle) = fastest {
-                let place = self.instance.tasks[task].place.as_ref();
+                let place = self.instance.tasks[task].placement.as_ref();
                 let stays = place.is_some_and(|place| place.bundle == Some(bundle));
                 let choice = if stays { Choice::Stay } else { Choice::Take(bundle) };
                 self.take(task, Offer { choice, value: self.values[task], surplus: 0.0 });

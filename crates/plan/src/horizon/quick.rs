@@ -134,7 +134,7 @@ impl Quick {
             self.worths[job] = self.worth_of(view, &task);
         }
         let worth = self.worths[job];
-        let Some(place) = task.place else {
+        let Some(place) = task.placement else {
             let bundles = &view.roster.classes.list()[task.class].bundles;
             let density =
                 |own: usize| worth * bundles.speed(own) / bundles.rent(own, &view.outlook.prices).max(1e-12);

@@ -2,7 +2,7 @@
 
 use crate::classes::Class;
 use crate::horizon::outlook::Outlook;
-use crate::horizon::task::{Choice, Instance, Place, Task};
+use crate::horizon::task::{Choice, Instance, Task, TaskPlacement};
 
 /// A job of a trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -92,7 +92,7 @@ fn newcomer(arrival: &Arrival, restart: f64) -> Task {
         age: 0.0,
         restart,
         started: false,
-        place: None,
+        placement: None,
     }
 }
 
@@ -106,7 +106,7 @@ fn reset(outlook: &mut Outlook, classes: &[Class], offered: &[u32], under: &mut 
     for (task, (own, choice)) in under.iter_mut().zip(choices).enumerate() {
         let Choice::Take(bundle) = choice else {
             if choice == Choice::Wait {
-                own.task.place = None;
+                own.task.placement = None;
             }
             continue;
         };
@@ -114,7 +114,7 @@ fn reset(outlook: &mut Outlook, classes: &[Class], offered: &[u32], under: &mut 
         own.task.started = true;
         let counts = instance.counts(task, choice).to_vec();
         let speed = instance.speed(task, choice);
-        own.task.place = Some(Place { counts, speed, movable: true, bundle: Some(bundle) });
+        own.task.placement = Some(TaskPlacement { counts, speed, movable: true, bundle: Some(bundle) });
     }
 }
 

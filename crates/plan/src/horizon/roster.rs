@@ -1,7 +1,7 @@
 //! The jobs of a problem as tasks, kept up to date with what changes.
 
 use crate::classes::{Classes, steps_per_epoch};
-use crate::horizon::task::{Place, Task};
+use crate::horizon::task::{Task, TaskPlacement};
 use crate::{Changed, JobModel, Problem, Stage};
 use hsched_model::number::to_f64;
 
@@ -103,16 +103,16 @@ impl Roster {
             age: problem.now.since(standing.arrival).0,
             restart: standing.restart_cost.0,
             started: standing.started.is_some() || place.is_some(),
-            place,
+            placement: place,
         })
     }
 
-    fn place(&self, model: &JobModel, entry: Entry) -> Option<Place> {
+    fn place(&self, model: &JobModel, entry: Entry) -> Option<TaskPlacement> {
         let hold = model.standing.running().next()?;
         let Stage::Running { epoch, movable, .. } = hold.stage else { return None };
         let mut counts = vec![0; self.offered.len()];
         hold.slots.iter().for_each(|slot| counts[slot.gpu_type] += slot.count);
         let bundle = self.classes.list()[entry.class].bundles.find(&counts);
-        Some(Place { counts, speed: entry.steps / epoch, movable, bundle })
+        Some(TaskPlacement { counts, speed: entry.steps / epoch, movable, bundle })
     }
 }

@@ -81,7 +81,7 @@ fn unit_costs(instance: &Instance<'_>, prices: &[f64]) -> Vec<f64> {
 /// Returns the steps that are as long as what a task has still to do: a running one is worth more than its work alone, for
 /// another one that it would yield to must restart it later; a stopped one must restart first.
 pub(super) fn to_do(task: &Task, fastest: f64) -> f64 {
-    match &task.place {
+    match &task.placement {
         Some(place) => (task.left - task.restart * place.speed).max(0.02 * task.left),
         None => task.left + task.restart_now() * fastest,
     }
