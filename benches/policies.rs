@@ -75,7 +75,7 @@ fn problem(workers: u32, jobs: u32) -> Problem {
         now: Time(0.0),
         limits: Vec::new(),
         forecasts: Vec::new(),
-        prospects: None,
+        start_estimates: None,
         changed: Changed::All,
     }
 }

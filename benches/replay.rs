@@ -147,7 +147,7 @@ fn cluster(gpus: u32) -> Problem {
         now: Time(0.0),
         limits: Vec::new(),
         forecasts: Vec::new(),
-        prospects: None,
+        start_estimates: None,
         changed: Changed::All,
     }
 }

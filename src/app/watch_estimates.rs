@@ -9,7 +9,7 @@ use hsched_engine::clock::Clock;
 use hsched_engine::{Inquiry, Knows, Listed, Listing, SpeedsOf};
 use hsched_model::number::{to_u64, to_usize};
 use hsched_model::{Candidate, JobId, JobRequest, QueueChoice, Request, RequestId, Seconds, choose};
-use hsched_plan::{Prospect, Prospects};
+use hsched_plan::{JobStartEstimates, RequestStartEstimate};
 use hsched_queue::{PrioritySource, Question, QueueJob, QueuePosition, Snapshot, StartEstimate, forecast_at};
 
 /// Futures that each request is tried in, and how long all together may take.
@@ -17,7 +17,7 @@ const SAMPLES: usize = 40;
 const BUDGET: Duration = Duration::from_secs(5);
 
 /// Returns what is known of the requests of some jobs; nothing where Slurm does not tell, and of no job for which there was no time.
-pub(crate) fn prospects(context: &Context, inquiries: &[Inquiry]) -> Vec<Prospects> {
+pub(crate) fn start_estimates(context: &Context, inquiries: &[Inquiry]) -> Vec<JobStartEstimates> {
     let looked = match queue_look::look(context) {
         Ok(looked) => looked,
         Err(failure) => {
@@ -36,17 +36,17 @@ pub(crate) fn prospects(context: &Context, inquiries: &[Inquiry]) -> Vec<Prospec
     let turn = to_usize(snapshot.taken_at.0 / 60.0) % pending.len().max(1);
     let order =
         ready.into_iter().chain(pending[turn..].iter().copied()).chain(pending[..turn].iter().copied());
-    let mut list: Vec<Prospects> = Vec::new();
+    let mut list: Vec<JobStartEstimates> = Vec::new();
     for inquiry in order {
         if context.clock.elapsed() > until && !list.is_empty() {
             break;
         }
         let teller = Teller { context, inquiry, until };
-        let prospects = teller.prospects(&snapshot);
+        let start_estimates = teller.start_estimates(&snapshot);
         if !inquiry.waits() {
-            snapshot.jobs.extend(teller.likely(&prospects, &snapshot));
+            snapshot.jobs.extend(teller.likely(&start_estimates, &snapshot));
         }
-        list.push(prospects);
+        list.push(start_estimates);
     }
     list
 }
@@ -63,7 +63,7 @@ struct Teller<'a> {
 type Waits = Vec<(RequestId, Seconds)>;
 
 impl Teller<'_> {
-    fn prospects(&self, snapshot: &Snapshot) -> Prospects {
+    fn start_estimates(&self, snapshot: &Snapshot) -> JobStartEstimates {
         let inquiry = self.inquiry;
         let Listed { requests, cut, .. } = self.listed(snapshot);
         let asked: Vec<Request> = requests.iter().map(|own| own.request.clone()).collect();
@@ -72,14 +72,14 @@ impl Teller<'_> {
         let half = self.until.saturating_sub(begin) / 2;
         let until = if inquiry.waits() { begin + half } else { self.until };
         let anew = self.waits(snapshot, (&asked, &[]), until);
-        let prospect = |request: JobRequest| {
+        let estimate = |request: JobRequest| {
             let anew = wait_of(&anew, request.id());
-            Prospect { request, anew, in_place: None }
+            RequestStartEstimate { request, anew, in_place: None }
         };
-        let mut requests: Vec<Prospect> = requests.into_iter().map(prospect).collect();
+        let mut requests: Vec<RequestStartEstimate> = requests.into_iter().map(estimate).collect();
         let stay = |id: Option<JobId>| self.stay(id?, snapshot, &mut requests);
         let stays = inquiry.pending().into_iter().map(stay).collect();
-        Prospects { job: inquiry.job, stays, races: inquiry.races(), requests, cut }
+        JobStartEstimates { job: inquiry.job, stays, races: inquiry.races(), requests, cut }
     }
 
     /// Returns the requests of the job, as `hsched when` lists them.
@@ -102,7 +102,7 @@ impl Teller<'_> {
 
     /// Returns how long the job waits in all with a pending submission as it is, and notes of each request how long it would wait in
     /// the place of that one.
-    fn stay(&self, id: JobId, snapshot: &Snapshot, requests: &mut [Prospect]) -> Option<Seconds> {
+    fn stay(&self, id: JobId, snapshot: &Snapshot, requests: &mut [RequestStartEstimate]) -> Option<Seconds> {
         let (own, rest) = without(snapshot, id)?;
         let mut asked = as_it_is(&own, snapshot);
         let now: Vec<RequestId> = asked.iter().map(|own| own.id).collect();
@@ -128,9 +128,9 @@ impl Teller<'_> {
     }
 
     /// Returns how long a pending request keeps the job waiting in all, if its first piece waits so long.
-    fn whole(&self, own: &QueueJob, wait: Seconds, requests: &[Prospect]) -> Seconds {
+    fn whole(&self, own: &QueueJob, wait: Seconds, requests: &[RequestStartEstimate]) -> Seconds {
         let gpus = own.asks.gpus.first();
-        let is_same = |other: &&Prospect| {
+        let is_same = |other: &&RequestStartEstimate| {
             let asks = &other.request.request.asks;
             (asks.nodes, asks.gpus.first()) == (own.asks.nodes, gpus)
         };
@@ -161,10 +161,11 @@ impl Teller<'_> {
     }
 
     /// Returns the job that the request will be which is chosen: those after it find it in the queue.
-    fn likely(&self, prospects: &Prospects, snapshot: &Snapshot) -> Option<QueueJob> {
-        let known: Vec<_> = prospects.requests.iter().map(|own| (&own.request, own.anew)).collect();
+    fn likely(&self, start_estimates: &JobStartEstimates, snapshot: &Snapshot) -> Option<QueueJob> {
+        let known: Vec<_> = start_estimates.requests.iter().map(|own| (&own.request, own.anew)).collect();
         let chosen = choose(&Candidate::of(&known), 0.0)?;
-        let Request { asks, account, limit, partition, .. } = prospects.request(chosen.id)?.request.clone();
+        let Request { asks, account, limit, partition, .. } =
+            start_estimates.request(chosen.id)?.request.clone();
         let estimate = snapshot.priority_estimate(account.as_deref());
         let priority = to_u64(estimate.priority.max(0.0));
         Some(QueueJob {

@@ -254,7 +254,7 @@ where
             run: &run,
             budget: Budget { begin: &|| (), stop: &|| false },
             forecasts: Vec::new(),
-            prospects: None,
+            start_estimates: None,
         };
         let how = (&rules, &mut planner);
         let taken =

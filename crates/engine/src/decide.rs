@@ -65,9 +65,9 @@ pub(super) fn decide(
         return Decision { actions, notes, ..Decision::default() };
     }
     let view = {
-        let Planner { objective, seed, forecasts, prospects, policy, .. } = &*planner;
+        let Planner { objective, seed, forecasts, start_estimates, policy, .. } = &*planner;
         let (objective, seed, queues) = (*objective, *seed, policy.queues());
-        let aims = Aims { objective, seed, forecasts, prospects: prospects.as_ref(), queues };
+        let aims = Aims { objective, seed, forecasts, start_estimates: start_estimates.as_ref(), queues };
         View::new(state, at, cluster, rules, aims)
     };
     for tracked in state.jobs.iter_mut().filter(|tracked| is_ready(tracked, at)) {

@@ -141,15 +141,15 @@ impl PlanExecutor<'_> {
     fn request(&self, job: usize, placement: &Placement) -> Option<&JobRequest> {
         let problem = &self.view.problem;
         // Which nodes are asked for is decided there, and the partition with them.
-        let prospects =
-            problem.prospects.iter().flatten().find(|own| own.job == job && !self.rules.pinned)?;
+        let start_estimates =
+            problem.start_estimates.iter().flatten().find(|own| own.job == job && !self.rules.pinned)?;
         let kind = Kind::of(&named_ranks(problem, placement))?;
         let chosen = self.plan.plan().requests.iter().find(|(own, _)| *own == job);
-        let chosen = chosen.and_then(|(_, id)| prospects.request(*id));
+        let chosen = chosen.and_then(|(_, id)| start_estimates.request(*id));
         if let Some(own) = chosen.filter(|own| Kind::asked(own) == kind) {
             return Some(own);
         }
-        let alike = prospects.requests.iter().filter(|own| Kind::asked(&own.request) == kind);
+        let alike = start_estimates.requests.iter().filter(|own| Kind::asked(&own.request) == kind);
         let known = alike.filter_map(|own| Some((own.request.waits(own.anew?).0, &own.request)));
         known.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, own)| own)
     }

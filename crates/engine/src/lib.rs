@@ -41,7 +41,7 @@ mod trial;
 mod turn;
 mod view;
 
-pub use hsched_plan::Prospects;
+pub use hsched_plan::JobStartEstimates;
 
 pub use self::action::Action;
 pub use self::amendment::{Amendment, Inquiry, Kind};

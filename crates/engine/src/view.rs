@@ -7,8 +7,8 @@ use hsched_model::number::to_f64;
 use hsched_model::{Access, Cluster, GoalMode, GpuType, Held, Holdings, Job, JobName, Seconds, Time};
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{
-    ClusterView, Eligibility, Forecast, HeldPlacement, MOST_GPUS, Objective, Problem, Progress, Prospects,
-    Slot, epoch_as_shared,
+    ClusterView, Eligibility, Forecast, HeldPlacement, JobStartEstimates, MOST_GPUS, Objective, Problem,
+    Progress, Slot, epoch_as_shared,
 };
 
 /// What a policy may see, and what it is about.
@@ -26,7 +26,7 @@ pub(super) struct Aims<'a> {
     pub objective: Objective,
     pub seed: u64,
     pub forecasts: &'a [Forecast],
-    pub prospects: Option<&'a Vec<Prospects>>,
+    pub start_estimates: Option<&'a Vec<JobStartEstimates>>,
     /// Whether jobs wait in the queue for what is in use.
     pub queues: bool,
 }
@@ -57,7 +57,7 @@ impl View {
         problem.limit(&rules.capacity);
         (problem.objective, problem.seed, problem.now) = (aims.objective, aims.seed, at);
         problem.forecasts = aims.forecasts.to_vec();
-        problem.prospects = aims.prospects.cloned();
+        problem.start_estimates = aims.start_estimates.cloned();
         for (job, model) in jobs.iter().zip(&mut problem.jobs).filter(|_| aims.queues) {
             // Nobody has said that a job may wait for half of a cluster.
             let most = job.max_gpus.unwrap_or(MOST_GPUS).max(model.min_gpus);

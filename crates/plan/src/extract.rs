@@ -57,7 +57,7 @@ impl Problem {
             now: self.now,
             limits: Vec::new(),
             forecasts: Vec::new(),
-            prospects: None,
+            start_estimates: None,
             changed: Changed::All,
         };
         Extract { problem, jobs: jobs.to_vec(), nodes, types }

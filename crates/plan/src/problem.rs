@@ -35,7 +35,7 @@ pub struct Problem {
     /// How long the queue would hold up what a policy asked about.
     pub forecasts: Vec<Forecast>,
     /// What is known of the queue about requests; `None` where nobody was asked.
-    pub prospects: Option<Vec<Prospects>>,
+    pub start_estimates: Option<Vec<JobStartEstimates>>,
     /// What is not as it was when the policy decided last.
     pub changed: Changed,
 }
@@ -112,21 +112,21 @@ pub struct Forecast {
 
 /// What a job may ask of the queue, and what is known of it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Prospects {
+pub struct JobStartEstimates {
     pub job: usize,
     /// How long the job waits in all with each of its submissions as it is; `None` where that does not wait or nobody can say.
     pub stays: Vec<Option<Seconds>>,
     /// Whether others may be queued beside what waits.
     pub races: bool,
     /// What it may ask for, each with an id of its own.
-    pub requests: Vec<Prospect>,
+    pub requests: Vec<RequestStartEstimate>,
     /// What it must not ask for: the limit is shorter than the run of a job that cannot go on after it.
     pub cut: Vec<JobRequest>,
 }
 
 /// A request, and when it would start on average; `None` where nobody can say.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Prospect {
+pub struct RequestStartEstimate {
     pub request: JobRequest,
     /// Submitted now.
     pub anew: Option<Seconds>,
@@ -134,7 +134,7 @@ pub struct Prospect {
     pub in_place: Option<Seconds>,
 }
 
-impl Prospects {
+impl JobStartEstimates {
     /// Returns the request of this id.
     pub fn request(&self, id: RequestId) -> Option<&JobRequest> {
         self.requests.iter().map(|own| &own.request).find(|own| own.id() == id)

@@ -60,7 +60,7 @@ pub fn problem(types: &[&str], nodes: &[&[u32]], jobs: Vec<JobModel>) -> Problem
         now: Time(0.0),
         limits: Vec::new(),
         forecasts: Vec::new(),
-        prospects: None,
+        start_estimates: None,
         changed: Changed::All,
     }
 }

@@ -10,7 +10,7 @@ use hsched_engine::{
 };
 use hsched_lab::simulate::{self, Incident};
 use hsched_model::{Cluster, Job, JobId, JobName, Seconds, Time};
-use hsched_plan::Prospects;
+use hsched_plan::JobStartEstimates;
 
 use crate::deaths::{Died, Disk};
 use crate::queue_watch::{answer, queueing};
@@ -82,7 +82,7 @@ impl World for Seer {
         self.world.amend(of, job_id, to)
     }
 
-    fn start_estimates(&mut self, inquiries: &[Inquiry]) -> Vec<Prospects> {
+    fn start_estimates(&mut self, inquiries: &[Inquiry]) -> Vec<JobStartEstimates> {
         inquiries.iter().map(|own| answer(&self.cluster, own, 0.0, &|_| (0.0, 0.0))).collect()
     }
 

@@ -240,7 +240,7 @@ pub fn turns(start: &Start<'_>, rules: &Rules, policy: &mut dyn Policy, plant: P
         run: &run,
         budget: Budget { begin: &|| (), stop: &|| false },
         forecasts: Vec::new(),
-        prospects: None,
+        start_estimates: None,
     };
     let way = RefCell::new(Way::default());
     let mut world = world(start, plant, &way);
