@@ -108,7 +108,7 @@ impl Past {
             list.push(Self {
                 submitted,
                 shape,
-                limit: snapshot.limit_in(job.limit_s.map(|own| own.0), partition),
+                limit: snapshot.limit_in(job.limit_s.map(|seconds| seconds.0), partition),
                 tasks: job.tasks.max(1),
                 ratio: None,
                 habit: habits.of(job.user.as_deref()),
@@ -131,7 +131,7 @@ impl Past {
                 account: whose.1,
                 qos: Some(snapshot.past_qos(whose.0)),
                 partition: job.partition.as_deref(),
-                limit: snapshot.limit_in(job.limit_s.map(|own| own.0), job.partition.as_deref()),
+                limit: snapshot.limit_in(job.limit_s.map(|seconds| seconds.0), job.partition.as_deref()),
             };
             let rule = known.limits.of(subject, &asked_tres(&job.asks));
             if known.limits.refusal(rule).is_some() {
@@ -149,7 +149,7 @@ impl Past {
         partitions: &[String],
         (shape, habit): (usize, usize),
     ) -> Self {
-        let limit = snapshot.limit_in(job.limit_s.map(|own| own.0), job.partition.as_deref());
+        let limit = snapshot.limit_in(job.limit_s.map(|seconds| seconds.0), job.partition.as_deref());
         let priority = job.priority.map(to_f64);
         Self {
             submitted: job.submitted.0,
@@ -170,24 +170,24 @@ impl Past {
 impl Arrivals {
     /// Returns what arrives in a part with so many GPUs, by what arrived there.
     pub(super) fn new(mut past: Vec<Past>, snapshot: &Snapshot, model: &QueueModel, gpus: u64) -> Self {
-        for own in &mut past {
-            own.work = model.gpu_seconds(own);
+        for job in &mut past {
+            job.work = model.gpu_seconds(job);
         }
-        let work: f64 = past.iter().map(|own| own.work).sum();
+        let work: f64 = past.iter().map(|job| job.work).sum();
         if past.is_empty() || gpus == 0 || work <= 0.0 {
             return Self::default();
         }
         let is_known = snapshot.history.is_some();
         let since = snapshot.history_since.map_or(model.now - WEEK, |time| time.0);
         let counted: Vec<Past> =
-            past.iter().filter(|own| is_known && own.submitted >= since).cloned().collect();
+            past.iter().filter(|job| is_known && job.submitted >= since).cloned().collect();
         let (gpus, all, seen) = (to_f64(gpus), to_f64(past.len()), to_f64(counted.len()));
         // As much arrives as is done: so it is on a cluster on which jobs wait, in the long run.
         let believed = work / all / gpus;
         let time = if is_known { (model.now - since).max(0.0) } else { 0.0 };
         let mean_gap = (f64::from(BELIEF) * believed + time) / (f64::from(BELIEF) + seen);
         let priorities =
-            past.iter().filter_map(|own| Some(own.priority? - model.rank_adds(own.counts))).collect();
+            past.iter().filter_map(|job| Some(job.priority? - model.rank_adds(job.counts))).collect();
         let seen = counted.len();
         if seen < ENOUGH {
             return Self { past, gaps: Vec::new(), mean_gap, seen, gpus, priorities };
@@ -204,9 +204,9 @@ impl Arrivals {
             let count = self.seen + BELIEF as usize;
             self.mean_gap * mean((0..count).map(|_| exponential(random)))
         } else {
-            mean(gaps.iter().map(|&own| self.gaps[own]))
+            mean(gaps.iter().map(|&index| self.gaps[index]))
         };
-        let work = mean(past.iter().map(|&own| self.past[own].work));
+        let work = mean(past.iter().map(|&index| self.past[index].work));
         let load = work / self.gpus / mean_gap.max(1.0);
         Belief { past, gaps, mean_gap, excess: (load / SUSTAINED).max(1.0) }
     }
@@ -219,7 +219,7 @@ impl Arrivals {
         model: &QueueModel,
         random: &mut Pcg64Mcg,
     ) -> Option<Arrival> {
-        let own = &self.past[*belief.past.get(place(random, belief.past.len()))?];
+        let past = &self.past[*belief.past.get(place(random, belief.past.len()))?];
         let mut gap = match belief.gaps.get(place(random, belief.gaps.len())) {
             Some(&gap) => self.gaps[gap],
             None => exponential(random) * belief.mean_gap,
@@ -230,19 +230,19 @@ impl Arrivals {
         let at = at + gap;
         let drawn = |random| self.priorities.get(place(random, self.priorities.len())).copied();
         let known =
-            own.priority.or_else(|| drawn(random).map(|priority| priority + model.rank_adds(own.counts)));
+            past.priority.or_else(|| drawn(random).map(|priority| priority + model.rank_adds(past.counts)));
         // What waits grows, and newcomers do not: they fall back by as much.
         let priority = known.unwrap_or(0.0) - model.rules.growth * (at - model.now);
         Some(Arrival {
             at,
-            key: Key { tier: own.tier, priority, submitted: at, order: count },
-            shape: own.shape,
-            limit: own.limit,
-            tasks: own.tasks,
-            habit: own.habit,
-            ratio: own.ratio,
-            counts: own.counts,
-            rule: own.rule,
+            key: Key { tier: past.tier, priority, submitted: at, order: count },
+            shape: past.shape,
+            limit: past.limit,
+            tasks: past.tasks,
+            habit: past.habit,
+            ratio: past.ratio,
+            counts: past.counts,
+            rule: past.rule,
         })
     }
 }

@@ -73,7 +73,7 @@ pub struct Forecast {
 impl StartEstimate {
     /// Returns what is known of the request with this id among some.
     pub fn of(list: &[Self], id: RequestId) -> Option<&Start> {
-        list.iter().find(|own| own.id == id).map(|own| &own.start)
+        list.iter().find(|estimate| estimate.id == id).map(|estimate| &estimate.start)
     }
 }
 
@@ -142,7 +142,7 @@ impl Table {
                 branch: model
                     .ranks
                     .as_ref()
-                    .and_then(|own| own.shares.branch_of(None, request.account.as_deref())),
+                    .and_then(|ranks| ranks.shares.branch_of(None, request.account.as_deref())),
                 rule,
             };
             Some((part, entry))
@@ -169,8 +169,8 @@ impl Table {
     /// as much longer as there are.
     fn groups(&self, meant: &[bool]) -> Vec<(usize, Vec<usize>)> {
         let mut groups: Vec<(usize, Vec<usize>, u32)> = Vec::new();
-        for (number, own) in self.entries.iter().enumerate().filter(|(number, _)| meant[*number]) {
-            let Some((part, entry)) = own else { continue };
+        for (number, known) in self.entries.iter().enumerate().filter(|(number, _)| meant[*number]) {
+            let Some((part, entry)) = known else { continue };
             let nodes = self.model.shapes[entry.shape].nodes;
             let most = if self.model.rules.backfill { self.model.parts[*part].nodes / FEW_OF } else { 0 };
             let fitting = |group: &&mut (usize, Vec<usize>, u32)| group.0 == *part && group.2 + nodes <= most;
@@ -209,7 +209,7 @@ pub fn forecast_at(
     let finish = |(at, request): (&Option<f64>, &Request)| at.map(|at| at + request.run.0);
     let foretold: Vec<Option<f64>> = at_limits.iter().zip(question.requests).map(finish).collect();
     let mut hopeful = not_far(&foretold, VERY_FAR);
-    let behind: Vec<bool> = hopeful.iter().map(|own| !own).collect();
+    let behind: Vec<bool> = hopeful.iter().map(|is_hopeful| !is_hopeful).collect();
     let mut goes_on = true;
     for sample in 0..question.samples {
         if sample == FEW {
@@ -220,8 +220,8 @@ pub fn forecast_at(
     for sample in 0..question.samples.min(FEW) {
         goes_on = goes_on && table.sample(question.seed_of(sample), &behind, &mut starts, stop);
     }
-    let whole = (0..starts.len()).filter(|&own| hopeful[own] && table.entries[own].is_some());
-    let whole = whole.map(|own| starts[own].len()).min().unwrap_or(0);
+    let whole = (0..starts.len()).filter(|&request| hopeful[request] && table.entries[request].is_some());
+    let whole = whole.map(|request| starts[request].len()).min().unwrap_or(0);
     let first = first_to_finish(&starts, question.requests, whole);
     let mut start = |number: usize| match (table.entries[number], at_limits[number]) {
         _ if question.snapshot.has_unread_limit(&question.requests[number]) => Start::Unknown(UNREAD_LIMIT),
@@ -232,15 +232,15 @@ pub fn forecast_at(
             if starts[number].len() < FEW.min(question.samples) {
                 starts[number].clear();
             }
-            let own = if starts[number].is_empty() {
+            let delays = if starts[number].is_empty() {
                 at_limits.into_iter().collect()
             } else {
                 starts[number].clone()
             };
-            let finish: Vec<f64> = own.iter().map(|start| start + run).collect();
+            let finish: Vec<f64> = delays.iter().map(|start| start + run).collect();
             Start::Estimated(Forecast {
                 at_limits: at_limits.filter(|at| *at < HORIZON).map(Seconds),
-                start: Estimate::of(&own, question.calibration),
+                start: Estimate::of(&delays, question.calibration),
                 finish: Estimate::of(&finish, question.calibration),
                 first: first[number],
                 starts: starts[number].iter().map(|start| Seconds(*start)).collect(),
@@ -250,7 +250,8 @@ pub fn forecast_at(
             })
         }
     };
-    let estimate = |(number, own): (usize, &Request)| StartEstimate { id: own.id, start: start(number) };
+    let estimate =
+        |(number, request): (usize, &Request)| StartEstimate { id: request.id, start: start(number) };
     question.requests.iter().enumerate().map(estimate).collect()
 }
 
@@ -259,19 +260,20 @@ impl Table {
     fn rivals(&self, part: usize, entry: &Entry) -> impl Iterator<Item = &Waiting> {
         let rivals = &self.model.rivals;
         let group = rivals[entry.shape];
-        self.model.parts[part].waiting.iter().filter(move |own| rivals[own.shape] == group)
+        self.model.parts[part].waiting.iter().filter(move |job| rivals[job.shape] == group)
     }
 
     /// Returns how many waiting jobs are looked at before an entry.
     fn ahead(&self, part: usize, entry: &Entry) -> usize {
         let key = entry.key;
-        self.rivals(part, entry).take_while(|own| own.key.cmp(&key) != Ordering::Greater).count()
+        self.rivals(part, entry).take_while(|job| job.key.cmp(&key) != Ordering::Greater).count()
     }
 
     fn at_limits(&self) -> Vec<Option<f64>> {
         let mut list = vec![None; self.entries.len()];
         for (part, group) in self.groups(&vec![true; list.len()]) {
-            let starts = self.starts_alone(part, &self.own(&group), (&Future::at_limits(), None), &|| false);
+            let starts =
+                self.starts_alone(part, &self.entries_of(&group), (&Future::at_limits(), None), &|| false);
             for (number, start) in group.into_iter().zip(starts.into_iter().flatten()) {
                 list[number] = Some(start);
             }
@@ -280,7 +282,7 @@ impl Table {
     }
 
     /// Returns the entries of some requests.
-    fn own(&self, group: &[usize]) -> Vec<Entry> {
+    fn entries_of(&self, group: &[usize]) -> Vec<Entry> {
         group.iter().filter_map(|&number| self.entries[number].map(|(_, entry)| entry)).collect()
     }
 
@@ -290,7 +292,9 @@ impl Table {
         let mut others = Others::new(&self.model, &future);
         for (part, group) in self.groups(hopeful) {
             let known = (&future, others.as_mut());
-            let Some(found) = self.starts_alone(part, &self.own(&group), known, stop) else { return false };
+            let Some(found) = self.starts_alone(part, &self.entries_of(&group), known, stop) else {
+                return false;
+            };
             for (number, start) in group.into_iter().zip(found) {
                 starts[number].push(start);
             }
@@ -317,7 +321,7 @@ const VERY_FAR: f64 = 4.0;
 /// Returns which requests are not far behind the best, by their times to the end; those without one are far.
 fn not_far(finishes: &[Option<f64>], far: f64) -> Vec<bool> {
     let best = finishes.iter().flatten().copied().fold(f64::INFINITY, f64::min);
-    finishes.iter().map(|own| own.is_some_and(|own| own <= far * best)).collect()
+    finishes.iter().map(|known| known.is_some_and(|finish| finish <= far * best)).collect()
 }
 
 fn mean_finishes(starts: &[Vec<f64>], requests: &[Request]) -> Vec<Option<f64>> {
@@ -338,5 +342,5 @@ fn first_to_finish(starts: &[Vec<f64>], requests: &[Request], futures: usize) ->
         }
     }
     let all = to_f64(futures.max(1));
-    won.into_iter().map(|own| own / all).collect()
+    won.into_iter().map(|share| share / all).collect()
 }

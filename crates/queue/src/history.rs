@@ -77,24 +77,24 @@ impl<'a> Habits<'a> {
         let ended: Vec<(Option<&str>, f64)> = ended(snapshot);
         let running: Vec<(Option<&str>, f64)> = running(snapshot);
         let of = |user: Option<&str>| {
-            let own = |list: &[(Option<&str>, f64)]| -> Vec<f64> {
+            let ratios = |list: &[(Option<&str>, f64)]| -> Vec<f64> {
                 let meant = list.iter().filter(|(whose, _)| user.is_none() || *whose == user);
                 meant.map(|(_, ratio)| *ratio).collect()
             };
-            Ratios::of(&own(&ended), &own(&running))
+            Ratios::of(&ratios(&ended), &ratios(&running))
         };
         let mut users: Vec<&str> = ended.iter().filter_map(|(user, _)| *user).collect();
         users.sort_unstable();
-        let enough = users.chunk_by(|a, b| a == b).filter(|own| own.len() >= ENOUGH);
-        let users: Vec<&str> = enough.map(|own| own[0]).collect();
+        let enough = users.chunk_by(|a, b| a == b).filter(|jobs| jobs.len() >= ENOUGH);
+        let users: Vec<&str> = enough.map(|jobs| jobs[0]).collect();
         let list = std::iter::once(of(None)).chain(users.iter().map(|user| of(Some(user)))).collect();
         Self { list, users }
     }
 
     /// Returns the number of a user's estimate.
     pub(super) fn of(&self, user: Option<&str>) -> usize {
-        let own = user.and_then(|user| self.users.binary_search(&user).ok());
-        own.map_or(0, |place| place + 1)
+        let found = user.and_then(|user| self.users.binary_search(&user).ok());
+        found.map_or(0, |place| place + 1)
     }
 }
 

@@ -24,9 +24,9 @@ impl Hopes {
     /// Returns which shapes in line have room now on enough nodes.
     pub(super) fn new(model: &QueueModel, timeline: &mut NodeTimeline, line: &[Line]) -> Self {
         let mut limits = vec![[f64::INFINITY; 2]; model.shapes.len()];
-        for own in line {
-            let known = &mut limits[own.shape][own.viewer as usize];
-            *known = known.min(own.limit);
+        for entry in line {
+            let known = &mut limits[entry.shape][entry.viewer as usize];
+            *known = known.min(entry.limit);
         }
         let mut list = Vec::new();
         for (shape, limits) in limits.into_iter().enumerate() {
@@ -63,7 +63,8 @@ impl Hopes {
         let most = self.list.iter().map(|hope| hope.shape).max()?;
         let mut is_hoped = vec![[false; 2]; most + 1];
         self.list.iter().for_each(|hope| is_hoped[hope.shape][hope.viewer as usize] = true);
-        line.iter().rposition(|own| is_hoped.get(own.shape).is_some_and(|known| known[own.viewer as usize]))
+        line.iter()
+            .rposition(|entry| is_hoped.get(entry.shape).is_some_and(|known| known[entry.viewer as usize]))
     }
 
     /// Leaves out what has no room any more, now that these nodes were given or kept.

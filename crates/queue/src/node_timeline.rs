@@ -112,7 +112,7 @@ impl<'a> NodeTimeline<'a> {
             let free = &mut self.free[node][usize::from(number)];
             *free = free.saturating_sub(amount);
         }
-        let place = self.releases[node].partition_point(|own| own.at <= limit);
+        let place = self.releases[node].partition_point(|release| release.at <= limit);
         self.releases[node].insert(place, Release { at: limit, job, amounts });
         self.version[node] += 1;
         self.changes[node] += 1;
@@ -121,7 +121,7 @@ impl<'a> NodeTimeline<'a> {
     /// Takes back what a job has of a node.
     pub(super) fn give_back(&mut self, node: u32, job: u32) {
         let node = node as usize;
-        let Some(place) = self.releases[node].iter().position(|own| own.job == job) else { return };
+        let Some(place) = self.releases[node].iter().position(|release| release.job == job) else { return };
         let release = self.releases[node].remove(place);
         for &(number, amount) in release.amounts.iter() {
             let number = usize::from(number);

@@ -65,7 +65,7 @@ impl<'a> Others<'a> {
         let shares = &self.ranks.shares;
         if let Some(half_life) = shares.half_life_s {
             let left = 0.5_f64.powf(PERIOD / half_life.0.max(1.0));
-            self.usage.iter_mut().for_each(|own| *own *= left);
+            self.usage.iter_mut().for_each(|used| *used *= left);
         }
         for (play, counted) in self.plays.iter().zip(&mut self.counted) {
             for (branch, before) in counted.iter_mut().enumerate() {
@@ -78,9 +78,9 @@ impl<'a> Others<'a> {
         }
         self.now = until;
         let adds = shares.factors(&self.usage).into_iter().map(|factor| shares.weight * factor);
-        let shifts: Vec<f64> = adds.zip(&self.ranks.adds).map(|(own, first)| own - first).collect();
+        let shifts: Vec<f64> = adds.zip(&self.ranks.adds).map(|(add, first)| add - first).collect();
         let last = self.changes.last().map(|(_, last)| last);
-        if last.map_or_else(|| shifts.iter().any(|own| *own != 0.0), |last| *last != shifts) {
+        if last.map_or_else(|| shifts.iter().any(|shift| *shift != 0.0), |last| *last != shifts) {
             for play in &mut self.plays {
                 play.line_up(&shifts);
             }

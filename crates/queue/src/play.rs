@@ -162,7 +162,7 @@ impl<'a> Play<'a> {
             rule: job.rule,
             viewer: Viewer::Member,
         });
-        let mut jobs: Vec<usize> = ours.iter().map(|own| own.job).collect();
+        let mut jobs: Vec<usize> = ours.iter().map(|entry| entry.job).collect();
         jobs.sort_unstable();
         if viewer == Viewer::Member {
             jobs.dedup();
@@ -189,19 +189,19 @@ impl<'a> Play<'a> {
         for job in &part.running {
             play.count(job.counts, 1.0);
         }
-        for (number, own) in ours.iter().enumerate() {
-            let counts = Use { branch: own.branch, rate: 0.0 };
+        for (number, entry) in ours.iter().enumerate() {
+            let counts = Use { branch: entry.branch, rate: 0.0 };
             play.join(Line {
-                key: own.key,
-                priority: own.key.priority,
+                key: entry.key,
+                priority: entry.key.priority,
                 counts,
-                shape: own.shape,
-                limit: own.limit,
+                shape: entry.shape,
+                limit: entry.limit,
                 tasks: 1,
                 started: 0,
                 array: None,
                 who: Who::Ours(number),
-                rule: own.rule,
+                rule: entry.rule,
                 viewer,
             });
         }
@@ -246,24 +246,24 @@ impl<'a> Play<'a> {
     /// Orders the line anew by what ranks have changed priorities by.
     pub(super) fn line_up(&mut self, shifts: &[f64]) {
         self.shifts = shifts.to_vec();
-        for own in &mut self.line {
-            own.key.priority = own.priority + shift(&self.shifts, own.counts);
+        for entry in &mut self.line {
+            entry.key.priority = entry.priority + shift(&self.shifts, entry.counts);
         }
         self.line.sort_by(|a, b| a.key.cmp(&b.key));
     }
 
     /// Returns what a branch has used between the snapshot and a moment by which no pass is left out.
     pub(super) fn used(&self, branch: usize, at: f64) -> f64 {
-        let own = self.used[branch];
-        own.rest + own.rate * (at - self.model.now)
+        let used = self.used[branch];
+        used.rest + used.rate * (at - self.model.now)
     }
 
     /// Counts a job that starts (1) or ends (-1) now.
     fn count(&mut self, counts: Use, sign: f64) {
         let Some(branch) = counts.branch else { return };
-        let own = &mut self.used[branch];
-        own.rate += sign * counts.rate;
-        own.rest -= sign * counts.rate * (self.now - self.model.now);
+        let used = &mut self.used[branch];
+        used.rate += sign * counts.rate;
+        used.rest -= sign * counts.rate * (self.now - self.model.now);
     }
 
     /// Returns when something happens next: an end, an arrival, the end of a reservation.
@@ -328,7 +328,7 @@ impl<'a> Play<'a> {
 
     fn join(&mut self, mut line: Line) {
         line.key.priority = line.priority + shift(&self.shifts, line.counts);
-        let place = self.line.partition_point(|own| own.key.cmp(&line.key) != Ordering::Greater);
+        let place = self.line.partition_point(|other| other.key.cmp(&line.key) != Ordering::Greater);
         self.line.insert(place, line);
     }
 
@@ -347,8 +347,8 @@ impl<'a> Play<'a> {
             place += 1;
         }
         self.timeline.forget();
-        if self.line.iter().any(|own| own.started >= own.tasks) {
-            self.line.retain(|own| own.started < own.tasks);
+        if self.line.iter().any(|entry| entry.started >= entry.tasks) {
+            self.line.retain(|entry| entry.started < entry.tasks);
         }
     }
 
@@ -356,18 +356,18 @@ impl<'a> Play<'a> {
     fn look_at(&mut self, place: usize, now: f64, hopes: &mut Hopes) -> (usize, bool) {
         let (mut looked_at, mut kept) = (0, 0);
         loop {
-            let own = &self.line[place];
-            let (shape, limit, viewer) = (own.shape, own.limit, own.viewer);
+            let entry = &self.line[place];
+            let (shape, limit, viewer) = (entry.shape, entry.limit, entry.viewer);
             let is_full =
-                own.array.is_some_and(|array| self.array_tasks[array.number] + kept >= array.at_once);
-            if own.started >= own.tasks || is_full || kept >= MOST_OF_ARRAY {
+                entry.array.is_some_and(|array| self.array_tasks[array.number] + kept >= array.at_once);
+            if entry.started >= entry.tasks || is_full || kept >= MOST_OF_ARRAY {
                 return (looked_at, true);
             }
-            if own.started + kept >= own.tasks {
+            if entry.started + kept >= entry.tasks {
                 return (looked_at, true);
             }
             // A job at a limit keeps no nodes from others.
-            let rule = &self.model.limits[own.rule];
+            let rule = &self.model.limits[entry.rule];
             if !self.counters.allow(rule, (now - self.model.now) / 60.0) {
                 return (looked_at, true);
             }
@@ -395,12 +395,13 @@ impl<'a> Play<'a> {
     }
 
     fn start(&mut self, place: usize, slot: &Slot, now: f64) {
-        let own = &mut self.line[place];
-        let task = own.started;
-        own.started += 1;
-        let (who, shape, limit, array, counts) = (own.who, own.shape, own.limit, own.array, own.counts);
-        let (rule, limit_end) = (own.rule, (now + limit - self.model.now) / 60.0);
-        if let (Who::Ours(number), Viewer::Guest) = (who, own.viewer) {
+        let entry = &mut self.line[place];
+        let task = entry.started;
+        entry.started += 1;
+        let (who, shape, limit, array, counts) =
+            (entry.who, entry.shape, entry.limit, entry.array, entry.counts);
+        let (rule, limit_end) = (entry.rule, (now + limit - self.model.now) / 60.0);
+        if let (Who::Ours(number), Viewer::Guest) = (who, entry.viewer) {
             self.starts[number] = Some(now);
             self.left -= 1;
             return;

@@ -96,7 +96,8 @@ impl Ranks {
     fn new(shares: &Shares) -> Self {
         let adds = shares.factors_now().into_iter().map(|factor| shares.weight * factor);
         let users = shares.branches.iter().enumerate();
-        let place = |(place, own): (usize, &Branch)| Some(((own.user.clone()?, own.account.clone()), place));
+        let place =
+            |(place, branch): (usize, &Branch)| Some(((branch.user.clone()?, branch.account.clone()), place));
         Self { adds: adds.collect(), places: users.filter_map(place).collect(), shares: shares.clone() }
     }
 
@@ -163,7 +164,8 @@ impl Known<'_> {
             limit: snapshot.limit_of(job),
         };
         // A job starts in the first of its partitions whose limits allow it.
-        let mut partitions: Vec<Option<&str>> = job.partitions.iter().map(|own| Some(own.as_str())).collect();
+        let mut partitions: Vec<Option<&str>> =
+            job.partitions.iter().map(|partition| Some(partition.as_str())).collect();
         if partitions.is_empty() {
             partitions.push(None);
         }
@@ -214,10 +216,10 @@ impl QueueModel {
         let past = Past::of(snapshot, &mut shapes, &mut known);
         let asked: Vec<(Option<usize>, usize)> = requests
             .iter()
-            .map(|own| {
-                let partitions: Vec<String> = own.partition.iter().cloned().collect();
-                let shape = shapes.of(&own.asks, &partitions, None);
-                (shape, known.limits.of(snapshot.subject_of(own), &asked_tres(&own.asks)))
+            .map(|request| {
+                let partitions: Vec<String> = request.partition.iter().cloned().collect();
+                let shape = shapes.of(&request.asks, &partitions, None);
+                (shape, known.limits.of(snapshot.subject_of(request), &asked_tres(&request.asks)))
             })
             .collect();
         let refusals: Vec<Option<Refusal>> =
@@ -226,8 +228,8 @@ impl QueueModel {
         let total: Vec<Vec<u64>> = snapshot.nodes.iter().map(|node| shapes.total(node)).collect();
         let gpu_types = shapes.gpu_types.len();
         let rivals = Parts::new(&shapes.list, &shapes.sets, total.len(), &[]).of_shape;
-        let jobs = waiting.iter().map(|own| (own.shape, own.rule));
-        let jobs = jobs.chain(past.iter().map(|own| (own.shape, own.rule)));
+        let jobs = waiting.iter().map(|job| (job.shape, job.rule));
+        let jobs = jobs.chain(past.iter().map(|job| (job.shape, job.rule)));
         let jobs = jobs.chain(asked.iter().filter_map(|(shape, rule)| Some(((*shape)?, *rule))));
         let parts = Parts::new(&shapes.list, &shapes.sets, total.len(), &coupled(jobs, &limits, counters));
         let request = |(shape, rule): &(Option<usize>, usize)| {
@@ -256,10 +258,10 @@ impl QueueModel {
         let depth = snapshot.scheduling.depth.unwrap_or(USUAL_DEPTH);
         model.divide(&parts, waiting, running, depth);
         for part in 0..parts.count {
-            let own = |past: &&Past| parts.of_shape[past.shape] == part;
-            let own: Vec<Past> = past.iter().filter(own).cloned().collect();
+            let is_here = |past: &&Past| parts.of_shape[past.shape] == part;
+            let past_here: Vec<Past> = past.iter().filter(is_here).cloned().collect();
             model.parts[part].arrivals =
-                Arrivals::new(own, snapshot, &model, parts.gpus(part, &model.total, gpu_types));
+                Arrivals::new(past_here, snapshot, &model, parts.gpus(part, &model.total, gpu_types));
         }
         model
     }
@@ -272,17 +274,17 @@ impl QueueModel {
         }
         for job in running {
             // A job on nodes of several parts, which no waiting job could be, counts in each.
-            let mut own: Vec<usize> =
+            let mut parts_held: Vec<usize> =
                 job.holds.iter().map(|(node, _)| parts.of_node[*node as usize]).collect();
-            own.sort_unstable();
-            own.dedup();
-            for part in own {
+            parts_held.sort_unstable();
+            parts_held.dedup();
+            for part in parts_held {
                 self.parts[part].running.push(job.clone());
             }
         }
         let depth = usize::try_from(depth).unwrap_or(usize::MAX);
         for (number, part) in self.parts.iter_mut().enumerate() {
-            let nodes = parts.of_node.iter().filter(|own| **own == number).count();
+            let nodes = parts.of_node.iter().filter(|part| **part == number).count();
             part.nodes = u32::try_from(nodes).unwrap_or(u32::MAX);
             part.grain = if nodes > FEW_NODES { GRAIN } else { 0.0 };
             part.waiting.sort_by(|a, b| a.key.cmp(&b.key));
@@ -304,10 +306,10 @@ const USUAL_DEPTH: u32 = 500;
 const USUAL_WINDOW: f64 = 86_400.0;
 
 fn rules(snapshot: &Snapshot, growth: f64) -> Rules {
-    let own = &snapshot.scheduling;
+    let scheduling = &snapshot.scheduling;
     Rules {
-        backfill: own.backfill.unwrap_or(true),
-        window: own.window_s.map_or(USUAL_WINDOW, |window| window.0),
+        backfill: scheduling.backfill.unwrap_or(true),
+        window: scheduling.window_s.map_or(USUAL_WINDOW, |window| window.0),
         growth,
     }
 }
@@ -364,10 +366,10 @@ fn running(
         for held in &running.holds {
             let Some(&node) = number.get(&held.node) else { continue };
             let mut amounts: BTreeMap<u16, u64> = BTreeMap::new();
-            for own in &held.gpus {
-                let gpu = shapes.gpu(&own.gpu_type);
+            for held_gpus in &held.gpus {
+                let gpu = shapes.gpu(&held_gpus.gpu_type);
                 if let Some(gpu) = gpu {
-                    *amounts.entry(gpu).or_default() += u64::from(own.count);
+                    *amounts.entry(gpu).or_default() += u64::from(held_gpus.count);
                 }
             }
             for (number, amount) in [(cpus, held.cpus), (memory, held.memory_mib)] {
@@ -394,8 +396,18 @@ fn running(
 
 fn closures(snapshot: &Snapshot) -> Vec<Vec<Closure>> {
     let of = |node: &crate::QueueNode| {
-        let own = snapshot.reservations.iter().enumerate().filter(|(_, own)| own.nodes.contains(&node.name));
-        own.map(|(reservation, own)| Closure { start: own.start.0, end: own.end.0, reservation }).collect()
+        let reservations = snapshot
+            .reservations
+            .iter()
+            .enumerate()
+            .filter(|(_, reservation)| reservation.nodes.contains(&node.name));
+        reservations
+            .map(|(number, reservation)| Closure {
+                start: reservation.start.0,
+                end: reservation.end.0,
+                reservation: number,
+            })
+            .collect()
     };
     snapshot.nodes.iter().map(of).collect()
 }
@@ -411,24 +423,25 @@ impl Snapshot {
         self.limit_in(job.limit_s.map(|limit| limit.0), job.partitions.first().map(String::as_str))
     }
 
-    pub(super) fn limit_in(&self, own: Option<f64>, partition: Option<&str>) -> f64 {
-        let partition = self.partitions.iter().find(|own| partition == Some(own.name.as_str()));
-        let longest = partition.and_then(|own| own.max_time_s.or(own.default_time_s)).map(|time| time.0);
+    pub(super) fn limit_in(&self, limit: Option<f64>, partition: Option<&str>) -> f64 {
+        let partition = self.partitions.iter().find(|known| partition == Some(known.name.as_str()));
+        let longest =
+            partition.and_then(|known| known.max_time_s.or(known.default_time_s)).map(|time| time.0);
         // Slurm counts in minutes; less would make a job end before it began.
-        own.or(longest).unwrap_or(NO_LIMIT).clamp(60.0, NO_LIMIT)
+        limit.or(longest).unwrap_or(NO_LIMIT).clamp(60.0, NO_LIMIT)
     }
 
     /// Returns the highest `PriorityTier` of some partitions.
     pub(super) fn tier(&self, partitions: &[String]) -> u32 {
-        let own = self.partitions.iter().filter(|own| partitions.contains(&own.name));
-        own.filter_map(|own| own.tier).max().unwrap_or(1)
+        let named = self.partitions.iter().filter(|partition| partitions.contains(&partition.name));
+        named.filter_map(|partition| partition.tier).max().unwrap_or(1)
     }
 
     fn has_whole_nodes(&self, job: &QueueJob) -> bool {
         let mut partitions = self.partitions.iter();
         self.scheduling.whole_nodes
             || job.asks.exclusive
-            || partitions.any(|own| own.exclusive && job.partitions.contains(&own.name))
+            || partitions.any(|partition| partition.exclusive && job.partitions.contains(&partition.name))
     }
 
     /// Returns the median priority of the jobs that wait; 0 where none is known.
@@ -436,6 +449,6 @@ impl Snapshot {
         let waiting = self.jobs.iter().filter(|job| job.running.is_none());
         let mut known: Vec<u64> = waiting.filter_map(|job| job.priority).collect();
         known.sort_unstable();
-        known.get(known.len() / 2).map_or(0.0, |own| to_f64(*own))
+        known.get(known.len() / 2).map_or(0.0, |priority| to_f64(*priority))
     }
 }

@@ -70,15 +70,15 @@ impl Snapshot {
             waits && account.is_none_or(|name| job.account.as_deref() == Some(name))
         };
         let newest = |job: &&QueueJob| job.submitted.map_or(f64::NEG_INFINITY, |time| time.0);
-        let own = self.jobs.iter().filter(is_own).max_by(|a, b| newest(a).total_cmp(&newest(b)));
-        if let Some(priority) = own.and_then(|job| job.first_priority(self.taken_at, per_hour)) {
+        let newest_job = self.jobs.iter().filter(is_own).max_by(|a, b| newest(a).total_cmp(&newest(b)));
+        if let Some(priority) = newest_job.and_then(|job| job.first_priority(self.taken_at, per_hour)) {
             return PriorityEstimate { priority, source: PrioritySource::OwnJob };
         }
-        let is_meant = |own: &&crate::QueueAccount| match account {
-            Some(name) => own.name == name,
-            None => own.default || self.accounts.len() == 1,
+        let is_meant = |known: &&crate::QueueAccount| match account {
+            Some(name) => known.name == name,
+            None => known.default || self.accounts.len() == 1,
         };
-        if let Some(priority) = self.accounts.iter().find(is_meant).and_then(|own| own.priority) {
+        if let Some(priority) = self.accounts.iter().find(is_meant).and_then(|account| account.priority) {
             return PriorityEstimate { priority: to_f64(priority), source: PrioritySource::Weights };
         }
         let waiting = self.jobs.iter().filter(|job| job.running.is_none());
