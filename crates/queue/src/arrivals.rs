@@ -5,8 +5,9 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::limits::{Subject, asked_tres};
 use crate::line::{Key, Use};
-use crate::queue_model::{Known, QueueModel};
+use crate::queue_model::QueueModel;
 use crate::shape::Shapes;
+use crate::snapshot_jobs::Known;
 use crate::{Ended, Snapshot};
 use hsched_model::number::{to_f64, to_usize};
 

@@ -21,11 +21,13 @@ mod play;
 mod queue_model;
 mod queue_position;
 mod race;
+mod ranks;
 mod score;
 mod shape;
 mod shares;
 mod snapshot;
 mod snapshot_file;
+mod snapshot_jobs;
 mod together;
 mod whose;
 

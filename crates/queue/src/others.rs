@@ -3,7 +3,8 @@
 use crate::future::Future;
 use crate::node_timeline::Viewer;
 use crate::play::Play;
-use crate::queue_model::{QueueModel, Ranks};
+use crate::queue_model::QueueModel;
+use crate::ranks::Ranks;
 
 /// How often ranks are worked out anew, in seconds.
 const PERIOD: f64 = 900.0;
