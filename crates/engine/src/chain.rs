@@ -87,7 +87,7 @@ impl PlanExecutor<'_> {
         let running = tracked.phase.submissions().first().map(|own| &own.attempt);
         let piece =
             running.and_then(|own| Some(Piece { of: own.key(&tracked.job.name), job_id: own.job_id? }));
-        PlannedSubmission { follows: piece, copy: 0, ..self.in_line(intent, tracked, of) }
+        PlannedSubmission { follows: piece, copy: 0, ..self.queued_submission(intent, tracked, of) }
     }
 }
 

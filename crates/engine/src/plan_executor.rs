@@ -257,7 +257,7 @@ impl PlanExecutor<'_> {
                 let is_next = next.iter().any(|(job, _)| *job == own.job);
                 match () {
                     () if is_next => self.next_piece(intent, tracked, (own.job, *whole)),
-                    () if queues => self.in_line(intent, tracked, (own.job, *whole)),
+                    () if queues => self.queued_submission(intent, tracked, (own.job, *whole)),
                     () => intent,
                 }
             };

@@ -12,7 +12,7 @@ use hsched_plan::{Basis, Decision, Extract, Placement, Problem, options};
 
 impl PlanExecutor<'_> {
     /// Returns a submission as one that others may join, and that can be changed while it waits.
-    pub(super) fn in_line(
+    pub(super) fn queued_submission(
         &self,
         intent: PlannedSubmission,
         tracked: &JobState,
