@@ -60,7 +60,9 @@ pub use self::rules::Rules;
 pub use self::run::{PlannedSubmission, Run};
 pub use self::state::{JobState, Outcome, PastAttempt, Phase, State};
 pub use self::step::{Step, step};
-pub use self::submission::{AfterStop, Piece, Request, Stage, Submission, SubmissionKey, SubmissionRecord};
+pub use self::submission::{
+    AfterStop, Piece, Stage, StopProgress, Submission, SubmissionKey, SubmissionRecord,
+};
 pub use self::timeouts::due;
 pub use self::trial::{Trial, Trials};
 pub use self::turn::{Keeper, KeepsNothing, Turn, Update, World, carry_out, look, perform, turn};

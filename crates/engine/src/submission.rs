@@ -44,14 +44,14 @@ pub enum Stage {
     Stopping {
         since: Time,
         then: AfterStop,
-        request: Request,
+        request: StopProgress,
     },
 }
 
 /// How far a request to end a submission has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Request {
+pub enum StopProgress {
     /// It is about to be made, or nobody knows whether it was heard.
     Meant,
     /// The job was asked to save and end.

@@ -1,7 +1,7 @@
 //! The problem that a policy decides on, made of the state and the cluster: open jobs, and the GPUs that they have or may get.
 
 use crate::{
-    AfterStop, BackendKind, JobState, Phase, Request, Rules, Stage, State, Submission, SubmissionRecord,
+    AfterStop, BackendKind, JobState, Phase, Rules, Stage, State, StopProgress, Submission, SubmissionRecord,
 };
 use hsched_model::number::to_f64;
 use hsched_model::{Access, Cluster, GoalMode, GpuType, Held, Holdings, Job, JobName, Seconds, Time};
@@ -253,7 +253,7 @@ pub(super) fn is_movable(tracked: &JobState, own: &Submission) -> bool {
 pub(super) fn gives_back(own: &Submission, at: Time) -> bool {
     match own.stage {
         Stage::Stopping { then: AfterStop::GoOn, request, since } => {
-            request != Request::Killed || at.since(since) < Rules::STUCK
+            request != StopProgress::Killed || at.since(since) < Rules::STUCK
         }
         _ => false,
     }
