@@ -2,7 +2,7 @@
 
 use crate::fingerprint::fingerprint;
 use crate::mark::{intend, wait_for};
-use crate::plan_executor::{Effects, course};
+use crate::plan_executor::{Effects, execute_plan};
 use crate::timeouts::Timeouts;
 use crate::view::{Aims, View, is_ready, nowhere};
 use crate::{
@@ -85,7 +85,7 @@ pub(super) fn decide(
                 wake => state.wake = wake,
             }
             let Effects { actions: own, questions, inquiries } =
-                course(state, &view, &plan, cluster, rules, planner, at);
+                execute_plan(state, &view, &plan, cluster, rules, planner, at);
             if own.iter().any(Action::is_request) {
                 // What comes of it is news, even where all is soon as it was: a request may have been in vain.
                 state.decided = None;

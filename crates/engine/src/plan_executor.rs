@@ -56,7 +56,7 @@ pub(super) struct PlanExecutor<'a> {
 /// Returns what follows from a plan, and marks in the state what is about to be done.
 ///
 /// What a job gets is submitted when it is free: where others give it up first, the policy is asked again by then.
-pub(super) fn course(
+pub(super) fn execute_plan(
     state: &mut State,
     view: &View,
     plan: &CheckedPlan,

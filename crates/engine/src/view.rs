@@ -64,7 +64,7 @@ impl View {
             model.max_gpus = model.max_gpus.min(most);
         }
         for (number, tracked) in open.iter().enumerate() {
-            let standing = standing(tracked, (number, &problem), at, cluster, rules);
+            let standing = progress(tracked, (number, &problem), at, cluster, rules);
             problem.jobs[number].standing = standing;
             problem.jobs[number].aims.deadline = tracked.deadline();
             if let Some(losses) = losses(tracked) {
@@ -120,7 +120,7 @@ fn held(open: &[&JobState], access: &Access) -> Holdings {
     held
 }
 
-fn standing(
+fn progress(
     tracked: &JobState,
     (number, problem): (usize, &Problem),
     at: Time,
@@ -139,10 +139,10 @@ fn standing(
         _ => 0.0,
     };
     let under_way = holds.iter().map(under_way).fold(0.0, f64::max);
-    let course = course(tracked, at);
+    let so_far = progress_so_far(tracked, at);
     Progress {
         arrival: tracked.added,
-        work_left: course.work_left - under_way,
+        work_left: so_far.work_left - under_way,
         waits: match () {
             () if nowhere(&tracked.job, cluster, rules).is_some() => Eligibility::Never,
             () if tracked.awaits.is_some() => Eligibility::Never,
@@ -152,7 +152,7 @@ fn standing(
         holds,
         restart_cost: restart_cost(tracked, rules),
         saves: tracked.job.launch.checkpoint.is_given(),
-        ..course
+        ..so_far
     }
 }
 
@@ -164,7 +164,7 @@ fn restart_cost(tracked: &JobState, rules: &Rules) -> Seconds {
 }
 
 /// Returns how far a job has come, without where it is now.
-fn course(tracked: &JobState, at: Time) -> Progress {
+fn progress_so_far(tracked: &JobState, at: Time) -> Progress {
     let past = tracked.past.iter().map(|past| (&past.attempt, past.ended));
     let attempts = past.chain(tracked.phase.submissions().iter().map(|own| (&own.attempt, at)));
     let started: Vec<(&SubmissionRecord, Time, Time)> =
