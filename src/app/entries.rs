@@ -5,7 +5,7 @@ use crate::app::start_estimates::Foretold;
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::{PlannedSubmission, spares};
-use hsched_model::{Cluster, JobDefaults, JobRequest};
+use hsched_model::{Cluster, JobDefaults, RequestOption};
 use hsched_plan::plan_file::{PlanFile, Solved};
 use hsched_plan::{CheckedPlan, Decision, Placement, Plan, Problem, Sharing, Slot, verify};
 
@@ -71,7 +71,7 @@ pub(crate) fn entries(
 }
 
 /// Returns the placement of a job on GPUs of a request's type, as many on each node; `None` where none is right.
-fn placement(problem: &Problem, cluster: &Cluster, job: usize, own: &JobRequest) -> Option<Placement> {
+fn placement(problem: &Problem, cluster: &Cluster, job: usize, own: &RequestOption) -> Option<Placement> {
     let nodes = usize::try_from(own.request.asks.nodes).ok()?;
     let count = own.per_node();
     let partition = own.request.partition.as_ref();

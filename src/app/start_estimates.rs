@@ -14,7 +14,9 @@ use crate::app::speeds::SpeedArgs;
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_model::formats;
-use hsched_model::{Candidate, Choice, Job, JobRequest, Request, RequestId, Seconds, choose, worth_a_look};
+use hsched_model::{
+    Candidate, Choice, Job, Request, RequestId, RequestOption, Seconds, choose, worth_a_look,
+};
 use hsched_queue::{
     Calibration, Estimate, PriorityEstimate, Question, Snapshot, Start, StartEstimate, forecast,
 };
@@ -124,7 +126,7 @@ impl Queue {
 pub(crate) struct Foretold {
     /// The number of the queue.
     pub queue: usize,
-    pub own: JobRequest,
+    pub own: RequestOption,
     pub start: Start,
     /// When the whole training would be done; `None` where its start is unknown.
     pub done: Option<Estimate>,
@@ -178,7 +180,7 @@ fn read(context: &Context, path: &Path) -> Result<Queue, Failure> {
 #[derive(Debug)]
 pub(crate) struct Possible {
     /// By queue.
-    requests: Vec<Vec<JobRequest>>,
+    requests: Vec<Vec<RequestOption>>,
     /// Why there are none.
     nothing: Option<String>,
     /// Notes for people, on its speeds and on what was left out.
@@ -272,7 +274,7 @@ pub(crate) fn estimate_starts(
 
 /// Returns when the whole training would be done; each piece of one that is cut waits as long as the first, part of that while the one
 /// before it runs.
-pub(crate) fn done(own: &JobRequest, start: &Start) -> Option<Estimate> {
+pub(crate) fn done(own: &RequestOption, start: &Start) -> Option<Estimate> {
     let forecast = start.forecast()?;
     let whole = |start: Seconds| Seconds(own.waits(start).0 + own.run.0);
     let Estimate { low, median, high, mean } = forecast.start;

@@ -8,7 +8,7 @@ use crate::app::queue_look;
 use hsched_engine::clock::Clock;
 use hsched_engine::{Inquiry, Knows, Listed, Listing, SpeedsOf};
 use hsched_model::number::{to_u64, to_usize};
-use hsched_model::{Candidate, JobId, JobRequest, QueueChoice, Request, RequestId, Seconds, choose};
+use hsched_model::{Candidate, JobId, QueueChoice, Request, RequestId, RequestOption, Seconds, choose};
 use hsched_plan::{JobStartEstimates, RequestStartEstimate};
 use hsched_queue::{PrioritySource, Question, QueueJob, QueuePosition, Snapshot, StartEstimate, forecast_at};
 
@@ -72,7 +72,7 @@ impl Teller<'_> {
         let half = self.until.saturating_sub(begin) / 2;
         let until = if inquiry.waits() { begin + half } else { self.until };
         let anew = self.waits(snapshot, (&asked, &[]), until);
-        let estimate = |request: JobRequest| {
+        let estimate = |request: RequestOption| {
             let anew = wait_of(&anew, request.id());
             RequestStartEstimate { request, anew, in_place: None }
         };
@@ -123,7 +123,7 @@ impl Teller<'_> {
         soonest.map(|wait| self.whole(&own, wait, requests))
     }
 
-    fn is_in_place(&self, request: &JobRequest, id: JobId) -> bool {
+    fn is_in_place(&self, request: &RequestOption, id: JobId) -> bool {
         self.inquiry.in_place(request, &self.context.settings.jobs) == Some(id)
     }
 

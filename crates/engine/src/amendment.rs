@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Gpus, Stage, Submission, SubmissionRecord};
 use hsched_model::number::to_f64;
-use hsched_model::{GpuType, Job, JobDefaults, JobId, JobRequest, PlacedRank, QueueChoice, Seconds};
+use hsched_model::{GpuType, Job, JobDefaults, JobId, PlacedRank, QueueChoice, RequestOption, Seconds};
 use hsched_plan::throughput::ThroughputMatrix;
 
 /// GPUs as Slurm is asked for them: so many of a type on each of some nodes.
@@ -77,7 +77,7 @@ impl Inquiry {
     }
 
     /// Returns the pending submission that could be changed to a request; none where another one of the job asks for the same already.
-    pub fn in_place(&self, request: &JobRequest, defaults: &JobDefaults) -> Option<JobId> {
+    pub fn in_place(&self, request: &RequestOption, defaults: &JobDefaults) -> Option<JobId> {
         let own = Submission::changeable(&self.submissions, &Kind::asked(request))?;
         let others = || self.submissions.iter().filter(|other| *other != own);
         let is_there = others().any(|other| self.asks_for(&other.attempt, request, defaults));
@@ -86,7 +86,7 @@ impl Inquiry {
 
     /// Returns whether a submission asks for the GPUs of a request, and its account, partitions and limit leave nothing that the
     /// request adds.
-    fn asks_for(&self, attempt: &SubmissionRecord, request: &JobRequest, defaults: &JobDefaults) -> bool {
+    fn asks_for(&self, attempt: &SubmissionRecord, request: &RequestOption, defaults: &JobDefaults) -> bool {
         let amendment = attempt.amendment.as_ref();
         let own_kind = amendment.and_then(|to| to.kind.clone()).or_else(|| Kind::of(&attempt.ranks));
         if own_kind != Some(Kind::asked(request)) {
@@ -118,7 +118,7 @@ impl Amendment {
 
 impl Kind {
     /// Returns what a request asks for.
-    pub fn asked(request: &JobRequest) -> Self {
+    pub fn asked(request: &RequestOption) -> Self {
         let (nodes, per_node) = (request.request.asks.nodes, request.per_node());
         Self { nodes, per_node, gpu_type: request.gpu_type.clone() }
     }

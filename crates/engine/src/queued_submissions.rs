@@ -6,7 +6,7 @@ use crate::{
     Action, AfterStop, Amendment, Inquiry, JobState, Kind, PlannedSubmission, Stage, State, Submission,
     named_ranks,
 };
-use hsched_model::{Cluster, JobRequest, Node, PlacedRank, QueueChoice, Seconds, SpeedBasis};
+use hsched_model::{Cluster, Node, PlacedRank, QueueChoice, RequestOption, Seconds, SpeedBasis};
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{Basis, Decision, Extract, Placement, Problem, options};
 
@@ -94,7 +94,7 @@ impl PlanExecutor<'_> {
     fn terms(
         &self,
         tracked: &JobState,
-        request: Option<&JobRequest>,
+        request: Option<&RequestOption>,
         (kind, run, basis): (Option<Kind>, Seconds, SpeedBasis),
     ) -> QueueChoice {
         let at_least = tracked.least_limit();
@@ -138,7 +138,7 @@ impl PlanExecutor<'_> {
 
     /// Returns the request by which a job waits for some GPUs: the one that was chosen for them, else the one for such GPUs that starts
     /// first.
-    fn request(&self, job: usize, placement: &Placement) -> Option<&JobRequest> {
+    fn request(&self, job: usize, placement: &Placement) -> Option<&RequestOption> {
         let problem = &self.view.problem;
         // Which nodes are asked for is decided there, and the partition with them.
         let start_estimates =

@@ -25,7 +25,7 @@ pub struct Request {
 
 /// A request and what is known of it before it is in any queue.
 #[derive(Clone, Debug, PartialEq)]
-pub struct JobRequest {
+pub struct RequestOption {
     pub request: Request,
     pub gpu_type: GpuType,
     pub gpus: u32,
@@ -67,7 +67,7 @@ impl Unit {
     }
 }
 
-impl JobRequest {
+impl RequestOption {
     /// Returns its number among those of the job.
     pub fn id(&self) -> RequestId {
         self.request.id

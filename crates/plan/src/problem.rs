@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
 use crate::{Eligibility, JobModel, Slot};
-use hsched_model::{BitRate, Cluster, GpuType, JobRequest, NodeName, RankNeeds, RequestId, Seconds, Time};
+use hsched_model::{BitRate, Cluster, GpuType, NodeName, RankNeeds, RequestId, RequestOption, Seconds, Time};
 
 /// The jobs and where they stand, the GPUs that they have or may get, and what is to be minimised.
 ///
@@ -121,13 +121,13 @@ pub struct JobStartEstimates {
     /// What it may ask for, each with an id of its own.
     pub requests: Vec<RequestStartEstimate>,
     /// What it must not ask for: the limit is shorter than the run of a job that cannot go on after it.
-    pub cut: Vec<JobRequest>,
+    pub cut: Vec<RequestOption>,
 }
 
 /// A request, and when it would start on average; `None` where nobody can say.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestStartEstimate {
-    pub request: JobRequest,
+    pub request: RequestOption,
     /// Submitted now.
     pub anew: Option<Seconds>,
     /// In the place of a pending one that is changed to it; `None` where none can be.
@@ -136,7 +136,7 @@ pub struct RequestStartEstimate {
 
 impl JobStartEstimates {
     /// Returns the request of this id.
-    pub fn request(&self, id: RequestId) -> Option<&JobRequest> {
+    pub fn request(&self, id: RequestId) -> Option<&RequestOption> {
         self.requests.iter().map(|own| &own.request).find(|own| own.id() == id)
     }
 }

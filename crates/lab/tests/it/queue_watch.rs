@@ -6,7 +6,7 @@ use hsched_engine::{
     Action, Answer, Event, Inquiry, JobState, Kind, Knows, Listing, Phase, SpeedsOf, Stage, State, Step,
     Submission, SubmissionRecord, requests, step,
 };
-use hsched_model::{Cluster, JobId, JobRequest, Node, Partition, QueueChoice, Seconds, Time};
+use hsched_model::{Cluster, JobId, Node, Partition, QueueChoice, RequestOption, Seconds, Time};
 use hsched_plan::throughput::{Cache, ThroughputMatrix};
 use hsched_plan::{JobStartEstimates, Parameters, Policy, Replanning, RequestStartEstimate};
 use hsched_queue::{GpuCount, NodeUse, QueueNode, QueuePartition, Snapshot};
@@ -116,7 +116,7 @@ fn a_job_that_waits_may_ask_for_what_when_lists() {
     let Ok(listed) = requests(&listing, &Knows { speeds, resumes: &|| true }, &mut Vec::new());
     // Four kinds of V100 and four of T4, for two accounts in two partitions, are more than are looked at.
     assert_eq!((listed.possible, listed.requests.len()), (32, 24));
-    let told: Vec<JobRequest> = told.requests.into_iter().map(|own| own.request).collect();
+    let told: Vec<RequestOption> = told.requests.into_iter().map(|own| own.request).collect();
     assert_eq!(told, listed.requests);
 }
 
@@ -140,7 +140,7 @@ pub fn answer(
     let knows = Knows { speeds, resumes: &|| inquiry.resumes };
     let Ok(listed) = requests(&listing, &knows, &mut Vec::new());
     let hours = |time: f64| Some(Seconds(time * HOUR));
-    let estimate = |request: JobRequest| {
+    let estimate = |request: RequestOption| {
         let (anew, in_place) = wait(&Kind::asked(&request));
         let can_change = inquiry.in_place(&request, &rules.defaults).is_some();
         RequestStartEstimate { anew: hours(anew), in_place: hours(in_place).filter(|_| can_change), request }

@@ -6,7 +6,7 @@ use crate::{
     Basis, Decision, Extract, HeldPlacement, Instead, JobModel, JobStartEstimates, Pending, Placement, Plan,
     PolicyError, Remedy, RequestStartEstimate, Sharing, Slot, Stage, is_legal, remedy,
 };
-use hsched_model::{Candidate, GpuType, JobRequest, RequestId, Seconds, Time, choose};
+use hsched_model::{Candidate, GpuType, RequestId, RequestOption, Seconds, Time, choose};
 
 /// Pending requests are asked about anew after this, if nothing happens before: ten minutes.
 const ASK_AGAIN: Seconds = Seconds(600.0);
@@ -230,7 +230,7 @@ impl ReplanContext<'_> {
     fn settle(
         &self,
         (job, room): (usize, &Room),
-        request: &JobRequest,
+        request: &RequestOption,
         asked: &mut Asked,
     ) -> Option<Placement> {
         let (nodes, count) = (request.request.asks.nodes as usize, request.per_node());
@@ -267,7 +267,7 @@ fn is_pending(job: &JobModel) -> bool {
 type Kinds = Vec<(GpuType, u32, usize)>;
 
 /// Returns what a request asks for.
-fn kind_of(request: &JobRequest) -> Kinds {
+fn kind_of(request: &RequestOption) -> Kinds {
     vec![(request.gpu_type.clone(), request.per_node(), request.request.asks.nodes as usize)]
 }
 
