@@ -252,7 +252,7 @@ pub(crate) fn prepare(
     }
     for (model, job) in problem.jobs.iter_mut().zip(&jobs) {
         if !job.after.is_empty() {
-            model.standing.waits = Eligibility::Never;
+            model.progress.waits = Eligibility::Never;
         }
     }
     Ok(PlanningInput { jobs, cluster, capacity, access, is_in_use, notes, problem })

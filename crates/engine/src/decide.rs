@@ -93,7 +93,7 @@ pub(super) fn decide(
             actions.extend(own);
             // Not all policies say of each job why it has to wait.
             let unplanned = |tracked: &JobState| matches!(&tracked.phase, Phase::Waiting { reason, .. } if reason == JobState::NOT_PLANNED);
-            for job in (0..view.names.len()).filter(|&job| view.problem.jobs[job].standing.is_ready()) {
+            for job in (0..view.names.len()).filter(|&job| view.problem.jobs[job].progress.is_ready()) {
                 let tracked = view.tracked_mut(state, job);
                 if unplanned(tracked) {
                     actions.extend(wait_for(tracked, "other jobs have priority", at));
@@ -103,7 +103,7 @@ pub(super) fn decide(
         }
         Err(error) => {
             let why = format!("not planned: {error}");
-            let is_ready = |job: &usize| view.problem.jobs[*job].standing.is_ready();
+            let is_ready = |job: &usize| view.problem.jobs[*job].progress.is_ready();
             let ready = (0..view.names.len()).filter(is_ready);
             actions.extend(ready.filter_map(|job| wait_for(view.tracked_mut(state, job), &why, at)));
             (Vec::new(), Vec::new(), Vec::new())

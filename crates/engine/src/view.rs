@@ -64,8 +64,8 @@ impl View {
             model.max_gpus = model.max_gpus.min(most);
         }
         for (number, tracked) in open.iter().enumerate() {
-            let standing = progress(tracked, (number, &problem), at, cluster, rules);
-            problem.jobs[number].standing = standing;
+            let job_progress = progress(tracked, (number, &problem), at, cluster, rules);
+            problem.jobs[number].progress = job_progress;
             problem.jobs[number].aims.deadline = tracked.deadline();
             if let Some(losses) = losses(tracked) {
                 problem.jobs[number].rounds.losses = losses;

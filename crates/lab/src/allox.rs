@@ -58,7 +58,7 @@ impl Allox {
         let column = |gpu_type| (1..=levels).map(move |from_end| Column { gpu_type, from_end });
         let columns: Vec<Column> = types.flat_map(column).collect();
         let time = |job: usize, gpu_type: usize| {
-            problem.jobs[job].standing.left(problem.now) / state.rates(job).speeds[gpu_type]
+            problem.jobs[job].progress.left(problem.now) / state.rates(job).speeds[gpu_type]
         };
         let value = |job: usize, column: &Column| -time(job, column.gpu_type) * f64::from(column.from_end);
         let values = jobs.iter().flat_map(|&job| columns.iter().map(move |column| value(job, column)));
@@ -86,13 +86,13 @@ impl Policy for Allox {
     }
 
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
-        self.state.sync(problem, &|model, _| by_arrival(model.standing.arrival));
+        self.state.sync(problem, &|model, _| by_arrival(model.progress.arrival));
         let mut running = self.state.line.running().to_vec();
         running.retain(|_| self.preempts);
         let state = &self.state;
         let able = |job: &usize| state.rates(*job).best > 0.0;
         let mut jobs: Vec<usize> = running.into_iter().chain(state.line.waiting()).filter(able).collect();
-        jobs.sort_by_key(|&job| (by_arrival(problem.jobs[job].standing.arrival), job));
+        jobs.sort_by_key(|&job| (by_arrival(problem.jobs[job].progress.arrival), job));
         let mut room = if self.preempts { state.floor.total.clone() } else { state.floor.idle.clone() };
         let mut chosen: Vec<Option<usize>> = vec![None; problem.jobs.len()];
         for (job, gpu_type) in self.matching(problem, &jobs) {
@@ -103,7 +103,7 @@ impl Policy for Allox {
             }
         }
         // Nothing is left idle: the shortest first onto what is there.
-        let time = |job: usize| problem.jobs[job].standing.left(problem.now) / state.rates(job).best;
+        let time = |job: usize| problem.jobs[job].progress.left(problem.now) / state.rates(job).best;
         let mut rest: Vec<usize> = jobs.iter().copied().filter(|&job| chosen[job].is_none()).collect();
         rest.sort_by(|&a, &b| time(a).total_cmp(&time(b)));
         for job in rest {

@@ -119,7 +119,7 @@ impl Gavel {
         self.accounts.retain(|job, account| {
             let there = jobs.binary_search(job).is_ok();
             // A number that was given to another job is another account.
-            there && problem.jobs[*job].standing.arrival.0 <= account.since.0
+            there && problem.jobs[*job].progress.arrival.0 <= account.since.0
         });
         let mut changed = self.accounts.len() != known;
         for &job in jobs {
@@ -128,7 +128,7 @@ impl Gavel {
                 changed = true;
                 Account { since: problem.now, shares: Vec::new(), got: vec![0.0; types] }
             });
-            let hold = problem.jobs[job].standing.running().find(|hold| hold.since.0 < problem.now.0);
+            let hold = problem.jobs[job].progress.running().find(|hold| hold.since.0 < problem.now.0);
             if let Some(slot) = hold.and_then(|hold| hold.slots.first()) {
                 account.got[slot.gpu_type] += passed;
             }
@@ -144,7 +144,7 @@ impl Gavel {
             let mean = || rates.speeds.iter().zip(total).map(|(speed, count)| speed * f64::from(*count));
             let target = match self.aim {
                 Aim::MaxMin => mean().sum::<f64>() / all / f64::from(rates.asks),
-                Aim::TotalDuration => problem.jobs[job].standing.left(problem.now),
+                Aim::TotalDuration => problem.jobs[job].progress.left(problem.now),
             };
             Demand { speeds: &rates.speeds, target, gpus: f64::from(rates.asks) }
         };
@@ -181,7 +181,7 @@ impl Policy for Gavel {
     }
 
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
-        self.state.sync(problem, &|model, _| by_arrival(model.standing.arrival));
+        self.state.sync(problem, &|model, _| by_arrival(model.progress.arrival));
         let mut jobs = self.state.line.running().to_vec();
         jobs.extend(self.state.line.waiting());
         jobs.sort_unstable();
@@ -206,7 +206,7 @@ impl Policy for Gavel {
         }
         // What nobody has a share in is not left idle.
         let mut rest: Vec<usize> = open.iter().copied().filter(|job| !chosen.contains_key(job)).collect();
-        rest.sort_by_key(|&job| (by_arrival(problem.jobs[job].standing.arrival), job));
+        rest.sort_by_key(|&job| (by_arrival(problem.jobs[job].progress.arrival), job));
         for job in rest {
             if let Some(gpu_type) = fastest(state.rates(job), &room, None) {
                 room[gpu_type] -= state.rates(job).asks;
@@ -321,7 +321,7 @@ impl Policy for GavelFifo {
 
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
         let state = &mut self.state;
-        state.sync(problem, &|model, _| by_arrival(model.standing.arrival));
+        state.sync(problem, &|model, _| by_arrival(model.progress.arrival));
         let running = state.running(|_, seat, _| (0, seat.arrival));
         let wants = state.in_order(&running);
         Ok(Plan { changes: state.carry_out(problem, wants), ..Plan::default() })

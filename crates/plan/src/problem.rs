@@ -56,7 +56,7 @@ pub enum Changed {
         came: Vec<usize>,
         /// Numbers of jobs that are gone; none of them is in `came`.
         left: Vec<usize>,
-        /// Other jobs whose standing changed, also by the policy's own plan. The progress of a job that runs on is no
+        /// Other jobs whose progress changed, also by the policy's own plan. The progress of a job that runs on is no
         /// change: its `Progress` knows it.
         other: Vec<usize>,
     },
@@ -194,7 +194,7 @@ impl Problem {
     /// Returns the numbers of the jobs that are there: a caller that keeps its problem up to date leaves vacancies.
     pub fn present(&self) -> impl Iterator<Item = usize> {
         let jobs = self.jobs.iter().enumerate();
-        jobs.filter(|(_, job)| job.standing.waits != Eligibility::Gone).map(|(number, _)| number)
+        jobs.filter(|(_, job)| job.progress.waits != Eligibility::Gone).map(|(number, _)| number)
     }
 
     /// Returns the GPUs on offer, by type.

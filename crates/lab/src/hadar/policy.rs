@@ -51,7 +51,7 @@ impl Policy for Hadar {
         let now = problem.now.0;
         let mut plan = Plan { wake: Some(problem.now.after(self.next_round(now))), ..Plan::default() };
         let mut queue = Vec::new();
-        for number in problem.present().filter(|job| problem.jobs[*job].standing.is_decided_on()) {
+        for number in problem.present().filter(|job| problem.jobs[*job].progress.is_decided_on()) {
             match HadarJob::new(number, &problem.jobs[number], &cells, problem.now) {
                 Some(job) if fits(&job, &cells) => queue.push(job),
                 _ => plan

@@ -153,7 +153,7 @@ impl MlfRl {
     fn waiting(&self, state: &SchedulingState, problem: &Problem) -> Vec<Waiting> {
         let waiting = state.line.waiting().map(|job| {
             let (model, rates) = (&problem.jobs[job], state.rates(job));
-            let waited = problem.now.since(model.standing.arrival).0;
+            let waited = problem.now.since(model.progress.arrival).0;
             let own = own(model, rates, problem.now, waited);
             Waiting {
                 job,
@@ -162,7 +162,7 @@ impl MlfRl {
             }
         });
         let mut waiting: Vec<Waiting> = waiting.collect();
-        let arrival = |own: &Waiting| problem.jobs[own.job].standing.arrival.0;
+        let arrival = |own: &Waiting| problem.jobs[own.job].progress.arrival.0;
         waiting.sort_by(|a, b| {
             let first = b.priority.total_cmp(&a.priority);
             first.then(arrival(a).total_cmp(&arrival(b))).then(a.job.cmp(&b.job))
@@ -229,7 +229,7 @@ impl MlfRl {
         room: &[u32],
     ) -> Vec<f64> {
         let (model, rates, now) = (&problem.jobs[job], state.rates(job), problem.now);
-        let waited = now.since(model.standing.arrival).0;
+        let waited = now.since(model.progress.arrival).0;
         let own = own(model, rates, now, waited);
         let (ml, _) = own.parts(&self.parameters);
         let total = state.floor.total[gpu_type];
@@ -268,7 +268,7 @@ impl Policy for MlfRl {
 
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
         let mut state = std::mem::take(&mut self.state);
-        state.sync(problem, &|model, _| by_arrival(model.standing.arrival));
+        state.sync(problem, &|model, _| by_arrival(model.progress.arrival));
         let mut waiting = self.waiting(&state, problem);
         let mut room = state.floor.idle.clone();
         let runs = !state.line.running().is_empty();

@@ -36,7 +36,7 @@ impl MlfH {
     /// The time that passes adds as much to every job that waits. So it counts how much later it arrived, and only jobs with a
     /// deadline get another rank as time goes by.
     fn rank(&self, model: &JobModel, rates: &Rates, now: Time) -> Rank {
-        let arrival = model.standing.arrival.0;
+        let arrival = model.progress.arrival.0;
         let own = own(model, rates, now, -arrival);
         let priority = whole(own.parts(&self.parameters), &self.parameters).whole;
         (order(BASE - priority), order(arrival))
@@ -45,8 +45,8 @@ impl MlfH {
 
 /// Returns what a job's priority depends on, with the seconds that count as waited.
 pub(super) fn own<'a>(model: &'a JobModel, rates: &Rates, now: Time, waited: f64) -> Own<'a> {
-    let left = model.standing.left(now);
-    let done = model.rounds.losses.len().min(whole_epochs(model.standing.work - left));
+    let left = model.progress.left(now);
+    let done = model.rounds.losses.len().min(whole_epochs(model.progress.work - left));
     Own {
         urgency: model.aims.urgency,
         losses: &model.rounds.losses[..done],
@@ -71,7 +71,7 @@ impl Policy for MlfH {
         let mut state = std::mem::take(&mut self.state);
         state.sync(problem, &|model, rates| self.rank(model, rates, problem.now));
         let due = problem.present().filter(|&job| problem.jobs[job].aims.deadline.is_some());
-        for job in due.filter(|&job| problem.jobs[job].standing.is_ready()) {
+        for job in due.filter(|&job| problem.jobs[job].progress.is_ready()) {
             let rates = state.rates(job);
             let rank = self.rank(&problem.jobs[job], rates, problem.now);
             let shape = (rates.asks, rates.speeds.iter().map(|speed| *speed > 0.0).collect());

@@ -96,8 +96,8 @@ impl Submitter {
         epochs.map(|(_, report)| report).collect()
     }
 
-    fn standing(&mut self, job: &str) -> &'static str {
-        match self.sighting(job).standing {
+    fn queue_state(&mut self, job: &str) -> &'static str {
+        match self.sighting(job).state {
             QueueState::Pending => "pending",
             QueueState::Running { .. } => "running",
             QueueState::Ended { .. } => "ended",
@@ -136,7 +136,7 @@ fn an_epoch_takes_the_slowest_ranks_time_and_the_communication() {
     let epoch = 10.0 * (slowest as f64 / 50.0) + 10.0 * (2.0 * 5.0 * 1e7) / (6.0 * 1.25e9);
 
     submitter.world.pass(Seconds(1.9));
-    assert_eq!(submitter.standing("a"), "pending");
+    assert_eq!(submitter.queue_state("a"), "pending");
     submitter.world.pass(Seconds(3.0 + epoch));
     assert_eq!(submitter.reports("a"), []);
     submitter.world.pass(Seconds(0.2));
@@ -154,10 +154,10 @@ fn an_epoch_takes_the_slowest_ranks_time_and_the_communication() {
         assert!(compute(rank, if own.gpu_type == 0 { 50.0 } else { 100.0 }), "{report:?}");
     }
     submitter.world.pass(Seconds(epoch + 3.8));
-    assert_eq!(submitter.standing("a"), "running");
+    assert_eq!(submitter.queue_state("a"), "running");
     submitter.world.pass(Seconds(0.2));
     let at = FIRST.0 + 9.0 + 2.0 * epoch;
-    let end = submitter.sighting("a").standing;
+    let end = submitter.sighting("a").state;
     assert!(
         matches!(end, QueueState::Ended { end: End::Completed, at: Some(own) } if near(own.0, at)),
         "{end:?}"
@@ -181,15 +181,15 @@ fn the_queue_keeps_its_order_and_fills_up_with_what_it_does_not_delay() {
         submitter.submit("r1", job, 0);
     }
     let names = ["a", "all", "late", "other"];
-    let mut standing = |seconds| {
+    let mut states = |seconds| {
         submitter.world.pass(Seconds(seconds));
-        names.map(|name| submitter.standing(name))
+        names.map(|name| submitter.queue_state(name))
     };
-    assert_eq!(standing(0.5), ["running", "pending", "pending", "running"]);
+    assert_eq!(states(0.5), ["running", "pending", "pending", "running"]);
     // `a` is done after 1 s, `all` after another half, `late` after one more.
-    assert_eq!(standing(0.75), ["ended", "running", "pending", "ended"]);
-    assert_eq!(standing(0.5), ["ended", "ended", "running", "ended"]);
-    assert_eq!(standing(1.0), ["ended"; 4]);
+    assert_eq!(states(0.75), ["ended", "running", "pending", "ended"]);
+    assert_eq!(states(0.5), ["ended", "ended", "running", "ended"]);
+    assert_eq!(states(1.0), ["ended"; 4]);
 }
 
 #[test]
@@ -202,9 +202,9 @@ fn a_stopped_job_goes_on_where_it_was() {
     submitter.world.pass(Seconds(1.35 * epoch));
     assert_eq!(submitter.world.stop(&SubmissionKey::new(job.name.clone(), "r"), id), Answer::Stopped);
     submitter.world.pass(Seconds(0.04 * epoch));
-    assert_eq!(submitter.standing("a"), "running");
+    assert_eq!(submitter.queue_state("a"), "running");
     submitter.world.pass(Seconds(0.02 * epoch));
-    let saved = submitter.sighting("a").standing;
+    let saved = submitter.sighting("a").state;
     assert!(
         matches!(saved, QueueState::Ended { end: End::Saved, at: Some(at) } if near(at.0, FIRST.0 + 1.4 * epoch))
     );
@@ -221,7 +221,7 @@ fn a_stopped_job_goes_on_where_it_was() {
     assert!(near(rest.length.expect("a length").0, 0.6 * epoch), "{rest:?}");
     submitter.world.pass(Seconds(epoch));
     assert_eq!(submitter.reports("a").iter().map(|report| report.epoch).collect::<Vec<_>>(), [2, 3]);
-    assert!(matches!(submitter.sighting("a").standing, QueueState::Ended { end: End::Completed, .. }));
+    assert!(matches!(submitter.sighting("a").state, QueueState::Ended { end: End::Completed, .. }));
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn jobs_stop_as_their_site_says() {
         submitter.world.pass(Seconds(0.1));
         submitter.world.stop(&SubmissionKey::new(job.name.clone(), "r"), id);
         submitter.world.pass(Seconds(10.0 * placement.epoch.total()));
-        let QueueState::Ended { end, .. } = submitter.sighting("a").standing else { panic!("it ended") };
+        let QueueState::Ended { end, .. } = submitter.sighting("a").state else { panic!("it ended") };
         (end, submitter.reports("a").len())
     };
     assert_eq!(stopped(Saving::AfterStep, 0.0), (End::Saved, 0));
@@ -254,7 +254,7 @@ fn a_walltime_warns_and_then_ends() {
         let mut submitter = Submitter::new(site, Vec::new());
         submitter.submit("r1", &job, 0);
         submitter.world.pass(Seconds(100.0));
-        let QueueState::Ended { end, at } = submitter.sighting("a").standing else { panic!("it ended") };
+        let QueueState::Ended { end, at } = submitter.sighting("a").state else { panic!("it ended") };
         (end, at.expect("a time").0 - FIRST.0)
     };
     let (end, at) = ended(Saving::AfterStep);
@@ -275,18 +275,18 @@ fn a_node_takes_its_jobs_with_it() {
     let (_, placement) = submitter.submit("r1", &job, 0);
     submitter.world.pass(Seconds(2.0 * placement.epoch.total() + 4.9));
     // Nobody knows yet, but nothing moves.
-    assert_eq!((submitter.standing("a"), submitter.reports("a").len()), ("running", 2));
+    assert_eq!((submitter.queue_state("a"), submitter.reports("a").len()), ("running", 2));
     submitter.world.pass(Seconds(0.2));
-    assert!(matches!(submitter.sighting("a").standing, QueueState::Ended { end: End::NodeFailed, .. }));
+    assert!(matches!(submitter.sighting("a").state, QueueState::Ended { end: End::NodeFailed, .. }));
     let state = |submitter: &Submitter, name| {
         submitter.world.cluster().node(&node(name)).expect("a node").state.text().to_owned()
     };
     assert_eq!((state(&submitter, "v1"), state(&submitter, "v2")), ("idle".into(), "down*".into()));
     submitter.submit("r2", &job, 2);
     submitter.world.pass(Seconds(20.0));
-    assert_eq!(submitter.standing("a"), "pending");
+    assert_eq!(submitter.queue_state("a"), "pending");
     submitter.world.pass(Seconds(30.0));
-    assert_eq!((submitter.standing("a"), state(&submitter, "v2")), ("running", "allocated".into()));
+    assert_eq!((submitter.queue_state("a"), state(&submitter, "v2")), ("running", "allocated".into()));
 }
 
 #[test]
@@ -298,12 +298,12 @@ fn a_job_fails_as_ordered_and_only_then() {
     submitter.submit("r1", &job, 0);
     submitter.world.pass(Seconds(100.0));
     let reports = submitter.reports("a").len();
-    assert!(matches!(submitter.sighting("a").standing, QueueState::Ended { end: End::OutOfMemory, .. }));
+    assert!(matches!(submitter.sighting("a").state, QueueState::Ended { end: End::OutOfMemory, .. }));
     assert_eq!(reports, 1);
     // Its second submission goes on behind the epoch that it should fail in.
     submitter.submit("r2", &job, 1);
     submitter.world.pass(Seconds(100.0));
-    assert!(matches!(submitter.sighting("a").standing, QueueState::Ended { end: End::Completed, .. }));
+    assert!(matches!(submitter.sighting("a").state, QueueState::Ended { end: End::Completed, .. }));
 }
 
 #[test]
@@ -315,7 +315,7 @@ fn a_gpu_without_a_true_speed_fails_the_job() {
     submitter.submit("r1", &job, 0);
     submitter.world.pass(Seconds(1.0));
     assert!(matches!(
-        submitter.sighting("a").standing,
+        submitter.sighting("a").state,
         QueueState::Ended { end: End::Failed { exit: 1, .. }, .. }
     ));
 }

@@ -82,7 +82,7 @@ impl Policy for Queue {
 
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
         let Self { rule, state } = self;
-        state.sync(problem, &|model, _| by_arrival(model.standing.arrival));
+        state.sync(problem, &|model, _| by_arrival(model.progress.arrival));
         let mut room = state.floor.idle.clone();
         let mut wants = Vec::new();
         let mut merge = state.line.merge(&[]);

@@ -38,7 +38,7 @@ fn level(attained: f64) -> usize {
 }
 
 fn rank(model: &JobModel, now: Time) -> Rank {
-    (level(model.standing.attained(now)) as u64, order(model.standing.arrival.0))
+    (level(model.progress.attained(now)) as u64, order(model.progress.arrival.0))
 }
 
 impl Policy for Las {
@@ -64,7 +64,7 @@ impl Policy for Las {
         });
         let change = changed.into_iter().filter_map(|job| {
             let gpus = state.floor.held(job).iter().map(|slot| slot.count).sum();
-            crosses(problem.jobs[job].standing.attained(problem.now), gpus)
+            crosses(problem.jobs[job].progress.attained(problem.now), gpus)
         });
         let holders = stay.chain(change);
         let soonest = holders.min_by(f64::total_cmp);

@@ -52,8 +52,8 @@ impl Policy for Shortest {
         let Self { counts_gpus, state, .. } = self;
         let rank = |model: &JobModel, rates: &Rates| -> Rank {
             let gpus = if *counts_gpus { f64::from(rates.asks) } else { 1.0 };
-            let left = model.standing.left(problem.now) / rates.best * gpus;
-            (order(left), order(model.standing.arrival.0))
+            let left = model.progress.left(problem.now) / rates.best * gpus;
+            (order(left), order(model.progress.arrival.0))
         };
         state.sync(problem, &rank);
         let running = state.running(|job, _, rates| rank(&problem.jobs[job], rates));

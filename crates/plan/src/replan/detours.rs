@@ -51,7 +51,7 @@ impl ReplanContext<'_> {
 
     fn queued(&self) -> impl Iterator<Item = (usize, &HeldPlacement)> {
         let jobs = self.problem.jobs.iter().enumerate();
-        let holds = jobs.flat_map(|(job, model)| model.standing.holds.iter().map(move |hold| (job, hold)));
+        let holds = jobs.flat_map(|(job, model)| model.progress.holds.iter().map(move |hold| (job, hold)));
         holds.filter(|(_, hold)| hold.stage == Stage::Queued)
     }
 }

@@ -132,7 +132,7 @@ impl ReplanContext<'_> {
             _ => None,
         };
         let jobs = self.problem.jobs.iter().enumerate();
-        jobs.flat_map(|(job, model)| model.standing.holds.iter().filter_map(move |hold| resident(job, hold)))
+        jobs.flat_map(|(job, model)| model.progress.holds.iter().filter_map(move |hold| resident(job, hold)))
             .collect()
     }
 
@@ -156,7 +156,7 @@ impl ReplanContext<'_> {
     }
 
     pub(super) fn epochs(&self, job: usize) -> f64 {
-        to_f64(self.problem.jobs[job].standing.epochs_left)
+        to_f64(self.problem.jobs[job].progress.epochs_left)
     }
 
     fn rest_in(&self, draft: &Draft, job: usize) -> Option<f64> {
@@ -182,7 +182,7 @@ impl ReplanContext<'_> {
             "{others}{} per epoch {place} instead of {}, {} epochs left",
             seconds(after),
             seconds(before),
-            problem.jobs[own.job].standing.epochs_left
+            problem.jobs[own.job].progress.epochs_left
         );
         Some((own.job, Decision::Place { placements: vec![placement], queued: false, why }))
     }
@@ -252,7 +252,7 @@ impl<'a> Scales<'a> {
 
     /// Returns what a restart costs a job, in seconds.
     fn restart(&self, job: usize) -> f64 {
-        self.context.problem.jobs[job].standing.restart_cost.0
+        self.context.problem.jobs[job].progress.restart_cost.0
     }
 
     /// Returns how many seconds the jobs that move would wait in the queue.

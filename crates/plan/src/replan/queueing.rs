@@ -164,7 +164,7 @@ impl ReplanContext<'_> {
 
     /// Returns what could be done with what a job waits for: all requests, in its place or anew.
     fn instead(&self, job: usize, start_estimates: &JobStartEstimates) -> Vec<Instead> {
-        let holds = &self.problem.jobs[job].standing.holds;
+        let holds = &self.problem.jobs[job].progress.holds;
         let there: Vec<Kinds> = holds.iter().map(|hold| kind(&self.problem.gpu_types, &hold.slots)).collect();
         let other = |own: &RequestStartEstimate| {
             let waits = |start: Option<Seconds>| start.map(|start| own.request.waits(start).0);
@@ -182,7 +182,7 @@ impl ReplanContext<'_> {
     /// Returns what to do with the pending requests of a job, and by which request; nothing where they are to be kept.
     fn remedy(&self, job: usize, asked: &mut Asked) -> Option<(Decision, RequestId)> {
         let start_estimates = self.start_estimates(job)?;
-        let holds = &self.problem.jobs[job].standing.holds;
+        let holds = &self.problem.jobs[job].progress.holds;
         let epochs = self.epochs(job);
         let waits = holds
             .iter()
@@ -259,7 +259,7 @@ impl ReplanContext<'_> {
 
 /// Returns whether a job waits in the queue and nowhere else.
 fn is_pending(job: &JobModel) -> bool {
-    let holds = &job.standing.holds;
+    let holds = &job.progress.holds;
     !holds.is_empty() && holds.iter().all(|hold| hold.stage == Stage::Queued)
 }
 

@@ -105,8 +105,8 @@ impl<'a> SlurmWorld<'a> {
     /// Tells submissions that saved before they stopped on request from those that were only interrupted: Slurm shows the same exit
     /// status for both, but the script's last word or the reports tell.
     fn judge_stops(&self, state: &State, seen: &mut [Sighting], at: Time) -> Result<(), LiveError> {
-        for Sighting { of, job_id, standing, .. } in seen {
-            let QueueState::Ended { end, .. } = standing else { continue };
+        for Sighting { of, job_id, state: queue_state, .. } in seen {
+            let QueueState::Ended { end, .. } = queue_state else { continue };
             let own = state.find(&of.job).and_then(|tracked| tracked.submission(of));
             let Some(attempt) = own.map(|own| &own.attempt) else { continue };
             if !matches!(end, End::Saved | End::Failed { exit: 143, .. }) {
@@ -137,7 +137,7 @@ impl<'a> SlurmWorld<'a> {
             let tracked = state.find(&sighting.of.job);
             let own = tracked.and_then(|own| own.submission(&sighting.of)).map(|own| &own.attempt);
             let race = own.filter(|own| own.race);
-            let QueueState::Ended { end, .. } = &mut sighting.standing else {
+            let QueueState::Ended { end, .. } = &mut sighting.state else {
                 judged.push(sighting);
                 continue;
             };

@@ -322,13 +322,13 @@ impl Plant {
             Self::GoneIsPending => {
                 for (of, own) in submissions() {
                     if !seen.sightings.iter().any(|sighting| sighting.of == of) {
-                        let (job_id, standing) =
+                        let (job_id, queue_state) =
                             (own.attempt.job_id.unwrap_or(JobId(1_000_000)), QueueState::Pending);
                         seen.sightings.push(Sighting {
                             of,
                             job_id,
                             submit_time: None,
-                            standing,
+                            state: queue_state,
                             reason: None,
                         });
                     }
