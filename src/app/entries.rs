@@ -51,10 +51,10 @@ pub(crate) fn entries(
             // Others may be queued beside a single one later, and it may be changed while it waits.
             let goes_elsewhere = input.cluster.leaves_ways(&input.jobs[job], defaults);
             let spares = spares((&input.problem, job), &placement, (&input.cluster, goes_elsewhere));
-            let terms = Some(own.own.terms.clone());
+            let queue_choice = Some(own.own.queue_choice.clone());
             intents.push(PlannedSubmission {
                 race: true,
-                terms,
+                queue_choice,
                 spares,
                 ..PlannedSubmission::new(job, copy, placement)
             });

@@ -167,9 +167,9 @@ fn pieces(
     let defaults = &context.settings.jobs;
     let note = |(number, (job, verdict)): (usize, (&Job, &Verdict))| {
         let placement = verdict.placement()?;
-        let terms =
+        let queue_choice =
             QueueChoice::usual(cluster.time_limit(job, defaults), placement.basis(&problem.jobs[number]));
-        let walltime = terms.walltime(job, placement.jct(job.epochs), defaults);
+        let walltime = queue_choice.walltime(job, placement.jct(job.epochs), defaults);
         let cut = walltime.cut(job.resumes())?;
         Some(if job.resumes() {
             format!("{}: the time limit splits the job into {cut}; each run queues again", job.name)

@@ -135,8 +135,10 @@ impl Teller<'_> {
             (asks.nodes, asks.gpus.first()) == (own.asks.nodes, gpus)
         };
         let gaps = requests.iter().find(is_same).map(|same| {
-            let terms = QueueChoice { longest: own.limit_s, ..QueueChoice::default() };
-            terms.walltime(&self.inquiry.rest, same.request.in_one, &self.context.settings.jobs).gaps(wait)
+            let queue_choice = QueueChoice { longest: own.limit_s, ..QueueChoice::default() };
+            queue_choice
+                .walltime(&self.inquiry.rest, same.request.in_one, &self.context.settings.jobs)
+                .gaps(wait)
         });
         Seconds(wait.0 + gaps.map_or(0.0, |gaps| gaps.0))
     }

@@ -296,7 +296,7 @@ fn marks(own: &Foretold) -> Vec<String> {
     if walltime.pieces > 1 {
         marks.push(format!("{} runs of {} (needs checkpoints)", walltime.pieces, walltime.length()));
     }
-    if own.own.terms.basis == SpeedBasis::Estimated {
+    if own.own.queue_choice.basis == SpeedBasis::Estimated {
         marks.push("speed estimated".to_owned());
     }
     if own.own.preemptible {
@@ -374,7 +374,7 @@ pub(super) fn option_json(own: &Foretold, queues: &[Queue]) -> Value {
         "nodes": request.asks.nodes,
         "limit_s": request.limit,
         "run_s": own.own.run,
-        "run_estimated": own.own.terms.basis == SpeedBasis::Estimated,
+        "run_estimated": own.own.queue_choice.basis == SpeedBasis::Estimated,
         "pieces": own.own.walltime.pieces,
         "preemptible": own.own.preemptible,
         "cost": own.own.cost.map(|cost| cost.hours),

@@ -34,8 +34,8 @@ pub struct Amendment {
     pub cpus: u64,
     pub memory: u64,
     /// The account and the partitions that it goes to then, where the job leaves several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub terms: Option<QueueChoice>,
+    #[serde(rename = "terms", default, skip_serializing_if = "Option::is_none")]
+    pub queue_choice: Option<QueueChoice>,
     /// That the limit ends it before what is left of the job is done, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pieces: Option<String>,
@@ -92,18 +92,19 @@ impl Inquiry {
         if own_kind != Some(Kind::asked(request)) {
             return false;
         }
-        let own = amendment.and_then(|to| to.terms.as_ref()).or(attempt.terms.as_ref());
+        let own = amendment.and_then(|to| to.queue_choice.as_ref()).or(attempt.queue_choice.as_ref());
         let has = |names: &str, name: &str| names.split(',').any(|own| own.trim() == name);
-        let terms = &request.terms;
+        let queue_choice = &request.queue_choice;
         own.is_none_or(|own| {
-            let is_within = match (&own.partition, &terms.partition) {
+            let is_within = match (&own.partition, &queue_choice.partition) {
                 (Some(all), Some(name)) => has(all, name),
                 (all, name) => all == name,
             };
-            let minutes = QueueChoice { basis: terms.basis, at_least: terms.at_least, ..own.clone() }
-                .walltime(&self.rest, request.in_one, defaults)
-                .minutes;
-            let is_elsewhere = self.goes_elsewhere && !(own.account == terms.account && is_within);
+            let minutes =
+                QueueChoice { basis: queue_choice.basis, at_least: queue_choice.at_least, ..own.clone() }
+                    .walltime(&self.rest, request.in_one, defaults)
+                    .minutes;
+            let is_elsewhere = self.goes_elsewhere && !(own.account == queue_choice.account && is_within);
             !is_elsewhere && minutes == request.walltime.minutes
         })
     }

@@ -221,21 +221,21 @@ impl Listing<'_> {
             memory_mib: (memory > 0).then_some(memory),
             ..Asks::default()
         };
-        let terms = QueueChoice {
+        let queue_choice = QueueChoice {
             account: account.map(str::to_owned),
             partition: name.map(str::to_owned),
             longest: partition.and_then(|own| own.max_time_s),
             basis: shape.basis,
             at_least: self.at_least,
         };
-        let walltime = terms.walltime(job, shape.run, defaults);
+        let walltime = queue_choice.walltime(job, shape.run, defaults);
         let limit = walltime.limit();
         let piece = if walltime.pieces > 1 { walltime.trains } else { limit };
         let request = Request {
             id: RequestId::default(),
             asks,
-            partition: terms.partition.clone(),
-            account: terms.account.clone(),
+            partition: queue_choice.partition.clone(),
+            account: queue_choice.account.clone(),
             limit,
             run: Seconds(shape.run.0.min(piece.0)),
         };
@@ -251,7 +251,7 @@ impl Listing<'_> {
             cost,
             preemptible: partition.is_some_and(|own| own.preemptible),
             request,
-            terms,
+            queue_choice,
         }
     }
 }

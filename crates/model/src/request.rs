@@ -33,7 +33,7 @@ pub struct RequestOption {
     pub in_one: Seconds,
     /// and in all, each further piece beginning with a restart.
     pub run: Seconds,
-    pub terms: QueueChoice,
+    pub queue_choice: QueueChoice,
     /// Its limit, and how many runs of it the training takes: more than 1 where the partition's longest is too short.
     pub walltime: Walltime,
     pub cost: Option<Cost>,

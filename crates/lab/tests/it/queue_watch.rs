@@ -257,12 +257,12 @@ fn a_pending_request_goes_to_another_partition_and_keeps_its_place() {
     let changed = step(before, Time(1.0), &[], &cluster, (&own, &mut planner));
     assert_eq!(words(&changed.actions), ["change a to 4 v100"]);
     let Action::Amend { to, .. } = &changed.actions[0] else { panic!() };
-    assert_eq!(to.terms.as_ref().and_then(|own| own.partition.as_deref()), Some("day"));
+    assert_eq!(to.queue_choice.as_ref().and_then(|own| own.partition.as_deref()), Some("day"));
     let (of, mut done) = (own_key(&changed.state), changed.state);
     let answer = Answer::Amended;
     hsched_engine::apply(&mut done, Time(2.0), &Event::Answer { of, answer }, &rules());
     let own = &done.jobs[0].phase.submissions()[0].attempt;
-    assert_eq!(own.terms.as_ref().and_then(|own| own.partition.as_deref()), Some("day"));
+    assert_eq!(own.queue_choice.as_ref().and_then(|own| own.partition.as_deref()), Some("day"));
     // From there it may go elsewhere again.
     assert!(own.tables.contains(&kind(4, "v100")));
 }
@@ -301,8 +301,8 @@ fn what_a_limit_would_end_is_not_asked_for_where_the_job_cannot_go_on() {
         }
         let then = take(&state(vec![own]), 1.0, &cluster, 0.0, &|_| (0.0, 0.0));
         let attempt = then.state.jobs[0].phase.attempt().expect("an attempt");
-        let terms = attempt.terms.as_ref().and_then(|own| own.partition.clone());
-        (words(&then.actions).join(", "), terms.unwrap_or_default())
+        let queue_choice = attempt.queue_choice.as_ref().and_then(|own| own.partition.clone());
+        (words(&then.actions).join(", "), queue_choice.unwrap_or_default())
     };
     let long = Partition { name: "long".into(), ..within(30.0) };
     assert_eq!(both(vec![within(2.0), long]), ("submit a on 4 t4".to_owned(), "long".to_owned()));
@@ -386,12 +386,12 @@ fn a_request_is_not_changed_into_another_one_of_the_job() {
     // In another partition these are another request.
     before.jobs[0].job.launch.partition = Some("short,day".into());
     let Phase::Submitted(own) = &mut before.jobs[0].phase else { panic!() };
-    let terms =
+    let queue_choice =
         |partition: &str| QueueChoice { partition: Some(partition.to_owned()), ..QueueChoice::default() };
-    own[1].attempt.terms = Some(terms("short"));
+    own[1].attempt.queue_choice = Some(queue_choice("short"));
     assert_eq!(changed(&before), ["change a to 2 v100"]);
     let Phase::Submitted(own) = &mut before.jobs[0].phase else { panic!() };
-    own[1].attempt.terms = Some(terms("short,day"));
+    own[1].attempt.queue_choice = Some(queue_choice("short,day"));
     assert_eq!(changed(&before), [""; 0]);
 }
 

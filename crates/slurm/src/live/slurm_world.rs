@@ -358,7 +358,7 @@ fn update(to: &Amendment) -> Update {
         let memory_mib = (memory > 0).then_some(memory);
         OtherGpus { nodes, per_node, gpu_type, cpus: to.cpus, memory_mib }
     });
-    let QueueChoice { account, partition, .. } = to.terms.clone().unwrap_or_default();
+    let QueueChoice { account, partition, .. } = to.queue_choice.clone().unwrap_or_default();
     Update { minutes: to.minutes, gpus, account, partition }
 }
 

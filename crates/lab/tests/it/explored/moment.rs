@@ -257,7 +257,7 @@ impl Moment {
             pieces: _,
             // No job of these races.
             race: _,
-            terms: _,
+            queue_choice: _,
             joins: _,
             follows: _,
             has_next: _,
