@@ -58,7 +58,7 @@ fn problem(workers: u32, jobs: u32) -> Problem {
             aims: hsched_plan::Aims::default(),
             may_use: vec![true; NAMES.len()],
             needs: RankNeeds::default(),
-            standing: Progress::default(),
+            progress: Progress::default(),
         }
     };
     let nodes: Vec<WorkerNode> = (0..workers.div_ceil(5)).map(node).collect();
@@ -75,7 +75,7 @@ fn problem(workers: u32, jobs: u32) -> Problem {
         now: Time(0.0),
         limits: Vec::new(),
         forecasts: Vec::new(),
-        prospects: None,
+        start_estimates: None,
         changed: Changed::All,
     }
 }

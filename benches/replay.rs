@@ -122,7 +122,7 @@ fn job(place: usize, asks: u32, kind: f64, seconds: f64) -> JobModel {
         aims: hsched_plan::Aims::default(),
         may_use: vec![true; SPEEDS.len()],
         needs: RankNeeds::default(),
-        standing: Progress::of_epochs(epochs),
+        progress: Progress::of_epochs(epochs),
     }
 }
 
@@ -147,7 +147,7 @@ fn cluster(gpus: u32) -> Problem {
         now: Time(0.0),
         limits: Vec::new(),
         forecasts: Vec::new(),
-        prospects: None,
+        start_estimates: None,
         changed: Changed::All,
     }
 }

@@ -116,7 +116,7 @@ fn planner(policy: &mut dyn Policy) -> Planner<'_> {
         run: "r",
         budget,
         forecasts: Vec::new(),
-        prospects: None,
+        start_estimates: None,
     }
 }
 

@@ -17,7 +17,9 @@ use flate2::read::GzDecoder;
 use serde::Deserialize;
 
 use hsched_model::{Seconds, Time};
-use hsched_queue::{Asks, Estimate, Place, Question, Request, RequestId, Snapshot, Start, forecast_at};
+use hsched_queue::{
+    Asks, Estimate, Question, QueuePosition, Request, RequestId, Snapshot, Start, forecast_at,
+};
 use hsched_slurm::queue::limits::Table;
 use hsched_slurm::queue::{SiteTexts, add_site};
 
@@ -122,8 +124,8 @@ fn start(own: &Submission, snapshot: &Snapshot) -> Start {
     };
     let question =
         Question { snapshot, requests: &[request], seed: own.n, samples: FUTURES, calibration: None };
-    let place = Place { priority: asked.priority, submitted: Time(own.at) };
-    forecast_at(&question, &[(RequestId(0), place)], &|| false).remove(0).start
+    let position = QueuePosition { priority: asked.priority, submitted: Time(own.at) };
+    forecast_at(&question, &[(RequestId(0), position)], &|| false).remove(0).start
 }
 
 /// Returns the columns after the number.

@@ -84,7 +84,7 @@ fn beside(world: &World, options: &[Vec<Trial>]) -> Vec<Trial> {
             clippy::cast_sign_loss,
             reason = "priorities are 32 bits wide"
         )]
-        let priority = snapshot.standing(account.as_deref()).priority as u64;
+        let priority = snapshot.priority_estimate(account.as_deref()).priority as u64;
         snapshot.jobs.push(QueueJob {
             id: format!("own {number}"),
             ours: true,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use hsched_model::{GpuType, NodeName, Seconds, Time, hostlist};
 use hsched_queue::{
-    AccountStanding, Asks, Ended, GpuAsk, GpuCount, Held, QueueJob, QueueNode, QueuePartition, Request,
+    Asks, Ended, GpuAsk, GpuCount, Held, QueueAccount, QueueJob, QueueNode, QueuePartition, Request,
     RequestId, Running, Snapshot,
 };
 use serde::Deserialize;
@@ -74,8 +74,7 @@ impl Submission {
         snapshot.scheduling.depth = Some(2000);
         snapshot.scheduling.window_s = Some(Seconds(5760.0 * 60.0));
         let priority = Some(100_000 - u64::from(self.nice));
-        snapshot.accounts =
-            vec![AccountStanding { name: "own".to_owned(), default: true, priority, qos: None }];
+        snapshot.accounts = vec![QueueAccount { name: "own".to_owned(), default: true, priority, qos: None }];
         let first = earlier.first().map_or(self.at, |first| first.at);
         snapshot.history_since = Some(Time(first));
         snapshot.history = Some(earlier.iter().filter_map(|own| own.ended(self.at)).collect());

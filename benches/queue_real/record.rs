@@ -8,7 +8,7 @@ use std::time::Duration;
 use chrono::DateTime;
 use hsched_model::{Cluster, Time};
 use hsched_queue::{Asks, Snapshot};
-use hsched_slurm::queue::{Look, Texts, history, jobs, reservations_command, snapshot, standings_command};
+use hsched_slurm::queue::{Look, Texts, history, jobs, reservations_command, shares_command, snapshot};
 use hsched_slurm::{CommandLine, Forecast, Runner, System, name_types, sbatch, sinfo, site, time};
 
 use crate::Submission;
@@ -152,7 +152,7 @@ impl Site {
             #[expect(clippy::cast_possible_truncation, reason = "whole seconds")]
             let at = DateTime::from_timestamp(now as i64, 0).expect("a date");
             self.history = (now, self.ask(&history::command(at, &[])));
-            self.shares = (now, self.ask(&standings_command()));
+            self.shares = (now, self.ask(&shares_command()));
         }
         let (mut cluster, _): (Cluster, _) = sinfo::parse(&self.ask(&sinfo::command())).expect("nodes");
         name_types(&mut cluster, &std::collections::BTreeMap::new());

@@ -1,11 +1,11 @@
 //! From requests that were chosen to a run that asks Slurm for them: GPUs, shares, and what each asks of the queue.
 
-use crate::app::planning::{Desk, Planned, those_behind};
+use crate::app::planning::{Planned, PlanningInput, those_behind};
 use crate::app::start_estimates::Foretold;
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::{PlannedSubmission, spares};
-use hsched_model::{Cluster, JobDefaults, JobRequest};
+use hsched_model::{Cluster, JobDefaults, RequestOption};
 use hsched_plan::plan_file::{PlanFile, Solved};
 use hsched_plan::{CheckedPlan, Decision, Placement, Plan, Problem, Sharing, Slot, verify};
 
@@ -35,43 +35,43 @@ pub(crate) type ChosenFor = (usize, Result<Vec<Foretold>, String>);
 /// # Errors
 /// When no plan of the jobs is right, which is a fault of hsched.
 pub(crate) fn entries(
-    desk: Desk,
+    input: PlanningInput,
     chosen: Vec<ChosenFor>,
     defaults: &JobDefaults,
 ) -> Result<Entries, Failure> {
-    let (mut intents, mut all, mut without) = (Vec::new(), Vec::new(), those_behind(&desk.jobs));
+    let (mut intents, mut all, mut without) = (Vec::new(), Vec::new(), those_behind(&input.jobs));
     for (job, requests) in chosen {
         let (requests, why) = requests.map_or_else(|why| (Vec::new(), why), |own| (own, NO_ROOM.to_owned()));
-        let placed = |own: Foretold| Some((placement(&desk.problem, &desk.cluster, job, &own.own)?, own));
+        let placed = |own: Foretold| Some((placement(&input.problem, &input.cluster, job, &own.own)?, own));
         let placed: Vec<(Placement, Foretold)> = requests.into_iter().filter_map(placed).collect();
         if placed.is_empty() && without.iter().all(|(behind, _)| *behind != job) {
             without.push((job, Decision::Defer { why }));
         }
         for (copy, (placement, own)) in (0..).zip(placed) {
             // Others may be queued beside a single one later, and it may be changed while it waits.
-            let goes_elsewhere = desk.cluster.leaves_ways(&desk.jobs[job], defaults);
-            let spares = spares((&desk.problem, job), &placement, (&desk.cluster, goes_elsewhere));
-            let terms = Some(own.own.terms.clone());
+            let goes_elsewhere = input.cluster.leaves_ways(&input.jobs[job], defaults);
+            let spares = spares((&input.problem, job), &placement, (&input.cluster, goes_elsewhere));
+            let queue_choice = Some(own.own.queue_choice.clone());
             intents.push(PlannedSubmission {
                 race: true,
-                terms,
+                queue_choice,
                 spares,
                 ..PlannedSubmission::new(job, copy, placement)
             });
             all.push(own);
         }
     }
-    let plan = at_one_time(&desk, &intents, without)
+    let plan = at_one_time(&input, &intents, without)
         .ok_or_else(|| Failure::new(Exit::Internal, "the plan for the chosen requests is invalid"))?;
     let solved =
-        Solved { problem: &desk.problem, plan: &plan, policy: THROUGH_QUEUE, solve: None, proven: None };
-    let file = PlanFile::new(solved, &desk.jobs, Vec::new(), (&desk.cluster, &desk.access), ("up", false));
-    let Desk { jobs, problem, .. } = desk;
+        Solved { problem: &input.problem, plan: &plan, policy: THROUGH_QUEUE, solve: None, proven: None };
+    let file = PlanFile::new(solved, &input.jobs, Vec::new(), (&input.cluster, &input.access), ("up", false));
+    let PlanningInput { jobs, problem, .. } = input;
     Ok(Entries { planned: Planned { jobs, problem, plan, proven: None, file }, intents, foretold: all })
 }
 
 /// Returns the placement of a job on GPUs of a request's type, as many on each node; `None` where none is right.
-fn placement(problem: &Problem, cluster: &Cluster, job: usize, own: &JobRequest) -> Option<Placement> {
+fn placement(problem: &Problem, cluster: &Cluster, job: usize, own: &RequestOption) -> Option<Placement> {
     let nodes = usize::try_from(own.request.asks.nodes).ok()?;
     let count = own.per_node();
     let partition = own.request.partition.as_ref();
@@ -94,7 +94,7 @@ fn placement(problem: &Problem, cluster: &Cluster, job: usize, own: &JobRequest)
 /// Returns the plan that gives GPUs to as many jobs as have room beside each other, the first before the others; `changes` says why others
 /// have none.
 fn at_one_time(
-    Desk { problem, .. }: &Desk,
+    PlanningInput { problem, .. }: &PlanningInput,
     intents: &[PlannedSubmission],
     mut changes: Vec<(usize, Decision)>,
 ) -> Option<CheckedPlan> {

@@ -107,7 +107,7 @@ impl Planned {
 }
 
 /// Jobs and GPUs, ready to be planned by any policy.
-pub(crate) struct Desk {
+pub(crate) struct PlanningInput {
     pub jobs: Vec<Job>,
     pub cluster: Cluster,
     capacity: Capacity,
@@ -129,7 +129,7 @@ pub(crate) fn plan(
     text: &str,
     path: &Path,
 ) -> Result<Planned, Failure> {
-    let Desk { jobs, cluster, capacity, access, is_in_use, mut notes, problem } =
+    let PlanningInput { jobs, cluster, capacity, access, is_in_use, mut notes, problem } =
         prepare(args, context, text, path)?;
     let name = &args.policy.policy;
     let (plan, solve) = solve(name, args, context, &jobs, &problem)?;
@@ -167,9 +167,9 @@ fn pieces(
     let defaults = &context.settings.jobs;
     let note = |(number, (job, verdict)): (usize, (&Job, &Verdict))| {
         let placement = verdict.placement()?;
-        let terms =
+        let queue_choice =
             QueueChoice::usual(cluster.time_limit(job, defaults), placement.basis(&problem.jobs[number]));
-        let walltime = terms.walltime(job, placement.jct(job.epochs), defaults);
+        let walltime = queue_choice.walltime(job, placement.jct(job.epochs), defaults);
         let cut = walltime.cut(job.resumes())?;
         Some(if job.resumes() {
             format!("{}: the time limit splits the job into {cut}; each run queues again", job.name)
@@ -228,7 +228,7 @@ pub(crate) fn prepare(
     context: &Context,
     text: &str,
     path: &Path,
-) -> Result<Desk, Failure> {
+) -> Result<PlanningInput, Failure> {
     let jobs = input::jobs(text, path)?;
     let Seen { mut cluster, mut notes } = input::cluster(context, &args.source)?;
     let access = keep_partitions(&mut cluster, &jobs, context, &mut notes)?;
@@ -252,10 +252,10 @@ pub(crate) fn prepare(
     }
     for (model, job) in problem.jobs.iter_mut().zip(&jobs) {
         if !job.after.is_empty() {
-            model.standing.waits = Eligibility::Never;
+            model.progress.waits = Eligibility::Never;
         }
     }
-    Ok(Desk { jobs, cluster, capacity, access, is_in_use, notes, problem })
+    Ok(PlanningInput { jobs, cluster, capacity, access, is_in_use, notes, problem })
 }
 
 /// Returns a policy's plan, checked, and the time that it took.

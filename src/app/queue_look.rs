@@ -138,7 +138,7 @@ impl Site<'_> {
         }
         let (mut shares, mut history) = (CachedOutput::default(), CachedOutput::default());
         if has_accounting {
-            shares = self.ask("sshare", HOUR, &queue::standings_command());
+            shares = self.ask("sshare", HOUR, &queue::shares_command());
             let past = history::command(self.clock.now(), &with_gpus(cluster));
             history = self.ask("history", DAY, &past);
         }

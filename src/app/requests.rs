@@ -6,11 +6,11 @@ use crate::app::speeds::SpeedArgs;
 use crate::error::Failure;
 use crate::ui::duration;
 use hsched_engine::{Knows, Listed, Listing};
-use hsched_model::{Job, JobRequest, Seconds, Walltime};
+use hsched_model::{Job, RequestOption, Seconds, Walltime};
 use hsched_queue::Snapshot;
 
 /// The requests of a job; where there are none, why.
-pub(crate) type Requests = (Vec<JobRequest>, Option<String>);
+pub(crate) type Requests = (Vec<RequestOption>, Option<String>);
 
 /// Returns the requests of a job on the cluster of a snapshot; adds notes on its speeds and on what was left out.
 ///

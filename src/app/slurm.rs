@@ -8,7 +8,7 @@ use crate::app::context::Context;
 use crate::app::input::{self, Seen};
 use crate::app::session::Backend;
 use crate::app::state;
-use crate::app::watch_estimates::prospects;
+use crate::app::watch_estimates::start_estimates;
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::live::LiveError;
@@ -46,7 +46,7 @@ pub(crate) fn world<'a>(
     let complete = Box::new(|cluster: &mut Cluster| input::complete(cluster, context));
     let site = state::site(context, sbatch)?;
     let mut world = SlurmWorld::new(&context.slurm, &context.clock, directory, site, complete);
-    world.oracle = Some(Box::new(|inquiries: &[Inquiry]| prospects(context, inquiries)));
+    world.start_estimator = Some(Box::new(|inquiries: &[Inquiry]| start_estimates(context, inquiries)));
     Ok(world)
 }
 

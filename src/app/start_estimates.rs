@@ -14,8 +14,12 @@ use crate::app::speeds::SpeedArgs;
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_model::formats;
-use hsched_model::{Candidate, Choice, Job, JobRequest, Request, RequestId, Seconds, choose, worth_a_look};
-use hsched_queue::{Calibration, Estimate, Question, Snapshot, Standing, Start, StartEstimate, forecast};
+use hsched_model::{
+    Candidate, Choice, Job, Request, RequestId, RequestOption, Seconds, choose, worth_a_look,
+};
+use hsched_queue::{
+    Calibration, Estimate, PriorityEstimate, Question, Snapshot, Start, StartEstimate, forecast,
+};
 
 /// What can be said about the queue to plan through.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
@@ -122,11 +126,11 @@ impl Queue {
 pub(crate) struct Foretold {
     /// The number of the queue.
     pub queue: usize,
-    pub own: JobRequest,
+    pub own: RequestOption,
     pub start: Start,
     /// When the whole training would be done; `None` where its start is unknown.
     pub done: Option<Estimate>,
-    pub standing: Standing,
+    pub priority: PriorityEstimate,
 }
 
 impl Foretold {
@@ -176,7 +180,7 @@ fn read(context: &Context, path: &Path) -> Result<Queue, Failure> {
 #[derive(Debug)]
 pub(crate) struct Possible {
     /// By queue.
-    requests: Vec<Vec<JobRequest>>,
+    requests: Vec<Vec<RequestOption>>,
     /// Why there are none.
     nothing: Option<String>,
     /// Notes for people, on its speeds and on what was left out.
@@ -252,9 +256,9 @@ pub(crate) fn estimate_starts(
         let estimates = forecast(&question, stop);
         for own in own {
             let Some(start) = StartEstimate::of(&estimates, own.request.id).cloned() else { continue };
-            let standing = queue.snapshot.standing(own.request.account.as_deref());
+            let priority = queue.snapshot.priority_estimate(own.request.account.as_deref());
             let done = done(own, &start);
-            list.push(Foretold { queue: number, own: own.clone(), start, done, standing });
+            list.push(Foretold { queue: number, own: own.clone(), start, done, priority });
         }
     }
     let finish = |own: &Foretold| own.done.map_or(f64::INFINITY, |done| done.mean.0);
@@ -270,7 +274,7 @@ pub(crate) fn estimate_starts(
 
 /// Returns when the whole training would be done; each piece of one that is cut waits as long as the first, part of that while the one
 /// before it runs.
-pub(crate) fn done(own: &JobRequest, start: &Start) -> Option<Estimate> {
+pub(crate) fn done(own: &RequestOption, start: &Start) -> Option<Estimate> {
     let forecast = start.forecast()?;
     let whole = |start: Seconds| Seconds(own.waits(start).0 + own.run.0);
     let Estimate { low, median, high, mean } = forecast.start;

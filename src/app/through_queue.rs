@@ -5,7 +5,7 @@ use crate::app::speeds::SpeedArgs;
 use crate::app::start_estimates::{self, Foretold, Possible, Queue, SearchArgs};
 use crate::error::Failure;
 use crate::ui::ProgressLine;
-use hsched_model::{Job, JobRequest, Request, RequestId};
+use hsched_model::{Job, Request, RequestId, RequestOption};
 use hsched_queue::{Chosen, Jobs, Offer, Start, StartEstimate, choose_together, race};
 
 /// Requests of a job that are looked at together with those of others: the best alone.
@@ -79,7 +79,7 @@ fn as_alone(list: &[Foretold], cost_weight: f64) -> Option<Chosen> {
 
 /// Returns what counts of each request of a job, beside those of others.
 fn offers(list: &[Foretold]) -> Vec<Offer> {
-    let costs = JobRequest::costs(&list.iter().map(|own| &own.own).collect::<Vec<_>>());
+    let costs = RequestOption::costs(&list.iter().map(|own| &own.own).collect::<Vec<_>>());
     let offer = |(own, cost): (&Foretold, Option<f64>)| {
         let gaps = own.start.forecast().map(|forecast| own.own.walltime.gaps(forecast.start.mean).0);
         let rest = own.own.run.0 - own.own.request.run.0 + gaps.unwrap_or(0.0);

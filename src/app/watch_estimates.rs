@@ -8,16 +8,16 @@ use crate::app::queue_look;
 use hsched_engine::clock::Clock;
 use hsched_engine::{Inquiry, Knows, Listed, Listing, SpeedsOf};
 use hsched_model::number::{to_u64, to_usize};
-use hsched_model::{Candidate, JobId, JobRequest, QueueChoice, Request, RequestId, Seconds, choose};
-use hsched_plan::{Prospect, Prospects};
-use hsched_queue::{Place, Question, QueueJob, Snapshot, StandingSource, StartEstimate, forecast_at};
+use hsched_model::{Candidate, JobId, QueueChoice, Request, RequestId, RequestOption, Seconds, choose};
+use hsched_plan::{JobStartEstimates, RequestStartEstimate};
+use hsched_queue::{PrioritySource, Question, QueueJob, QueuePosition, Snapshot, StartEstimate, forecast_at};
 
 /// Futures that each request is tried in, and how long all together may take.
 const SAMPLES: usize = 40;
 const BUDGET: Duration = Duration::from_secs(5);
 
 /// Returns what is known of the requests of some jobs; nothing where Slurm does not tell, and of no job for which there was no time.
-pub(crate) fn prospects(context: &Context, inquiries: &[Inquiry]) -> Vec<Prospects> {
+pub(crate) fn start_estimates(context: &Context, inquiries: &[Inquiry]) -> Vec<JobStartEstimates> {
     let looked = match queue_look::look(context) {
         Ok(looked) => looked,
         Err(failure) => {
@@ -36,17 +36,17 @@ pub(crate) fn prospects(context: &Context, inquiries: &[Inquiry]) -> Vec<Prospec
     let turn = to_usize(snapshot.taken_at.0 / 60.0) % pending.len().max(1);
     let order =
         ready.into_iter().chain(pending[turn..].iter().copied()).chain(pending[..turn].iter().copied());
-    let mut list: Vec<Prospects> = Vec::new();
+    let mut list: Vec<JobStartEstimates> = Vec::new();
     for inquiry in order {
         if context.clock.elapsed() > until && !list.is_empty() {
             break;
         }
         let teller = Teller { context, inquiry, until };
-        let prospects = teller.prospects(&snapshot);
+        let start_estimates = teller.start_estimates(&snapshot);
         if !inquiry.waits() {
-            snapshot.jobs.extend(teller.likely(&prospects, &snapshot));
+            snapshot.jobs.extend(teller.likely(&start_estimates, &snapshot));
         }
-        list.push(prospects);
+        list.push(start_estimates);
     }
     list
 }
@@ -63,7 +63,7 @@ struct Teller<'a> {
 type Waits = Vec<(RequestId, Seconds)>;
 
 impl Teller<'_> {
-    fn prospects(&self, snapshot: &Snapshot) -> Prospects {
+    fn start_estimates(&self, snapshot: &Snapshot) -> JobStartEstimates {
         let inquiry = self.inquiry;
         let Listed { requests, cut, .. } = self.listed(snapshot);
         let asked: Vec<Request> = requests.iter().map(|own| own.request.clone()).collect();
@@ -72,14 +72,14 @@ impl Teller<'_> {
         let half = self.until.saturating_sub(begin) / 2;
         let until = if inquiry.waits() { begin + half } else { self.until };
         let anew = self.waits(snapshot, (&asked, &[]), until);
-        let prospect = |request: JobRequest| {
+        let estimate = |request: RequestOption| {
             let anew = wait_of(&anew, request.id());
-            Prospect { request, anew, in_place: None }
+            RequestStartEstimate { request, anew, in_place: None }
         };
-        let mut requests: Vec<Prospect> = requests.into_iter().map(prospect).collect();
+        let mut requests: Vec<RequestStartEstimate> = requests.into_iter().map(estimate).collect();
         let stay = |id: Option<JobId>| self.stay(id?, snapshot, &mut requests);
         let stays = inquiry.pending().into_iter().map(stay).collect();
-        Prospects { job: inquiry.job, stays, races: inquiry.races(), requests, cut }
+        JobStartEstimates { job: inquiry.job, stays, races: inquiry.races(), requests, cut }
     }
 
     /// Returns the requests of the job, as `hsched when` lists them.
@@ -102,19 +102,20 @@ impl Teller<'_> {
 
     /// Returns how long the job waits in all with a pending submission as it is, and notes of each request how long it would wait in
     /// the place of that one.
-    fn stay(&self, id: JobId, snapshot: &Snapshot, requests: &mut [Prospect]) -> Option<Seconds> {
+    fn stay(&self, id: JobId, snapshot: &Snapshot, requests: &mut [RequestStartEstimate]) -> Option<Seconds> {
         let (own, rest) = without(snapshot, id)?;
         let mut asked = as_it_is(&own, snapshot);
         let now: Vec<RequestId> = asked.iter().map(|own| own.id).collect();
-        let mut places: Vec<(RequestId, Place)> = now.iter().map(|id| (*id, Place::of(&own))).collect();
+        let mut positions: Vec<(RequestId, QueuePosition)> =
+            now.iter().map(|id| (*id, QueuePosition::of(&own))).collect();
         for change in requests.iter().filter(|change| self.is_in_place(&change.request, id)) {
             let request = &change.request.request;
-            let Some(place) = place_after(&own, request, snapshot) else { continue };
+            let Some(position) = position_after(&own, request, snapshot) else { continue };
             let partition = request.partition.clone().or_else(|| asked[0].partition.clone());
-            places.push((request.id, place));
+            positions.push((request.id, position));
             asked.push(Request { partition, ..request.clone() });
         }
-        let waits = self.waits(&rest, (&asked, &places), self.until);
+        let waits = self.waits(&rest, (&asked, &positions), self.until);
         for change in requests.iter_mut().filter(|change| self.is_in_place(&change.request, id)) {
             change.in_place = wait_of(&waits, change.request.id());
         }
@@ -122,20 +123,22 @@ impl Teller<'_> {
         soonest.map(|wait| self.whole(&own, wait, requests))
     }
 
-    fn is_in_place(&self, request: &JobRequest, id: JobId) -> bool {
+    fn is_in_place(&self, request: &RequestOption, id: JobId) -> bool {
         self.inquiry.in_place(request, &self.context.settings.jobs) == Some(id)
     }
 
     /// Returns how long a pending request keeps the job waiting in all, if its first piece waits so long.
-    fn whole(&self, own: &QueueJob, wait: Seconds, requests: &[Prospect]) -> Seconds {
+    fn whole(&self, own: &QueueJob, wait: Seconds, requests: &[RequestStartEstimate]) -> Seconds {
         let gpus = own.asks.gpus.first();
-        let is_same = |other: &&Prospect| {
+        let is_same = |other: &&RequestStartEstimate| {
             let asks = &other.request.request.asks;
             (asks.nodes, asks.gpus.first()) == (own.asks.nodes, gpus)
         };
         let gaps = requests.iter().find(is_same).map(|same| {
-            let terms = QueueChoice { longest: own.limit_s, ..QueueChoice::default() };
-            terms.walltime(&self.inquiry.rest, same.request.in_one, &self.context.settings.jobs).gaps(wait)
+            let queue_choice = QueueChoice { longest: own.limit_s, ..QueueChoice::default() };
+            queue_choice
+                .walltime(&self.inquiry.rest, same.request.in_one, &self.context.settings.jobs)
+                .gaps(wait)
         });
         Seconds(wait.0 + gaps.map_or(0.0, |gaps| gaps.0))
     }
@@ -145,12 +148,12 @@ impl Teller<'_> {
     fn waits(
         &self,
         snapshot: &Snapshot,
-        (requests, places): (&[Request], &[(RequestId, Place)]),
+        (requests, positions): (&[Request], &[(RequestId, QueuePosition)]),
         until: Duration,
     ) -> Waits {
         let question = Question { snapshot, requests, seed: 0, samples: SAMPLES, calibration: None };
         let stop = || self.context.clock.elapsed() > until;
-        let estimates = forecast_at(&question, places, &stop);
+        let estimates = forecast_at(&question, positions, &stop);
         let sampled = |own: &StartEstimate| own.start.forecast().is_some_and(|own| !own.starts.is_empty());
         if self.inquiry.waits() && !estimates.iter().any(sampled) {
             return Vec::new();
@@ -160,12 +163,13 @@ impl Teller<'_> {
     }
 
     /// Returns the job that the request will be which is chosen: those after it find it in the queue.
-    fn likely(&self, prospects: &Prospects, snapshot: &Snapshot) -> Option<QueueJob> {
-        let known: Vec<_> = prospects.requests.iter().map(|own| (&own.request, own.anew)).collect();
+    fn likely(&self, start_estimates: &JobStartEstimates, snapshot: &Snapshot) -> Option<QueueJob> {
+        let known: Vec<_> = start_estimates.requests.iter().map(|own| (&own.request, own.anew)).collect();
         let chosen = choose(&Candidate::of(&known), 0.0)?;
-        let Request { asks, account, limit, partition, .. } = prospects.request(chosen.id)?.request.clone();
-        let standing = snapshot.standing(account.as_deref());
-        let priority = to_u64(standing.priority.max(0.0));
+        let Request { asks, account, limit, partition, .. } =
+            start_estimates.request(chosen.id)?.request.clone();
+        let estimate = snapshot.priority_estimate(account.as_deref());
+        let priority = to_u64(estimate.priority.max(0.0));
         Some(QueueJob {
             id: format!("of {}", self.inquiry.rest.name),
             ours: true,
@@ -186,19 +190,19 @@ fn wait_of(waits: &Waits, id: RequestId) -> Option<Seconds> {
     waits.iter().find(|(own, _)| *own == id).map(|(_, wait)| *wait)
 }
 
-/// Returns the place that a pending job has when it is changed to a request; `None` where nobody knows what its account is worth.
-fn place_after(own: &QueueJob, to: &Request, snapshot: &Snapshot) -> Option<Place> {
-    let place = Place::of(own);
+/// Returns the position that a pending job has when it is changed to a request; `None` where nobody knows what its account is worth.
+fn position_after(own: &QueueJob, to: &Request, snapshot: &Snapshot) -> Option<QueuePosition> {
+    let position = QueuePosition::of(own);
     if to.account.is_none() || to.account == own.account {
-        return Some(place);
+        return Some(position);
     }
     let worth = |account: Option<&String>| {
-        let standing = snapshot.standing(account.map(String::as_str));
-        matches!(standing.source, StandingSource::OwnJob | StandingSource::Weights)
-            .then_some(standing.priority)
+        let estimate = snapshot.priority_estimate(account.map(String::as_str));
+        matches!(estimate.source, PrioritySource::OwnJob | PrioritySource::Weights)
+            .then_some(estimate.priority)
     };
     let gain = worth(to.account.as_ref())? - worth(own.account.as_ref())?;
-    Some(Place { priority: place.priority + gain, ..place })
+    Some(QueuePosition { priority: position.priority + gain, ..position })
 }
 
 /// Returns a pending job of the queue and the queue without it; `None` where it is not there or waits for something else than room.

@@ -41,7 +41,7 @@ pub(super) struct Args {
 
 /// What becomes of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Answer {
+enum CancelOutcome {
     /// It waited, and has ended.
     Cancelled,
     /// Slurm was told to end it.
@@ -88,7 +88,7 @@ impl Subcommand for Args {
         let state = &session.state;
         let answer =
             |(name, over): (&JobName, &bool)| Some((name.clone(), answer(state.find(name)?, *over, &untold)));
-        let answers: Vec<(JobName, Answer)> = names.iter().zip(&over).filter_map(answer).collect();
+        let answers: Vec<(JobName, CancelOutcome)> = names.iter().zip(&over).filter_map(answer).collect();
         self.print(context, (&answers, "cancel"), state.jobs.is_empty())?;
         Ok(if untold.is_empty() { Exit::Done } else { Exit::Failed })
     }
@@ -100,11 +100,11 @@ impl Args {
         let (state, realm) = deferred_commands::expected_there(context, rules)?;
         let names = self.names(&state)?;
         let answer = |name: &JobName| match &state.find(name)?.phase {
-            Phase::Ended { outcome, .. } => Some((name.clone(), Answer::Over(outcome.word()))),
-            _ => Some((name.clone(), Answer::Left(realm))),
+            Phase::Ended { outcome, .. } => Some((name.clone(), CancelOutcome::Over(outcome.word()))),
+            _ => Some((name.clone(), CancelOutcome::Left(realm))),
         };
-        let answers: Vec<(JobName, Answer)> = names.iter().filter_map(answer).collect();
-        let open = answers.iter().filter(|(_, answer)| matches!(answer, Answer::Left(_)));
+        let answers: Vec<(JobName, CancelOutcome)> = names.iter().filter_map(answer).collect();
+        let open = answers.iter().filter(|(_, answer)| matches!(answer, CancelOutcome::Left(_)));
         let jobs: Vec<JobName> = open.map(|(name, _)| name.clone()).collect();
         if !jobs.is_empty() && !self.dry_run {
             deferred_commands::leave(context, Wanted::Cancel { jobs })?;
@@ -140,18 +140,19 @@ impl Args {
     fn print(
         &self,
         context: &Context,
-        (answers, by): (&[(JobName, Answer)], &str),
+        (answers, by): (&[(JobName, CancelOutcome)], &str),
         none: bool,
     ) -> Result<(), Failure> {
         match self.format {
             Format::Table if none => print(context, "there are no jobs to cancel\n"),
             Format::Table if answers.is_empty() => print(context, "all jobs have already ended\n"),
             Format::Table => {
-                let line =
-                    |(name, answer): &(JobName, Answer)| format!("{name}: {}\n", answer.text(self.dry_run));
+                let line = |(name, answer): &(JobName, CancelOutcome)| {
+                    format!("{name}: {}\n", answer.text(self.dry_run))
+                };
                 let mut text: String = answers.iter().map(line).collect();
                 let left = answers.iter().find_map(|(_, answer)| match answer {
-                    Answer::Left(realm) if !self.dry_run => Some(deferred_commands::left(*realm)),
+                    CancelOutcome::Left(realm) if !self.dry_run => Some(deferred_commands::left(*realm)),
                     _ => None,
                 });
                 text.extend(left.map(|left| left + "\n"));
@@ -197,19 +198,19 @@ fn is_over(state: &State, name: &JobName) -> bool {
     state.find(name).is_some_and(|tracked| tracked.phase.is_over())
 }
 
-fn answer(tracked: &JobState, over: bool, untold: &BTreeMap<JobName, String>) -> Answer {
+fn answer(tracked: &JobState, over: bool, untold: &BTreeMap<JobName, String>) -> CancelOutcome {
     match &tracked.phase {
-        Phase::Ended { outcome, .. } if over => Answer::Over(outcome.word()),
-        Phase::Ended { outcome: Outcome::Cancelled, .. } => Answer::Cancelled,
+        Phase::Ended { outcome, .. } if over => CancelOutcome::Over(outcome.word()),
+        Phase::Ended { outcome: Outcome::Cancelled, .. } => CancelOutcome::Cancelled,
         phase => match (untold.get(&tracked.job.name), phase.attempt().and_then(|attempt| attempt.job_id)) {
-            (Some(message), _) => Answer::Untold(message.clone()),
-            (None, Some(job_id)) => Answer::Asked(job_id.to_string()),
-            (None, None) => Answer::Later,
+            (Some(message), _) => CancelOutcome::Untold(message.clone()),
+            (None, Some(job_id)) => CancelOutcome::Asked(job_id.to_string()),
+            (None, None) => CancelOutcome::Later,
         },
     }
 }
 
-impl Answer {
+impl CancelOutcome {
     fn word(&self) -> &'static str {
         match self {
             Self::Cancelled => "cancelled",
@@ -242,14 +243,14 @@ impl Answer {
     }
 }
 
-fn answer_json((name, answer): &(JobName, Answer)) -> Value {
+fn answer_json((name, answer): &(JobName, CancelOutcome)) -> Value {
     let (mut job_id, mut message) = (None, None);
     match answer {
-        Answer::Asked(id) => job_id = Some(id),
-        Answer::Untold(text) => message = Some(text.clone()),
-        Answer::Over(outcome) => message = Some((*outcome).to_owned()),
-        Answer::Left(realm) => message = Some(deferred_commands::left(*realm)),
-        Answer::Cancelled | Answer::Later => {}
+        CancelOutcome::Asked(id) => job_id = Some(id),
+        CancelOutcome::Untold(text) => message = Some(text.clone()),
+        CancelOutcome::Over(outcome) => message = Some((*outcome).to_owned()),
+        CancelOutcome::Left(realm) => message = Some(deferred_commands::left(*realm)),
+        CancelOutcome::Cancelled | CancelOutcome::Later => {}
     }
     json!({ "name": name.as_str(), "state": answer.word(), "job_id": job_id, "message": message })
 }

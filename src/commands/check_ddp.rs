@@ -53,7 +53,7 @@ enum Device {
 
 /// What the checks print.
 #[derive(Debug, Deserialize)]
-struct Answer {
+struct CheckReport {
     python: String,
     /// Version of torch; none where Python has no torch.
     torch: Option<String>,
@@ -122,7 +122,7 @@ impl Args {
     ///
     /// # Errors
     /// When the Python cannot be started (exit 78), or the checks end without an answer.
-    fn ask(&self, helper: &str) -> Result<Answer, Failure> {
+    fn ask(&self, helper: &str) -> Result<CheckReport, Failure> {
         let device = if self.device == Device::Cpu { "cpu" } else { "cuda" };
         // A string of JSON is one of Python, too.
         let program = format!("HELPER = {}\nDEVICE = {}\n{CHECKS}", Value::from(helper), Value::from(device));
@@ -192,7 +192,7 @@ fn single_samples(job: &Job, ranks: &[PlacedRank]) -> Vec<String> {
 }
 
 /// Returns the line for people.
-fn verdict(torch: &str, answer: &Answer) -> String {
+fn verdict(torch: &str, answer: &CheckReport) -> String {
     let word = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".into());
     let place = format!("2 to 4 ranks, {}, {}", word(&answer.device), word(&answer.backend));
     let part = |check: &Check| match check.limit {

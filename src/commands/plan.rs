@@ -134,15 +134,15 @@ impl Args {
 
 /// Plans the same problem with several policies and shows what each makes of it.
 fn compare(args: &Args, context: &Context, text: &str, path: &Path) -> Result<Exit, Failure> {
-    let desk = planning::prepare(&args.planning, context, text, path)?;
+    let input = planning::prepare(&args.planning, context, text, path)?;
     let all = args.compare.iter().any(|name| name == "all");
     let chosen = |name: &&str| all || args.compare.iter().any(|own| own == name);
     let (mut rows, mut known) = (Vec::new(), Vec::new());
     for policy in hsched_lab::registry().names().into_iter().filter(chosen) {
-        let result = match planning::solve(policy, &args.planning, context, &desk.jobs, &desk.problem) {
+        let result = match planning::solve(policy, &args.planning, context, &input.jobs, &input.problem) {
             Ok((plan, time)) => {
-                let proven = planning::bound(&args.planning, context, &desk.problem, &plan, &mut known);
-                let outcome = Outcome::of(&desk.problem, &plan);
+                let proven = planning::bound(&args.planning, context, &input.problem, &plan, &mut known);
+                let outcome = Outcome::of(&input.problem, &plan);
                 let quality = proven.zip(outcome).map(|((bound, _), own)| Quality::new(&bound, &own));
                 Ok(Made { placed: plan.placed().len(), outcome, quality, time })
             }
@@ -155,7 +155,7 @@ fn compare(args: &Args, context: &Context, text: &str, path: &Path) -> Result<Ex
     let text = match args.format {
         Format::Table => compare_table(&rows, context.terminal),
         Format::Json => {
-            let objective = desk.problem.objective.name();
+            let objective = input.problem.objective.name();
             let policies: Vec<Value> = rows.iter().map(compared_json).collect();
             json_text(&json!({ "schema": "hsched.compare/1", "objective": objective, "policies": policies }))?
         }

@@ -12,7 +12,7 @@ use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::together;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::ui::{Files, JobStanding, duration, status_details, status_json, status_table};
+use crate::ui::{Files, JobSummary, duration, status_details, status_json, status_table};
 use hsched_engine::live::{Reported, absolute, reported};
 use hsched_engine::store::{Peeked, StateDir, last_look, report_folder, run_folder};
 use hsched_engine::{
@@ -95,10 +95,10 @@ impl Subcommand for Args {
             Format::Table if self.jobs.is_empty() => status_table(&state, &metrics, now, context.terminal),
             Format::Table => {
                 let details = |tracked: &&JobState| {
-                    let standing = JobStanding::new(tracked);
-                    let files = standing.attempt.map(|attempt| files(tracked, attempt)).unwrap_or_default();
+                    let summary = JobSummary::new(tracked);
+                    let files = summary.attempt.map(|attempt| files(tracked, attempt)).unwrap_or_default();
                     let metric = metrics.get(&tracked.job.name);
-                    status_details(standing, metric, &files, now, context.terminal)
+                    status_details(summary, metric, &files, now, context.terminal)
                 };
                 chosen.iter().map(details).collect::<Vec<_>>().join("\n")
             }

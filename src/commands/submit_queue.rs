@@ -70,17 +70,17 @@ impl ThroughArgs {
         if self.race > 1 {
             context.refuse_forbidden(Feature::Race)?;
         }
-        let desk = planning::prepare(&planning.over_all_up(), context, text, path)?;
-        let numbers = numbers(&desk.jobs)?;
+        let input = planning::prepare(&planning.over_all_up(), context, text, path)?;
+        let numbers = numbers(&input.jobs)?;
         let looked = queue_look::look_at_nodes_at_least(context)?;
         let queue = Queue::live(context, looked);
-        let jobs: Vec<&Job> = numbers.iter().map(|&number| &desk.jobs[number]).collect();
+        let jobs: Vec<&Job> = numbers.iter().map(|&number| &input.jobs[number]).collect();
         let stop = planning.stop(context, Some(USUAL_BUDGET));
         let search = (self.search, planning.policy.seed());
         let found = through_queue::choose((context, &planning.speeds), &jobs, &queue, search, &stop)?;
         let wanted = usize::from(self.race);
         let requests = found.entries(wanted);
-        let mut notes: Vec<String> = [&desk.notes[..], &queue.snapshot.notes, &found.notes].concat();
+        let mut notes: Vec<String> = [&input.notes[..], &queue.snapshot.notes, &found.notes].concat();
         notes.extend(jobs.iter().zip(&requests).filter_map(|(job, own)| fewer(job, own, wanted)));
         let all_behind = jobs.iter().all(|job| behind(job).is_some());
         let chosen_for = |(own, nothing): (Vec<Foretold>, &Option<String>)| {
@@ -88,7 +88,7 @@ impl ThroughArgs {
         };
         let chosen = requests.into_iter().zip(&found.nothing).map(chosen_for);
         let chosen = numbers.iter().copied().zip(chosen).collect();
-        let entries = entries::entries(desk, chosen, &context.settings.jobs)?;
+        let entries = entries::entries(input, chosen, &context.settings.jobs)?;
         notes.extend(queue.corrected());
         notes.extend(
             entries

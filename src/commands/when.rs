@@ -254,7 +254,7 @@ fn when_job<'a>(
     } else if let Some(Foretold { start: Start::Refused(refusal), .. }) = chosen {
         notes.push(format!("never: {refusal}"));
     } else if let Some(own) = chosen {
-        notes.push(format!("priority {}", own.standing.source.word()));
+        notes.push(format!("priority {}", own.priority.source.word()));
     }
     WhenJob {
         names,
@@ -296,7 +296,7 @@ fn marks(own: &Foretold) -> Vec<String> {
     if walltime.pieces > 1 {
         marks.push(format!("{} runs of {} (needs checkpoints)", walltime.pieces, walltime.length()));
     }
-    if own.own.terms.basis == SpeedBasis::Estimated {
+    if own.own.queue_choice.basis == SpeedBasis::Estimated {
         marks.push("speed estimated".to_owned());
     }
     if own.own.preemptible {
@@ -374,13 +374,13 @@ pub(super) fn option_json(own: &Foretold, queues: &[Queue]) -> Value {
         "nodes": request.asks.nodes,
         "limit_s": request.limit,
         "run_s": own.own.run,
-        "run_estimated": own.own.terms.basis == SpeedBasis::Estimated,
+        "run_estimated": own.own.queue_choice.basis == SpeedBasis::Estimated,
         "pieces": own.own.walltime.pieces,
         "preemptible": own.own.preemptible,
         "cost": own.own.cost.map(|cost| cost.hours),
         "cost_unit": own.own.cost.map(|cost| cost.unit.word()),
-        "priority": own.standing.priority,
-        "priority_source": own.standing.source.word(),
+        "priority": own.priority.priority,
+        "priority_source": own.priority.source.word(),
         "finish": own.done,
     });
     match &own.start {

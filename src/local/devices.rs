@@ -30,12 +30,12 @@ pub struct Devices {
 }
 
 /// A device by its node and its place in the node's list.
-pub(super) type Place = (NodeName, usize);
+pub(super) type DeviceIndex = (NodeName, usize);
 
 /// What a submission has: a device for each rank, in the ranks' order, and what each takes beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
-    pub(super) places: Vec<Place>,
+    pub(super) devices: Vec<DeviceIndex>,
     pub(super) needs: RankNeeds,
 }
 
@@ -169,7 +169,7 @@ impl Devices {
     pub fn cluster(&self) -> Cluster {
         let mut nodes: Vec<Node> = self.nodes.iter().map(|(node, _)| node.clone()).collect();
         for lease in self.taken.values() {
-            for (name, device) in &lease.places {
+            for (name, device) in &lease.devices {
                 let Some(place) = nodes.iter().position(|node| node.name == *name) else { continue };
                 let (node, gpu_type) = (&mut nodes[place], &self.nodes[place].1[*device].gpu_type);
                 if let Some(stock) = node.gpus.iter_mut().find(|stock| stock.gpu_type == *gpu_type) {
@@ -201,24 +201,24 @@ impl Devices {
         needs: RankNeeds,
         crowd: impl Fn(&NodeName, usize) -> usize,
     ) -> Option<Lease> {
-        let mut lease = Lease { places: Vec::new(), needs };
+        let mut lease = Lease { devices: Vec::new(), needs };
         for rank in ranks {
             let (node, devices) = self.nodes.iter().find(|(node, _)| node.name == rank.node)?;
             let is_usable = |device: &usize| {
                 let place = (node.name.clone(), *device);
                 devices[*device].gpu_type == rank.gpu_type
-                    && self.taken.values().chain([&lease]).all(|own| !own.places.contains(&place))
+                    && self.taken.values().chain([&lease]).all(|own| !own.devices.contains(&place))
             };
             let usable = (0..devices.len()).filter(is_usable);
             let device = usable.min_by_key(|device| (crowd(&node.name, *device), *device))?;
-            lease.places.push((node.name.clone(), device));
+            lease.devices.push((node.name.clone(), device));
         }
         Some(lease)
     }
 
     /// Returns whether nobody has a device of a lease.
     pub fn is_free(&self, lease: &Lease) -> bool {
-        self.taken.values().all(|own| own.places.iter().all(|place| !lease.places.contains(place)))
+        self.taken.values().all(|own| own.devices.iter().all(|place| !lease.devices.contains(place)))
     }
 
     /// Gives a submission what is free.
@@ -234,7 +234,7 @@ impl Devices {
     /// Returns a lease for a script: a line for each node.
     pub fn words(&self, lease: &Lease) -> String {
         let mut own: BTreeMap<&NodeName, Vec<&str>> = BTreeMap::new();
-        for (name, device) in &lease.places {
+        for (name, device) in &lease.devices {
             let devices = self.nodes.iter().find(|(node, _)| node.name == *name).map(|(_, devices)| devices);
             own.entry(name).or_default().push(devices.map_or("", |devices| devices[*device].name.as_str()));
         }
@@ -375,7 +375,7 @@ mod tests {
         let devices = Devices::imagined(&Devices::parse("t4:3").expect("a list"), &facts);
         let crowd = |_: &NodeName, device: usize| [2, 0, 1][device];
         let lease = devices.find(&ranks(&["t4", "t4"]), RankNeeds::default(), crowd).expect("are free");
-        let places: Vec<usize> = lease.places.iter().map(|(_, device)| *device).collect();
+        let places: Vec<usize> = lease.devices.iter().map(|(_, device)| *device).collect();
         assert_eq!(places, [1, 2]);
     }
 }

@@ -90,7 +90,7 @@ pub(super) fn left_behind(
     if let Some(word) = word.filter(|word| !matches!(word.status, 85 | 137 | 143)) {
         return Ok(left_word(job, attempt, word));
     }
-    let standing = QueueState::Ended { end: End::Interrupted, at: Some(at) };
+    let queue_state = QueueState::Ended { end: End::Interrupted, at: Some(at) };
     let job_id = attempt.job_id.unwrap_or(JobId(0));
-    Ok(Sighting { of, job_id, submit_time: None, standing, reason: None })
+    Ok(Sighting { of, job_id, submit_time: None, state: queue_state, reason: None })
 }

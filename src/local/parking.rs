@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::local::devices::{Lease, Place};
+use crate::local::devices::{DeviceIndex, Lease};
 use crate::local::gate::{Memory, Stand, Want, Word};
 use crate::local::memory::{Peak, Shared, Way, way};
 use crate::local::running::Guarded;
@@ -80,8 +80,8 @@ impl Parked {
     }
 
     /// Returns the bytes that are held of a device.
-    fn held(&self, place: &Place) -> Option<&Memory> {
-        let rank = self.lease.places.iter().position(|own| own == place)?;
+    fn held(&self, place: &DeviceIndex) -> Option<&Memory> {
+        let rank = self.lease.devices.iter().position(|own| own == place)?;
         self.memory.get(rank)
     }
 }
@@ -115,14 +115,14 @@ impl Parking {
     /// Returns how many wait on a device.
     pub(super) fn crowd(&self, node: &NodeName, device: usize) -> usize {
         let waits =
-            |own: &&Parked| own.lease.places.iter().any(|(name, place)| name == node && *place == device);
+            |own: &&Parked| own.lease.devices.iter().any(|(name, place)| name == node && *place == device);
         self.parked.values().filter(waits).count()
     }
 
     /// Returns the memory of a node's host that those who wait have said to need.
     pub(super) fn needs_on(&self, node: &NodeName) -> u64 {
         let needs = |own: &Parked| {
-            let ranks = own.lease.places.iter().filter(|(name, _)| name == node).count() as u64;
+            let ranks = own.lease.devices.iter().filter(|(name, _)| name == node).count() as u64;
             ranks * own.lease.needs.memory
         };
         self.parked.values().map(needs).sum()
@@ -145,7 +145,7 @@ impl Parking {
         let way = self.way(of, lease, spare);
         let (mut after, mut said) = (BTreeSet::new(), Vec::new());
         for (origin, parked) in &mut self.parked {
-            let shares = parked.lease.places.iter().any(|place| lease.places.contains(place));
+            let shares = parked.lease.devices.iter().any(|place| lease.devices.contains(place));
             let is_short = spare.is_some_and(|spare| spare < 0);
             // What it does is not what waits, or the devices are not.
             let is_replaced = is_of(origin, of);
@@ -180,7 +180,7 @@ impl Parking {
         if self.alone.contains(&of.job) {
             return Way::End;
         }
-        let shared = |place: &Place| {
+        let shared = |place: &DeviceIndex| {
             let there: Vec<(&Parked, &Memory)> =
                 self.parked.values().filter_map(|parked| Some((parked, parked.held(place)?))).collect();
             let total = there.iter().filter_map(|(_, memory)| memory.device).max();
@@ -188,7 +188,7 @@ impl Parking {
                 |(parked, memory): &(&Parked, &Memory)| if parked.is_moved() { 0 } else { memory.held };
             Shared { total, held: there.iter().map(held).collect() }
         };
-        let devices: Vec<Shared> = lease.places.iter().map(shared).collect();
+        let devices: Vec<Shared> = lease.devices.iter().map(shared).collect();
         way(&devices, self.peaks.get(&of.job).and_then(|peak| peak.device), spare)
     }
 
@@ -236,7 +236,7 @@ impl Parking {
     /// job.
     pub(super) fn is_to_blame(&mut self, job: &JobName, lease: &Lease) -> bool {
         let is_there = |own: &Parked| {
-            lease.places.iter().any(|place| own.held(place).is_some_and(|own| own.device.is_some()))
+            lease.devices.iter().any(|place| own.held(place).is_some_and(|own| own.device.is_some()))
         };
         self.parked.values().any(is_there) && self.alone.insert(job.clone())
     }

@@ -112,9 +112,9 @@ impl LocalWorld<'_> {
     /// is negative where there is not enough.
     fn spare(&self, of: &SubmissionKey, lease: &Lease, is_there: bool) -> Option<i64> {
         let bytes = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-        let nodes: BTreeSet<&NodeName> = lease.places.iter().map(|(node, _)| node).collect();
+        let nodes: BTreeSet<&NodeName> = lease.devices.iter().map(|(node, _)| node).collect();
         let declared = nodes.iter().filter_map(|node| {
-            let ranks = lease.places.iter().filter(|(name, _)| name == *node).count() as u64;
+            let ranks = lease.devices.iter().filter(|(name, _)| name == *node).count() as u64;
             let needs = ranks * lease.needs.memory + self.parking.needs_on(node);
             Some(bytes(self.devices.free_memory(node)?) - bytes(needs))
         });

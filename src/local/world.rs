@@ -190,11 +190,17 @@ impl<'a> LocalWorld<'a> {
     fn sighting(&self, job: &JobName, attempt: &SubmissionRecord, at: Time) -> Result<Sighting, LiveError> {
         let of = attempt.key(job);
         if let Some(own) = self.running.get(&of) {
-            let standing = match &own.ended {
+            let queue_state = match &own.ended {
                 Some((end, at)) => QueueState::Ended { end: end.clone(), at: Some(*at) },
                 None => QueueState::Running { since: Some(own.since), gpus: Some(own.gpus.clone()) },
             };
-            return Ok(Sighting { of, job_id: own.job_id, submit_time: None, standing, reason: None });
+            return Ok(Sighting {
+                of,
+                job_id: own.job_id,
+                submit_time: None,
+                state: queue_state,
+                reason: None,
+            });
         }
         left_behind(&self.site.site.state, job, attempt, at)
     }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use terminal_size::terminal_size;
 
-use crate::ui::status::JobStanding;
+use crate::ui::status::JobSummary;
 use crate::ui::terminal::harmless;
 use crate::ui::{Align, Table, Terminal};
 use hsched_engine::{JobState, State};
@@ -132,7 +132,7 @@ fn job_rows(jobs: &[&JobState], now: Time, (length, name): (u64, usize)) -> Tabl
         ("ENDS", Align::Left),
     ]);
     for tracked in jobs {
-        let own = JobStanding::new(tracked);
+        let own = JobSummary::new(tracked);
         let (done, all) = (tracked.epochs_done, tracked.job.epochs);
         let speed = own
             .observed()

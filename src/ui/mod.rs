@@ -41,7 +41,7 @@ pub use self::progress::ProgressLine;
 pub use self::quantity::{date, duration};
 pub use self::simulation::{Cell, Simulated, simulation_table};
 pub use self::simulation_json::{event_json, simulation_csv, simulation_json, sweep_json};
-pub use self::status::{Best, Files, JobStanding, Metrics, bests, status_table};
+pub use self::status::{Best, Files, JobSummary, Metrics, bests, status_table};
 pub use self::status_details::status_details;
 pub use self::status_json::status_json;
 pub use self::story::merged as merged_story;

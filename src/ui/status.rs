@@ -21,7 +21,7 @@ pub type Files = Vec<(&'static str, String)>;
 
 /// A job with what its submission now, or else its last one, says of it.
 #[derive(Clone, Copy, Debug)]
-pub struct JobStanding<'a> {
+pub struct JobSummary<'a> {
     pub tracked: &'a JobState,
     /// The submission that Slurm has or may have; of an ended job the last one.
     pub attempt: Option<&'a SubmissionRecord>,
@@ -44,7 +44,7 @@ pub fn status_table(state: &State, metrics: &Metrics, now: Time, terminal: Termi
     columns.extend((!metrics.is_empty()).then_some(("METRIC", Align::Left)));
     let mut table = Table::new(&columns);
     for tracked in &state.jobs {
-        let own = JobStanding::new(tracked);
+        let own = JobSummary::new(tracked);
         let metric = metrics.get(&tracked.job.name).map_or_else(|| "-".to_owned(), metric);
         let row = [
             tracked.job.name.to_string(),
@@ -175,7 +175,7 @@ impl Times {
     }
 }
 
-impl<'a> JobStanding<'a> {
+impl<'a> JobSummary<'a> {
     /// Returns where a job stands.
     pub fn new(tracked: &'a JobState) -> Self {
         let last = || {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::ui::lateness::late;
 use crate::ui::quantity::duration;
-use crate::ui::status::{Files, JobStanding, ago, metric, nodes};
+use crate::ui::status::{Files, JobSummary, ago, metric, nodes};
 use crate::ui::terminal::harmless;
 use crate::ui::{Align, Table, Terminal};
 use hsched_engine::{Submission, SubmissionRecord};
@@ -12,34 +12,34 @@ use hsched_model::{Seconds, Time};
 
 /// Returns a job with all that is known of it, and a metric that it has reported; `files` are its script, output and reports, each with its name.
 pub fn status_details(
-    standing: JobStanding<'_>,
+    summary: JobSummary<'_>,
     own: Option<&(String, f64)>,
     files: &Files,
     now: Time,
     terminal: Terminal,
 ) -> String {
-    let tracked = standing.tracked;
+    let tracked = summary.tracked;
     let mut text = format!("{}: {}\n", tracked.job.name, tracked.phase.word());
     let mut line = |what: &str, value: &str| {
         let _ = writeln!(text, "  {what:<11}{}", harmless(value));
     };
-    line("last", &standing.last(now));
+    line("last", &summary.last(now));
     line("added", &ago(tracked.added, now));
     line("epochs", &format!("{} of {} done", tracked.epochs_done, tracked.job.epochs));
     if let Some(own) = own {
         line("metric", &metric(own));
     }
-    if let Some(attempt) = standing.attempt {
+    if let Some(attempt) = summary.attempt {
         let on = || format!("{} on {}", attempt.gpus, nodes(attempt.gpus.0.keys()));
-        line("gpus", &standing.race_gpus().unwrap_or_else(on));
-        let observed = standing.observed().map(|observed| format!(", observed {}", duration(observed)));
+        line("gpus", &summary.race_gpus().unwrap_or_else(on));
+        let observed = summary.observed().map(|observed| format!(", observed {}", duration(observed)));
         let predicted = duration(attempt.epoch);
         line("epoch time", &format!("predicted {predicted}{}", observed.unwrap_or_default()));
     }
-    if let Some(ends) = standing.ends(now) {
+    if let Some(ends) = summary.ends(now) {
         line(if tracked.phase.is_over() { "ended" } else { "ends" }, &ends);
     }
-    if let Some(outlook) = standing.outlook() {
+    if let Some(outlook) = summary.outlook() {
         line("expected", &outlook);
     }
     if let Some(late) = late(tracked, now) {
@@ -52,10 +52,10 @@ pub fn status_details(
     for (what, path) in files {
         line(what, path);
     }
-    if let Some(odd) = standing.attempt.and_then(|attempt| attempt.odd.as_ref()) {
+    if let Some(odd) = summary.attempt.and_then(|attempt| attempt.odd.as_ref()) {
         line("reports", odd);
     }
-    let runs = runs(standing, now);
+    let runs = runs(summary, now);
     if !runs.is_empty() {
         text.push('\n');
         text.push_str(&runs.show(terminal));
@@ -64,8 +64,8 @@ pub fn status_details(
 }
 
 /// Returns the submissions, the present one last.
-fn runs(standing: JobStanding<'_>, now: Time) -> Table {
-    let tracked = standing.tracked;
+fn runs(summary: JobSummary<'_>, now: Time) -> Table {
+    let tracked = summary.tracked;
     let mut table = Table::new(&[
         ("RUN", Align::Left),
         ("JOB ID", Align::Right),

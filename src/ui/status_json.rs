@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::ui::status::{Files, JobStanding, Metrics, Times, bests};
+use crate::ui::status::{Files, JobSummary, Metrics, Times, bests};
 use hsched_engine::{Gpus, JobState, Outcome, Phase, State, Submission, SubmissionRecord};
 use hsched_model::{JobId, Seconds, Time};
 
@@ -44,7 +44,7 @@ pub fn status_json(
 }
 
 fn job(tracked: &JobState, now: Time, files: &dyn Fn(&JobState, &SubmissionRecord) -> Files) -> Value {
-    let standing = JobStanding::new(tracked);
+    let summary = JobSummary::new(tracked);
     let (mut reason, mut not_before, mut ended) = (None, None, None);
     match &tracked.phase {
         Phase::Waiting { not_before: moment, reason: why } => {
@@ -70,7 +70,7 @@ fn job(tracked: &JobState, now: Time, files: &dyn Fn(&JobState, &SubmissionRecor
         let epochs = tracked.epochs_done.saturating_sub(attempt.epochs_before);
         runs.push(run(attempt, epochs, None, files(tracked, attempt)));
     }
-    let attempt = standing.attempt;
+    let attempt = summary.attempt;
     json!({
         "name": tracked.job.name.as_str(),
         "state": tracked.phase.word(),
@@ -81,7 +81,7 @@ fn job(tracked: &JobState, now: Time, files: &dyn Fn(&JobState, &SubmissionRecor
         "epochs": tracked.job.epochs,
         "epochs_done": tracked.epochs_done,
         "predicted_epoch_s": attempt.map(|own| own.epoch.0),
-        "observed_epoch_s": standing.observed().map(|Seconds(length)| length),
+        "observed_epoch_s": summary.observed().map(|Seconds(length)| length),
         "added": tracked.added.0,
         "started": seconds(attempt.and_then(|own| own.started)),
         "expected_end": seconds(tracked.expected_end(now)),

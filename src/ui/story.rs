@@ -233,10 +233,10 @@ impl Story {
             Action::Amend { of: SubmissionKey { job, .. }, to, why, .. } => {
                 let gpus = Gpus::of(&to.ranks);
                 let limit = duration(to.limit());
-                let terms = to.terms.as_ref();
+                let queue_choice = to.queue_choice.as_ref();
                 let named = |what: &str, name: Option<&String>| name.map(|name| format!(", {what} {name}"));
-                let account = named("account", terms.and_then(|own| own.account.as_ref()));
-                let partition = named("partition", terms.and_then(|own| own.partition.as_ref()));
+                let account = named("account", queue_choice.and_then(|own| own.account.as_ref()));
+                let partition = named("partition", queue_choice.and_then(|own| own.partition.as_ref()));
                 let place = [account, partition].into_iter().flatten().collect::<String>();
                 let what = format!("changing its request to {gpus}, limit {limit}{place}: {why}");
                 vec![line(job, Topic::Queue, what)]

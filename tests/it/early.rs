@@ -1,6 +1,8 @@
 //! Jobs that end before their last epoch, by the rule that their owners gave them; and deadlines.
 
-use hsched_engine::{AfterStop, End, Event, JobState, News, Outcome, Phase, Request, Stage, apply, step};
+use hsched_engine::{
+    AfterStop, End, Event, JobState, News, Outcome, Phase, Stage, StopProgress, apply, step,
+};
 use hsched_lab::simulate::{Play, PlayOptions, World};
 use hsched_model::{Cluster, Seconds, Time};
 use hsched_plan::curve::Report;
@@ -63,11 +65,11 @@ fn one_that_waits_or_moves_ends_without_starting_again() {
     };
     let step = take(state(vec![waits]), 300.0, &lab(), &how(Moves::Never));
     assert!(step.actions.is_empty() && step.state.is_over(), "{:?}", step.actions);
-    let stage = stopping(299.0, AfterStop::GoOn, Request::Asked);
+    let stage = stopping(299.0, AfterStop::GoOn, StopProgress::Asked);
     let moves = JobState { phase: phase(attempt("r", "v1", "v100", 1, 0), stage), ..half_done(BEST) };
     let step = take(state(vec![moves]), 300.0, &lab(), &how(Moves::Never));
     let stages: Vec<Stage> = step.state.jobs[0].phase.submissions().iter().map(|own| own.stage).collect();
-    assert_eq!(stages, [stopping(299.0, AfterStop::Finish, Request::Asked)]);
+    assert_eq!(stages, [stopping(299.0, AfterStop::Finish, StopProgress::Asked)]);
 }
 
 #[test]

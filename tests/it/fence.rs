@@ -11,7 +11,7 @@ use hsched_model::Time;
 use crate::cli_run::{Bench, job};
 use crate::python::{run, with_torch};
 use crate::real_cluster::repository;
-use crate::real_desk::wait_for;
+use crate::real_user::wait_for;
 use crate::sandbox::Sandbox;
 use hsched_fixtures::engine_states::{attempt, job as engine_job, running, state};
 

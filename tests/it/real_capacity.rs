@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::real_desk::{Desk, desk, job, wait_for};
+use crate::real_user::{TestUser, job, user, wait_for};
 
 /// Plans one job that takes all it can get, and returns the GPUs on offer by node and the plan's notes.
-fn offered(desk: &Desk<'_>, arguments: &[&str]) -> (Vec<(String, Value)>, String) {
-    let plan = desk.plan(&[&["jobs.yaml"], arguments].concat());
+fn offered(user: &TestUser<'_>, arguments: &[&str]) -> (Vec<(String, Value)>, String) {
+    let plan = user.plan(&[&["jobs.yaml"], arguments].concat());
     let node = |node: &Value| (node["name"].as_str().expect("a name").to_owned(), node["gpus"].clone());
     let nodes = plan["nodes"].as_array().expect("nodes").iter().map(node).collect();
     (nodes, plan["notes"].to_string())
@@ -17,46 +17,46 @@ fn gpus(name: &str, gpu_type: &str, count: u32) -> (String, Value) {
 }
 
 /// Starts a job that is none of hsched's and waits until it holds what it asks for.
-fn hold(desk: &Desk<'_>, options: &[&str]) -> String {
+fn hold(user: &TestUser<'_>, options: &[&str]) -> String {
     let common = ["--parsable", "-p", "lab", "-o", "/dev/null", "--wrap", "sleep 100"];
-    let id = desk.ask("sbatch", &[&common, options].concat()).trim().to_owned();
-    desk.running(&id);
+    let id = user.ask("sbatch", &[&common, options].concat()).trim().to_owned();
+    user.running(&id);
     id
 }
 
 #[test]
 fn what_others_hold_and_what_is_drained_is_not_planned_on() {
-    let Some(desk) = desk("capacity", "lab") else { return };
+    let Some(user) = user("capacity", "lab") else { return };
     let mut own = job("long", 1, "sleep 100");
     own["max_gpus"] = 6.into();
     own["cpus_per_gpu"] = 2.into();
     own["epochs"] = 1000.into();
-    desk.write("jobs.yaml", &json!({ "jobs": [own] }).to_string());
+    user.write("jobs.yaml", &json!({ "jobs": [own] }).to_string());
     let all = [gpus("x1", "v100", 2), gpus("x2", "v100", 2), gpus("x3", "t4", 2)];
-    assert_eq!(offered(&desk, &[]).0, all);
+    assert_eq!(offered(&user, &[]).0, all);
 
     let held =
-        [hold(&desk, &["-w", "x1", "--gres=gpu:v100:1", "-c", "1"]), hold(&desk, &["-w", "x3", "-c", "4"])];
-    desk.ask("scontrol", &["update", "nodename=x2", "state=drain", "reason=no power"]);
-    let (nodes, notes) = offered(&desk, &[]);
+        [hold(&user, &["-w", "x1", "--gres=gpu:v100:1", "-c", "1"]), hold(&user, &["-w", "x3", "-c", "4"])];
+    user.ask("scontrol", &["update", "nodename=x2", "state=drain", "reason=no power"]);
+    let (nodes, notes) = offered(&user, &[]);
     assert_eq!(nodes, [gpus("x1", "v100", 1)], "{notes}");
     assert!(notes.contains("x3"), "{notes}");
-    let inventory = desk.hsched(&["inventory", "--format", "json"]).stdout;
+    let inventory = user.hsched(&["inventory", "--format", "json"]).stdout;
     let inventory: Value = serde_json::from_str(&inventory).expect("JSON");
     let x2 = inventory["nodes"].as_array().expect("nodes").iter().find(|node| node["name"] == "x2");
     let x2 = x2.expect("the node");
     assert_eq!((&x2["availability"], &x2["reason"]), (&json!("drained"), &json!("no power")));
-    let up = offered(&desk, &["--capacity", "up"]).0;
+    let up = offered(&user, &["--capacity", "up"]).0;
     assert_eq!(up, [gpus("x1", "v100", 2), gpus("x3", "t4", 2)]);
 
     // What a job of the plan holds, it would give back. Its thousand epochs do not fit the partition.
-    let id = desk.submit(&["jobs.yaml"])["long"].clone();
-    assert_eq!(desk.field(&id, "TimeLimit"), ["00:04:00"]);
-    desk.running(&id);
-    let (nodes, notes) = offered(&desk, &[]);
+    let id = user.submit(&["jobs.yaml"])["long"].clone();
+    assert_eq!(user.field(&id, "TimeLimit"), ["00:04:00"]);
+    user.running(&id);
+    let (nodes, notes) = offered(&user, &[]);
     assert_eq!(nodes, [gpus("x1", "v100", 1)], "{notes}");
     assert!(notes.contains("(long) is running: its GPUs count as free for this plan"), "{notes}");
-    let refused = desk.hsched(&["submit", "jobs.yaml"]);
+    let refused = user.hsched(&["submit", "jobs.yaml"]);
     assert_eq!(refused.code, Some(1), "{}", refused.stderr);
     assert!(
         refused.stderr.contains(&format!("already in the queue: long (job {id}, RUNNING)")),
@@ -64,7 +64,7 @@ fn what_others_hold_and_what_is_drained_is_not_planned_on() {
         refused.stderr
     );
 
-    desk.ask("scontrol", &["update", "nodename=x2", "state=resume"]);
-    desk.ask("scancel", &[&held[0], &held[1], &id]);
-    wait_for("all free again", || (offered(&desk, &[]).0 == all).then_some(()));
+    user.ask("scontrol", &["update", "nodename=x2", "state=resume"]);
+    user.ask("scancel", &[&held[0], &held[1], &id]);
+    wait_for("all free again", || (offered(&user, &[]).0 == all).then_some(()));
 }

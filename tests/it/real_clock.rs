@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::real_cluster::{repository, start_fast};
-use crate::real_desk::{Desk, Done, wait_for};
+use crate::real_user::{Done, TestUser, wait_for};
 
 /// Takes the lock of the clock and goes away with it by a signal.
 const THIEF: &str = "\
@@ -40,7 +40,7 @@ fn pids(cluster: &Path) -> Vec<String> {
 #[test]
 fn a_killed_program_does_not_stop_the_fast_clock() {
     let Some(cluster) = start_fast(&repository().join("slurm/nodes/mig-only.nodes")) else { return };
-    let (desk, folder) = (Desk::new(&cluster, "clock", ""), cluster.directory());
+    let (user, folder) = (TestUser::new(&cluster, "clock", ""), cluster.directory());
     let script = repository().join("slurm/dev-cluster").display().to_string();
     let folder_text = folder.display().to_string();
     let clock = fs::read_to_string(folder.join("etc/clock")).expect("the clock's variables");
@@ -48,21 +48,21 @@ fn a_killed_program_does_not_stop_the_fast_clock() {
     let lock = shared.split(' ').next().expect("a name");
     let before = pids(&folder);
 
-    let killed = Done::of(desk.program("python3").args(["-c", THIEF, lock, "9"]));
+    let killed = Done::of(user.program("python3").args(["-c", THIEF, lock, "9"]));
     assert_eq!((killed.code, killed.stderr.as_str()), (None, ""));
     // It hung here.
     let by_clock = ["clock", "--dir", &folder_text, "--", "squeue", "-h"];
-    let done = Done::of(desk.program("timeout").args(["60", &script]).args(by_clock));
+    let done = Done::of(user.program("timeout").args(["60", &script]).args(by_clock));
     assert_eq!((done.code, done.stderr.as_str()), (Some(0), ""));
 
     // One that was only stopped gives the lock back in addition: there must not be two.
-    let mut stopped = desk.program("python3").args(["-c", THIEF, lock, "19"]).spawn().expect("a program");
-    wait_for("the lock is freed again", || desk.read(folder.join("log/clock.out")).lines().nth(1).map(drop));
-    desk.ask("kill", &["-CONT", &stopped.id().to_string()]);
+    let mut stopped = user.program("python3").args(["-c", THIEF, lock, "19"]).spawn().expect("a program");
+    wait_for("the lock is freed again", || user.read(folder.join("log/clock.out")).lines().nth(1).map(drop));
+    user.ask("kill", &["-CONT", &stopped.id().to_string()]);
     assert!(stopped.wait().expect("ends").success());
     wait_for("one can take the lock", || (free(lock) == 1).then_some(()));
 
-    let status = Done::of(desk.program(&script).args(["status", "--dir", &folder_text]));
+    let status = Done::of(user.program(&script).args(["status", "--dir", &folder_text]));
     assert_eq!(status.code, Some(0), "{}{}", status.stdout, status.stderr);
     let said = format!(
         "dev-cluster: programs that were killed or stopped held the clock's lock; it was freed (2): {folder_text}/log/clock.out\n"

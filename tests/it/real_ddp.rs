@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::python;
 use crate::real_cluster::repository;
-use crate::real_desk::{Desk, Done, desk, job, wait_for};
+use crate::real_user::{Done, TestUser, job, user, wait_for};
 use crate::sandbox::Sandbox;
 
 const EPOCHS: usize = 16;
@@ -35,27 +35,27 @@ fn training(python: &str) -> Value {
 #[test]
 fn a_training_that_was_stopped_ends_as_one_process_would() {
     let Some(python) = python::with_torch() else { return };
-    let Some(desk) = desk("ddp", "mech") else { return };
-    let plan = desk.plan_over(&["b1 {v100: 2}", "a1 {t4: 1}"], &[training(&python)]);
+    let Some(user) = user("ddp", "mech") else { return };
+    let plan = user.plan_over(&["b1 {v100: 2}", "a1 {t4: 1}"], &[training(&python)]);
     let shares: BTreeSet<u64> = ranks(&plan).iter().filter_map(|rank| rank["batch"].as_u64()).collect();
     assert_eq!(shares.len(), 2, "unequal shares: {plan:#}");
 
-    let id = &desk.submit(&["plan.json"])["ddp"];
-    wait_for("an epoch", || (epochs(&desk).first()?.len() > 1).then_some(()));
-    desk.ask("scancel", &["--signal=USR1", "--batch", id]);
-    let stopped = desk.ended(id);
-    assert_eq!(stopped.exit, "85:0", "{stopped:?}: {}", desk.read("ddp.out"));
-    let done = epochs(&desk)[0].len();
+    let id = &user.submit(&["plan.json"])["ddp"];
+    wait_for("an epoch", || (epochs(&user).first()?.len() > 1).then_some(()));
+    user.ask("scancel", &["--signal=USR1", "--batch", id]);
+    let stopped = user.ended(id);
+    assert_eq!(stopped.exit, "85:0", "{stopped:?}: {}", user.read("ddp.out"));
+    let done = epochs(&user)[0].len();
     assert!((1..EPOCHS).contains(&done), "{done} epochs");
 
-    let run = desk.only_run().expect("a run");
+    let run = user.only_run().expect("a run");
     let script = run.join("ddp.sbatch").display().to_string();
-    let ended = desk.ended(desk.ask("sbatch", &["--parsable", &script]).trim());
-    assert!(ended.completed(), "{ended:?}: {}", desk.read("ddp.out"));
-    assert!(desk.read("ddp.out").contains("resumes after step"), "{}", desk.read("ddp.out"));
-    check_reports(&desk, &plan);
-    check_surroundings(&desk, &run.display().to_string(), done);
-    let (together, alone) = (weights(&desk.read("ddp.out")), weights(&train_alone(&desk, &python)));
+    let ended = user.ended(user.ask("sbatch", &["--parsable", &script]).trim());
+    assert!(ended.completed(), "{ended:?}: {}", user.read("ddp.out"));
+    assert!(user.read("ddp.out").contains("resumes after step"), "{}", user.read("ddp.out"));
+    check_reports(&user, &plan);
+    check_surroundings(&user, &run.display().to_string(), done);
+    let (together, alone) = (weights(&user.read("ddp.out")), weights(&train_alone(&user, &python)));
     assert!((together / alone - 1.0).abs() < 1e-5, "weights {together}, by one process {alone}");
 }
 
@@ -77,8 +77,8 @@ fn ranks(plan: &Value) -> &Vec<Value> {
 }
 
 /// Returns the reports of epochs, by rank: those of the probe have no epoch.
-fn epochs(desk: &Desk<'_>) -> Vec<Vec<Value>> {
-    let mut reports = desk.reports("ddp");
+fn epochs(user: &TestUser<'_>) -> Vec<Vec<Value>> {
+    let mut reports = user.reports("ddp");
     for lines in &mut reports {
         lines.retain(|line| line.get("epoch").is_some());
     }
@@ -87,8 +87,8 @@ fn epochs(desk: &Desk<'_>) -> Vec<Vec<Value>> {
 
 /// Checks that every rank reported every epoch once, with its part of the samples and the same loss; and that the
 /// time of the faster ranks leaves out their waiting for the slower one.
-fn check_reports(desk: &Desk<'_>, plan: &Value) {
-    let reports = epochs(desk);
+fn check_reports(user: &TestUser<'_>, plan: &Value) {
+    let reports = epochs(user);
     for (rank, lines) in ranks(plan).iter().zip(&reports) {
         let numbers: Vec<u64> = lines.iter().filter_map(|line| line["epoch"].as_u64()).collect();
         assert_eq!(numbers, (1..=EPOCHS as u64).collect::<Vec<_>>(), "rank {}", rank["rank"]);
@@ -105,7 +105,7 @@ fn check_reports(desk: &Desk<'_>, plan: &Value) {
     assert_eq!(samples, 600.0);
     assert!((0..reports.len()).all(|rank| first(rank)["metrics"] == first(0)["metrics"]), "{reports:?}");
 
-    for lines in desk.reports("ddp") {
+    for lines in user.reports("ddp") {
         let probes: Vec<&Value> = lines.iter().filter(|line| line.get("probe").is_some()).collect();
         assert_eq!(probes.len(), 2, "one of each run");
         let pairs = probes[0]["probe"].as_array().expect("pairs");
@@ -119,16 +119,16 @@ fn number(line: &Value, key: &str) -> f64 {
 }
 
 /// Checks that the helper's folder comes after the user's own modules, and that the second run knew what was done.
-fn check_surroundings(desk: &Desk<'_>, run: &str, done: usize) {
-    assert!(fs::exists(desk.folder.join(run).join("hsched_ddp.py")).expect("the run's folder"));
-    let saw = desk.read("saw-0");
+fn check_surroundings(user: &TestUser<'_>, run: &str, done: usize) {
+    assert!(fs::exists(user.folder.join(run).join("hsched_ddp.py")).expect("the run's folder"));
+    let saw = user.read("saw-0");
     let expected = [format!("0 /own/modules:{run}"), format!("{done} /own/modules:{run}")];
     assert_eq!(saw.lines().collect::<Vec<_>>(), expected);
 }
 
 /// Returns what the example prints when one process does all of it.
-fn train_alone(desk: &Desk<'_>, python: &str) -> String {
-    let mut alone = desk.program(python);
+fn train_alone(user: &TestUser<'_>, python: &str) -> String {
+    let mut alone = user.program(python);
     alone.args(arguments()).args(["--global-batch", "60", "--epochs", &EPOCHS.to_string()]);
     alone.env("PYTHONPATH", repository().join("templates")).env("HSCHED_CHECKPOINT_DIR", "alone");
     let done = Done::of(alone.env("PYTHONDONTWRITEBYTECODE", "1"));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::python;
 use crate::real_cluster::{STEADY, repository, start};
-use crate::real_desk::{Desk, Done};
+use crate::real_user::{Done, TestUser};
 
 /// Two nodes, two GPU types.
 const NODES: &str = "partition gpu default default_time=30\n\
@@ -46,16 +46,16 @@ fn a_training_planned_with_wrong_speeds_comes_to_the_limit() {
     let nodes = folder.path().join("nodes");
     fs::write(&nodes, NODES).expect("a file");
     let Some(cluster) = start(&nodes, STEADY) else { return };
-    let desk = Desk::new(&cluster, "loop", "");
-    desk.write("jobs.yaml", &jobs(&python));
-    desk.submit(&["jobs.yaml"]);
-    let mut watch = desk.program("timeout");
+    let user = TestUser::new(&cluster, "loop", "");
+    user.write("jobs.yaml", &jobs(&python));
+    user.submit(&["jobs.yaml"]);
+    let mut watch = user.program("timeout");
     watch.args(["180", env!("CARGO_BIN_EXE_hsched"), "watch", "--moves", "auto", "--interval", "1s"]);
     let watched = Done::of(&mut watch);
-    let told = || format!("{}{}\n{}", watched.stdout, watched.stderr, desk.read("ddp.out"));
+    let told = || format!("{}{}\n{}", watched.stdout, watched.stderr, user.read("ddp.out"));
     assert_eq!(watched.code, Some(0), "{}", told());
 
-    let runs = runs(&desk);
+    let runs = runs(&user);
     let (first, last) = (runs.first().expect("a run"), runs.last().expect("a run"));
     assert!(runs.len() >= 2, "it was stopped and went on: {}", told());
     assert_eq!(shares(first), [32; 4]);
@@ -77,15 +77,15 @@ fn a_training_planned_with_wrong_speeds_comes_to_the_limit() {
         told()
     );
     assert!(equal >= 1.9 * best, "{equal} s an epoch in equal shares");
-    check_speeds(&desk);
+    check_speeds(&user);
 }
 
 /// Returns what the ranks of each run reported, by rank, in the order of the runs.
-fn runs(desk: &Desk<'_>) -> Vec<Vec<Vec<Value>>> {
-    let entries = fs::read_dir(desk.folder.join("state/runs")).expect("runs");
+fn runs(user: &TestUser<'_>) -> Vec<Vec<Vec<Value>>> {
+    let entries = fs::read_dir(user.folder.join("state/runs")).expect("runs");
     let reports = entries.map(|entry| entry.expect("an entry").path().join("report/ddp"));
     let rank = |folder: &std::path::Path, rank: usize| -> Vec<Value> {
-        let text = desk.read(folder.join(format!("rank-{rank}.jsonl")));
+        let text = user.read(folder.join(format!("rank-{rank}.jsonl")));
         text.lines().map(|line| serde_json::from_str(line).expect("a report")).collect()
     };
     let mut runs: Vec<Vec<Vec<Value>>> =
@@ -111,8 +111,8 @@ fn epoch_time(run: &[Vec<Value>]) -> f64 {
 }
 
 /// Checks that what was learnt of both types is within 5 % of the truth, at the batches of the end.
-fn check_speeds(desk: &Desk<'_>) {
-    let done = desk.hsched(&["cache", "show", "ddp", "--format", "json"]);
+fn check_speeds(user: &TestUser<'_>) {
+    let done = user.hsched(&["cache", "show", "ddp", "--format", "json"]);
     let shown: Value = serde_json::from_str(&done.stdout).expect("JSON");
     for (gpu_type, batch, factor) in [("v100", 48.0, 1.0), ("t4", 16.0, SLOWER)] {
         let speeds = shown["speeds"].as_array().expect("speeds");

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use crate::real_desk::desk;
+use crate::real_user::user;
 
 #[test]
 fn doctor_finds_the_cluster_and_init_begins_with_it() {
-    let Some(desk) = desk("doctor", "") else { return };
-    let done = desk.hsched(&["doctor", "--format", "json"]);
+    let Some(user) = user("doctor", "") else { return };
+    let done = user.hsched(&["doctor", "--format", "json"]);
     let value: Value = serde_json::from_str(&done.stdout).expect("JSON");
     assert_eq!((done.code, &value["problems"]), (Some(0), &0.into()), "{value:#}");
     let status = |name: &str| {
@@ -18,24 +18,24 @@ fn doctor_finds_the_cluster_and_init_begins_with_it() {
         assert_eq!(status(name), Some("ok".into()), "{name}: {value:#}");
     }
 
-    let done = desk.hsched(&["init"]);
+    let done = user.hsched(&["init"]);
     assert_eq!(done.code, Some(0), "{}", done.stderr);
-    assert!(desk.read("jobs.yaml").contains("\n      v100: 100\n"));
-    assert!(desk.read("hsched.toml").contains(": the default, "));
-    let done = desk.hsched(&["plan", "jobs.yaml", "--capacity", "up"]);
+    assert!(user.read("jobs.yaml").contains("\n      v100: 100\n"));
+    assert!(user.read("hsched.toml").contains(": the default, "));
+    let done = user.hsched(&["plan", "jobs.yaml", "--capacity", "up"]);
     assert_eq!(done.code, Some(0), "{}", done.stderr);
 }
 
 #[test]
 fn a_bundle_of_a_real_slurm_shows_the_same_cluster_without_names() {
-    let Some(desk) = desk("bundle", "") else { return };
+    let Some(user) = user("bundle", "") else { return };
     // Held, so that it takes no GPU of those that other tests use on this cluster.
     let held =
         ["--parsable", "--hold", "-J", "thesis", "-o", "/dev/null", "--gres=gpu:v100:1", "--wrap", "true"];
-    let id = desk.ask("sbatch", &held).trim().to_owned();
-    let done = desk.hsched(&["doctor", "--bundle", "out.tar.gz", "--format", "json"]);
+    let id = user.ask("sbatch", &held).trim().to_owned();
+    let done = user.hsched(&["doctor", "--bundle", "out.tar.gz", "--format", "json"]);
     assert_eq!(done.code, Some(0), "{}", done.stderr);
-    desk.ask("scancel", &[&id]);
+    user.ask("scancel", &[&id]);
     let made: Value = serde_json::from_str(&done.stdout).expect("JSON");
     assert!(
         done.stdout.contains(&format!("scontrol -o show job {id}")) && !done.stdout.contains("thesis"),
@@ -49,7 +49,7 @@ fn a_bundle_of_a_real_slurm_shows_the_same_cluster_without_names() {
         assert!(of_accounting || call["error"].is_null(), "{call}");
     }
     let inventory = |arguments: &[&str]| -> Value {
-        let done = desk.hsched(&[&["inventory", "--format", "json"], arguments].concat());
+        let done = user.hsched(&[&["inventory", "--format", "json"], arguments].concat());
         serde_json::from_str(&done.stdout).expect("JSON")
     };
     let (live, bundled) = (inventory(&[]), inventory(&["--from", "out.tar.gz"]));

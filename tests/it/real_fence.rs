@@ -7,7 +7,7 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use crate::real_cluster::start;
-use crate::real_desk::{Desk, wait_for};
+use crate::real_user::{TestUser, wait_for};
 
 const NODES: &str = "v[1-2] cpus=4 memory=8000 gpus=v100:1\npartition main default default_time=10\n";
 
@@ -30,12 +30,12 @@ while done < int(sys.argv[1]):
 "#;
 
 /// The epochs that were trained, in the order in which they ended: each with its process.
-fn trained(desk: &Desk<'_>) -> Vec<(usize, i32)> {
+fn trained(user: &TestUser<'_>) -> Vec<(usize, i32)> {
     let line = |line: &str| {
         let (epoch, process) = line.split_once(' ')?;
         Some((epoch.parse().ok()?, process.parse().ok()?))
     };
-    desk.read("saved/epochs").lines().filter_map(line).collect()
+    user.read("saved/epochs").lines().filter_map(line).collect()
 }
 
 #[test]
@@ -43,38 +43,38 @@ fn ranks_that_outlive_their_slurmd_end_when_the_next_submission_begins() {
     let nodes = tempfile::NamedTempFile::new().expect("a file");
     fs::write(nodes.path(), NODES).expect("writes");
     let Some(cluster) = start(nodes.path(), "3/3/1") else { return };
-    let desk = Desk::new(&cluster, "fence", "");
-    desk.write("train.py", TRAIN);
+    let user = TestUser::new(&cluster, "fence", "");
+    user.write("train.py", TRAIN);
     let job = json!({
         "name": "train", "samples_per_epoch": 100, "epochs": EPOCHS, "global_batch": 10, "model_size": 0,
         "throughput": {"v100": 250}, "max_gpus": 1, "command": format!("python3 train.py {EPOCHS}"),
         "checkpoint": {"dir": "saved", "grace": "2s"},
     });
-    desk.write("jobs.json", &json!({ "jobs": [job] }).to_string());
-    let _ = desk.plan(&["jobs.json"]);
-    let id = desk.submit(&["plan.json"])["train"].clone();
-    wait_for("some epochs", || (trained(&desk).len() >= 3).then_some(()));
-    let node = desk.field(&id, "NodeList").remove(0);
+    user.write("jobs.json", &json!({ "jobs": [job] }).to_string());
+    let _ = user.plan(&["jobs.json"]);
+    let id = user.submit(&["plan.json"])["train"].clone();
+    wait_for("some epochs", || (trained(&user).len() >= 3).then_some(()));
+    let node = user.field(&id, "NodeList").remove(0);
     let slurmd =
         fs::read_to_string(cluster.directory().join(format!("run/slurmd-{node}.pid"))).expect("a pid");
     let slurmd = slurmd.split_whitespace().next().and_then(|pid| pid.parse().ok()).expect("a number");
     kill(Pid::from_raw(slurmd), Signal::SIGKILL).expect("a slurmd");
 
-    wait_for("Slurm's word", || (desk.field(&id, "JobState") == ["NODE_FAIL"]).then_some(()));
-    let known = trained(&desk).len();
-    wait_for("an epoch of the lost ranks", || (trained(&desk).len() > known).then_some(()));
+    wait_for("Slurm's word", || (user.field(&id, "JobState") == ["NODE_FAIL"]).then_some(()));
+    let known = trained(&user).len();
+    wait_for("an epoch of the lost ranks", || (trained(&user).len() > known).then_some(()));
     wait_for("the next submission", || {
-        let done = desk.hsched_with(&[("HSCHED_RETRY_DELAY", "1s")], &["watch", "--once"]);
+        let done = user.hsched_with(&[("HSCHED_RETRY_DELAY", "1s")], &["watch", "--once"]);
         assert!(done.code.is_some(), "{}", done.stderr);
-        fs::symlink_metadata(desk.folder.join("state/fences/train/2")).ok()
+        fs::symlink_metadata(user.folder.join("state/fences/train/2")).ok()
     });
     wait_for("its end", || {
-        desk.hsched(&["watch", "--once"]);
+        user.hsched(&["watch", "--once"]);
         let status: Value =
-            serde_json::from_str(&desk.hsched(&["status", "--format", "json"]).stdout).expect("JSON");
+            serde_json::from_str(&user.hsched(&["status", "--format", "json"]).stdout).expect("JSON");
         (status["jobs"][0]["state"] == "completed").then_some(())
     });
-    let trained = trained(&desk);
+    let trained = trained(&user);
     // Each once: the lost ranks trained none after the first of the next submission.
     assert_eq!(trained.iter().map(|own| own.0).collect::<Vec<_>>(), (1..=EPOCHS).collect::<Vec<_>>());
     let mut processes: Vec<i32> = trained.iter().map(|own| own.1).collect();

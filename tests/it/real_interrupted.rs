@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::real_desk::{desk, job, wait_for};
+use crate::real_user::{job, user, wait_for};
 
 /// Each way in which Slurm asks a job to stop: the batch shell alone, as at a time limit; its ranks alone, as `scancel --signal` does; and
 /// SIGTERM to the ranks, as in the grace time of a preemption.
@@ -11,7 +11,7 @@ const WAYS: [(&str, &[&str]); 3] =
 
 #[test]
 fn a_job_that_is_asked_to_stop_in_any_way_waits_again_and_is_not_completed() {
-    let Some(desk) = desk("interrupted", "mech") else { return };
+    let Some(user) = user("interrupted", "mech") else { return };
     let silent = |(name, _): &(&str, &[&str])| {
         let mut job =
             job(name, 1, &format!("trap : TERM; bash -c ': >up-{name}; exec sleep 600'; echo evaluated"));
@@ -19,22 +19,22 @@ fn a_job_that_is_asked_to_stop_in_any_way_waits_again_and_is_not_completed() {
         job.as_object_mut().expect("a job").remove("checkpoint");
         job
     };
-    let _ = desk.plan_over(&["b1 {v100: 2}", "a1 {t4: 2}"], &WAYS.iter().map(silent).collect::<Vec<_>>());
-    let ids = desk.submit(&["plan.json"]);
+    let _ = user.plan_over(&["b1 {v100: 2}", "a1 {t4: 2}"], &WAYS.iter().map(silent).collect::<Vec<_>>());
+    let ids = user.submit(&["plan.json"]);
     for (name, options) in WAYS {
-        wait_for("the command", || desk.folder.join(format!("up-{name}")).exists().then_some(()));
-        desk.ask("scancel", &[options, &[&ids[name]]].concat());
-        let ended = desk.ended(&ids[name]);
+        wait_for("the command", || user.folder.join(format!("up-{name}")).exists().then_some(()));
+        user.ask("scancel", &[options, &[&ids[name]]].concat());
+        let ended = user.ended(&ids[name]);
         assert_eq!((ended.states[0].as_str(), ended.exit.as_str()), ("FAILED", "85:0"), "{name}");
-        let output = desk.read(format!("{name}.out"));
+        let output = user.read(format!("{name}.out"));
         assert!(
             output.contains("evaluated\n") && output.contains("hsched: interrupted after epoch 0 of 20"),
             "{output}"
         );
     }
-    let turn = desk.hsched(&["watch", "--once", "--format", "json", "--set", "retry_delay=1h"]);
+    let turn = user.hsched(&["watch", "--once", "--format", "json", "--set", "retry_delay=1h"]);
     assert_eq!(turn.code, Some(0), "{}{}", turn.stdout, turn.stderr);
-    let status = desk.hsched(&["status", "--format", "json"]);
+    let status = user.hsched(&["status", "--format", "json"]);
     assert!(!turn.stdout.contains("completed"), "{}", turn.stdout);
     let status: Value = serde_json::from_str(&status.stdout).expect("JSON");
     for own in status["jobs"].as_array().expect("jobs") {

@@ -6,8 +6,8 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::real_cluster::repository;
-use crate::real_desk::{Desk, check_ranks, desk, field};
 use crate::real_ranks::check_devices;
+use crate::real_user::{TestUser, check_ranks, field, user};
 
 /// The nodes of the default partition as `real.nodes` has them: GPUs by type.
 const NODES: [(&str, &[(&str, u64)]); 5] = [
@@ -20,10 +20,10 @@ const NODES: [(&str, &[(&str, u64)]); 5] = [
 
 #[test]
 fn three_jobs_run_as_planned() {
-    let Some(desk) = desk("main", "") else { return };
-    check_inventory(&desk, |_, _| 0);
-    write_jobs(&desk);
-    let plan = desk.plan(&["jobs.yaml"]);
+    let Some(user) = user("main", "") else { return };
+    check_inventory(&user, |_, _| 0);
+    write_jobs(&user);
+    let plan = user.plan(&["jobs.yaml"]);
     let jobs = plan["jobs"].as_array().expect("jobs");
     assert!(jobs.iter().all(|job| job["verdict"] == "place"), "{plan:#}");
     let types = |job: &Value| {
@@ -32,51 +32,51 @@ fn three_jobs_run_as_planned() {
     };
     assert!(jobs.iter().any(|job| types(job) > 1), "no job mixes types: {plan:#}");
 
-    let ids = desk.submit(&["plan.json", "--run-id", "main-1"]);
-    let refused = desk.hsched(&["submit", "plan.json"]);
+    let ids = user.submit(&["plan.json", "--run-id", "main-1"]);
+    let refused = user.hsched(&["submit", "plan.json"]);
     assert_eq!(refused.code, Some(1), "{}", refused.stderr);
     let message = format!("already in the queue: resnet18 (job {}, ", ids["resnet18"]);
     assert!(refused.stderr.contains(&message), "{}", refused.stderr);
     for id in ids.values() {
-        desk.running(id);
+        user.running(id);
     }
-    check_tags(&desk, &ids);
+    check_tags(&user, &ids);
     // Only these three jobs are in this partition, so that what they were given is what is used.
-    check_inventory(&desk, |node, gpu_type| used_as_scontrol_shows(&desk, node, gpu_type));
+    check_inventory(&user, |node, gpu_type| used_as_scontrol_shows(&user, node, gpu_type));
     // Planned anew, the three would give back what they hold.
-    let again = desk.plan(&["jobs.yaml"]);
+    let again = user.plan(&["jobs.yaml"]);
     assert_eq!(again["nodes"], plan["nodes"], "{:#}", again["notes"]);
 
-    desk.write("go", "");
+    user.write("go", "");
     for job in jobs {
         let name = job["name"].as_str().expect("a name");
-        let ended = desk.ended(&ids[name]);
-        assert!(ended.completed(), "{ended:?}: {}", desk.read(format!("{name}.out")));
-        let probes = desk.probes(&format!("probe-{name}"));
+        let ended = user.ended(&ids[name]);
+        assert!(ended.completed(), "{ended:?}: {}", user.read(format!("{name}.out")));
+        let probes = user.probes(&format!("probe-{name}"));
         check_ranks(job, &probes);
         check_devices(&probes);
         assert!(probes.iter().all(|own| own["HSCHED_RUN"] == "main-1" && own["HSCHED_EPOCHS_DONE"] == "0"));
-        check_epochs(job, &desk.reports(name));
+        check_epochs(job, &user.reports(name));
     }
-    let env = &desk.probes("probe-resnet50")[0];
+    let env = &user.probes("probe-resnet50")[0];
     assert_eq!(env["LR"], "0.1");
 }
 
 /// Writes the jobs of the examples, with fewer and shorter epochs and ranks that leave their environment and then wait for the
 /// file `go`.
-fn write_jobs(desk: &Desk<'_>) {
+fn write_jobs(user: &TestUser<'_>) {
     let text = fs::read_to_string(repository().join("examples/jobs.yaml")).expect("the example");
     let probe = r#"[bash, -c, 'mkdir -p probe-$HSCHED_JOB && env -0 >probe-$HSCHED_JOB/$RANK && until [[ -e go ]]; do sleep 0.02; done && exec "$@"', probe, python3, "#;
     let shorter = [("12000", "6000"), ("epochs: 5", "epochs: 2"), ("[python3, ", probe)];
     let text = shorter.iter().fold(text, |text, (long, short)| text.replace(long, short));
-    desk.write("jobs.yaml", &text);
-    let here = desk.folder.join("examples");
+    user.write("jobs.yaml", &text);
+    let here = user.folder.join("examples");
     std::os::unix::fs::symlink(repository().join("examples"), here).expect("a link");
 }
 
 /// Checks totals, free GPUs and states of this partition's nodes.
-fn check_inventory(desk: &Desk<'_>, used: impl Fn(&str, &str) -> u64) {
-    let done = desk.hsched(&["inventory", "--format", "json"]);
+fn check_inventory(user: &TestUser<'_>, used: impl Fn(&str, &str) -> u64) {
+    let done = user.hsched(&["inventory", "--format", "json"]);
     assert_eq!(done.code, Some(0), "{}", done.stderr);
     let inventory: Value = serde_json::from_str(&done.stdout).expect("JSON");
     let nodes = inventory["nodes"].as_array().expect("nodes").iter();
@@ -101,16 +101,16 @@ fn check_inventory(desk: &Desk<'_>, used: impl Fn(&str, &str) -> u64) {
 }
 
 /// Returns the number of GPUs in use as `scontrol -d show node` has it: `gpu:v100:2(IDX:0-1),…`.
-fn used_as_scontrol_shows(desk: &Desk<'_>, node: &str, gpu_type: &str) -> u64 {
-    let text = desk.ask("scontrol", &["-d", "-o", "show", "node", node]);
+fn used_as_scontrol_shows(user: &TestUser<'_>, node: &str, gpu_type: &str) -> u64 {
+    let text = user.ask("scontrol", &["-d", "-o", "show", "node", node]);
     let used = field(&text, "GresUsed").expect("the field");
     let own = used.split_once(&format!("gpu:{gpu_type}:")).expect("the type").1;
     own.split('(').next().expect("a number").parse().expect("a number")
 }
 
 /// Checks that the queue tells of each component which run it is.
-fn check_tags(desk: &Desk<'_>, ids: &BTreeMap<String, String>) {
-    let text = desk.ask("squeue", &["-h", "-p", "gpu", "-O", "HetJobID:|,JobID:|,Comment:|"]);
+fn check_tags(user: &TestUser<'_>, ids: &BTreeMap<String, String>) {
+    let text = user.ask("squeue", &["-h", "-p", "gpu", "-O", "HetJobID:|,JobID:|,Comment:|"]);
     for line in text.lines() {
         let fields: Vec<&str> = line.split('|').collect();
         let leader = if fields[0] == "N/A" || fields[0] == "0" { fields[1] } else { fields[0] };

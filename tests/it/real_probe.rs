@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::python;
 use crate::real_cluster::{Cluster, STEADY, repository, started, try_start};
-use crate::real_desk::{Desk, wait_for};
+use crate::real_user::{TestUser, wait_for};
 
 /// One GPU of each type, so that jobs of several models take turns.
 const NODES: &str = "partition gpu default default_time=30\n\
@@ -34,13 +34,13 @@ fn unknown(name: &str, command: &[&str]) -> Value {
     })
 }
 
-fn write(desk: &Desk<'_>, job: &Value) {
-    desk.write("jobs.yaml", &json!({ "jobs": [job] }).to_string());
+fn write(user: &TestUser<'_>, job: &Value) {
+    user.write("jobs.yaml", &json!({ "jobs": [job] }).to_string());
 }
 
 /// Returns fixed part and part for each sample of a step, as the cache knows them.
-fn known(desk: &Desk<'_>, gpu_type: &str) -> (f64, f64) {
-    let done = desk.hsched(&["cache", "show", "--format", "json"]);
+fn known(user: &TestUser<'_>, gpu_type: &str) -> (f64, f64) {
+    let done = user.hsched(&["cache", "show", "--format", "json"]);
     let shown: Value = serde_json::from_str(&done.stdout).expect("JSON");
     let speeds = shown["speeds"].as_array().expect("speeds");
     let own = speeds.iter().find(|own| own["gpu_type"] == gpu_type).expect("a speed");
@@ -57,38 +57,38 @@ fn is_near(found: f64, truth: f64, error: f64) -> bool {
 }
 
 /// Checks that nothing is left: no job that hsched follows, no checkpoint, no run.
-fn check_traces(desk: &Desk<'_>) {
-    assert!(!desk.folder.join("mine").exists(), "the job's own checkpoints");
-    assert_eq!(fs::read_dir(desk.folder.join("state/runs")).expect("runs").count(), 0);
-    let watched = desk.hsched(&["watch", "--once", "--dry-run"]);
+fn check_traces(user: &TestUser<'_>) {
+    assert!(!user.folder.join("mine").exists(), "the job's own checkpoints");
+    assert_eq!(fs::read_dir(user.folder.join("state/runs")).expect("runs").count(), 0);
+    let watched = user.hsched(&["watch", "--once", "--dry-run"]);
     assert_eq!((watched.code, watched.stdout.as_str()), (Some(0), ""), "{}", watched.stderr);
 }
 
 #[test]
 fn both_parts_of_a_step_are_learnt_from_whole_epochs_of_two_sizes() {
     let Some(cluster) = cluster() else { return };
-    let desk = Desk::new(cluster, "epochs", "");
+    let user = TestUser::new(cluster, "epochs", "");
     let program = repository().join("examples/stand-in/train.py").display().to_string();
     let speeds = ["--speed", "v100=20ms+5ms", "--speed", "t4=40ms+10ms", "--samples-per-epoch", "240"];
-    write(&desk, &unknown("a", &[&["python3", &program][..], &speeds[..]].concat()));
+    write(&user, &unknown("a", &[&["python3", &program][..], &speeds[..]].concat()));
 
-    let planned = desk.hsched(&["probe", "jobs.yaml", "--dry-run", "--format", "json"]);
+    let planned = user.hsched(&["probe", "jobs.yaml", "--dry-run", "--format", "json"]);
     let planned: Value = serde_json::from_str(&planned.stdout).expect("JSON");
     let wanted: Vec<_> = planned["probes"].as_array().expect("probes").iter().collect();
     assert_eq!(wanted.iter().map(|own| &own["gpu_type"]).collect::<Vec<_>>(), ["t4", "v100"]);
     assert!(wanted.iter().all(|own| own["batches"] == json!([60, 15]) && own["speed"].is_null()));
 
-    let done = desk.hsched(&["probe", "jobs.yaml"]);
+    let done = user.hsched(&["probe", "jobs.yaml"]);
     assert_eq!(done.code, Some(0), "{}{}", done.stdout, done.stderr);
     for name in ["a.probe-v100-60", "a.probe-v100-15", "a.probe-t4-60", "a.probe-t4-15"] {
         assert!(done.stderr.contains(&format!("{name}: submitted as job")), "{}", done.stderr);
     }
     for (gpu_type, alpha, beta) in [("v100", 0.02, 0.005), ("t4", 0.04, 0.01)] {
-        let found = known(&desk, gpu_type);
+        let found = known(&user, gpu_type);
         assert!(is_near(found.0, alpha, 0.02) && is_near(found.1, beta, 0.02), "{gpu_type}: {found:?}");
     }
-    check_traces(&desk);
-    let again = desk.hsched(&["probe", "jobs.yaml"]);
+    check_traces(&user);
+    let again = user.hsched(&["probe", "jobs.yaml"]);
     assert_eq!((again.code, again.stdout.as_str()), (Some(0), "Nothing to measure: all speeds are known.\n"));
 }
 
@@ -96,48 +96,48 @@ fn both_parts_of_a_step_are_learnt_from_whole_epochs_of_two_sizes() {
 fn the_helpers_trial_steps_show_both_sizes_in_one_run() {
     let Some(python) = python::with_torch() else { return };
     let Some(cluster) = cluster() else { return };
-    let desk = Desk::new(cluster, "trials", "");
+    let user = TestUser::new(cluster, "trials", "");
     let program = repository().join("examples/ddp/train.py").display().to_string();
     let words = [&python, &program, "--samples", "240", "--probe", "--sample-ms", "10", "--slow", "t4=2"];
-    write(&desk, &unknown("b", &words));
-    let done = desk.hsched(&["probe", "jobs.yaml", "--format", "json"]);
+    write(&user, &unknown("b", &words));
+    let done = user.hsched(&["probe", "jobs.yaml", "--format", "json"]);
     assert_eq!(done.code, Some(0), "{}{}", done.stdout, done.stderr);
     assert!(!done.stderr.contains("-15"), "one size is enough: {}", done.stderr);
     for (gpu_type, step) in [("v100", 0.6), ("t4", 1.2)] {
-        let (alpha, beta) = known(&desk, gpu_type);
+        let (alpha, beta) = known(&user, gpu_type);
         // What else the machine does makes real training steps longer.
         assert!(is_near(alpha + 60.0 * beta, step, 0.15), "{gpu_type}: {alpha} {beta}");
     }
-    check_traces(&desk);
+    check_traces(&user);
 }
 
 #[test]
 fn an_interrupt_cancels_the_probes() {
     let Some(cluster) = cluster() else { return };
-    let desk = Desk::new(cluster, "interrupt", "");
-    write(&desk, &unknown("c", &["sh", "-c", "touch runs-$HSCHED_GPU_TYPE; sleep 600"]));
-    let mut probe = desk.program(env!("CARGO_BIN_EXE_hsched"));
+    let user = TestUser::new(cluster, "interrupt", "");
+    write(&user, &unknown("c", &["sh", "-c", "touch runs-$HSCHED_GPU_TYPE; sleep 600"]));
+    let mut probe = user.program(env!("CARGO_BIN_EXE_hsched"));
     probe.args(["probe", "jobs.yaml"]).stdout(Stdio::piped()).stderr(Stdio::piped());
     let probe = probe.spawn().expect("starts");
     for gpu_type in ["v100", "t4"] {
-        wait_for("a probe", || desk.folder.join(format!("runs-{gpu_type}")).exists().then_some(()));
+        wait_for("a probe", || user.folder.join(format!("runs-{gpu_type}")).exists().then_some(()));
     }
-    desk.ask("kill", &["-INT", &probe.id().to_string()]);
+    user.ask("kill", &["-INT", &probe.id().to_string()]);
     let output = probe.wait_with_output().expect("ends");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(130), "{said}");
     let list = said.split("cancelled: jobs ").nth(1).expect("the jobs").trim().to_owned();
     for id in list.split(' ') {
-        assert_eq!(desk.ended(id).states, ["CANCELLED"], "job {id}");
+        assert_eq!(user.ended(id).states, ["CANCELLED"], "job {id}");
     }
 }
 
 #[test]
 fn a_report_without_samples_is_no_speed_and_says_what_it_lacks() {
     let Some(cluster) = cluster() else { return };
-    let desk = Desk::new(cluster, "lacks", "");
-    write(&desk, &unknown("d", &["sh", "-c", "echo '{\"epoch\": 1, \"compute_s\": 1.5}' >>$HSCHED_REPORT"]));
-    let done = desk.hsched(&["probe", "jobs.yaml"]);
+    let user = TestUser::new(cluster, "lacks", "");
+    write(&user, &unknown("d", &["sh", "-c", "echo '{\"epoch\": 1, \"compute_s\": 1.5}' >>$HSCHED_REPORT"]));
+    let done = user.hsched(&["probe", "jobs.yaml"]);
     let said = format!("{}{}", done.stdout, done.stderr);
     assert!(said.contains("its report has no samples; a speed needs both samples and compute_s"), "{said}");
     assert!(!said.contains("ended without a report"), "{said}");

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::real_cluster::{STEADY, start};
-use crate::real_desk::{Desk, wait_for};
+use crate::real_user::{TestUser, wait_for};
 
 /// Room for all requests at once.
 const NODES: &str = "partition gpu default default_time=30\n\
@@ -25,24 +25,24 @@ fn requests_that_start_at_once_train_once() {
     let nodes = folder.path().join("race.nodes");
     std::fs::write(&nodes, NODES).expect("written");
     let Some(cluster) = start(Path::new(&nodes), STEADY) else { return };
-    let desk = Desk::new(&cluster, "race", "");
+    let user = TestUser::new(&cluster, "race", "");
     let jobs = [job("one", "true"), job("two", "true"), job("dies", "exit 9")];
-    desk.write("jobs.json", &json!({ "jobs": jobs }).to_string());
-    let done = desk.hsched(&["submit", "jobs.json", "--race", "3", "--", "--hold"]);
+    user.write("jobs.json", &json!({ "jobs": jobs }).to_string());
+    let done = user.hsched(&["submit", "jobs.json", "--race", "3", "--", "--hold"]);
     assert_eq!(done.code, Some(0), "{}", done.stderr);
-    let queued = desk.ask("squeue", &["-h", "-o", "%i"]);
+    let queued = user.ask("squeue", &["-h", "-o", "%i"]);
     let ids: Vec<&str> = queued.split_whitespace().collect();
     assert_eq!(ids.len(), 9, "{queued}");
-    desk.ask("scontrol", &["release", &ids.join(",")]);
-    wait_for("an empty queue", || desk.ask("squeue", &["-h"]).trim().is_empty().then_some(()));
+    user.ask("scontrol", &["release", &ids.join(",")]);
+    wait_for("an empty queue", || user.ask("squeue", &["-h"]).trim().is_empty().then_some(()));
     // Each job trained once, in whichever of its requests.
-    let trained = desk.read("trained");
+    let trained = user.read("trained");
     let mut trained: Vec<&str> = trained.lines().collect();
     trained.sort_unstable();
     assert_eq!(trained, ["dies", "one", "two"]);
-    let done = desk.hsched(&["watch", "--once"]);
+    let done = user.hsched(&["watch", "--once"]);
     assert!(done.code.is_some(), "{}", done.stderr);
-    let status = desk.hsched(&["status", "--format", "json"]);
+    let status = user.hsched(&["status", "--format", "json"]);
     let status: Value = serde_json::from_str(&status.stdout).expect("JSON");
     let states: Vec<&str> =
         status["jobs"].as_array().expect("jobs").iter().filter_map(|own| own["state"].as_str()).collect();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::real_desk::{Desk, Done, PROBE, check_ranks, desk, job};
+use crate::real_user::{Done, PROBE, TestUser, check_ranks, job, user};
 
 /// Variables that change what sbatch and srun do, as somebody might have them in a shell profile.
 const HOSTILE: [(&str, &str); 8] = [
@@ -47,11 +47,11 @@ pub fn check_devices(probes: &[BTreeMap<String, String>]) {
 }
 
 /// Submits the one job of `plan.json` and checks its ranks.
-fn check_run(desk: &Desk<'_>, plan: &Value, arguments: &[&str]) -> Vec<BTreeMap<String, String>> {
-    let ended = desk.run(&[&["plan.json"], arguments].concat());
+fn check_run(user: &TestUser<'_>, plan: &Value, arguments: &[&str]) -> Vec<BTreeMap<String, String>> {
+    let ended = user.run(&[&["plan.json"], arguments].concat());
     let name = plan["jobs"][0]["name"].as_str().expect("a name");
-    assert!(ended.completed(), "{ended:?}: {}", desk.read(format!("{name}.out")));
-    let probes = desk.probes("probe");
+    assert!(ended.completed(), "{ended:?}: {}", user.read(format!("{name}.out")));
+    let probes = user.probes("probe");
     check_ranks(&plan["jobs"][0], &probes);
     check_devices(&probes);
     probes
@@ -70,13 +70,13 @@ fn nodes(probes: &[BTreeMap<String, String>]) -> Vec<&str> {
 
 #[test]
 fn two_nodes_of_a_component_follow_each_other_whatever_the_users_variables_say() {
-    let Some(desk) = desk("order", "mech") else { return };
-    let plan = desk.plan_over(&["b1 {v100: 2}", "b2 {v100: 2}", "a1 {t4: 1}"], &[probe("order", 5)]);
-    let done = desk.hsched_with(&HOSTILE, &["submit", "plan.json", "--format", "json"]);
+    let Some(user) = user("order", "mech") else { return };
+    let plan = user.plan_over(&["b1 {v100: 2}", "b2 {v100: 2}", "a1 {t4: 1}"], &[probe("order", 5)]);
+    let done = user.hsched_with(&HOSTILE, &["submit", "plan.json", "--format", "json"]);
     assert_eq!(done.code, Some(0), "{}", done.stderr);
-    let ended = desk.ended(&done.job_ids()["order"]);
-    assert!(ended.completed() && ended.states.len() == 2, "{ended:?}: {}", desk.read("order.out"));
-    let probes = desk.probes("probe");
+    let ended = user.ended(&done.job_ids()["order"]);
+    assert!(ended.completed() && ended.states.len() == 2, "{ended:?}: {}", user.read("order.out"));
+    let probes = user.probes("probe");
     check_ranks(&plan["jobs"][0], &probes);
     check_devices(&probes);
     // Not pinned, it may be on other nodes of the kind.
@@ -86,26 +86,26 @@ fn two_nodes_of_a_component_follow_each_other_whatever_the_users_variables_say()
 
 #[test]
 fn pinned_ranks_are_on_their_nodes_in_the_order_of_the_plan() {
-    let Some(desk) = desk("pinned", "mech") else { return };
+    let Some(user) = user("pinned", "mech") else { return };
     // Equal nodes come in the order of the cluster file.
-    let plan = desk.plan_over(&["b2 {v100: 1}", "b1 {v100: 1}", "a1 {t4: 2}"], &[probe("pinned", 4)]);
-    let probes = check_run(&desk, &plan, &["--pin"]);
+    let plan = user.plan_over(&["b2 {v100: 1}", "b1 {v100: 1}", "a1 {t4: 2}"], &[probe("pinned", 4)]);
+    let probes = check_run(&user, &plan, &["--pin"]);
     assert_eq!(nodes(&probes), ["b2", "b1", "a1", "a1"]);
     assert!(probes.iter().all(|own| own["SLURM_CPUS_PER_TASK"] == "1"));
 }
 
 #[test]
 fn on_a_mixed_node_each_rank_has_a_device_of_its_type() {
-    let Some(desk) = desk("mixed", "mech") else { return };
+    let Some(user) = user("mixed", "mech") else { return };
     let mut own = probe("mixed", 3);
     // The T4 is the faster one here: ranks 0 and 1 are on the last devices of the node.
     own["throughput"] = json!({"v100": 100, "t4": 300});
     own["cpus_per_gpu"] = 2.into();
     own["max_batch"] = json!({"t4": 32});
-    let plan = desk.plan_over(&["m2 {v100: 1, t4: 2}"], &[own]);
+    let plan = user.plan_over(&["m2 {v100: 1, t4: 2}"], &[own]);
     let types = plan["jobs"][0]["ranks"].as_array().expect("ranks").iter().map(|rank| rank["type"].clone());
     assert_eq!(types.collect::<Vec<_>>(), ["t4", "t4", "v100"]);
-    let probes = check_run(&desk, &plan, &[]);
+    let probes = check_run(&user, &plan, &[]);
     assert_eq!(nodes(&probes), ["m2"; 3]);
     let steps = |own: &BTreeMap<String, String>| {
         (
@@ -121,28 +121,28 @@ fn on_a_mixed_node_each_rank_has_a_device_of_its_type() {
 
 #[test]
 fn a_mixed_node_may_follow_nodes_of_one_type() {
-    let Some(desk) = desk("follows", "mech") else { return };
+    let Some(user) = user("follows", "mech") else { return };
     // What the first component excludes, the second inherits unless it says otherwise.
-    let plan = desk.plan_over(&["b1 {v100: 3}", "m2 {v100: 2, t4: 1}"], &[probe("follows", 6)]);
+    let plan = user.plan_over(&["b1 {v100: 3}", "m2 {v100: 2, t4: 1}"], &[probe("follows", 6)]);
     assert_eq!(plan["jobs"][0]["ranks"][0]["node"], "b1");
-    let probes = check_run(&desk, &plan, &[]);
+    let probes = check_run(&user, &plan, &[]);
     assert_eq!(nodes(&probes)[3..], ["m2"; 3]);
 }
 
 #[test]
 fn with_more_gpus_than_ranks_each_rank_still_has_a_device_of_its_type() {
-    let Some(desk) = desk("whole", "mech") else { return };
+    let Some(user) = user("whole", "mech") else { return };
     let mut own = probe("whole", 3);
     own["throughput"] = json!({"v100": 100, "t4": 300});
-    let plan = desk.plan_over(&["m2 {v100: 2, t4: 2}"], &[own]);
+    let plan = user.plan_over(&["m2 {v100: 2, t4: 2}"], &[own]);
     // Some sites give out whole nodes only, whatever a job asks for.
-    let script = desk.hsched(&["submit", "plan.json", "--dry-run"]);
+    let script = user.hsched(&["submit", "plan.json", "--dry-run"]);
     assert_eq!(script.code, Some(0), "{}", script.stderr);
-    desk.write("whole.sh", &script.stdout);
+    user.write("whole.sh", &script.stdout);
     let whole = ["--parsable", "--exclusive", "--gres=gpu:v100:2,gpu:t4:2", "whole.sh"];
-    let ended = desk.ended(desk.ask("sbatch", &whole).trim());
-    assert!(ended.completed(), "{ended:?}: {}", desk.read("whole.out"));
-    let probes = desk.probes("probe");
+    let ended = user.ended(user.ask("sbatch", &whole).trim());
+    assert!(ended.completed(), "{ended:?}: {}", user.read("whole.out"));
+    let probes = user.probes("probe");
     assert_eq!(probes.len(), plan["jobs"][0]["ranks"].as_array().expect("ranks").len());
     assert_eq!(probes[0]["CUDA_VISIBLE_DEVICES"].split(',').count(), 4);
     check_devices(&probes);
@@ -150,19 +150,19 @@ fn with_more_gpus_than_ranks_each_rank_still_has_a_device_of_its_type() {
 
 #[test]
 fn a_job_of_one_type_leaves_mixed_nodes_to_others() {
-    let Some(desk) = desk("kind", "mech") else { return };
-    let plan = desk.plan_over(&["b1 {v100: 2}", "m2 {v100: 2, t4: 2}"], &[typed("kind", 2)]);
+    let Some(user) = user("kind", "mech") else { return };
+    let plan = user.plan_over(&["b1 {v100: 2}", "m2 {v100: 2, t4: 2}"], &[typed("kind", 2)]);
     assert_eq!(plan["jobs"][0]["ranks"][0]["node"], "b1", "the node that it fills");
     // Left alone, Slurm would rather take the mixed node than one of which something is in use.
     let hold = ["--parsable", "-p", "mech", "-o", "/dev/null", "--gres=gpu:v100:1", "--wrap", "sleep 30"];
     let held: Vec<String> =
-        ["b1", "b2"].map(|node| desk.ask("sbatch", &[&hold[..], &["-w", node]].concat())).to_vec();
+        ["b1", "b2"].map(|node| user.ask("sbatch", &[&hold[..], &["-w", node]].concat())).to_vec();
     for id in &held {
-        desk.running(id.trim());
+        user.running(id.trim());
     }
-    let probes = check_run(&desk, &plan, &[]);
+    let probes = check_run(&user, &plan, &[]);
     for id in &held {
-        desk.ask("scancel", &[id.trim()]);
+        user.ask("scancel", &[id.trim()]);
     }
     assert!(nodes(&probes)[0].starts_with('b'), "{:?}", nodes(&probes));
 }
@@ -176,15 +176,15 @@ fn typed(name: &str, gpus: u32) -> Value {
 
 #[test]
 fn a_script_on_stdout_is_the_same_job() {
-    let Some(desk) = desk("piped", "mech") else { return };
+    let Some(user) = user("piped", "mech") else { return };
     let jobs = [probe("piped", 3), probe("other", 1)];
-    let plan = desk.plan_over(&["b1 {v100: 2}", "a1 {t4: 1}", "c1 {p100: 1}"], &jobs);
-    let script = desk.hsched(&["submit", "--dry-run", "-j", "piped", "plan.json"]);
+    let plan = user.plan_over(&["b1 {v100: 2}", "a1 {t4: 1}", "c1 {p100: 1}"], &jobs);
+    let script = user.hsched(&["submit", "--dry-run", "-j", "piped", "plan.json"]);
     assert_eq!(script.code, Some(0), "{}", script.stderr);
-    assert!(desk.only_run().is_none(), "a dry run leaves nothing behind");
-    desk.write("piped.sh", &script.stdout);
-    let input = std::fs::File::open(desk.folder.join("piped.sh")).expect("the script");
-    let mut sbatch = desk.program("sbatch");
+    assert!(user.only_run().is_none(), "a dry run leaves nothing behind");
+    user.write("piped.sh", &script.stdout);
+    let input = std::fs::File::open(user.folder.join("piped.sh")).expect("the script");
+    let mut sbatch = user.program("sbatch");
     let done = Done::of(
         sbatch
             .arg("--parsable")
@@ -194,22 +194,22 @@ fn a_script_on_stdout_is_the_same_job() {
             .stdin(input),
     );
     assert_eq!(done.code, Some(0), "{}", done.stderr);
-    let ended = desk.ended(done.stdout.trim());
-    assert!(ended.completed(), "{ended:?}: {}", desk.read("piped.out"));
-    check_ranks(&plan["jobs"][0], &desk.probes("probe"));
+    let ended = user.ended(done.stdout.trim());
+    assert!(ended.completed(), "{ended:?}: {}", user.read("piped.out"));
+    check_ranks(&plan["jobs"][0], &user.probes("probe"));
 }
 
 #[test]
 fn without_heterogeneous_steps_an_even_placement_runs_and_others_are_refused() {
-    let Some(desk) = desk("hostfile", "mech") else { return };
+    let Some(user) = user("hostfile", "mech") else { return };
     let settings = ["--set", "het_steps=false"];
-    let plan = desk.plan_over(&["a1 {t4: 2}", "b1 {v100: 2}"], &[probe("even", 4)]);
-    let probes = check_run(&desk, &plan, &settings);
+    let plan = user.plan_over(&["a1 {t4: 2}", "b1 {v100: 2}"], &[probe("even", 4)]);
+    let probes = check_run(&user, &plan, &settings);
     // The fast ranks come first although their node's name does not.
     assert_eq!(nodes(&probes), ["b1", "b1", "a1", "a1"]);
 
-    let _ = desk.plan_over(&["a1 {t4: 1}", "b1 {v100: 2}"], &[probe("uneven", 3)]);
-    let refused = desk.hsched(&[&["submit", "plan.json"], &settings[..]].concat());
+    let _ = user.plan_over(&["a1 {t4: 1}", "b1 {v100: 2}"], &[probe("uneven", 3)]);
+    let refused = user.hsched(&[&["submit", "plan.json"], &settings[..]].concat());
     assert_eq!(refused.code, Some(78), "{}", refused.stderr);
     let message = "job uneven: its placement mixes GPUs (b1 gpu:v100:2; a1 gpu:t4:1), but het_steps = false";
     assert!(refused.stderr.contains(message), "{}", refused.stderr);

@@ -12,7 +12,7 @@ use hsched_slurm::{
 };
 
 use crate::real_cluster::{Cluster, start, start_with_accounting};
-use crate::real_desk::{Desk, wait_for};
+use crate::real_user::{TestUser, wait_for};
 
 const NODES: &str = "partition gpu default default_time=30\n\
     e1 cpus=4 memory=8000 gpus=v100:2\ne2 cpus=4 memory=8000 gpus=t4:2\n";
@@ -23,7 +23,7 @@ const RANKS: &str = "#SBATCH -w e1\n#SBATCH hetjob\n#SBATCH -w e2\n\
     exec sleep 600' & ranks=$!\ntrap 'kill $ranks; exit 85' USR1\nwait\n";
 
 struct Bench<'a> {
-    desk: Desk<'a>,
+    user: TestUser<'a>,
     system: System,
     /// Returns what Slurm remembers of a job.
     recall: fn(&System, JobId) -> Vec<JobRecord>,
@@ -31,9 +31,9 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     fn submit(&self, name: &str, options: &[&str], lines: &str) -> JobId {
-        self.desk.write(name, &format!("#!/bin/bash\n{lines}"));
-        let script = self.desk.folder.join(name).display().to_string();
-        let folder = format!("--chdir={}", self.desk.folder.display());
+        self.user.write(name, &format!("#!/bin/bash\n{lines}"));
+        let script = self.user.folder.join(name).display().to_string();
+        let folder = format!("--chdir={}", self.user.folder.display());
         let fixed = [folder.as_str(), "--output=/dev/null", "--no-requeue", "--job-name", name];
         let options: Vec<String> = fixed.iter().chain(options).map(|&option| option.to_owned()).collect();
         sbatch::submit(&self.system, &sbatch::command(&script, &options)).expect("a job").id
@@ -56,7 +56,7 @@ impl Bench<'_> {
     fn ranks(&self, name: &str) -> [String; 2] {
         ["0", "1"].map(|rank| {
             let path = format!("{name}.{rank}");
-            wait_for(&path, || Some(self.desk.read(&path).trim().to_owned()).filter(|pid| !pid.is_empty()))
+            wait_for(&path, || Some(self.user.read(&path).trim().to_owned()).filter(|pid| !pid.is_empty()))
         })
     }
 
@@ -95,7 +95,7 @@ impl Bench<'_> {
 fn check(cluster: &Cluster, recall: fn(&System, JobId) -> Vec<JobRecord>) {
     let variables = [("PATH".into(), cluster.path()), ("SLURM_CONF".into(), cluster.configuration().into())];
     let system = System::new(variables, Duration::from_secs(30));
-    let bench = Bench { desk: Desk::new(cluster, "records", ""), system, recall };
+    let bench = Bench { user: TestUser::new(cluster, "records", ""), system, recall };
 
     let lost = bench.submit("lost", &[], RANKS);
     let [near, far] = bench.ranks("lost");
@@ -141,8 +141,8 @@ fn check_unheard(bench: &Bench<'_>, ended: JobId) {
 fn check_forecast(bench: &Bench<'_>, cluster: &Cluster) {
     let wanted = ["-w", "e1", "--gres=gpu:v100:2"];
     let holder = bench.submit("holder", &[&wanted[..], &["-t", "17"]].concat(), "sleep 600\n");
-    bench.desk.running(&holder.to_string());
-    let end = bench.desk.field(&holder.to_string(), "EndTime").remove(0);
+    bench.user.running(&holder.to_string());
+    let end = bench.user.field(&holder.to_string(), "EndTime").remove(0);
     assert_eq!(bench.forecast(&wanted), Forecast::Starts(end.clone()));
     let Forecast::Refused(why) = bench.forecast(&["--gres=gpu:v100:9"]) else { panic!("impossible") };
     assert_eq!(why, "Requested node configuration is not available");

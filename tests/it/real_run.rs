@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::cli_run::TRAIN;
 use crate::real_cluster::{Cluster, STEADY, start, started, try_start};
-use crate::real_desk::{Desk, wait_for, wait_within};
+use crate::real_user::{TestUser, wait_for, wait_within};
 
 /// Two nodes with two GPUs of two types each.
 static TWO: LazyLock<Result<Cluster, String>> = LazyLock::new(|| try_start(nodes(2).path(), STEADY));
@@ -33,14 +33,14 @@ fn with_a_spare_node() -> Option<Cluster> {
 }
 
 /// Returns a user of a cluster with two nodes, who has the training.
-fn desk(name: &str) -> Option<Desk<'static>> {
+fn user(name: &str) -> Option<TestUser<'static>> {
     Some(desk_at(started(&TWO)?, name))
 }
 
-fn desk_at<'a>(cluster: &'a Cluster, name: &str) -> Desk<'a> {
-    let desk = Desk::new(cluster, name, "");
-    desk.write("train.sh", TRAIN);
-    desk
+fn desk_at<'a>(cluster: &'a Cluster, name: &str) -> TestUser<'a> {
+    let user = TestUser::new(cluster, name, "");
+    user.write("train.sh", TRAIN);
+    user
 }
 
 /// Returns a file with one job of the training.
@@ -54,30 +54,30 @@ fn job(name: &str, epochs: u32, more: &str) -> String {
 
 /// What there is of an allocation.
 pub struct Together<'a> {
-    pub desk: Desk<'a>,
+    pub user: TestUser<'a>,
     /// The state directory.
     pub state: PathBuf,
 }
 
 impl<'a> Together<'a> {
     /// Submits jobs for one allocation of both nodes.
-    pub fn submit(desk: Desk<'a>, jobs: &str, time: &str) -> Self {
-        Self::submit_with(desk, jobs, time, &[])
+    pub fn submit(user: TestUser<'a>, jobs: &str, time: &str) -> Self {
+        Self::submit_with(user, jobs, time, &[])
     }
 
     /// The same with more words for the command.
-    fn submit_with(desk: Desk<'a>, jobs: &str, time: &str, more: &[&str]) -> Self {
-        desk.write("jobs.yaml", jobs);
+    fn submit_with(user: TestUser<'a>, jobs: &str, time: &str, more: &[&str]) -> Self {
+        user.write("jobs.yaml", jobs);
         let words = ["--together", "jobs.yaml", "--gpus", "v100:2,t4:2", "--nodes", "2", "--time", time];
-        let done = desk.hsched(&[&["submit", "--format", "json"], &words[..], more].concat());
+        let done = user.hsched(&[&["submit", "--format", "json"], &words[..], more].concat());
         assert_eq!(done.code, Some(0), "{}", done.stderr);
         let said: Value = serde_json::from_str(&done.stdout).expect("JSON");
         let state = PathBuf::from(said["state_dir"].as_str().expect("a path"));
-        Self { desk, state }
+        Self { user, state }
     }
 
     pub fn hsched(&self, arguments: &[&str]) -> String {
-        let mut command = self.desk.program(env!("CARGO_BIN_EXE_hsched"));
+        let mut command = self.user.program(env!("CARGO_BIN_EXE_hsched"));
         command.args(arguments).env("HSCHED_STATE_DIR", &self.state);
         let output = command.output().expect("runs");
         String::from_utf8_lossy(&output.stdout).into_owned()
@@ -94,25 +94,25 @@ impl<'a> Together<'a> {
     }
 
     fn saved(&self, job: &str) -> Vec<u32> {
-        let text = fs::read_to_string(self.desk.folder.join(format!("checkpoints/{job}/epochs")));
+        let text = fs::read_to_string(self.user.folder.join(format!("checkpoints/{job}/epochs")));
         text.unwrap_or_default().lines().map(|line| line.parse().expect("a number")).collect()
     }
 
     pub fn log(&self) -> String {
-        fs::read_to_string(self.desk.folder.join("hsched-run.out")).unwrap_or_default()
+        fs::read_to_string(self.user.folder.join("hsched-run.out")).unwrap_or_default()
     }
 }
 
 #[test]
 fn a_job_over_both_nodes_is_one_step_and_ends_when_hsched_is_killed() {
-    let Some(desk) = desk("step") else { return };
+    let Some(user) = user("step") else { return };
     let seen = "env >seen.$RANK; exec bash train.sh";
     let wide = job("wide", 1000, "min_gpus: 8").replace("[bash, train.sh]", &format!("{seen:?}"));
-    let own = Together::submit(desk, &wide, "5m");
+    let own = Together::submit(user, &wide, "5m");
     wait_for("an epoch", || (!own.saved("wide").is_empty()).then_some(()));
     let mut places = Vec::new();
     for rank in 0..8 {
-        let text = own.desk.read(format!("seen.{rank}"));
+        let text = own.user.read(format!("seen.{rank}"));
         let value = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
             line.unwrap_or_else(|| panic!("{name} of rank {rank}")).to_owned()
@@ -162,35 +162,35 @@ fn hsched_of(job: &str) -> Option<i32> {
 /// Compute nodes of some sites may not call Slurm's commands: in a job of one node the environment says enough.
 #[test]
 fn in_a_job_of_one_node_the_environment_is_answer_enough() {
-    let Some(desk) = desk("mute") else { return };
-    fs::create_dir(desk.folder.join("bin")).expect("a folder");
+    let Some(user) = user("mute") else { return };
+    fs::create_dir(user.folder.join("bin")).expect("a folder");
     for command in ["scontrol", "srun", "squeue", "sacct", "scancel"] {
         let no = "#!/bin/sh\necho 'error: Unable to contact slurm controller' >&2\nexit 1\n";
-        desk.write(&format!("bin/{command}"), no);
-        let path = desk.folder.join("bin").join(command);
+        user.write(&format!("bin/{command}"), no);
+        let path = user.folder.join("bin").join(command);
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a mode");
     }
     let seen = "env >seen.$HSCHED_JOB; exec bash train.sh";
     let own = |name: &str| job(name, 3, "max_gpus: 1").replace("[bash, train.sh]", &format!("{seen:?}"));
     let more = own("b").replace("jobs:\n", "");
-    desk.write("jobs.yaml", &format!("{}{more}", own("a")));
+    user.write("jobs.yaml", &format!("{}{more}", own("a")));
     let hsched = env!("CARGO_BIN_EXE_hsched");
-    desk.write("script", &format!("#!/bin/bash\nPATH=$PWD/bin:$PATH exec {hsched} run jobs.yaml\n"));
+    user.write("script", &format!("#!/bin/bash\nPATH=$PWD/bin:$PATH exec {hsched} run jobs.yaml\n"));
     let asked = ["--wait", "--nodes=1", "--cpus-per-task=4", "--gres=gpu:t4:2", "--output=run.out", "script"];
-    desk.ask("sbatch", &asked);
-    let said = desk.read("run.out");
+    user.ask("sbatch", &asked);
+    let said = user.read("run.out");
     assert!(said.contains("using the GPUs of this node: 2; ranks run as processes"), "{said}");
     let devices: Vec<String> = ["a", "b"]
         .iter()
         .map(|name| {
-            let text = desk.read(format!("seen.{name}"));
+            let text = user.read(format!("seen.{name}"));
             let line = text.lines().find_map(|line| line.strip_prefix("CUDA_VISIBLE_DEVICES="));
             line.unwrap_or_else(|| panic!("{name}: {said}")).to_owned()
         })
         .collect();
     // On this node the two V100 come first.
     assert!(devices == ["2", "3"] || devices == ["3", "2"], "{devices:?}");
-    let status = desk.hsched(&["status", "--format", "json"]).stdout;
+    let status = user.hsched(&["status", "--format", "json"]).stdout;
     let status: Value = serde_json::from_str(&status).expect("JSON");
     let states = status["jobs"].as_array().expect("a list").iter();
     let states: Vec<(&str, u64)> = states
@@ -222,16 +222,16 @@ fn four(epochs: u32) -> String {
 
 impl<'a> Together<'a> {
     /// Submits the four trainings, which do not end before [`Self::hurry`].
-    fn of_four(desk: Desk<'a>, more: &[&str]) -> Self {
-        desk.write("train.sh", &TRAIN.replace("sleep \"$PACE\"", "sleep \"$(<pace)\""));
-        desk.write("pace", "1");
-        let own = Self::submit_with(desk, &four(EPOCHS), "10m", more);
+    fn of_four(user: TestUser<'a>, more: &[&str]) -> Self {
+        user.write("train.sh", &TRAIN.replace("sleep \"$PACE\"", "sleep \"$(<pace)\""));
+        user.write("pace", "1");
+        let own = Self::submit_with(user, &four(EPOCHS), "10m", more);
         wait_for("two epochs of each", || FOUR.iter().all(|name| own.saved(name).len() >= 2).then_some(()));
         own
     }
 
     fn hurry(&self) {
-        self.desk.write("pace", "0.05");
+        self.user.write("pace", "0.05");
     }
 
     /// Returns how the runs of a job have ended, and how often it has failed.
@@ -260,7 +260,7 @@ impl<'a> Together<'a> {
 
     /// Returns what Slurm shows of the allocation; another test may have a job on the same cluster.
     fn in_queue(&self, format: &str) -> String {
-        self.desk.ask("squeue", &["--noheader", "--name=hsched-run", &format!("--format={format}")])
+        self.user.ask("squeue", &["--noheader", "--name=hsched-run", &format!("--format={format}")])
     }
 
     /// Waits until the allocation is gone. Slurm holds a job back for two minutes that it put back into its queue; here it
@@ -271,7 +271,7 @@ impl<'a> Together<'a> {
             if let Some(id) = queue.trim().strip_suffix(" BeginTime") {
                 // It may have begun meanwhile.
                 let update = ["update", &format!("JobId={id}"), "StartTime=now"];
-                drop(self.desk.program("scontrol").args(update).output());
+                drop(self.user.program("scontrol").args(update).output());
             }
             queue.trim().is_empty().then_some(())
         });

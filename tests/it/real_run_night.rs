@@ -12,8 +12,8 @@ use hsched_plan::{ExecutionMode, Objective, Parameters};
 use serde_json::{Value, json};
 
 use crate::real_cluster::{STEADY, repository, try_start};
-use crate::real_desk::{Desk, wait_for, wait_within};
 use crate::real_run::Together;
+use crate::real_user::{TestUser, wait_for, wait_within};
 use hsched_fixtures::sites::rules;
 use hsched_fixtures::sites::{cluster, site};
 
@@ -199,14 +199,14 @@ fn a_night_of_jobs_goes_from_one_allocation_to_the_next() {
     let nodes = tempfile::NamedTempFile::new().expect("a file");
     fs::write(nodes.path(), NODES).expect("writes");
     let Ok(cluster) = try_start(nodes.path(), STEADY) else { return };
-    let desk = Desk::new(&cluster, "night", "");
-    let own = Together::submit(desk, &json!({ "jobs": first() }).to_string(), "2m");
+    let user = TestUser::new(&cluster, "night", "");
+    let own = Together::submit(user, &json!({ "jobs": first() }).to_string(), "2m");
     wait_for("an epoch", || (own.job("gone").1 > 0).then_some(()));
-    own.desk.write("more.yaml", &json!({ "jobs": long(4..LONG) }).to_string());
+    own.user.write("more.yaml", &json!({ "jobs": long(4..LONG) }).to_string());
     own.hsched(&["add", "more.yaml"]);
     own.hsched(&["cancel", "gone"]);
     let ended = wait_within(Duration::from_secs(900), || {
-        own.desk.ask("squeue", &["--noheader"]).trim().is_empty().then_some(())
+        own.user.ask("squeue", &["--noheader"]).trim().is_empty().then_some(())
     });
     let log = own.log();
     assert!(ended.is_some() && log.contains("the allocation ends soon"), "{log}");

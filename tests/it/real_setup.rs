@@ -4,15 +4,15 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::real_desk::{Desk, Ended, PROBE, desk, job};
+use crate::real_user::{Ended, PROBE, TestUser, job, user};
 
-fn out(desk: &Desk<'_>, name: &str) -> String {
-    desk.read(format!("{name}.out"))
+fn out(user: &TestUser<'_>, name: &str) -> String {
+    user.read(format!("{name}.out"))
 }
 
 #[test]
 fn setup_runs_once_and_node_setup_once_per_node_for_all_its_ranks() {
-    let Some(desk) = desk("setup", "mech") else { return };
+    let Some(user) = user("setup", "mech") else { return };
     let mut own = job("setup", 5, PROBE);
     own["env"] = json!(["PROBE=probe", "GONE=here"]);
     own["setup"] = "echo once >>setup-runs\nexport FROM_SETUP=$HSCHED_JOB-$UNSET_IS_FINE".into();
@@ -25,13 +25,13 @@ fn setup_runs_once_and_node_setup_once_per_node_for_all_its_ranks() {
         "sleep 5 & mkdir -p probe; cd probe/..",
     ]);
     own["command"] = json!(["bash", "-c", format!("export PWD SEEN=$(venv_f)-$(umask); {PROBE}")]);
-    let _ = desk.plan_over(&["b1 {v100: 2}", "b2 {v100: 2}", "a1 {t4: 1}"], &[own]);
-    let ended = desk.run(&["plan.json"]);
-    assert!(ended.completed(), "{ended:?}: {}", out(&desk, "setup"));
-    assert_eq!(desk.read("setup-runs"), "once\n");
-    let mut nodes: Vec<String> = desk.read("node-runs").lines().map(str::to_owned).collect();
+    let _ = user.plan_over(&["b1 {v100: 2}", "b2 {v100: 2}", "a1 {t4: 1}"], &[own]);
+    let ended = user.run(&["plan.json"]);
+    assert!(ended.completed(), "{ended:?}: {}", out(&user, "setup"));
+    assert_eq!(user.read("setup-runs"), "once\n");
+    let mut nodes: Vec<String> = user.read("node-runs").lines().map(str::to_owned).collect();
     nodes.sort();
-    let probes = desk.probes("probe");
+    let probes = user.probes("probe");
     let mut expected: Vec<&str> = probes.iter().map(|own| own["SLURMD_NODENAME"].as_str()).collect();
     expected.sort_unstable();
     expected.dedup();
@@ -44,35 +44,35 @@ fn setup_runs_once_and_node_setup_once_per_node_for_all_its_ranks() {
         assert_eq!(own["MULTI"], "two\nlines \"quoted\" $(date) \\");
         assert_eq!((own.get("GONE"), own["SEEN"].as_str()), (None, "from-function-0027"));
         assert_eq!(own["FROM_SETUP"], "setup-");
-        assert_eq!(own["PWD"], desk.folder.display().to_string());
+        assert_eq!(own["PWD"], user.folder.display().to_string());
     }
 }
 
 /// Runs a job with a line that fails, and returns what its output says about that.
-fn check_failing(desk: &Desk<'_>, name: &str, (key, lines): (&str, Value), exit: &str, message: &str) {
+fn check_failing(user: &TestUser<'_>, name: &str, (key, lines): (&str, Value), exit: &str, message: &str) {
     let mut own = job(name, 3, "sleep 30; echo >>saved");
     own[key] = lines;
-    let _ = desk.plan_over(&["b1 {v100: 2}", "a1 {t4: 1}"], &[own]);
-    let ids = desk.submit(&["plan.json", "--pin", "--run-id", name]);
-    let Ended { states, exit: real } = desk.ended(&ids[name]);
-    let text = out(desk, name);
+    let _ = user.plan_over(&["b1 {v100: 2}", "a1 {t4: 1}"], &[own]);
+    let ids = user.submit(&["plan.json", "--pin", "--run-id", name]);
+    let Ended { states, exit: real } = user.ended(&ids[name]);
+    let text = out(user, name);
     assert_eq!((states, real.as_str()), (vec!["FAILED".to_owned(); 2], exit), "{name}: {text}");
     assert!(text.contains(message), "{name}: {text}");
-    assert_eq!(desk.read("saved"), "", "{name}: no rank may go on");
+    assert_eq!(user.read("saved"), "", "{name}: no rank may go on");
 }
 
 #[test]
 fn a_line_that_fails_fails_the_job_and_is_named() {
-    let Some(desk) = desk("failing", "mech") else { return };
+    let Some(user) = user("failing", "mech") else { return };
     let key = ("node_setup", json!(["true", "[ $SLURMD_NODENAME != a1 ] || (exit 7)"]));
     let message = "hsched: error: node_setup line 2 failed with status 7 on a1: [ $SLURMD_NODENAME != a1 ]";
-    check_failing(&desk, "node-line", key, "7:0", message);
+    check_failing(&user, "node-line", key, "7:0", message);
     let key = ("node_setup", json!(["exit 0"]));
-    check_failing(&desk, "node-exit", key, "1:0", "a line of node_setup ended the shell");
+    check_failing(&user, "node-exit", key, "1:0", "a line of node_setup ended the shell");
     let key = ("setup", json!(["echo fine $UNSET", "(exit 3)"]));
-    check_failing(&desk, "line", key, "3:0", "hsched: error: setup line 2 failed with status 3 on ");
+    check_failing(&user, "line", key, "3:0", "hsched: error: setup line 2 failed with status 3 on ");
     let key = ("setup", json!(["exit 0"]));
-    check_failing(&desk, "exit", key, "1:0", "hsched: error: a command of setup exited the script");
+    check_failing(&user, "exit", key, "1:0", "hsched: error: a command of setup exited the script");
 }
 
 /// What a shell, sbatch's reader of scripts or a template could act on.
@@ -80,9 +80,9 @@ const EVIL: &str = "a' $(touch pwned) `touch pwned`; touch pwned #\\ \"q\" %j %%
 
 #[test]
 fn hostile_texts_arrive_unchanged_and_nothing_in_them_acts() {
-    let Some(desk) = desk("hostile", "mech") else { return };
+    let Some(user) = user("hostile", "mech") else { return };
     let folder = format!("work [x]* {EVIL}").replace('/', "_");
-    std::fs::create_dir(desk.folder.join(&folder)).expect("a folder");
+    std::fs::create_dir(user.folder.join(&folder)).expect("a folder");
     let lines = format!("{EVIL}\n#SBATCH hetjob\r\n'x\t\u{1}");
     let arguments = [EVIL, &lines, "", "*", "~", "-n", "--help", "\\"];
     let show = r#"import json, os, sys
@@ -93,21 +93,21 @@ json.dump([sys.argv[1:], os.environ["E1"], os.environ["E2"], os.getcwd(), os.env
     own["env"] = json!({"E1": lines, "E2": "a,b=c,,"});
     own["workdir"] = folder.clone().into();
     own["checkpoint"]["dir"] = format!("saved {EVIL}").into();
-    let _ = desk.plan_over(&["b1 {v100: 2}", "a1 {t4: 1}"], &[own]);
-    let ended = desk.run(&["plan.json"]);
-    let workdir = desk.folder.join(&folder);
-    let output = desk.read(workdir.join("hostile.out"));
+    let _ = user.plan_over(&["b1 {v100: 2}", "a1 {t4: 1}"], &[own]);
+    let ended = user.run(&["plan.json"]);
+    let workdir = user.folder.join(&folder);
+    let output = user.read(workdir.join("hostile.out"));
     assert!(ended.completed(), "{ended:?}: {output}");
     let directory = workdir.display().to_string();
     let expected = json!([arguments, lines, "a,b=c,,", directory, format!("{directory}/saved {EVIL}")]);
     for rank in 0..3 {
         let seen: Value =
-            serde_json::from_str(&desk.read(workdir.join(format!("seen-{rank}")))).expect("JSON");
+            serde_json::from_str(&user.read(workdir.join(format!("seen-{rank}")))).expect("JSON");
         assert_eq!(seen, expected, "rank {rank}");
     }
     assert!(workdir.join(format!("saved {EVIL}")).is_dir());
     let mut pwned = String::new();
-    for place in [&desk.folder, &workdir] {
+    for place in [&user.folder, &workdir] {
         for entry in std::fs::read_dir(place).expect("a folder") {
             let name = entry.expect("an entry").file_name();
             if name.to_string_lossy().contains("pwned") && !name.to_string_lossy().contains("touch") {

@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::real_cluster::{repository, start};
-use crate::real_desk::Desk;
+use crate::real_user::TestUser;
 use crate::story::{NODES, ends};
 
 /// The cluster of `NODES` for `simulate`.
@@ -53,24 +53,24 @@ fn three_jobs_end_when_the_replay_says() {
     let nodes = tempfile::NamedTempFile::new().expect("a file");
     fs::write(nodes.path(), NODES).expect("writes");
     let Some(cluster) = start(nodes.path(), "3/3/1") else { return };
-    let desk = Desk::new(&cluster, "replayed", "gpu");
-    desk.write("jobs.json", &jobs().to_string());
-    desk.write("cluster.yaml", CLUSTER);
-    assert_eq!(desk.hsched(&["add", "jobs.json"]).code, Some(0));
-    let watched = desk.hsched(&["watch", "--moves", "auto", "--policy", "horizon", "--interval", "0.5s"]);
+    let user = TestUser::new(&cluster, "replayed", "gpu");
+    user.write("jobs.json", &jobs().to_string());
+    user.write("cluster.yaml", CLUSTER);
+    assert_eq!(user.hsched(&["add", "jobs.json"]).code, Some(0));
+    let watched = user.hsched(&["watch", "--moves", "auto", "--policy", "horizon", "--interval", "0.5s"]);
     assert_eq!(watched.code, Some(0), "{}{}", watched.stdout, watched.stderr);
     assert!(
         watched.stdout.contains("long: stopping to move: on 4 v100 instead of 2 v100"),
         "{}",
         watched.stdout
     );
-    let journal = desk.read("state/journal");
+    let journal = user.read("state/journal");
     let latency = latency(&journal);
     let restart = format!("{latency:.3}s");
     let files =
         ["simulate", "--trace", "jobs.json", "--cluster", "cluster.yaml", "--format", "json", "--no-bound"];
     let options = ["--policy", "horizon", "--queue-wait", "0s", "--restart-cost", &restart];
-    let replayed = desk.hsched(&[&files[..], &options].concat());
+    let replayed = user.hsched(&[&files[..], &options].concat());
     let replayed: Value = serde_json::from_str(&replayed.stdout).expect("JSON");
     let jobs = replayed["policies"][0]["jobs"].as_array().expect("jobs").iter();
     let end = |job: &Value| Some((job["name"].as_str()?.to_owned(), job["completion_s"].as_f64()? + latency));

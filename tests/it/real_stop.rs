@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::real_desk::{Desk, Ended, desk, job, stand_in, wait_for};
+use crate::real_user::{Ended, TestUser, job, stand_in, user, wait_for};
 
 /// A rank that tells of the signal, takes a while to save, and says that it did.
 const SAVER: &str = r#"exec bash -c 'trap "echo stopping >stopped/$HSCHED_JOB-$RANK; sleep 0.$RANK; exit 85" USR1
 echo up >up/$HSCHED_JOB-$RANK; for i in $(seq 600); do sleep 0.1 & wait; done'"#;
 
-fn count(desk: &Desk<'_>, folder: &str, job: &str) -> usize {
-    let entries = std::fs::read_dir(desk.folder.join(folder)).expect("the folder");
+fn count(user: &TestUser<'_>, folder: &str, job: &str) -> usize {
+    let entries = std::fs::read_dir(user.folder.join(folder)).expect("the folder");
     let names = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"));
     names.filter(|name| name.starts_with(job)).count()
 }
@@ -21,9 +21,9 @@ fn stopped(components: usize) -> Ended {
 /// At its end of time a job is stopped; meanwhile others are stopped by hand.
 #[test]
 fn a_stop_reaches_every_rank_and_the_training_goes_on_from_there() {
-    let Some(desk) = desk("stop", "mech") else { return };
+    let Some(user) = user("stop", "mech") else { return };
     for folder in ["up", "stopped"] {
-        std::fs::create_dir(desk.folder.join(folder)).expect("a folder");
+        std::fs::create_dir(user.folder.join(folder)).expect("a folder");
     }
     let (mut limit, mut saver) = (job("limit", 2, SAVER), job("saver", 3, SAVER));
     // A minute, of which the last half is for saving; Slurm looks every half minute only.
@@ -35,48 +35,48 @@ fn a_stop_reaches_every_rank_and_the_training_goes_on_from_there() {
     training["samples_per_epoch"] = 180.into();
     training["epochs"] = 22.into();
     let nodes = ["b1 {v100: 2}", "b2 {v100: 2}", "a1 {t4: 2}", "c1 {p100: 2}"];
-    let _ = desk.plan_over(&nodes, &[limit, saver, training]);
-    let ids = desk.submit(&["plan.json", "--run-id", "1"]);
-    assert_eq!(desk.field(&ids["limit"], "TimeLimit")[0], "00:01:00");
+    let _ = user.plan_over(&nodes, &[limit, saver, training]);
+    let ids = user.submit(&["plan.json", "--run-id", "1"]);
+    assert_eq!(user.field(&ids["limit"], "TimeLimit")[0], "00:01:00");
 
-    wait_for("ranks of saver", || (count(&desk, "up", "saver") == 3).then_some(()));
-    desk.ask("scancel", &["--signal=USR1", "--batch", &ids["saver"]]);
-    stop_and_go_on(&desk, &ids["training"]);
+    wait_for("ranks of saver", || (count(&user, "up", "saver") == 3).then_some(()));
+    user.ask("scancel", &["--signal=USR1", "--batch", &ids["saver"]]);
+    stop_and_go_on(&user, &ids["training"]);
 
-    let parts = desk.field(&ids["saver"], "JobState").len();
-    assert_eq!(desk.ended(&ids["saver"]), stopped(parts), "{}", desk.read("saver.out"));
-    assert_eq!(count(&desk, "stopped", "saver"), 3);
-    let parts = desk.field(&ids["limit"], "JobState").len();
-    assert_eq!(desk.ended(&ids["limit"]), stopped(parts), "{}", desk.read("limit.out"));
+    let parts = user.field(&ids["saver"], "JobState").len();
+    assert_eq!(user.ended(&ids["saver"]), stopped(parts), "{}", user.read("saver.out"));
+    assert_eq!(count(&user, "stopped", "saver"), 3);
+    let parts = user.field(&ids["limit"], "JobState").len();
+    assert_eq!(user.ended(&ids["limit"]), stopped(parts), "{}", user.read("limit.out"));
     // Slurm may signal a whole minute early, before the ranks are up: those do not begin.
-    assert_eq!(count(&desk, "stopped", "limit"), count(&desk, "up", "limit"));
-    assert!(desk.read("limit.out").contains("hsched: stop requested"), "{}", desk.read("limit.out"));
+    assert_eq!(count(&user, "stopped", "limit"), count(&user, "up", "limit"));
+    assert!(user.read("limit.out").contains("hsched: stop requested"), "{}", user.read("limit.out"));
     // It says that it saved, but wrote no checkpoint.
     let said = "hsched: interrupted after epoch 0 of 1: it finished no epoch and wrote no checkpoint";
-    assert!(desk.read("saver.out").contains(said), "{}", desk.read("saver.out"));
+    assert!(user.read("saver.out").contains(said), "{}", user.read("saver.out"));
 }
 
 /// Stops a training between its epochs and submits it again, which goes on where it was.
-fn stop_and_go_on(desk: &Desk<'_>, first: &str) {
-    let epochs = || desk.reports("training").first().map_or(0, Vec::len);
+fn stop_and_go_on(user: &TestUser<'_>, first: &str) {
+    let epochs = || user.reports("training").first().map_or(0, Vec::len);
     wait_for("an epoch of training", || (epochs() > 0).then_some(()));
-    desk.ask("scancel", &["--signal=USR1", "--batch", first]);
-    let parts = desk.field(first, "JobState").len();
-    assert_eq!(desk.ended(first), stopped(parts), "{}", desk.read("training.out"));
+    user.ask("scancel", &["--signal=USR1", "--batch", first]);
+    let parts = user.field(first, "JobState").len();
+    assert_eq!(user.ended(first), stopped(parts), "{}", user.read("training.out"));
     let done = epochs();
     assert!((1..22).contains(&done), "{done} epochs");
 
-    let id = desk.submit(&["plan.json", "-j", "training", "--run-id", "again"])["training"].clone();
+    let id = user.submit(&["plan.json", "-j", "training", "--run-id", "again"])["training"].clone();
     let before = format!("hs_epochs_done={done}\n");
-    assert!(desk.read("state/runs/again/training.sbatch").contains(&before), "{done} epochs");
-    let ended = desk.ended(&id);
-    assert!(ended.completed(), "{ended:?}: {}", desk.read("training.out"));
-    for (rank, lines) in desk.reports("training").iter().enumerate() {
+    assert!(user.read("state/runs/again/training.sbatch").contains(&before), "{done} epochs");
+    let ended = user.ended(&id);
+    assert!(ended.completed(), "{ended:?}: {}", user.read("training.out"));
+    for (rank, lines) in user.reports("training").iter().enumerate() {
         let epochs: Vec<&Value> = lines.iter().map(|line| &line["epoch"]).collect();
         let all: Vec<Value> = (1..=22).map(|epoch| json!(epoch)).collect();
-        assert_eq!(epochs, all.iter().collect::<Vec<_>>(), "rank {rank}: {}", desk.read("training.out"));
+        assert_eq!(epochs, all.iter().collect::<Vec<_>>(), "rank {rank}: {}", user.read("training.out"));
     }
-    let status = desk.hsched(&["status", "training", "--format", "json"]);
+    let status = user.hsched(&["status", "training", "--format", "json"]);
     let status: Value = serde_json::from_str(&status.stdout).expect("JSON");
     let own = &status["jobs"][0];
     // Nobody has asked Slurm since: the reports on disk say how far it is.

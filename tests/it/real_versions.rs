@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use crate::real_cluster::{repository, version};
-use crate::real_desk::{Done, desk};
+use crate::real_user::{Done, user};
 
 fn dev_cluster(words: &[&str]) -> Command {
     let mut command = Command::new(repository().join("slurm/dev-cluster"));
@@ -14,16 +14,16 @@ fn dev_cluster(words: &[&str]) -> Command {
 /// What `env` prints makes a caller's commands and jobs those of the version.
 #[test]
 fn the_environment_is_that_of_the_version() {
-    let Some(desk) = desk("version", "mech") else { return };
+    let Some(user) = user("version", "mech") else { return };
     let script = repository().join("slurm/dev-cluster").display().to_string();
     let lines = r#"eval "$("$0" env --dir "$1")"; sinfo --version; srun -p mech bash -c 'srun --version; echo "$SLURM_CONF $PWD"'"#;
-    let folder = desk.cluster_folder().display().to_string();
-    let mut shell = desk.program("bash");
+    let folder = user.cluster_folder().display().to_string();
+    let mut shell = user.program("bash");
     let done = Done::of(shell.env_remove("SLURM_CONF").args(["-c", lines, &script, &folder]));
     let said: Vec<&str> = done.stdout.lines().collect();
     assert_eq!(said.len(), 3, "{}{}", done.stdout, done.stderr);
     assert_eq!(said[0], said[1], "a job has the same version");
-    assert_eq!(said[2], format!("{folder}/etc/slurm.conf {}", desk.folder.display()));
+    assert_eq!(said[2], format!("{folder}/etc/slurm.conf {}", user.folder.display()));
     if let Some(version) = version() {
         assert!(said[0].contains(&format!(" {version}.")), "{} is not {version}", said[0]);
     }

@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 use serde_json::{Value, json};
 
 use crate::real_cluster::{Cluster, repository, start, start_with_accounting};
-use crate::real_desk::{Desk, wait_for, wait_within};
+use crate::real_user::{TestUser, wait_for, wait_within};
 use crate::story::{
     ACTIONS, DELAYS, FAILS_AT, FATAL_EPOCH, FATAL_NODE, NODES, POLL, TRUE_SPEEDS, actions, delays, ends,
     epochs, jobs, simulated,
@@ -42,24 +42,24 @@ impl Drop for Watch {
     }
 }
 
-fn watch(desk: &Desk<'_>, arguments: &[&str]) -> Watch {
-    let mut program = desk.program(env!("CARGO_BIN_EXE_hsched"));
-    let log = fs::File::create(desk.folder.join("watch.log")).expect("a file");
+fn watch(user: &TestUser<'_>, arguments: &[&str]) -> Watch {
+    let mut program = user.program(env!("CARGO_BIN_EXE_hsched"));
+    let log = fs::File::create(user.folder.join("watch.log")).expect("a file");
     program.arg("watch").args(["--moves", "auto", "--margin", "0.5"]).args(arguments).envs(QUICK);
     Watch(program.stdout(log.try_clone().expect("a file")).stderr(Stdio::from(log)).spawn().expect("starts"))
 }
 
 /// Plays the story and returns its journal; `turn` is called again and again until all jobs have ended, and says whether
 /// they have.
-fn play(cluster: &Cluster, turn: &mut dyn FnMut(&Desk<'_>) -> bool) -> String {
-    let desk = Desk::new(cluster, "story", "gpu");
-    desk.write("jobs.yaml", &jobs(&command).to_string());
-    let submitted = desk.hsched_with(&QUICK, &["submit", "jobs.yaml"]);
+fn play(cluster: &Cluster, turn: &mut dyn FnMut(&TestUser<'_>) -> bool) -> String {
+    let user = TestUser::new(cluster, "story", "gpu");
+    user.write("jobs.yaml", &jobs(&command).to_string());
+    let submitted = user.hsched_with(&QUICK, &["submit", "jobs.yaml"]);
     assert_eq!(submitted.code, Some(0), "{}{}", submitted.stdout, submitted.stderr);
-    let journal = || desk.read("state/journal");
+    let journal = || user.read("state/journal");
     let mut killed = false;
     let over = wait_within(PATIENCE, || {
-        let over = turn(&desk);
+        let over = turn(&user);
         let fatal = format!("\"epoch\":{FATAL_EPOCH},");
         if !killed && journal().lines().any(|line| line.contains("\"job\":\"long\"") && line.contains(&fatal))
         {
@@ -68,16 +68,16 @@ fn play(cluster: &Cluster, turn: &mut dyn FnMut(&Desk<'_>) -> bool) -> String {
         }
         over.then_some(())
     });
-    assert!(over.is_some(), "the story does not end: {}\n{}", journal(), all(&desk));
-    check(&desk, &journal());
+    assert!(over.is_some(), "the story does not end: {}\n{}", journal(), all(&user));
+    check(&user, &journal());
     journal()
 }
 
 /// Returns what `watch` and the ranks printed, for a test that fails.
-fn all(desk: &Desk<'_>) -> String {
+fn all(user: &TestUser<'_>) -> String {
     let outputs =
-        ["short", "flaky", "long"].map(|job| format!("{job}.out:\n{}", desk.read(format!("{job}.out"))));
-    format!("{}\n{}", desk.read("watch.log"), outputs.join("\n"))
+        ["short", "flaky", "long"].map(|job| format!("{job}.out:\n{}", user.read(format!("{job}.out"))));
+    format!("{}\n{}", user.read("watch.log"), outputs.join("\n"))
 }
 
 /// Returns what was done to each job, in order. Whether one job's failure or another's end comes first is up to the machine.
@@ -89,17 +89,17 @@ fn by_job(actions: &[String]) -> BTreeMap<&str, Vec<&str>> {
     own
 }
 
-fn check(desk: &Desk<'_>, journal: &str) {
+fn check(user: &TestUser<'_>, journal: &str) {
     let wanted = ACTIONS.map(str::to_owned);
-    assert_eq!(by_job(&actions(journal)), by_job(&wanted), "{journal}\n{}", all(desk));
-    let state: Value = serde_json::from_str(&desk.read("state/state.json")).expect("a state");
+    assert_eq!(by_job(&actions(journal)), by_job(&wanted), "{journal}\n{}", all(user));
+    let state: Value = serde_json::from_str(&user.read("state/state.json")).expect("a state");
     for job in state["jobs"].as_array().expect("jobs") {
         assert_eq!(job["phase"]["ended"]["outcome"], "completed", "{job}");
-        check_epochs(desk, job["spec"]["name"].as_str().expect("a name"), &job["spec"]["epochs"]);
+        check_epochs(user, job["spec"]["name"].as_str().expect("a name"), &job["spec"]["epochs"]);
     }
-    check_speeds(desk);
+    check_speeds(user);
     check_lengths(journal);
-    check_outputs(desk, &state);
+    check_outputs(user, &state);
 }
 
 /// An epoch takes as long as in the simulated cluster: the same GPUs with the same shares.
@@ -133,15 +133,15 @@ fn check_ends(journal: &str) {
 }
 
 /// Every epoch is reported once, over all runs of a job.
-fn check_epochs(desk: &Desk<'_>, name: &str, all: &Value) {
-    let runs = fs::read_dir(desk.folder.join("state/runs")).expect("runs");
+fn check_epochs(user: &TestUser<'_>, name: &str, all: &Value) {
+    let runs = fs::read_dir(user.folder.join("state/runs")).expect("runs");
     let file = |entry: std::io::Result<fs::DirEntry>| {
         entry.expect("an entry").path().join("report").join(name).join("rank-0.jsonl")
     };
     let mut done: Vec<u64> = Vec::new();
     for path in runs.map(file) {
         let lines: Vec<Value> =
-            desk.read(&path).lines().map(|line| serde_json::from_str(line).expect("a report")).collect();
+            user.read(&path).lines().map(|line| serde_json::from_str(line).expect("a report")).collect();
         done.extend(lines.iter().filter_map(|line| line["epoch"].as_u64()));
     }
     done.sort_unstable();
@@ -149,24 +149,24 @@ fn check_epochs(desk: &Desk<'_>, name: &str, all: &Value) {
 }
 
 /// The parts of a job's submissions are its whole output, each where it belongs.
-fn check_outputs(desk: &Desk<'_>, state: &Value) {
+fn check_outputs(user: &TestUser<'_>, state: &Value) {
     for job in state["jobs"].as_array().expect("jobs") {
         let name = job["spec"]["name"].as_str().expect("a name");
         let count = job["past"].as_array().expect("attempts").len();
         let part = |number: usize| {
-            let printed = desk.hsched_with(&QUICK, &["logs", name, "--attempt", &number.to_string()]);
+            let printed = user.hsched_with(&QUICK, &["logs", name, "--attempt", &number.to_string()]);
             assert_eq!((printed.code, printed.stderr.as_str()), (Some(0), ""), "{name} {number}");
             printed.stdout
         };
         let parts: Vec<String> = (1..=count).map(part).collect();
-        assert_eq!(parts.concat(), desk.read(format!("{name}.out")), "{name}");
+        assert_eq!(parts.concat(), user.read(format!("{name}.out")), "{name}");
         assert!(name != "flaky" || count > 1 && parts.iter().all(|part| !part.is_empty()), "{parts:?}");
     }
 }
 
 /// The cache ends within 5 % of the truth.
-fn check_speeds(desk: &Desk<'_>) {
-    let shown = desk.hsched(&["cache", "show", "--format", "json"]);
+fn check_speeds(user: &TestUser<'_>) {
+    let shown = user.hsched(&["cache", "show", "--format", "json"]);
     let value: Value = serde_json::from_str(&shown.stdout).expect("JSON");
     let rows = value["speeds"].as_array().expect("speeds");
     for (job, speeds) in TRUE_SPEEDS {
@@ -200,8 +200,8 @@ fn play_with_accounting() -> Option<String> {
     fs::write(nodes.path(), NODES).expect("writes");
     let cluster = start_with_accounting(nodes.path(), "3/3/1")?;
     let mut running = None;
-    Some(play(&cluster, &mut |desk| {
-        let watch = running.get_or_insert_with(|| watch(desk, &["--interval", "0.5s"]));
+    Some(play(&cluster, &mut |user| {
+        let watch = running.get_or_insert_with(|| watch(user, &["--interval", "0.5s"]));
         watch.0.try_wait().expect("a child").is_some()
     }))
 }
@@ -212,15 +212,15 @@ fn the_story_without_accounting_turn_by_turn_and_killed_halfway() {
     fs::write(nodes.path(), NODES).expect("writes");
     let Some(cluster) = start(nodes.path(), "3/3/1") else { return };
     let mut turns = 0;
-    let _ = play(&cluster, &mut |desk| {
+    let _ = play(&cluster, &mut |user| {
         turns += 1;
-        let mut one = watch(desk, &["--once"]);
+        let mut one = watch(user, &["--once"]);
         if turns % 7 == 0 {
             // What is cut off is taken up by the next.
             let _ = one.0.kill();
         }
         wait_for("a turn", || one.0.try_wait().expect("a child"));
-        let state: Value = serde_json::from_str(&desk.read("state/state.json")).expect("a state");
+        let state: Value = serde_json::from_str(&user.read("state/state.json")).expect("a state");
         let jobs = state["jobs"].as_array().expect("jobs");
         jobs.iter().all(|job| job["phase"].get("ended").is_some())
     });

@@ -1,6 +1,6 @@
 //! The table of `hsched status`, for jobs in all phases at a moment that stands still.
 
-use hsched::ui::{JobStanding, Metrics, Terminal, TerminalKind, status_details, status_table};
+use hsched::ui::{JobSummary, Metrics, Terminal, TerminalKind, status_details, status_table};
 use hsched_engine::{End, JobState, Outcome, PastAttempt, Phase, Stage, State, Submission, SubmissionRecord};
 use hsched_model::formats;
 use hsched_model::{GpuType, Job, JobId, JobName, NodeName, PlacedRank, Seconds, Time};
@@ -128,7 +128,7 @@ fn requests_that_race_are_all_shown() {
         text.contains("2 requests pending (jobs 5, 6), 60.0 s ago; the first to start trains the job"),
         "{text}"
     );
-    let text = status_details(JobStanding::new(&race), None, &Vec::new(), NOW, plain());
+    let text = status_details(JobSummary::new(&race), None, &Vec::new(), NOW, plain());
     assert!(text.contains("  gpus       1 v100 or 1 t4\n"), "{text}");
 }
 
@@ -139,7 +139,7 @@ fn a_job_in_full_has_all_its_submissions() {
     let now = SubmissionRecord { epochs_before: 4, ..attempt() };
     let own = JobState { past, phase: phase(now, Stage::Running), failures: 1, ..running() };
     let files = vec![("script", "/state/runs/r7/runs.sbatch".to_owned())];
-    assert_snapshot!(status_details(JobStanding::new(&own), Some(&("val_loss".to_owned(), 0.3)), &files, NOW, plain()), @r"
+    assert_snapshot!(status_details(JobSummary::new(&own), Some(&("val_loss".to_owned(), 0.3)), &files, NOW, plain()), @r"
     runs: running
       last       epoch 10 of 20 done, 50.0 s ago
       added      2 h 00 min ago

@@ -1,6 +1,6 @@
 //! The lines of the log for single events: what is told, and what is no news.
 
-use hsched::ui::{JobStanding, Story};
+use hsched::ui::{JobSummary, Story};
 use hsched_engine::{
     Action, Answer, BackendKind, End, EpochReport, Event, JobState, News, Observation, PastAttempt, Phase,
     Piece, QueueReason, QueueState, Rules, Sighting, Stage, State, Submission, SubmissionRecord, Trial,
@@ -87,8 +87,8 @@ fn reports(at: f64, epochs: impl Iterator<Item = u64>) -> Observation {
     let report =
         |epoch| EpochReport { epoch, at: Time(at), length: None, ranks: Vec::new(), metrics: Vec::new() };
     let epochs = epochs.map(|epoch| (key("a", "r"), report(epoch))).collect();
-    let standing = QueueState::Running { since: Some(Time(0.0)), gpus: None };
-    Observation { epochs, ..look(at, vec![sighting(7, standing)]) }
+    let queue_state = QueueState::Running { since: Some(Time(0.0)), gpus: None };
+    Observation { epochs, ..look(at, vec![sighting(7, queue_state)]) }
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn why_it_waits_is_told_at_first_and_when_it_is_stuck() {
     let (lines, tracked) = seen(tracked, looks);
     assert_eq!(lines, ["pending as job 7: Priority", "pending: JobHeldUser; it will not start by itself"]);
     assert_eq!(tracked.phase.attempt().and_then(|own| own.reason.as_deref()), Some("JobHeldUser"));
-    assert_eq!(JobStanding::new(&tracked).last(Time(20.0)), "pending as job 7 (JobHeldUser), 11.0 s ago");
+    assert_eq!(JobSummary::new(&tracked).last(Time(20.0)), "pending as job 7 (JobHeldUser), 11.0 s ago");
 }
 
 #[test]

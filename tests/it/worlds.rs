@@ -83,7 +83,7 @@ impl<W: World> World for Watched<W> {
             );
             let known = self.known.get_mut(of).expect("who is seen was submitted");
             assert_eq!(sighting.job_id, known.job_id, "{of:?} has another number");
-            match &sighting.standing {
+            match &sighting.state {
                 QueueState::Pending => assert!(!known.started && known.end.is_none(), "{of:?} goes back"),
                 QueueState::Running { since, gpus } => {
                     assert!(known.end.is_none(), "{of:?} runs after its end");
@@ -179,7 +179,7 @@ impl<W> Watched<W> {
     fn devices_add_up(&mut self, seen: &Observation, before: &BTreeSet<SubmissionKey>) {
         let stocks = seen.cluster.nodes.iter().flat_map(|node| &node.gpus);
         assert!(stocks.clone().all(|stock| stock.used <= stock.total), "{:?}", seen.cluster.nodes);
-        let running = seen.sightings.iter().filter_map(|own| match &own.standing {
+        let running = seen.sightings.iter().filter_map(|own| match &own.state {
             QueueState::Running { gpus: Some(gpus), .. } => Some((own.of.clone(), gpus.total())),
             _ => None,
         });
@@ -254,7 +254,7 @@ where
             run: &run,
             budget: Budget { begin: &|| (), stop: &|| false },
             forecasts: Vec::new(),
-            prospects: None,
+            start_estimates: None,
         };
         let how = (&rules, &mut planner);
         let taken =

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Gpus, Stage, Submission, SubmissionRecord};
 use hsched_model::number::to_f64;
-use hsched_model::{GpuType, Job, JobDefaults, JobId, JobRequest, PlacedRank, QueueChoice, Seconds};
+use hsched_model::{GpuType, Job, JobDefaults, JobId, PlacedRank, QueueChoice, RequestOption, Seconds};
 use hsched_plan::throughput::ThroughputMatrix;
 
 /// GPUs as Slurm is asked for them: so many of a type on each of some nodes.
@@ -34,8 +34,8 @@ pub struct Amendment {
     pub cpus: u64,
     pub memory: u64,
     /// The account and the partitions that it goes to then, where the job leaves several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub terms: Option<QueueChoice>,
+    #[serde(rename = "terms", default, skip_serializing_if = "Option::is_none")]
+    pub queue_choice: Option<QueueChoice>,
     /// That the limit ends it before what is left of the job is done, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pieces: Option<String>,
@@ -77,7 +77,7 @@ impl Inquiry {
     }
 
     /// Returns the pending submission that could be changed to a request; none where another one of the job asks for the same already.
-    pub fn in_place(&self, request: &JobRequest, defaults: &JobDefaults) -> Option<JobId> {
+    pub fn in_place(&self, request: &RequestOption, defaults: &JobDefaults) -> Option<JobId> {
         let own = Submission::changeable(&self.submissions, &Kind::asked(request))?;
         let others = || self.submissions.iter().filter(|other| *other != own);
         let is_there = others().any(|other| self.asks_for(&other.attempt, request, defaults));
@@ -86,24 +86,25 @@ impl Inquiry {
 
     /// Returns whether a submission asks for the GPUs of a request, and its account, partitions and limit leave nothing that the
     /// request adds.
-    fn asks_for(&self, attempt: &SubmissionRecord, request: &JobRequest, defaults: &JobDefaults) -> bool {
+    fn asks_for(&self, attempt: &SubmissionRecord, request: &RequestOption, defaults: &JobDefaults) -> bool {
         let amendment = attempt.amendment.as_ref();
         let own_kind = amendment.and_then(|to| to.kind.clone()).or_else(|| Kind::of(&attempt.ranks));
         if own_kind != Some(Kind::asked(request)) {
             return false;
         }
-        let own = amendment.and_then(|to| to.terms.as_ref()).or(attempt.terms.as_ref());
+        let own = amendment.and_then(|to| to.queue_choice.as_ref()).or(attempt.queue_choice.as_ref());
         let has = |names: &str, name: &str| names.split(',').any(|own| own.trim() == name);
-        let terms = &request.terms;
+        let queue_choice = &request.queue_choice;
         own.is_none_or(|own| {
-            let is_within = match (&own.partition, &terms.partition) {
+            let is_within = match (&own.partition, &queue_choice.partition) {
                 (Some(all), Some(name)) => has(all, name),
                 (all, name) => all == name,
             };
-            let minutes = QueueChoice { basis: terms.basis, at_least: terms.at_least, ..own.clone() }
-                .walltime(&self.rest, request.in_one, defaults)
-                .minutes;
-            let is_elsewhere = self.goes_elsewhere && !(own.account == terms.account && is_within);
+            let minutes =
+                QueueChoice { basis: queue_choice.basis, at_least: queue_choice.at_least, ..own.clone() }
+                    .walltime(&self.rest, request.in_one, defaults)
+                    .minutes;
+            let is_elsewhere = self.goes_elsewhere && !(own.account == queue_choice.account && is_within);
             !is_elsewhere && minutes == request.walltime.minutes
         })
     }
@@ -118,7 +119,7 @@ impl Amendment {
 
 impl Kind {
     /// Returns what a request asks for.
-    pub fn asked(request: &JobRequest) -> Self {
+    pub fn asked(request: &RequestOption) -> Self {
         let (nodes, per_node) = (request.request.asks.nodes, request.per_node());
         Self { nodes, per_node, gpu_type: request.gpu_type.clone() }
     }

@@ -1,8 +1,8 @@
 //! Applies an event to the state: the only place that changes a job's phase because something happened.
 
 use crate::{
-    Action, AfterStop, End, Event, JobState, News, Outcome, PastAttempt, Phase, Request, ResumePoint, Rules,
-    Stage, State, Submission, SubmissionKey,
+    Action, AfterStop, End, Event, JobState, News, Outcome, PastAttempt, Phase, ResumePoint, Rules, Stage,
+    State, StopProgress, Submission, SubmissionKey,
 };
 use hsched_model::{JobId, NodeName, Time};
 use hsched_plan::throughput::LearnRule;
@@ -172,7 +172,7 @@ impl JobState {
             Phase::Ended { outcome: Outcome::Cancelled, .. } => AfterStop::Cancel,
             Phase::Ended { .. } | Phase::Submitted(_) => return None,
         };
-        Some(Stage::Stopping { since: now, then, request: Request::Meant })
+        Some(Stage::Stopping { since: now, then, request: StopProgress::Meant })
     }
 
     /// Takes up an attempt again that was given up as lost, and that Slurm has after all.

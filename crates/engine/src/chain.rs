@@ -17,7 +17,7 @@ pub(super) fn due<'t>(tracked: &'t JobState, at: Time, rules: &Rules) -> Option<
     let [own] = tracked.phase.submissions() else { return None };
     let Submission { attempt, stage: Stage::Running } = own else { return None };
     // Nobody knows what the others ask of the queue. A piece that Slurm refused, or somebody cancelled, is not queued again.
-    if attempt.terms.is_none() || attempt.job_id.is_none() || attempt.has_next {
+    if attempt.queue_choice.is_none() || attempt.job_id.is_none() || attempt.has_next {
         return None;
     }
     // What is lost at the limit cannot be gone on with.
@@ -38,13 +38,13 @@ pub(super) fn due<'t>(tracked: &'t JobState, at: Time, rules: &Rules) -> Option<
 
 /// Returns the change of a next piece that waits to the limit that what is left of the job needs by now: short jobs start sooner.
 pub(super) fn shorter(tracked: &JobState, attempt: &SubmissionRecord, rules: &Rules) -> Option<Amendment> {
-    let (terms, limit) = (attempt.terms.as_ref()?, attempt.limit?);
+    let (queue_choice, limit) = (attempt.queue_choice.as_ref()?, attempt.limit?);
     if attempt.keeps_limit || !tracked.is_next(attempt) {
         return None;
     }
     let rest = tracked.rest();
     let epoch = tracked.epoch.map_or(attempt.epoch.0, |seen| seen.0.max(attempt.epoch.0));
-    let walltime = terms.walltime(&rest, Seconds(epoch * to_f64(rest.epochs)), &rules.defaults);
+    let walltime = queue_choice.walltime(&rest, Seconds(epoch * to_f64(rest.epochs)), &rules.defaults);
     (walltime.limit().0 <= SHORTER * limit.0).then(|| Amendment {
         kind: None,
         ranks: attempt.ranks.clone(),
@@ -53,7 +53,7 @@ pub(super) fn shorter(tracked: &JobState, attempt: &SubmissionRecord, rules: &Ru
         minutes: walltime.minutes,
         cpus: 0,
         memory: 0,
-        terms: None,
+        queue_choice: None,
         pieces: walltime.cut(true),
     })
 }
@@ -87,7 +87,7 @@ impl PlanExecutor<'_> {
         let running = tracked.phase.submissions().first().map(|own| &own.attempt);
         let piece =
             running.and_then(|own| Some(Piece { of: own.key(&tracked.job.name), job_id: own.job_id? }));
-        PlannedSubmission { follows: piece, copy: 0, ..self.in_line(intent, tracked, of) }
+        PlannedSubmission { follows: piece, copy: 0, ..self.queued_submission(intent, tracked, of) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::fingerprint::fingerprint;
 use crate::mark::{intend, wait_for};
-use crate::plan_executor::{Effects, course};
+use crate::plan_executor::{Effects, execute_plan};
 use crate::timeouts::Timeouts;
 use crate::view::{Aims, View, is_ready, nowhere};
 use crate::{
@@ -65,9 +65,9 @@ pub(super) fn decide(
         return Decision { actions, notes, ..Decision::default() };
     }
     let view = {
-        let Planner { objective, seed, forecasts, prospects, policy, .. } = &*planner;
+        let Planner { objective, seed, forecasts, start_estimates, policy, .. } = &*planner;
         let (objective, seed, queues) = (*objective, *seed, policy.queues());
-        let aims = Aims { objective, seed, forecasts, prospects: prospects.as_ref(), queues };
+        let aims = Aims { objective, seed, forecasts, start_estimates: start_estimates.as_ref(), queues };
         View::new(state, at, cluster, rules, aims)
     };
     for tracked in state.jobs.iter_mut().filter(|tracked| is_ready(tracked, at)) {
@@ -85,7 +85,7 @@ pub(super) fn decide(
                 wake => state.wake = wake,
             }
             let Effects { actions: own, questions, inquiries } =
-                course(state, &view, &plan, cluster, rules, planner, at);
+                execute_plan(state, &view, &plan, cluster, rules, planner, at);
             if own.iter().any(Action::is_request) {
                 // What comes of it is news, even where all is soon as it was: a request may have been in vain.
                 state.decided = None;
@@ -93,7 +93,7 @@ pub(super) fn decide(
             actions.extend(own);
             // Not all policies say of each job why it has to wait.
             let unplanned = |tracked: &JobState| matches!(&tracked.phase, Phase::Waiting { reason, .. } if reason == JobState::NOT_PLANNED);
-            for job in (0..view.names.len()).filter(|&job| view.problem.jobs[job].standing.is_ready()) {
+            for job in (0..view.names.len()).filter(|&job| view.problem.jobs[job].progress.is_ready()) {
                 let tracked = view.tracked_mut(state, job);
                 if unplanned(tracked) {
                     actions.extend(wait_for(tracked, "other jobs have priority", at));
@@ -103,7 +103,7 @@ pub(super) fn decide(
         }
         Err(error) => {
             let why = format!("not planned: {error}");
-            let is_ready = |job: &usize| view.problem.jobs[*job].standing.is_ready();
+            let is_ready = |job: &usize| view.problem.jobs[*job].progress.is_ready();
             let ready = (0..view.names.len()).filter(is_ready);
             actions.extend(ready.filter_map(|job| wait_for(view.tracked_mut(state, job), &why, at)));
             (Vec::new(), Vec::new(), Vec::new())

@@ -1,7 +1,7 @@
 //! Applies answers and news to one job: stages of its submissions, epochs, measured speeds.
 
 use crate::{
-    AfterStop, Answer, End, EpochReport, JobState, News, PastAttempt, Phase, Request, Rules, Stage,
+    AfterStop, Answer, End, EpochReport, JobState, News, PastAttempt, Phase, Rules, Stage, StopProgress,
     Submission, SubmissionKey, SubmissionRecord, teach,
 };
 use hsched_model::number::to_f64;
@@ -36,8 +36,8 @@ impl JobState {
             Answer::Unclear { message } => {
                 self.last = (at, format!("unclear whether Slurm received the request ({message})"));
             }
-            Answer::Stopped => self.asked(at, of, Request::Asked, "asked to save a checkpoint and exit"),
-            Answer::Killed => self.asked(at, of, Request::Killed, "is being cancelled"),
+            Answer::Stopped => self.asked(at, of, StopProgress::Asked, "asked to save a checkpoint and exit"),
+            Answer::Killed => self.asked(at, of, StopProgress::Killed, "is being cancelled"),
             Answer::NotStopped { message } => self.not_asked(at, of, message),
             Answer::Amended => {
                 let Some(attempt) = self.attempt_mut(of) else { return };
@@ -130,7 +130,8 @@ impl JobState {
         else {
             return end.clone();
         };
-        let is_asked = matches!(stage, Stage::Stopping { request: Request::Asked | Request::Killed, .. });
+        let is_asked =
+            matches!(stage, Stage::Stopping { request: StopProgress::Asked | StopProgress::Killed, .. });
         let grace = self.job.launch.checkpoint.grace.unwrap_or(rules.defaults.grace);
         let is_doubtful = !attempt.tells_stops && attempt.is_near_limit(ended, grace);
         if is_asked || is_doubtful { End::Cut } else { end.clone() }
@@ -153,7 +154,7 @@ impl JobState {
     }
 
     /// Takes in that Slurm heard a request to end a submission.
-    fn asked(&mut self, at: Time, of: &SubmissionKey, heard: Request, said: &str) {
+    fn asked(&mut self, at: Time, of: &SubmissionKey, heard: StopProgress, said: &str) {
         self.last = (at, said.to_owned());
         let Some(Submission { stage, .. }) = self.submission_mut(of) else { return };
         *stage = match *stage {
@@ -170,7 +171,7 @@ impl JobState {
     fn not_asked(&mut self, at: Time, of: &SubmissionKey, message: &str) {
         self.last = (at, format!("could not be stopped: {message}"));
         let Some(Submission { attempt, stage }) = self.submission_mut(of) else { return };
-        if let Stage::Stopping { then: AfterStop::GoOn, request: Request::Meant, .. } = stage {
+        if let Stage::Stopping { then: AfterStop::GoOn, request: StopProgress::Meant, .. } = stage {
             *stage = if attempt.started.is_some() { Stage::Running } else { Stage::Pending };
         }
     }
@@ -231,7 +232,7 @@ impl Submission {
     pub(super) fn end(&mut self, at: Time, then: AfterStop) {
         self.stage = match self.stage {
             Stage::Stopping { since, request, .. } => Stage::Stopping { since, then, request },
-            _ => Stage::Stopping { since: at, then, request: Request::Meant },
+            _ => Stage::Stopping { since: at, then, request: StopProgress::Meant },
         };
     }
 }

@@ -21,13 +21,13 @@ mod event;
 mod fingerprint;
 mod gpus;
 mod hear;
-mod in_line;
 mod lateness;
 mod mark;
 mod notice;
 mod observation;
 mod plan_executor;
 mod planner;
+mod queued_submissions;
 mod requests;
 mod resume_point;
 mod rules;
@@ -41,7 +41,7 @@ mod trial;
 mod turn;
 mod view;
 
-pub use hsched_plan::Prospects;
+pub use hsched_plan::JobStartEstimates;
 
 pub use self::action::Action;
 pub use self::amendment::{Amendment, Inquiry, Kind};
@@ -50,17 +50,19 @@ pub use self::backend_kind::BackendKind;
 pub use self::early::Early;
 pub use self::event::{Answer, End, EpochReport, Event, News, RankReport, Timed};
 pub use self::gpus::Gpus;
-pub use self::in_line::spares;
 pub use self::notice::notice;
 pub use self::observation::{Observation, QueueReason, QueueState, Sighting, TaggedJob};
 pub use self::planner::{Planner, Question, named_ranks};
+pub use self::queued_submissions::spares;
 pub use self::requests::{Knows, Listed, Listing, SpeedsOf, requests};
 pub use self::resume_point::ResumePoint;
 pub use self::rules::Rules;
 pub use self::run::{PlannedSubmission, Run};
 pub use self::state::{JobState, Outcome, PastAttempt, Phase, State};
 pub use self::step::{Step, step};
-pub use self::submission::{AfterStop, Piece, Request, Stage, Submission, SubmissionKey, SubmissionRecord};
+pub use self::submission::{
+    AfterStop, Piece, Stage, StopProgress, Submission, SubmissionKey, SubmissionRecord,
+};
 pub use self::timeouts::due;
 pub use self::trial::{Trial, Trials};
 pub use self::turn::{Keeper, KeepsNothing, Turn, Update, World, carry_out, look, perform, turn};

@@ -66,7 +66,7 @@ fn news(tracked: &JobState, own: &Submission, sights: &Sights<'_>) -> Vec<Event>
             news.push(News::Epoch(report.clone()));
         }
     }
-    match sighting.map(|sighting| &sighting.standing) {
+    match sighting.map(|sighting| &sighting.state) {
         Some(QueueState::Ended { end: End::NodeFailed, at: Some(lost) })
             if outlives(tracked, attempt, (*lost, seen.at), sights.epochs.get(&key)) => {}
         Some(QueueState::Ended { end, at }) => {
@@ -108,7 +108,7 @@ fn start(own: &Submission, sighting: &Sighting, seen: &Observation) -> Option<Ne
     let (job_id, submit_time) = (sighting.job_id, sighting.submit_time.clone());
     let known =
         attempt.job_id == Some(job_id) && attempt.submit_time == submit_time && attempt.missing.is_none();
-    match &sighting.standing {
+    match &sighting.state {
         QueueState::Pending => {
             let queued = matches!(stage, Stage::Pending | Stage::Stopping { .. });
             (!(known && queued)).then_some(News::Queued { job_id, submit_time })

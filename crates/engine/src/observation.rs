@@ -37,7 +37,7 @@ pub struct Sighting {
     pub of: SubmissionKey,
     pub job_id: JobId,
     pub submit_time: Option<String>,
-    pub standing: QueueState,
+    pub state: QueueState,
     /// Why it waits in the queue, where Slurm says so.
     pub reason: Option<QueueReason>,
 }

@@ -56,7 +56,7 @@ pub(super) struct PlanExecutor<'a> {
 /// Returns what follows from a plan, and marks in the state what is about to be done.
 ///
 /// What a job gets is submitted when it is free: where others give it up first, the policy is asked again by then.
-pub(super) fn course(
+pub(super) fn execute_plan(
     state: &mut State,
     view: &View,
     plan: &CheckedPlan,
@@ -122,7 +122,7 @@ impl PlanExecutor<'_> {
     /// Compares the placements of a decision with what a job has: the same GPUs in shares that are as good are no change.
     fn change<'p>(&self, job: usize, placements: &'p [Placement]) -> Change<'p> {
         let mut change = Change { given_up: Vec::new(), new: placements.iter().collect() };
-        for (place, hold) in self.view.problem.jobs[job].standing.holds.iter().enumerate() {
+        for (place, hold) in self.view.problem.jobs[job].progress.holds.iter().enumerate() {
             match change.new.iter().position(|placement| is_same(hold, placement)) {
                 Some(own) => drop(change.new.remove(own)),
                 None => change.given_up.push(place),
@@ -141,7 +141,7 @@ impl PlanExecutor<'_> {
         // What a policy decides about a job whose next piece is queued waits for another turn.
         let decided = self.plan.plan().changes.iter().filter(|(job, _)| next.iter().all(|own| own.0 != *job));
         for (job, decision) in decided.chain(next) {
-            let waits = problem.jobs[*job].standing.holds.is_empty();
+            let waits = problem.jobs[*job].progress.holds.is_empty();
             match decision {
                 Decision::Place { placements, queued: is_queued, .. } => {
                     let change = self.change(*job, placements);
@@ -198,7 +198,7 @@ impl PlanExecutor<'_> {
         let others = self.view.problem.jobs.iter().zip(&self.view.names).enumerate();
         let jobs = others.filter(|(own, _)| *own != job).map(|(_, other)| other);
         let has = |job: &JobModel| {
-            let held = job.standing.holds.iter().flat_map(|hold| &hold.slots);
+            let held = job.progress.holds.iter().flat_map(|hold| &hold.slots);
             held.into_iter()
                 .any(|held| wanted().any(|slot| (slot.node, slot.gpu_type) == (held.node, held.gpu_type)))
         };
@@ -257,7 +257,7 @@ impl PlanExecutor<'_> {
                 let is_next = next.iter().any(|(job, _)| *job == own.job);
                 match () {
                     () if is_next => self.next_piece(intent, tracked, (own.job, *whole)),
-                    () if queues => self.in_line(intent, tracked, (own.job, *whole)),
+                    () if queues => self.queued_submission(intent, tracked, (own.job, *whole)),
                     () => intent,
                 }
             };

@@ -2,7 +2,7 @@
 
 use crate::Run;
 use hsched_model::{PlacedRank, Seconds};
-use hsched_plan::{Budget, Forecast, Objective, Placement, Policy, Problem, Prospects, Rank, Slot};
+use hsched_plan::{Budget, Forecast, JobStartEstimates, Objective, Placement, Policy, Problem, Rank, Slot};
 
 /// How plans are made.
 pub struct Planner<'a> {
@@ -15,7 +15,7 @@ pub struct Planner<'a> {
     /// What the world has said about the queue in this turn.
     pub forecasts: Vec<Forecast>,
     /// What it has said about requests in this turn; `None` where it was not asked.
-    pub prospects: Option<Vec<Prospects>>,
+    pub start_estimates: Option<Vec<JobStartEstimates>>,
 }
 
 /// What a policy must know before it decides: how long a job would wait in the queue on some GPUs.

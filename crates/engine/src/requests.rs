@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hsched_model::catalogue::recognise;
 use hsched_model::{
-    Access, Asks, BitRate, Bytes, Cluster, Cost, GpuAsk, GpuStock, GpuType, Holdings, Job, JobDefaults,
-    JobRequest, Node, Partition, QueueChoice, Request, RequestId, Seconds, SpeedBasis, Unit, Usage,
+    Access, Asks, BitRate, Bytes, Cluster, Cost, GpuAsk, GpuStock, GpuType, Holdings, Job, JobDefaults, Node,
+    Partition, QueueChoice, Request, RequestId, RequestOption, Seconds, SpeedBasis, Unit, Usage,
 };
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{ClusterView, MOST_GPUS, Placement, Problem, options, refusal};
@@ -43,11 +43,11 @@ pub struct Knows<'a, E> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Listed {
     /// At most [`Listed::MOST`], each with an id of its own, counted from 0.
-    pub requests: Vec<JobRequest>,
+    pub requests: Vec<RequestOption>,
     /// How many there were before some were left out for their number.
     pub possible: usize,
     /// Those left out because a limit would end the job before it is done, and it cannot go on after that.
-    pub cut: Vec<JobRequest>,
+    pub cut: Vec<RequestOption>,
     /// Why some partition has none, where that is so.
     pub nothing: Option<String>,
 }
@@ -87,7 +87,7 @@ pub fn requests<E>(listing: &Listing, knows: &Knows<'_, E>, notes: &mut Vec<Stri
             }
         }
     }
-    let is_cut = |own: &JobRequest| !own.walltime.suits(false);
+    let is_cut = |own: &RequestOption| !own.walltime.suits(false);
     let mut cut = Vec::new();
     if list.iter().any(is_cut) && !(knows.resumes)() {
         (cut, list) = list.into_iter().partition(is_cut);
@@ -209,7 +209,7 @@ impl Listing<'_> {
         &self,
         shape: &Shape,
         (partition, name, account): (Option<&QueuePartition>, Option<&str>, Option<&str>),
-    ) -> JobRequest {
+    ) -> RequestOption {
         let Listing { job, defaults, .. } = *self;
         let needs = defaults.rank_needs(job);
         let ranks = u64::from(shape.per_node);
@@ -221,28 +221,28 @@ impl Listing<'_> {
             memory_mib: (memory > 0).then_some(memory),
             ..Asks::default()
         };
-        let terms = QueueChoice {
+        let queue_choice = QueueChoice {
             account: account.map(str::to_owned),
             partition: name.map(str::to_owned),
             longest: partition.and_then(|own| own.max_time_s),
             basis: shape.basis,
             at_least: self.at_least,
         };
-        let walltime = terms.walltime(job, shape.run, defaults);
+        let walltime = queue_choice.walltime(job, shape.run, defaults);
         let limit = walltime.limit();
         let piece = if walltime.pieces > 1 { walltime.trains } else { limit };
         let request = Request {
             id: RequestId::default(),
             asks,
-            partition: terms.partition.clone(),
-            account: terms.account.clone(),
+            partition: queue_choice.partition.clone(),
+            account: queue_choice.account.clone(),
             limit,
             run: Seconds(shape.run.0.min(piece.0)),
         };
         let restart = job.launch.checkpoint.restart_cost.map_or(0.0, |cost| cost.0);
         let run = Seconds(shape.run.0 + f64::from(walltime.further_pieces()) * restart);
         let cost = cost(&request, &shape.gpu_type, partition, run);
-        JobRequest {
+        RequestOption {
             gpu_type: shape.gpu_type.clone(),
             gpus: shape.nodes * shape.per_node,
             in_one: shape.run,
@@ -251,7 +251,7 @@ impl Listing<'_> {
             cost,
             preemptible: partition.is_some_and(|own| own.preemptible),
             request,
-            terms,
+            queue_choice,
         }
     }
 }
@@ -322,8 +322,8 @@ fn cost(
 }
 
 /// Leaves out requests until few enough are left: first those for odd numbers of GPUs, then the longest.
-fn thin(mut list: Vec<JobRequest>) -> Vec<JobRequest> {
-    let is_odd = |own: &JobRequest| !own.gpus.is_power_of_two();
+fn thin(mut list: Vec<RequestOption>) -> Vec<RequestOption> {
+    let is_odd = |own: &RequestOption| !own.gpus.is_power_of_two();
     list.sort_by(|a, b| is_odd(a).cmp(&is_odd(b)).then(a.run.0.total_cmp(&b.run.0)));
     list.truncate(MOST);
     list

@@ -37,7 +37,7 @@ pub struct PlannedSubmission {
     pub follows: Option<Piece>,
     pub placement: Placement,
     /// What it asks of the queue, where it was chosen among several requests of its job.
-    pub terms: Option<QueueChoice>,
+    pub queue_choice: Option<QueueChoice>,
     /// Other ranks with which its script can do the job, should its request be changed while it waits.
     pub spares: Vec<Vec<PlacedRank>>,
     /// The least time limit that its job's past calls for ([`JobState::least_limit`](crate::JobState::least_limit)).
@@ -54,7 +54,7 @@ impl PlannedSubmission {
             joins: None,
             follows: None,
             placement,
-            terms: None,
+            queue_choice: None,
             spares: Vec::new(),
             least_limit: None,
         }
@@ -80,16 +80,17 @@ impl Run {
         SubmissionKey { job, run: self.id.clone(), copy: intent.copy }
     }
 
-    /// Returns the walltime that a submission asks for: by its terms, or else by those of its job's partition.
+    /// Returns the walltime that a submission asks for: by its queue choice, or else by those of its job's partition.
     pub fn walltime(&self, intent: &PlannedSubmission, defaults: &JobDefaults) -> Walltime {
         let job = &self.jobs[intent.job];
         let usual = || {
             let basis = intent.placement.basis(&self.problem.jobs[intent.job]);
             QueueChoice::usual(self.file.time_limit(job, defaults), basis)
         };
-        let terms = intent.terms.clone().unwrap_or_else(usual);
-        let terms = QueueChoice { at_least: terms.at_least.or(intent.least_limit), ..terms };
-        terms.walltime(job, intent.placement.jct(job.epochs), defaults)
+        let queue_choice = intent.queue_choice.clone().unwrap_or_else(usual);
+        let queue_choice =
+            QueueChoice { at_least: queue_choice.at_least.or(intent.least_limit), ..queue_choice };
+        queue_choice.walltime(job, intent.placement.jct(job.epochs), defaults)
     }
 
     /// Returns the GPUs on which a submission is planned.
@@ -106,7 +107,7 @@ impl Run {
             ref joins,
             ref follows,
             ref placement,
-            ref terms,
+            ref queue_choice,
             ref spares,
             ..
         } = *intent;
@@ -116,7 +117,7 @@ impl Run {
             race,
             joins: joins.clone(),
             follows: follows.clone(),
-            terms: terms.clone(),
+            queue_choice: queue_choice.clone(),
             tables: spares.iter().filter_map(|ranks| Kind::of(ranks)).collect(),
             ..SubmissionRecord::planned(&self.id, planned, self.epochs_done[job], meant)
         }

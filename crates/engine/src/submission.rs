@@ -44,14 +44,14 @@ pub enum Stage {
     Stopping {
         since: Time,
         then: AfterStop,
-        request: Request,
+        request: StopProgress,
     },
 }
 
 /// How far a request to end a submission has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Request {
+pub enum StopProgress {
     /// It is about to be made, or nobody knows whether it was heard.
     Meant,
     /// The job was asked to save and end.
@@ -133,8 +133,8 @@ pub struct SubmissionRecord {
     #[serde(default, skip_serializing_if = "Trials::is_empty")]
     pub trials: Trials,
     /// What it asks of the queue, where it was chosen among several requests of its job.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub terms: Option<QueueChoice>,
+    #[serde(rename = "terms", default, skip_serializing_if = "Option::is_none")]
+    pub queue_choice: Option<QueueChoice>,
     /// That a time limit ends it before what is left of the job is done, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pieces: Option<String>,
@@ -231,9 +231,9 @@ impl SubmissionRecord {
         if let Some(kind) = own.kind.take() {
             let before = Kind::of(&self.ranks).filter(|kind| !self.tables.contains(kind));
             self.tables.extend(before);
-            match own.terms.take() {
+            match own.queue_choice.take() {
                 // These GPUs may go elsewhere again.
-                Some(terms) => self.terms = Some(terms),
+                Some(queue_choice) => self.queue_choice = Some(queue_choice),
                 None => self.tables.retain(|known| *known != kind),
             }
         }
@@ -303,7 +303,7 @@ impl SubmissionRecord {
             reason: None,
             odd: None,
             trials: Trials::default(),
-            terms: None,
+            queue_choice: None,
             pieces: None,
             tells_stops: true,
             limit: None,

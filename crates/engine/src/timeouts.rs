@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Action, AfterStop, JobState, Phase, Request, Rules, Stage, State, Submission, SubmissionRecord, chain,
+    Action, AfterStop, JobState, Phase, Rules, Stage, State, StopProgress, Submission, SubmissionRecord,
+    chain,
 };
 use hsched_model::{Availability, Cluster, GpuType, Seconds, Time};
 
@@ -33,7 +34,7 @@ impl<'a> Timeouts<'a> {
     fn end_one(&self, tracked: &JobState, own: &Submission) -> Option<Action> {
         let Submission { attempt, stage } = own;
         let why = match *stage {
-            Stage::Stopping { request: Request::Killed, since, .. } => {
+            Stage::Stopping { request: StopProgress::Killed, since, .. } => {
                 if self.at.since(since) < Rules::KILL_PATIENCE {
                     return None;
                 }
@@ -43,7 +44,7 @@ impl<'a> Timeouts<'a> {
             Stage::Stopping { then: AfterStop::Done(_), .. } => {
                 "another submission completed the job".to_owned()
             }
-            Stage::Stopping { request: Request::Meant, since, then } => {
+            Stage::Stopping { request: StopProgress::Meant, since, then } => {
                 return ask(tracked, attempt, (since, then));
             }
             Stage::Stopping { since, .. } => {
@@ -92,12 +93,12 @@ pub fn due(state: &State, rules: &Rules, after: Time) -> Option<Time> {
     };
     let patience = |tracked: &JobState| {
         let end = |own: &Submission| match own.stage {
-            Stage::Stopping { request: Request::Meant, since, .. } => Some(since),
-            Stage::Stopping { request: Request::Asked, since, .. } => {
+            Stage::Stopping { request: StopProgress::Meant, since, .. } => Some(since),
+            Stage::Stopping { request: StopProgress::Asked, since, .. } => {
                 let grace = tracked.job.launch.checkpoint.grace.unwrap_or(rules.defaults.grace);
                 Some(since.after(Seconds(grace.0 + Rules::PATIENCE.0)))
             }
-            Stage::Stopping { request: Request::Killed, since, .. } => {
+            Stage::Stopping { request: StopProgress::Killed, since, .. } => {
                 Some(since.after(Rules::KILL_PATIENCE))
             }
             _ => None,

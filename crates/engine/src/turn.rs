@@ -8,7 +8,7 @@ use crate::{
     Step, SubmissionKey, apply, notice, step,
 };
 use hsched_model::{JobId, Seconds, Time};
-use hsched_plan::Prospects;
+use hsched_plan::JobStartEstimates;
 
 /// Where jobs run: Slurm, or a simulated cluster. It decides nothing.
 pub trait World {
@@ -41,7 +41,7 @@ pub trait World {
     }
 
     /// Returns what some jobs may ask of the queue and when that would start, of those where it can be told.
-    fn start_estimates(&mut self, _: &[Inquiry]) -> Vec<Prospects> {
+    fn start_estimates(&mut self, _: &[Inquiry]) -> Vec<JobStartEstimates> {
         Vec::new()
     }
 
@@ -126,14 +126,14 @@ pub fn look<W: World + ?Sized>(
     let seen = world.observe(state)?;
     let events = notice(state, &seen);
     planner.forecasts.clear();
-    planner.prospects = None;
+    planner.start_estimates = None;
     if is_idle(state, seen.at, &events, (&seen.cluster, rules), planner) {
         return Ok(Turn { seen, events, step: None });
     }
     loop {
         let step = step(state.clone(), seen.at, &events, &seen.cluster, (rules, planner));
-        if !step.inquiries.is_empty() && planner.prospects.is_none() {
-            planner.prospects = Some(world.start_estimates(&step.inquiries));
+        if !step.inquiries.is_empty() && planner.start_estimates.is_none() {
+            planner.start_estimates = Some(world.start_estimates(&step.inquiries));
             continue;
         }
         if step.questions.is_empty() || planner.forecasts.len() >= MOST_QUESTIONS {

@@ -1,14 +1,14 @@
 //! The problem that a policy decides on, made of the state and the cluster: open jobs, and the GPUs that they have or may get.
 
 use crate::{
-    AfterStop, BackendKind, JobState, Phase, Request, Rules, Stage, State, Submission, SubmissionRecord,
+    AfterStop, BackendKind, JobState, Phase, Rules, Stage, State, StopProgress, Submission, SubmissionRecord,
 };
 use hsched_model::number::to_f64;
 use hsched_model::{Access, Cluster, GoalMode, GpuType, Held, Holdings, Job, JobName, Seconds, Time};
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{
-    ClusterView, Eligibility, Forecast, HeldPlacement, MOST_GPUS, Objective, Problem, Progress, Prospects,
-    Slot, epoch_as_shared,
+    ClusterView, Eligibility, Forecast, HeldPlacement, JobStartEstimates, MOST_GPUS, Objective, Problem,
+    Progress, Slot, epoch_as_shared,
 };
 
 /// What a policy may see, and what it is about.
@@ -26,7 +26,7 @@ pub(super) struct Aims<'a> {
     pub objective: Objective,
     pub seed: u64,
     pub forecasts: &'a [Forecast],
-    pub prospects: Option<&'a Vec<Prospects>>,
+    pub start_estimates: Option<&'a Vec<JobStartEstimates>>,
     /// Whether jobs wait in the queue for what is in use.
     pub queues: bool,
 }
@@ -57,15 +57,15 @@ impl View {
         problem.limit(&rules.capacity);
         (problem.objective, problem.seed, problem.now) = (aims.objective, aims.seed, at);
         problem.forecasts = aims.forecasts.to_vec();
-        problem.prospects = aims.prospects.cloned();
+        problem.start_estimates = aims.start_estimates.cloned();
         for (job, model) in jobs.iter().zip(&mut problem.jobs).filter(|_| aims.queues) {
             // Nobody has said that a job may wait for half of a cluster.
             let most = job.max_gpus.unwrap_or(MOST_GPUS).max(model.min_gpus);
             model.max_gpus = model.max_gpus.min(most);
         }
         for (number, tracked) in open.iter().enumerate() {
-            let standing = standing(tracked, (number, &problem), at, cluster, rules);
-            problem.jobs[number].standing = standing;
+            let job_progress = progress(tracked, (number, &problem), at, cluster, rules);
+            problem.jobs[number].progress = job_progress;
             problem.jobs[number].aims.deadline = tracked.deadline();
             if let Some(losses) = losses(tracked) {
                 problem.jobs[number].rounds.losses = losses;
@@ -120,7 +120,7 @@ fn held(open: &[&JobState], access: &Access) -> Holdings {
     held
 }
 
-fn standing(
+fn progress(
     tracked: &JobState,
     (number, problem): (usize, &Problem),
     at: Time,
@@ -139,10 +139,10 @@ fn standing(
         _ => 0.0,
     };
     let under_way = holds.iter().map(under_way).fold(0.0, f64::max);
-    let course = course(tracked, at);
+    let so_far = progress_so_far(tracked, at);
     Progress {
         arrival: tracked.added,
-        work_left: course.work_left - under_way,
+        work_left: so_far.work_left - under_way,
         waits: match () {
             () if nowhere(&tracked.job, cluster, rules).is_some() => Eligibility::Never,
             () if tracked.awaits.is_some() => Eligibility::Never,
@@ -152,7 +152,7 @@ fn standing(
         holds,
         restart_cost: restart_cost(tracked, rules),
         saves: tracked.job.launch.checkpoint.is_given(),
-        ..course
+        ..so_far
     }
 }
 
@@ -164,7 +164,7 @@ fn restart_cost(tracked: &JobState, rules: &Rules) -> Seconds {
 }
 
 /// Returns how far a job has come, without where it is now.
-fn course(tracked: &JobState, at: Time) -> Progress {
+fn progress_so_far(tracked: &JobState, at: Time) -> Progress {
     let past = tracked.past.iter().map(|past| (&past.attempt, past.ended));
     let attempts = past.chain(tracked.phase.submissions().iter().map(|own| (&own.attempt, at)));
     let started: Vec<(&SubmissionRecord, Time, Time)> =
@@ -253,7 +253,7 @@ pub(super) fn is_movable(tracked: &JobState, own: &Submission) -> bool {
 pub(super) fn gives_back(own: &Submission, at: Time) -> bool {
     match own.stage {
         Stage::Stopping { then: AfterStop::GoOn, request, since } => {
-            request != Request::Killed || at.since(since) < Rules::STUCK
+            request != StopProgress::Killed || at.since(since) < Rules::STUCK
         }
         _ => false,
     }

@@ -2,7 +2,7 @@
 
 use hsched_plan::kit::Want;
 use hsched_plan::kit::by_arrival;
-use hsched_plan::kit::{Desk, fastest};
+use hsched_plan::kit::{SchedulingState, fastest};
 use hsched_plan::solve::Transport;
 use hsched_plan::{Budget, Entry, Make, Plan, Policy, PolicyError, Problem, Repacking};
 
@@ -24,7 +24,7 @@ pub(super) const ALLOX_P: Entry = Entry {
 struct Allox {
     name: &'static str,
     preempts: bool,
-    desk: Desk,
+    state: SchedulingState,
 }
 
 /// A type, and how many jobs end no sooner there than the one that is matched to this place.
@@ -35,30 +35,30 @@ struct Column {
 
 impl Allox {
     fn staying() -> Self {
-        Self { name: "allox", preempts: false, desk: Desk::default() }
+        Self { name: "allox", preempts: false, state: SchedulingState::default() }
     }
 
     fn preemptive() -> Self {
-        Self { name: "allox-p", preempts: true, desk: Desk::default() }
+        Self { name: "allox-p", preempts: true, state: SchedulingState::default() }
     }
 
     /// Returns jobs with the types that they are matched to, in the order in which they come there.
     fn matching(&self, problem: &Problem, jobs: &[usize]) -> Vec<(usize, usize)> {
-        let desk = &self.desk;
-        let asked: u32 = jobs.iter().map(|&job| desk.rates(job).asks).sum();
+        let state = &self.state;
+        let asked: u32 = jobs.iter().map(|&job| state.rates(job).asks).sum();
         let count = u32::try_from(jobs.len()).unwrap_or(u32::MAX);
         // Places side by side on each type: its GPUs over the mean that a job asks for.
         let beside = |gpu_type: usize| {
-            let exact = u64::from(desk.floor.total[gpu_type]) * u64::from(count) / u64::from(asked.max(1));
+            let exact = u64::from(state.floor.total[gpu_type]) * u64::from(count) / u64::from(asked.max(1));
             u32::try_from(exact).unwrap_or(u32::MAX).max(1)
         };
-        let types = 0..desk.floor.total.len();
+        let types = 0..state.floor.total.len();
         let wide: u32 = types.clone().map(beside).sum();
         let levels = count.div_ceil(wide.max(1)) + 1;
         let column = |gpu_type| (1..=levels).map(move |from_end| Column { gpu_type, from_end });
         let columns: Vec<Column> = types.flat_map(column).collect();
         let time = |job: usize, gpu_type: usize| {
-            problem.jobs[job].standing.left(problem.now) / desk.rates(job).speeds[gpu_type]
+            problem.jobs[job].progress.left(problem.now) / state.rates(job).speeds[gpu_type]
         };
         let value = |job: usize, column: &Column| -time(job, column.gpu_type) * f64::from(column.from_end);
         let values = jobs.iter().flat_map(|&job| columns.iter().map(move |column| value(job, column)));
@@ -86,38 +86,38 @@ impl Policy for Allox {
     }
 
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
-        self.desk.sync(problem, &|model, _| by_arrival(model.standing.arrival));
-        let mut running = self.desk.line.running().to_vec();
+        self.state.sync(problem, &|model, _| by_arrival(model.progress.arrival));
+        let mut running = self.state.line.running().to_vec();
         running.retain(|_| self.preempts);
-        let desk = &self.desk;
-        let able = |job: &usize| desk.rates(*job).best > 0.0;
-        let mut jobs: Vec<usize> = running.into_iter().chain(desk.line.waiting()).filter(able).collect();
-        jobs.sort_by_key(|&job| (by_arrival(problem.jobs[job].standing.arrival), job));
-        let mut room = if self.preempts { desk.floor.total.clone() } else { desk.floor.idle.clone() };
+        let state = &self.state;
+        let able = |job: &usize| state.rates(*job).best > 0.0;
+        let mut jobs: Vec<usize> = running.into_iter().chain(state.line.waiting()).filter(able).collect();
+        jobs.sort_by_key(|&job| (by_arrival(problem.jobs[job].progress.arrival), job));
+        let mut room = if self.preempts { state.floor.total.clone() } else { state.floor.idle.clone() };
         let mut chosen: Vec<Option<usize>> = vec![None; problem.jobs.len()];
         for (job, gpu_type) in self.matching(problem, &jobs) {
-            let rates = desk.rates(job);
+            let rates = state.rates(job);
             if rates.speeds[gpu_type] > 0.0 && room[gpu_type] >= rates.asks {
                 room[gpu_type] -= rates.asks;
                 chosen[job] = Some(gpu_type);
             }
         }
         // Nothing is left idle: the shortest first onto what is there.
-        let time = |job: usize| problem.jobs[job].standing.left(problem.now) / desk.rates(job).best;
+        let time = |job: usize| problem.jobs[job].progress.left(problem.now) / state.rates(job).best;
         let mut rest: Vec<usize> = jobs.iter().copied().filter(|&job| chosen[job].is_none()).collect();
         rest.sort_by(|&a, &b| time(a).total_cmp(&time(b)));
         for job in rest {
-            chosen[job] = fastest(desk.rates(job), &room, None);
+            chosen[job] = fastest(state.rates(job), &room, None);
             if let Some(gpu_type) = chosen[job] {
-                room[gpu_type] -= desk.rates(job).asks;
+                room[gpu_type] -= state.rates(job).asks;
             }
         }
         let want = |job: usize| match chosen[job] {
-            Some(own) if desk.type_of(job) == Some(own) => None,
-            Some(own) => Some(Want::place(job, desk.counts(job, own))),
-            None => desk.line.is_running(job).then(|| Want::wait(job)),
+            Some(own) if state.type_of(job) == Some(own) => None,
+            Some(own) => Some(Want::place(job, state.counts(job, own))),
+            None => state.line.is_running(job).then(|| Want::wait(job)),
         };
         let wants: Vec<Want> = jobs.into_iter().filter_map(want).collect();
-        Ok(Plan { changes: self.desk.floor.carry_out(problem, wants, Repacking::Off), ..Plan::default() })
+        Ok(Plan { changes: self.state.floor.carry_out(problem, wants, Repacking::Off), ..Plan::default() })
     }
 }

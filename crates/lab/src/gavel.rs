@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hsched_model::{Seconds, Time};
 use hsched_plan::kit::Want;
 use hsched_plan::kit::by_arrival;
-use hsched_plan::kit::{Desk, fastest};
+use hsched_plan::kit::{SchedulingState, fastest};
 use hsched_plan::{Budget, Entry, Make, Plan, Policy, PolicyError, Problem, Repacking};
 
 pub(super) const MAX_MIN: Entry = Entry {
@@ -65,7 +65,7 @@ enum Aim {
 struct Gavel {
     name: &'static str,
     aim: Aim,
-    desk: Desk,
+    state: SchedulingState,
     accounts: BTreeMap<usize, Account>,
     /// When it decided last.
     last: Time,
@@ -104,7 +104,7 @@ impl Gavel {
         Self {
             name,
             aim,
-            desk: Desk::new(repacking),
+            state: SchedulingState::new(repacking),
             accounts: BTreeMap::new(),
             last: Time::default(),
             next_round: Time::default(),
@@ -119,7 +119,7 @@ impl Gavel {
         self.accounts.retain(|job, account| {
             let there = jobs.binary_search(job).is_ok();
             // A number that was given to another job is another account.
-            there && problem.jobs[*job].standing.arrival.0 <= account.since.0
+            there && problem.jobs[*job].progress.arrival.0 <= account.since.0
         });
         let mut changed = self.accounts.len() != known;
         for &job in jobs {
@@ -128,7 +128,7 @@ impl Gavel {
                 changed = true;
                 Account { since: problem.now, shares: Vec::new(), got: vec![0.0; types] }
             });
-            let hold = problem.jobs[job].standing.running().find(|hold| hold.since.0 < problem.now.0);
+            let hold = problem.jobs[job].progress.running().find(|hold| hold.since.0 < problem.now.0);
             if let Some(slot) = hold.and_then(|hold| hold.slots.first()) {
                 account.got[slot.gpu_type] += passed;
             }
@@ -137,14 +137,14 @@ impl Gavel {
     }
 
     fn allocate(&mut self, problem: &Problem, jobs: &[usize]) {
-        let total = &self.desk.floor.total;
+        let total = &self.state.floor.total;
         let all = f64::from(total.iter().sum::<u32>()).max(1.0);
         let demand = |&job: &usize| {
-            let rates = self.desk.rates(job);
+            let rates = self.state.rates(job);
             let mean = || rates.speeds.iter().zip(total).map(|(speed, count)| speed * f64::from(*count));
             let target = match self.aim {
                 Aim::MaxMin => mean().sum::<f64>() / all / f64::from(rates.asks),
-                Aim::TotalDuration => problem.jobs[job].standing.left(problem.now),
+                Aim::TotalDuration => problem.jobs[job].progress.left(problem.now),
             };
             Demand { speeds: &rates.speeds, target, gpus: f64::from(rates.asks) }
         };
@@ -181,9 +181,9 @@ impl Policy for Gavel {
     }
 
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
-        self.desk.sync(problem, &|model, _| by_arrival(model.standing.arrival));
-        let mut jobs = self.desk.line.running().to_vec();
-        jobs.extend(self.desk.line.waiting());
+        self.state.sync(problem, &|model, _| by_arrival(model.progress.arrival));
+        let mut jobs = self.state.line.running().to_vec();
+        jobs.extend(self.state.line.waiting());
         jobs.sort_unstable();
         if self.count_time(problem, &jobs) {
             self.allocate(problem, &jobs);
@@ -192,13 +192,13 @@ impl Policy for Gavel {
         if begins {
             self.next_round = problem.now.after(Seconds(ROUND));
         }
-        let desk = &self.desk;
-        let stays = |job: &usize| !begins && desk.line.is_running(*job);
-        let mut room = if begins { desk.floor.total.clone() } else { desk.floor.idle.clone() };
+        let state = &self.state;
+        let stays = |job: &usize| !begins && state.line.is_running(*job);
+        let mut room = if begins { state.floor.total.clone() } else { state.floor.idle.clone() };
         let open: Vec<usize> = jobs.iter().copied().filter(|job| !stays(job)).collect();
         let mut chosen: BTreeMap<usize, usize> = BTreeMap::new();
         for (job, gpu_type) in self.priorities(problem, open.iter().copied()) {
-            let rates = desk.rates(job);
+            let rates = state.rates(job);
             if !chosen.contains_key(&job) && rates.speeds[gpu_type] > 0.0 && room[gpu_type] >= rates.asks {
                 room[gpu_type] -= rates.asks;
                 chosen.insert(job, gpu_type);
@@ -206,23 +206,23 @@ impl Policy for Gavel {
         }
         // What nobody has a share in is not left idle.
         let mut rest: Vec<usize> = open.iter().copied().filter(|job| !chosen.contains_key(job)).collect();
-        rest.sort_by_key(|&job| (by_arrival(problem.jobs[job].standing.arrival), job));
+        rest.sort_by_key(|&job| (by_arrival(problem.jobs[job].progress.arrival), job));
         for job in rest {
-            if let Some(gpu_type) = fastest(desk.rates(job), &room, None) {
-                room[gpu_type] -= desk.rates(job).asks;
+            if let Some(gpu_type) = fastest(state.rates(job), &room, None) {
+                room[gpu_type] -= state.rates(job).asks;
                 chosen.insert(job, gpu_type);
             }
         }
         let wants = open.into_iter().filter_map(|job| {
-            let runs = desk.line.is_running(job);
+            let runs = state.line.is_running(job);
             match chosen.get(&job) {
-                Some(&own) if desk.type_of(job) == Some(own) => None,
-                Some(&own) => Some(Want::place(job, desk.counts(job, own))),
+                Some(&own) if state.type_of(job) == Some(own) => None,
+                Some(&own) => Some(Want::place(job, state.counts(job, own))),
                 None => runs.then(|| Want::wait(job)),
             }
         });
         let wants: Vec<Want> = wants.collect();
-        let changes = self.desk.carry_out(problem, wants);
+        let changes = self.state.carry_out(problem, wants);
         let wake = (!jobs.is_empty()).then_some(self.next_round);
         Ok(Plan { changes, wake, ..Plan::default() })
     }
@@ -305,12 +305,12 @@ fn cheapest(own: &Demand<'_>, speed: f64, prices: &[f64]) -> [Option<(usize, f64
 
 /// Gavel's FIFO: in the order of arrival, each on the fastest type with room; later jobs make way.
 struct GavelFifo {
-    desk: Desk,
+    state: SchedulingState,
 }
 
 impl GavelFifo {
     fn new(repacking: Repacking) -> Self {
-        Self { desk: Desk::new(repacking) }
+        Self { state: SchedulingState::new(repacking) }
     }
 }
 
@@ -320,10 +320,10 @@ impl Policy for GavelFifo {
     }
 
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
-        let desk = &mut self.desk;
-        desk.sync(problem, &|model, _| by_arrival(model.standing.arrival));
-        let running = desk.running(|_, seat, _| (0, seat.arrival));
-        let wants = desk.in_order(&running);
-        Ok(Plan { changes: desk.carry_out(problem, wants), ..Plan::default() })
+        let state = &mut self.state;
+        state.sync(problem, &|model, _| by_arrival(model.progress.arrival));
+        let running = state.running(|_, seat, _| (0, seat.arrival));
+        let wants = state.in_order(&running);
+        Ok(Plan { changes: state.carry_out(problem, wants), ..Plan::default() })
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Whoever chooses a request chooses by this rule: a user of `when`, several jobs planned together, and a policy whose jobs wait.
 
-use crate::{JobRequest, RequestId, Seconds};
+use crate::{RequestId, RequestOption, Seconds};
 
 /// Another request is as good where it ends within this part of the best time, or within [`AS_SOON`].
 const NEARLY: f64 = 0.05;
@@ -22,9 +22,9 @@ pub struct Candidate {
 
 impl Candidate {
     /// Returns what counts of those requests of a job whose starts are known: their means, in time from now.
-    pub fn of(requests: &[(&JobRequest, Option<Seconds>)]) -> Vec<Self> {
-        let costs = JobRequest::costs(&requests.iter().map(|(own, _)| *own).collect::<Vec<_>>());
-        let candidate = |((own, start), cost): (&(&JobRequest, Option<Seconds>), Option<f64>)| {
+    pub fn of(requests: &[(&RequestOption, Option<Seconds>)]) -> Vec<Self> {
+        let costs = RequestOption::costs(&requests.iter().map(|(own, _)| *own).collect::<Vec<_>>());
+        let candidate = |((own, start), cost): (&(&RequestOption, Option<Seconds>), Option<f64>)| {
             Some(Self { id: own.id(), finish: own.waits((*start)?).0 + own.run.0, cost })
         };
         requests.iter().zip(costs).filter_map(candidate).collect()

@@ -41,7 +41,7 @@ pub use self::name::{JobName, NameError, NodeName};
 pub use self::node_state::{Availability, NodeState};
 pub use self::offer::{Held, Holdings, OfferedNode, RankNeeds, keep_to_ranks};
 pub use self::placed_rank::PlacedRank;
-pub use self::request::{Asks, Cost, GpuAsk, JobRequest, Request, RequestId, Unit};
+pub use self::request::{Asks, Cost, GpuAsk, Request, RequestId, RequestOption, Unit};
 pub use self::speed::Speed;
 pub use self::stop::{Stop, StopRule};
 pub use self::summary::TypeSummary;

@@ -25,7 +25,7 @@ pub struct Request {
 
 /// A request and what is known of it before it is in any queue.
 #[derive(Clone, Debug, PartialEq)]
-pub struct JobRequest {
+pub struct RequestOption {
     pub request: Request,
     pub gpu_type: GpuType,
     pub gpus: u32,
@@ -33,7 +33,7 @@ pub struct JobRequest {
     pub in_one: Seconds,
     /// and in all, each further piece beginning with a restart.
     pub run: Seconds,
-    pub terms: QueueChoice,
+    pub queue_choice: QueueChoice,
     /// Its limit, and how many runs of it the training takes: more than 1 where the partition's longest is too short.
     pub walltime: Walltime,
     pub cost: Option<Cost>,
@@ -67,7 +67,7 @@ impl Unit {
     }
 }
 
-impl JobRequest {
+impl RequestOption {
     /// Returns its number among those of the job.
     pub fn id(&self) -> RequestId {
         self.request.id

@@ -140,7 +140,7 @@ pub enum SpeedBasis {
 }
 
 impl QueueChoice {
-    /// Returns the terms of a submission to the job's own account and partitions, whose least limit is `longest`.
+    /// Returns the queue choice of a submission to the job's own account and partitions, whose least limit is `longest`.
     pub fn usual(longest: Option<Seconds>, basis: SpeedBasis) -> Self {
         Self { longest, basis, ..Self::default() }
     }
@@ -292,13 +292,13 @@ mod tests {
         let mut job = Job::only_planned(name, (1, 1), 1);
         let minutes = |job: &Job, basis, at_least: Option<f64>, longest: Option<f64>| {
             let hours = |hours: f64| Seconds(hours * 3600.0);
-            let terms = QueueChoice {
+            let queue_choice = QueueChoice {
                 basis,
                 at_least: at_least.map(hours),
                 longest: longest.map(hours),
                 ..QueueChoice::default()
             };
-            terms.walltime(job, Seconds(60.0), &JobDefaults::default()).minutes
+            queue_choice.walltime(job, Seconds(60.0), &JobDefaults::default()).minutes
         };
         let unlimited = |basis| minutes(&job, basis, None, None);
         assert_eq!([SpeedBasis::Estimated, SpeedBasis::Stated, SpeedBasis::Measured].map(unlimited), [15; 3]);

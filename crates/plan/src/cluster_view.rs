@@ -97,7 +97,7 @@ impl Problem {
             now: Time::default(),
             limits: Vec::new(),
             forecasts: Vec::new(),
-            prospects: None,
+            start_estimates: None,
             changed: Changed::All,
         })
     }

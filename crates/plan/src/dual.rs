@@ -41,7 +41,7 @@ const PLANES: usize = 120;
 const CUTTING_ROUNDS: u32 = 120;
 
 /// The jobs' answers to prices.
-struct Answer {
+struct PriceResponse {
     /// Value by the bundles found, and what is certain.
     value: f64,
     floor: f64,
@@ -210,7 +210,7 @@ impl<'a> Dual<'a> {
     }
 
     /// Keeps what was learnt; returns whether these prices are the best so far.
-    fn keep(&mut self, prices: &[f64], answer: &Answer) -> bool {
+    fn keep(&mut self, prices: &[f64], answer: &PriceResponse) -> bool {
         let best = answer.floor > self.value;
         if best {
             self.value = answer.floor;
@@ -220,7 +220,7 @@ impl<'a> Dual<'a> {
         best
     }
 
-    fn remember(&mut self, prices: &[f64], answer: &Answer) {
+    fn remember(&mut self, prices: &[f64], answer: &PriceResponse) {
         if self.cuts.len() >= PLANES {
             self.cuts.remove(0);
         }
@@ -247,9 +247,9 @@ impl<'a> Dual<'a> {
     }
 
     /// Returns the jobs' answers; `None` where one of them has no legal bundle, or `stop` says so meanwhile.
-    fn answer(&mut self, prices: &[f64], tolerance: f64, stop: &dyn Fn() -> bool) -> Option<Answer> {
+    fn answer(&mut self, prices: &[f64], tolerance: f64, stop: &dyn Fn() -> bool) -> Option<PriceResponse> {
         let worth: f64 = prices.iter().zip(&self.offered).map(|(p, &count)| p * f64::from(count)).sum();
-        let mut answer = Answer { value: -worth, floor: -worth, demand: vec![0.0; prices.len()] };
+        let mut answer = PriceResponse { value: -worth, floor: -worth, demand: vec![0.0; prices.len()] };
         let mut own = vec![0.0; prices.len()];
         let mut scale = worth;
         let last = self.answers.iter_mut().zip(&mut self.times);

@@ -57,7 +57,7 @@ impl Problem {
             now: self.now,
             limits: Vec::new(),
             forecasts: Vec::new(),
-            prospects: None,
+            start_estimates: None,
             changed: Changed::All,
         };
         Extract { problem, jobs: jobs.to_vec(), nodes, types }
@@ -116,11 +116,11 @@ impl JobModel {
             sources: first(&self.sources, class),
             remarks: first(&self.remarks, class),
             unlisted,
-            standing: Progress {
-                epochs_left: self.standing.epochs_left,
-                work: self.standing.work,
-                work_left: self.standing.work_left,
-                as_of: self.standing.as_of,
+            progress: Progress {
+                epochs_left: self.progress.epochs_left,
+                work: self.progress.work,
+                work_left: self.progress.work_left,
+                as_of: self.progress.as_of,
                 ..Progress::default()
             },
             ..self.clone()

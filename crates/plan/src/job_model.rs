@@ -49,7 +49,7 @@ pub struct JobModel {
     pub may_use: Vec<bool>,
     /// What each of its ranks needs beside a GPU.
     pub needs: RankNeeds,
-    pub standing: Progress,
+    pub progress: Progress,
 }
 
 /// What a job's owner wants of its progress.
@@ -234,7 +234,7 @@ impl JobModel {
             aims: Aims::of(job),
             may_use: parts.list.iter().map(|part| refusal(part).is_none()).collect(),
             needs: RankNeeds::default(),
-            standing: Progress::of_epochs(job.epochs),
+            progress: Progress::of_epochs(job.epochs),
         }
     }
 }

@@ -79,8 +79,8 @@ pub use self::pace::{Pace, Paces};
 pub use self::parameters::{ExecutionMode, FlagValues, Parameters};
 pub use self::placement::{Outcome, Placement, Quality, Rank, Sharing, Slot, Verdict};
 pub use self::problem::{
-    Changed, Forecast, Host, Objective, Problem, ProblemError, Prospect, Prospects, Room, TypeLimit,
-    WorkerNode,
+    Changed, Forecast, Host, JobStartEstimates, Objective, Problem, ProblemError, RequestStartEstimate, Room,
+    TypeLimit, WorkerNode,
 };
 pub use self::progress::{Eligibility, HeldPlacement, Progress, Stage};
 pub use self::registry::{Entry, Make, POLICIES, Registry, RegistryError};

@@ -56,7 +56,7 @@ impl Problem {
                 Basis::Queue => true,
                 Basis::Line => false,
             };
-            for hold in self.jobs[job].standing.holds.iter().filter(promised) {
+            for hold in self.jobs[job].progress.holds.iter().filter(promised) {
                 self.take_promised(job, hold, &mut gpus);
             }
         }
@@ -117,7 +117,7 @@ impl Problem {
             self.take_running(job, &mut gpus, &mut left);
         }
         for (job, model) in self.jobs.iter().enumerate() {
-            for hold in model.standing.holds.iter().filter(|hold| hold.is_promised()) {
+            for hold in model.progress.holds.iter().filter(|hold| hold.is_promised()) {
                 self.take_promised(job, hold, &mut gpus);
             }
         }
@@ -126,7 +126,7 @@ impl Problem {
 
     fn take_running(&self, job: usize, gpus: &mut [Vec<u32>], left: &mut [Left]) {
         let model = &self.jobs[job];
-        for slot in model.standing.running().flat_map(|hold| &hold.slots) {
+        for slot in model.progress.running().flat_map(|hold| &hold.slots) {
             let own = &mut gpus[slot.node][slot.gpu_type];
             *own = own.saturating_sub(slot.count);
             left[slot.node].take(model.needs, slot.count);
@@ -187,7 +187,7 @@ impl Problem {
         }
         let mut left: Vec<u32> = self.limits.iter().map(|limit| limit.most).collect();
         let limit = |gpu_type| self.limits.iter().position(|limit| limit.gpu_types.contains(&gpu_type));
-        for slot in others.iter().flat_map(|&job| &self.jobs[job].standing.holds).flat_map(|hold| &hold.slots)
+        for slot in others.iter().flat_map(|&job| &self.jobs[job].progress.holds).flat_map(|hold| &hold.slots)
         {
             if let Some(limit) = limit(slot.gpu_type) {
                 left[limit] = left[limit].saturating_sub(slot.count);

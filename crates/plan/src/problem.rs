@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
 use crate::{Eligibility, JobModel, Slot};
-use hsched_model::{BitRate, Cluster, GpuType, JobRequest, NodeName, RankNeeds, RequestId, Seconds, Time};
+use hsched_model::{BitRate, Cluster, GpuType, NodeName, RankNeeds, RequestId, RequestOption, Seconds, Time};
 
 /// The jobs and where they stand, the GPUs that they have or may get, and what is to be minimised.
 ///
@@ -35,7 +35,7 @@ pub struct Problem {
     /// How long the queue would hold up what a policy asked about.
     pub forecasts: Vec<Forecast>,
     /// What is known of the queue about requests; `None` where nobody was asked.
-    pub prospects: Option<Vec<Prospects>>,
+    pub start_estimates: Option<Vec<JobStartEstimates>>,
     /// What is not as it was when the policy decided last.
     pub changed: Changed,
 }
@@ -56,7 +56,7 @@ pub enum Changed {
         came: Vec<usize>,
         /// Numbers of jobs that are gone; none of them is in `came`.
         left: Vec<usize>,
-        /// Other jobs whose standing changed, also by the policy's own plan. The progress of a job that runs on is no
+        /// Other jobs whose progress changed, also by the policy's own plan. The progress of a job that runs on is no
         /// change: its `Progress` knows it.
         other: Vec<usize>,
     },
@@ -112,31 +112,31 @@ pub struct Forecast {
 
 /// What a job may ask of the queue, and what is known of it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Prospects {
+pub struct JobStartEstimates {
     pub job: usize,
     /// How long the job waits in all with each of its submissions as it is; `None` where that does not wait or nobody can say.
     pub stays: Vec<Option<Seconds>>,
     /// Whether others may be queued beside what waits.
     pub races: bool,
     /// What it may ask for, each with an id of its own.
-    pub requests: Vec<Prospect>,
+    pub requests: Vec<RequestStartEstimate>,
     /// What it must not ask for: the limit is shorter than the run of a job that cannot go on after it.
-    pub cut: Vec<JobRequest>,
+    pub cut: Vec<RequestOption>,
 }
 
 /// A request, and when it would start on average; `None` where nobody can say.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Prospect {
-    pub request: JobRequest,
+pub struct RequestStartEstimate {
+    pub request: RequestOption,
     /// Submitted now.
     pub anew: Option<Seconds>,
     /// In the place of a pending one that is changed to it; `None` where none can be.
     pub in_place: Option<Seconds>,
 }
 
-impl Prospects {
+impl JobStartEstimates {
     /// Returns the request of this id.
-    pub fn request(&self, id: RequestId) -> Option<&JobRequest> {
+    pub fn request(&self, id: RequestId) -> Option<&RequestOption> {
         self.requests.iter().map(|own| &own.request).find(|own| own.id() == id)
     }
 }
@@ -194,7 +194,7 @@ impl Problem {
     /// Returns the numbers of the jobs that are there: a caller that keeps its problem up to date leaves vacancies.
     pub fn present(&self) -> impl Iterator<Item = usize> {
         let jobs = self.jobs.iter().enumerate();
-        jobs.filter(|(_, job)| job.standing.waits != Eligibility::Gone).map(|(number, _)| number)
+        jobs.filter(|(_, job)| job.progress.waits != Eligibility::Gone).map(|(number, _)| number)
     }
 
     /// Returns the GPUs on offer, by type.

@@ -110,7 +110,7 @@ impl Default for Progress {
 const LEAST_LEFT: f64 = 0.03;
 
 impl Progress {
-    /// Returns the standing of a job that has just come and has these epochs to do.
+    /// Returns the progress of a job that has just come and has these epochs to do.
     pub fn of_epochs(epochs: u64) -> Self {
         let work = to_f64(epochs);
         Self { epochs_left: epochs, work, work_left: work, ..Self::default() }

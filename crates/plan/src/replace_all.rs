@@ -46,8 +46,8 @@ impl ReplaceAll {
     /// Returns the jobs that take part: all, or the first in line while the fewest GPUs that they can do with are there.
     fn chosen(&self, problem: &Problem) -> Vec<usize> {
         let takes_part = |job: &usize| {
-            let standing = &problem.jobs[*job].standing;
-            standing.is_ready() || standing.running().next().is_some()
+            let progress = &problem.jobs[*job].progress;
+            progress.is_ready() || progress.running().next().is_some()
         };
         let alone = problem.present().filter(takes_part).filter_map(|job| self.alone(problem, job));
         let mut jobs: Vec<Alone> = alone.collect();
@@ -73,7 +73,7 @@ impl ReplaceAll {
         let found = types.filter_map(|ty| one_type(problem, model, ty, self.floor.sizes()));
         let best = found.min_by(|a, b| a.jct.total_cmp(&b.jct)).filter(|own| own.jct.is_finite())?;
         let epochs = to_f64(model.epochs);
-        let time = best.jct / epochs * model.standing.left(problem.now);
+        let time = best.jct / epochs * model.progress.left(problem.now);
         Some(Alone { job, time, gpus: best.counts.iter().sum() })
     }
 
@@ -81,7 +81,7 @@ impl ReplaceAll {
     fn extract(&self, problem: &Problem, jobs: &[usize]) -> Extract {
         let mut extract = problem.extract_on(jobs, self.floor.sizes());
         for (model, &job) in extract.problem.jobs.iter_mut().zip(jobs) {
-            let left = problem.jobs[job].standing.left(problem.now);
+            let left = problem.jobs[job].progress.left(problem.now);
             let parts = to_u64((left * PARTS).ceil());
             model.epochs = parts.max(1);
             // A part takes as long as an epoch there, so deadlines are as much later.

@@ -241,7 +241,7 @@ mod tests {
             aims: crate::Aims::default(),
             may_use: vec![true; types.len()],
             needs: hsched_model::RankNeeds::default(),
-            standing: crate::Progress::default(),
+            progress: crate::Progress::default(),
         }
     }
 

@@ -44,7 +44,7 @@ impl Taken {
         };
         for job in problem.present() {
             let model = &problem.jobs[job];
-            for slot in model.standing.running().flat_map(|hold| &hold.slots) {
+            for slot in model.progress.running().flat_map(|hold| &hold.slots) {
                 taken.add(model, slot, 1);
             }
         }
@@ -77,7 +77,7 @@ impl Taken {
         let mut free = Change::default();
         for (job, _) in &plan.changes {
             let model = &problem.jobs[*job];
-            for slot in model.standing.running().flat_map(|hold| &hold.slots) {
+            for slot in model.progress.running().flat_map(|hold| &hold.slots) {
                 free.add(model, slot, -1);
             }
         }

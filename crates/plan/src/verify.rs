@@ -94,8 +94,8 @@ pub fn verify_change(problem: &Problem, taken: &Taken, plan: &Plan) -> Result<()
         for placement in placements(decision) {
             broken_rules(problem, model, placement).into_iter().for_each(&mut wrong);
         }
-        let waits = model.standing.holds.is_empty();
-        if !placements(decision).is_empty() && waits && !model.standing.is_ready() {
+        let waits = model.progress.holds.is_empty();
+        if !placements(decision).is_empty() && waits && !model.progress.is_ready() {
             wrong("has GPUs before it may run again".to_owned());
         }
         if matches!(decision, Decision::Place { placements, .. } if placements.is_empty()) {

@@ -22,9 +22,9 @@ impl Policy for WholeEpochs {
     fn decide(&mut self, problem: &Problem, budget: &Budget<'_>) -> Result<Plan, PolicyError> {
         let mut own = Problem { changed: Changed::All, ..problem.clone() };
         for model in &mut own.jobs {
-            let left = model.standing.left(problem.now);
+            let left = model.progress.left(problem.now);
             let epochs = to_u64(left.ceil()).max(1);
-            (model.epochs, model.standing.epochs_left) = (epochs, epochs);
+            (model.epochs, model.progress.epochs_left) = (epochs, epochs);
         }
         self.0.decide(&own, budget)
     }

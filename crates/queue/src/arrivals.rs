@@ -6,8 +6,9 @@ use rand_pcg::Pcg64Mcg;
 use crate::history::Ratios;
 use crate::limits::{Subject, asked_tres};
 use crate::line::{Key, Use};
-use crate::scene::{Known, Scene};
+use crate::queue_model::QueueModel;
 use crate::shape::Shapes;
+use crate::snapshot_jobs::Known;
 use crate::{Ended, Snapshot};
 use hsched_model::number::{to_f64, to_usize};
 
@@ -173,9 +174,9 @@ impl Past {
 
 impl Arrivals {
     /// Returns what arrives in a part with so many GPUs, by what arrived there.
-    pub(super) fn new(mut past: Vec<Past>, snapshot: &Snapshot, scene: &Scene, gpus: u64) -> Self {
+    pub(super) fn new(mut past: Vec<Past>, snapshot: &Snapshot, model: &QueueModel, gpus: u64) -> Self {
         for own in &mut past {
-            own.most_work = scene.most_gpu_seconds(own);
+            own.most_work = model.most_gpu_seconds(own);
         }
         if gpus == 0 || past.iter().all(|own| own.most_work <= 0.0) {
             return Self::default();
@@ -185,7 +186,7 @@ impl Arrivals {
             past.iter().filter(|own| since < own.submitted && own.submitted <= until).cloned().collect();
         let (gpus, seen, time) = (to_f64(gpus), counted.len(), until - since);
         let priorities =
-            past.iter().filter_map(|own| Some(own.priority? - scene.rank_adds(own.counts))).collect();
+            past.iter().filter_map(|own| Some(own.priority? - model.rank_adds(own.counts))).collect();
         if seen < ENOUGH {
             return Self { past, gaps: Vec::new(), time, seen, gpus, priorities };
         }
@@ -217,7 +218,7 @@ impl Arrivals {
         &self,
         belief: &Belief,
         (at, count): (f64, u32),
-        scene: &Scene,
+        model: &QueueModel,
         random: &mut Pcg64Mcg,
     ) -> Option<Arrival> {
         let own = &self.past[*belief.past.get(place(random, belief.past.len()))?];
@@ -225,15 +226,15 @@ impl Arrivals {
             Some(&gap) => self.gaps[gap],
             None => exponential(random) * belief.mean_gap,
         };
-        if at - scene.now > TRUSTED {
+        if at - model.now > TRUSTED {
             gap *= belief.excess;
         }
         let at = at + gap;
         let drawn = |random| self.priorities.get(place(random, self.priorities.len())).copied();
         let known =
-            own.priority.or_else(|| drawn(random).map(|priority| priority + scene.rank_adds(own.counts)));
+            own.priority.or_else(|| drawn(random).map(|priority| priority + model.rank_adds(own.counts)));
         // What waits grows, and newcomers do not: they fall back by as much.
-        let priority = known.unwrap_or(0.0) - scene.rules.growth * (at - scene.now);
+        let priority = known.unwrap_or(0.0) - model.rules.growth * (at - model.now);
         Some(Arrival {
             at,
             key: Key { tier: own.tier, priority, submitted: at, order: count },
@@ -270,7 +271,7 @@ fn place(random: &mut Pcg64Mcg, count: usize) -> usize {
     to_usize(unit * to_f64(count))
 }
 
-impl Scene {
+impl QueueModel {
     /// Returns what a job's rank adds to its priority when the snapshot is taken.
     fn rank_adds(&self, counts: Use) -> f64 {
         let known = self.ranks.as_ref().zip(counts.branch);

@@ -14,9 +14,9 @@ pub(super) enum Purpose {
 
 /// Returns a sequence of numbers for item `index` of its purpose.
 pub(super) fn sequence(seed: u64, purpose: Purpose, index: u64) -> Pcg64Mcg {
-    let own = (purpose as u64) << 60 ^ index;
+    let stream = (purpose as u64) << 60 ^ index;
     // The generator's first numbers of near seeds are alike: its seed is spread over all bits.
-    Pcg64Mcg::seed_from_u64(spread(seed ^ spread(own)))
+    Pcg64Mcg::seed_from_u64(spread(seed ^ spread(stream)))
 }
 
 /// Returns a number from [0, 1) for item `index` of its purpose.

@@ -76,8 +76,8 @@ pub(super) fn quantile(sorted: &[f64], part: f64) -> f64 {
 
 /// Returns the part of some samples that lies below a value; of those equal to it, half.
 pub fn point_of(samples: &[f64], value: f64) -> f64 {
-    let below = samples.iter().filter(|own| **own < value).count();
-    let equal = samples.iter().filter(|own| **own == value).count();
+    let below = samples.iter().filter(|sample| **sample < value).count();
+    let equal = samples.iter().filter(|sample| **sample == value).count();
     let (below, equal, all) = (to_f64(below), to_f64(equal), to_f64(samples.len().max(1)));
     (below + equal / 2.0) / all
 }
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn forecasts_that_were_too_narrow_widen_the_next() {
         // The true time was at the far ends of what was foretold.
-        let points: Vec<f64> = (0..30).map(|own| if own % 2 == 0 { 0.02 } else { 0.98 }).collect();
+        let points: Vec<f64> = (0..30).map(|number| if number % 2 == 0 { 0.02 } else { 0.98 }).collect();
         let learnt = Calibration::of(&points).expect("enough");
         assert!(learnt.low < 0.1 && learnt.high > 0.9, "{learnt:?}");
         assert_eq!(Calibration::of(&points[..29]), None);

@@ -3,14 +3,14 @@
 use std::cmp::Ordering;
 
 use crate::estimate::{Calibration, Estimate, mean};
-use crate::floor::Viewer;
 use crate::future::Future;
 use crate::hidden::by_past_waits;
 use crate::line::{Key, Waiting};
+use crate::node_timeline::Viewer;
 use crate::others::Others;
 use crate::play::{Entry, HORIZON, play};
-use crate::scene::{Asked, Scene};
-use crate::{Place, Refusal, Request, RequestId, Snapshot};
+use crate::queue_model::{Asked, QueueModel};
+use crate::{QueuePosition, Refusal, Request, RequestId, Snapshot};
 use hsched_model::Seconds;
 use hsched_model::number::to_f64;
 
@@ -73,7 +73,7 @@ pub struct Forecast {
 impl StartEstimate {
     /// Returns what is known of the request with this id among some.
     pub fn of(list: &[Self], id: RequestId) -> Option<&Start> {
-        list.iter().find(|own| own.id == id).map(|own| &own.start)
+        list.iter().find(|estimate| estimate.id == id).map(|estimate| &estimate.start)
     }
 }
 
@@ -102,7 +102,7 @@ impl Forecast {
 /// The queue with the requests in it, as it is asked again and again.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
-    pub scene: Scene,
+    pub model: QueueModel,
     /// What each request is in line.
     pub entries: Vec<Option<(usize, Entry)>>,
 }
@@ -112,23 +112,23 @@ impl Table {
         Self::placed(snapshot, requests, &[])
     }
 
-    /// Returns the same where some requests have a place in line already.
-    fn placed(snapshot: &Snapshot, requests: &[Request], places: &[(RequestId, Place)]) -> Self {
-        let scene = Scene::new(snapshot, requests);
-        let entries = (0_u32..).zip(requests).zip(&scene.requests);
+    /// Returns the same where some requests have a position in the queue already.
+    fn placed(snapshot: &Snapshot, requests: &[Request], positions: &[(RequestId, QueuePosition)]) -> Self {
+        let model = QueueModel::new(snapshot, requests);
+        let entries = (0_u32..).zip(requests).zip(&model.requests);
         let entries = entries.map(|((number, request), known)| {
             let Asked { part, shape, rule } = (*known)?;
-            let standing = snapshot.standing(request.account.as_deref());
+            let estimate = snapshot.priority_estimate(request.account.as_deref());
             let partitions: Vec<String> = request.partition.iter().cloned().collect();
             let key = Key {
                 tier: snapshot.tier(&partitions),
-                priority: standing.priority,
-                submitted: scene.now,
+                priority: estimate.priority,
+                submitted: model.now,
                 // After all that wait, before all that come.
                 order: u32::MAX / 4 + number,
             };
-            let key = match places.iter().find(|(id, _)| *id == request.id) {
-                Some((_, Place { priority, submitted })) => {
+            let key = match positions.iter().find(|(id, _)| *id == request.id) {
+                Some((_, QueuePosition { priority, submitted })) => {
                     Key { priority: *priority, submitted: submitted.0, ..key }
                 }
                 None => key,
@@ -139,16 +139,16 @@ impl Table {
                 limit: request.limit.0,
                 run: request.run.0.min(request.limit.0),
                 job: number as usize,
-                branch: scene
+                branch: model
                     .ranks
                     .as_ref()
-                    .and_then(|own| own.shares.branch_of(None, request.account.as_deref())),
+                    .and_then(|ranks| ranks.shares.branch_of(None, request.account.as_deref())),
                 rule,
             };
             Some((part, entry))
         });
         let entries = entries.collect();
-        Self { scene, entries }
+        Self { model, entries }
     }
 
     /// Returns when some requests of a part start after the snapshot, each alone in a future; the horizon where one does not before.
@@ -160,8 +160,8 @@ impl Table {
         future: (&Future, Option<&mut Others>),
         stop: &dyn Fn() -> bool,
     ) -> Option<Vec<f64>> {
-        let starts = play(&self.scene, part, future, (entries, Viewer::Guest), stop)?;
-        let after = |at: f64| (at - self.scene.now).min(HORIZON);
+        let starts = play(&self.model, part, future, (entries, Viewer::Guest), stop)?;
+        let after = |at: f64| (at - self.model.now).min(HORIZON);
         Some(starts.into_iter().map(|start| start.map_or(HORIZON, after)).collect())
     }
 
@@ -169,10 +169,10 @@ impl Table {
     /// as much longer as there are.
     fn groups(&self, meant: &[bool]) -> Vec<(usize, Vec<usize>)> {
         let mut groups: Vec<(usize, Vec<usize>, u32)> = Vec::new();
-        for (number, own) in self.entries.iter().enumerate().filter(|(number, _)| meant[*number]) {
-            let Some((part, entry)) = own else { continue };
-            let nodes = self.scene.shapes[entry.shape].nodes;
-            let most = if self.scene.rules.backfill { self.scene.parts[*part].nodes / FEW_OF } else { 0 };
+        for (number, known) in self.entries.iter().enumerate().filter(|(number, _)| meant[*number]) {
+            let Some((part, entry)) = known else { continue };
+            let nodes = self.model.shapes[entry.shape].nodes;
+            let most = if self.model.rules.backfill { self.model.parts[*part].nodes / FEW_OF } else { 0 };
             let fitting = |group: &&mut (usize, Vec<usize>, u32)| group.0 == *part && group.2 + nodes <= most;
             match groups.iter_mut().find(fitting) {
                 Some(group) => {
@@ -193,23 +193,23 @@ pub fn forecast(question: &Question, stop: &dyn Fn() -> bool) -> Vec<StartEstima
     forecast_at(question, &[], stop)
 }
 
-/// Returns the same where some requests have a place in line already, as a pending job that is changed has; those without one come
-/// last of their priority.
+/// Returns the same where some requests have a position in the queue already, as a pending job that is changed has; those without one
+/// come last of their priority.
 pub fn forecast_at(
     question: &Question,
-    places: &[(RequestId, Place)],
+    positions: &[(RequestId, QueuePosition)],
     stop: &dyn Fn() -> bool,
 ) -> Vec<StartEstimate> {
     if question.snapshot.others_hidden {
         return by_past_waits(question.snapshot, question.requests);
     }
-    let table = Table::placed(question.snapshot, question.requests, places);
+    let table = Table::placed(question.snapshot, question.requests, positions);
     let mut starts: Vec<Vec<f64>> = vec![Vec::new(); question.requests.len()];
     let at_limits = table.at_limits();
     let finish = |(at, request): (&Option<f64>, &Request)| at.map(|at| at + request.run.0);
     let foretold: Vec<Option<f64>> = at_limits.iter().zip(question.requests).map(finish).collect();
     let mut hopeful = not_far(&foretold, VERY_FAR);
-    let behind: Vec<bool> = hopeful.iter().map(|own| !own).collect();
+    let behind: Vec<bool> = hopeful.iter().map(|is_hopeful| !is_hopeful).collect();
     let mut goes_on = true;
     for sample in 0..question.samples {
         if sample == FEW {
@@ -220,27 +220,27 @@ pub fn forecast_at(
     for sample in 0..question.samples.min(FEW) {
         goes_on = goes_on && table.sample(question.seed_of(sample), &behind, &mut starts, stop);
     }
-    let whole = (0..starts.len()).filter(|&own| hopeful[own] && table.entries[own].is_some());
-    let whole = whole.map(|own| starts[own].len()).min().unwrap_or(0);
+    let whole = (0..starts.len()).filter(|&request| hopeful[request] && table.entries[request].is_some());
+    let whole = whole.map(|request| starts[request].len()).min().unwrap_or(0);
     let first = first_to_finish(&starts, question.requests, whole);
     let mut start = |number: usize| match (table.entries[number], at_limits[number]) {
         _ if question.snapshot.has_unread_limit(&question.requests[number]) => Start::Unknown(UNREAD_LIMIT),
-        (None, _) => table.scene.refusals[number].clone().map_or(Start::Never, Start::Refused),
+        (None, _) => table.model.refusals[number].clone().map_or(Start::Never, Start::Refused),
         (Some((part, entry)), at_limits) => {
             let run = question.requests[number].run.0;
             // A few futures make no interval.
             if starts[number].len() < FEW.min(question.samples) {
                 starts[number].clear();
             }
-            let own = if starts[number].is_empty() {
+            let delays = if starts[number].is_empty() {
                 at_limits.into_iter().collect()
             } else {
                 starts[number].clone()
             };
-            let finish: Vec<f64> = own.iter().map(|start| start + run).collect();
+            let finish: Vec<f64> = delays.iter().map(|start| start + run).collect();
             Start::Estimated(Forecast {
                 at_limits: at_limits.filter(|at| *at < HORIZON).map(Seconds),
-                start: Estimate::of(&own, question.calibration),
+                start: Estimate::of(&delays, question.calibration),
                 finish: Estimate::of(&finish, question.calibration),
                 first: first[number],
                 starts: starts[number].iter().map(|start| Seconds(*start)).collect(),
@@ -250,28 +250,30 @@ pub fn forecast_at(
             })
         }
     };
-    let estimate = |(number, own): (usize, &Request)| StartEstimate { id: own.id, start: start(number) };
+    let estimate =
+        |(number, request): (usize, &Request)| StartEstimate { id: request.id, start: start(number) };
     question.requests.iter().enumerate().map(estimate).collect()
 }
 
 impl Table {
     /// Returns the waiting jobs that compete with an entry for nodes, in order.
     fn rivals(&self, part: usize, entry: &Entry) -> impl Iterator<Item = &Waiting> {
-        let rivals = &self.scene.rivals;
+        let rivals = &self.model.rivals;
         let group = rivals[entry.shape];
-        self.scene.parts[part].waiting.iter().filter(move |own| rivals[own.shape] == group)
+        self.model.parts[part].waiting.iter().filter(move |job| rivals[job.shape] == group)
     }
 
     /// Returns how many waiting jobs are looked at before an entry.
     fn ahead(&self, part: usize, entry: &Entry) -> usize {
         let key = entry.key;
-        self.rivals(part, entry).take_while(|own| own.key.cmp(&key) != Ordering::Greater).count()
+        self.rivals(part, entry).take_while(|job| job.key.cmp(&key) != Ordering::Greater).count()
     }
 
     fn at_limits(&self) -> Vec<Option<f64>> {
         let mut list = vec![None; self.entries.len()];
         for (part, group) in self.groups(&vec![true; list.len()]) {
-            let starts = self.starts_alone(part, &self.own(&group), (&Future::at_limits(), None), &|| false);
+            let starts =
+                self.starts_alone(part, &self.entries_of(&group), (&Future::at_limits(), None), &|| false);
             for (number, start) in group.into_iter().zip(starts.into_iter().flatten()) {
                 list[number] = Some(start);
             }
@@ -280,17 +282,19 @@ impl Table {
     }
 
     /// Returns the entries of some requests.
-    fn own(&self, group: &[usize]) -> Vec<Entry> {
+    fn entries_of(&self, group: &[usize]) -> Vec<Entry> {
         group.iter().filter_map(|&number| self.entries[number].map(|(_, entry)| entry)).collect()
     }
 
     /// Tries each request that is hopeful in one future; returns whether there was time for all.
     fn sample(&self, seed: u64, hopeful: &[bool], starts: &mut [Vec<f64>], stop: &dyn Fn() -> bool) -> bool {
-        let future = Future::of(&self.scene, seed);
-        let mut others = Others::new(&self.scene, &future);
+        let future = Future::of(&self.model, seed);
+        let mut others = Others::new(&self.model, &future);
         for (part, group) in self.groups(hopeful) {
             let known = (&future, others.as_mut());
-            let Some(found) = self.starts_alone(part, &self.own(&group), known, stop) else { return false };
+            let Some(found) = self.starts_alone(part, &self.entries_of(&group), known, stop) else {
+                return false;
+            };
             for (number, start) in group.into_iter().zip(found) {
                 starts[number].push(start);
             }
@@ -317,7 +321,7 @@ const VERY_FAR: f64 = 4.0;
 /// Returns which requests are not far behind the best, by their times to the end; those without one are far.
 fn not_far(finishes: &[Option<f64>], far: f64) -> Vec<bool> {
     let best = finishes.iter().flatten().copied().fold(f64::INFINITY, f64::min);
-    finishes.iter().map(|own| own.is_some_and(|own| own <= far * best)).collect()
+    finishes.iter().map(|known| known.is_some_and(|finish| finish <= far * best)).collect()
 }
 
 fn mean_finishes(starts: &[Vec<f64>], requests: &[Request]) -> Vec<Option<f64>> {
@@ -338,5 +342,5 @@ fn first_to_finish(starts: &[Vec<f64>], requests: &[Request], futures: usize) ->
         }
     }
     let all = to_f64(futures.max(1));
-    won.into_iter().map(|own| own / all).collect()
+    won.into_iter().map(|share| share / all).collect()
 }

@@ -8,7 +8,7 @@ use rand_pcg::Pcg64Mcg;
 use crate::arrivals::{Arrival, Belief};
 use crate::chance::{Purpose, sequence, unit};
 use crate::history::Ratios;
-use crate::scene::{Part, Scene};
+use crate::queue_model::{Part, QueueModel};
 
 /// A future of one part of the queue; the same for all requests that are tried in it.
 #[derive(Clone, Debug)]
@@ -38,22 +38,22 @@ impl Future {
     }
 
     /// Returns the future of a seed.
-    pub(super) fn of(scene: &Scene, seed: u64) -> Self {
+    pub(super) fn of(model: &QueueModel, seed: u64) -> Self {
         let random = sequence(seed, Purpose::Arrival, 0);
-        let habits = Rc::new(scene.habits.believed(&mut sequence(seed, Purpose::Habit, 0)));
+        let habits = Rc::new(model.habits.believed(&mut sequence(seed, Purpose::Habit, 0)));
         Self { seed: Some(seed), habits, arrivals: Vec::new(), random, is_over: false, belief: None }
     }
 
     /// Returns when a job ends that runs when the snapshot is taken; never before that.
-    pub(super) fn end_of_running(&self, scene: &Scene, part: &Part, number: usize) -> f64 {
+    pub(super) fn end_of_running(&self, model: &QueueModel, part: &Part, number: usize) -> f64 {
         let job = &part.running[number];
-        let so_far = (scene.now - job.since).max(0.0) / job.limit;
+        let so_far = (model.now - job.since).max(0.0) / job.limit;
         let ratio = match self.seed {
             None => 1.0,
             Some(seed) => self.habits[job.habit].draw(so_far, unit(seed, Purpose::Running, number as u64)),
         };
         // A job past its limit is about to be stopped.
-        (job.since + ratio * job.limit).max(scene.now + 1.0)
+        (job.since + ratio * job.limit).max(model.now + 1.0)
     }
 
     /// Returns how long a task of a waiting job will run, in seconds.
@@ -65,15 +65,20 @@ impl Future {
     }
 
     /// Returns the `number`-th arrival and how long each of its tasks runs, in seconds.
-    pub(super) fn arrival(&mut self, scene: &Scene, part: &Part, number: usize) -> Option<&(Arrival, f64)> {
+    pub(super) fn arrival(
+        &mut self,
+        model: &QueueModel,
+        part: &Part,
+        number: usize,
+    ) -> Option<&(Arrival, f64)> {
         if self.is_over {
             return self.arrivals.get(number);
         }
         let belief = self.belief.get_or_insert_with(|| part.arrivals.belief(&self.habits, &mut self.random));
         while self.arrivals.len() <= number && !self.is_over {
-            let before = self.arrivals.last().map_or(scene.now, |(last, _)| last.at);
+            let before = self.arrivals.last().map_or(model.now, |(last, _)| last.at);
             let count = u32::MAX / 2 + u32::try_from(self.arrivals.len()).unwrap_or(u32::MAX / 2);
-            match part.arrivals.next(belief, (before, count), scene, &mut self.random) {
+            match part.arrivals.next(belief, (before, count), model, &mut self.random) {
                 Some(arrival) => {
                     let drawn = self.habits[arrival.habit].draw(0.0, self.random.random());
                     let run = arrival.ratio.unwrap_or(drawn) * arrival.limit;

@@ -15,7 +15,7 @@ struct Wait<'a> {
 /// Returns what the user's own past waits say of each request; unknown where there are too few.
 pub(super) fn by_past_waits(snapshot: &Snapshot, requests: &[Request]) -> Vec<StartEstimate> {
     let waits = waits(snapshot);
-    requests.iter().map(|own| StartEstimate { id: own.id, start: start(&waits, own) }).collect()
+    requests.iter().map(|request| StartEstimate { id: request.id, start: start(&waits, request) }).collect()
 }
 
 /// Returns the waits of jobs that have ended and of those that run: where others are hidden, all of them are the user's.
@@ -34,10 +34,11 @@ fn waits(snapshot: &Snapshot) -> Vec<Wait<'_>> {
 /// Goes by the waits for as many GPUs of the type, else for any number of them, else for whatever.
 fn start(waits: &[Wait], request: &Request) -> Start {
     let gpu_type = |asks: &Asks| asks.gpus.first().map(|ask| ask.gpu_type.clone());
-    let is_of_type = |own: &&Wait| gpu_type(own.asks) == gpu_type(&request.asks);
-    let is_alike = |own: &&Wait| own.asks.gpus == request.asks.gpus && own.asks.nodes == request.asks.nodes;
+    let is_of_type = |wait: &&Wait| gpu_type(wait.asks) == gpu_type(&request.asks);
+    let is_alike =
+        |wait: &&Wait| wait.asks.gpus == request.asks.gpus && wait.asks.nodes == request.asks.nodes;
     let of = |is: &dyn Fn(&&Wait) -> bool| -> Option<Vec<f64>> {
-        let list: Vec<f64> = waits.iter().filter(|own| is(own)).map(|own| own.seconds).collect();
+        let list: Vec<f64> = waits.iter().filter(|wait| is(wait)).map(|wait| wait.seconds).collect();
         (list.len() >= ENOUGH).then_some(list)
     };
     let Some(starts) = of(&is_alike).or_else(|| of(&is_of_type)).or_else(|| of(&|_| true)) else {
@@ -99,7 +100,9 @@ mod tests {
                 .remove(0)
                 .start
             {
-                Start::Estimated(own) => Some((own.start.median.0, own.finish.median.0, own.past_waits)),
+                Start::Estimated(forecast) => {
+                    Some((forecast.start.median.0, forecast.finish.median.0, forecast.past_waits))
+                }
                 _ => None,
             };
         let of = |gpu_type: &str, count: u32, wait: f64, number: usize| {

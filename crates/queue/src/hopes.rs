@@ -1,8 +1,8 @@
 //! The shapes that may still start in a pass; it ends when there are none.
 
-use crate::floor::{Floor, Viewer};
+use crate::node_timeline::{NodeTimeline, Viewer};
 use crate::play::Line;
-use crate::scene::Scene;
+use crate::queue_model::QueueModel;
 
 /// The shapes that may start in a pass.
 pub(super) struct Hopes {
@@ -22,22 +22,22 @@ struct Hope {
 
 impl Hopes {
     /// Returns which shapes in line have room now on enough nodes.
-    pub(super) fn new(scene: &Scene, floor: &mut Floor, line: &[Line]) -> Self {
-        let mut limits = vec![[f64::INFINITY; 2]; scene.shapes.len()];
-        for own in line {
-            let known = &mut limits[own.shape][own.viewer as usize];
-            *known = known.min(own.limit);
+    pub(super) fn new(model: &QueueModel, timeline: &mut NodeTimeline, line: &[Line]) -> Self {
+        let mut limits = vec![[f64::INFINITY; 2]; model.shapes.len()];
+        for entry in line {
+            let known = &mut limits[entry.shape][entry.viewer as usize];
+            *known = known.min(entry.limit);
         }
         let mut list = Vec::new();
         for (shape, limits) in limits.into_iter().enumerate() {
             if limits == [f64::INFINITY; 2] {
                 continue;
             }
-            let wanted = &scene.shapes[shape];
+            let wanted = &model.shapes[shape];
             let mut nodes: Vec<u32> = Vec::new();
             for &place in &wanted.places {
-                let set = &scene.sets[place];
-                nodes.extend(set.iter().filter(|&&node| floor.ready(shape, node) == f64::NEG_INFINITY));
+                let set = &model.sets[place];
+                nodes.extend(set.iter().filter(|&&node| timeline.ready(shape, node) == f64::NEG_INFINITY));
             }
             nodes.sort_unstable();
             nodes.dedup();
@@ -63,16 +63,17 @@ impl Hopes {
         let most = self.list.iter().map(|hope| hope.shape).max()?;
         let mut is_hoped = vec![[false; 2]; most + 1];
         self.list.iter().for_each(|hope| is_hoped[hope.shape][hope.viewer as usize] = true);
-        line.iter().rposition(|own| is_hoped.get(own.shape).is_some_and(|known| known[own.viewer as usize]))
+        line.iter()
+            .rposition(|entry| is_hoped.get(entry.shape).is_some_and(|known| known[entry.viewer as usize]))
     }
 
     /// Leaves out what has no room any more, now that these nodes were given or kept.
-    pub(super) fn update(&mut self, floor: &mut Floor, nodes: &[u32], now: f64) {
+    pub(super) fn update(&mut self, timeline: &mut NodeTimeline, nodes: &[u32], now: f64) {
         for hope in &mut self.list {
             for node in nodes {
                 // They are in order.
                 if let Ok(place) = hope.nodes.binary_search(node)
-                    && floor.opening(hope.shape, *node, (now, hope.limit), hope.viewer) > now
+                    && timeline.opening(hope.shape, *node, (now, hope.limit), hope.viewer) > now
                 {
                     hope.nodes.remove(place);
                 }

@@ -5,7 +5,6 @@
 mod arrivals;
 mod chance;
 mod estimate;
-mod floor;
 mod forecast;
 mod future;
 mod growth;
@@ -15,17 +14,20 @@ mod hopes;
 mod limits;
 mod line;
 mod moment;
+mod node_timeline;
 mod others;
 mod parts;
-mod place;
 mod play;
+mod queue_model;
+mod queue_position;
 mod race;
-mod scene;
+mod ranks;
 mod score;
 mod shape;
 mod shares;
 mod snapshot;
 mod snapshot_file;
+mod snapshot_jobs;
 mod together;
 mod whose;
 
@@ -36,12 +38,12 @@ pub use self::estimate::{Calibration, Estimate, point_of};
 pub use self::forecast::{Forecast, Question, Start, StartEstimate, forecast, forecast_at};
 pub use self::growth::GrowthSource;
 pub use self::limits::{Limit, Refusal, is_limit_reason};
-pub use self::place::{Place, Standing, StandingSource};
+pub use self::queue_position::{PriorityEstimate, PrioritySource, QueuePosition};
 pub use self::race::race;
 pub use self::score::{Prediction, Score};
 pub use self::shares::{Branch, Shares};
 pub use self::snapshot::{
-    AccountStanding, AgeWeight, Billing, Ended, GpuCount, Held, NodeUse, QueueJob, QueueNode, QueuePartition,
+    AgeWeight, Billing, Ended, GpuCount, Held, NodeUse, QueueAccount, QueueJob, QueueNode, QueuePartition,
     Reservation, Running, Scheduling, Snapshot, Weigh,
 };
 pub use self::snapshot_file::SnapshotError;

@@ -1,9 +1,10 @@
 //! Fair share in one future: simulates all parts of the queue without our requests and counts what is used.
 
-use crate::floor::Viewer;
 use crate::future::Future;
+use crate::node_timeline::Viewer;
 use crate::play::Play;
-use crate::scene::{Ranks, Scene};
+use crate::queue_model::QueueModel;
+use crate::ranks::Ranks;
 
 /// How often ranks are worked out anew, in seconds.
 const PERIOD: f64 = 900.0;
@@ -23,20 +24,20 @@ pub(super) struct Others<'a> {
 
 impl<'a> Others<'a> {
     /// Returns the others in one future; `None` where nobody knows who shares.
-    pub(super) fn new(scene: &'a Scene, future: &Future) -> Option<Self> {
-        let ranks = scene.ranks.as_ref()?;
+    pub(super) fn new(model: &'a QueueModel, future: &Future) -> Option<Self> {
+        let ranks = model.ranks.as_ref()?;
         let begin = |part| {
-            let mut play = Play::new(scene, part, future, (&[], Viewer::Member));
-            play.step(scene.now);
+            let mut play = Play::new(model, part, future, (&[], Viewer::Member));
+            play.step(model.now);
             play
         };
-        let plays: Vec<Play> = scene.parts.iter().map(begin).collect();
+        let plays: Vec<Play> = model.parts.iter().map(begin).collect();
         Some(Self {
             counted: vec![vec![0.0; ranks.adds.len()]; plays.len()],
             usage: ranks.shares.usage(),
             plays,
             ranks,
-            now: scene.now,
+            now: model.now,
             changes: Vec::new(),
         })
     }
@@ -65,7 +66,7 @@ impl<'a> Others<'a> {
         let shares = &self.ranks.shares;
         if let Some(half_life) = shares.half_life_s {
             let left = 0.5_f64.powf(PERIOD / half_life.0.max(1.0));
-            self.usage.iter_mut().for_each(|own| *own *= left);
+            self.usage.iter_mut().for_each(|used| *used *= left);
         }
         for (play, counted) in self.plays.iter().zip(&mut self.counted) {
             for (branch, before) in counted.iter_mut().enumerate() {
@@ -78,9 +79,9 @@ impl<'a> Others<'a> {
         }
         self.now = until;
         let adds = shares.factors(&self.usage).into_iter().map(|factor| shares.weight * factor);
-        let shifts: Vec<f64> = adds.zip(&self.ranks.adds).map(|(own, first)| own - first).collect();
+        let shifts: Vec<f64> = adds.zip(&self.ranks.adds).map(|(add, first)| add - first).collect();
         let last = self.changes.last().map(|(_, last)| last);
-        if last.map_or_else(|| shifts.iter().any(|own| *own != 0.0), |last| *last != shifts) {
+        if last.map_or_else(|| shifts.iter().any(|shift| *shift != 0.0), |last| *last != shifts) {
             for play in &mut self.plays {
                 play.line_up(&shifts);
             }

@@ -17,9 +17,9 @@ impl Parts {
         let alone = (0..shapes.len()).map(|shape| vec![shape]);
         for group in alone.chain(coupled.iter().cloned()) {
             let places = group.iter().flat_map(|&shape| &shapes[shape].places);
-            let mut own = places.flat_map(|&place| &sets[place]).map(|&node| node as usize);
-            let Some(first) = own.next() else { continue };
-            for node in own {
+            let mut nodes = places.flat_map(|&place| &sets[place]).map(|&node| node as usize);
+            let Some(first) = nodes.next() else { continue };
+            for node in nodes {
                 let (a, b) = (find(&mut leader, first), find(&mut leader, node));
                 leader[a.max(b)] = a.min(b);
             }
@@ -28,7 +28,7 @@ impl Parts {
         let mut known: Vec<usize> = leaders.clone();
         known.sort_unstable();
         known.dedup();
-        let number = |node: usize| known.partition_point(|own| *own < leaders[node]);
+        let number = |node: usize| known.partition_point(|leader| *leader < leaders[node]);
         let of_shape = |shape: &Shape| number(sets[shape.places[0]][0] as usize);
         Self {
             count: known.len(),
@@ -39,8 +39,8 @@ impl Parts {
 
     /// Returns the GPUs of a part's nodes.
     pub(super) fn gpus(&self, part: usize, total: &[Vec<u64>], gpu_types: usize) -> u64 {
-        let own = total.iter().zip(&self.of_node).filter(|(_, number)| **number == part);
-        own.flat_map(|(total, _)| &total[..gpu_types]).sum()
+        let nodes = total.iter().zip(&self.of_node).filter(|(_, number)| **number == part);
+        nodes.flat_map(|(total, _)| &total[..gpu_types]).sum()
     }
 }
 

@@ -1,19 +1,17 @@
 //! Simulates a queue in one future: jobs end and arrive, and at each event a pass starts what can start.
 
+mod pass;
+
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use crate::floor::{Floor, Slot, Viewer};
 use crate::future::Future;
-use crate::hopes::Hopes;
 use crate::limits::{Counters, Rule};
 use crate::line::{Array, Key, Use};
 use crate::moment::Moment;
+use crate::node_timeline::{NodeTimeline, Viewer};
 use crate::others::Others;
-use crate::scene::{Part, Scene};
-
-/// Waiting tasks of one array for which a pass keeps nodes: Slurm's `bf_max_job_array_resv`.
-const MOST_OF_ARRAY: u32 = 20;
+use crate::queue_model::{Part, QueueModel};
 
 /// How often limits on the minutes that running jobs have left are looked at, in seconds.
 const LIMITS_PERIOD: f64 = 600.0;
@@ -77,11 +75,11 @@ struct Live {
 
 /// One way that the queue may go.
 pub(super) struct Play<'a> {
-    scene: &'a Scene,
+    model: &'a QueueModel,
     part: &'a Part,
     future: Future,
     ours: &'a [Entry],
-    floor: Floor<'a>,
+    timeline: NodeTimeline<'a>,
     line: Vec<Line>,
     ends: BinaryHeap<Reverse<(Moment, u32)>>,
     live: Vec<Live>,
@@ -117,33 +115,33 @@ struct Used {
 /// Of ours, members see what the others take or keep. Guests do not, each being alone with the jobs of others; these do see
 /// them, so guests should be few beside them.
 pub(super) fn play(
-    scene: &Scene,
+    model: &QueueModel,
     part: usize,
     (future, others): (&Future, Option<&mut Others>),
     ours: (&[Entry], Viewer),
     stop: &dyn Fn() -> bool,
 ) -> Option<Vec<Option<f64>>> {
-    let mut play = Play::new(scene, &scene.parts[part], future, ours);
+    let mut play = Play::new(model, &model.parts[part], future, ours);
     play.go(others, stop).then_some(play.starts)
 }
 
 impl<'a> Play<'a> {
     pub(super) fn new(
-        scene: &'a Scene,
+        model: &'a QueueModel,
         part: &'a Part,
         future: &Future,
         (ours, viewer): (&'a [Entry], Viewer),
     ) -> Self {
-        let mut array_tasks = vec![0; scene.arrays];
+        let mut array_tasks = vec![0; model.arrays];
         let mut ends = BinaryHeap::with_capacity(part.running.len());
         let mut live = Vec::with_capacity(part.running.len());
-        let mut counters = Counters::new(scene.counters);
+        let mut counters = Counters::new(model.counters);
         for (number, job) in (0_u32..).zip(&part.running) {
-            let end = future.end_of_running(scene, part, number as usize);
+            let end = future.end_of_running(model, part, number as usize);
             ends.push(Reverse((Moment(end), number)));
             let nodes = job.holds.iter().map(|(node, _)| *node).collect();
-            let limit_end = (job.since + job.limit - scene.now) / 60.0;
-            counters.count(&scene.limits[job.rule], limit_end, 1.0);
+            let limit_end = (job.since + job.limit - model.now) / 60.0;
+            counters.count(&model.limits[job.rule], limit_end, 1.0);
             live.push(Live { nodes, array: job.array, counts: job.counts, rule: job.rule, limit_end });
             if let Some(array) = job.array {
                 array_tasks[array] += 1;
@@ -162,17 +160,17 @@ impl<'a> Play<'a> {
             rule: job.rule,
             viewer: Viewer::Member,
         });
-        let mut jobs: Vec<usize> = ours.iter().map(|own| own.job).collect();
+        let mut jobs: Vec<usize> = ours.iter().map(|entry| entry.job).collect();
         jobs.sort_unstable();
         if viewer == Viewer::Member {
             jobs.dedup();
         }
         let mut play = Self {
-            scene,
+            model,
             part,
             future: future.clone(),
             ours,
-            floor: Floor::new(scene, part),
+            timeline: NodeTimeline::new(model, part),
             line: waiting.collect(),
             ends,
             live,
@@ -181,27 +179,27 @@ impl<'a> Play<'a> {
             starts: vec![None; ours.len()],
             left: jobs.len(),
             shifts: Vec::new(),
-            used: vec![Used::default(); scene.ranks.as_ref().map_or(0, |ranks| ranks.adds.len())],
+            used: vec![Used::default(); model.ranks.as_ref().map_or(0, |ranks| ranks.adds.len())],
             counters,
-            limits_fall: scene.limits.iter().any(Rule::falls),
-            now: scene.now,
+            limits_fall: model.limits.iter().any(Rule::falls),
+            now: model.now,
         };
         for job in &part.running {
             play.count(job.counts, 1.0);
         }
-        for (number, own) in ours.iter().enumerate() {
-            let counts = Use { branch: own.branch, rate: 0.0 };
+        for (number, entry) in ours.iter().enumerate() {
+            let counts = Use { branch: entry.branch, rate: 0.0 };
             play.join(Line {
-                key: own.key,
-                priority: own.key.priority,
+                key: entry.key,
+                priority: entry.key.priority,
                 counts,
-                shape: own.shape,
-                limit: own.limit,
+                shape: entry.shape,
+                limit: entry.limit,
                 tasks: 1,
                 started: 0,
                 array: None,
                 who: Who::Ours(number),
-                rule: own.rule,
+                rule: entry.rule,
                 viewer,
             });
         }
@@ -213,7 +211,7 @@ impl<'a> Play<'a> {
         let mut known = 0;
         let mut events: u32 = 0;
         self.pass(self.now);
-        while self.left > 0 && self.now < self.scene.now + HORIZON {
+        while self.left > 0 && self.now < self.model.now + HORIZON {
             events += 1;
             if events.is_multiple_of(16) && stop() {
                 return false;
@@ -246,31 +244,31 @@ impl<'a> Play<'a> {
     /// Orders the line anew by what ranks have changed priorities by.
     pub(super) fn line_up(&mut self, shifts: &[f64]) {
         self.shifts = shifts.to_vec();
-        for own in &mut self.line {
-            own.key.priority = own.priority + shift(&self.shifts, own.counts);
+        for entry in &mut self.line {
+            entry.key.priority = entry.priority + shift(&self.shifts, entry.counts);
         }
         self.line.sort_by(|a, b| a.key.cmp(&b.key));
     }
 
     /// Returns what a branch has used between the snapshot and a moment by which no pass is left out.
     pub(super) fn used(&self, branch: usize, at: f64) -> f64 {
-        let own = self.used[branch];
-        own.rest + own.rate * (at - self.scene.now)
+        let used = self.used[branch];
+        used.rest + used.rate * (at - self.model.now)
     }
 
     /// Counts a job that starts (1) or ends (-1) now.
     fn count(&mut self, counts: Use, sign: f64) {
         let Some(branch) = counts.branch else { return };
-        let own = &mut self.used[branch];
-        own.rate += sign * counts.rate;
-        own.rest -= sign * counts.rate * (self.now - self.scene.now);
+        let used = &mut self.used[branch];
+        used.rate += sign * counts.rate;
+        used.rest -= sign * counts.rate * (self.now - self.model.now);
     }
 
     /// Returns when something happens next: an end, an arrival, the end of a reservation.
     fn next_event(&mut self, now: f64) -> Option<f64> {
         let end = self.ends.peek().map(|Reverse((moment, _))| moment.0);
-        let arrival = self.future.arrival(self.scene, self.part, self.came).map(|(arrival, _)| arrival.at);
-        let closures = self.scene.closures.iter().flatten();
+        let arrival = self.future.arrival(self.model, self.part, self.came).map(|(arrival, _)| arrival.at);
+        let closures = self.model.closures.iter().flatten();
         let opening = closures.map(|closure| closure.end).filter(|end| *end > now).min_by(f64::total_cmp);
         // Without any end or arrival, time lifts no limit for good.
         let fallen = self.limits_fall.then_some(now + LIMITS_PERIOD).filter(|_| end.is_some());
@@ -281,7 +279,7 @@ impl<'a> Play<'a> {
     /// Returns when the pass is that takes in what happens at a moment.
     fn time_of_pass(&self, moment: f64) -> f64 {
         let grain = self.part.grain;
-        if grain > 0.0 { self.scene.now + ((moment - self.scene.now) / grain).ceil() * grain } else { moment }
+        if grain > 0.0 { self.model.now + ((moment - self.model.now) / grain).ceil() * grain } else { moment }
     }
 
     fn end_jobs(&mut self, now: f64) {
@@ -292,19 +290,19 @@ impl<'a> Play<'a> {
             self.ends.pop();
             let ended = &self.live[job as usize];
             for &node in &ended.nodes {
-                self.floor.give_back(node, job);
+                self.timeline.give_back(node, job);
             }
             if let Some(array) = ended.array {
                 self.array_tasks[array] -= 1;
             }
-            self.counters.count(&self.scene.limits[ended.rule], ended.limit_end, -1.0);
+            self.counters.count(&self.model.limits[ended.rule], ended.limit_end, -1.0);
             let counts = ended.counts;
             self.count(counts, -1.0);
         }
     }
 
     fn take_arrivals(&mut self, now: f64) {
-        while let Some((arrival, run)) = self.future.arrival(self.scene, self.part, self.came) {
+        while let Some((arrival, run)) = self.future.arrival(self.model, self.part, self.came) {
             if arrival.at > now {
                 break;
             }
@@ -328,111 +326,8 @@ impl<'a> Play<'a> {
 
     fn join(&mut self, mut line: Line) {
         line.key.priority = line.priority + shift(&self.shifts, line.counts);
-        let place = self.line.partition_point(|own| own.key.cmp(&line.key) != Ordering::Greater);
+        let place = self.line.partition_point(|other| other.key.cmp(&line.key) != Ordering::Greater);
         self.line.insert(place, line);
-    }
-
-    /// Looks at those in line in order: starts who can start, and keeps nodes for who must wait.
-    fn pass(&mut self, now: f64) {
-        let mut hopes = Hopes::new(self.scene, &mut self.floor, &self.line);
-        let Some(last) = hopes.last_in_line(&self.line) else { return };
-        let (mut looked_at, mut place) = (0, 0);
-        let is_for_ours = self.left > 0;
-        while place <= last && looked_at < self.part.depth && (self.left > 0 || !is_for_ours) {
-            let (count, goes_on) = self.look_at(place, now, &mut hopes);
-            looked_at += count;
-            if !goes_on || hopes.is_empty() {
-                break;
-            }
-            place += 1;
-        }
-        self.floor.forget();
-        if self.line.iter().any(|own| own.started >= own.tasks) {
-            self.line.retain(|own| own.started < own.tasks);
-        }
-    }
-
-    /// Looks at one in line; returns how many of its tasks were looked at, and whether others may be.
-    fn look_at(&mut self, place: usize, now: f64, hopes: &mut Hopes) -> (usize, bool) {
-        let (mut looked_at, mut kept) = (0, 0);
-        loop {
-            let own = &self.line[place];
-            let (shape, limit, viewer) = (own.shape, own.limit, own.viewer);
-            let is_full =
-                own.array.is_some_and(|array| self.array_tasks[array.number] + kept >= array.at_once);
-            if own.started >= own.tasks || is_full || kept >= MOST_OF_ARRAY {
-                return (looked_at, true);
-            }
-            if own.started + kept >= own.tasks {
-                return (looked_at, true);
-            }
-            // A job at a limit keeps no nodes from others.
-            let rule = &self.scene.limits[own.rule];
-            if !self.counters.allow(rule, (now - self.scene.now) / 60.0) {
-                return (looked_at, true);
-            }
-            looked_at += usize::from(viewer == Viewer::Member);
-            let slot = match viewer {
-                Viewer::Member => self.floor.earliest(shape, now, limit),
-                Viewer::Guest => self.floor.earliest_for_guest(shape, now, limit),
-            };
-            let Some(slot) = slot else { return (looked_at, true) };
-            if slot.at <= now {
-                self.start(place, &slot, now);
-                hopes.update(&mut self.floor, &slot.nodes, now);
-                continue;
-            }
-            if !self.scene.rules.backfill {
-                return (looked_at, false);
-            }
-            if slot.at > now + self.scene.rules.window || rule.keeps_nothing {
-                return (looked_at, true);
-            }
-            kept += 1;
-            self.floor.keep(&slot, limit, viewer);
-            hopes.update(&mut self.floor, &slot.nodes, now);
-        }
-    }
-
-    fn start(&mut self, place: usize, slot: &Slot, now: f64) {
-        let own = &mut self.line[place];
-        let task = own.started;
-        own.started += 1;
-        let (who, shape, limit, array, counts) = (own.who, own.shape, own.limit, own.array, own.counts);
-        let (rule, limit_end) = (own.rule, (now + limit - self.scene.now) / 60.0);
-        if let (Who::Ours(number), Viewer::Guest) = (who, own.viewer) {
-            self.starts[number] = Some(now);
-            self.left -= 1;
-            return;
-        }
-        let run = match who {
-            Who::Waiting(number) => self.future.run_of_waiting(self.part, number, task),
-            Who::Arrived(run) => run,
-            Who::Ours(number) => self.ours[number].run,
-        };
-        let job = u32::try_from(self.live.len()).unwrap_or(u32::MAX);
-        for &node in &slot.nodes {
-            let amounts = self.scene.shapes[shape].takes(self.floor.free(node), self.scene.gpu_types);
-            self.floor.take(node, amounts, job, now + limit);
-        }
-        let array_number = array.map(|array| array.number);
-        self.live.push(Live { nodes: slot.nodes.clone(), array: array_number, counts, rule, limit_end });
-        self.counters.count(&self.scene.limits[rule], limit_end, 1.0);
-        self.count(counts, 1.0);
-        if let Some(array) = array {
-            self.array_tasks[array.number] += 1;
-        }
-        self.ends.push(Reverse((Moment(now + run.clamp(1.0, limit.max(1.0))), job)));
-        if let Who::Ours(number) = who {
-            self.starts[number] = Some(now);
-            self.left -= 1;
-            let job = self.ours[number].job;
-            for other in &mut self.line {
-                if matches!(other.who, Who::Ours(number) if self.ours[number].job == job) {
-                    other.started = other.tasks;
-                }
-            }
-        }
     }
 }
 

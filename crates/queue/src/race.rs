@@ -13,25 +13,25 @@ pub fn race(
     first: Option<RequestId>,
     entries: usize,
 ) -> Vec<RequestId> {
-    let all: Vec<Entry> = requests.iter().map(|own| Entry::new(own, estimates)).collect();
-    let mut chosen: Vec<&Entry> = all.iter().filter(|own| Some(own.id) == first).collect();
+    let all: Vec<Entry> = requests.iter().map(|request| Entry::new(request, estimates)).collect();
+    let mut chosen: Vec<&Entry> = all.iter().filter(|entry| Some(entry.id) == first).collect();
     let mut best = mean_finish(&chosen).unwrap_or(f64::INFINITY);
     while chosen.len() < entries {
-        let with = |own| {
+        let with = |entry| {
             let mut together = chosen.clone();
-            together.push(own);
-            Some((mean_finish(&together)?, own))
+            together.push(entry);
+            Some((mean_finish(&together)?, entry))
         };
-        let is_other = |own: &&Entry| chosen.iter().all(|other| other.id != own.id) && own.run <= best;
+        let is_other = |entry: &&Entry| chosen.iter().all(|other| other.id != entry.id) && entry.run <= best;
         let others = all.iter().filter(is_other).filter_map(with);
-        let Some((finish, own)) = others.min_by(|a, b| a.0.total_cmp(&b.0)) else { break };
+        let Some((finish, entry)) = others.min_by(|a, b| a.0.total_cmp(&b.0)) else { break };
         if finish >= best {
             break;
         }
         best = finish;
-        chosen.push(own);
+        chosen.push(entry);
     }
-    chosen.into_iter().map(|own| own.id).collect()
+    chosen.into_iter().map(|entry| entry.id).collect()
 }
 
 /// A request with its start in each future.
@@ -44,15 +44,15 @@ struct Entry<'a> {
 impl<'a> Entry<'a> {
     fn new(request: &Request, estimates: &'a [StartEstimate]) -> Self {
         let forecast = StartEstimate::of(estimates, request.id).and_then(Start::forecast);
-        Self { id: request.id, run: request.run.0, starts: forecast.map_or(&[], |own| &own.starts) }
+        Self { id: request.id, run: request.run.0, starts: forecast.map_or(&[], |forecast| &forecast.starts) }
     }
 }
 
 /// Returns the mean time to the end of what starts first of some requests, in the futures in which all were tried.
 fn mean_finish(all: &[&Entry]) -> Option<f64> {
-    let futures = all.iter().map(|own| own.starts.len()).min()?;
+    let futures = all.iter().map(|entry| entry.starts.len()).min()?;
     let finish = |future: usize| {
-        let start = |own: &&Entry| Some((own.starts.get(future)?.0, own.run));
+        let start = |entry: &&Entry| Some((entry.starts.get(future)?.0, entry.run));
         let first = all.iter().filter_map(start).min_by(|a, b| a.0.total_cmp(&b.0))?;
         Some(first.0 + first.1)
     };

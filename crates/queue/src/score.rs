@@ -77,7 +77,8 @@ impl Calibration {
 impl Score {
     /// Returns how right those of the predictions were that have started; `None` where none has.
     pub fn of<'a>(predictions: impl IntoIterator<Item = &'a Prediction>) -> Option<Self> {
-        let known = predictions.into_iter().filter_map(|own| Some((own.start, own.waited()?)));
+        let known =
+            predictions.into_iter().filter_map(|prediction| Some((prediction.start, prediction.waited()?)));
         let known: Vec<(Estimate, f64)> = known.collect();
         let is_late = |(start, waited): &&(Estimate, f64)| *waited > start.high.0 + TOLERANCE;
         let is_early = |(start, waited): &&(Estimate, f64)| *waited < start.low.0 - TOLERANCE;
@@ -103,7 +104,7 @@ mod tests {
 
     /// What was foretold to start in an hour, give or take, and started after so many seconds.
     fn told(waited: Option<f64>) -> Prediction {
-        let starts: Vec<f64> = (0..=10).map(|own| f64::from(own) * 720.0).collect();
+        let starts: Vec<f64> = (0..=10).map(|number| f64::from(number) * 720.0).collect();
         Prediction {
             at: Time(1000.0),
             gpus: 1,

@@ -43,7 +43,7 @@ const PLENTY: u64 = u64::MAX >> 16;
 impl<'a> Shapes<'a> {
     pub(super) fn new(snapshot: &'a Snapshot) -> Self {
         let stocks = snapshot.nodes.iter().flat_map(|node| &node.gpus);
-        let gpu_types: BTreeSet<GpuType> = stocks.map(|own| own.gpu_type.clone()).collect();
+        let gpu_types: BTreeSet<GpuType> = stocks.map(|gpu| gpu.gpu_type.clone()).collect();
         Self {
             snapshot,
             gpu_types: gpu_types.into_iter().collect(),
@@ -81,8 +81,8 @@ impl<'a> Shapes<'a> {
             }
         }
         let (cpus, memory) = self.host();
-        total[usize::from(cpus)] = node.cpus.map_or(PLENTY, |own| own.min(PLENTY));
-        total[usize::from(memory)] = node.memory_mib.map_or(PLENTY, |own| own.min(PLENTY));
+        total[usize::from(cpus)] = node.cpus.map_or(PLENTY, |count| count.min(PLENTY));
+        total[usize::from(memory)] = node.memory_mib.map_or(PLENTY, |amount| amount.min(PLENTY));
         total
     }
 
@@ -125,7 +125,9 @@ impl<'a> Shapes<'a> {
         }
         demand.retain(|_, amount| *amount > 0);
         let number = match reservation {
-            Some(name) => Some(self.snapshot.reservations.iter().position(|own| own.name == name)?),
+            Some(name) => {
+                Some(self.snapshot.reservations.iter().position(|reservation| reservation.name == name)?)
+            }
             None => None,
         };
         let named: Vec<Option<&str>> = match partitions {
@@ -154,19 +156,23 @@ impl<'a> Shapes<'a> {
     }
 
     fn default_partition(&self) -> Option<&'a str> {
-        self.snapshot.partitions.iter().find(|own| own.default).map(|own| own.name.as_str())
+        self.snapshot
+            .partitions
+            .iter()
+            .find(|partition| partition.default)
+            .map(|partition| partition.name.as_str())
     }
 
     fn is_exclusive(&self, partitions: &[Option<&str>]) -> bool {
         let mut known = self.snapshot.partitions.iter();
-        known.any(|own| own.exclusive && partitions.contains(&Some(own.name.as_str())))
+        known.any(|partition| partition.exclusive && partitions.contains(&Some(partition.name.as_str())))
     }
 
     /// Returns the nodes of a partition that could hold one of a shape's nodes if they were empty.
     fn set(&self, shape: &Shape, partition: Option<&str>, features: Option<&str>) -> Vec<u32> {
         let is_kept = |node: &QueueNode| {
             let number = shape.reservation.map(|number| &self.snapshot.reservations[number]);
-            number.is_none_or(|own| own.nodes.contains(&node.name))
+            number.is_none_or(|reservation| reservation.nodes.contains(&node.name))
         };
         let could = |node: &QueueNode| {
             let is_in =
@@ -218,9 +224,9 @@ impl Shape {
         let mut taken: BTreeMap<u16, u64> = self.demand.iter().copied().collect();
         let mut left = self.untyped;
         for (number, amount) in (0..).zip(&free[..gpu_types]) {
-            let own = taken.entry(number).or_default();
-            let more = left.min(amount.saturating_sub(*own));
-            (*own, left) = (*own + more, left - more);
+            let count = taken.entry(number).or_default();
+            let more = left.min(amount.saturating_sub(*count));
+            (*count, left) = (*count + more, left - more);
         }
         taken.into_iter().filter(|(_, amount)| *amount > 0).collect()
     }
@@ -247,12 +253,12 @@ mod tests {
     fn a_constraint_is_met_by_one_of_its_alternatives() {
         let features =
             |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<String>>();
-        let own = features(&["a100", "ib"]);
+        let here = features(&["a100", "ib"]);
         for met in ["a100", "a100&ib", "v100|a100", "[v100|a100]", "a100*2", "", "v100&ib|ib"] {
-            assert!(allows(met, &own), "{met}");
+            assert!(allows(met, &here), "{met}");
         }
         for unmet in ["v100", "a100&v100", "v100|t4"] {
-            assert!(!allows(unmet, &own), "{unmet}");
+            assert!(!allows(unmet, &here), "{unmet}");
         }
     }
 }

@@ -41,12 +41,12 @@ pub struct Branch {
 impl Shares {
     /// Returns the place of a user's branch; of the user who asks where none is named.
     pub(super) fn branch_of(&self, user: Option<&str>, account: Option<&str>) -> Option<usize> {
-        self.branches.iter().position(|own| {
+        self.branches.iter().position(|branch| {
             let is_user = match user {
-                Some(_) => own.user.as_deref() == user,
-                None => own.ours,
+                Some(_) => branch.user.as_deref() == user,
+                None => branch.ours,
             };
-            is_user && account.is_none_or(|name| own.account == name)
+            is_user && account.is_none_or(|name| branch.account == name)
         })
     }
 
@@ -57,7 +57,7 @@ impl Shares {
 
     /// Returns what has been used, by branch.
     pub(super) fn usage(&self) -> Vec<f64> {
-        self.branches.iter().map(|own| own.usage).collect()
+        self.branches.iter().map(|branch| branch.usage).collect()
     }
 
     /// Adds what a user used to his branch and to the accounts above.
@@ -72,11 +72,11 @@ impl Shares {
 
     /// Returns the same for such use.
     pub(super) fn factors(&self, usage: &[f64]) -> Vec<f64> {
-        let users = self.branches.iter().filter(|own| own.user.is_some()).count();
+        let users = self.branches.iter().filter(|branch| branch.user.is_some()).count();
         let mut below: Vec<Vec<usize>> = vec![Vec::new(); self.branches.len()];
         let mut top = Vec::new();
-        for (place, own) in self.branches.iter().enumerate() {
-            match own.parent {
+        for (place, branch) in self.branches.iter().enumerate() {
+            match branch.parent {
                 Some(above) if above < place => below[above].push(place),
                 _ => top.push(place),
             }
@@ -116,16 +116,17 @@ impl Ranking<'_> {
         siblings.sort_by(|&a, &b| {
             level(b).total_cmp(&level(a)).then(is_account(a).cmp(&is_account(b))).then(a.cmp(&b))
         });
-        let known: Vec<(f64, bool)> = siblings.iter().map(|&own| (level(own), is_account(own))).collect();
+        let known: Vec<(f64, bool)> =
+            siblings.iter().map(|&branch| (level(branch), is_account(branch))).collect();
         let mut next = 0;
         while next < siblings.len() {
             let is_tied = if next == 0 { tied } else { known[next - 1].0 == known[next].0 };
             if known[next].1 {
                 // Accounts that are level count as one.
-                let end = next + known[next..].iter().take_while(|own| **own == known[next]).count();
+                let end = next + known[next..].iter().take_while(|key| **key == known[next]).count();
                 let children: Vec<usize> = siblings[next..end]
                     .iter()
-                    .flat_map(|&own| std::mem::take(&mut self.below[own]))
+                    .flat_map(|&branch| std::mem::take(&mut self.below[branch]))
                     .collect();
                 self.walk(children, is_tied);
                 next = end;
@@ -156,24 +157,24 @@ impl Snapshot {
                 shares.add(&mut usage, branch, rate * time);
             }
         }
-        shares.branches.iter_mut().zip(usage).for_each(|(own, usage)| own.usage = usage);
+        shares.branches.iter_mut().zip(usage).for_each(|(branch, usage)| branch.usage = usage);
         self.shares = Some(shares);
     }
 
     /// Returns the billing units that a job uses in a second: the CPUs where the site says nothing else.
     pub(super) fn billing_rate(&self, asks: &Asks, partition: Option<&str>) -> f64 {
-        let is_meant = |own: &&crate::QueuePartition| match partition {
-            Some(name) => own.name == name,
-            None => own.default,
+        let is_meant = |known: &&crate::QueuePartition| match partition {
+            Some(name) => known.name == name,
+            None => known.default,
         };
-        let billing = self.partitions.iter().find(is_meant).and_then(|own| own.billing.as_ref());
+        let billing = self.partitions.iter().find(is_meant).and_then(|partition| partition.billing.as_ref());
         let (cpus, memory) = (to_f64(asks.cpus.unwrap_or(1)), to_f64(asks.memory_mib.unwrap_or(0)));
         let nodes = f64::from(asks.nodes);
         let Some(Billing { weights, weigh }) = billing else { return nodes * cpus };
         let weight = |name: &str| weights.get(name).copied().unwrap_or(0.0);
-        let gpu = |own: &crate::GpuAsk| {
-            let typed = own.gpu_type.as_ref().and_then(|name| weights.get(&format!("gres/gpu:{name}")));
-            f64::from(own.count) * typed.copied().unwrap_or_else(|| weight("gres/gpu"))
+        let gpu = |ask: &crate::GpuAsk| {
+            let typed = ask.gpu_type.as_ref().and_then(|name| weights.get(&format!("gres/gpu:{name}")));
+            f64::from(ask.count) * typed.copied().unwrap_or_else(|| weight("gres/gpu"))
         };
         let gpus: f64 = asks.gpus.iter().map(gpu).sum();
         let terms = [weight("cpu") * cpus, weight("mem") * memory / 1024.0, gpus];
@@ -233,8 +234,8 @@ mod tests {
     fn users_rank_as_slurm_ranks_them() {
         let shares = seen();
         let ranks: Vec<f64> =
-            shares.factors(&shares.usage()).iter().map(|own| (own * 13.0).round()).collect();
-        assert_eq!(ranks, SEEN.map(|own| own.5));
+            shares.factors(&shares.usage()).iter().map(|factor| (factor * 13.0).round()).collect();
+        assert_eq!(ranks, SEEN.map(|row| row.5));
     }
 
     #[test]

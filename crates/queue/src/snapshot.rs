@@ -35,7 +35,7 @@ pub struct Snapshot {
     pub others_hidden: bool,
     /// The accounts that the user may submit with, where Slurm says.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub accounts: Vec<AccountStanding>,
+    pub accounts: Vec<QueueAccount>,
     /// What fair share goes by, where Slurm shows it of all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shares: Option<Shares>,
@@ -279,7 +279,7 @@ pub struct AgeWeight {
 
 /// An account of the user's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct AccountStanding {
+pub struct QueueAccount {
     pub name: String,
     /// The account's default for the user.
     #[serde(default, skip_serializing_if = "is_false")]

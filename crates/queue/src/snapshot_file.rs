@@ -95,8 +95,10 @@ impl Snapshot {
         if let Some(job) = self.jobs.iter().find(|job| !is_duration(&job.limit_s)) {
             return wrong(format!("the time limit of job {} is negative", job.id));
         }
-        if let Some(own) = self.reservations.iter().find(|own| own.end < own.start) {
-            return wrong(format!("reservation {} ends before it starts", own.name));
+        if let Some(reservation) =
+            self.reservations.iter().find(|reservation| reservation.end < reservation.start)
+        {
+            return wrong(format!("reservation {} ends before it starts", reservation.name));
         }
         let history = self.history.as_deref().unwrap_or_default();
         if history.iter().any(|job| job.started.is_some_and(|start| job.ended < start)) {

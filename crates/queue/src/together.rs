@@ -2,9 +2,9 @@
 //! savings.
 
 use crate::estimate::{Calibration, Estimate, mean};
-use crate::floor::Viewer;
 use crate::forecast::Table;
 use crate::future::Future;
+use crate::node_timeline::Viewer;
 use crate::others::Others;
 use crate::play::{Entry, HORIZON, play};
 use crate::{Request, RequestId, Snapshot};
@@ -51,16 +51,16 @@ pub fn choose_together(jobs: &Jobs, stop: &dyn Fn() -> bool) -> Vec<Option<Chose
         return vec![None; jobs.options.len()];
     }
     let (table, first) = table(jobs);
-    let mut desk = Desk::new(jobs, (&table, first));
-    desk.by_regret(stop);
-    desk.swap(stop);
+    let mut search = JointSearch::new(jobs, (&table, first));
+    search.by_regret(stop);
+    search.swap(stop);
     if jobs.cost_weight == 0.0 {
-        desk.save(stop);
+        search.save(stop);
     }
-    (0..jobs.options.len()).map(|job| desk.chosen(job)).collect()
+    (0..jobs.options.len()).map(|job| search.chosen(job)).collect()
 }
 
-struct Desk<'a> {
+struct JointSearch<'a> {
     jobs: &'a Jobs<'a>,
     table: &'a Table,
     drawn: Vec<Drawn<'a>>,
@@ -81,24 +81,24 @@ type Finishes = Vec<(usize, Vec<f64>)>;
 
 /// Returns the queue with all requests, and the number of each job's first one.
 fn table(jobs: &Jobs) -> (Table, Vec<usize>) {
-    let all: Vec<Request> = jobs.options.iter().flatten().map(|own| own.request.clone()).collect();
+    let all: Vec<Request> = jobs.options.iter().flatten().map(|offer| offer.request.clone()).collect();
     let mut table = Table::new(jobs.snapshot, &all);
     let (mut first, mut next) = (Vec::new(), 0);
-    for (job, own) in jobs.options.iter().enumerate() {
+    for (job, offers) in jobs.options.iter().enumerate() {
         first.push(next);
-        for entry in table.entries[next..next + own.len()].iter_mut().flatten() {
+        for entry in table.entries[next..next + offers.len()].iter_mut().flatten() {
             entry.1.job = job;
         }
-        next += own.len();
+        next += offers.len();
     }
     (table, first)
 }
 
-impl<'a> Desk<'a> {
+impl<'a> JointSearch<'a> {
     fn new(jobs: &'a Jobs<'a>, (table, first): (&'a Table, Vec<usize>)) -> Self {
         let draw = |sample: usize| {
-            let future = Future::of(&table.scene, jobs.seed.wrapping_add(sample as u64));
-            Drawn { others: Others::new(&table.scene, &future), future }
+            let future = Future::of(&table.model, jobs.seed.wrapping_add(sample as u64));
+            Drawn { others: Others::new(&table.model, &future), future }
         };
         let drawn = (0..jobs.samples).map(draw).collect();
         Self { jobs, table, drawn, first, choice: vec![None; jobs.options.len()] }
@@ -106,8 +106,8 @@ impl<'a> Desk<'a> {
 
     /// Returns what a request adds to the time to its end, in seconds: further pieces, and what its cost is worth.
     fn extra(&self, job: usize, option: usize) -> f64 {
-        let own = &self.jobs.options[job][option];
-        own.rest + self.jobs.cost_weight * 3600.0 * own.cost.unwrap_or(0.0)
+        let offer = &self.jobs.options[job][option];
+        offer.rest + self.jobs.cost_weight * 3600.0 * offer.cost.unwrap_or(0.0)
     }
 
     fn entry(&self, job: usize, option: usize) -> Option<(usize, Entry)> {
@@ -121,20 +121,20 @@ impl<'a> Desk<'a> {
         choice: &[Option<usize>],
         stop: &dyn Fn() -> bool,
     ) -> Option<Finishes> {
-        let own = |job: usize| {
+        let entry_of = |job: usize| {
             let option = choice[job]?;
-            let (own, entry) = self.entry(job, option)?;
-            (own == part).then_some((job, option, entry))
+            let (in_part, entry) = self.entry(job, option)?;
+            (in_part == part).then_some((job, option, entry))
         };
-        let there: Vec<(usize, usize, Entry)> = (0..choice.len()).filter_map(own).collect();
+        let there: Vec<(usize, usize, Entry)> = (0..choice.len()).filter_map(entry_of).collect();
         let entries: Vec<Entry> = there.iter().map(|(_, _, entry)| *entry).collect();
         let mut finishes: Finishes = there.iter().map(|(job, ..)| (*job, Vec::new())).collect();
         for sample in 0..self.drawn.len() {
             let Drawn { future, others } = &mut self.drawn[sample];
             let starts =
-                play(&self.table.scene, part, (future, others.as_mut()), (&entries, Viewer::Member), stop)?;
+                play(&self.table.model, part, (future, others.as_mut()), (&entries, Viewer::Member), stop)?;
             for ((start, list), (job, option, entry)) in starts.iter().zip(&mut finishes).zip(&there) {
-                let start = start.map_or(HORIZON, |at| at - self.table.scene.now);
+                let start = start.map_or(HORIZON, |at| at - self.table.model.now);
                 list.1.push(start + entry.run + self.extra(*job, *option));
             }
         }
@@ -150,7 +150,7 @@ impl<'a> Desk<'a> {
     /// Returns what each request of a job adds to all times to the end, beside those chosen so far; the least first.
     fn additions(&mut self, job: usize, stop: &dyn Fn() -> bool) -> Option<Vec<(f64, usize)>> {
         let mut list = Vec::new();
-        let mut before: Vec<Option<f64>> = vec![None; self.table.scene.parts.len()];
+        let mut before: Vec<Option<f64>> = vec![None; self.table.model.parts.len()];
         for option in 0..self.jobs.options[job].len() {
             let Some((part, _)) = self.entry(job, option) else { continue };
             let without = match before[part] {
@@ -202,10 +202,12 @@ impl<'a> Desk<'a> {
         while better && !stop() {
             better = false;
             for job in 0..self.choice.len() {
-                let Some(own) = self.choice[job] else { continue };
+                let Some(chosen) = self.choice[job] else { continue };
                 let Some(list) = self.instead(job, stop) else { return };
-                let now =
-                    list.iter().find(|(_, option)| *option == own).map_or(f64::INFINITY, |(cost, _)| *cost);
+                let now = list
+                    .iter()
+                    .find(|(_, option)| *option == chosen)
+                    .map_or(f64::INFINITY, |(cost, _)| *cost);
                 // Less than a second is no gain, and might go in circles.
                 if let Some((cost, option)) = list.first()
                     && *cost < now - 1.0
@@ -231,16 +233,16 @@ impl<'a> Desk<'a> {
             };
             let candidates: Vec<Candidate> = list.iter().map(candidate).collect();
             if let Some(cheapest) = choose(&candidates, 0.0) {
-                self.choice[job] = options.iter().position(|own| own.request.id == cheapest.id);
+                self.choice[job] = options.iter().position(|offer| offer.request.id == cheapest.id);
             }
         }
     }
 
     /// Returns what each request of a job adds in the place of the one that is chosen; the least first.
     fn instead(&mut self, job: usize, stop: &dyn Fn() -> bool) -> Option<Vec<(f64, usize)>> {
-        let own = self.choice[job].take();
+        let before = self.choice[job].take();
         let list = self.additions(job, stop);
-        self.choice[job] = own;
+        self.choice[job] = before;
         list
     }
 
@@ -248,7 +250,7 @@ impl<'a> Desk<'a> {
         let option = self.choice[job]?;
         let (part, entry) = self.entry(job, option)?;
         let finishes = self.finishes(part, &self.choice.clone(), &|| false)?;
-        let (_, list) = finishes.into_iter().find(|(own, _)| *own == job)?;
+        let (_, list) = finishes.into_iter().find(|(number, _)| *number == job)?;
         let extra = entry.run + self.extra(job, option);
         let starts: Vec<f64> = list.iter().map(|finish| finish - extra).collect();
         let finish: Vec<f64> = starts.iter().map(|start| start + entry.run).collect();

@@ -9,23 +9,23 @@ impl Snapshot {
     /// Returns the user who looked.
     pub(super) fn own_user(&self) -> Option<&str> {
         let of_job = || self.jobs.iter().find(|job| job.ours)?.user.as_deref();
-        let of_shares = || self.shares.as_ref()?.branches.iter().find(|own| own.ours)?.user.as_deref();
+        let of_shares = || self.shares.as_ref()?.branches.iter().find(|branch| branch.ours)?.user.as_deref();
         self.user.as_deref().or_else(of_job).or_else(of_shares)
     }
 
     /// Returns the account of a request that names none.
     pub(super) fn own_account(&self) -> Option<&str> {
         let only = if self.accounts.len() == 1 { self.accounts.first() } else { None };
-        self.accounts.iter().find(|own| own.default).or(only).map(|own| own.name.as_str())
+        self.accounts.iter().find(|account| account.default).or(only).map(|account| account.name.as_str())
     }
 
     /// Returns the QOS of a request that names none.
     pub(super) fn own_qos(&self, account: Option<&str>) -> &str {
-        let standing = self.accounts.iter().find(|own| account == Some(own.name.as_str()));
+        let found = self.accounts.iter().find(|known| account == Some(known.name.as_str()));
         let is_like =
             |job: &&QueueJob| job.ours && account.is_none_or(|name| job.account.as_deref() == Some(name));
         let of_job = || self.jobs.iter().find(is_like)?.qos.as_deref();
-        standing.and_then(|own| own.qos.as_deref()).or_else(of_job).unwrap_or(USUAL_QOS)
+        found.and_then(|account| account.qos.as_deref()).or_else(of_job).unwrap_or(USUAL_QOS)
     }
 
     /// Returns the QOS of a past job of a user, which nobody says: that of the user's jobs in the queue.
@@ -48,7 +48,7 @@ impl Snapshot {
     /// Returns an account and those above it, the nearest first.
     pub(super) fn accounts_above<'a>(&'a self, account: &'a str) -> Vec<&'a str> {
         let mut list = vec![account];
-        while let Some(parent) = list.last().and_then(|own| self.parent_accounts.get(*own)) {
+        while let Some(parent) = list.last().and_then(|account| self.parent_accounts.get(*account)) {
             if list.contains(&parent.as_str()) {
                 break;
             }

@@ -41,7 +41,7 @@ impl PlanOptions {
             run: &run,
             budget: Budget { begin: &begin, stop: &stop },
             forecasts: Vec::new(),
-            prospects: None,
+            start_estimates: None,
         }))
     }
 }

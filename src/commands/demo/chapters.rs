@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::commands::demo::Way;
+use crate::commands::demo::demo_setup::DemoSetup;
 use crate::commands::demo::performance::{Performance, completion};
-use crate::commands::demo::scene::Scene;
 use crate::commands::demo::script::{Excerpt, excerpt};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -28,7 +28,7 @@ pub(super) struct Chapter {
 /// Never, unless the job script's template or the first plan is wrong.
 pub(super) fn chapters(
     terminal: Terminal,
-    scene: &Scene,
+    setup: &DemoSetup,
     placer: &dyn Placer,
     played: &Performance,
     ways: &[Way],
@@ -38,7 +38,7 @@ pub(super) fn chapters(
         let explained = wrap(explained, terminal.width(), "");
         chapters.push(Chapter { explained, command: command.map(str::to_owned), output });
     };
-    add(WELCOME, Some("hsched inventory"), inventory(scene, terminal));
+    add(WELCOME, Some("hsched inventory"), inventory(setup, terminal));
     let (submitted, watched): (Vec<_>, Vec<_>) = played.lines.iter().partition(|(at, _)| at.0 == 0.0);
     if let Some(first) = &played.first {
         let plan = plan(placer, &first.problem)?;
@@ -48,7 +48,7 @@ pub(super) fn chapters(
         let submitted = submitted.iter().filter(|(_, line)| line.topic == Topic::Submission);
         let submitted = submitted.map(|(_, line)| shown(line, "", terminal)).collect();
         add(SUBMIT, Some("hsched submit jobs.yaml"), submitted);
-        if let Some(Excerpt { job, lines }) = excerpt(scene, first)? {
+        if let Some(Excerpt { job, lines }) = excerpt(setup, first)? {
             let command = format!("hsched submit jobs.yaml -j {job} --dry-run | grep ...");
             add(SCRIPT, Some(&command), lines);
         }
@@ -91,9 +91,9 @@ const REMARKS: [(Topic, &str); 5] = [
 /// What stands before a remark.
 const MARGIN: &str = "         # ";
 
-fn inventory(scene: &Scene, terminal: Terminal) -> Vec<String> {
+fn inventory(setup: &DemoSetup, terminal: Terminal) -> Vec<String> {
     let needs = RankNeeds { cpus: 1, memory: 0 };
-    lines(&inventory_table(&scene.cluster, needs, &Holdings::new(), terminal))
+    lines(&inventory_table(&setup.cluster, needs, &Holdings::new(), terminal))
 }
 
 /// Returns the log with the first remark on each kind of event.

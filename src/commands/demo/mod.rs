@@ -1,8 +1,8 @@
 //! `hsched demo`: the whole story on an imagined cluster.
 
 mod chapters;
+mod demo_setup;
 mod performance;
-mod scene;
 mod script;
 
 use std::time::Duration;
@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use crate::app::context::{Context, Format};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::demo::chapters::{Chapter, chapters};
+use crate::commands::demo::demo_setup::{BEGIN, DemoSetup};
 use crate::commands::demo::performance::{Performance, completion, completions, perform, without_moves};
-use crate::commands::demo::scene::{BEGIN, Scene};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::ProgressLine;
@@ -59,16 +59,16 @@ impl Subcommand for Args {
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
-        let scene = Scene::new(&context.settings, self.seed)?;
+        let setup = DemoSetup::new(&context.settings, self.seed)?;
         let policies = hsched_lab::registry();
         let placer = || {
             let placer = policies.placer(policies.names()[0], &Parameters::default());
             placer.map_err(|error| Failure::from_error(Exit::Internal, &error))
         };
         let progress = ProgressLine::start("simulating a cluster".to_owned());
-        let played = perform(&scene, placer()?);
+        let played = perform(&setup, placer()?);
         let other =
-            |sharing| -> Result<_, Failure> { Ok(completions(&without_moves(&scene, placer()?, sharing))) };
+            |sharing| -> Result<_, Failure> { Ok(completions(&without_moves(&setup, placer()?, sharing))) };
         let way = |name, word, completions| Way { name, word, completions };
         let ways = [
             way("as above", "moves_auto", completions(&played.state)),
@@ -79,7 +79,7 @@ impl Subcommand for Args {
         match self.format {
             Format::Json => print(context, &json_text(&to_json(self.seed, &played, &ways))?)?,
             Format::Table => {
-                let chapters = chapters(context.terminal, &scene, &*placer()?, &played, &ways)?;
+                let chapters = chapters(context.terminal, &setup, &*placer()?, &played, &ways)?;
                 show(self, context, &chapters)?;
             }
         }

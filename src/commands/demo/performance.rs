@@ -1,6 +1,6 @@
 //! The story as it comes about: the engine's turns in the imagined cluster, and how jobs fare in other ways.
 
-use crate::commands::demo::scene::{BEGIN, POLL, Scene};
+use crate::commands::demo::demo_setup::{BEGIN, DemoSetup, POLL};
 use crate::ui::{Story, StoryLine};
 use hsched_engine::{Action, JobState, Outcome, Phase, Rules, Run, State, Update};
 use hsched_lab::simulate::{Play, PlayOptions};
@@ -32,11 +32,11 @@ const PATIENCE: u64 = 10_000;
 const LONGEST: Seconds = Seconds(1e6);
 
 /// Plays the story with moves.
-pub(super) fn perform(scene: &Scene, placer: Box<dyn Placer>) -> Performance {
-    let rules = scene.rules();
+pub(super) fn perform(setup: &DemoSetup, placer: Box<dyn Placer>) -> Performance {
+    let rules = setup.rules();
     let replanning = Replanning { moves: Moves::Auto { margin: MARGIN }, ..Replanning::default() };
     let policy = Box::new(Replan::new(placer, replanning));
-    let mut play = Play::new(scene.world(), scene.orders(), policy, options(scene, &rules));
+    let mut play = Play::new(setup.world(), setup.orders(), policy, options(setup, &rules));
     let (mut story, mut first, mut lines) = (Story::default(), None, Vec::new());
     loop {
         let now = play.world.now();
@@ -55,14 +55,14 @@ pub(super) fn perform(scene: &Scene, placer: Box<dyn Placer>) -> Performance {
 }
 
 /// Plays it without moves, with balanced or with equal batches; returns what becomes of the jobs.
-pub(super) fn without_moves(scene: &Scene, placer: Box<dyn Placer>, sharing: Sharing) -> State {
+pub(super) fn without_moves(setup: &DemoSetup, placer: Box<dyn Placer>, sharing: Sharing) -> State {
     let placer = match sharing {
         Sharing::Balanced => placer,
         Sharing::Equal => Box::new(EqualBatches(placer)),
     };
-    let rules = scene.rules();
+    let rules = setup.rules();
     let policy = Box::new(Replan::new(placer, Replanning::default()));
-    let mut play = Play::new(scene.world(), scene.orders(), policy, options(scene, &rules));
+    let mut play = Play::new(setup.world(), setup.orders(), policy, options(setup, &rules));
     play.run(POLL, BEGIN.after(LONGEST));
     play.state
 }
@@ -83,8 +83,8 @@ pub(super) fn completions(state: &State) -> Option<(Seconds, Seconds)> {
     Some((value(Objective::MeanJct), value(Objective::Makespan)))
 }
 
-fn options<'a>(scene: &Scene, rules: &'a Rules) -> PlayOptions<'a> {
-    PlayOptions { rules, objective: Objective::MeanJct, seed: scene.seed(), patience: PATIENCE }
+fn options<'a>(setup: &DemoSetup, rules: &'a Rules) -> PlayOptions<'a> {
+    PlayOptions { rules, objective: Objective::MeanJct, seed: setup.seed(), patience: PATIENCE }
 }
 
 impl Placer for EqualBatches {

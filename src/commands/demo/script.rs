@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::commands::demo::scene::Scene;
+use crate::commands::demo::demo_setup::DemoSetup;
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::live::Tag;
@@ -20,7 +20,7 @@ pub(super) struct Excerpt {
 ///
 /// # Errors
 /// Never, unless the template is wrong.
-pub(super) fn excerpt(scene: &Scene, first: &Run) -> Result<Option<Excerpt>, Failure> {
+pub(super) fn excerpt(setup: &DemoSetup, first: &Run) -> Result<Option<Excerpt>, Failure> {
     let kinds = |ranks: &[PlacedRank]| {
         let mut types: Vec<&GpuType> = ranks.iter().map(|rank| &rank.gpu_type).collect();
         types.dedup();
@@ -29,7 +29,7 @@ pub(super) fn excerpt(scene: &Scene, first: &Run) -> Result<Option<Excerpt>, Fai
     let ranks = first.submissions.iter().map(|own| (own, named_ranks(&first.problem, &own.placement)));
     let Some((intent, ranks)) = ranks.max_by_key(|(_, ranks)| kinds(ranks)) else { return Ok(None) };
     let job = &first.jobs[intent.job];
-    let defaults = scene.rules().defaults;
+    let defaults = setup.rules().defaults;
     let facts = Facts {
         claim: None,
         follows: None,

@@ -1,4 +1,4 @@
-//! Checks of the state directory: the place, and the files in it.
+//! Checks of the state directory: the location, and the files in it.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use super::counted;
 use crate::app::context::Context;
 use crate::app::state;
 use hsched_engine::live::{Reported, reported};
-use hsched_engine::store::{Inspection, Place, StateError};
+use hsched_engine::store::{Inspection, StateError, StateLocation};
 use hsched_model::Bytes;
 
 /// Free space below which a note is due: plans and scripts are small, reports of many ranks are not.
@@ -18,49 +18,49 @@ pub(super) fn checks(context: &Context, with_slurm: bool) -> Vec<Check> {
     let Some(directory) = &context.settings.state_dir else {
         return vec![Check::problem("state", "no home directory found").advise("set HSCHED_STATE_DIR")];
     };
-    let mut checks = place(directory, with_slurm);
+    let mut checks = location_checks(directory, with_slurm);
     if directory.is_dir() {
         checks.extend(files(context, directory));
     }
     checks
 }
 
-/// Returns the checks of the place.
-fn place(directory: &Path, with_slurm: bool) -> Vec<Check> {
+/// Returns the checks of the location.
+fn location_checks(directory: &Path, with_slurm: bool) -> Vec<Check> {
     const ADVICE: &str = "choose another directory with the setting state_dir or HSCHED_STATE_DIR";
     let path = directory.display();
-    let place = match Place::look(directory) {
+    let location = match StateLocation::look(directory) {
         Ok(place) => place,
         Err(error) => return vec![Check::problem("state", format!("{path}: {error}")).advise(ADVICE)],
     };
-    if let Some(error) = &place.unwritable {
-        let found = format!("cannot write to {}: {error}", place.existing.display());
+    if let Some(error) = &location.unwritable {
+        let found = format!("cannot write to {}: {error}", location.existing.display());
         return vec![Check::problem("state", found).advise(ADVICE)];
     }
-    let exists = place.existing == *directory;
+    let exists = location.existing == *directory;
     let mut checks = Vec::new();
-    let free = place.free.map(|bytes| format!(", {} free", size(bytes))).unwrap_or_default();
+    let free = location.free.map(|bytes| format!(", {} free", size(bytes))).unwrap_or_default();
     let made = if exists { "" } else { " can be created" };
-    checks.push(match place.free {
+    checks.push(match location.free {
         Some(bytes) if bytes < LITTLE => Check::note("state", format!("{path}{made}{free}")).advise(
             "free some space, or move the \
                 directory",
         ),
         _ => Check::ok("state", format!("{path}{made}{free}")),
     });
-    if exists && place.mode & 0o022 != 0 {
-        let found = format!("other users can write to {path} (mode {:o})", place.mode);
+    if exists && location.mode & 0o022 != 0 {
+        let found = format!("other users can write to {path} (mode {:o})", location.mode);
         checks.push(
             Check::problem("state", found)
                 .advise(format!("chmod 700 {}", shell_words::quote(&path.to_string()))),
         );
     }
-    if let Some(error) = &place.unlockable {
+    if let Some(error) = &location.unlockable {
         let found = format!("cannot lock files there: {error}");
         checks.push(Check::problem("state", found).advise(ADVICE));
     }
     if with_slurm {
-        checks.push(visibility(&place));
+        checks.push(visibility(&location));
     }
     checks
 }
@@ -125,9 +125,9 @@ fn files(context: &Context, directory: &Path) -> Vec<Check> {
     checks
 }
 
-fn visibility(place: &Place) -> Check {
+fn visibility(location: &StateLocation) -> Check {
     const ADVICE: &str = "ranks write their reports there: if compute nodes cannot see this directory, set state_dir to one that they can see";
-    match place.file_system {
+    match location.file_system {
         Some((name, true)) => Check::ok("state", format!("on {name}, which other nodes can see")),
         Some((name, false)) => {
             Check::note("state", format!("on {name}, a file system of this machine")).advise(ADVICE)

@@ -12,7 +12,7 @@ use crate::commands::cancel::unknown_job;
 use crate::commands::cli::Subcommand;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::ui::JobStanding;
+use crate::ui::JobSummary;
 use hsched_engine::{JobState, State};
 
 /// Print the output of a job
@@ -117,7 +117,7 @@ impl Args {
         if tracked.phase.is_over() {
             return Failure::new(Exit::Failed, format!("{job} never started: {}", tracked.phase.word()));
         }
-        let last = JobStanding::new(tracked).last(state::now(context));
+        let last = JobSummary::new(tracked).last(state::now(context));
         let message = format!("{job} has not started yet: {}, {last}", tracked.phase.word());
         let failure = Failure::new(Exit::Failed, message).hint("--follow waits for it to start");
         if submissions < 2 || self.attempt.is_some() || self.of_run.is_some() {

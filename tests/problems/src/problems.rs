@@ -38,7 +38,7 @@ pub fn job(name: &str, epochs: u64, samples: u64, megabytes: f64, rates: &[f64])
         aims: hsched_plan::Aims::default(),
         may_use: vec![true; rates.len()],
         needs: RankNeeds::default(),
-        standing: Progress::of_epochs(epochs),
+        progress: Progress::of_epochs(epochs),
     }
 }
 
@@ -60,7 +60,7 @@ pub fn problem(types: &[&str], nodes: &[&[u32]], jobs: Vec<JobModel>) -> Problem
         now: Time(0.0),
         limits: Vec::new(),
         forecasts: Vec::new(),
-        prospects: None,
+        start_estimates: None,
         changed: Changed::All,
     }
 }

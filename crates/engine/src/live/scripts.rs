@@ -125,10 +125,10 @@ impl Placed<'_> {
         let (rest, done) = (&run.jobs[intent.job], run.epochs_done[intent.job]);
         // The plan is about the epochs that are left; ranks are told of all.
         let mut job = Job { epochs: rest.epochs + done, ..rest.clone() };
-        if let Some(terms) = &intent.terms {
+        if let Some(queue_choice) = &intent.queue_choice {
             let launch = &mut job.launch;
-            launch.account = terms.account.clone().or(launch.account.take());
-            launch.partition = terms.partition.clone().or(launch.partition.take());
+            launch.account = queue_choice.account.clone().or(launch.account.take());
+            launch.partition = queue_choice.partition.clone().or(launch.partition.take());
         }
         let ranks = named_ranks(&run.problem, &intent.placement);
         let others = run.submissions.iter().filter(|own| own.job == intent.job && own.copy != intent.copy);

@@ -100,7 +100,7 @@ pub(super) fn action_lines(action: &Action) -> Vec<Value> {
         Action::Cancel { of, why, .. } => vec![request("cancel", of, why)],
         Action::Amend { of, to, why, .. } => {
             let what = json!({
-                "action": "amend", "why": why, "minutes": to.minutes, "kind": to.kind, "terms": to.terms,
+                "action": "amend", "why": why, "minutes": to.minutes, "kind": to.kind, "terms": to.queue_choice,
             });
             vec![about(of, what)]
         }

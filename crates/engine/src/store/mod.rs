@@ -15,7 +15,6 @@ mod names;
 mod newest;
 mod old_runs;
 mod output_cache;
-mod place;
 mod played;
 mod predictions;
 mod random;
@@ -30,6 +29,7 @@ mod speeds;
 mod state_before;
 mod state_dir;
 mod state_file;
+mod state_location;
 mod state_record;
 mod unread_events;
 
@@ -41,7 +41,6 @@ pub use self::last_look::last_look;
 pub use self::ledger::Ledger;
 pub use self::names::is_name_of_state;
 pub use self::output_cache::{CachedOutput, OutputCache};
-pub use self::place::Place;
 pub use self::predictions::{Predicted, Predictions};
 pub use self::report_file::{ReportLine, planned_samples};
 pub use self::restore::Replaced;
@@ -51,4 +50,5 @@ pub use self::state_dir::{
     Peeked, StateDir, StateError, claim_file, fence_folder, new_run_id, report_folder, run_folder,
     state_stamp,
 };
+pub use self::state_location::StateLocation;
 pub use self::unread_events::Untold;

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::hadar::find::Market;
 use crate::hadar::job::HadarJob;
-use crate::hadar::layers::Answer;
+use crate::hadar::layers::ServedJobs;
 use crate::hadar::prices::BidTerms;
 use hsched_model::number::to_u64;
 use hsched_plan::Problem;
@@ -14,7 +14,7 @@ pub(super) fn facts(
     problem: &Problem,
     market: &Market<'_>,
     queue: &[HadarJob],
-    answer: &Answer,
+    answer: &ServedJobs,
 ) -> Map<String, Value> {
     let cell = |cell: usize| {
         let own = market.cells.list[cell];

@@ -98,22 +98,22 @@ impl HadarJob {
         let rates: Vec<Option<f64>> = model.types.iter().enumerate().map(rate).collect();
         let known = || rates.iter().copied().flatten();
         let (fastest, slowest) = (known().max_by(f64::total_cmp)?, known().min_by(f64::total_cmp)?);
-        let standing = &model.standing;
+        let progress = &model.progress;
         let held = |slot: &Slot| {
             let at =
                 cells.list.iter().position(|cell| (cell.node, cell.gpu_type) == (slot.node, slot.gpu_type));
             at.map(|cell| (cell, slot.count))
         };
-        let mut held: Parts = standing.running().flat_map(|hold| &hold.slots).filter_map(held).collect();
+        let mut held: Parts = progress.running().flat_map(|hold| &hold.slots).filter_map(held).collect();
         held.sort_unstable();
         Some(Self {
             number,
             gpus: model.asks,
-            arrival: standing.arrival.0,
-            steps: standing.work * per_epoch,
-            left: standing.unfinished(now).max(LEAST_LEFT * standing.work) * per_epoch,
+            arrival: progress.arrival.0,
+            steps: progress.work * per_epoch,
+            left: progress.unfinished(now).max(LEAST_LEFT * progress.work) * per_epoch,
             held,
-            restart: standing.restart_cost.0,
+            restart: progress.restart_cost.0,
             ring_bytes: comm_time(model, model.asks, 1.0) / per_epoch,
             rates,
             fastest,

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use crate::hadar::find::{Allocation, Market, by_digits};
 use crate::hadar::job::HadarJob;
 use crate::hadar::menu::Taste;
-use crate::hadar::offers::{Desk, Offer};
+use crate::hadar::offers::{Offer, OfferSearch};
 use crate::hadar::states::States;
 use hsched_model::number::to_index;
 
 /// The jobs to serve, by their place in the queue, with their GPUs.
-pub(super) struct Answer {
+pub(super) struct ServedJobs {
     pub served: Vec<(usize, Allocation)>,
     pub payoff: f64,
     /// Whether there were too many states to keep them all.
@@ -22,21 +22,21 @@ const MOST_STATES: usize = 20_000;
 const BEAM: usize = 64;
 
 /// Returns the jobs that bring most payoff together, each on its own best allocation in its turn.
-pub(super) fn best(market: &Market<'_>, queue: &[HadarJob]) -> Answer {
+pub(super) fn best(market: &Market<'_>, queue: &[HadarJob]) -> ServedJobs {
     let mut states = States::new(market.cells.list.len());
-    let (mut desks, desk_of) = desks(queue);
+    let (mut searches, search_of) = searches(queue);
     let mut offers: Vec<Offer> = Vec::new();
     // The states that are kept, once these are not all.
     let mut kept: Option<Vec<u32>> = None;
-    for (place, desk) in desk_of.into_iter().enumerate() {
-        desks[desk].ask((market, queue, place), &mut states, kept.as_deref(), &mut offers);
+    for (place, search) in search_of.into_iter().enumerate() {
+        searches[search].ask((market, queue, place), &mut states, kept.as_deref(), &mut offers);
         for own in offers.drain(..) {
             if let Some(kept) = kept.as_mut().filter(|_| !states.is_reached(own.state)) {
                 kept.push(own.state);
             }
             if states.offer(own.state, own.payoff, own.before, place) {
-                for desk in &mut desks {
-                    desk.wake(own.state);
+                for search in &mut searches {
+                    search.wake(own.state);
                 }
             }
         }
@@ -51,14 +51,14 @@ pub(super) fn best(market: &Market<'_>, queue: &[HadarJob]) -> Answer {
     let last = kept.unwrap_or_else(|| all(&states).collect());
     let best = last.into_iter().reduce(|best, own| if states.is_better(own, best) { own } else { best });
     let best = best.unwrap_or(0);
-    Answer { served: served(market, queue, &states.way(best)), payoff: states.payoff(best), beam }
+    ServedJobs { served: served(market, queue, &states.way(best)), payoff: states.payoff(best), beam }
 }
 
-/// Returns a desk for each taste, and the number of each job's desk.
-fn desks(queue: &[HadarJob]) -> (Vec<Desk>, Vec<usize>) {
+/// Returns a search for each taste, and the number of each job's search.
+fn searches(queue: &[HadarJob]) -> (Vec<OfferSearch>, Vec<usize>) {
     let mut numbers: HashMap<Taste, usize> = HashMap::new();
     let mut jobs: Vec<(Taste, Vec<usize>)> = Vec::new();
-    let desk = |(place, job): (usize, &HadarJob)| {
+    let search = |(place, job): (usize, &HadarJob)| {
         let number = *numbers.entry(Taste::of(job)).or_insert_with_key(|taste| {
             jobs.push((taste.clone(), Vec::new()));
             jobs.len() - 1
@@ -66,8 +66,8 @@ fn desks(queue: &[HadarJob]) -> (Vec<Desk>, Vec<usize>) {
         jobs[number].1.push(place);
         number
     };
-    let desk_of = queue.iter().enumerate().map(desk).collect();
-    (jobs.into_iter().map(|(taste, places)| Desk::new(taste, places)).collect(), desk_of)
+    let search_of = queue.iter().enumerate().map(search).collect();
+    (jobs.into_iter().map(|(taste, places)| OfferSearch::new(taste, places)).collect(), search_of)
 }
 
 /// Returns all states; none of them has been given up.

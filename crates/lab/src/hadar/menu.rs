@@ -107,7 +107,7 @@ struct Free {
 
 /// Where choices are added: in which state, and which of them are of it.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct MenuScope<'a> {
     market: &'a Market<'a>,
     taken: &'a [u32],
     begin: usize,
@@ -136,26 +136,26 @@ impl Menu {
     /// The finish depends on the slowest GPU alone where the batch is split equally: so for every speed, the allocations
     /// that cost least are looked at, on one node, on few nodes and anywhere.
     pub(super) fn list(&mut self, market: &Market<'_>, taken: &[u32]) -> Listed {
-        let place = Place { market, taken, begin: self.choices.len() };
+        let scope = MenuScope { market, taken, begin: self.choices.len() };
         let mut free = std::mem::take(&mut self.free);
-        self.fill(&mut free, place);
+        self.fill(&mut free, scope);
         if free.iter().map(|own| own.count).sum::<u32>() >= self.taste.gpus {
             let most = free.iter().map(|own| own.rank).max().unwrap_or(0);
             for rank in (0..=most).rev() {
-                self.alone(place, &free, |own| own.rank == rank);
+                self.alone(scope, &free, |own| own.rank == rank);
             }
             for rank in (0..=most).rev() {
-                self.together(place, &free, |own| own.rank == rank);
+                self.together(scope, &free, |own| own.rank == rank);
                 if rank < most {
-                    self.together(place, &free, |own| own.rank >= rank);
+                    self.together(scope, &free, |own| own.rank >= rank);
                 }
             }
         }
         self.free = free;
-        (to_index(place.begin), to_index(self.choices.len()))
+        (to_index(scope.begin), to_index(self.choices.len()))
     }
 
-    fn fill(&self, free: &mut Vec<Free>, Place { market, taken, .. }: Place<'_>) {
+    fn fill(&self, free: &mut Vec<Free>, MenuScope { market, taken, .. }: MenuScope<'_>) {
         free.clear();
         for (cell, (own, &taken)) in market.cells.list.iter().zip(taken).enumerate() {
             if let Some(rank) = self.taste.ranks[own.gpu_type].filter(|_| own.count > taken) {
@@ -174,24 +174,24 @@ impl Menu {
     }
 
     /// Adds GPUs of one cell, by cell: of those of one speed on a node, the first.
-    fn alone(&mut self, place: Place<'_>, free: &[Free], of: impl Fn(&Free) -> bool) {
+    fn alone(&mut self, scope: MenuScope<'_>, free: &[Free], of: impl Fn(&Free) -> bool) {
         let gpus = self.taste.gpus;
         let mut least = f64::INFINITY;
         for (at, own) in free.iter().enumerate().filter(|(_, own)| of(own) && own.count >= gpus) {
             least = least.min(own.price);
-            if gpus == 1 && least + place.market.slack < own.price {
+            if gpus == 1 && least + scope.market.slack < own.price {
                 break; // the same for more, as all that follow
             }
             let is_second = |other: &Free| of(other) && other.node == own.node;
-            if place.market.cells.is_mixed && free[..at].iter().any(is_second) {
+            if scope.market.cells.is_mixed && free[..at].iter().any(is_second) {
                 continue;
             }
-            self.take(place, std::iter::once(own));
+            self.take(scope, std::iter::once(own));
         }
     }
 
     /// Adds GPUs of several cells: of each node alone, of the fewest nodes, and the first of all.
-    fn together(&mut self, place: Place<'_>, free: &[Free], of: impl Fn(&Free) -> bool) {
+    fn together(&mut self, scope: MenuScope<'_>, free: &[Free], of: impl Fn(&Free) -> bool) {
         let own = || free.iter().filter(|own| of(own));
         // One GPU is in one cell.
         if self.taste.gpus == 1 || own().map(|own| own.count).sum::<u32>() < self.taste.gpus {
@@ -208,18 +208,18 @@ impl Menu {
         if rooms.iter().all(|(room, _)| *room < gpus) {
             rooms.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
             let in_order = rooms.iter().flat_map(|&(_, node)| own().filter(move |own| own.node == node));
-            self.take(place, in_order);
-        } else if place.market.cells.is_mixed {
+            self.take(scope, in_order);
+        } else if scope.market.cells.is_mixed {
             for &(_, node) in rooms.iter().filter(|(room, _)| *room >= gpus) {
-                self.take(place, own().filter(|own| own.node == node));
+                self.take(scope, own().filter(|own| own.node == node));
             }
         }
-        self.take(place, own());
+        self.take(scope, own());
     }
 
     /// Adds the first GPUs of some cells, unless a choice of the same state is better for whoever may come.
-    fn take<'b>(&mut self, place: Place<'_>, cells: impl Iterator<Item = &'b Free>) {
-        let Place { market, taken, begin } = place;
+    fn take<'b>(&mut self, scope: MenuScope<'_>, cells: impl Iterator<Item = &'b Free>) {
+        let MenuScope { market, taken, begin } = scope;
         let (mut gpus, first) = (self.taste.gpus, self.parts.len());
         let mut counts = std::mem::take(&mut self.counts);
         counts.clear();

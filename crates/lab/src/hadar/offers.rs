@@ -18,7 +18,7 @@ pub(super) struct Offer {
 /// Where jobs of one taste are asked what they would take: what there is to choose from in a state is found out once.
 ///
 /// A state sleeps while no job that is still to come can make it matter, until there is a better way to it.
-pub(super) struct Desk {
+pub(super) struct OfferSearch {
     menu: Menu,
     hopes: Hopes,
     /// By state, its choices in the menu; `None` where nobody was asked yet.
@@ -28,8 +28,8 @@ pub(super) struct Desk {
     is_awake: Vec<bool>,
 }
 
-impl Desk {
-    /// Returns the desk of a taste, with the places of its jobs in the queue.
+impl OfferSearch {
+    /// Returns the search of a taste, with the places of its jobs in the queue.
     pub(super) fn new(taste: Taste, jobs: Vec<usize>) -> Self {
         Self {
             menu: Menu::new(taste),

@@ -4,7 +4,7 @@ use crate::hadar::cells::Cells;
 use crate::hadar::facts::facts;
 use crate::hadar::find::Market;
 use crate::hadar::job::{HadarJob, HadarParameters};
-use crate::hadar::layers::{Answer, best};
+use crate::hadar::layers::{ServedJobs, best};
 use crate::hadar::prices::Prices;
 use hsched_model::Seconds;
 use hsched_plan::kit::Floor;
@@ -51,7 +51,7 @@ impl Policy for Hadar {
         let now = problem.now.0;
         let mut plan = Plan { wake: Some(problem.now.after(self.next_round(now))), ..Plan::default() };
         let mut queue = Vec::new();
-        for number in problem.present().filter(|job| problem.jobs[*job].standing.is_decided_on()) {
+        for number in problem.present().filter(|job| problem.jobs[*job].progress.is_decided_on()) {
             match HadarJob::new(number, &problem.jobs[number], &cells, problem.now) {
                 Some(job) if fits(&job, &cells) => queue.push(job),
                 _ => plan
@@ -88,7 +88,7 @@ impl Hadar {
         &self,
         problem: &Problem,
         (market, queue): (&Market<'_>, &[HadarJob]),
-        answer: &Answer,
+        answer: &ServedJobs,
         plan: &mut Plan,
     ) {
         let mut taken = vec![0; market.cells.list.len()];

@@ -58,7 +58,7 @@ impl<'a> Rounds<'a> {
             let steps = to_f64(model.samples_per_epoch.div_ceil(model.global_batch));
             per_epoch.push(steps);
             let done = entry.begun.as_ref().map_or(0.0, |begun| begun.done);
-            let left = to_u64(((model.standing.work - done) * steps - SAME * steps).ceil().max(0.0));
+            let left = to_u64(((model.progress.work - done) * steps - SAME * steps).ceil().max(0.0));
             let most = entry.copies.map_or(all, |most| most as usize);
             Fork { steps: left, speeds: node_speeds(&trace.problem, model), most }
         });
@@ -204,7 +204,7 @@ impl<'a> Rounds<'a> {
             // The copies are merged before the job is done.
             let end = Time(at + last + self.parameters.overhead.0);
             let own = &mut self.record.jobs[job];
-            (own.completed, own.done) = (Some(end), entry.model.standing.work);
+            (own.completed, own.done) = (Some(end), entry.model.progress.work);
             self.events.push(Event::of_job(end, Kind::Completed, entry.place));
         }
     }
@@ -234,7 +234,7 @@ impl<'a> Rounds<'a> {
             }
             let fork = &self.forks[job];
             let left = to_f64(fork.steps) / self.per_epoch[job];
-            own.done = (self.trace.jobs[job].model.standing.work - left).max(0.0);
+            own.done = (self.trace.jobs[job].model.progress.work - left).max(0.0);
             let can_run = fork.speeds.iter().any(|speed| *speed > 0.0);
             own.why = Some(if can_run { why } else { NO_TYPE }.to_owned());
         }

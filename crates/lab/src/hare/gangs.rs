@@ -49,12 +49,12 @@ impl Policy for Hare {
 
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
         let jobs: Vec<usize> =
-            problem.present().filter(|job| problem.jobs[*job].standing.is_decided_on()).collect();
+            problem.present().filter(|job| problem.jobs[*job].progress.is_decided_on()).collect();
         self.turns.keep(|name| jobs.iter().any(|job| problem.jobs[*job].name == *name));
         let mut cards = cards(problem, &jobs);
         let now = problem.now.0;
         let left = |job: &usize| {
-            let rounds = to_u64(whole_left(&problem.jobs[*job].standing, problem.now).ceil());
+            let rounds = to_u64(whole_left(&problem.jobs[*job].progress, problem.now).ceil());
             (&problem.jobs[*job], 0.0, rounds.max(1))
         };
         let mut tasks = Tasks::new(problem, jobs.iter().map(left));
@@ -108,7 +108,7 @@ impl Hare {
         tasks: &TaskJob,
     ) -> Option<Decision> {
         let now = problem.now.0;
-        let runs = problem.jobs[job].standing.running().next().is_some();
+        let runs = problem.jobs[job].progress.running().next().is_some();
         let Some(turn) = first_to_end(problem, cards, job, tasks) else {
             let why = "no set of GPUs that it can use".to_owned();
             return Some(Decision::Defer { why });
@@ -178,11 +178,11 @@ fn claim(cards: &mut [Card], problem: &Problem, job: usize, free: f64) {
 
 /// Marks the GPUs of a running job as its own until it is done.
 fn keep_to_the_end(cards: &mut [Card], problem: &Problem, job: usize) {
-    let epoch = problem.jobs[job].standing.running().map(|hold| match hold.stage {
+    let epoch = problem.jobs[job].progress.running().map(|hold| match hold.stage {
         Stage::Running { epoch, .. } => epoch,
         _ => hold.epoch,
     });
-    let left = whole_left(&problem.jobs[job].standing, problem.now) * epoch.fold(0.0, f64::max);
+    let left = whole_left(&problem.jobs[job].progress, problem.now) * epoch.fold(0.0, f64::max);
     for card in cards.iter_mut().filter(|card| card.holder == Some(job)) {
         card.free = card.free.max(problem.now.0 + left);
     }
@@ -192,11 +192,11 @@ fn keep_to_the_end(cards: &mut [Card], problem: &Problem, job: usize) {
 fn first_to_end(problem: &Problem, cards: &[Card], job: usize, tasks: &TaskJob) -> Option<Turn> {
     let (model, now) = (&problem.jobs[job], problem.now);
     let shortest = tasks.fastest()? + tasks.sync;
-    let epochs = Turns::epochs(&model.standing, shortest, now);
+    let epochs = Turns::epochs(&model.progress, shortest, now);
     let mut starts: Vec<f64> = cards.iter().map(|card| card.free.max(now.0)).collect();
     starts.sort_by(f64::total_cmp);
     starts.dedup();
-    let is_first = model.standing.started.is_none();
+    let is_first = model.progress.started.is_none();
     let own = owned(cards, job, tasks.times.len());
     let mut best: Option<Turn> = None;
     for start in starts {
@@ -209,10 +209,10 @@ fn first_to_end(problem: &Problem, cards: &[Card], job: usize, tasks: &TaskJob) 
             continue;
         };
         let stays = own == counts && start <= now.0;
-        let restart = if is_first || stays { 0.0 } else { model.standing.restart_cost.0 };
+        let restart = if is_first || stays { 0.0 } else { model.progress.restart_cost.0 };
         let end = start + restart + epochs * (long + tasks.sync);
         if best.as_ref().is_none_or(|best| end < best.end * (1.0 - TIE)) {
-            let rest = (whole_left(&model.standing, now) - epochs).max(0.0) * (long + tasks.sync);
+            let rest = (whole_left(&model.progress, now) - epochs).max(0.0) * (long + tasks.sync);
             best = Some(Turn { start, end, done: end + rest, epochs, counts });
         }
     }

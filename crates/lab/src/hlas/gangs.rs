@@ -97,11 +97,11 @@ impl Hlas {
                 enter.push((true, job));
                 continue;
             };
-            let standing = &model.standing;
-            let done = to_u64((standing.work - whole_left(standing, problem.now) + 1e-6).max(0.0));
+            let progress = &model.progress;
+            let done = to_u64((progress.work - whole_left(progress, problem.now) + 1e-6).max(0.0));
             own.predicted = own.predicted.saturating_sub(done.saturating_sub(own.done));
             own.done = own.done.max(done);
-            if standing.running().next().is_some() && self.known.turns.over_at(problem, job).is_some() {
+            if progress.running().next().is_some() && self.known.turns.over_at(problem, job).is_some() {
                 go_on.insert(job);
             } else if own.entry.is_none() {
                 enter.push((false, job));
@@ -233,7 +233,7 @@ impl Hlas {
                 continue;
             };
             let model = &problem.jobs[job];
-            let epochs = Turns::epochs(&model.standing, placement.epoch.total(), problem.now);
+            let epochs = Turns::epochs(&model.progress, placement.epoch.total(), problem.now);
             self.known.turns.begin(problem, job, epochs);
             if let Some(own) = self.known.jobs.get_mut(&model.name) {
                 own.entry = None;
@@ -241,7 +241,7 @@ impl Hlas {
             let mut given = placement.slots.clone();
             given.sort_unstable();
             if given != held(problem, job) {
-                let runs = model.standing.running().next().is_some();
+                let runs = model.progress.running().next().is_some();
                 let why = if runs { "its round is over, and other GPUs are idle" } else { "" };
                 let why = why.to_owned();
                 changes.push((job, Decision::Place { placements: vec![placement], queued: false, why }));
@@ -258,7 +258,7 @@ impl Policy for Hlas {
 
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
         let jobs: Vec<usize> =
-            problem.present().filter(|job| problem.jobs[*job].standing.is_decided_on()).collect();
+            problem.present().filter(|job| problem.jobs[*job].progress.is_decided_on()).collect();
         let (counts, gpus) = (problem.nodes.iter().map(|node| node.up.clone()), all_gpus(problem));
         let counts = counts.fold(vec![0; problem.gpu_types.len()], |sum, own| {
             sum.iter().zip(own).map(|(sum, own)| sum + own).collect()
@@ -304,9 +304,9 @@ impl Hlas {
             None => self.known.turns.over_at(problem, job).map(|at| at.0),
             Some(Decision::Place { placements, .. }) => {
                 let epoch = placements.first()?.epoch.total();
-                let is_first = model.standing.started.is_none();
-                let restart = if is_first { 0.0 } else { model.standing.restart_cost.0 };
-                Some(now + restart + Turns::epochs(&model.standing, epoch, problem.now) * epoch)
+                let is_first = model.progress.started.is_none();
+                let restart = if is_first { 0.0 } else { model.progress.restart_cost.0 };
+                Some(now + restart + Turns::epochs(&model.progress, epoch, problem.now) * epoch)
             }
             Some(_) => None,
         }

@@ -33,7 +33,7 @@ impl Played {
         for (number, (entry, job)) in trace.jobs.iter().zip(&record.jobs).enumerate() {
             let end = job.completed.map_or(last, |end| end.0);
             times += (end - entry.arrival.0).max(0.0);
-            alone += trace.paces.of(number).fastest.map_or(0.0, |epoch| entry.model.standing.work * epoch);
+            alone += trace.paces.of(number).fastest.map_or(0.0, |epoch| entry.model.progress.work * epoch);
             if let Some(deadline) = entry.model.aims.deadline {
                 due += 1.0;
                 met += f64::from(u8::from(job.completed.is_some_and(|end| end.0 <= deadline.0)));

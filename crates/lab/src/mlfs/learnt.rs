@@ -13,7 +13,7 @@ use crate::mlfs::{Net, whole};
 use hsched_model::Time;
 use hsched_plan::kit::Want;
 use hsched_plan::kit::by_arrival;
-use hsched_plan::kit::{Desk, fastest};
+use hsched_plan::kit::{SchedulingState, fastest};
 use hsched_plan::{Budget, Entry, Flag, FlagKind, Make, Plan, Policy, PolicyError, Problem, Repacking};
 
 pub(crate) const MLF_RL: LabPolicy = LabPolicy::of_gangs(Entry {
@@ -88,7 +88,7 @@ pub struct Choice {
 
 /// MLF-RL for whole jobs.
 pub struct MlfRl {
-    desk: Desk,
+    state: SchedulingState,
     parameters: MlfsParameters,
     chooser: Chooser,
     /// What was chosen, where that is kept.
@@ -141,7 +141,7 @@ impl MlfRl {
     /// Returns the policy; its choices are kept if `keeps`.
     pub fn new(chooser: Chooser, keeps: bool) -> Self {
         let choices = keeps.then(Vec::new);
-        Self { desk: Desk::default(), parameters: MlfsParameters::default(), chooser, choices }
+        Self { state: SchedulingState::default(), parameters: MlfsParameters::default(), chooser, choices }
     }
 
     /// Returns the choices made so far, and forgets them.
@@ -150,10 +150,10 @@ impl MlfRl {
     }
 
     /// Returns the jobs that wait, by MLF-H's priority.
-    fn waiting(&self, desk: &Desk, problem: &Problem) -> Vec<Waiting> {
-        let waiting = desk.line.waiting().map(|job| {
-            let (model, rates) = (&problem.jobs[job], desk.rates(job));
-            let waited = problem.now.since(model.standing.arrival).0;
+    fn waiting(&self, state: &SchedulingState, problem: &Problem) -> Vec<Waiting> {
+        let waiting = state.line.waiting().map(|job| {
+            let (model, rates) = (&problem.jobs[job], state.rates(job));
+            let waited = problem.now.since(model.progress.arrival).0;
             let own = own(model, rates, problem.now, waited);
             Waiting {
                 job,
@@ -162,7 +162,7 @@ impl MlfRl {
             }
         });
         let mut waiting: Vec<Waiting> = waiting.collect();
-        let arrival = |own: &Waiting| problem.jobs[own.job].standing.arrival.0;
+        let arrival = |own: &Waiting| problem.jobs[own.job].progress.arrival.0;
         waiting.sort_by(|a, b| {
             let first = b.priority.total_cmp(&a.priority);
             first.then(arrival(a).total_cmp(&arrival(b))).then(a.job.cmp(&b.job))
@@ -173,7 +173,7 @@ impl MlfRl {
     /// Returns who gets GPUs next; `None` where nobody can, or all shall wait.
     fn next(
         &mut self,
-        desk: &Desk,
+        state: &SchedulingState,
         problem: &Problem,
         waiting: &[Waiting],
         room: &[u32],
@@ -183,7 +183,7 @@ impl MlfRl {
         let mut jobs = 0;
         let mut of_priority = 0;
         for own in waiting {
-            let rates = desk.rates(own.job);
+            let rates = state.rates(own.job);
             let fits = (0..room.len()).filter(|&ty| room[ty] >= rates.asks && rates.speeds[ty] > 0.0);
             let before = found.len();
             found.extend(fits.map(|gpu_type| Possible { job: own.job, gpu_type }));
@@ -201,9 +201,9 @@ impl MlfRl {
         }
         let ranks = ranks(waiting);
         let mut candidates: Vec<Vec<f64>> =
-            found.iter().map(|own| self.features(desk, problem, (waiting, &ranks), *own, room)).collect();
+            found.iter().map(|own| self.features(state, problem, (waiting, &ranks), *own, room)).collect();
         if may_wait {
-            candidates.push(Self::of_cluster(desk, waiting.len(), room));
+            candidates.push(Self::of_cluster(state, waiting.len(), room));
         }
         let chosen = self.chooser.choose(&candidates, of_priority);
         if let Some(choices) = &mut self.choices {
@@ -213,26 +213,26 @@ impl MlfRl {
     }
 
     /// Returns what the net sees of waiting: the cluster, and nothing else.
-    fn of_cluster(desk: &Desk, queue: usize, room: &[u32]) -> Vec<f64> {
+    fn of_cluster(state: &SchedulingState, queue: usize, room: &[u32]) -> Vec<f64> {
         let mut own = vec![0.0; FEATURES.len()];
         own[12] = queue_length(queue);
-        own[14] = 1.0 - part(room.iter().sum(), desk.floor.total.iter().sum());
+        own[14] = 1.0 - part(room.iter().sum(), state.floor.total.iter().sum());
         own
     }
 
     fn features(
         &self,
-        desk: &Desk,
+        state: &SchedulingState,
         problem: &Problem,
         (waiting, ranks): (&[Waiting], &[f64]),
         Possible { job, gpu_type }: Possible,
         room: &[u32],
     ) -> Vec<f64> {
-        let (model, rates, now) = (&problem.jobs[job], desk.rates(job), problem.now);
-        let waited = now.since(model.standing.arrival).0;
+        let (model, rates, now) = (&problem.jobs[job], state.rates(job), problem.now);
+        let waited = now.since(model.progress.arrival).0;
         let own = own(model, rates, now, waited);
         let (ml, _) = own.parts(&self.parameters);
-        let total = desk.floor.total[gpu_type];
+        let total = state.floor.total[gpu_type];
         let speed = rates.speeds[gpu_type] / rates.best;
         let soon = |time: f64| saturating(self.parameters.unit / time.max(60.0));
         // Whether it is in time if it starts now.
@@ -247,7 +247,7 @@ impl MlfRl {
             soon(own.left),
             saturating(waited / self.parameters.unit),
             libm::log(1.0 + own.left / 60.0) / 10.0,
-            part(rates.asks, desk.floor.total.iter().sum()),
+            part(rates.asks, state.floor.total.iter().sum()),
             slack,
             model.aims.urgency / 10.0,
             own.fall(),
@@ -256,7 +256,7 @@ impl MlfRl {
             part(room[gpu_type] - rates.asks, total),
             queue_length(waiting.len()),
             ranks[place],
-            1.0 - part(room.iter().sum(), desk.floor.total.iter().sum()),
+            1.0 - part(room.iter().sum(), state.floor.total.iter().sum()),
         ]
     }
 }
@@ -267,19 +267,19 @@ impl Policy for MlfRl {
     }
 
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
-        let mut desk = std::mem::take(&mut self.desk);
-        desk.sync(problem, &|model, _| by_arrival(model.standing.arrival));
-        let mut waiting = self.waiting(&desk, problem);
-        let mut room = desk.floor.idle.clone();
-        let runs = !desk.line.running().is_empty();
+        let mut state = std::mem::take(&mut self.state);
+        state.sync(problem, &|model, _| by_arrival(model.progress.arrival));
+        let mut waiting = self.waiting(&state, problem);
+        let mut room = state.floor.idle.clone();
+        let runs = !state.line.running().is_empty();
         let mut wants: Vec<Want> = Vec::new();
-        while let Some(own) = self.next(&desk, problem, &waiting, &room, runs || !wants.is_empty()) {
-            room[own.gpu_type] -= desk.rates(own.job).asks;
-            wants.push(Want::place(own.job, desk.counts(own.job, own.gpu_type)));
+        while let Some(own) = self.next(&state, problem, &waiting, &room, runs || !wants.is_empty()) {
+            room[own.gpu_type] -= state.rates(own.job).asks;
+            wants.push(Want::place(own.job, state.counts(own.job, own.gpu_type)));
             waiting.retain(|other| other.job != own.job);
         }
-        let changes = desk.floor.carry_out(problem, wants, Repacking::Off);
-        self.desk = desk;
+        let changes = state.floor.carry_out(problem, wants, Repacking::Off);
+        self.state = state;
         Ok(Plan { changes, ..Plan::default() })
     }
 }

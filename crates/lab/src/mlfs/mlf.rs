@@ -9,8 +9,8 @@ use crate::mlfs::{Own, whole};
 use hsched_model::Time;
 use hsched_model::number::to_usize;
 use hsched_plan::kit::Want;
-use hsched_plan::kit::{Desk, Rates, fastest};
 use hsched_plan::kit::{Rank, order};
+use hsched_plan::kit::{Rates, SchedulingState, fastest};
 use hsched_plan::{Budget, Entry, JobModel, Make, Plan, Policy, PolicyError, Problem, Repacking};
 
 /// More than any priority: what is left of it orders as ranks do.
@@ -26,7 +26,7 @@ pub(crate) const MLF_H: LabPolicy = LabPolicy::of_gangs(Entry {
 /// MLF-H for whole jobs.
 #[derive(Default)]
 struct MlfH {
-    desk: Desk,
+    state: SchedulingState,
     parameters: MlfsParameters,
 }
 
@@ -36,7 +36,7 @@ impl MlfH {
     /// The time that passes adds as much to every job that waits. So it counts how much later it arrived, and only jobs with a
     /// deadline get another rank as time goes by.
     fn rank(&self, model: &JobModel, rates: &Rates, now: Time) -> Rank {
-        let arrival = model.standing.arrival.0;
+        let arrival = model.progress.arrival.0;
         let own = own(model, rates, now, -arrival);
         let priority = whole(own.parts(&self.parameters), &self.parameters).whole;
         (order(BASE - priority), order(arrival))
@@ -45,8 +45,8 @@ impl MlfH {
 
 /// Returns what a job's priority depends on, with the seconds that count as waited.
 pub(super) fn own<'a>(model: &'a JobModel, rates: &Rates, now: Time, waited: f64) -> Own<'a> {
-    let left = model.standing.left(now);
-    let done = model.rounds.losses.len().min(whole_epochs(model.standing.work - left));
+    let left = model.progress.left(now);
+    let done = model.rounds.losses.len().min(whole_epochs(model.progress.work - left));
     Own {
         urgency: model.aims.urgency,
         losses: &model.rounds.losses[..done],
@@ -68,30 +68,30 @@ impl Policy for MlfH {
     }
 
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
-        let mut desk = std::mem::take(&mut self.desk);
-        desk.sync(problem, &|model, rates| self.rank(model, rates, problem.now));
+        let mut state = std::mem::take(&mut self.state);
+        state.sync(problem, &|model, rates| self.rank(model, rates, problem.now));
         let due = problem.present().filter(|&job| problem.jobs[job].aims.deadline.is_some());
-        for job in due.filter(|&job| problem.jobs[job].standing.is_ready()) {
-            let rates = desk.rates(job);
+        for job in due.filter(|&job| problem.jobs[job].progress.is_ready()) {
+            let rates = state.rates(job);
             let rank = self.rank(&problem.jobs[job], rates, problem.now);
             let shape = (rates.asks, rates.speeds.iter().map(|speed| *speed > 0.0).collect());
-            desk.line.remove(job);
-            desk.line.wait(job, shape, rank);
+            state.line.remove(job);
+            state.line.wait(job, shape, rank);
         }
-        let mut room = desk.floor.idle.clone();
+        let mut room = state.floor.idle.clone();
         let mut wants = Vec::new();
-        let mut merge = desk.line.merge(&[]);
-        while let Some(next) = merge.next(&desk.line, &[]) {
-            let rates = desk.rates(next.job);
+        let mut merge = state.line.merge(&[]);
+        while let Some(next) = merge.next(&state.line, &[]) {
+            let rates = state.rates(next.job);
             if let Some(gpu_type) = fastest(rates, &room, None) {
                 room[gpu_type] -= rates.asks;
-                wants.push(Want::place(next.job, desk.counts(next.job, gpu_type)));
+                wants.push(Want::place(next.job, state.counts(next.job, gpu_type)));
             } else {
                 merge.drop_shape(&next);
             }
         }
-        let changes = desk.floor.carry_out(problem, wants, Repacking::Off);
-        self.desk = desk;
+        let changes = state.floor.carry_out(problem, wants, Repacking::Off);
+        self.state = state;
         Ok(Plan { changes, ..Plan::default() })
     }
 }

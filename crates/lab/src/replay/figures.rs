@@ -108,7 +108,7 @@ impl Figures {
             figures.weighted_completion += entry.model.weight * completed.0;
             figures.mean_wait += job.started.map_or(0.0, |started| started.since(entry.arrival).0);
             if let Some(fastest) = trace.paces.of(number).fastest {
-                let alone = entry.model.standing.work * fastest;
+                let alone = entry.model.progress.work * fastest;
                 figures.longest_stretch = figures.longest_stretch.max(jct / alone);
             }
         }

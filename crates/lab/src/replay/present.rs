@@ -42,10 +42,10 @@ impl Present {
     }
 
     /// Shows what is left.
-    pub(super) fn show(&self, standing: &mut Progress) {
-        standing.work_left = self.work * self.estimate - self.done;
+    pub(super) fn show(&self, progress: &mut Progress) {
+        progress.work_left = self.work * self.estimate - self.done;
         let left = to_u64((self.work - self.done).ceil());
-        standing.epochs_left = left;
+        progress.epochs_left = left;
     }
 
     /// Counts a start, and returns whether too many in a row were of no use.

@@ -131,7 +131,7 @@ impl Trace {
         let mut problem = self.problem.clone();
         let job = |entry: &Entry| {
             let mut model = entry.model.clone();
-            model.standing.arrival = entry.arrival;
+            model.progress.arrival = entry.arrival;
             model
         };
         problem.jobs = self.jobs.iter().map(job).collect();
@@ -156,7 +156,7 @@ impl Trace {
             let epoch =
                 pace.asked[fastest].or_else(|| pace.asked.iter().copied().flatten().min_by(f64::total_cmp));
             let (Some(epoch), Some(own)) = (epoch, pace.single[fastest]) else { continue };
-            asked += f64::from(entry.model.asks) * entry.model.standing.work * epoch;
+            asked += f64::from(entry.model.asks) * entry.model.progress.work * epoch;
             count += 1.0;
             for (sum, rate) in relative.iter_mut().zip(&pace.single) {
                 *sum += rate.unwrap_or(0.0) / own;

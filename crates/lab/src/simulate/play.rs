@@ -67,7 +67,7 @@ impl<'a> Play<'a> {
             run: &format!("run{}", self.turns),
             budget: Budget::until(&stop),
             forecasts: Vec::new(),
-            prospects: None,
+            start_estimates: None,
         };
         let how = (self.options.rules, &mut planner);
         let Ok::<_, Infallible>(_) = turn(&mut self.world, &mut KeepsNothing, &mut self.state, how, tell);

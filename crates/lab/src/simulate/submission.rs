@@ -192,7 +192,7 @@ impl Submission {
 
     /// Returns it as its queue shows it.
     pub(super) fn sighting(&self) -> Sighting {
-        let standing = match &self.stage {
+        let queue_state = match &self.stage {
             Stage::Pending => QueueState::Pending,
             Stage::Running(own) => {
                 QueueState::Running { since: Some(own.since), gpus: Some(own.gpus.clone()) }
@@ -200,7 +200,7 @@ impl Submission {
             Stage::Ended { end, at } => QueueState::Ended { end: end.clone(), at: Some(*at) },
         };
         let submit_time = Some(format!("{:.0}", self.submitted.0));
-        Sighting { of: self.of.clone(), job_id: self.id, submit_time, standing, reason: None }
+        Sighting { of: self.of.clone(), job_id: self.id, submit_time, state: queue_state, reason: None }
     }
 
     /// Returns it while it runs.

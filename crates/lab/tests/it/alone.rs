@@ -54,7 +54,7 @@ fn with_gpus_of_its_own_who_makes_room_is_stopped_and_the_other_gets_the_room() 
     // A shorter one comes while the first saves: what was decided holds.
     stop(&mut problem, 0);
     let mut least = job("least", 1);
-    least.standing.work_left /= 10.0;
+    least.progress.work_left /= 10.0;
     problem.jobs.push(least);
     let plan = decide(policy.as_mut(), &problem);
     assert_eq!(given(&plan), BTreeMap::new(), "{plan:?}");
@@ -77,9 +77,9 @@ proptest! {
         let plan = decide(policy.as_mut(), &problem);
         prop_assert!(verify(&problem, plan.clone()).is_ok(), "{name}: {plan:?}");
         let promised = given(&plan);
-        let runs = |job: usize| problem.jobs[job].standing.running().next().is_some();
+        let runs = |job: usize| problem.jobs[job].progress.running().next().is_some();
         let is_elsewhere = |job: usize| match promised.get(&job) {
-            Some(slots) => *slots != problem.jobs[job].standing.holds[0].slots,
+            Some(slots) => *slots != problem.jobs[job].progress.holds[0].slots,
             None => plan.changes.iter().any(|(own, _)| *own == job),
         };
         let stopped: Vec<usize> = (0..problem.jobs.len()).filter(|&job| runs(job) && is_elsewhere(job)).collect();
@@ -87,7 +87,7 @@ proptest! {
             stop(&mut problem, job);
         }
         let mut free = problem.unclaimed();
-        let waiting: Vec<usize> = promised.keys().copied().filter(|job| problem.jobs[*job].standing.is_ready()).collect();
+        let waiting: Vec<usize> = promised.keys().copied().filter(|job| problem.jobs[*job].progress.is_ready()).collect();
         for job in waiting {
             if free.take(problem.jobs[job].needs, promised[&job].iter()) {
                 run(&mut problem, job, &promised[&job]);

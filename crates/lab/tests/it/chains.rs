@@ -10,7 +10,7 @@ use hsched_engine::{
 };
 use hsched_lab::simulate::{self, Incident};
 use hsched_model::{Cluster, Job, JobId, JobName, Seconds, Time};
-use hsched_plan::Prospects;
+use hsched_plan::JobStartEstimates;
 
 use crate::deaths::{Died, Disk};
 use crate::queue_watch::{answer, queueing};
@@ -42,15 +42,15 @@ impl World for Seer {
         for (of, report) in &seen.epochs {
             self.reported.entry((of.job.clone(), report.epoch)).or_default().insert(of.clone());
         }
-        let alive = |own: &&hsched_engine::Sighting| !matches!(own.standing, QueueState::Ended { .. });
-        let runs = |own: &&hsched_engine::Sighting| matches!(own.standing, QueueState::Running { .. });
+        let alive = |own: &&hsched_engine::Sighting| !matches!(own.state, QueueState::Ended { .. });
+        let runs = |own: &&hsched_engine::Sighting| matches!(own.state, QueueState::Running { .. });
         for job in seen.sightings.iter().map(|own| &own.of.job).collect::<BTreeSet<_>>() {
             let own = || seen.sightings.iter().filter(|own| own.of.job == *job);
             self.alive = self.alive.max(own().filter(alive).count());
             self.overlapped |= own().filter(runs).count() > 1;
         }
         for own in &seen.sightings {
-            if let QueueState::Ended { end, .. } = &own.standing {
+            if let QueueState::Ended { end, .. } = &own.state {
                 self.ended.insert(own.of.clone(), end.clone());
             }
         }
@@ -82,7 +82,7 @@ impl World for Seer {
         self.world.amend(of, job_id, to)
     }
 
-    fn start_estimates(&mut self, inquiries: &[Inquiry]) -> Vec<Prospects> {
+    fn start_estimates(&mut self, inquiries: &[Inquiry]) -> Vec<JobStartEstimates> {
         inquiries.iter().map(|own| answer(&self.cluster, own, 0.0, &|_| (0.0, 0.0))).collect()
     }
 

@@ -2,7 +2,8 @@
 
 use hsched_engine::{
     Action, AfterStop, Answer, End, Event, JobState, News, Observation, Outcome, Phase, Piece, QueueState,
-    Request, Sighting, Stage, State, Step, Submission, SubmissionKey, SubmissionRecord, apply, notice, step,
+    Sighting, Stage, State, Step, StopProgress, Submission, SubmissionKey, SubmissionRecord, apply, notice,
+    step,
 };
 use hsched_model::Time;
 use hsched_plan::{Budget, Decision, Placement, Plan, Policy, PolicyError, Problem, Sharing, Slot};
@@ -103,8 +104,11 @@ fn the_first_copy_to_complete_ends_the_job_once_the_others_are_gone() {
     let mut state = copies(&["v1", "v2"]);
     ends(&mut state, 1, End::Completed);
     let left = state.jobs[0].phase.submissions();
-    let done =
-        Stage::Stopping { since: Time(50.0), then: AfterStop::Done(Time(50.0)), request: Request::Meant };
+    let done = Stage::Stopping {
+        since: Time(50.0),
+        then: AfterStop::Done(Time(50.0)),
+        request: StopProgress::Meant,
+    };
     assert_eq!(left.iter().map(|own| own.stage).collect::<Vec<_>>(), [done]);
     // Whatever the policy wants, the others are cancelled.
     let then = take(state, &[(0, 1), (1, 1)]);

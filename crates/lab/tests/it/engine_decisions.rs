@@ -1,8 +1,8 @@
 //! The engine's decisions on tiny states: who gets what, who moves, who is ended.
 
 use hsched_engine::{
-    AfterStop, Answer, End, Event, Gpus, JobState, News, Observation, Outcome, Phase, QueueState, Request,
-    Sighting, Stage, Step, SubmissionRecord, apply, notice,
+    AfterStop, Answer, End, Event, Gpus, JobState, News, Observation, Outcome, Phase, QueueState, Sighting,
+    Stage, Step, StopProgress, SubmissionRecord, apply, notice,
 };
 use hsched_model::{Estimates, Job, JobId, NodeName, Partition, Seconds, Speed, Time, Usage};
 use hsched_plan::Moves;
@@ -31,7 +31,7 @@ fn free_gpus_go_to_jobs_that_wait() {
 #[test]
 fn gpus_of_what_is_in_the_queue_are_promised() {
     let cluster = cluster(&[("v1", "v100", 2, 0, "idle"), ("v2", "v100", 2, 0, "idle")]);
-    for stage in [Stage::Pending, Stage::Meant, stopping(0.0, AfterStop::Cancel, Request::Killed)] {
+    for stage in [Stage::Pending, Stage::Meant, stopping(0.0, AfterStop::Cancel, StopProgress::Killed)] {
         let first = JobState {
             phase: phase(attempt("r", "v1", "v100", 2, 0), stage),
             ..JobState::new(job("a", "{v100: 100}", ""), Time(0.0))
@@ -144,7 +144,7 @@ fn a_decision_is_known_again_by_the_checksum_of_what_it_depends_on() {
 #[test]
 fn jobs_wait_while_another_gives_its_gpus_back() {
     let cluster = cluster(&[("v1", "v100", 4, 2, "mixed")]);
-    let stage = stopping(0.0, AfterStop::GoOn, Request::Asked);
+    let stage = stopping(0.0, AfterStop::GoOn, StopProgress::Asked);
     let stopping = JobState {
         phase: phase(attempt("r", "v1", "v100", 2, 0), stage),
         ..JobState::new(job("a", "{v100: 100}", ""), Time(0.0))
@@ -176,7 +176,7 @@ fn what_can_never_start_is_taken_back() {
     // The intent is written down: whatever becomes of the request, this end is none for good.
     assert!(matches!(
         then.state.jobs[0].phase.submissions()[0].stage,
-        Stage::Stopping { then: AfterStop::GoOn, request: Request::Meant, .. }
+        Stage::Stopping { then: AfterStop::GoOn, request: StopProgress::Meant, .. }
     ));
     let ended = News::Ended { end: End::Cancelled, at: Time(2.0) };
     for event in [answered("a", "r", Answer::Killed), heard("a", "r", ended)] {
@@ -311,7 +311,7 @@ fn jobs_of_different_partitions_share_the_nodes_of_both() {
     (other.name, other.partitions) = (NodeName::new("v2").expect("a name"), ["short".to_owned()].into());
     cluster.nodes.push(other);
     let job = |own: &str| JobState::new(job(own, "{v100: 100}", &format!(", partition: {own}")), Time(0.0));
-    let stage = stopping(0.0, AfterStop::GoOn, Request::Asked);
+    let stage = stopping(0.0, AfterStop::GoOn, StopProgress::Asked);
     let stopping = phase(attempt("r", "v1", "v100", 2, 0), stage);
     let mut jobs = vec![job("long"), job("short"), job("long")];
     jobs[0].job.name = name("stopping");
@@ -325,7 +325,7 @@ fn a_job_that_slurm_does_not_manage_to_end_is_not_waited_for_for_ever() {
     let cluster = cluster(&[("v1", "v100", 4, 2, "mixed")]);
     let own = SubmissionRecord { started: Some(Time(0.0)), ..attempt("r", "v1", "v100", 2, 0) };
     let stuck = JobState {
-        phase: phase(own, stopping(0.0, AfterStop::GoOn, Request::Killed)),
+        phase: phase(own, stopping(0.0, AfterStop::GoOn, StopProgress::Killed)),
         ..JobState::new(job("a", "{v100: 100}", ""), Time(0.0))
     };
     let waiting = JobState::new(job("b", "{v100: 100}", ""), Time(0.0));

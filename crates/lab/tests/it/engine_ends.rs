@@ -1,6 +1,8 @@
 //! What stops and time limits mean for a job on tiny states: which cost a retry, which limit comes next, and which ends are believed.
 
-use hsched_engine::{AfterStop, End, JobState, News, PastAttempt, Request, Stage, SubmissionRecord, apply};
+use hsched_engine::{
+    AfterStop, End, JobState, News, PastAttempt, Stage, StopProgress, SubmissionRecord, apply,
+};
 use hsched_model::{Seconds, Time};
 
 use hsched_fixtures::engine_states::{attempt, heard, job, phase, rules, running, state};
@@ -57,7 +59,7 @@ fn a_run_that_was_asked_to_stop_teaches_no_speed() {
         let learnt = apply(&mut state, Time(ended), &heard("a", "r", news), &rules());
         (learnt.is_some(), state.jobs[0].phase.word())
     };
-    let asked = Stage::Stopping { since: Time(690.0), then: AfterStop::GoOn, request: Request::Asked };
+    let asked = Stage::Stopping { since: Time(690.0), then: AfterStop::GoOn, request: StopProgress::Asked };
     assert_eq!(learns(Stage::Running, true, 700.0), (true, "completed"));
     assert_eq!(learns(asked, true, 700.0), (false, "waiting"));
     // Scripts of 0.1.0 returned 0 also where a limit cut them; this one ended long before.
@@ -100,7 +102,7 @@ fn a_limit_that_cut_a_job_before_an_epoch_is_doubled_and_kept_until_its_epochs_a
 
 #[test]
 fn exit_status_0_of_a_run_that_was_asked_to_stop_proves_nothing_without_the_last_epoch() {
-    let asked = |request: Request, then: AfterStop, done: u64| {
+    let asked = |request: StopProgress, then: AfterStop, done: u64| {
         let stage = Stage::Stopping { since: Time(40.0), then, request };
         let attempt = attempt("r", "v1", "v100", 1, 0);
         let tracked = JobState {
@@ -113,11 +115,11 @@ fn exit_status_0_of_a_run_that_was_asked_to_stop_proves_nothing_without_the_last
         let job = state.jobs.remove(0);
         (job.phase.word(), job.past.last().expect("an attempt").end.clone())
     };
-    for request in [Request::Asked, Request::Killed] {
+    for request in [StopProgress::Asked, StopProgress::Killed] {
         assert_eq!(asked(request, AfterStop::GoOn, 9), ("waiting", End::Cut));
         assert_eq!(asked(request, AfterStop::Cancel, 0), ("cancelled", End::Cut));
         assert_eq!(asked(request, AfterStop::GoOn, 10), ("completed", End::Completed));
     }
     // Slurm has not heard the request yet.
-    assert_eq!(asked(Request::Meant, AfterStop::GoOn, 0), ("completed", End::Completed));
+    assert_eq!(asked(StopProgress::Meant, AfterStop::GoOn, 0), ("completed", End::Completed));
 }

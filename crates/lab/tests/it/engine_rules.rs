@@ -343,7 +343,7 @@ impl Policy for Costs {
     }
 
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
-        self.0 = Some(problem.jobs[0].standing.restart_cost);
+        self.0 = Some(problem.jobs[0].progress.restart_cost);
         Ok(Plan::default())
     }
 }

@@ -24,7 +24,7 @@ fn arriving(mut problem: Problem, jobs: Vec<(f64, JobModel)>) -> Problem {
     problem.jobs = jobs
         .into_iter()
         .map(|(arrival, mut job)| {
-            job.standing.arrival = Time(arrival);
+            job.progress.arrival = Time(arrival);
             job
         })
         .collect();
@@ -35,7 +35,7 @@ fn arriving(mut problem: Problem, jobs: Vec<(f64, JobModel)>) -> Problem {
 fn mean_jct(problem: &Problem, policy: &str, restart: f64) -> Option<f64> {
     let mut empty = problem.clone();
     let entry = |(place, model): (usize, JobModel)| Entry {
-        arrival: model.standing.arrival,
+        arrival: model.progress.arrival,
         model,
         restart_cost: Some(Seconds(restart)),
         saves: true,
@@ -98,7 +98,7 @@ fn one_runs_one_comes(movable: bool) -> Problem {
     let slots = vec![Slot { node: 0, gpu_type: 0, count: 2 }];
     let epoch = Placement::new(&problem, 0, &slots, Sharing::Balanced).expect("legal").epoch.total();
     let stage = Stage::Running { epoch, under_way: 0.0, movable, busy_until: Time(0.0) };
-    problem.jobs[0].standing.holds = vec![HeldPlacement { slots, since: Time(0.0), epoch, stage }];
+    problem.jobs[0].progress.holds = vec![HeldPlacement { slots, since: Time(0.0), epoch, stage }];
     problem
 }
 
@@ -140,7 +140,7 @@ fn traces() -> impl Strategy<Value = Problem> {
     (problems::any_problem(6, 4, true), proptest::collection::vec(0_u32..2000, 8)).prop_map(
         |(mut problem, arrivals)| {
             for (job, arrival) in problem.jobs.iter_mut().zip(arrivals.into_iter().cycle()) {
-                job.standing.arrival = Time(f64::from(arrival));
+                job.progress.arrival = Time(f64::from(arrival));
             }
             problem
         },
@@ -156,7 +156,7 @@ fn cost_by(
     own: &Certificate,
     end: f64,
 ) -> f64 {
-    let begin = job.standing.arrival.0;
+    let begin = job.progress.arrival.0;
     let mut pieces: Vec<(f64, f64)> = Vec::new();
     for (number, &edge) in own.edges.iter().enumerate() {
         let until = own.edges.get(number + 1).copied().unwrap_or(f64::INFINITY).min(end);
@@ -260,9 +260,9 @@ proptest! {
             let bundles = bundles(&problem, number);
             let longest = bundles.iter().map(|own| own.1).fold(f64::INFINITY, f64::min);
             #[expect(clippy::cast_precision_loss, reason = "few epochs")]
-            let last = job.standing.arrival.0 + 6000.0 + job.epochs as f64 / longest;
-            let mut ends: Vec<f64> = own.edges.iter().copied().chain([last]).filter(|end| *end > job.standing.arrival.0).collect();
-            ends.insert(0, job.standing.arrival.0);
+            let last = job.progress.arrival.0 + 6000.0 + job.epochs as f64 / longest;
+            let mut ends: Vec<f64> = own.edges.iter().copied().chain([last]).filter(|end| *end > job.progress.arrival.0).collect();
+            ends.insert(0, job.progress.arrival.0);
             let cost = |end: f64| cost_by(&problem, job, &bundles, &own, end);
             let mut least = f64::INFINITY;
             for pair in ends.windows(2) {
@@ -291,24 +291,24 @@ proptest! {
         let parameters = HorizonParameters { preempts: false, repacking: Repacking::Off };
         let mut policy = Horizon::new(parameters);
         let mut now = problem;
-        now.jobs.iter_mut().for_each(|job| job.standing.restart_cost = Seconds(seconds.into()));
+        now.jobs.iter_mut().for_each(|job| job.progress.restart_cost = Seconds(seconds.into()));
         // Half of the jobs come first; they run when the others come.
         for job in now.jobs.iter_mut().skip(2) {
-            job.standing.waits = hsched_plan::Eligibility::Later;
+            job.progress.waits = hsched_plan::Eligibility::Later;
         }
         for (job, decision) in decide(&mut policy, &now) {
             if let Decision::Place { placements, .. } = decision {
                 let epoch = placements[0].epoch.total();
                 let stage = Stage::Running { epoch, under_way: 0.0, movable: true, busy_until: Time(0.0) };
-                now.jobs[job].standing.holds = vec![HeldPlacement { slots: placements[0].slots.clone(), since: Time(0.0), epoch, stage }];
+                now.jobs[job].progress.holds = vec![HeldPlacement { slots: placements[0].slots.clone(), since: Time(0.0), epoch, stage }];
             }
         }
         now.now = Time(60.0);
         for job in now.jobs.iter_mut().skip(2) {
-            job.standing.waits = hsched_plan::Eligibility::Ready;
+            job.progress.waits = hsched_plan::Eligibility::Ready;
         }
         for (job, decision) in decide(&mut policy, &now) {
-            let runs = !now.jobs[job].standing.holds.is_empty();
+            let runs = !now.jobs[job].progress.holds.is_empty();
             prop_assert!(!runs || matches!(decision, Decision::Place { .. }), "{decision:?}");
         }
     }

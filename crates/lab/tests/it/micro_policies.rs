@@ -84,7 +84,7 @@ fn only(problem: &Problem, chosen: usize) -> Vec<(usize, Decision)> {
     let is_leaving = problem
         .jobs
         .iter()
-        .any(|job| !job.standing.holds.is_empty() && job.standing.running().next().is_none());
+        .any(|job| !job.progress.holds.is_empty() && job.progress.running().next().is_none());
     if is_leaving { Vec::new() } else { (0..problem.jobs.len()).map(decide).enumerate().collect() }
 }
 
@@ -116,7 +116,7 @@ impl Policy for ShortestFirst {
     }
 
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
-        let shortest = (0..problem.jobs.len()).min_by_key(|&job| problem.jobs[job].standing.epochs_left);
+        let shortest = (0..problem.jobs.len()).min_by_key(|&job| problem.jobs[job].progress.epochs_left);
         Ok(Plan { changes: shortest.map_or_else(Vec::new, |job| only(problem, job)), ..Plan::default() })
     }
 }
@@ -178,10 +178,10 @@ impl Policy for Early {
     }
 
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
-        let standing = &problem.jobs[0].standing;
-        let decision = match standing.epochs_left {
+        let progress = &problem.jobs[0].progress;
+        let decision = match progress.epochs_left {
             ..=2 => Decision::Finish { why: "it learns no more".to_owned() },
-            _ if standing.holds.is_empty() => place(problem, 0),
+            _ if progress.holds.is_empty() => place(problem, 0),
             _ => return Ok(Plan { wake: Some(problem.now), ..Plan::default() }),
         };
         Ok(Plan { changes: vec![(0, decision)], wake: Some(problem.now), ..Plan::default() })
@@ -206,7 +206,7 @@ impl Policy for TwoCopies {
 
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
         let Decision::Place { placements, .. } = place(problem, 0) else { return Ok(Plan::default()) };
-        let copies = if problem.jobs[0].standing.epochs_left > 5 { 1 } else { 2 };
+        let copies = if problem.jobs[0].progress.epochs_left > 5 { 1 } else { 2 };
         let decision = Decision::Place {
             placements: placements.into_iter().cycle().take(copies).collect(),
             queued: false,

@@ -10,7 +10,7 @@ use hsched_engine::{
 };
 use hsched_lab::simulate;
 use hsched_model::{JobId, Seconds, Time};
-use hsched_plan::Prospects;
+use hsched_plan::JobStartEstimates;
 
 use crate::deaths::{Died, Disk};
 use crate::queue_watch::{answer, queueing};
@@ -58,7 +58,7 @@ impl World for Seer {
     }
 
     /// Four V100 are best at first; then two of them; later the T4 are free.
-    fn start_estimates(&mut self, inquiries: &[Inquiry]) -> Vec<Prospects> {
+    fn start_estimates(&mut self, inquiries: &[Inquiry]) -> Vec<JobStartEstimates> {
         let now = self.world.now().0;
         let wait = |own: &Kind| match (own.gpu_type == gpu("t4"), own.per_node) {
             (true, _) if now >= 150.0 => (0.0, 50.0),

@@ -6,9 +6,9 @@ use hsched_engine::{
     Action, Answer, Event, Inquiry, JobState, Kind, Knows, Listing, Phase, SpeedsOf, Stage, State, Step,
     Submission, SubmissionRecord, requests, step,
 };
-use hsched_model::{Cluster, JobId, JobRequest, Node, Partition, QueueChoice, Seconds, Time};
+use hsched_model::{Cluster, JobId, Node, Partition, QueueChoice, RequestOption, Seconds, Time};
 use hsched_plan::throughput::{Cache, ThroughputMatrix};
-use hsched_plan::{Parameters, Policy, Prospect, Prospects, Replanning};
+use hsched_plan::{JobStartEstimates, Parameters, Policy, Replanning, RequestStartEstimate};
 use hsched_queue::{GpuCount, NodeUse, QueueNode, QueuePartition, Snapshot};
 
 use hsched_fixtures::engine_states::{attempt, cluster, gpu, job, planner, rules, state, words};
@@ -116,7 +116,7 @@ fn a_job_that_waits_may_ask_for_what_when_lists() {
     let Ok(listed) = requests(&listing, &Knows { speeds, resumes: &|| true }, &mut Vec::new());
     // Four kinds of V100 and four of T4, for two accounts in two partitions, are more than are looked at.
     assert_eq!((listed.possible, listed.requests.len()), (32, 24));
-    let told: Vec<JobRequest> = told.requests.into_iter().map(|own| own.request).collect();
+    let told: Vec<RequestOption> = told.requests.into_iter().map(|own| own.request).collect();
     assert_eq!(told, listed.requests);
 }
 
@@ -126,7 +126,7 @@ pub fn answer(
     inquiry: &Inquiry,
     stays: f64,
     wait: &dyn Fn(&Kind) -> (f64, f64),
-) -> Prospects {
+) -> JobStartEstimates {
     let (rules, snapshot) = (rules(), snapshot(cluster));
     let listing = Listing {
         job: &inquiry.rest,
@@ -140,12 +140,12 @@ pub fn answer(
     let knows = Knows { speeds, resumes: &|| inquiry.resumes };
     let Ok(listed) = requests(&listing, &knows, &mut Vec::new());
     let hours = |time: f64| Some(Seconds(time * HOUR));
-    let prospect = |request: JobRequest| {
+    let estimate = |request: RequestOption| {
         let (anew, in_place) = wait(&Kind::asked(&request));
         let can_change = inquiry.in_place(&request, &rules.defaults).is_some();
-        Prospect { anew: hours(anew), in_place: hours(in_place).filter(|_| can_change), request }
+        RequestStartEstimate { anew: hours(anew), in_place: hours(in_place).filter(|_| can_change), request }
     };
-    Prospects {
+    JobStartEstimates {
         job: inquiry.job,
         // What was queued beside the first starts now.
         stays: (0..)
@@ -153,7 +153,7 @@ pub fn answer(
             .map(|(n, id)| id.and(hours(if n == 0 { stays } else { 0.0 })))
             .collect(),
         races: inquiry.races(),
-        requests: listed.requests.into_iter().map(prospect).collect(),
+        requests: listed.requests.into_iter().map(estimate).collect(),
         cut: listed.cut,
     }
 }
@@ -167,7 +167,8 @@ fn take(state: &State, at: f64, cluster: &Cluster, stays: f64, wait: &dyn Fn(&Ki
     if first.inquiries.is_empty() {
         return first;
     }
-    planner.prospects = Some(first.inquiries.iter().map(|own| answer(cluster, own, stays, wait)).collect());
+    planner.start_estimates =
+        Some(first.inquiries.iter().map(|own| answer(cluster, own, stays, wait)).collect());
     step(state.clone(), Time(at), &[], cluster, (&own, &mut planner))
 }
 
@@ -239,29 +240,29 @@ fn a_pending_request_goes_to_another_partition_and_keeps_its_place() {
     let asked = step(before.clone(), Time(1.0), &[], &cluster, (&own, &mut planner));
     // The same GPUs start sooner where the limit is longer.
     let wait = |own: &Kind| (50.0, if *own == kind(4, "v100") { 1.0 } else { 30.0 });
-    let mut prospects = answer(&cluster, &asked.inquiries[0], 20.0, &wait);
+    let mut start_estimates = answer(&cluster, &asked.inquiries[0], 20.0, &wait);
     let partitions = |gpus: u32| {
-        let is_for = |own: &&Prospect| Kind::asked(&own.request) == kind(gpus, "v100");
-        let own = prospects.requests.iter().filter(is_for);
+        let is_for = |own: &&RequestStartEstimate| Kind::asked(&own.request) == kind(gpus, "v100");
+        let own = start_estimates.requests.iter().filter(is_for);
         own.map(|own| own.request.request.partition.as_deref()).collect::<Vec<_>>()
     };
     // One V100 takes ten hours, and nobody says that the job saves.
     assert_eq!(partitions(1), [Some("day")]);
     assert_eq!(partitions(4), [Some("short"), Some("day")]);
-    let is_short = |own: &Prospect| own.request.request.partition.as_deref() == Some("short");
-    for own in &mut prospects.requests {
+    let is_short = |own: &RequestStartEstimate| own.request.request.partition.as_deref() == Some("short");
+    for own in &mut start_estimates.requests {
         own.in_place = own.in_place.filter(|_| !is_short(own));
     }
-    planner.prospects = Some(vec![prospects]);
+    planner.start_estimates = Some(vec![start_estimates]);
     let changed = step(before, Time(1.0), &[], &cluster, (&own, &mut planner));
     assert_eq!(words(&changed.actions), ["change a to 4 v100"]);
     let Action::Amend { to, .. } = &changed.actions[0] else { panic!() };
-    assert_eq!(to.terms.as_ref().and_then(|own| own.partition.as_deref()), Some("day"));
+    assert_eq!(to.queue_choice.as_ref().and_then(|own| own.partition.as_deref()), Some("day"));
     let (of, mut done) = (own_key(&changed.state), changed.state);
     let answer = Answer::Amended;
     hsched_engine::apply(&mut done, Time(2.0), &Event::Answer { of, answer }, &rules());
     let own = &done.jobs[0].phase.submissions()[0].attempt;
-    assert_eq!(own.terms.as_ref().and_then(|own| own.partition.as_deref()), Some("day"));
+    assert_eq!(own.queue_choice.as_ref().and_then(|own| own.partition.as_deref()), Some("day"));
     // From there it may go elsewhere again.
     assert!(own.tables.contains(&kind(4, "v100")));
 }
@@ -300,8 +301,8 @@ fn what_a_limit_would_end_is_not_asked_for_where_the_job_cannot_go_on() {
         }
         let then = take(&state(vec![own]), 1.0, &cluster, 0.0, &|_| (0.0, 0.0));
         let attempt = then.state.jobs[0].phase.attempt().expect("an attempt");
-        let terms = attempt.terms.as_ref().and_then(|own| own.partition.clone());
-        (words(&then.actions).join(", "), terms.unwrap_or_default())
+        let queue_choice = attempt.queue_choice.as_ref().and_then(|own| own.partition.clone());
+        (words(&then.actions).join(", "), queue_choice.unwrap_or_default())
     };
     let long = Partition { name: "long".into(), ..within(30.0) };
     assert_eq!(both(vec![within(2.0), long]), ("submit a on 4 t4".to_owned(), "long".to_owned()));
@@ -375,9 +376,9 @@ fn a_request_is_not_changed_into_another_one_of_the_job() {
         let own = rules();
         let asked = step(before.clone(), Time(1.0), &[], &cluster, (&own, &mut planner));
         let wait = |own: &Kind| (50.0, if own.per_node == 2 { 1.0 } else { 30.0 });
-        let mut prospects = answer(&cluster, &asked.inquiries[0], 20.0, &wait);
-        prospects.stays.iter_mut().for_each(|own| *own = Some(Seconds(20.0 * HOUR)));
-        planner.prospects = Some(vec![prospects]);
+        let mut start_estimates = answer(&cluster, &asked.inquiries[0], 20.0, &wait);
+        start_estimates.stays.iter_mut().for_each(|own| *own = Some(Seconds(20.0 * HOUR)));
+        planner.start_estimates = Some(vec![start_estimates]);
         words(&step(before.clone(), Time(1.0), &[], &cluster, (&own, &mut planner)).actions)
     };
     // It waits for two V100 already.
@@ -385,12 +386,12 @@ fn a_request_is_not_changed_into_another_one_of_the_job() {
     // In another partition these are another request.
     before.jobs[0].job.launch.partition = Some("short,day".into());
     let Phase::Submitted(own) = &mut before.jobs[0].phase else { panic!() };
-    let terms =
+    let queue_choice =
         |partition: &str| QueueChoice { partition: Some(partition.to_owned()), ..QueueChoice::default() };
-    own[1].attempt.terms = Some(terms("short"));
+    own[1].attempt.queue_choice = Some(queue_choice("short"));
     assert_eq!(changed(&before), ["change a to 2 v100"]);
     let Phase::Submitted(own) = &mut before.jobs[0].phase else { panic!() };
-    own[1].attempt.terms = Some(terms("short,day"));
+    own[1].attempt.queue_choice = Some(queue_choice("short,day"));
     assert_eq!(changed(&before), [""; 0]);
 }
 
@@ -398,7 +399,7 @@ fn a_request_is_not_changed_into_another_one_of_the_job() {
 fn nothing_is_changed_where_nobody_knows_the_queue() {
     let mut policy = queueing();
     let mut planner = planner(policy.as_mut());
-    planner.prospects = Some(Vec::new());
+    planner.start_estimates = Some(Vec::new());
     let own = rules();
     let after = step(state(vec![pending()]), Time(1.0), &[], &full(), (&own, &mut planner));
     assert_eq!(words(&after.actions), [""; 0]);
@@ -420,7 +421,7 @@ fn a_job_that_does_not_say_how_many_gpus_waits_for_a_polite_number() {
     assert_eq!(words(&asked.actions), ["submit a on 32 v100"]);
     let mut policy = queueing();
     let mut planner = planner(policy.as_mut());
-    planner.prospects = Some(Vec::new());
+    planner.start_estimates = Some(Vec::new());
     let dark = step(jobs, Time(1.0), &[], &cluster(&nodes), (&rules(), &mut planner));
     assert_eq!(words(&dark.actions), ["submit a on 32 v100"]);
 }

@@ -345,7 +345,7 @@ fn check(trace: &Trace, options: &Options, policy: &str, events: &[Event]) -> Re
                 Kind::Completed => {
                     train(own);
                     own.slots.clear();
-                    let work = model.standing.work;
+                    let work = model.progress.work;
                     prop_assert!((own.done - work).abs() < 1e-6 * work, "{} of {work}", own.done);
                 }
                 Kind::Arrived | Kind::Round | Kind::Task | Kind::Queued | Kind::NodeDown | Kind::NodeBack => {

@@ -36,7 +36,7 @@ pub fn two_gpus(jobs: Vec<JobModel>) -> Problem {
 /// A job of one GPU that takes so many hours on a V100; saving and starting again takes a minute.
 pub fn job(name: &str, hours: u64) -> JobModel {
     let mut job = JobModel { max_gpus: 1, ..problems::job(name, hours * 36, 10_000, 0.0, &[25.0, 100.0]) };
-    job.standing.restart_cost = Seconds(60.0);
+    job.progress.restart_cost = Seconds(60.0);
     job
 }
 
@@ -47,28 +47,28 @@ pub const V100: Slot = Slot { node: 1, gpu_type: 1, count: 1 };
 pub fn run(problem: &mut Problem, job: usize, slots: &[Slot]) {
     let epoch = Placement::new(problem, job, slots, Sharing::Balanced).expect("a legal one").epoch.total();
     let stage = Stage::Running { epoch, under_way: 0.0, movable: true, busy_until: Time(0.0) };
-    let standing = &mut problem.jobs[job].standing;
-    standing.started = Some(Time(0.0));
-    standing.holds = vec![HeldPlacement { slots: slots.to_vec(), since: Time(0.0), epoch, stage }];
+    let progress = &mut problem.jobs[job].progress;
+    progress.started = Some(Time(0.0));
+    progress.holds = vec![HeldPlacement { slots: slots.to_vec(), since: Time(0.0), epoch, stage }];
 }
 
 /// A job that runs is being stopped, so that Slurm counts its GPUs as in use.
 pub fn stop(problem: &mut Problem, job: usize) {
-    let hold = &mut problem.jobs[job].standing.holds[0];
+    let hold = &mut problem.jobs[job].progress.holds[0];
     hold.stage = Stage::Leaving { started: true, gives_back: true };
     for slot in hold.slots.clone() {
         problem.nodes[slot.node].gpus[slot.gpu_type] -= slot.count;
     }
-    problem.jobs[job].standing.waits = Eligibility::Later;
+    problem.jobs[job].progress.waits = Eligibility::Later;
 }
 
 /// A job that is being stopped has ended, and may have GPUs again.
 pub fn end(problem: &mut Problem, job: usize) {
-    for slot in std::mem::take(&mut problem.jobs[job].standing.holds).into_iter().flat_map(|hold| hold.slots)
+    for slot in std::mem::take(&mut problem.jobs[job].progress.holds).into_iter().flat_map(|hold| hold.slots)
     {
         problem.nodes[slot.node].gpus[slot.gpu_type] += slot.count;
     }
-    problem.jobs[job].standing.waits = Eligibility::Ready;
+    problem.jobs[job].progress.waits = Eligibility::Ready;
 }
 
 /// Returns the GPUs that a plan gives, by job.
@@ -131,10 +131,10 @@ fn a_move_pays_for_its_wait_in_the_queue_and_for_the_epoch_under_way() {
     assert_eq!(given(&with(&problem, 1000.0)).len(), 1);
     assert!(given(&with(&problem, 3600.0)).is_empty());
     // An epoch takes 400 s; near the end, to lose one is too much, and to wait for its end is not.
-    let standing = &mut problem.jobs[0].standing;
-    (standing.work_left, standing.epochs_left) = (2.0, 2);
+    let progress = &mut problem.jobs[0].progress;
+    (progress.work_left, progress.epochs_left) = (2.0, 2);
     assert_eq!(given(&with(&problem, 0.0)).len(), 1);
-    let Stage::Running { under_way, .. } = &mut problem.jobs[0].standing.holds[0].stage else {
+    let Stage::Running { under_way, .. } = &mut problem.jobs[0].progress.holds[0].stage else {
         panic!("it runs")
     };
     *under_way = 390.0;
@@ -151,7 +151,7 @@ fn jobs_that_do_not_save_stay_and_so_do_all_where_nobody_is_to_move() {
     let never = Parameters { replanning: Replanning::default(), ..parameters() };
     let mut policy = find("horizon", &never).expect("a policy");
     assert_eq!(given(&decide(policy.as_mut(), &problem)), BTreeMap::new());
-    problem.jobs[0].standing.saves = false;
+    problem.jobs[0].progress.saves = false;
     assert_eq!(given(&decide(horizon().as_mut(), &problem)), BTreeMap::new());
 }
 
@@ -160,7 +160,7 @@ fn wrong_shares_are_put_right_where_that_pays() {
     let mut problem = two_gpus(vec![JobModel { max_gpus: 2, ..job("a", 10) }]);
     run(&mut problem, 0, &[T4, V100]);
     assert_eq!(given(&decide(horizon().as_mut(), &problem)), BTreeMap::new());
-    let Stage::Running { epoch, .. } = &mut problem.jobs[0].standing.holds[0].stage else {
+    let Stage::Running { epoch, .. } = &mut problem.jobs[0].progress.holds[0].stage else {
         panic!("it runs")
     };
     *epoch *= 1.1;
@@ -178,11 +178,11 @@ fn a_submission_that_waits_in_vain_gives_way_to_what_is_free() {
         stage: Stage::Queued,
     };
     problem.now = Time(1000.0);
-    problem.jobs[0].standing.holds = vec![hold(500.0)];
-    problem.jobs[0].standing.waits = Eligibility::Later;
+    problem.jobs[0].progress.holds = vec![hold(500.0)];
+    problem.jobs[0].progress.waits = Eligibility::Later;
     let plan = decide(horizon().as_mut(), &problem);
     assert_eq!((given(&plan), plan.wake), (BTreeMap::new(), Some(Time(1100.0))));
-    problem.jobs[0].standing.holds = vec![hold(400.0)];
+    problem.jobs[0].progress.holds = vec![hold(400.0)];
     assert_eq!(given(&decide(horizon().as_mut(), &problem)), BTreeMap::from([(0, vec![T4])]));
 }
 
@@ -225,8 +225,8 @@ pub fn in_mid_run() -> impl Strategy<Value = Problem> {
     (problems::any_problem(8, 5, false), flags, limit).prop_map(|(mut problem, flags, limit)| {
         let mut free = problem.unclaimed();
         for (job, (runs, saves, movable, restart)) in (0..problem.jobs.len()).zip(flags) {
-            problem.jobs[job].standing.restart_cost = Seconds(f64::from(restart));
-            problem.jobs[job].standing.saves = saves > 0;
+            problem.jobs[job].progress.restart_cost = Seconds(f64::from(restart));
+            problem.jobs[job].progress.saves = saves > 0;
             let slots = (0..problem.nodes.len()).flat_map(|node| {
                 (0..problem.gpu_types.len()).map(move |gpu_type| Slot { node, gpu_type, count: 1 })
             });
@@ -236,13 +236,13 @@ pub fn in_mid_run() -> impl Strategy<Value = Problem> {
                 .then(|| slots.into_iter().find(|slot| legal(slot) && free.take(needs, [*slot].iter())));
             if let Some(slot) = own.flatten() {
                 run(&mut problem, job, &[slot]);
-                if let Stage::Running { movable: own, .. } = &mut problem.jobs[job].standing.holds[0].stage {
+                if let Stage::Running { movable: own, .. } = &mut problem.jobs[job].progress.holds[0].stage {
                     *own = movable;
                 }
             }
         }
         if let Some(more) = limit {
-            let holds = problem.jobs.iter().flat_map(|job| &job.standing.holds);
+            let holds = problem.jobs.iter().flat_map(|job| &job.progress.holds);
             let held: u32 = holds
                 .flat_map(|hold| &hold.slots)
                 .filter(|slot| slot.gpu_type == 0)
@@ -274,10 +274,10 @@ fn check_first(problem: &Problem, plan: &Plan) -> Result<Vec<usize>, TestCaseErr
     prop_assert!(verify(problem, plan.clone()).is_ok(), "{plan:?}");
     let mut stopped = Vec::new();
     for (job, decision) in &plan.changes {
-        let standing = &problem.jobs[*job].standing;
-        let Some(hold) = standing.holds.first() else { continue };
+        let progress = &problem.jobs[*job].progress;
+        let Some(hold) = progress.holds.first() else { continue };
         prop_assert!(matches!(decision, Decision::Place { .. }), "it stops a job: {plan:?}");
-        let may_move = standing.saves && matches!(hold.stage, Stage::Running { movable: true, .. });
+        let may_move = progress.saves && matches!(hold.stage, Stage::Running { movable: true, .. });
         prop_assert!(may_move, "it touches a job: {plan:?}");
         stopped.push(*job);
     }
@@ -286,7 +286,7 @@ fn check_first(problem: &Problem, plan: &Plan) -> Result<Vec<usize>, TestCaseErr
 
 /// Strangers take what is free of a type on a node.
 fn vanish(problem: &mut Problem, slot: Slot) {
-    let held = problem.jobs.iter().flat_map(|job| &job.standing.holds).flat_map(|hold| &hold.slots);
+    let held = problem.jobs.iter().flat_map(|job| &job.progress.holds).flat_map(|hold| &hold.slots);
     let same = held.filter(|own| (own.node, own.gpu_type) == (slot.node, slot.gpu_type));
     problem.nodes[slot.node].gpus[slot.gpu_type] = same.map(|slot| slot.count).sum();
 }

@@ -51,14 +51,14 @@ fn planned(id: &str, cluster: &Cluster, jobs: &[Job], epochs_done: u64) -> Run {
     }
 }
 
-/// A desk that submits single jobs and looks at them.
-struct Desk {
+/// Submits single jobs and looks at them.
+struct Submitter {
     world: World,
     cluster: Cluster,
     state: State,
 }
 
-impl Desk {
+impl Submitter {
     fn new(site: Site, incidents: Vec<Incident>) -> Self {
         let cluster = site.cluster.clone();
         Self { world: World::new(site, incidents, FIRST), cluster, state: State::default() }
@@ -96,8 +96,8 @@ impl Desk {
         epochs.map(|(_, report)| report).collect()
     }
 
-    fn standing(&mut self, job: &str) -> &'static str {
-        match self.sighting(job).standing {
+    fn queue_state(&mut self, job: &str) -> &'static str {
+        match self.sighting(job).state {
             QueueState::Pending => "pending",
             QueueState::Running { .. } => "running",
             QueueState::Ended { .. } => "ended",
@@ -126,8 +126,8 @@ fn an_epoch_takes_the_slowest_ranks_time_and_the_communication() {
     let t4 = GpuType::new("t4").expect("a type");
     site.speeds.get_mut("a").expect("a model").insert(t4, Speed::rate(50.0).expect("a rate"));
     site.delays = Delays { start: Seconds(2.0), setup: Seconds(3.0), end: Seconds(4.0), ..Delays::default() };
-    let mut desk = Desk::new(site, Vec::new());
-    let (_, placement) = desk.submit("r1", &said, 0);
+    let mut submitter = Submitter::new(site, Vec::new());
+    let (_, placement) = submitter.submit("r1", &said, 0);
     let of_t4 = placement.ranks.iter().filter(|rank| rank.gpu_type == 0).map(|rank| rank.batch);
     let slowest = of_t4.max().expect("a T4");
     assert!((16..=17).contains(&slowest));
@@ -135,12 +135,12 @@ fn an_epoch_takes_the_slowest_ranks_time_and_the_communication() {
     #[expect(clippy::cast_precision_loss, reason = "small")]
     let epoch = 10.0 * (slowest as f64 / 50.0) + 10.0 * (2.0 * 5.0 * 1e7) / (6.0 * 1.25e9);
 
-    desk.world.pass(Seconds(1.9));
-    assert_eq!(desk.standing("a"), "pending");
-    desk.world.pass(Seconds(3.0 + epoch));
-    assert_eq!(desk.reports("a"), []);
-    desk.world.pass(Seconds(0.2));
-    let report = desk.reports("a").remove(0);
+    submitter.world.pass(Seconds(1.9));
+    assert_eq!(submitter.queue_state("a"), "pending");
+    submitter.world.pass(Seconds(3.0 + epoch));
+    assert_eq!(submitter.reports("a"), []);
+    submitter.world.pass(Seconds(0.2));
+    let report = submitter.reports("a").remove(0);
     assert!(near(report.length.expect("a length").0, epoch), "{report:?} {epoch}");
     assert_eq!(report.ranks.iter().map(|rank| rank.samples).sum::<u64>(), 1000);
     let compute = |rank: usize, speed: f64| {
@@ -153,11 +153,11 @@ fn an_epoch_takes_the_slowest_ranks_time_and_the_communication() {
     for (rank, own) in placement.ranks.iter().enumerate() {
         assert!(compute(rank, if own.gpu_type == 0 { 50.0 } else { 100.0 }), "{report:?}");
     }
-    desk.world.pass(Seconds(epoch + 3.8));
-    assert_eq!(desk.standing("a"), "running");
-    desk.world.pass(Seconds(0.2));
+    submitter.world.pass(Seconds(epoch + 3.8));
+    assert_eq!(submitter.queue_state("a"), "running");
+    submitter.world.pass(Seconds(0.2));
     let at = FIRST.0 + 9.0 + 2.0 * epoch;
-    let end = desk.sighting("a").standing;
+    let end = submitter.sighting("a").state;
     assert!(
         matches!(end, QueueState::Ended { end: End::Completed, at: Some(own) } if near(own.0, at)),
         "{end:?}"
@@ -176,52 +176,52 @@ fn the_queue_keeps_its_order_and_fills_up_with_what_it_does_not_delay() {
   - {name: other, samples_per_epoch: 100, epochs: 1, global_batch: 100, model_size: 0, \
                 throughput: {t4: 50}, command: train}";
     let jobs = jobs(text);
-    let mut desk = Desk::new(site(cluster(CLUSTER), &jobs), Vec::new());
+    let mut submitter = Submitter::new(site(cluster(CLUSTER), &jobs), Vec::new());
     for job in &jobs {
-        desk.submit("r1", job, 0);
+        submitter.submit("r1", job, 0);
     }
     let names = ["a", "all", "late", "other"];
-    let mut standing = |seconds| {
-        desk.world.pass(Seconds(seconds));
-        names.map(|name| desk.standing(name))
+    let mut states = |seconds| {
+        submitter.world.pass(Seconds(seconds));
+        names.map(|name| submitter.queue_state(name))
     };
-    assert_eq!(standing(0.5), ["running", "pending", "pending", "running"]);
+    assert_eq!(states(0.5), ["running", "pending", "pending", "running"]);
     // `a` is done after 1 s, `all` after another half, `late` after one more.
-    assert_eq!(standing(0.75), ["ended", "running", "pending", "ended"]);
-    assert_eq!(standing(0.5), ["ended", "ended", "running", "ended"]);
-    assert_eq!(standing(1.0), ["ended"; 4]);
+    assert_eq!(states(0.75), ["ended", "running", "pending", "ended"]);
+    assert_eq!(states(0.5), ["ended", "ended", "running", "ended"]);
+    assert_eq!(states(1.0), ["ended"; 4]);
 }
 
 #[test]
 fn a_stopped_job_goes_on_where_it_was() {
     let job = two_v100();
-    let mut desk = Desk::new(site(cluster(CLUSTER), std::slice::from_ref(&job)), Vec::new());
-    let (id, placement) = desk.submit("r1", &job, 0);
+    let mut submitter = Submitter::new(site(cluster(CLUSTER), std::slice::from_ref(&job)), Vec::new());
+    let (id, placement) = submitter.submit("r1", &job, 0);
     let epoch = placement.epoch.total();
     // In the fourth of ten steps of the second epoch.
-    desk.world.pass(Seconds(1.35 * epoch));
-    assert_eq!(desk.world.stop(&SubmissionKey::new(job.name.clone(), "r"), id), Answer::Stopped);
-    desk.world.pass(Seconds(0.04 * epoch));
-    assert_eq!(desk.standing("a"), "running");
-    desk.world.pass(Seconds(0.02 * epoch));
-    let saved = desk.sighting("a").standing;
+    submitter.world.pass(Seconds(1.35 * epoch));
+    assert_eq!(submitter.world.stop(&SubmissionKey::new(job.name.clone(), "r"), id), Answer::Stopped);
+    submitter.world.pass(Seconds(0.04 * epoch));
+    assert_eq!(submitter.queue_state("a"), "running");
+    submitter.world.pass(Seconds(0.02 * epoch));
+    let saved = submitter.sighting("a").state;
     assert!(
         matches!(saved, QueueState::Ended { end: End::Saved, at: Some(at) } if near(at.0, FIRST.0 + 1.4 * epoch))
     );
-    assert_eq!(desk.reports("a").len(), 1);
+    assert_eq!(submitter.reports("a").len(), 1);
     assert!(matches!(
-        desk.world.stop(&SubmissionKey::new(job.name.clone(), "r"), id),
+        submitter.world.stop(&SubmissionKey::new(job.name.clone(), "r"), id),
         Answer::NotStopped { .. }
     ));
 
-    desk.submit("r2", &job, 1);
-    desk.world.pass(Seconds(0.61 * epoch));
-    let rest = desk.reports("a").remove(0);
+    submitter.submit("r2", &job, 1);
+    submitter.world.pass(Seconds(0.61 * epoch));
+    let rest = submitter.reports("a").remove(0);
     assert_eq!((rest.epoch, rest.ranks[0].samples), (2, 300));
     assert!(near(rest.length.expect("a length").0, 0.6 * epoch), "{rest:?}");
-    desk.world.pass(Seconds(epoch));
-    assert_eq!(desk.reports("a").iter().map(|report| report.epoch).collect::<Vec<_>>(), [2, 3]);
-    assert!(matches!(desk.sighting("a").standing, QueueState::Ended { end: End::Completed, .. }));
+    submitter.world.pass(Seconds(epoch));
+    assert_eq!(submitter.reports("a").iter().map(|report| report.epoch).collect::<Vec<_>>(), [2, 3]);
+    assert!(matches!(submitter.sighting("a").state, QueueState::Ended { end: End::Completed, .. }));
 }
 
 #[test]
@@ -230,13 +230,13 @@ fn jobs_stop_as_their_site_says() {
     let stopped = |saving, setup| {
         let mut site = site(cluster(CLUSTER), std::slice::from_ref(&job));
         (site.saving, site.delays.setup) = (saving, Seconds(setup));
-        let mut desk = Desk::new(site, Vec::new());
-        let (id, placement) = desk.submit("r1", &job, 0);
-        desk.world.pass(Seconds(0.1));
-        desk.world.stop(&SubmissionKey::new(job.name.clone(), "r"), id);
-        desk.world.pass(Seconds(10.0 * placement.epoch.total()));
-        let QueueState::Ended { end, .. } = desk.sighting("a").standing else { panic!("it ended") };
-        (end, desk.reports("a").len())
+        let mut submitter = Submitter::new(site, Vec::new());
+        let (id, placement) = submitter.submit("r1", &job, 0);
+        submitter.world.pass(Seconds(0.1));
+        submitter.world.stop(&SubmissionKey::new(job.name.clone(), "r"), id);
+        submitter.world.pass(Seconds(10.0 * placement.epoch.total()));
+        let QueueState::Ended { end, .. } = submitter.sighting("a").state else { panic!("it ended") };
+        (end, submitter.reports("a").len())
     };
     assert_eq!(stopped(Saving::AfterStep, 0.0), (End::Saved, 0));
     assert_eq!(stopped(Saving::AfterEpoch, 0.0), (End::Saved, 1));
@@ -251,10 +251,10 @@ fn a_walltime_warns_and_then_ends() {
     let ended = |saving| {
         let mut site = site(cluster(CLUSTER), std::slice::from_ref(&job));
         (site.saving, site.walltime, site.grace) = (saving, Some(Seconds(8.0)), Seconds(2.0));
-        let mut desk = Desk::new(site, Vec::new());
-        desk.submit("r1", &job, 0);
-        desk.world.pass(Seconds(100.0));
-        let QueueState::Ended { end, at } = desk.sighting("a").standing else { panic!("it ended") };
+        let mut submitter = Submitter::new(site, Vec::new());
+        submitter.submit("r1", &job, 0);
+        submitter.world.pass(Seconds(100.0));
+        let QueueState::Ended { end, at } = submitter.sighting("a").state else { panic!("it ended") };
         (end, at.expect("a time").0 - FIRST.0)
     };
     let (end, at) = ended(Saving::AfterStep);
@@ -271,21 +271,22 @@ fn a_node_takes_its_jobs_with_it() {
     site.delays.node_down = Seconds(5.0);
     let dies = Incident::NodeDies { node: node("v2"), when: When::Reported { job: name("a"), epoch: 2 } };
     let returns = Incident::NodeReturns { node: node("v2"), when: When::At(Time(FIRST.0 + 50.0)) };
-    let mut desk = Desk::new(site, vec![dies, returns]);
-    let (_, placement) = desk.submit("r1", &job, 0);
-    desk.world.pass(Seconds(2.0 * placement.epoch.total() + 4.9));
+    let mut submitter = Submitter::new(site, vec![dies, returns]);
+    let (_, placement) = submitter.submit("r1", &job, 0);
+    submitter.world.pass(Seconds(2.0 * placement.epoch.total() + 4.9));
     // Nobody knows yet, but nothing moves.
-    assert_eq!((desk.standing("a"), desk.reports("a").len()), ("running", 2));
-    desk.world.pass(Seconds(0.2));
-    assert!(matches!(desk.sighting("a").standing, QueueState::Ended { end: End::NodeFailed, .. }));
-    let state =
-        |desk: &Desk, name| desk.world.cluster().node(&node(name)).expect("a node").state.text().to_owned();
-    assert_eq!((state(&desk, "v1"), state(&desk, "v2")), ("idle".into(), "down*".into()));
-    desk.submit("r2", &job, 2);
-    desk.world.pass(Seconds(20.0));
-    assert_eq!(desk.standing("a"), "pending");
-    desk.world.pass(Seconds(30.0));
-    assert_eq!((desk.standing("a"), state(&desk, "v2")), ("running", "allocated".into()));
+    assert_eq!((submitter.queue_state("a"), submitter.reports("a").len()), ("running", 2));
+    submitter.world.pass(Seconds(0.2));
+    assert!(matches!(submitter.sighting("a").state, QueueState::Ended { end: End::NodeFailed, .. }));
+    let state = |submitter: &Submitter, name| {
+        submitter.world.cluster().node(&node(name)).expect("a node").state.text().to_owned()
+    };
+    assert_eq!((state(&submitter, "v1"), state(&submitter, "v2")), ("idle".into(), "down*".into()));
+    submitter.submit("r2", &job, 2);
+    submitter.world.pass(Seconds(20.0));
+    assert_eq!(submitter.queue_state("a"), "pending");
+    submitter.world.pass(Seconds(30.0));
+    assert_eq!((submitter.queue_state("a"), state(&submitter, "v2")), ("running", "allocated".into()));
 }
 
 #[test]
@@ -293,16 +294,16 @@ fn a_job_fails_as_ordered_and_only_then() {
     let job = two_v100();
     let fails = |submission, epoch, end| Incident::Failure { job: name("a"), submission, epoch, end };
     let incidents = vec![fails(1, 2, End::OutOfMemory), fails(2, 1, End::Failed { exit: 3, signal: 0 })];
-    let mut desk = Desk::new(site(cluster(CLUSTER), std::slice::from_ref(&job)), incidents);
-    desk.submit("r1", &job, 0);
-    desk.world.pass(Seconds(100.0));
-    let reports = desk.reports("a").len();
-    assert!(matches!(desk.sighting("a").standing, QueueState::Ended { end: End::OutOfMemory, .. }));
+    let mut submitter = Submitter::new(site(cluster(CLUSTER), std::slice::from_ref(&job)), incidents);
+    submitter.submit("r1", &job, 0);
+    submitter.world.pass(Seconds(100.0));
+    let reports = submitter.reports("a").len();
+    assert!(matches!(submitter.sighting("a").state, QueueState::Ended { end: End::OutOfMemory, .. }));
     assert_eq!(reports, 1);
     // Its second submission goes on behind the epoch that it should fail in.
-    desk.submit("r2", &job, 1);
-    desk.world.pass(Seconds(100.0));
-    assert!(matches!(desk.sighting("a").standing, QueueState::Ended { end: End::Completed, .. }));
+    submitter.submit("r2", &job, 1);
+    submitter.world.pass(Seconds(100.0));
+    assert!(matches!(submitter.sighting("a").state, QueueState::Ended { end: End::Completed, .. }));
 }
 
 #[test]
@@ -310,11 +311,11 @@ fn a_gpu_without_a_true_speed_fails_the_job() {
     let job = two_v100();
     let mut site = site(cluster(CLUSTER), std::slice::from_ref(&job));
     site.speeds.clear();
-    let mut desk = Desk::new(site, Vec::new());
-    desk.submit("r1", &job, 0);
-    desk.world.pass(Seconds(1.0));
+    let mut submitter = Submitter::new(site, Vec::new());
+    submitter.submit("r1", &job, 0);
+    submitter.world.pass(Seconds(1.0));
     assert!(matches!(
-        desk.sighting("a").standing,
+        submitter.sighting("a").state,
         QueueState::Ended { end: End::Failed { exit: 1, .. }, .. }
     ));
 }
@@ -325,10 +326,10 @@ fn noise_is_bounded_and_comes_from_the_seed() {
     let lengths = |seed| {
         let mut site = site(cluster(CLUSTER), std::slice::from_ref(&job));
         (site.noise, site.seed) = (0.05, seed);
-        let mut desk = Desk::new(site, Vec::new());
-        let (_, placement) = desk.submit("r1", &job, 0);
-        desk.world.pass(Seconds(100.0));
-        let lengths: Vec<f64> = desk.reports("a").iter().filter_map(|own| Some(own.length?.0)).collect();
+        let mut submitter = Submitter::new(site, Vec::new());
+        let (_, placement) = submitter.submit("r1", &job, 0);
+        submitter.world.pass(Seconds(100.0));
+        let lengths: Vec<f64> = submitter.reports("a").iter().filter_map(|own| Some(own.length?.0)).collect();
         assert!(lengths.iter().all(|length| (length / placement.epoch.total() - 1.0).abs() < 0.05));
         lengths
     };

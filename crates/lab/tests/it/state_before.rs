@@ -3,7 +3,7 @@
 use std::fs;
 
 use hsched_engine::store::StateDir;
-use hsched_engine::{AfterStop, Keeper, Request, Stage};
+use hsched_engine::{AfterStop, Keeper, Stage, StopProgress};
 use hsched_model::{JobId, Time};
 use tempfile::TempDir;
 
@@ -120,9 +120,9 @@ fn a_state_with_one_submission_a_job_goes_on() {
             Stage::Meant,
             Stage::Pending,
             Stage::Running,
-            stopping(AfterStop::Cancel, Request::Killed),
-            stopping(AfterStop::GoOn, Request::Asked),
-            stopping(AfterStop::Finish, Request::Meant),
+            stopping(AfterStop::Cancel, StopProgress::Killed),
+            stopping(AfterStop::GoOn, StopProgress::Asked),
+            stopping(AfterStop::Finish, StopProgress::Meant),
         ]
     );
     let directory = StateDir::open(folder.path()).expect("opens");

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use hsched_engine::store::{StateDir, StateError};
 use hsched_engine::{
-    AfterStop, Answer, BackendKind, End, Event, Gpus, JobState, Keeper, Outcome, PastAttempt, Phase, Request,
-    Rules, Stage, State, Submission, SubmissionKey, SubmissionRecord, apply,
+    AfterStop, Answer, BackendKind, End, Event, Gpus, JobState, Keeper, Outcome, PastAttempt, Phase, Rules,
+    Stage, State, StopProgress, Submission, SubmissionKey, SubmissionRecord, apply,
 };
 use hsched_model::formats;
 use hsched_model::{BitRate, GpuType, Job, JobDefaults, JobId, JobName, NodeName, PlacedRank, Seconds, Time};
@@ -110,7 +110,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
 }
 
 fn stage() -> impl Strategy<Value = Stage> {
-    let request = prop::sample::select(vec![Request::Meant, Request::Asked, Request::Killed]);
+    let request = prop::sample::select(vec![StopProgress::Meant, StopProgress::Asked, StopProgress::Killed]);
     let then = prop_oneof![
         Just(AfterStop::GoOn),
         Just(AfterStop::Cancel),

@@ -135,9 +135,9 @@ fn under_a_limit_a_job_keeps_the_gpu_that_it_has() {
         problem.limits = vec![TypeLimit { gpu_types: vec![0], most: 1 }];
         let slots = vec![Slot { node: 1, gpu_type: 0, count: 1 }];
         let stage = Stage::Running { epoch: 100.0, under_way: 0.0, movable: true, busy_until: Time(0.0) };
-        let standing = &mut problem.jobs[0].standing;
-        standing.started = Some(Time(0.0));
-        standing.holds = vec![HeldPlacement { slots, since: Time(0.0), epoch: 100.0, stage }];
+        let progress = &mut problem.jobs[0].progress;
+        progress.started = Some(Time(0.0));
+        progress.holds = vec![HeldPlacement { slots, since: Time(0.0), epoch: 100.0, stage }];
         let mut policy = policy(name, &Parameters::default());
         let plan = policy.decide(&problem, &Budget::until(&|| false)).expect("a plan");
         assert!(plan.changes.is_empty(), "{name}: {:?}", plan.changes);

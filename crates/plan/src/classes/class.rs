@@ -176,7 +176,7 @@ fn in_steps(job: &JobModel) -> JobModel {
         sources: Vec::new(),
         unlisted: Vec::new(),
         remarks: Vec::new(),
-        standing: Progress::default(),
+        progress: Progress::default(),
         ..job.clone()
     }
 }

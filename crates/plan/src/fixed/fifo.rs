@@ -2,7 +2,7 @@
 
 use crate::kit::Want;
 use crate::kit::by_arrival;
-use crate::kit::{Desk, Rates, fastest};
+use crate::kit::{Rates, SchedulingState, fastest};
 use crate::{Budget, Entry, Make, Plan, Policy, PolicyError, Problem, Repacking};
 
 pub(crate) const FIFO: Entry = Entry {
@@ -56,7 +56,7 @@ impl Fifo {
     const PASSING: Self = Self { name: "yarn-cs", takes: Takes::MostFree, passes: true };
 
     fn policy(self) -> Box<dyn Policy> {
-        Box::new(Queue { rule: self, desk: Desk::default() })
+        Box::new(Queue { rule: self, state: SchedulingState::default() })
     }
 
     fn choose(self, problem: &Problem, rates: &Rates, room: &[u32]) -> Option<usize> {
@@ -72,7 +72,7 @@ impl Fifo {
 
 struct Queue {
     rule: Fifo,
-    desk: Desk,
+    state: SchedulingState,
 }
 
 impl Policy for Queue {
@@ -81,23 +81,23 @@ impl Policy for Queue {
     }
 
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
-        let Self { rule, desk } = self;
-        desk.sync(problem, &|model, _| by_arrival(model.standing.arrival));
-        let mut room = desk.floor.idle.clone();
+        let Self { rule, state } = self;
+        state.sync(problem, &|model, _| by_arrival(model.progress.arrival));
+        let mut room = state.floor.idle.clone();
         let mut wants = Vec::new();
-        let mut merge = desk.line.merge(&[]);
-        while let Some(next) = merge.next(&desk.line, &[]) {
-            let rates = desk.rates(next.job);
+        let mut merge = state.line.merge(&[]);
+        while let Some(next) = merge.next(&state.line, &[]) {
+            let rates = state.rates(next.job);
             match rule.choose(problem, rates, &room) {
                 Some(gpu_type) => {
                     room[gpu_type] -= rates.asks;
-                    wants.push(Want::place(next.job, desk.counts(next.job, gpu_type)));
+                    wants.push(Want::place(next.job, state.counts(next.job, gpu_type)));
                 }
                 // A job that no number of ended jobs helps must not hold up the others for good.
                 None if rule.passes || rates.best <= 0.0 => merge.drop_shape(&next),
                 None => break,
             }
         }
-        Ok(Plan { changes: desk.floor.carry_out(problem, wants, Repacking::Off), ..Plan::default() })
+        Ok(Plan { changes: state.floor.carry_out(problem, wants, Repacking::Off), ..Plan::default() })
     }
 }

@@ -1,6 +1,6 @@
 //! Least attained service first, as Tiresias does it: a few queues by GPU time, FIFO inside.
 
-use crate::kit::Desk;
+use crate::kit::SchedulingState;
 use crate::kit::{Rank, order};
 use crate::{Budget, Entry, JobModel, Make, Plan, Policy, PolicyError, Problem, Repacking};
 use hsched_model::{Seconds, Time};
@@ -24,12 +24,12 @@ pub(crate) const LAS: Entry = Entry {
 
 /// Least attained service.
 struct Las {
-    desk: Desk,
+    state: SchedulingState,
 }
 
 impl Las {
     fn new(repacking: Repacking) -> Self {
-        Self { desk: Desk::new(repacking) }
+        Self { state: SchedulingState::new(repacking) }
     }
 }
 
@@ -38,7 +38,7 @@ fn level(attained: f64) -> usize {
 }
 
 fn rank(model: &JobModel, now: Time) -> Rank {
-    (level(model.standing.attained(now)) as u64, order(model.standing.arrival.0))
+    (level(model.progress.attained(now)) as u64, order(model.progress.arrival.0))
 }
 
 impl Policy for Las {
@@ -47,24 +47,24 @@ impl Policy for Las {
     }
 
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
-        let desk = &mut self.desk;
-        desk.sync(problem, &|model, _| rank(model, problem.now));
-        let running = desk.running(|_, seat, _| (level(seat.attained(problem.now)) as u64, seat.arrival));
-        let wants = desk.in_order(&running);
+        let state = &mut self.state;
+        state.sync(problem, &|model, _| rank(model, problem.now));
+        let running = state.running(|_, seat, _| (level(seat.attained(problem.now)) as u64, seat.arrival));
+        let wants = state.in_order(&running);
         let changed: Vec<usize> = wants.iter().map(|want| want.job).collect();
-        let changes = desk.carry_out(problem, wants);
+        let changes = state.carry_out(problem, wants);
         let crosses = |attained: f64, gpus: u32| {
             let limit = LIMITS.get(level(attained)).filter(|_| gpus > 0)?;
             Some(((limit - attained) / f64::from(gpus)).max(LEAST_WAIT))
         };
         // A job that changes its GPUs is among both: the sooner time is a decision too many at worst.
         let stay = running.iter().filter_map(|&(_, job)| {
-            let seat = &desk.seats[job];
+            let seat = &state.seats[job];
             crosses(seat.attained(problem.now), seat.gpus)
         });
         let change = changed.into_iter().filter_map(|job| {
-            let gpus = desk.floor.held(job).iter().map(|slot| slot.count).sum();
-            crosses(problem.jobs[job].standing.attained(problem.now), gpus)
+            let gpus = state.floor.held(job).iter().map(|slot| slot.count).sum();
+            crosses(problem.jobs[job].progress.attained(problem.now), gpus)
         });
         let holders = stay.chain(change);
         let soonest = holders.min_by(f64::total_cmp);

@@ -1,7 +1,7 @@
 //! The job that is done soonest comes first, by time (`srtf`) or by time and GPUs (`srsf`).
 
-use crate::kit::{Desk, Rates};
 use crate::kit::{Rank, order};
+use crate::kit::{Rates, SchedulingState};
 use crate::{Budget, Entry, JobModel, Make, Plan, Policy, PolicyError, Problem, Repacking};
 
 /// Shortest remaining time first among the policies.
@@ -30,16 +30,16 @@ struct Shortest {
     name: &'static str,
     /// Whether a job counts as many times as it asks for GPUs.
     counts_gpus: bool,
-    desk: Desk,
+    state: SchedulingState,
 }
 
 impl Shortest {
     fn time(repacking: Repacking) -> Self {
-        Self { name: "srtf", counts_gpus: false, desk: Desk::new(repacking) }
+        Self { name: "srtf", counts_gpus: false, state: SchedulingState::new(repacking) }
     }
 
     fn service(repacking: Repacking) -> Self {
-        Self { name: "srsf", counts_gpus: true, desk: Desk::new(repacking) }
+        Self { name: "srsf", counts_gpus: true, state: SchedulingState::new(repacking) }
     }
 }
 
@@ -49,15 +49,15 @@ impl Policy for Shortest {
     }
 
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
-        let Self { counts_gpus, desk, .. } = self;
+        let Self { counts_gpus, state, .. } = self;
         let rank = |model: &JobModel, rates: &Rates| -> Rank {
             let gpus = if *counts_gpus { f64::from(rates.asks) } else { 1.0 };
-            let left = model.standing.left(problem.now) / rates.best * gpus;
-            (order(left), order(model.standing.arrival.0))
+            let left = model.progress.left(problem.now) / rates.best * gpus;
+            (order(left), order(model.progress.arrival.0))
         };
-        desk.sync(problem, &rank);
-        let running = desk.running(|job, _, rates| rank(&problem.jobs[job], rates));
-        let wants = desk.in_order(&running);
-        Ok(Plan { changes: desk.carry_out(problem, wants), ..Plan::default() })
+        state.sync(problem, &rank);
+        let running = state.running(|job, _, rates| rank(&problem.jobs[job], rates));
+        let wants = state.in_order(&running);
+        Ok(Plan { changes: state.carry_out(problem, wants), ..Plan::default() })
     }
 }

@@ -1,6 +1,6 @@
 //! Whole GPUs for tasks by worth and rent: in turn, in passes over what is left, and by exchanges between two.
 
-use crate::horizon::task::{Choice, Scene, Task};
+use crate::horizon::task::{Choice, Instance, Task};
 
 /// What a plan is made from.
 #[derive(Clone, Copy)]
@@ -17,7 +17,7 @@ pub(super) struct Terms<'a> {
 
 /// A plan under way.
 struct Allocation<'a> {
-    scene: &'a Scene<'a>,
+    instance: &'a Instance<'a>,
     terms: Terms<'a>,
     /// The part of its speed that a task would keep in a new place, the rest being lost to the restart.
     keep: Vec<f64>,
@@ -58,8 +58,8 @@ const TIE: f64 = 1e-12;
 const LEAST_KEPT: f64 = 0.02;
 
 /// Returns who is to have what.
-pub(super) fn allocate(scene: &Scene<'_>, terms: Terms<'_>) -> Vec<Choice> {
-    let mut own = Allocation::new(scene, terms);
+pub(super) fn allocate(instance: &Instance<'_>, terms: Terms<'_>) -> Vec<Choice> {
+    let mut own = Allocation::new(instance, terms);
     let order = own.order();
     for &task in &order {
         own.choose_again(task, 1.0);
@@ -78,18 +78,18 @@ pub(super) fn allocate(scene: &Scene<'_>, terms: Terms<'_>) -> Vec<Choice> {
 }
 
 impl<'a> Allocation<'a> {
-    fn new(scene: &'a Scene<'a>, terms: Terms<'a>) -> Self {
-        let free = scene.offered.iter().map(|&count| i64::from(count)).collect();
-        let tasks = scene.tasks.len();
-        let keep = |(task, own): (usize, &Task)| kept(own, scene.class(task).fastest, terms.life);
-        let keep = scene.tasks.iter().enumerate().map(keep).collect();
+    fn new(instance: &'a Instance<'a>, terms: Terms<'a>) -> Self {
+        let free = instance.offered.iter().map(|&count| i64::from(count)).collect();
+        let tasks = instance.tasks.len();
+        let keep = |(task, own): (usize, &Task)| kept(own, instance.class(task).fastest, terms.life);
+        let keep = instance.tasks.iter().enumerate().map(keep).collect();
         let (choices, values) = (vec![Choice::Wait; tasks], vec![0.0; tasks]);
-        let mut own = Self { scene, terms, keep, free, choices, values };
-        if !scene.preempts {
+        let mut own = Self { instance, terms, keep, free, choices, values };
+        if !instance.preempts {
             // Nobody can take from a running task what it has.
             for (task, value) in (0..tasks)
-                .filter(|&task| scene.tasks[task].is_running())
-                .map(|task| (task, terms.worth[task] * scene.tasks[task].speed()))
+                .filter(|&task| instance.tasks[task].is_running())
+                .map(|task| (task, terms.worth[task] * instance.tasks[task].speed()))
             {
                 own.take(task, Offer { choice: Choice::Stay, value, surplus: 0.0 });
             }
@@ -98,12 +98,15 @@ impl<'a> Allocation<'a> {
     }
 
     fn is_frozen(&self, task: usize) -> bool {
-        self.scene.tasks[task].place.as_ref().is_some_and(|place| self.terms.life <= 0.0 || !place.movable)
+        self.instance.tasks[task]
+            .placement
+            .as_ref()
+            .is_some_and(|place| self.terms.life <= 0.0 || !place.movable)
     }
 
     /// Returns what a second on other GPUs of this speed is worth.
     fn value(&self, task: usize, speed: f64) -> f64 {
-        let (own, keep) = (&self.scene.tasks[task], self.keep[task]);
+        let (own, keep) = (&self.instance.tasks[task], self.keep[task]);
         // Who gets less than it has will want it back, and restart again.
         let again = if speed < own.speed() { own.speed() * (1.0 - keep) } else { 0.0 };
         self.terms.worth[task] * (speed * keep - again)
@@ -111,9 +114,9 @@ impl<'a> Allocation<'a> {
 
     /// Returns what a second of waiting is worth: a running task will have to restart.
     fn value_of_waiting(&self, task: usize) -> f64 {
-        let own = &self.scene.tasks[task];
+        let own = &self.instance.tasks[task];
         match own.is_running() {
-            true if self.scene.preempts => -self.terms.worth[task] * own.speed() * (1.0 - self.keep[task]),
+            true if self.instance.preempts => -self.terms.worth[task] * own.speed() * (1.0 - self.keep[task]),
             true => f64::NEG_INFINITY,
             false => 0.0,
         }
@@ -121,9 +124,9 @@ impl<'a> Allocation<'a> {
 
     /// Returns what each bundle is worth to a task, and its rent.
     fn bundles(&self, task: usize) -> impl Iterator<Item = (usize, f64, f64)> {
-        let own = &self.scene.tasks[task];
-        let present = own.place.as_ref().and_then(|place| place.bundle);
-        let speeds = self.scene.class(task).bundles.speeds();
+        let own = &self.instance.tasks[task];
+        let present = own.placement.as_ref().and_then(|place| place.bundle);
+        let speeds = self.instance.class(task).bundles.speeds();
         let rents = &self.terms.rents[own.class];
         speeds.iter().zip(rents).enumerate().map(move |(bundle, (&speed, &rent))| {
             let stays = present == Some(bundle);
@@ -140,7 +143,7 @@ impl<'a> Allocation<'a> {
             }
             // A task that may not wait is as eager as one that would lose nothing by it.
             let waiting =
-                self.value_of_waiting(task).max(-self.terms.worth[task] * self.scene.tasks[task].speed());
+                self.value_of_waiting(task).max(-self.terms.worth[task] * self.instance.tasks[task].speed());
             let mut best = (0.0, f64::NEG_INFINITY);
             for (_, value, rent) in self.bundles(task) {
                 let (value, rent) = (value - waiting, rent.max(TIE));
@@ -158,23 +161,23 @@ impl<'a> Allocation<'a> {
 
     /// Returns a task's best choice of these GPUs, at a part of the prices.
     fn choose(&self, task: usize, free: &[i64], part: f64) -> Offer {
-        let own = &self.scene.tasks[task];
+        let own = &self.instance.tasks[task];
         let stay = |counts: &[u32]| {
             let value = self.terms.worth[task] * own.speed();
             Offer { choice: Choice::Stay, value, surplus: value - part * rent(counts, self.terms.prices) }
         };
-        if let Some(place) = own.place.as_ref().filter(|_| self.is_frozen(task)) {
+        if let Some(place) = own.placement.as_ref().filter(|_| self.is_frozen(task)) {
             return stay(&place.counts);
         }
         let waiting = self.value_of_waiting(task);
         let mut best = Offer { choice: Choice::Wait, value: waiting, surplus: waiting };
-        if let Some(place) = own.place.as_ref().filter(|place| fits(free, &place.counts)) {
+        if let Some(place) = own.placement.as_ref().filter(|place| fits(free, &place.counts)) {
             let stay = stay(&place.counts);
             if stay.surplus > best.surplus {
                 best = stay;
             }
         }
-        let list = &self.scene.class(task).bundles;
+        let list = &self.instance.class(task).bundles;
         for (bundle, value, rent) in self.bundles(task) {
             let surplus = value - part * rent;
             if surplus > best.surplus + TIE && fits(free, list.counts(bundle)) {
@@ -186,16 +189,16 @@ impl<'a> Allocation<'a> {
 
     /// Gives a task another choice.
     fn take(&mut self, task: usize, offer: Offer) {
-        add(&mut self.free, self.scene.counts(task, self.choices[task]), 1);
-        add(&mut self.free, self.scene.counts(task, offer.choice), -1);
+        add(&mut self.free, self.instance.counts(task, self.choices[task]), 1);
+        add(&mut self.free, self.instance.counts(task, offer.choice), -1);
         (self.choices[task], self.values[task]) = (offer.choice, offer.value);
     }
 
     fn choose_again(&mut self, task: usize, part: f64) {
         let mut free = std::mem::take(&mut self.free);
-        add(&mut free, self.scene.counts(task, self.choices[task]), 1);
+        add(&mut free, self.instance.counts(task, self.choices[task]), 1);
         let offer = self.choose(task, &free, part);
-        add(&mut free, self.scene.counts(task, self.choices[task]), -1);
+        add(&mut free, self.instance.counts(task, self.choices[task]), -1);
         self.free = free;
         self.take(task, offer);
     }
@@ -210,10 +213,10 @@ impl<'a> Allocation<'a> {
                     continue;
                 }
                 free.copy_from_slice(&self.free);
-                add(&mut free, self.scene.counts(a, self.choices[a]), 1);
-                add(&mut free, self.scene.counts(b, self.choices[b]), 1);
+                add(&mut free, self.instance.counts(a, self.choices[a]), 1);
+                add(&mut free, self.instance.counts(b, self.choices[b]), 1);
                 let first = self.choose(a, &free, EXCHANGE_PRICE);
-                add(&mut free, self.scene.counts(a, first.choice), -1);
+                add(&mut free, self.instance.counts(a, first.choice), -1);
                 let second = self.choose(b, &free, 0.0);
                 let least = ROUNDING * (self.values[a].abs() + self.values[b].abs());
                 if first.value + second.value > self.values[a] + self.values[b] + least {
@@ -230,18 +233,19 @@ impl<'a> Allocation<'a> {
 
     /// Returns whether the second task has nothing, or what the first one has.
     fn have_the_same(&self, a: usize, b: usize) -> bool {
-        let (own, other) = (self.scene.counts(a, self.choices[a]), self.scene.counts(b, self.choices[b]));
+        let (own, other) =
+            (self.instance.counts(a, self.choices[a]), self.instance.counts(b, self.choices[b]));
         other.is_empty() || own == other
     }
 
     /// Leaves no task waiting beside GPUs that it could use, however little that gains.
     fn leave_none_waiting(&mut self, order: &[usize]) {
         for &task in order.iter().filter(|&&task| self.choices[task] == Choice::Wait).collect::<Vec<_>>() {
-            let bundles = &self.scene.class(task).bundles;
+            let bundles = &self.instance.class(task).bundles;
             let fitting = (0..bundles.len()).filter(|&own| fits(&self.free, bundles.counts(own)));
             let fastest = fitting.max_by(|&a, &b| bundles.speed(a).total_cmp(&bundles.speed(b)));
             if let Some(bundle) = fastest {
-                let place = self.scene.tasks[task].place.as_ref();
+                let place = self.instance.tasks[task].placement.as_ref();
                 let stays = place.is_some_and(|place| place.bundle == Some(bundle));
                 let choice = if stays { Choice::Stay } else { Choice::Take(bundle) };
                 self.take(task, Offer { choice, value: self.values[task], surplus: 0.0 });

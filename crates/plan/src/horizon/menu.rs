@@ -1,7 +1,7 @@
 //! Several plans, from one in which nobody moves to one in which moves cost next to nothing, and the choice among them.
 
 use crate::horizon::allocate::{Terms, allocate};
-use crate::horizon::task::{Choice, Scene};
+use crate::horizon::task::{Choice, Instance};
 
 /// How long new places are thought to last, as parts of the usual time between two changes.
 const LIVES: [f64; 4] = [0.5, 1.5, 5.0, 1e6];
@@ -13,16 +13,16 @@ const FORESEEN: f64 = 2.0;
 const TIE: f64 = 1e-12;
 
 /// Returns the plan with the best score; `terms.life` is the usual time between two changes, in seconds.
-pub(super) fn best_plan(scene: &Scene<'_>, terms: Terms<'_>) -> Vec<Choice> {
-    let plan = |life: f64| allocate(scene, Terms { life: life * terms.life, ..terms });
-    if scene.tasks.iter().all(|task| task.restart <= 0.0) {
+pub(super) fn best_plan(instance: &Instance<'_>, terms: Terms<'_>) -> Vec<Choice> {
+    let plan = |life: f64| allocate(instance, Terms { life: life * terms.life, ..terms });
+    if instance.tasks.iter().all(|task| task.restart <= 0.0) {
         return plan(1e9);
     }
     let base = plan(0.0);
     let mut best = (0.0, None);
     for life in LIVES {
         let other = plan(life);
-        let score = score(scene, &terms, &base, &other);
+        let score = score(instance, &terms, &base, &other);
         if score > best.0 + TIE {
             best = (score, Some(other));
         }
@@ -31,10 +31,10 @@ pub(super) fn best_plan(scene: &Scene<'_>, terms: Terms<'_>) -> Vec<Choice> {
 }
 
 /// Returns what a plan gains over the one in which no running task moves, less what its restarts cost.
-fn score(scene: &Scene<'_>, terms: &Terms<'_>, base: &[Choice], plan: &[Choice]) -> f64 {
+fn score(instance: &Instance<'_>, terms: &Terms<'_>, base: &[Choice], plan: &[Choice]) -> f64 {
     let (mut gain, mut loss, mut weighted, mut cost) = (0.0, 0.0, 0.0, 0.0);
-    for (task, own) in scene.tasks.iter().enumerate() {
-        let (before, after) = (scene.speed(task, base[task]), scene.speed(task, plan[task]));
+    for (task, own) in instance.tasks.iter().enumerate() {
+        let (before, after) = (instance.speed(task, base[task]), instance.speed(task, plan[task]));
         let worth = terms.worth[task];
         let change = worth * (after - before);
         if change > 0.0 {

@@ -6,7 +6,7 @@ use crate::horizon::allocate::Terms;
 use crate::horizon::market::{Market, Steps};
 use crate::horizon::menu;
 use crate::horizon::path::Path;
-use crate::horizon::task::{Choice, Scene};
+use crate::horizon::task::{Choice, Instance};
 use crate::horizon::worth::Worths;
 use hsched_model::number::to_f64;
 
@@ -72,27 +72,27 @@ impl Outlook {
     }
 
     /// Follows the prices, and returns what each task is to have and what its steps are worth.
-    pub(super) fn decide(&mut self, scene: &Scene<'_>) -> (Vec<Choice>, Worths) {
-        let worths = self.follow(scene);
+    pub(super) fn decide(&mut self, instance: &Instance<'_>) -> (Vec<Choice>, Worths) {
+        let worths = self.follow(instance);
         let mut aged = worths.clone();
-        aged.heed_age(scene);
-        let rents = self.rents(scene);
-        let life = self.life(scene.tasks.len());
+        aged.heed_age(instance);
+        let rents = self.rents(instance);
+        let life = self.life(instance.tasks.len());
         let terms = Terms { worth: &aged.of, rents: &rents, prices: &self.prices, life };
-        (menu::best_plan(scene, terms), worths)
+        (menu::best_plan(instance, terms), worths)
     }
 
     /// Moves prices and path towards balance; returns what the tasks' steps are worth.
-    fn follow(&mut self, scene: &Scene<'_>) -> Worths {
-        let (types, gpus) = (scene.offered.len(), scene.gpus().max(1.0));
+    fn follow(&mut self, instance: &Instance<'_>) -> Worths {
+        let (types, gpus) = (instance.offered.len(), instance.gpus().max(1.0));
         if self.prices.len() != types || self.path.levels.is_empty() {
             *self = Self { prices: vec![0.0; types], path: Path::new(types, gpus), ..*self };
         }
-        let worths = Worths::new(scene, &self.prices, &self.path);
-        let demand = worths.demand(scene);
-        let mut market = Market::new(scene.classes, scene.offered);
+        let worths = Worths::new(instance, &self.prices, &self.path);
+        let demand = worths.demand(instance);
+        let mut market = Market::new(instance.classes, instance.offered);
         self.path.settle(&mut market, &demand, &worths.left, gpus);
-        let fastest = |&(class, worth): &(usize, f64)| worth * scene.classes[class].fastest;
+        let fastest = |&(class, worth): &(usize, f64)| worth * instance.classes[class].fastest;
         let scale = demand.iter().map(fastest).sum::<f64>() / gpus;
         if self.prices.iter().all(|price| *price == 0.0) {
             self.prices.fill(scale);
@@ -102,11 +102,11 @@ impl Outlook {
     }
 
     /// Returns what each bundle costs at today's prices, for classes that have tasks.
-    pub(super) fn rents(&self, scene: &Scene<'_>) -> Vec<Vec<f64>> {
-        let mut rents = vec![Vec::new(); scene.classes.len()];
-        for task in scene.tasks {
+    pub(super) fn rents(&self, instance: &Instance<'_>) -> Vec<Vec<f64>> {
+        let mut rents = vec![Vec::new(); instance.classes.len()];
+        for task in instance.tasks {
             if rents[task.class].is_empty() {
-                rents[task.class] = scene.classes[task.class].bundles.rents(&self.prices);
+                rents[task.class] = instance.classes[task.class].bundles.rents(&self.prices);
             }
         }
         rents

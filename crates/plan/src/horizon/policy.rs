@@ -4,7 +4,7 @@ use crate::horizon::memory;
 use crate::horizon::outlook::{Crowd, Outlook};
 use crate::horizon::quick::{Quick, View};
 use crate::horizon::roster::Roster;
-use crate::horizon::task::{Choice, Scene, Task};
+use crate::horizon::task::{Choice, Instance, Task};
 use crate::kit::{Floor, Want};
 use crate::{
     Budget, Decision, Entry, ExecutionMode, Make, Memory, Objective, Plan, Policy, PolicyError, Problem,
@@ -107,7 +107,7 @@ impl Horizon {
     /// said, and a caller that asks twice about the same jobs does not make places last shorter.
     fn is_another_crowd(&mut self, problem: &Problem) -> bool {
         let jobs = problem.present().count();
-        let arrivals = problem.present().map(|job| problem.jobs[job].standing.arrival.0).sum();
+        let arrivals = problem.present().map(|job| problem.jobs[job].progress.arrival.0).sum();
         let crowd = Some(Crowd { jobs, arrivals });
         std::mem::replace(&mut self.outlook.crowd, crowd) != crowd
     }
@@ -117,17 +117,19 @@ impl Horizon {
         let jobs = self.roster.by_arrival(problem);
         self.roster.weigh(problem, &jobs);
         let tasks: Vec<Task> = jobs.iter().filter_map(|&job| self.roster.task(problem, job)).collect();
-        let scene = Scene {
+        let instance = Instance {
             classes: self.roster.classes.list(),
             tasks: &tasks,
             offered: &self.roster.offered,
             preempts: self.parameters.preempts,
         };
-        let (choices, worths) = self.outlook.decide(&scene);
+        let (choices, worths) = self.outlook.decide(&instance);
         let mut wants = Vec::new();
         for (task, choice) in choices.into_iter().enumerate() {
             match choice {
-                Choice::Take(_) => wants.push(Want::place(jobs[task], scene.counts(task, choice).to_vec())),
+                Choice::Take(_) => {
+                    wants.push(Want::place(jobs[task], instance.counts(task, choice).to_vec()))
+                }
                 Choice::Wait if tasks[task].is_running() => wants.push(Want::wait(jobs[task])),
                 Choice::Wait | Choice::Stay => {}
             }
@@ -158,7 +160,7 @@ impl Horizon {
     fn name_who_waits(&self, problem: &Problem, plan: &mut Plan) {
         let mut named = vec![false; problem.jobs.len()];
         plan.changes.iter().for_each(|(job, _)| named[*job] = true);
-        for job in problem.present().filter(|&job| !named[job] && problem.jobs[job].standing.is_ready()) {
+        for job in problem.present().filter(|&job| !named[job] && problem.jobs[job].progress.is_ready()) {
             let why = if self.roster.has(job) { OTHERS_FIRST } else { NO_GPUS };
             plan.changes.push((job, Decision::Defer { why: why.to_owned() }));
         }
@@ -213,7 +215,7 @@ impl Policy for Horizon {
 
 /// Says why a job moves or stops.
 fn explain(problem: &Problem, job: usize, decision: &mut Decision) {
-    let before = problem.jobs[job].standing.holds.first();
+    let before = problem.jobs[job].progress.holds.first();
     match decision {
         Decision::Place { placements, why, .. } => {
             let now = placements.first().map(|placement| problem.named(&placement.slots));

@@ -134,7 +134,7 @@ impl Quick {
             self.worths[job] = self.worth_of(view, &task);
         }
         let worth = self.worths[job];
-        let Some(place) = task.place else {
+        let Some(place) = task.placement else {
             let bundles = &view.roster.classes.list()[task.class].bundles;
             let density =
                 |own: usize| worth * bundles.speed(own) / bundles.rent(own, &view.outlook.prices).max(1e-12);
@@ -223,7 +223,7 @@ impl Quick {
             let mut room = free.to_vec();
             add(&mut room, counts, 1);
             let lost = f64::from_bits(rank);
-            let restart = view.problem.jobs[other].standing.restart_cost.0;
+            let restart = view.problem.jobs[other].progress.restart_cost.0;
             for bundle in (0..bundles.len()).filter(|&own| fits(&room, bundles.counts(own))) {
                 let speed = bundles.speed(bundle);
                 let lasts = (task.left / speed).min(foreseen);

@@ -2,7 +2,7 @@
 
 use crate::classes::Class;
 use crate::horizon::outlook::Outlook;
-use crate::horizon::task::{Choice, Place, Scene, Task};
+use crate::horizon::task::{Choice, Instance, Task, TaskPlacement};
 
 /// A job of a trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -92,7 +92,7 @@ fn newcomer(arrival: &Arrival, restart: f64) -> Task {
         age: 0.0,
         restart,
         started: false,
-        place: None,
+        placement: None,
     }
 }
 
@@ -101,20 +101,20 @@ fn reset(outlook: &mut Outlook, classes: &[Class], offered: &[u32], under: &mut 
     let seen =
         |own: &Under| Task { left: own.task.left.max(LEAST_LEFT * own.task.whole), ..own.task.clone() };
     let tasks: Vec<Task> = under.iter().map(seen).collect();
-    let scene = Scene { classes, tasks: &tasks, offered, preempts: true };
-    let (choices, _) = outlook.decide(&scene);
+    let instance = Instance { classes, tasks: &tasks, offered, preempts: true };
+    let (choices, _) = outlook.decide(&instance);
     for (task, (own, choice)) in under.iter_mut().zip(choices).enumerate() {
         let Choice::Take(bundle) = choice else {
             if choice == Choice::Wait {
-                own.task.place = None;
+                own.task.placement = None;
             }
             continue;
         };
         own.busy_until = now + own.task.restart_now();
         own.task.started = true;
-        let counts = scene.counts(task, choice).to_vec();
-        let speed = scene.speed(task, choice);
-        own.task.place = Some(Place { counts, speed, movable: true, bundle: Some(bundle) });
+        let counts = instance.counts(task, choice).to_vec();
+        let speed = instance.speed(task, choice);
+        own.task.placement = Some(TaskPlacement { counts, speed, movable: true, bundle: Some(bundle) });
     }
 }
 

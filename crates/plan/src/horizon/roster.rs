@@ -1,7 +1,7 @@
 //! The jobs of a problem as tasks, kept up to date with what changes.
 
 use crate::classes::{Classes, steps_per_epoch};
-use crate::horizon::task::{Place, Task};
+use crate::horizon::task::{Task, TaskPlacement};
 use crate::{Changed, JobModel, Problem, Stage};
 use hsched_model::number::to_f64;
 
@@ -46,7 +46,7 @@ impl Roster {
     fn put(&mut self, problem: &Problem, job: usize) {
         let model = &problem.jobs[job];
         let known = self.entries.get(job).copied().flatten();
-        let entry = model.standing.is_decided_on().then(|| {
+        let entry = model.progress.is_decided_on().then(|| {
             known
                 .unwrap_or_else(|| Entry { class: self.classes.number(model), steps: steps_per_epoch(model) })
         });
@@ -77,7 +77,7 @@ impl Roster {
     pub(super) fn by_arrival(&self, problem: &Problem) -> Vec<usize> {
         let there = self.entries.iter().enumerate().filter(|(_, entry)| entry.is_some());
         let mut jobs: Vec<usize> = there.map(|(job, _)| job).collect();
-        let arrival = |job: usize| problem.jobs[job].standing.arrival.0;
+        let arrival = |job: usize| problem.jobs[job].progress.arrival.0;
         jobs.sort_by(|&a, &b| arrival(a).total_cmp(&arrival(b)).then(a.cmp(&b)));
         jobs
     }
@@ -93,26 +93,26 @@ impl Roster {
     pub(super) fn task(&self, problem: &Problem, job: usize) -> Option<Task> {
         let entry = self.entries.get(job).copied().flatten()?;
         let model = &problem.jobs[job];
-        let standing = &model.standing;
+        let progress = &model.progress;
         let place = self.place(model, entry);
         Some(Task {
             class: entry.class,
             weight: problem.objective.weight(model) / self.mean_weight,
-            left: standing.left(problem.now) * entry.steps,
-            whole: standing.work * entry.steps,
-            age: problem.now.since(standing.arrival).0,
-            restart: standing.restart_cost.0,
-            started: standing.started.is_some() || place.is_some(),
-            place,
+            left: progress.left(problem.now) * entry.steps,
+            whole: progress.work * entry.steps,
+            age: problem.now.since(progress.arrival).0,
+            restart: progress.restart_cost.0,
+            started: progress.started.is_some() || place.is_some(),
+            placement: place,
         })
     }
 
-    fn place(&self, model: &JobModel, entry: Entry) -> Option<Place> {
-        let hold = model.standing.running().next()?;
+    fn place(&self, model: &JobModel, entry: Entry) -> Option<TaskPlacement> {
+        let hold = model.progress.running().next()?;
         let Stage::Running { epoch, movable, .. } = hold.stage else { return None };
         let mut counts = vec![0; self.offered.len()];
         hold.slots.iter().for_each(|slot| counts[slot.gpu_type] += slot.count);
         let bundle = self.classes.list()[entry.class].bundles.find(&counts);
-        Some(Place { counts, speed: entry.steps / epoch, movable, bundle })
+        Some(TaskPlacement { counts, speed: entry.steps / epoch, movable, bundle })
     }
 }

@@ -18,12 +18,12 @@ pub(super) struct Task {
     /// Seconds without progress whenever it changes its GPUs or resumes; its first start is free.
     pub restart: f64,
     pub started: bool,
-    pub place: Option<Place>,
+    pub placement: Option<TaskPlacement>,
 }
 
 /// Where a running task is.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Place {
+pub(super) struct TaskPlacement {
     /// GPUs by type.
     pub counts: Vec<u32>,
     /// In steps per second, as packed.
@@ -34,9 +34,9 @@ pub(super) struct Place {
     pub bundle: Option<usize>,
 }
 
-/// One moment.
+/// An instance of the allocation problem: tasks and GPUs at one moment.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scene<'a> {
+pub(super) struct Instance<'a> {
     pub classes: &'a [Class],
     /// By arrival.
     pub tasks: &'a [Task],
@@ -60,11 +60,11 @@ pub(super) enum Choice {
 impl Task {
     /// Returns its speed where it is, in steps per second.
     pub(super) fn speed(&self) -> f64 {
-        self.place.as_ref().map_or(0.0, |place| place.speed)
+        self.placement.as_ref().map_or(0.0, |place| place.speed)
     }
 
     pub(super) fn is_running(&self) -> bool {
-        self.place.is_some()
+        self.placement.is_some()
     }
 
     /// Returns what a restart costs it now, in seconds.
@@ -73,7 +73,7 @@ impl Task {
     }
 }
 
-impl<'a> Scene<'a> {
+impl<'a> Instance<'a> {
     pub(super) fn class(&self, task: usize) -> &'a Class {
         &self.classes[self.tasks[task].class]
     }
@@ -82,7 +82,7 @@ impl<'a> Scene<'a> {
     pub(super) fn counts(&self, task: usize, choice: Choice) -> &'a [u32] {
         match choice {
             Choice::Wait => &[],
-            Choice::Stay => self.tasks[task].place.as_ref().map_or(&[], |place| &place.counts),
+            Choice::Stay => self.tasks[task].placement.as_ref().map_or(&[], |place| &place.counts),
             Choice::Take(bundle) => self.class(task).bundles.counts(bundle),
         }
     }

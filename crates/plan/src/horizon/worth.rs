@@ -5,7 +5,7 @@
 //! end, and prices are followed backwards from the last one (heSRPT for one type and speeds k^q, SRPT for linear ones).
 
 use crate::horizon::path::Path;
-use crate::horizon::task::{Scene, Task};
+use crate::horizon::task::{Instance, Task};
 
 /// Tasks by when they will end, and what their steps are worth.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,13 +27,13 @@ const PATIENCE: f64 = 10.0;
 const SHORTEST: f64 = 600.0;
 
 impl Worths {
-    /// Returns the worth of each task of a scene at today's `prices` and by the path of prices to come.
-    pub(super) fn new(scene: &Scene<'_>, prices: &[f64], path: &Path) -> Self {
-        let unit = unit_costs(scene, prices);
+    /// Returns the worth of each task of a instance at today's `prices` and by the path of prices to come.
+    pub(super) fn new(instance: &Instance<'_>, prices: &[f64], path: &Path) -> Self {
+        let unit = unit_costs(instance, prices);
         let key = |(task, own): (usize, &Task)| {
-            to_do(own, scene.class(task).fastest) * unit[own.class] / own.weight
+            to_do(own, instance.class(task).fastest) * unit[own.class] / own.weight
         };
-        let keys: Vec<f64> = scene.tasks.iter().enumerate().map(key).collect();
+        let keys: Vec<f64> = instance.tasks.iter().enumerate().map(key).collect();
         let mut order: Vec<usize> = (0..keys.len()).collect();
         // Of equal ones the later arrival ends later.
         order.sort_by(|&a, &b| keys[b].total_cmp(&keys[a]).then(b.cmp(&a)));
@@ -44,21 +44,21 @@ impl Worths {
             own.keys.push(keys[task]);
             own.left.push(sum);
             path.at(sum, &mut there);
-            own.of[task] = scene.class(task).bundles.unit_cost(scene.tasks[task].weight, &there);
-            sum += scene.tasks[task].weight;
+            own.of[task] = instance.class(task).bundles.unit_cost(instance.tasks[task].weight, &there);
+            sum += instance.tasks[task].weight;
         }
         own
     }
 
     /// Returns classes and worths from the last task to end to the first.
-    pub(super) fn demand(&self, scene: &Scene<'_>) -> Vec<(usize, f64)> {
-        self.order.iter().map(|&task| (scene.tasks[task].class, self.of[task])).collect()
+    pub(super) fn demand(&self, instance: &Instance<'_>) -> Vec<(usize, f64)> {
+        self.order.iter().map(|&task| (instance.tasks[task].class, self.of[task])).collect()
     }
 
     /// Raises the worth of jobs that have been there for very long.
-    pub(super) fn heed_age(&mut self, scene: &Scene<'_>) {
-        for (task, worth) in scene.tasks.iter().zip(&mut self.of) {
-            let alone = task.whole / scene.classes[task.class].fastest;
+    pub(super) fn heed_age(&mut self, instance: &Instance<'_>) {
+        for (task, worth) in instance.tasks.iter().zip(&mut self.of) {
+            let alone = task.whole / instance.classes[task.class].fastest;
             let age = task.age / (PATIENCE * alone.max(SHORTEST));
             if age > 1.0 {
                 *worth *= age * age;
@@ -68,11 +68,11 @@ impl Worths {
 }
 
 /// Returns the least cost of a step at these prices by class, for those that have tasks.
-fn unit_costs(scene: &Scene<'_>, prices: &[f64]) -> Vec<f64> {
-    let mut costs = vec![0.0; scene.classes.len()];
-    for task in scene.tasks {
+fn unit_costs(instance: &Instance<'_>, prices: &[f64]) -> Vec<f64> {
+    let mut costs = vec![0.0; instance.classes.len()];
+    for task in instance.tasks {
         if costs[task.class] == 0.0 {
-            costs[task.class] = scene.classes[task.class].bundles.unit_cost(1.0, prices);
+            costs[task.class] = instance.classes[task.class].bundles.unit_cost(1.0, prices);
         }
     }
     costs
@@ -81,7 +81,7 @@ fn unit_costs(scene: &Scene<'_>, prices: &[f64]) -> Vec<f64> {
 /// Returns the steps that are as long as what a task has still to do: a running one is worth more than its work alone, for
 /// another one that it would yield to must restart it later; a stopped one must restart first.
 pub(super) fn to_do(task: &Task, fastest: f64) -> f64 {
-    match &task.place {
+    match &task.placement {
         Some(place) => (task.left - task.restart * place.speed).max(0.02 * task.left),
         None => task.left + task.restart_now() * fastest,
     }

@@ -1,19 +1,19 @@
 //! Building blocks of policies: GPUs by node, waiting jobs in order, turns of whole epochs, jobs as tasks on single GPUs.
 //!
-//! A policy that gives jobs the number of GPUs that they ask for begins with a [`Desk`]; one that deals out GPUs by itself, with
+//! A policy that gives jobs the number of GPUs that they ask for begins with a [`SchedulingState`]; one that deals out GPUs by itself, with
 //! a [`Floor`]. [`Turns`] keep a job on its GPUs for some epochs. [`Tasks`] are the world of papers in which each task of a job
 //! computes alone.
 
-mod desk;
 mod floor;
 mod line;
+mod scheduling_state;
 mod tasks;
 mod turns;
 
 pub use crate::cost::{SHARE_TOLERANCE, comm_time};
 
-pub use self::desk::{Desk, Rates, Seat, fastest};
 pub use self::floor::{Floor, Repacking, Want};
 pub use self::line::{Line, Merge, Next, Rank, Shape, by_arrival, order};
+pub use self::scheduling_state::{Rates, SchedulingState, Seat, fastest};
 pub use self::tasks::{Gpu, TIE, TaskJob, TaskRun, Tasks};
 pub use self::turns::{Turns, held, in_words, placed, slots, whole_left, within_reach};

@@ -26,16 +26,16 @@ pub struct Turns(BTreeMap<JobName, f64>);
 
 impl Turns {
     /// Returns how many epochs of `epoch` seconds a turn has.
-    pub fn epochs(standing: &Progress, epoch: f64, now: Time) -> f64 {
-        let long = standing.restart_cost.0 / RESTART_PART;
-        (long / epoch).ceil().clamp(1.0, whole_left(standing, now).ceil().max(1.0))
+    pub fn epochs(progress: &Progress, epoch: f64, now: Time) -> f64 {
+        let long = progress.restart_cost.0 / RESTART_PART;
+        (long / epoch).ceil().clamp(1.0, whole_left(progress, now).ceil().max(1.0))
     }
 
     /// A job has a turn of so many epochs from now on.
     pub fn begin(&mut self, problem: &Problem, job: usize, epochs: f64) {
         let model = &problem.jobs[job];
-        let left = whole_left(&model.standing, problem.now) - epochs;
-        let until = if left < REST * model.standing.work { 0.0 } else { left };
+        let left = whole_left(&model.progress, problem.now) - epochs;
+        let until = if left < REST * model.progress.work { 0.0 } else { left };
         self.0.insert(model.name.clone(), until);
     }
 
@@ -47,19 +47,19 @@ impl Turns {
     /// Returns when the turn of a running job is over, as far as can be told; `None` where it is.
     pub fn over_at(&self, problem: &Problem, job: usize) -> Option<Time> {
         let model = &problem.jobs[job];
-        let (standing, now) = (&model.standing, problem.now);
-        let running = standing.running().find_map(|hold| match hold.stage {
+        let (progress, now) = (&model.progress, problem.now);
+        let running = progress.running().find_map(|hold| match hold.stage {
             Stage::Running { epoch, movable, busy_until, .. } => Some((epoch, movable, busy_until)),
             _ => None,
         });
         let (epoch, movable, busy_until) = running?;
         let until = match self.0.get(&model.name) {
-            Some(until) if whole_left(standing, now) > until + SLACK => *until,
+            Some(until) if whole_left(progress, now) > until + SLACK => *until,
             // It has not done an epoch here yet.
-            _ if !movable => whole_left(standing, now) - 1.0,
+            _ if !movable => whole_left(progress, now) - 1.0,
             _ => return None,
         };
-        let wait = ((standing.left(now) - until) * epoch).max(LATE * epoch);
+        let wait = ((progress.left(now) - until) * epoch).max(LATE * epoch);
         Some(now.after(Seconds(busy_until.since(now).0 + wait)))
     }
 
@@ -70,19 +70,19 @@ impl Turns {
 }
 
 /// Returns the epochs left of a job, the one under way as a whole where only whole ones are known.
-pub fn whole_left(standing: &Progress, now: Time) -> f64 {
-    let under_way = standing.running().map(|hold| match hold.stage {
+pub fn whole_left(progress: &Progress, now: Time) -> f64 {
+    let under_way = progress.running().map(|hold| match hold.stage {
         Stage::Running { epoch, under_way, .. } if epoch > 0.0 => under_way / epoch,
         _ => 0.0,
     });
-    standing.left(now) + under_way.fold(0.0, f64::max)
+    progress.left(now) + under_way.fold(0.0, f64::max)
 }
 
 /// Returns the GPUs by node and type that these jobs hold or may get. What they hold is theirs, whichever others a limit would
 /// leave them.
 pub fn within_reach(problem: &Problem, jobs: &[usize]) -> Vec<Vec<u32>> {
     let ready: Vec<usize> =
-        jobs.iter().copied().filter(|job| problem.jobs[*job].standing.is_ready()).collect();
+        jobs.iter().copied().filter(|job| problem.jobs[*job].progress.is_ready()).collect();
     let mut gpus = problem.offered_to(&ready, Basis::Free);
     for slot in jobs.iter().flat_map(|job| held(problem, *job)) {
         gpus[slot.node][slot.gpu_type] += slot.count;
@@ -119,7 +119,7 @@ pub fn placed(problem: &Problem, job: usize, mut slots: Vec<Slot>) -> Option<Pla
 
 /// Returns what a running job holds, in order.
 pub fn held(problem: &Problem, job: usize) -> Vec<Slot> {
-    let holds = problem.jobs[job].standing.running();
+    let holds = problem.jobs[job].progress.running();
     let mut slots: Vec<Slot> = holds.flat_map(|hold| hold.slots.clone()).collect();
     slots.sort_unstable();
     slots

@@ -7,7 +7,7 @@ use crate::{Problem, Slot, packing};
 
 /// One job's GPUs.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Place {
+pub(super) struct RingPlacement {
     /// GPUs by type.
     pub counts: Vec<u32>,
     /// The node that holds the ring; `None` for a ring over the network, whose nodes are chosen at the end.
@@ -57,7 +57,7 @@ impl<'a> Layout<'a> {
         (self.nodes[node].clone(), rank)
     }
 
-    pub(super) fn take(&mut self, place: &Place) {
+    pub(super) fn take(&mut self, place: &RingPlacement) {
         for (room, count) in self.room.iter_mut().zip(&place.counts) {
             *room -= count;
         }
@@ -66,7 +66,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    pub(super) fn give_back(&mut self, place: &Place) {
+    pub(super) fn give_back(&mut self, place: &RingPlacement) {
         for (room, count) in self.room.iter_mut().zip(&place.counts) {
             *room += count;
         }
@@ -95,14 +95,15 @@ impl<'a> Layout<'a> {
     }
 
     /// Returns the job's cheapest place at `prices` (in seconds of its own time), where it fits.
-    pub(super) fn best_place(
+    pub(super) fn best_ring(
         &self,
         pricer: &mut Pricer<'_>,
         prices: &[f64],
         tolerance: f64,
-    ) -> Option<Place> {
-        let mut best: Option<(f64, Place)> = None;
-        let least = |best: &Option<(f64, Place)>| best.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
+    ) -> Option<RingPlacement> {
+        let mut best: Option<(f64, RingPlacement)> = None;
+        let least =
+            |best: &Option<(f64, RingPlacement)>| best.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
         for bundle in pricer.inside() {
             best = self.place_inside(pricer, bundle, prices, least(&best)).or(best);
         }
@@ -113,7 +114,7 @@ impl<'a> Layout<'a> {
         }
         let below = least(&best);
         let across = pricer.across_in(prices, &self.room, tolerance, below);
-        let across = across.map(|own| Place { counts: own.counts, node: None, cost: own.cost });
+        let across = across.map(|own| RingPlacement { counts: own.counts, node: None, cost: own.cost });
         across.or(best.map(|(_, place)| place))
     }
 
@@ -124,7 +125,7 @@ impl<'a> Layout<'a> {
         bundle: &Bundle,
         prices: &[f64],
         below: f64,
-    ) -> Option<(f64, Place)> {
+    ) -> Option<(f64, RingPlacement)> {
         let worth = price(prices, &bundle.counts);
         if bundle.cost + worth >= below || !holds(&self.room, &bundle.counts) {
             return None;
@@ -132,24 +133,24 @@ impl<'a> Layout<'a> {
         let node = self.node_for(&bundle.counts)?;
         // The node that is free may have slower links than the best of its kind.
         let cost = if self.uniform { bundle.cost } else { pricer.cost(&bundle.counts, self.rates[node])? };
-        let place = || Place { counts: bundle.counts.clone(), node: Some(node), cost };
+        let place = || RingPlacement { counts: bundle.counts.clone(), node: Some(node), cost };
         (cost + worth < below).then(|| (cost + worth, place()))
     }
 
     /// Returns the fastest place for just these GPUs, where they fit.
-    pub(super) fn place_for(&self, pricer: &Pricer<'_>, counts: Vec<u32>) -> Option<Place> {
+    pub(super) fn ring_for(&self, pricer: &Pricer<'_>, counts: Vec<u32>) -> Option<RingPlacement> {
         if !holds(&self.room, &counts) {
             return None;
         }
         let network = self.problem.network.bytes_per_second();
         let node = self.node_for(&counts).filter(|&node| self.rates[node] >= network);
         let cost = pricer.cost(&counts, node.map_or(network, |node| self.rates[node]))?;
-        Some(Place { counts, node, cost })
+        Some(RingPlacement { counts, node, cost })
     }
 
     /// Returns the nodes of all places: rings over the network take what those inside nodes leave, the largest
     /// first.
-    pub(super) fn slots(&self, places: &[Place]) -> Vec<Vec<Slot>> {
+    pub(super) fn slots(&self, places: &[RingPlacement]) -> Vec<Vec<Slot>> {
         let mut free = self.nodes.clone();
         let mut order: Vec<usize> = (0..places.len()).collect();
         order.sort_by_key(|&at| std::cmp::Reverse(places[at].counts.iter().sum::<u32>()));

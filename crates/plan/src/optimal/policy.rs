@@ -60,7 +60,7 @@ const PRICES: f64 = 1e-7;
 const MOST_IDLE_COUNTS: u32 = 16;
 
 /// A plan of all admitted jobs.
-struct Answer {
+struct OptimalPlan {
     slots: Vec<Vec<Slot>>,
     bound: Bound,
 }
@@ -113,7 +113,12 @@ pub fn bound(problem: &Problem, jobs: &[usize], stop: &dyn Fn() -> bool) -> Opti
 }
 
 /// Returns the best plan for all these jobs, and its bound; `None` when none was found.
-fn solve(problem: &Problem, jobs: &[usize], idle: Option<u32>, stop: &dyn Fn() -> bool) -> Option<Answer> {
+fn solve(
+    problem: &Problem,
+    jobs: &[usize],
+    idle: Option<u32>,
+    stop: &dyn Fn() -> bool,
+) -> Option<OptimalPlan> {
     let mut dual = Dual::new(problem, jobs)?;
     dual.ascend(PRICES, stop);
     let mut bound = dual.bound()?;
@@ -125,7 +130,7 @@ fn solve(problem: &Problem, jobs: &[usize], idle: Option<u32>, stop: &dyn Fn() -
         if let Some(idle) = idle {
             primal.spread(problem, &mut dual, idle);
         }
-        let slots = primal.layout.slots(&primal.places);
+        let slots = primal.layout.slots(&primal.rings);
         let legal = idle.is_none_or(|idle| primal.layout.room.iter().sum::<u32>() == idle);
         value(problem, jobs, &slots).map(|value| (if legal { value } else { f64::INFINITY }, slots))
     });
@@ -145,7 +150,7 @@ fn solve(problem: &Problem, jobs: &[usize], idle: Option<u32>, stop: &dyn Fn() -
             bound.lower = bound.lower.max(*value);
         }
     }
-    best.map(|(_, slots)| Answer { slots, bound })
+    best.map(|(_, slots)| OptimalPlan { slots, bound })
 }
 
 /// Returns what a bound proves when jobs must be late: they are whole, and the times have a bound of their own.

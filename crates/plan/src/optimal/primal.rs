@@ -4,14 +4,14 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use crate::dual::Dual;
-use crate::optimal::layout::{Layout, Place};
+use crate::optimal::layout::{Layout, RingPlacement};
 use crate::{Objective, Problem};
 
 /// Places for all jobs of a market, and the GPUs left.
 #[derive(Clone, Debug)]
 pub(super) struct Primal<'a> {
     pub layout: Layout<'a>,
-    pub places: Vec<Place>,
+    pub rings: Vec<RingPlacement>,
     pub value: f64,
 }
 
@@ -65,9 +65,9 @@ impl<'a> Primal<'a> {
         order.sort_by(|&a, &b| cost(b).total_cmp(&cost(a)).then(a.cmp(&b)));
         for _ in 0..=MOST_TRIES.min(jobs) {
             let mut layout = empty.clone();
-            let mut places: Vec<Option<Place>> = vec![None; jobs];
+            let mut places: Vec<Option<RingPlacement>> = vec![None; jobs];
             let stuck = order.iter().position(|&job| {
-                let place = layout.best_place(&mut dual.pricers[job], &own_prices[job], TOLERANCE);
+                let place = layout.best_ring(&mut dual.pricers[job], &own_prices[job], TOLERANCE);
                 if let Some(place) = &place {
                     layout.take(place);
                 }
@@ -75,9 +75,9 @@ impl<'a> Primal<'a> {
                 places[job].is_none()
             });
             let Some(stuck) = stuck else {
-                let places: Vec<Place> = places.into_iter().collect::<Option<_>>()?;
+                let places: Vec<RingPlacement> = places.into_iter().collect::<Option<_>>()?;
                 let value = potential(problem, &dual.weights, &places);
-                return Some(Self { layout, places, value });
+                return Some(Self { layout, rings: places, value });
             };
             let job = order.remove(stuck);
             order.insert(0, job);
@@ -87,22 +87,22 @@ impl<'a> Primal<'a> {
 
     /// Lets each job in turn take of the GPUs left what makes it faster.
     fn fill(&mut self, problem: &Problem, dual: &mut Dual<'_>) {
-        let mut order: Vec<usize> = (0..self.places.len()).collect();
+        let mut order: Vec<usize> = (0..self.rings.len()).collect();
         order.sort_by(|&a, &b| {
-            let cost = |job: usize| dual.weights[job] * self.places[job].cost;
+            let cost = |job: usize| dual.weights[job] * self.rings[job].cost;
             cost(b).total_cmp(&cost(a)).then(a.cmp(&b))
         });
         let free = vec![0.0; self.layout.room.len()];
         for job in order {
-            self.layout.give_back(&self.places[job]);
-            if let Some(place) = self.layout.best_place(&mut dual.pricers[job], &free, TOLERANCE)
-                && place.cost < self.places[job].cost
+            self.layout.give_back(&self.rings[job]);
+            if let Some(place) = self.layout.best_ring(&mut dual.pricers[job], &free, TOLERANCE)
+                && place.cost < self.rings[job].cost
             {
-                self.places[job] = place;
+                self.rings[job] = place;
             }
-            self.layout.take(&self.places[job]);
+            self.layout.take(&self.rings[job]);
         }
-        self.value = potential(problem, &dual.weights, &self.places);
+        self.value = potential(problem, &dual.weights, &self.rings);
     }
 
     /// Places pairs of jobs anew until that is in vain for long, or `stop` says so; returns whether it did.
@@ -113,7 +113,7 @@ impl<'a> Primal<'a> {
         enough: f64,
         stop: &dyn Fn() -> bool,
     ) -> bool {
-        let jobs = self.places.len();
+        let jobs = self.rings.len();
         let mut random = Pcg64::seed_from_u64(problem.seed);
         let mut vain = 0;
         for _ in 0..MOST_PAIRS * jobs {
@@ -125,7 +125,7 @@ impl<'a> Primal<'a> {
             }
             let (mut a, b) = pair(&mut random, jobs);
             if problem.objective == Objective::Makespan {
-                let longest = (0..jobs).max_by(|&a, &b| self.places[a].cost.total_cmp(&self.places[b].cost));
+                let longest = (0..jobs).max_by(|&a, &b| self.rings[a].cost.total_cmp(&self.rings[b].cost));
                 a = longest.filter(|&longest| longest != b).unwrap_or(a);
             }
             let stuck = vain > STUCK_PAIRS * jobs;
@@ -137,13 +137,13 @@ impl<'a> Primal<'a> {
     /// Hands out GPUs one by one, each where it does least harm, until only `idle` are left or none can be used.
     pub(super) fn spread(&mut self, problem: &Problem, dual: &mut Dual<'_>, idle: u32) {
         while self.layout.room.iter().sum::<u32>() > idle {
-            let mut best: Option<(f64, usize, Place)> = None;
-            for (job, place) in self.places.iter().enumerate() {
+            let mut best: Option<(f64, usize, RingPlacement)> = None;
+            for (job, place) in self.rings.iter().enumerate() {
                 self.layout.give_back(place);
                 for ty in 0..self.layout.room.len() {
                     let mut counts = place.counts.clone();
                     counts[ty] += 1;
-                    let Some(more) = self.layout.place_for(&dual.pricers[job], counts) else { continue };
+                    let Some(more) = self.layout.ring_for(&dual.pricers[job], counts) else { continue };
                     let harm = dual.weights[job] * (more.cost - place.cost);
                     if best.as_ref().is_none_or(|(least, ..)| harm < *least) {
                         best = Some((harm, job, more));
@@ -152,11 +152,11 @@ impl<'a> Primal<'a> {
                 self.layout.take(place);
             }
             let Some((_, job, place)) = best else { break };
-            self.layout.give_back(&self.places[job]);
+            self.layout.give_back(&self.rings[job]);
             self.layout.take(&place);
-            self.places[job] = place;
+            self.rings[job] = place;
         }
-        self.value = potential(problem, &dual.weights, &self.places);
+        self.value = potential(problem, &dual.weights, &self.rings);
     }
 
     /// Places two jobs anew: the first at prices about the market's, the second with what is left.
@@ -167,14 +167,14 @@ impl<'a> Primal<'a> {
         (a, b): (usize, usize),
         (random, stuck): (&mut Pcg64, bool),
     ) -> bool {
-        let before = (self.places[a].clone(), self.places[b].clone());
+        let before = (self.rings[a].clone(), self.rings[b].clone());
         self.layout.give_back(&before.0);
         self.layout.give_back(&before.1);
         let prices = prices_about(&own(dual.weights[a], &dual.prices), &before.0, (random, stuck));
         let free = vec![0.0; prices.len()];
-        let found = self.layout.best_place(&mut dual.pricers[a], &prices, TOLERANCE).and_then(|first| {
+        let found = self.layout.best_ring(&mut dual.pricers[a], &prices, TOLERANCE).and_then(|first| {
             self.layout.take(&first);
-            let second = self.layout.best_place(&mut dual.pricers[b], &free, TOLERANCE);
+            let second = self.layout.best_ring(&mut dual.pricers[b], &free, TOLERANCE);
             if second.is_none() {
                 self.layout.give_back(&first);
             }
@@ -182,18 +182,18 @@ impl<'a> Primal<'a> {
         });
         if let Some((first, second)) = found {
             self.layout.take(&second);
-            (self.places[a], self.places[b]) = (first, second);
-            let value = potential(problem, &dual.weights, &self.places);
+            (self.rings[a], self.rings[b]) = (first, second);
+            let value = potential(problem, &dual.weights, &self.rings);
             if value < self.value * (1.0 - 1e-12) {
                 self.value = value;
                 return true;
             }
-            self.layout.give_back(&self.places[a]);
-            self.layout.give_back(&self.places[b]);
+            self.layout.give_back(&self.rings[a]);
+            self.layout.give_back(&self.rings[b]);
         }
         self.layout.take(&before.0);
         self.layout.take(&before.1);
-        (self.places[a], self.places[b]) = before;
+        (self.rings[a], self.rings[b]) = before;
         false
     }
 }
@@ -202,7 +202,7 @@ impl<'a> Primal<'a> {
 ///
 /// The market does not see that a node has too few GPUs for two jobs where there are enough of their types in all:
 /// where nothing else helps, every GPU now and then has a toll too, of up to what each is worth to the job where it is.
-fn prices_about(prices: &[f64], place: &Place, (random, stuck): (&mut Pcg64, bool)) -> Vec<f64> {
+fn prices_about(prices: &[f64], place: &RingPlacement, (random, stuck): (&mut Pcg64, bool)) -> Vec<f64> {
     let ranks: u32 = place.counts.iter().sum();
     let toll = if stuck && random.random::<f64>() < 0.5 { place.cost / f64::from(ranks) } else { 0.0 };
     let about = |price: &f64| price * (0.5 + 1.2 * random.random::<f64>()) + toll * random.random::<f64>();
@@ -216,7 +216,7 @@ pub(super) fn own(weight: f64, prices: &[f64]) -> Vec<f64> {
 
 /// Returns what the search lowers: the objective, and for the longest time a little of all the others too, or
 /// else nothing but the longest job would ever move.
-fn potential(problem: &Problem, weights: &[f64], places: &[Place]) -> f64 {
+fn potential(problem: &Problem, weights: &[f64], places: &[RingPlacement]) -> f64 {
     let sum: f64 = places.iter().zip(weights).map(|(place, weight)| weight * place.cost).sum();
     match problem.objective {
         Objective::Makespan => places.iter().map(|place| place.cost).fold(0.0, f64::max) + 1e-3 * sum,

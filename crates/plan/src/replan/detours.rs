@@ -1,10 +1,10 @@
 //! Jobs that have waited in the queue for long while other GPUs are free that serve them nearly as well.
 
-use crate::replan::Scene;
+use crate::replan::ReplanContext;
 use crate::{Basis, Decision, HeldPlacement, Plan, PolicyError, Stage};
 use hsched_model::Time;
 
-impl Scene<'_> {
+impl ReplanContext<'_> {
     /// Returns a plan that takes one such job out of the queue: what is free serves only one of them.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl Scene<'_> {
 
     fn queued(&self) -> impl Iterator<Item = (usize, &HeldPlacement)> {
         let jobs = self.problem.jobs.iter().enumerate();
-        let holds = jobs.flat_map(|(job, model)| model.standing.holds.iter().map(move |hold| (job, hold)));
+        let holds = jobs.flat_map(|(job, model)| model.progress.holds.iter().map(move |hold| (job, hold)));
         holds.filter(|(_, hold)| hold.stage == Stage::Queued)
     }
 }

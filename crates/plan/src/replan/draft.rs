@@ -1,6 +1,6 @@
 //! A placer's plan for some of the jobs, checked.
 
-use crate::replan::Scene;
+use crate::replan::ReplanContext;
 use crate::{Basis, CheckedPlan, Decision, Extract, Placement, Plan, PolicyError, Verdict, checked};
 
 /// A plan for some jobs as if they held nothing.
@@ -9,7 +9,7 @@ pub(super) struct Draft {
     pub plan: CheckedPlan,
 }
 
-impl Scene<'_> {
+impl ReplanContext<'_> {
     /// Returns a plan for `jobs`, in that order, on what they may use; `None` where there are no jobs.
     ///
     /// # Errors
@@ -33,10 +33,10 @@ impl Draft {
     }
 
     /// Returns the placement of a job of the whole problem.
-    pub(super) fn placement(&self, scene: &Scene<'_>, job: usize) -> Option<Placement> {
+    pub(super) fn placement(&self, context: &ReplanContext<'_>, job: usize) -> Option<Placement> {
         let own = self.extract.jobs.iter().position(|known| *known == job)?;
         let placement = self.plan.verdicts()[own].placement()?;
-        Some(self.extract.to_whole(scene.problem, placement))
+        Some(self.extract.to_whole(context.problem, placement))
     }
 
     /// Returns the time of an epoch of a job in it, in seconds.
@@ -46,8 +46,8 @@ impl Draft {
     }
 
     /// Returns it as the plan of the whole problem, on GPUs that are free or that jobs wait for in the queue.
-    pub(super) fn into_plan(self, scene: &Scene<'_>, basis: Basis) -> Plan {
-        let whole = scene.problem;
+    pub(super) fn into_plan(self, context: &ReplanContext<'_>, basis: Basis) -> Plan {
+        let whole = context.problem;
         let plan = self.plan.plan();
         let queued = basis == Basis::Queue;
         let change = |(&job, verdict): (&usize, &Verdict)| {

@@ -75,7 +75,7 @@ impl Default for Replanning {
 }
 
 /// One decision under way.
-struct Scene<'a> {
+struct ReplanContext<'a> {
     problem: &'a Problem,
     placer: &'a dyn Placer,
     rules: &'a Replanning,
@@ -111,19 +111,19 @@ impl Policy for Replan {
     }
 
     fn decide(&mut self, problem: &Problem, budget: &Budget<'_>) -> Result<Plan, PolicyError> {
-        let scene = Scene { problem, placer: self.placer.as_ref(), rules: &self.rules, budget };
-        let mut plan = scene.decide();
-        let next = if self.rules.queue { scene.next_asking() } else { scene.next_late() };
+        let context = ReplanContext { problem, placer: self.placer.as_ref(), rules: &self.rules, budget };
+        let mut plan = context.decide();
+        let next = if self.rules.queue { context.next_asking() } else { context.next_late() };
         plan.wake = plan.wake.or(next);
         Ok(plan)
     }
 }
 
-impl Scene<'_> {
+impl ReplanContext<'_> {
     /// Returns either moves, or a plan for the jobs that may have GPUs now.
     fn decide(&self) -> Plan {
         let problem = self.problem;
-        let ready = (0..problem.jobs.len()).filter(|&job| problem.jobs[job].standing.is_ready());
+        let ready = (0..problem.jobs.len()).filter(|&job| problem.jobs[job].progress.is_ready());
         let givers = self.givers();
         let giver = |job: usize| givers.iter().copied().find(|&giver| self.wants_nodes_of(job, giver));
         let (waiting, ready): (Vec<usize>, Vec<usize>) = ready.partition(|&job| giver(job).is_some());
@@ -183,7 +183,7 @@ impl Scene<'_> {
     /// Returns the jobs that are about to give their GPUs back.
     fn givers(&self) -> Vec<usize> {
         let gives = |job: &usize| {
-            let holds = &self.problem.jobs[*job].standing.holds;
+            let holds = &self.problem.jobs[*job].progress.holds;
             holds.iter().any(|hold| matches!(hold.stage, Stage::Leaving { gives_back: true, .. }))
         };
         (0..self.problem.jobs.len()).filter(gives).collect()
@@ -191,14 +191,14 @@ impl Scene<'_> {
 
     /// Returns whether a job may run on nodes where another one has GPUs.
     fn wants_nodes_of(&self, job: usize, other: usize) -> bool {
-        let slots = self.problem.jobs[other].standing.holds.iter().flat_map(|hold| &hold.slots);
+        let slots = self.problem.jobs[other].progress.holds.iter().flat_map(|hold| &hold.slots);
         slots.into_iter().any(|slot| self.problem.jobs[job].may_use[slot.gpu_type])
     }
 
     /// Returns whether a job is about to be tried again: it wants its GPUs back, and who moved there would soon have to
     /// make room.
     fn is_tried_again(&self) -> bool {
-        let later = |standing: &Progress| standing.holds.is_empty() && standing.waits == Eligibility::Later;
-        self.problem.jobs.iter().any(|job| later(&job.standing))
+        let later = |progress: &Progress| progress.holds.is_empty() && progress.waits == Eligibility::Later;
+        self.problem.jobs.iter().any(|job| later(&job.progress))
     }
 }

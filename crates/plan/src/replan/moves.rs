@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use crate::fairness::equal_share_times;
-use crate::replan::Scene;
+use crate::replan::ReplanContext;
 use crate::replan::draft::Draft;
 use crate::{Basis, Decision, Dues, Forecast, HeldPlacement, Objective, Placement, Plan, PolicyError, Stage};
 use hsched_model::number::to_f64;
@@ -56,7 +56,7 @@ pub(super) struct MovePlan {
 
 /// What moves are weighed against.
 struct Scales<'a> {
-    scene: &'a Scene<'a>,
+    context: &'a ReplanContext<'a>,
     ready: &'a [usize],
     base: Option<&'a Draft>,
     residents: &'a [Resident<'a>],
@@ -66,7 +66,7 @@ struct Scales<'a> {
     shares: BTreeMap<usize, f64>,
 }
 
-impl Scene<'_> {
+impl ReplanContext<'_> {
     /// Returns the moves that pay best, if any pays.
     ///
     /// # Errors
@@ -86,7 +86,7 @@ impl Scene<'_> {
         movable.sort_by(|a, b| self.rest(b).total_cmp(&self.rest(a)).then(name(a).cmp(name(b))));
         let shares = self.shares(ready, &residents);
         let dues = Dues::of(self.problem);
-        let scales = Scales { scene: self, ready, base, residents: &residents, margin, dues, shares };
+        let scales = Scales { context: self, ready, base, residents: &residents, margin, dues, shares };
         let alone = movable.iter().take(self.rules.tried).map(|&own| vec![own]);
         let sets = std::iter::once(movable.clone()).chain(alone.filter(|_| movable.len() > 1));
         let now = scales.value_of_staying();
@@ -132,7 +132,7 @@ impl Scene<'_> {
             _ => None,
         };
         let jobs = self.problem.jobs.iter().enumerate();
-        jobs.flat_map(|(job, model)| model.standing.holds.iter().filter_map(move |hold| resident(job, hold)))
+        jobs.flat_map(|(job, model)| model.progress.holds.iter().filter_map(move |hold| resident(job, hold)))
             .collect()
     }
 
@@ -156,7 +156,7 @@ impl Scene<'_> {
     }
 
     pub(super) fn epochs(&self, job: usize) -> f64 {
-        to_f64(self.problem.jobs[job].standing.epochs_left)
+        to_f64(self.problem.jobs[job].progress.epochs_left)
     }
 
     fn rest_in(&self, draft: &Draft, job: usize) -> Option<f64> {
@@ -182,7 +182,7 @@ impl Scene<'_> {
             "{others}{} per epoch {place} instead of {}, {} epochs left",
             seconds(after),
             seconds(before),
-            problem.jobs[own.job].standing.epochs_left
+            problem.jobs[own.job].progress.epochs_left
         );
         Some((own.job, Decision::Place { placements: vec![placement], queued: false, why }))
     }
@@ -192,8 +192,8 @@ impl<'a> Scales<'a> {
     /// Returns the time to come when nobody moves.
     fn value_of_staying(&self) -> Value {
         let to_come = |job: usize, time: Option<f64>| ToCome { job, time, delay: 0.0 };
-        let running = self.residents.iter().map(|own| to_come(own.job, Some(self.scene.rest(own))));
-        let rest = |job: usize| self.base.and_then(|base| self.scene.rest_in(base, job));
+        let running = self.residents.iter().map(|own| to_come(own.job, Some(self.context.rest(own))));
+        let rest = |job: usize| self.base.and_then(|base| self.context.rest_in(base, job));
         let ready = self.ready.iter().map(|&job| to_come(job, rest(job)));
         self.value(&running.chain(ready).collect::<Vec<_>>())
     }
@@ -204,10 +204,10 @@ impl<'a> Scales<'a> {
         loop {
             let free = movers.iter().map(|own| own.job);
             let jobs: Vec<usize> = free.chain(self.ready.iter().copied()).collect();
-            let Some(draft) = self.scene.draft(&jobs, Basis::Free)? else { return Ok(None) };
+            let Some(draft) = self.context.draft(&jobs, Basis::Free)? else { return Ok(None) };
             // A running job is never stopped to wait.
             let (stay, moved): (Vec<&Resident<'_>>, Vec<&Resident<'_>>) =
-                movers.iter().copied().partition(|own| self.scene.is_same(own, &draft));
+                movers.iter().copied().partition(|own| self.context.is_same(own, &draft));
             let homeless = moved.iter().any(|own| draft.epoch(own.job).is_none());
             if homeless || moved.is_empty() {
                 return Ok(None);
@@ -220,7 +220,7 @@ impl<'a> Scales<'a> {
     }
 
     fn weigh(&self, draft: Draft, moved: Vec<&'a Resident<'a>>) -> Choice<'a> {
-        let weighted = |own: &&Resident<'_>| self.scene.weight(own.job) * self.restart(own.job);
+        let weighted = |own: &&Resident<'_>| self.context.weight(own.job) * self.restart(own.job);
         let costs = moved.iter().map(weighted).sum();
         let value = self.value_of_moving(&draft, &moved, &BTreeMap::new());
         Choice { draft, moved, value, costs }
@@ -230,29 +230,29 @@ impl<'a> Scales<'a> {
     ///
     /// A move must leave as much room before a deadline as it must be worth.
     fn value_of_moving(&self, draft: &Draft, moved: &[&Resident<'_>], waits: &BTreeMap<usize, f64>) -> Value {
-        let scene = self.scene;
+        let context = self.context;
         let wait = |job: usize| waits.get(&job).copied().unwrap_or(0.0);
         let running = self.residents.iter().map(|own| {
             if moved.iter().any(|other| other.job == own.job) {
                 let delay = (self.restart(own.job) + wait(own.job)) * (1.0 + self.margin);
-                ToCome { job: own.job, time: scene.rest_in(draft, own.job), delay }
+                ToCome { job: own.job, time: context.rest_in(draft, own.job), delay }
             } else {
-                ToCome { job: own.job, time: Some(scene.rest(own)), delay: 0.0 }
+                ToCome { job: own.job, time: Some(context.rest(own)), delay: 0.0 }
             }
         });
-        let place = |&job: &usize| ToCome { job, time: scene.rest_in(draft, job), delay: 0.0 };
+        let place = |&job: &usize| ToCome { job, time: context.rest_in(draft, job), delay: 0.0 };
         self.value(&running.chain(self.ready.iter().map(place)).collect::<Vec<_>>())
     }
 
     /// Adds to a choice that jobs wait in the queue for so many seconds.
     fn delay(&self, choice: &mut Choice<'_>, waits: &BTreeMap<usize, f64>) {
-        choice.costs += waits.iter().map(|(&job, wait)| self.scene.weight(job) * wait).sum::<f64>();
+        choice.costs += waits.iter().map(|(&job, wait)| self.context.weight(job) * wait).sum::<f64>();
         choice.value = self.value_of_moving(&choice.draft, &choice.moved, waits);
     }
 
     /// Returns what a restart costs a job, in seconds.
     fn restart(&self, job: usize) -> f64 {
-        self.scene.problem.jobs[job].standing.restart_cost.0
+        self.context.problem.jobs[job].progress.restart_cost.0
     }
 
     /// Returns how many seconds the jobs that move would wait in the queue.
@@ -260,10 +260,10 @@ impl<'a> Scales<'a> {
     /// # Errors
     /// What must be asked first.
     fn queue_waits(&self, choice: &Choice<'_>) -> Result<BTreeMap<usize, f64>, Vec<(usize, Placement)>> {
-        let problem = self.scene.problem;
+        let problem = self.context.problem;
         let (mut waits, mut questions) = (BTreeMap::new(), Vec::new());
         for own in &choice.moved {
-            let Some(placement) = choice.draft.placement(self.scene, own.job) else { continue };
+            let Some(placement) = choice.draft.placement(self.context, own.job) else { continue };
             // While those who move hold some of them, the queue's answer would be about their end.
             let mut held = choice.moved.iter().flat_map(|mover| &mover.hold.slots);
             if held.any(|held| placement.slots.iter().any(|slot| slot.node == held.node)) {
@@ -289,8 +289,8 @@ impl<'a> Scales<'a> {
         let is_late =
             |own: &&ToCome| self.dues.due(own.job).is_some_and(|due| due.is_late(time(own) + own.delay));
         let late = jobs.iter().filter(is_late).count();
-        let times = jobs.iter().map(|own| self.scene.weight(own.job) * time(own));
-        let time = if self.scene.problem.objective == Objective::Makespan {
+        let times = jobs.iter().map(|own| self.context.weight(own.job) * time(own));
+        let time = if self.context.problem.objective == Objective::Makespan {
             times.max_by(f64::total_cmp).unwrap_or(0.0)
         } else {
             times.sum()

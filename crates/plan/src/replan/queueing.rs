@@ -1,12 +1,12 @@
 //! Jobs that find nothing free: what to wait for in the cluster's queue, and what to change of what they wait for.
 
-use crate::replan::Scene;
+use crate::replan::ReplanContext;
 use crate::replan::draft::Draft;
 use crate::{
-    Basis, Decision, Extract, HeldPlacement, Instead, JobModel, Pending, Placement, Plan, PolicyError,
-    Prospect, Prospects, Remedy, Sharing, Slot, Stage, is_legal, remedy,
+    Basis, Decision, Extract, HeldPlacement, Instead, JobModel, JobStartEstimates, Pending, Placement, Plan,
+    PolicyError, Remedy, RequestStartEstimate, Sharing, Slot, Stage, is_legal, remedy,
 };
-use hsched_model::{Candidate, GpuType, JobRequest, RequestId, Seconds, Time, choose};
+use hsched_model::{Candidate, GpuType, RequestId, RequestOption, Seconds, Time, choose};
 
 /// Pending requests are asked about anew after this, if nothing happens before: ten minutes.
 const ASK_AGAIN: Seconds = Seconds(600.0);
@@ -24,10 +24,10 @@ struct Room {
     alone: Extract,
 }
 
-impl Scene<'_> {
+impl ReplanContext<'_> {
     /// Returns the jobs of which it must be known when their requests would start: those that wait there or may have to.
     pub(super) fn to_ask_about(&self, ready: &[usize]) -> Vec<usize> {
-        if self.problem.prospects.is_some() {
+        if self.problem.start_estimates.is_some() {
             return Vec::new();
         }
         let jobs = 0..self.problem.jobs.len();
@@ -51,7 +51,7 @@ impl Scene<'_> {
                 return true;
             }
             let own = draft.placement(self, *job).map(|own| own.jct(self.problem.jobs[*job].epochs).0);
-            let queued = self.prospects(*job).and_then(|own| self.soonest(*job, own));
+            let queued = self.start_estimates(*job).and_then(|own| self.soonest(*job, own));
             own.zip(queued).is_some_and(|(free, queued)| queued < free)
         };
         let soon: Vec<usize> = ready.iter().copied().filter(|job| !is_late(job)).collect();
@@ -66,7 +66,7 @@ impl Scene<'_> {
             // What is free is given away first; the others are asked about again.
             return Plan { wake: Some(self.problem.now), ..base };
         }
-        if self.problem.prospects.as_ref().is_some_and(Vec::is_empty) {
+        if self.problem.start_estimates.as_ref().is_some_and(Vec::is_empty) {
             return self.in_the_dark(ready, notes).unwrap_or(base);
         }
         let mut asked = self.asked_for_nothing();
@@ -109,42 +109,43 @@ impl Scene<'_> {
         }
     }
 
-    fn prospects(&self, job: usize) -> Option<&Prospects> {
-        self.problem.prospects.iter().flatten().find(|own| own.job == job)
+    fn start_estimates(&self, job: usize) -> Option<&JobStartEstimates> {
+        self.problem.start_estimates.iter().flatten().find(|own| own.job == job)
     }
 
     /// Returns whether every time limit of a request for these GPUs would end a job that cannot go on.
     fn is_too_short(&self, job: usize, placement: &Placement) -> bool {
-        let Some(prospects) = self.prospects(job) else { return false };
+        let Some(start_estimates) = self.start_estimates(job) else { return false };
         let own = kind(&self.problem.gpu_types, &placement.slots);
-        let is_possible = prospects.requests.iter().any(|other| kind_of(&other.request) == own);
-        !is_possible && prospects.cut.iter().any(|other| kind_of(other) == own)
+        let is_possible = start_estimates.requests.iter().any(|other| kind_of(&other.request) == own);
+        !is_possible && start_estimates.cut.iter().any(|other| kind_of(other) == own)
     }
 
     /// Returns that no time limit suits a job, where that is so.
     fn nothing_suits(&self, job: usize) -> Option<Decision> {
-        let Prospects { requests, cut, .. } = self.prospects(job)?;
+        let JobStartEstimates { requests, cut, .. } = self.start_estimates(job)?;
         let why = || Decision::Defer { why: NOTHING_SUITS.to_owned() };
         (requests.is_empty() && !cut.is_empty()).then(why)
     }
 
     /// Returns the requests of a job whose GPUs it may have here.
-    fn able<'p>(&self, job: usize, prospects: &'p Prospects) -> Vec<&'p Prospect> {
+    fn able<'p>(&self, job: usize, start_estimates: &'p JobStartEstimates) -> Vec<&'p RequestStartEstimate> {
         let (room, nothing) = (self.room(job), self.asked_for_nothing());
-        let is_able =
-            |own: &&Prospect| self.settle((job, &room), &own.request, &mut nothing.clone()).is_some();
-        prospects.requests.iter().filter(is_able).collect()
+        let is_able = |own: &&RequestStartEstimate| {
+            self.settle((job, &room), &own.request, &mut nothing.clone()).is_some()
+        };
+        start_estimates.requests.iter().filter(is_able).collect()
     }
 
     /// Returns what counts of the requests of a job.
-    fn candidates(&self, job: usize, prospects: &Prospects) -> Vec<Candidate> {
-        let able = self.able(job, prospects);
+    fn candidates(&self, job: usize, start_estimates: &JobStartEstimates) -> Vec<Candidate> {
+        let able = self.able(job, start_estimates);
         Candidate::of(&able.iter().map(|own| (&own.request, own.anew)).collect::<Vec<_>>())
     }
 
     /// Returns when the best request of a job would be done.
-    fn soonest(&self, job: usize, prospects: &Prospects) -> Option<f64> {
-        self.candidates(job, prospects).iter().map(|own| own.finish).min_by(f64::total_cmp)
+    fn soonest(&self, job: usize, start_estimates: &JobStartEstimates) -> Option<f64> {
+        self.candidates(job, start_estimates).iter().map(|own| own.finish).min_by(f64::total_cmp)
     }
 
     /// Returns the request to begin with.
@@ -153,19 +154,19 @@ impl Scene<'_> {
     /// Whether there is one for which another decision is needed, as this one asks for its nodes already.
     fn begin(&self, job: usize, asked: &mut Asked) -> Result<(Decision, RequestId), bool> {
         // There may have been no time to ask about it.
-        let prospects = self.prospects(job).ok_or(true)?;
-        let chosen = choose(&self.candidates(job, prospects), 0.0).ok_or(false)?;
-        let request = prospects.request(chosen.id).ok_or(false)?;
+        let start_estimates = self.start_estimates(job).ok_or(true)?;
+        let chosen = choose(&self.candidates(job, start_estimates), 0.0).ok_or(false)?;
+        let request = start_estimates.request(chosen.id).ok_or(false)?;
         let placement = self.settle((job, &self.room(job)), request, asked).ok_or(true)?;
         let decision = Decision::Place { placements: vec![placement], queued: true, why: String::new() };
         Ok((decision, chosen.id))
     }
 
     /// Returns what could be done with what a job waits for: all requests, in its place or anew.
-    fn instead(&self, job: usize, prospects: &Prospects) -> Vec<Instead> {
-        let holds = &self.problem.jobs[job].standing.holds;
+    fn instead(&self, job: usize, start_estimates: &JobStartEstimates) -> Vec<Instead> {
+        let holds = &self.problem.jobs[job].progress.holds;
         let there: Vec<Kinds> = holds.iter().map(|hold| kind(&self.problem.gpu_types, &hold.slots)).collect();
-        let other = |own: &Prospect| {
+        let other = |own: &RequestStartEstimate| {
             let waits = |start: Option<Seconds>| start.map(|start| own.request.waits(start).0);
             Instead {
                 id: own.request.id(),
@@ -175,16 +176,18 @@ impl Scene<'_> {
                 is_there: there.contains(&kind_of(&own.request)),
             }
         };
-        self.able(job, prospects).into_iter().map(other).collect()
+        self.able(job, start_estimates).into_iter().map(other).collect()
     }
 
     /// Returns what to do with the pending requests of a job, and by which request; nothing where they are to be kept.
     fn remedy(&self, job: usize, asked: &mut Asked) -> Option<(Decision, RequestId)> {
-        let prospects = self.prospects(job)?;
-        let holds = &self.problem.jobs[job].standing.holds;
+        let start_estimates = self.start_estimates(job)?;
+        let holds = &self.problem.jobs[job].progress.holds;
         let epochs = self.epochs(job);
-        let waits =
-            holds.iter().zip(&prospects.stays).filter_map(|(hold, wait)| Some((wait.as_ref()?.0, hold)));
+        let waits = holds
+            .iter()
+            .zip(&start_estimates.stays)
+            .filter_map(|(hold, wait)| Some((wait.as_ref()?.0, hold)));
         let waits: Vec<(f64, &HeldPlacement)> = waits.collect();
         let first =
             |time: &dyn Fn(&(f64, &HeldPlacement)) -> f64| waits.iter().map(time).min_by(f64::total_cmp);
@@ -192,12 +195,12 @@ impl Scene<'_> {
             start: first(&|(wait, _)| *wait)?,
             finish: first(&|(wait, hold)| wait + epochs * hold.epoch)?,
             entries: holds.len(),
-            races: prospects.races,
+            races: start_estimates.races,
         };
-        let all = self.instead(job, prospects);
+        let all = self.instead(job, start_estimates);
         let decided = remedy(&pending, &all);
         let (Remedy::Amend(id) | Remedy::Beside(id) | Remedy::Replace(id)) = decided else { return None };
-        let placement = self.settle((job, &self.room(job)), prospects.request(id)?, asked)?;
+        let placement = self.settle((job, &self.room(job)), start_estimates.request(id)?, asked)?;
         let own = all.iter().find(|own| own.id == id)?;
         let wait = if let Remedy::Amend(_) = decided { own.in_place } else { own.anew };
         let (before, after) = (hours(pending.finish), hours(wait? + own.run));
@@ -227,7 +230,7 @@ impl Scene<'_> {
     fn settle(
         &self,
         (job, room): (usize, &Room),
-        request: &JobRequest,
+        request: &RequestOption,
         asked: &mut Asked,
     ) -> Option<Placement> {
         let (nodes, count) = (request.request.asks.nodes as usize, request.per_node());
@@ -256,7 +259,7 @@ impl Scene<'_> {
 
 /// Returns whether a job waits in the queue and nowhere else.
 fn is_pending(job: &JobModel) -> bool {
-    let holds = &job.standing.holds;
+    let holds = &job.progress.holds;
     !holds.is_empty() && holds.iter().all(|hold| hold.stage == Stage::Queued)
 }
 
@@ -264,7 +267,7 @@ fn is_pending(job: &JobModel) -> bool {
 type Kinds = Vec<(GpuType, u32, usize)>;
 
 /// Returns what a request asks for.
-fn kind_of(request: &JobRequest) -> Kinds {
+fn kind_of(request: &RequestOption) -> Kinds {
     vec![(request.gpu_type.clone(), request.per_node(), request.request.asks.nodes as usize)]
 }
 

@@ -88,7 +88,7 @@ impl<'a> Maker<'a> {
     /// Gives jobs the GPUs that were promised to them, where they are free by now.
     fn keep(&mut self) {
         for wish in self.shown.kept() {
-            let waits = self.shown.real.jobs[wish.job].standing.is_ready();
+            let waits = self.shown.real.jobs[wish.job].progress.is_ready();
             self.promises.push(Promise::new(self.shown.real, wish.job, &wish.placement));
             if !wish.later && self.room.take(self.shown.real, wish.job, &wish.placement.slots) {
                 self.changes.push((wish.job, Decision::place(wish.placement)));
@@ -114,7 +114,7 @@ impl<'a> Maker<'a> {
         }
         if is_free {
             self.changes.push((job, decision.clone()));
-        } else if real.jobs[job].standing.is_ready() {
+        } else if real.jobs[job].progress.is_ready() {
             self.changes.push((job, Decision::Defer { why: NOT_FREE_YET.to_owned() }));
         } else if placements.len() == 1 {
             self.changes.push((job, Decision::Defer { why: why.clone() }));
@@ -135,7 +135,7 @@ impl Room<'_> {
     /// Takes back what a job holds.
     fn give_back(&mut self, problem: &Problem, job: usize) {
         let model = &problem.jobs[job];
-        let held = || model.standing.running().flat_map(|hold| &hold.slots);
+        let held = || model.progress.running().flat_map(|hold| &hold.slots);
         self.free.give_back(model.needs, held());
         self.limits.give_back(held());
     }

@@ -68,7 +68,7 @@ impl Shared {
             } else {
                 Decision::Place { placements: vec![wish.placement], queued: false, why: wish.why }
             };
-            let waits = problem.jobs[wish.job].standing.is_ready();
+            let waits = problem.jobs[wish.job].progress.is_ready();
             if waits || matches!(decision, Decision::Place { .. }) {
                 changes.push((wish.job, decision));
             }
@@ -78,7 +78,7 @@ impl Shared {
             is_named[*job] = true;
         }
         for (job, decision) in plan.changes {
-            let waits = problem.jobs[job].standing.is_ready();
+            let waits = problem.jobs[job].progress.is_ready();
             let decision = match decision {
                 Decision::Place { .. } => Decision::Defer { why: NOT_FREE_YET.to_owned() },
                 other => other,
@@ -173,13 +173,13 @@ fn price(
     known: Option<Price>,
 ) -> Option<Price> {
     let problem = shown.real;
-    let standing = &problem.jobs[job].standing;
+    let progress = &problem.jobs[job].progress;
     let under_way = under_way(problem, job);
-    let cost = standing.restart_cost.0 + under_way;
+    let cost = progress.restart_cost.0 + under_way;
     if known.is_none() && under_way > 0.0 {
         return Some(Price { cost: Seconds(cost), has_wait: false });
     }
-    let mut held = standing.holds.iter().flat_map(|hold| &hold.slots);
+    let mut held = progress.holds.iter().flat_map(|hold| &hold.slots);
     // While jobs hold some of these GPUs that move away themselves, the queue's answer would be about their ends.
     let is_its_own = held.any(|held| placement.slots.iter().any(|slot| slot.node == held.node));
     let wait = if is_its_own || !shown.is_free(job, placement) {
@@ -194,7 +194,7 @@ fn price(
 
 /// Returns how far a running job has come in the epoch under way, in seconds.
 fn under_way(problem: &Problem, job: usize) -> f64 {
-    let own = problem.jobs[job].standing.holds.iter().map(|hold| match hold.stage {
+    let own = problem.jobs[job].progress.holds.iter().map(|hold| match hold.stage {
         Stage::Running { under_way, .. } => under_way,
         _ => 0.0,
     });

@@ -72,7 +72,7 @@ impl<'a> ProjectedProblem<'a> {
 
     /// Returns whether a job runs that is not on its way elsewhere.
     pub(super) fn runs(&self, job: usize) -> bool {
-        self.real.jobs[job].standing.running().next().is_some()
+        self.real.jobs[job].progress.running().next().is_some()
     }
 
     /// Returns whether these GPUs are free for a job now.
@@ -85,7 +85,7 @@ impl<'a> ProjectedProblem<'a> {
         let mut free = self.free.clone();
         let wish = |(job, placement): &(usize, Placement)| {
             let model = &self.real.jobs[*job];
-            let later = !model.standing.is_ready() || !free.take(model.needs, placement.slots.iter());
+            let later = !model.progress.is_ready() || !free.take(model.needs, placement.slots.iter());
             Wish { job: *job, placement: placement.clone(), why: String::new(), later }
         };
         self.kept.iter().map(wish).collect()
@@ -93,7 +93,7 @@ impl<'a> ProjectedProblem<'a> {
 
     /// Returns when the next submission has waited for long.
     pub(super) fn next_late(&self, patience: Seconds) -> Option<Time> {
-        let holds = self.real.jobs.iter().flat_map(|job| &job.standing.holds);
+        let holds = self.real.jobs.iter().flat_map(|job| &job.progress.holds);
         let queued = holds.filter(|hold| hold.stage == Stage::Queued);
         let times = queued.map(|hold| hold.since.after(patience));
         times.filter(|time| time.0 > self.real.now.0).min_by(|a, b| a.0.total_cmp(&b.0))
@@ -103,11 +103,11 @@ impl<'a> ProjectedProblem<'a> {
     fn give_up_waiting(&mut self, patience: Seconds) {
         let now = self.problem.now;
         for model in &mut self.problem.jobs {
-            if let [hold] = model.standing.holds.as_slice()
+            if let [hold] = model.progress.holds.as_slice()
                 && hold.stage == Stage::Queued
                 && hold.since.after(patience).0 <= now.0
             {
-                (model.standing.holds, model.standing.waits) = (Vec::new(), Eligibility::Ready);
+                (model.progress.holds, model.progress.waits) = (Vec::new(), Eligibility::Ready);
             }
         }
     }
@@ -117,7 +117,7 @@ impl<'a> ProjectedProblem<'a> {
         for model in &self.problem.jobs {
             let gives =
                 |hold: &&HeldPlacement| hold.stage == Stage::Leaving { started: true, gives_back: true };
-            for slot in model.standing.holds.iter().filter(gives).flat_map(|hold| &hold.slots) {
+            for slot in model.progress.holds.iter().filter(gives).flat_map(|hold| &hold.slots) {
                 let node = &mut self.problem.nodes[slot.node];
                 let gpus = &mut node.gpus[slot.gpu_type];
                 *gpus = (*gpus + slot.count).min(node.up[slot.gpu_type]);
@@ -138,12 +138,12 @@ impl<'a> ProjectedProblem<'a> {
     fn take_off(&mut self) -> Vec<(usize, HeldPlacement)> {
         let mut all = Vec::new();
         for (job, model) in self.problem.jobs.iter_mut().enumerate() {
-            if let [hold] = model.standing.holds.as_mut_slice()
+            if let [hold] = model.progress.holds.as_mut_slice()
                 && matches!(hold.stage, Stage::Submitting | Stage::Queued)
                 && !hold.slots.is_empty()
             {
                 all.push((job, hold.clone()));
-                model.standing.holds.clear();
+                model.progress.holds.clear();
             }
         }
         all
@@ -154,9 +154,9 @@ impl<'a> ProjectedProblem<'a> {
         let model = &mut self.problem.jobs[job];
         self.settled[job] = true;
         if free.take(model.needs, hold.slots.iter()) {
-            model.standing.holds = vec![landed(&model.standing, hold.slots, hold.epoch, self.real.now)];
+            model.progress.holds = vec![landed(&model.progress, hold.slots, hold.epoch, self.real.now)];
         } else {
-            model.standing.holds = vec![hold];
+            model.progress.holds = vec![hold];
         }
     }
 
@@ -164,7 +164,7 @@ impl<'a> ProjectedProblem<'a> {
     fn keep(&mut self, promise: &Promise, free: &mut Unclaimed) {
         let mut jobs = self.real.present();
         let Some(job) = jobs.find(|&job| self.real.jobs[job].name == promise.job) else { return };
-        let real = &self.real.jobs[job].standing;
+        let real = &self.real.jobs[job].progress;
         let leaves = |holds: &[HeldPlacement]| {
             matches!(holds, [HeldPlacement { stage: Stage::Leaving { gives_back: true, .. }, .. }])
         };
@@ -173,15 +173,15 @@ impl<'a> ProjectedProblem<'a> {
         }
         let Some(slots) = promise.slots(self.real) else { return };
         let Some(placement) = Placement::new(self.real, job, &slots, Sharing::Balanced) else { return };
-        self.problem.jobs[job].standing.holds.clear();
+        self.problem.jobs[job].progress.holds.clear();
         let fits =
             Limits::of(&self.problem).allow(&slots) && free.take(self.real.jobs[job].needs, slots.iter());
         if !fits {
-            self.problem.jobs[job].standing.holds.clone_from(&real.holds);
+            self.problem.jobs[job].progress.holds.clone_from(&real.holds);
             return;
         }
-        let standing = &mut self.problem.jobs[job].standing;
-        standing.holds = vec![landed(standing, slots, placement.epoch.total(), self.real.now)];
+        let progress = &mut self.problem.jobs[job].progress;
+        progress.holds = vec![landed(progress, slots, placement.epoch.total(), self.real.now)];
         self.settled[job] = true;
         self.kept.push((job, placement));
     }
@@ -189,7 +189,7 @@ impl<'a> ProjectedProblem<'a> {
     /// Shows what a move would cost, and who may be moved at all.
     fn price_moves(&mut self, moves: Moves, prices: &BTreeMap<usize, Price>) {
         for (job, model) in self.problem.jobs.iter_mut().enumerate().filter(|(job, _)| !self.settled[*job]) {
-            let Progress { holds, restart_cost, saves, .. } = &mut model.standing;
+            let Progress { holds, restart_cost, saves, .. } = &mut model.progress;
             for hold in holds {
                 if let Stage::Running { movable, .. } = &mut hold.stage {
                     let Moves::Auto { margin } = moves else {
@@ -206,8 +206,8 @@ impl<'a> ProjectedProblem<'a> {
 }
 
 /// Returns what a job holds that is on its way, as if it had arrived.
-fn landed(standing: &Progress, slots: Vec<Slot>, epoch: f64, now: Time) -> HeldPlacement {
-    let restart = if standing.started.is_some() { standing.restart_cost } else { Seconds(0.0) };
+fn landed(progress: &Progress, slots: Vec<Slot>, epoch: f64, now: Time) -> HeldPlacement {
+    let restart = if progress.started.is_some() { progress.restart_cost } else { Seconds(0.0) };
     let stage = Stage::Running { epoch, under_way: 0.0, movable: false, busy_until: now.after(restart) };
     HeldPlacement { slots, since: now, epoch, stage }
 }

@@ -29,7 +29,7 @@ impl<'a> Limits<'a> {
     pub(super) fn of(problem: &'a Problem) -> Self {
         let left = problem.limits.iter().map(|limit| i64::from(limit.most)).collect();
         let mut own = Self { problem, left };
-        own.count(problem.jobs.iter().flat_map(|job| &job.standing.holds).flat_map(|hold| &hold.slots), -1);
+        own.count(problem.jobs.iter().flat_map(|job| &job.progress.holds).flat_map(|hold| &hold.slots), -1);
         own
     }
 
@@ -98,7 +98,7 @@ impl ProjectedProblem<'_> {
         }
         for wish in wishes.iter().filter(|wish| self.runs(wish.job)) {
             let model = &self.real.jobs[wish.job];
-            let held = || model.standing.holds.iter().flat_map(|hold| &hold.slots);
+            let held = || model.progress.holds.iter().flat_map(|hold| &hold.slots);
             then.give_back(model.needs, held());
             now.give_back(model.needs, held());
             limits.give_back(held());
@@ -126,9 +126,9 @@ impl ProjectedProblem<'_> {
     /// Returns a running job with other shares on its GPUs, where its batch is divided by speeds that turned out wrong and the
     /// right ones pay a restart.
     fn with_right_shares(&self, job: usize) -> Option<Wish> {
-        let standing = &self.problem.jobs[job].standing;
+        let progress = &self.problem.jobs[job].progress;
         let [HeldPlacement { slots, stage: Stage::Running { epoch, movable: true, .. }, .. }] =
-            standing.holds.as_slice()
+            progress.holds.as_slice()
         else {
             return None;
         };
@@ -137,19 +137,19 @@ impl ProjectedProblem<'_> {
         }
         let placement = Placement::new(self.real, job, slots, Sharing::Balanced)?;
         let gain = epoch - placement.epoch.total();
-        let pays = gain > SAME * epoch && standing.left(self.real.now) * gain > standing.restart_cost.0;
+        let pays = gain > SAME * epoch && progress.left(self.real.now) * gain > progress.restart_cost.0;
         pays.then(|| Wish { job, placement, why: "with new batch shares".to_owned(), later: false })
     }
 
     /// Returns whether a job may be given these GPUs: it waits, or may be moved and has others.
     fn may_have(&self, job: usize, placement: &Placement) -> bool {
-        let standing = &self.problem.jobs[job].standing;
+        let progress = &self.problem.jobs[job].progress;
         if self.is_settled(job) {
             return false;
         }
         let set = |slots: &[Slot]| slots.iter().copied().collect::<BTreeSet<Slot>>();
-        match standing.holds.as_slice() {
-            [] => standing.is_ready(),
+        match progress.holds.as_slice() {
+            [] => progress.is_ready(),
             [hold] => {
                 matches!(hold.stage, Stage::Running { movable: true, .. })
                     && set(&hold.slots) != set(&placement.slots)

@@ -16,10 +16,10 @@ use hsched_model::{GpuType, Precision, Speed};
 /// caches merge without loss, in any order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cache {
-    models: BTreeMap<String, BTreeMap<Place, Records>>,
+    models: BTreeMap<String, BTreeMap<TypeAndPrecision, Records>>,
 }
 
-type Place = (GpuType, Option<Precision>);
+type TypeAndPrecision = (GpuType, Option<Precision>);
 
 /// By contributor.
 type Records = BTreeMap<String, Record>;

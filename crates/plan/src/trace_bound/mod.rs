@@ -38,7 +38,7 @@ pub struct TraceBound {
 /// How much less than computed a bound is said to be, as a part of it, so that rounding cannot make it too high.
 const ROUNDING: f64 = 1e-9;
 
-/// Returns a lower bound on the mean completion time of a problem's jobs, which arrive when their standing says and do all
+/// Returns a lower bound on the mean completion time of a problem's jobs, which arrive when their progress says and do all
 /// their epochs, whatever they hold; `None` where some job can never run.
 ///
 /// The prices climb until `stop` says so, or until that is in vain.

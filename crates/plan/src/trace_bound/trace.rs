@@ -24,7 +24,7 @@ impl Trace {
         let mut jobs = Vec::new();
         for model in &problem.jobs {
             let steps = to_f64(model.epochs) * steps_per_epoch(model);
-            jobs.push(Arrival { at: model.standing.arrival.0, class: classes.number(model), steps });
+            jobs.push(Arrival { at: model.progress.arrival.0, class: classes.number(model), steps });
         }
         jobs.sort_by(|a, b| a.at.total_cmp(&b.at));
         let can_run = |job: &Arrival| classes.list()[job.class].fastest > 0.0;

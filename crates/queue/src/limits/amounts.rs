@@ -30,9 +30,9 @@ impl Running {
     pub(crate) fn tres(&self) -> TresAmounts {
         let mut amounts = TresAmounts::from([("node".to_owned(), to_f64(self.holds.len()))]);
         for held in &self.holds {
-            for own in &held.gpus {
-                add(&mut amounts, "gres/gpu".to_owned(), f64::from(own.count));
-                add(&mut amounts, format!("gres/gpu:{}", own.gpu_type), f64::from(own.count));
+            for gpu in &held.gpus {
+                add(&mut amounts, "gres/gpu".to_owned(), f64::from(gpu.count));
+                add(&mut amounts, format!("gres/gpu:{}", gpu.gpu_type), f64::from(gpu.count));
             }
             for (name, amount) in [("cpu", held.cpus), ("mem", held.memory_mib)] {
                 add(&mut amounts, name.to_owned(), to_f64(amount.unwrap_or(0)));

@@ -35,7 +35,9 @@ impl Refusal {
             Some("cpu") => "CPU".to_owned(),
             Some("mem") => "MiB of memory".to_owned(),
             Some("node") => "node".to_owned(),
-            Some(name) => name.strip_prefix("gres/gpu:").map_or(name.to_owned(), |own| format!("{own} GPU")),
+            Some(name) => {
+                name.strip_prefix("gres/gpu:").map_or(name.to_owned(), |gpu_type| format!("{gpu_type} GPU"))
+            }
             None => "job".to_owned(),
         };
         let plural = if amount == 1.0 || unit.contains(' ') && !unit.ends_with("GPU") { "" } else { "s" };

@@ -30,12 +30,12 @@ pub(crate) struct Rule {
 impl Rule {
     /// Returns the counters that it looks at or adds to.
     pub(crate) fn counters(&self) -> impl Iterator<Item = usize> {
-        self.checks.iter().map(|own| own.counter).chain(self.counts.iter().map(|own| own.counter))
+        self.checks.iter().map(|check| check.counter).chain(self.counts.iter().map(|count| count.counter))
     }
 
     /// Returns whether time alone may let the job start, as the minutes left of others' limits fall.
     pub(crate) fn falls(&self) -> bool {
-        self.checks.iter().any(|own| own.is_falling)
+        self.checks.iter().any(|check| check.is_falling)
     }
 }
 
@@ -188,11 +188,11 @@ impl<'a> Rules<'a> {
     where
         'a: 'b,
     {
-        let partition = self.snapshot.partitions.iter().find(|own| match subject.partition {
-            Some(name) => own.name == name,
-            None => own.default,
+        let partition = self.snapshot.partitions.iter().find(|known| match subject.partition {
+            Some(name) => known.name == name,
+            None => known.default,
         });
-        let of_partition = partition.and_then(|own| own.limit_qos.as_deref());
+        let of_partition = partition.and_then(|partition| partition.limit_qos.as_deref());
         let flags = subject.qos.and_then(|qos| self.snapshot.qos_flags.get(qos));
         let mut list: Vec<&str> = of_partition.into_iter().chain(subject.qos).collect();
         if flags.is_some_and(|flags| flags.contains("OverPartQOS")) {
@@ -206,17 +206,17 @@ impl<'a> Rules<'a> {
         let Some(limits) = self.limits.get(format!("q:{qos}").as_str()).cloned() else { return };
         for (name, span) in JOBS_OF_QOS {
             let counter = draft.subject.counter_of(qos, span);
-            self.check_jobs(draft, &counter, limits.iter().copied().filter(|own| own.name == name));
+            self.check_jobs(draft, &counter, limits.iter().copied().filter(|limit| limit.name == name));
         }
         draft.check_alone(&limits);
         for (name, span, is_minutes) in GROUP_OF_QOS {
             let counter = draft.subject.counter_of(qos, span);
-            for limit in limits.iter().filter(|own| own.name == name) {
+            for limit in limits.iter().filter(|other| other.name == name) {
                 self.check_group(draft, &counter, (limit, is_minutes));
             }
         }
-        draft.taken.extend(limits.iter().map(|own| (own.name.as_str(), own.tres.as_deref())));
-        if limits.iter().any(|own| matches!(own.name.as_str(), "MaxJobsPerUser" | "MaxJobsPerAccount")) {
+        draft.taken.extend(limits.iter().map(|limit| (limit.name.as_str(), limit.tres.as_deref())));
+        if limits.iter().any(|limit| matches!(limit.name.as_str(), "MaxJobsPerUser" | "MaxJobsPerAccount")) {
             draft.taken.insert(("MaxJobs", None));
         }
     }
@@ -229,9 +229,9 @@ impl<'a> Rules<'a> {
             user.iter().cloned().chain(accounts.iter().map(|name| format!("a:{name}"))).collect();
         for holder in &all {
             let Some(limits) = self.limits.get(holder.as_str()).cloned() else { continue };
-            self.check_jobs(draft, holder, limits.iter().copied().filter(|own| own.name == "GrpJobs"));
+            self.check_jobs(draft, holder, limits.iter().copied().filter(|limit| limit.name == "GrpJobs"));
             for (name, is_minutes) in [("GrpTRES", false), ("GrpTRESRunMins", true)] {
-                for limit in limits.iter().filter(|own| own.name == name) {
+                for limit in limits.iter().filter(|limit| limit.name == name) {
                     self.check_group(draft, holder, (limit, is_minutes));
                 }
             }
@@ -240,7 +240,7 @@ impl<'a> Rules<'a> {
         let nearest = |name: &str| -> Vec<&'a Limit> {
             let of = |holder: &String| -> Vec<&'a Limit> {
                 let list = self.limits.get(holder.as_str()).into_iter().flatten();
-                list.copied().filter(|own| own.name == name).collect()
+                list.copied().filter(|limit| limit.name == name).collect()
             };
             all.iter().map(of).find(|list| !list.is_empty()).unwrap_or_default()
         };

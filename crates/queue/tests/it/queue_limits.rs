@@ -124,8 +124,8 @@ fn a_request_above_a_limit_never_starts_and_says_why() {
         };
         assert_eq!(refusal.to_string(), expected);
     };
-    let own = limit("a:bio", "GrpTRES", GPUS, 4.0);
-    check(&[own], 5, 1.0, "your account may use 4 GPUs at once (GrpTRES)");
+    let of_account = limit("a:bio", "GrpTRES", GPUS, 4.0);
+    check(&[of_account], 5, 1.0, "your account may use 4 GPUs at once (GrpTRES)");
     let above = limit("a:science", "GrpTRES", Some("gres/gpu:a100"), 1.0);
     check(&[above], 2, 1.0, "account science may use 1 a100 GPU at once (GrpTRES)");
     let qos = limit("q:normal", "MaxTRESPerUser", GPUS, 2.0);

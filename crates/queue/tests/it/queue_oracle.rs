@@ -54,9 +54,9 @@ fn oracle(queue: &Queue) -> Option<usize> {
         let mut left = Vec::new();
         for (job, ours) in line {
             let fits = |node: usize, hour: usize| {
-                let own = runs.iter().filter(|(nodes, _, end)| nodes.contains(&node) && *end > hour);
+                let held = runs.iter().filter(|(nodes, _, end)| nodes.contains(&node) && *end > hour);
                 let free =
-                    i64::from(queue.nodes[node]) - own.map(|(_, gpus, _)| i64::from(*gpus)).sum::<i64>();
+                    i64::from(queue.nodes[node]) - held.map(|(_, gpus, _)| i64::from(*gpus)).sum::<i64>();
                 let end = hour + job.limit;
                 let is_kept = kept
                     .iter()
@@ -174,10 +174,10 @@ proptest! {
         let question = Question { snapshot: &snapshot, requests: &requests, seed, samples: 3, calibration: None };
         let outlook = forecast(&question, &|| false);
         prop_assert_eq!(&outlook, &forecast(&question, &|| false));
-        if let Start::Estimated(own) = &outlook[0].start {
-            prop_assert_eq!(own.starts.len(), 3);
-            prop_assert!(own.starts.iter().all(|start| start.0 >= 0.0));
-            prop_assert!(own.start.low.0 <= own.start.median.0 && own.start.median.0 <= own.start.high.0);
+        if let Start::Estimated(forecast) = &outlook[0].start {
+            prop_assert_eq!(forecast.starts.len(), 3);
+            prop_assert!(forecast.starts.iter().all(|start| start.0 >= 0.0));
+            prop_assert!(forecast.start.low.0 <= forecast.start.median.0 && forecast.start.median.0 <= forecast.start.high.0);
         }
     }
 }

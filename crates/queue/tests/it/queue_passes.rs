@@ -31,8 +31,8 @@ fn waiting(id: &str, (nodes, gpus): (u32, u32), limit: f64) -> Value {
         "asks": { "nodes": nodes, "gpus": [{ "type": "a100", "count": gpus }] } })
 }
 
-fn with(mut value: Value, key: &str, own: Value) -> Value {
-    value[key] = own;
+fn with(mut value: Value, key: &str, content: Value) -> Value {
+    value[key] = content;
     value
 }
 
@@ -163,9 +163,9 @@ fn cpus_and_memory_count() {
     busy["running"]["holds"][0]["cpus"] = json!(14);
     let queue = snapshot(&[node("n1", 4)], &[busy]);
     let wants = |cpus: u64| {
-        let mut own = request((1, 1), 1.0);
-        own.asks.cpus = Some(cpus);
-        own
+        let mut request = request((1, 1), 1.0);
+        request.asks.cpus = Some(cpus);
+        request
     };
     assert_eq!(start(&queue, wants(2)), Some(0.0));
     assert_eq!(start(&queue, wants(3)), Some(3.0));

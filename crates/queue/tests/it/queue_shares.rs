@@ -29,14 +29,14 @@ fn snapshot(shares: Option<Value>) -> Snapshot {
 }
 
 /// The shares of ann and of the user who asks, with what both have used.
-fn shares(ann: f64, own: f64) -> Value {
+fn shares(ann: f64, mine: f64) -> Value {
     let branch = |account: &str, user: Option<&str>, parent: Option<usize>, usage: f64| {
         let ours = user == Some("me");
         json!({ "account": account, "user": user, "parent": parent, "shares": 1, "usage": usage, "ours": ours })
     };
     json!({ "weight": 1000, "half_life_s": 604_800, "branches": [
         branch("a", None, None, ann), branch("a", Some("ann"), Some(0), ann),
-        branch("b", None, None, own), branch("b", Some("me"), Some(2), own),
+        branch("b", None, None, mine), branch("b", Some("me"), Some(2), mine),
     ] })
 }
 
@@ -61,7 +61,7 @@ fn starts(snapshot: &Snapshot) -> Vec<f64> {
     let request = request();
     let question = Question { snapshot, requests: &[request], seed: 1, samples: 20, calibration: None };
     match forecast(&question, &|| false).remove(0).start {
-        Start::Estimated(own) => own.starts.iter().map(|start| start.0 / HOUR).collect(),
+        Start::Estimated(forecast) => forecast.starts.iter().map(|start| start.0 / HOUR).collect(),
         other => panic!("{other:?}"),
     }
 }

@@ -7,7 +7,7 @@ mod slurm_world;
 use crate::{CommandError, ParseError};
 use hsched_engine::live::LiveError;
 
-pub use self::slurm_world::{Complete, Oracle, SlurmWorld};
+pub use self::slurm_world::{Complete, SlurmWorld, StartEstimator};
 
 impl From<CommandError> for LiveError {
     fn from(error: CommandError) -> Self {

@@ -69,15 +69,15 @@ impl<'a> Queue<'a> {
 /// Returns what the components of a submission show together; `planned` is the number of its GPUs, where known.
 fn seen(of: SubmissionKey, planned: Option<u32>, own: &[&QueuedJob], cluster: &Cluster) -> Option<Sighting> {
     let first = own.iter().min_by_key(|queued| queued.id)?;
-    let standing = match own.iter().find(|queued| !queued.state.is_final()) {
-        Some(active) => standing(active, own, cluster, planned),
+    let state = match own.iter().find(|queued| !queued.state.is_final()) {
+        Some(active) => queue_state(active, own, cluster, planned),
         None => QueueState::Ended {
             end: end(&first.state, first.exit),
             at: first.end_time.as_deref().and_then(time::unix).map(Time),
         },
     };
-    let reason = reason(own).filter(|_| standing == QueueState::Pending);
-    Some(Sighting { of, job_id: first.id, submit_time: first.submit_time.clone(), standing, reason })
+    let reason = reason(own).filter(|_| state == QueueState::Pending);
+    Some(Sighting { of, job_id: first.id, submit_time: first.submit_time.clone(), state, reason })
 }
 
 /// Returns why a submission waits: of several components one that is stuck speaks for all.
@@ -90,7 +90,12 @@ fn reason(own: &[&QueuedJob]) -> Option<QueueReason> {
 }
 
 /// Returns where a submission stands of which a component is active; `planned` is the number of its GPUs, where known.
-fn standing(active: &QueuedJob, own: &[&QueuedJob], cluster: &Cluster, planned: Option<u32>) -> QueueState {
+fn queue_state(
+    active: &QueuedJob,
+    own: &[&QueuedJob],
+    cluster: &Cluster,
+    planned: Option<u32>,
+) -> QueueState {
     if !own.iter().any(|queued| queued.holds_nodes()) {
         return QueueState::Pending;
     }
@@ -120,8 +125,8 @@ pub(super) fn recorded(job: &JobName, attempt: &SubmissionRecord, records: &[Job
     let end = if record.out_of_memory { End::OutOfMemory } else { end(&record.state, record.exit) };
     let at = record.end_time.as_deref().and_then(time::unix).map(Time);
     let submit_time = record.submit_time.clone();
-    let standing = QueueState::Ended { end, at };
-    Some(Sighting { of, job_id: record.id, submit_time, standing, reason: None })
+    let queue_state = QueueState::Ended { end, at };
+    Some(Sighting { of, job_id: record.id, submit_time, state: queue_state, reason: None })
 }
 
 /// Returns how a submission of a race ended, by who has taken the job; `None` if that cannot be told yet.

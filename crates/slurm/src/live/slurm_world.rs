@@ -19,8 +19,8 @@ use hsched_engine::live::{
 };
 use hsched_engine::store::{StateDir, claim_file, lay_output, report_folder, reports};
 use hsched_engine::{
-    Amendment, Answer, End, Inquiry, Kind, Observation, PlannedSubmission, Prospects, QueueState, Run,
-    Sighting, State, Submission, SubmissionKey, SubmissionRecord, TaggedJob, World,
+    Amendment, Answer, End, Inquiry, JobStartEstimates, Kind, Observation, PlannedSubmission, QueueState,
+    Run, Sighting, State, Submission, SubmissionKey, SubmissionRecord, TaggedJob, World,
 };
 use hsched_model::{Bytes, Cluster, JobId, JobName, QueueChoice, Seconds, Time};
 
@@ -28,7 +28,7 @@ use hsched_model::{Bytes, Cluster, JobId, JobName, QueueChoice, Seconds, Time};
 const SACCT_MARGIN_S: i64 = 3600;
 
 /// What says what jobs may ask of the queue, and when that would start.
-pub type Oracle<'a> = Box<dyn Fn(&[Inquiry]) -> Vec<Prospects> + 'a>;
+pub type StartEstimator<'a> = Box<dyn Fn(&[Inquiry]) -> Vec<JobStartEstimates> + 'a>;
 
 /// What adds to a cluster what Slurm does not say of it; returns notes.
 pub type Complete<'a> = Box<dyn Fn(&mut Cluster) -> Vec<String> + 'a>;
@@ -42,7 +42,7 @@ pub struct SlurmWorld<'a> {
     /// What the cluster itself does not say: types of untyped GPUs, rates of nodes; returns notes.
     pub complete: Complete<'a>,
     /// Knows when requests would start, where somebody does.
-    pub oracle: Option<Oracle<'a>>,
+    pub start_estimator: Option<StartEstimator<'a>>,
     /// What was prepared, by the run's id.
     prepared: BTreeMap<String, Prepared>,
     /// What the owners of outputs that were made should know, one sentence for each directory.
@@ -61,7 +61,7 @@ impl<'a> SlurmWorld<'a> {
         complete: Complete<'a>,
     ) -> Self {
         let (prepared, noted) = (BTreeMap::new(), BTreeSet::new());
-        Self { runner, clock, directory, site, complete, oracle: None, prepared, noted, held: None }
+        Self { runner, clock, directory, site, complete, start_estimator: None, prepared, noted, held: None }
     }
 
     /// Returns what the queue, accounting and reports show, without a look at the nodes, and the jobs in the queue that
@@ -105,8 +105,8 @@ impl<'a> SlurmWorld<'a> {
     /// Tells submissions that saved before they stopped on request from those that were only interrupted: Slurm shows the same exit
     /// status for both, but the script's last word or the reports tell.
     fn judge_stops(&self, state: &State, seen: &mut [Sighting], at: Time) -> Result<(), LiveError> {
-        for Sighting { of, job_id, standing, .. } in seen {
-            let QueueState::Ended { end, .. } = standing else { continue };
+        for Sighting { of, job_id, state: queue_state, .. } in seen {
+            let QueueState::Ended { end, .. } = queue_state else { continue };
             let own = state.find(&of.job).and_then(|tracked| tracked.submission(of));
             let Some(attempt) = own.map(|own| &own.attempt) else { continue };
             if !matches!(end, End::Saved | End::Failed { exit: 143, .. }) {
@@ -137,7 +137,7 @@ impl<'a> SlurmWorld<'a> {
             let tracked = state.find(&sighting.of.job);
             let own = tracked.and_then(|own| own.submission(&sighting.of)).map(|own| &own.attempt);
             let race = own.filter(|own| own.race);
-            let QueueState::Ended { end, .. } = &mut sighting.standing else {
+            let QueueState::Ended { end, .. } = &mut sighting.state else {
                 judged.push(sighting);
                 continue;
             };
@@ -337,8 +337,8 @@ impl World for SlurmWorld<'_> {
         }
     }
 
-    fn start_estimates(&mut self, inquiries: &[Inquiry]) -> Vec<Prospects> {
-        self.oracle.as_ref().map_or_else(Vec::new, |oracle| oracle(inquiries))
+    fn start_estimates(&mut self, inquiries: &[Inquiry]) -> Vec<JobStartEstimates> {
+        self.start_estimator.as_ref().map_or_else(Vec::new, |estimate| estimate(inquiries))
     }
 
     /// As `sbatch --test-only` says.
@@ -358,7 +358,7 @@ fn update(to: &Amendment) -> Update {
         let memory_mib = (memory > 0).then_some(memory);
         OtherGpus { nodes, per_node, gpu_type, cpus: to.cpus, memory_mib }
     });
-    let QueueChoice { account, partition, .. } = to.terms.clone().unwrap_or_default();
+    let QueueChoice { account, partition, .. } = to.queue_choice.clone().unwrap_or_default();
     Update { minutes: to.minutes, gpus, account, partition }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! One command line and one pure parser for each question. Who may be asked how often is not decided here.
 
+mod accounts;
 mod array;
 pub mod history;
 pub mod jobs;
@@ -11,12 +12,11 @@ mod partitions;
 mod reservations;
 mod scheduling;
 mod site_limits;
-mod standing;
 mod waiting;
 mod whole;
 
+pub use self::accounts::shares_command;
 pub use self::jobs::Look;
 pub use self::reservations::reservations_command;
 pub use self::site_limits::{SiteTexts, add_site, enforced};
-pub use self::standing::standings_command;
 pub use self::whole::{Texts, snapshot};

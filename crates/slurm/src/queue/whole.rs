@@ -6,7 +6,7 @@ use crate::ParseError;
 use crate::queue::jobs::{self, Look};
 use crate::queue::limits::{self, Table};
 use crate::queue::site_limits::add_limits;
-use crate::queue::{history, nodes, partitions, reservations, scheduling, standing};
+use crate::queue::{accounts, history, nodes, partitions, reservations, scheduling};
 use crate::site::{self, Config};
 use hsched_model::{Cluster, Time};
 use hsched_queue::Snapshot;
@@ -73,8 +73,8 @@ pub fn snapshot(texts: Texts<'_>, look: Look<'_>) -> Result<Snapshot, ParseError
         nodes: nodes::nodes(texts.cluster),
         partitions: partitions::partitions(&partition_limits, &config),
         reservations: kept,
-        accounts: standing::standings(shares, look.user, &config, &partition_limits),
-        shares: standing::shares(shares, look.user, &config),
+        accounts: accounts::accounts(shares, look.user, &config, &partition_limits),
+        shares: accounts::shares(shares, look.user, &config),
         jobs: found,
         scheduling,
         others_hidden,

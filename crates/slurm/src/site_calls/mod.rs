@@ -59,7 +59,7 @@ pub fn calls(
         call("associations", permission::command(user), Layout::Lines('|', &ASSOCIATIONS)),
         call("limits", limits::associations_command(), Layout::Lines('|', &limits::ASSOCIATION_FIELDS)),
         call("qos", limits::qos_command(), Layout::Lines('|', &limits::QOS_FIELDS)),
-        call("shares", queue::standings_command(), Layout::Lines('|', &SHARES)),
+        call("shares", queue::shares_command(), Layout::Lines('|', &SHARES)),
         call("sacct", sacct::command(own, since), Layout::Lines(crate::record::FIELD_END, &sacct::FIELDS)),
         call(
             "history",

@@ -35,7 +35,7 @@ impl World<'_> {
             self.complete(number, true, format!("stopped at epoch {done} of {epochs}: {why}"));
             return true;
         }
-        if let Some(hold) = self.problem.jobs[number].standing.holds.first() {
+        if let Some(hold) = self.problem.jobs[number].progress.holds.first() {
             let epoch = hold.epoch;
             self.foresee_epoch(number, epoch, self.now);
         }

@@ -35,7 +35,7 @@ impl World<'_> {
         }
         self.events.push(Event::of_node(self.now, Kind::NodeDown, node));
         let is_there = |model: &JobModel| {
-            model.standing.holds.iter().flat_map(|hold| &hold.slots).any(|slot| slot.node == node)
+            model.progress.holds.iter().flat_map(|hold| &hold.slots).any(|slot| slot.node == node)
         };
         let numbers: Vec<usize> =
             (0..self.problem.jobs.len()).filter(|&number| is_there(&self.problem.jobs[number])).collect();

@@ -158,18 +158,18 @@ impl<'a> World<'a> {
         let entry = &self.trace.jobs[job];
         let unit = chance::unit(self.options.seed, Purpose::Estimate, entry.place, 0);
         let estimate = 1.0 + self.options.noise * (2.0 * unit - 1.0);
-        let work = entry.model.standing.work;
+        let work = entry.model.progress.work;
         let cost = self.options.restart_cost.or(entry.restart_cost);
-        let standing = Progress {
+        let job_progress = Progress {
             arrival: entry.arrival,
             work: work * estimate,
             work_left: work * estimate,
             as_of: self.now,
             restart_cost: cost.unwrap_or(self.options.usual_restart_cost),
             saves: entry.saves,
-            ..entry.model.standing.clone()
+            ..entry.model.progress.clone()
         };
-        let model = JobModel { standing, ..entry.model.clone() };
+        let model = JobModel { progress: job_progress, ..entry.model.clone() };
         let mut present = Present::new(job, work, estimate);
         present.done = entry.begun.as_ref().map_or(0.0, |begun| begun.done);
         let number = if let Some(Reverse(number)) = self.vacant.pop() {
@@ -186,7 +186,7 @@ impl<'a> World<'a> {
         self.record.most_present = self.record.most_present.max(self.count);
         self.events.push(Event::of_job(self.now, Kind::Arrived, entry.place));
         if let Some(begun) = &entry.begun {
-            self.problem.jobs[number].standing.started = Some(entry.arrival);
+            self.problem.jobs[number].progress.started = Some(entry.arrival);
             self.record.jobs[job].started = Some(entry.arrival);
             self.settle(number);
             if let Some(placement) = &begun.held {
@@ -198,27 +198,27 @@ impl<'a> World<'a> {
     /// Brings a job's progress up to now.
     fn settle(&mut self, number: usize) {
         let Some(own) = &mut self.present[number] else { return };
-        let standing = &mut self.problem.jobs[number].standing;
-        if let Some(hold) = standing.holds.first()
+        let progress = &mut self.problem.jobs[number].progress;
+        if let Some(hold) = progress.holds.first()
             && let Stage::Running { epoch, busy_until, .. } = hold.stage
         {
             let gpus: u32 = hold.slots.iter().map(|slot| slot.count).sum();
-            let held = self.now.since(standing.as_of).0;
-            let trained = self.now.since(Time(standing.as_of.0.max(busy_until.0))).0;
+            let held = self.now.since(progress.as_of).0;
+            let trained = self.now.since(Time(progress.as_of.0.max(busy_until.0))).0;
             own.done = (own.done + trained / epoch).min(own.work);
-            standing.attained += held * f64::from(gpus);
+            progress.attained += held * f64::from(gpus);
             self.record.held += held * f64::from(gpus);
             self.record.restarting += (held - trained) * f64::from(gpus);
         }
-        standing.as_of = self.now;
-        own.show(standing);
+        progress.as_of = self.now;
+        own.show(progress);
     }
 
     /// A job gets these GPUs; one that has exactly them goes on.
     pub(super) fn place(&mut self, number: usize, placement: Placement, why: String) {
         let epoch = placement.epoch.total();
-        let standing = &self.problem.jobs[number].standing;
-        let before = standing.holds.first();
+        let progress = &self.problem.jobs[number].progress;
+        let before = progress.holds.first();
         let same = before.filter(|hold| {
             let mut slots = (hold.slots.clone(), placement.slots.clone());
             slots.0.sort_unstable();
@@ -244,16 +244,16 @@ impl<'a> World<'a> {
             return;
         }
         let model = &mut self.problem.jobs[number];
-        let first = model.standing.started.is_none();
+        let first = model.progress.started.is_none();
         let wait = if was_running { self.options.queue_wait.0 } else { 0.0 };
-        let restart = if first && !self.starts_cost { 0.0 } else { model.standing.restart_cost.0 };
+        let restart = if first && !self.starts_cost { 0.0 } else { model.progress.restart_cost.0 };
         let restart = Seconds(restart + wait);
         let busy_until = self.now.after(restart);
         if first {
-            model.standing.started = Some(self.now);
+            model.progress.started = Some(self.now);
             self.record.jobs[own.job].started = Some(self.now);
         } else {
-            model.standing.moves += 1;
+            model.progress.moves += 1;
             self.record.jobs[own.job].moves += 1;
         }
         let place = self.trace.jobs[own.job].place;
@@ -273,7 +273,7 @@ impl<'a> World<'a> {
         self.taken.take(model, &slots);
         let gpus: u32 = slots.iter().map(|slot| slot.count).sum();
         let stage = Stage::Running { epoch, under_way: 0.0, movable: true, busy_until };
-        model.standing.holds = vec![HeldPlacement { slots, since: self.now, epoch, stage }];
+        model.progress.holds = vec![HeldPlacement { slots, since: self.now, epoch, stage }];
         self.running += 1;
         self.count_gpus(i64::from(gpus));
         self.foresee(number, epoch, busy_until);
@@ -282,7 +282,7 @@ impl<'a> World<'a> {
     /// A job keeps its GPUs and shares its batch over them in another way, which costs no restart.
     fn share_anew(&mut self, number: usize, other: f64) {
         self.settle(number);
-        let Some(hold) = self.problem.jobs[number].standing.holds.first_mut() else { return };
+        let Some(hold) = self.problem.jobs[number].progress.holds.first_mut() else { return };
         let Stage::Running { epoch, busy_until, .. } = &mut hold.stage else { return };
         (hold.epoch, *epoch) = (other, other);
         let from = Time(busy_until.0.max(self.now.0));
@@ -300,7 +300,7 @@ impl<'a> World<'a> {
         let Some(own) = &self.present[number] else { return };
         if let Some(mean) = self.options.incidents.job_failures {
             let place = self.trace.jobs[own.job].place;
-            let moves = self.problem.jobs[number].standing.moves;
+            let moves = self.problem.jobs[number].progress.moves;
             let unit = chance::unit(self.options.seed, Purpose::JobFailure, place, moves);
             let due = Due::Failure { job: number, generation: own.generation };
             self.queue.push(self.now.after(Seconds(chance::exponential(mean, unit))), due);
@@ -310,7 +310,7 @@ impl<'a> World<'a> {
 
     /// A job waits, and gives up what it has.
     pub(super) fn wait(&mut self, number: usize, why: String) {
-        let runs = !self.problem.jobs[number].standing.holds.is_empty();
+        let runs = !self.problem.jobs[number].progress.holds.is_empty();
         if runs {
             self.release(number, End::Told);
             let Some(own) = &self.present[number] else { return };
@@ -326,13 +326,13 @@ impl<'a> World<'a> {
     fn release(&mut self, number: usize, end: End) {
         self.settle(number);
         let model = &mut self.problem.jobs[number];
-        let holds = std::mem::take(&mut model.standing.holds);
+        let holds = std::mem::take(&mut model.progress.holds);
         let slots: Vec<Slot> = holds.into_iter().flat_map(|hold| hold.slots).collect();
         self.taken.release(model, &slots);
         let Some(own) = &mut self.present[number] else { return };
         if end == End::Broken || self.options.loses == Loses::Epoch {
             own.done = (own.done + SAME_EPOCH).floor();
-            own.show(&mut model.standing);
+            own.show(&mut model.progress);
         }
         self.generations += 1;
         own.generation = self.generations;
@@ -353,7 +353,7 @@ impl<'a> World<'a> {
 
     /// A job has done all its epochs, or the policy ends it.
     pub(super) fn complete(&mut self, number: usize, cut_short: bool, why: String) {
-        let runs = !self.problem.jobs[number].standing.holds.is_empty();
+        let runs = !self.problem.jobs[number].progress.holds.is_empty();
         if let Some(own) = self.present[number].as_mut().filter(|_| !cut_short) {
             own.done = own.work;
         }
@@ -376,7 +376,7 @@ impl<'a> World<'a> {
                 own.done = own.done.max(done);
             }
         }
-        self.problem.jobs[number].standing.waits = Eligibility::Gone;
+        self.problem.jobs[number].progress.waits = Eligibility::Gone;
         self.changes.other.remove(&number);
         if self.changes.came.remove(&number) {
             self.vacant.push(Reverse(number));

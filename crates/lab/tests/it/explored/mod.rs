@@ -43,12 +43,12 @@ impl Policy for Ladder {
     }
 
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
-        let held = problem.jobs.iter().flat_map(|job| &job.standing.holds).flat_map(|hold| &hold.slots);
+        let held = problem.jobs.iter().flat_map(|job| &job.progress.holds).flat_map(|hold| &hold.slots);
         let mut taken: Vec<usize> = held.map(|slot| slot.node).collect();
         let mut changes = Vec::new();
         for (job, model) in problem.jobs.iter().enumerate() {
-            let below = match model.standing.holds.as_slice() {
-                [] if model.standing.is_ready() => problem.nodes.len(),
+            let below = match model.progress.holds.as_slice() {
+                [] if model.progress.is_ready() => problem.nodes.len(),
                 [hold] if matches!(hold.stage, Stage::Running { movable: true, .. }) && self.copies == 1 => {
                     hold.slots.first().map_or(0, |slot| slot.node)
                 }

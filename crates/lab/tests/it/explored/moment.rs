@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use hsched_engine::{
-    AfterStop, End, JobState, Outcome, PastAttempt, Phase, Request, Rules, Stage, State, Submission,
+    AfterStop, End, JobState, Outcome, PastAttempt, Phase, Rules, Stage, State, StopProgress, Submission,
     SubmissionRecord,
 };
 use hsched_model::{Job, JobName, NodeName, Seconds, Time};
@@ -224,7 +224,7 @@ impl Moment {
         let stage = match *stage {
             Stage::Stopping { since, then, request } => {
                 // A request to exit is due after a tick; one to be ended after two, and after five nobody waits for it.
-                let age = self.age(since, if request == Request::Killed { 5 } else { 1 });
+                let age = self.age(since, if request == StopProgress::Killed { 5 } else { 1 });
                 let then = match then {
                     // When that was is for people.
                     AfterStop::Done(_) => "Done".to_owned(),
@@ -257,7 +257,7 @@ impl Moment {
             pieces: _,
             // No job of these races.
             race: _,
-            terms: _,
+            queue_choice: _,
             joins: _,
             follows: _,
             has_next: _,

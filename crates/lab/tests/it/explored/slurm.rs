@@ -115,14 +115,14 @@ impl Slurm {
                 });
                 seen.epochs.extend(epochs);
             }
-            let standing = match &own.life {
+            let queue_state = match &own.life {
                 Life::Coming(_) | Life::Forgotten => continue,
                 Life::Queued => QueueState::Pending,
                 Life::Running => QueueState::Running { since: None, gpus: None },
                 Life::Over(end) => QueueState::Ended { end: end.clone(), at: None },
             };
             let (of, job_id) = (own.of.clone(), own.id);
-            let sighting = Sighting { of, job_id, submit_time: None, standing, reason: None };
+            let sighting = Sighting { of, job_id, submit_time: None, state: queue_state, reason: None };
             if is_known {
                 seen.sightings.push(sighting);
             } else if own.is_alive() {

@@ -79,7 +79,7 @@ impl Way {
 }
 
 /// What the engine sees of Slurm, and how its requests reach it.
-struct Scene<'a> {
+struct ExploredWorld<'a> {
     slurm: Slurm,
     at: Time,
     plant: Plant,
@@ -90,7 +90,7 @@ struct Scene<'a> {
     before: &'a State,
 }
 
-impl World for Scene<'_> {
+impl World for ExploredWorld<'_> {
     type Error = Crash;
 
     fn observe(&mut self, state: &State) -> Result<Observation, Crash> {
@@ -240,11 +240,11 @@ pub fn turns(start: &Start<'_>, rules: &Rules, policy: &mut dyn Policy, plant: P
         run: &run,
         budget: Budget { begin: &|| (), stop: &|| false },
         forecasts: Vec::new(),
-        prospects: None,
+        start_estimates: None,
     };
     let way = RefCell::new(Way::default());
-    let mut scene = scene(start, plant, &way);
-    let Ok(turn) = look(&mut scene, start.state, (rules, &mut planner)) else { return Vec::new() };
+    let mut world = world(start, plant, &way);
+    let Ok(turn) = look(&mut world, start.state, (rules, &mut planner)) else { return Vec::new() };
     let Some(step) = turn.step.as_ref().filter(|own| own.state != *start.state || !own.actions.is_empty())
     else {
         return Vec::new();
@@ -269,18 +269,18 @@ pub fn turns(start: &Start<'_>, rules: &Rules, policy: &mut dyn Policy, plant: P
 
 /// Goes one way through what a turn means to do.
 fn go(start: &Start<'_>, turn: &Turn, rules: &Rules, (plant, way): (Plant, &RefCell<Way>)) -> (Slurm, State) {
-    let mut scene = scene(start, plant, way);
+    let mut world = world(start, plant, way);
     let late = plant == Plant::IntentsForgotten;
     let mut disk = Disk { state: start.state.clone(), rules, way, late, unwritten: None };
     let mut state = start.state.clone();
-    if perform(turn, (&mut scene, &mut disk), &mut state, rules, &mut |_| ()).is_ok() {
+    if perform(turn, (&mut world, &mut disk), &mut state, rules, &mut |_| ()).is_ok() {
         disk.state = disk.unwritten.take().unwrap_or(disk.state);
         assert_eq!(disk.state, state, "the state on disk is another one than that in memory");
     }
-    (scene.slurm, disk.state)
+    (world.slurm, disk.state)
 }
 
-fn scene<'a>(start: &Start<'a>, plant: Plant, way: &'a RefCell<Way>) -> Scene<'a> {
+fn world<'a>(start: &Start<'a>, plant: Plant, way: &'a RefCell<Way>) -> ExploredWorld<'a> {
     let known = start.state.jobs.iter().flat_map(|tracked| {
         let past = tracked.past.iter().map(|past| &past.attempt);
         past.chain(tracked.phase.submissions().iter().map(|own| &own.attempt))
@@ -288,7 +288,7 @@ fn scene<'a>(start: &Start<'a>, plant: Plant, way: &'a RefCell<Way>) -> Scene<'a
     });
     let last = known.chain(start.slurm.entries.iter().map(|own| own.id)).map(|id| id.0).max();
     let (slurm, id) = (start.slurm.clone(), last.unwrap_or(0) + 1);
-    Scene { slurm, at: start.at, plant, way, id, before: start.state }
+    ExploredWorld { slurm, at: start.at, plant, way, id, before: start.state }
 }
 
 /// Returns the least name of a run that nothing has: what was is forgotten, so that states which go on alike are equal.
@@ -322,13 +322,13 @@ impl Plant {
             Self::GoneIsPending => {
                 for (of, own) in submissions() {
                     if !seen.sightings.iter().any(|sighting| sighting.of == of) {
-                        let (job_id, standing) =
+                        let (job_id, queue_state) =
                             (own.attempt.job_id.unwrap_or(JobId(1_000_000)), QueueState::Pending);
                         seen.sightings.push(Sighting {
                             of,
                             job_id,
                             submit_time: None,
-                            standing,
+                            state: queue_state,
                             reason: None,
                         });
                     }

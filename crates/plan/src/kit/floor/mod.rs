@@ -66,7 +66,7 @@ impl Floor {
     fn rebuild(&mut self, problem: &Problem) {
         let jobs: Vec<usize> = problem.present().collect();
         self.needs = jobs.iter().map(|&job| problem.jobs[job].needs).fold(self.needs, RankNeeds::max);
-        let own = |job: &usize| problem.jobs[*job].standing.is_decided_on();
+        let own = |job: &usize| problem.jobs[*job].progress.is_decided_on();
         let decided: Vec<usize> = jobs.iter().copied().filter(own).collect();
         let mut size = problem.offered_to(&decided, Basis::Free);
         for (gpus, node) in size.iter_mut().zip(&problem.nodes) {
@@ -104,7 +104,7 @@ impl Floor {
 
     fn take_held(&mut self, problem: &Problem, job: usize) {
         let slots: Vec<Slot> =
-            problem.jobs[job].standing.running().flat_map(|hold| hold.slots.clone()).collect();
+            problem.jobs[job].progress.running().flat_map(|hold| hold.slots.clone()).collect();
         self.hold(job, slots);
     }
 

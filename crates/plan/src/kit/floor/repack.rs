@@ -60,7 +60,7 @@ impl Floor {
             if !found.evicted.iter().all(|(other, _)| is_movable(*other)) {
                 continue;
             }
-            let cost = 2.0 * problem.jobs[job].standing.restart_cost.0 * f64::from(found.moves);
+            let cost = 2.0 * problem.jobs[job].progress.restart_cost.0 * f64::from(found.moves);
             let least = if found.moves > 0 { LEAST_SAVING } else { 0.0 };
             if saving >= cost + least && saving > 0.0 {
                 self.gather(problem, job, found, chosen);
@@ -85,7 +85,7 @@ impl Floor {
         let model = &problem.jobs[job];
         let epoch =
             |slots: &[Slot]| Some(cost::epoch_time(problem, model, slots, Sharing::Balanced)?.total());
-        Some(model.standing.left(problem.now) * (epoch(self.held(job))? - epoch(&together)?))
+        Some(model.progress.left(problem.now) * (epoch(self.held(job))? - epoch(&together)?))
     }
 
     /// Returns the node that takes the fewest moves.
@@ -187,6 +187,6 @@ impl Floor {
 
 /// Returns whether a job may be stopped to go on elsewhere.
 fn is_movable(problem: &Problem, job: usize) -> bool {
-    let mut running = problem.jobs[job].standing.running();
+    let mut running = problem.jobs[job].progress.running();
     running.all(|hold| matches!(hold.stage, Stage::Running { movable: true, .. }))
 }

@@ -1,18 +1,18 @@
-//! Places in line: those of jobs that wait, and that of a job that is not submitted yet.
+//! Positions in the queue: those of jobs that wait, and that of a job that is not submitted yet.
 
 use crate::{QueueJob, Snapshot};
 use hsched_model::Time;
 use hsched_model::number::to_f64;
 
-/// The place in line of a job that waits.
+/// The position of a pending job in the queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Place {
+pub struct QueuePosition {
     pub priority: f64,
     pub submitted: Time,
 }
 
-impl Place {
-    /// Returns the place of a pending job; one whose priority nobody says is last in line.
+impl QueuePosition {
+    /// Returns the position of a pending job; a job without a known priority is last.
     pub fn of(job: &QueueJob) -> Self {
         let priority = to_f64(job.priority.unwrap_or(0));
         Self { priority, submitted: job.submitted.unwrap_or(Time(0.0)) }
@@ -21,14 +21,14 @@ impl Place {
 
 /// The priority that a job gets when it is submitted, and how that is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Standing {
+pub struct PriorityEstimate {
     pub priority: f64,
-    pub source: StandingSource,
+    pub source: PrioritySource,
 }
 
 /// How the priority of a job that is not submitted yet is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StandingSource {
+pub enum PrioritySource {
     /// From the user's newest waiting job of the account, less what it has gathered.
     OwnJob,
     /// Computed from Slurm's weights and the account's share.
@@ -39,7 +39,7 @@ pub enum StandingSource {
     Unknown,
 }
 
-impl StandingSource {
+impl PrioritySource {
     /// Returns the source in words.
     pub fn word(self) -> &'static str {
         match self {
@@ -62,7 +62,7 @@ impl QueueJob {
 
 impl Snapshot {
     /// Returns the priority that a job of an account would get now.
-    pub fn standing(&self, account: Option<&str>) -> Standing {
+    pub fn priority_estimate(&self, account: Option<&str>) -> PriorityEstimate {
         let per_hour = self.scheduling.growth().0;
         let is_own = |job: &&QueueJob| {
             // What is held has no priority, and what waits for something else may have gathered no age.
@@ -70,24 +70,24 @@ impl Snapshot {
             waits && account.is_none_or(|name| job.account.as_deref() == Some(name))
         };
         let newest = |job: &&QueueJob| job.submitted.map_or(f64::NEG_INFINITY, |time| time.0);
-        let own = self.jobs.iter().filter(is_own).max_by(|a, b| newest(a).total_cmp(&newest(b)));
-        if let Some(priority) = own.and_then(|job| job.first_priority(self.taken_at, per_hour)) {
-            return Standing { priority, source: StandingSource::OwnJob };
+        let newest_job = self.jobs.iter().filter(is_own).max_by(|a, b| newest(a).total_cmp(&newest(b)));
+        if let Some(priority) = newest_job.and_then(|job| job.first_priority(self.taken_at, per_hour)) {
+            return PriorityEstimate { priority, source: PrioritySource::OwnJob };
         }
-        let is_meant = |own: &&crate::AccountStanding| match account {
-            Some(name) => own.name == name,
-            None => own.default || self.accounts.len() == 1,
+        let is_meant = |known: &&crate::QueueAccount| match account {
+            Some(name) => known.name == name,
+            None => known.default || self.accounts.len() == 1,
         };
-        if let Some(priority) = self.accounts.iter().find(is_meant).and_then(|own| own.priority) {
-            return Standing { priority: to_f64(priority), source: StandingSource::Weights };
+        if let Some(priority) = self.accounts.iter().find(is_meant).and_then(|account| account.priority) {
+            return PriorityEstimate { priority: to_f64(priority), source: PrioritySource::Weights };
         }
         let waiting = self.jobs.iter().filter(|job| job.running.is_none());
         let mut known: Vec<f64> =
             waiting.filter_map(|job| job.first_priority(self.taken_at, per_hour)).collect();
         known.sort_by(f64::total_cmp);
         match known.get(known.len() / 2) {
-            Some(&priority) => Standing { priority, source: StandingSource::Median },
-            None => Standing { priority: 0.0, source: StandingSource::Unknown },
+            Some(&priority) => PriorityEstimate { priority, source: PrioritySource::Median },
+            None => PriorityEstimate { priority: 0.0, source: PrioritySource::Unknown },
         }
     }
 }

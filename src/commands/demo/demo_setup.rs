@@ -29,7 +29,7 @@ pub(super) const BEGIN: Time = Time(0.0);
 pub(super) const POLL: Seconds = Seconds(30.0);
 
 /// What the story is about.
-pub(super) struct Scene {
+pub(super) struct DemoSetup {
     pub cluster: Cluster,
     pub jobs: Vec<Job>,
     seed: u64,
@@ -38,8 +38,8 @@ pub(super) struct Scene {
     intra_node: BitRate,
 }
 
-impl Scene {
-    /// Returns the scene; rates and defaults of jobs are those of the settings.
+impl DemoSetup {
+    /// Returns the setup; rates and defaults of jobs are those of the settings.
     ///
     /// # Errors
     /// Never, unless its own texts are wrong.

@@ -1,4 +1,4 @@
-//! What the place of the state directory is like: whether it can be written, locked and seen by other nodes.
+//! What the location of the state directory is like: whether it can be written, locked and seen by other nodes.
 
 use std::fs::{self, TryLockError};
 use std::io::{self, Write};
@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::statfs::statfs;
 
-/// A place for state; looking at it changes nothing.
+/// A location for a state directory; looking at it changes nothing.
 #[derive(Debug)]
-pub struct Place {
+pub struct StateLocation {
     /// The directory itself, or the nearest one above it where it does not exist yet.
     pub existing: PathBuf,
     /// Permission bits of that directory.
@@ -44,7 +44,7 @@ const FILE_SYSTEMS: [(u64, &str, bool); 16] = [
     (0x794C_7630, "overlay", false),
 ];
 
-impl Place {
+impl StateLocation {
     /// Looks at a directory, or where it would be made.
     ///
     /// Writing and locking are tried with a file that has no name and is gone at once.
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn a_place_is_looked_at_without_a_trace() {
         let root = tempfile::tempdir().expect("a directory");
-        let place = Place::look(&root.path().join("not/yet")).expect("looks");
+        let place = StateLocation::look(&root.path().join("not/yet")).expect("looks");
         assert_eq!(place.existing, root.path());
         assert!(place.unwritable.is_none() && place.unlockable.is_none(), "{place:?}");
         assert!(place.free.is_some_and(|free| free > 0), "{place:?}");
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn a_file_in_the_way_is_an_error() {
         let file = tempfile::NamedTempFile::new().expect("a file");
-        let error = Place::look(&file.path().join("state")).expect_err("no directory");
+        let error = StateLocation::look(&file.path().join("state")).expect_err("no directory");
         assert!(error.to_string().contains("not a directory"), "{error}");
     }
 

@@ -5,13 +5,13 @@ use std::collections::binary_heap::PeekMut;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use crate::moment::Moment;
-use crate::scene::{Part, Scene};
+use crate::queue_model::{Part, QueueModel};
 use crate::shape::Amounts;
 
 /// What is held and kept of the nodes, kept up to date as jobs start and end.
 #[derive(Clone, Debug)]
-pub(super) struct Floor<'a> {
-    scene: &'a Scene,
+pub(super) struct NodeTimeline<'a> {
+    model: &'a QueueModel,
     free: Vec<Vec<u64>>,
     /// What is given back at the limits of those that run, by node, the earliest first.
     releases: Vec<Vec<Release>>,
@@ -77,15 +77,15 @@ pub(super) struct Slot {
     pub nodes: Vec<u32>,
 }
 
-impl<'a> Floor<'a> {
+impl<'a> NodeTimeline<'a> {
     /// Returns the nodes as those that run leave them; their numbers are those of `running`.
-    pub(super) fn new(scene: &'a Scene, part: &Part) -> Self {
-        let nodes = scene.total.len();
-        let mut floor = Self {
-            scene,
-            free: scene.total.clone(),
+    pub(super) fn new(model: &'a QueueModel, part: &Part) -> Self {
+        let nodes = model.total.len();
+        let mut timeline = Self {
+            model,
+            free: model.total.clone(),
             releases: vec![Vec::new(); nodes],
-            ready: vec![Vec::new(); scene.shapes.len()],
+            ready: vec![Vec::new(); model.shapes.len()],
             changes: vec![1; nodes],
             version: vec![1; nodes],
             openings: BTreeMap::new(),
@@ -94,10 +94,10 @@ impl<'a> Floor<'a> {
         };
         for (job, active) in (0_u32..).zip(&part.running) {
             for (node, amounts) in &active.holds {
-                floor.take(*node, amounts.clone(), job, active.since + active.limit);
+                timeline.take(*node, amounts.clone(), job, active.since + active.limit);
             }
         }
-        floor
+        timeline
     }
 
     /// Returns what is free on a node.
@@ -112,7 +112,7 @@ impl<'a> Floor<'a> {
             let free = &mut self.free[node][usize::from(number)];
             *free = free.saturating_sub(amount);
         }
-        let place = self.releases[node].partition_point(|own| own.at <= limit);
+        let place = self.releases[node].partition_point(|release| release.at <= limit);
         self.releases[node].insert(place, Release { at: limit, job, amounts });
         self.version[node] += 1;
         self.changes[node] += 1;
@@ -121,12 +121,12 @@ impl<'a> Floor<'a> {
     /// Takes back what a job has of a node.
     pub(super) fn give_back(&mut self, node: u32, job: u32) {
         let node = node as usize;
-        let Some(place) = self.releases[node].iter().position(|own| own.job == job) else { return };
+        let Some(place) = self.releases[node].iter().position(|release| release.job == job) else { return };
         let release = self.releases[node].remove(place);
         for &(number, amount) in release.amounts.iter() {
             let number = usize::from(number);
             let free = &mut self.free[node][number];
-            *free = free.saturating_add(amount).min(self.scene.total[node][number]);
+            *free = free.saturating_add(amount).min(self.model.total[node][number]);
         }
         self.version[node] += 1;
         self.changes[node] += 1;
@@ -147,7 +147,7 @@ impl<'a> Floor<'a> {
     }
 
     fn room_from(&self, shape: usize, node: usize) -> f64 {
-        let (wanted, gpu_types) = (&self.scene.shapes[shape], self.scene.gpu_types);
+        let (wanted, gpu_types) = (&self.model.shapes[shape], self.model.gpu_types);
         if wanted.whole {
             return self.releases[node].last().map_or(f64::NEG_INFINITY, |release| release.at);
         }
@@ -178,7 +178,7 @@ impl<'a> Floor<'a> {
         if at == f64::INFINITY {
             return at;
         }
-        let reservation = self.scene.shapes[shape].reservation;
+        let reservation = self.model.shapes[shape].reservation;
         loop {
             let before = at;
             for kept in &self.kept[node as usize] {
@@ -189,7 +189,7 @@ impl<'a> Floor<'a> {
                     at = at.max(kept.end);
                 }
             }
-            for closure in &self.scene.closures[node as usize] {
+            for closure in &self.model.closures[node as usize] {
                 let is_own = Some(closure.reservation) == reservation;
                 if !is_own && closure.start < at + length && at < closure.end {
                     at = closure.end;
@@ -204,9 +204,9 @@ impl<'a> Floor<'a> {
     /// Returns the first moment from `now` on at which a shape can run for so long, and where: on the first of the nodes that have
     /// room then.
     pub(super) fn earliest(&mut self, shape: usize, now: f64, length: f64) -> Option<Slot> {
-        let scene = self.scene;
+        let model = self.model;
         let mut best: Option<Slot> = None;
-        for &place in &scene.shapes[shape].places {
+        for &place in &model.shapes[shape].places {
             let key = (shape, place, length.to_bits());
             let mut list = match self.openings.remove(&key) {
                 Some(list) => list,
@@ -228,7 +228,7 @@ impl<'a> Floor<'a> {
     ///
     /// Openings are worked out anew only where a node was given or kept since: within a pass they only become later.
     fn earliest_in(&mut self, list: &mut Openings, shape: usize, length: f64) -> Option<Slot> {
-        let count = self.scene.shapes[shape].nodes as usize;
+        let count = self.model.shapes[shape].nodes as usize;
         let mut taken: Vec<Opening> = Vec::with_capacity(count);
         loop {
             while taken.len() < count {
@@ -261,13 +261,13 @@ impl<'a> Floor<'a> {
 
     /// Returns the same for a guest, who sees other openings than those in line.
     pub(super) fn earliest_for_guest(&mut self, shape: usize, now: f64, length: f64) -> Option<Slot> {
-        let scene = self.scene;
-        let count = scene.shapes[shape].nodes as usize;
+        let model = self.model;
+        let count = model.shapes[shape].nodes as usize;
         let mut best: Option<Slot> = None;
-        for &place in &scene.shapes[shape].places {
+        for &place in &model.shapes[shape].places {
             let mut from = now;
             let slot = loop {
-                let open = scene.sets[place].iter();
+                let open = model.sets[place].iter();
                 let mut open: Vec<(Moment, u32)> = open
                     .map(|&node| (Moment(self.opening(shape, node, (from, length), Viewer::Guest)), node))
                     .collect();
@@ -294,8 +294,8 @@ impl<'a> Floor<'a> {
     }
 
     fn all_openings(&mut self, shape: usize, place: usize, now: f64, length: f64) -> Openings {
-        let scene = self.scene;
-        let set = scene.sets[place].iter();
+        let model = self.model;
+        let set = model.sets[place].iter();
         let open = set.map(|&node| {
             let at = self.opening(shape, node, (now, length), Viewer::Member);
             Reverse((Moment(at), node, self.changes[node as usize]))

@@ -4,13 +4,13 @@
 use crate::site::{Config, PartitionLimits};
 use crate::{CommandLine, amount};
 use hsched_model::number::{to_f64, to_u64};
-use hsched_queue::{AccountStanding, Branch, Shares};
+use hsched_queue::{Branch, QueueAccount, Shares};
 
 /// The part of the users whose factors must follow from what is shown for that to be believed.
 const MOST: f64 = 0.9;
 
 /// Returns the command line that prints all accounts and users with what they have used.
-pub fn standings_command() -> CommandLine {
+pub fn shares_command() -> CommandLine {
     CommandLine::new("sshare", ["-a", "-n", "-P", "--format=Account,User,RawShares,RawUsage,FairShare"])
 }
 
@@ -81,19 +81,19 @@ pub(super) fn shares(text: &str, user: &str, config: &Config) -> Option<Shares> 
 /// Returns each account once, with the priority of a job in the default partition, where priorities follow from weights.
 ///
 /// What a job's size, its QOS and the site's own factor add is not known before it is submitted.
-pub(super) fn standings(
+pub(super) fn accounts(
     text: &str,
     user: &str,
     config: &Config,
     partitions: &[PartitionLimits],
-) -> Vec<AccountStanding> {
-    let mut found: Vec<AccountStanding> = Vec::new();
+) -> Vec<QueueAccount> {
+    let mut found: Vec<QueueAccount> = Vec::new();
     for row in rows(text).filter(|row| row.user == Some(user)) {
         if found.iter().any(|own| own.name == row.account) {
             continue;
         }
         let priority = row.factor.and_then(|factor| priority(factor, config, partitions));
-        found.push(AccountStanding { name: row.account.to_owned(), default: false, priority, qos: None });
+        found.push(QueueAccount { name: row.account.to_owned(), default: false, priority, qos: None });
     }
     found
 }
@@ -127,7 +127,7 @@ mod tests {
         let text =
             "root|me|1|0|1.000000\nastro|me|1|0|0.5\nastro|me|1|0|0.1\nastro|you|1|0|0.9\nodd|me|1|0|x\n";
         let seen = |config: &Config| -> Vec<(String, Option<u64>)> {
-            let found = standings(text, "me", config, &partitions);
+            let found = accounts(text, "me", config, &partitions);
             found.into_iter().map(|own| (own.name, own.priority)).collect()
         };
         let own = |name: &str, priority| (name.to_owned(), priority);

@@ -6,13 +6,13 @@ use crate::{
     Action, AfterStop, Amendment, Inquiry, JobState, Kind, PlannedSubmission, Stage, State, Submission,
     named_ranks,
 };
-use hsched_model::{Cluster, JobRequest, Node, PlacedRank, QueueChoice, Seconds, SpeedBasis};
+use hsched_model::{Cluster, Node, PlacedRank, QueueChoice, RequestOption, Seconds, SpeedBasis};
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{Basis, Decision, Extract, Placement, Problem, options};
 
 impl PlanExecutor<'_> {
     /// Returns a submission as one that others may join, and that can be changed while it waits.
-    pub(super) fn in_line(
+    pub(super) fn queued_submission(
         &self,
         intent: PlannedSubmission,
         tracked: &JobState,
@@ -27,7 +27,7 @@ impl PlanExecutor<'_> {
             race: true,
             joins: first.map(|own| own.attempt.race_run().to_owned()),
             follows: first.and_then(|own| own.attempt.follows.clone()),
-            terms: Some(self.terms(
+            queue_choice: Some(self.queue_choice(
                 tracked,
                 request,
                 (Kind::of(&named_ranks(problem, placement)), run, basis),
@@ -51,8 +51,8 @@ impl PlanExecutor<'_> {
         let request = self.request(job, placement);
         let run = placement.jct(rest.epochs);
         let basis = placement.basis(&problem.jobs[job]);
-        let terms = self.terms(tracked, request, (Some(kind.clone()), run, basis));
-        let walltime = terms.walltime(&rest, run, &self.rules.defaults);
+        let queue_choice = self.queue_choice(tracked, request, (Some(kind.clone()), run, basis));
+        let walltime = queue_choice.walltime(&rest, run, &self.rules.defaults);
         let needs = self.rules.defaults.rank_needs(&rest);
         let amendment = Amendment {
             kind: Some(kind),
@@ -63,7 +63,7 @@ impl PlanExecutor<'_> {
             cpus: needs.cpus,
             memory: needs.memory,
             pieces: walltime.cut(tracked.resumes()),
-            terms: self.goes_elsewhere(tracked).then_some(terms),
+            queue_choice: self.goes_elsewhere(tracked).then_some(queue_choice),
         };
         let (of, job_id) = (own.attempt.key(&tracked.job.name), own.attempt.job_id?);
         let action = Action::Amend { of, job_id, to: Box::new(amendment), why: why.clone() };
@@ -91,15 +91,15 @@ impl PlanExecutor<'_> {
 
     /// Returns what a submission for some GPUs and so long a run asks of the queue: what its request says, else what was chosen at the
     /// first one, else the first way whose limit suits the job.
-    fn terms(
+    fn queue_choice(
         &self,
         tracked: &JobState,
-        request: Option<&JobRequest>,
+        request: Option<&RequestOption>,
         (kind, run, basis): (Option<Kind>, Seconds, SpeedBasis),
     ) -> QueueChoice {
         let at_least = tracked.least_limit();
-        let of_request = request.map(|own| own.terms.clone());
-        let before = || tracked.phase.submissions().iter().find_map(|own| own.attempt.terms.clone());
+        let of_request = request.map(|own| own.queue_choice.clone());
+        let before = || tracked.phase.submissions().iter().find_map(|own| own.attempt.queue_choice.clone());
         let known = of_request.or_else(before).unwrap_or_else(|| {
             let mut ways = self.cluster.ways(&tracked.job, &self.rules.defaults);
             let suits = |way: &QueueChoice| {
@@ -112,16 +112,21 @@ impl PlanExecutor<'_> {
         QueueChoice { basis, at_least, ..known }
     }
 
-    /// Returns whether a run of what is left of a job may have the limit that these terms allow: a job that cannot go on after it must be
-    /// done by then, on GPUs that the partitions of these terms have.
-    fn suits(&self, tracked: &JobState, terms: &QueueChoice, (kind, run): (Option<&Kind>, Seconds)) -> bool {
-        let whole = || terms.walltime(&tracked.rest(), run, &self.rules.defaults).suits(false);
-        tracked.resumes() || whole() && kind.is_none_or(|kind| self.reaches(terms, kind))
+    /// Returns whether a run of what is left of a job may have the limit that a queue choice allows: a job that cannot go on after
+    /// it must be done by then, on GPUs that its partitions have.
+    fn suits(
+        &self,
+        tracked: &JobState,
+        queue_choice: &QueueChoice,
+        (kind, run): (Option<&Kind>, Seconds),
+    ) -> bool {
+        let whole = || queue_choice.walltime(&tracked.rest(), run, &self.rules.defaults).suits(false);
+        tracked.resumes() || whole() && kind.is_none_or(|kind| self.reaches(queue_choice, kind))
     }
 
-    /// Returns whether a partition of these terms has so many nodes with such GPUs.
-    fn reaches(&self, terms: &QueueChoice, kind: &Kind) -> bool {
-        let Some(names) = &terms.partition else { return true };
+    /// Returns whether a partition of a queue choice has so many nodes with such GPUs.
+    fn reaches(&self, queue_choice: &QueueChoice, kind: &Kind) -> bool {
+        let Some(names) = &queue_choice.partition else { return true };
         let has = |node: &&Node, name: &str| {
             let gpus = node.gpus.iter().filter(|stock| stock.gpu_type == kind.gpu_type);
             let is_in = node.partitions.is_empty() || node.partitions.contains(name);
@@ -138,18 +143,18 @@ impl PlanExecutor<'_> {
 
     /// Returns the request by which a job waits for some GPUs: the one that was chosen for them, else the one for such GPUs that starts
     /// first.
-    fn request(&self, job: usize, placement: &Placement) -> Option<&JobRequest> {
+    fn request(&self, job: usize, placement: &Placement) -> Option<&RequestOption> {
         let problem = &self.view.problem;
         // Which nodes are asked for is decided there, and the partition with them.
-        let prospects =
-            problem.prospects.iter().flatten().find(|own| own.job == job && !self.rules.pinned)?;
+        let start_estimates =
+            problem.start_estimates.iter().flatten().find(|own| own.job == job && !self.rules.pinned)?;
         let kind = Kind::of(&named_ranks(problem, placement))?;
         let chosen = self.plan.plan().requests.iter().find(|(own, _)| *own == job);
-        let chosen = chosen.and_then(|(_, id)| prospects.request(*id));
+        let chosen = chosen.and_then(|(_, id)| start_estimates.request(*id));
         if let Some(own) = chosen.filter(|own| Kind::asked(own) == kind) {
             return Some(own);
         }
-        let alike = prospects.requests.iter().filter(|own| Kind::asked(&own.request) == kind);
+        let alike = start_estimates.requests.iter().filter(|own| Kind::asked(&own.request) == kind);
         let known = alike.filter_map(|own| Some((own.request.waits(own.anew?).0, &own.request)));
         known.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, own)| own)
     }

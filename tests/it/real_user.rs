@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::real_cluster::{Cluster, repository, shared};
 
 /// One test's directory and its view of the cluster.
-pub struct Desk<'a> {
+pub struct TestUser<'a> {
     cluster: &'a Cluster,
     /// The current directory of all programs, and the jobs' work directory.
     pub folder: PathBuf,
@@ -57,8 +57,8 @@ pub const PROBE: &str =
     r#"mkdir -p "$PROBE" && env -0 >"$PROBE/$RANK.part" && mv "$PROBE/$RANK.part" "$PROBE/$RANK""#;
 
 /// Returns a user of the shared cluster in a new directory of that name; `None` where there is no Slurm.
-pub fn desk(name: &str, partition: &'static str) -> Option<Desk<'static>> {
-    shared().map(|cluster| Desk::new(cluster, name, partition))
+pub fn user(name: &str, partition: &'static str) -> Option<TestUser<'static>> {
+    shared().map(|cluster| TestUser::new(cluster, name, partition))
 }
 
 /// Returns a job whose ranks do `command` in a shell; every GPU type is as good as another.
@@ -100,7 +100,7 @@ pub fn wait_within<T>(limit: Duration, mut ready: impl FnMut() -> Option<T>) -> 
     }
 }
 
-impl<'a> Desk<'a> {
+impl<'a> TestUser<'a> {
     pub fn new(cluster: &'a Cluster, name: &str, partition: &'static str) -> Self {
         Self { cluster, folder: cluster.folder(name), partition }
     }
@@ -252,7 +252,7 @@ impl<'a> Desk<'a> {
     }
 }
 
-impl Drop for Desk<'_> {
+impl Drop for TestUser<'_> {
     /// Leaves no job of this test behind, whatever became of it.
     fn drop(&mut self) {
         for line in self.read("state/journal").lines() {

@@ -10,7 +10,7 @@ use hsched_model::Time;
 
 /// The GPUs, the jobs in line for them, and how fast each kind of job is.
 #[derive(Default)]
-pub struct Desk {
+pub struct SchedulingState {
     pub floor: Floor,
     pub line: Line,
     /// The number of each kind by all that its speed depends on.
@@ -55,7 +55,7 @@ pub struct Rates {
     pub best: f64,
 }
 
-impl Desk {
+impl SchedulingState {
     pub fn new(repacking: Repacking) -> Self {
         Self { repacking, ..Self::default() }
     }
@@ -89,9 +89,9 @@ impl Desk {
             let model = &problem.jobs[job];
             self.seat(model, job);
             self.line.remove(job);
-            if model.standing.running().next().is_some() {
+            if model.progress.running().next().is_some() {
                 self.line.run(job);
-            } else if model.standing.is_ready() {
+            } else if model.progress.is_ready() {
                 let rates = &self.rates[self.seats[job].kind];
                 let shape = (rates.asks, rates.speeds.iter().map(|speed| *speed > 0.0).collect());
                 self.line.wait(job, shape, rank(model, rates));
@@ -104,7 +104,7 @@ impl Desk {
     }
 
     pub fn seat(&mut self, model: &JobModel, job: usize) {
-        let standing = &model.standing;
+        let progress = &model.progress;
         let held = self.floor.held(job);
         let gpus = held.iter().map(|slot| slot.count).sum();
         let kind = self.seats[job].kind;
@@ -114,10 +114,10 @@ impl Desk {
             kind,
             now: gpu_type.filter(|_| is_own),
             gpus,
-            attained: standing.attained,
-            as_of: standing.as_of.0,
-            arrival: order(standing.arrival.0),
-            stick: if standing.restart_cost.0 > 0.0 { STICK.0 } else { STICK.1 },
+            attained: progress.attained,
+            as_of: progress.as_of.0,
+            arrival: order(progress.arrival.0),
+            stick: if progress.restart_cost.0 > 0.0 { STICK.0 } else { STICK.1 },
         };
     }
 

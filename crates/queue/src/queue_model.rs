@@ -1,0 +1,251 @@
+//! A snapshot in numbers: nodes, shapes, running jobs, pending jobs in order, and what may arrive.
+
+use std::collections::BTreeMap;
+
+use crate::arrivals::{Arrivals, Past};
+use crate::history::{Habits, Users};
+use crate::limits::{Refusal, Rule, Rules as LimitRules, Subject, asked_tres};
+use crate::line::{Use, Waiting};
+use crate::parts::Parts;
+use crate::ranks::Ranks;
+use crate::shape::{Amounts, Shape, Shapes};
+use crate::snapshot_jobs::{Known, running, waiting};
+use crate::{Request, Snapshot};
+
+/// Everything that is the same in all that may become of a queue.
+#[derive(Clone, Debug)]
+pub(super) struct QueueModel {
+    /// When the snapshot was taken, in seconds since 1970.
+    pub now: f64,
+    /// The first so many resources are GPU types; two more are CPUs and memory.
+    pub gpu_types: usize,
+    /// What each node has, by resource.
+    pub total: Vec<Vec<u64>>,
+    /// When each node is closed.
+    pub closures: Vec<Vec<Closure>>,
+    pub sets: Vec<Vec<u32>>,
+    pub shapes: Vec<Shape>,
+    pub habits: Habits,
+    pub rules: Rules,
+    /// Who shares with whom, and what each one's rank adds to his priorities when the snapshot is taken; `None` where unknown.
+    pub ranks: Option<Ranks>,
+    /// The number of arrays; their tasks that run at first are counted in `Part`.
+    pub arrays: usize,
+    /// Parts of the queue that have no node in common.
+    pub parts: Vec<Part>,
+    /// What each request is; `None` where no node could ever hold it.
+    pub requests: Vec<Option<Asked>>,
+    /// The limit that never lets each request start.
+    pub refusals: Vec<Option<Refusal>>,
+    /// What limits mean for jobs; the first means nothing.
+    pub limits: Vec<Rule>,
+    /// The number of counters of limits.
+    pub counters: usize,
+    /// Groups of shapes that compete for the same nodes.
+    pub rivals: Vec<usize>,
+}
+
+/// A request in numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub part: usize,
+    pub shape: usize,
+    pub rule: usize,
+}
+
+/// A part of the queue whose jobs meet no others.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Part {
+    /// In the order in which they are looked at.
+    pub waiting: Vec<Waiting>,
+    pub running: Vec<Active>,
+    pub arrivals: Arrivals,
+    pub nodes: u32,
+    /// Jobs that a pass looks at.
+    pub depth: usize,
+    /// Time between passes in seconds, as Slurm's own are apart; 0: whenever something happens.
+    pub grain: f64,
+}
+
+/// A job that runs when the snapshot is taken.
+#[derive(Clone, Debug)]
+pub(super) struct Active {
+    pub since: f64,
+    pub limit: f64,
+    pub holds: Vec<(u32, Amounts)>,
+    pub habit: usize,
+    pub array: Option<usize>,
+    pub counts: Use,
+    pub rule: usize,
+}
+
+/// A time in which a node is kept for a reservation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Closure {
+    pub start: f64,
+    pub end: f64,
+    pub reservation: usize,
+}
+
+/// How the cluster schedules.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    pub backfill: bool,
+    /// How far a pass looks ahead, in seconds.
+    pub window: f64,
+    /// Growth of the priority of waiting jobs, per second.
+    pub growth: f64,
+}
+
+impl Snapshot {
+    /// Returns what the limits of a request depend on.
+    fn subject_of<'a>(&'a self, request: &'a Request) -> Subject<'a> {
+        let account = request.account.as_deref().or_else(|| self.own_account());
+        Subject {
+            user: self.own_user(),
+            account,
+            qos: Some(self.own_qos(account)),
+            partition: request.partition.as_deref(),
+            limit: request.limit.0,
+        }
+    }
+}
+
+/// Returns the shapes that a counter of limits couples, for each counter.
+fn coupled(jobs: impl Iterator<Item = (usize, usize)>, limits: &[Rule], counters: usize) -> Vec<Vec<usize>> {
+    let mut shapes = vec![Vec::new(); counters];
+    for (shape, rule) in jobs {
+        limits[rule].counters().for_each(|counter| shapes[counter].push(shape));
+    }
+    shapes
+}
+
+impl QueueModel {
+    /// Returns the model of a snapshot in which some requests may be made.
+    pub(super) fn new(snapshot: &Snapshot, requests: &[Request]) -> Self {
+        let mut shapes = Shapes::new(snapshot);
+        let (users, habits) = Users::new(snapshot);
+        let mut arrays = BTreeMap::new();
+        let growth = snapshot.scheduling.growth().0 / 3600.0;
+        let ranks = snapshot.shares.as_ref().map(Ranks::new);
+        let mut known = Known { users: &users, ranks: ranks.as_ref(), limits: LimitRules::new(snapshot) };
+        let waiting = waiting(snapshot, &mut shapes, &mut known, &mut arrays);
+        let running = running(snapshot, &shapes, &mut known, &arrays);
+        let past = Past::of(snapshot, &mut shapes, &mut known);
+        let asked: Vec<(Option<usize>, usize)> = requests
+            .iter()
+            .map(|request| {
+                let partitions: Vec<String> = request.partition.iter().cloned().collect();
+                let shape = shapes.of(&request.asks, &partitions, None);
+                (shape, known.limits.of(snapshot.subject_of(request), &asked_tres(&request.asks)))
+            })
+            .collect();
+        let refusals: Vec<Option<Refusal>> =
+            asked.iter().map(|(_, rule)| known.limits.refusal(*rule).cloned()).collect();
+        let (limits, counters) = known.limits.finish();
+        let total: Vec<Vec<u64>> = snapshot.nodes.iter().map(|node| shapes.total(node)).collect();
+        let gpu_types = shapes.gpu_types.len();
+        let rivals = Parts::new(&shapes.list, &shapes.sets, total.len(), &[]).of_shape;
+        let jobs = waiting.iter().map(|job| (job.shape, job.rule));
+        let jobs = jobs.chain(past.iter().map(|job| (job.shape, job.rule)));
+        let jobs = jobs.chain(asked.iter().filter_map(|(shape, rule)| Some(((*shape)?, *rule))));
+        let parts = Parts::new(&shapes.list, &shapes.sets, total.len(), &coupled(jobs, &limits, counters));
+        let request = |(shape, rule): &(Option<usize>, usize)| {
+            let shape = shape.filter(|_| limits[*rule].refusal.is_none())?;
+            Some(Asked { part: parts.of_shape[shape], shape, rule: *rule })
+        };
+        let requests = asked.iter().map(request).collect();
+        let mut model = Self {
+            now: snapshot.taken_at.0,
+            gpu_types,
+            closures: closures(snapshot),
+            total,
+            sets: shapes.sets,
+            shapes: shapes.list,
+            habits,
+            rules: rules(snapshot, growth),
+            ranks,
+            arrays: arrays.len(),
+            parts: vec![Part::default(); parts.count],
+            requests,
+            refusals,
+            limits,
+            counters,
+            rivals,
+        };
+        let depth = snapshot.scheduling.depth.unwrap_or(USUAL_DEPTH);
+        model.divide(&parts, waiting, running, depth);
+        for part in 0..parts.count {
+            let is_here = |past: &&Past| parts.of_shape[past.shape] == part;
+            let past_here: Vec<Past> = past.iter().filter(is_here).cloned().collect();
+            model.parts[part].arrivals =
+                Arrivals::new(past_here, snapshot, &model, parts.gpus(part, &model.total, gpu_types));
+        }
+        model
+    }
+
+    /// Gives each part its jobs, and its share of the jobs that a pass looks at.
+    fn divide(&mut self, parts: &Parts, waiting: Vec<Waiting>, running: Vec<Active>, depth: u32) {
+        let all = waiting.len().max(1);
+        for job in waiting {
+            self.parts[parts.of_shape[job.shape]].waiting.push(job);
+        }
+        for job in running {
+            // A job on nodes of several parts, which no waiting job could be, counts in each.
+            let mut parts_held: Vec<usize> =
+                job.holds.iter().map(|(node, _)| parts.of_node[*node as usize]).collect();
+            parts_held.sort_unstable();
+            parts_held.dedup();
+            for part in parts_held {
+                self.parts[part].running.push(job.clone());
+            }
+        }
+        let depth = usize::try_from(depth).unwrap_or(usize::MAX);
+        for (number, part) in self.parts.iter_mut().enumerate() {
+            let nodes = parts.of_node.iter().filter(|part| **part == number).count();
+            part.nodes = u32::try_from(nodes).unwrap_or(u32::MAX);
+            part.grain = if nodes > FEW_NODES { GRAIN } else { 0.0 };
+            part.waiting.sort_by(|a, b| a.key.cmp(&b.key));
+            part.depth = (depth.saturating_mul(part.waiting.len()).div_ceil(all)).max(10);
+        }
+    }
+}
+
+/// Nodes of a part in which a pass for everything that happens takes no time.
+const FEW_NODES: usize = 32;
+
+/// Time between passes where more nodes are: what happens every minute is taken together. Five minutes, in seconds.
+const GRAIN: f64 = 300.0;
+
+/// Slurm's own `bf_max_job_test`.
+const USUAL_DEPTH: u32 = 500;
+
+/// Slurm's own `bf_window`.
+const USUAL_WINDOW: f64 = 86_400.0;
+
+fn rules(snapshot: &Snapshot, growth: f64) -> Rules {
+    let scheduling = &snapshot.scheduling;
+    Rules {
+        backfill: scheduling.backfill.unwrap_or(true),
+        window: scheduling.window_s.map_or(USUAL_WINDOW, |window| window.0),
+        growth,
+    }
+}
+
+fn closures(snapshot: &Snapshot) -> Vec<Vec<Closure>> {
+    let of = |node: &crate::QueueNode| {
+        let reservations = snapshot
+            .reservations
+            .iter()
+            .enumerate()
+            .filter(|(_, reservation)| reservation.nodes.contains(&node.name));
+        reservations
+            .map(|(number, reservation)| Closure {
+                start: reservation.start.0,
+                end: reservation.end.0,
+                reservation: number,
+            })
+            .collect()
+    };
+    snapshot.nodes.iter().map(of).collect()
+}

@@ -1,0 +1,51 @@
+//! Fair share when the snapshot is taken: which branch a job's use counts for, and what its rank adds to its priority.
+
+use std::collections::BTreeMap;
+
+use crate::line::Use;
+use crate::{Asks, Branch, QueueJob, Shares, Snapshot};
+
+/// Fair share when the snapshot is taken.
+#[derive(Clone, Debug)]
+pub(super) struct Ranks {
+    pub shares: Shares,
+    /// What its rank adds to the priorities of each branch.
+    pub adds: Vec<f64>,
+    /// Branches by user and account.
+    places: BTreeMap<(String, String), usize>,
+}
+
+impl Ranks {
+    pub(super) fn new(shares: &Shares) -> Self {
+        let adds = shares.factors_now().into_iter().map(|factor| shares.weight * factor);
+        let users = shares.branches.iter().enumerate();
+        let place =
+            |(place, branch): (usize, &Branch)| Some(((branch.user.clone()?, branch.account.clone()), place));
+        Self { adds: adds.collect(), places: users.filter_map(place).collect(), shares: shares.clone() }
+    }
+
+    fn branch_of(&self, user: &str, account: Option<&str>) -> Option<usize> {
+        match account {
+            Some(account) => self.places.get(&(user.to_owned(), account.to_owned())).copied(),
+            None => self.shares.branch_of(Some(user), None),
+        }
+    }
+}
+
+impl Snapshot {
+    /// Returns what a job of the queue or of the past counts as.
+    pub(super) fn counted(
+        &self,
+        ranks: Option<&Ranks>,
+        (user, account): (Option<&str>, Option<&str>),
+        (asks, partition): (&Asks, Option<&str>),
+    ) -> Use {
+        let Some((ranks, user)) = ranks.zip(user) else { return Use::default() };
+        Use { branch: ranks.branch_of(user, account), rate: self.billing_rate(asks, partition) }
+    }
+
+    pub(super) fn counted_job(&self, ranks: Option<&Ranks>, job: &QueueJob) -> Use {
+        let partition = job.partitions.first().map(String::as_str);
+        self.counted(ranks, (job.user.as_deref(), job.account.as_deref()), (&job.asks, partition))
+    }
+}

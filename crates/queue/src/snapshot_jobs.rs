@@ -1,0 +1,173 @@
+//! Pending and running jobs of a snapshot in numbers.
+
+use std::collections::BTreeMap;
+
+use crate::history::Users;
+use crate::limits::{Rules as LimitRules, Subject, asked_tres};
+use crate::line::{Array, Key, Waiting};
+use crate::queue_model::Active;
+use crate::ranks::Ranks;
+use crate::shape::Shapes;
+use crate::{QueueJob, Snapshot};
+use hsched_model::Seconds;
+use hsched_model::number::to_f64;
+
+/// What stands for "no limit", in seconds: a year.
+const NO_LIMIT: f64 = 365.0 * 86_400.0;
+
+/// What jobs are numbered by, beside their shapes.
+pub(super) struct Known<'a> {
+    pub users: &'a Users<'a>,
+    pub ranks: Option<&'a Ranks>,
+    pub limits: LimitRules<'a>,
+}
+
+impl Known<'_> {
+    /// Returns the rule of a job of the queue; `None` if a limit never lets it start.
+    pub(super) fn rule_of(&mut self, job: &QueueJob, snapshot: &Snapshot) -> Option<usize> {
+        let amounts = job.running.as_ref().map_or_else(|| asked_tres(&job.asks), crate::Running::tres);
+        let subject = Subject {
+            user: job.user.as_deref(),
+            account: job.account.as_deref(),
+            qos: job.qos.as_deref(),
+            partition: None,
+            limit: snapshot.limit_of(job),
+        };
+        // A job starts in the first of its partitions whose limits allow it.
+        let mut partitions: Vec<Option<&str>> =
+            job.partitions.iter().map(|partition| Some(partition.as_str())).collect();
+        if partitions.is_empty() {
+            partitions.push(None);
+        }
+        let mut rules = partitions
+            .into_iter()
+            .map(|partition| self.limits.of(Subject { partition, ..subject }, &amounts));
+        let first = rules.next()?;
+        let rules: Vec<usize> = std::iter::once(first).chain(rules).collect();
+        let allowed = rules.into_iter().find(|rule| self.limits.refusal(*rule).is_none());
+        allowed.or(job.running.is_some().then_some(first))
+    }
+}
+
+/// Returns the pending jobs.
+pub(super) fn waiting(
+    snapshot: &Snapshot,
+    shapes: &mut Shapes,
+    known: &mut Known,
+    arrays: &mut BTreeMap<String, usize>,
+) -> Vec<Waiting> {
+    let unknown = snapshot.middle_priority();
+    // At known limits, jobs compete as long as the limit has room.
+    let competes =
+        |job: &&QueueJob| !job.waits_for_other || snapshot.limits.is_some() && job.waits_for_limit();
+    let waits = snapshot.jobs.iter().filter(|job| job.running.is_none()).filter(competes);
+    let mut list = Vec::new();
+    for (order, job) in (0_u32..).zip(waits) {
+        let Some(shape) = shapes.of(&job.asks, &job.partitions, job.reservation.as_deref()) else { continue };
+        let Some(rule) = known.rule_of(job, snapshot) else { continue };
+        let priority = job.priority.map_or(unknown, to_f64);
+        let submitted = job.submitted.map_or(f64::NEG_INFINITY, |time| time.0);
+        let array = job.array.as_ref().map(|id| {
+            let next = arrays.len();
+            Array {
+                number: *arrays.entry(id.clone()).or_insert(next),
+                at_once: job.at_once.unwrap_or(u32::MAX),
+            }
+        });
+        list.push(Waiting {
+            key: Key { tier: snapshot.tier(&job.partitions), priority, submitted, order },
+            shape,
+            limit: snapshot.limit_of(job),
+            tasks: job.tasks.max(1),
+            array,
+            habit: known.users.of(job.user.as_deref()),
+            counts: snapshot.counted_job(known.ranks, job),
+            rule,
+        });
+    }
+    list
+}
+
+/// Returns the running jobs with what they hold.
+pub(super) fn running(
+    snapshot: &Snapshot,
+    shapes: &Shapes,
+    known: &mut Known,
+    arrays: &BTreeMap<String, usize>,
+) -> Vec<Active> {
+    let number: BTreeMap<_, u32> = snapshot.nodes.iter().map(|node| &node.name).zip(0..).collect();
+    let (cpus, memory) = shapes.host();
+    let mut active = |job: &QueueJob| {
+        let running = job.running.as_ref()?;
+        let mut holds = Vec::new();
+        for held in &running.holds {
+            let Some(&node) = number.get(&held.node) else { continue };
+            let mut amounts: BTreeMap<u16, u64> = BTreeMap::new();
+            for held_gpus in &held.gpus {
+                let gpu = shapes.gpu(&held_gpus.gpu_type);
+                if let Some(gpu) = gpu {
+                    *amounts.entry(gpu).or_default() += u64::from(held_gpus.count);
+                }
+            }
+            for (number, amount) in [(cpus, held.cpus), (memory, held.memory_mib)] {
+                amounts.extend(amount.map(|amount| (number, amount)));
+            }
+            if snapshot.has_whole_nodes(job) {
+                let total = shapes.total(&snapshot.nodes[node as usize]);
+                amounts = (0..).zip(total).filter(|(_, amount)| *amount > 0).collect();
+            }
+            holds.push((node, amounts.into_iter().collect()));
+        }
+        (!holds.is_empty()).then(|| Active {
+            since: running.since.0,
+            limit: snapshot.limit_of(job),
+            holds,
+            habit: known.users.of(job.user.as_deref()),
+            array: job.array.as_ref().and_then(|id| arrays.get(id)).copied(),
+            counts: snapshot.counted_job(known.ranks, job),
+            rule: known.rule_of(job, snapshot).unwrap_or(0),
+        })
+    };
+    snapshot.jobs.iter().filter_map(&mut active).collect()
+}
+
+impl Snapshot {
+    /// Returns the longest that a job may run which names no walltime.
+    pub fn longest_limit(&self, job: &QueueJob) -> Seconds {
+        Seconds(self.limit_in(None, job.partitions.first().map(String::as_str)))
+    }
+
+    /// Returns the walltime of a job: its own, else its partition's longest, else a year.
+    fn limit_of(&self, job: &QueueJob) -> f64 {
+        self.limit_in(job.limit_s.map(|limit| limit.0), job.partitions.first().map(String::as_str))
+    }
+
+    pub(super) fn limit_in(&self, limit: Option<f64>, partition: Option<&str>) -> f64 {
+        let partition = self.partitions.iter().find(|known| partition == Some(known.name.as_str()));
+        let longest =
+            partition.and_then(|known| known.max_time_s.or(known.default_time_s)).map(|time| time.0);
+        // Slurm counts in minutes; less would make a job end before it began.
+        limit.or(longest).unwrap_or(NO_LIMIT).clamp(60.0, NO_LIMIT)
+    }
+
+    /// Returns the highest `PriorityTier` of some partitions.
+    pub(super) fn tier(&self, partitions: &[String]) -> u32 {
+        let named = self.partitions.iter().filter(|partition| partitions.contains(&partition.name));
+        named.filter_map(|partition| partition.tier).max().unwrap_or(1)
+    }
+
+    fn has_whole_nodes(&self, job: &QueueJob) -> bool {
+        let mut partitions = self.partitions.iter();
+        self.scheduling.whole_nodes
+            || job.asks.exclusive
+            || partitions.any(|partition| partition.exclusive && job.partitions.contains(&partition.name))
+    }
+
+    /// Returns the median priority of the jobs that wait; 0 where none is known.
+    fn middle_priority(&self) -> f64 {
+        let waiting = self.jobs.iter().filter(|job| job.running.is_none());
+        let mut known: Vec<u64> = waiting.filter_map(|job| job.priority).collect();
+        known.sort_unstable();
+        known.get(known.len() / 2).map_or(0.0, |priority| to_f64(*priority))
+    }
+}
