@@ -134,7 +134,7 @@ impl Past {
             let subject = Subject {
                 user: whose.0,
                 account: whose.1,
-                qos: Some(snapshot.past_qos(whose.0)),
+                qos: Some(users.past_qos(whose.0)),
                 partition: job.partition.as_deref(),
                 limit: snapshot.limit_in(job.limit_s.map(|own| own.0), job.partition.as_deref()),
             };

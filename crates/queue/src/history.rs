@@ -6,6 +6,7 @@ use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
 use crate::Snapshot;
+use crate::whose::USUAL_QOS;
 use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time};
 
@@ -155,9 +156,11 @@ impl Habits {
     }
 }
 
-/// Users by name, as their habits are numbered.
+/// Users by name.
 pub(super) struct Users<'a> {
+    /// As their habits are numbered.
     names: BTreeMap<&'a str, usize>,
+    qos: BTreeMap<&'a str, &'a str>,
 }
 
 impl<'a> Users<'a> {
@@ -176,12 +179,19 @@ impl<'a> Users<'a> {
         let all = Habit { seen: seen.iter().map(|(_, own)| *own).collect() };
         let names = by_user.keys().zip(1..).map(|(user, number)| (*user, number)).collect();
         let list = std::iter::once(all).chain(by_user.into_values().map(|seen| Habit { seen })).collect();
-        (Self { names }, Habits { list })
+        let jobs = snapshot.jobs.iter().rev();
+        let qos = jobs.filter_map(|job| Some((job.user.as_deref()?, job.qos.as_deref()?))).collect();
+        (Self { names, qos }, Habits { list })
     }
 
     /// Returns the number of a user's habit.
     pub(super) fn of(&self, user: Option<&str>) -> usize {
         user.and_then(|user| self.names.get(user)).copied().unwrap_or(0)
+    }
+
+    /// Returns the QOS of a past job of a user, which nobody says: that of the user's jobs in the queue.
+    pub(super) fn past_qos(&self, user: Option<&str>) -> &'a str {
+        user.and_then(|user| self.qos.get(user)).copied().unwrap_or(USUAL_QOS)
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::{QueueJob, Request, Snapshot};
 
 /// Slurm's own QOS, which jobs have if nobody sets another one.
-const USUAL_QOS: &str = "normal";
+pub(super) const USUAL_QOS: &str = "normal";
 
 impl Snapshot {
     /// Returns the user who looked.
@@ -26,12 +26,6 @@ impl Snapshot {
             |job: &&QueueJob| job.ours && account.is_none_or(|name| job.account.as_deref() == Some(name));
         let of_job = || self.jobs.iter().find(is_like)?.qos.as_deref();
         found.and_then(|account| account.qos.as_deref()).or_else(of_job).unwrap_or(USUAL_QOS)
-    }
-
-    /// Returns the QOS of a past job of a user, which nobody says: that of the user's jobs in the queue.
-    pub(super) fn past_qos(&self, user: Option<&str>) -> &str {
-        let mut jobs = self.jobs.iter().filter(|job| user.is_some() && job.user.as_deref() == user);
-        jobs.find_map(|job| job.qos.as_deref()).unwrap_or(USUAL_QOS)
     }
 
     /// Returns whether a limit that nobody shows holds up jobs of the user's that are like a request: of its account, or of any if
