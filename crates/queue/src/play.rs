@@ -187,22 +187,20 @@ impl<'a> Play<'a> {
         for job in &part.running {
             play.count(job.counts, 1.0);
         }
-        for (number, entry) in ours.iter().enumerate() {
-            let counts = Use { branch: entry.branch, rate: 0.0 };
-            play.join(Line {
-                key: entry.key,
-                priority: entry.key.priority,
-                counts,
-                shape: entry.shape,
-                limit: entry.limit,
-                tasks: 1,
-                started: 0,
-                array: None,
-                who: Who::Ours(number),
-                rule: entry.rule,
-                viewer,
-            });
-        }
+        let requests = ours.iter().enumerate().map(|(number, entry)| Line {
+            key: entry.key,
+            priority: entry.key.priority,
+            counts: Use { branch: entry.branch, rate: 0.0 },
+            shape: entry.shape,
+            limit: entry.limit,
+            tasks: 1,
+            started: 0,
+            array: None,
+            who: Who::Ours(number),
+            rule: entry.rule,
+            viewer,
+        });
+        play.join(requests.collect());
         play
     }
 
@@ -302,11 +300,12 @@ impl<'a> Play<'a> {
     }
 
     fn take_arrivals(&mut self, now: f64) {
+        let mut newcomers = Vec::new();
         while let Some((arrival, run)) = self.future.arrival(self.model, self.part, self.came) {
             if arrival.at > now {
                 break;
             }
-            let line = Line {
+            newcomers.push(Line {
                 key: arrival.key,
                 priority: arrival.key.priority,
                 counts: arrival.counts,
@@ -318,16 +317,28 @@ impl<'a> Play<'a> {
                 who: Who::Arrived(*run),
                 rule: arrival.rule,
                 viewer: Viewer::Member,
-            };
+            });
             self.came += 1;
-            self.join(line);
         }
+        self.join(newcomers);
     }
 
-    fn join(&mut self, mut line: Line) {
-        line.key.priority = line.priority + shift(&self.shifts, line.counts);
-        let place = self.line.partition_point(|other| other.key.cmp(&line.key) != Ordering::Greater);
-        self.line.insert(place, line);
+    /// Puts newcomers in line, each after those that are looked at before it.
+    fn join(&mut self, mut newcomers: Vec<Line>) {
+        for entry in &mut newcomers {
+            entry.key.priority = entry.priority + shift(&self.shifts, entry.counts);
+        }
+        newcomers.sort_by(|a, b| a.key.cmp(&b.key));
+        let Some(first) = newcomers.first() else { return };
+        let place = self.line.partition_point(|other| other.key.cmp(&first.key) != Ordering::Greater);
+        let mut later = self.line.split_off(place).into_iter().peekable();
+        for entry in newcomers {
+            while let Some(before) = later.next_if(|other| other.key.cmp(&entry.key) != Ordering::Greater) {
+                self.line.push(before);
+            }
+            self.line.push(entry);
+        }
+        self.line.extend(later);
     }
 }
 
