@@ -60,6 +60,8 @@ impl Speed {
     /// Returns the time of one step over `batch` samples in micro-batches of at most `memory` samples.
     ///
     /// `alpha * ceil(b / m) + beta * b`: what a rank with an integer batch takes.
+    // Planners in other crates call it for every rank.
+    #[inline]
     pub fn step(self, batch: u64, memory: Option<u64>) -> f64 {
         let samples = to_f64(batch);
         match self {

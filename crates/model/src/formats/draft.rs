@@ -20,7 +20,9 @@ impl<'a> Draft<'a> {
         let wrong = read_keys(job_keys(), &fields, runs, &mut job);
         let mut draft = Self { job, fields, wrong };
         for key in job_keys() {
-            if let (Some(derive), None) = (key.derive, draft.get(key.name)) {
+            if let Some(derive) = key.derive
+                && draft.get(key.name).is_none()
+            {
                 derive(&mut draft.job);
             }
             (key.settle)(&mut draft);
