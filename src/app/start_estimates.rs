@@ -245,7 +245,7 @@ pub(crate) fn estimate_starts(
     possible: &Possible,
     queues: &[Queue],
     (seed, futures): (u64, u32),
-    stop: &dyn Fn() -> bool,
+    stop: &(dyn Fn() -> bool + Sync),
 ) -> Found {
     let mut list = Vec::new();
     for ((number, queue), own) in queues.iter().enumerate().zip(&possible.requests) {

@@ -32,7 +32,7 @@ pub(crate) fn choose(
     jobs: &[&Job],
     queue: &Queue,
     (search, seed): (SearchArgs, u64),
-    stop: &dyn Fn() -> bool,
+    stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Through, Failure> {
     let _progress = ProgressLine::start(format!("planning through the queue (jobs: {})", jobs.len()));
     let (mut notes, mut alone, mut nothing): (Vec<String>, Vec<Vec<Foretold>>, Vec<Option<String>>) =

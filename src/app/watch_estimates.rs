@@ -152,7 +152,8 @@ impl Teller<'_> {
         until: Duration,
     ) -> Waits {
         let question = Question { snapshot, requests, seed: 0, samples: SAMPLES, calibration: None };
-        let stop = || self.context.clock.elapsed() > until;
+        let clock = &self.context.clock;
+        let stop = || clock.elapsed() > until;
         let estimates = forecast_at(&question, positions, &stop);
         let sampled = |own: &StartEstimate| own.start.forecast().is_some_and(|own| !own.starts.is_empty());
         if self.inquiry.waits() && !estimates.iter().any(sampled) {

@@ -151,7 +151,8 @@ impl Args {
         let _progress = ProgressLine::start(format!("{}: simulating the queue", job.name));
         let begin = context.clock.elapsed();
         let share = self.budget / u32::try_from(left.max(1)).unwrap_or(u32::MAX);
-        let stop = || context.clock.elapsed().saturating_sub(begin) >= share;
+        let clock = &context.clock;
+        let stop = || clock.elapsed().saturating_sub(begin) >= share;
         let sampling = (self.seed, self.view.search.futures_alone());
         start_estimates::estimate_starts(possible, queues, sampling, &stop)
     }

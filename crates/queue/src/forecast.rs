@@ -1,6 +1,12 @@
 //! When requests would start: first with all jobs at their limits, then in many futures.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use crate::estimate::{Calibration, Estimate, mean};
 use crate::future::Future;
@@ -189,7 +195,7 @@ impl Table {
 /// Returns what is known of the start of each request, by its id.
 ///
 /// `stop` is asked whether the time is over; the first look, with all jobs at their limits, is taken in any case.
-pub fn forecast(question: &Question, stop: &dyn Fn() -> bool) -> Vec<StartEstimate> {
+pub fn forecast(question: &Question, stop: &(dyn Fn() -> bool + Sync)) -> Vec<StartEstimate> {
     forecast_at(question, &[], stop)
 }
 
@@ -198,7 +204,7 @@ pub fn forecast(question: &Question, stop: &dyn Fn() -> bool) -> Vec<StartEstima
 pub fn forecast_at(
     question: &Question,
     positions: &[(RequestId, QueuePosition)],
-    stop: &dyn Fn() -> bool,
+    stop: &(dyn Fn() -> bool + Sync),
 ) -> Vec<StartEstimate> {
     if question.snapshot.others_hidden {
         return by_past_waits(question.snapshot, question.requests);
@@ -210,16 +216,17 @@ pub fn forecast_at(
     let foretold: Vec<Option<f64>> = at_limits.iter().zip(question.requests).map(finish).collect();
     let mut hopeful = not_far(&foretold, VERY_FAR);
     let behind: Vec<bool> = hopeful.iter().map(|is_hopeful| !is_hopeful).collect();
-    let mut goes_on = true;
-    for sample in 0..question.samples {
-        if sample == FEW {
-            hopeful = not_far(&mean_finishes(&starts, question.requests), FAR);
-        }
-        goes_on = goes_on && table.sample(question.seed_of(sample), &hopeful, &mut starts, stop);
+    let few = question.samples.min(FEW);
+    let sample = |samples: Range<usize>, meant: &[bool], starts: &mut [Vec<f64>]| {
+        let found = table.samples(samples.map(|sample| question.seed_of(sample)).collect(), meant, stop);
+        found.into_iter().flatten().for_each(|(request, start)| starts[request].push(start));
+    };
+    sample(0..few, &hopeful, &mut starts);
+    if question.samples > FEW {
+        hopeful = not_far(&mean_finishes(&starts, question.requests), FAR);
+        sample(FEW..question.samples, &hopeful, &mut starts);
     }
-    for sample in 0..question.samples.min(FEW) {
-        goes_on = goes_on && table.sample(question.seed_of(sample), &behind, &mut starts, stop);
-    }
+    sample(0..few, &behind, &mut starts);
     let whole = (0..starts.len()).filter(|&request| hopeful[request] && table.entries[request].is_some());
     let whole = whole.map(|request| starts[request].len()).min().unwrap_or(0);
     let first = first_to_finish(&starts, question.requests, whole);
@@ -286,22 +293,49 @@ impl Table {
         group.iter().filter_map(|&number| self.entries[number].map(|(_, entry)| entry)).collect()
     }
 
-    /// Tries each request that is hopeful in one future; returns whether there was time for all.
-    fn sample(&self, seed: u64, hopeful: &[bool], starts: &mut [Vec<f64>], stop: &dyn Fn() -> bool) -> bool {
+    /// Tries each request that is meant in the futures of some seeds, several at a time; returns the first of these for which there
+    /// was time, each with the requests and their starts.
+    fn samples(
+        &self,
+        seeds: Vec<u64>,
+        meant: &[bool],
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Vec<Vec<(usize, f64)>> {
+        let next = AtomicUsize::new(0);
+        let found = Mutex::new(BTreeMap::new());
+        let work = || {
+            while let Some(seed) = seeds.get(next.fetch_add(1, Relaxed)) {
+                let Some(starts) = self.sample(*seed, meant, stop) else { break };
+                found.lock().unwrap_or_else(PoisonError::into_inner).insert(*seed, starts);
+            }
+        };
+        let threads = thread::available_parallelism().map_or(1, usize::from).min(THREADS).min(seeds.len());
+        thread::scope(|scope| {
+            for _ in 1..threads {
+                scope.spawn(work);
+            }
+            work();
+        });
+        let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        seeds.iter().map_while(|seed| found.remove(seed)).collect()
+    }
+
+    /// Tries each request that is meant in one future; `None` if there was no time for all.
+    fn sample(&self, seed: u64, meant: &[bool], stop: &dyn Fn() -> bool) -> Option<Vec<(usize, f64)>> {
         let future = Future::of(&self.model, seed);
         let mut others = Others::new(&self.model, &future);
-        for (part, group) in self.groups(hopeful) {
+        let mut starts = Vec::new();
+        for (part, group) in self.groups(meant) {
             let known = (&future, others.as_mut());
-            let Some(found) = self.starts_alone(part, &self.entries_of(&group), known, stop) else {
-                return false;
-            };
-            for (number, start) in group.into_iter().zip(found) {
-                starts[number].push(start);
-            }
+            let found = self.starts_alone(part, &self.entries_of(&group), known, stop)?;
+            starts.extend(group.into_iter().zip(found));
         }
-        true
+        Some(starts)
     }
 }
+
+/// Futures that are looked at side by side: a login node belongs to many.
+const THREADS: usize = 4;
 
 /// Why there is no number if a limit that holds for a request could not be read.
 const UNREAD_LIMIT: &str = "a limit of your account or QOS holds up your jobs, and Slurm does not show it";

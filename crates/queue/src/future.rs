@@ -1,6 +1,6 @@
 //! One random future: how long each job runs, and which jobs arrive.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
@@ -16,7 +16,7 @@ pub(super) struct Future {
     /// `None`: all run to their limits, and nothing arrives.
     seed: Option<u64>,
     /// Which part of their limits the jobs of each user run.
-    habits: Rc<Vec<Ratios>>,
+    habits: Arc<Vec<Ratios>>,
     arrivals: Vec<(Arrival, f64)>,
     random: Pcg64Mcg,
     belief: Option<Belief>,
@@ -29,7 +29,7 @@ impl Future {
     pub(super) fn at_limits() -> Self {
         Self {
             seed: None,
-            habits: Rc::default(),
+            habits: Arc::default(),
             arrivals: Vec::new(),
             random: sequence(0, Purpose::Arrival, 0),
             is_over: true,
@@ -40,7 +40,7 @@ impl Future {
     /// Returns the future of a seed.
     pub(super) fn of(model: &QueueModel, seed: u64) -> Self {
         let random = sequence(seed, Purpose::Arrival, 0);
-        let habits = Rc::new(model.habits.believed(&mut sequence(seed, Purpose::Habit, 0)));
+        let habits = Arc::new(model.habits.believed(&mut sequence(seed, Purpose::Habit, 0)));
         Self { seed: Some(seed), habits, arrivals: Vec::new(), random, is_over: false, belief: None }
     }
 

@@ -1,13 +1,13 @@
 //! Shapes: what jobs need, numbered; equal needs are one shape.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::{Asks, NodeUse, QueueNode, Snapshot};
 use hsched_model::GpuType;
 
 /// Amounts by number of resource.
-pub(super) type Amounts = Rc<[(u16, u64)]>;
+pub(super) type Amounts = Arc<[(u16, u64)]>;
 
 /// What a job needs and where it may be.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -219,7 +219,7 @@ impl Shape {
             return all.map(|(number, amount)| (number, *amount)).collect();
         }
         if self.untyped == 0 {
-            return Rc::clone(&self.demand);
+            return Arc::clone(&self.demand);
         }
         let mut taken: BTreeMap<u16, u64> = self.demand.iter().copied().collect();
         let mut left = self.untyped;
