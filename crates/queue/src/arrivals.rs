@@ -182,16 +182,17 @@ impl Arrivals {
             return Self::default();
         }
         let (since, until) = recorded(snapshot);
-        let counted: Vec<Past> =
-            past.iter().filter(|own| since < own.submitted && own.submitted <= until).cloned().collect();
-        let (gpus, seen, time) = (to_f64(gpus), counted.len(), until - since);
+        let is_counted = |job: &Past| since < job.submitted && job.submitted <= until;
+        let seen = past.iter().filter(|job| is_counted(job)).count();
+        let (gpus, time) = (to_f64(gpus), until - since);
         let priorities =
-            past.iter().filter_map(|own| Some(own.priority? - model.rank_adds(own.counts))).collect();
+            past.iter().filter_map(|job| Some(job.priority? - model.rank_adds(job.counts))).collect();
         if seen < ENOUGH {
             return Self { past, gaps: Vec::new(), time, seen, gpus, priorities };
         }
-        let gaps = counted.windows(2).map(|pair| pair[1].submitted - pair[0].submitted).collect();
-        Self { past: counted, gaps, time, seen, gpus, priorities }
+        past.retain(is_counted);
+        let gaps = past.windows(2).map(|pair| pair[1].submitted - pair[0].submitted).collect();
+        Self { past, gaps, time, seen, gpus, priorities }
     }
 
     /// Returns what a future takes for the past in which jobs run such parts of their limits.

@@ -17,7 +17,11 @@ pub(super) struct Future {
     seed: Option<u64>,
     /// Which part of their limits the jobs of each user run.
     habits: Arc<Vec<Ratios>>,
-    arrivals: Vec<(Arrival, f64)>,
+    /// The next arrival, and how long each of its tasks runs, in seconds; `None` until it is asked for.
+    next: Option<(Arrival, f64)>,
+    /// How many have come, and when the last of them did.
+    came: u32,
+    last: Option<f64>,
     random: Pcg64Mcg,
     belief: Option<Belief>,
     /// Whether nothing more arrives.
@@ -30,7 +34,9 @@ impl Future {
         Self {
             seed: None,
             habits: Arc::default(),
-            arrivals: Vec::new(),
+            next: None,
+            came: 0,
+            last: None,
             random: sequence(0, Purpose::Arrival, 0),
             is_over: true,
             belief: None,
@@ -41,7 +47,7 @@ impl Future {
     pub(super) fn of(model: &QueueModel, seed: u64) -> Self {
         let random = sequence(seed, Purpose::Arrival, 0);
         let habits = Arc::new(model.habits.believed(&mut sequence(seed, Purpose::Habit, 0)));
-        Self { seed: Some(seed), habits, arrivals: Vec::new(), random, is_over: false, belief: None }
+        Self { seed: Some(seed), habits, random, is_over: false, ..Self::at_limits() }
     }
 
     /// Returns when a job ends that runs when the snapshot is taken; never before that.
@@ -64,29 +70,35 @@ impl Future {
         self.habits[job.habit].draw(0.0, unit(seed, Purpose::Waiting, index)) * job.limit
     }
 
-    /// Returns the `number`-th arrival and how long each of its tasks runs, in seconds.
-    pub(super) fn arrival(
+    /// Returns the next arrival and how long each of its tasks runs, in seconds; `None` where nothing more arrives.
+    pub(super) fn next_arrival(&mut self, model: &QueueModel, part: &Part) -> Option<&(Arrival, f64)> {
+        if self.next.is_none() && !self.is_over {
+            let belief =
+                self.belief.get_or_insert_with(|| part.arrivals.belief(&self.habits, &mut self.random));
+            let before = self.last.unwrap_or(model.now);
+            let order = (u32::MAX / 2).saturating_add(self.came);
+            let arrival = part.arrivals.next(belief, (before, order), model, &mut self.random);
+            self.next = arrival.map(|arrival| {
+                let drawn = self.habits[arrival.habit].draw(0.0, self.random.random());
+                let run = arrival.ratio.unwrap_or(drawn) * arrival.limit;
+                (arrival, run)
+            });
+            self.is_over = self.next.is_none();
+        }
+        self.next.as_ref()
+    }
+
+    /// Takes the next arrival, where it comes by a time, in seconds since 1970.
+    pub(super) fn take_arrival(
         &mut self,
+        by: f64,
         model: &QueueModel,
         part: &Part,
-        number: usize,
-    ) -> Option<&(Arrival, f64)> {
-        if self.is_over {
-            return self.arrivals.get(number);
-        }
-        let belief = self.belief.get_or_insert_with(|| part.arrivals.belief(&self.habits, &mut self.random));
-        while self.arrivals.len() <= number && !self.is_over {
-            let before = self.arrivals.last().map_or(model.now, |(last, _)| last.at);
-            let count = u32::MAX / 2 + u32::try_from(self.arrivals.len()).unwrap_or(u32::MAX / 2);
-            match part.arrivals.next(belief, (before, count), model, &mut self.random) {
-                Some(arrival) => {
-                    let drawn = self.habits[arrival.habit].draw(0.0, self.random.random());
-                    let run = arrival.ratio.unwrap_or(drawn) * arrival.limit;
-                    self.arrivals.push((arrival, run));
-                }
-                None => self.is_over = true,
-            }
-        }
-        self.arrivals.get(number)
+    ) -> Option<(Arrival, f64)> {
+        self.next_arrival(model, part)?;
+        let next = self.next.take_if(|(arrival, _)| arrival.at <= by)?;
+        self.last = Some(next.0.at);
+        self.came += 1;
+        Some(next)
     }
 }

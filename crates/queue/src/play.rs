@@ -85,8 +85,6 @@ pub(super) struct Play<'a> {
     live: Vec<Live>,
     /// Tasks of each array that run.
     array_tasks: Vec<u32>,
-    /// Arrivals that have come.
-    came: usize,
     starts: Vec<Option<f64>>,
     /// Jobs of ours that wait.
     left: usize,
@@ -175,7 +173,6 @@ impl<'a> Play<'a> {
             ends,
             live,
             array_tasks,
-            came: 0,
             starts: vec![None; ours.len()],
             left: jobs.len(),
             shifts: Vec::new(),
@@ -265,7 +262,7 @@ impl<'a> Play<'a> {
     /// Returns when something happens next: an end, an arrival, the end of a reservation.
     fn next_event(&mut self, now: f64) -> Option<f64> {
         let end = self.ends.peek().map(|Reverse((moment, _))| moment.0);
-        let arrival = self.future.arrival(self.model, self.part, self.came).map(|(arrival, _)| arrival.at);
+        let arrival = self.future.next_arrival(self.model, self.part).map(|(arrival, _)| arrival.at);
         let closures = self.model.closures.iter().flatten();
         let opening = closures.map(|closure| closure.end).filter(|end| *end > now).min_by(f64::total_cmp);
         // Without any end or arrival, time lifts no limit for good.
@@ -301,10 +298,7 @@ impl<'a> Play<'a> {
 
     fn take_arrivals(&mut self, now: f64) {
         let mut newcomers = Vec::new();
-        while let Some((arrival, run)) = self.future.arrival(self.model, self.part, self.came) {
-            if arrival.at > now {
-                break;
-            }
+        while let Some((arrival, run)) = self.future.take_arrival(now, self.model, self.part) {
             newcomers.push(Line {
                 key: arrival.key,
                 priority: arrival.key.priority,
@@ -314,11 +308,10 @@ impl<'a> Play<'a> {
                 tasks: arrival.tasks,
                 started: 0,
                 array: None,
-                who: Who::Arrived(*run),
+                who: Who::Arrived(run),
                 rule: arrival.rule,
                 viewer: Viewer::Member,
             });
-            self.came += 1;
         }
         self.join(newcomers);
     }

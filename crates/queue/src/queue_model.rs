@@ -175,11 +175,11 @@ impl QueueModel {
         };
         let depth = snapshot.scheduling.depth.unwrap_or(USUAL_DEPTH);
         model.divide(&parts, waiting, running, depth);
-        for part in 0..parts.count {
-            let is_here = |past: &&Past| parts.of_shape[past.shape] == part;
-            let past_here: Vec<Past> = past.iter().filter(is_here).cloned().collect();
-            model.parts[part].arrivals =
-                Arrivals::new(past_here, snapshot, &model, parts.gpus(part, &model.total, gpu_types));
+        let mut arrived: Vec<Vec<Past>> = vec![Vec::new(); parts.count];
+        past.into_iter().for_each(|job| arrived[parts.of_shape[job.shape]].push(job));
+        for (part, past) in arrived.into_iter().enumerate() {
+            let gpus = parts.gpus(part, &model.total, gpu_types);
+            model.parts[part].arrivals = Arrivals::new(past, snapshot, &model, gpus);
         }
         model
     }
