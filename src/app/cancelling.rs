@@ -13,7 +13,7 @@ use hsched_model::JobName;
 /// returns why Slurm did not answer.
 pub(crate) fn look(session: &mut Session<'_>, names: &[JobName]) -> Result<(Seen, Option<Failure>), Failure> {
     let in_slurm = |name: &JobName| session.state.find(name).is_some_and(|job| job.phase.is_submitted());
-    if session.rules.realm == BackendKind::Queue && !names.iter().any(in_slurm) {
+    if session.rules.backend == BackendKind::Queue && !names.iter().any(in_slurm) {
         return Ok((Seen::nothing(session.context), None));
     }
     match session.look() {
@@ -26,7 +26,7 @@ pub(crate) fn look(session: &mut Session<'_>, names: &[JobName]) -> Result<(Seen
 }
 
 /// Writes the wish into the state, and returns what it takes: a request for each submission that Slurm has.
-pub(crate) fn wish(session: &mut Session<'_>, names: &[JobName], seen: &Seen) -> Vec<Action> {
+pub(crate) fn request_cancel(session: &mut Session<'_>, names: &[JobName], seen: &Seen) -> Vec<Action> {
     let Session { state, rules, .. } = session;
     for event in names.iter().map(asked) {
         apply(state, seen.at, &event, rules);

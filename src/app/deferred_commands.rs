@@ -3,7 +3,7 @@
 use crate::app::after::refuse_unknown;
 use crate::app::context::Context;
 use crate::app::copies::refuse_others;
-use crate::app::session::{Backend, Seen, Session, realm};
+use crate::app::session::{Backend, Seen, Session, backend_kind};
 use crate::app::state;
 use crate::app::submission::in_queue;
 use crate::error::Failure;
@@ -13,14 +13,14 @@ use hsched_engine::{BackendKind, Event, Phase, Rules, State, TaggedJob, apply};
 use hsched_model::{JobName, Time};
 
 /// Returns what is said of a wish that was left.
-pub(crate) fn left(realm: BackendKind) -> String {
-    let follower = realm.follower();
+pub(crate) fn left(backend: BackendKind) -> String {
+    let follower = backend.follower();
     format!("another hsched holds the state directory: {follower} applies this command at its next turn")
 }
 
 /// Returns who carries out what was left, as JSON has it.
-pub(crate) fn word(realm: BackendKind) -> &'static str {
-    match realm {
+pub(crate) fn word(backend: BackendKind) -> &'static str {
+    match backend {
         BackendKind::Queue => "watch",
         BackendKind::Devices => "run",
     }
@@ -49,13 +49,13 @@ pub(crate) fn expected(context: &Context, rules: &Rules) -> Result<State, Failur
 /// When a file cannot be used.
 pub(crate) fn expected_there(context: &Context, rules: &Rules) -> Result<(State, BackendKind), Failure> {
     let peeked = StateDir::peek(&state::root(context)?, rules).map_err(|error| state::failure(&error))?;
-    let Peeked { mut state, wishes, cluster, .. } = peeked;
-    let realm = realm(cluster.as_deref());
-    let rules = Rules { realm, ..rules.clone() };
+    let Peeked { mut state, deferred_commands: wishes, cluster, .. } = peeked;
+    let backend = backend_kind(cluster.as_deref());
+    let rules = Rules { backend, ..rules.clone() };
     for wish in &wishes {
         play(&mut state, wish, (wish.at, &[]), &rules);
     }
-    Ok((state, realm))
+    Ok((state, backend))
 }
 
 /// Takes all wishes into a session's state and writes it down; returns what has happened by that. A dry run writes nothing.
@@ -65,7 +65,7 @@ pub(crate) fn expected_there(context: &Context, rules: &Rules) -> Result<(State,
 /// does not answer, wishes that need it wait.
 pub(crate) fn take_in<W: Backend + ?Sized>(session: &mut Session<'_, W>) -> Result<Vec<Event>, Failure> {
     let context = session.context;
-    let (wishes, troubles) = session.ledger.wishes();
+    let (wishes, troubles) = session.ledger.deferred_commands();
     for trouble in &troubles {
         context.warn(trouble);
     }
@@ -77,7 +77,7 @@ pub(crate) fn take_in<W: Backend + ?Sized>(session: &mut Session<'_, W>) -> Resu
     let (mut looked, mut events, mut taken) = (false, Vec::new(), Vec::new());
     for wish in &wishes {
         // What runs on devices is in the state; there is no queue to look at.
-        if !looked && session.rules.realm == BackendKind::Queue && needs_look(wish, &next) {
+        if !looked && session.rules.backend == BackendKind::Queue && needs_look(wish, &next) {
             match session.look_into(&mut next) {
                 Ok(now) => (seen, looked) = (now, true),
                 // The others wait with it: they are in order.
@@ -146,9 +146,9 @@ fn play(
                 return (Vec::new(), Some(format!("{}; nothing was added", failure.message)));
             }
             let names: Vec<&JobName> = jobs.iter().map(|job| &job.name).collect();
-            match in_queue(&names, queue, state, rules.realm) {
+            match in_queue(&names, queue, state, rules.backend) {
                 Some(twice) => {
-                    let why = format!("{}: {}; nothing was added", rules.realm.already(), twice.jobs);
+                    let why = format!("{}: {}; nothing was added", rules.backend.already(), twice.jobs);
                     return (Vec::new(), Some(why));
                 }
                 None => None,

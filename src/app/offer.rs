@@ -62,10 +62,10 @@ pub(crate) fn offer(
         }
         Capacity::Up | Capacity::Limits => Holdings::new(),
     };
-    let grounds =
+    let cluster_view =
         ClusterView { cluster, access, held: &held, rates: (settings.network, settings.intra_node) };
-    let mut problem =
-        Problem::live(grounds, jobs, speeds).map_err(|error| Failure::from_error(Exit::BadInput, &error))?;
+    let mut problem = Problem::live(cluster_view, jobs, speeds)
+        .map_err(|error| Failure::from_error(Exit::BadInput, &error))?;
     let all: Vec<usize> = (0..jobs.len()).collect();
     let up = by_type(&problem, &problem.offered_to(&all, Basis::Queue));
     let basis = if capacity == Capacity::Free { Basis::Free } else { Basis::Queue };

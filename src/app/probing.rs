@@ -119,8 +119,9 @@ impl Prober<'_> {
         let speeds =
             ThroughputMatrix::new(&jobs, &Problem::types_of(self.cluster), &Cache::default(), Estimates::Off);
         let rates = (settings.network, settings.intra_node);
-        let grounds = ClusterView { cluster: self.cluster, access: &access, held: &Holdings::new(), rates };
-        let problem = Problem::live(grounds, &jobs, &speeds)
+        let cluster_view =
+            ClusterView { cluster: self.cluster, access: &access, held: &Holdings::new(), rates };
+        let problem = Problem::live(cluster_view, &jobs, &speeds)
             .map_err(|error| Failure::from_error(Exit::BadInput, &error))?;
         let all: Vec<usize> = (0..jobs.len()).collect();
         let notes = problem.stranded(&all, Basis::Queue);

@@ -25,7 +25,7 @@ pub(crate) const NAME: &str = "Slurm";
 pub(crate) type QueueWorld<'a> = SlurmWorld<'a>;
 
 impl Backend for QueueWorld<'_> {
-    fn realm(&self) -> BackendKind {
+    fn backend_kind(&self) -> BackendKind {
         BackendKind::Queue
     }
 

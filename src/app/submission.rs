@@ -24,7 +24,7 @@ use hsched_plan::Verdict;
 
 /// How the user wants a plan submitted.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wish<'a> {
+pub(crate) struct SubmissionOptions<'a> {
     pub run: &'a str,
     /// Places in the plan of the jobs to submit.
     pub chosen: &'a [usize],
@@ -47,7 +47,7 @@ pub(crate) struct Outcome {
 ///
 /// # Errors
 /// When an option for sbatch would lose the job.
-pub(crate) fn run(context: &Context, planned: &Planned, wish: Wish<'_>) -> Result<Run, Failure> {
+pub(crate) fn run(context: &Context, planned: &Planned, wish: SubmissionOptions<'_>) -> Result<Run, Failure> {
     let own = wish.chosen.iter().flat_map(|&index| &planned.jobs[index].launch.sbatch);
     refuse_options(wish.sbatch.iter().chain(&context.settings.jobs.sbatch).chain(own))?;
     let mut file = planned.file.clone();
@@ -69,7 +69,7 @@ pub(crate) fn run(context: &Context, planned: &Planned, wish: Wish<'_>) -> Resul
 pub(crate) fn prepare(
     context: &Context,
     run: &Run,
-    wish: Wish<'_>,
+    wish: SubmissionOptions<'_>,
 ) -> Result<Vec<(JobName, String)>, Failure> {
     let bad = |message: String| Failure::new(Exit::BadInput, message);
     let site = state::site(context, wish.sbatch)?;
@@ -108,7 +108,7 @@ pub(crate) fn submit(
     context: &Context,
     mut run: Run,
     planned: &Planned,
-    wish: Wish<'_>,
+    wish: SubmissionOptions<'_>,
     tell: &dyn Fn(&Answered),
 ) -> Result<Outcome, Failure> {
     let nothing = |failure: Failure| state::undone(failure, "nothing was submitted");
@@ -180,7 +180,7 @@ pub(crate) fn submit(
 }
 
 /// Returns the events by which the chosen jobs become known: those that are submitted, and those that wait.
-fn added(context: &Context, run: &Run, planned: &Planned, wish: Wish<'_>) -> Vec<Event> {
+fn added(context: &Context, run: &Run, planned: &Planned, wish: SubmissionOptions<'_>) -> Vec<Event> {
     let rejected = |index: usize| matches!(planned.plan.verdicts()[index], Verdict::Reject { .. });
     let chosen = wish.chosen.iter().copied().filter(|&index| !rejected(index));
     chosen
@@ -280,7 +280,7 @@ pub(crate) fn in_queue(
     names: &[&JobName],
     queue: &[TaggedJob],
     state: &State,
-    realm: BackendKind,
+    backend: BackendKind,
 ) -> Option<Twice> {
     let mut strangers = Vec::new();
     let twice = names.iter().filter_map(|name| {
@@ -294,7 +294,7 @@ pub(crate) fn in_queue(
             return Some(format!("{name} (job {}, {})", queued.id, queued.state));
         }
         let attempt = state.find(name)?.phase.attempt()?;
-        if realm == BackendKind::Devices {
+        if backend == BackendKind::Devices {
             return Some(name.to_string());
         }
         let id = attempt.job_id.map_or_else(

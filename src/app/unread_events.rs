@@ -29,7 +29,7 @@ pub(crate) fn leave(context: &Context, directory: &StateDir, state: &State, (at,
 
 /// Puts what was left into a story, to be told first.
 pub(crate) fn recall(context: &Context, directory: &StateDir, story: &mut Story) {
-    match directory.untold() {
+    match directory.unread() {
         Ok(untold) => story.recall(untold.into_iter().filter_map(line).collect()),
         Err(error) => context.warn(&state::failure(&error).message),
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::app::cancelling::{act, keep, look, wish};
+use crate::app::cancelling::{act, keep, look, request_cancel};
 use crate::app::context::{Context, Format};
 use crate::app::deferred_commands;
 use crate::app::session::Session;
@@ -70,7 +70,7 @@ impl Subcommand for Args {
         let (seen, away) = look(&mut session, &names)?;
         session.leave_untold(&seen);
         let over: Vec<bool> = names.iter().map(|name| is_over(&session.state, name)).collect();
-        let actions = wish(&mut session, &names, &seen);
+        let actions = request_cancel(&mut session, &names, &seen);
         let untold = match (self.dry_run, away) {
             (true, None) => BTreeMap::new(),
             (true, Some(failure)) => return Err(failure),
@@ -97,11 +97,11 @@ impl Subcommand for Args {
 impl Args {
     /// Leaves the wish to who holds the lock next.
     fn leave(&self, context: &Context, rules: &Rules) -> Result<Exit, Failure> {
-        let (state, realm) = deferred_commands::expected_there(context, rules)?;
+        let (state, backend) = deferred_commands::expected_there(context, rules)?;
         let names = self.names(&state)?;
         let answer = |name: &JobName| match &state.find(name)?.phase {
             Phase::Ended { outcome, .. } => Some((name.clone(), CancelOutcome::Over(outcome.word()))),
-            _ => Some((name.clone(), CancelOutcome::Left(realm))),
+            _ => Some((name.clone(), CancelOutcome::Left(backend))),
         };
         let answers: Vec<(JobName, CancelOutcome)> = names.iter().filter_map(answer).collect();
         let open = answers.iter().filter(|(_, answer)| matches!(answer, CancelOutcome::Left(_)));
@@ -109,7 +109,7 @@ impl Args {
         if !jobs.is_empty() && !self.dry_run {
             deferred_commands::leave(context, Wanted::Cancel { jobs })?;
         }
-        self.print(context, (&answers, deferred_commands::word(realm)), state.jobs.is_empty())
+        self.print(context, (&answers, deferred_commands::word(backend)), state.jobs.is_empty())
             .map(|()| Exit::Done)
     }
 
@@ -152,7 +152,7 @@ impl Args {
                 };
                 let mut text: String = answers.iter().map(line).collect();
                 let left = answers.iter().find_map(|(_, answer)| match answer {
-                    CancelOutcome::Left(realm) if !self.dry_run => Some(deferred_commands::left(*realm)),
+                    CancelOutcome::Left(backend) if !self.dry_run => Some(deferred_commands::left(*backend)),
                     _ => None,
                 });
                 text.extend(left.map(|left| left + "\n"));
@@ -231,8 +231,8 @@ impl CancelOutcome {
                 "not in Slurm's queue yet: hsched watch cancels it when it appears, or run this command again"
                     .to_owned()
             }
-            Self::Left(realm) if dry_run => {
-                format!("would be cancelled by {} at its next turn", realm.follower())
+            Self::Left(backend) if dry_run => {
+                format!("would be cancelled by {} at its next turn", backend.follower())
             }
             Self::Left(_) => "to be cancelled".to_owned(),
             Self::Over(outcome) => format!("already ended: {outcome}"),
@@ -249,7 +249,7 @@ fn answer_json((name, answer): &(JobName, CancelOutcome)) -> Value {
         CancelOutcome::Asked(id) => job_id = Some(id),
         CancelOutcome::Untold(text) => message = Some(text.clone()),
         CancelOutcome::Over(outcome) => message = Some((*outcome).to_owned()),
-        CancelOutcome::Left(realm) => message = Some(deferred_commands::left(*realm)),
+        CancelOutcome::Left(backend) => message = Some(deferred_commands::left(*backend)),
         CancelOutcome::Cancelled | CancelOutcome::Later => {}
     }
     json!({ "name": name.as_str(), "state": answer.word(), "job_id": job_id, "message": message })

@@ -59,7 +59,7 @@ impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let root = state::root(context)?;
         let rules = state::rules(context);
-        let Peeked { mut state, wishes, troubles, lost, cluster } =
+        let Peeked { mut state, deferred_commands: wishes, troubles, lost, cluster } =
             StateDir::peek(&root, &rules).map_err(|error| state::failure(&error))?;
         let follower = state::follower(cluster.as_deref());
         for trouble in &troubles {

@@ -15,7 +15,7 @@ use crate::app::planning::Planned;
 use crate::app::policy_args::PolicyName;
 use crate::app::queue_args::QueueArgs;
 use crate::app::state;
-use crate::app::submission::{self, Outcome, Wish};
+use crate::app::submission::{self, Outcome, SubmissionOptions};
 use crate::app::{deferred_commands, file_kind, input, permissions, planning, predictions};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::submit_queue::ThroughArgs;
@@ -119,7 +119,7 @@ impl Subcommand for Args {
             (planned, self.planning.policy.words(), None)
         };
         let chosen = choose(&planned.jobs, &self.jobs)?;
-        let wish = Wish {
+        let wish = SubmissionOptions {
             run: &run_id,
             chosen: &chosen,
             pin: self.planning.pin,
@@ -219,7 +219,7 @@ fn submit(
     context: &Context,
     run: Run,
     planned: &Planned,
-    wish: Wish<'_>,
+    wish: SubmissionOptions<'_>,
 ) -> Result<Outcome, Failure> {
     let unprinted = RefCell::new(None);
     let tell = |answered: &Answered| {

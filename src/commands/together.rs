@@ -184,7 +184,7 @@ impl Submission<'_> {
     fn keep(&self, text: &str) -> Result<(), Failure> {
         let failure = |error| state::failure(&error);
         let directory = StateDir::open(&self.root).map_err(failure)?;
-        let rules = Rules { realm: BackendKind::Devices, ..state::rules(self.context) };
+        let rules = Rules { backend: BackendKind::Devices, ..state::rules(self.context) };
         let mut session = Session::of_devices(self.context, &directory, rules, false)?;
         let (at, mut events) = (state::now(self.context), Vec::new());
         for job in &self.jobs {

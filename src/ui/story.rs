@@ -23,7 +23,7 @@ pub struct Story {
     /// What the world has said since the last lines.
     switches: Vec<(JobName, String)>,
     /// Where submissions go.
-    realm: BackendKind,
+    backend: BackendKind,
     /// What was noticed before, and is told first.
     recalled: Vec<StoryLine>,
 }
@@ -153,8 +153,8 @@ impl StoryLine {
 
 impl Story {
     /// Returns a story of submissions that go there.
-    pub fn of(realm: BackendKind) -> Self {
-        Self { realm, ..Self::default() }
+    pub fn of(backend: BackendKind) -> Self {
+        Self { backend, ..Self::default() }
     }
 
     /// Takes in what a turn of the engine tells.
@@ -185,14 +185,14 @@ impl Story {
         let is_answer = |event: &&Event| matches!(event, Event::Answer { .. });
         let mut seen = Vec::new();
         for event in events.iter().filter(|event| !is_answer(event) && !is_overtaken(event, &events)) {
-            seen.extend(tell(event, state, self.realm));
+            seen.extend(tell(event, state, self.backend));
         }
         explain_waits(&mut seen, &events);
         lines.append(&mut seen);
         for action in &actions {
             lines.extend(self.action(action, state, &events));
         }
-        lines.extend(events.iter().filter(is_answer).filter_map(|event| tell(event, state, self.realm)));
+        lines.extend(events.iter().filter(is_answer).filter_map(|event| tell(event, state, self.backend)));
         for (job, text) in self.switches.drain(..) {
             add_switch(&mut lines, &job, text);
         }

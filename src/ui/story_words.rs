@@ -9,7 +9,7 @@ use hsched_engine::{
 use hsched_model::{GpuType, JobId, NodeName, hostlist};
 
 /// Returns the line of an event, if it is worth one.
-pub(super) fn tell(event: &Event, state: &State, realm: BackendKind) -> Option<StoryLine> {
+pub(super) fn tell(event: &Event, state: &State, backend: BackendKind) -> Option<StoryLine> {
     match event {
         Event::Added { job, .. } => {
             let text = format!("added: {} epochs of {} samples", job.epochs, job.samples_per_epoch);
@@ -18,7 +18,7 @@ pub(super) fn tell(event: &Event, state: &State, realm: BackendKind) -> Option<S
         Event::CancelAsked { job } => Some(line(job, Topic::Order, "cancel requested".into())),
         Event::Answer { of, answer } => {
             let tracked = state.find(&of.job)?;
-            let (topic, text) = tell_answer(answer, tracked, attempt(tracked, of), realm)?;
+            let (topic, text) = tell_answer(answer, tracked, attempt(tracked, of), backend)?;
             Some(line(&of.job, topic, text))
         }
         Event::News { of, news } => {
@@ -48,28 +48,28 @@ fn tell_answer(
     answer: &Answer,
     tracked: &JobState,
     attempt: Option<&SubmissionRecord>,
-    realm: BackendKind,
+    backend: BackendKind,
 ) -> Option<(Topic, String)> {
     let told = match answer {
         Answer::Submitted { job_id } => {
             let Some(attempt) = attempt else {
-                return Some((Topic::Submission, realm.submitted(*job_id)));
+                return Some((Topic::Submission, backend.submitted(*job_id)));
             };
             let (place, epoch) = (place(attempt), duration(attempt.epoch));
             let pieces = attempt.pieces.as_ref().map_or_else(String::new, |pieces| format!(", {pieces}"));
             let clause = pieces + &attempt.trials.clause();
             let what = match () {
-                () if tracked.is_next(attempt) => realm.continued(*job_id),
-                () if is_beside(tracked, *job_id) => realm.beside(*job_id),
-                () => realm.submitted(*job_id),
+                () if tracked.is_next(attempt) => backend.continued(*job_id),
+                () if is_beside(tracked, *job_id) => backend.beside(*job_id),
+                () => backend.submitted(*job_id),
             };
             (Topic::Submission, format!("{what} on {place}; predicted {epoch} per epoch{clause}"))
         }
-        Answer::Refused { message } => (fate(tracked), format!("{}: {message}", realm.refused())),
+        Answer::Refused { message } => (fate(tracked), format!("{}: {message}", backend.refused())),
         Answer::Deferred { message } => {
-            (Topic::Queue, format!("{}, will retry: {message}", realm.deferred()))
+            (Topic::Queue, format!("{}, will retry: {message}", backend.deferred()))
         }
-        Answer::Unreachable { message } => (Topic::Queue, format!("{}: {message}", realm.failed())),
+        Answer::Unreachable { message } => (Topic::Queue, format!("{}: {message}", backend.failed())),
         Answer::Unclear { message } => {
             (Topic::Queue, format!("unclear whether it was submitted, checking the queue: {message}"))
         }

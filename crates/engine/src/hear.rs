@@ -17,20 +17,21 @@ impl JobState {
                 attempt.job_id = Some(*job_id);
                 attempt.missing = None;
                 let next = attempt.follows.is_some();
-                let what = if next { rules.realm.continued(*job_id) } else { rules.realm.submitted(*job_id) };
+                let what =
+                    if next { rules.backend.continued(*job_id) } else { rules.backend.submitted(*job_id) };
                 let said = format!("{what} on {}", attempt.gpus);
                 self.advance(at, of, Stage::Pending, said);
             }
             Answer::Refused { message } => {
-                let why = format!("{}: {message}", rules.realm.refused());
+                let why = format!("{}: {message}", rules.backend.refused());
                 self.never_ran(at, of, &why, |own| own.fail(at, None, &why, rules));
             }
             Answer::Unreachable { message } => {
-                let why = format!("{}: {message}", rules.realm.failed());
+                let why = format!("{}: {message}", rules.backend.failed());
                 self.never_ran(at, of, &why, |own| own.put_off(at, &why, rules));
             }
             Answer::Deferred { message } => {
-                let why = format!("{}: {message}", rules.realm.deferred());
+                let why = format!("{}: {message}", rules.backend.deferred());
                 self.never_ran(at, of, &why, |own| own.put_off(at, &why, rules));
             }
             Answer::Unclear { message } => {
@@ -91,7 +92,7 @@ impl JobState {
                 attempt.reason = None;
                 attempt.starts_on(gpus.as_ref());
                 let nodes = hostlist::compress(attempt.gpus.0.keys().map(NodeName::as_str));
-                let said = format!("{} on {} ({nodes})", rules.realm.running(*job_id), attempt.gpus);
+                let said = format!("{} on {} ({nodes})", rules.backend.running(*job_id), attempt.gpus);
                 self.advance(*since, of, Stage::Running, said);
             }
             News::Waits(reason) => {

@@ -326,7 +326,7 @@ impl PlanExecutor<'_> {
     fn mark(&self, tracked: &mut JobState, run: &Run, intent: &PlannedSubmission) {
         let attempt = run.attempt(intent, self.at);
         let walltime = run.walltime(intent, &self.rules.defaults);
-        tracked.intend(match self.rules.realm {
+        tracked.intend(match self.rules.backend {
             BackendKind::Queue => attempt.within(walltime, tracked.resumes()),
             // No limit cuts what runs here.
             BackendKind::Devices => attempt,

@@ -158,8 +158,8 @@ impl Listing<'_> {
         let matrix = (knows.speeds)(&jobs, &Problem::types_of(&cluster))?;
         let access = Access::new(&cluster, &jobs, self.defaults);
         let held = Holdings::new();
-        let grounds = ClusterView { cluster: &cluster, access: &access, held: &held, rates: self.rates };
-        let problem = match Problem::live(grounds, &jobs, &matrix) {
+        let cluster_view = ClusterView { cluster: &cluster, access: &access, held: &held, rates: self.rates };
+        let problem = match Problem::live(cluster_view, &jobs, &matrix) {
             Ok(problem) => problem,
             Err(error) => return Ok(Err(error.to_string())),
         };

@@ -51,9 +51,9 @@ impl View {
             tracked.avoids.iter().for_each(|gpu_type| speeds.leave_out(number, gpu_type));
         }
         let held = held(&open, &access);
-        let grounds =
+        let cluster_view =
             ClusterView { cluster, access: &access, held: &held, rates: (rules.network, rules.intra_node) };
-        let mut problem = Problem::live(grounds, &jobs, &speeds).ok()?;
+        let mut problem = Problem::live(cluster_view, &jobs, &speeds).ok()?;
         problem.limit(&rules.capacity);
         (problem.objective, problem.seed, problem.now) = (aims.objective, aims.seed, at);
         problem.forecasts = aims.forecasts.to_vec();
@@ -159,7 +159,7 @@ fn progress(
 /// Returns what it costs to stop a job and to start it elsewhere. Where there is no queue that is what its starts have cost, once
 /// one has shown it.
 fn restart_cost(tracked: &JobState, rules: &Rules) -> Seconds {
-    let measured = tracked.startup.filter(|_| rules.realm == BackendKind::Devices);
+    let measured = tracked.startup.filter(|_| rules.backend == BackendKind::Devices);
     measured.or(tracked.job.launch.checkpoint.restart_cost).unwrap_or(rules.restart_cost)
 }
 

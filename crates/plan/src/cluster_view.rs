@@ -26,11 +26,11 @@ impl Problem {
     /// # Errors
     /// When there are no jobs.
     pub fn live(
-        grounds: ClusterView<'_>,
+        cluster_view: ClusterView<'_>,
         jobs: &[Job],
         speeds: &ThroughputMatrix,
     ) -> Result<Self, ProblemError> {
-        let ClusterView { cluster, access, held, rates: (network, intra_node) } = grounds;
+        let ClusterView { cluster, access, held, rates: (network, intra_node) } = cluster_view;
         let intra_node = cluster.intra_node.unwrap_or(intra_node);
         let workers = |parts: &Parts| {
             let nodes = cluster.nodes.iter().filter(|node| access.reach(node).is_some());

@@ -42,14 +42,14 @@ impl<'a> Log<'a> {
     fn new(
         context: &'a Context,
         format: Format,
-        (realm, repeats): (BackendKind, bool),
+        (backend, repeats): (BackendKind, bool),
         dry_run: bool,
     ) -> Self {
-        let has_board = realm == BackendKind::Devices && format == Format::Table;
+        let has_board = backend == BackendKind::Devices && format == Format::Table;
         Self {
             context,
             format,
-            story: RefCell::new(Story::of(realm)),
+            story: RefCell::new(Story::of(backend)),
             noted: RefCell::default(),
             repeats,
             board: Board::new(context.terminal, has_board),

@@ -86,8 +86,8 @@ impl<'a> Session<'a> {
     ) -> Result<Self, Failure> {
         let mut rules = state::rules(context);
         let kept = read(context, directory, &rules)?;
-        rules.realm = realm(kept.1.cluster());
-        let world: Box<dyn Backend + 'a> = match rules.realm {
+        rules.backend = backend_kind(kept.1.cluster());
+        let world: Box<dyn Backend + 'a> = match rules.backend {
             BackendKind::Devices => Box::new(EndedRun::new(&context.clock, directory.root())),
             BackendKind::Queue => Box::new(slurm::world(context, directory, sbatch)?),
         };
@@ -115,7 +115,7 @@ impl<'a, W: Backend + ?Sized> Session<'a, W> {
     /// # Errors
     /// When they are on another one.
     fn claim(&mut self) -> Result<(), Failure> {
-        let cluster = match self.world.realm() {
+        let cluster = match self.world.backend_kind() {
             BackendKind::Devices => Some(LOCAL_CLUSTER.to_owned()),
             // Whether it tells its name or not: jobs of hsched run are not in its queue.
             BackendKind::Queue => self.context.cluster_name().or_else(|| {
@@ -138,7 +138,7 @@ impl<'a, W: Backend + ?Sized> Session<'a, W> {
 }
 
 /// Returns where the jobs of a state directory go, by the cluster that they are on.
-pub(crate) fn realm(cluster: Option<&str>) -> BackendKind {
+pub(crate) fn backend_kind(cluster: Option<&str>) -> BackendKind {
     if cluster == Some(LOCAL_CLUSTER) { BackendKind::Devices } else { BackendKind::Queue }
 }
 

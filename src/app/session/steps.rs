@@ -51,7 +51,7 @@ impl<W: Backend + ?Sized> Session<'_, W> {
         let events = notice(state, &seen);
         let learnt = events.iter().filter_map(|event| apply(state, seen.at, event, &self.rules)).collect();
         // The turns of `hsched run` tell the notes of its devices.
-        if self.world.realm() == BackendKind::Queue {
+        if self.world.backend_kind() == BackendKind::Queue {
             seen.notes.iter().for_each(|note| self.context.note(note));
             self.directory.looked(seen.at);
         }

@@ -15,7 +15,7 @@ use crate::commands::watch::Args;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{ProgressLine, duration, status_table};
-use hsched_engine::store::wish_ids;
+use hsched_engine::store::deferred_ids;
 use hsched_engine::{JobState, Outcome, Phase, Planner, Rules, State};
 use hsched_model::formats;
 use hsched_model::{JobName, Seconds, Time};
@@ -151,7 +151,7 @@ impl<'a> Watch<'a> {
 
     /// Returns whether something was wished while a turn held the lock; what comes later finds the lock free.
     fn is_wished(&self) -> bool {
-        let wishes = state::root(self.context).map(|root| wish_ids(&root)).unwrap_or_default();
+        let wishes = state::root(self.context).map(|root| deferred_ids(&root)).unwrap_or_default();
         let known = self.wishes.replace(wishes.clone());
         !wishes.is_subset(&known)
     }

@@ -94,7 +94,8 @@ impl DeferredCommand {
         DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(write_error(&folder))?;
         // Clocks go back, numbers do not: what is left after another wish that is still there sorts after it.
         let number = |name: &String| name.split('-').next()?.parse::<u64>().ok();
-        let next = wish_ids(root).iter().filter_map(number).max().map_or(1, |last| last.saturating_add(1));
+        let next =
+            deferred_ids(root).iter().filter_map(number).max().map_or(1, |last| last.saturating_add(1));
         let random = random::number().map_err(|source| StateError::Random { source })?;
         let wish = Self { id: format!("{next:010}-{random:016x}"), at, wanted };
         create(&path(root, &wish.id), &FILE.put(wish.to_json()?))?;
@@ -141,7 +142,7 @@ impl DeferredCommands {
     /// Reads all wishes but those that were `taken` in before; changes nothing.
     pub(super) fn read(root: &Path, taken: &BTreeSet<String>) -> Self {
         let mut wishes = Self::default();
-        for id in wish_ids(root).difference(taken) {
+        for id in deferred_ids(root).difference(taken) {
             let text = match read(&path(root, id)) {
                 // Another hsched has taken it in meanwhile.
                 Ok(None) => continue,
@@ -173,7 +174,7 @@ impl DeferredCommands {
 }
 
 /// Returns the ids of the wishes in a state directory.
-pub fn wish_ids(root: &Path) -> BTreeSet<String> {
+pub fn deferred_ids(root: &Path) -> BTreeSet<String> {
     let entries = fs::read_dir(root.join(WISHES)).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     names.filter_map(|name| Some(name.strip_suffix(ENDING)?.to_owned())).collect()
@@ -185,7 +186,7 @@ fn path(root: &Path, id: &str) -> PathBuf {
 
 /// Removes wishes that were taken in, for good; returns the ids of those that are still there.
 pub(super) fn remove(root: &Path, taken: &BTreeSet<String>) -> BTreeSet<String> {
-    let there: BTreeSet<String> = wish_ids(root).intersection(taken).cloned().collect();
+    let there: BTreeSet<String> = deferred_ids(root).intersection(taken).cloned().collect();
     let stays = |id: &String| fs::remove_file(path(root, id)).is_err();
     let left: BTreeSet<String> = there.iter().filter(|id| stays(id)).cloned().collect();
     if left.len() < there.len() {

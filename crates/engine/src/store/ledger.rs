@@ -127,7 +127,7 @@ impl<'a> Ledger<'a> {
     }
 
     /// Returns the wishes that wait, in order. Damaged ones are set aside; a sentence about each comes second.
-    pub fn wishes(&self) -> (Vec<DeferredCommand>, Vec<String>) {
+    pub fn deferred_commands(&self) -> (Vec<DeferredCommand>, Vec<String>) {
         let root = &self.directory.root;
         let wishes = DeferredCommands::read(root, &self.claim.taken);
         let troubles = wishes.set_aside(root);

@@ -64,7 +64,7 @@ pub struct Peeked {
     /// Without the wishes.
     pub state: State,
     /// What is wanted and was not taken in yet, in order.
-    pub wishes: Vec<DeferredCommand>,
+    pub deferred_commands: Vec<DeferredCommand>,
     /// A sentence about each damaged file of the state.
     pub troubles: Vec<String>,
     /// A sentence about each damaged wish.
@@ -202,7 +202,7 @@ impl StateDir {
         let lost = lost.collect();
         let Claim { taken, cluster, .. } = contents.recorded.map(|file| file.claim).unwrap_or_default();
         let wishes = there.whole.into_iter().filter(|wish| !taken.contains(&wish.id)).collect();
-        Ok(Peeked { state: contents.state, wishes, troubles, lost, cluster })
+        Ok(Peeked { state: contents.state, deferred_commands: wishes, troubles, lost, cluster })
     }
 
     /// Reads the state and opens the journal. Files that are damaged or of the previous version are rewritten.

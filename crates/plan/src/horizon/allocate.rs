@@ -4,7 +4,7 @@ use crate::horizon::task::{Choice, Instance, Task};
 
 /// What a plan is made from.
 #[derive(Clone, Copy)]
-pub(super) struct Terms<'a> {
+pub(super) struct Valuation<'a> {
     /// What a step of each task is worth.
     pub worth: &'a [f64],
     /// What each bundle of each class costs a second; empty for classes without tasks.
@@ -18,7 +18,7 @@ pub(super) struct Terms<'a> {
 /// A plan under way.
 struct Allocation<'a> {
     instance: &'a Instance<'a>,
-    terms: Terms<'a>,
+    terms: Valuation<'a>,
     /// The part of its speed that a task would keep in a new place, the rest being lost to the restart.
     keep: Vec<f64>,
     /// GPUs by type that nobody has; below 0 where running tasks have more than is on offer.
@@ -58,7 +58,7 @@ const TIE: f64 = 1e-12;
 const LEAST_KEPT: f64 = 0.02;
 
 /// Returns who is to have what.
-pub(super) fn allocate(instance: &Instance<'_>, terms: Terms<'_>) -> Vec<Choice> {
+pub(super) fn allocate(instance: &Instance<'_>, terms: Valuation<'_>) -> Vec<Choice> {
     let mut own = Allocation::new(instance, terms);
     let order = own.order();
     for &task in &order {
@@ -78,7 +78,7 @@ pub(super) fn allocate(instance: &Instance<'_>, terms: Terms<'_>) -> Vec<Choice>
 }
 
 impl<'a> Allocation<'a> {
-    fn new(instance: &'a Instance<'a>, terms: Terms<'a>) -> Self {
+    fn new(instance: &'a Instance<'a>, terms: Valuation<'a>) -> Self {
         let free = instance.offered.iter().map(|&count| i64::from(count)).collect();
         let tasks = instance.tasks.len();
         let keep = |(task, own): (usize, &Task)| kept(own, instance.class(task).fastest, terms.life);

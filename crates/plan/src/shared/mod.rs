@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use crate::shared::projected::ProjectedProblem;
 use crate::shared::promise::Promise;
-use crate::shared::safe::Wish;
+use crate::shared::safe::PlacementRequest;
 use crate::{
     Budget, Decision, Forecast, Memory, Moves, Placement, Plan, Policy, PolicyError, Problem, Replanning,
     Stage,
@@ -57,7 +57,7 @@ impl Shared {
     }
 
     /// Returns the plan that carries out wishes and promises, and remembers them until they are.
-    fn plan(&mut self, shown: &ProjectedProblem<'_>, plan: Plan, wishes: Vec<Wish>) -> Plan {
+    fn plan(&mut self, shown: &ProjectedProblem<'_>, plan: Plan, wishes: Vec<PlacementRequest>) -> Plan {
         let problem = shown.real;
         let mut changes: Vec<(usize, Decision)> = Vec::new();
         self.promises.clear();
@@ -129,14 +129,14 @@ impl Policy for Shared {
             let wishes = shown.safe(&plan.changes);
             let is_priced = |job: &usize| looked_at.get(job).is_some_and(|price| price.has_wait);
             let movers = wishes.iter().filter(|wish| shown.runs(wish.job) && !is_priced(&wish.job));
-            let movers: Vec<&Wish> = movers.collect();
+            let movers: Vec<&PlacementRequest> = movers.collect();
             if movers.is_empty() {
                 let mut plan = self.plan(&shown, plan, wishes);
                 plan.wake = self.wake(&shown, &looked_at, &plan);
                 return Ok(plan);
             }
             let mut questions = Vec::new();
-            for Wish { job, placement, .. } in movers {
+            for PlacementRequest { job, placement, .. } in movers {
                 let known = looked_at.get(job).copied();
                 match price(&shown, *job, placement, known) {
                     Some(price) => drop(looked_at.insert(*job, price)),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::shared::promise::Promise;
-use crate::shared::safe::{Limits, Wish};
+use crate::shared::safe::{Limits, PlacementRequest};
 use crate::shared::{Price, Rules};
 use crate::{
     Changed, Eligibility, HeldPlacement, Host, Moves, Placement, Problem, Progress, Room, Sharing, Slot,
@@ -81,12 +81,12 @@ impl<'a> ProjectedProblem<'a> {
     }
 
     /// Returns the promises as wishes; those whose GPUs are not free yet, or whose job is still being stopped, wait.
-    pub(super) fn kept(&self) -> Vec<Wish> {
+    pub(super) fn kept(&self) -> Vec<PlacementRequest> {
         let mut free = self.free.clone();
         let wish = |(job, placement): &(usize, Placement)| {
             let model = &self.real.jobs[*job];
             let later = !model.progress.is_ready() || !free.take(model.needs, placement.slots.iter());
-            Wish { job: *job, placement: placement.clone(), why: String::new(), later }
+            PlacementRequest { job: *job, placement: placement.clone(), why: String::new(), later }
         };
         self.kept.iter().map(wish).collect()
     }

@@ -9,7 +9,7 @@ use crate::{Decision, HeldPlacement, Placement, Problem, Sharing, Slot, Stage};
 const SAME: f64 = 0.01;
 
 /// GPUs for a job.
-pub(super) struct Wish {
+pub(super) struct PlacementRequest {
     pub job: usize,
     pub placement: Placement,
     /// Why it moves, for people.
@@ -63,17 +63,20 @@ impl ProjectedProblem<'_> {
     /// Returns the placements of a plan that can be carried out when nobody is stopped only to wait. Whoever moves finds its
     /// new GPUs free now, or held by others that move in this plan; whoever waits may have to wait for a job that is
     /// being stopped.
-    pub(super) fn safe(&self, changes: &[(usize, Decision)]) -> Vec<Wish> {
+    pub(super) fn safe(&self, changes: &[(usize, Decision)]) -> Vec<PlacementRequest> {
         let wish = |(job, decision): &(usize, Decision)| match decision {
             Decision::Place { placements, queued: false, why } => match placements.as_slice() {
-                [placement] if self.may_have(*job, placement) => {
-                    Some(Wish { job: *job, placement: placement.clone(), why: why.clone(), later: false })
-                }
+                [placement] if self.may_have(*job, placement) => Some(PlacementRequest {
+                    job: *job,
+                    placement: placement.clone(),
+                    why: why.clone(),
+                    later: false,
+                }),
                 _ => None,
             },
             _ => None,
         };
-        let mut wishes: Vec<Wish> = changes.iter().filter_map(wish).collect();
+        let mut wishes: Vec<PlacementRequest> = changes.iter().filter_map(wish).collect();
         let named: BTreeSet<usize> = wishes.iter().map(|wish| wish.job).collect();
         let others = self.problem.present().filter(|job| !named.contains(job));
         wishes.extend(others.filter_map(|job| self.with_right_shares(job)));
@@ -90,7 +93,7 @@ impl ProjectedProblem<'_> {
     ///
     /// # Errors
     /// The first that moves and finds no room.
-    fn fit(&self, wishes: &mut Vec<Wish>) -> Result<(), usize> {
+    fn fit(&self, wishes: &mut Vec<PlacementRequest>) -> Result<(), usize> {
         let (mut then, mut now) = (self.problem.unclaimed(), self.free.clone());
         let mut limits = Limits::of(&self.problem);
         for wish in self.kept().iter().filter(|wish| !wish.later) {
@@ -125,7 +128,7 @@ impl ProjectedProblem<'_> {
 
     /// Returns a running job with other shares on its GPUs, where its batch is divided by speeds that turned out wrong and the
     /// right ones pay a restart.
-    fn with_right_shares(&self, job: usize) -> Option<Wish> {
+    fn with_right_shares(&self, job: usize) -> Option<PlacementRequest> {
         let progress = &self.problem.jobs[job].progress;
         let [HeldPlacement { slots, stage: Stage::Running { epoch, movable: true, .. }, .. }] =
             progress.holds.as_slice()
@@ -138,7 +141,12 @@ impl ProjectedProblem<'_> {
         let placement = Placement::new(self.real, job, slots, Sharing::Balanced)?;
         let gain = epoch - placement.epoch.total();
         let pays = gain > SAME * epoch && progress.left(self.real.now) * gain > progress.restart_cost.0;
-        pays.then(|| Wish { job, placement, why: "with new batch shares".to_owned(), later: false })
+        pays.then(|| PlacementRequest {
+            job,
+            placement,
+            why: "with new batch shares".to_owned(),
+            later: false,
+        })
     }
 
     /// Returns whether a job may be given these GPUs: it waits, or may be moved and has others.
