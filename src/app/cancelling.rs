@@ -1,4 +1,4 @@
-//! The steps of a cancellation: look, write the wish down, ask Slurm.
+//! The steps of a cancellation: look, record the request, ask Slurm.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub(crate) fn look(session: &mut Session<'_>, names: &[JobName]) -> Result<(Seen
     }
 }
 
-/// Writes the wish into the state, and returns what it takes: a request for each submission that Slurm has.
+/// Writes the request into the state, and returns what it takes: a request for each submission that Slurm has.
 pub(crate) fn request_cancel(session: &mut Session<'_>, names: &[JobName], seen: &Seen) -> Vec<Action> {
     let Session { state, rules, .. } = session;
     for event in names.iter().map(asked) {
@@ -64,14 +64,14 @@ pub(crate) fn act(
     actions: &[Action],
     seen: &Seen,
 ) -> Result<BTreeMap<JobName, String>, Failure> {
-    let mut untold = BTreeMap::new();
+    let mut failures = BTreeMap::new();
     for action in actions {
         let mut tell = |told: Update<'_>| {
             if let Update::Event(Event::Answer { of, answer: Answer::NotStopped { message } }) = told {
-                untold.insert(of.job.clone(), message.clone());
+                failures.insert(of.job.clone(), message.clone());
             }
         };
         session.carry_out(action, seen.at, &mut tell).map_err(|error| state::failure(&error))?;
     }
-    Ok(untold)
+    Ok(failures)
 }

@@ -18,7 +18,7 @@ use hsched_model::Time;
 /// How long another hsched at work is waited for: a turn of `watch` takes seconds where Slurm answers.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// How long it is waited for by who can leave a wish instead.
+/// How long it is waited for by who can leave a deferred command instead.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// The pause between two tries.

@@ -14,13 +14,13 @@ pub(crate) fn leave(context: &Context, directory: &StateDir, state: &State, (at,
         story.hear(Update::Event(event));
     }
     let lines = story.lines(state);
-    let untold = |line: &StoryLine| Untold {
+    let unread = |line: &StoryLine| Untold {
         at: at.0,
         job: line.job.as_ref().map(ToString::to_string),
         topic: line.topic.word().to_owned(),
         text: line.text.clone(),
     };
-    if let Err(error) = directory.leave_untold(lines.iter().map(untold).collect()) {
+    if let Err(error) = directory.leave_untold(lines.iter().map(unread).collect()) {
         let lost = lines.iter().map(StoryLine::plain).collect::<Vec<_>>().join("\n  ");
         let why = state::failure(&error).message;
         context.warn(&format!("cannot save these events for the log of hsched watch ({why}):\n  {lost}"));
@@ -30,7 +30,7 @@ pub(crate) fn leave(context: &Context, directory: &StateDir, state: &State, (at,
 /// Puts what was left into a story, to be told first.
 pub(crate) fn recall(context: &Context, directory: &StateDir, story: &mut Story) {
     match directory.unread() {
-        Ok(untold) => story.recall(untold.into_iter().filter_map(line).collect()),
+        Ok(unread) => story.recall(unread.into_iter().filter_map(line).collect()),
         Err(error) => context.warn(&state::failure(&error).message),
     }
 }

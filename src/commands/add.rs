@@ -131,7 +131,7 @@ impl Subcommand for Args {
 }
 
 impl Args {
-    /// Adds the jobs to the state, all or none, or leaves the wish; returns what each job is to the state.
+    /// Adds the jobs to the state, all or none, or leaves the deferred command; returns what each job is to the state.
     fn add(&self, context: &Context, jobs: &[Job]) -> Result<(Vec<Addition>, By), Failure> {
         let nothing = |failure: Failure| state::undone(failure, "no job was added");
         if self.dry_run && !state::root(context)?.exists() {

@@ -71,7 +71,7 @@ impl Subcommand for Args {
         session.leave_untold(&seen);
         let over: Vec<bool> = names.iter().map(|name| is_over(&session.state, name)).collect();
         let actions = request_cancel(&mut session, &names, &seen);
-        let untold = match (self.dry_run, away) {
+        let failures = match (self.dry_run, away) {
             (true, None) => BTreeMap::new(),
             (true, Some(failure)) => return Err(failure),
             (false, Some(failure)) => {
@@ -86,16 +86,17 @@ impl Subcommand for Args {
             }
         };
         let state = &session.state;
-        let answer =
-            |(name, over): (&JobName, &bool)| Some((name.clone(), answer(state.find(name)?, *over, &untold)));
+        let answer = |(name, over): (&JobName, &bool)| {
+            Some((name.clone(), answer(state.find(name)?, *over, &failures)))
+        };
         let answers: Vec<(JobName, CancelOutcome)> = names.iter().zip(&over).filter_map(answer).collect();
         self.print(context, (&answers, "cancel"), state.jobs.is_empty())?;
-        Ok(if untold.is_empty() { Exit::Done } else { Exit::Failed })
+        Ok(if failures.is_empty() { Exit::Done } else { Exit::Failed })
     }
 }
 
 impl Args {
-    /// Leaves the wish to who holds the lock next.
+    /// Leaves the deferred command to who holds the lock next.
     fn leave(&self, context: &Context, rules: &Rules) -> Result<Exit, Failure> {
         let (state, backend) = deferred_commands::expected_there(context, rules)?;
         let names = self.names(&state)?;
@@ -198,15 +199,17 @@ fn is_over(state: &State, name: &JobName) -> bool {
     state.find(name).is_some_and(|tracked| tracked.phase.is_over())
 }
 
-fn answer(tracked: &JobState, over: bool, untold: &BTreeMap<JobName, String>) -> CancelOutcome {
+fn answer(tracked: &JobState, over: bool, failures: &BTreeMap<JobName, String>) -> CancelOutcome {
     match &tracked.phase {
         Phase::Ended { outcome, .. } if over => CancelOutcome::Over(outcome.word()),
         Phase::Ended { outcome: Outcome::Cancelled, .. } => CancelOutcome::Cancelled,
-        phase => match (untold.get(&tracked.job.name), phase.attempt().and_then(|attempt| attempt.job_id)) {
-            (Some(message), _) => CancelOutcome::Untold(message.clone()),
-            (None, Some(job_id)) => CancelOutcome::Asked(job_id.to_string()),
-            (None, None) => CancelOutcome::Later,
-        },
+        phase => {
+            match (failures.get(&tracked.job.name), phase.attempt().and_then(|attempt| attempt.job_id)) {
+                (Some(message), _) => CancelOutcome::Untold(message.clone()),
+                (None, Some(job_id)) => CancelOutcome::Asked(job_id.to_string()),
+                (None, None) => CancelOutcome::Later,
+            }
+        }
     }
 }
 

@@ -59,20 +59,20 @@ impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let root = state::root(context)?;
         let rules = state::rules(context);
-        let Peeked { mut state, deferred_commands: wishes, troubles, lost, cluster } =
+        let Peeked { mut state, deferred_commands: commands, troubles, lost, cluster } =
             StateDir::peek(&root, &rules).map_err(|error| state::failure(&error))?;
         let follower = state::follower(cluster.as_deref());
         for trouble in &troubles {
             context.warn(&format!("{trouble}; the next {follower} repairs it"));
         }
-        for wish in &lost {
-            context.warn(&format!("{wish}; the deferred command is lost: run it again"));
+        for command in &lost {
+            context.warn(&format!("{command}; the deferred command is lost: run it again"));
         }
         let now = state::now(context);
         for note in count_reported(&mut state, &root, now, &rules) {
             context.note(&note);
         }
-        deferred_commands::show(&mut state, &wishes, &rules, follower);
+        deferred_commands::show(&mut state, &commands, &rules, follower);
         let is_left = cluster.as_deref() == Some(session::LOCAL_CLUSTER) && !StateDir::is_held(&root);
         if is_left {
             show_interrupted(&mut state, now);

@@ -119,7 +119,7 @@ impl Subcommand for Args {
             (planned, self.planning.policy.words(), None)
         };
         let chosen = choose(&planned.jobs, &self.jobs)?;
-        let wish = SubmissionOptions {
+        let options = SubmissionOptions {
             run: &run_id,
             chosen: &chosen,
             pin: self.planning.pin,
@@ -127,13 +127,13 @@ impl Subcommand for Args {
             sbatch: &self.sbatch,
             planned_by: &planned_by,
         };
-        let mut run = submission::run(context, &planned, wish)?;
+        let mut run = submission::run(context, &planned, options)?;
         let mut predicted = Vec::new();
         if let Some((intents, foretold, at)) = requested {
             run.submissions = intents;
             predicted = predictions::of_run(&run, &foretold, at);
         }
-        let scripts = submission::prepare(context, &run, wish)?;
+        let scripts = submission::prepare(context, &run, options)?;
         let own: Vec<&Job> = chosen.iter().map(|&index| &planned.jobs[index]).collect();
         if !self.dry_run {
             file_kind::refuse_examples(&text, &self.input, &own)?;
@@ -174,7 +174,7 @@ impl Subcommand for Args {
                 );
             }
         } else {
-            let outcome = submit(self, context, run, &planned, wish)?;
+            let outcome = submit(self, context, run, &planned, options)?;
             if !predicted.is_empty() {
                 predictions::keep(context, &run_id, &predicted);
             }
@@ -219,7 +219,7 @@ fn submit(
     context: &Context,
     run: Run,
     planned: &Planned,
-    wish: SubmissionOptions<'_>,
+    options: SubmissionOptions<'_>,
 ) -> Result<Outcome, Failure> {
     let unprinted = RefCell::new(None);
     let tell = |answered: &Answered| {
@@ -231,7 +231,7 @@ fn submit(
             unprinted.replace(Some(failure));
         }
     };
-    let outcome = submission::submit(context, run, planned, wish, &tell)?;
+    let outcome = submission::submit(context, run, planned, options, &tell)?;
     let is_queued = |own: &Answered| own.job_id().is_some();
     if args.through.is_wanted() && args.format == Format::Table && outcome.answers.iter().any(is_queued) {
         context.note(FOLLOW);

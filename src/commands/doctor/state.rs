@@ -68,7 +68,7 @@ fn location_checks(directory: &Path, with_slurm: bool) -> Vec<Check> {
 /// Returns the checks of the files.
 fn files(context: &Context, directory: &Path) -> Vec<Check> {
     const NAME: &str = "files";
-    let Inspection { state, plans, wishes, findings } =
+    let Inspection { state, plans, commands, findings } =
         match Inspection::of(directory, &state::rules(context)) {
             Ok(inspection) => inspection,
             Err(error) => {
@@ -106,11 +106,11 @@ fn files(context: &Context, directory: &Path) -> Vec<Check> {
             .advise("fix the program that writes the reports; hsched ignores such lines")
     }));
     checks.extend(notes.into_iter().map(|what| Check::note(NAME, what)));
-    if wishes > 0 {
+    if commands > 0 {
         let found = format!(
             "{} of hsched add and cancel not applied \
             yet",
-            counted(wishes, "deferred command")
+            counted(commands, "deferred command")
         );
         checks.push(Check::note(NAME, found).advise("run hsched watch"));
     }

@@ -20,7 +20,7 @@ pub(super) struct ExecutionTarget {
     pub threads: Option<u64>,
     /// When the allocation ends.
     pub end: Option<Time>,
-    /// The Slurm job whose nodes these are. Other machines write reports and wishes then: of files that those change the
+    /// The Slurm job whose nodes these are. Other machines write reports and deferred commands then: of files that those change the
     /// system tells nothing.
     pub job: Option<JobId>,
 }

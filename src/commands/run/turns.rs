@@ -85,8 +85,8 @@ impl<'a> LocalRun<'a> {
         directory: &'a StateDir,
         target: ExecutionTarget,
     ) -> Result<Self, Failure> {
-        let wishes = directory.make_wishes_folder().map_err(|error| state::failure(&error))?;
-        let waker = Waker::new(&wishes).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
+        let deferred = directory.make_wishes_folder().map_err(|error| state::failure(&error))?;
+        let waker = Waker::new(&deferred).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
         let restart_cost = assumed::restart_cost(&context.settings);
         let mut rules =
             Rules { backend: BackendKind::Devices, pinned: true, restart_cost, ..state::rules(context) };
@@ -209,7 +209,7 @@ impl<'a> LocalRun<'a> {
         work.session.keep(now, events, &[]).map_err(|error| state::failure(&error))
     }
 
-    /// Takes in the wishes that wait.
+    /// Takes in the deferred commands that wait.
     fn take_in(&self, work: &mut Work<'_>) -> Result<(), Failure> {
         let taken = work.session.take_in()?;
         self.telling.log.hear_all(&taken);

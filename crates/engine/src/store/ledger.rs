@@ -126,18 +126,18 @@ impl<'a> Ledger<'a> {
         &self.repaired
     }
 
-    /// Returns the wishes that wait, in order. Damaged ones are set aside; a sentence about each comes second.
+    /// Returns the deferred commands that wait, in order. Damaged ones are set aside; a sentence about each comes second.
     pub fn deferred_commands(&self) -> (Vec<DeferredCommand>, Vec<String>) {
         let root = &self.directory.root;
-        let wishes = DeferredCommands::read(root, &self.claim.taken);
-        let troubles = wishes.set_aside(root);
-        (wishes.whole, troubles)
+        let commands = DeferredCommands::read(root, &self.claim.taken);
+        let troubles = commands.set_aside(root);
+        (commands.whole, troubles)
     }
 
-    /// Writes down the state that takes in these wishes, each with what of it was impossible, then removes their files.
+    /// Writes down the state that takes in these deferred commands, each with what of it was impossible, then removes their files.
     ///
     /// # Errors
-    /// When it cannot be written: then the wishes still wait.
+    /// When it cannot be written: then the deferred commands still wait.
     pub fn take(
         &mut self,
         at: Time,
@@ -146,10 +146,10 @@ impl<'a> Ledger<'a> {
         taken: &[(&DeferredCommand, Option<String>)],
     ) -> Result<(), StateError> {
         self.keep_speeds(state)?;
-        let wish = |(wish, impossible): &(&DeferredCommand, Option<String>)| json!({ "event": "wish", "id": wish.id, "asked_at": wish.at.0, "impossible": impossible });
-        let entries = events.iter().map(journal::event_line).chain(taken.iter().map(wish)).collect();
+        let command = |(command, impossible): &(&DeferredCommand, Option<String>)| json!({ "event": "wish", "id": command.id, "asked_at": command.at.0, "impossible": impossible });
+        let entries = events.iter().map(journal::event_line).chain(taken.iter().map(command)).collect();
         let before = self.claim.taken.clone();
-        self.claim.taken.extend(taken.iter().map(|(wish, _)| wish.id.clone()));
+        self.claim.taken.extend(taken.iter().map(|(command, _)| command.id.clone()));
         let kept = self.record(at, state, (entries, &[]), Some(&self.path(OLDER)));
         // Killed from here on, the next hsched finds their ids in the state.
         self.claim.taken = if kept.is_ok() {

@@ -80,15 +80,15 @@ impl<'a> ProjectedProblem<'a> {
         self.free.clone().take(self.real.jobs[job].needs, placement.slots.iter())
     }
 
-    /// Returns the promises as wishes; those whose GPUs are not free yet, or whose job is still being stopped, wait.
+    /// Returns the promises as requests; those whose GPUs are not free yet, or whose job is still being stopped, wait.
     pub(super) fn kept(&self) -> Vec<PlacementRequest> {
         let mut free = self.free.clone();
-        let wish = |(job, placement): &(usize, Placement)| {
+        let request = |(job, placement): &(usize, Placement)| {
             let model = &self.real.jobs[*job];
             let later = !model.progress.is_ready() || !free.take(model.needs, placement.slots.iter());
             PlacementRequest { job: *job, placement: placement.clone(), why: String::new(), later }
         };
-        self.kept.iter().map(wish).collect()
+        self.kept.iter().map(request).collect()
     }
 
     /// Returns when the next submission has waited for long.

@@ -64,7 +64,7 @@ impl ProjectedProblem<'_> {
     /// new GPUs free now, or held by others that move in this plan; whoever waits may have to wait for a job that is
     /// being stopped.
     pub(super) fn safe(&self, changes: &[(usize, Decision)]) -> Vec<PlacementRequest> {
-        let wish = |(job, decision): &(usize, Decision)| match decision {
+        let request = |(job, decision): &(usize, Decision)| match decision {
             Decision::Place { placements, queued: false, why } => match placements.as_slice() {
                 [placement] if self.may_have(*job, placement) => Some(PlacementRequest {
                     job: *job,
@@ -76,53 +76,53 @@ impl ProjectedProblem<'_> {
             },
             _ => None,
         };
-        let mut wishes: Vec<PlacementRequest> = changes.iter().filter_map(wish).collect();
-        let named: BTreeSet<usize> = wishes.iter().map(|wish| wish.job).collect();
+        let mut requests: Vec<PlacementRequest> = changes.iter().filter_map(request).collect();
+        let named: BTreeSet<usize> = requests.iter().map(|request| request.job).collect();
         let others = self.problem.present().filter(|job| !named.contains(job));
-        wishes.extend(others.filter_map(|job| self.with_right_shares(job)));
+        requests.extend(others.filter_map(|job| self.with_right_shares(job)));
         // Nobody who waits takes what a mover counts on.
-        wishes.sort_by_key(|wish| !self.runs(wish.job));
-        while let Err(stays) = self.fit(&mut wishes) {
+        requests.sort_by_key(|request| !self.runs(request.job));
+        while let Err(stays) = self.fit(&mut requests) {
             // What it holds is not given back, so others may have to stay as well.
-            wishes.remove(stays);
+            requests.remove(stays);
         }
-        wishes
+        requests
     }
 
-    /// Keeps the wishes for which there is room when all that move have left.
+    /// Keeps the requests for which there is room when all that move have left.
     ///
     /// # Errors
     /// The first that moves and finds no room.
-    fn fit(&self, wishes: &mut Vec<PlacementRequest>) -> Result<(), usize> {
+    fn fit(&self, requests: &mut Vec<PlacementRequest>) -> Result<(), usize> {
         let (mut then, mut now) = (self.problem.unclaimed(), self.free.clone());
         let mut limits = Limits::of(&self.problem);
-        for wish in self.kept().iter().filter(|wish| !wish.later) {
-            now.take(self.real.jobs[wish.job].needs, wish.placement.slots.iter());
+        for request in self.kept().iter().filter(|request| !request.later) {
+            now.take(self.real.jobs[request.job].needs, request.placement.slots.iter());
         }
-        for wish in wishes.iter().filter(|wish| self.runs(wish.job)) {
-            let model = &self.real.jobs[wish.job];
+        for request in requests.iter().filter(|request| self.runs(request.job)) {
+            let model = &self.real.jobs[request.job];
             let held = || model.progress.holds.iter().flat_map(|hold| &hold.slots);
             then.give_back(model.needs, held());
             now.give_back(model.needs, held());
             limits.give_back(held());
         }
         let mut fitting = Vec::new();
-        for (place, wish) in wishes.iter_mut().enumerate() {
-            let needs = self.real.jobs[wish.job].needs;
-            let slots = &wish.placement.slots;
+        for (place, request) in requests.iter_mut().enumerate() {
+            let needs = self.real.jobs[request.job].needs;
+            let slots = &request.placement.slots;
             let fits_then = limits.allow(slots) && then.take(needs, slots.iter());
             if fits_then {
                 limits.take(slots);
             }
-            let fits_now = fits_then && now.take(needs, wish.placement.slots.iter());
-            if self.runs(wish.job) && !fits_now {
+            let fits_now = fits_then && now.take(needs, request.placement.slots.iter());
+            if self.runs(request.job) && !fits_now {
                 return Err(place);
             }
-            wish.later = !fits_now;
+            request.later = !fits_now;
             fitting.push(fits_then);
         }
         let mut fitting = fitting.into_iter();
-        wishes.retain(|_| fitting.next().unwrap_or(false));
+        requests.retain(|_| fitting.next().unwrap_or(false));
         Ok(())
     }
 
