@@ -130,9 +130,9 @@ fn bench(bencher: Bencher<'_, '_>, jobs: u32, is_idle: bool) {
     if !is_idle {
         state.decided = None;
     }
-    let Ok(seen) = look(&mut world, &state, (&rules, &mut planner));
+    let Ok(seen) = look(&mut world, &state, &rules, &mut planner);
     assert_eq!(seen.step.is_none(), is_idle, "another turn than it should be");
-    bencher.bench_local(|| look(&mut world, &state, (&rules, &mut planner)));
+    bencher.bench_local(|| look(&mut world, &state, &rules, &mut planner));
 }
 
 /// A turn in which nothing has happened.

@@ -53,7 +53,7 @@ pub(crate) fn expected_there(context: &Context, rules: &Rules) -> Result<(State,
     let backend = backend_kind(cluster.as_deref());
     let rules = Rules { backend, ..rules.clone() };
     for command in &commands {
-        play(&mut state, command, (command.at, &[]), &rules);
+        play(&mut state, command, command.at, &[], &rules);
     }
     Ok((state, backend))
 }
@@ -86,7 +86,7 @@ pub(crate) fn take_in<W: Backend + ?Sized>(session: &mut Session<'_, W>) -> Resu
             }
             events.append(&mut seen.events);
         }
-        let (own, impossible) = play(&mut next, command, (seen.at, &seen.queue), &session.rules);
+        let (own, impossible) = play(&mut next, command, seen.at, &seen.queue, &session.rules);
         events.extend(own);
         taken.push((command, impossible));
     }
@@ -137,7 +137,8 @@ pub(crate) fn show(state: &mut State, commands: &[DeferredCommand], rules: &Rule
 fn play(
     state: &mut State,
     command: &DeferredCommand,
-    (at, queue): (Time, &[TaggedJob]),
+    at: Time,
+    queue: &[TaggedJob],
     rules: &Rules,
 ) -> (Vec<Event>, Option<String>) {
     let impossible = match &command.wanted {

@@ -55,7 +55,7 @@ pub(crate) fn submissions(context: &Context, tracked: &JobState) -> Result<Vec<P
     let present = tracked.phase.submissions().iter().map(|own| (&own.attempt, Some(own.stage)));
     let mut all: Vec<Printed> = Vec::new();
     for (attempt, stage) in past.chain(present) {
-        let next = printed(context, &root, tracked, (attempt, stage), &all)?;
+        let next = printed(context, &root, tracked, attempt, stage, &all)?;
         // What comes after in the same file is not of those before.
         for other in all.iter_mut().flat_map(|own| &mut own.parts) {
             let here = next.parts.iter().find(|part| next.has_begun && part.path == other.path);
@@ -82,7 +82,8 @@ fn printed(
     context: &Context,
     root: &Path,
     tracked: &JobState,
-    (attempt, stage): (&SubmissionRecord, Option<Stage>),
+    attempt: &SubmissionRecord,
+    stage: Option<Stage>,
     before: &[Printed],
 ) -> Result<Printed, Failure> {
     let key = attempt.key(&tracked.job.name);

@@ -8,7 +8,7 @@ use hsched_engine::{Event, State, Update};
 use hsched_model::{JobName, Time};
 
 /// Leaves what has happened for who tells it next; `state` is what has come of it. Where that fails, it is said here.
-pub(crate) fn leave(context: &Context, directory: &StateDir, state: &State, (at, events): (Time, &[Event])) {
+pub(crate) fn leave(context: &Context, directory: &StateDir, state: &State, at: Time, events: &[Event]) {
     let mut story = Story::default();
     for event in events {
         story.hear(Update::Event(event));

@@ -71,7 +71,7 @@ impl Teller<'_> {
         let begin = self.context.clock.elapsed();
         let half = self.until.saturating_sub(begin) / 2;
         let until = if inquiry.waits() { begin + half } else { self.until };
-        let anew = self.waits(snapshot, (&asked, &[]), until);
+        let anew = self.waits(snapshot, &asked, &[], until);
         let estimate = |request: RequestOption| {
             let anew = wait_of(&anew, request.id());
             RequestStartEstimate { request, anew, in_place: None }
@@ -115,7 +115,7 @@ impl Teller<'_> {
             positions.push((request.id, position));
             asked.push(Request { partition, ..request.clone() });
         }
-        let waits = self.waits(&rest, (&asked, &positions), self.until);
+        let waits = self.waits(&rest, &asked, &positions, self.until);
         for change in requests.iter_mut().filter(|change| self.is_in_place(&change.request, id)) {
             change.in_place = wait_of(&waits, change.request.id());
         }
@@ -148,7 +148,8 @@ impl Teller<'_> {
     fn waits(
         &self,
         snapshot: &Snapshot,
-        (requests, positions): (&[Request], &[(RequestId, QueuePosition)]),
+        requests: &[Request],
+        positions: &[(RequestId, QueuePosition)],
         until: Duration,
     ) -> Waits {
         let question = Question { snapshot, requests, seed: 0, samples: SAMPLES, calibration: None };

@@ -90,7 +90,7 @@ impl Subcommand for Args {
             Some((name.clone(), answer(state.find(name)?, *over, &failures)))
         };
         let answers: Vec<(JobName, CancelOutcome)> = names.iter().zip(&over).filter_map(answer).collect();
-        self.print(context, (&answers, "cancel"), state.jobs.is_empty())?;
+        self.print(context, &answers, "cancel", state.jobs.is_empty())?;
         Ok(if failures.is_empty() { Exit::Done } else { Exit::Failed })
     }
 }
@@ -110,7 +110,7 @@ impl Args {
         if !jobs.is_empty() && !self.dry_run {
             deferred_commands::leave(context, Wanted::Cancel { jobs })?;
         }
-        self.print(context, (&answers, deferred_commands::word(backend)), state.jobs.is_empty())
+        self.print(context, &answers, deferred_commands::word(backend), state.jobs.is_empty())
             .map(|()| Exit::Done)
     }
 
@@ -141,7 +141,8 @@ impl Args {
     fn print(
         &self,
         context: &Context,
-        (answers, by): (&[(JobName, CancelOutcome)], &str),
+        answers: &[(JobName, CancelOutcome)],
+        by: &str,
         none: bool,
     ) -> Result<(), Failure> {
         match self.format {

@@ -104,7 +104,8 @@ impl Subcommand for Args {
                 print(
                     context,
                     &plan_table(
-                        (&planned.jobs, &planned.problem),
+                        &planned.jobs,
+                        &planned.problem,
                         &planned.plan,
                         &file.policy,
                         planned.proven.as_ref(),

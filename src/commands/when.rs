@@ -131,8 +131,7 @@ impl Args {
                 told.push(Told { job, first: first[number], list, nothing, choice: alike.choice, notes });
                 continue;
             }
-            let Found { list, nothing } =
-                self.estimate_starts(context, (job, &possible[number]), queues, left);
+            let Found { list, nothing } = self.estimate_starts(context, job, &possible[number], queues, left);
             left -= 1;
             let choice = start_estimates::best(&list, self.view.search.cost_weight);
             told.push(Told { job, first: number, list, nothing, choice, notes });
@@ -144,7 +143,8 @@ impl Args {
     fn estimate_starts(
         &self,
         context: &Context,
-        (job, possible): (&Job, &Possible),
+        job: &Job,
+        possible: &Possible,
         queues: &[Queue],
         left: usize,
     ) -> Found {
@@ -210,11 +210,7 @@ fn when_jobs<'a>(told: &'a [Told], queues: &'a [Queue]) -> Vec<WhenJob<'a>> {
         .map(|(number, own)| {
             let names = told.iter().filter(|own| own.first == number).map(|own| own.job.name.as_str());
             let kept = if told.len() > 1 { worth_showing(own) } else { (0..own.list.len()).collect() };
-            when_job(
-                own,
-                names.collect(),
-                (&kept, kept.iter().map(|&number| row(&own.list[number])).collect()),
-            )
+            when_job(own, names.collect(), &kept, kept.iter().map(|&number| row(&own.list[number])).collect())
         })
         .collect()
 }
@@ -232,11 +228,7 @@ fn worth_showing(told: &Told) -> Vec<usize> {
         .collect()
 }
 
-fn when_job<'a>(
-    told: &'a Told,
-    names: Vec<&'a str>,
-    (kept, rows): (&[usize], Vec<WhenRow<'a>>),
-) -> WhenJob<'a> {
+fn when_job<'a>(told: &'a Told, names: Vec<&'a str>, kept: &[usize], rows: Vec<WhenRow<'a>>) -> WhenJob<'a> {
     let list = &told.list;
     let mut notes = told.notes.clone();
     if kept.len() < list.len() {

@@ -138,7 +138,8 @@ impl Parking {
     /// wait for, and what is to be said. `spare` is the host's memory that is left beside it, where that is known.
     pub(super) fn make_room(
         &mut self,
-        (of, lease): (&SubmissionKey, &Lease),
+        of: &SubmissionKey,
+        lease: &Lease,
         spare: Option<i64>,
         now: Time,
     ) -> (BTreeSet<SubmissionKey>, Vec<Said>) {

@@ -87,7 +87,7 @@ impl LocalWorld<'_> {
         self.said.push((of.job.clone(), format!("resumes where it was parked{whence}")));
         let (job_id, now) = (parked.guarded.job_id, self.now());
         self.devices.take(of, parked.lease);
-        let mut own = Running::new(parked.guarded, now, gpus, (parked.epochs, Step::Held { after }));
+        let mut own = Running::new(parked.guarded, now, gpus, parked.epochs, Step::Held { after });
         own.epoch = parked.epoch;
         own.watch = self.waker.watch(&folder);
         self.running.insert(of.clone(), own);
@@ -103,7 +103,7 @@ impl LocalWorld<'_> {
         is_there: bool,
     ) -> BTreeSet<SubmissionKey> {
         let spare = self.spare(of, lease, is_there);
-        let (after, said) = self.parking.make_room((of, lease), spare, self.now());
+        let (after, said) = self.parking.make_room(of, lease, spare, self.now());
         self.said.extend(said);
         after
     }

@@ -245,7 +245,7 @@ impl<'a> LocalWorld<'a> {
         let surroundings =
             Surroundings { program: &self.site.program, output: &output, variables: &variables };
         let watch = self.waker.watch(&folder);
-        let guarded = Guarded::start(&of, &order, &surroundings, (gate, work), self.waker.sender());
+        let guarded = Guarded::start(&of, &order, &surroundings, gate, work, self.waker.sender());
         let mut guarded = guarded.map_err(|error| {
             let message = format!("cannot start it or open {}: {error}", output.display());
             // The same will be said the next time; anything else may pass.
@@ -261,7 +261,7 @@ impl<'a> LocalWorld<'a> {
         guarded.watch = watch;
         let (job_id, step) = (guarded.job_id, if is_held { Step::Held { after } } else { Step::AtWork });
         self.devices.take(&of, lease);
-        self.running.insert(of, Running::new(guarded, self.now(), gpus, (epochs, step)));
+        self.running.insert(of, Running::new(guarded, self.now(), gpus, epochs, step));
         Ok(job_id)
     }
 

@@ -112,7 +112,7 @@ fn board_table(state: &State, now: Time, width: usize, rows: usize) -> String {
     open.sort_by_key(|tracked| tracked.phase.running().is_none());
     let shown = &open[..open.len().min(ROWS).min(rows)];
     let fits = |text: &String| text.lines().count() == shown.len() + 1;
-    let table = |(bar, name)| job_rows(shown, now, (bar, name)).render(width.max(2) - 1, false);
+    let table = |(bar, name)| job_rows(shown, now, bar, name).render(width.max(2) - 1, false);
     let tables = || FORMS.into_iter().map(table);
     let table = tables().find(fits).or_else(|| tables().next_back()).unwrap_or_default();
     let rest = open.len() - shown.len();
@@ -122,7 +122,7 @@ fn board_table(state: &State, now: Time, width: usize, rows: usize) -> String {
 }
 
 /// Returns a row for each job, with bars and names of so many characters at most.
-fn job_rows(jobs: &[&JobState], now: Time, (length, name): (u64, usize)) -> Table {
+fn job_rows(jobs: &[&JobState], now: Time, length: u64, name: usize) -> Table {
     let mut table = Table::new(&[
         ("JOB", Align::Left),
         ("STATE", Align::Left),

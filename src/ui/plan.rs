@@ -22,7 +22,8 @@ struct Entry<'a> {
 /// Returns the plan's summary, its table, and the jobs and GPU types left out, with the reasons; `jobs` are those of the
 /// problem.
 pub fn plan_table(
-    (jobs, problem): (&[Job], &Problem),
+    jobs: &[Job],
+    problem: &Problem,
     plan: &CheckedPlan,
     policy: &str,
     proven: Option<&Bound>,

@@ -124,8 +124,8 @@ pub fn simulation_table(runs: &[Simulated], terminal: Terminal) -> String {
     let names = runs.iter().map(|run| run.policy.chars().count()).max().unwrap_or(0);
     let width = terminal.width().saturating_sub(names + 2).min(WIDEST);
     if width >= 16 {
-        done_by_time(runs, (names, width), &mut text);
-        gpus_in_use(runs, (names, width), &mut text);
+        done_by_time(runs, names, width, &mut text);
+        gpus_in_use(runs, names, width, &mut text);
     }
     text
 }
@@ -223,7 +223,7 @@ fn task_by_task(run: &Simulated) -> Option<String> {
 }
 
 /// Adds a line per policy: the part of all jobs that are done by each time after their arrival.
-fn done_by_time(runs: &[Simulated], (names, width): (usize, usize), text: &mut String) {
+fn done_by_time(runs: &[Simulated], names: usize, width: usize, text: &mut String) {
     let times: Vec<Vec<f64>> = runs.iter().map(Simulated::times).collect();
     let shortest = times.iter().filter_map(|own| own.first()).copied().fold(f64::INFINITY, f64::min);
     let longest = times.iter().filter_map(|own| own.last()).copied().fold(0.0, f64::max);
@@ -246,7 +246,7 @@ fn done_by_time(runs: &[Simulated], (names, width): (usize, usize), text: &mut S
 }
 
 /// Adds a line per policy: the mean part of the GPUs in use, over time.
-fn gpus_in_use(runs: &[Simulated], (names, width): (usize, usize), text: &mut String) {
+fn gpus_in_use(runs: &[Simulated], names: usize, width: usize, text: &mut String) {
     let Some(first) = runs.first() else { return };
     let start = first.cell.trace.first_arrival().0;
     let end = runs.iter().filter_map(|run| run.record.in_use.last()).map(|(at, _)| *at).fold(start, f64::max);
@@ -256,14 +256,14 @@ fn gpus_in_use(runs: &[Simulated], (names, width): (usize, usize), text: &mut St
     let gpus = f64::from(first.cell.trace.problem.offered().iter().sum::<u32>());
     let _ = writeln!(text, "\nGPUs in use (full height: all {gpus})");
     for run in runs {
-        let used = mean_use(&run.record.in_use, (start, end), width);
+        let used = mean_use(&run.record.in_use, start, end, width);
         line(&run.policy, names, used.into_iter().map(|count| count / gpus), text);
     }
     axis(names, width, [start, f64::midpoint(start, end), end], text);
 }
 
 /// Returns the mean of a step function in equal parts of a time.
-fn mean_use(steps: &[(f64, u32)], (start, end): (f64, f64), parts: usize) -> Vec<f64> {
+fn mean_use(steps: &[(f64, u32)], start: f64, end: f64, parts: usize) -> Vec<f64> {
     let long = (end - start) / to_f64(parts);
     let mut sums = vec![0.0; parts];
     for (place, &(from, count)) in steps.iter().enumerate() {

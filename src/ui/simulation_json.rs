@@ -270,7 +270,7 @@ pub fn simulation_csv(runs: &[Simulated]) -> String {
 }
 
 /// Returns the line of an event; `names` are those of the jobs by their places in the file, `gpus` those of the problem.
-pub fn event_json((problem, gpus): (&Problem, &[Gpu]), names: &[&str], policy: &str, event: &Event) -> Value {
+pub fn event_json(problem: &Problem, gpus: &[Gpu], names: &[&str], policy: &str, event: &Event) -> Value {
     let mut line = json!({ "t": event.at.0, "event": event.kind.name(), "policy": policy });
     if let Some(job) = event.job {
         line["job"] = json!(names[job]);

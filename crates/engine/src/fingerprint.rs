@@ -32,7 +32,8 @@ struct Own<'a> {
 pub(super) fn fingerprint(
     state: &State,
     at: Time,
-    (cluster, rules): (&Cluster, &Rules),
+    cluster: &Cluster,
+    rules: &Rules,
     planner: &Planner<'_>,
 ) -> u64 {
     let open: Vec<&JobState> = state.jobs.iter().filter(|tracked| !tracked.phase.is_over()).collect();

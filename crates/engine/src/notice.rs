@@ -68,7 +68,7 @@ fn news(tracked: &JobState, own: &Submission, sights: &Sights<'_>) -> Vec<Event>
     }
     match sighting.map(|sighting| &sighting.state) {
         Some(QueueState::Ended { end: End::NodeFailed, at: Some(lost) })
-            if outlives(tracked, attempt, (*lost, seen.at), sights.epochs.get(&key)) => {}
+            if outlives(tracked, attempt, *lost, seen.at, sights.epochs.get(&key)) => {}
         Some(QueueState::Ended { end, at }) => {
             let at = at.unwrap_or(seen.at);
             // Ranks may have lived longer than Slurm believed.
@@ -169,7 +169,8 @@ fn patience(tracked: &JobState, attempt: &SubmissionRecord) -> f64 {
 fn outlives(
     tracked: &JobState,
     attempt: &SubmissionRecord,
-    (lost, now): (Time, Time),
+    lost: Time,
+    now: Time,
     new: Option<&Vec<&EpochReport>>,
 ) -> bool {
     let known = reported_at(tracked, attempt);

@@ -30,7 +30,9 @@ impl PlanExecutor<'_> {
             queue_choice: Some(self.queue_choice(
                 tracked,
                 request,
-                (Kind::of(&named_ranks(problem, placement)), run, basis),
+                Kind::of(&named_ranks(problem, placement)),
+                run,
+                basis,
             )),
             spares: if self.rules.pinned || tracked.past.iter().any(|past| past.attempt.cannot_start()) {
                 Vec::new()
@@ -51,7 +53,7 @@ impl PlanExecutor<'_> {
         let request = self.request(job, placement);
         let run = placement.jct(rest.epochs);
         let basis = placement.basis(&problem.jobs[job]);
-        let queue_choice = self.queue_choice(tracked, request, (Some(kind.clone()), run, basis));
+        let queue_choice = self.queue_choice(tracked, request, Some(kind.clone()), run, basis);
         let walltime = queue_choice.walltime(&rest, run, &self.rules.defaults);
         let needs = self.rules.defaults.rank_needs(&rest);
         let amendment = Amendment {
@@ -95,7 +97,9 @@ impl PlanExecutor<'_> {
         &self,
         tracked: &JobState,
         request: Option<&RequestOption>,
-        (kind, run, basis): (Option<Kind>, Seconds, SpeedBasis),
+        kind: Option<Kind>,
+        run: Seconds,
+        basis: SpeedBasis,
     ) -> QueueChoice {
         let at_least = tracked.least_limit();
         let of_request = request.map(|own| own.queue_choice.clone());
@@ -103,7 +107,7 @@ impl PlanExecutor<'_> {
         let known = of_request.or_else(before).unwrap_or_else(|| {
             let mut ways = self.cluster.ways(&tracked.job, &self.rules.defaults);
             let suits = |way: &QueueChoice| {
-                self.suits(tracked, &QueueChoice { basis, at_least, ..way.clone() }, (kind.as_ref(), run))
+                self.suits(tracked, &QueueChoice { basis, at_least, ..way.clone() }, kind.as_ref(), run)
             };
             // Where the nodes are chosen already, all partitions are left to Slurm.
             let suiting = ways.iter().position(suits).filter(|_| !self.rules.pinned);
@@ -118,7 +122,8 @@ impl PlanExecutor<'_> {
         &self,
         tracked: &JobState,
         queue_choice: &QueueChoice,
-        (kind, run): (Option<&Kind>, Seconds),
+        kind: Option<&Kind>,
+        run: Seconds,
     ) -> bool {
         let whole = || queue_choice.walltime(&tracked.rest(), run, &self.rules.defaults).suits(false);
         tracked.resumes() || whole() && kind.is_none_or(|kind| self.reaches(queue_choice, kind))

@@ -83,7 +83,7 @@ pub fn requests<E>(listing: &Listing, knows: &Knows<'_, E>, notes: &mut Vec<Stri
                 continue;
             }
             for shape in &shapes {
-                list.push(listing.request(shape, (own, partition.as_deref(), account.as_deref())));
+                list.push(listing.request(shape, own, partition.as_deref(), account.as_deref()));
             }
         }
     }
@@ -208,7 +208,9 @@ impl Listing<'_> {
     fn request(
         &self,
         shape: &Shape,
-        (partition, name, account): (Option<&QueuePartition>, Option<&str>, Option<&str>),
+        partition: Option<&QueuePartition>,
+        name: Option<&str>,
+        account: Option<&str>,
     ) -> RequestOption {
         let Listing { job, defaults, .. } = *self;
         let needs = defaults.rank_needs(job);

@@ -45,7 +45,7 @@ impl<'a> Timeouts<'a> {
                 "another submission completed the job".to_owned()
             }
             Stage::Stopping { request: StopProgress::Meant, since, then } => {
-                return ask(tracked, attempt, (since, then));
+                return ask(tracked, attempt, since, then);
             }
             Stage::Stopping { since, .. } => {
                 let grace = tracked.job.launch.checkpoint.grace.unwrap_or(self.rules.defaults.grace);
@@ -124,7 +124,7 @@ fn amend_again(tracked: &JobState, attempt: &SubmissionRecord) -> Option<Action>
 
 /// Returns a request of which nobody knows whether it was heard: to hear it twice does no harm. What was marked as the end of another
 /// submission came was never asked before.
-fn ask(tracked: &JobState, attempt: &SubmissionRecord, (since, then): (Time, AfterStop)) -> Option<Action> {
+fn ask(tracked: &JobState, attempt: &SubmissionRecord, since: Time, then: AfterStop) -> Option<Action> {
     let (of, job_id) = (attempt.key(&tracked.job.name), attempt.job_id?);
     let ended = tracked.past.iter().rev().find(|past| then == AfterStop::GoOn && past.ended == since);
     let why = match ended {

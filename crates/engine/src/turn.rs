@@ -121,13 +121,14 @@ const MOST_QUESTIONS: usize = 100;
 pub fn look<W: World + ?Sized>(
     world: &mut W,
     state: &State,
-    (rules, planner): (&Rules, &mut Planner<'_>),
+    rules: &Rules,
+    planner: &mut Planner<'_>,
 ) -> Result<Turn, W::Error> {
     let seen = world.observe(state)?;
     let events = notice(state, &seen);
     planner.forecasts.clear();
     planner.start_estimates = None;
-    if is_idle(state, seen.at, &events, (&seen.cluster, rules), planner) {
+    if is_idle(state, seen.at, &events, &seen.cluster, rules, planner) {
         return Ok(Turn { seen, events, step: None });
     }
     loop {
@@ -159,8 +160,8 @@ pub fn turn<W: World + ?Sized, K: Keeper + ?Sized, E: From<W::Error> + From<K::E
     (rules, planner): (&Rules, &mut Planner<'_>),
     tell: &mut dyn FnMut(Update<'_>),
 ) -> Result<Turn, E> {
-    let turn = look(world, state, (rules, planner))?;
-    perform(&turn, (world, keeper), state, rules, tell)?;
+    let turn = look(world, state, rules, planner)?;
+    perform(&turn, world, keeper, state, rules, tell)?;
     Ok(turn)
 }
 
@@ -171,7 +172,8 @@ pub fn turn<W: World + ?Sized, K: Keeper + ?Sized, E: From<W::Error> + From<K::E
 /// When something cannot be written down: then nothing more may be done.
 pub fn perform<W: World + ?Sized, K: Keeper + ?Sized>(
     turn: &Turn,
-    (world, keeper): (&mut W, &mut K),
+    world: &mut W,
+    keeper: &mut K,
     state: &mut State,
     rules: &Rules,
     tell: &mut dyn FnMut(Update<'_>),

@@ -64,7 +64,7 @@ impl View {
             model.max_gpus = model.max_gpus.min(most);
         }
         for (number, tracked) in open.iter().enumerate() {
-            let job_progress = progress(tracked, (number, &problem), at, cluster, rules);
+            let job_progress = progress(tracked, number, &problem, at, cluster, rules);
             problem.jobs[number].progress = job_progress;
             problem.jobs[number].aims.deadline = tracked.deadline();
             if let Some(losses) = losses(tracked) {
@@ -122,14 +122,15 @@ fn held(open: &[&JobState], access: &Access) -> Holdings {
 
 fn progress(
     tracked: &JobState,
-    (number, problem): (usize, &Problem),
+    number: usize,
+    problem: &Problem,
     at: Time,
     cluster: &Cluster,
     rules: &Rules,
 ) -> Progress {
     let hold = |own: &Submission| {
         let slots = problem.slots(own.attempt.gpus.iter());
-        let stage = stage(tracked, own, (number, problem), &slots, at);
+        let stage = stage(tracked, own, number, problem, &slots, at);
         HeldPlacement { slots, since: own.attempt.meant, epoch: own.attempt.epoch.0, stage }
     };
     // In the order of its submissions: whoever carries a plan out goes from one to the other.
@@ -190,7 +191,8 @@ fn progress_so_far(tracked: &JobState, at: Time) -> Progress {
 fn stage(
     tracked: &JobState,
     own: &Submission,
-    (number, problem): (usize, &Problem),
+    number: usize,
+    problem: &Problem,
     slots: &[Slot],
     at: Time,
 ) -> hsched_plan::Stage {

@@ -62,7 +62,7 @@ impl<W: Backend + ?Sized> Session<'_, W> {
     pub(crate) fn leave_untold(&self, seen: &Seen) {
         if !self.dry_run {
             let events = [&self.taken[..], &seen.events].concat();
-            unread_events::leave(self.context, self.directory, &self.state, (seen.at, &events));
+            unread_events::leave(self.context, self.directory, &self.state, seen.at, &events);
         }
     }
 

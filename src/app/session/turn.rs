@@ -80,7 +80,7 @@ impl<W: Backend + ?Sized> Session<'_, W> {
         log: &Log<'_>,
         mut notes: Vec<String>,
     ) -> Result<(), Failure> {
-        let turn = hsched_engine::look(&mut *self.world, &self.state, (&self.rules, planner));
+        let turn = hsched_engine::look(&mut *self.world, &self.state, &self.rules, planner);
         let turn = turn.map_err(|error| live_failure(&error))?;
         log.hear_all(&turn.events);
         let actions = turn.step.iter().flat_map(|step| &step.actions);

@@ -43,7 +43,7 @@ pub(super) fn chapters(
     if let Some(first) = &played.first {
         let plan = plan(placer, &first.problem)?;
         let bound = plan.plan().bound.as_ref();
-        let table = plan_table((&first.jobs, &first.problem), &plan, placer.name(), bound, &[], terminal);
+        let table = plan_table(&first.jobs, &first.problem, &plan, placer.name(), bound, &[], terminal);
         add(PLAN, Some("hsched plan jobs.yaml"), lines(&table));
         let submitted = submitted.iter().filter(|(_, line)| line.topic == Topic::Submission);
         let submitted = submitted.map(|(_, line)| shown(line, "", terminal)).collect();

@@ -34,7 +34,8 @@ const INTRODUCTION: &str = "hsched makes these read-only calls and writes their 
 pub(super) fn bundle(
     context: &Context,
     path: &Path,
-    (names, dry_run): (NamesIn, bool),
+    names: NamesIn,
+    dry_run: bool,
     format: Format,
 ) -> Result<Exit, Failure> {
     let now = context.clock.now();

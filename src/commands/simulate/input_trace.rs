@@ -19,7 +19,8 @@ use hsched_plan::{ClusterView, Problem};
 /// When a file or setting is wrong, or Slurm does not answer.
 pub(super) fn input_trace(
     context: &Context,
-    (text, path): (&str, &Path),
+    text: &str,
+    path: &Path,
     cluster: &ClusterArgs,
     speeds: &SpeedArgs,
 ) -> Result<Trace, Failure> {

@@ -162,7 +162,7 @@ impl Subcommand for Args {
         let objective = self.objective.of(&self.policy, context)?;
         let copies = self.hadare.parameters(self.round, objective);
         let copies = copies.map_err(|why| Failure::new(Exit::Usage, why))?;
-        let mut trace = input_trace(context, (&text, &self.trace), &self.cluster, &self.speeds)?;
+        let mut trace = input_trace(context, &text, &self.trace, &self.cluster, &self.speeds)?;
         trace.problem.objective = objective;
         let trace = Arc::new(trace);
         if !tasks.is_empty() && !trace.is_whole() {

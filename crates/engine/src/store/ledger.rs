@@ -65,7 +65,7 @@ impl Keeper for Ledger<'_> {
         let known = self.recorded.as_ref().map_or(0, |file| file.state.jobs.len());
         let entries = events.iter().map(journal::event_line);
         let entries = entries.chain(actions.iter().flat_map(journal::action_lines)).collect();
-        self.record(at, state, (entries, actions), Some(&self.path(OLDER)))?;
+        self.record(at, state, entries, actions, Some(&self.path(OLDER)))?;
         if state.jobs.len() < known {
             old_runs::remove(&self.directory.root, state, at);
         }
@@ -150,7 +150,7 @@ impl<'a> Ledger<'a> {
         let entries = events.iter().map(journal::event_line).chain(taken.iter().map(command)).collect();
         let before = self.claim.taken.clone();
         self.claim.taken.extend(taken.iter().map(|(command, _)| command.id.clone()));
-        let kept = self.record(at, state, (entries, &[]), Some(&self.path(OLDER)));
+        let kept = self.record(at, state, entries, &[], Some(&self.path(OLDER)));
         // Killed from here on, the next hsched finds their ids in the state.
         self.claim.taken = if kept.is_ok() {
             deferred_commands::remove(&self.directory.root, &self.claim.taken)
@@ -178,7 +178,7 @@ impl<'a> Ledger<'a> {
                 if state.is_over() {
                     return Ok(());
                 }
-                self.record(at, state, (Vec::new(), &[]), Some(&self.path(OLDER)))
+                self.record(at, state, Vec::new(), &[], Some(&self.path(OLDER)))
             }
         }
     }
@@ -219,7 +219,8 @@ impl<'a> Ledger<'a> {
         &mut self,
         at: Time,
         state: &State,
-        (entries, actions): (Vec<Value>, &[Action]),
+        entries: Vec<Value>,
+        actions: &[Action],
         older: Option<&Path>,
     ) -> Result<(), StateError> {
         let mut file = StateFile::new(state, self.seq, at, self.claim.clone());
@@ -287,7 +288,7 @@ impl<'a> Ledger<'a> {
             // A damaged snapshot must not replace its older copy.
             let is_wrong = contents.snapshot.trouble().is_some();
             let older = if is_wrong { kept(SNAPSHOT) } else { Some(copy.as_path()) };
-            self.record(at, state, (troubles.iter().map(entry).collect(), &[]), older)?;
+            self.record(at, state, troubles.iter().map(entry).collect(), &[], older)?;
         }
         match (&contents.speeds, kept(SPEEDS)) {
             (Condition::Damaged(_), Some(aside)) => {
