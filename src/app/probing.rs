@@ -22,7 +22,7 @@ use hsched_engine::live::Interrupts;
 use hsched_engine::store::{StateDir, report_folder, reports, run_folder};
 use hsched_engine::{
     Action, BackendKind, Event, JobState, News, Outcome, Phase, PlannedSubmission, Run, State, SubmissionKey,
-    Timed, Update, World, apply, carry_out, notice,
+    Timed, TurnExecutor, Update, World, apply, notice,
 };
 use hsched_model::{Access, Cluster, Estimates, Holdings, Job, JobId, JobName, Seconds};
 use hsched_plan::plan_file::{PlanFile, Solved};
@@ -172,9 +172,14 @@ impl Prober<'_> {
         let failure = |error| state::failure(&error);
         session.keep(seen.at, &[], std::slice::from_ref(&action)).map_err(failure)?;
         // The probes are not in the state that is kept.
-        let places = (&mut *session.world, &mut session.ledger);
-        carry_out(&action, seen.at, places, &mut round.state, &session.rules, &mut |_| ())
-            .map_err(failure)?;
+        let mut executor = TurnExecutor {
+            world: &mut *session.world,
+            keeper: &mut session.ledger,
+            state: &mut round.state,
+            rules: &session.rules,
+            tell: &mut |_| (),
+        };
+        executor.carry_out(&action, seen.at).map_err(failure)?;
         for tracked in &round.state.jobs {
             context.terminal.say(&format!("{}: {}", tracked.job.name, tracked.last.1));
         }

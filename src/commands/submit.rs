@@ -110,9 +110,12 @@ impl Subcommand for Args {
             let planned_by = format!("--policy {}", planned.file.policy);
             (planned, planned_by, None)
         } else if self.through.is_wanted() {
-            let file = (text.as_str(), self.input.as_path());
-            let (Entries { planned, intents, foretold }, at) =
-                self.through.entries(context, &self.planning, file, |jobs| choose(jobs, &self.jobs))?;
+            let (Entries { planned, intents, foretold }, at) = self.through.entries(
+                context,
+                &self.planning,
+                (text.as_str(), self.input.as_path()),
+                |jobs| choose(jobs, &self.jobs),
+            )?;
             (planned, self.planning.policy.words(), Some((intents, foretold, at)))
         } else {
             let planned = planning::plan(&self.planning, context, &text, &self.input)?;

@@ -76,8 +76,9 @@ impl ThroughArgs {
         let queue = Queue::live(context, looked);
         let jobs: Vec<&Job> = numbers.iter().map(|&number| &input.jobs[number]).collect();
         let stop = planning.stop(context, Some(USUAL_BUDGET));
-        let search = (self.search, planning.policy.seed());
-        let found = through_queue::choose((context, &planning.speeds), &jobs, &queue, search, &stop)?;
+        let seed = planning.policy.seed();
+        let found =
+            through_queue::choose((context, &planning.speeds), &jobs, &queue, (self.search, seed), &stop)?;
         let wanted = usize::from(self.race);
         let requests = found.entries(wanted);
         let mut notes: Vec<String> = [&input.notes[..], &queue.snapshot.notes, &found.notes].concat();

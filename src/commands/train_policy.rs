@@ -94,10 +94,9 @@ impl Subcommand for Args {
         write_output(&self.output, text).map_err(|error| {
             Failure::new(Exit::Failed, format!("cannot write {}: {error}", self.output.display()))
         })?;
-        let counts = (traces.len(), held_out.len());
         let text = match self.format {
-            Format::Json => json_text(&self.json(&rows, &trained, counts))?,
-            Format::Table => self.table(context, &rows, &trained, counts),
+            Format::Json => json_text(&self.json(&rows, &trained, (traces.len(), held_out.len())))?,
+            Format::Table => self.table(context, &rows, &trained, (traces.len(), held_out.len())),
         };
         print(context, &text)?;
         Ok(Exit::Done)

@@ -116,8 +116,7 @@ impl Args {
         jobs: &'a [Job],
         queues: &[Queue],
     ) -> Result<Vec<Told<'a>>, Failure> {
-        let surroundings = (context, &self.speeds);
-        let possible = jobs.iter().map(|job| start_estimates::possible(surroundings, job, queues));
+        let possible = jobs.iter().map(|job| start_estimates::possible((context, &self.speeds), job, queues));
         let possible = possible.collect::<Result<Vec<_>, _>>()?;
         let first: Vec<usize> =
             (0..jobs.len()).map(|number| Possible::first_alike(&possible, number)).collect();
@@ -152,8 +151,8 @@ impl Args {
         let begin = context.clock.elapsed();
         let share = self.budget / u32::try_from(left.max(1)).unwrap_or(u32::MAX);
         let stop = || context.clock.elapsed().saturating_sub(begin) >= share;
-        let sampling = (self.seed, self.view.search.futures_alone());
-        start_estimates::estimate_starts(possible, queues, sampling, &stop)
+        let futures = self.view.search.futures_alone();
+        start_estimates::estimate_starts(possible, queues, (self.seed, futures), &stop)
     }
 }
 

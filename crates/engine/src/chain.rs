@@ -82,12 +82,16 @@ impl PlanExecutor<'_> {
         &self,
         intent: PlannedSubmission,
         tracked: &JobState,
-        of: (usize, &Placement),
+        (job, placement): (usize, &Placement),
     ) -> PlannedSubmission {
         let running = tracked.phase.submissions().first().map(|own| &own.attempt);
         let piece =
             running.and_then(|own| Some(Piece { of: own.key(&tracked.job.name), job_id: own.job_id? }));
-        PlannedSubmission { follows: piece, copy: 0, ..self.queued_submission(intent, tracked, of) }
+        PlannedSubmission {
+            follows: piece,
+            copy: 0,
+            ..self.queued_submission(intent, tracked, (job, placement))
+        }
     }
 }
 

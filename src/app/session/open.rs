@@ -43,9 +43,9 @@ impl<'a> QueueSession<'a> {
         (rules, sbatch): (Rules, &[String]),
         dry_run: bool,
     ) -> Result<Self, Failure> {
-        let kept = read(context, directory, &rules)?;
+        let (state, ledger) = read(context, directory, &rules)?;
         let world = Box::new(slurm::world(context, directory, sbatch)?);
-        Self::begin((context, directory), rules, kept, world, dry_run)
+        Self::begin((context, directory), rules, (state, ledger), world, dry_run)
     }
 }
 
@@ -61,9 +61,9 @@ impl<'a> Session<'a, EndedRun<'a>> {
         rules: Rules,
         dry_run: bool,
     ) -> Result<Self, Failure> {
-        let kept = read(context, directory, &rules)?;
+        let (state, ledger) = read(context, directory, &rules)?;
         let world = Box::new(EndedRun::new(&context.clock, directory.root()));
-        Self::begin((context, directory), rules, kept, world, dry_run)
+        Self::begin((context, directory), rules, (state, ledger), world, dry_run)
     }
 
     /// Returns the session with the world in which its jobs run from now on.
@@ -85,13 +85,13 @@ impl<'a> Session<'a> {
         dry_run: bool,
     ) -> Result<Self, Failure> {
         let mut rules = state::rules(context);
-        let kept = read(context, directory, &rules)?;
-        rules.backend = backend_kind(kept.1.cluster());
+        let (state, ledger) = read(context, directory, &rules)?;
+        rules.backend = backend_kind(ledger.cluster());
         let world: Box<dyn Backend + 'a> = match rules.backend {
             BackendKind::Devices => Box::new(EndedRun::new(&context.clock, directory.root())),
             BackendKind::Queue => Box::new(slurm::world(context, directory, sbatch)?),
         };
-        Self::begin((context, directory), rules, kept, world, dry_run)
+        Self::begin((context, directory), rules, (state, ledger), world, dry_run)
     }
 }
 

@@ -7,7 +7,7 @@ use crate::app::unread_events;
 use crate::error::Failure;
 use hsched_engine::store::StateError;
 use hsched_engine::{
-    Action, BackendKind, Event, Keeper as _, State, TaggedJob, Update, apply, carry_out, notice,
+    Action, BackendKind, Event, Keeper as _, State, TaggedJob, TurnExecutor, Update, apply, notice,
 };
 use hsched_model::Time;
 
@@ -87,7 +87,7 @@ impl<W: Backend + ?Sized> Session<'_, W> {
         at: Time,
         tell: &mut dyn FnMut(Update<'_>),
     ) -> Result<(), StateError> {
-        let places = (&mut *self.world, &mut self.ledger);
-        carry_out(action, at, places, &mut self.state, &self.rules, tell)
+        let Self { world, ledger, state, rules, .. } = self;
+        TurnExecutor { world: &mut **world, keeper: ledger, state, rules, tell }.carry_out(action, at)
     }
 }
