@@ -50,7 +50,7 @@ pub(crate) fn entries(
         for (copy, (placement, own)) in (0..).zip(placed) {
             // Others may be queued beside a single one later, and it may be changed while it waits.
             let goes_elsewhere = input.cluster.leaves_ways(&input.jobs[job], defaults);
-            let spares = spares((&input.problem, job), &placement, (&input.cluster, goes_elsewhere));
+            let spares = spares(&input.problem, job, &placement, &input.cluster, goes_elsewhere);
             let queue_choice = Some(own.own.queue_choice.clone());
             intents.push(PlannedSubmission {
                 race: true,
@@ -63,9 +63,17 @@ pub(crate) fn entries(
     }
     let plan = at_one_time(&input, &intents, without)
         .ok_or_else(|| Failure::new(Exit::Internal, "the plan for the chosen requests is invalid"))?;
-    let solved =
-        Solved { problem: &input.problem, plan: &plan, policy: THROUGH_QUEUE, solve: None, proven: None };
-    let file = PlanFile::new(solved, &input.jobs, Vec::new(), (&input.cluster, &input.access), ("up", false));
+    let solved = Solved {
+        problem: &input.problem,
+        jobs: &input.jobs,
+        cluster: &input.cluster,
+        access: &input.access,
+        plan: &plan,
+        policy: THROUGH_QUEUE,
+        solve: None,
+        proven: None,
+    };
+    let file = PlanFile::new(solved, Vec::new(), "up", false);
     let PlanningInput { jobs, problem, .. } = input;
     Ok(Entries { planned: Planned { jobs, problem, plan, proven: None, file }, intents, foretold: all })
 }

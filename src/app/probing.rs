@@ -133,8 +133,17 @@ impl Prober<'_> {
             return Err(Failure::new(Exit::Unplaced, format!("cannot measure anything: {reason}")));
         }
         let policy = hsched_lab::registry().names()[0];
-        let solved = Solved { problem: &problem, plan: &plan, policy, solve: None, proven: None };
-        let file = PlanFile::new(solved, &jobs, notes, (self.cluster, &access), ("free", false));
+        let solved = Solved {
+            problem: &problem,
+            jobs: &jobs,
+            cluster: self.cluster,
+            access: &access,
+            plan: &plan,
+            policy,
+            solve: None,
+            proven: None,
+        };
+        let file = PlanFile::new(solved, notes, "free", false);
         let (id, epochs_done) = (id.to_owned(), vec![0; jobs.len()]);
         let submissions = PlannedSubmission::of(&plan, placed).collect();
         Ok(Run { id, jobs, epochs_done, problem, file, submissions })
@@ -155,7 +164,7 @@ impl Prober<'_> {
         let context = self.context;
         let directory = state::open(context)?;
         let rules = state::rules(context);
-        let mut session = QueueSession::of_queue(context, &directory, (rules, &[]), false)?;
+        let mut session = QueueSession::of_queue(context, &directory, rules, &[], false)?;
         let (seen, queue) =
             session.world.observe_jobs(&State::default()).map_err(|error| live_failure(&error))?;
         let names: Vec<&JobName> = run.submissions.iter().map(|own| &run.jobs[own.job].name).collect();

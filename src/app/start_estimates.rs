@@ -211,7 +211,8 @@ pub(crate) fn exit<'a>(jobs: impl Iterator<Item = (&'a Job, bool)>) -> Exit {
 /// # Errors
 /// When the measured speeds cannot be read.
 pub(crate) fn possible(
-    (context, speeds): (&Context, &SpeedArgs),
+    context: &Context,
+    speeds: &SpeedArgs,
     job: &Job,
     queues: &[Queue],
 ) -> Result<Possible, Failure> {
@@ -244,7 +245,8 @@ impl Possible {
 pub(crate) fn estimate_starts(
     possible: &Possible,
     queues: &[Queue],
-    (seed, futures): (u64, u32),
+    seed: u64,
+    futures: u32,
     stop: &dyn Fn() -> bool,
 ) -> Found {
     let mut list = Vec::new();

@@ -119,7 +119,7 @@ pub(crate) fn submit(
     let directory = state::open(context).map_err(nothing)?;
     let rules = state::rules(context);
     let mut session =
-        QueueSession::of_queue(context, &directory, (rules, options.sbatch), false).map_err(nothing)?;
+        QueueSession::of_queue(context, &directory, rules, options.sbatch, false).map_err(nothing)?;
     let seen = session.look().map_err(nothing)?;
     session.leave_untold(&seen);
     let Seen { at, mut events, queue, .. } = seen;

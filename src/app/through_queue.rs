@@ -41,7 +41,7 @@ pub(crate) fn choose(
     let queues = std::slice::from_ref(queue);
     let mut possible = Vec::new();
     for job in jobs {
-        let own = start_estimates::possible((context, speeds), job, queues)?;
+        let own = start_estimates::possible(context, speeds, job, queues)?;
         notes.extend(own.notes.iter().filter(|note| !notes.contains(note)).cloned().collect::<Vec<_>>());
         possible.push(own);
     }
@@ -52,7 +52,7 @@ pub(crate) fn choose(
             nothing.push(nothing[first].clone());
             continue;
         }
-        let mut found = start_estimates::estimate_starts(own, queues, (seed, futures), stop);
+        let mut found = start_estimates::estimate_starts(own, queues, seed, futures, stop);
         found.list.truncate(MOST_OF_JOB);
         alone.push(found.list);
         nothing.push(found.nothing);

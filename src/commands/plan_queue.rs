@@ -47,9 +47,14 @@ pub(super) fn run(
         return Err(failure.hint("give one snapshot; hsched when compares clusters and takes several"));
     };
     let stop = planning.stop(context, Some(USUAL_BUDGET));
-    let search = (view.search, planning.policy.seed());
     let all: Vec<&Job> = jobs.iter().collect();
-    let found = through_queue::choose((context, &planning.speeds), &all, queue, search, &stop)?;
+    let found = through_queue::choose(
+        (context, &planning.speeds),
+        &all,
+        queue,
+        (view.search, planning.policy.seed()),
+        &stop,
+    )?;
     let made = Made { jobs: &jobs, together: found.together(), found: &found, queue };
     if let Some(name) = explain {
         check_name(name, &jobs)?;

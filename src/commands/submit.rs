@@ -113,7 +113,8 @@ impl Subcommand for Args {
             let (Entries { planned, intents, foretold }, at) = self.through.entries(
                 context,
                 &self.planning,
-                (text.as_str(), self.input.as_path()),
+                text.as_str(),
+                self.input.as_path(),
                 |jobs| choose(jobs, &self.jobs),
             )?;
             (planned, self.planning.policy.words(), Some((intents, foretold, at)))

@@ -64,7 +64,8 @@ impl ThroughArgs {
         &self,
         context: &Context,
         planning: &PlanningArgs,
-        (text, path): (&str, &Path),
+        text: &str,
+        path: &Path,
         numbers: impl FnOnce(&[Job]) -> Result<Vec<usize>, Failure>,
     ) -> Result<(Entries, Time), Failure> {
         if self.race > 1 {

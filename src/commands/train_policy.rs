@@ -95,7 +95,7 @@ impl Subcommand for Args {
             Failure::new(Exit::Failed, format!("cannot write {}: {error}", self.output.display()))
         })?;
         let text = match self.format {
-            Format::Json => json_text(&self.json(&rows, &trained, (traces.len(), held_out.len())))?,
+            Format::Json => json_text(&self.json(&rows, &trained, traces.len(), held_out.len()))?,
             Format::Table => self.table(context, &rows, &trained, (traces.len(), held_out.len())),
         };
         print(context, &text)?;
@@ -140,7 +140,7 @@ impl Args {
         Ok((own, held_out))
     }
 
-    fn json(&self, rows: &[(String, Score)], trained: &Trained, (learnt, held_out): (usize, usize)) -> Value {
+    fn json(&self, rows: &[(String, Score)], trained: &Trained, learnt: usize, held_out: usize) -> Value {
         let row = |(name, own): &(String, Score)| json!({ "policy": name, "mean_jct_s": own.mean_jct, "deadlines_met": own.met, "reward": own.reward });
         json!({
             "schema": "hsched.training/1",

@@ -116,7 +116,7 @@ impl Args {
         jobs: &'a [Job],
         queues: &[Queue],
     ) -> Result<Vec<Told<'a>>, Failure> {
-        let possible = jobs.iter().map(|job| start_estimates::possible((context, &self.speeds), job, queues));
+        let possible = jobs.iter().map(|job| start_estimates::possible(context, &self.speeds, job, queues));
         let possible = possible.collect::<Result<Vec<_>, _>>()?;
         let first: Vec<usize> =
             (0..jobs.len()).map(|number| Possible::first_alike(&possible, number)).collect();
@@ -152,7 +152,7 @@ impl Args {
         let share = self.budget / u32::try_from(left.max(1)).unwrap_or(u32::MAX);
         let stop = || context.clock.elapsed().saturating_sub(begin) >= share;
         let futures = self.view.search.futures_alone();
-        start_estimates::estimate_starts(possible, queues, (self.seed, futures), &stop)
+        start_estimates::estimate_starts(possible, queues, self.seed, futures, &stop)
     }
 }
 

@@ -82,7 +82,8 @@ impl PlanExecutor<'_> {
         &self,
         intent: PlannedSubmission,
         tracked: &JobState,
-        (job, placement): (usize, &Placement),
+        job: usize,
+        placement: &Placement,
     ) -> PlannedSubmission {
         let running = tracked.phase.submissions().first().map(|own| &own.attempt);
         let piece =
@@ -90,7 +91,7 @@ impl PlanExecutor<'_> {
         PlannedSubmission {
             follows: piece,
             copy: 0,
-            ..self.queued_submission(intent, tracked, (job, placement))
+            ..self.queued_submission(intent, tracked, job, placement)
         }
     }
 }

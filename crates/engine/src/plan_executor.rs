@@ -256,8 +256,8 @@ impl PlanExecutor<'_> {
                     PlannedSubmission { least_limit, ..PlannedSubmission::new(number, copy, placement) };
                 let is_next = next.iter().any(|(job, _)| *job == own.job);
                 match () {
-                    () if is_next => self.next_piece(intent, tracked, (own.job, *whole)),
-                    () if queues => self.queued_submission(intent, tracked, (own.job, *whole)),
+                    () if is_next => self.next_piece(intent, tracked, own.job, *whole),
+                    () if queues => self.queued_submission(intent, tracked, own.job, *whole),
                     () => intent,
                 }
             };
@@ -309,9 +309,17 @@ impl PlanExecutor<'_> {
         let tracked: Vec<&JobState> = jobs.iter().map(|&job| self.view.tracked(state, job)).collect();
         let jobs: Vec<Job> = tracked.iter().map(|own| own.rest()).collect();
         let access = Access::new(self.cluster, &jobs, &self.rules.defaults);
-        let solved = Solved { problem: &problem, plan, policy: self.policy, solve: None, proven: None };
-        let cluster = (self.cluster, &access);
-        let file = PlanFile::new(solved, &jobs, Vec::new(), cluster, ("free", self.rules.pinned));
+        let solved = Solved {
+            problem: &problem,
+            jobs: &jobs,
+            cluster: self.cluster,
+            access: &access,
+            plan,
+            policy: self.policy,
+            solve: None,
+            proven: None,
+        };
+        let file = PlanFile::new(solved, Vec::new(), "free", self.rules.pinned);
         Run {
             id: self.run.to_owned(),
             jobs,

@@ -16,7 +16,8 @@ impl PlanExecutor<'_> {
         &self,
         intent: PlannedSubmission,
         tracked: &JobState,
-        (job, placement): (usize, &Placement),
+        job: usize,
+        placement: &Placement,
     ) -> PlannedSubmission {
         let first = tracked.phase.submissions().iter().find(|own| own.attempt.race);
         let request = self.request(job, placement);
@@ -37,7 +38,7 @@ impl PlanExecutor<'_> {
             spares: if self.rules.pinned || tracked.past.iter().any(|past| past.attempt.cannot_start()) {
                 Vec::new()
             } else {
-                spares((problem, job), placement, (self.cluster, self.goes_elsewhere(tracked)))
+                spares(problem, job, placement, self.cluster, self.goes_elsewhere(tracked))
             },
             ..intent
         }
@@ -170,9 +171,11 @@ impl PlanExecutor<'_> {
 ///
 /// Slurm says of GPUs without a type only how many it gave: these have none.
 pub fn spares(
-    (problem, job): (&Problem, usize),
+    problem: &Problem,
+    job: usize,
     placement: &Placement,
-    (cluster, goes_elsewhere): (&Cluster, bool),
+    cluster: &Cluster,
+    goes_elsewhere: bool,
 ) -> Vec<Vec<PlacedRank>> {
     let ranks = named_ranks(problem, placement);
     let is_untyped = |rank: &PlacedRank| cluster.node(&rank.node).is_some_and(|node| node.untyped.is_some());

@@ -118,12 +118,7 @@ impl Run {
             follows: follows.clone(),
             queue_choice: queue_choice.clone(),
             tables: spares.iter().filter_map(|ranks| Kind::of(ranks)).collect(),
-            ..SubmissionRecord::planned(
-                &self.id,
-                (&self.problem, job, placement),
-                self.epochs_done[job],
-                meant,
-            )
+            ..SubmissionRecord::planned(&self.id, &self.problem, job, placement, self.epochs_done[job], meant)
         }
     }
 }

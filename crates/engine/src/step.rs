@@ -28,7 +28,8 @@ pub fn step(
     at: Time,
     events: &[Event],
     cluster: &Cluster,
-    (rules, planner): (&Rules, &mut Planner<'_>),
+    rules: &Rules,
+    planner: &mut Planner<'_>,
 ) -> Step {
     state.jobs.retain(|tracked| is_remembered(tracked, at));
     let mut actions: Vec<Action> =

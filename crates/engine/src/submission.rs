@@ -267,7 +267,9 @@ impl SubmissionRecord {
     /// Returns an attempt on the GPUs of a placement that is about to be submitted.
     pub fn planned(
         run: &str,
-        (problem, job, placement): (&Problem, usize, &Placement),
+        problem: &Problem,
+        job: usize,
+        placement: &Placement,
         epochs_before: u64,
         meant: Time,
     ) -> Self {

@@ -132,7 +132,7 @@ pub fn look<W: World + ?Sized>(
         return Ok(Turn { seen, events, step: None });
     }
     loop {
-        let step = step(state.clone(), seen.at, &events, &seen.cluster, (rules, planner));
+        let step = step(state.clone(), seen.at, &events, &seen.cluster, rules, planner);
         if !step.inquiries.is_empty() && planner.start_estimates.is_none() {
             planner.start_estimates = Some(world.start_estimates(&step.inquiries));
             continue;

@@ -40,12 +40,13 @@ impl<'a> QueueSession<'a> {
     pub(crate) fn of_queue(
         context: &'a Context,
         directory: &'a StateDir,
-        (rules, sbatch): (Rules, &[String]),
+        rules: Rules,
+        sbatch: &[String],
         dry_run: bool,
     ) -> Result<Self, Failure> {
         let (state, ledger) = read(context, directory, &rules)?;
         let world = Box::new(slurm::world(context, directory, sbatch)?);
-        Self::begin((context, directory), rules, (state, ledger), world, dry_run)
+        Self::begin(context, directory, rules, state, ledger, world, dry_run)
     }
 }
 
@@ -63,7 +64,7 @@ impl<'a> Session<'a, EndedRun<'a>> {
     ) -> Result<Self, Failure> {
         let (state, ledger) = read(context, directory, &rules)?;
         let world = Box::new(EndedRun::new(&context.clock, directory.root()));
-        Self::begin((context, directory), rules, (state, ledger), world, dry_run)
+        Self::begin(context, directory, rules, state, ledger, world, dry_run)
     }
 
     /// Returns the session with the world in which its jobs run from now on.
@@ -91,15 +92,17 @@ impl<'a> Session<'a> {
             BackendKind::Devices => Box::new(EndedRun::new(&context.clock, directory.root())),
             BackendKind::Queue => Box::new(slurm::world(context, directory, sbatch)?),
         };
-        Self::begin((context, directory), rules, (state, ledger), world, dry_run)
+        Self::begin(context, directory, rules, state, ledger, world, dry_run)
     }
 }
 
 impl<'a, W: Backend + ?Sized> Session<'a, W> {
     fn begin(
-        (context, directory): (&'a Context, &'a StateDir),
+        context: &'a Context,
+        directory: &'a StateDir,
         rules: Rules,
-        (state, ledger): (State, Ledger<'a>),
+        state: State,
+        ledger: Ledger<'a>,
         world: Box<W>,
         dry_run: bool,
     ) -> Result<Self, Failure> {

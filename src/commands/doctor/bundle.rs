@@ -44,7 +44,7 @@ pub(super) fn bundle(
     let own = own_jobs(&context.ask(&squeue::command())?);
     let version = site::version(&version);
     let release = version.as_deref().and_then(site::release);
-    let calls = calls((&user, release), (now, now - PAST), &own);
+    let calls = calls(&user, release, now, now - PAST, &own);
     if format == Format::Table {
         print(context, &list(context, &calls))?;
     }

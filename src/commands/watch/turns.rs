@@ -217,7 +217,7 @@ impl<'a> Watch<'a> {
         let Self { context, args, .. } = self;
         let directory = state::open(context)?;
         let rules = self.rules.clone();
-        let mut session = QueueSession::of_queue(context, &directory, (rules, &[]), args.dry_run)?;
+        let mut session = QueueSession::of_queue(context, &directory, rules, &[], args.dry_run)?;
         self.log.hear_all(&session.taken);
         let mut policy = args.policy.find(&args.policy.policy, args.parameters()?)?;
         let (objective, seed) = (args.policy.objective(), args.policy.seed());

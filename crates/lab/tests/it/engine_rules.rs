@@ -394,7 +394,7 @@ fn what_a_restart_costs_is_measured_where_there_is_no_queue() {
         let mut policy = Costs(None);
         let cluster = cluster(&[("v1", "v100", 4, 1, "mixed")]);
         let how = Rules { backend, ..rules() };
-        let _step = step(state, Time(300.0), &[], &cluster, (&how, &mut planner(&mut policy)));
+        let _step = step(state, Time(300.0), &[], &cluster, &how, &mut planner(&mut policy));
         policy.0.expect("it is asked").0
     };
     let usual = || job("a", "{v100: 100}", "");

@@ -39,8 +39,17 @@ fn planned(id: &str, cluster: &Cluster, jobs: &[Job], epochs_done: u64) -> Run {
     let mut policy = find("optimal", &Parameters::default()).expect("a policy");
     let plan = policy.decide(&problem, &Budget::until(&|| false)).expect("a plan");
     let plan = verify(&problem, plan).expect("a good plan");
-    let solved = Solved { problem: &problem, plan: &plan, policy: "optimal", solve: None, proven: None };
-    let file = PlanFile::new(solved, jobs, Vec::new(), (cluster, &access), ("free", false));
+    let solved = Solved {
+        problem: &problem,
+        jobs,
+        cluster,
+        access: &access,
+        plan: &plan,
+        policy: "optimal",
+        solve: None,
+        proven: None,
+    };
+    let file = PlanFile::new(solved, Vec::new(), "free", false);
     Run {
         id: id.to_owned(),
         jobs: jobs.to_vec(),
