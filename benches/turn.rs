@@ -126,7 +126,7 @@ fn bench(bencher: Bencher<'_, '_>, jobs: u32, is_idle: bool) {
     let mut policy = hsched_lab::find("optimal", &Parameters::default()).expect("a policy");
     let mut planner = planner(policy.as_mut());
     let Ok::<_, Infallible>(_) =
-        turn(&mut world, &mut KeepsNothing, &mut state, (&rules, &mut planner), &mut |_| ());
+        turn(&mut world, &mut KeepsNothing, &mut state, &rules, &mut planner, &mut |_| ());
     if !is_idle {
         state.decided = None;
     }

@@ -28,10 +28,12 @@ pub(crate) struct Through {
 /// # Errors
 /// When the measured speeds cannot be read.
 pub(crate) fn choose(
-    (context, speeds): (&Context, &SpeedArgs),
+    context: &Context,
+    speeds: &SpeedArgs,
     jobs: &[&Job],
     queue: &Queue,
-    (search, seed): (SearchArgs, u64),
+    search: SearchArgs,
+    seed: u64,
     stop: &dyn Fn() -> bool,
 ) -> Result<Through, Failure> {
     let _progress = ProgressLine::start(format!("planning through the queue (jobs: {})", jobs.len()));

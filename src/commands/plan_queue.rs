@@ -49,10 +49,12 @@ pub(super) fn run(
     let stop = planning.stop(context, Some(USUAL_BUDGET));
     let all: Vec<&Job> = jobs.iter().collect();
     let found = through_queue::choose(
-        (context, &planning.speeds),
+        context,
+        &planning.speeds,
         &all,
         queue,
-        (view.search, planning.policy.seed()),
+        view.search,
+        planning.policy.seed(),
         &stop,
     )?;
     let made = Made { jobs: &jobs, together: found.together(), found: &found, queue };

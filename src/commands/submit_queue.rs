@@ -79,7 +79,7 @@ impl ThroughArgs {
         let stop = planning.stop(context, Some(USUAL_BUDGET));
         let seed = planning.policy.seed();
         let found =
-            through_queue::choose((context, &planning.speeds), &jobs, &queue, (self.search, seed), &stop)?;
+            through_queue::choose(context, &planning.speeds, &jobs, &queue, self.search, seed, &stop)?;
         let wanted = usize::from(self.race);
         let requests = found.entries(wanted);
         let mut notes: Vec<String> = [&input.notes[..], &queue.snapshot.notes, &found.notes].concat();

@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_row_has_a_bar_and_those_that_ended_are_counted() {
-        let job = |name: &str| Job::only_planned(JobName::new(name).expect("a name"), (100, 10), 10);
+        let job = |name: &str| Job::only_planned(JobName::new(name).expect("a name"), 100, 10, 10);
         let mut state = State::default();
         for (name, done) in [("a", 0), ("b", 5), ("c", 10)] {
             state.jobs.push(JobState { epochs_done: done, ..JobState::new(job(name), Time(0.0)) });

@@ -260,7 +260,8 @@ where
             &mut world,
             &mut KeepsNothing,
             &mut state,
-            (&rules, &mut planner),
+            &rules,
+            &mut planner,
             &mut |_| (),
         );
         let at = taken.unwrap_or_else(|Fault(why)| panic!("the world does not show itself: {why}")).seen.at;

@@ -157,7 +157,8 @@ pub fn turn<W: World + ?Sized, K: Keeper + ?Sized, E: From<W::Error> + From<K::E
     world: &mut W,
     keeper: &mut K,
     state: &mut State,
-    (rules, planner): (&Rules, &mut Planner<'_>),
+    rules: &Rules,
+    planner: &mut Planner<'_>,
     tell: &mut dyn FnMut(Update<'_>),
 ) -> Result<Turn, E> {
     let turn = look(world, state, rules, planner)?;

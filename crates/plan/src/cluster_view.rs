@@ -36,7 +36,7 @@ impl Problem {
             let nodes = cluster.nodes.iter().filter(|node| access.reach(node).is_some());
             nodes.filter_map(|node| worker(node, parts, held, intra_node)).collect()
         };
-        Self::with_workers((cluster, access), workers, jobs, speeds, network)
+        Self::with_workers(cluster, access, workers, jobs, speeds, network)
     }
 
     /// Returns the problem of placing jobs, none of which holds GPUs, on just these GPUs of a cluster's nodes.
@@ -60,12 +60,13 @@ impl Problem {
             };
             nodes.iter().map(worker).collect()
         };
-        Self::with_workers((cluster, access), workers, jobs, speeds, network)
+        Self::with_workers(cluster, access, workers, jobs, speeds, network)
     }
 
     /// Returns the problem of `jobs` on nodes of `cluster`, where the GPUs of each are known by type.
     fn with_workers(
-        (cluster, access): (&Cluster, &Access),
+        cluster: &Cluster,
+        access: &Access,
         workers: impl FnOnce(&Parts) -> Vec<WorkerNode>,
         jobs: &[Job],
         speeds: &ThroughputMatrix,

@@ -71,7 +71,8 @@ impl LocalRun<'_> {
                     world,
                     &mut KeepsNothing,
                     state,
-                    (&self.rules, planner),
+                    &self.rules,
+                    planner,
                     tell,
                 )
             })?;

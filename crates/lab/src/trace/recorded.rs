@@ -43,7 +43,8 @@ pub fn jobs(mut records: Vec<Recorded>, estimate: bool) -> Vec<Job> {
         // A sample for each rank in each step, and no exchange: the speed is that of the whole job.
         let mut job = Job::only_planned(
             names.unique(&record.name),
-            (samples_per_epoch, to_u64(epochs)),
+            samples_per_epoch,
+            to_u64(epochs),
             u64::from(record.gpus),
         )
         .on_exactly(record.gpus);

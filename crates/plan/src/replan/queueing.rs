@@ -132,7 +132,7 @@ impl ReplanContext<'_> {
     fn able<'p>(&self, job: usize, start_estimates: &'p JobStartEstimates) -> Vec<&'p RequestStartEstimate> {
         let (room, nothing) = (self.room(job), self.asked_for_nothing());
         let is_able = |own: &&RequestStartEstimate| {
-            self.settle((job, &room), &own.request, &mut nothing.clone()).is_some()
+            self.settle(job, &room, &own.request, &mut nothing.clone()).is_some()
         };
         start_estimates.requests.iter().filter(is_able).collect()
     }
@@ -157,7 +157,7 @@ impl ReplanContext<'_> {
         let start_estimates = self.start_estimates(job).ok_or(true)?;
         let chosen = choose(&self.candidates(job, start_estimates), 0.0).ok_or(false)?;
         let request = start_estimates.request(chosen.id).ok_or(false)?;
-        let placement = self.settle((job, &self.room(job)), request, asked).ok_or(true)?;
+        let placement = self.settle(job, &self.room(job), request, asked).ok_or(true)?;
         let decision = Decision::Place { placements: vec![placement], queued: true, why: String::new() };
         Ok((decision, chosen.id))
     }
@@ -200,7 +200,7 @@ impl ReplanContext<'_> {
         let all = self.instead(job, start_estimates);
         let decided = remedy(&pending, &all);
         let (Remedy::Amend(id) | Remedy::Beside(id) | Remedy::Replace(id)) = decided else { return None };
-        let placement = self.settle((job, &self.room(job)), start_estimates.request(id)?, asked)?;
+        let placement = self.settle(job, &self.room(job), start_estimates.request(id)?, asked)?;
         let own = all.iter().find(|own| own.id == id)?;
         let wait = if let Remedy::Amend(_) = decided { own.in_place } else { own.anew };
         let (before, after) = (hours(pending.finish), hours(wait? + own.run));
@@ -229,7 +229,8 @@ impl ReplanContext<'_> {
     /// Returns the GPUs of a request on nodes that this decision asks for nothing else of, and notes that it does now.
     fn settle(
         &self,
-        (job, room): (usize, &Room),
+        job: usize,
+        room: &Room,
         request: &RequestOption,
         asked: &mut Asked,
     ) -> Option<Placement> {

@@ -96,13 +96,14 @@ impl Tables {
         &self,
         job: &Job,
         measured: &BTreeMap<&GpuType, Measured>,
-        (gpu_type, which): (&GpuType, Estimates),
+        gpu_type: &GpuType,
+        which: Estimates,
     ) -> Option<(Speed, Estimate)> {
         let said = job.throughput.iter().filter(|(own, _)| !measured.contains_key(own));
         let known = said.map(|(own, &speed)| (own, speed));
         let known = known.chain(measured.iter().map(|(own, measured)| (*own, measured.speed)));
         let told: Vec<Prediction<'_>> =
-            known.filter_map(|(from, speed)| self.told(job, (from, speed), gpu_type, which)).collect();
+            known.filter_map(|(from, speed)| self.told(job, from, speed, gpu_type, which)).collect();
         let best = told.iter().min_by(|a, b| a.variance.total_cmp(&b.variance))?;
         let batch =
             batch_size(measured.values().filter_map(|own| own.batch).max().unwrap_or(job.global_batch));
@@ -123,7 +124,8 @@ impl Tables {
     fn told<'a>(
         &self,
         job: &Job,
-        (from, speed): (&'a GpuType, Speed),
+        from: &'a GpuType,
+        speed: Speed,
         to: &GpuType,
         which: Estimates,
     ) -> Option<Prediction<'a>> {

@@ -86,7 +86,7 @@ impl ThroughputMatrix {
                 which == Estimates::All || (which == Estimates::Learnt && *cache != Cache::default());
             let measured: BTreeMap<&GpuType, Measured> = cache.of_model(&job.model, job.precision).collect();
             let estimate = |gpu_type: &GpuType| {
-                if possible { tables.estimate(job, &measured, (gpu_type, which)) } else { None }
+                if possible { tables.estimate(job, &measured, gpu_type, which) } else { None }
             };
             let known = Knowledge { job, measured: &measured, cluster: gpu_types, estimate: &estimate };
             gpu_types.iter().map(|gpu_type| known.cell(gpu_type)).collect()

@@ -56,7 +56,7 @@ pub(super) fn start(trace: &Trace) -> Option<Start> {
     let edges = thinned(&run.prices.iter().map(|own| own.0).collect::<Vec<_>>(), end);
     let mut prices: Vec<Vec<f64>> = edges
         .windows(2)
-        .map(|pair| mean_prices(&run.prices, (pair[0], pair[1]), trace.offered.len()))
+        .map(|pair| mean_prices(&run.prices, pair[0], pair[1], trace.offered.len()))
         .collect();
     prices.push(vec![0.0; trace.offered.len()]);
     Some(Start { certificate: Certificate { edges, prices }, reached })
@@ -78,7 +78,7 @@ fn thinned(moments: &[f64], end: f64) -> Vec<f64> {
 }
 
 /// Returns the mean over an interval of prices that hold from their moments on.
-fn mean_prices(steps: &[(f64, Vec<f64>)], (from, to): (f64, f64), types: usize) -> Vec<f64> {
+fn mean_prices(steps: &[(f64, Vec<f64>)], from: f64, to: f64, types: usize) -> Vec<f64> {
     let mut sum = vec![0.0; types];
     let first = steps.partition_point(|own| own.0 <= from).saturating_sub(1);
     for (number, (moment, prices)) in steps.iter().enumerate().skip(first).take_while(|(_, own)| own.0 < to) {
