@@ -123,20 +123,20 @@ impl Queue {
 
 /// A request with what is known of it.
 #[derive(Clone)]
-pub(crate) struct Foretold {
+pub(crate) struct OptionEstimate {
     /// The number of the queue.
     pub queue: usize,
-    pub own: RequestOption,
+    pub option: RequestOption,
     pub start: Start,
     /// When the whole training would be done; `None` where its start is unknown.
     pub done: Option<Estimate>,
     pub priority: PriorityEstimate,
 }
 
-impl Foretold {
+impl OptionEstimate {
     /// Returns the request's number among those of its job.
     pub(crate) fn id(&self) -> RequestId {
-        self.own.request.id
+        self.option.request.id
     }
 
     /// Returns the request of this number.
@@ -191,7 +191,7 @@ pub(crate) struct Possible {
 #[derive(Clone)]
 pub(crate) struct Found {
     /// The first to finish first.
-    pub list: Vec<Foretold>,
+    pub list: Vec<OptionEstimate>,
     /// Why there are none.
     pub nothing: Option<String>,
 }
@@ -260,15 +260,15 @@ pub(crate) fn estimate_starts(
             let Some(start) = StartEstimate::of(&estimates, own.request.id).cloned() else { continue };
             let priority = queue.snapshot.priority_estimate(own.request.account.as_deref());
             let done = done(own, &start);
-            list.push(Foretold { queue: number, own: own.clone(), start, done, priority });
+            list.push(OptionEstimate { queue: number, option: own.clone(), start, done, priority });
         }
     }
-    let finish = |own: &Foretold| own.done.map_or(f64::INFINITY, |done| done.mean.0);
+    let finish = |own: &OptionEstimate| own.done.map_or(f64::INFINITY, |done| done.mean.0);
     // If no start can be estimated, the requests that run shortest come first.
-    let is_never = |own: &Foretold| own.start.is_never();
+    let is_never = |own: &OptionEstimate| own.start.is_never();
     list.sort_by(|a, b| {
         let soonest = is_never(a).cmp(&is_never(b)).then(finish(a).total_cmp(&finish(b)));
-        soonest.then(a.own.run.0.total_cmp(&b.own.run.0))
+        soonest.then(a.option.run.0.total_cmp(&b.option.run.0))
     });
     let nothing = possible.nothing.clone().filter(|_| list.is_empty());
     Found { list, nothing }
@@ -284,25 +284,28 @@ pub(crate) fn done(own: &RequestOption, start: &Start) -> Option<Estimate> {
 }
 
 /// Returns the request to make; `cost_weight` is what a unit of cost is worth in hours.
-pub(crate) fn best(list: &[Foretold], cost_weight: f64) -> Option<Choice> {
+pub(crate) fn best(list: &[OptionEstimate], cost_weight: f64) -> Option<Choice> {
     choose(&candidates(list), cost_weight)
 }
 
 /// Returns those of a job's requests that nothing beats both in time and in cost, and the chosen one.
-pub(crate) fn without_beaten(list: &[Foretold], chosen: Option<&Foretold>) -> Vec<Foretold> {
+pub(crate) fn without_beaten(
+    list: &[OptionEstimate],
+    chosen: Option<&OptionEstimate>,
+) -> Vec<OptionEstimate> {
     let best = worth_showing(list);
-    let is_chosen = |own: &Foretold| chosen.is_some_and(|chosen| chosen.id() == own.id());
+    let is_chosen = |own: &OptionEstimate| chosen.is_some_and(|chosen| chosen.id() == own.id());
     let kept = list.iter().filter(|own| best.contains(&own.id()) || is_chosen(own));
     kept.cloned().collect()
 }
 
 /// Returns the requests that nothing beats both in time and in cost.
-pub(crate) fn worth_showing(list: &[Foretold]) -> Vec<RequestId> {
+pub(crate) fn worth_showing(list: &[OptionEstimate]) -> Vec<RequestId> {
     worth_a_look(&candidates(list))
 }
 
 /// Returns what counts of each request whose start is known.
-fn candidates(list: &[Foretold]) -> Vec<Candidate> {
-    let start = |own: &Foretold| own.start.forecast().map(|forecast| forecast.start.mean);
-    Candidate::of(&list.iter().map(|own| (&own.own, start(own))).collect::<Vec<_>>())
+fn candidates(list: &[OptionEstimate]) -> Vec<Candidate> {
+    let start = |own: &OptionEstimate| own.start.forecast().map(|forecast| forecast.start.mean);
+    Candidate::of(&list.iter().map(|own| (&own.option, start(own))).collect::<Vec<_>>())
 }

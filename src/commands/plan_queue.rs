@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::app::after::note_unknown;
 use crate::app::context::{Context, Format};
-use crate::app::start_estimates::{self, Foretold, Queue, QueueViewArgs, without_beaten};
+use crate::app::start_estimates::{self, OptionEstimate, Queue, QueueViewArgs, without_beaten};
 use crate::app::through_queue::{self, Through};
 use crate::app::{input, planning};
 use crate::commands::cli::{json_text, print};
@@ -87,7 +87,7 @@ fn check_name(name: &str, jobs: &[Job]) -> Result<(), Failure> {
 struct Made<'a> {
     jobs: &'a [Job],
     /// What was chosen for each job, with the others in the queue.
-    together: Vec<Option<Foretold>>,
+    together: Vec<Option<OptionEstimate>>,
     found: &'a Through,
     queue: &'a Queue,
 }
@@ -104,7 +104,7 @@ impl<'a> Made<'a> {
         let lists = jobs.map(|((job, list), chosen)| (job, without_beaten(list, chosen.as_ref()), chosen));
         if format == Format::Json {
             let queues = std::slice::from_ref(self.queue);
-            let job = |(job, list, chosen): (&Job, Vec<Foretold>, &Option<Foretold>)| {
+            let job = |(job, list, chosen): (&Job, Vec<OptionEstimate>, &Option<OptionEstimate>)| {
                 let options: Vec<Value> = list.iter().map(|own| option_json(own, queues)).collect();
                 let chosen = chosen.as_ref().map(|own| option_json(own, queues));
                 json!({ "name": job.name.as_str(), "options": options, "chosen": chosen })
@@ -114,13 +114,14 @@ impl<'a> Made<'a> {
                 &json!({ "schema": "hsched.queue-options/1", "estimated": true, "jobs": jobs }),
             );
         }
-        let block = |(job, list, chosen): (&Job, Vec<Foretold>, &Option<Foretold>)| {
+        let block = |(job, list, chosen): (&Job, Vec<OptionEstimate>, &Option<OptionEstimate>)| {
             let how = if self.jobs.len() > 1 { "chosen together with the other jobs" } else { CHOSEN };
-            let is_chosen = |own: &Foretold| chosen.as_ref().is_some_and(|chosen| chosen.id() == own.id());
+            let is_chosen =
+                |own: &OptionEstimate| chosen.as_ref().is_some_and(|chosen| chosen.id() == own.id());
             let marked = list.iter().position(is_chosen).map(|row| (row, how));
             let place = "the chosen request, and the requests that no other request beats in both time and cost \
                          (each as if it were the only job)";
-            let unit = list.iter().find_map(|own| own.own.cost).map(|cost| cost.unit.word());
+            let unit = list.iter().find_map(|own| own.option.cost).map(|cost| cost.unit.word());
             let job = WhenJob {
                 names: vec![job.name.as_str()],
                 place: Some(place.to_owned()),
@@ -142,7 +143,7 @@ impl<'a> Made<'a> {
 
     fn json(&self) -> Value {
         let queue = self.queue;
-        let job = |((job, own), nothing): ((&Job, &Option<Foretold>), &Option<String>)| {
+        let job = |((job, own), nothing): ((&Job, &Option<OptionEstimate>), &Option<String>)| {
             let request = own.as_ref().map(|own| option_json(own, std::slice::from_ref(queue)));
             json!({ "name": job.name.as_str(), "request": request, "reason": nothing })
         };
@@ -160,8 +161,9 @@ impl<'a> Made<'a> {
     }
 
     fn table(&'a self, context: &Context) -> String {
-        let unit = self.together.iter().flatten().find_map(|own| own.own.cost).map(|cost| cost.unit.word());
-        let job = |((job, own), nothing): ((&'a Job, &'a Option<Foretold>), &Option<String>)| {
+        let unit =
+            self.together.iter().flatten().find_map(|own| own.option.cost).map(|cost| cost.unit.word());
+        let job = |((job, own), nothing): ((&'a Job, &'a Option<OptionEstimate>), &Option<String>)| {
             let how =
                 if self.jobs.len() > 1 { "chosen together with the other jobs of the file" } else { CHOSEN };
             let together = own.as_ref().map(|_| how.to_owned());

@@ -7,7 +7,7 @@ use crate::app::after::behind;
 use crate::app::context::Context;
 use crate::app::entries::{self, Entries};
 use crate::app::planning::{self, PlanningArgs};
-use crate::app::start_estimates::{self, Foretold, Queue, SearchArgs};
+use crate::app::start_estimates::{self, OptionEstimate, Queue, SearchArgs};
 use crate::app::{queue_look, through_queue};
 use crate::commands::when::gpus;
 use crate::error::Failure;
@@ -85,7 +85,7 @@ impl ThroughArgs {
         let mut notes: Vec<String> = [&input.notes[..], &queue.snapshot.notes, &found.notes].concat();
         notes.extend(jobs.iter().zip(&requests).filter_map(|(job, own)| fewer(job, own, wanted)));
         let all_behind = jobs.iter().all(|job| behind(job).is_some());
-        let chosen_for = |(own, nothing): (Vec<Foretold>, &Option<String>)| {
+        let chosen_for = |(own, nothing): (Vec<OptionEstimate>, &Option<String>)| {
             if own.is_empty() { Err(nothing.clone().unwrap_or_else(|| NOTHING.to_owned())) } else { Ok(own) }
         };
         let chosen = requests.into_iter().zip(&found.nothing).map(chosen_for);
@@ -118,8 +118,8 @@ impl ThroughArgs {
 }
 
 /// Returns what is foretold of a request, in a line.
-fn told(job: &Job, own: &Foretold) -> String {
-    let asked = format!("{}: {} for {}", job.name, gpus(own), duration(own.own.request.limit));
+fn told(job: &Job, own: &OptionEstimate) -> String {
+    let asked = format!("{}: {} for {}", job.name, gpus(own), duration(own.option.request.limit));
     match (&own.start, own.done) {
         (Start::Estimated(_), Some(done)) => {
             let start = match start_estimate(&own.start) {
@@ -134,7 +134,7 @@ fn told(job: &Job, own: &Foretold) -> String {
 }
 
 /// Returns that a job has fewer requests than wanted, if so. Why it has none is said when it is not submitted.
-fn fewer(job: &Job, own: &[Foretold], wanted: usize) -> Option<String> {
+fn fewer(job: &Job, own: &[OptionEstimate], wanted: usize) -> Option<String> {
     let (name, found) = (&job.name, own.len());
     (0 < found && found < wanted)
         .then(|| format!("{name}: only {found} of {wanted} requests, because it can use no other GPUs"))

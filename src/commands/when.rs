@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::app::context::{Context, Format};
 use crate::app::input;
 use crate::app::speeds::SpeedArgs;
-use crate::app::start_estimates::{self, Foretold, Found, Possible, Queue, QueueViewArgs};
+use crate::app::start_estimates::{self, Found, OptionEstimate, Possible, Queue, QueueViewArgs};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::when_score;
 use crate::error::Failure;
@@ -88,7 +88,7 @@ struct Told<'a> {
     job: &'a Job,
     /// The first job with the same requests, of which the same is known.
     first: usize,
-    list: Vec<Foretold>,
+    list: Vec<OptionEstimate>,
     /// Why there are none.
     nothing: Option<String>,
     choice: Option<Choice>,
@@ -165,7 +165,7 @@ fn save(path: &std::path::Path, queue: &Queue) -> Result<(), Failure> {
 
 fn table(context: &Context, told: &[Told], queues: &[Queue]) -> String {
     let unit =
-        told.iter().flat_map(|own| &own.list).find_map(|own| own.own.cost).map(|cost| cost.unit.word());
+        told.iter().flat_map(|own| &own.list).find_map(|own| own.option.cost).map(|cost| cost.unit.word());
     let when = When { jobs: when_jobs(told, queues), unit, is_sorted: true };
     let mut text = when_table(&when, context.terminal);
     let mut notes = when_legend(&when);
@@ -191,11 +191,12 @@ fn table(context: &Context, told: &[Told], queues: &[Queue]) -> String {
 /// Returns the jobs of the table; those with the same requests are one.
 fn when_jobs<'a>(told: &'a [Told], queues: &'a [Queue]) -> Vec<WhenJob<'a>> {
     let list = || told.iter().flat_map(|own| &own.list);
-    let differs =
-        |own: &dyn Fn(&Foretold) -> Option<String>| list().zip(list().skip(1)).any(|(a, b)| own(a) != own(b));
-    let several_partitions = differs(&|own| own.own.request.partition.clone());
-    let several_accounts = differs(&|own| own.own.request.account.clone());
-    let row = |own: &'a Foretold| {
+    let differs = |own: &dyn Fn(&OptionEstimate) -> Option<String>| {
+        list().zip(list().skip(1)).any(|(a, b)| own(a) != own(b))
+    };
+    let several_partitions = differs(&|own| own.option.request.partition.clone());
+    let several_accounts = differs(&|own| own.option.request.account.clone());
+    let row = |own: &'a OptionEstimate| {
         let row = row(own);
         WhenRow {
             cluster: (queues.len() > 1).then(|| queues[own.queue].name.as_str()),
@@ -239,10 +240,10 @@ fn when_job<'a>(told: &'a Told, names: Vec<&'a str>, kept: &[usize], rows: Vec<W
         };
         notes.push(format!("{}: {others} no cheaper; --format json lists them", told.job.name));
     }
-    let chosen = told.choice.and_then(|choice| Foretold::of(list, choice.id)).or(list.first());
-    if let Some(Foretold { start: Start::Unknown(why), .. }) = chosen {
+    let chosen = told.choice.and_then(|choice| OptionEstimate::of(list, choice.id)).or(list.first());
+    if let Some(OptionEstimate { start: Start::Unknown(why), .. }) = chosen {
         notes.push(format!("{UNKNOWN}: {why}"));
-    } else if let Some(Foretold { start: Start::Refused(refusal), .. }) = chosen {
+    } else if let Some(OptionEstimate { start: Start::Refused(refusal), .. }) = chosen {
         notes.push(format!("never: {refusal}"));
     } else if let Some(own) = chosen {
         notes.push(format!("priority {}", own.priority.source.word()));
@@ -259,45 +260,45 @@ fn when_job<'a>(told: &'a Told, names: Vec<&'a str>, kept: &[usize], rows: Vec<W
 }
 
 /// Returns a request as a row of the table of one cluster.
-pub(super) fn row(own: &Foretold) -> WhenRow<'_> {
+pub(super) fn row(own: &OptionEstimate) -> WhenRow<'_> {
     WhenRow {
         gpus: gpus(own),
         cluster: None,
-        partition: own.own.request.partition.as_deref(),
-        account: own.own.request.account.as_deref(),
-        limit: own.own.request.limit,
+        partition: own.option.request.partition.as_deref(),
+        account: own.option.request.account.as_deref(),
+        limit: own.option.request.limit,
         start: &own.start,
-        run: own.own.run,
+        run: own.option.run,
         done: own.done,
-        cost: own.own.cost.map(|cost| cost.hours),
+        cost: own.option.cost.map(|cost| cost.hours),
         mark: marks(own).join(", "),
     }
 }
 
 /// Returns the GPUs of a request in words.
-pub(super) fn gpus(own: &Foretold) -> String {
-    let nodes = own.own.request.asks.nodes;
+pub(super) fn gpus(own: &OptionEstimate) -> String {
+    let nodes = own.option.request.asks.nodes;
     let on = if nodes > 1 { format!(" on {nodes} nodes") } else { String::new() };
-    format!("{} {}{on}", own.own.gpus, own.own.gpu_type)
+    format!("{} {}{on}", own.option.gpus, own.option.gpu_type)
 }
 
-fn marks(own: &Foretold) -> Vec<String> {
+fn marks(own: &OptionEstimate) -> Vec<String> {
     let mut marks = Vec::new();
-    let walltime = own.own.walltime;
+    let walltime = own.option.walltime;
     if walltime.pieces > 1 {
         marks.push(format!("{} runs of {} (needs checkpoints)", walltime.pieces, walltime.length()));
     }
-    if own.own.queue_choice.basis == SpeedBasis::Estimated {
+    if own.option.queue_choice.basis == SpeedBasis::Estimated {
         marks.push("speed estimated".to_owned());
     }
-    if own.own.preemptible {
+    if own.option.preemptible {
         marks.push("may be preempted".to_owned());
     }
     marks
 }
 
 /// Returns a request's place in line, in words.
-fn place(own: &Foretold) -> Option<String> {
+fn place(own: &OptionEstimate) -> Option<String> {
     let forecast = own.start.forecast()?;
     if forecast.past_waits > 0 {
         let count = forecast.past_waits;
@@ -311,7 +312,8 @@ fn place(own: &Foretold) -> Option<String> {
         (3, _) => "rd",
         _ => "th",
     };
-    let account = own.own.request.account.as_ref().map_or(String::new(), |name| format!(" (account {name})"));
+    let account =
+        own.option.request.account.as_ref().map_or(String::new(), |name| format!(" (account {name})"));
     Some(match waiting {
         0 => format!("no job is pending for the same nodes{account}"),
         1 => format!("1 job is pending for the same nodes; yours would be the {place}{ending}{account}"),
@@ -354,22 +356,22 @@ fn method(forecast: &Forecast) -> &'static str {
 }
 
 /// Returns a request and what is known of it, as JSON.
-pub(super) fn option_json(own: &Foretold, queues: &[Queue]) -> Value {
-    let request = &own.own.request;
+pub(super) fn option_json(own: &OptionEstimate, queues: &[Queue]) -> Value {
+    let request = &own.option.request;
     let mut value = json!({
         "cluster": queues[own.queue].name,
         "partition": request.partition,
         "account": request.account,
-        "type": own.own.gpu_type.as_str(),
-        "gpus": own.own.gpus,
+        "type": own.option.gpu_type.as_str(),
+        "gpus": own.option.gpus,
         "nodes": request.asks.nodes,
         "limit_s": request.limit,
-        "run_s": own.own.run,
-        "run_estimated": own.own.queue_choice.basis == SpeedBasis::Estimated,
-        "pieces": own.own.walltime.pieces,
-        "preemptible": own.own.preemptible,
-        "cost": own.own.cost.map(|cost| cost.hours),
-        "cost_unit": own.own.cost.map(|cost| cost.unit.word()),
+        "run_s": own.option.run,
+        "run_estimated": own.option.queue_choice.basis == SpeedBasis::Estimated,
+        "pieces": own.option.walltime.pieces,
+        "preemptible": own.option.preemptible,
+        "cost": own.option.cost.map(|cost| cost.hours),
+        "cost_unit": own.option.cost.map(|cost| cost.unit.word()),
         "priority": own.priority.priority,
         "priority_source": own.priority.source.word(),
         "finish": own.done,
