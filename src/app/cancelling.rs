@@ -31,14 +31,13 @@ pub(crate) fn request_cancel(session: &mut Session<'_>, names: &[JobName], seen:
     for event in names.iter().map(asked) {
         apply(state, seen.at, &event, rules);
     }
-    let submissions = names
-        .iter()
-        .filter_map(|name| state.find(name))
-        .flat_map(|tracked| tracked.phase.submissions().iter().map(|own| (&tracked.job.name, own)));
-    let request = |(name, own): (&JobName, &Submission)| {
-        let Stage::Stopping { then: AfterStop::Cancel, .. } = own.stage else { return None };
-        let (of, why) = (own.attempt.key(name), "cancelled by the user".to_owned());
-        Some(Action::Cancel { of, job_id: own.attempt.job_id?, why })
+    let submissions = names.iter().filter_map(|name| state.find(name)).flat_map(|tracked| {
+        tracked.phase.submissions().iter().map(|submission| (&tracked.job.name, submission))
+    });
+    let request = |(name, submission): (&JobName, &Submission)| {
+        let Stage::Stopping { then: AfterStop::Cancel, .. } = submission.stage else { return None };
+        let (of, why) = (submission.attempt.key(name), "cancelled by the user".to_owned());
+        Some(Action::Cancel { of, job_id: submission.attempt.job_id?, why })
     };
     submissions.filter_map(request).collect()
 }

@@ -91,7 +91,7 @@ fn missing(up: &BTreeMap<GpuType, u32>, limits: &BTreeMap<GpuType, u32>) -> Vec<
 /// Returns GPUs by node and number of type as GPUs by type.
 fn by_type(problem: &Problem, gpus: &[Vec<u32>]) -> BTreeMap<GpuType, u32> {
     let mut sums = BTreeMap::new();
-    for (gpu_type, count) in gpus.iter().flat_map(|own| problem.gpu_types.iter().zip(own)) {
+    for (gpu_type, count) in gpus.iter().flat_map(|gpu| problem.gpu_types.iter().zip(gpu)) {
         *sums.entry(gpu_type.clone()).or_insert(0) += count;
     }
     sums

@@ -52,7 +52,8 @@ impl Printed {
 pub(crate) fn submissions(context: &Context, tracked: &JobState) -> Result<Vec<Printed>, Failure> {
     let root = state::root(context)?;
     let past = tracked.past.iter().map(|past| (&past.attempt, None));
-    let present = tracked.phase.submissions().iter().map(|own| (&own.attempt, Some(own.stage)));
+    let present =
+        tracked.phase.submissions().iter().map(|submission| (&submission.attempt, Some(submission.stage)));
     let mut all: Vec<Printed> = Vec::new();
     for (attempt, stage) in past.chain(present) {
         let next = printed(context, &root, tracked, attempt, stage, &all)?;
@@ -165,7 +166,7 @@ mod tests {
     #[test]
     fn the_file_of_errors_is_found_in_every_spelling() {
         let check = |options: &[&str], expected: Option<&str>| {
-            let options: Vec<String> = options.iter().map(|&own| own.to_owned()).collect();
+            let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
             assert_eq!(error_pattern(&options), expected, "{options:?}");
         };
         check(&["--exclusive", "-H", "--export=NONE"], None);

@@ -167,7 +167,8 @@ impl Prober<'_> {
         let mut session = QueueSession::of_queue(context, &directory, rules, &[], false)?;
         let (seen, queue) =
             session.world.observe_jobs(&State::default()).map_err(|error| live_failure(&error))?;
-        let names: Vec<&JobName> = run.submissions.iter().map(|own| &run.jobs[own.job].name).collect();
+        let names: Vec<&JobName> =
+            run.submissions.iter().map(|submission| &run.jobs[submission.job].name).collect();
         if let Some(twice) = submission::in_queue(&names, &queue, &State::default(), BackendKind::Queue) {
             let message = format!("already in the queue: {}", twice.jobs);
             return Err(

@@ -141,7 +141,7 @@ impl OptionEstimate {
 
     /// Returns the request of this number.
     pub(crate) fn of(list: &[Self], id: RequestId) -> Option<&Self> {
-        list.iter().find(|own| own.id() == id)
+        list.iter().find(|estimate| estimate.id() == id)
     }
 }
 
@@ -224,8 +224,8 @@ pub(crate) fn possible(
         let (mut own, none) = requests(context, speeds, job, &queue.snapshot, &mut possible.notes)?;
         possible.nothing = possible.nothing.or(none);
         let known: usize = possible.requests.iter().map(Vec::len).sum();
-        for (number, own) in own.iter_mut().enumerate() {
-            own.request.id = RequestId(u32::try_from(known + number).unwrap_or(u32::MAX));
+        for (number, option) in own.iter_mut().enumerate() {
+            option.request.id = RequestId(u32::try_from(known + number).unwrap_or(u32::MAX));
         }
         possible.requests.push(own);
     }
@@ -235,8 +235,9 @@ pub(crate) fn possible(
 impl Possible {
     /// Returns the first of these with the requests of the job of this number: what is known of its requests holds for both.
     pub(crate) fn first_alike(list: &[Self], number: usize) -> usize {
-        let own = &list[number];
-        let alike = |other: &Self| (&other.requests, &other.nothing) == (&own.requests, &own.nothing);
+        let possible = &list[number];
+        let alike =
+            |other: &Self| (&other.requests, &other.nothing) == (&possible.requests, &possible.nothing);
         list[..number].iter().position(alike).unwrap_or(number)
     }
 }
@@ -251,21 +252,21 @@ pub(crate) fn estimate_starts(
 ) -> Found {
     let mut list = Vec::new();
     for ((number, queue), own) in queues.iter().enumerate().zip(&possible.requests) {
-        let asked: Vec<Request> = own.iter().map(|own| own.request.clone()).collect();
+        let asked: Vec<Request> = own.iter().map(|option| option.request.clone()).collect();
         let samples = usize::try_from(futures).unwrap_or(usize::MAX);
         let calibration = queue.calibration();
         let question = Question { snapshot: &queue.snapshot, requests: &asked, seed, samples, calibration };
         let estimates = forecast(&question, stop);
-        for own in own {
-            let Some(start) = StartEstimate::of(&estimates, own.request.id).cloned() else { continue };
-            let priority = queue.snapshot.priority_estimate(own.request.account.as_deref());
-            let done = done(own, &start);
-            list.push(OptionEstimate { queue: number, option: own.clone(), start, done, priority });
+        for option in own {
+            let Some(start) = StartEstimate::of(&estimates, option.request.id).cloned() else { continue };
+            let priority = queue.snapshot.priority_estimate(option.request.account.as_deref());
+            let done = done(option, &start);
+            list.push(OptionEstimate { queue: number, option: option.clone(), start, done, priority });
         }
     }
-    let finish = |own: &OptionEstimate| own.done.map_or(f64::INFINITY, |done| done.mean.0);
+    let finish = |estimate: &OptionEstimate| estimate.done.map_or(f64::INFINITY, |done| done.mean.0);
     // If no start can be estimated, the requests that run shortest come first.
-    let is_never = |own: &OptionEstimate| own.start.is_never();
+    let is_never = |estimate: &OptionEstimate| estimate.start.is_never();
     list.sort_by(|a, b| {
         let soonest = is_never(a).cmp(&is_never(b)).then(finish(a).total_cmp(&finish(b)));
         soonest.then(a.option.run.0.total_cmp(&b.option.run.0))
@@ -276,9 +277,9 @@ pub(crate) fn estimate_starts(
 
 /// Returns when the whole training would be done; each piece of one that is cut waits as long as the first, part of that while the one
 /// before it runs.
-pub(crate) fn done(own: &RequestOption, start: &Start) -> Option<Estimate> {
+pub(crate) fn done(option: &RequestOption, start: &Start) -> Option<Estimate> {
     let forecast = start.forecast()?;
-    let whole = |start: Seconds| Seconds(own.waits(start).0 + own.run.0);
+    let whole = |start: Seconds| Seconds(option.waits(start).0 + option.run.0);
     let Estimate { low, median, high, mean } = forecast.start;
     Some(Estimate { low: whole(low), median: whole(median), high: whole(high), mean: whole(mean) })
 }

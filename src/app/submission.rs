@@ -123,7 +123,8 @@ pub(crate) fn submit(
     let seen = session.look().map_err(nothing)?;
     session.leave_untold(&seen);
     let Seen { at, mut events, queue, .. } = seen;
-    let mut names: Vec<&JobName> = run.submissions.iter().map(|own| &run.jobs[own.job].name).collect();
+    let mut names: Vec<&JobName> =
+        run.submissions.iter().map(|submission| &run.jobs[submission.job].name).collect();
     // A job of several requests is one job.
     names.dedup();
     if let Some(twice) = in_queue(&names, &queue, &session.state, BackendKind::Queue) {
@@ -292,7 +293,7 @@ pub(crate) fn in_queue(
         // Components of a heterogeneous job have the same tag; the first is the job.
         if let Some(queued) = same.min_by_key(|queued| queued.id) {
             let submissions = state.find(name).map_or(&[][..], |tracked| tracked.phase.submissions());
-            if submissions.iter().all(|own| own.attempt.job_id != Some(queued.id)) {
+            if submissions.iter().all(|submission| submission.attempt.job_id != Some(queued.id)) {
                 strangers.push(queued.id);
             }
             return Some(format!("{name} (job {}, {})", queued.id, queued.state));

@@ -81,11 +81,12 @@ fn as_alone(list: &[OptionEstimate], cost_weight: f64) -> Option<Chosen> {
 
 /// Returns what counts of each request of a job, beside those of others.
 fn offers(list: &[OptionEstimate]) -> Vec<Offer> {
-    let costs = RequestOption::costs(&list.iter().map(|own| &own.option).collect::<Vec<_>>());
-    let offer = |(own, cost): (&OptionEstimate, Option<f64>)| {
-        let gaps = own.start.forecast().map(|forecast| own.option.walltime.gaps(forecast.start.mean).0);
-        let rest = own.option.run.0 - own.option.request.run.0 + gaps.unwrap_or(0.0);
-        Offer { request: own.option.request.clone(), rest, cost }
+    let costs = RequestOption::costs(&list.iter().map(|estimate| &estimate.option).collect::<Vec<_>>());
+    let offer = |(estimate, cost): (&OptionEstimate, Option<f64>)| {
+        let gaps =
+            estimate.start.forecast().map(|forecast| estimate.option.walltime.gaps(forecast.start.mean).0);
+        let rest = estimate.option.run.0 - estimate.option.request.run.0 + gaps.unwrap_or(0.0);
+        Offer { request: estimate.option.request.clone(), rest, cost }
     };
     list.iter().zip(costs).map(offer).collect()
 }
@@ -113,16 +114,16 @@ impl Through {
         let together = self.together();
         let of_job = |(list, chosen): (&Vec<OptionEstimate>, Option<OptionEstimate>)| {
             let Some(chosen) = chosen else {
-                let possible = list.iter().filter(|own| !own.start.is_never());
+                let possible = list.iter().filter(|estimate| !estimate.start.is_never());
                 return possible.take(wanted).cloned().collect();
             };
-            let requests: Vec<&Request> = list.iter().map(|own| &own.option.request).collect();
+            let requests: Vec<&Request> = list.iter().map(|estimate| &estimate.option.request).collect();
             let estimate = |own: &OptionEstimate| StartEstimate { id: own.id(), start: own.start.clone() };
             let estimates: Vec<StartEstimate> = list.iter().map(estimate).collect();
             let mut ids = race(&requests, &estimates, Some(chosen.id()), wanted);
             // What is foretold may be wrong: the next best are worth their place in line, too.
-            let possible = list.iter().filter(|own| !own.start.is_never()).map(OptionEstimate::id);
-            ids.extend(possible.filter(|own| !ids.contains(own)).collect::<Vec<RequestId>>());
+            let possible = list.iter().filter(|estimate| !estimate.start.is_never()).map(OptionEstimate::id);
+            ids.extend(possible.filter(|id| !ids.contains(id)).collect::<Vec<RequestId>>());
             let others = ids.into_iter().take(wanted).skip(1);
             let others = others.filter_map(|id| OptionEstimate::of(list, id).cloned());
             std::iter::once(chosen).chain(others).collect()

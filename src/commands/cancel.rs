@@ -127,8 +127,8 @@ impl Args {
             if own.is_empty() {
                 return Err(unknown_job(name, state));
             }
-            if own.iter().any(|own| !is_over(state, own)) && name.contains('*') {
-                own.retain(|own| !is_over(state, own));
+            if own.iter().any(|name| !is_over(state, name)) && name.contains('*') {
+                own.retain(|name| !is_over(state, name));
             }
             names.extend(own.into_iter().cloned());
         }

@@ -105,8 +105,8 @@ impl<'a> Made<'a> {
         if format == Format::Json {
             let queues = std::slice::from_ref(self.queue);
             let job = |(job, list, chosen): (&Job, Vec<OptionEstimate>, &Option<OptionEstimate>)| {
-                let options: Vec<Value> = list.iter().map(|own| option_json(own, queues)).collect();
-                let chosen = chosen.as_ref().map(|own| option_json(own, queues));
+                let options: Vec<Value> = list.iter().map(|estimate| option_json(estimate, queues)).collect();
+                let chosen = chosen.as_ref().map(|estimate| option_json(estimate, queues));
                 json!({ "name": job.name.as_str(), "options": options, "chosen": chosen })
             };
             let jobs: Vec<Value> = lists.map(job).collect();

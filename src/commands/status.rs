@@ -122,8 +122,8 @@ impl Args {
             return Ok(state.jobs.iter().collect());
         }
         let find = |name: &String| {
-            let own = state.jobs.iter().find(|tracked| tracked.job.name.as_str() == name);
-            own.ok_or_else(|| unknown_job(name, state))
+            let job = state.jobs.iter().find(|tracked| tracked.job.name.as_str() == name);
+            job.ok_or_else(|| unknown_job(name, state))
         };
         self.jobs.iter().map(find).collect()
     }
@@ -159,7 +159,7 @@ fn count_reported(state: &mut State, root: &Path, now: Time, rules: &Rules) -> V
     }
     for (of, report) in epochs {
         let submission = state.find(&of.job).and_then(|tracked| tracked.submission(&of));
-        if let Some(news) = submission.and_then(|own| started(own, &report)) {
+        if let Some(news) = submission.and_then(|submission| started(submission, &report)) {
             apply(state, now, &Event::News { of: of.clone(), news }, rules);
         }
         apply(state, now, &Event::News { of, news: News::Epoch(report) }, rules);
@@ -168,8 +168,9 @@ fn count_reported(state: &mut State, root: &Path, now: Time, rules: &Rules) -> V
 }
 
 /// Returns the start of a submission that was last seen in the queue, and of which a rank has reported an epoch.
-fn started(own: &Submission, report: &EpochReport) -> Option<News> {
-    let Submission { attempt: SubmissionRecord { job_id, submit_time, .. }, stage: Stage::Pending } = own
+fn started(submission: &Submission, report: &EpochReport) -> Option<News> {
+    let Submission { attempt: SubmissionRecord { job_id, submit_time, .. }, stage: Stage::Pending } =
+        submission
     else {
         return None;
     };

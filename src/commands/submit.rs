@@ -144,7 +144,7 @@ impl Subcommand for Args {
             permissions::refuse_accounts(context, &own)?;
         }
         note_shared_checkpoints(context, &own);
-        let submitted: BTreeSet<usize> = run.submissions.iter().map(|own| own.job).collect();
+        let submitted: BTreeSet<usize> = run.submissions.iter().map(|submission| submission.job).collect();
         let reason =
             |index: usize| planned.plan.verdicts()[index].reason().filter(|_| !submitted.contains(&index));
         for &index in &chosen {

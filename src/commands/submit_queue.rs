@@ -97,7 +97,7 @@ impl ThroughArgs {
                 .intents
                 .iter()
                 .zip(&entries.foretold)
-                .map(|(intent, own)| told(&entries.planned.jobs[intent.job], own)),
+                .map(|(intent, estimate)| told(&entries.planned.jobs[intent.job], estimate)),
         );
         for note in &notes {
             context.note(note);
@@ -118,11 +118,11 @@ impl ThroughArgs {
 }
 
 /// Returns what is foretold of a request, in a line.
-fn told(job: &Job, own: &OptionEstimate) -> String {
-    let asked = format!("{}: {} for {}", job.name, gpus(own), duration(own.option.request.limit));
-    match (&own.start, own.done) {
+fn told(job: &Job, estimate: &OptionEstimate) -> String {
+    let asked = format!("{}: {} for {}", job.name, gpus(estimate), duration(estimate.option.request.limit));
+    match (&estimate.start, estimate.done) {
         (Start::Estimated(_), Some(done)) => {
-            let start = match start_estimate(&own.start) {
+            let start = match start_estimate(&estimate.start) {
                 now if now == "now" => now,
                 later => format!("in {later}"),
             };

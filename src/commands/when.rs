@@ -98,7 +98,7 @@ struct Told<'a> {
 impl Told<'_> {
     /// Returns why a request is chosen, or why none is.
     fn reason(&self) -> Option<String> {
-        let unknown = self.list.iter().find_map(|own| match &own.start {
+        let unknown = self.list.iter().find_map(|estimate| match &estimate.start {
             Start::Unknown(why) => Some(format!("{UNKNOWN}: {why}")),
             Start::Refused(refusal) => Some(format!("never: {refusal}")),
             Start::Estimated(_) | Start::Never => None,
@@ -164,8 +164,11 @@ fn save(path: &std::path::Path, queue: &Queue) -> Result<(), Failure> {
 }
 
 fn table(context: &Context, told: &[Told], queues: &[Queue]) -> String {
-    let unit =
-        told.iter().flat_map(|own| &own.list).find_map(|own| own.option.cost).map(|cost| cost.unit.word());
+    let unit = told
+        .iter()
+        .flat_map(|own| &own.list)
+        .find_map(|estimate| estimate.option.cost)
+        .map(|cost| cost.unit.word());
     let when = When { jobs: when_jobs(told, queues), unit, is_sorted: true };
     let mut text = when_table(&when, context.terminal);
     let mut notes = when_legend(&when);
@@ -194,8 +197,8 @@ fn when_jobs<'a>(told: &'a [Told], queues: &'a [Queue]) -> Vec<WhenJob<'a>> {
     let differs = |own: &dyn Fn(&OptionEstimate) -> Option<String>| {
         list().zip(list().skip(1)).any(|(a, b)| own(a) != own(b))
     };
-    let several_partitions = differs(&|own| own.option.request.partition.clone());
-    let several_accounts = differs(&|own| own.option.request.account.clone());
+    let several_partitions = differs(&|estimate| estimate.option.request.partition.clone());
+    let several_accounts = differs(&|estimate| estimate.option.request.account.clone());
     let row = |own: &'a OptionEstimate| {
         let row = row(own);
         WhenRow {

@@ -118,11 +118,11 @@ impl Guarded {
             .stdout(output.try_clone()?)
             .stderr(output)
             .spawn()?;
-        let (job_id, words, own) = (JobId(guard.id()), guard.stdin.take(), origin.clone());
+        let (job_id, words, key) = (JobId(guard.id()), guard.stdin.take(), origin.clone());
         let wait = move || {
             if let Ok(status) = guard.wait() {
                 // Nobody listens any more when hsched ends.
-                let _ = tell.send(Wake::Ended(own, status));
+                let _ = tell.send(Wake::Ended(key, status));
             }
         };
         thread::Builder::new().name("guard".into()).spawn(wait)?;

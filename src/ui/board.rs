@@ -132,9 +132,9 @@ fn job_rows(jobs: &[&JobState], now: Time, length: u64, name: usize) -> Table {
         ("ENDS", Align::Left),
     ]);
     for tracked in jobs {
-        let own = JobSummary::new(tracked);
+        let summary = JobSummary::new(tracked);
         let (done, all) = (tracked.epochs_done, tracked.job.epochs);
-        let speed = own
+        let speed = summary
             .observed()
             .filter(|epoch| epoch.0 > 0.0)
             .map(|epoch| to_f64(tracked.job.samples_per_epoch) / epoch.0);
@@ -142,10 +142,10 @@ fn job_rows(jobs: &[&JobState], now: Time, length: u64, name: usize) -> Table {
         table.row([
             shortened(tracked.job.name.as_str(), name),
             tracked.phase.word().to_owned(),
-            own.attempt.map_or_else(|| "-".to_owned(), |attempt| attempt.gpus.to_string()),
+            summary.attempt.map_or_else(|| "-".to_owned(), |attempt| attempt.gpus.to_string()),
             format!("{bar}{done}/{all}"),
             speed.map_or_else(|| "-".to_owned(), |speed| format!("{speed:.0}")),
-            own.ends(now).unwrap_or_else(|| "-".to_owned()),
+            summary.ends(now).unwrap_or_else(|| "-".to_owned()),
         ]);
     }
     table

@@ -30,7 +30,7 @@ const LONG: Seconds = Seconds(600.0);
 /// Returns one sample for each GPU type, batch and source, the one with the median time: ranks of one epoch share its
 /// good and bad moments, and are not as many witnesses.
 fn typical(mut samples: Vec<Sample>) -> Vec<Sample> {
-    let kind = |own: &Sample| (own.key.clone(), own.source, own.batch);
+    let kind = |sample: &Sample| (sample.key.clone(), sample.source, sample.batch);
     samples.sort_by(|a, b| kind(a).cmp(&kind(b)).then(a.seconds.total_cmp(&b.seconds)));
     let same = |a: &Sample, b: &Sample| kind(a) == kind(b);
     samples.chunk_by(same).map(|own| own[(own.len() - 1) / 2].clone()).collect()
@@ -46,10 +46,10 @@ pub(super) fn by_the_whole(
     cache: &Cache,
 ) -> Vec<Sample> {
     let silent = tracked.epochs_done == 0 && !tracked.may_have_saved();
-    let Some(own) = tracked.submission(of).filter(|_| silent && *end == End::Completed) else {
+    let Some(submission) = tracked.submission(of).filter(|_| silent && *end == End::Completed) else {
         return Vec::new();
     };
-    let attempt = &own.attempt;
+    let attempt = &submission.attempt;
     let length = attempt.started.map(|started| ended.since(started));
     let Some(length) = length.filter(|length| *length >= LONG) else { return Vec::new() };
     let epoch = Seconds(length.0 / to_f64(tracked.job.epochs));

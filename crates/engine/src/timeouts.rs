@@ -28,11 +28,11 @@ impl<'a> Timeouts<'a> {
 
     /// Returns how to end the submissions of a job that its owner gave up, that do not stop, or that can never start.
     pub(super) fn end(&self, tracked: &JobState) -> impl Iterator<Item = Action> {
-        tracked.phase.submissions().iter().filter_map(move |own| self.end_one(tracked, own))
+        tracked.phase.submissions().iter().filter_map(move |submission| self.end_one(tracked, submission))
     }
 
-    fn end_one(&self, tracked: &JobState, own: &Submission) -> Option<Action> {
-        let Submission { attempt, stage } = own;
+    fn end_one(&self, tracked: &JobState, submission: &Submission) -> Option<Action> {
+        let Submission { attempt, stage } = submission;
         let why = match *stage {
             Stage::Stopping { request: StopProgress::Killed, since, .. } => {
                 if self.at.since(since) < Rules::KILL_PATIENCE {
@@ -92,7 +92,7 @@ pub fn due(state: &State, rules: &Rules, after: Time) -> Option<Time> {
         _ => None,
     };
     let patience = |tracked: &JobState| {
-        let end = |own: &Submission| match own.stage {
+        let end = |submission: &Submission| match submission.stage {
             Stage::Stopping { request: StopProgress::Meant, since, .. } => Some(since),
             Stage::Stopping { request: StopProgress::Asked, since, .. } => {
                 let grace = tracked.job.launch.checkpoint.grace.unwrap_or(rules.defaults.grace);
@@ -111,7 +111,8 @@ pub fn due(state: &State, rules: &Rules, after: Time) -> Option<Time> {
 
 /// Returns whether another one of the race that an attempt is in has started.
 fn has_started(tracked: &JobState, attempt: &SubmissionRecord) -> bool {
-    let others = tracked.phase.submissions().iter().filter(|own| own.attempt.races_with(attempt));
+    let others =
+        tracked.phase.submissions().iter().filter(|submission| submission.attempt.races_with(attempt));
     { others }.any(Submission::is_running)
 }
 

@@ -66,7 +66,8 @@ pub(super) fn chapters(
 /// Never, unless the placer is wrong.
 fn plan(placer: &dyn Placer, problem: &Problem) -> Result<CheckedPlan, Failure> {
     let assignment = placer.place(problem, &|| false);
-    let plan = assignment.and_then(|own| hsched_plan::checked(placer.name(), problem, own.into()));
+    let plan =
+        assignment.and_then(|assignment| hsched_plan::checked(placer.name(), problem, assignment.into()));
     plan.map_err(|error| Failure::from_error(Exit::Internal, &error))
 }
 

@@ -98,8 +98,10 @@ fn files(context: &Context, directory: &Path) -> Vec<Check> {
         };
     let note =
         |file: String, what: &str| Check::note(NAME, format!("{} {what}", directory.join(file).display()));
-    let mut checks: Vec<Check> =
-        findings.into_iter().map(|own| note(own.file, &own.what).advise(own.advice)).collect();
+    let mut checks: Vec<Check> = findings
+        .into_iter()
+        .map(|finding| note(finding.file, &finding.what).advise(finding.advice))
+        .collect();
     let Reported { odd, notes, .. } = reported(directory, &state, state::now(context));
     checks.extend(odd.into_iter().map(|(of, what)| {
         Check::note(NAME, format!("{}: {what}", of.name()))

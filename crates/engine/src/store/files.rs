@@ -161,8 +161,8 @@ fn temporary_file(folder: &Path, text: &str) -> io::Result<NamedTempFile> {
 
 fn temporary_folder(folder: &Path) -> io::Result<TempDir> {
     let mut builder = tempfile::Builder::new();
-    let own = fs::Permissions::from_mode(0o700);
-    builder.prefix(TEMPORARY.0).rand_bytes(TEMPORARY.1).permissions(own).tempdir_in(folder)
+    let permissions = fs::Permissions::from_mode(0o700);
+    builder.prefix(TEMPORARY.0).rand_bytes(TEMPORARY.1).permissions(permissions).tempdir_in(folder)
 }
 
 /// Flushes the names in a folder to disk; not every file system supports that.

@@ -94,10 +94,9 @@ fn damaged(root: &Path) -> Vec<String> {
 
 /// Returns how many plans of unfinished jobs are intact, and what is wrong with the others.
 fn plans(root: &Path, state: &State) -> (usize, Vec<Finding>) {
-    let submissions = state
-        .jobs
-        .iter()
-        .flat_map(|tracked| tracked.phase.submissions().iter().map(|own| own.attempt.key(&tracked.job.name)));
+    let submissions = state.jobs.iter().flat_map(|tracked| {
+        tracked.phase.submissions().iter().map(|submission| submission.attempt.key(&tracked.job.name))
+    });
     let (mut whole, mut findings) = (BTreeSet::new(), Vec::new());
     for of in submissions {
         match plan(&run_folder(root, &of.run), &of.name()) {

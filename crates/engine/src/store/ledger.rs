@@ -299,7 +299,7 @@ impl<'a> Ledger<'a> {
             _ => {}
         }
         for (name, what) in troubles {
-            let is_older = |own: &Condition| matches!(own, Condition::Older(_));
+            let is_older = |condition: &Condition| matches!(condition, Condition::Older(_));
             let what_is_kept = match name {
                 // It stays where it is.
                 SPEEDS if is_older(&contents.speeds) => None,
