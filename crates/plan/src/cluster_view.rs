@@ -130,7 +130,7 @@ fn worker(node: &Node, parts: &Parts, held: &Holdings, intra_node: BitRate) -> O
     if (!is_up && own.is_none()) || node.gpus.is_empty() {
         return None;
     }
-    let mine = |gpu_type: &GpuType| own.and_then(|own| own.gpus.get(gpu_type)).copied().unwrap_or(0);
+    let mine = |gpu_type: &GpuType| own.and_then(|held| held.gpus.get(gpu_type)).copied().unwrap_or(0);
     let gpus = node.gpus.iter().map(|stock| {
         let free = if is_up { stock.free() } else { 0 };
         (&stock.gpu_type, free.saturating_add(mine(&stock.gpu_type)).min(stock.total))
@@ -146,8 +146,8 @@ fn worker(node: &Node, parts: &Parts, held: &Holdings, intra_node: BitRate) -> O
         intra_node: node.intra_node.unwrap_or(intra_node),
         up: parts.counts(&node.name, up),
         host: Some(Host {
-            cpus: room(node.cpus, own.map_or(0, |own| own.cpus)),
-            memory: room(node.memory, own.map_or(0, |own| own.memory)),
+            cpus: room(node.cpus, own.map_or(0, |held| held.cpus)),
+            memory: room(node.memory, own.map_or(0, |held| held.memory)),
         }),
     })
 }

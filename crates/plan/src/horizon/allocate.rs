@@ -59,22 +59,22 @@ const LEAST_KEPT: f64 = 0.02;
 
 /// Returns who is to have what.
 pub(super) fn allocate(instance: &Instance<'_>, terms: Valuation<'_>) -> Vec<Choice> {
-    let mut own = Allocation::new(instance, terms);
-    let order = own.order();
+    let mut allocation = Allocation::new(instance, terms);
+    let order = allocation.order();
     for &task in &order {
-        own.choose_again(task, 1.0);
+        allocation.choose_again(task, 1.0);
     }
     for sale in SALES {
         for &task in &order {
-            if own.free.iter().all(|&free| free <= 0) {
+            if allocation.free.iter().all(|&free| free <= 0) {
                 break;
             }
-            own.choose_again(task, sale);
+            allocation.choose_again(task, sale);
         }
     }
-    own.exchange(&order[..order.len().min(EXCHANGED)]);
-    own.leave_none_waiting(&order);
-    own.choices
+    allocation.exchange(&order[..order.len().min(EXCHANGED)]);
+    allocation.leave_none_waiting(&order);
+    allocation.choices
 }
 
 impl<'a> Allocation<'a> {
@@ -84,17 +84,17 @@ impl<'a> Allocation<'a> {
         let keep = |(task, own): (usize, &Task)| kept(own, instance.class(task).fastest, terms.life);
         let keep = instance.tasks.iter().enumerate().map(keep).collect();
         let (choices, values) = (vec![Choice::Wait; tasks], vec![0.0; tasks]);
-        let mut own = Self { instance, terms, keep, free, choices, values };
+        let mut allocation = Self { instance, terms, keep, free, choices, values };
         if !instance.preempts {
             // Nobody can take from a running task what it has.
             for (task, value) in (0..tasks)
                 .filter(|&task| instance.tasks[task].is_running())
                 .map(|task| (task, terms.worth[task] * instance.tasks[task].speed()))
             {
-                own.take(task, Offer { choice: Choice::Stay, value, surplus: 0.0 });
+                allocation.take(task, Offer { choice: Choice::Stay, value, surplus: 0.0 });
             }
         }
-        own
+        allocation
     }
 
     fn is_frozen(&self, task: usize) -> bool {

@@ -159,7 +159,7 @@ fn ways(
         } else {
             pricer.over(least, &problem.offered()).across_within(prices, limit, MOST_WAYS)?
         };
-        ways.extend(bundles.iter().filter_map(|own| way(own, Ring::Across { least }, own.cost)));
+        ways.extend(bundles.iter().filter_map(|bundle| way(bundle, Ring::Across { least }, bundle.cost)));
     }
     Some(ways)
 }

@@ -292,7 +292,8 @@ impl PlanFile {
     /// Returns the order of devices on nodes with several GPU types.
     pub fn device_order(&self) -> Vec<(NodeName, Vec<GpuType>)> {
         let mixed = self.nodes.iter().filter(|node| node.devices.len() > 1);
-        let each = |own: &TypeCount| vec![GpuType::new(&own.gpu_type); own.count.min(MOST_DEVICES) as usize];
+        let each =
+            |count: &TypeCount| vec![GpuType::new(&count.gpu_type); count.count.min(MOST_DEVICES) as usize];
         let order = |node: &PlanNode| {
             let types = node.devices.iter().flat_map(each).collect::<Option<_>>();
             NodeName::new(&node.name).ok().zip(types)

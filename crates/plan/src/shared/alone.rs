@@ -106,7 +106,8 @@ impl<'a> Maker<'a> {
             return;
         };
         let real = self.shown.real;
-        let slots: Vec<Slot> = placements.iter().flat_map(|own| own.slots.iter().copied()).collect();
+        let slots: Vec<Slot> =
+            placements.iter().flat_map(|placement| placement.slots.iter().copied()).collect();
         let is_free = self.room.take(real, job, &slots);
         // Copies are decided on again when one of them finds no room.
         if let [placement] = placements.as_slice() {

@@ -31,19 +31,19 @@ impl<'a> ProjectedProblem<'a> {
         rules: Rules,
         prices: &BTreeMap<usize, Price>,
     ) -> Self {
-        let mut own = Self::of(real);
-        own.give_up_waiting(rules.queue_patience);
-        own.free = own.problem.unclaimed();
-        own.arrive(promises);
-        own.price_moves(rules.moves, prices);
-        own
+        let mut projected = Self::of(real);
+        projected.give_up_waiting(rules.queue_patience);
+        projected.free = projected.problem.unclaimed();
+        projected.arrive(promises);
+        projected.price_moves(rules.moves, prices);
+        projected
     }
 
     /// Returns what to show of a problem where nobody waits in a queue, and moves cost what the problem says.
     pub(super) fn arrived(real: &'a Problem, promises: &[Promise]) -> Self {
-        let mut own = Self::of(real);
-        own.arrive(promises);
-        own
+        let mut projected = Self::of(real);
+        projected.arrive(promises);
+        projected
     }
 
     fn of(real: &'a Problem) -> Self {

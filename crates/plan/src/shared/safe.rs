@@ -28,9 +28,10 @@ impl<'a> Limits<'a> {
     /// Returns what is left beside all that jobs have or wait for.
     pub(super) fn of(problem: &'a Problem) -> Self {
         let left = problem.limits.iter().map(|limit| i64::from(limit.most)).collect();
-        let mut own = Self { problem, left };
-        own.count(problem.jobs.iter().flat_map(|job| &job.progress.holds).flat_map(|hold| &hold.slots), -1);
-        own
+        let mut limits = Self { problem, left };
+        limits
+            .count(problem.jobs.iter().flat_map(|job| &job.progress.holds).flat_map(|hold| &hold.slots), -1);
+        limits
     }
 
     /// Returns whether so many more may be held.

@@ -179,7 +179,7 @@ impl Floor {
         for ((job, placement), (_, slot)) in placements.into_iter().zip(places) {
             self.hold(job, vec![slot]);
             match chosen.iter_mut().find(|(own, _)| *own == job) {
-                Some((_, own)) => *own = placement,
+                Some((_, known)) => *known = placement,
                 None => chosen.push((job, placement)),
             }
         }
