@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{Amendment, Gpus, Kind, Trials, named_ranks};
+use hsched_model::serde_defaults::is_false;
 use hsched_model::{JobId, JobName, PlacedRank, QueueChoice, Seconds, Time, Walltime};
 use hsched_plan::{Placement, Problem};
 
@@ -310,11 +311,6 @@ impl SubmissionRecord {
             limit: None,
         }
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_false(value: &bool) -> bool {
-    !value
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
