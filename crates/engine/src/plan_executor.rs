@@ -257,8 +257,8 @@ impl PlanExecutor<'_> {
                     PlannedSubmission { least_limit, ..PlannedSubmission::new(number, copy, placement) };
                 let is_next = next.iter().any(|(job, _)| *job == own.job);
                 match () {
-                    () if is_next => self.next_piece(intent, tracked, own.job, *whole),
-                    () if queues => self.queued_submission(intent, tracked, own.job, *whole),
+                    () if is_next => self.next_piece(intent, tracked, own.job, whole),
+                    () if queues => self.queued_submission(intent, tracked, own.job, whole),
                     () => intent,
                 }
             };

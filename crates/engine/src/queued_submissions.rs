@@ -31,7 +31,7 @@ impl PlanExecutor<'_> {
             queue_choice: Some(self.queue_choice(
                 tracked,
                 request,
-                Kind::of(&named_ranks(problem, placement)),
+                Kind::of(&named_ranks(problem, placement)).as_ref(),
                 run,
                 basis,
             )),
@@ -54,7 +54,7 @@ impl PlanExecutor<'_> {
         let request = self.request(job, placement);
         let run = placement.jct(rest.epochs);
         let basis = placement.basis(&problem.jobs[job]);
-        let queue_choice = self.queue_choice(tracked, request, Some(kind.clone()), run, basis);
+        let queue_choice = self.queue_choice(tracked, request, Some(&kind), run, basis);
         let walltime = queue_choice.walltime(&rest, run, &self.rules.defaults);
         let needs = self.rules.defaults.rank_needs(&rest);
         let amendment = Amendment {
@@ -98,7 +98,7 @@ impl PlanExecutor<'_> {
         &self,
         tracked: &JobState,
         request: Option<&RequestOption>,
-        kind: Option<Kind>,
+        kind: Option<&Kind>,
         run: Seconds,
         basis: SpeedBasis,
     ) -> QueueChoice {
@@ -110,7 +110,7 @@ impl PlanExecutor<'_> {
         let known = of_request.or_else(before).unwrap_or_else(|| {
             let mut ways = self.cluster.ways(&tracked.job, &self.rules.defaults);
             let suits = |way: &QueueChoice| {
-                self.suits(tracked, &QueueChoice { basis, at_least, ..way.clone() }, kind.as_ref(), run)
+                self.suits(tracked, &QueueChoice { basis, at_least, ..way.clone() }, kind, run)
             };
             // Where the nodes are chosen already, all partitions are left to Slurm.
             let suiting = ways.iter().position(suits).filter(|_| !self.rules.pinned);

@@ -6,13 +6,11 @@ pub fn one() -> u32 {
 }
 
 /// Returns whether a count is its default.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 pub fn is_one(count: &u32) -> bool {
     *count == 1
 }
 
 /// Returns whether a flag is its default.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 pub fn is_false(value: &bool) -> bool {
     !value
 }
