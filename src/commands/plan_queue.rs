@@ -11,7 +11,8 @@ use crate::app::start_estimates::{self, OptionEstimate, Queue, QueueViewArgs, wi
 use crate::app::through_queue::{self, Through};
 use crate::app::{input, planning};
 use crate::commands::cli::{json_text, print};
-use crate::commands::when::{option_json, row};
+use crate::commands::when::row;
+use crate::commands::when_json::option_json;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{When, WhenJob, duration, when_legend, when_table, wrap, write_output};

@@ -3,21 +3,19 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde_json::{Value, json};
-
 use crate::app::context::{Context, Format};
 use crate::app::input;
 use crate::app::speeds::SpeedArgs;
 use crate::app::start_estimates::{self, Found, OptionEstimate, Possible, Queue, QueueViewArgs};
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::commands::when_score;
+use crate::commands::{when_json, when_score};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
 use crate::ui::{ProgressLine, When, WhenJob, WhenRow, when_legend, when_table, wrap, write_output};
 use hsched_engine::clock::Clock;
 use hsched_model::{Choice, Job, SpeedBasis};
-use hsched_queue::{Forecast, Start};
+use hsched_queue::Start;
 
 /// Show which request of each job would finish first, including its wait in the queue
 ///
@@ -69,7 +67,7 @@ impl Subcommand for Args {
         }
         let told = self.told(context, &jobs, &queues)?;
         let text = match self.format {
-            Format::Json => json_text(&json(&told, &queues))?,
+            Format::Json => json_text(&when_json::json(&told, &queues))?,
             Format::Table => table(context, &told, &queues),
         };
         print(context, &text)?;
@@ -84,20 +82,20 @@ const UNKNOWN: &str = "no start can be estimated";
 const FIRST_TO_FINISH: usize = 3;
 
 /// A job and what is known of it.
-struct Told<'a> {
-    job: &'a Job,
+pub(super) struct Told<'a> {
+    pub job: &'a Job,
     /// The first job with the same requests, of which the same is known.
     first: usize,
-    list: Vec<OptionEstimate>,
+    pub list: Vec<OptionEstimate>,
     /// Why there are none.
     nothing: Option<String>,
-    choice: Option<Choice>,
-    notes: Vec<String>,
+    pub choice: Option<Choice>,
+    pub notes: Vec<String>,
 }
 
 impl Told<'_> {
     /// Returns why a request is chosen, or why none is.
-    fn reason(&self) -> Option<String> {
+    pub(super) fn reason(&self) -> Option<String> {
         let unknown = self.list.iter().find_map(|estimate| match &estimate.start {
             Start::Unknown(why) => Some(format!("{UNKNOWN}: {why}")),
             Start::Refused(refusal) => Some(format!("never: {refusal}")),
@@ -324,82 +322,4 @@ fn place(own: &OptionEstimate) -> Option<String> {
             "{waiting} jobs are pending for the same nodes; yours would be the {place}{ending}{account}"
         ),
     })
-}
-
-fn json(told: &[Told], queues: &[Queue]) -> Value {
-    let queue = |own: &Queue| {
-        json!({ "cluster": own.name, "taken_at": own.snapshot.taken_at, "age_s": own.age,
-            "corrected_by": own.learnt.map(|(_, count)| count),
-            "notes": own.snapshot.notes })
-    };
-    let job = |own: &Told| {
-        json!({
-            "name": own.job.name.as_str(),
-            "chosen": own.choice.and_then(|choice| own.list.iter().position(|option| option.id() == choice.id)),
-            "reason": own.reason(),
-            "options": own.list.iter().map(|option| option_json(option, queues)).collect::<Vec<_>>(),
-            "notes": own.notes,
-        })
-    };
-    json!({
-        "schema": "hsched.when/1",
-        "estimated": true,
-        "queues": queues.iter().map(queue).collect::<Vec<_>>(),
-        "jobs": told.iter().map(job).collect::<Vec<_>>(),
-    })
-}
-
-/// Returns what an estimate rests on, in a word.
-fn method(forecast: &Forecast) -> &'static str {
-    match forecast {
-        Forecast { past_waits: 1.., .. } => "past-waits",
-        Forecast { starts, .. } if starts.is_empty() => "limits",
-        _ => "futures",
-    }
-}
-
-/// Returns a request and what is known of it, as JSON.
-pub(super) fn option_json(own: &OptionEstimate, queues: &[Queue]) -> Value {
-    let request = &own.option.request;
-    let mut value = json!({
-        "cluster": queues[own.queue].name,
-        "partition": request.partition,
-        "account": request.account,
-        "type": own.option.gpu_type.as_str(),
-        "gpus": own.option.gpus,
-        "nodes": request.asks.nodes,
-        "limit_s": request.limit,
-        "run_s": own.option.run,
-        "run_estimated": own.option.queue_choice.basis == SpeedBasis::Estimated,
-        "pieces": own.option.walltime.pieces,
-        "preemptible": own.option.preemptible,
-        "cost": own.option.cost.map(|cost| cost.hours),
-        "cost_unit": own.option.cost.map(|cost| cost.unit.word()),
-        "priority": own.priority.priority,
-        "priority_source": own.priority.source.word(),
-        "finish": own.done,
-    });
-    match &own.start {
-        Start::Estimated(forecast) => {
-            value["outlook"] = json!("estimated");
-            value["method"] = json!(method(forecast));
-            value["past_waits"] = json!(forecast.past_waits);
-            value["futures"] = json!(forecast.starts.len());
-            value["start"] = json!(forecast.start);
-            value["start_at_limits_s"] = json!(forecast.at_limits);
-            value["finishes_first"] = json!(forecast.first);
-            value["ahead"] = json!(forecast.ahead);
-            value["waiting"] = json!(forecast.waiting);
-        }
-        Start::Unknown(why) => {
-            value["outlook"] = json!("unknown");
-            value["why"] = json!(why);
-        }
-        Start::Never => value["outlook"] = json!("never"),
-        Start::Refused(refusal) => {
-            value["outlook"] = json!("never");
-            value["why"] = json!(refusal.to_string());
-        }
-    }
-    value
 }
