@@ -145,9 +145,9 @@ fn problem(size: Size, sync: SyncEvery, seed: u64) -> Problem {
         ThroughputMatrix::new(&jobs, &Problem::types_of(&cluster), &Cache::default(), Estimates::Off);
     let access = Access::everywhere(RankNeeds { cpus: 1, memory: 0 });
     let rates = (network, intra_node);
-    let grounds = ClusterView { cluster: &cluster, access: &access, held: &Holdings::new(), rates };
+    let cluster_view = ClusterView { cluster: &cluster, access: &access, held: &Holdings::new(), rates };
     let all: Vec<usize> = (0..jobs.len()).collect();
-    Problem::live(grounds, &jobs, &speeds).expect("a problem").extract(&all, Basis::Queue).problem
+    Problem::live(cluster_view, &jobs, &speeds).expect("a problem").extract(&all, Basis::Queue).problem
 }
 
 fn solve(name: &str, size: Size, problem: &Problem) -> Solved {

@@ -21,7 +21,7 @@ fn main() {
 fn rules() -> Rules {
     let rate = BitRate::new(10.0).expect("a rate");
     Rules {
-        realm: BackendKind::Queue,
+        backend: BackendKind::Queue,
         pinned: false,
         defaults: JobDefaults::default(),
         network: rate,

@@ -82,7 +82,7 @@ fn full() -> Full {
 fn rules() -> Rules {
     let rate = BitRate::new(10.0).expect("a rate");
     Rules {
-        realm: BackendKind::Queue,
+        backend: BackendKind::Queue,
         pinned: false,
         defaults: JobDefaults::default(),
         network: rate,
@@ -126,13 +126,13 @@ fn bench(bencher: Bencher<'_, '_>, jobs: u32, is_idle: bool) {
     let mut policy = hsched_lab::find("optimal", &Parameters::default()).expect("a policy");
     let mut planner = planner(policy.as_mut());
     let Ok::<_, Infallible>(_) =
-        turn(&mut world, &mut KeepsNothing, &mut state, (&rules, &mut planner), &mut |_| ());
+        turn(&mut world, &mut KeepsNothing, &mut state, &rules, &mut planner, &mut |_| ());
     if !is_idle {
         state.decided = None;
     }
-    let Ok(seen) = look(&mut world, &state, (&rules, &mut planner));
+    let Ok(seen) = look(&mut world, &state, &rules, &mut planner);
     assert_eq!(seen.step.is_none(), is_idle, "another turn than it should be");
-    bencher.bench_local(|| look(&mut world, &state, (&rules, &mut planner)));
+    bencher.bench_local(|| look(&mut world, &state, &rules, &mut planner));
 }
 
 /// A turn in which nothing has happened.

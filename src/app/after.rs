@@ -21,14 +21,14 @@ pub(crate) fn note_unknown(jobs: &[Job], notes: &mut Vec<String>) {
     for job in jobs {
         let unknown = job.after.iter().filter(|name| jobs.iter().all(|other| other.name != **name));
         for name in unknown {
-            let near = did_you_mean((job, name), jobs).unwrap_or_default();
+            let near = did_you_mean(job, name, jobs).unwrap_or_default();
             notes.push(format!("{} depends on {name}, which is not in this file{near}", job.name));
         }
     }
 }
 
 /// Returns `; did you mean NAME?` for the job whose name is nearest to one that `own` depends on.
-fn did_you_mean((own, name): (&Job, &JobName), jobs: &[Job]) -> Option<String> {
+fn did_you_mean(own: &Job, name: &JobName, jobs: &[Job]) -> Option<String> {
     let others = jobs.iter().filter(|job| job.name != own.name);
     let near = formats::nearest(name.as_str(), others.map(|job| job.name.as_str()))?;
     Some(format!("; did you mean {near}?"))
@@ -44,7 +44,7 @@ pub(crate) fn refuse_unknown(jobs: &[Job], state: &State) -> Result<(), Failure>
     let known: BTreeMap<&JobName, &Job> = known.map(|job| (&job.name, job)).collect();
     for job in jobs {
         if let Some(name) = job.after.iter().find(|name| !known.contains_key(name)) {
-            let near = did_you_mean((job, name), jobs).unwrap_or_default();
+            let near = did_you_mean(job, name, jobs).unwrap_or_default();
             let message = format!("{} depends on {name}, but there is no job of that name{near}", job.name);
             return Err(Failure::new(Exit::BadInput, message).hint(format!(
                 "add {name} first, or put both jobs in one file; hsched status lists the \

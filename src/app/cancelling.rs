@@ -1,4 +1,4 @@
-//! The steps of a cancellation: look, write the wish down, ask Slurm.
+//! The steps of a cancellation: look, record the request, ask Slurm.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use hsched_model::JobName;
 /// returns why Slurm did not answer.
 pub(crate) fn look(session: &mut Session<'_>, names: &[JobName]) -> Result<(Seen, Option<Failure>), Failure> {
     let in_slurm = |name: &JobName| session.state.find(name).is_some_and(|job| job.phase.is_submitted());
-    if session.rules.realm == BackendKind::Queue && !names.iter().any(in_slurm) {
+    if session.rules.backend == BackendKind::Queue && !names.iter().any(in_slurm) {
         return Ok((Seen::nothing(session.context), None));
     }
     match session.look() {
@@ -25,20 +25,19 @@ pub(crate) fn look(session: &mut Session<'_>, names: &[JobName]) -> Result<(Seen
     }
 }
 
-/// Writes the wish into the state, and returns what it takes: a request for each submission that Slurm has.
-pub(crate) fn wish(session: &mut Session<'_>, names: &[JobName], seen: &Seen) -> Vec<Action> {
+/// Writes the request into the state, and returns what it takes: a request for each submission that Slurm has.
+pub(crate) fn request_cancel(session: &mut Session<'_>, names: &[JobName], seen: &Seen) -> Vec<Action> {
     let Session { state, rules, .. } = session;
     for event in names.iter().map(asked) {
         apply(state, seen.at, &event, rules);
     }
-    let submissions = names
-        .iter()
-        .filter_map(|name| state.find(name))
-        .flat_map(|tracked| tracked.phase.submissions().iter().map(|own| (&tracked.job.name, own)));
-    let request = |(name, own): (&JobName, &Submission)| {
-        let Stage::Stopping { then: AfterStop::Cancel, .. } = own.stage else { return None };
-        let (of, why) = (own.attempt.key(name), "cancelled by the user".to_owned());
-        Some(Action::Cancel { of, job_id: own.attempt.job_id?, why })
+    let submissions = names.iter().filter_map(|name| state.find(name)).flat_map(|tracked| {
+        tracked.phase.submissions().iter().map(|submission| (&tracked.job.name, submission))
+    });
+    let request = |(name, submission): (&JobName, &Submission)| {
+        let Stage::Stopping { then: AfterStop::Cancel, .. } = submission.stage else { return None };
+        let (of, why) = (submission.attempt.key(name), "cancelled by the user".to_owned());
+        Some(Action::Cancel { of, job_id: submission.attempt.job_id?, why })
     };
     submissions.filter_map(request).collect()
 }
@@ -64,14 +63,14 @@ pub(crate) fn act(
     actions: &[Action],
     seen: &Seen,
 ) -> Result<BTreeMap<JobName, String>, Failure> {
-    let mut untold = BTreeMap::new();
+    let mut failures = BTreeMap::new();
     for action in actions {
         let mut tell = |told: Update<'_>| {
             if let Update::Event(Event::Answer { of, answer: Answer::NotStopped { message } }) = told {
-                untold.insert(of.job.clone(), message.clone());
+                failures.insert(of.job.clone(), message.clone());
             }
         };
         session.carry_out(action, seen.at, &mut tell).map_err(|error| state::failure(&error))?;
     }
-    Ok(untold)
+    Ok(failures)
 }

@@ -3,7 +3,7 @@
 use crate::app::after::refuse_unknown;
 use crate::app::context::Context;
 use crate::app::copies::refuse_others;
-use crate::app::session::{Backend, Seen, Session, realm};
+use crate::app::session::{Backend, Seen, Session, backend_kind};
 use crate::app::state;
 use crate::app::submission::in_queue;
 use crate::error::Failure;
@@ -12,21 +12,21 @@ use hsched_engine::store::{DeferredCommand, Peeked, StateDir, Wanted};
 use hsched_engine::{BackendKind, Event, Phase, Rules, State, TaggedJob, apply};
 use hsched_model::{JobName, Time};
 
-/// Returns what is said of a wish that was left.
-pub(crate) fn left(realm: BackendKind) -> String {
-    let follower = realm.follower();
+/// Returns what is said of a deferred command that was left.
+pub(crate) fn left(backend: BackendKind) -> String {
+    let follower = backend.follower();
     format!("another hsched holds the state directory: {follower} applies this command at its next turn")
 }
 
 /// Returns who carries out what was left, as JSON has it.
-pub(crate) fn word(realm: BackendKind) -> &'static str {
-    match realm {
+pub(crate) fn word(backend: BackendKind) -> &'static str {
+    match backend {
         BackendKind::Queue => "watch",
         BackendKind::Devices => "run",
     }
 }
 
-/// Leaves a wish for who holds the lock next.
+/// Leaves a deferred command for who holds the lock next.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -35,7 +35,7 @@ pub(crate) fn leave(context: &Context, wanted: Wanted) -> Result<(), Failure> {
     left.map(drop).map_err(|error| state::failure(&error))
 }
 
-/// Returns the state without the lock, as it will be once all wishes are taken in.
+/// Returns the state without the lock, as it will be once all deferred commands are taken in.
 ///
 /// # Errors
 /// When a file cannot be used.
@@ -49,35 +49,35 @@ pub(crate) fn expected(context: &Context, rules: &Rules) -> Result<State, Failur
 /// When a file cannot be used.
 pub(crate) fn expected_there(context: &Context, rules: &Rules) -> Result<(State, BackendKind), Failure> {
     let peeked = StateDir::peek(&state::root(context)?, rules).map_err(|error| state::failure(&error))?;
-    let Peeked { mut state, wishes, cluster, .. } = peeked;
-    let realm = realm(cluster.as_deref());
-    let rules = Rules { realm, ..rules.clone() };
-    for wish in &wishes {
-        play(&mut state, wish, (wish.at, &[]), &rules);
+    let Peeked { mut state, deferred_commands: commands, cluster, .. } = peeked;
+    let backend = backend_kind(cluster.as_deref());
+    let rules = Rules { backend, ..rules.clone() };
+    for command in &commands {
+        play(&mut state, command, command.at, &[], &rules);
     }
-    Ok((state, realm))
+    Ok((state, backend))
 }
 
-/// Takes all wishes into a session's state and writes it down; returns what has happened by that. A dry run writes nothing.
+/// Takes all deferred commands into a session's state and writes it down; returns what has happened by that. A dry run writes nothing.
 ///
 /// # Errors
-/// When the state cannot be written or Slurm prints nonsense: then the state is as it was, and the wishes wait. Where Slurm
-/// does not answer, wishes that need it wait.
+/// When the state cannot be written or Slurm prints nonsense: then the state is as it was, and the deferred commands wait. Where Slurm
+/// does not answer, deferred commands that need it wait.
 pub(crate) fn take_in<W: Backend + ?Sized>(session: &mut Session<'_, W>) -> Result<Vec<Event>, Failure> {
     let context = session.context;
-    let (wishes, troubles) = session.ledger.wishes();
+    let (commands, troubles) = session.ledger.deferred_commands();
     for trouble in &troubles {
         context.warn(trouble);
     }
-    if wishes.is_empty() {
+    if commands.is_empty() {
         return Ok(Vec::new());
     }
     let mut next = session.state.clone();
     let mut seen = Seen::nothing(context);
     let (mut looked, mut events, mut taken) = (false, Vec::new(), Vec::new());
-    for wish in &wishes {
+    for command in &commands {
         // What runs on devices is in the state; there is no queue to look at.
-        if !looked && session.rules.realm == BackendKind::Queue && needs_look(wish, &next) {
+        if !looked && session.rules.backend == BackendKind::Queue && needs_look(command, &next) {
             match session.look_into(&mut next) {
                 Ok(now) => (seen, looked) = (now, true),
                 // The others wait with it: they are in order.
@@ -86,16 +86,16 @@ pub(crate) fn take_in<W: Backend + ?Sized>(session: &mut Session<'_, W>) -> Resu
             }
             events.append(&mut seen.events);
         }
-        let (own, impossible) = play(&mut next, wish, (seen.at, &seen.queue), &session.rules);
+        let (own, impossible) = play(&mut next, command, seen.at, &seen.queue, &session.rules);
         events.extend(own);
-        taken.push((wish, impossible));
+        taken.push((command, impossible));
     }
     if !taken.is_empty() && !session.dry_run {
         session.ledger.take(seen.at, &next, &events, &taken).map_err(|error| state::failure(&error))?;
     }
-    for (wish, impossible) in &taken {
+    for (command, impossible) in &taken {
         if let Some(why) = impossible {
-            context.warn(&format!("{}: {why}", describe(wish)));
+            context.warn(&format!("{}: {why}", describe(command)));
         }
     }
     session.state = next;
@@ -103,9 +103,9 @@ pub(crate) fn take_in<W: Backend + ?Sized>(session: &mut Session<'_, W>) -> Resu
 }
 
 /// Shows in a state, for people, what is wanted and was not taken in yet; `follower` is the command that will.
-pub(crate) fn show(state: &mut State, wishes: &[DeferredCommand], rules: &Rules, follower: &str) {
-    for wish in wishes {
-        for event in wish.wanted.events() {
+pub(crate) fn show(state: &mut State, commands: &[DeferredCommand], rules: &Rules, follower: &str) {
+    for command in commands {
+        for event in command.wanted.events() {
             let (name, what) = match &event {
                 Event::Added { job, .. } => {
                     (job.name.clone(), format!("{follower} will add it at its next turn"))
@@ -120,7 +120,7 @@ pub(crate) fn show(state: &mut State, wishes: &[DeferredCommand], rules: &Rules,
             };
             // One that waits has not ended before it is taken in.
             if matches!(event, Event::Added { .. }) || !waits(state) {
-                apply(state, wish.at, &event, rules);
+                apply(state, command.at, &event, rules);
             }
             let Some(tracked) = state.find_mut(&name).filter(|tracked| !tracked.phase.is_over()) else {
                 continue;
@@ -128,27 +128,28 @@ pub(crate) fn show(state: &mut State, wishes: &[DeferredCommand], rules: &Rules,
             if let Phase::Waiting { not_before, reason } = &mut tracked.phase {
                 (*not_before, *reason) = (None, what.clone());
             }
-            tracked.last = (wish.at, what);
+            tracked.last = (command.at, what);
         }
     }
 }
 
-/// Changes the state by a wish, as if its command had the lock; returns what happened, and what was impossible.
+/// Changes the state by a deferred command, as if its command had the lock; returns what happened, and what was impossible.
 fn play(
     state: &mut State,
-    wish: &DeferredCommand,
-    (at, queue): (Time, &[TaggedJob]),
+    command: &DeferredCommand,
+    at: Time,
+    queue: &[TaggedJob],
     rules: &Rules,
 ) -> (Vec<Event>, Option<String>) {
-    let impossible = match &wish.wanted {
+    let impossible = match &command.wanted {
         Wanted::Add { jobs, .. } => {
             if let Err(failure) = refuse_unknown(jobs, state).and_then(|()| refuse_others(jobs, state)) {
                 return (Vec::new(), Some(format!("{}; nothing was added", failure.message)));
             }
             let names: Vec<&JobName> = jobs.iter().map(|job| &job.name).collect();
-            match in_queue(&names, queue, state, rules.realm) {
+            match in_queue(&names, queue, state, rules.backend) {
                 Some(twice) => {
-                    let why = format!("{}: {}; nothing was added", rules.realm.already(), twice.jobs);
+                    let why = format!("{}: {}; nothing was added", rules.backend.already(), twice.jobs);
                     return (Vec::new(), Some(why));
                 }
                 None => None,
@@ -160,23 +161,23 @@ fn play(
             (!unknown.is_empty()).then(|| format!("no such job: {}", unknown.join(", ")))
         }
     };
-    let events = wish.wanted.events();
+    let events = command.wanted.events();
     for event in &events {
         apply(state, at, event, rules);
     }
     (events, impossible)
 }
 
-/// Returns whether what Slurm has decides about a wish. A job in the queue that the state does not know keeps an added
+/// Returns whether what Slurm has decides about a deferred command. A job in the queue that the state does not know keeps an added
 /// one of its name waiting, so it decides nothing.
-fn needs_look(wish: &DeferredCommand, state: &State) -> bool {
+fn needs_look(command: &DeferredCommand, state: &State) -> bool {
     let in_slurm = |name: &JobName| state.find(name).is_some_and(|job| job.phase.is_submitted());
-    matches!(&wish.wanted, Wanted::Add { jobs, .. } if jobs.iter().any(|job| in_slurm(&job.name)))
+    matches!(&command.wanted, Wanted::Add { jobs, .. } if jobs.iter().any(|job| in_slurm(&job.name)))
 }
 
-/// Returns a wish in words.
-fn describe(wish: &DeferredCommand) -> String {
-    let (word, names): (&str, Vec<&str>) = match &wish.wanted {
+/// Returns a deferred command in words.
+fn describe(command: &DeferredCommand) -> String {
+    let (word, names): (&str, Vec<&str>) = match &command.wanted {
         Wanted::Add { jobs, .. } => ("add", jobs.iter().map(|job| job.name.as_str()).collect()),
         Wanted::Cancel { jobs } => ("cancel", jobs.iter().map(JobName::as_str).collect()),
     };

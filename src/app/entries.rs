@@ -1,7 +1,7 @@
 //! From requests that were chosen to a run that asks Slurm for them: GPUs, shares, and what each asks of the queue.
 
 use crate::app::planning::{Planned, PlanningInput, those_behind};
-use crate::app::start_estimates::Foretold;
+use crate::app::start_estimates::OptionEstimate;
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::{PlannedSubmission, spares};
@@ -22,11 +22,11 @@ const NO_ROOM: &str = "no request fits on the nodes that are up";
 pub(crate) struct Entries {
     pub planned: Planned,
     pub intents: Vec<PlannedSubmission>,
-    pub foretold: Vec<Foretold>,
+    pub foretold: Vec<OptionEstimate>,
 }
 
 /// The requests that were chosen for a job, by its number, or why there are none.
-pub(crate) type ChosenFor = (usize, Result<Vec<Foretold>, String>);
+pub(crate) type ChosenFor = (usize, Result<Vec<OptionEstimate>, String>);
 
 /// Returns what submits the requests chosen for some jobs. Its plan says why a job has none.
 ///
@@ -42,16 +42,17 @@ pub(crate) fn entries(
     let (mut intents, mut all, mut without) = (Vec::new(), Vec::new(), those_behind(&input.jobs));
     for (job, requests) in chosen {
         let (requests, why) = requests.map_or_else(|why| (Vec::new(), why), |own| (own, NO_ROOM.to_owned()));
-        let placed = |own: Foretold| Some((placement(&input.problem, &input.cluster, job, &own.own)?, own));
-        let placed: Vec<(Placement, Foretold)> = requests.into_iter().filter_map(placed).collect();
+        let placed =
+            |own: OptionEstimate| Some((placement(&input.problem, &input.cluster, job, &own.option)?, own));
+        let placed: Vec<(Placement, OptionEstimate)> = requests.into_iter().filter_map(placed).collect();
         if placed.is_empty() && without.iter().all(|(behind, _)| *behind != job) {
             without.push((job, Decision::Defer { why }));
         }
         for (copy, (placement, own)) in (0..).zip(placed) {
             // Others may be queued beside a single one later, and it may be changed while it waits.
             let goes_elsewhere = input.cluster.leaves_ways(&input.jobs[job], defaults);
-            let spares = spares((&input.problem, job), &placement, (&input.cluster, goes_elsewhere));
-            let queue_choice = Some(own.own.queue_choice.clone());
+            let spares = spares(&input.problem, job, &placement, &input.cluster, goes_elsewhere);
+            let queue_choice = Some(own.option.queue_choice.clone());
             intents.push(PlannedSubmission {
                 race: true,
                 queue_choice,
@@ -63,9 +64,17 @@ pub(crate) fn entries(
     }
     let plan = at_one_time(&input, &intents, without)
         .ok_or_else(|| Failure::new(Exit::Internal, "the plan for the chosen requests is invalid"))?;
-    let solved =
-        Solved { problem: &input.problem, plan: &plan, policy: THROUGH_QUEUE, solve: None, proven: None };
-    let file = PlanFile::new(solved, &input.jobs, Vec::new(), (&input.cluster, &input.access), ("up", false));
+    let solved = Solved {
+        problem: &input.problem,
+        jobs: &input.jobs,
+        cluster: &input.cluster,
+        access: &input.access,
+        plan: &plan,
+        policy: THROUGH_QUEUE,
+        solve: None,
+        proven: None,
+    };
+    let file = PlanFile::new(solved, Vec::new(), "up", false);
     let PlanningInput { jobs, problem, .. } = input;
     Ok(Entries { planned: Planned { jobs, problem, plan, proven: None, file }, intents, foretold: all })
 }

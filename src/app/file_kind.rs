@@ -108,8 +108,9 @@ mod tests {
 
     #[test]
     fn data_is_told_from_scripts() {
-        let check =
-            |text: &str, path: &str| refuse_no_script(text, Path::new(path)).err().map(|own| said(&own));
+        let check = |text: &str, path: &str| {
+            refuse_no_script(text, Path::new(path)).err().map(|failure| said(&failure))
+        };
         let yaml = "base.yaml is YAML or JSON, not a batch script | `hsched plan base.yaml` reads a job file; \
                     `hsched plan JOBS --cluster base.yaml` reads a cluster file";
         assert_eq!(check("jobs:\n  - name: a\n", "base.yaml").as_deref(), Some(yaml));

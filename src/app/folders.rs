@@ -18,7 +18,7 @@ pub(crate) fn note_shared_checkpoints(context: &Context, jobs: &[&Job]) {
     let known = state::root(context).ok().and_then(|root| StateDir::peek(&root, &rules).ok());
     let State { jobs: tracked, .. } = known.map(|peeked| peeked.state).unwrap_or_default();
     let is_given = |other: &Job| jobs.iter().any(|job| job.name == other.name);
-    let others = tracked.iter().filter(|own| !own.phase.is_over()).map(|own| &own.job);
+    let others = tracked.iter().filter(|job| !job.phase.is_over()).map(|job| &job.job);
     let others = others.filter(|job| !is_given(job));
     let mut users: BTreeMap<PathBuf, Vec<&str>> = BTreeMap::new();
     for job in jobs.iter().copied().chain(others) {
@@ -64,8 +64,8 @@ pub(crate) fn resumes(context: &Context, job: &Job) -> bool {
     let Some(peeked) = known else { return false };
     let Some(tracked) = peeked.state.find(&job.name) else { return false };
     let past = tracked.past.iter().map(|past| &past.attempt);
-    let attempts = past.chain(tracked.phase.submissions().iter().map(|own| &own.attempt));
-    let begun = attempts.filter_map(|own| Some(own.started?.0)).min_by(f64::total_cmp);
+    let attempts = past.chain(tracked.phase.submissions().iter().map(|submission| &submission.attempt));
+    let begun = attempts.filter_map(|record| Some(record.started?.0)).min_by(f64::total_cmp);
     tracked.resumes() || begun.is_some_and(|begun| is_written(&checkpoints(context, &tracked.job), begun))
 }
 

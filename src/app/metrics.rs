@@ -10,7 +10,7 @@ use hsched_engine::{JobState, State, SubmissionRecord};
 /// loss, else the first by name.
 pub(crate) fn metrics(root: &Path, state: &State) -> Metrics {
     let own = |tracked: &JobState| {
-        let current = tracked.phase.submissions().iter().map(|own| &own.attempt);
+        let current = tracked.phase.submissions().iter().map(|submission| &submission.attempt);
         let past = tracked.past.iter().rev().map(|past| &past.attempt);
         let of = |attempt: &SubmissionRecord| {
             let key = attempt.key(&tracked.job.name);

@@ -62,10 +62,10 @@ pub(crate) fn offer(
         }
         Capacity::Up | Capacity::Limits => Holdings::new(),
     };
-    let grounds =
+    let cluster_view =
         ClusterView { cluster, access, held: &held, rates: (settings.network, settings.intra_node) };
-    let mut problem =
-        Problem::live(grounds, jobs, speeds).map_err(|error| Failure::from_error(Exit::BadInput, &error))?;
+    let mut problem = Problem::live(cluster_view, jobs, speeds)
+        .map_err(|error| Failure::from_error(Exit::BadInput, &error))?;
     let all: Vec<usize> = (0..jobs.len()).collect();
     let up = by_type(&problem, &problem.offered_to(&all, Basis::Queue));
     let basis = if capacity == Capacity::Free { Basis::Free } else { Basis::Queue };
@@ -91,7 +91,7 @@ fn missing(up: &BTreeMap<GpuType, u32>, limits: &BTreeMap<GpuType, u32>) -> Vec<
 /// Returns GPUs by node and number of type as GPUs by type.
 fn by_type(problem: &Problem, gpus: &[Vec<u32>]) -> BTreeMap<GpuType, u32> {
     let mut sums = BTreeMap::new();
-    for (gpu_type, count) in gpus.iter().flat_map(|own| problem.gpu_types.iter().zip(own)) {
+    for (gpu_type, count) in gpus.iter().flat_map(|gpu| problem.gpu_types.iter().zip(gpu)) {
         *sums.entry(gpu_type.clone()).or_insert(0) += count;
     }
     sums

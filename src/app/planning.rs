@@ -139,9 +139,17 @@ pub(crate) fn plan(
     notes.extend(type_names::of_rejected(&jobs, &problem, &plan));
     notes.extend(is_in_use.then(|| busy(args.source.is_live(), &plan)).flatten().map(str::to_owned));
     let proven = bound(args, context, &problem, &plan, &mut Vec::new());
-    let solved =
-        Solved { problem: &problem, plan: &plan, policy: name, solve: Some(solve), proven: proven.as_ref() };
-    let file = PlanFile::new(solved, &jobs, notes, (&cluster, &access), (capacity.name(), args.pin));
+    let solved = Solved {
+        problem: &problem,
+        jobs: &jobs,
+        cluster: &cluster,
+        access: &access,
+        plan: &plan,
+        policy: name,
+        solve: Some(solve),
+        proven: proven.as_ref(),
+    };
+    let file = PlanFile::new(solved, notes, capacity.name(), args.pin);
     Ok(Planned { jobs, problem, plan, proven: proven.map(|(bound, _)| bound), file })
 }
 

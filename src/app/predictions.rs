@@ -1,7 +1,7 @@
 //! Past start estimates with the real starts, and the calibration that they give.
 
 use crate::app::context::Context;
-use crate::app::start_estimates::Foretold;
+use crate::app::start_estimates::OptionEstimate;
 use crate::app::state;
 use crate::error::Failure;
 use hsched_engine::Run;
@@ -24,16 +24,16 @@ pub(crate) fn known(context: &Context) -> Result<Vec<Predicted>, Failure> {
 /// Returns what past predictions teach; `None` where there are too few, or nobody can read them.
 pub(crate) fn learnt(context: &Context) -> Option<Learnt> {
     let known = known(context).ok()?;
-    Calibration::learnt(known.iter().map(|own| &own.prediction))
+    Calibration::learnt(known.iter().map(|predicted| &predicted.prediction))
 }
 
 /// Returns what was foretold of a run's submissions, in their order, from a look at the queue at `at`.
-pub(crate) fn of_run(run: &Run, foretold: &[Foretold], at: Time) -> Vec<Predicted> {
-    let predicted = |(intent, own): (&hsched_engine::PlannedSubmission, &Foretold)| {
-        let forecast = own.start.forecast()?;
+pub(crate) fn of_run(run: &Run, foretold: &[OptionEstimate], at: Time) -> Vec<Predicted> {
+    let predicted = |(intent, estimate): (&hsched_engine::PlannedSubmission, &OptionEstimate)| {
+        let forecast = estimate.start.forecast()?;
         let (start, starts) = (forecast.start, forecast.starts.clone());
-        let prediction = Prediction { at, gpus: own.own.gpus, start, starts, started: None };
-        let gpus = format!("{} {}", own.own.gpus, own.own.gpu_type);
+        let prediction = Prediction { at, gpus: estimate.option.gpus, start, starts, started: None };
+        let gpus = format!("{} {}", estimate.option.gpus, estimate.option.gpu_type);
         Some(Predicted { of: run.key(intent), gpus, prediction, withdrawn: false })
     };
     run.submissions.iter().zip(foretold).filter_map(predicted).collect()

@@ -52,10 +52,11 @@ impl Printed {
 pub(crate) fn submissions(context: &Context, tracked: &JobState) -> Result<Vec<Printed>, Failure> {
     let root = state::root(context)?;
     let past = tracked.past.iter().map(|past| (&past.attempt, None));
-    let present = tracked.phase.submissions().iter().map(|own| (&own.attempt, Some(own.stage)));
+    let present =
+        tracked.phase.submissions().iter().map(|submission| (&submission.attempt, Some(submission.stage)));
     let mut all: Vec<Printed> = Vec::new();
     for (attempt, stage) in past.chain(present) {
-        let next = printed(context, &root, tracked, (attempt, stage), &all)?;
+        let next = printed(context, &root, tracked, attempt, stage, &all)?;
         // What comes after in the same file is not of those before.
         for other in all.iter_mut().flat_map(|own| &mut own.parts) {
             let here = next.parts.iter().find(|part| next.has_begun && part.path == other.path);
@@ -82,7 +83,8 @@ fn printed(
     context: &Context,
     root: &Path,
     tracked: &JobState,
-    (attempt, stage): (&SubmissionRecord, Option<Stage>),
+    attempt: &SubmissionRecord,
+    stage: Option<Stage>,
     before: &[Printed],
 ) -> Result<Printed, Failure> {
     let key = attempt.key(&tracked.job.name);
@@ -164,7 +166,7 @@ mod tests {
     #[test]
     fn the_file_of_errors_is_found_in_every_spelling() {
         let check = |options: &[&str], expected: Option<&str>| {
-            let options: Vec<String> = options.iter().map(|&own| own.to_owned()).collect();
+            let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
             assert_eq!(error_pattern(&options), expected, "{options:?}");
         };
         check(&["--exclusive", "-H", "--export=NONE"], None);

@@ -22,7 +22,7 @@ use hsched_engine::live::Interrupts;
 use hsched_engine::store::{StateDir, report_folder, reports, run_folder};
 use hsched_engine::{
     Action, BackendKind, Event, JobState, News, Outcome, Phase, PlannedSubmission, Run, State, SubmissionKey,
-    Timed, Update, World, apply, carry_out, notice,
+    Timed, TurnExecutor, Update, World, apply, notice,
 };
 use hsched_model::{Access, Cluster, Estimates, Holdings, Job, JobId, JobName, Seconds};
 use hsched_plan::plan_file::{PlanFile, Solved};
@@ -119,8 +119,9 @@ impl Prober<'_> {
         let speeds =
             ThroughputMatrix::new(&jobs, &Problem::types_of(self.cluster), &Cache::default(), Estimates::Off);
         let rates = (settings.network, settings.intra_node);
-        let grounds = ClusterView { cluster: self.cluster, access: &access, held: &Holdings::new(), rates };
-        let problem = Problem::live(grounds, &jobs, &speeds)
+        let cluster_view =
+            ClusterView { cluster: self.cluster, access: &access, held: &Holdings::new(), rates };
+        let problem = Problem::live(cluster_view, &jobs, &speeds)
             .map_err(|error| Failure::from_error(Exit::BadInput, &error))?;
         let all: Vec<usize> = (0..jobs.len()).collect();
         let notes = problem.stranded(&all, Basis::Queue);
@@ -132,8 +133,17 @@ impl Prober<'_> {
             return Err(Failure::new(Exit::Unplaced, format!("cannot measure anything: {reason}")));
         }
         let policy = hsched_lab::registry().names()[0];
-        let solved = Solved { problem: &problem, plan: &plan, policy, solve: None, proven: None };
-        let file = PlanFile::new(solved, &jobs, notes, (self.cluster, &access), ("free", false));
+        let solved = Solved {
+            problem: &problem,
+            jobs: &jobs,
+            cluster: self.cluster,
+            access: &access,
+            plan: &plan,
+            policy,
+            solve: None,
+            proven: None,
+        };
+        let file = PlanFile::new(solved, notes, "free", false);
         let (id, epochs_done) = (id.to_owned(), vec![0; jobs.len()]);
         let submissions = PlannedSubmission::of(&plan, placed).collect();
         Ok(Run { id, jobs, epochs_done, problem, file, submissions })
@@ -154,10 +164,11 @@ impl Prober<'_> {
         let context = self.context;
         let directory = state::open(context)?;
         let rules = state::rules(context);
-        let mut session = QueueSession::of_queue(context, &directory, (rules, &[]), false)?;
+        let mut session = QueueSession::of_queue(context, &directory, rules, &[], false)?;
         let (seen, queue) =
             session.world.observe_jobs(&State::default()).map_err(|error| live_failure(&error))?;
-        let names: Vec<&JobName> = run.submissions.iter().map(|own| &run.jobs[own.job].name).collect();
+        let names: Vec<&JobName> =
+            run.submissions.iter().map(|submission| &run.jobs[submission.job].name).collect();
         if let Some(twice) = submission::in_queue(&names, &queue, &State::default(), BackendKind::Queue) {
             let message = format!("already in the queue: {}", twice.jobs);
             return Err(
@@ -171,9 +182,14 @@ impl Prober<'_> {
         let failure = |error| state::failure(&error);
         session.keep(seen.at, &[], std::slice::from_ref(&action)).map_err(failure)?;
         // The probes are not in the state that is kept.
-        let places = (&mut *session.world, &mut session.ledger);
-        carry_out(&action, seen.at, places, &mut round.state, &session.rules, &mut |_| ())
-            .map_err(failure)?;
+        let mut executor = TurnExecutor {
+            world: &mut *session.world,
+            keeper: &mut session.ledger,
+            state: &mut round.state,
+            rules: &session.rules,
+            tell: &mut |_| (),
+        };
+        executor.carry_out(&action, seen.at).map_err(failure)?;
         for tracked in &round.state.jobs {
             context.terminal.say(&format!("{}: {}", tracked.job.name, tracked.last.1));
         }

@@ -59,13 +59,13 @@ fn too_short(job: &Job, listed: &Listed, notes: &mut Vec<String>) -> Option<Stri
         return None;
     }
     let mut limits: Vec<(u64, String)> =
-        cut.iter().map(|own| (own.walltime.minutes, own.walltime.length())).collect();
+        cut.iter().map(|option| (option.walltime.minutes, option.walltime.length())).collect();
     limits.sort();
     limits.dedup();
     let limits = limits.into_iter().map(|(_, length)| length).collect::<Vec<_>>().join(", ");
     let loses = Walltime::LOSES;
     if listed.requests.is_empty() {
-        let run = duration(Seconds(cut.iter().map(|own| own.run.0).fold(f64::INFINITY, f64::min)));
+        let run = duration(Seconds(cut.iter().map(|option| option.run.0).fold(f64::INFINITY, f64::min)));
         return Some(format!(
             "every time limit here ({limits}) is shorter than the job ({run} at best), and {loses}"
         ));

@@ -25,7 +25,7 @@ pub(crate) const NAME: &str = "Slurm";
 pub(crate) type QueueWorld<'a> = SlurmWorld<'a>;
 
 impl Backend for QueueWorld<'_> {
-    fn realm(&self) -> BackendKind {
+    fn backend_kind(&self) -> BackendKind {
         BackendKind::Queue
     }
 
@@ -114,7 +114,7 @@ pub(crate) fn held_by(
 /// When Slurm does not answer.
 pub(crate) fn allocated_nodes(context: &Context, job: JobId) -> Result<Vec<NodeName>, Failure> {
     let nodes = allocation::parse(&context.ask(&allocation::command(job))?).nodes;
-    Ok(nodes.iter().filter_map(|own| NodeName::new(&own.name).ok()).collect())
+    Ok(nodes.iter().filter_map(|node| NodeName::new(&node.name).ok()).collect())
 }
 
 /// Submits a script with options for sbatch; returns the number of the job.
@@ -124,5 +124,5 @@ pub(crate) fn allocated_nodes(context: &Context, job: JobId) -> Result<Vec<NodeN
 pub(crate) fn submit(context: &Context, script: &Path, options: &[String]) -> Result<JobId, Failure> {
     let command = sbatch::command(&script.display().to_string(), options);
     let submitted = sbatch::submit(&context.slurm, &command);
-    submitted.map(|own| own.id).map_err(|error| Failure::from_error(Exit::Failed, &error))
+    submitted.map(|submitted| submitted.id).map_err(|error| Failure::from_error(Exit::Failed, &error))
 }

@@ -123,25 +123,25 @@ impl Queue {
 
 /// A request with what is known of it.
 #[derive(Clone)]
-pub(crate) struct Foretold {
+pub(crate) struct OptionEstimate {
     /// The number of the queue.
     pub queue: usize,
-    pub own: RequestOption,
+    pub option: RequestOption,
     pub start: Start,
     /// When the whole training would be done; `None` where its start is unknown.
     pub done: Option<Estimate>,
     pub priority: PriorityEstimate,
 }
 
-impl Foretold {
+impl OptionEstimate {
     /// Returns the request's number among those of its job.
     pub(crate) fn id(&self) -> RequestId {
-        self.own.request.id
+        self.option.request.id
     }
 
     /// Returns the request of this number.
     pub(crate) fn of(list: &[Self], id: RequestId) -> Option<&Self> {
-        list.iter().find(|own| own.id() == id)
+        list.iter().find(|estimate| estimate.id() == id)
     }
 }
 
@@ -191,7 +191,7 @@ pub(crate) struct Possible {
 #[derive(Clone)]
 pub(crate) struct Found {
     /// The first to finish first.
-    pub list: Vec<Foretold>,
+    pub list: Vec<OptionEstimate>,
     /// Why there are none.
     pub nothing: Option<String>,
 }
@@ -211,7 +211,8 @@ pub(crate) fn exit<'a>(jobs: impl Iterator<Item = (&'a Job, bool)>) -> Exit {
 /// # Errors
 /// When the measured speeds cannot be read.
 pub(crate) fn possible(
-    (context, speeds): (&Context, &SpeedArgs),
+    context: &Context,
+    speeds: &SpeedArgs,
     job: &Job,
     queues: &[Queue],
 ) -> Result<Possible, Failure> {
@@ -223,8 +224,8 @@ pub(crate) fn possible(
         let (mut own, none) = requests(context, speeds, job, &queue.snapshot, &mut possible.notes)?;
         possible.nothing = possible.nothing.or(none);
         let known: usize = possible.requests.iter().map(Vec::len).sum();
-        for (number, own) in own.iter_mut().enumerate() {
-            own.request.id = RequestId(u32::try_from(known + number).unwrap_or(u32::MAX));
+        for (number, option) in own.iter_mut().enumerate() {
+            option.request.id = RequestId(u32::try_from(known + number).unwrap_or(u32::MAX));
         }
         possible.requests.push(own);
     }
@@ -234,8 +235,9 @@ pub(crate) fn possible(
 impl Possible {
     /// Returns the first of these with the requests of the job of this number: what is known of its requests holds for both.
     pub(crate) fn first_alike(list: &[Self], number: usize) -> usize {
-        let own = &list[number];
-        let alike = |other: &Self| (&other.requests, &other.nothing) == (&own.requests, &own.nothing);
+        let possible = &list[number];
+        let alike =
+            |other: &Self| (&other.requests, &other.nothing) == (&possible.requests, &possible.nothing);
         list[..number].iter().position(alike).unwrap_or(number)
     }
 }
@@ -244,29 +246,30 @@ impl Possible {
 pub(crate) fn estimate_starts(
     possible: &Possible,
     queues: &[Queue],
-    (seed, futures): (u64, u32),
+    seed: u64,
+    futures: u32,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Found {
     let mut list = Vec::new();
     for ((number, queue), own) in queues.iter().enumerate().zip(&possible.requests) {
-        let asked: Vec<Request> = own.iter().map(|own| own.request.clone()).collect();
+        let asked: Vec<Request> = own.iter().map(|option| option.request.clone()).collect();
         let samples = usize::try_from(futures).unwrap_or(usize::MAX);
         let calibration = queue.calibration();
         let question = Question { snapshot: &queue.snapshot, requests: &asked, seed, samples, calibration };
         let estimates = forecast(&question, stop);
-        for own in own {
-            let Some(start) = StartEstimate::of(&estimates, own.request.id).cloned() else { continue };
-            let priority = queue.snapshot.priority_estimate(own.request.account.as_deref());
-            let done = done(own, &start);
-            list.push(Foretold { queue: number, own: own.clone(), start, done, priority });
+        for option in own {
+            let Some(start) = StartEstimate::of(&estimates, option.request.id).cloned() else { continue };
+            let priority = queue.snapshot.priority_estimate(option.request.account.as_deref());
+            let done = done(option, &start);
+            list.push(OptionEstimate { queue: number, option: option.clone(), start, done, priority });
         }
     }
-    let finish = |own: &Foretold| own.done.map_or(f64::INFINITY, |done| done.mean.0);
+    let finish = |estimate: &OptionEstimate| estimate.done.map_or(f64::INFINITY, |done| done.mean.0);
     // If no start can be estimated, the requests that run shortest come first.
-    let is_never = |own: &Foretold| own.start.is_never();
+    let is_never = |estimate: &OptionEstimate| estimate.start.is_never();
     list.sort_by(|a, b| {
         let soonest = is_never(a).cmp(&is_never(b)).then(finish(a).total_cmp(&finish(b)));
-        soonest.then(a.own.run.0.total_cmp(&b.own.run.0))
+        soonest.then(a.option.run.0.total_cmp(&b.option.run.0))
     });
     let nothing = possible.nothing.clone().filter(|_| list.is_empty());
     Found { list, nothing }
@@ -274,33 +277,36 @@ pub(crate) fn estimate_starts(
 
 /// Returns when the whole training would be done; each piece of one that is cut waits as long as the first, part of that while the one
 /// before it runs.
-pub(crate) fn done(own: &RequestOption, start: &Start) -> Option<Estimate> {
+pub(crate) fn done(option: &RequestOption, start: &Start) -> Option<Estimate> {
     let forecast = start.forecast()?;
-    let whole = |start: Seconds| Seconds(own.waits(start).0 + own.run.0);
+    let whole = |start: Seconds| Seconds(option.waits(start).0 + option.run.0);
     let Estimate { low, median, high, mean } = forecast.start;
     Some(Estimate { low: whole(low), median: whole(median), high: whole(high), mean: whole(mean) })
 }
 
 /// Returns the request to make; `cost_weight` is what a unit of cost is worth in hours.
-pub(crate) fn best(list: &[Foretold], cost_weight: f64) -> Option<Choice> {
+pub(crate) fn best(list: &[OptionEstimate], cost_weight: f64) -> Option<Choice> {
     choose(&candidates(list), cost_weight)
 }
 
 /// Returns those of a job's requests that nothing beats both in time and in cost, and the chosen one.
-pub(crate) fn without_beaten(list: &[Foretold], chosen: Option<&Foretold>) -> Vec<Foretold> {
+pub(crate) fn without_beaten(
+    list: &[OptionEstimate],
+    chosen: Option<&OptionEstimate>,
+) -> Vec<OptionEstimate> {
     let best = worth_showing(list);
-    let is_chosen = |own: &Foretold| chosen.is_some_and(|chosen| chosen.id() == own.id());
+    let is_chosen = |own: &OptionEstimate| chosen.is_some_and(|chosen| chosen.id() == own.id());
     let kept = list.iter().filter(|own| best.contains(&own.id()) || is_chosen(own));
     kept.cloned().collect()
 }
 
 /// Returns the requests that nothing beats both in time and in cost.
-pub(crate) fn worth_showing(list: &[Foretold]) -> Vec<RequestId> {
+pub(crate) fn worth_showing(list: &[OptionEstimate]) -> Vec<RequestId> {
     worth_a_look(&candidates(list))
 }
 
 /// Returns what counts of each request whose start is known.
-fn candidates(list: &[Foretold]) -> Vec<Candidate> {
-    let start = |own: &Foretold| own.start.forecast().map(|forecast| forecast.start.mean);
-    Candidate::of(&list.iter().map(|own| (&own.own, start(own))).collect::<Vec<_>>())
+fn candidates(list: &[OptionEstimate]) -> Vec<Candidate> {
+    let start = |own: &OptionEstimate| own.start.forecast().map(|forecast| forecast.start.mean);
+    Candidate::of(&list.iter().map(|own| (&own.option, start(own))).collect::<Vec<_>>())
 }

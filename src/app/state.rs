@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::app::context::{Context, slurm_failure};
 use crate::app::input;
-use crate::app::session::{LOCAL_CLUSTER, realm};
+use crate::app::session::{LOCAL_CLUSTER, backend_kind};
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::clock::Clock;
@@ -18,7 +18,7 @@ use hsched_model::Time;
 /// How long another hsched at work is waited for: a turn of `watch` takes seconds where Slurm answers.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// How long it is waited for by who can leave a wish instead.
+/// How long it is waited for by who can leave a deferred command instead.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// The pause between two tries.
@@ -78,14 +78,14 @@ pub(crate) fn new_run(context: &Context) -> Result<String, Failure> {
 
 /// Returns the command that follows the jobs of a state directory, by the cluster that they are on.
 pub(crate) fn follower(cluster: Option<&str>) -> &'static str {
-    realm(cluster).follower()
+    backend_kind(cluster).follower()
 }
 
 /// Returns the engine's rules as the settings say, without moves.
 pub(crate) fn rules(context: &Context) -> Rules {
     let settings = &context.settings;
     Rules {
-        realm: BackendKind::Queue,
+        backend: BackendKind::Queue,
         defaults: settings.jobs.clone(),
         network: settings.network,
         intra_node: settings.intra_node,

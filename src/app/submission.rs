@@ -24,7 +24,7 @@ use hsched_plan::Verdict;
 
 /// How the user wants a plan submitted.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wish<'a> {
+pub(crate) struct SubmissionOptions<'a> {
     pub run: &'a str,
     /// Places in the plan of the jobs to submit.
     pub chosen: &'a [usize],
@@ -47,18 +47,22 @@ pub(crate) struct Outcome {
 ///
 /// # Errors
 /// When an option for sbatch would lose the job.
-pub(crate) fn run(context: &Context, planned: &Planned, wish: Wish<'_>) -> Result<Run, Failure> {
-    let own = wish.chosen.iter().flat_map(|&index| &planned.jobs[index].launch.sbatch);
-    refuse_options(wish.sbatch.iter().chain(&context.settings.jobs.sbatch).chain(own))?;
+pub(crate) fn run(
+    context: &Context,
+    planned: &Planned,
+    options: SubmissionOptions<'_>,
+) -> Result<Run, Failure> {
+    let own = options.chosen.iter().flat_map(|&index| &planned.jobs[index].launch.sbatch);
+    refuse_options(options.sbatch.iter().chain(&context.settings.jobs.sbatch).chain(own))?;
     let mut file = planned.file.clone();
-    file.pinned |= wish.pin;
+    file.pinned |= options.pin;
     Ok(Run {
-        id: wish.run.to_owned(),
+        id: options.run.to_owned(),
         jobs: planned.jobs.clone(),
         epochs_done: vec![0; planned.jobs.len()],
         problem: planned.problem.clone(),
         file,
-        submissions: PlannedSubmission::of(&planned.plan, wish.chosen.iter().copied()).collect(),
+        submissions: PlannedSubmission::of(&planned.plan, options.chosen.iter().copied()).collect(),
     })
 }
 
@@ -69,10 +73,10 @@ pub(crate) fn run(context: &Context, planned: &Planned, wish: Wish<'_>) -> Resul
 pub(crate) fn prepare(
     context: &Context,
     run: &Run,
-    wish: Wish<'_>,
+    options: SubmissionOptions<'_>,
 ) -> Result<Vec<(JobName, String)>, Failure> {
     let bad = |message: String| Failure::new(Exit::BadInput, message);
-    let site = state::site(context, wish.sbatch)?;
+    let site = state::site(context, options.sbatch)?;
     let scripts = scripts(run, &site).map_err(bad)?;
     let text = |script: Script| {
         script.notes.iter().for_each(|note| context.note(note));
@@ -108,18 +112,19 @@ pub(crate) fn submit(
     context: &Context,
     mut run: Run,
     planned: &Planned,
-    wish: Wish<'_>,
+    options: SubmissionOptions<'_>,
     tell: &dyn Fn(&Answered),
 ) -> Result<Outcome, Failure> {
     let nothing = |failure: Failure| state::undone(failure, "nothing was submitted");
     let directory = state::open(context).map_err(nothing)?;
     let rules = state::rules(context);
     let mut session =
-        QueueSession::of_queue(context, &directory, (rules, wish.sbatch), false).map_err(nothing)?;
+        QueueSession::of_queue(context, &directory, rules, options.sbatch, false).map_err(nothing)?;
     let seen = session.look().map_err(nothing)?;
     session.leave_untold(&seen);
     let Seen { at, mut events, queue, .. } = seen;
-    let mut names: Vec<&JobName> = run.submissions.iter().map(|own| &run.jobs[own.job].name).collect();
+    let mut names: Vec<&JobName> =
+        run.submissions.iter().map(|submission| &run.jobs[submission.job].name).collect();
     // A job of several requests is one job.
     names.dedup();
     if let Some(twice) = in_queue(&names, &queue, &session.state, BackendKind::Queue) {
@@ -139,7 +144,7 @@ pub(crate) fn submit(
     refuse_unknown(&run.jobs, &session.state).map_err(nothing)?;
     refuse_others(&run.jobs, &session.state).map_err(nothing)?;
     let before = session.state.clone();
-    let added = added(context, &run, planned, wish);
+    let added = added(context, &run, planned, options);
     let beginnings = beginnings(&added, &before);
     for event in &added {
         apply(&mut session.state, at, event, &session.rules);
@@ -151,13 +156,13 @@ pub(crate) fn submit(
         }
     }
     mark_submitted(&mut session.state, &mut run, at, &session.rules.defaults);
-    session.state.planned_by = Some(wish.planned_by.to_owned());
+    session.state.planned_by = Some(options.planned_by.to_owned());
     events.extend(added);
     // What cannot be written down is better known before the state says that it is meant.
     session.world.write_run(&run).map_err(|error| nothing(state::live_failure(&error)))?;
     let action = Action::Submit(Box::new(run));
     if let Err(error) = session.keep(at, &events, std::slice::from_ref(&action)) {
-        directory.remove_run(wish.run);
+        directory.remove_run(options.run);
         return Err(nothing(state::failure(&error)));
     }
     let mut answers = Vec::new();
@@ -176,16 +181,16 @@ pub(crate) fn submit(
     } else if let Err(error) = forget_refused(&mut session, &before, &answers, at) {
         context.terminal.say(&state::failure(&error).to_string());
     }
-    Ok(Outcome { folder: run_folder(&state::root(context)?, wish.run), answers })
+    Ok(Outcome { folder: run_folder(&state::root(context)?, options.run), answers })
 }
 
 /// Returns the events by which the chosen jobs become known: those that are submitted, and those that wait.
-fn added(context: &Context, run: &Run, planned: &Planned, wish: Wish<'_>) -> Vec<Event> {
+fn added(context: &Context, run: &Run, planned: &Planned, options: SubmissionOptions<'_>) -> Vec<Event> {
     let rejected = |index: usize| matches!(planned.plan.verdicts()[index], Verdict::Reject { .. });
-    let chosen = wish.chosen.iter().copied().filter(|&index| !rejected(index));
+    let chosen = options.chosen.iter().copied().filter(|&index| !rejected(index));
     chosen
-        .map(|index| settled(context, &run.jobs[index], wish.sbatch))
-        .map(|job| Event::Added { job: Box::new(job), restart: wish.restart })
+        .map(|index| settled(context, &run.jobs[index], options.sbatch))
+        .map(|job| Event::Added { job: Box::new(job), restart: options.restart })
         .collect()
 }
 
@@ -209,7 +214,7 @@ pub(crate) fn settled(context: &Context, job: &Job, sbatch: &[String]) -> Job {
     launch.partition = launch.partition.take().or_else(|| defaults.partition.clone());
     launch.qos = launch.qos.take().or_else(|| defaults.qos.clone());
     launch.sbatch.extend_from_slice(sbatch);
-    // A wish of this command; that there are none without one is no wish.
+    // An option of this command; its absence is not a decision to have no estimates.
     job.estimate = job.estimate.or((defaults.estimate != Estimates::Off).then_some(defaults.estimate));
     job
 }
@@ -280,7 +285,7 @@ pub(crate) fn in_queue(
     names: &[&JobName],
     queue: &[TaggedJob],
     state: &State,
-    realm: BackendKind,
+    backend: BackendKind,
 ) -> Option<Twice> {
     let mut strangers = Vec::new();
     let twice = names.iter().filter_map(|name| {
@@ -288,13 +293,13 @@ pub(crate) fn in_queue(
         // Components of a heterogeneous job have the same tag; the first is the job.
         if let Some(queued) = same.min_by_key(|queued| queued.id) {
             let submissions = state.find(name).map_or(&[][..], |tracked| tracked.phase.submissions());
-            if submissions.iter().all(|own| own.attempt.job_id != Some(queued.id)) {
+            if submissions.iter().all(|submission| submission.attempt.job_id != Some(queued.id)) {
                 strangers.push(queued.id);
             }
             return Some(format!("{name} (job {}, {})", queued.id, queued.state));
         }
         let attempt = state.find(name)?.phase.attempt()?;
-        if realm == BackendKind::Devices {
+        if backend == BackendKind::Devices {
             return Some(name.to_string());
         }
         let id = attempt.job_id.map_or_else(

@@ -2,7 +2,7 @@
 
 use crate::app::context::Context;
 use crate::app::speeds::SpeedArgs;
-use crate::app::start_estimates::{self, Foretold, Possible, Queue, SearchArgs};
+use crate::app::start_estimates::{self, OptionEstimate, Possible, Queue, SearchArgs};
 use crate::error::Failure;
 use crate::ui::ProgressLine;
 use hsched_model::{Job, Request, RequestId, RequestOption};
@@ -14,7 +14,7 @@ const MOST_OF_JOB: usize = 8;
 /// What was found for some jobs.
 pub(crate) struct Through {
     /// The requests of each job, as if it were the only one; the first to finish first.
-    pub alone: Vec<Vec<Foretold>>,
+    pub alone: Vec<Vec<OptionEstimate>>,
     /// Why a job has none.
     pub nothing: Vec<Option<String>>,
     /// What was chosen among those; `None` where nothing could ever start, or nobody can tell.
@@ -28,20 +28,22 @@ pub(crate) struct Through {
 /// # Errors
 /// When the measured speeds cannot be read.
 pub(crate) fn choose(
-    (context, speeds): (&Context, &SpeedArgs),
+    context: &Context,
+    speeds: &SpeedArgs,
     jobs: &[&Job],
     queue: &Queue,
-    (search, seed): (SearchArgs, u64),
+    search: SearchArgs,
+    seed: u64,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Through, Failure> {
     let _progress = ProgressLine::start(format!("planning through the queue (jobs: {})", jobs.len()));
-    let (mut notes, mut alone, mut nothing): (Vec<String>, Vec<Vec<Foretold>>, Vec<Option<String>>) =
+    let (mut notes, mut alone, mut nothing): (Vec<String>, Vec<Vec<OptionEstimate>>, Vec<Option<String>>) =
         Default::default();
     let futures = search.futures_together();
     let queues = std::slice::from_ref(queue);
     let mut possible = Vec::new();
     for job in jobs {
-        let own = start_estimates::possible((context, speeds), job, queues)?;
+        let own = start_estimates::possible(context, speeds, job, queues)?;
         notes.extend(own.notes.iter().filter(|note| !notes.contains(note)).cloned().collect::<Vec<_>>());
         possible.push(own);
     }
@@ -52,7 +54,7 @@ pub(crate) fn choose(
             nothing.push(nothing[first].clone());
             continue;
         }
-        let mut found = start_estimates::estimate_starts(own, queues, (seed, futures), stop);
+        let mut found = start_estimates::estimate_starts(own, queues, seed, futures, stop);
         found.list.truncate(MOST_OF_JOB);
         alone.push(found.list);
         nothing.push(found.nothing);
@@ -71,35 +73,36 @@ pub(crate) fn choose(
 }
 
 /// Returns what is best for a job as if it were alone: in a queue that nobody sees, none is in another's way.
-fn as_alone(list: &[Foretold], cost_weight: f64) -> Option<Chosen> {
+fn as_alone(list: &[OptionEstimate], cost_weight: f64) -> Option<Chosen> {
     let id = start_estimates::best(list, cost_weight)?.id;
-    let forecast = Foretold::of(list, id)?.start.forecast()?;
+    let forecast = OptionEstimate::of(list, id)?.start.forecast()?;
     Some(Chosen { id, start: forecast.start, finish: forecast.finish, starts: Vec::new() })
 }
 
 /// Returns what counts of each request of a job, beside those of others.
-fn offers(list: &[Foretold]) -> Vec<Offer> {
-    let costs = RequestOption::costs(&list.iter().map(|own| &own.own).collect::<Vec<_>>());
-    let offer = |(own, cost): (&Foretold, Option<f64>)| {
-        let gaps = own.start.forecast().map(|forecast| own.own.walltime.gaps(forecast.start.mean).0);
-        let rest = own.own.run.0 - own.own.request.run.0 + gaps.unwrap_or(0.0);
-        Offer { request: own.own.request.clone(), rest, cost }
+fn offers(list: &[OptionEstimate]) -> Vec<Offer> {
+    let costs = RequestOption::costs(&list.iter().map(|estimate| &estimate.option).collect::<Vec<_>>());
+    let offer = |(estimate, cost): (&OptionEstimate, Option<f64>)| {
+        let gaps =
+            estimate.start.forecast().map(|forecast| estimate.option.walltime.gaps(forecast.start.mean).0);
+        let rest = estimate.option.run.0 - estimate.option.request.run.0 + gaps.unwrap_or(0.0);
+        Offer { request: estimate.option.request.clone(), rest, cost }
     };
     list.iter().zip(costs).map(offer).collect()
 }
 
 impl Through {
     /// Returns what was chosen for each job, as it is with the others in the queue.
-    pub(crate) fn together(&self) -> Vec<Option<Foretold>> {
+    pub(crate) fn together(&self) -> Vec<Option<OptionEstimate>> {
         let all = self.alone.iter().zip(&self.chosen);
         all.map(|(list, chosen)| {
             let chosen = chosen.as_ref()?;
-            let mut foretold = Foretold::of(list, chosen.id)?.clone();
+            let mut foretold = OptionEstimate::of(list, chosen.id)?.clone();
             if let Start::Estimated(forecast) = &mut foretold.start {
                 (forecast.start, forecast.finish) = (chosen.start, chosen.finish);
                 forecast.starts.clone_from(&chosen.starts);
             }
-            foretold.done = start_estimates::done(&foretold.own, &foretold.start);
+            foretold.done = start_estimates::done(&foretold.option, &foretold.start);
             Some(foretold)
         })
         .collect()
@@ -107,22 +110,22 @@ impl Through {
 
     /// Returns up to so many requests of each job to queue at once, the chosen one first; where nobody can tell when they
     /// start, those that run shortest.
-    pub(crate) fn entries(&self, wanted: usize) -> Vec<Vec<Foretold>> {
+    pub(crate) fn entries(&self, wanted: usize) -> Vec<Vec<OptionEstimate>> {
         let together = self.together();
-        let of_job = |(list, chosen): (&Vec<Foretold>, Option<Foretold>)| {
+        let of_job = |(list, chosen): (&Vec<OptionEstimate>, Option<OptionEstimate>)| {
             let Some(chosen) = chosen else {
-                let possible = list.iter().filter(|own| !own.start.is_never());
+                let possible = list.iter().filter(|estimate| !estimate.start.is_never());
                 return possible.take(wanted).cloned().collect();
             };
-            let requests: Vec<&Request> = list.iter().map(|own| &own.own.request).collect();
-            let estimate = |own: &Foretold| StartEstimate { id: own.id(), start: own.start.clone() };
+            let requests: Vec<&Request> = list.iter().map(|estimate| &estimate.option.request).collect();
+            let estimate = |own: &OptionEstimate| StartEstimate { id: own.id(), start: own.start.clone() };
             let estimates: Vec<StartEstimate> = list.iter().map(estimate).collect();
             let mut ids = race(&requests, &estimates, Some(chosen.id()), wanted);
             // What is foretold may be wrong: the next best are worth their place in line, too.
-            let possible = list.iter().filter(|own| !own.start.is_never()).map(Foretold::id);
-            ids.extend(possible.filter(|own| !ids.contains(own)).collect::<Vec<RequestId>>());
+            let possible = list.iter().filter(|estimate| !estimate.start.is_never()).map(OptionEstimate::id);
+            ids.extend(possible.filter(|id| !ids.contains(id)).collect::<Vec<RequestId>>());
             let others = ids.into_iter().take(wanted).skip(1);
-            let others = others.filter_map(|id| Foretold::of(list, id).cloned());
+            let others = others.filter_map(|id| OptionEstimate::of(list, id).cloned());
             std::iter::once(chosen).chain(others).collect()
         };
         self.alone.iter().zip(together).map(of_job).collect()

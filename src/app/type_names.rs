@@ -10,7 +10,7 @@ use hsched_plan::{CheckedPlan, Problem, Verdict};
 /// A type of the catalogue is meant for another cluster: a V100 is one letter from a P100.
 pub(crate) fn note_misspelt(cluster: &Cluster, jobs: &[Job], notes: &mut Vec<String>) {
     let (known, table): (_, Vec<&str>) = (Problem::types_of(cluster), catalogue::names().collect());
-    let is_known = |name: &str| known.iter().any(|own| own.as_str().eq_ignore_ascii_case(name));
+    let is_known = |name: &str| known.iter().any(|gpu_type| gpu_type.as_str().eq_ignore_ascii_case(name));
     for job in jobs {
         for name in job.named_types().into_iter().filter(|name| !is_known(name) && recognise(name).is_none())
         {

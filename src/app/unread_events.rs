@@ -8,19 +8,19 @@ use hsched_engine::{Event, State, Update};
 use hsched_model::{JobName, Time};
 
 /// Leaves what has happened for who tells it next; `state` is what has come of it. Where that fails, it is said here.
-pub(crate) fn leave(context: &Context, directory: &StateDir, state: &State, (at, events): (Time, &[Event])) {
+pub(crate) fn leave(context: &Context, directory: &StateDir, state: &State, at: Time, events: &[Event]) {
     let mut story = Story::default();
     for event in events {
         story.hear(Update::Event(event));
     }
     let lines = story.lines(state);
-    let untold = |line: &StoryLine| Untold {
+    let unread = |line: &StoryLine| Untold {
         at: at.0,
         job: line.job.as_ref().map(ToString::to_string),
         topic: line.topic.word().to_owned(),
         text: line.text.clone(),
     };
-    if let Err(error) = directory.leave_untold(lines.iter().map(untold).collect()) {
+    if let Err(error) = directory.leave_untold(lines.iter().map(unread).collect()) {
         let lost = lines.iter().map(StoryLine::plain).collect::<Vec<_>>().join("\n  ");
         let why = state::failure(&error).message;
         context.warn(&format!("cannot save these events for the log of hsched watch ({why}):\n  {lost}"));
@@ -29,8 +29,8 @@ pub(crate) fn leave(context: &Context, directory: &StateDir, state: &State, (at,
 
 /// Puts what was left into a story, to be told first.
 pub(crate) fn recall(context: &Context, directory: &StateDir, story: &mut Story) {
-    match directory.untold() {
-        Ok(untold) => story.recall(untold.into_iter().filter_map(line).collect()),
+    match directory.unread() {
+        Ok(unread) => story.recall(unread.into_iter().filter_map(line).collect()),
         Err(error) => context.warn(&state::failure(&error).message),
     }
 }

@@ -32,7 +32,8 @@ pub(crate) fn start_estimates(context: &Context, inquiries: &[Inquiry]) -> Vec<J
     }
     let until = context.clock.elapsed() + BUDGET;
     // Who has nothing yet comes first; of the others another one each time.
-    let (pending, ready): (Vec<&Inquiry>, Vec<&Inquiry>) = inquiries.iter().partition(|own| own.waits());
+    let (pending, ready): (Vec<&Inquiry>, Vec<&Inquiry>) =
+        inquiries.iter().partition(|inquiry| inquiry.waits());
     let turn = to_usize(snapshot.taken_at.0 / 60.0) % pending.len().max(1);
     let order =
         ready.into_iter().chain(pending[turn..].iter().copied()).chain(pending[..turn].iter().copied());
@@ -66,12 +67,12 @@ impl Teller<'_> {
     fn start_estimates(&self, snapshot: &Snapshot) -> JobStartEstimates {
         let inquiry = self.inquiry;
         let Listed { requests, cut, .. } = self.listed(snapshot);
-        let asked: Vec<Request> = requests.iter().map(|own| own.request.clone()).collect();
+        let asked: Vec<Request> = requests.iter().map(|option| option.request.clone()).collect();
         // What waits is compared with what could be: both have as long.
         let begin = self.context.clock.elapsed();
         let half = self.until.saturating_sub(begin) / 2;
         let until = if inquiry.waits() { begin + half } else { self.until };
-        let anew = self.waits(snapshot, (&asked, &[]), until);
+        let anew = self.waits(snapshot, &asked, &[], until);
         let estimate = |request: RequestOption| {
             let anew = wait_of(&anew, request.id());
             RequestStartEstimate { request, anew, in_place: None }
@@ -103,24 +104,24 @@ impl Teller<'_> {
     /// Returns how long the job waits in all with a pending submission as it is, and notes of each request how long it would wait in
     /// the place of that one.
     fn stay(&self, id: JobId, snapshot: &Snapshot, requests: &mut [RequestStartEstimate]) -> Option<Seconds> {
-        let (own, rest) = without(snapshot, id)?;
-        let mut asked = as_it_is(&own, snapshot);
-        let now: Vec<RequestId> = asked.iter().map(|own| own.id).collect();
+        let (job, rest) = without(snapshot, id)?;
+        let mut asked = as_it_is(&job, snapshot);
+        let now: Vec<RequestId> = asked.iter().map(|request| request.id).collect();
         let mut positions: Vec<(RequestId, QueuePosition)> =
-            now.iter().map(|id| (*id, QueuePosition::of(&own))).collect();
+            now.iter().map(|id| (*id, QueuePosition::of(&job))).collect();
         for change in requests.iter().filter(|change| self.is_in_place(&change.request, id)) {
             let request = &change.request.request;
-            let Some(position) = position_after(&own, request, snapshot) else { continue };
+            let Some(position) = position_after(&job, request, snapshot) else { continue };
             let partition = request.partition.clone().or_else(|| asked[0].partition.clone());
             positions.push((request.id, position));
             asked.push(Request { partition, ..request.clone() });
         }
-        let waits = self.waits(&rest, (&asked, &positions), self.until);
+        let waits = self.waits(&rest, &asked, &positions, self.until);
         for change in requests.iter_mut().filter(|change| self.is_in_place(&change.request, id)) {
             change.in_place = wait_of(&waits, change.request.id());
         }
         let soonest = now.iter().filter_map(|id| wait_of(&waits, *id)).min_by(|a, b| a.0.total_cmp(&b.0));
-        soonest.map(|wait| self.whole(&own, wait, requests))
+        soonest.map(|wait| self.whole(&job, wait, requests))
     }
 
     fn is_in_place(&self, request: &RequestOption, id: JobId) -> bool {
@@ -128,14 +129,14 @@ impl Teller<'_> {
     }
 
     /// Returns how long a pending request keeps the job waiting in all, if its first piece waits so long.
-    fn whole(&self, own: &QueueJob, wait: Seconds, requests: &[RequestStartEstimate]) -> Seconds {
-        let gpus = own.asks.gpus.first();
+    fn whole(&self, job: &QueueJob, wait: Seconds, requests: &[RequestStartEstimate]) -> Seconds {
+        let gpus = job.asks.gpus.first();
         let is_same = |other: &&RequestStartEstimate| {
             let asks = &other.request.request.asks;
-            (asks.nodes, asks.gpus.first()) == (own.asks.nodes, gpus)
+            (asks.nodes, asks.gpus.first()) == (job.asks.nodes, gpus)
         };
         let gaps = requests.iter().find(is_same).map(|same| {
-            let queue_choice = QueueChoice { longest: own.limit_s, ..QueueChoice::default() };
+            let queue_choice = QueueChoice { longest: job.limit_s, ..QueueChoice::default() };
             queue_choice
                 .walltime(&self.inquiry.rest, same.request.in_one, &self.context.settings.jobs)
                 .gaps(wait)
@@ -148,24 +149,28 @@ impl Teller<'_> {
     fn waits(
         &self,
         snapshot: &Snapshot,
-        (requests, positions): (&[Request], &[(RequestId, QueuePosition)]),
+        requests: &[Request],
+        positions: &[(RequestId, QueuePosition)],
         until: Duration,
     ) -> Waits {
         let question = Question { snapshot, requests, seed: 0, samples: SAMPLES, calibration: None };
         let clock = &self.context.clock;
         let stop = || clock.elapsed() > until;
         let estimates = forecast_at(&question, positions, &stop);
-        let sampled = |own: &StartEstimate| own.start.forecast().is_some_and(|own| !own.starts.is_empty());
+        let sampled = |estimate: &StartEstimate| {
+            estimate.start.forecast().is_some_and(|forecast| !forecast.starts.is_empty())
+        };
         if self.inquiry.waits() && !estimates.iter().any(sampled) {
             return Vec::new();
         }
-        let wait = |own: &StartEstimate| Some((own.id, own.start.forecast()?.start.mean));
+        let wait = |estimate: &StartEstimate| Some((estimate.id, estimate.start.forecast()?.start.mean));
         estimates.iter().filter_map(wait).collect()
     }
 
     /// Returns the job that the request will be which is chosen: those after it find it in the queue.
     fn likely(&self, start_estimates: &JobStartEstimates, snapshot: &Snapshot) -> Option<QueueJob> {
-        let known: Vec<_> = start_estimates.requests.iter().map(|own| (&own.request, own.anew)).collect();
+        let known: Vec<_> =
+            start_estimates.requests.iter().map(|estimate| (&estimate.request, estimate.anew)).collect();
         let chosen = choose(&Candidate::of(&known), 0.0)?;
         let Request { asks, account, limit, partition, .. } =
             start_estimates.request(chosen.id)?.request.clone();
@@ -216,20 +221,20 @@ fn without(snapshot: &Snapshot, id: JobId) -> Option<(QueueJob, Snapshot)> {
 }
 
 /// Returns the requests that a pending job is, one for each of its partitions.
-fn as_it_is(own: &QueueJob, snapshot: &Snapshot) -> Vec<Request> {
-    let limit = own.limit_s.unwrap_or_else(|| snapshot.longest_limit(own));
-    let account = own.account.clone();
+fn as_it_is(job: &QueueJob, snapshot: &Snapshot) -> Vec<Request> {
+    let limit = job.limit_s.unwrap_or_else(|| snapshot.longest_limit(job));
+    let account = job.account.clone();
     // Far from the ids of what it could be changed to.
     let request = |(number, partition): (u32, Option<String>)| Request {
         id: RequestId(u32::MAX - number),
-        asks: own.asks.clone(),
+        asks: job.asks.clone(),
         partition,
         account: account.clone(),
         limit,
         run: limit,
     };
-    if own.partitions.is_empty() {
+    if job.partitions.is_empty() {
         return vec![request((0, None))];
     }
-    (0..).zip(own.partitions.iter().cloned().map(Some)).map(request).collect()
+    (0..).zip(job.partitions.iter().cloned().map(Some)).map(request).collect()
 }

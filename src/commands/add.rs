@@ -131,7 +131,7 @@ impl Subcommand for Args {
 }
 
 impl Args {
-    /// Adds the jobs to the state, all or none, or leaves the wish; returns what each job is to the state.
+    /// Adds the jobs to the state, all or none, or leaves the deferred command; returns what each job is to the state.
     fn add(&self, context: &Context, jobs: &[Job]) -> Result<(Vec<Addition>, By), Failure> {
         let nothing = |failure: Failure| state::undone(failure, "no job was added");
         if self.dry_run && !state::root(context)?.exists() {
@@ -141,20 +141,20 @@ impl Args {
         }
         let wanted = Wanted::Add { jobs: jobs.to_vec(), restart: self.restart };
         let Some(directory) = state::open_at_once(context).map_err(nothing)? else {
-            let (state, realm) =
+            let (state, backend) =
                 deferred_commands::expected_there(context, &state::rules(context)).map_err(nothing)?;
-            let additions = self.additions(jobs, &[], &state, realm)?;
+            let additions = self.additions(jobs, &[], &state, backend)?;
             if !self.dry_run {
                 deferred_commands::leave(context, wanted).map_err(nothing)?;
             }
-            return Ok((additions, By::Follower(realm)));
+            return Ok((additions, By::Follower(backend)));
         };
         let mut session =
             Session::anywhere(context, &directory, &self.sbatch, self.dry_run).map_err(nothing)?;
         let seen = session.look().map_err(nothing)?;
         session.leave_untold(&seen);
         let Seen { at, mut events, queue, .. } = seen;
-        let additions = self.additions(jobs, &queue, &session.state, session.rules.realm);
+        let additions = self.additions(jobs, &queue, &session.state, session.rules.backend);
         if additions.is_ok() {
             let added = wanted.events();
             for event in &added {
@@ -166,7 +166,7 @@ impl Args {
             }
         }
         session.keep(at, &events, &[]).map_err(|error| nothing(state::failure(&error)))?;
-        let by = match session.rules.realm {
+        let by = match session.rules.backend {
             BackendKind::Devices => By::AddForRun,
             BackendKind::Queue => By::Add,
         };
@@ -182,15 +182,15 @@ impl Args {
         jobs: &[Job],
         queue: &[TaggedJob],
         state: &State,
-        realm: BackendKind,
+        backend: BackendKind,
     ) -> Result<Vec<Addition>, Failure> {
         refuse_unknown(jobs, state)?;
         refuse_others(jobs, state)?;
         let names: Vec<&JobName> = jobs.iter().map(|job| &job.name).collect();
-        match in_queue(&names, queue, state, realm) {
+        match in_queue(&names, queue, state, backend) {
             None => Ok(jobs.iter().map(|job| Addition::of(job, state, self.restart)).collect()),
             Some(twice) => {
-                let message = format!("{}: {}; no job was added", realm.already(), twice.jobs);
+                let message = format!("{}: {}; no job was added", backend.already(), twice.jobs);
                 Err(Failure::new(Exit::Failed, message).hint(format!(
                     "wait until it ends, cancel it with {}, or rename the new job",
                     twice.cancel()
@@ -206,7 +206,7 @@ impl Args {
             _ if self.dry_run => "no job was added (--dry-run)".to_owned(),
             By::Add => "hsched watch places these jobs".to_owned(),
             By::AddForRun => "hsched run places these jobs".to_owned(),
-            By::Follower(realm) => deferred_commands::left(realm),
+            By::Follower(backend) => deferred_commands::left(backend),
         });
         text.push('\n');
         text
@@ -217,7 +217,7 @@ impl By {
     fn word(self) -> &'static str {
         match self {
             Self::Add | Self::AddForRun => "add",
-            Self::Follower(realm) => deferred_commands::word(realm),
+            Self::Follower(backend) => deferred_commands::word(backend),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::app::cancelling::{act, keep, look, wish};
+use crate::app::cancelling::{act, keep, look, request_cancel};
 use crate::app::context::{Context, Format};
 use crate::app::deferred_commands;
 use crate::app::session::Session;
@@ -70,8 +70,8 @@ impl Subcommand for Args {
         let (seen, away) = look(&mut session, &names)?;
         session.leave_untold(&seen);
         let over: Vec<bool> = names.iter().map(|name| is_over(&session.state, name)).collect();
-        let actions = wish(&mut session, &names, &seen);
-        let untold = match (self.dry_run, away) {
+        let actions = request_cancel(&mut session, &names, &seen);
+        let failures = match (self.dry_run, away) {
             (true, None) => BTreeMap::new(),
             (true, Some(failure)) => return Err(failure),
             (false, Some(failure)) => {
@@ -86,22 +86,23 @@ impl Subcommand for Args {
             }
         };
         let state = &session.state;
-        let answer =
-            |(name, over): (&JobName, &bool)| Some((name.clone(), answer(state.find(name)?, *over, &untold)));
+        let answer = |(name, over): (&JobName, &bool)| {
+            Some((name.clone(), answer(state.find(name)?, *over, &failures)))
+        };
         let answers: Vec<(JobName, CancelOutcome)> = names.iter().zip(&over).filter_map(answer).collect();
-        self.print(context, (&answers, "cancel"), state.jobs.is_empty())?;
-        Ok(if untold.is_empty() { Exit::Done } else { Exit::Failed })
+        self.print(context, &answers, "cancel", state.jobs.is_empty())?;
+        Ok(if failures.is_empty() { Exit::Done } else { Exit::Failed })
     }
 }
 
 impl Args {
-    /// Leaves the wish to who holds the lock next.
+    /// Leaves the deferred command to who holds the lock next.
     fn leave(&self, context: &Context, rules: &Rules) -> Result<Exit, Failure> {
-        let (state, realm) = deferred_commands::expected_there(context, rules)?;
+        let (state, backend) = deferred_commands::expected_there(context, rules)?;
         let names = self.names(&state)?;
         let answer = |name: &JobName| match &state.find(name)?.phase {
             Phase::Ended { outcome, .. } => Some((name.clone(), CancelOutcome::Over(outcome.word()))),
-            _ => Some((name.clone(), CancelOutcome::Left(realm))),
+            _ => Some((name.clone(), CancelOutcome::Left(backend))),
         };
         let answers: Vec<(JobName, CancelOutcome)> = names.iter().filter_map(answer).collect();
         let open = answers.iter().filter(|(_, answer)| matches!(answer, CancelOutcome::Left(_)));
@@ -109,7 +110,7 @@ impl Args {
         if !jobs.is_empty() && !self.dry_run {
             deferred_commands::leave(context, Wanted::Cancel { jobs })?;
         }
-        self.print(context, (&answers, deferred_commands::word(realm)), state.jobs.is_empty())
+        self.print(context, &answers, deferred_commands::word(backend), state.jobs.is_empty())
             .map(|()| Exit::Done)
     }
 
@@ -126,8 +127,8 @@ impl Args {
             if own.is_empty() {
                 return Err(unknown_job(name, state));
             }
-            if own.iter().any(|own| !is_over(state, own)) && name.contains('*') {
-                own.retain(|own| !is_over(state, own));
+            if own.iter().any(|name| !is_over(state, name)) && name.contains('*') {
+                own.retain(|name| !is_over(state, name));
             }
             names.extend(own.into_iter().cloned());
         }
@@ -140,7 +141,8 @@ impl Args {
     fn print(
         &self,
         context: &Context,
-        (answers, by): (&[(JobName, CancelOutcome)], &str),
+        answers: &[(JobName, CancelOutcome)],
+        by: &str,
         none: bool,
     ) -> Result<(), Failure> {
         match self.format {
@@ -152,7 +154,7 @@ impl Args {
                 };
                 let mut text: String = answers.iter().map(line).collect();
                 let left = answers.iter().find_map(|(_, answer)| match answer {
-                    CancelOutcome::Left(realm) if !self.dry_run => Some(deferred_commands::left(*realm)),
+                    CancelOutcome::Left(backend) if !self.dry_run => Some(deferred_commands::left(*backend)),
                     _ => None,
                 });
                 text.extend(left.map(|left| left + "\n"));
@@ -198,15 +200,17 @@ fn is_over(state: &State, name: &JobName) -> bool {
     state.find(name).is_some_and(|tracked| tracked.phase.is_over())
 }
 
-fn answer(tracked: &JobState, over: bool, untold: &BTreeMap<JobName, String>) -> CancelOutcome {
+fn answer(tracked: &JobState, over: bool, failures: &BTreeMap<JobName, String>) -> CancelOutcome {
     match &tracked.phase {
         Phase::Ended { outcome, .. } if over => CancelOutcome::Over(outcome.word()),
         Phase::Ended { outcome: Outcome::Cancelled, .. } => CancelOutcome::Cancelled,
-        phase => match (untold.get(&tracked.job.name), phase.attempt().and_then(|attempt| attempt.job_id)) {
-            (Some(message), _) => CancelOutcome::Untold(message.clone()),
-            (None, Some(job_id)) => CancelOutcome::Asked(job_id.to_string()),
-            (None, None) => CancelOutcome::Later,
-        },
+        phase => {
+            match (failures.get(&tracked.job.name), phase.attempt().and_then(|attempt| attempt.job_id)) {
+                (Some(message), _) => CancelOutcome::Untold(message.clone()),
+                (None, Some(job_id)) => CancelOutcome::Asked(job_id.to_string()),
+                (None, None) => CancelOutcome::Later,
+            }
+        }
     }
 }
 
@@ -231,8 +235,8 @@ impl CancelOutcome {
                 "not in Slurm's queue yet: hsched watch cancels it when it appears, or run this command again"
                     .to_owned()
             }
-            Self::Left(realm) if dry_run => {
-                format!("would be cancelled by {} at its next turn", realm.follower())
+            Self::Left(backend) if dry_run => {
+                format!("would be cancelled by {} at its next turn", backend.follower())
             }
             Self::Left(_) => "to be cancelled".to_owned(),
             Self::Over(outcome) => format!("already ended: {outcome}"),
@@ -249,7 +253,7 @@ fn answer_json((name, answer): &(JobName, CancelOutcome)) -> Value {
         CancelOutcome::Asked(id) => job_id = Some(id),
         CancelOutcome::Untold(text) => message = Some(text.clone()),
         CancelOutcome::Over(outcome) => message = Some((*outcome).to_owned()),
-        CancelOutcome::Left(realm) => message = Some(deferred_commands::left(*realm)),
+        CancelOutcome::Left(backend) => message = Some(deferred_commands::left(*backend)),
         CancelOutcome::Cancelled | CancelOutcome::Later => {}
     }
     json!({ "name": name.as_str(), "state": answer.word(), "job_id": job_id, "message": message })

@@ -257,8 +257,8 @@ fn picture<'a>(asked: &'a Asked, verdict: &Verdict) -> CurvePicture<'a> {
     let step = usize::try_from(stride).unwrap_or(usize::MAX);
     let epochs = (last + 1..goal.epochs).step_by(step).chain([goal.epochs]);
     let at = |epoch: u64| {
-        let own = predict_at(&asked.reports, goal.epochs, epoch)?;
-        Some((epoch, own.mean, own.band()))
+        let prediction = predict_at(&asked.reports, goal.epochs, epoch)?;
+        Some((epoch, prediction.mean, prediction.band()))
     };
     let is_known = verdict.prediction.is_some() && goal.epochs > last;
     CurvePicture {
@@ -278,7 +278,7 @@ fn sentences(asked: &Asked, verdict: &Verdict) -> Vec<String> {
         "{} after {last} of {} epochs: best {} (epoch {})",
         asked.metric, goal.epochs, best.value, best.epoch
     )];
-    lines.extend(verdict.prediction.as_ref().map(|own| expectation(own, goal.epochs)));
+    lines.extend(verdict.prediction.as_ref().map(|prediction| expectation(prediction, goal.epochs)));
     lines.extend(unknown(asked, verdict));
     let what = goal.target.filter(|_| verdict.rule == StopRule::Target);
     let what = what.map_or_else(|| "of a better value".to_owned(), |target| format!("of reaching {target}"));
@@ -328,8 +328,8 @@ fn json(asked: &Asked, verdict: &Verdict) -> Value {
         "rule": verdict.rule.name(),
         "best": verdict.best.value,
         "best_epoch": verdict.best.epoch,
-        "predicted": prediction.map(|own| own.mean),
-        "spread": prediction.map(|own| own.spread),
+        "predicted": prediction.map(|prediction| prediction.mean),
+        "spread": prediction.map(|prediction| prediction.spread),
         "band": prediction.map(Prediction::band),
         "probability": verdict.probability,
         "decision": if verdict.stop { "stop" } else { "continue" },

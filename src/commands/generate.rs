@@ -129,11 +129,11 @@ impl Args {
     /// Returns the command that makes the same files again.
     fn command(&self) -> String {
         let known = GpuSpeed::known();
-        let name = |own: &GpuSpeed| {
-            if known.contains(own) {
-                own.gpu_type.to_string()
+        let name = |speed: &GpuSpeed| {
+            if known.contains(speed) {
+                speed.gpu_type.to_string()
             } else {
-                format!("{}={}", own.gpu_type, own.speed)
+                format!("{}={}", speed.gpu_type, speed.speed)
             }
         };
         let types: Vec<String> = self.types.0.iter().map(name).collect();
@@ -255,11 +255,11 @@ pub(super) fn types(text: &str) -> Result<Types, String> {
     }
     let mut types: Vec<GpuSpeed> = Vec::new();
     for entry in text.split(',') {
-        let own = one_type(entry, &known)?;
-        if types.iter().any(|other| other.gpu_type == own.gpu_type) {
-            return Err(format!("{} is named twice", own.gpu_type));
+        let speed = one_type(entry, &known)?;
+        if types.iter().any(|other| other.gpu_type == speed.gpu_type) {
+            return Err(format!("{} is named twice", speed.gpu_type));
         }
-        types.push(own);
+        types.push(speed);
     }
     Ok(Types(types))
 }
@@ -276,9 +276,9 @@ fn one_type(entry: &str, known: &[GpuSpeed]) -> Result<GpuSpeed, String> {
         }
         return Ok(GpuSpeed { gpu_type, speed, memory: None });
     }
-    let found = known.iter().find(|own| own.gpu_type.as_str() == entry);
+    let found = known.iter().find(|speed| speed.gpu_type.as_str() == entry);
     found.cloned().ok_or_else(|| {
-        let names: Vec<&str> = known.iter().map(|own| own.gpu_type.as_str()).collect();
+        let names: Vec<&str> = known.iter().map(|speed| speed.gpu_type.as_str()).collect();
         format!(
             "the speed of {entry:?} is not known; write {entry}=SPEED, or use one of {}",
             names.join(", ")

@@ -126,11 +126,11 @@ impl Args {
         }
         let mut records = read.entries;
         records.sort_by(|a, b| a.arrival.total_cmp(&b.arrival));
-        let first = records.first().map_or(0.0, |own| own.arrival);
-        let course = |own: trace::Recorded| Course {
-            arrival: Seconds(own.arrival - first),
-            length: Seconds(own.seconds),
-            gpus: own.gpus,
+        let first = records.first().map_or(0.0, |recorded| recorded.arrival);
+        let course = |recorded: trace::Recorded| Course {
+            arrival: Seconds(recorded.arrival - first),
+            length: Seconds(recorded.seconds),
+            gpus: recorded.gpus,
         };
         Ok(Arrivals::Recorded(records.into_iter().map(course).collect()))
     }

@@ -91,7 +91,9 @@ fn known(args: &Args, context: &Context) -> Result<Known, Failure> {
     };
     let Seen { cluster, mut notes } = input::printed_cluster(context, &text)?;
     let accounts = match context.config().map(|config| associations(context, config)).transpose() {
-        Ok(own) => own.unwrap_or_default().accounts().into_iter().map(str::to_owned).collect(),
+        Ok(associations) => {
+            associations.unwrap_or_default().accounts().into_iter().map(str::to_owned).collect()
+        }
         Err(error) => {
             notes.push(format!("cannot read your accounts: {error}"));
             Vec::new()
@@ -135,7 +137,8 @@ fn settings(known: &Known) -> Starter {
     let partitions = &known.cluster.partitions;
     let with_gpus = |partition: &&Partition| !gpus_of(known, &partition.name).is_empty();
     // Named where the cluster's own default would not do, or where it has none.
-    let default_does = partitions.iter().filter(|partition| partition.default).any(|own| with_gpus(&own));
+    let default_does =
+        partitions.iter().filter(|partition| partition.default).any(|partition| with_gpus(&partition));
     let first = partitions.iter().find(with_gpus).map(|partition| partition.name.clone());
     Starter {
         accounts: known.accounts.clone(),

@@ -35,6 +35,7 @@ mod trace;
 mod train_policy;
 mod watch;
 mod when;
+mod when_json;
 mod when_score;
 mod write_docs;
 

@@ -104,7 +104,8 @@ impl Subcommand for Args {
                 print(
                     context,
                     &plan_table(
-                        (&planned.jobs, &planned.problem),
+                        &planned.jobs,
+                        &planned.problem,
                         &planned.plan,
                         &file.policy,
                         planned.proven.as_ref(),
@@ -143,7 +144,7 @@ fn compare(args: &Args, context: &Context, text: &str, path: &Path) -> Result<Ex
             Ok((plan, time)) => {
                 let proven = planning::bound(&args.planning, context, &input.problem, &plan, &mut known);
                 let outcome = Outcome::of(&input.problem, &plan);
-                let quality = proven.zip(outcome).map(|((bound, _), own)| Quality::new(&bound, &own));
+                let quality = proven.zip(outcome).map(|((bound, _), outcome)| Quality::new(&bound, &outcome));
                 Ok(Made { placed: plan.placed().len(), outcome, quality, time })
             }
             // A problem too large for one policy says nothing of the others.
@@ -173,12 +174,12 @@ fn compared_json(row: &Compared) -> Value {
     json!({
         "policy": row.policy,
         "placed": placed,
-        "objective_value": outcome.map(|own| own.objective_value),
-        "mean_jct_s": outcome.map(|own| own.mean_jct),
-        "makespan_s": outcome.map(|own| own.makespan),
-        "fairness": outcome.map(|own| own.fairness),
-        "lower_bound": quality.map(|own| own.lower_bound),
-        "gap": quality.map(|own| own.gap),
+        "objective_value": outcome.map(|outcome| outcome.objective_value),
+        "mean_jct_s": outcome.map(|outcome| outcome.mean_jct),
+        "makespan_s": outcome.map(|outcome| outcome.makespan),
+        "fairness": outcome.map(|outcome| outcome.fairness),
+        "lower_bound": quality.map(|quality| quality.lower_bound),
+        "gap": quality.map(|quality| quality.gap),
         "solve_s": time.0,
     })
 }

@@ -7,11 +7,12 @@ use serde_json::{Value, json};
 
 use crate::app::after::note_unknown;
 use crate::app::context::{Context, Format};
-use crate::app::start_estimates::{self, Foretold, Queue, QueueViewArgs, without_beaten};
+use crate::app::start_estimates::{self, OptionEstimate, Queue, QueueViewArgs, without_beaten};
 use crate::app::through_queue::{self, Through};
 use crate::app::{input, planning};
 use crate::commands::cli::{json_text, print};
-use crate::commands::when::{option_json, row};
+use crate::commands::when::row;
+use crate::commands::when_json::option_json;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{When, WhenJob, duration, when_legend, when_table, wrap, write_output};
@@ -47,9 +48,16 @@ pub(super) fn run(
         return Err(failure.hint("give one snapshot; hsched when compares clusters and takes several"));
     };
     let stop = planning.stop(context, Some(USUAL_BUDGET));
-    let search = (view.search, planning.policy.seed());
     let all: Vec<&Job> = jobs.iter().collect();
-    let found = through_queue::choose((context, &planning.speeds), &all, queue, search, &stop)?;
+    let found = through_queue::choose(
+        context,
+        &planning.speeds,
+        &all,
+        queue,
+        view.search,
+        planning.policy.seed(),
+        &stop,
+    )?;
     let made = Made { jobs: &jobs, together: found.together(), found: &found, queue };
     if let Some(name) = explain {
         check_name(name, &jobs)?;
@@ -80,7 +88,7 @@ fn check_name(name: &str, jobs: &[Job]) -> Result<(), Failure> {
 struct Made<'a> {
     jobs: &'a [Job],
     /// What was chosen for each job, with the others in the queue.
-    together: Vec<Option<Foretold>>,
+    together: Vec<Option<OptionEstimate>>,
     found: &'a Through,
     queue: &'a Queue,
 }
@@ -97,9 +105,9 @@ impl<'a> Made<'a> {
         let lists = jobs.map(|((job, list), chosen)| (job, without_beaten(list, chosen.as_ref()), chosen));
         if format == Format::Json {
             let queues = std::slice::from_ref(self.queue);
-            let job = |(job, list, chosen): (&Job, Vec<Foretold>, &Option<Foretold>)| {
-                let options: Vec<Value> = list.iter().map(|own| option_json(own, queues)).collect();
-                let chosen = chosen.as_ref().map(|own| option_json(own, queues));
+            let job = |(job, list, chosen): (&Job, Vec<OptionEstimate>, &Option<OptionEstimate>)| {
+                let options: Vec<Value> = list.iter().map(|estimate| option_json(estimate, queues)).collect();
+                let chosen = chosen.as_ref().map(|estimate| option_json(estimate, queues));
                 json!({ "name": job.name.as_str(), "options": options, "chosen": chosen })
             };
             let jobs: Vec<Value> = lists.map(job).collect();
@@ -107,13 +115,14 @@ impl<'a> Made<'a> {
                 &json!({ "schema": "hsched.queue-options/1", "estimated": true, "jobs": jobs }),
             );
         }
-        let block = |(job, list, chosen): (&Job, Vec<Foretold>, &Option<Foretold>)| {
+        let block = |(job, list, chosen): (&Job, Vec<OptionEstimate>, &Option<OptionEstimate>)| {
             let how = if self.jobs.len() > 1 { "chosen together with the other jobs" } else { CHOSEN };
-            let is_chosen = |own: &Foretold| chosen.as_ref().is_some_and(|chosen| chosen.id() == own.id());
+            let is_chosen =
+                |own: &OptionEstimate| chosen.as_ref().is_some_and(|chosen| chosen.id() == own.id());
             let marked = list.iter().position(is_chosen).map(|row| (row, how));
             let place = "the chosen request, and the requests that no other request beats in both time and cost \
                          (each as if it were the only job)";
-            let unit = list.iter().find_map(|own| own.own.cost).map(|cost| cost.unit.word());
+            let unit = list.iter().find_map(|own| own.option.cost).map(|cost| cost.unit.word());
             let job = WhenJob {
                 names: vec![job.name.as_str()],
                 place: Some(place.to_owned()),
@@ -135,7 +144,7 @@ impl<'a> Made<'a> {
 
     fn json(&self) -> Value {
         let queue = self.queue;
-        let job = |((job, own), nothing): ((&Job, &Option<Foretold>), &Option<String>)| {
+        let job = |((job, own), nothing): ((&Job, &Option<OptionEstimate>), &Option<String>)| {
             let request = own.as_ref().map(|own| option_json(own, std::slice::from_ref(queue)));
             json!({ "name": job.name.as_str(), "request": request, "reason": nothing })
         };
@@ -153,8 +162,9 @@ impl<'a> Made<'a> {
     }
 
     fn table(&'a self, context: &Context) -> String {
-        let unit = self.together.iter().flatten().find_map(|own| own.own.cost).map(|cost| cost.unit.word());
-        let job = |((job, own), nothing): ((&'a Job, &'a Option<Foretold>), &Option<String>)| {
+        let unit =
+            self.together.iter().flatten().find_map(|own| own.option.cost).map(|cost| cost.unit.word());
+        let job = |((job, own), nothing): ((&'a Job, &'a Option<OptionEstimate>), &Option<String>)| {
             let how =
                 if self.jobs.len() > 1 { "chosen together with the other jobs of the file" } else { CHOSEN };
             let together = own.as_ref().map(|_| how.to_owned());

@@ -59,20 +59,20 @@ impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let root = state::root(context)?;
         let rules = state::rules(context);
-        let Peeked { mut state, wishes, troubles, lost, cluster } =
+        let Peeked { mut state, deferred_commands: commands, troubles, lost, cluster } =
             StateDir::peek(&root, &rules).map_err(|error| state::failure(&error))?;
         let follower = state::follower(cluster.as_deref());
         for trouble in &troubles {
             context.warn(&format!("{trouble}; the next {follower} repairs it"));
         }
-        for wish in &lost {
-            context.warn(&format!("{wish}; the deferred command is lost: run it again"));
+        for command in &lost {
+            context.warn(&format!("{command}; the deferred command is lost: run it again"));
         }
         let now = state::now(context);
         for note in count_reported(&mut state, &root, now, &rules) {
             context.note(&note);
         }
-        deferred_commands::show(&mut state, &wishes, &rules, follower);
+        deferred_commands::show(&mut state, &commands, &rules, follower);
         let is_left = cluster.as_deref() == Some(session::LOCAL_CLUSTER) && !StateDir::is_held(&root);
         if is_left {
             show_interrupted(&mut state, now);
@@ -122,8 +122,8 @@ impl Args {
             return Ok(state.jobs.iter().collect());
         }
         let find = |name: &String| {
-            let own = state.jobs.iter().find(|tracked| tracked.job.name.as_str() == name);
-            own.ok_or_else(|| unknown_job(name, state))
+            let job = state.jobs.iter().find(|tracked| tracked.job.name.as_str() == name);
+            job.ok_or_else(|| unknown_job(name, state))
         };
         self.jobs.iter().map(find).collect()
     }
@@ -159,7 +159,7 @@ fn count_reported(state: &mut State, root: &Path, now: Time, rules: &Rules) -> V
     }
     for (of, report) in epochs {
         let submission = state.find(&of.job).and_then(|tracked| tracked.submission(&of));
-        if let Some(news) = submission.and_then(|own| started(own, &report)) {
+        if let Some(news) = submission.and_then(|submission| started(submission, &report)) {
             apply(state, now, &Event::News { of: of.clone(), news }, rules);
         }
         apply(state, now, &Event::News { of, news: News::Epoch(report) }, rules);
@@ -168,8 +168,9 @@ fn count_reported(state: &mut State, root: &Path, now: Time, rules: &Rules) -> V
 }
 
 /// Returns the start of a submission that was last seen in the queue, and of which a rank has reported an epoch.
-fn started(own: &Submission, report: &EpochReport) -> Option<News> {
-    let Submission { attempt: SubmissionRecord { job_id, submit_time, .. }, stage: Stage::Pending } = own
+fn started(submission: &Submission, report: &EpochReport) -> Option<News> {
+    let Submission { attempt: SubmissionRecord { job_id, submit_time, .. }, stage: Stage::Pending } =
+        submission
     else {
         return None;
     };

@@ -15,7 +15,7 @@ use crate::app::planning::Planned;
 use crate::app::policy_args::PolicyName;
 use crate::app::queue_args::QueueArgs;
 use crate::app::state;
-use crate::app::submission::{self, Outcome, Wish};
+use crate::app::submission::{self, Outcome, SubmissionOptions};
 use crate::app::{deferred_commands, file_kind, input, permissions, planning, predictions};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::submit_queue::ThroughArgs;
@@ -110,16 +110,20 @@ impl Subcommand for Args {
             let planned_by = format!("--policy {}", planned.file.policy);
             (planned, planned_by, None)
         } else if self.through.is_wanted() {
-            let file = (text.as_str(), self.input.as_path());
-            let (Entries { planned, intents, foretold }, at) =
-                self.through.entries(context, &self.planning, file, |jobs| choose(jobs, &self.jobs))?;
+            let (Entries { planned, intents, foretold }, at) = self.through.entries(
+                context,
+                &self.planning,
+                text.as_str(),
+                self.input.as_path(),
+                |jobs| choose(jobs, &self.jobs),
+            )?;
             (planned, self.planning.policy.words(), Some((intents, foretold, at)))
         } else {
             let planned = planning::plan(&self.planning, context, &text, &self.input)?;
             (planned, self.planning.policy.words(), None)
         };
         let chosen = choose(&planned.jobs, &self.jobs)?;
-        let wish = Wish {
+        let options = SubmissionOptions {
             run: &run_id,
             chosen: &chosen,
             pin: self.planning.pin,
@@ -127,20 +131,20 @@ impl Subcommand for Args {
             sbatch: &self.sbatch,
             planned_by: &planned_by,
         };
-        let mut run = submission::run(context, &planned, wish)?;
+        let mut run = submission::run(context, &planned, options)?;
         let mut predicted = Vec::new();
         if let Some((intents, foretold, at)) = requested {
             run.submissions = intents;
             predicted = predictions::of_run(&run, &foretold, at);
         }
-        let scripts = submission::prepare(context, &run, wish)?;
+        let scripts = submission::prepare(context, &run, options)?;
         let own: Vec<&Job> = chosen.iter().map(|&index| &planned.jobs[index]).collect();
         if !self.dry_run {
             file_kind::refuse_examples(&text, &self.input, &own)?;
             permissions::refuse_accounts(context, &own)?;
         }
         note_shared_checkpoints(context, &own);
-        let submitted: BTreeSet<usize> = run.submissions.iter().map(|own| own.job).collect();
+        let submitted: BTreeSet<usize> = run.submissions.iter().map(|submission| submission.job).collect();
         let reason =
             |index: usize| planned.plan.verdicts()[index].reason().filter(|_| !submitted.contains(&index));
         for &index in &chosen {
@@ -174,7 +178,7 @@ impl Subcommand for Args {
                 );
             }
         } else {
-            let outcome = submit(self, context, run, &planned, wish)?;
+            let outcome = submit(self, context, run, &planned, options)?;
             if !predicted.is_empty() {
                 predictions::keep(context, &run_id, &predicted);
             }
@@ -219,7 +223,7 @@ fn submit(
     context: &Context,
     run: Run,
     planned: &Planned,
-    wish: Wish<'_>,
+    options: SubmissionOptions<'_>,
 ) -> Result<Outcome, Failure> {
     let unprinted = RefCell::new(None);
     let tell = |answered: &Answered| {
@@ -231,7 +235,7 @@ fn submit(
             unprinted.replace(Some(failure));
         }
     };
-    let outcome = submission::submit(context, run, planned, wish, &tell)?;
+    let outcome = submission::submit(context, run, planned, options, &tell)?;
     let is_queued = |own: &Answered| own.job_id().is_some();
     if args.through.is_wanted() && args.format == Format::Table && outcome.answers.iter().any(is_queued) {
         context.note(FOLLOW);

@@ -7,7 +7,7 @@ use crate::app::after::behind;
 use crate::app::context::Context;
 use crate::app::entries::{self, Entries};
 use crate::app::planning::{self, PlanningArgs};
-use crate::app::start_estimates::{self, Foretold, Queue, SearchArgs};
+use crate::app::start_estimates::{self, OptionEstimate, Queue, SearchArgs};
 use crate::app::{queue_look, through_queue};
 use crate::commands::when::gpus;
 use crate::error::Failure;
@@ -64,7 +64,8 @@ impl ThroughArgs {
         &self,
         context: &Context,
         planning: &PlanningArgs,
-        (text, path): (&str, &Path),
+        text: &str,
+        path: &Path,
         numbers: impl FnOnce(&[Job]) -> Result<Vec<usize>, Failure>,
     ) -> Result<(Entries, Time), Failure> {
         if self.race > 1 {
@@ -76,14 +77,15 @@ impl ThroughArgs {
         let queue = Queue::live(context, looked);
         let jobs: Vec<&Job> = numbers.iter().map(|&number| &input.jobs[number]).collect();
         let stop = planning.stop(context, Some(USUAL_BUDGET));
-        let search = (self.search, planning.policy.seed());
-        let found = through_queue::choose((context, &planning.speeds), &jobs, &queue, search, &stop)?;
+        let seed = planning.policy.seed();
+        let found =
+            through_queue::choose(context, &planning.speeds, &jobs, &queue, self.search, seed, &stop)?;
         let wanted = usize::from(self.race);
         let requests = found.entries(wanted);
         let mut notes: Vec<String> = [&input.notes[..], &queue.snapshot.notes, &found.notes].concat();
         notes.extend(jobs.iter().zip(&requests).filter_map(|(job, own)| fewer(job, own, wanted)));
         let all_behind = jobs.iter().all(|job| behind(job).is_some());
-        let chosen_for = |(own, nothing): (Vec<Foretold>, &Option<String>)| {
+        let chosen_for = |(own, nothing): (Vec<OptionEstimate>, &Option<String>)| {
             if own.is_empty() { Err(nothing.clone().unwrap_or_else(|| NOTHING.to_owned())) } else { Ok(own) }
         };
         let chosen = requests.into_iter().zip(&found.nothing).map(chosen_for);
@@ -95,7 +97,7 @@ impl ThroughArgs {
                 .intents
                 .iter()
                 .zip(&entries.foretold)
-                .map(|(intent, own)| told(&entries.planned.jobs[intent.job], own)),
+                .map(|(intent, estimate)| told(&entries.planned.jobs[intent.job], estimate)),
         );
         for note in &notes {
             context.note(note);
@@ -116,11 +118,11 @@ impl ThroughArgs {
 }
 
 /// Returns what is foretold of a request, in a line.
-fn told(job: &Job, own: &Foretold) -> String {
-    let asked = format!("{}: {} for {}", job.name, gpus(own), duration(own.own.request.limit));
-    match (&own.start, own.done) {
+fn told(job: &Job, estimate: &OptionEstimate) -> String {
+    let asked = format!("{}: {} for {}", job.name, gpus(estimate), duration(estimate.option.request.limit));
+    match (&estimate.start, estimate.done) {
         (Start::Estimated(_), Some(done)) => {
-            let start = match start_estimate(&own.start) {
+            let start = match start_estimate(&estimate.start) {
                 now if now == "now" => now,
                 later => format!("in {later}"),
             };
@@ -132,7 +134,7 @@ fn told(job: &Job, own: &Foretold) -> String {
 }
 
 /// Returns that a job has fewer requests than wanted, if so. Why it has none is said when it is not submitted.
-fn fewer(job: &Job, own: &[Foretold], wanted: usize) -> Option<String> {
+fn fewer(job: &Job, own: &[OptionEstimate], wanted: usize) -> Option<String> {
     let (name, found) = (&job.name, own.len());
     (0 < found && found < wanted)
         .then(|| format!("{name}: only {found} of {wanted} requests, because it can use no other GPUs"))

@@ -139,7 +139,8 @@ impl Submission<'_> {
         let defaults = &self.context.settings.jobs;
         let gpus = gpus.as_deref().unwrap_or_default();
         let (time, count) = (time.unwrap_or_default(), gpus.iter().map(|(_, count)| count).sum::<u32>());
-        let gres: Vec<String> = gpus.iter().map(|(own, count)| format!("gpu:{own}:{count}")).collect();
+        let gres: Vec<String> =
+            gpus.iter().map(|(gpu_type, count)| format!("gpu:{gpu_type}:{count}")).collect();
         let grace = self.jobs.iter().map(|job| job.launch.checkpoint.grace.unwrap_or(defaults.grace).0);
         let notice = grace.fold(0.0, f64::max) + NOTICE_S;
         if time.0 <= 2.0 * notice {
@@ -184,7 +185,7 @@ impl Submission<'_> {
     fn keep(&self, text: &str) -> Result<(), Failure> {
         let failure = |error| state::failure(&error);
         let directory = StateDir::open(&self.root).map_err(failure)?;
-        let rules = Rules { realm: BackendKind::Devices, ..state::rules(self.context) };
+        let rules = Rules { backend: BackendKind::Devices, ..state::rules(self.context) };
         let mut session = Session::of_devices(self.context, &directory, rules, false)?;
         let (at, mut events) = (state::now(self.context), Vec::new());
         for job in &self.jobs {

@@ -74,19 +74,19 @@ impl Subcommand for Args {
         }
         let training = Training { seed: self.seed, passes: self.passes, ..Training::default() };
         let progress = ProgressLine::start(format!("training on {} traces", traces.len()));
-        let mut said = |pass: u32, own: Score| {
+        let mut said = |pass: u32, score: Score| {
             progress.say(format!(
                 "pass {pass} of {}: mean JCT {} on the held-out traces",
                 self.passes,
-                duration(Seconds(own.mean_jct))
+                duration(Seconds(score.mean_jct))
             ));
         };
         let trained = train(&traces, &held_out, &training, &mut said).map_err(|error| failed(&error))?;
         drop(progress);
         let mut rows: Vec<(String, Score)> = Vec::new();
         for name in RIVALS {
-            let own = of_policy(&held_out, name).map_err(|error| failed(&error))?;
-            rows.push((name.to_owned(), own));
+            let score = of_policy(&held_out, name).map_err(|error| failed(&error))?;
+            rows.push((name.to_owned(), score));
         }
         rows.push(("imitates mlf-h".to_owned(), trained.imitated));
         rows.push(("mlf-rl".to_owned(), trained.best));
@@ -94,10 +94,9 @@ impl Subcommand for Args {
         write_output(&self.output, text).map_err(|error| {
             Failure::new(Exit::Failed, format!("cannot write {}: {error}", self.output.display()))
         })?;
-        let counts = (traces.len(), held_out.len());
         let text = match self.format {
-            Format::Json => json_text(&self.json(&rows, &trained, counts))?,
-            Format::Table => self.table(context, &rows, &trained, counts),
+            Format::Json => json_text(&self.json(&rows, &trained, traces.len(), held_out.len()))?,
+            Format::Table => self.table(context, &rows, &trained, (traces.len(), held_out.len())),
         };
         print(context, &text)?;
         Ok(Exit::Done)
@@ -141,8 +140,8 @@ impl Args {
         Ok((own, held_out))
     }
 
-    fn json(&self, rows: &[(String, Score)], trained: &Trained, (learnt, held_out): (usize, usize)) -> Value {
-        let row = |(name, own): &(String, Score)| json!({ "policy": name, "mean_jct_s": own.mean_jct, "deadlines_met": own.met, "reward": own.reward });
+    fn json(&self, rows: &[(String, Score)], trained: &Trained, learnt: usize, held_out: usize) -> Value {
+        let row = |(name, score): &(String, Score)| json!({ "policy": name, "mean_jct_s": score.mean_jct, "deadlines_met": score.met, "reward": score.reward });
         json!({
             "schema": "hsched.training/1",
             "dry_run": false,
@@ -168,9 +167,9 @@ impl Args {
             ("DEADLINES", Align::Right),
             ("REWARD", Align::Right),
         ]);
-        for (name, own) in rows {
-            let met = format!("{:.1} %", 100.0 * own.met);
-            table.row([name.clone(), duration(Seconds(own.mean_jct)), met, format!("{:.4}", own.reward)]);
+        for (name, score) in rows {
+            let met = format!("{:.1} %", 100.0 * score.met);
+            table.row([name.clone(), duration(Seconds(score.mean_jct)), met, format!("{:.4}", score.reward)]);
         }
         let terminal = context.terminal;
         let (learnt, held_out) = counts;
@@ -191,8 +190,8 @@ impl Args {
 
 /// Returns whether the last has a lesser mean and no fewer deadlines met than the rivals.
 fn beats(rows: &[(String, Score)]) -> bool {
-    let Some((_, own)) = rows.last() else { return false };
-    rows.iter().take(RIVALS.len()).all(|(_, other)| own.mean_jct < other.mean_jct && own.met >= other.met)
+    let Some((_, score)) = rows.last() else { return false };
+    rows.iter().take(RIVALS.len()).all(|(_, other)| score.mean_jct < other.mean_jct && score.met >= other.met)
 }
 
 fn failed(error: &ReplayError) -> Failure {

@@ -3,21 +3,19 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde_json::{Value, json};
-
 use crate::app::context::{Context, Format};
 use crate::app::input;
 use crate::app::speeds::SpeedArgs;
-use crate::app::start_estimates::{self, Foretold, Found, Possible, Queue, QueueViewArgs};
+use crate::app::start_estimates::{self, Found, OptionEstimate, Possible, Queue, QueueViewArgs};
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::commands::when_score;
+use crate::commands::{when_json, when_score};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
 use crate::ui::{ProgressLine, When, WhenJob, WhenRow, when_legend, when_table, wrap, write_output};
 use hsched_engine::clock::Clock;
 use hsched_model::{Choice, Job, SpeedBasis};
-use hsched_queue::{Forecast, Start};
+use hsched_queue::Start;
 
 /// Show which request of each job would finish first, including its wait in the queue
 ///
@@ -69,7 +67,7 @@ impl Subcommand for Args {
         }
         let told = self.told(context, &jobs, &queues)?;
         let text = match self.format {
-            Format::Json => json_text(&json(&told, &queues))?,
+            Format::Json => json_text(&when_json::json(&told, &queues))?,
             Format::Table => table(context, &told, &queues),
         };
         print(context, &text)?;
@@ -84,21 +82,21 @@ const UNKNOWN: &str = "no start can be estimated";
 const FIRST_TO_FINISH: usize = 3;
 
 /// A job and what is known of it.
-struct Told<'a> {
-    job: &'a Job,
+pub(super) struct Told<'a> {
+    pub job: &'a Job,
     /// The first job with the same requests, of which the same is known.
     first: usize,
-    list: Vec<Foretold>,
+    pub list: Vec<OptionEstimate>,
     /// Why there are none.
     nothing: Option<String>,
-    choice: Option<Choice>,
-    notes: Vec<String>,
+    pub choice: Option<Choice>,
+    pub notes: Vec<String>,
 }
 
 impl Told<'_> {
     /// Returns why a request is chosen, or why none is.
-    fn reason(&self) -> Option<String> {
-        let unknown = self.list.iter().find_map(|own| match &own.start {
+    pub(super) fn reason(&self) -> Option<String> {
+        let unknown = self.list.iter().find_map(|estimate| match &estimate.start {
             Start::Unknown(why) => Some(format!("{UNKNOWN}: {why}")),
             Start::Refused(refusal) => Some(format!("never: {refusal}")),
             Start::Estimated(_) | Start::Never => None,
@@ -116,8 +114,7 @@ impl Args {
         jobs: &'a [Job],
         queues: &[Queue],
     ) -> Result<Vec<Told<'a>>, Failure> {
-        let surroundings = (context, &self.speeds);
-        let possible = jobs.iter().map(|job| start_estimates::possible(surroundings, job, queues));
+        let possible = jobs.iter().map(|job| start_estimates::possible(context, &self.speeds, job, queues));
         let possible = possible.collect::<Result<Vec<_>, _>>()?;
         let first: Vec<usize> =
             (0..jobs.len()).map(|number| Possible::first_alike(&possible, number)).collect();
@@ -131,8 +128,7 @@ impl Args {
                 told.push(Told { job, first: first[number], list, nothing, choice: alike.choice, notes });
                 continue;
             }
-            let Found { list, nothing } =
-                self.estimate_starts(context, (job, &possible[number]), queues, left);
+            let Found { list, nothing } = self.estimate_starts(context, job, &possible[number], queues, left);
             left -= 1;
             let choice = start_estimates::best(&list, self.view.search.cost_weight);
             told.push(Told { job, first: number, list, nothing, choice, notes });
@@ -144,7 +140,8 @@ impl Args {
     fn estimate_starts(
         &self,
         context: &Context,
-        (job, possible): (&Job, &Possible),
+        job: &Job,
+        possible: &Possible,
         queues: &[Queue],
         left: usize,
     ) -> Found {
@@ -153,8 +150,8 @@ impl Args {
         let share = self.budget / u32::try_from(left.max(1)).unwrap_or(u32::MAX);
         let clock = &context.clock;
         let stop = || clock.elapsed().saturating_sub(begin) >= share;
-        let sampling = (self.seed, self.view.search.futures_alone());
-        start_estimates::estimate_starts(possible, queues, sampling, &stop)
+        let futures = self.view.search.futures_alone();
+        start_estimates::estimate_starts(possible, queues, self.seed, futures, &stop)
     }
 }
 
@@ -166,8 +163,11 @@ fn save(path: &std::path::Path, queue: &Queue) -> Result<(), Failure> {
 }
 
 fn table(context: &Context, told: &[Told], queues: &[Queue]) -> String {
-    let unit =
-        told.iter().flat_map(|own| &own.list).find_map(|own| own.own.cost).map(|cost| cost.unit.word());
+    let unit = told
+        .iter()
+        .flat_map(|own| &own.list)
+        .find_map(|estimate| estimate.option.cost)
+        .map(|cost| cost.unit.word());
     let when = When { jobs: when_jobs(told, queues), unit, is_sorted: true };
     let mut text = when_table(&when, context.terminal);
     let mut notes = when_legend(&when);
@@ -193,11 +193,12 @@ fn table(context: &Context, told: &[Told], queues: &[Queue]) -> String {
 /// Returns the jobs of the table; those with the same requests are one.
 fn when_jobs<'a>(told: &'a [Told], queues: &'a [Queue]) -> Vec<WhenJob<'a>> {
     let list = || told.iter().flat_map(|own| &own.list);
-    let differs =
-        |own: &dyn Fn(&Foretold) -> Option<String>| list().zip(list().skip(1)).any(|(a, b)| own(a) != own(b));
-    let several_partitions = differs(&|own| own.own.request.partition.clone());
-    let several_accounts = differs(&|own| own.own.request.account.clone());
-    let row = |own: &'a Foretold| {
+    let differs = |own: &dyn Fn(&OptionEstimate) -> Option<String>| {
+        list().zip(list().skip(1)).any(|(a, b)| own(a) != own(b))
+    };
+    let several_partitions = differs(&|estimate| estimate.option.request.partition.clone());
+    let several_accounts = differs(&|estimate| estimate.option.request.account.clone());
+    let row = |own: &'a OptionEstimate| {
         let row = row(own);
         WhenRow {
             cluster: (queues.len() > 1).then(|| queues[own.queue].name.as_str()),
@@ -211,11 +212,7 @@ fn when_jobs<'a>(told: &'a [Told], queues: &'a [Queue]) -> Vec<WhenJob<'a>> {
         .map(|(number, own)| {
             let names = told.iter().filter(|own| own.first == number).map(|own| own.job.name.as_str());
             let kept = if told.len() > 1 { worth_showing(own) } else { (0..own.list.len()).collect() };
-            when_job(
-                own,
-                names.collect(),
-                (&kept, kept.iter().map(|&number| row(&own.list[number])).collect()),
-            )
+            when_job(own, names.collect(), &kept, kept.iter().map(|&number| row(&own.list[number])).collect())
         })
         .collect()
 }
@@ -233,11 +230,7 @@ fn worth_showing(told: &Told) -> Vec<usize> {
         .collect()
 }
 
-fn when_job<'a>(
-    told: &'a Told,
-    names: Vec<&'a str>,
-    (kept, rows): (&[usize], Vec<WhenRow<'a>>),
-) -> WhenJob<'a> {
+fn when_job<'a>(told: &'a Told, names: Vec<&'a str>, kept: &[usize], rows: Vec<WhenRow<'a>>) -> WhenJob<'a> {
     let list = &told.list;
     let mut notes = told.notes.clone();
     if kept.len() < list.len() {
@@ -249,10 +242,10 @@ fn when_job<'a>(
         };
         notes.push(format!("{}: {others} no cheaper; --format json lists them", told.job.name));
     }
-    let chosen = told.choice.and_then(|choice| Foretold::of(list, choice.id)).or(list.first());
-    if let Some(Foretold { start: Start::Unknown(why), .. }) = chosen {
+    let chosen = told.choice.and_then(|choice| OptionEstimate::of(list, choice.id)).or(list.first());
+    if let Some(OptionEstimate { start: Start::Unknown(why), .. }) = chosen {
         notes.push(format!("{UNKNOWN}: {why}"));
-    } else if let Some(Foretold { start: Start::Refused(refusal), .. }) = chosen {
+    } else if let Some(OptionEstimate { start: Start::Refused(refusal), .. }) = chosen {
         notes.push(format!("never: {refusal}"));
     } else if let Some(own) = chosen {
         notes.push(format!("priority {}", own.priority.source.word()));
@@ -269,45 +262,45 @@ fn when_job<'a>(
 }
 
 /// Returns a request as a row of the table of one cluster.
-pub(super) fn row(own: &Foretold) -> WhenRow<'_> {
+pub(super) fn row(own: &OptionEstimate) -> WhenRow<'_> {
     WhenRow {
         gpus: gpus(own),
         cluster: None,
-        partition: own.own.request.partition.as_deref(),
-        account: own.own.request.account.as_deref(),
-        limit: own.own.request.limit,
+        partition: own.option.request.partition.as_deref(),
+        account: own.option.request.account.as_deref(),
+        limit: own.option.request.limit,
         start: &own.start,
-        run: own.own.run,
+        run: own.option.run,
         done: own.done,
-        cost: own.own.cost.map(|cost| cost.hours),
+        cost: own.option.cost.map(|cost| cost.hours),
         mark: marks(own).join(", "),
     }
 }
 
 /// Returns the GPUs of a request in words.
-pub(super) fn gpus(own: &Foretold) -> String {
-    let nodes = own.own.request.asks.nodes;
+pub(super) fn gpus(own: &OptionEstimate) -> String {
+    let nodes = own.option.request.asks.nodes;
     let on = if nodes > 1 { format!(" on {nodes} nodes") } else { String::new() };
-    format!("{} {}{on}", own.own.gpus, own.own.gpu_type)
+    format!("{} {}{on}", own.option.gpus, own.option.gpu_type)
 }
 
-fn marks(own: &Foretold) -> Vec<String> {
+fn marks(own: &OptionEstimate) -> Vec<String> {
     let mut marks = Vec::new();
-    let walltime = own.own.walltime;
+    let walltime = own.option.walltime;
     if walltime.pieces > 1 {
         marks.push(format!("{} runs of {} (needs checkpoints)", walltime.pieces, walltime.length()));
     }
-    if own.own.queue_choice.basis == SpeedBasis::Estimated {
+    if own.option.queue_choice.basis == SpeedBasis::Estimated {
         marks.push("speed estimated".to_owned());
     }
-    if own.own.preemptible {
+    if own.option.preemptible {
         marks.push("may be preempted".to_owned());
     }
     marks
 }
 
 /// Returns a request's place in line, in words.
-fn place(own: &Foretold) -> Option<String> {
+fn place(own: &OptionEstimate) -> Option<String> {
     let forecast = own.start.forecast()?;
     if forecast.past_waits > 0 {
         let count = forecast.past_waits;
@@ -321,7 +314,8 @@ fn place(own: &Foretold) -> Option<String> {
         (3, _) => "rd",
         _ => "th",
     };
-    let account = own.own.request.account.as_ref().map_or(String::new(), |name| format!(" (account {name})"));
+    let account =
+        own.option.request.account.as_ref().map_or(String::new(), |name| format!(" (account {name})"));
     Some(match waiting {
         0 => format!("no job is pending for the same nodes{account}"),
         1 => format!("1 job is pending for the same nodes; yours would be the {place}{ending}{account}"),
@@ -329,82 +323,4 @@ fn place(own: &Foretold) -> Option<String> {
             "{waiting} jobs are pending for the same nodes; yours would be the {place}{ending}{account}"
         ),
     })
-}
-
-fn json(told: &[Told], queues: &[Queue]) -> Value {
-    let queue = |own: &Queue| {
-        json!({ "cluster": own.name, "taken_at": own.snapshot.taken_at, "age_s": own.age,
-            "corrected_by": own.learnt.map(|(_, count)| count),
-            "notes": own.snapshot.notes })
-    };
-    let job = |own: &Told| {
-        json!({
-            "name": own.job.name.as_str(),
-            "chosen": own.choice.and_then(|choice| own.list.iter().position(|option| option.id() == choice.id)),
-            "reason": own.reason(),
-            "options": own.list.iter().map(|option| option_json(option, queues)).collect::<Vec<_>>(),
-            "notes": own.notes,
-        })
-    };
-    json!({
-        "schema": "hsched.when/1",
-        "estimated": true,
-        "queues": queues.iter().map(queue).collect::<Vec<_>>(),
-        "jobs": told.iter().map(job).collect::<Vec<_>>(),
-    })
-}
-
-/// Returns what an estimate rests on, in a word.
-fn method(forecast: &Forecast) -> &'static str {
-    match forecast {
-        Forecast { past_waits: 1.., .. } => "past-waits",
-        Forecast { starts, .. } if starts.is_empty() => "limits",
-        _ => "futures",
-    }
-}
-
-/// Returns a request and what is known of it, as JSON.
-pub(super) fn option_json(own: &Foretold, queues: &[Queue]) -> Value {
-    let request = &own.own.request;
-    let mut value = json!({
-        "cluster": queues[own.queue].name,
-        "partition": request.partition,
-        "account": request.account,
-        "type": own.own.gpu_type.as_str(),
-        "gpus": own.own.gpus,
-        "nodes": request.asks.nodes,
-        "limit_s": request.limit,
-        "run_s": own.own.run,
-        "run_estimated": own.own.queue_choice.basis == SpeedBasis::Estimated,
-        "pieces": own.own.walltime.pieces,
-        "preemptible": own.own.preemptible,
-        "cost": own.own.cost.map(|cost| cost.hours),
-        "cost_unit": own.own.cost.map(|cost| cost.unit.word()),
-        "priority": own.priority.priority,
-        "priority_source": own.priority.source.word(),
-        "finish": own.done,
-    });
-    match &own.start {
-        Start::Estimated(forecast) => {
-            value["outlook"] = json!("estimated");
-            value["method"] = json!(method(forecast));
-            value["past_waits"] = json!(forecast.past_waits);
-            value["futures"] = json!(forecast.starts.len());
-            value["start"] = json!(forecast.start);
-            value["start_at_limits_s"] = json!(forecast.at_limits);
-            value["finishes_first"] = json!(forecast.first);
-            value["ahead"] = json!(forecast.ahead);
-            value["waiting"] = json!(forecast.waiting);
-        }
-        Start::Unknown(why) => {
-            value["outlook"] = json!("unknown");
-            value["why"] = json!(why);
-        }
-        Start::Never => value["outlook"] = json!("never"),
-        Start::Refused(refusal) => {
-            value["outlook"] = json!("never");
-            value["why"] = json!(refusal.to_string());
-        }
-    }
-    value
 }

@@ -28,24 +28,25 @@ pub(super) fn run(context: &Context, format: Format) -> Result<Exit, Failure> {
 
 /// Returns the score of all that started and of parts of it.
 fn groups(known: &[Predicted]) -> Vec<(String, Score)> {
-    let all = || known.iter().map(|own| &own.prediction);
-    let mut counts: Vec<u32> = all().filter(|own| own.started.is_some()).map(|own| own.gpus).collect();
+    let all = || known.iter().map(|predicted| &predicted.prediction);
+    let mut counts: Vec<u32> =
+        all().filter(|prediction| prediction.started.is_some()).map(|prediction| prediction.gpus).collect();
     counts.sort_unstable();
     counts.dedup();
     let of = |name: String, list: &mut dyn Iterator<Item = &Prediction>| Some((name, Score::of(list)?));
     let mut groups = vec![
         of("all".to_owned(), &mut all()),
-        of("waited over 10 min".to_owned(), &mut all().filter(|own| own.has_waited())),
+        of("waited over 10 min".to_owned(), &mut all().filter(|prediction| prediction.has_waited())),
     ];
     groups.extend(counts.into_iter().map(|gpus| {
         let name = if gpus == 1 { "1 GPU".to_owned() } else { format!("{gpus} GPUs") };
-        of(name, &mut all().filter(|own| own.gpus == gpus))
+        of(name, &mut all().filter(|prediction| prediction.gpus == gpus))
     }));
     groups.into_iter().flatten().collect()
 }
 
 fn learnt(known: &[Predicted]) -> Option<(Calibration, usize)> {
-    Calibration::learnt(known.iter().map(|own| &own.prediction))
+    Calibration::learnt(known.iter().map(|predicted| &predicted.prediction))
 }
 
 fn json(known: &[Predicted], groups: &[(String, Score)]) -> Value {
@@ -58,8 +59,8 @@ fn json(known: &[Predicted], groups: &[(String, Score)]) -> Value {
     json!({
         "schema": "hsched.score/1",
         "foretold": known.len(),
-        "waiting": known.iter().filter(|own| own.is_open()).count(),
-        "withdrawn": known.iter().filter(|own| own.withdrawn).count(),
+        "waiting": known.iter().filter(|predicted| predicted.is_open()).count(),
+        "withdrawn": known.iter().filter(|predicted| predicted.withdrawn).count(),
         "groups": groups.iter().map(group).collect::<Vec<_>>(),
         "corrected_by": learnt.map(|(_, count)| count),
         "points": learnt.map(|(calibration, _)| calibration),
@@ -68,9 +69,9 @@ fn json(known: &[Predicted], groups: &[(String, Score)]) -> Value {
 }
 
 fn table(context: &Context, known: &[Predicted], groups: &[(String, Score)]) -> String {
-    let count = |is: &dyn Fn(&Predicted) -> bool| known.iter().filter(|own| is(own)).count();
-    let started = count(&|own| own.prediction.started.is_some());
-    let (waiting, withdrawn) = (count(&Predicted::is_open), count(&|own| own.withdrawn));
+    let count = |is: &dyn Fn(&Predicted) -> bool| known.iter().filter(|predicted| is(predicted)).count();
+    let started = count(&|predicted| predicted.prediction.started.is_some());
+    let (waiting, withdrawn) = (count(&Predicted::is_open), count(&|predicted| predicted.withdrawn));
     let counts = format!(
         "start estimates of the last 90 days: {}; {started} started, {waiting} are waiting, {withdrawn} \
          left the queue before they started",

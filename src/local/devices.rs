@@ -55,7 +55,7 @@ pub struct DevicesError {
 /// Returns what is wrong with a list of devices: types without a count are the usual mistake.
 fn refusal(text: &str) -> String {
     let typed = |part: &str| {
-        let own = GpuType::new(part.trim()).filter(|own| !own.as_str().contains(':'))?;
+        let own = GpuType::new(part.trim()).filter(|gpu_type| !gpu_type.as_str().contains(':'))?;
         own.as_str().contains(|c: char| c.is_ascii_alphabetic()).then(|| format!("{own}:1"))
     };
     match text.split(',').map(typed).collect::<Option<Vec<_>>>() {
@@ -105,7 +105,7 @@ impl Devices {
         let (node, all) = found.nodes.into_iter().next().unwrap_or_else(|| (probe::node(facts), Vec::new()));
         let named = |name: &String| match name.parse::<usize>() {
             Ok(number) => all.get(number),
-            Err(_) => all.iter().find(|own| own.name.starts_with(name.as_str())),
+            Err(_) => all.iter().find(|device| device.name.starts_with(name.as_str())),
         };
         let unknown = || GpuType::new(UNKNOWN);
         let devices = match names {
@@ -150,8 +150,11 @@ impl Devices {
 
     /// Returns the types of the devices.
     pub fn gpu_types(&self) -> Vec<GpuType> {
-        let mut types: Vec<GpuType> =
-            self.nodes.iter().flat_map(|(_, own)| own.iter().map(|device| device.gpu_type.clone())).collect();
+        let mut types: Vec<GpuType> = self
+            .nodes
+            .iter()
+            .flat_map(|(_, node)| node.iter().map(|device| device.gpu_type.clone()))
+            .collect();
         types.sort();
         types.dedup();
         types
@@ -207,7 +210,7 @@ impl Devices {
             let is_usable = |device: &usize| {
                 let place = (node.name.clone(), *device);
                 devices[*device].gpu_type == rank.gpu_type
-                    && self.taken.values().chain([&lease]).all(|own| !own.devices.contains(&place))
+                    && self.taken.values().chain([&lease]).all(|lease| !lease.devices.contains(&place))
             };
             let usable = (0..devices.len()).filter(is_usable);
             let device = usable.min_by_key(|device| (crowd(&node.name, *device), *device))?;
@@ -304,7 +307,8 @@ mod tests {
     fn lists_of_devices_are_read() {
         let check = |text: &str, expected: &[(&str, u32)]| {
             let read = Devices::parse(text).expect(text);
-            let read: Vec<(&str, u32)> = read.iter().map(|(own, count)| (own.as_str(), *count)).collect();
+            let read: Vec<(&str, u32)> =
+                read.iter().map(|(gpu_type, count)| (gpu_type.as_str(), *count)).collect();
             assert_eq!(read, expected, "{text}");
         };
         check("cpu:4", &[("cpu", 4)]);
@@ -363,7 +367,8 @@ mod tests {
         let mut devices = Devices::imagined(&Devices::parse("v100:2,t4:1").expect("a list"), &facts);
         assert_eq!(take(&mut devices, "a", &["v100", "t4"]).as_deref(), Some("box \n"));
         let cluster = devices.cluster();
-        let used: Vec<(u32, u32)> = cluster.nodes[0].gpus.iter().map(|own| (own.total, own.used)).collect();
+        let used: Vec<(u32, u32)> =
+            cluster.nodes[0].gpus.iter().map(|stock| (stock.total, stock.used)).collect();
         assert_eq!(used, [(2, 1), (1, 1)]);
         assert_eq!((cluster.nodes[0].cpus, cluster.nodes[0].memory), (None, None));
         assert_eq!(cluster.nodes[0].state, NodeState::parse("mixed"));

@@ -42,9 +42,9 @@ impl World for EndedRun<'_> {
             if let Some(past) = tracked.past.last() {
                 end_leftovers(&mark(root, &past.attempt.key(&tracked.job.name)));
             }
-            for own in tracked.phase.submissions() {
-                end_leftovers(&mark(root, &own.attempt.key(&tracked.job.name)));
-                sightings.push(left_behind(root, &tracked.job.name, &own.attempt, at)?);
+            for submission in tracked.phase.submissions() {
+                end_leftovers(&mark(root, &submission.attempt.key(&tracked.job.name)));
+                sightings.push(left_behind(root, &tracked.job.name, &submission.attempt, at)?);
             }
         }
         let Reported { epochs, odd, notes } = reported(root, state, at);

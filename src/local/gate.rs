@@ -24,7 +24,7 @@ pub(super) const GATE: &str = "gate";
 pub(super) struct Gate {
     path: PathBuf,
     ranks: usize,
-    /// The number of the last wish.
+    /// The number of the last request.
     number: u64,
 }
 
@@ -42,7 +42,7 @@ pub(super) enum Want<'a> {
 /// What a rank says.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct Word {
-    /// The last wish that it has read.
+    /// The last request that it has read.
     number: u64,
     pub state: Stand,
     /// Whether its program waits at the end of an epoch where it is asked to.
@@ -95,13 +95,13 @@ impl Gate {
     /// When it cannot be written: then it is not wanted.
     pub(super) fn say(&mut self, want: Want<'_>) -> io::Result<()> {
         let number = self.number + 1;
-        let wish = match want {
+        let request = match want {
             Want::Park => json!({ "number": number, "want": "park" }),
             Want::Offload => json!({ "number": number, "want": "offload" }),
             Want::Go { reports } => json!({ "number": number, "want": "go", "reports": reports }),
         };
         let new = self.beside(".new");
-        fs::write(&new, wish.to_string())?;
+        fs::write(&new, request.to_string())?;
         fs::rename(new, &self.path)?;
         self.number = number;
         self.ring();
@@ -125,7 +125,7 @@ impl Gate {
         (0..self.ranks).map(word).collect()
     }
 
-    /// Returns what the ranks say, once all of them have read the last wish and stand so.
+    /// Returns what the ranks say, once all of them have read the last request and stand so.
     pub(super) fn all(&self, state: Stand) -> Option<Vec<Word>> {
         let words = self.words()?;
         words.iter().all(|word| (word.number, word.state) == (self.number, state)).then_some(words)
@@ -177,8 +177,8 @@ mod tests {
         word(1, r#"{"number": 0, "state": "running", "pid": 2, "parks": true}"#);
         assert!(gate.can_park());
         gate.say(Want::Park).expect("writes");
-        let wish = fs::read_to_string(folder.path().join("gate")).expect("a file");
-        assert_eq!(wish, r#"{"number":1,"want":"park"}"#);
+        let request = fs::read_to_string(folder.path().join("gate")).expect("a file");
+        assert_eq!(request, r#"{"number":1,"want":"park"}"#);
         assert!(gate.all(Stand::Running).is_none());
         word(0, r#"{"number": 1, "state": "parked"}"#);
         word(1, r#"{"number": 1, "state": "par"#);

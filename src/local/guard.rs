@@ -87,9 +87,9 @@ pub fn guard(order: &Order) -> io::Result<u8> {
         [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].into_iter().collect();
     heard.thread_block()?;
     let signals = SignalFd::with_flags(&heard, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
-    let own =
+    let process =
         Process::find(Pid::this().as_raw()).ok_or_else(|| io::Error::other("/proc is not available"))?;
-    let own_mark = Mark::new(own)?;
+    let own_mark = Mark::new(process)?;
     write_mark(&order.mark, &own_mark.text())?;
     let stdin = io::stdin();
     let mut is_held = order.is_held;
@@ -104,9 +104,9 @@ pub fn guard(order: &Order) -> io::Result<u8> {
     let script = Pid::from_raw(script.id().cast_signed());
     let cause = attend(script, &signals, &stdin)?;
     if !matches!(cause, Cause::Script(_)) && !order.farewell.is_zero() {
-        say_farewell(own.pid, &signals, order.farewell);
+        say_farewell(process.pid, &signals, order.farewell);
     }
-    end_all(own.pid, &signals);
+    end_all(process.pid, &signals);
     // Nothing is left that it could tell of.
     let _ = fs::remove_file(&order.mark);
     match cause {
@@ -168,7 +168,7 @@ fn told(signals: &SignalFd) -> Option<Signal> {
     let mut told = None;
     while let Ok(Some(signal)) = signals.read_signal() {
         let signal = Signal::try_from(signal.ssi_signo.cast_signed()).ok();
-        told = told.or(signal.filter(|own| *own != Signal::SIGCHLD));
+        told = told.or(signal.filter(|signal| *signal != Signal::SIGCHLD));
     }
     told
 }

@@ -36,8 +36,8 @@ pub(super) struct Shared {
 
 impl Peak {
     pub(super) fn of(ranks: &[Memory]) -> Self {
-        let device = ranks.iter().filter(|own| own.device.is_some()).map(|own| own.peak).max();
-        Self { host: ranks.iter().map(|own| own.host).sum(), device }
+        let device = ranks.iter().filter(|memory| memory.device.is_some()).map(|memory| memory.peak).max();
+        Self { host: ranks.iter().map(|memory| memory.host).sum(), device }
     }
 }
 

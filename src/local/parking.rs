@@ -81,7 +81,7 @@ impl Parked {
 
     /// Returns the bytes that are held of a device.
     fn held(&self, place: &DeviceIndex) -> Option<&Memory> {
-        let rank = self.lease.devices.iter().position(|own| own == place)?;
+        let rank = self.lease.devices.iter().position(|device| device == place)?;
         self.memory.get(rank)
     }
 }
@@ -98,11 +98,11 @@ impl Parking {
 
     /// Returns which training of a submission's job can go on for it: one that does the same and has done as much.
     pub(super) fn find(&self, of: &SubmissionKey, work: &str, epochs: u64) -> Option<&Parked> {
-        let is_it = |own: &&Parked| {
-            is_of(&own.guarded.origin, of)
-                && own.guarded.work == work
-                && own.epochs == epochs
-                && !matches!(own.hold, Hold::Ending { .. })
+        let is_it = |parked: &&Parked| {
+            is_of(&parked.guarded.origin, of)
+                && parked.guarded.work == work
+                && parked.epochs == epochs
+                && !matches!(parked.hold, Hold::Ending { .. })
         };
         self.parked.values().find(is_it)
     }
@@ -114,16 +114,17 @@ impl Parking {
 
     /// Returns how many wait on a device.
     pub(super) fn crowd(&self, node: &NodeName, device: usize) -> usize {
-        let waits =
-            |own: &&Parked| own.lease.devices.iter().any(|(name, place)| name == node && *place == device);
+        let waits = |parked: &&Parked| {
+            parked.lease.devices.iter().any(|(name, place)| name == node && *place == device)
+        };
         self.parked.values().filter(waits).count()
     }
 
     /// Returns the memory of a node's host that those who wait have said to need.
     pub(super) fn needs_on(&self, node: &NodeName) -> u64 {
-        let needs = |own: &Parked| {
-            let ranks = own.lease.devices.iter().filter(|(name, _)| name == node).count() as u64;
-            ranks * own.lease.needs.memory
+        let needs = |parked: &Parked| {
+            let ranks = parked.lease.devices.iter().filter(|(name, _)| name == node).count() as u64;
+            ranks * parked.lease.needs.memory
         };
         self.parked.values().map(needs).sum()
     }
@@ -138,7 +139,8 @@ impl Parking {
     /// wait for, and what is to be said. `spare` is the host's memory that is left beside it, where that is known.
     pub(super) fn make_room(
         &mut self,
-        (of, lease): (&SubmissionKey, &Lease),
+        of: &SubmissionKey,
+        lease: &Lease,
         spare: Option<i64>,
         now: Time,
     ) -> (BTreeSet<SubmissionKey>, Vec<Said>) {
@@ -194,7 +196,9 @@ impl Parking {
 
     /// Returns whether a training has not let go yet of what it is to give up.
     pub(super) fn is_in_the_way(&self, origin: &SubmissionKey) -> bool {
-        self.parked.get(origin).is_some_and(|own| matches!(own.hold, Hold::Moving | Hold::Ending { .. }))
+        self.parked
+            .get(origin)
+            .is_some_and(|parked| matches!(parked.hold, Hold::Moving | Hold::Ending { .. }))
     }
 
     /// Takes in what those that wait have said, and kills those that do not end.
@@ -224,19 +228,19 @@ impl Parking {
 
     /// Ends all that wait.
     pub(super) fn end_all(&mut self, now: Time) {
-        self.parked.values_mut().for_each(|own| own.end(now));
+        self.parked.values_mut().for_each(|parked| parked.end(now));
     }
 
     /// Kills all that wait.
     pub(super) fn kill(&mut self) {
-        self.parked.values_mut().for_each(|own| drop(own.guarded.kill()));
+        self.parked.values_mut().for_each(|parked| drop(parked.guarded.kill()));
     }
 
     /// Returns whether a failure may be due to those that wait on the same devices: it is taken for that once for each
     /// job.
     pub(super) fn is_to_blame(&mut self, job: &JobName, lease: &Lease) -> bool {
-        let is_there = |own: &Parked| {
-            lease.devices.iter().any(|place| own.held(place).is_some_and(|own| own.device.is_some()))
+        let is_there = |parked: &Parked| {
+            lease.devices.iter().any(|place| parked.held(place).is_some_and(|memory| memory.device.is_some()))
         };
         self.parked.values().any(is_there) && self.alone.insert(job.clone())
     }
@@ -248,7 +252,8 @@ impl Parking {
 
     /// Returns when patience with one of them ends.
     pub(super) fn due(&self) -> Option<Time> {
-        let until = |own: &Parked| if let Hold::Ending { until } = own.hold { Some(until) } else { None };
+        let until =
+            |parked: &Parked| if let Hold::Ending { until } = parked.hold { Some(until) } else { None };
         self.parked.values().filter_map(until).min_by(|a, b| a.0.total_cmp(&b.0))
     }
 }

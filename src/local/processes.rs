@@ -50,7 +50,7 @@ impl Process {
     fn all() -> Vec<Self> {
         let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
         let pid = |entry: io::Result<fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
-        entries.filter_map(pid).filter_map(Self::find).filter(|own| !own.is_dead).collect()
+        entries.filter_map(pid).filter_map(Self::find).filter(|process| !process.is_dead).collect()
     }
 
     /// Returns the processes that descend from one.
@@ -60,13 +60,13 @@ impl Process {
         loop {
             let new: Vec<Self> = all
                 .iter()
-                .filter(|own| known.contains(&own.parent) && !known.contains(&own.pid))
+                .filter(|process| known.contains(&process.parent) && !known.contains(&process.pid))
                 .copied()
                 .collect();
             if new.is_empty() {
                 return found;
             }
-            known.extend(new.iter().map(|own| own.pid));
+            known.extend(new.iter().map(|process| process.pid));
             found.extend(new);
         }
     }
@@ -177,9 +177,9 @@ mod tests {
     #[test]
     fn this_process_is_found_and_told_by_its_start() {
         let pid = i32::try_from(std::process::id()).expect("a number");
-        let own = Process::find(pid).expect("is alive");
-        assert!(Process::all().contains(&own));
-        assert!(Process::descendants(own.parent).iter().any(|other| other.pid == pid));
+        let process = Process::find(pid).expect("is alive");
+        assert!(Process::all().contains(&process));
+        assert!(Process::descendants(process.parent).iter().any(|other| other.pid == pid));
     }
 
     /// Returns a process that was started with these words in front, as `env` takes them.
@@ -191,8 +191,8 @@ mod tests {
         while fs::read_to_string(&name).expect("is alive") != "sleep\n" {
             thread::yield_now();
         }
-        let own = Process::find(i32::try_from(child.id()).expect("a number")).expect("is alive");
-        (child, own)
+        let process = Process::find(i32::try_from(child.id()).expect("a number")).expect("is alive");
+        (child, process)
     }
 
     fn end(mut child: std::process::Child) {
@@ -204,8 +204,8 @@ mod tests {
     fn a_mark_of_another_start_or_boot_ends_nothing() {
         let folder = tempfile::tempdir().expect("a directory");
         let path = folder.path().join("mark");
-        let (mut child, own) = start(&[&format!("{TOKEN}=abc")]);
-        let own = Mark { pid: own.pid, start: own.start, boot: boot(), token: None };
+        let (mut child, process) = start(&[&format!("{TOKEN}=abc")]);
+        let own = Mark { pid: process.pid, start: process.start, boot: boot(), token: None };
         let later = Mark { start: own.start + 1, token: Some("abc".to_owned()), ..own.clone() };
         for text in [later.text(), own.text().replace('-', "+"), String::new(), "x y".to_owned()] {
             fs::write(&path, text).expect("writes");
@@ -229,8 +229,8 @@ mod tests {
     fn what_left_the_session_of_its_guard_is_ended_by_the_whole_token_and_nothing_else() {
         let folder = tempfile::tempdir().expect("a directory");
         let path = folder.path().join("mark");
-        let (guard, own) = start(&[]);
-        let mark = Mark::new(own).expect("random numbers");
+        let (guard, process) = start(&[]);
+        let mark = Mark::new(process).expect("random numbers");
         fs::write(&path, mark.text()).expect("writes");
         end(guard);
         let token = mark.token.expect("a token");

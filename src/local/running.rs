@@ -101,7 +101,8 @@ impl Guarded {
         origin: &SubmissionKey,
         order: &Order,
         surroundings: &Surroundings<'_>,
-        (gate, work): (Gate, String),
+        gate: Gate,
+        work: String,
         tell: Sender<Wake>,
     ) -> io::Result<Self> {
         // Whoever puts a link there from now on is not the user.
@@ -117,11 +118,11 @@ impl Guarded {
             .stdout(output.try_clone()?)
             .stderr(output)
             .spawn()?;
-        let (job_id, words, own) = (JobId(guard.id()), guard.stdin.take(), origin.clone());
+        let (job_id, words, key) = (JobId(guard.id()), guard.stdin.take(), origin.clone());
         let wait = move || {
             if let Ok(status) = guard.wait() {
                 // Nobody listens any more when hsched ends.
-                let _ = tell.send(Wake::Ended(own, status));
+                let _ = tell.send(Wake::Ended(key, status));
             }
         };
         thread::Builder::new().name("guard".into()).spawn(wait)?;
@@ -160,7 +161,7 @@ impl Guarded {
 
 impl Running {
     /// Returns the processes of a submission that is to run.
-    pub(super) fn new(guarded: Guarded, since: Time, gpus: Gpus, (epochs, step): (u64, Step)) -> Self {
+    pub(super) fn new(guarded: Guarded, since: Time, gpus: Gpus, epochs: u64, step: Step) -> Self {
         let job_id = guarded.job_id;
         Self {
             guarded: Some(guarded),

@@ -26,7 +26,7 @@ impl LocalWorld<'_> {
     pub(super) fn park_or_stop(&mut self, of: &SubmissionKey) {
         let (now, left) = (self.now(), self.epoch_left(of));
         // One that has ended is seen to have at the next look.
-        let Some(own) = self.running.get_mut(of).filter(|own| own.ended.is_none()) else { return };
+        let Some(own) = self.running.get_mut(of).filter(|running| running.ended.is_none()) else { return };
         if let Step::Asked | Step::Parking { .. } = own.step {
             return;
         }
@@ -58,11 +58,11 @@ impl LocalWorld<'_> {
 
     /// Returns how long the epoch goes on in which a submission is, where that is known.
     fn epoch_left(&self, of: &SubmissionKey) -> Option<Seconds> {
-        let own = self.running.get(of)?;
+        let running = self.running.get(of)?;
         let folder = report_folder(&self.site.site.state, &of.run, &of.name());
         let last = reports::epochs(&folder, 1, 0, self.now()).ok()?.pop();
-        let length = last.and_then(|last| last.length).or(own.epoch)?;
-        let begun = reports::written(&folder).map_or(own.since, |at| Time(at.0.max(own.since.0)));
+        let length = last.and_then(|last| last.length).or(running.epoch)?;
+        let begun = reports::written(&folder).map_or(running.since, |at| Time(at.0.max(running.since.0)));
         Some(Seconds((length.0 - self.now().since(begun).0).max(0.0)))
     }
 
@@ -78,7 +78,7 @@ impl LocalWorld<'_> {
         output: &Path,
     ) -> io::Result<JobId> {
         let root = &self.site.site.state;
-        let [folder, before] = [of, origin].map(|own| report_folder(root, &own.run, &own.name()));
+        let [folder, before] = [of, origin].map(|key| report_folder(root, &key.run, &key.name()));
         fs::copy(self.mark(origin), self.mark(of))?;
         reports::take_over(&before, &folder, fs::metadata(output).map_or(0, |data| data.len()))?;
         let Some(parked) = self.parking.leave(origin) else { return Err(io::ErrorKind::NotFound.into()) };
@@ -87,10 +87,10 @@ impl LocalWorld<'_> {
         self.said.push((of.job.clone(), format!("resumes where it was parked{whence}")));
         let (job_id, now) = (parked.guarded.job_id, self.now());
         self.devices.take(of, parked.lease);
-        let mut own = Running::new(parked.guarded, now, gpus, (parked.epochs, Step::Held { after }));
-        own.epoch = parked.epoch;
-        own.watch = self.waker.watch(&folder);
-        self.running.insert(of.clone(), own);
+        let mut running = Running::new(parked.guarded, now, gpus, parked.epochs, Step::Held { after });
+        running.epoch = parked.epoch;
+        running.watch = self.waker.watch(&folder);
+        self.running.insert(of.clone(), running);
         self.release();
         Ok(job_id)
     }
@@ -103,7 +103,7 @@ impl LocalWorld<'_> {
         is_there: bool,
     ) -> BTreeSet<SubmissionKey> {
         let spare = self.spare(of, lease, is_there);
-        let (after, said) = self.parking.make_room((of, lease), spare, self.now());
+        let (after, said) = self.parking.make_room(of, lease, spare, self.now());
         self.said.extend(said);
         after
     }
@@ -131,25 +131,26 @@ impl LocalWorld<'_> {
         if self.is_closing {
             return;
         }
-        let of_step =
-            |own: &Running| matches!(own.step, Step::Parking { .. } | Step::GoingOn) && own.ended.is_none();
+        let of_step = |running: &Running| {
+            matches!(running.step, Step::Parking { .. } | Step::GoingOn) && running.ended.is_none()
+        };
         let moving: Vec<SubmissionKey> =
-            self.running.iter().filter(|(_, own)| of_step(own)).map(|(of, _)| of.clone()).collect();
+            self.running.iter().filter(|(_, running)| of_step(running)).map(|(of, _)| of.clone()).collect();
         for of in moving {
-            let Some(own) = self.running.get_mut(&of) else { continue };
-            let gate = own.guarded.as_ref().map(|own| &own.gate);
-            match own.step {
+            let Some(running) = self.running.get_mut(&of) else { continue };
+            let gate = running.guarded.as_ref().map(|own| &own.gate);
+            match running.step {
                 Step::Parking { until } => match gate.and_then(Gate::parked) {
                     Some(words) => self.park(&of, &words, now),
                     None if now >= until => {
-                        own.stop();
+                        running.stop();
                         let why = "saves and exits instead of parking: its epoch took too long";
                         self.said.push((of.job.clone(), why.to_owned()));
                     }
                     None => {}
                 },
                 Step::GoingOn if gate.is_some_and(|gate| gate.all(Stand::Running).is_some()) => {
-                    own.step = Step::AtWork;
+                    running.step = Step::AtWork;
                 }
                 _ => {}
             }
@@ -161,18 +162,18 @@ impl LocalWorld<'_> {
     /// Takes in that all ranks of a submission wait: for the engine it has ended.
     fn park(&mut self, of: &SubmissionKey, words: &[Word], now: Time) {
         let folder = report_folder(&self.site.site.state, &of.run, &of.name());
-        let Some(own) = self.running.get_mut(of) else { return };
-        let Some(guarded) = own.guarded.take() else { return };
+        let Some(running) = self.running.get_mut(of) else { return };
+        let Some(guarded) = running.guarded.take() else { return };
         let last = reports::epochs(&folder, 1, 0, now).unwrap_or_default().pop();
         let Some(lease) = self.devices.lease(of).cloned() else { return };
-        let epoch = last.as_ref().and_then(|last| last.length).or(own.epoch);
-        own.ended = Some((End::Saved, now));
-        let watch = own.watch.take();
+        let epoch = last.as_ref().and_then(|last| last.length).or(running.epoch);
+        running.ended = Some((End::Saved, now));
+        let watch = running.watch.take();
         self.devices.give_back(of);
         if let Some(watch) = watch {
             self.waker.leave(watch);
         }
-        let epochs = last.map_or(own.epochs, |last| last.epoch);
+        let epochs = last.map_or(running.epochs, |last| last.epoch);
         self.said
             .push((of.job.clone(), format!("parked after epoch {epochs}: its processes stay in memory")));
         self.parking.enter(Parked::new(guarded, lease, (epochs, epoch), words));
@@ -202,14 +203,15 @@ impl LocalWorld<'_> {
 
     /// Returns whether ranks are to say something for which others wait.
     pub fn is_switching(&self) -> bool {
-        let is_moving = |own: &Running| matches!(own.step, Step::Parking { .. } | Step::Held { .. });
-        self.running.values().any(|own| own.ended.is_none() && is_moving(own)) || self.parking.is_moving()
+        let is_moving = |running: &Running| matches!(running.step, Step::Parking { .. } | Step::Held { .. });
+        self.running.values().any(|running| running.ended.is_none() && is_moving(running))
+            || self.parking.is_moving()
     }
 
     /// Returns when a look is due without news, for those who take too long.
     pub fn due(&self) -> Option<Time> {
-        let until = |own: &Running| match own.step {
-            Step::Parking { until } if own.ended.is_none() => Some(until),
+        let until = |running: &Running| match running.step {
+            Step::Parking { until } if running.ended.is_none() => Some(until),
             _ => None,
         };
         let parking = self.running.values().filter_map(until);

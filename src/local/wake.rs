@@ -1,4 +1,4 @@
-//! What wakes `hsched run`: the end of a process, a report, a wish, a signal. Between them it sleeps.
+//! What wakes `hsched run`: the end of a process, a report, a deferred command, a signal. Between them it sleeps.
 
 use std::io;
 use std::path::Path;
@@ -23,7 +23,7 @@ pub enum Wake {
     Reported,
     /// A rank has said where it stands.
     Gated,
-    /// Somebody has left a wish.
+    /// Somebody has left a deferred command.
     Wished,
     /// A signal has come.
     Signal(i32),
@@ -35,26 +35,26 @@ pub struct Waker {
     sender: Sender<Wake>,
     receiver: Receiver<Wake>,
     files: Arc<Inotify>,
-    wishes: WatchDescriptor,
+    deferred: WatchDescriptor,
 }
 
 impl Waker {
-    /// Begins to listen; `wishes` is the folder of wishes.
+    /// Begins to listen; `deferred` is the folder of deferred commands.
     ///
     /// # Errors
     /// When the system does not tell of changed files.
-    pub fn new(wishes: &Path) -> io::Result<Self> {
+    pub fn new(deferred: &Path) -> io::Result<Self> {
         let (sender, receiver) = mpsc::channel();
         let files = Arc::new(Inotify::init(InitFlags::IN_CLOEXEC)?);
         // DeferredCommands get their name when they are whole.
-        let wishes = files.add_watch(wishes, AddWatchFlags::IN_MOVED_TO | AddWatchFlags::IN_CREATE)?;
+        let deferred = files.add_watch(deferred, AddWatchFlags::IN_MOVED_TO | AddWatchFlags::IN_CREATE)?;
         let (own, tell) = (Arc::clone(&files), sender.clone());
         let listen = move || {
             while let Ok(events) = own.read_events() {
                 for event in events {
                     let name = event.name.as_ref().and_then(|name| name.to_str()).unwrap_or_default();
                     let wake = match event.wd {
-                        wd if wd == wishes => Wake::Wished,
+                        wd if wd == deferred => Wake::Wished,
                         _ if name.starts_with("rank-") => Wake::Reported,
                         _ if is_word(name) => Wake::Gated,
                         _ => continue,
@@ -66,7 +66,7 @@ impl Waker {
             }
         };
         thread::Builder::new().name("files".into()).spawn(listen)?;
-        Ok(Self { sender, receiver, files, wishes })
+        Ok(Self { sender, receiver, files, deferred })
     }
 
     /// Returns a way to tell what has happened.
@@ -82,7 +82,7 @@ impl Waker {
 
     /// Listens no more for what [`Self::watch`] gave.
     pub(super) fn leave(&self, watch: WatchDescriptor) {
-        if watch != self.wishes {
+        if watch != self.deferred {
             let _ = self.files.rm_watch(watch);
         }
     }

@@ -103,7 +103,9 @@ impl<'a> LocalWorld<'a> {
             self.leave(parked.guarded.watch);
             return;
         }
-        let Some((of, own)) = self.running.iter_mut().find(|(_, own)| own.is_of(origin)) else { return };
+        let Some((of, own)) = self.running.iter_mut().find(|(_, running)| running.is_of(origin)) else {
+            return;
+        };
         let of = of.clone();
         let mut end = own.end(status, self.is_closing);
         let watches = [own.guarded.take().and_then(|own| own.watch), own.watch.take()];
@@ -156,7 +158,7 @@ impl<'a> LocalWorld<'a> {
 
     /// Returns how many submissions are at work.
     pub fn at_work(&self) -> usize {
-        self.running.values().filter(|own| own.ended.is_none()).count()
+        self.running.values().filter(|running| running.ended.is_none()).count()
     }
 
     /// Returns how many have processes: those at work, and those that are parked.
@@ -167,14 +169,14 @@ impl<'a> LocalWorld<'a> {
     /// Asks all that runs to save and end, for good: whatever ends from now on is interrupted, unless it is done.
     pub fn close(&mut self) {
         self.is_closing = true;
-        self.running.values_mut().filter(|own| own.ended.is_none()).for_each(Running::stop);
+        self.running.values_mut().filter(|running| running.ended.is_none()).for_each(Running::stop);
         self.parking.end_all(self.now());
     }
 
     /// Ends all that runs at once.
     pub fn kill(&mut self) {
         self.is_closing = true;
-        self.running.values_mut().filter(|own| own.ended.is_none()).for_each(Running::kill);
+        self.running.values_mut().filter(|running| running.ended.is_none()).for_each(Running::kill);
         self.parking.kill();
     }
 
@@ -189,14 +191,14 @@ impl<'a> LocalWorld<'a> {
 
     fn sighting(&self, job: &JobName, attempt: &SubmissionRecord, at: Time) -> Result<Sighting, LiveError> {
         let of = attempt.key(job);
-        if let Some(own) = self.running.get(&of) {
-            let queue_state = match &own.ended {
+        if let Some(running) = self.running.get(&of) {
+            let queue_state = match &running.ended {
                 Some((end, at)) => QueueState::Ended { end: end.clone(), at: Some(*at) },
-                None => QueueState::Running { since: Some(own.since), gpus: Some(own.gpus.clone()) },
+                None => QueueState::Running { since: Some(running.since), gpus: Some(running.gpus.clone()) },
             };
             return Ok(Sighting {
                 of,
-                job_id: own.job_id,
+                job_id: running.job_id,
                 submit_time: None,
                 state: queue_state,
                 reason: None,
@@ -225,8 +227,9 @@ impl<'a> LocalWorld<'a> {
         let gpus = Gpus::of(&ranks);
         let epochs = run.epochs_done[intent.job];
         let parked = self.parking.find(&of, &work, epochs);
-        let parked =
-            parked.filter(|own| self.devices.is_free(&own.lease)).map(|own| own.guarded.origin.clone());
+        let parked = parked
+            .filter(|parked| self.devices.is_free(&parked.lease))
+            .map(|parked| parked.guarded.origin.clone());
         if let Some(origin) = parked {
             return self.adopt(&of, &origin, gpus, &output).map_err(|error| failed(error.to_string()));
         }
@@ -245,7 +248,7 @@ impl<'a> LocalWorld<'a> {
         let surroundings =
             Surroundings { program: &self.site.program, output: &output, variables: &variables };
         let watch = self.waker.watch(&folder);
-        let guarded = Guarded::start(&of, &order, &surroundings, (gate, work), self.waker.sender());
+        let guarded = Guarded::start(&of, &order, &surroundings, gate, work, self.waker.sender());
         let mut guarded = guarded.map_err(|error| {
             let message = format!("cannot start it or open {}: {error}", output.display());
             // The same will be said the next time; anything else may pass.
@@ -261,7 +264,7 @@ impl<'a> LocalWorld<'a> {
         guarded.watch = watch;
         let (job_id, step) = (guarded.job_id, if is_held { Step::Held { after } } else { Step::AtWork });
         self.devices.take(&of, lease);
-        self.running.insert(of, Running::new(guarded, self.now(), gpus, (epochs, step)));
+        self.running.insert(of, Running::new(guarded, self.now(), gpus, epochs, step));
         Ok(job_id)
     }
 
@@ -289,13 +292,13 @@ impl World for LocalWorld<'_> {
         self.switch(at);
         let mut sightings = Vec::new();
         for tracked in &state.jobs {
-            for own in tracked.phase.submissions() {
-                sightings.push(self.sighting(&tracked.job.name, &own.attempt, at)?);
+            for submission in tracked.phase.submissions() {
+                sightings.push(self.sighting(&tracked.job.name, &submission.attempt, at)?);
             }
         }
         let seen: Vec<&SubmissionKey> = sightings.iter().map(|sighting| &sighting.of).collect();
         // What the state has let go was seen to end.
-        self.running.retain(|of, own| own.ended.is_none() || seen.contains(&of));
+        self.running.retain(|of, running| running.ended.is_none() || seen.contains(&of));
         // After the ends: epochs that were reported before them count.
         let Reported { epochs, odd, notes } = reported(&self.site.site.state, state, at);
         let cluster = self.devices.cluster();
@@ -321,8 +324,8 @@ impl World for LocalWorld<'_> {
     }
 
     fn cancel(&mut self, of: &SubmissionKey, _: JobId) -> Answer {
-        if let Some(own) = self.running.get_mut(of) {
-            own.kill();
+        if let Some(running) = self.running.get_mut(of) {
+            running.kill();
         }
         Answer::Killed
     }

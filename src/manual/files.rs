@@ -51,7 +51,7 @@ fn shown(command: &Command) -> Command {
     let of_parts = Command::new("hsched")
         .version(env!("CARGO_PKG_VERSION"))
         .args(command.get_arguments().cloned())
-        .subcommands(command.get_subcommands().filter(|own| !own.is_hide_set()).cloned())
+        .subcommands(command.get_subcommands().filter(|command| !command.is_hide_set()).cloned())
         .subcommand_required(command.is_subcommand_required_set())
         .arg_required_else_help(command.is_arg_required_else_help_set())
         .disable_help_subcommand(true);

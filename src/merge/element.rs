@@ -50,7 +50,7 @@ fn read<const SIZE: usize>(bytes: &[u8], number: impl Fn([u8; SIZE]) -> f64) -> 
 }
 
 fn write<const SIZE: usize>(numbers: &[f64], element: impl Fn(f64) -> [u8; SIZE]) -> Vec<u8> {
-    numbers.iter().flat_map(|own| element(*own)).collect()
+    numbers.iter().flat_map(|number| element(*number)).collect()
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "this is the rounding that is meant")]

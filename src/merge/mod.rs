@@ -94,7 +94,7 @@ fn check_names(has: &Part<'_>, lacks: &Part<'_>) -> Result<(), MergeError> {
 
 /// Returns a tensor's numbers of one copy.
 fn numbers(part: &Part<'_>, name: &str) -> Result<Vec<f64>, MergeError> {
-    let own = part.tensors.get(name).and_then(|own| Some(Float::of(own.kind)?.numbers(&own.bytes)));
+    let own = part.tensors.get(name).and_then(|tensor| Some(Float::of(tensor.kind)?.numbers(&tensor.bytes)));
     let numbers = own.unwrap_or_default();
     if numbers.iter().any(|number| !number.is_finite()) {
         return Err(MergeError::NotFinite { file: part.name.clone(), tensor: name.to_owned() });
@@ -189,8 +189,8 @@ mod tests {
     }
 
     fn values(tensors: &Tensors, name: &str) -> Vec<f64> {
-        let own = tensors.get(name).expect("a tensor");
-        Float::of(own.kind).expect("a float").numbers(&own.bytes)
+        let tensor = tensors.get(name).expect("a tensor");
+        Float::of(tensor.kind).expect("a float").numbers(&tensor.bytes)
     }
 
     #[test]
@@ -217,10 +217,11 @@ mod tests {
 
     #[test]
     fn a_copy_without_steps_is_left_out_and_whatever_does_not_fit_is_refused() {
-        let own = file(&[("w", Dtype::F64, &[1.0, 2.0])]);
+        let tensors = file(&[("w", Dtype::F64, &[1.0, 2.0])]);
         let nan = file(&[("w", Dtype::F64, &[1.0, f64::NAN])]);
-        assert_eq!(merged(&[(&own, 5), (&nan, 0)]).map(|all| values(&all, "w")), Ok(vec![1.0, 2.0]));
-        let refused = |other: &Tensors| merged(&[(&own, 5), (other, 1)]).expect_err("refused").to_string();
+        assert_eq!(merged(&[(&tensors, 5), (&nan, 0)]).map(|all| values(&all, "w")), Ok(vec![1.0, 2.0]));
+        let refused =
+            |other: &Tensors| merged(&[(&tensors, 5), (other, 1)]).expect_err("refused").to_string();
         assert_eq!(refused(&nan), "w of copy 1 has numbers that are not finite");
         assert_eq!(
             refused(&file(&[("w", Dtype::F32, &[1.0, 2.0])])),
@@ -230,7 +231,7 @@ mod tests {
             refused(&file(&[("v", Dtype::F64, &[1.0, 2.0])])),
             "copy 1 has no tensor w, but copy 0 has one"
         );
-        assert_eq!(merged(&[(&own, 0)]), Err(MergeError::NoSteps));
+        assert_eq!(merged(&[(&tensors, 0)]), Err(MergeError::NoSteps));
         let table = |last| file(&[("index", Dtype::I32, &[0.0, 1.0, last])]);
         assert!(merged(&[(&table(2.0), 1), (&table(2.0), 1)]).is_ok());
         assert_eq!(

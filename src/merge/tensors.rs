@@ -56,7 +56,7 @@ impl Tensors {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Tensor)> {
-        self.tensors.iter().map(|(name, own)| (name.as_str(), own))
+        self.tensors.iter().map(|(name, tensor)| (name.as_str(), tensor))
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&Tensor> {
@@ -93,17 +93,17 @@ impl Tensors {
             header.insert(METADATA.to_owned(), json!(metadata));
         }
         let mut end = 0;
-        for (name, own) in &self.tensors {
+        for (name, tensor) in &self.tensors {
             let begin = end;
-            end += own.bytes.len();
-            let entry = json!({"dtype": own.kind, "shape": own.shape, "data_offsets": [begin, end]});
+            end += tensor.bytes.len();
+            let entry = json!({"dtype": tensor.kind, "shape": tensor.shape, "data_offsets": [begin, end]});
             header.insert(name.clone(), entry);
         }
         let mut text = Value::Object(header).to_string().into_bytes();
         text.resize(text.len().next_multiple_of(LENGTH), b' ');
         let mut bytes = (text.len() as u64).to_le_bytes().to_vec();
         bytes.extend(text);
-        self.tensors.values().for_each(|own| bytes.extend(&own.bytes));
+        self.tensors.values().for_each(|tensor| bytes.extend(&tensor.bytes));
         bytes
     }
 }

@@ -174,7 +174,7 @@ mod tests {
         let busy = Gpu { processes: vec![7], ..gpu("Tesla T4", "1", &[]) };
         let seen = machine(vec![gpu("Tesla V100", "0", &[]), busy, gpu("Tesla T4", "2", &[])]);
         let stock: Vec<_> =
-            seen.gpus.iter().map(|own| (own.gpu_type.as_str(), own.total, own.used)).collect();
+            seen.gpus.iter().map(|stock| (stock.gpu_type.as_str(), stock.total, stock.used)).collect();
         assert_eq!((seen.name.as_str(), stock), ("Box7", vec![("tesla_v100", 1, 0), ("tesla_t4", 2, 1)]));
         assert_eq!(
             (seen.gpus[0].memory, seen.memory.map(Usage::free)),

@@ -18,6 +18,6 @@ impl Feature {
 
     /// Returns the feature's name.
     pub fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(_, own)| *own == self).map_or("", |(name, _)| name)
+        Self::NAMES.iter().find(|(_, feature)| *feature == self).map_or("", |(name, _)| name)
     }
 }

@@ -271,7 +271,9 @@ pub static KEYS: [Key; 27] = [
         help: "Features that the policy of the site forbids: race (several requests for one job), together (many jobs in one allocation), queue (reading the whole queue)",
         set_by: SetBy::Site,
         set: set_forbidden,
-        show: |settings| one(&settings.forbidden.iter().map(|own| own.name()).collect::<Vec<_>>().join(" ")),
+        show: |settings| {
+            one(&settings.forbidden.iter().map(|feature| feature.name()).collect::<Vec<_>>().join(" "))
+        },
         ..TEXT
     },
     Key {

@@ -112,7 +112,7 @@ fn board_table(state: &State, now: Time, width: usize, rows: usize) -> String {
     open.sort_by_key(|tracked| tracked.phase.running().is_none());
     let shown = &open[..open.len().min(ROWS).min(rows)];
     let fits = |text: &String| text.lines().count() == shown.len() + 1;
-    let table = |(bar, name)| job_rows(shown, now, (bar, name)).render(width.max(2) - 1, false);
+    let table = |(bar, name)| job_rows(shown, now, bar, name).render(width.max(2) - 1, false);
     let tables = || FORMS.into_iter().map(table);
     let table = tables().find(fits).or_else(|| tables().next_back()).unwrap_or_default();
     let rest = open.len() - shown.len();
@@ -122,7 +122,7 @@ fn board_table(state: &State, now: Time, width: usize, rows: usize) -> String {
 }
 
 /// Returns a row for each job, with bars and names of so many characters at most.
-fn job_rows(jobs: &[&JobState], now: Time, (length, name): (u64, usize)) -> Table {
+fn job_rows(jobs: &[&JobState], now: Time, length: u64, name: usize) -> Table {
     let mut table = Table::new(&[
         ("JOB", Align::Left),
         ("STATE", Align::Left),
@@ -132,9 +132,9 @@ fn job_rows(jobs: &[&JobState], now: Time, (length, name): (u64, usize)) -> Tabl
         ("ENDS", Align::Left),
     ]);
     for tracked in jobs {
-        let own = JobSummary::new(tracked);
+        let summary = JobSummary::new(tracked);
         let (done, all) = (tracked.epochs_done, tracked.job.epochs);
-        let speed = own
+        let speed = summary
             .observed()
             .filter(|epoch| epoch.0 > 0.0)
             .map(|epoch| to_f64(tracked.job.samples_per_epoch) / epoch.0);
@@ -142,10 +142,10 @@ fn job_rows(jobs: &[&JobState], now: Time, (length, name): (u64, usize)) -> Tabl
         table.row([
             shortened(tracked.job.name.as_str(), name),
             tracked.phase.word().to_owned(),
-            own.attempt.map_or_else(|| "-".to_owned(), |attempt| attempt.gpus.to_string()),
+            summary.attempt.map_or_else(|| "-".to_owned(), |attempt| attempt.gpus.to_string()),
             format!("{bar}{done}/{all}"),
             speed.map_or_else(|| "-".to_owned(), |speed| format!("{speed:.0}")),
-            own.ends(now).unwrap_or_else(|| "-".to_owned()),
+            summary.ends(now).unwrap_or_else(|| "-".to_owned()),
         ]);
     }
     table
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_row_has_a_bar_and_those_that_ended_are_counted() {
-        let job = |name: &str| Job::only_planned(JobName::new(name).expect("a name"), (100, 10), 10);
+        let job = |name: &str| Job::only_planned(JobName::new(name).expect("a name"), 100, 10, 10);
         let mut state = State::default();
         for (name, done) in [("a", 0), ("b", 5), ("c", 10)] {
             state.jobs.push(JobState { epochs_done: done, ..JobState::new(job(name), Time(0.0)) });

@@ -52,12 +52,12 @@ pub fn compare_table(rows: &[Compared], terminal: Terminal) -> String {
                 table.row([
                     row.policy.to_owned(),
                     placed.to_string(),
-                    figure(&|own| duration(Seconds(own.mean_jct))),
+                    figure(&|outcome| duration(Seconds(outcome.mean_jct))),
                     value(row)
                         .map_or_else(|| "-".into(), |own| format!("+{:.1} %", 100.0 * (own / best - 1.0))),
                     quality.map_or_else(|| "-".into(), gap),
-                    figure(&|own| duration(Seconds(own.makespan))),
-                    figure(&|own| format!("{:.3}", own.fairness)),
+                    figure(&|outcome| duration(Seconds(outcome.makespan))),
+                    figure(&|outcome| format!("{:.3}", outcome.fairness)),
                     duration(*time),
                 ]);
             }

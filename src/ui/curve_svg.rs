@@ -49,7 +49,7 @@ pub fn curve_svg(picture: &CurvePicture<'_>) -> String {
     let lower = picture.expected.iter().rev().map(|(epoch, _, (low, _))| point(*epoch, *low));
     let band: Vec<String> = upper.chain(lower).collect();
     let mean: Vec<String> = picture.expected.iter().map(|(epoch, mean, _)| point(*epoch, *mean)).collect();
-    let seen: Vec<String> = picture.reports.iter().map(|own| point(own.epoch, own.value)).collect();
+    let seen: Vec<String> = picture.reports.iter().map(|report| point(report.epoch, report.value)).collect();
     if !band.is_empty() {
         let _ =
             writeln!(out, "<polygon points=\"{}\" fill=\"#1f77b4\" fill-opacity=\"0.2\"/>", band.join(" "));

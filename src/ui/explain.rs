@@ -29,7 +29,8 @@ impl Explained<'_> {
     pub fn overview(&self, terminal: Terminal) -> String {
         let placed = self.plan.verdicts().iter().filter(|verdict| verdict.placement().is_some()).count();
         let types = &self.explanation.types;
-        let (offered, free) = types.iter().fold((0, 0), |(a, b), own| (a + own.offered, b + own.free));
+        let (offered, free) =
+            types.iter().fold((0, 0), |(a, b), market| (a + market.offered, b + market.free));
         let (all, used, policy) = (self.problem.jobs.len(), offered - free, self.policy);
         let plural = if all == 1 { "" } else { "s" };
         let mut text = format!("{policy}: {placed} of {all} job{plural} on {used} of {offered} GPUs\n\n");
@@ -44,14 +45,14 @@ impl Explained<'_> {
         ]);
         let jobs = &self.explanation.jobs;
         for job in jobs.iter().filter(|job| job.jct.is_some()) {
-            let alone = job.best_type().map(|(_, own)| own);
+            let alone = job.best_type().map(|(_, alternative)| alternative);
             table.row([
                 self.name(job),
                 self.gpus(&job.counts),
                 time(job.jct),
                 time(job.pays(types, &job.counts)),
-                alone.map_or_else(|| "-".into(), |own| self.gpus(&own.counts)),
-                time(alone.map(|own| own.jct)),
+                alone.map_or_else(|| "-".into(), |alternative| self.gpus(&alternative.counts)),
+                time(alone.map(|alternative| alternative.jct)),
             ]);
         }
         if !table.is_empty() {
@@ -87,14 +88,14 @@ impl Explained<'_> {
             ("PRICE", Align::Right),
         ]);
         let types = self.problem.labels.iter().zip(&self.explanation.types);
-        for (gpu_type, own) in types.filter(|(_, own)| own.offered > 0) {
+        for (gpu_type, own) in types.filter(|(_, market)| market.offered > 0) {
             table.row([gpu_type.clone(), own.offered.to_string(), own.free.to_string(), time(own.price)]);
         }
         if table.is_empty() {
             return "No GPUs are available.\n".into();
         }
         let mut text = table.show(terminal);
-        if self.explanation.types.iter().any(|own| own.price.is_some()) {
+        if self.explanation.types.iter().any(|market| market.price.is_some()) {
             let of = match self.problem.objective {
                 Objective::MeanJct => "the sum of all completion times",
                 Objective::Weighted => "the weighted sum of all completion times",
@@ -128,15 +129,15 @@ impl Explained<'_> {
             ("ONE FEWER", Align::Right),
             ("ONE MORE", Align::Right),
         ]);
-        for (ty, own) in job.types.iter().enumerate().filter(|(ty, _)| types[*ty].offered > 0) {
+        for (ty, explanation) in job.types.iter().enumerate().filter(|(ty, _)| types[*ty].offered > 0) {
             table.row([
                 self.problem.labels[ty].clone(),
                 job.counts[ty].to_string(),
                 types[ty].free.to_string(),
                 time(job.price(types, ty, 1)),
                 time(job.price(types, ty, job.counts[ty])),
-                change(own.fewer.as_ref(), job.loss(ty).map(|loss| -loss)),
-                change(own.more.as_ref(), job.gain(ty).map(|(gain, _)| gain)),
+                change(explanation.fewer.as_ref(), job.loss(ty).map(|loss| -loss)),
+                change(explanation.more.as_ref(), job.gain(ty).map(|(gain, _)| gain)),
             ]);
         }
         text.push_str(&table.show(terminal));
@@ -163,7 +164,10 @@ impl Explained<'_> {
             table.row([name, hand.into(), time(Some(jct)), time(pays), time(pays.map(|pays| pays + jct))]);
         };
         row("as planned".into(), "", jct, &job.counts);
-        let by_type = job.types.iter().map(|own| (own.alone.as_ref().ok(), own.alone_now.as_ref()));
+        let by_type = job
+            .types
+            .iter()
+            .map(|explanation| (explanation.alone.as_ref().ok(), explanation.alone_now.as_ref()));
         let by_node = [(job.one_node.as_ref(), job.one_node_now.as_ref())];
         if let Some(choice) = job.choice.as_ref().filter(|choice| choice.counts != job.counts) {
             let name = format!("best at these prices: {}", self.gpus(&choice.counts));
@@ -171,11 +175,15 @@ impl Explained<'_> {
         }
         for (best, now) in by_type.chain(by_node) {
             let Some(best) = best else { continue };
-            let name = |own: &Alternative| match own.node {
+            let name = |alternative: &Alternative| match alternative.node {
                 Some(node) => {
-                    format!("one node: {} of {}", self.gpus(&own.counts), self.problem.nodes[node].name)
+                    format!(
+                        "one node: {} of {}",
+                        self.gpus(&alternative.counts),
+                        self.problem.nodes[node].name
+                    )
                 }
-                None => format!("one type: {}", self.gpus(&own.counts)),
+                None => format!("one type: {}", self.gpus(&alternative.counts)),
             };
             // Of equal numbers and times those at hand are meant.
             let same = now.filter(|now| now.counts == best.counts && now.jct == best.jct);
@@ -201,13 +209,13 @@ impl Explained<'_> {
             ("PRICE", Align::Right),
             ("WHY NOT", Align::Left),
         ]);
-        for (ty, own) in self.explanation.types.iter().enumerate() {
+        for (ty, market) in self.explanation.types.iter().enumerate() {
             table.row([
                 self.problem.labels[ty].clone(),
-                own.offered.to_string(),
-                own.free.to_string(),
-                time(own.price),
-                self.why_not(job, ty, own),
+                market.offered.to_string(),
+                market.free.to_string(),
+                time(market.price),
+                self.why_not(job, ty, market),
             ]);
         }
         if !table.is_empty() {
@@ -279,15 +287,15 @@ impl Explained<'_> {
 
     /// Returns the types that the job cannot use, with the reasons.
     fn unused(&self, job: &JobExplanation) -> Vec<String> {
-        let not = |(ty, own): (usize, &hsched_plan::TypeExplanation)| {
-            let obstacle = own.alone.as_ref().err()?;
+        let not = |(ty, explanation): (usize, &hsched_plan::TypeExplanation)| {
+            let obstacle = explanation.alone.as_ref().err()?;
             Some(format!("cannot use {} alone: {obstacle}", self.problem.labels[ty]))
         };
         let usable = |ty: usize| self.problem.jobs[job.job].types[ty].is_some();
         let types = job.types.iter().enumerate().filter(|(ty, _)| self.explanation.types[*ty].offered > 0);
         let (usable, unusable): (Vec<_>, Vec<_>) = types.partition(|(ty, _)| usable(*ty));
-        let never = |(ty, own): (usize, &hsched_plan::TypeExplanation)| {
-            Some(format!("{} not used: {}", self.problem.labels[ty], own.alone.as_ref().err()?))
+        let never = |(ty, explanation): (usize, &hsched_plan::TypeExplanation)| {
+            Some(format!("{} not used: {}", self.problem.labels[ty], explanation.alone.as_ref().err()?))
         };
         unusable.into_iter().filter_map(never).chain(usable.into_iter().filter_map(not)).collect()
     }

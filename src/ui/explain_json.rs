@@ -11,8 +11,8 @@ impl Explained<'_> {
     pub fn json(&self) -> Value {
         let types = self.problem.labels.iter().zip(&self.explanation.types);
         let types: Vec<Value> = types
-            .map(|(gpu_type, own)| {
-                let (offered, free, price) = (own.offered, own.free, own.price);
+            .map(|(gpu_type, market)| {
+                let (offered, free, price) = (market.offered, market.free, market.price);
                 json!({ "type": gpu_type.as_str(), "on_offer": offered, "free": free, "price_s": price })
             })
             .collect();
@@ -35,23 +35,23 @@ impl Explained<'_> {
             Verdict::Defer { .. } => "defer",
             Verdict::Reject { .. } => "reject",
         };
-        let of_type = |(ty, own): (usize, &hsched_plan::TypeExplanation)| {
-            let alone = match &own.alone {
+        let of_type = |(ty, explanation): (usize, &hsched_plan::TypeExplanation)| {
+            let alone = match &explanation.alone {
                 Ok(alone) => self.alternative(job, alone),
                 Err(obstacle) => not(obstacle),
             };
             json!({
                 "type": self.problem.labels[ty].as_str(),
-                "speed_source": sources.iter().find(|(own, _)| *own == ty).map(|(_, own)| own.to_string()),
+                "speed_source": sources.iter().find(|(source, _)| *source == ty).map(|(_, source)| source.to_string()),
                 "has": job.counts[ty],
                 "price_s": job.price(market, ty, 1),
                 "pays_s": job.price(market, ty, job.counts[ty]),
-                "one_more": own.more.as_ref().map(|change| changed(change, job.jct)),
+                "one_more": explanation.more.as_ref().map(|change| changed(change, job.jct)),
                 "one_more_worth_it": job.is_more_worth_it(market, ty),
-                "one_fewer": own.fewer.as_ref().map(|change| changed(change, job.jct)),
+                "one_fewer": explanation.fewer.as_ref().map(|change| changed(change, job.jct)),
                 "last_worth_it": job.is_last_worth_it(market, ty),
                 "alone": alone,
-                "alone_at_hand": own.alone_now.as_ref().map(|own| self.alternative(job, own)),
+                "alone_at_hand": explanation.alone_now.as_ref().map(|alternative| self.alternative(job, alternative)),
             })
         };
         json!({
@@ -63,9 +63,9 @@ impl Explained<'_> {
             "gpus": self.gpus_json(&job.counts),
             "pays_s": job.pays(market, &job.counts),
             "types": job.types.iter().enumerate().map(of_type).collect::<Vec<_>>(),
-            "best_at_prices": job.choice.as_ref().map(|own| self.alternative(job, own)),
-            "one_node": job.one_node.as_ref().map(|own| self.alternative(job, own)),
-            "one_node_at_hand": job.one_node_now.as_ref().map(|own| self.alternative(job, own)),
+            "best_at_prices": job.choice.as_ref().map(|alternative| self.alternative(job, alternative)),
+            "one_node": job.one_node.as_ref().map(|alternative| self.alternative(job, alternative)),
+            "one_node_at_hand": job.one_node_now.as_ref().map(|alternative| self.alternative(job, alternative)),
             "limits": job.limits.iter().map(|limit| self.limit_json(limit)).collect::<Vec<_>>(),
         })
     }

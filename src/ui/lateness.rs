@@ -39,7 +39,7 @@ fn faster(tracked: &JobState, now: Time, deadline: Time) -> Option<String> {
         .gpus
         .by_type()
         .keys()
-        .filter_map(|own| tracked.job.throughput.get(own))
+        .filter_map(|gpu_type| tracked.job.throughput.get(gpu_type))
         .map(rate)
         .fold(f64::INFINITY, f64::min);
     let types: Vec<String> = tracked

@@ -22,7 +22,8 @@ struct Entry<'a> {
 /// Returns the plan's summary, its table, and the jobs and GPU types left out, with the reasons; `jobs` are those of the
 /// problem.
 pub fn plan_table(
-    (jobs, problem): (&[Job], &Problem),
+    jobs: &[Job],
+    problem: &Problem,
     plan: &CheckedPlan,
     policy: &str,
     proven: Option<&Bound>,
@@ -87,7 +88,7 @@ impl<'a> Entry<'a> {
     fn cells(&self, problem: &Problem) -> Option<[String; 7]> {
         let (first, job) = (self.placed().next()?, &self.models[0]);
         let mut slots: Vec<Slot> = Vec::new();
-        for slot in self.placed().flat_map(|own| &own.slots) {
+        for slot in self.placed().flat_map(|placement| &placement.slots) {
             match slots.iter_mut().find(|own| (own.node, own.gpu_type) == (slot.node, slot.gpu_type)) {
                 Some(same) => same.count += slot.count,
                 None => slots.push(*slot),
@@ -102,12 +103,12 @@ impl<'a> Entry<'a> {
             (Some(_), 1) => format!("1 copy of {own_batches}"),
             (Some(_), count) => format!("{count} copies of {own_batches}"),
         };
-        let done = together(self.placed().map(|own| own.jct(job.epochs).0));
+        let done = together(self.placed().map(|placement| placement.jct(job.epochs).0));
         Some([
             self.name().to_owned(),
             gpu_list(problem, job, &slots),
             batches,
-            duration(Seconds(together(self.placed().map(|own| own.epoch.total())))),
+            duration(Seconds(together(self.placed().map(|placement| placement.epoch.total())))),
             format!("{:.0} %", 100.0 * first.epoch.comm / first.epoch.total()),
             duration(Seconds(done)),
             due(problem, job, Seconds(done)),

@@ -76,7 +76,7 @@ impl Simulated {
 
     /// Returns whether all jobs of the trace have ended.
     pub(super) fn has_all_ended(&self) -> bool {
-        self.figures.is_some_and(|own| own.ended == self.record.jobs.len())
+        self.figures.is_some_and(|figures| figures.ended == self.record.jobs.len())
     }
 
     /// Returns the times from arrival to completion, the shortest first.
@@ -124,8 +124,8 @@ pub fn simulation_table(runs: &[Simulated], terminal: Terminal) -> String {
     let names = runs.iter().map(|run| run.policy.chars().count()).max().unwrap_or(0);
     let width = terminal.width().saturating_sub(names + 2).min(WIDEST);
     if width >= 16 {
-        done_by_time(runs, (names, width), &mut text);
-        gpus_in_use(runs, (names, width), &mut text);
+        done_by_time(runs, names, width, &mut text);
+        gpus_in_use(runs, names, width, &mut text);
     }
     text
 }
@@ -133,7 +133,8 @@ pub fn simulation_table(runs: &[Simulated], terminal: Terminal) -> String {
 fn table(runs: &[Simulated]) -> Table {
     let bounded = runs.iter().any(|run| run.lower_bound().is_some());
     let compared = if bounded { "RATIO" } else { "VS BEST" };
-    let has_deadlines = runs.iter().any(|run| run.figures.is_some_and(|own| own.deadlines_met.is_some()));
+    let has_deadlines =
+        runs.iter().any(|run| run.figures.is_some_and(|figures| figures.deadlines_met.is_some()));
     let mut headings = vec![
         ("POLICY", Align::Left),
         ("MEAN JCT", Align::Right),
@@ -151,7 +152,7 @@ fn table(runs: &[Simulated]) -> Table {
     let best = means.fold(f64::INFINITY, f64::min);
     for run in runs {
         let dash = || "-".to_owned();
-        let Some(own) = run.figures else {
+        let Some(figures) = run.figures else {
             let others = std::iter::repeat_with(dash).take(headings.len() - 1);
             table.row(std::iter::once(run.policy.clone()).chain(others));
             continue;
@@ -161,19 +162,19 @@ fn table(runs: &[Simulated]) -> Table {
         let compared = if bounded {
             run.ratio().map(|ratio| format!("{ratio:.3}"))
         } else {
-            run.has_all_ended().then(|| format!("+{:.1} %", 100.0 * (own.mean_jct / best - 1.0)))
+            run.has_all_ended().then(|| format!("+{:.1} %", 100.0 * (figures.mean_jct / best - 1.0)))
         };
-        let met = has_deadlines.then(|| own.deadlines_met.map_or_else(dash, percent));
+        let met = has_deadlines.then(|| figures.deadlines_met.map_or_else(dash, percent));
         let cells = [
             run.policy.clone(),
-            time(own.mean_jct),
+            time(figures.mean_jct),
             compared.unwrap_or_else(dash),
-            time(own.p50_jct),
-            time(own.p99_jct),
-            time(own.mean_wait),
-            format!("{:.1}", own.longest_stretch),
-            percent(own.utilisation),
-            format!("{:.2}", own.moves_per_job),
+            time(figures.p50_jct),
+            time(figures.p99_jct),
+            time(figures.mean_wait),
+            format!("{:.1}", figures.longest_stretch),
+            percent(figures.utilisation),
+            format!("{:.2}", figures.moves_per_job),
         ];
         table.row(cells.into_iter().chain(met));
     }
@@ -209,9 +210,9 @@ fn stopped_early(run: &Simulated) -> Option<String> {
 fn task_by_task(run: &Simulated) -> Option<String> {
     let facts = run.record.tasks.as_ref()?;
     let near = match (facts.lower_bound, run.figures, run.task_gap()) {
-        (Some(lower), Some(own), Some(gap)) => format!(
+        (Some(lower), Some(figures), Some(gap)) => format!(
             "; the sum of weight times completion is {:.0} s, {:.1} % above its lower bound of {lower:.0} s",
-            own.weighted_completion,
+            figures.weighted_completion,
             100.0 * gap
         ),
         _ => String::new(),
@@ -223,10 +224,10 @@ fn task_by_task(run: &Simulated) -> Option<String> {
 }
 
 /// Adds a line per policy: the part of all jobs that are done by each time after their arrival.
-fn done_by_time(runs: &[Simulated], (names, width): (usize, usize), text: &mut String) {
+fn done_by_time(runs: &[Simulated], names: usize, width: usize, text: &mut String) {
     let times: Vec<Vec<f64>> = runs.iter().map(Simulated::times).collect();
-    let shortest = times.iter().filter_map(|own| own.first()).copied().fold(f64::INFINITY, f64::min);
-    let longest = times.iter().filter_map(|own| own.last()).copied().fold(0.0, f64::max);
+    let shortest = times.iter().filter_map(|time| time.first()).copied().fold(f64::INFINITY, f64::min);
+    let longest = times.iter().filter_map(|time| time.last()).copied().fold(0.0, f64::max);
     if longest <= 0.0 {
         return;
     }
@@ -246,7 +247,7 @@ fn done_by_time(runs: &[Simulated], (names, width): (usize, usize), text: &mut S
 }
 
 /// Adds a line per policy: the mean part of the GPUs in use, over time.
-fn gpus_in_use(runs: &[Simulated], (names, width): (usize, usize), text: &mut String) {
+fn gpus_in_use(runs: &[Simulated], names: usize, width: usize, text: &mut String) {
     let Some(first) = runs.first() else { return };
     let start = first.cell.trace.first_arrival().0;
     let end = runs.iter().filter_map(|run| run.record.in_use.last()).map(|(at, _)| *at).fold(start, f64::max);
@@ -256,14 +257,14 @@ fn gpus_in_use(runs: &[Simulated], (names, width): (usize, usize), text: &mut St
     let gpus = f64::from(first.cell.trace.problem.offered().iter().sum::<u32>());
     let _ = writeln!(text, "\nGPUs in use (full height: all {gpus})");
     for run in runs {
-        let used = mean_use(&run.record.in_use, (start, end), width);
+        let used = mean_use(&run.record.in_use, start, end, width);
         line(&run.policy, names, used.into_iter().map(|count| count / gpus), text);
     }
     axis(names, width, [start, f64::midpoint(start, end), end], text);
 }
 
 /// Returns the mean of a step function in equal parts of a time.
-fn mean_use(steps: &[(f64, u32)], (start, end): (f64, f64), parts: usize) -> Vec<f64> {
+fn mean_use(steps: &[(f64, u32)], start: f64, end: f64, parts: usize) -> Vec<f64> {
     let long = (end - start) / to_f64(parts);
     let mut sums = vec![0.0; parts];
     for (place, &(from, count)) in steps.iter().enumerate() {

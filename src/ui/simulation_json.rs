@@ -59,14 +59,14 @@ pub fn simulation_json(runs: &[Simulated], certificate: bool) -> Value {
 /// Returns prices over time by GPU type, and the bound that they prove: the bound itself, unless a simpler argument proves
 /// more.
 fn certificate_json(cell: &Cell) -> Value {
-    let Some((proves, own)) = cell.bound.as_ref().and_then(|bound| bound.priced.as_ref()) else {
+    let Some((proves, certificate)) = cell.bound.as_ref().and_then(|bound| bound.priced.as_ref()) else {
         return Value::Null;
     };
     let of_type = |(place, label): (usize, &String)| {
-        (label.clone(), own.prices.iter().map(|prices| json!(prices[place])).collect())
+        (label.clone(), certificate.prices.iter().map(|prices| json!(prices[place])).collect())
     };
     let prices: Map<String, Value> = cell.trace.problem.labels.iter().enumerate().map(of_type).collect();
-    json!({ "proves_s": proves, "from_s": own.edges, "prices": prices })
+    json!({ "proves_s": proves, "from_s": certificate.edges, "prices": prices })
 }
 
 fn policy(run: &Simulated) -> Value {
@@ -171,7 +171,7 @@ fn gpu_json(problem: &Problem, gpu: &Gpu) -> Value {
 fn figures(run: &Simulated) -> impl Iterator<Item = (String, Value)> + '_ {
     FIGURES.into_iter().map(|(name, figure)| {
         let value = match name {
-            "ended" => json!(run.figures.map_or(0, |own| own.ended)),
+            "ended" => json!(run.figures.map_or(0, |figures| figures.ended)),
             _ => json!(figure(run)),
         };
         (name.to_owned(), value)
@@ -240,10 +240,10 @@ pub fn sweep_json(runs: &[Simulated]) -> Value {
         entry.insert("seeds".to_owned(), point.runs.iter().map(|run| json!(run.cell.options.seed)).collect());
         for (name, figure) in FIGURES {
             let mean = point.mean(figure);
-            entry.insert(name.to_owned(), json!(mean.as_ref().map(|own| own.mean)));
-            entry.insert(format!("{name}_ci95"), json!(mean.and_then(|own| own.margin)));
+            entry.insert(name.to_owned(), json!(mean.as_ref().map(|mean| mean.mean)));
+            entry.insert(format!("{name}_ci95"), json!(mean.and_then(|mean| mean.margin)));
         }
-        let each = point.runs.iter().map(|run| json!(run.figures.map(|own| own.mean_jct)));
+        let each = point.runs.iter().map(|run| json!(run.figures.map(|figures| figures.mean_jct)));
         entry.insert("mean_jct_s_by_seed".to_owned(), each.collect());
         Value::Object(entry)
     };
@@ -270,7 +270,7 @@ pub fn simulation_csv(runs: &[Simulated]) -> String {
 }
 
 /// Returns the line of an event; `names` are those of the jobs by their places in the file, `gpus` those of the problem.
-pub fn event_json((problem, gpus): (&Problem, &[Gpu]), names: &[&str], policy: &str, event: &Event) -> Value {
+pub fn event_json(problem: &Problem, gpus: &[Gpu], names: &[&str], policy: &str, event: &Event) -> Value {
     let mut line = json!({ "t": event.at.0, "event": event.kind.name(), "policy": policy });
     if let Some(job) = event.job {
         line["job"] = json!(names[job]);

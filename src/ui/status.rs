@@ -104,8 +104,8 @@ pub fn bests<'a>(state: &'a State, metrics: &'a Metrics) -> Vec<Best<'a>> {
             GoalMode::Min => 1.0,
             GoalMode::Max => -1.0,
         };
-        let (own, value) = jobs.iter().min_by(|(_, a), (_, b)| (sign * a).total_cmp(&(sign * b)))?;
-        (jobs.len() > 1).then_some(Best { model, metric, job: &own.job.name, value: *value })
+        let (job, value) = jobs.iter().min_by(|(_, a), (_, b)| (sign * a).total_cmp(&(sign * b)))?;
+        (jobs.len() > 1).then_some(Best { model, metric, job: &job.job.name, value: *value })
     };
     groups.into_iter().filter_map(best).collect()
 }
@@ -189,14 +189,14 @@ impl<'a> JobSummary<'a> {
     fn race(&self) -> Option<Vec<&'a SubmissionRecord>> {
         let tracked = self.tracked;
         let waits = tracked.phase.running().is_none();
-        let all = tracked.phase.submissions().iter().map(|own| &own.attempt);
-        let all: Vec<&SubmissionRecord> = all.filter(|own| !tracked.is_next(own)).collect();
+        let all = tracked.phase.submissions().iter().map(|submission| &submission.attempt);
+        let all: Vec<&SubmissionRecord> = all.filter(|record| !tracked.is_next(record)).collect();
         (waits && all.len() > 1).then_some(all)
     }
 
     /// Returns the GPUs of each request of a race.
     pub(super) fn race_gpus(&self) -> Option<String> {
-        let all: Vec<String> = self.race()?.iter().map(|own| own.gpus.to_string()).collect();
+        let all: Vec<String> = self.race()?.iter().map(|record| record.gpus.to_string()).collect();
         Some(all.join(" or "))
     }
 
@@ -255,15 +255,15 @@ impl<'a> JobSummary<'a> {
     pub(super) fn outlook(&self) -> Option<String> {
         let target = self.tracked.job.target.as_ref()?;
         let verdict = self.tracked.free_verdict()?;
-        let own = verdict.prediction.as_ref()?;
+        let prediction = verdict.prediction.as_ref()?;
         let what =
             target.value.map_or("improves further".to_owned(), |value| format!("reaches {}", number(value)));
         let chance = verdict.probability.map(|part| format!("; {:.1} % chance that it {what}", 100.0 * part));
         Some(format!(
             "{} {} ± {} at epoch {}, best {} at epoch {}{}",
             target.metric,
-            number(own.mean),
-            number(own.spread),
+            number(prediction.mean),
+            number(prediction.spread),
             self.tracked.job.epochs,
             number(verdict.best.value),
             verdict.best.epoch,
@@ -284,7 +284,8 @@ impl<'a> JobSummary<'a> {
             }
             _ if self.race().is_some() => {
                 let all = self.race().unwrap_or_default();
-                let ids: Vec<String> = all.iter().filter_map(|own| Some(own.job_id?.to_string())).collect();
+                let ids: Vec<String> =
+                    all.iter().filter_map(|record| Some(record.job_id?.to_string())).collect();
                 let jobs = if ids.is_empty() { String::new() } else { format!(" (jobs {})", ids.join(", ")) };
                 format!(
                     "{} requests pending{jobs}, {}; the first to start trains the job",

@@ -30,7 +30,7 @@ pub fn status_json(
         value
     };
     let bests = bests(state, metrics);
-    let best = bests.iter().map(|own| json!({ "model": own.model, "metric": own.metric, "job": own.job.as_str(), "value": own.value }));
+    let best = bests.iter().map(|best| json!({ "model": best.model, "metric": best.metric, "job": best.job.as_str(), "value": best.value }));
     json!({
         "schema": "hsched.status/1",
         "at": now.0,
@@ -75,15 +75,15 @@ fn job(tracked: &JobState, now: Time, files: &dyn Fn(&JobState, &SubmissionRecor
         "name": tracked.job.name.as_str(),
         "state": tracked.phase.word(),
         "reason": reason,
-        "job_id": tracked.phase.attempt().and_then(|own| own.job_id).map(number),
-        "run": tracked.phase.attempt().map(|own| own.run.as_str()),
-        "gpus": attempt.map_or_else(|| json!([]), |own| gpus(&own.gpus)),
+        "job_id": tracked.phase.attempt().and_then(|record| record.job_id).map(number),
+        "run": tracked.phase.attempt().map(|record| record.run.as_str()),
+        "gpus": attempt.map_or_else(|| json!([]), |record| gpus(&record.gpus)),
         "epochs": tracked.job.epochs,
         "epochs_done": tracked.epochs_done,
-        "predicted_epoch_s": attempt.map(|own| own.epoch.0),
+        "predicted_epoch_s": attempt.map(|record| record.epoch.0),
         "observed_epoch_s": summary.observed().map(|Seconds(length)| length),
         "added": tracked.added.0,
-        "started": seconds(attempt.and_then(|own| own.started)),
+        "started": seconds(attempt.and_then(|record| record.started)),
         "expected_end": seconds(tracked.expected_end(now)),
         "overdue_s": tracked.overdue(now).map(|Seconds(silence)| silence),
         "ended": ended,
@@ -91,7 +91,7 @@ fn job(tracked: &JobState, now: Time, files: &dyn Fn(&JobState, &SubmissionRecor
         "last_event": { "at": tracked.last.0.0, "text": tracked.last.1 },
         "failures": tracked.failures,
         "retries": tracked.job.retries,
-        "odd_reports": attempt.and_then(|own| own.odd.as_ref()),
+        "odd_reports": attempt.and_then(|record| record.odd.as_ref()),
         "deadline": seconds(tracked.deadline()),
         "late_s": tracked.lateness(now).map(|Seconds(late)| late),
         "curve": curve(tracked),
@@ -104,13 +104,13 @@ fn job(tracked: &JobState, now: Time, files: &dyn Fn(&JobState, &SubmissionRecor
 fn curve(tracked: &JobState) -> Option<Value> {
     let target = tracked.job.target.as_ref()?;
     let verdict = tracked.free_verdict()?;
-    let own = verdict.prediction.as_ref();
+    let prediction = verdict.prediction.as_ref();
     Some(json!({
         "metric": target.metric,
         "best": verdict.best.value,
         "best_epoch": verdict.best.epoch,
-        "predicted": own.map(|own| own.mean),
-        "spread": own.map(|own| own.spread),
+        "predicted": prediction.map(|prediction| prediction.mean),
+        "spread": prediction.map(|prediction| prediction.spread),
         "probability": verdict.probability,
         "reason": verdict.reason.map(|reason| reason.to_string()),
     }))

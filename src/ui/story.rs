@@ -23,7 +23,7 @@ pub struct Story {
     /// What the world has said since the last lines.
     switches: Vec<(JobName, String)>,
     /// Where submissions go.
-    realm: BackendKind,
+    backend: BackendKind,
     /// What was noticed before, and is told first.
     recalled: Vec<StoryLine>,
 }
@@ -153,8 +153,8 @@ impl StoryLine {
 
 impl Story {
     /// Returns a story of submissions that go there.
-    pub fn of(realm: BackendKind) -> Self {
-        Self { realm, ..Self::default() }
+    pub fn of(backend: BackendKind) -> Self {
+        Self { backend, ..Self::default() }
     }
 
     /// Takes in what a turn of the engine tells.
@@ -185,14 +185,14 @@ impl Story {
         let is_answer = |event: &&Event| matches!(event, Event::Answer { .. });
         let mut seen = Vec::new();
         for event in events.iter().filter(|event| !is_answer(event) && !is_overtaken(event, &events)) {
-            seen.extend(tell(event, state, self.realm));
+            seen.extend(tell(event, state, self.backend));
         }
         explain_waits(&mut seen, &events);
         lines.append(&mut seen);
         for action in &actions {
             lines.extend(self.action(action, state, &events));
         }
-        lines.extend(events.iter().filter(is_answer).filter_map(|event| tell(event, state, self.realm)));
+        lines.extend(events.iter().filter(is_answer).filter_map(|event| tell(event, state, self.backend)));
         for (job, text) in self.switches.drain(..) {
             add_switch(&mut lines, &job, text);
         }
@@ -216,13 +216,13 @@ impl Story {
                 open.map(|intent| planned(run, intent)).collect()
             }
             Action::Stop { of: SubmissionKey { job, .. }, why, .. } => {
-                let is_early = state.find(job).is_some_and(|own| own.stopped_early().is_some());
+                let is_early = state.find(job).is_some_and(|job| job.stopped_early().is_some());
                 let what =
                     if is_early { format!("stopping {why}") } else { format!("stopping to move: {why}") };
                 vec![line(job, Topic::Stop, what)]
             }
             Action::Cancel { of: SubmissionKey { job, .. }, why, .. } => {
-                let is_one_of_several = state.find(job).is_some_and(|own| own.phase.submissions().len() > 1);
+                let is_one_of_several = state.find(job).is_some_and(|job| job.phase.submissions().len() > 1);
                 let what = if is_one_of_several {
                     format!("{why}; cancelling this one")
                 } else {
@@ -235,8 +235,10 @@ impl Story {
                 let limit = duration(to.limit());
                 let queue_choice = to.queue_choice.as_ref();
                 let named = |what: &str, name: Option<&String>| name.map(|name| format!(", {what} {name}"));
-                let account = named("account", queue_choice.and_then(|own| own.account.as_ref()));
-                let partition = named("partition", queue_choice.and_then(|own| own.partition.as_ref()));
+                let account =
+                    named("account", queue_choice.and_then(|queue_choice| queue_choice.account.as_ref()));
+                let partition =
+                    named("partition", queue_choice.and_then(|queue_choice| queue_choice.partition.as_ref()));
                 let place = [account, partition].into_iter().flatten().collect::<String>();
                 let what = format!("changing its request to {gpus}, limit {limit}{place}: {why}");
                 vec![line(job, Topic::Queue, what)]

@@ -9,7 +9,7 @@ use hsched_engine::{
 use hsched_model::{GpuType, JobId, NodeName, hostlist};
 
 /// Returns the line of an event, if it is worth one.
-pub(super) fn tell(event: &Event, state: &State, realm: BackendKind) -> Option<StoryLine> {
+pub(super) fn tell(event: &Event, state: &State, backend: BackendKind) -> Option<StoryLine> {
     match event {
         Event::Added { job, .. } => {
             let text = format!("added: {} epochs of {} samples", job.epochs, job.samples_per_epoch);
@@ -18,7 +18,7 @@ pub(super) fn tell(event: &Event, state: &State, realm: BackendKind) -> Option<S
         Event::CancelAsked { job } => Some(line(job, Topic::Order, "cancel requested".into())),
         Event::Answer { of, answer } => {
             let tracked = state.find(&of.job)?;
-            let (topic, text) = tell_answer(answer, tracked, attempt(tracked, of), realm)?;
+            let (topic, text) = tell_answer(answer, tracked, attempt(tracked, of), backend)?;
             Some(line(&of.job, topic, text))
         }
         Event::News { of, news } => {
@@ -40,36 +40,36 @@ pub(super) fn tell(event: &Event, state: &State, realm: BackendKind) -> Option<S
 
 /// Returns what is known of a submission, whether it has ended or not.
 fn attempt<'a>(tracked: &'a JobState, of: &SubmissionKey) -> Option<&'a SubmissionRecord> {
-    let past = || tracked.past.iter().map(|past| &past.attempt).find(|own| own.key(&of.job) == *of);
-    tracked.submission(of).map(|own| &own.attempt).or_else(past)
+    let past = || tracked.past.iter().map(|past| &past.attempt).find(|record| record.key(&of.job) == *of);
+    tracked.submission(of).map(|submission| &submission.attempt).or_else(past)
 }
 
 fn tell_answer(
     answer: &Answer,
     tracked: &JobState,
     attempt: Option<&SubmissionRecord>,
-    realm: BackendKind,
+    backend: BackendKind,
 ) -> Option<(Topic, String)> {
     let told = match answer {
         Answer::Submitted { job_id } => {
             let Some(attempt) = attempt else {
-                return Some((Topic::Submission, realm.submitted(*job_id)));
+                return Some((Topic::Submission, backend.submitted(*job_id)));
             };
             let (place, epoch) = (place(attempt), duration(attempt.epoch));
             let pieces = attempt.pieces.as_ref().map_or_else(String::new, |pieces| format!(", {pieces}"));
             let clause = pieces + &attempt.trials.clause();
             let what = match () {
-                () if tracked.is_next(attempt) => realm.continued(*job_id),
-                () if is_beside(tracked, *job_id) => realm.beside(*job_id),
-                () => realm.submitted(*job_id),
+                () if tracked.is_next(attempt) => backend.continued(*job_id),
+                () if is_beside(tracked, *job_id) => backend.beside(*job_id),
+                () => backend.submitted(*job_id),
             };
             (Topic::Submission, format!("{what} on {place}; predicted {epoch} per epoch{clause}"))
         }
-        Answer::Refused { message } => (fate(tracked), format!("{}: {message}", realm.refused())),
+        Answer::Refused { message } => (fate(tracked), format!("{}: {message}", backend.refused())),
         Answer::Deferred { message } => {
-            (Topic::Queue, format!("{}, will retry: {message}", realm.deferred()))
+            (Topic::Queue, format!("{}, will retry: {message}", backend.deferred()))
         }
-        Answer::Unreachable { message } => (Topic::Queue, format!("{}: {message}", realm.failed())),
+        Answer::Unreachable { message } => (Topic::Queue, format!("{}: {message}", backend.failed())),
         Answer::Unclear { message } => {
             (Topic::Queue, format!("unclear whether it was submitted, checking the queue: {message}"))
         }
@@ -87,7 +87,7 @@ fn tell_answer(
 }
 
 fn tell_news(news: &News, tracked: &JobState, attempt: Option<&SubmissionRecord>) -> Option<(Topic, String)> {
-    let is_next = attempt.is_some_and(|own| tracked.is_next(own));
+    let is_next = attempt.is_some_and(|record| tracked.is_next(record));
     let told = match news {
         News::Missing => (Topic::Queue, "not in the queue; waiting a minute to be sure".to_owned()),
         News::Odd { what } => (Topic::Report, format!("reports: {what}")),
@@ -107,7 +107,9 @@ fn tell_news(news: &News, tracked: &JobState, attempt: Option<&SubmissionRecord>
         News::Ended { end, .. } => {
             // What the engine made of it: ranks fail for a node that is lost.
             let same = |past: &&PastAttempt| {
-                attempt.is_some_and(|own| (&own.run, own.copy) == (&past.attempt.run, past.attempt.copy))
+                attempt.is_some_and(|record| {
+                    (&record.run, record.copy) == (&past.attempt.run, past.attempt.copy)
+                })
             };
             let past = tracked.past.iter().rev().find(same);
             let end = past.map_or(end, |past| &past.end);
@@ -137,15 +139,22 @@ fn is_told(end: &End, tracked: &JobState) -> bool {
 
 /// Returns whether a submission has completed the job, and only others of it are still there.
 fn is_done(tracked: &JobState) -> bool {
-    let leaves = |own: &Submission| matches!(own.stage, Stage::Stopping { then: AfterStop::Done(_), .. });
+    let leaves = |submission: &Submission| {
+        matches!(submission.stage, Stage::Stopping { then: AfterStop::Done(_), .. })
+    };
     tracked.phase.submissions().iter().any(leaves)
 }
 
 /// Returns the GPUs of an attempt and their nodes.
 /// Returns whether another submission of a job is in the queue already.
 fn is_beside(tracked: &JobState, job_id: JobId) -> bool {
-    let waits = |own: &Submission| own.stage == Stage::Pending && own.attempt.job_id.is_some();
-    tracked.phase.submissions().iter().any(|own| waits(own) && own.attempt.job_id != Some(job_id))
+    let waits =
+        |submission: &Submission| submission.stage == Stage::Pending && submission.attempt.job_id.is_some();
+    tracked
+        .phase
+        .submissions()
+        .iter()
+        .any(|submission| waits(submission) && submission.attempt.job_id != Some(job_id))
 }
 
 fn place(attempt: &SubmissionRecord) -> String {
@@ -192,7 +201,8 @@ fn ended(end: &End, said: &str, tracked: &JobState) -> String {
             let left = tracked.retries_left();
             // The engine says so if this end has used a retry.
             let left = if tracked.last.1.ends_with(&left) { format!(", {left}") } else { String::new() };
-            let waits = |own: &Submission| own.attempt.race && own.stage == Stage::Pending;
+            let waits =
+                |submission: &Submission| submission.attempt.race && submission.stage == Stage::Pending;
             let then = match done {
                 _ if tracked.phase.submissions().iter().any(waits) => {
                     "its other requests stay in the queue".to_owned()
@@ -209,7 +219,7 @@ fn ended(end: &End, said: &str, tracked: &JobState) -> String {
 /// Returns which GPU types are not tried again for a job after the end of its last run, as the end of a sentence.
 fn given_up(tracked: &JobState) -> String {
     let Some(last) = tracked.past.last().filter(|last| last.epochs == 0) else { return String::new() };
-    let given_up = tracked.avoids.iter().filter(|own| last.attempt.trials.0.contains_key(own));
+    let given_up = tracked.avoids.iter().filter(|gpu_type| last.attempt.trials.0.contains_key(gpu_type));
     let names: Vec<&str> = given_up.map(GpuType::as_str).collect();
     if names.is_empty() {
         return String::new();

@@ -78,10 +78,10 @@ fn cells(point: &Point<'_>) -> Vec<String> {
     let time = |seconds: f64| duration(Seconds(seconds));
     let mean = |figure: Figure| point.mean(figure);
     let text = |own: Option<Mean>, show: &dyn Fn(f64) -> String| {
-        own.map_or_else(|| "-".to_owned(), |own| show(own.mean))
+        own.map_or_else(|| "-".to_owned(), |mean| show(mean.mean))
     };
     let jct = mean(|run| Some(run.figures?.mean_jct));
-    let margin = jct.as_ref().and_then(|own| own.margin).map_or_else(|| "-".to_owned(), time);
+    let margin = jct.as_ref().and_then(|mean| mean.margin).map_or_else(|| "-".to_owned(), time);
     cells.push(text(jct, &time));
     cells.push(margin);
     cells.push(text(mean(Simulated::ratio), &|ratio| format!("{ratio:.3}")));

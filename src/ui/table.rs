@@ -121,7 +121,8 @@ impl Table {
         };
         let mut widths: Vec<usize> = self.headings.iter().enumerate().map(column).collect();
         let room = total.saturating_sub(GAP * widths.len().saturating_sub(1));
-        let headings: Vec<usize> = self.headings.iter().map(|(own, _)| length(own).max(NARROWEST)).collect();
+        let headings: Vec<usize> =
+            self.headings.iter().map(|(heading, _)| length(heading).max(NARROWEST)).collect();
         let words = headings.iter().enumerate().map(|(index, least)| self.longest_word(index).max(*least));
         let words: Vec<usize> = words.collect();
         for least in std::iter::once(words).chain(cuts.then_some(headings)) {

@@ -197,7 +197,7 @@ fn table(when: &When, width: usize) -> Table {
     let mut table = Table::new(&headings);
     for job in &when.jobs {
         for (number, row) in job.rows.iter().enumerate() {
-            let is_chosen = job.chosen.is_some_and(|(own, _)| own == number);
+            let is_chosen = job.chosen.is_some_and(|(row, _)| row == number);
             let all = [row.cluster, row.partition, row.account];
             let places: Vec<&str> = all.into_iter().flatten().filter(|_| is_narrow).collect();
             let mut cells = Vec::new();
@@ -240,7 +240,7 @@ fn reach(when: &When) -> f64 {
     };
     match when.jobs.as_slice() {
         [job] => REACH * best(job),
-        jobs => COMMON_REACH * jobs.iter().map(best).filter(|own| own.is_finite()).fold(0.0, f64::max),
+        jobs => COMMON_REACH * jobs.iter().map(best).filter(|job| job.is_finite()).fold(0.0, f64::max),
     }
 }
 

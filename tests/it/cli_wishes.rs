@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use hsched_engine::State;
-use hsched_engine::store::{DeferredCommand, StateDir, Wanted, wish_ids};
+use hsched_engine::store::{DeferredCommand, StateDir, Wanted, deferred_ids};
 use hsched_model::{JobName, NodeName, Time};
 use insta::assert_snapshot;
 use nix::sys::stat::Mode;
@@ -43,7 +43,7 @@ fn lock(sandbox: &Sandbox) -> Held {
 /// Returns the paths of the wishes that are left, in order.
 fn wishes(sandbox: &Sandbox) -> Vec<PathBuf> {
     let path = |id: String| sandbox.state("wishes").join(format!("{id}.json"));
-    wish_ids(&sandbox.state("")).into_iter().map(path).collect()
+    deferred_ids(&sandbox.state("")).into_iter().map(path).collect()
 }
 
 /// Returns each job's name and phase.
@@ -191,7 +191,7 @@ fn a_wish_is_carried_out_once_even_if_its_file_stays() {
     let directory = StateDir::open(root).expect("opens");
     let open = || directory.ledger(&rules, Time(2.0)).expect("reads");
     let (state, mut ledger) = open();
-    assert_eq!(ledger.wishes(), (vec![first.clone(), second.clone()], vec![]));
+    assert_eq!(ledger.deferred_commands(), (vec![first.clone(), second.clone()], vec![]));
     let state =
         State { nodes_down: std::iter::once(NodeName::new("n1").expect("a name")).collect(), ..state };
     ledger.take(Time(2.0), &state, &[], &[(&first, None)]).expect("keeps");
@@ -201,9 +201,12 @@ fn a_wish_is_carried_out_once_even_if_its_file_stays() {
         if lost {
             fs::write(root.join("state.json"), "{").expect("a file");
         }
-        assert_eq!(StateDir::peek(root, &rules).expect("reads").wishes, std::slice::from_ref(&second));
+        assert_eq!(
+            StateDir::peek(root, &rules).expect("reads").deferred_commands,
+            std::slice::from_ref(&second)
+        );
         let (read, ledger) = open();
-        assert_eq!((read.nodes_down.len(), ledger.wishes().0), (1, vec![second.clone()]));
+        assert_eq!((read.nodes_down.len(), ledger.deferred_commands().0), (1, vec![second.clone()]));
         assert!(!path.exists());
     }
 }
@@ -223,7 +226,7 @@ fn a_damaged_wish_is_set_aside_and_the_others_are_carried_out() {
         flipped[bit / 8] ^= 1 << (bit % 8);
         fs::write(&path, flipped).expect("a file");
         let seen = StateDir::peek(&sandbox.state(""), &rules).expect("reads");
-        assert_eq!((seen.wishes.len(), seen.lost.len()), (1, 1), "bit {bit}");
+        assert_eq!((seen.deferred_commands.len(), seen.lost.len()), (1, 1), "bit {bit}");
     }
     fs::write(&path, &whole[..whole.len() / 2]).expect("a file");
     let hide =

@@ -205,9 +205,9 @@ fn moves_for(objective: Objective, jobs: Vec<JobState>, cluster: &Cluster) -> Ve
     let mut planner = planner(policy.as_mut());
     planner.objective = objective;
     let rules = rules();
-    let first = step(state.clone(), Time(160.0), &[], cluster, (&rules, &mut planner));
+    let first = step(state.clone(), Time(160.0), &[], cluster, &rules, &mut planner);
     planner.forecasts = first.questions.into_iter().map(|own| own.answered(Some(Seconds(100.0)))).collect();
-    words(&step(state, Time(160.0), &[], cluster, (&rules, &mut planner)).actions)
+    words(&step(state, Time(160.0), &[], cluster, &rules, &mut planner).actions)
 }
 
 #[test]

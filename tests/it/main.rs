@@ -41,6 +41,7 @@ mod cli_submit;
 mod cli_trace;
 mod cli_watch;
 mod cli_when;
+mod cli_when_limits;
 mod cli_wishes;
 mod copies;
 mod copies_rounds;

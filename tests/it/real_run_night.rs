@@ -161,7 +161,7 @@ fn simulated(journal: &Journal) -> Ends {
     let delays = Delays { setup: Seconds(journal.latency()), ..Delays::default() };
     let site = Site { delays, pinned: true, ..site(cluster, &all) };
     let rules = Rules {
-        realm: BackendKind::Devices,
+        backend: BackendKind::Devices,
         pinned: true,
         retry_delay: Seconds(0.1),
         restart_cost: Seconds(1.0),

@@ -319,7 +319,7 @@ fn a_turn_in_which_nothing_has_happened_has_no_step() {
         // What a turn has asked for is seen by the next one, and thought about once more.
         (0..2).for_each(|_| play.turn(&mut |_| ()));
         let mut planner = hsched_fixtures::engine_states::planner(policy.as_mut());
-        let Ok(turn) = look(&mut play.world, &play.state, (&rules, &mut planner));
+        let Ok(turn) = look(&mut play.world, &play.state, &rules, &mut planner);
         turn.step
     };
     assert_eq!(turns(&mut play), None);
@@ -328,7 +328,7 @@ fn a_turn_in_which_nothing_has_happened_has_no_step() {
     // One waits, one trains, and an epoch is done.
     play.world.pass(Seconds(100.0));
     let mut planner = hsched_fixtures::engine_states::planner(policy.as_mut());
-    let Ok(turn) = look(&mut play.world, &play.state, (&rules, &mut planner));
+    let Ok(turn) = look(&mut play.world, &play.state, &rules, &mut planner);
     assert_eq!(turn.step.map(|step| step.state.jobs[0].epochs_done), Some(1));
 }
 

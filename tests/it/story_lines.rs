@@ -291,20 +291,20 @@ fn the_next_submission_of_a_chain_is_its_continuation() {
 
 #[test]
 fn where_there_is_no_queue_submissions_are_processes() {
-    let told = |realm: BackendKind, answer: Answer| {
-        let rules = Rules { realm, ..rules() };
+    let told = |backend: BackendKind, answer: Answer| {
+        let rules = Rules { backend, ..rules() };
         let own = JobState {
             phase: phase(attempt("r", "v1", "v100", 1, 0), Stage::Meant),
             ..knowing(job("a", "{v100: 100}", "")).jobs.remove(0)
         };
-        let (mut state, mut story) = (state(vec![own]), Story::of(realm));
+        let (mut state, mut story) = (state(vec![own]), Story::of(backend));
         let event = answered("a", "r", answer);
         apply(&mut state, Time(1.0), &event, &rules);
         story.hear(Update::Event(&event));
         (story.lines(&state).remove(0).text, state.jobs.remove(0).last.1)
     };
     let both = |answer: &dyn Fn() -> Answer| {
-        [BackendKind::Queue, BackendKind::Devices].map(|realm| told(realm, answer()))
+        [BackendKind::Queue, BackendKind::Devices].map(|backend| told(backend, answer()))
     };
     let [queue, devices] = both(&|| Answer::Submitted { job_id: JobId(7) });
     assert!(

@@ -256,9 +256,14 @@ where
             forecasts: Vec::new(),
             start_estimates: None,
         };
-        let how = (&rules, &mut planner);
-        let taken =
-            hsched_engine::turn::<_, _, Fault>(&mut world, &mut KeepsNothing, &mut state, how, &mut |_| ());
+        let taken = hsched_engine::turn::<_, _, Fault>(
+            &mut world,
+            &mut KeepsNothing,
+            &mut state,
+            &rules,
+            &mut planner,
+            &mut |_| (),
+        );
         let at = taken.unwrap_or_else(|Fault(why)| panic!("the world does not show itself: {why}")).seen.at;
         let is_due = |state: &State, name: &str| {
             state.find(&JobName::new(name).expect("a name")).is_some_and(|own| own.epochs_done > 0)

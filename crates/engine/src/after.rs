@@ -17,7 +17,7 @@ pub(super) fn settle(state: &mut State, at: Time) -> Vec<Action> {
     loop {
         let open = not_completed(state);
         let before = actions.len();
-        let waiting = state.jobs.iter_mut().filter(|own| matches!(own.phase, Phase::Waiting { .. }));
+        let waiting = state.jobs.iter_mut().filter(|job| matches!(job.phase, Phase::Waiting { .. }));
         for tracked in waiting {
             let first = tracked.job.after.iter().find_map(|name| Some((name.clone(), *open.get(name)?)));
             actions.extend(tracked.stand_behind(first, at));

@@ -62,7 +62,9 @@ pub struct Inquiry {
 impl Inquiry {
     /// Returns the pending submissions, by their place among all of the job.
     pub fn pending(&self) -> Vec<Option<JobId>> {
-        let id = |own: &Submission| own.attempt.job_id.filter(|_| own.stage == Stage::Pending);
+        let id = |submission: &Submission| {
+            submission.attempt.job_id.filter(|_| submission.stage == Stage::Pending)
+        };
         self.submissions.iter().map(id).collect()
     }
 
@@ -73,15 +75,15 @@ impl Inquiry {
 
     /// Returns whether others may be queued beside what waits.
     pub fn races(&self) -> bool {
-        self.submissions.iter().any(|own| own.attempt.race)
+        self.submissions.iter().any(|submission| submission.attempt.race)
     }
 
     /// Returns the pending submission that could be changed to a request; none where another one of the job asks for the same already.
     pub fn in_place(&self, request: &RequestOption, defaults: &JobDefaults) -> Option<JobId> {
-        let own = Submission::changeable(&self.submissions, &Kind::asked(request))?;
-        let others = || self.submissions.iter().filter(|other| *other != own);
+        let submission = Submission::changeable(&self.submissions, &Kind::asked(request))?;
+        let others = || self.submissions.iter().filter(|other| *other != submission);
         let is_there = others().any(|other| self.asks_for(&other.attempt, request, defaults));
-        own.attempt.job_id.filter(|_| !is_there)
+        submission.attempt.job_id.filter(|_| !is_there)
     }
 
     /// Returns whether a submission asks for the GPUs of a request, and its account, partitions and limit leave nothing that the

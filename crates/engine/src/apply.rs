@@ -103,9 +103,9 @@ impl JobState {
             Phase::Ended { .. } => return,
             Phase::Submitted(own) => own,
         };
-        let is_new = submissions.iter().any(|own| !matches!(own.stage, Stage::Stopping { .. }));
-        for own in submissions {
-            own.end(at, AfterStop::Cancel);
+        let is_new = submissions.iter().any(|submission| !matches!(submission.stage, Stage::Stopping { .. }));
+        for submission in submissions {
+            submission.end(at, AfterStop::Cancel);
         }
         if is_new {
             self.last = (at, "is being cancelled".into());

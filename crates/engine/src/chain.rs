@@ -63,11 +63,11 @@ impl PlanExecutor<'_> {
     pub(super) fn next_pieces(&self, state: &mut State) -> Vec<(usize, Decision)> {
         let mut next = Vec::new();
         for job in 0..self.view.names.len() {
-            let Some(own) = due(self.view.tracked(state, job), self.at, self.rules) else { continue };
-            let slots = self.view.problem.slots(own.attempt.gpus.iter());
+            let Some(submission) = due(self.view.tracked(state, job), self.at, self.rules) else { continue };
+            let slots = self.view.problem.slots(submission.attempt.gpus.iter());
             let placement = Placement::new(&self.view.problem, job, &slots, Sharing::Balanced);
-            if let Some(own) = self.view.tracked_mut(state, job).phase.submissions_mut().first_mut() {
-                own.attempt.has_next = true;
+            if let Some(submission) = self.view.tracked_mut(state, job).phase.submissions_mut().first_mut() {
+                submission.attempt.has_next = true;
             }
             let why = "continuation".to_owned();
             next.extend(
@@ -82,12 +82,17 @@ impl PlanExecutor<'_> {
         &self,
         intent: PlannedSubmission,
         tracked: &JobState,
-        of: (usize, &Placement),
+        job: usize,
+        placement: &Placement,
     ) -> PlannedSubmission {
-        let running = tracked.phase.submissions().first().map(|own| &own.attempt);
-        let piece =
-            running.and_then(|own| Some(Piece { of: own.key(&tracked.job.name), job_id: own.job_id? }));
-        PlannedSubmission { follows: piece, copy: 0, ..self.queued_submission(intent, tracked, of) }
+        let running = tracked.phase.submissions().first().map(|submission| &submission.attempt);
+        let piece = running
+            .and_then(|record| Some(Piece { of: record.key(&tracked.job.name), job_id: record.job_id? }));
+        PlannedSubmission {
+            follows: piece,
+            copy: 0,
+            ..self.queued_submission(intent, tracked, job, placement)
+        }
     }
 }
 
@@ -124,14 +129,14 @@ impl JobState {
         };
         let (done, moves) =
             (self.epochs_done, matches!(stage, Stage::Stopping { then: AfterStop::GoOn, .. }));
-        for own in self.phase.submissions_mut() {
-            own.attempt.epochs_before = done;
+        for submission in self.phase.submissions_mut() {
+            submission.attempt.epochs_before = done;
             if moves {
                 // Where the job goes on is decided anew, whatever becomes of this.
-                own.attempt.follows = None;
+                submission.attempt.follows = None;
             }
-            if let Some(then) = then.filter(|_| !matches!(own.stage, Stage::Stopping { .. })) {
-                own.end(ended, then);
+            if let Some(then) = then.filter(|_| !matches!(submission.stage, Stage::Stopping { .. })) {
+                submission.end(ended, then);
             }
         }
         if then.is_none() {

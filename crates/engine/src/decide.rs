@@ -25,7 +25,8 @@ pub(super) struct Decision {
 pub(super) fn is_settled(
     state: &State,
     at: Time,
-    (cluster, rules): (&Cluster, &Rules),
+    cluster: &Cluster,
+    rules: &Rules,
     planner: &Planner<'_>,
 ) -> bool {
     let patience = Timeouts::new(cluster, rules, at);
@@ -35,7 +36,7 @@ pub(super) fn is_settled(
             .iter()
             .all(|tracked| patience.end(tracked).next().is_none() && !tracked.is_newly_late(at))
         && !has_next_piece(state, at, rules)
-        && state.decided == Some(fingerprint(state, at, (cluster, rules), planner))
+        && state.decided == Some(fingerprint(state, at, cluster, rules, planner))
 }
 
 /// Returns what to do now, and marks in the state what is about to be done.
@@ -59,7 +60,7 @@ pub(super) fn decide(
         state.decided = None;
         notes.extend(warnings);
     }
-    let seen = fingerprint(state, at, (cluster, rules), planner);
+    let seen = fingerprint(state, at, cluster, rules, planner);
     let is_due = state.wake.is_some_and(|wake| wake <= at);
     if state.decided == Some(seen) && !is_due && !has_next_piece(state, at, rules) {
         return Decision { actions, notes, ..Decision::default() };

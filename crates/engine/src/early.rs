@@ -107,11 +107,11 @@ fn degree(node: &Node) -> Option<f64> {
 impl State {
     /// Returns whether another job waits for GPUs, by itself or in the queue.
     pub fn others_wait(&self, tracked: &JobState) -> bool {
-        let waits = |own: &JobState| match &own.phase {
-            Phase::Waiting { .. } => own.awaits.is_none(),
-            phase => phase.foremost().is_some_and(|own| own.stage == Stage::Pending),
+        let waits = |job: &JobState| match &job.phase {
+            Phase::Waiting { .. } => job.awaits.is_none(),
+            phase => phase.foremost().is_some_and(|submission| submission.stage == Stage::Pending),
         };
-        self.jobs.iter().any(|own| own.job.name != tracked.job.name && waits(own))
+        self.jobs.iter().any(|job| job.job.name != tracked.job.name && waits(job))
     }
 }
 
@@ -120,15 +120,15 @@ impl State {
     ///
     /// The jobs of a sweep are those of one model with this rule and metric.
     fn behind(&self, tracked: &JobState) -> Option<String> {
-        let of_sweep = |own: &&JobState| {
-            own.job.stop.rule == StopRule::Halving
-                && own.job.model == tracked.job.model
-                && own.job.target.as_ref().map(|target| &target.metric)
+        let of_sweep = |job: &&JobState| {
+            job.job.stop.rule == StopRule::Halving
+                && job.job.model == tracked.job.model
+                && job.job.target.as_ref().map(|target| &target.metric)
                     == tracked.job.target.as_ref().map(|target| &target.metric)
         };
         let target = tracked.job.target.as_ref().filter(|_| of_sweep(&tracked))?;
-        let others = self.jobs.iter().filter(of_sweep).filter(|own| own.job.name != tracked.job.name);
-        let others: Vec<&[Report]> = others.map(|own| own.curve.as_slice()).collect();
+        let others = self.jobs.iter().filter(of_sweep).filter(|job| job.job.name != tracked.job.name);
+        let others: Vec<&[Report]> = others.map(|job| job.curve.as_slice()).collect();
         let limits = (tracked.job.epochs, tracked.job.stop.not_before);
         let own = behind(&tracked.curve, &others, target.mode, limits)?;
         let (rung, place, of, kept) = (own.rung, own.place, own.of, own.kept);
@@ -165,12 +165,12 @@ impl JobState {
 
     /// Returns why it may stop now, if it may.
     fn may_stop(&self, busy: bool) -> Option<String> {
-        self.verdict(busy).filter(|own| own.stop).and_then(|own| own.why())
+        self.verdict(busy).filter(|verdict| verdict.stop).and_then(|verdict| verdict.why())
     }
 
     /// Returns why it might stop if its owner allowed it.
     fn might_stop(&self) -> Option<String> {
-        self.free_verdict().filter(|own| own.stop).and_then(|own| own.why())
+        self.free_verdict().filter(|verdict| verdict.stop).and_then(|verdict| verdict.why())
     }
 
     /// Returns where it stops and why.

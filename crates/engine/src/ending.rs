@@ -20,7 +20,7 @@ impl JobState {
             .phase
             .submissions()
             .iter()
-            .any(|own| own.attempt.follows.as_ref().is_some_and(|piece| piece.of == *of));
+            .any(|submission| submission.attempt.follows.as_ref().is_some_and(|piece| piece.of == *of));
         let last = self.take_out(ended, of, &end.to_string()).is_some();
         if *end == End::Yielded || has_waited {
             // It did nothing: what comes after is decided by the one that took the job.
@@ -47,8 +47,8 @@ impl JobState {
         if race && has_begun && !last && !is_next && *end != End::Cancelled && *end != End::Completed {
             // It had taken the job, which the others would leave as soon as they start.
             let others = self.phase.submissions_mut().iter_mut();
-            let others = others.filter(|own| !matches!(own.stage, Stage::Stopping { .. }));
-            others.for_each(|own| own.end(ended, AfterStop::GoOn));
+            let others = others.filter(|submission| !matches!(submission.stage, Stage::Stopping { .. }));
+            others.for_each(|submission| submission.end(ended, AfterStop::GoOn));
         }
     }
 
@@ -68,8 +68,8 @@ impl JobState {
 
     /// Has the other copies ended: the job is done.
     fn end_copies(&mut self, ended: Time) {
-        for own in self.phase.submissions_mut() {
-            own.end(ended, AfterStop::Done(ended));
+        for submission in self.phase.submissions_mut() {
+            submission.end(ended, AfterStop::Done(ended));
         }
         self.last = (ended, "one submission completed; the others are being cancelled".to_owned());
     }
@@ -173,7 +173,7 @@ impl JobState {
             before.iter().filter(own).any(|past| past.epochs > 0)
         };
         let new: Vec<GpuType> =
-            last.attempt.trials.0.keys().filter(|own| !has_trained(own)).cloned().collect();
+            last.attempt.trials.0.keys().filter(|gpu_type| !has_trained(gpu_type)).cloned().collect();
         if new.is_empty() {
             return String::new();
         }

@@ -32,7 +32,8 @@ struct Own<'a> {
 pub(super) fn fingerprint(
     state: &State,
     at: Time,
-    (cluster, rules): (&Cluster, &Rules),
+    cluster: &Cluster,
+    rules: &Rules,
     planner: &Planner<'_>,
 ) -> u64 {
     let open: Vec<&JobState> = state.jobs.iter().filter(|tracked| !tracked.phase.is_over()).collect();
@@ -72,10 +73,10 @@ impl Description {
             let word = if is_ready(tracked, at) { "ready" } else { "waiting" };
             self.line(["job", name, word]);
         }
-        for own in submissions {
-            let movable = if is_movable(tracked, own) { "movable" } else { "-" };
-            let leaving = if gives_back(own, at) { "leaving" } else { "-" };
-            self.line(["job", name, own.stage.word(), movable, leaving, &own.attempt.run]);
+        for submission in submissions {
+            let movable = if is_movable(tracked, submission) { "movable" } else { "-" };
+            let leaving = if gives_back(submission, at) { "leaving" } else { "-" };
+            self.line(["job", name, submission.stage.word(), movable, leaving, &submission.attempt.run]);
         }
     }
 
@@ -132,7 +133,8 @@ impl Description {
                     break;
                 }
                 let time = to_i64(((speed.alpha() + speed.beta() * size).ln() / 0.05).round());
-                let precision = key.precision.map_or_else(|| "-".to_owned(), |own| format!("{own:?}"));
+                let precision =
+                    key.precision.map_or_else(|| "-".to_owned(), |precision| format!("{precision:?}"));
                 let (batch, time) = (batch.to_string(), time.to_string());
                 self.line(["speed", &batch, &key.model, key.gpu_type.as_str(), &precision, &time]);
             }
@@ -143,7 +145,7 @@ impl Description {
 /// Returns what the submissions of some jobs have, by node.
 fn own<'a>(open: &[&'a JobState], rules: &Rules) -> BTreeMap<&'a NodeName, Own<'a>> {
     let mut all: BTreeMap<&NodeName, Own<'_>> = BTreeMap::new();
-    let submissions = open.iter().flat_map(|own| own.phase.submissions().iter().map(move |sub| (own, sub)));
+    let submissions = open.iter().flat_map(|job| job.phase.submissions().iter().map(move |sub| (job, sub)));
     for (tracked, Submission { attempt, stage }) in submissions {
         let runs = *stage == Stage::Running;
         // What has started and is being cancelled is in use until it has.

@@ -17,21 +17,22 @@ impl JobState {
                 attempt.job_id = Some(*job_id);
                 attempt.missing = None;
                 let next = attempt.follows.is_some();
-                let what = if next { rules.realm.continued(*job_id) } else { rules.realm.submitted(*job_id) };
+                let what =
+                    if next { rules.backend.continued(*job_id) } else { rules.backend.submitted(*job_id) };
                 let said = format!("{what} on {}", attempt.gpus);
                 self.advance(at, of, Stage::Pending, said);
             }
             Answer::Refused { message } => {
-                let why = format!("{}: {message}", rules.realm.refused());
-                self.never_ran(at, of, &why, |own| own.fail(at, None, &why, rules));
+                let why = format!("{}: {message}", rules.backend.refused());
+                self.never_ran(at, of, &why, |job| job.fail(at, None, &why, rules));
             }
             Answer::Unreachable { message } => {
-                let why = format!("{}: {message}", rules.realm.failed());
-                self.never_ran(at, of, &why, |own| own.put_off(at, &why, rules));
+                let why = format!("{}: {message}", rules.backend.failed());
+                self.never_ran(at, of, &why, |job| job.put_off(at, &why, rules));
             }
             Answer::Deferred { message } => {
-                let why = format!("{}: {message}", rules.realm.deferred());
-                self.never_ran(at, of, &why, |own| own.put_off(at, &why, rules));
+                let why = format!("{}: {message}", rules.backend.deferred());
+                self.never_ran(at, of, &why, |job| job.put_off(at, &why, rules));
             }
             Answer::Unclear { message } => {
                 self.last = (at, format!("unclear whether Slurm received the request ({message})"));
@@ -49,7 +50,7 @@ impl JobState {
                 let Some(attempt) = self.attempt_mut(of) else { return };
                 // What was refused once is not asked again.
                 match attempt.amendment.take() {
-                    Some(own) if own.kind.is_none() => attempt.keeps_limit = true,
+                    Some(amendment) if amendment.kind.is_none() => attempt.keeps_limit = true,
                     _ => attempt.tables.clear(),
                 }
                 self.last = (at, format!("its request was not changed: {message}"));
@@ -91,7 +92,7 @@ impl JobState {
                 attempt.reason = None;
                 attempt.starts_on(gpus.as_ref());
                 let nodes = hostlist::compress(attempt.gpus.0.keys().map(NodeName::as_str));
-                let said = format!("{} on {} ({nodes})", rules.realm.running(*job_id), attempt.gpus);
+                let said = format!("{} on {} ({nodes})", rules.backend.running(*job_id), attempt.gpus);
                 self.advance(*since, of, Stage::Running, said);
             }
             News::Waits(reason) => {
@@ -107,10 +108,10 @@ impl JobState {
             News::NeverSubmitted => {
                 let why = "Slurm never received it; submitting again";
                 // Should it appear after all, it is known.
-                if let Some(attempt) = self.submission(of).map(|own| own.attempt.clone()) {
+                if let Some(attempt) = self.submission(of).map(|submission| submission.attempt.clone()) {
                     self.past.push(PastAttempt { attempt, ended: at, end: End::Vanished, epochs: 0 });
                 }
-                self.never_ran(at, of, why, |own| own.put_off(at, why, rules));
+                self.never_ran(at, of, why, |job| job.put_off(at, why, rules));
             }
             News::Missing => {
                 if let Some(attempt) = self.attempt_mut(of) {
@@ -138,13 +139,13 @@ impl JobState {
     }
 
     fn attempt_mut(&mut self, of: &SubmissionKey) -> Option<&mut SubmissionRecord> {
-        self.submission_mut(of).map(|own| &mut own.attempt)
+        self.submission_mut(of).map(|submission| &mut submission.attempt)
     }
 
     /// Takes a submission out of the job; returns it where it was the only one, so that the job needs another phase.
     pub(super) fn take_out(&mut self, at: Time, of: &SubmissionKey, why: &str) -> Option<Submission> {
         let Phase::Submitted(own) = &mut self.phase else { return None };
-        let place = own.iter().position(|own| own.is(of))?;
+        let place = own.iter().position(|submission| submission.is(of))?;
         let submission = own.remove(place);
         if own.is_empty() {
             return Some(submission);

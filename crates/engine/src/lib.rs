@@ -65,4 +65,4 @@ pub use self::submission::{
 };
 pub use self::timeouts::due;
 pub use self::trial::{Trial, Trials};
-pub use self::turn::{Keeper, KeepsNothing, Turn, Update, World, carry_out, look, perform, turn};
+pub use self::turn::{Keeper, KeepsNothing, Turn, TurnExecutor, Update, World, look, turn};

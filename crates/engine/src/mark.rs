@@ -7,16 +7,18 @@ use hsched_model::Time;
 /// whatever becomes of that, it is known to be meant.
 pub(super) fn intend(state: &mut State, action: &Action, then: AfterStop, at: Time) {
     if let Action::Amend { of, to, .. } = action {
-        let own = state.find_mut(&of.job).and_then(|tracked| tracked.submission_mut(of));
-        if let Some(own) = own {
+        let submission = state.find_mut(&of.job).and_then(|tracked| tracked.submission_mut(of));
+        if let Some(own) = submission {
             own.attempt.amendment = Some(to.clone());
         }
         return;
     }
     let (Action::Stop { of, .. } | Action::Cancel { of, .. }) = action else { return };
-    let Some(own) = state.find_mut(&of.job).and_then(|tracked| tracked.submission_mut(of)) else { return };
-    if matches!(own.stage, Stage::Pending | Stage::Running) {
-        own.end(at, then);
+    let Some(submission) = state.find_mut(&of.job).and_then(|tracked| tracked.submission_mut(of)) else {
+        return;
+    };
+    if matches!(submission.stage, Stage::Pending | Stage::Running) {
+        submission.end(at, then);
     }
 }
 

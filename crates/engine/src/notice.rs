@@ -26,8 +26,8 @@ impl<'a> Sights<'a> {
         // Of several, the first one counts.
         Self {
             seen,
-            sightings: seen.sightings.iter().rev().map(|own| (&own.of, own)).collect(),
-            strays: seen.strays.iter().rev().map(|own| (&own.of.job, own)).collect(),
+            sightings: seen.sightings.iter().rev().map(|sighting| (&sighting.of, sighting)).collect(),
+            strays: seen.strays.iter().rev().map(|sighting| (&sighting.of.job, sighting)).collect(),
             epochs,
             odd: seen.odd.iter().rev().map(|(of, what)| (of, what)).collect(),
         }
@@ -42,19 +42,20 @@ pub fn notice(state: &State, seen: &Observation) -> Vec<Event> {
     let mut events = nodes(state, seen);
     for tracked in &state.jobs {
         events.extend(stray(tracked, &sights));
-        for own in tracked.phase.submissions() {
-            events.extend(news(tracked, own, &sights));
+        for submission in tracked.phase.submissions() {
+            events.extend(news(tracked, submission, &sights));
         }
     }
     events
 }
 
 /// Returns what has happened to one submission.
-fn news(tracked: &JobState, own: &Submission, sights: &Sights<'_>) -> Vec<Event> {
-    let (attempt, seen) = (&own.attempt, sights.seen);
+fn news(tracked: &JobState, submission: &Submission, sights: &Sights<'_>) -> Vec<Event> {
+    let (attempt, seen) = (&submission.attempt, sights.seen);
     let key = attempt.key(&tracked.job.name);
     let sighting = sights.sightings.get(&key).copied();
-    let mut news: Vec<News> = sighting.and_then(|sighting| start(own, sighting, seen)).into_iter().collect();
+    let mut news: Vec<News> =
+        sighting.and_then(|sighting| start(submission, sighting, seen)).into_iter().collect();
     let reason = sighting.and_then(|sighting| sighting.reason.clone());
     news.extend(reason.filter(|reason| attempt.reason.as_ref() != Some(&reason.text)).map(News::Waits));
     let odd = sights.odd.get(&key).copied().filter(|what| attempt.odd.as_ref() != Some(*what));
@@ -68,7 +69,7 @@ fn news(tracked: &JobState, own: &Submission, sights: &Sights<'_>) -> Vec<Event>
     }
     match sighting.map(|sighting| &sighting.state) {
         Some(QueueState::Ended { end: End::NodeFailed, at: Some(lost) })
-            if outlives(tracked, attempt, (*lost, seen.at), sights.epochs.get(&key)) => {}
+            if outlives(tracked, attempt, *lost, seen.at, sights.epochs.get(&key)) => {}
         Some(QueueState::Ended { end, at }) => {
             let at = at.unwrap_or(seen.at);
             // Ranks may have lived longer than Slurm believed.
@@ -103,8 +104,8 @@ fn stray(tracked: &JobState, sights: &Sights<'_>) -> Option<Event> {
 }
 
 /// Returns what a sighting says of the way into the queue and out of it.
-fn start(own: &Submission, sighting: &Sighting, seen: &Observation) -> Option<News> {
-    let Submission { attempt, stage } = own;
+fn start(submission: &Submission, sighting: &Sighting, seen: &Observation) -> Option<News> {
+    let Submission { attempt, stage } = submission;
     let (job_id, submit_time) = (sighting.job_id, sighting.submit_time.clone());
     let known =
         attempt.job_id == Some(job_id) && attempt.submit_time == submit_time && attempt.missing.is_none();
@@ -169,7 +170,8 @@ fn patience(tracked: &JobState, attempt: &SubmissionRecord) -> f64 {
 fn outlives(
     tracked: &JobState,
     attempt: &SubmissionRecord,
-    (lost, now): (Time, Time),
+    lost: Time,
+    now: Time,
     new: Option<&Vec<&EpochReport>>,
 ) -> bool {
     let known = reported_at(tracked, attempt);

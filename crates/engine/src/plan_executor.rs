@@ -88,7 +88,8 @@ impl PlanExecutor<'_> {
         let all: Vec<usize> = (0..tracked.phase.submissions().len()).collect();
         let (ending, why, then) = match decision {
             Decision::Place { placements, why, .. } => {
-                let trials = placements.first().map(|own| Trials::of(&self.view.problem, job, own));
+                let trials =
+                    placements.first().map(|placement| Trials::of(&self.view.problem, job, placement));
                 let why = format!("{why}{}", trials.unwrap_or_default().clause());
                 (self.change(job, placements).given_up, why, AfterStop::GoOn)
             }
@@ -172,7 +173,7 @@ impl PlanExecutor<'_> {
                 _ => {}
             }
         }
-        if chosen.iter().all(|own| own.new.is_empty()) {
+        if chosen.iter().all(|chosen| chosen.new.is_empty()) {
             return actions;
         }
         let basis = if queued { Basis::Queue } else { Basis::Free };
@@ -222,11 +223,11 @@ impl PlanExecutor<'_> {
         queues: bool,
     ) -> Result<Run, PolicyError> {
         let own = self.plan.plan();
-        let jobs: Vec<usize> = chosen.iter().map(|own| own.job).collect();
+        let jobs: Vec<usize> = chosen.iter().map(|chosen| chosen.job).collect();
         let extract = self.view.problem.extract_on(&jobs, &self.given(chosen, basis));
         let in_extract = |decision: &Decision| match decision {
             Decision::Place { placements, queued, why } => Decision::Place {
-                placements: placements.iter().filter_map(|own| extract.of_whole(own)).collect(),
+                placements: placements.iter().filter_map(|placement| extract.of_whole(placement)).collect(),
                 queued: *queued,
                 why: why.clone(),
             },
@@ -238,7 +239,7 @@ impl PlanExecutor<'_> {
             other => other.clone(),
         };
         let plan = Plan {
-            changes: chosen.iter().map(|own| in_extract(own.decision)).enumerate().collect(),
+            changes: chosen.iter().map(|chosen| in_extract(chosen.decision)).enumerate().collect(),
             categories: own.categories,
             stopped: own.stopped,
             bound: own.bound.as_ref().map(|bound| extract.bound_of_whole(bound)),
@@ -256,8 +257,8 @@ impl PlanExecutor<'_> {
                     PlannedSubmission { least_limit, ..PlannedSubmission::new(number, copy, placement) };
                 let is_next = next.iter().any(|(job, _)| *job == own.job);
                 match () {
-                    () if is_next => self.next_piece(intent, tracked, (own.job, *whole)),
-                    () if queues => self.queued_submission(intent, tracked, (own.job, *whole)),
+                    () if is_next => self.next_piece(intent, tracked, own.job, whole),
+                    () if queues => self.queued_submission(intent, tracked, own.job, whole),
                     () => intent,
                 }
             };
@@ -270,14 +271,14 @@ impl PlanExecutor<'_> {
     /// Returns the numbers that none of a job's copies has, the least first.
     fn free_copies(&self, state: &State, job: usize) -> impl Iterator<Item = u32> + use<> {
         let own = self.view.tracked(state, job).phase.submissions();
-        let taken: BTreeSet<u32> = own.iter().map(|own| own.attempt.copy).collect();
+        let taken: BTreeSet<u32> = own.iter().map(|submission| submission.attempt.copy).collect();
         (0..).filter(move |copy| !taken.contains(copy))
     }
 
     /// Returns the GPUs that the jobs may use, by node and type, at least those that the plan gives them: it knows what
     /// each job needs beside its GPUs, and an offer counts with the neediest.
     fn given(&self, chosen: &[Chosen<'_>], basis: Basis) -> Vec<Vec<u32>> {
-        let jobs: Vec<usize> = chosen.iter().map(|own| own.job).collect();
+        let jobs: Vec<usize> = chosen.iter().map(|chosen| chosen.job).collect();
         let mut offered = self.view.problem.offered_to(&jobs, basis);
         let mut taken: BTreeMap<(usize, usize), u32> = BTreeMap::new();
         for Chosen { decision, .. } in chosen {
@@ -307,15 +308,23 @@ impl PlanExecutor<'_> {
         submissions: Vec<PlannedSubmission>,
     ) -> Run {
         let tracked: Vec<&JobState> = jobs.iter().map(|&job| self.view.tracked(state, job)).collect();
-        let jobs: Vec<Job> = tracked.iter().map(|own| own.rest()).collect();
+        let jobs: Vec<Job> = tracked.iter().map(|job| job.rest()).collect();
         let access = Access::new(self.cluster, &jobs, &self.rules.defaults);
-        let solved = Solved { problem: &problem, plan, policy: self.policy, solve: None, proven: None };
-        let cluster = (self.cluster, &access);
-        let file = PlanFile::new(solved, &jobs, Vec::new(), cluster, ("free", self.rules.pinned));
+        let solved = Solved {
+            problem: &problem,
+            jobs: &jobs,
+            cluster: self.cluster,
+            access: &access,
+            plan,
+            policy: self.policy,
+            solve: None,
+            proven: None,
+        };
+        let file = PlanFile::new(solved, Vec::new(), "free", self.rules.pinned);
         Run {
             id: self.run.to_owned(),
             jobs,
-            epochs_done: tracked.iter().map(|own| own.epochs_done).collect(),
+            epochs_done: tracked.iter().map(|job| job.epochs_done).collect(),
             problem,
             file,
             submissions,
@@ -326,7 +335,7 @@ impl PlanExecutor<'_> {
     fn mark(&self, tracked: &mut JobState, run: &Run, intent: &PlannedSubmission) {
         let attempt = run.attempt(intent, self.at);
         let walltime = run.walltime(intent, &self.rules.defaults);
-        tracked.intend(match self.rules.realm {
+        tracked.intend(match self.rules.backend {
             BackendKind::Queue => attempt.within(walltime, tracked.resumes()),
             // No limit cuts what runs here.
             BackendKind::Devices => attempt,
@@ -339,8 +348,8 @@ impl PlanExecutor<'_> {
         let extract = self.view.problem.extract(&all, Basis::Free);
         let submission = || {
             let placement = extract.of_whole(placement)?;
-            let own = Decision::place(placement.clone());
-            let plan = Plan { changes: vec![(job, own)], ..Plan::default() };
+            let decision = Decision::place(placement.clone());
+            let plan = Plan { changes: vec![(job, decision)], ..Plan::default() };
             let plan = verify(&extract.problem, plan).ok()?;
             let intents = vec![PlannedSubmission::new(job, 0, placement)];
             Some(Box::new(self.run_of(state, &all, extract.problem, &plan, intents)))

@@ -16,26 +16,29 @@ impl PlanExecutor<'_> {
         &self,
         intent: PlannedSubmission,
         tracked: &JobState,
-        (job, placement): (usize, &Placement),
+        job: usize,
+        placement: &Placement,
     ) -> PlannedSubmission {
-        let first = tracked.phase.submissions().iter().find(|own| own.attempt.race);
+        let first = tracked.phase.submissions().iter().find(|submission| submission.attempt.race);
         let request = self.request(job, placement);
         let problem = &self.view.problem;
         let basis = placement.basis(&problem.jobs[job]);
         let run = placement.jct(tracked.rest().epochs);
         PlannedSubmission {
             race: true,
-            joins: first.map(|own| own.attempt.race_run().to_owned()),
-            follows: first.and_then(|own| own.attempt.follows.clone()),
+            joins: first.map(|submission| submission.attempt.race_run().to_owned()),
+            follows: first.and_then(|submission| submission.attempt.follows.clone()),
             queue_choice: Some(self.queue_choice(
                 tracked,
                 request,
-                (Kind::of(&named_ranks(problem, placement)), run, basis),
+                Kind::of(&named_ranks(problem, placement)).as_ref(),
+                run,
+                basis,
             )),
             spares: if self.rules.pinned || tracked.past.iter().any(|past| past.attempt.cannot_start()) {
                 Vec::new()
             } else {
-                spares((problem, job), placement, (self.cluster, self.goes_elsewhere(tracked)))
+                spares(problem, job, placement, self.cluster, self.goes_elsewhere(tracked))
             },
             ..intent
         }
@@ -47,11 +50,11 @@ impl PlanExecutor<'_> {
         let (tracked, problem) = (self.view.tracked(state, job), &self.view.problem);
         let (rest, ranks) = (tracked.rest(), named_ranks(problem, placement));
         let kind = Kind::of(&ranks)?;
-        let own = Submission::changeable(tracked.phase.submissions(), &kind)?;
+        let submission = Submission::changeable(tracked.phase.submissions(), &kind)?;
         let request = self.request(job, placement);
         let run = placement.jct(rest.epochs);
         let basis = placement.basis(&problem.jobs[job]);
-        let queue_choice = self.queue_choice(tracked, request, (Some(kind.clone()), run, basis));
+        let queue_choice = self.queue_choice(tracked, request, Some(&kind), run, basis);
         let walltime = queue_choice.walltime(&rest, run, &self.rules.defaults);
         let needs = self.rules.defaults.rank_needs(&rest);
         let amendment = Amendment {
@@ -65,7 +68,7 @@ impl PlanExecutor<'_> {
             pieces: walltime.cut(tracked.resumes()),
             queue_choice: self.goes_elsewhere(tracked).then_some(queue_choice),
         };
-        let (of, job_id) = (own.attempt.key(&tracked.job.name), own.attempt.job_id?);
+        let (of, job_id) = (submission.attempt.key(&tracked.job.name), submission.attempt.job_id?);
         let action = Action::Amend { of, job_id, to: Box::new(amendment), why: why.clone() };
         intend(state, &action, AfterStop::GoOn, self.at);
         Some(action)
@@ -95,15 +98,19 @@ impl PlanExecutor<'_> {
         &self,
         tracked: &JobState,
         request: Option<&RequestOption>,
-        (kind, run, basis): (Option<Kind>, Seconds, SpeedBasis),
+        kind: Option<&Kind>,
+        run: Seconds,
+        basis: SpeedBasis,
     ) -> QueueChoice {
         let at_least = tracked.least_limit();
-        let of_request = request.map(|own| own.queue_choice.clone());
-        let before = || tracked.phase.submissions().iter().find_map(|own| own.attempt.queue_choice.clone());
+        let of_request = request.map(|option| option.queue_choice.clone());
+        let before = || {
+            tracked.phase.submissions().iter().find_map(|submission| submission.attempt.queue_choice.clone())
+        };
         let known = of_request.or_else(before).unwrap_or_else(|| {
             let mut ways = self.cluster.ways(&tracked.job, &self.rules.defaults);
             let suits = |way: &QueueChoice| {
-                self.suits(tracked, &QueueChoice { basis, at_least, ..way.clone() }, (kind.as_ref(), run))
+                self.suits(tracked, &QueueChoice { basis, at_least, ..way.clone() }, kind, run)
             };
             // Where the nodes are chosen already, all partitions are left to Slurm.
             let suiting = ways.iter().position(suits).filter(|_| !self.rules.pinned);
@@ -118,7 +125,8 @@ impl PlanExecutor<'_> {
         &self,
         tracked: &JobState,
         queue_choice: &QueueChoice,
-        (kind, run): (Option<&Kind>, Seconds),
+        kind: Option<&Kind>,
+        run: Seconds,
     ) -> bool {
         let whole = || queue_choice.walltime(&tracked.rest(), run, &self.rules.defaults).suits(false);
         tracked.resumes() || whole() && kind.is_none_or(|kind| self.reaches(queue_choice, kind))
@@ -146,17 +154,21 @@ impl PlanExecutor<'_> {
     fn request(&self, job: usize, placement: &Placement) -> Option<&RequestOption> {
         let problem = &self.view.problem;
         // Which nodes are asked for is decided there, and the partition with them.
-        let start_estimates =
-            problem.start_estimates.iter().flatten().find(|own| own.job == job && !self.rules.pinned)?;
+        let start_estimates = problem
+            .start_estimates
+            .iter()
+            .flatten()
+            .find(|estimates| estimates.job == job && !self.rules.pinned)?;
         let kind = Kind::of(&named_ranks(problem, placement))?;
-        let chosen = self.plan.plan().requests.iter().find(|(own, _)| *own == job);
+        let chosen = self.plan.plan().requests.iter().find(|(request, _)| *request == job);
         let chosen = chosen.and_then(|(_, id)| start_estimates.request(*id));
-        if let Some(own) = chosen.filter(|own| Kind::asked(own) == kind) {
+        if let Some(own) = chosen.filter(|option| Kind::asked(option) == kind) {
             return Some(own);
         }
-        let alike = start_estimates.requests.iter().filter(|own| Kind::asked(&own.request) == kind);
-        let known = alike.filter_map(|own| Some((own.request.waits(own.anew?).0, &own.request)));
-        known.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, own)| own)
+        let alike = start_estimates.requests.iter().filter(|estimate| Kind::asked(&estimate.request) == kind);
+        let known =
+            alike.filter_map(|estimate| Some((estimate.request.waits(estimate.anew?).0, &estimate.request)));
+        known.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, option)| option)
     }
 }
 
@@ -165,9 +177,11 @@ impl PlanExecutor<'_> {
 ///
 /// Slurm says of GPUs without a type only how many it gave: these have none.
 pub fn spares(
-    (problem, job): (&Problem, usize),
+    problem: &Problem,
+    job: usize,
     placement: &Placement,
-    (cluster, goes_elsewhere): (&Cluster, bool),
+    cluster: &Cluster,
+    goes_elsewhere: bool,
 ) -> Vec<Vec<PlacedRank>> {
     let ranks = named_ranks(problem, placement);
     let is_untyped = |rank: &PlacedRank| cluster.node(&rank.node).is_some_and(|node| node.untyped.is_some());
@@ -184,8 +198,8 @@ pub fn spares(
 impl Submission {
     /// Returns the pending one of a job's submissions that can be changed to ask for these GPUs: its script has a table for them.
     pub(super) fn changeable<'s>(all: &'s [Self], kind: &Kind) -> Option<&'s Self> {
-        let can = |own: &&Self| {
-            let Self { attempt, stage } = own;
+        let can = |submission: &&Self| {
+            let Self { attempt, stage } = submission;
             *stage == Stage::Pending && attempt.amendment.is_none() && attempt.tables.contains(kind)
         };
         all.iter().find(can)

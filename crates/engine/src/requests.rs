@@ -76,18 +76,18 @@ pub fn requests<E>(listing: &Listing, knows: &Knows<'_, E>, notes: &mut Vec<Stri
         };
         for account in &accounts {
             let may = |allowed: &BTreeSet<String>| account.as_ref().is_none_or(|name| allowed.contains(name));
-            if own.and_then(|own| own.accounts.as_ref()).is_some_and(|allowed| !may(allowed)) {
+            if own.and_then(|partition| partition.accounts.as_ref()).is_some_and(|allowed| !may(allowed)) {
                 let (account, partition) =
                     (account.as_deref().unwrap_or(""), partition.as_deref().unwrap_or(""));
                 notes.push(format!("{}: account {account} may not use partition {partition}", job.name));
                 continue;
             }
             for shape in &shapes {
-                list.push(listing.request(shape, (own, partition.as_deref(), account.as_deref())));
+                list.push(listing.request(shape, own, partition.as_deref(), account.as_deref()));
             }
         }
     }
-    let is_cut = |own: &RequestOption| !own.walltime.suits(false);
+    let is_cut = |option: &RequestOption| !option.walltime.suits(false);
     let mut cut = Vec::new();
     if list.iter().any(is_cut) && !(knows.resumes)() {
         (cut, list) = list.into_iter().partition(is_cut);
@@ -96,8 +96,8 @@ pub fn requests<E>(listing: &Listing, knows: &Knows<'_, E>, notes: &mut Vec<Stri
     if possible > MOST {
         list = thin(list);
     }
-    for (id, own) in (0..).zip(&mut list) {
-        own.request.id = RequestId(id);
+    for (id, option) in (0..).zip(&mut list) {
+        option.request.id = RequestId(id);
     }
     Ok(Listed { requests: list, possible, cut, nothing })
 }
@@ -126,12 +126,12 @@ impl Listing<'_> {
         let snapshot = self.snapshot;
         let named = self.job.launch.partition.as_ref().or(self.defaults.partition.as_ref());
         let Some(names) = named else {
-            let usual = snapshot.partitions.iter().find(|own| own.default);
-            return vec![usual.map(|own| own.name.clone())];
+            let usual = snapshot.partitions.iter().find(|partition| partition.default);
+            return vec![usual.map(|partition| partition.name.clone())];
         };
         let is_known = |name: &&str| {
             let in_nodes = || snapshot.nodes.iter().any(|node| node.partitions.contains(*name));
-            snapshot.partitions.iter().any(|own| own.name == **name) || in_nodes()
+            snapshot.partitions.iter().any(|partition| partition.name == **name) || in_nodes()
         };
         let (known, unknown): (Vec<&str>, Vec<&str>) = names.split(',').map(str::trim).partition(is_known);
         for name in unknown {
@@ -158,13 +158,13 @@ impl Listing<'_> {
         let matrix = (knows.speeds)(&jobs, &Problem::types_of(&cluster))?;
         let access = Access::new(&cluster, &jobs, self.defaults);
         let held = Holdings::new();
-        let grounds = ClusterView { cluster: &cluster, access: &access, held: &held, rates: self.rates };
-        let problem = match Problem::live(grounds, &jobs, &matrix) {
+        let cluster_view = ClusterView { cluster: &cluster, access: &access, held: &held, rates: self.rates };
+        let problem = match Problem::live(cluster_view, &jobs, &matrix) {
             Ok(problem) => problem,
             Err(error) => return Ok(Err(error.to_string())),
         };
         let most_nodes = self.snapshot.partitions.iter().find(|own| Some(own.name.as_str()) == partition);
-        let most_nodes = most_nodes.and_then(|own| own.max_nodes).unwrap_or(u32::MAX);
+        let most_nodes = most_nodes.and_then(|partition| partition.max_nodes).unwrap_or(u32::MAX);
         let list = self.of_problem(&problem, most_nodes);
         if list.is_empty() {
             let why = jobs[0].none_here(&problem.gpu_types).or_else(|| refusal(&problem, 0));
@@ -188,14 +188,14 @@ impl Listing<'_> {
             // Nobody wants to wait for more GPUs of a type than the setting `capacity` lets them expect.
             let expected = self.capacity.get(gpu_type).copied().unwrap_or(u32::MAX);
             let most = self.job.max_gpus.unwrap_or(MOST_GPUS.max(self.job.min_gpus)).min(expected);
-            let shape = |own: Placement| {
-                let (nodes, gpus) = (own.slots.len(), own.ranks.len());
+            let shape = |placement: Placement| {
+                let (nodes, gpus) = (placement.slots.len(), placement.ranks.len());
                 let count = |own: usize| u32::try_from(own).unwrap_or(u32::MAX);
                 Shape {
                     gpu_type: gpu_type.clone(),
                     nodes: count(nodes),
                     per_node: count(gpus / nodes.max(1)),
-                    run: own.jct(self.job.epochs),
+                    run: placement.jct(self.job.epochs),
                     basis: problem.jobs[0].basis(number),
                 }
             };
@@ -208,7 +208,9 @@ impl Listing<'_> {
     fn request(
         &self,
         shape: &Shape,
-        (partition, name, account): (Option<&QueuePartition>, Option<&str>, Option<&str>),
+        partition: Option<&QueuePartition>,
+        name: Option<&str>,
+        account: Option<&str>,
     ) -> RequestOption {
         let Listing { job, defaults, .. } = *self;
         let needs = defaults.rank_needs(job);
@@ -224,7 +226,7 @@ impl Listing<'_> {
         let queue_choice = QueueChoice {
             account: account.map(str::to_owned),
             partition: name.map(str::to_owned),
-            longest: partition.and_then(|own| own.max_time_s),
+            longest: partition.and_then(|partition| partition.max_time_s),
             basis: shape.basis,
             at_least: self.at_least,
         };
@@ -249,7 +251,7 @@ impl Listing<'_> {
             run,
             walltime,
             cost,
-            preemptible: partition.is_some_and(|own| own.preemptible),
+            preemptible: partition.is_some_and(|partition| partition.preemptible),
             request,
             queue_choice,
         }
@@ -282,10 +284,10 @@ fn cluster(snapshot: &Snapshot, partition: Option<&str>) -> Cluster {
         node.features.clone_from(&own.features);
         nodes.push(node);
     }
-    let known = snapshot.partitions.iter().map(|own| Partition {
-        name: own.name.clone(),
-        default: own.default,
-        max_time: own.max_time_s,
+    let known = snapshot.partitions.iter().map(|partition| Partition {
+        name: partition.name.clone(),
+        default: partition.default,
+        max_time: partition.max_time_s,
     });
     Cluster { nodes, partitions: known.collect(), ..Cluster::default() }
 }
@@ -299,7 +301,7 @@ fn cost(
 ) -> Option<Cost> {
     let (asks, nodes) = (&request.asks, f64::from(request.asks.nodes));
     let gpus: f64 = asks.gpus.iter().map(|ask| f64::from(ask.count)).sum::<f64>() * nodes;
-    if let Some(billing) = partition.and_then(|own| own.billing.as_ref()) {
+    if let Some(billing) = partition.and_then(|partition| partition.billing.as_ref()) {
         #[expect(clippy::cast_precision_loss, reason = "CPUs and MiB of a node")]
         let amount = |own: Option<u64>| own.unwrap_or(0) as f64 * nodes;
         let weight = |name: &str| billing.weights.get(name).copied();
@@ -323,7 +325,7 @@ fn cost(
 
 /// Leaves out requests until few enough are left: first those for odd numbers of GPUs, then the longest.
 fn thin(mut list: Vec<RequestOption>) -> Vec<RequestOption> {
-    let is_odd = |own: &RequestOption| !own.gpus.is_power_of_two();
+    let is_odd = |option: &RequestOption| !option.gpus.is_power_of_two();
     list.sort_by(|a, b| is_odd(a).cmp(&is_odd(b)).then(a.run.0.total_cmp(&b.run.0)));
     list.truncate(MOST);
     list

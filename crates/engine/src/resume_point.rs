@@ -15,7 +15,7 @@ pub enum ResumePoint {
 }
 
 impl ResumePoint {
-    /// Returns where `job` begins when it is added now; `restart` is its owner's wish to begin at the first epoch.
+    /// Returns where `job` begins when it is added now; `restart` is its owner's request to begin at the first epoch.
     ///
     /// What waits, failed or was cancelled goes on, unless its epochs are those of other work. What completed begins
     /// anew.

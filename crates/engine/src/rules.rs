@@ -9,7 +9,7 @@ use hsched_model::{BitRate, GpuType, JobDefaults, Seconds};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rules {
     /// Where submissions go.
-    pub realm: BackendKind,
+    pub backend: BackendKind,
     /// What jobs that do not say otherwise get and where they go.
     pub defaults: JobDefaults,
     /// Rate between nodes where the cluster does not say.

@@ -111,7 +111,6 @@ impl Run {
             ref spares,
             ..
         } = *intent;
-        let planned = (&self.problem, job, placement);
         SubmissionRecord {
             copy,
             race,
@@ -119,7 +118,7 @@ impl Run {
             follows: follows.clone(),
             queue_choice: queue_choice.clone(),
             tables: spares.iter().filter_map(|ranks| Kind::of(ranks)).collect(),
-            ..SubmissionRecord::planned(&self.id, planned, self.epochs_done[job], meant)
+            ..SubmissionRecord::planned(&self.id, &self.problem, job, placement, self.epochs_done[job], meant)
         }
     }
 }

@@ -182,12 +182,12 @@ impl JobState {
 
     /// Returns the submission of this key, where it has not ended.
     pub fn submission(&self, key: &SubmissionKey) -> Option<&Submission> {
-        self.phase.submissions().iter().find(|own| own.is(key))
+        self.phase.submissions().iter().find(|submission| submission.is(key))
     }
 
     /// Returns the submission of this key, to be changed.
     pub(super) fn submission_mut(&mut self, key: &SubmissionKey) -> Option<&mut Submission> {
-        self.phase.submissions_mut().iter_mut().find(|own| own.is(key))
+        self.phase.submissions_mut().iter_mut().find(|submission| submission.is(key))
     }
 
     /// Returns the epochs still to train.
@@ -256,8 +256,8 @@ impl JobState {
     /// seen to go on after the epochs of another one.
     pub fn resumes(&self) -> bool {
         let went_on = |attempt: &SubmissionRecord, epochs: u64| attempt.epochs_before > 0 && epochs > 0;
-        let now = |own: &Submission| {
-            went_on(&own.attempt, self.epochs_done.saturating_sub(own.attempt.epochs_before))
+        let now = |submission: &Submission| {
+            went_on(&submission.attempt, self.epochs_done.saturating_sub(submission.attempt.epochs_before))
         };
         self.job.resumes()
             || self.past.iter().any(|past| went_on(&past.attempt, past.epochs))
@@ -318,22 +318,25 @@ impl Phase {
 
     /// Returns the submission that is farthest, the first of equals: it stands for its copies before people.
     pub fn foremost(&self) -> Option<&Submission> {
-        self.submissions().iter().rev().max_by_key(|own| own.stage.rank())
+        self.submissions().iter().rev().max_by_key(|submission| submission.stage.rank())
     }
 
     /// Returns the attempt that is farthest.
     pub fn attempt(&self) -> Option<&SubmissionRecord> {
-        self.foremost().map(|own| &own.attempt)
+        self.foremost().map(|submission| &submission.attempt)
     }
 
     /// Returns the attempt that runs, the first of several.
     pub fn running(&self) -> Option<&SubmissionRecord> {
-        self.submissions().iter().find(|own| own.is_running()).map(|own| &own.attempt)
+        self.submissions()
+            .iter()
+            .find(|submission| submission.is_running())
+            .map(|submission| &submission.attempt)
     }
 
     /// Returns why the submission that is farthest waits in the queue, in Slurm's words.
     pub fn queue_reason(&self) -> Option<&String> {
-        let own = self.foremost().filter(|own| own.stage == Stage::Pending)?;
+        let own = self.foremost().filter(|submission| submission.stage == Stage::Pending)?;
         own.attempt.reason.as_ref()
     }
 
@@ -356,7 +359,7 @@ impl Phase {
     pub fn word(&self) -> &'static str {
         match self {
             Self::Waiting { .. } => "waiting",
-            Self::Submitted(_) => self.foremost().map_or("submitting", |own| own.stage.word()),
+            Self::Submitted(_) => self.foremost().map_or("submitting", |submission| submission.stage.word()),
             Self::Ended { outcome, .. } => outcome.word(),
         }
     }

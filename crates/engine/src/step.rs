@@ -28,7 +28,8 @@ pub fn step(
     at: Time,
     events: &[Event],
     cluster: &Cluster,
-    (rules, planner): (&Rules, &mut Planner<'_>),
+    rules: &Rules,
+    planner: &mut Planner<'_>,
 ) -> Step {
     state.jobs.retain(|tracked| is_remembered(tracked, at));
     let mut actions: Vec<Action> =
@@ -45,12 +46,13 @@ pub(super) fn is_idle(
     state: &State,
     at: Time,
     events: &[Event],
-    (cluster, rules): (&Cluster, &Rules),
+    cluster: &Cluster,
+    rules: &Rules,
     planner: &Planner<'_>,
 ) -> bool {
     events.is_empty()
         && state.jobs.iter().all(|tracked| is_remembered(tracked, at))
-        && is_settled(state, at, (cluster, rules), planner)
+        && is_settled(state, at, cluster, rules, planner)
 }
 
 fn is_remembered(tracked: &JobState, at: Time) -> bool {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{Amendment, Gpus, Kind, Trials, named_ranks};
+use hsched_model::serde_defaults::is_false;
 use hsched_model::{JobId, JobName, PlacedRank, QueueChoice, Seconds, Time, Walltime};
 use hsched_plan::{Placement, Problem};
 
@@ -205,7 +206,7 @@ impl SubmissionRecord {
 
     /// Returns whether it races with another one: the first of them to start trains.
     pub fn races_with(&self, other: &Self) -> bool {
-        let after = |own: &Self| own.follows.as_ref().map(|piece| piece.job_id);
+        let after = |record: &Self| record.follows.as_ref().map(|piece| piece.job_id);
         self.race_run() == other.race_run() && after(self) == after(other)
     }
 
@@ -227,28 +228,27 @@ impl SubmissionRecord {
 
     /// Takes in that its request was changed as was meant.
     pub(super) fn amend(&mut self) {
-        let Some(mut own) = self.amendment.take() else { return };
-        if let Some(kind) = own.kind.take() {
+        let Some(mut amendment) = self.amendment.take() else { return };
+        if let Some(kind) = amendment.kind.take() {
             let before = Kind::of(&self.ranks).filter(|kind| !self.tables.contains(kind));
             self.tables.extend(before);
-            match own.queue_choice.take() {
+            match amendment.queue_choice.take() {
                 // These GPUs may go elsewhere again.
                 Some(queue_choice) => self.queue_choice = Some(queue_choice),
                 None => self.tables.retain(|known| *known != kind),
             }
         }
-        (self.gpus, self.limit) = (Gpus::of(&own.ranks), Some(own.limit()));
-        (self.ranks, self.epoch, self.communication) = (own.ranks, own.epoch, own.communication);
-        self.pieces = own.pieces;
+        (self.gpus, self.limit) = (Gpus::of(&amendment.ranks), Some(amendment.limit()));
+        (self.ranks, self.epoch, self.communication) =
+            (amendment.ranks, amendment.epoch, amendment.communication);
+        self.pieces = amendment.pieces;
     }
 
     /// Takes in on which GPUs it has started: they show whether a change was heard of which unknown before.
     pub(super) fn starts_on(&mut self, gpus: Option<&Gpus>) {
-        if self
-            .amendment
-            .as_ref()
-            .is_some_and(|own| gpus.is_some_and(|gpus| gpus.by_type() == Gpus::of(&own.ranks).by_type()))
-        {
+        if self.amendment.as_ref().is_some_and(|amendment| {
+            gpus.is_some_and(|gpus| gpus.by_type() == Gpus::of(&amendment.ranks).by_type())
+        }) {
             self.amend();
         }
         self.amendment = None;
@@ -267,7 +267,9 @@ impl SubmissionRecord {
     /// Returns an attempt on the GPUs of a placement that is about to be submitted.
     pub fn planned(
         run: &str,
-        (problem, job, placement): (&Problem, usize, &Placement),
+        problem: &Problem,
+        job: usize,
+        placement: &Placement,
         epochs_before: u64,
         meant: Time,
     ) -> Self {
@@ -309,11 +311,6 @@ impl SubmissionRecord {
             limit: None,
         }
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_false(value: &bool) -> bool {
-    !value
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

@@ -30,7 +30,7 @@ const LONG: Seconds = Seconds(600.0);
 /// Returns one sample for each GPU type, batch and source, the one with the median time: ranks of one epoch share its
 /// good and bad moments, and are not as many witnesses.
 fn typical(mut samples: Vec<Sample>) -> Vec<Sample> {
-    let kind = |own: &Sample| (own.key.clone(), own.source, own.batch);
+    let kind = |sample: &Sample| (sample.key.clone(), sample.source, sample.batch);
     samples.sort_by(|a, b| kind(a).cmp(&kind(b)).then(a.seconds.total_cmp(&b.seconds)));
     let same = |a: &Sample, b: &Sample| kind(a) == kind(b);
     samples.chunk_by(same).map(|own| own[(own.len() - 1) / 2].clone()).collect()
@@ -46,10 +46,10 @@ pub(super) fn by_the_whole(
     cache: &Cache,
 ) -> Vec<Sample> {
     let silent = tracked.epochs_done == 0 && !tracked.may_have_saved();
-    let Some(own) = tracked.submission(of).filter(|_| silent && *end == End::Completed) else {
+    let Some(submission) = tracked.submission(of).filter(|_| silent && *end == End::Completed) else {
         return Vec::new();
     };
-    let attempt = &own.attempt;
+    let attempt = &submission.attempt;
     let length = attempt.started.map(|started| ended.since(started));
     let Some(length) = length.filter(|length| *length >= LONG) else { return Vec::new() };
     let epoch = Seconds(length.0 / to_f64(tracked.job.epochs));
@@ -63,7 +63,7 @@ fn by_rank(tracked: &JobState, attempt: &SubmissionRecord, report: &RankReport, 
     let (batch, _) = rank.micro_batches(job);
     let mean = Seconds(report.compute.0 * to_f64(batch) / to_f64(report.samples.max(1)));
     let step = report.step.unwrap_or(Timed { batch, time: mean });
-    let own = |timed, steps, source| sample(job, &rank.gpu_type, timed, (steps, at, source));
+    let own = |timed, steps, source| sample(job, &rank.gpu_type, timed, steps, at, source);
     let probes = report.probes.iter().map(|&timed| own(timed, 1, SampleSource::Probe));
     let steps = report.samples.div_ceil(step.batch.max(1));
     let epoch = (report.samples > 0).then(|| own(step, steps, SampleSource::Report));
@@ -105,7 +105,7 @@ fn infer(job: &Job, attempt: &SubmissionRecord, epoch: Seconds, at: Time, cache:
         let (batch, passes) = rank.micro_batches(job);
         let time = Seconds(factor * time / to_f64(passes));
         let count = job.samples_per_epoch.div_ceil(job.global_batch) * passes;
-        sample(job, &rank.gpu_type, Timed { batch, time }, (count, at, SampleSource::Epoch))
+        sample(job, &rank.gpu_type, Timed { batch, time }, count, at, SampleSource::Epoch)
     };
     busiest.values().copied().zip(thought.into_iter().flatten()).map(one).collect()
 }
@@ -114,7 +114,9 @@ fn sample(
     job: &Job,
     gpu_type: &GpuType,
     Timed { batch, time }: Timed,
-    (steps, at, source): (u64, Time, SampleSource),
+    steps: u64,
+    at: Time,
+    source: SampleSource,
 ) -> Sample {
     let key = SpeedKey { model: job.model.clone(), gpu_type: gpu_type.clone(), precision: job.precision };
     Sample { key, batch, seconds: time.0, steps, at: at.0, source }

@@ -28,11 +28,11 @@ impl<'a> Timeouts<'a> {
 
     /// Returns how to end the submissions of a job that its owner gave up, that do not stop, or that can never start.
     pub(super) fn end(&self, tracked: &JobState) -> impl Iterator<Item = Action> {
-        tracked.phase.submissions().iter().filter_map(move |own| self.end_one(tracked, own))
+        tracked.phase.submissions().iter().filter_map(move |submission| self.end_one(tracked, submission))
     }
 
-    fn end_one(&self, tracked: &JobState, own: &Submission) -> Option<Action> {
-        let Submission { attempt, stage } = own;
+    fn end_one(&self, tracked: &JobState, submission: &Submission) -> Option<Action> {
+        let Submission { attempt, stage } = submission;
         let why = match *stage {
             Stage::Stopping { request: StopProgress::Killed, since, .. } => {
                 if self.at.since(since) < Rules::KILL_PATIENCE {
@@ -45,7 +45,7 @@ impl<'a> Timeouts<'a> {
                 "another submission completed the job".to_owned()
             }
             Stage::Stopping { request: StopProgress::Meant, since, then } => {
-                return ask(tracked, attempt, (since, then));
+                return ask(tracked, attempt, since, then);
             }
             Stage::Stopping { since, .. } => {
                 let grace = tracked.job.launch.checkpoint.grace.unwrap_or(self.rules.defaults.grace);
@@ -92,7 +92,7 @@ pub fn due(state: &State, rules: &Rules, after: Time) -> Option<Time> {
         _ => None,
     };
     let patience = |tracked: &JobState| {
-        let end = |own: &Submission| match own.stage {
+        let end = |submission: &Submission| match submission.stage {
             Stage::Stopping { request: StopProgress::Meant, since, .. } => Some(since),
             Stage::Stopping { request: StopProgress::Asked, since, .. } => {
                 let grace = tracked.job.launch.checkpoint.grace.unwrap_or(rules.defaults.grace);
@@ -111,7 +111,8 @@ pub fn due(state: &State, rules: &Rules, after: Time) -> Option<Time> {
 
 /// Returns whether another one of the race that an attempt is in has started.
 fn has_started(tracked: &JobState, attempt: &SubmissionRecord) -> bool {
-    let others = tracked.phase.submissions().iter().filter(|own| own.attempt.races_with(attempt));
+    let others =
+        tracked.phase.submissions().iter().filter(|submission| submission.attempt.races_with(attempt));
     { others }.any(Submission::is_running)
 }
 
@@ -124,7 +125,7 @@ fn amend_again(tracked: &JobState, attempt: &SubmissionRecord) -> Option<Action>
 
 /// Returns a request of which nobody knows whether it was heard: to hear it twice does no harm. What was marked as the end of another
 /// submission came was never asked before.
-fn ask(tracked: &JobState, attempt: &SubmissionRecord, (since, then): (Time, AfterStop)) -> Option<Action> {
+fn ask(tracked: &JobState, attempt: &SubmissionRecord, since: Time, then: AfterStop) -> Option<Action> {
     let (of, job_id) = (attempt.key(&tracked.job.name), attempt.job_id?);
     let ended = tracked.past.iter().rev().find(|past| then == AfterStop::GoOn && past.ended == since);
     let why = match ended {

@@ -121,17 +121,18 @@ const MOST_QUESTIONS: usize = 100;
 pub fn look<W: World + ?Sized>(
     world: &mut W,
     state: &State,
-    (rules, planner): (&Rules, &mut Planner<'_>),
+    rules: &Rules,
+    planner: &mut Planner<'_>,
 ) -> Result<Turn, W::Error> {
     let seen = world.observe(state)?;
     let events = notice(state, &seen);
     planner.forecasts.clear();
     planner.start_estimates = None;
-    if is_idle(state, seen.at, &events, (&seen.cluster, rules), planner) {
+    if is_idle(state, seen.at, &events, &seen.cluster, rules, planner) {
         return Ok(Turn { seen, events, step: None });
     }
     loop {
-        let step = step(state.clone(), seen.at, &events, &seen.cluster, (rules, planner));
+        let step = step(state.clone(), seen.at, &events, &seen.cluster, rules, planner);
         if !step.inquiries.is_empty() && planner.start_estimates.is_none() {
             planner.start_estimates = Some(world.start_estimates(&step.inquiries));
             continue;
@@ -156,58 +157,59 @@ pub fn turn<W: World + ?Sized, K: Keeper + ?Sized, E: From<W::Error> + From<K::E
     world: &mut W,
     keeper: &mut K,
     state: &mut State,
-    (rules, planner): (&Rules, &mut Planner<'_>),
+    rules: &Rules,
+    planner: &mut Planner<'_>,
     tell: &mut dyn FnMut(Update<'_>),
 ) -> Result<Turn, E> {
-    let turn = look(world, state, (rules, planner))?;
-    perform(&turn, (world, keeper), state, rules, tell)?;
+    let turn = look(world, state, rules, planner)?;
+    TurnExecutor { world, keeper, state, rules, tell }.perform(&turn)?;
     Ok(turn)
 }
 
-/// Writes down what a turn means to do, then tells what has happened and does it: what cannot be written down is seen again
-/// at the next turn, and would be told again.
-///
-/// # Errors
-/// When something cannot be written down: then nothing more may be done.
-pub fn perform<W: World + ?Sized, K: Keeper + ?Sized>(
-    turn: &Turn,
-    (world, keeper): (&mut W, &mut K),
-    state: &mut State,
-    rules: &Rules,
-    tell: &mut dyn FnMut(Update<'_>),
-) -> Result<(), K::Error> {
-    let Turn { seen, events, step } = turn;
-    let Some(step) = step else { return Ok(()) };
-    if step.state != *state {
-        keeper.keep(seen.at, &step.state, events, &step.actions)?;
-        state.clone_from(&step.state);
-    }
-    for event in events {
-        tell(Update::Event(event));
-    }
-    step.actions.iter().try_for_each(|action| carry_out(action, seen.at, (world, keeper), state, rules, tell))
+/// Carries out what a turn decided: its world, the keeper of its state, and the state itself.
+pub struct TurnExecutor<'a, W: World + ?Sized, K: Keeper + ?Sized> {
+    pub world: &'a mut W,
+    pub keeper: &'a mut K,
+    pub state: &'a mut State,
+    pub rules: &'a Rules,
+    /// Is told what happens, as it happens.
+    pub tell: &'a mut dyn FnMut(Update<'_>),
 }
 
-/// Carries out an action that is written down; each answer changes the state and is written down before the next
-/// request is made.
-///
-/// # Errors
-/// When an answer cannot be written down: then nothing more may be done.
-pub fn carry_out<W: World + ?Sized, K: Keeper + ?Sized>(
-    action: &Action,
-    at: Time,
-    (world, keeper): (&mut W, &mut K),
-    state: &mut State,
-    rules: &Rules,
-    tell: &mut dyn FnMut(Update<'_>),
-) -> Result<(), K::Error> {
-    tell(Update::Action(action));
-    act(action, world, &mut |event: Event| {
-        let added = keeper.add(at, &event);
-        apply(state, at, &event, rules);
-        tell(Update::Event(&event));
-        added
-    })
+impl<W: World + ?Sized, K: Keeper + ?Sized> TurnExecutor<'_, W, K> {
+    /// Writes down what a turn means to do, then tells what has happened and does it: what cannot be written down is seen again
+    /// at the next turn, and would be told again.
+    ///
+    /// # Errors
+    /// When something cannot be written down: then nothing more may be done.
+    pub fn perform(&mut self, turn: &Turn) -> Result<(), K::Error> {
+        let Turn { seen, events, step } = turn;
+        let Some(step) = step else { return Ok(()) };
+        if step.state != *self.state {
+            self.keeper.keep(seen.at, &step.state, events, &step.actions)?;
+            self.state.clone_from(&step.state);
+        }
+        for event in events {
+            (self.tell)(Update::Event(event));
+        }
+        step.actions.iter().try_for_each(|action| self.carry_out(action, seen.at))
+    }
+
+    /// Carries out an action that is written down; each answer changes the state and is written down before the next
+    /// request is made.
+    ///
+    /// # Errors
+    /// When an answer cannot be written down: then nothing more may be done.
+    pub fn carry_out(&mut self, action: &Action, at: Time) -> Result<(), K::Error> {
+        let Self { world, keeper, state, rules, tell } = self;
+        tell(Update::Action(action));
+        act(action, &mut **world, &mut |event: Event| {
+            let added = keeper.add(at, &event);
+            apply(state, at, &event, rules);
+            tell(Update::Event(&event));
+            added
+        })
+    }
 }
 
 /// Carries out an action, giving each answer to `hear` before the next request is made.

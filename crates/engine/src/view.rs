@@ -51,9 +51,9 @@ impl View {
             tracked.avoids.iter().for_each(|gpu_type| speeds.leave_out(number, gpu_type));
         }
         let held = held(&open, &access);
-        let grounds =
+        let cluster_view =
             ClusterView { cluster, access: &access, held: &held, rates: (rules.network, rules.intra_node) };
-        let mut problem = Problem::live(grounds, &jobs, &speeds).ok()?;
+        let mut problem = Problem::live(cluster_view, &jobs, &speeds).ok()?;
         problem.limit(&rules.capacity);
         (problem.objective, problem.seed, problem.now) = (aims.objective, aims.seed, at);
         problem.forecasts = aims.forecasts.to_vec();
@@ -64,7 +64,7 @@ impl View {
             model.max_gpus = model.max_gpus.min(most);
         }
         for (number, tracked) in open.iter().enumerate() {
-            let job_progress = progress(tracked, (number, &problem), at, cluster, rules);
+            let job_progress = progress(tracked, number, &problem, at, cluster, rules);
             problem.jobs[number].progress = job_progress;
             problem.jobs[number].aims.deadline = tracked.deadline();
             if let Some(losses) = losses(tracked) {
@@ -90,7 +90,7 @@ impl JobState {
     /// Returns the submissions that policies see: what is to go on after another one is the engine's affair until then. It comes
     /// after that one.
     fn shown(&self) -> impl Iterator<Item = &Submission> {
-        self.phase.submissions().iter().filter(|own| !self.is_next(&own.attempt))
+        self.phase.submissions().iter().filter(|submission| !self.is_next(&submission.attempt))
     }
 }
 
@@ -122,15 +122,16 @@ fn held(open: &[&JobState], access: &Access) -> Holdings {
 
 fn progress(
     tracked: &JobState,
-    (number, problem): (usize, &Problem),
+    number: usize,
+    problem: &Problem,
     at: Time,
     cluster: &Cluster,
     rules: &Rules,
 ) -> Progress {
-    let hold = |own: &Submission| {
-        let slots = problem.slots(own.attempt.gpus.iter());
-        let stage = stage(tracked, own, (number, problem), &slots, at);
-        HeldPlacement { slots, since: own.attempt.meant, epoch: own.attempt.epoch.0, stage }
+    let hold = |submission: &Submission| {
+        let slots = problem.slots(submission.attempt.gpus.iter());
+        let stage = stage(tracked, submission, number, problem, &slots, at);
+        HeldPlacement { slots, since: submission.attempt.meant, epoch: submission.attempt.epoch.0, stage }
     };
     // In the order of its submissions: whoever carries a plan out goes from one to the other.
     let holds: Vec<HeldPlacement> = tracked.shown().map(hold).collect();
@@ -159,14 +160,14 @@ fn progress(
 /// Returns what it costs to stop a job and to start it elsewhere. Where there is no queue that is what its starts have cost, once
 /// one has shown it.
 fn restart_cost(tracked: &JobState, rules: &Rules) -> Seconds {
-    let measured = tracked.startup.filter(|_| rules.realm == BackendKind::Devices);
+    let measured = tracked.startup.filter(|_| rules.backend == BackendKind::Devices);
     measured.or(tracked.job.launch.checkpoint.restart_cost).unwrap_or(rules.restart_cost)
 }
 
 /// Returns how far a job has come, without where it is now.
 fn progress_so_far(tracked: &JobState, at: Time) -> Progress {
     let past = tracked.past.iter().map(|past| (&past.attempt, past.ended));
-    let attempts = past.chain(tracked.phase.submissions().iter().map(|own| (&own.attempt, at)));
+    let attempts = past.chain(tracked.phase.submissions().iter().map(|submission| (&submission.attempt, at)));
     let started: Vec<(&SubmissionRecord, Time, Time)> =
         attempts.filter_map(|(attempt, until)| Some((attempt, attempt.started?, until))).collect();
     let held = |(attempt, since, until): &(&SubmissionRecord, Time, Time)| {
@@ -190,7 +191,8 @@ fn progress_so_far(tracked: &JobState, at: Time) -> Progress {
 fn stage(
     tracked: &JobState,
     own: &Submission,
-    (number, problem): (usize, &Problem),
+    number: usize,
+    problem: &Problem,
     slots: &[Slot],
     at: Time,
 ) -> hsched_plan::Stage {
@@ -244,14 +246,14 @@ pub(super) fn is_ready(tracked: &JobState, at: Time) -> bool {
 
 /// Returns whether a submission may be stopped so that the job goes on elsewhere: it runs, and has done an epoch where
 /// it is, so that what is known of its speeds there was measured.
-pub(super) fn is_movable(tracked: &JobState, own: &Submission) -> bool {
-    let has_trained = tracked.epochs_done > own.attempt.epochs_before;
-    own.is_running() && own.attempt.job_id.is_some() && has_trained && tracked.epochs_left() > 0
+pub(super) fn is_movable(tracked: &JobState, submission: &Submission) -> bool {
+    let has_trained = tracked.epochs_done > submission.attempt.epochs_before;
+    submission.is_running() && submission.attempt.job_id.is_some() && has_trained && tracked.epochs_left() > 0
 }
 
 /// Returns whether a submission is about to give its GPUs back; one that Slurm does not manage to end is not waited for.
-pub(super) fn gives_back(own: &Submission, at: Time) -> bool {
-    match own.stage {
+pub(super) fn gives_back(submission: &Submission, at: Time) -> bool {
+    match submission.stage {
         Stage::Stopping { then: AfterStop::GoOn, request, since } => {
             request != StopProgress::Killed || at.since(since) < Rules::STUCK
         }

@@ -74,7 +74,7 @@ pub struct Job {
 impl Job {
     /// Returns a job that is only planned or simulated: without speeds and without a command, other keys as in a job file
     /// that does not mention them.
-    pub fn only_planned(name: JobName, (samples_per_epoch, epochs): (u64, u64), global_batch: u64) -> Self {
+    pub fn only_planned(name: JobName, samples_per_epoch: u64, epochs: u64, global_batch: u64) -> Self {
         Self {
             model: name.as_str().to_owned(),
             name,

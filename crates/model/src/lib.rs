@@ -20,6 +20,7 @@ pub mod number;
 mod offer;
 mod placed_rank;
 mod request;
+pub mod serde_defaults;
 mod speed;
 mod stop;
 mod summary;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::serde_defaults::{is_false, is_one, one};
 use crate::{GpuType, QueueChoice, Seconds, Walltime};
 
 /// The number of a request among those of a job, by which what is known of it is found.
@@ -125,18 +126,4 @@ pub struct GpuAsk {
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub gpu_type: Option<GpuType>,
     pub count: u32,
-}
-
-fn one() -> u32 {
-    1
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_one(count: &u32) -> bool {
-    *count == 1
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_false(value: &bool) -> bool {
-    !value
 }

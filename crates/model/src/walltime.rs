@@ -259,7 +259,7 @@ mod tests {
         let cluster = Cluster { partitions, ..Cluster::default() };
         let ways = |partition: Option<&str>, accounts: &[&str]| {
             let name = crate::JobName::new("a").expect("a name");
-            let mut job = Job::only_planned(name, (1, 1), 1);
+            let mut job = Job::only_planned(name, 1, 1, 1);
             job.launch.partition = partition.map(str::to_owned);
             let mut accounts = accounts.iter().map(|name| (*name).to_owned());
             (job.launch.account, job.launch.other_accounts) = (accounts.next(), accounts.collect());
@@ -289,7 +289,7 @@ mod tests {
     #[test]
     fn the_users_limit_holds_until_the_speed_is_measured_and_a_limit_that_cut_is_doubled() {
         let name = crate::JobName::new("a").expect("a name");
-        let mut job = Job::only_planned(name, (1, 1), 1);
+        let mut job = Job::only_planned(name, 1, 1, 1);
         let minutes = |job: &Job, basis, at_least: Option<f64>, longest: Option<f64>| {
             let hours = |hours: f64| Seconds(hours * 3600.0);
             let queue_choice = QueueChoice {

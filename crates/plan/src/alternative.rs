@@ -61,7 +61,7 @@ pub(super) fn one_node(
         let mut best: Option<Alternative> = None;
         while next(&mut counts, &most) {
             let Some(jct) = time_inside(problem, job, sharing, node, &counts) else { continue };
-            if best.as_ref().is_none_or(|own| jct < own.jct) {
+            if best.as_ref().is_none_or(|alternative| jct < alternative.jct) {
                 best = Some(Alternative { counts: counts.clone(), node: Some(node), jct });
             }
         }

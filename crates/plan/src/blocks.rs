@@ -35,7 +35,7 @@ fn blocks(samples: u64, batches: &[u64]) -> (u64, Vec<u64>) {
 /// that many samples, and none of a rank with several samples is a single one where that can be avoided.
 fn parts(block: u64, batches: &[u64]) -> Vec<u64> {
     let batch: u64 = batches.iter().sum();
-    let all = |least: u64| batches.iter().map(|&own| own.min(least)).sum::<u64>();
+    let all = |least: u64| batches.iter().map(|&batch| batch.min(least)).sum::<u64>();
     let least = [2, 1].into_iter().find(|&least| all(least) <= block).unwrap_or(0);
     let (mut edge, mut before, mut after, mut begin) = (0, 0, all(least), 0);
     let part = |&own: &u64| {

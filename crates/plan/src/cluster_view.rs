@@ -26,17 +26,17 @@ impl Problem {
     /// # Errors
     /// When there are no jobs.
     pub fn live(
-        grounds: ClusterView<'_>,
+        cluster_view: ClusterView<'_>,
         jobs: &[Job],
         speeds: &ThroughputMatrix,
     ) -> Result<Self, ProblemError> {
-        let ClusterView { cluster, access, held, rates: (network, intra_node) } = grounds;
+        let ClusterView { cluster, access, held, rates: (network, intra_node) } = cluster_view;
         let intra_node = cluster.intra_node.unwrap_or(intra_node);
         let workers = |parts: &Parts| {
             let nodes = cluster.nodes.iter().filter(|node| access.reach(node).is_some());
             nodes.filter_map(|node| worker(node, parts, held, intra_node)).collect()
         };
-        Self::with_workers((cluster, access), workers, jobs, speeds, network)
+        Self::with_workers(cluster, access, workers, jobs, speeds, network)
     }
 
     /// Returns the problem of placing jobs, none of which holds GPUs, on just these GPUs of a cluster's nodes.
@@ -60,12 +60,13 @@ impl Problem {
             };
             nodes.iter().map(worker).collect()
         };
-        Self::with_workers((cluster, access), workers, jobs, speeds, network)
+        Self::with_workers(cluster, access, workers, jobs, speeds, network)
     }
 
     /// Returns the problem of `jobs` on nodes of `cluster`, where the GPUs of each are known by type.
     fn with_workers(
-        (cluster, access): (&Cluster, &Access),
+        cluster: &Cluster,
+        access: &Access,
         workers: impl FnOnce(&Parts) -> Vec<WorkerNode>,
         jobs: &[Job],
         speeds: &ThroughputMatrix,
@@ -129,7 +130,7 @@ fn worker(node: &Node, parts: &Parts, held: &Holdings, intra_node: BitRate) -> O
     if (!is_up && own.is_none()) || node.gpus.is_empty() {
         return None;
     }
-    let mine = |gpu_type: &GpuType| own.and_then(|own| own.gpus.get(gpu_type)).copied().unwrap_or(0);
+    let mine = |gpu_type: &GpuType| own.and_then(|held| held.gpus.get(gpu_type)).copied().unwrap_or(0);
     let gpus = node.gpus.iter().map(|stock| {
         let free = if is_up { stock.free() } else { 0 };
         (&stock.gpu_type, free.saturating_add(mine(&stock.gpu_type)).min(stock.total))
@@ -145,8 +146,8 @@ fn worker(node: &Node, parts: &Parts, held: &Holdings, intra_node: BitRate) -> O
         intra_node: node.intra_node.unwrap_or(intra_node),
         up: parts.counts(&node.name, up),
         host: Some(Host {
-            cpus: room(node.cpus, own.map_or(0, |own| own.cpus)),
-            memory: room(node.memory, own.map_or(0, |own| own.memory)),
+            cpus: room(node.cpus, own.map_or(0, |held| held.cpus)),
+            memory: room(node.memory, own.map_or(0, |held| held.memory)),
         }),
     })
 }

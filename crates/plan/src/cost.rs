@@ -140,7 +140,7 @@ pub(super) fn holds_batch(job: &JobModel, bundle: &[u32]) -> bool {
 /// Returns τ, the time of the best real split of the global batch; `None` when the GPUs cannot hold it.
 pub(super) fn step_time(job: &JobModel, bundle: &[u32]) -> Option<f64> {
     let types = job.types.iter().zip(bundle).enumerate();
-    let used = types.filter_map(|(ty, (model, &count))| model.filter(|_| count > 0).map(|own| (ty, own)));
+    let used = types.filter_map(|(ty, (model, &count))| model.filter(|_| count > 0).map(|model| (ty, model)));
     Steps::new(job, used).time(bundle)
 }
 

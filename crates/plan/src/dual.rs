@@ -153,7 +153,7 @@ impl<'a> Dual<'a> {
         let mut worth = vec![0.0; types];
         let mut counted = vec![0.0; types];
         for (pricer, weight) in self.pricers.iter().zip(&self.weights) {
-            let rate = |ty: usize| pricer.job.types[ty].map_or(0.0, |own| own.speed.rate_at(32.0));
+            let rate = |ty: usize| pricer.job.types[ty].map_or(0.0, |model| model.speed.rate_at(32.0));
             let total: f64 = (0..types).map(|ty| rate(ty) * f64::from(self.offered[ty])).sum();
             let samples = to_f64(pricer.job.samples_per_epoch);
             let share = total / to_f64(self.weights.len());

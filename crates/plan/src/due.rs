@@ -91,7 +91,7 @@ impl Dues {
             let time = verdict.placement()?.jct(problem.jobs[job].epochs);
             Some(self.due(job)?.is_late(time.0))
         };
-        plan.verdicts().iter().enumerate().filter(|own| is_late(*own) == Some(true)).count()
+        plan.verdicts().iter().enumerate().filter(|verdict| is_late(*verdict) == Some(true)).count()
     }
 
     /// Returns how many jobs must be late in any plan of `count` jobs with an objective of at least `bound`: the times
@@ -106,15 +106,15 @@ impl Dues {
 impl Deadlines {
     /// Returns how many deadlines a plan meets; `None` where no job has one. A job that waits meets none yet.
     pub fn of(problem: &Problem, plan: &CheckedPlan) -> Option<Self> {
-        let mut own = Self { met: 0, all: 0 };
+        let mut deadlines = Self { met: 0, all: 0 };
         for (model, verdict) in problem.jobs.iter().zip(plan.verdicts()) {
             let Some(deadline) = model.aims.deadline else { continue };
-            own.all += 1;
+            deadlines.all += 1;
             let due = Due { within: deadline.0 - problem.now.0, late: 0.0 };
             let in_time = |verdict: &Verdict| Some(!due.is_late(verdict.placement()?.jct(model.epochs).0));
-            own.met += usize::from(in_time(verdict) == Some(true));
+            deadlines.met += usize::from(in_time(verdict) == Some(true));
         }
-        (own.all > 0).then_some(own)
+        (deadlines.all > 0).then_some(deadlines)
     }
 
     /// Returns the share that is met.
@@ -127,9 +127,9 @@ impl Deadlines {
 fn longest_time(problem: &Problem, job: usize) -> f64 {
     let model = &problem.jobs[job];
     let (batch, samples) = (to_f64(model.global_batch), to_f64(model.samples_per_epoch));
-    let step = model.types.iter().flatten().map(|own| {
-        let micro = own.max_batch.map_or(1.0, |most| (batch / to_f64(most)).max(1.0));
-        own.speed.alpha() * micro + own.speed.beta() * batch
+    let step = model.types.iter().flatten().map(|model| {
+        let micro = model.max_batch.map_or(1.0, |most| (batch / to_f64(most)).max(1.0));
+        model.speed.alpha() * micro + model.speed.beta() * batch
     });
     let slowest = step.fold(0.0, f64::max);
     let inside = problem.nodes.iter().map(|node| node.intra_node.bytes_per_second());

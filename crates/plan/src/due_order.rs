@@ -19,14 +19,14 @@ const ROUNDING: f64 = 1e-9;
 /// Moore and Hodgson's rule says which are in time, Smith's in which order: from the end, the longest of those that may be
 /// as late as that.
 pub(super) fn order(pieces: &[Piece]) -> Vec<usize> {
-    let mut due: Vec<f64> = pieces.iter().map(|own| own.within).collect();
+    let mut due: Vec<f64> = pieces.iter().map(|piece| piece.within).collect();
     for late in late(pieces) {
         due[late] = f64::INFINITY;
     }
     let mut latest: Vec<usize> = (0..pieces.len()).collect();
     latest.sort_by(|&a, &b| due[b].total_cmp(&due[a]));
     let mut latest = latest.into_iter().peekable();
-    let mut end: f64 = pieces.iter().map(|own| own.time).sum();
+    let mut end: f64 = pieces.iter().map(|piece| piece.time).sum();
     let mut open: BinaryHeap<(u64, usize)> = BinaryHeap::new();
     let mut order = Vec::new();
     while order.len() < pieces.len() {

@@ -170,7 +170,7 @@ impl<'a> Search<'a> {
     }
 
     fn node_complete(&self, cell: usize) -> bool {
-        let node = |cell: usize| self.cells.get(cell).map(|own| own.node);
+        let node = |cell: usize| self.cells.get(cell).map(|slot| slot.node);
         cell > 0 && node(cell) != node(cell - 1)
     }
 

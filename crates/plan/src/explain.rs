@@ -57,7 +57,9 @@ impl View<'_> {
         let offer: Vec<Vec<u32>> = self.problem.nodes.iter().map(|node| node.gpus.clone()).collect();
         let of_type = |ty: usize| TypeExplanation {
             more: placement.map(|placement| self.one_more(placement, &counts, ty)),
-            fewer: placement.filter(|_| counts[ty] > 0).map(|own| self.one_fewer(own, &counts, ty)),
+            fewer: placement
+                .filter(|_| counts[ty] > 0)
+                .map(|placement| self.one_fewer(placement, &counts, ty)),
             alone: one_type(self.problem, self.job, ty, &offer).ok_or_else(|| self.never(ty)),
             alone_now: one_type(self.problem, self.job, ty, &now),
         };
@@ -70,7 +72,7 @@ impl View<'_> {
             choice: bound.and_then(|(prices, weight)| self.choice(prices, weight)),
             one_node: one_node(self.problem, self.job, sharing, &offer),
             one_node_now: one_node(self.problem, self.job, sharing, &now),
-            limits: placement.map(|own| self.limits(own, &counts, &types)).unwrap_or_default(),
+            limits: placement.map(|placement| self.limits(placement, &counts, &types)).unwrap_or_default(),
             types,
             counts,
         }
@@ -177,7 +179,7 @@ impl View<'_> {
             let offered: u32 = self.problem.nodes.iter().map(|node| node.gpus[ty]).sum();
             let mut bundle = vec![0; self.problem.gpu_types.len()];
             bundle[ty] = offered.min(self.job.max_gpus);
-            if bundle[ty] >= self.job.min_gpus && self.job.types[ty].is_some_and(|own| !own.single_rank) {
+            if bundle[ty] >= self.job.min_gpus && self.job.types[ty].is_some_and(|model| !model.single_rank) {
                 // With a share too small the fewest GPUs are the nearest to legal, with memory the most.
                 bundle[ty] =
                     if cost::holds_batch(self.job, &bundle) { self.job.min_gpus } else { bundle[ty] };
@@ -193,7 +195,7 @@ impl View<'_> {
         let used = bundle.iter().zip(&self.job.types).filter(|(count, _)| **count > 0);
         if count < min_gpus {
             Obstacle::MinGpus { least: min_gpus }
-        } else if count > 1 && used.filter_map(|(_, own)| *own).any(|own| own.single_rank) {
+        } else if count > 1 && used.filter_map(|(_, model)| *model).any(|model| model.single_rank) {
             Obstacle::Slice
         } else if count > max_gpus {
             self.most()
@@ -223,8 +225,8 @@ impl View<'_> {
         }
         let mut possible = false;
         let mut helps = false;
-        for (gpu_type, own) in types.iter().enumerate() {
-            match &own.more {
+        for (gpu_type, explanation) in types.iter().enumerate() {
+            match &explanation.more {
                 Some(Change::Jct { jct: other, free }) => {
                     possible = true;
                     let gain = *other < jct * (1.0 - ROUNDING);

@@ -159,7 +159,7 @@ impl JobExplanation {
     /// offer.
     pub fn best_type(&self) -> Option<(usize, &Alternative)> {
         let types = self.types.iter().enumerate();
-        let able = types.filter_map(|(ty, own)| Some((ty, own.alone.as_ref().ok()?)));
+        let able = types.filter_map(|(ty, explanation)| Some((ty, explanation.alone.as_ref().ok()?)));
         able.min_by(|a, b| a.1.jct.total_cmp(&b.1.jct))
     }
 }

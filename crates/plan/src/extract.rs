@@ -75,7 +75,7 @@ impl Problem {
             if !reach.contains(&true) && !is_too_small() {
                 continue;
             }
-            match classes.iter_mut().find(|(name, own, _)| *name == gpu_type && *own == reach) {
+            match classes.iter_mut().find(|(name, class, _)| *name == gpu_type && *class == reach) {
                 Some((_, _, members)) => members.push(number),
                 None => classes.push((gpu_type, reach, vec![number])),
             }

@@ -63,7 +63,7 @@ impl<'a> EqualShare<'a> {
         let model = &self.problem.jobs[job];
         let batch = to_f64(model.global_batch);
         let own_batch = (batch * self.jobs / self.workers).max(1.0);
-        model.types[gpu_type].map(|own| own.speed.rate_at(own_batch))
+        model.types[gpu_type].map(|model| model.speed.rate_at(own_batch))
     }
 
     /// Returns T |Π| / Σρ over all workers on offer that the job can use, in seconds: JPS's order.

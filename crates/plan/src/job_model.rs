@@ -141,7 +141,7 @@ impl JobModel {
 
     /// Returns how its speed on a type on offer is known.
     pub fn basis(&self, gpu_type: usize) -> SpeedBasis {
-        match self.sources.iter().find(|(own, _)| *own == gpu_type) {
+        match self.sources.iter().find(|(source, _)| *source == gpu_type) {
             Some((_, Source::Estimated(_))) => SpeedBasis::Estimated,
             // `cache set` counts no sample.
             Some((_, Source::Measured(measured))) if measured.count > 0 => SpeedBasis::Measured,

@@ -116,7 +116,7 @@ impl Placer for Jps {
             let mut best = None;
             // Where none of the drawn categories is legal the rest of the list may still have some.
             for (begin, count) in [(alpha, samples), (0.0, samples.max(WHOLE_LIST))] {
-                let mut categories = draw(admission.workers, jobs.len(), (begin, count), &mut random);
+                let mut categories = draw(admission.workers, jobs.len(), begin, count, &mut random);
                 if !categories.iter().any(|category| within_limits(problem, &jobs, category)) {
                     for category in &mut categories {
                         clamp_to_limits(problem, &jobs, category);
@@ -170,7 +170,7 @@ impl Jps {
 }
 
 /// Returns up to N distinct categories, drawn uniformly from number ⌊α C⌋ + 1 to C, ascending.
-fn draw(workers: u32, jobs: usize, (alpha, samples): (f64, u32), random: &mut Pcg64Mcg) -> Vec<Vec<u32>> {
+fn draw(workers: u32, jobs: usize, alpha: f64, samples: u32, random: &mut Pcg64Mcg) -> Vec<Vec<u32>> {
     let count = category::count(workers, jobs);
     let (numerator, denominator) = decimal_fraction(alpha);
     let begin = &count * numerator / denominator;
@@ -262,18 +262,18 @@ mod tests {
     #[test]
     fn the_range_is_the_tail_of_the_list() {
         let mut random = Pcg64Mcg::seed_from_u64(1);
-        let drawn = draw(15, 4, (0.7, 1000), &mut random);
+        let drawn = draw(15, 4, 0.7, 1000, &mut random);
         assert_eq!(drawn.len(), 364 - 254);
         assert_eq!(drawn[0], category::unrank(BigUint::from(254_u32), 15, 4));
         // 0.7 · 10 is 7 exactly, though the float is a little less.
-        assert_eq!(draw(11, 2, (0.7, 1000), &mut random).len(), 3);
-        assert_eq!(draw(11, 2, (1.0, 5), &mut random), [[1, 10]]);
-        assert_eq!(draw(1, 1, (0.0, 5), &mut random), [[1]]);
+        assert_eq!(draw(11, 2, 0.7, 1000, &mut random).len(), 3);
+        assert_eq!(draw(11, 2, 1.0, 5, &mut random), [[1, 10]]);
+        assert_eq!(draw(1, 1, 0.0, 5, &mut random), [[1]]);
     }
 
     #[test]
     fn samples_are_distinct_seeded_and_spread() {
-        let draw = |seed| draw(300, 100, (0.5, 60), &mut Pcg64Mcg::seed_from_u64(seed));
+        let draw = |seed| draw(300, 100, 0.5, 60, &mut Pcg64Mcg::seed_from_u64(seed));
         assert_eq!(draw(7), draw(7));
         assert_ne!(draw(7), draw(8));
         assert_eq!(draw(7).into_iter().collect::<BTreeSet<_>>().len(), 60);

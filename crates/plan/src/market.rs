@@ -96,7 +96,7 @@ impl<'a> Market<'a> {
         let (model, bundle) = (&self.problem.jobs[job], self.transport.row(row));
         let mut used: Vec<usize> = (0..bundle.len()).filter(|&ty| bundle[ty] > 0).collect();
         let rate = |ty: usize| self.share.rate(job, ty).unwrap_or(0.0);
-        let holds = |ty: usize| model.types[ty].and_then(|own| own.max_batch).unwrap_or(u64::MAX);
+        let holds = |ty: usize| model.types[ty].and_then(|model| model.max_batch).unwrap_or(u64::MAX);
         if cost::holds_batch(model, bundle) {
             used.sort_by(|&a, &b| rate(a).total_cmp(&rate(b)));
         } else {

@@ -56,7 +56,7 @@ impl Pace {
         let types = 0..offered.len();
         let asked = types.clone().map(|ty| asked_epoch(problem, job, ty, offered[ty], largest(ty)));
         let part = to_f64(job.global_batch) / f64::from(job.asks.max(1));
-        let single = types.map(|ty| job.types[ty].map(|own| own.speed.rate_at(part)));
+        let single = types.map(|ty| job.types[ty].map(|model| model.speed.rate_at(part)));
         Self {
             fastest: fastest.map(|found| found.bundle.cost),
             asked: asked.collect(),
@@ -110,11 +110,11 @@ pub(super) fn key(model: &JobModel) -> Vec<u64> {
     ];
     for own in &model.types {
         match own {
-            Some(own) => key.extend([
-                own.speed.alpha().to_bits(),
-                own.speed.beta().to_bits(),
-                own.max_batch.unwrap_or(u64::MAX),
-                own.single_rank.into(),
+            Some(model) => key.extend([
+                model.speed.alpha().to_bits(),
+                model.speed.beta().to_bits(),
+                model.max_batch.unwrap_or(u64::MAX),
+                model.single_rank.into(),
             ]),
             None => key.push(u64::MAX),
         }

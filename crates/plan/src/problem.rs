@@ -137,7 +137,7 @@ pub struct RequestStartEstimate {
 impl JobStartEstimates {
     /// Returns the request of this id.
     pub fn request(&self, id: RequestId) -> Option<&RequestOption> {
-        self.requests.iter().map(|own| &own.request).find(|own| own.id() == id)
+        self.requests.iter().map(|estimate| &estimate.request).find(|option| option.id() == id)
     }
 }
 

@@ -71,7 +71,8 @@ impl ReplaceAll {
         let model = &problem.jobs[job];
         let types = 0..problem.gpu_types.len();
         let found = types.filter_map(|ty| one_type(problem, model, ty, self.floor.sizes()));
-        let best = found.min_by(|a, b| a.jct.total_cmp(&b.jct)).filter(|own| own.jct.is_finite())?;
+        let best =
+            found.min_by(|a, b| a.jct.total_cmp(&b.jct)).filter(|alternative| alternative.jct.is_finite())?;
         let epochs = to_f64(model.epochs);
         let time = best.jct / epochs * model.progress.left(problem.now);
         Some(Alone { job, time, gpus: best.counts.iter().sum() })

@@ -280,12 +280,7 @@ mod tests {
     }
 
     /// Compares the split of `total * quantum` samples with the best of all splits; types are (alpha, beta, largest batch).
-    fn check(
-        types: &[(u32, u32, Option<u64>)],
-        counts: &[u32],
-        (total, quantum): (u64, u64),
-        accumulate: bool,
-    ) {
+    fn check(types: &[(u32, u32, Option<u64>)], counts: &[u32], total: u64, quantum: u64, accumulate: bool) {
         let model = |&(alpha, beta, max_batch): &(u32, u32, Option<u64>)| {
             let speed = Speed::affine(Seconds(f64::from(alpha)), Seconds(f64::from(beta)));
             TypeModel { speed: speed.expect("valid"), max_batch, single_rank: false }
@@ -318,7 +313,7 @@ mod tests {
 
     #[test]
     fn a_split_that_was_once_wrong() {
-        check(&[(0, 3, None), (2, 2, None), (0, 2, None)], &[1, 1, 2], (7, 1), false);
+        check(&[(0, 3, None), (2, 2, None), (0, 2, None)], &[1, 1, 2], 7, 1, false);
     }
 
     proptest! {
@@ -332,7 +327,7 @@ mod tests {
             quantum in 1_u64..4,
             accumulate in any::<bool>(),
         ) {
-            check(&types, &counts, (total, quantum), accumulate);
+            check(&types, &counts, total, quantum, accumulate);
         }
     }
 }

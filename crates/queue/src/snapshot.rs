@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::{Limit, Shares};
+use hsched_model::serde_defaults::{is_false, is_one, one};
 use hsched_model::{Asks, GpuType, NodeName, Seconds, Time};
 
 /// The schema that this version writes and reads.
@@ -312,18 +313,4 @@ pub struct Ended {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<Time>,
     pub ended: Time,
-}
-
-fn one() -> u32 {
-    1
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_one(count: &u32) -> bool {
-    *count == 1
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_false(value: &bool) -> bool {
-    !value
 }

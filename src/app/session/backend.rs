@@ -8,7 +8,7 @@ use hsched_model::JobName;
 /// A world in which jobs run: a batch system or devices at hand.
 pub(crate) trait Backend: World<Error = LiveError> {
     /// Returns where submissions go.
-    fn realm(&self) -> BackendKind;
+    fn backend_kind(&self) -> BackendKind;
 
     /// Returns what is to be seen of the jobs, without a look at the nodes where that costs a question, and the jobs in the
     /// queue that hsched submitted; without a queue there are none.
@@ -26,7 +26,7 @@ pub(crate) trait Backend: World<Error = LiveError> {
 }
 
 impl Backend for LocalWorld<'_> {
-    fn realm(&self) -> BackendKind {
+    fn backend_kind(&self) -> BackendKind {
         BackendKind::Devices
     }
 
@@ -36,7 +36,7 @@ impl Backend for LocalWorld<'_> {
 }
 
 impl Backend for EndedRun<'_> {
-    fn realm(&self) -> BackendKind {
+    fn backend_kind(&self) -> BackendKind {
         BackendKind::Devices
     }
 }

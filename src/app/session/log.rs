@@ -31,25 +31,20 @@ pub(crate) struct Log<'a> {
 impl<'a> Log<'a> {
     /// Returns the log of jobs in a queue: it has no table, and tells a note again after a turn without it.
     pub(crate) fn of_queue(context: &'a Context, format: Format, dry_run: bool) -> Self {
-        Self::new(context, format, (BackendKind::Queue, true), dry_run)
+        Self::new(context, format, BackendKind::Queue, true, dry_run)
     }
 
     /// Returns the log of jobs on devices: it has a table on a terminal, and tells each note once.
     pub(crate) fn of_devices(context: &'a Context, format: Format, dry_run: bool) -> Self {
-        Self::new(context, format, (BackendKind::Devices, false), dry_run)
+        Self::new(context, format, BackendKind::Devices, false, dry_run)
     }
 
-    fn new(
-        context: &'a Context,
-        format: Format,
-        (realm, repeats): (BackendKind, bool),
-        dry_run: bool,
-    ) -> Self {
-        let has_board = realm == BackendKind::Devices && format == Format::Table;
+    fn new(context: &'a Context, format: Format, backend: BackendKind, repeats: bool, dry_run: bool) -> Self {
+        let has_board = backend == BackendKind::Devices && format == Format::Table;
         Self {
             context,
             format,
-            story: RefCell::new(Story::of(realm)),
+            story: RefCell::new(Story::of(backend)),
             noted: RefCell::default(),
             repeats,
             board: Board::new(context.terminal, has_board),

@@ -40,12 +40,13 @@ impl<'a> QueueSession<'a> {
     pub(crate) fn of_queue(
         context: &'a Context,
         directory: &'a StateDir,
-        (rules, sbatch): (Rules, &[String]),
+        rules: Rules,
+        sbatch: &[String],
         dry_run: bool,
     ) -> Result<Self, Failure> {
-        let kept = read(context, directory, &rules)?;
+        let (state, ledger) = read(context, directory, &rules)?;
         let world = Box::new(slurm::world(context, directory, sbatch)?);
-        Self::begin((context, directory), rules, kept, world, dry_run)
+        Self::begin(context, directory, rules, state, ledger, world, dry_run)
     }
 }
 
@@ -61,9 +62,9 @@ impl<'a> Session<'a, EndedRun<'a>> {
         rules: Rules,
         dry_run: bool,
     ) -> Result<Self, Failure> {
-        let kept = read(context, directory, &rules)?;
+        let (state, ledger) = read(context, directory, &rules)?;
         let world = Box::new(EndedRun::new(&context.clock, directory.root()));
-        Self::begin((context, directory), rules, kept, world, dry_run)
+        Self::begin(context, directory, rules, state, ledger, world, dry_run)
     }
 
     /// Returns the session with the world in which its jobs run from now on.
@@ -85,21 +86,23 @@ impl<'a> Session<'a> {
         dry_run: bool,
     ) -> Result<Self, Failure> {
         let mut rules = state::rules(context);
-        let kept = read(context, directory, &rules)?;
-        rules.realm = realm(kept.1.cluster());
-        let world: Box<dyn Backend + 'a> = match rules.realm {
+        let (state, ledger) = read(context, directory, &rules)?;
+        rules.backend = backend_kind(ledger.cluster());
+        let world: Box<dyn Backend + 'a> = match rules.backend {
             BackendKind::Devices => Box::new(EndedRun::new(&context.clock, directory.root())),
             BackendKind::Queue => Box::new(slurm::world(context, directory, sbatch)?),
         };
-        Self::begin((context, directory), rules, kept, world, dry_run)
+        Self::begin(context, directory, rules, state, ledger, world, dry_run)
     }
 }
 
 impl<'a, W: Backend + ?Sized> Session<'a, W> {
     fn begin(
-        (context, directory): (&'a Context, &'a StateDir),
+        context: &'a Context,
+        directory: &'a StateDir,
         rules: Rules,
-        (state, ledger): (State, Ledger<'a>),
+        state: State,
+        ledger: Ledger<'a>,
         world: Box<W>,
         dry_run: bool,
     ) -> Result<Self, Failure> {
@@ -115,7 +118,7 @@ impl<'a, W: Backend + ?Sized> Session<'a, W> {
     /// # Errors
     /// When they are on another one.
     fn claim(&mut self) -> Result<(), Failure> {
-        let cluster = match self.world.realm() {
+        let cluster = match self.world.backend_kind() {
             BackendKind::Devices => Some(LOCAL_CLUSTER.to_owned()),
             // Whether it tells its name or not: jobs of hsched run are not in its queue.
             BackendKind::Queue => self.context.cluster_name().or_else(|| {
@@ -138,7 +141,7 @@ impl<'a, W: Backend + ?Sized> Session<'a, W> {
 }
 
 /// Returns where the jobs of a state directory go, by the cluster that they are on.
-pub(crate) fn realm(cluster: Option<&str>) -> BackendKind {
+pub(crate) fn backend_kind(cluster: Option<&str>) -> BackendKind {
     if cluster == Some(LOCAL_CLUSTER) { BackendKind::Devices } else { BackendKind::Queue }
 }
 

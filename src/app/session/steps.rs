@@ -7,7 +7,7 @@ use crate::app::unread_events;
 use crate::error::Failure;
 use hsched_engine::store::StateError;
 use hsched_engine::{
-    Action, BackendKind, Event, Keeper as _, State, TaggedJob, Update, apply, carry_out, notice,
+    Action, BackendKind, Event, Keeper as _, State, TaggedJob, TurnExecutor, Update, apply, notice,
 };
 use hsched_model::Time;
 
@@ -51,7 +51,7 @@ impl<W: Backend + ?Sized> Session<'_, W> {
         let events = notice(state, &seen);
         let learnt = events.iter().filter_map(|event| apply(state, seen.at, event, &self.rules)).collect();
         // The turns of `hsched run` tell the notes of its devices.
-        if self.world.realm() == BackendKind::Queue {
+        if self.world.backend_kind() == BackendKind::Queue {
             seen.notes.iter().for_each(|note| self.context.note(note));
             self.directory.looked(seen.at);
         }
@@ -62,7 +62,7 @@ impl<W: Backend + ?Sized> Session<'_, W> {
     pub(crate) fn leave_untold(&self, seen: &Seen) {
         if !self.dry_run {
             let events = [&self.taken[..], &seen.events].concat();
-            unread_events::leave(self.context, self.directory, &self.state, (seen.at, &events));
+            unread_events::leave(self.context, self.directory, &self.state, seen.at, &events);
         }
     }
 
@@ -87,7 +87,7 @@ impl<W: Backend + ?Sized> Session<'_, W> {
         at: Time,
         tell: &mut dyn FnMut(Update<'_>),
     ) -> Result<(), StateError> {
-        let places = (&mut *self.world, &mut self.ledger);
-        carry_out(action, at, places, &mut self.state, &self.rules, tell)
+        let Self { world, ledger, state, rules, .. } = self;
+        TurnExecutor { world: &mut **world, keeper: ledger, state, rules, tell }.carry_out(action, at)
     }
 }

@@ -60,7 +60,7 @@ impl<W: Backend + ?Sized> Session<'_, W> {
         let Self { state, ledger, world, rules, .. } = self;
         let mut hear = |told: Update<'_>| log.hear(told);
         let turn =
-            hsched_engine::turn::<_, _, LiveError>(&mut **world, ledger, state, (rules, planner), &mut hear);
+            hsched_engine::turn::<_, _, LiveError>(&mut **world, ledger, state, rules, planner, &mut hear);
         // What was done is said even where what came after it failed.
         notes.extend(turn.iter().flat_map(Turn::notes).cloned());
         log.hear_said(self.world.said());
@@ -80,7 +80,7 @@ impl<W: Backend + ?Sized> Session<'_, W> {
         log: &Log<'_>,
         mut notes: Vec<String>,
     ) -> Result<(), Failure> {
-        let turn = hsched_engine::look(&mut *self.world, &self.state, (&self.rules, planner));
+        let turn = hsched_engine::look(&mut *self.world, &self.state, &self.rules, planner);
         let turn = turn.map_err(|error| live_failure(&error))?;
         log.hear_all(&turn.events);
         let actions = turn.step.iter().flat_map(|step| &step.actions);

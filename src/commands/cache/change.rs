@@ -38,7 +38,7 @@ pub(super) fn set(context: &Context, args: &SetArgs) -> Result<Exit, Failure> {
     let is = if *dry_run { "would be" } else { "is" };
     let was = before
         .estimate(&key)
-        .map_or_else(|| "unknown".to_owned(), |own| format!("{} ({own})", speed_text(&own)));
+        .map_or_else(|| "unknown".to_owned(), |measured| format!("{} ({measured})", speed_text(&measured)));
     print(context, &format!("{model} on {gpu_type} {is} {speed}, was {was}\n"))?;
     Ok(Exit::Done)
 }
@@ -77,8 +77,8 @@ pub(super) fn print_changes(
     dry_run: bool,
 ) -> Result<Exit, Failure> {
     let all = |cache: &Cache| -> BTreeMap<SpeedKey, Value> {
-        let entry = |(key, own)| {
-            let value = speed_json(&key, &own);
+        let entry = |(key, measured)| {
+            let value = speed_json(&key, &measured);
             (key, value)
         };
         cache.estimates().map(entry).collect()

@@ -52,11 +52,11 @@ pub(super) fn import(context: &Context, args: &ImportArgs) -> Result<Exit, Failu
 
 fn summary(before: &Cache, after: &Cache, dry_run: bool) -> String {
     let (mut new, mut changed, mut all) = (0, 0, 0);
-    for (key, own) in after.estimates() {
+    for (key, measured) in after.estimates() {
         all += 1;
         match before.estimate(&key) {
             None => new += 1,
-            Some(old) if old != own => changed += 1,
+            Some(old) if old != measured => changed += 1,
             Some(_) => {}
         }
     }

@@ -30,7 +30,7 @@ pub(super) fn show(context: &Context, model: Option<&str>, format: Format) -> Re
             print(context, &table(&rows).show(context.terminal))?;
         }
         Format::Json => {
-            let speeds: Vec<Value> = rows.iter().map(|(key, own)| speed_json(key, own)).collect();
+            let speeds: Vec<Value> = rows.iter().map(|(key, measured)| speed_json(key, measured)).collect();
             print(context, &json_text(&json!({ "schema": "hsched.speeds/1", "speeds": speeds }))?)?;
         }
     }
@@ -47,15 +47,15 @@ fn table(rows: &[(SpeedKey, Measured)]) -> Table {
         ("LAST SEEN", Align::Left),
         ("SOURCE", Align::Left),
     ]);
-    for (SpeedKey { model, gpu_type, precision }, own) in rows {
+    for (SpeedKey { model, gpu_type, precision }, measured) in rows {
         table.row([
             model.clone(),
             precision.map_or_else(|| gpu_type.to_string(), |precision| format!("{gpu_type} in {precision}")),
-            speed_text(own),
-            format!("±{:.0} %", 100.0 * own.error),
-            own.count.to_string(),
-            date(own.last_seen),
-            own.source.name().to_owned(),
+            speed_text(measured),
+            format!("±{:.0} %", 100.0 * measured.error),
+            measured.count.to_string(),
+            date(measured.last_seen),
+            measured.source.name().to_owned(),
         ]);
     }
     table
@@ -70,8 +70,8 @@ pub(super) fn speed_text(measured: &Measured) -> String {
 }
 
 /// Returns a speed as JSON.
-pub(super) fn speed_json(SpeedKey { model, gpu_type, precision }: &SpeedKey, own: &Measured) -> Value {
-    let (rate, alpha, beta) = match own.speed {
+pub(super) fn speed_json(SpeedKey { model, gpu_type, precision }: &SpeedKey, measured: &Measured) -> Value {
+    let (rate, alpha, beta) = match measured.speed {
         Speed::Rate { samples_per_second } => (Some(samples_per_second), None, None),
         Speed::Affine { alpha, beta } => (None, Some(alpha.0), Some(beta.0)),
     };
@@ -82,12 +82,12 @@ pub(super) fn speed_json(SpeedKey { model, gpu_type, precision }: &SpeedKey, own
         "samples_per_s": rate,
         "alpha_s": alpha,
         "beta_s": beta,
-        "error": own.error,
-        "count": own.count,
-        "batches": own.batches,
-        "batch": own.batch,
-        "last_seen": own.last_seen,
-        "source": own.source.name(),
+        "error": measured.error,
+        "count": measured.count,
+        "batches": measured.batches,
+        "batch": measured.batch,
+        "last_seen": measured.last_seen,
+        "source": measured.source.name(),
     })
 }
 

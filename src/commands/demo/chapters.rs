@@ -43,7 +43,7 @@ pub(super) fn chapters(
     if let Some(first) = &played.first {
         let plan = plan(placer, &first.problem)?;
         let bound = plan.plan().bound.as_ref();
-        let table = plan_table((&first.jobs, &first.problem), &plan, placer.name(), bound, &[], terminal);
+        let table = plan_table(&first.jobs, &first.problem, &plan, placer.name(), bound, &[], terminal);
         add(PLAN, Some("hsched plan jobs.yaml"), lines(&table));
         let submitted = submitted.iter().filter(|(_, line)| line.topic == Topic::Submission);
         let submitted = submitted.map(|(_, line)| shown(line, "", terminal)).collect();
@@ -66,7 +66,8 @@ pub(super) fn chapters(
 /// Never, unless the placer is wrong.
 fn plan(placer: &dyn Placer, problem: &Problem) -> Result<CheckedPlan, Failure> {
     let assignment = placer.place(problem, &|| false);
-    let plan = assignment.and_then(|own| hsched_plan::checked(placer.name(), problem, own.into()));
+    let plan =
+        assignment.and_then(|assignment| hsched_plan::checked(placer.name(), problem, assignment.into()));
     plan.map_err(|error| Failure::from_error(Exit::Internal, &error))
 }
 

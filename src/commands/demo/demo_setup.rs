@@ -96,7 +96,7 @@ impl DemoSetup {
     /// Returns the rules of the engine.
     pub(super) fn rules(&self) -> Rules {
         Rules {
-            realm: BackendKind::Queue,
+            backend: BackendKind::Queue,
             pinned: true,
             defaults: self.defaults.clone(),
             network: self.network,

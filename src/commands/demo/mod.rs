@@ -139,7 +139,7 @@ fn to_json(seed: u64, played: &Performance, ways: &[Way]) -> Value {
     let ways = ways.iter().map(|way| {
         let (mean, last) = way.completions.unzip();
         let times =
-            json!({ "mean_completion_s": mean.map(|own| own.0), "last_completion_s": last.map(|own| own.0) });
+            json!({ "mean_completion_s": mean.map(|seconds| seconds.0), "last_completion_s": last.map(|seconds| seconds.0) });
         (way.word.to_owned(), times)
     });
     json!({

@@ -26,7 +26,10 @@ pub(super) fn excerpt(setup: &DemoSetup, first: &Run) -> Result<Option<Excerpt>,
         types.dedup();
         types.len()
     };
-    let ranks = first.submissions.iter().map(|own| (own, named_ranks(&first.problem, &own.placement)));
+    let ranks = first
+        .submissions
+        .iter()
+        .map(|submission| (submission, named_ranks(&first.problem, &submission.placement)));
     let Some((intent, ranks)) = ranks.max_by_key(|(_, ranks)| kinds(ranks)) else { return Ok(None) };
     let job = &first.jobs[intent.job];
     let defaults = setup.rules().defaults;

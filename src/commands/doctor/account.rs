@@ -14,7 +14,7 @@ pub(super) fn check(
     partitions: &[PartitionLimits],
 ) -> Check {
     let own = match associations {
-        Ok(own) => own,
+        Ok(associations) => associations,
         Err(error) => return Check::note(NAME, format!("cannot read your accounts: {error}")),
     };
     let wanted = Wanted {

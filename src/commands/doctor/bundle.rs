@@ -34,7 +34,8 @@ const INTRODUCTION: &str = "hsched makes these read-only calls and writes their 
 pub(super) fn bundle(
     context: &Context,
     path: &Path,
-    (names, dry_run): (NamesIn, bool),
+    names: NamesIn,
+    dry_run: bool,
     format: Format,
 ) -> Result<Exit, Failure> {
     let now = context.clock.now();
@@ -43,7 +44,7 @@ pub(super) fn bundle(
     let own = own_jobs(&context.ask(&squeue::command())?);
     let version = site::version(&version);
     let release = version.as_deref().and_then(site::release);
-    let calls = calls((&user, release), (now, now - PAST), &own);
+    let calls = calls(&user, release, now, now - PAST, &own);
     if format == Format::Table {
         print(context, &list(context, &calls))?;
     }

@@ -77,7 +77,7 @@ impl Subcommand for Args {
         }
         if let Some(file) = &self.bundle {
             let names = if self.keep_names { NamesIn::Kept } else { NamesIn::Replaced };
-            return bundle::bundle(context, file, (names, self.dry_run), self.format);
+            return bundle::bundle(context, file, names, self.dry_run, self.format);
         }
         let (mut checks, reachable) = slurm(context);
         checks.push(environment());

@@ -50,7 +50,7 @@ pub(super) fn restore(
         Format::Json => {
             let jobs = held.state.jobs.iter();
             let jobs: Vec<Value> =
-                jobs.map(|own| json!({ "name": own.job.name.as_str(), "state": own.phase.word() })).collect();
+                jobs.map(|job| json!({ "name": job.job.name.as_str(), "state": job.phase.word() })).collect();
             let replaced: Vec<Value> = replaced
                 .iter()
                 .map(|(path, aside)| json!({ "file": name(path), "kept_as": name(aside) }))

@@ -68,7 +68,7 @@ fn location_checks(directory: &Path, with_slurm: bool) -> Vec<Check> {
 /// Returns the checks of the files.
 fn files(context: &Context, directory: &Path) -> Vec<Check> {
     const NAME: &str = "files";
-    let Inspection { state, plans, wishes, findings } =
+    let Inspection { state, plans, commands, findings } =
         match Inspection::of(directory, &state::rules(context)) {
             Ok(inspection) => inspection,
             Err(error) => {
@@ -98,19 +98,21 @@ fn files(context: &Context, directory: &Path) -> Vec<Check> {
         };
     let note =
         |file: String, what: &str| Check::note(NAME, format!("{} {what}", directory.join(file).display()));
-    let mut checks: Vec<Check> =
-        findings.into_iter().map(|own| note(own.file, &own.what).advise(own.advice)).collect();
+    let mut checks: Vec<Check> = findings
+        .into_iter()
+        .map(|finding| note(finding.file, &finding.what).advise(finding.advice))
+        .collect();
     let Reported { odd, notes, .. } = reported(directory, &state, state::now(context));
     checks.extend(odd.into_iter().map(|(of, what)| {
         Check::note(NAME, format!("{}: {what}", of.name()))
             .advise("fix the program that writes the reports; hsched ignores such lines")
     }));
     checks.extend(notes.into_iter().map(|what| Check::note(NAME, what)));
-    if wishes > 0 {
+    if commands > 0 {
         let found = format!(
             "{} of hsched add and cancel not applied \
             yet",
-            counted(wishes, "deferred command")
+            counted(commands, "deferred command")
         );
         checks.push(Check::note(NAME, found).advise("run hsched watch"));
     }

@@ -115,7 +115,7 @@ impl<'a> Follower<'a> {
                 for part in &mut before {
                     let here = parts.iter_mut().find(|own| own.path == part.path);
                     // Where the file is the same, what was printed of it is not printed again.
-                    part.end = here.as_ref().map(|own| own.position);
+                    part.end = here.as_ref().map(|part| part.position);
                     self.output.pass_on(part)?;
                     if let Some(own) = here {
                         own.position = own.position.max(part.position);

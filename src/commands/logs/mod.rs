@@ -77,8 +77,8 @@ impl Subcommand for Args {
 impl Args {
     /// Returns the job of the name.
     fn find<'a>(&self, state: &'a State) -> Result<&'a JobState, Failure> {
-        let own = state.jobs.iter().find(|tracked| tracked.job.name.as_str() == self.job);
-        own.ok_or_else(|| unknown_job(&self.job, state))
+        let job = state.jobs.iter().find(|tracked| tracked.job.name.as_str() == self.job);
+        job.ok_or_else(|| unknown_job(&self.job, state))
     }
 
     /// Returns the submission that was asked for.

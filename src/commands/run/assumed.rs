@@ -28,20 +28,20 @@ pub(super) fn fill(state: &mut State, types: &[GpuType]) -> Vec<String> {
     for tracked in jobs.iter_mut().filter(|tracked| !tracked.phase.is_over()) {
         let is_new = !tracked.assumed;
         let usable = usable(tracked, types);
-        if is_new && usable.iter().any(|own| is_known(tracked, own, cache)) || usable.is_empty() {
+        if is_new && usable.iter().any(|gpu_type| is_known(tracked, gpu_type, cache)) || usable.is_empty() {
             continue;
         }
         tracked.assumed = true;
         let job = &mut tracked.job;
         let assumed = Speed::rate(to_f64(job.samples_per_epoch) / EPOCH_S);
-        let measured = usable.iter().find_map(|own| measured(job, own, cache));
-        for own in &usable {
+        let measured = usable.iter().find_map(|gpu_type| measured(job, gpu_type, cache));
+        for gpu_type in &usable {
             if let Some(speed) = measured.or(assumed) {
-                job.throughput.insert((*own).clone(), speed);
+                job.throughput.insert((*gpu_type).clone(), speed);
             }
         }
         if is_new && usable.len() > 1 {
-            let names: Vec<&str> = usable.iter().map(|own| own.as_str()).collect();
+            let names: Vec<&str> = usable.iter().map(|gpu_type| gpu_type.as_str()).collect();
             notes.push(format!(
                 "{}: its speed on {} is unknown; hsched assumes equal speeds until the first epochs have \
                  measured them",
@@ -56,7 +56,7 @@ pub(super) fn fill(state: &mut State, types: &[GpuType]) -> Vec<String> {
 /// Returns the types that a job may use.
 fn usable<'a>(tracked: &JobState, types: &'a [GpuType]) -> Vec<&'a GpuType> {
     let allowed = tracked.job.gpu_types.as_ref();
-    types.iter().filter(|own| allowed.is_none_or(|allowed| allowed.contains(*own))).collect()
+    types.iter().filter(|gpu_type| allowed.is_none_or(|allowed| allowed.contains(*gpu_type))).collect()
 }
 
 fn is_known(tracked: &JobState, gpu_type: &GpuType, cache: &Cache) -> bool {

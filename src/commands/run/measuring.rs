@@ -71,7 +71,8 @@ impl LocalRun<'_> {
                     world,
                     &mut KeepsNothing,
                     state,
-                    (&self.rules, planner),
+                    &self.rules,
+                    planner,
                     tell,
                 )
             })?;
@@ -86,7 +87,7 @@ impl LocalRun<'_> {
                 .collect();
             for name in &shown {
                 let attempt = state.find(name).and_then(|tracked| tracked.phase.attempt());
-                if let Some((key, id)) = attempt.and_then(|own| Some((own.key(name), own.job_id?))) {
+                if let Some((key, id)) = attempt.and_then(|record| Some((record.key(name), record.job_id?))) {
                     work.session.world.cancel(&key, id);
                 }
             }

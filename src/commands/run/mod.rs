@@ -92,11 +92,11 @@ impl Subcommand for Args {
         let jobs: Vec<Job> = jobs.iter().map(|job| settled(context, job, &[])).collect();
         note_missing_workdirs(context, &jobs);
         note_shared_checkpoints(context, &jobs.iter().collect::<Vec<_>>());
-        let ground = ExecutionTarget::find(context, self.devices.as_deref())?;
+        let target = ExecutionTarget::find(context, self.devices.as_deref())?;
         let directory = state::open(context)?;
         // All that this process starts ends with it.
         directory.keep_lock();
-        LocalRun::new(self, context, &directory, ground)?.run(&jobs)
+        LocalRun::new(self, context, &directory, target)?.run(&jobs)
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) struct ExecutionTarget {
     pub threads: Option<u64>,
     /// When the allocation ends.
     pub end: Option<Time>,
-    /// The Slurm job whose nodes these are. Other machines write reports and wishes then: of files that those change the
+    /// The Slurm job whose nodes these are. Other machines write reports and deferred commands then: of files that those change the
     /// system tells nothing.
     pub job: Option<JobId>,
 }
@@ -48,9 +48,11 @@ impl ExecutionTarget {
             return Err(Failure::new(Exit::Failed, "hsched found no GPU on this machine")
                 .hint("to run on its CPUs: --devices cpu:4 (at most 4 ranks at a time)"));
         }
-        let unknown = |own: &&GpuType| own.as_str() != "cpu" && recognise(own.as_str()).is_none();
-        for own in counts.is_some().then(|| devices.gpu_types()).iter().flatten().filter(unknown) {
-            context.note(&format!("{own}: hsched does not know this GPU type and uses it only as a name"));
+        let unknown =
+            |gpu_type: &&GpuType| gpu_type.as_str() != "cpu" && recognise(gpu_type.as_str()).is_none();
+        for gpu_type in counts.is_some().then(|| devices.gpu_types()).iter().flatten().filter(unknown) {
+            context
+                .note(&format!("{gpu_type}: hsched does not know this GPU type and uses it only as a name"));
         }
         let threads = (facts.cpus > 0).then(|| (facts.cpus / devices.count() as u64).max(1));
         Ok(Self { devices, launcher: Launcher::Local, threads, end: None, job: None })

@@ -26,7 +26,7 @@ pub(super) struct LocalRun<'a> {
     pub(super) context: &'a Context,
     directory: &'a StateDir,
     pub(super) rules: Rules,
-    ground: ExecutionTarget,
+    target: ExecutionTarget,
     waker: Waker,
     pub(super) telling: Telling<'a>,
 }
@@ -83,17 +83,17 @@ impl<'a> LocalRun<'a> {
         args: &'a Args,
         context: &'a Context,
         directory: &'a StateDir,
-        ground: ExecutionTarget,
+        target: ExecutionTarget,
     ) -> Result<Self, Failure> {
-        let wishes = directory.make_wishes_folder().map_err(|error| state::failure(&error))?;
-        let waker = Waker::new(&wishes).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
+        let deferred = directory.make_wishes_folder().map_err(|error| state::failure(&error))?;
+        let waker = Waker::new(&deferred).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
         let restart_cost = assumed::restart_cost(&context.settings);
         let mut rules =
-            Rules { realm: BackendKind::Devices, pinned: true, restart_cost, ..state::rules(context) };
-        let fair = ground.fair_cpus().unwrap_or(u32::MAX);
+            Rules { backend: BackendKind::Devices, pinned: true, restart_cost, ..state::rules(context) };
+        let fair = target.fair_cpus().unwrap_or(u32::MAX);
         rules.defaults.cpus_per_gpu = rules.defaults.cpus_per_gpu.min(fair);
         let telling = Telling::new(context, args.format, args.dry_run);
-        Ok(Self { args, context, directory, rules, ground, waker, telling })
+        Ok(Self { args, context, directory, rules, target, waker, telling })
     }
 
     /// Runs the state's jobs and those that are given, until all have ended or a signal asks it to end.
@@ -103,11 +103,11 @@ impl<'a> LocalRun<'a> {
     pub(super) fn run(self, jobs: &[Job]) -> Result<Exit, Failure> {
         let mut session =
             Session::of_devices(self.context, self.directory, self.rules.clone(), self.args.dry_run)?;
-        let inside = Some(self.ground.launcher);
+        let inside = Some(self.target.launcher);
         let defaults = self.rules.defaults.clone();
         let site = Site { defaults, inside, ..state::site(self.context, &[])? };
-        let site = LocalSite { site, program: PathBuf::from(OWN_PROGRAM), threads: self.ground.threads };
-        let devices = self.ground.devices.clone();
+        let site = LocalSite { site, program: PathBuf::from(OWN_PROGRAM), threads: self.target.threads };
+        let devices = self.target.devices.clone();
         let world = LocalWorld::new(&self.context.clock, self.directory, site, devices, &self.waker);
         let policy = self.args.policy.find()?;
         if !self.args.dry_run {
@@ -195,7 +195,7 @@ impl<'a> LocalRun<'a> {
 
     /// Asks Slurm for the nodes of the allocation, if one may be lost. Without an answer they are as before.
     fn look_at_nodes(&self, work: &mut Work<'_>) {
-        let Some(job) = self.ground.job.filter(|_| work.session.world.doubts_nodes()) else { return };
+        let Some(job) = self.target.job.filter(|_| work.session.world.doubts_nodes()) else { return };
         let Ok(left) = slurm::allocated_nodes(self.context, job) else { return };
         // With none left this process is about to end, too.
         if !left.is_empty() {
@@ -209,7 +209,7 @@ impl<'a> LocalRun<'a> {
         work.session.keep(now, events, &[]).map_err(|error| state::failure(&error))
     }
 
-    /// Takes in the wishes that wait.
+    /// Takes in the deferred commands that wait.
     fn take_in(&self, work: &mut Work<'_>) -> Result<(), Failure> {
         let taken = work.session.take_in()?;
         self.telling.log.hear_all(&taken);
@@ -224,7 +224,7 @@ impl<'a> LocalRun<'a> {
 
     /// Returns when is looked for what other machines have written, where they do; the last time was at `at`.
     pub(super) fn next_look(&self, at: Time, world: &LocalWorld<'_>) -> Option<Time> {
-        self.ground.job.is_some().then(|| at.after(if world.is_switching() { LOOK_SWITCHING } else { LOOK }))
+        self.target.job.is_some().then(|| at.after(if world.is_switching() { LOOK_SWITCHING } else { LOOK }))
     }
 
     /// Ends all processes that are parked, and waits for their end.
@@ -241,7 +241,7 @@ impl<'a> LocalRun<'a> {
 
     /// Returns when all jobs must be asked to save, for the allocation to end after they have.
     fn last_moment(&self, state: &State) -> Option<Time> {
-        let end = self.ground.end?;
+        let end = self.target.end?;
         Some(Time(end.0 - self.longest_grace(state).0 - MARGIN.0 - BEFORE_END.0))
     }
 
@@ -352,12 +352,12 @@ impl<'a> LocalRun<'a> {
 
     fn longest_grace(&self, state: &State) -> Seconds {
         let open = state.jobs.iter().filter(|tracked| !tracked.phase.is_over());
-        let grace = open.map(|own| own.job.launch.checkpoint.grace.unwrap_or(self.rules.defaults.grace).0);
+        let grace = open.map(|job| job.job.launch.checkpoint.grace.unwrap_or(self.rules.defaults.grace).0);
         Seconds(grace.fold(0.0, f64::max))
     }
 
     pub(super) fn types(&self) -> Vec<GpuType> {
-        self.ground.devices.gpu_types()
+        self.target.devices.gpu_types()
     }
 }
 

@@ -26,14 +26,14 @@ pub(super) fn is_usual(jobs: usize) -> bool {
 pub(super) fn add_bounds(cells: &mut [Cell]) {
     let mut traces: Vec<Arc<Trace>> = Vec::new();
     for cell in cells.iter() {
-        if !traces.iter().any(|own| Arc::ptr_eq(own, &cell.trace)) {
+        if !traces.iter().any(|trace| Arc::ptr_eq(trace, &cell.trace)) {
             traces.push(Arc::clone(&cell.trace));
         }
     }
     let progress = ProgressLine::start("lower bound".to_owned());
     let bounds = on_all_cores(&traces, |trace| bound(trace, &progress).map(Arc::new));
     for cell in cells {
-        let of_trace = traces.iter().zip(&bounds).find(|(own, _)| Arc::ptr_eq(own, &cell.trace));
+        let of_trace = traces.iter().zip(&bounds).find(|(trace, _)| Arc::ptr_eq(trace, &cell.trace));
         cell.bound = of_trace.and_then(|(_, bound)| bound.clone());
     }
 }

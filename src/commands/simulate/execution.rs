@@ -45,7 +45,7 @@ impl ExecutionArgs {
         for (flag, value) in &self.given {
             parameters = parameters.with(flag.name, value.clone());
         }
-        let wanted = makers().filter(|(own, _)| names.iter().any(|name| name == own.entry.name));
+        let wanted = makers().filter(|(policy, _)| names.iter().any(|name| name == policy.entry.name));
         let made = wanted.map(|(_, tasks)| (tasks.make)(&parameters));
         made.collect::<Result<_, _>>().map_err(|why: String| Failure::new(Exit::Usage, why))
     }
@@ -53,7 +53,7 @@ impl ExecutionArgs {
 
 /// Returns all policies that share out single tasks.
 fn makers() -> impl Iterator<Item = (&'static LabPolicy, &'static TaskMaker)> {
-    POLICIES.iter().filter_map(|own| Some((own, own.tasks.as_ref()?)))
+    POLICIES.iter().filter_map(|policy| Some((policy, policy.tasks.as_ref()?)))
 }
 
 fn flags() -> impl Iterator<Item = &'static Flag> {
@@ -62,7 +62,7 @@ fn flags() -> impl Iterator<Item = &'static Flag> {
 
 impl clap::Args for ExecutionArgs {
     fn augment_args(command: Command) -> Command {
-        let names: Vec<&str> = makers().map(|(own, _)| own.entry.name).collect();
+        let names: Vec<&str> = makers().map(|(policy, _)| policy.entry.name).collect();
         let heading = match names.split_last() {
             Some((last, rest)) => format!("Policies {} and {last}", rest.join(", ")),
             None => String::new(),

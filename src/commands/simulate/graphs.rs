@@ -79,7 +79,8 @@ pub(super) fn run(
     let Seen { cluster, .. } = input::cluster(context, asked.cluster)?;
     let network = cluster.network.unwrap_or(context.settings.network).gigabits_per_second();
     let servers: Vec<Server> = cluster.nodes.iter().map(|node| server(node, network)).collect();
-    let nodes: Vec<(String, usize)> = servers.iter().map(|own| (own.name.clone(), own.gpus)).collect();
+    let nodes: Vec<(String, usize)> =
+        servers.iter().map(|server| (server.name.clone(), server.gpus)).collect();
     let GraphFile { now, jobs } = graphs::parse(text, &nodes)
         .map_err(|problems| Failure::new(Exit::BadInput, problems.in_file(&input::name(asked.trace))))?;
     let usual = MlfsParameters::default();
@@ -167,8 +168,8 @@ fn event(now: f64, jobs: &[GraphJob], servers: &[Server], round: &GraphRound) ->
 /// Returns the mean time from arrival to completion, and the share of deadlines met.
 fn figures(jobs: &[GraphJob], records: &[GraphRecord]) -> (Option<f64>, Option<f64>) {
     let times: Vec<f64> =
-        jobs.iter().zip(records).filter_map(|(job, own)| Some(own.completed? - job.arrival)).collect();
-    let due = jobs.iter().zip(records).filter_map(|(job, own)| Some((job.deadline?, own.completed)));
+        jobs.iter().zip(records).filter_map(|(job, record)| Some(record.completed? - job.arrival)).collect();
+    let due = jobs.iter().zip(records).filter_map(|(job, record)| Some((job.deadline?, record.completed)));
     let met: Vec<bool> = due.map(|(deadline, end)| end.is_some_and(|end| end <= deadline)).collect();
     let share = |part: f64, all: usize| (all > 0).then(|| part / to_f64(all));
     let count = to_f64(met.iter().filter(|met| **met).count());
@@ -177,14 +178,14 @@ fn figures(jobs: &[GraphJob], records: &[GraphRecord]) -> (Option<f64>, Option<f
 
 fn summary(jobs: &[GraphJob], records: &[GraphRecord]) -> Value {
     let (mean, met) = figures(jobs, records);
-    let job = |(job, own): (&GraphJob, &GraphRecord)| {
+    let job = |(job, record): (&GraphJob, &GraphRecord)| {
         json!({
             "name": job.name,
             "arrival_s": job.arrival,
-            "started_s": own.started,
-            "completion_s": own.completed,
-            "jct_s": own.completed.map(|end| end - job.arrival),
-            "moves": own.moves,
+            "started_s": record.started,
+            "completion_s": record.completed,
+            "jct_s": record.completed.map(|end| end - job.arrival),
+            "moves": record.moves,
         })
     };
     json!({
@@ -202,7 +203,7 @@ fn summary(jobs: &[GraphJob], records: &[GraphRecord]) -> Value {
 
 fn table(jobs: &[GraphJob], records: &[GraphRecord]) -> String {
     let (mean, met) = figures(jobs, records);
-    let ended = records.iter().filter(|own| own.completed.is_some()).count();
+    let ended = records.iter().filter(|record| record.completed.is_some()).count();
     let mean = mean.map(|mean| format!(", mean completion time {}", crate::ui::duration(Seconds(mean))));
     let met = met.map(|met| format!(", {:.0} % of deadlines met", 100.0 * met));
     format!(

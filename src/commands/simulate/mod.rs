@@ -4,8 +4,8 @@ mod bounds;
 mod cores;
 mod execution;
 mod graphs;
-mod ground;
 mod hadare;
+mod input_trace;
 mod objective;
 mod output;
 mod sweep;
@@ -25,9 +25,9 @@ use crate::commands::cli::{Subcommand, print};
 use crate::commands::simulate::bounds::{add_bounds, is_usual};
 use crate::commands::simulate::execution::ExecutionArgs;
 use crate::commands::simulate::graphs::GraphArgs;
-use crate::commands::simulate::ground::ground;
-pub(super) use crate::commands::simulate::ground::on_cluster;
 use crate::commands::simulate::hadare::HadareArgs;
+use crate::commands::simulate::input_trace::input_trace;
+pub(super) use crate::commands::simulate::input_trace::on_cluster;
 use crate::commands::simulate::objective::ObjectiveArgs;
 use hsched_engine::clock::Clock;
 
@@ -162,7 +162,7 @@ impl Subcommand for Args {
         let objective = self.objective.of(&self.policy, context)?;
         let copies = self.hadare.parameters(self.round, objective);
         let copies = copies.map_err(|why| Failure::new(Exit::Usage, why))?;
-        let mut trace = ground(context, (&text, &self.trace), &self.cluster, &self.speeds)?;
+        let mut trace = input_trace(context, &text, &self.trace, &self.cluster, &self.speeds)?;
         trace.problem.objective = objective;
         let trace = Arc::new(trace);
         if !tasks.is_empty() && !trace.is_whole() {

@@ -33,7 +33,7 @@ impl ObjectiveArgs {
         }
         let known = hsched_lab::registry();
         let goes_by_it = |name: &str| {
-            name == HADARE || known.entry(name).is_some_and(|own| own.objectives.contains(&objective))
+            name == HADARE || known.entry(name).is_some_and(|entry| entry.objectives.contains(&objective))
         };
         let own: Vec<&str> = policies.iter().map(String::as_str).filter(|name| !goes_by_it(name)).collect();
         if objective != Objective::default() && !own.is_empty() {

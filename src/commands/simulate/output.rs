@@ -66,7 +66,7 @@ impl<'a> EventFile<'a> {
     }
 
     pub(super) fn add(&mut self, policy: &str, event: &Event) {
-        let line = event_json((&self.trace.problem, &self.gpus), &self.names, policy, event);
+        let line = event_json(&self.trace.problem, &self.gpus, &self.names, policy, event);
         self.text.push_str(&line.to_string());
         self.text.push('\n');
     }

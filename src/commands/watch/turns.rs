@@ -15,7 +15,7 @@ use crate::commands::watch::Args;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{ProgressLine, duration, status_table};
-use hsched_engine::store::wish_ids;
+use hsched_engine::store::deferred_ids;
 use hsched_engine::{JobState, Outcome, Phase, Planner, Rules, State};
 use hsched_model::formats;
 use hsched_model::{JobName, Seconds, Time};
@@ -32,8 +32,8 @@ pub(super) struct Watch<'a> {
     followed: RefCell<BTreeSet<JobName>>,
     /// The jobs of whose output at their end something was said, or nothing.
     heard: RefCell<BTreeSet<JobName>>,
-    /// The wishes that were there when a turn ended; each leads to another turn at once, and only once.
-    wishes: RefCell<BTreeSet<String>>,
+    /// The deferred commands that were there when a turn ended; each leads to another turn at once, and only once.
+    deferred: RefCell<BTreeSet<String>>,
 }
 
 /// A time in which turns fail.
@@ -78,7 +78,7 @@ impl<'a> Watch<'a> {
             begun: state::now(context),
             followed: RefCell::default(),
             heard: RefCell::default(),
-            wishes: RefCell::default(),
+            deferred: RefCell::default(),
         }
     }
 
@@ -151,9 +151,9 @@ impl<'a> Watch<'a> {
 
     /// Returns whether something was wished while a turn held the lock; what comes later finds the lock free.
     fn is_wished(&self) -> bool {
-        let wishes = state::root(self.context).map(|root| wish_ids(&root)).unwrap_or_default();
-        let known = self.wishes.replace(wishes.clone());
-        !wishes.is_subset(&known)
+        let deferred = state::root(self.context).map(|root| deferred_ids(&root)).unwrap_or_default();
+        let known = self.deferred.replace(deferred.clone());
+        !deferred.is_subset(&known)
     }
 
     /// Takes note of another policy that planned the jobs before; returns what to say of it.
@@ -216,8 +216,8 @@ impl<'a> Watch<'a> {
     ) -> Result<T, Failure> {
         let Self { context, args, .. } = self;
         let directory = state::open(context)?;
-        let rules = (self.rules.clone(), &[][..]);
-        let mut session = QueueSession::of_queue(context, &directory, rules, args.dry_run)?;
+        let rules = self.rules.clone();
+        let mut session = QueueSession::of_queue(context, &directory, rules, &[], args.dry_run)?;
         self.log.hear_all(&session.taken);
         let mut policy = args.policy.find(&args.policy.policy, args.parameters()?)?;
         let (objective, seed) = (args.policy.objective(), args.policy.seed());

@@ -21,10 +21,10 @@ fn estimates_never_come_without_their_interval() {
 #[test]
 fn a_mean_is_inside_its_interval() {
     let minutes = |own: f64| Seconds(own * 60.0);
-    let own =
+    let estimate =
         Estimate { low: minutes(51.0), median: minutes(51.0), high: minutes(51.0), mean: minutes(50.0) };
-    assert_eq!(span(&own, own.mean, true), "50 min (50–51)");
-    assert_eq!(span(&Estimate { mean: minutes(52.0), ..own }, minutes(52.0), true), "52 min (51–52)");
+    assert_eq!(span(&estimate, estimate.mean, true), "50 min (50–51)");
+    assert_eq!(span(&Estimate { mean: minutes(52.0), ..estimate }, minutes(52.0), true), "52 min (51–52)");
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn a_narrow_table_breaks_between_words_alone() {
 fn the_legend_says_what_the_rows_show() {
     let legend = |starts: Vec<Seconds>, is_sorted: bool| {
         let start = estimate(1.0, 2.0, 3.0);
-        let own = Forecast {
+        let forecast = Forecast {
             starts,
             at_limits: None,
             start,
@@ -75,7 +75,7 @@ fn the_legend_says_what_the_rows_show() {
             waiting: 0,
             ahead: 0,
         };
-        let begin = Start::Estimated(own);
+        let begin = Start::Estimated(forecast);
         let row = WhenRow {
             gpus: "1 v100".to_owned(),
             cluster: None,

@@ -28,7 +28,7 @@ pub fn reported(root: &Path, state: &State, at: Time) -> Reported {
             let metric = tracked.job.target.as_ref().map(|target| target.metric.as_str());
             // Of a clock that cannot be right nothing is known.
             let since = attempt.started.unwrap_or(attempt.meant);
-            let written = reports::written(&folder).filter(|own| (since.0..=at.0).contains(&own.0));
+            let written = reports::written(&folder).filter(|time| (since.0..=at.0).contains(&time.0));
             let written = written.unwrap_or(at);
             let read = reports::epochs(&folder, attempt.ranks.len(), tracked.epochs_done, written)
                 .and_then(|epochs| Ok((epochs, reports::odd(&folder, tracked.job.epochs, metric)?)));
@@ -75,7 +75,7 @@ mod tests {
             };
             let mut epochs: Vec<EpochReport> = (3..=6).map(report).collect();
             spread(&mut epochs, since.map(Time));
-            epochs.into_iter().map(|own| own.at.0).collect::<Vec<f64>>()
+            epochs.into_iter().map(|report| report.at.0).collect::<Vec<f64>>()
         };
         assert_eq!(seen(Some(20.0)), [25.0, 30.0, 35.0, 40.0]);
         assert_eq!(seen(None), [40.0; 4]);

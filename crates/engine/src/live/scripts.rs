@@ -131,8 +131,11 @@ impl Placed<'_> {
             launch.partition = queue_choice.partition.clone().or(launch.partition.take());
         }
         let ranks = named_ranks(&run.problem, &intent.placement);
-        let others = run.submissions.iter().filter(|own| own.job == intent.job && own.copy != intent.copy);
-        let others = others.map(|own| named_ranks(&run.problem, &own.placement));
+        let others = run
+            .submissions
+            .iter()
+            .filter(|submission| submission.job == intent.job && submission.copy != intent.copy);
+        let others = others.map(|submission| named_ranks(&run.problem, &submission.placement));
         let others: Vec<_> = others.chain(intent.spares.iter().cloned()).collect();
         let key = run.key(intent);
         let checkpoints = format!("checkpoints/{}", job.name);

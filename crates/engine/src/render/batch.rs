@@ -135,7 +135,8 @@ impl<'a> Batch<'a> {
             node_setup: [&defaults.node_setup[..], &job.launch.node_setup].concat(),
             facts: Facts { pinned, ..facts },
         };
-        let words = batch.options.iter().chain(batch.components.iter().flat_map(|(_, own)| own)).flatten();
+        let words =
+            batch.options.iter().chain(batch.components.iter().flat_map(|(_, option)| option)).flatten();
         match words.clone().find(|word| word.contains(super::quote::is_control)) {
             Some(option) => Err(BatchError::Option { job: job.name.clone(), option: option.clone() }),
             None => Ok(batch),
@@ -165,7 +166,7 @@ fn wanted(
     let taken = extra.any(|word| is_constraint(word));
     match selectors.first() {
         Some(Some(Selector::Feature(feature)))
-            if !taken && selectors.iter().all(|own| *own == selectors[0]) =>
+            if !taken && selectors.iter().all(|selector| *selector == selectors[0]) =>
         {
             Wanted::Feature(feature.clone())
         }

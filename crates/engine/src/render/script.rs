@@ -114,7 +114,7 @@ fn choice(job: &Job, ranks: &[PlacedRank]) -> Option<JsonValue> {
 /// Returns the environment of all ranks: what the job's owner says, and what a copy needs to find the others.
 fn env(job: &Job, checkpoint_dir: &str) -> Vec<(String, String)> {
     let mut env = job.launch.env.clone();
-    if let Some((copies, number)) = job.launch.copies.and_then(|own| Some((own, own.number?))) {
+    if let Some((copies, number)) = job.launch.copies.and_then(|copies| Some((copies, copies.number?))) {
         let own = [
             ("HSCHED_COPY", number.to_string()),
             ("HSCHED_COPIES", copies.max.to_string()),
@@ -143,7 +143,7 @@ fn context(template: &Template, batch: &Batch<'_>) -> JsonValue {
             "cpus_per_task": batch.cpus_per_rank,
         })
     };
-    let nodes: Vec<&NodeName> = batch.components.iter().flat_map(|(own, _)| &own.nodes).collect();
+    let nodes: Vec<&NodeName> = batch.components.iter().flat_map(|(component, _)| &component.nodes).collect();
     let rank = |rank: &PlacedRank| row(job, rank, &nodes);
     // A job of several components, or on named nodes, gets what it asked for or nothing.
     let has_choice = batch.launcher == Launcher::Plain && !facts.pinned;

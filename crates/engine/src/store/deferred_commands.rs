@@ -28,13 +28,13 @@ pub enum Wanted {
 /// Something wanted that waits for the lock.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeferredCommand {
-    /// Unique; those of later wishes sort after it.
+    /// Unique; those of later deferred commands sort after it.
     pub id: String,
     pub at: Time,
     pub wanted: Wanted,
 }
 
-/// The wishes of a state directory.
+/// The deferred commands of a state directory.
 #[derive(Debug, Default)]
 pub(super) struct DeferredCommands {
     /// In the order in which they were made.
@@ -43,7 +43,7 @@ pub(super) struct DeferredCommands {
     pub damaged: Vec<(String, String)>,
 }
 
-/// A wish as its file says it.
+/// A deferred command as its file says it.
 #[derive(Serialize, Deserialize)]
 struct CommandFile {
     schema: String,
@@ -85,20 +85,21 @@ impl Wanted {
 }
 
 impl DeferredCommand {
-    /// Writes a wish down, without the lock; whoever holds it next takes it in.
+    /// Writes a deferred command down, without the lock; whoever holds it next takes it in.
     ///
     /// # Errors
     /// When it cannot be written: then nothing is wished.
     pub fn leave(root: &Path, at: Time, wanted: Wanted) -> Result<Self, StateError> {
         let folder = root.join(WISHES);
         DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(write_error(&folder))?;
-        // Clocks go back, numbers do not: what is left after another wish that is still there sorts after it.
+        // Clocks go back, numbers do not: what is left after another deferred command that is still there sorts after it.
         let number = |name: &String| name.split('-').next()?.parse::<u64>().ok();
-        let next = wish_ids(root).iter().filter_map(number).max().map_or(1, |last| last.saturating_add(1));
+        let next =
+            deferred_ids(root).iter().filter_map(number).max().map_or(1, |last| last.saturating_add(1));
         let random = random::number().map_err(|source| StateError::Random { source })?;
-        let wish = Self { id: format!("{next:010}-{random:016x}"), at, wanted };
-        create(&path(root, &wish.id), &FILE.put(wish.to_json()?))?;
-        Ok(wish)
+        let command = Self { id: format!("{next:010}-{random:016x}"), at, wanted };
+        create(&path(root, &command.id), &FILE.put(command.to_json()?))?;
+        Ok(command)
     }
 
     fn to_json(&self) -> Result<String, StateError> {
@@ -138,10 +139,10 @@ impl DeferredCommand {
 }
 
 impl DeferredCommands {
-    /// Reads all wishes but those that were `taken` in before; changes nothing.
+    /// Reads all deferred commands but those that were `taken` in before; changes nothing.
     pub(super) fn read(root: &Path, taken: &BTreeSet<String>) -> Self {
-        let mut wishes = Self::default();
-        for id in wish_ids(root).difference(taken) {
+        let mut commands = Self::default();
+        for id in deferred_ids(root).difference(taken) {
             let text = match read(&path(root, id)) {
                 // Another hsched has taken it in meanwhile.
                 Ok(None) => continue,
@@ -149,13 +150,13 @@ impl DeferredCommands {
                 Err(error) => Err(error.in_one_line()),
             };
             match text.and_then(|text| DeferredCommand::parse(id, &text)) {
-                Ok(wish) => wishes.whole.push(wish),
+                Ok(command) => commands.whole.push(command),
                 Err(what) => {
-                    wishes.damaged.push((format!("{WISHES}/{id}{ENDING}"), format!("is damaged ({what})")));
+                    commands.damaged.push((format!("{WISHES}/{id}{ENDING}"), format!("is damaged ({what})")));
                 }
             }
         }
-        wishes
+        commands
     }
 
     /// Puts damaged files aside; returns a sentence about each. The caller must hold the lock.
@@ -172,8 +173,8 @@ impl DeferredCommands {
     }
 }
 
-/// Returns the ids of the wishes in a state directory.
-pub fn wish_ids(root: &Path) -> BTreeSet<String> {
+/// Returns the ids of the deferred commands in a state directory.
+pub fn deferred_ids(root: &Path) -> BTreeSet<String> {
     let entries = fs::read_dir(root.join(WISHES)).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     names.filter_map(|name| Some(name.strip_suffix(ENDING)?.to_owned())).collect()
@@ -183,9 +184,9 @@ fn path(root: &Path, id: &str) -> PathBuf {
     root.join(WISHES).join(format!("{id}{ENDING}"))
 }
 
-/// Removes wishes that were taken in, for good; returns the ids of those that are still there.
+/// Removes deferred commands that were taken in, for good; returns the ids of those that are still there.
 pub(super) fn remove(root: &Path, taken: &BTreeSet<String>) -> BTreeSet<String> {
-    let there: BTreeSet<String> = wish_ids(root).intersection(taken).cloned().collect();
+    let there: BTreeSet<String> = deferred_ids(root).intersection(taken).cloned().collect();
     let stays = |id: &String| fs::remove_file(path(root, id)).is_err();
     let left: BTreeSet<String> = there.iter().filter(|id| stays(id)).cloned().collect();
     if left.len() < there.len() {

@@ -16,7 +16,7 @@ use crate::store::names::WISHES;
 /// Names of incomplete files and folders: a prefix, and the number of random letters and digits after it.
 const TEMPORARY: (&str, usize) = (".tmp", 6);
 
-/// The age at which nobody writes an incomplete wish any more.
+/// The age at which nobody writes an incomplete deferred command any more.
 const UNUSED: Duration = Duration::from_secs(3600);
 
 /// How many damaged files of one name are kept.
@@ -122,7 +122,7 @@ pub(super) fn make_folder(folder: &Path, files: &[(String, &str)]) -> Result<(),
 }
 
 /// Removes temporary files and folders that killed writers left. The caller must hold the lock of the state directory:
-/// nobody else writes there then, so none of them is still in use; wishes alone are written without it, in no time.
+/// nobody else writes there then, so none of them is still in use; deferred commands alone are written without it, in no time.
 pub(super) fn sweep(root: &Path) {
     let is_old = |entry: &DirEntry| {
         let written = entry.metadata().and_then(|data| data.modified()).ok();
@@ -161,8 +161,8 @@ fn temporary_file(folder: &Path, text: &str) -> io::Result<NamedTempFile> {
 
 fn temporary_folder(folder: &Path) -> io::Result<TempDir> {
     let mut builder = tempfile::Builder::new();
-    let own = fs::Permissions::from_mode(0o700);
-    builder.prefix(TEMPORARY.0).rand_bytes(TEMPORARY.1).permissions(own).tempdir_in(folder)
+    let permissions = fs::Permissions::from_mode(0o700);
+    builder.prefix(TEMPORARY.0).rand_bytes(TEMPORARY.1).permissions(permissions).tempdir_in(folder)
 }
 
 /// Flushes the names in a folder to disk; not every file system supports that.

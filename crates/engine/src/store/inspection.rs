@@ -20,8 +20,8 @@ pub struct Inspection {
     pub state: State,
     /// How many plans of unfinished jobs are intact.
     pub plans: usize,
-    /// How many wishes wait to be taken in.
-    pub wishes: usize,
+    /// How many deferred commands wait to be taken in.
+    pub commands: usize,
     pub findings: Vec<Finding>,
 }
 
@@ -71,11 +71,11 @@ impl Inspection {
         let (plans, wrong) = plans(root, &contents.state);
         findings.extend(wrong);
         let taken = contents.recorded.map(|file| file.claim.taken).unwrap_or_default();
-        let wishes = DeferredCommands::read(root, &taken);
+        let commands = DeferredCommands::read(root, &taken);
         let lost = "repeat the add or cancel; the next hsched watch, add, submit or cancel sets the file \
             aside";
-        findings.extend(wishes.damaged.into_iter().map(|(file, what)| finding(&file, what, lost)));
-        Ok(Self { state: contents.state, plans, wishes: wishes.whole.len(), findings })
+        findings.extend(commands.damaged.into_iter().map(|(file, what)| finding(&file, what, lost)));
+        Ok(Self { state: contents.state, plans, commands: commands.whole.len(), findings })
     }
 }
 
@@ -85,8 +85,8 @@ fn damaged(root: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         entries.filter_map(|entry| entry.file_name().into_string().ok()).collect::<Vec<String>>()
     };
-    let wishes = names(&root.join(WISHES)).into_iter().map(|name| format!("{WISHES}/{name}"));
-    let mut names: Vec<String> = names(root).into_iter().chain(wishes).collect();
+    let commands = names(&root.join(WISHES)).into_iter().map(|name| format!("{WISHES}/{name}"));
+    let mut names: Vec<String> = names(root).into_iter().chain(commands).collect();
     names.retain(|name| name.contains(".damaged"));
     names.sort();
     names
@@ -94,10 +94,9 @@ fn damaged(root: &Path) -> Vec<String> {
 
 /// Returns how many plans of unfinished jobs are intact, and what is wrong with the others.
 fn plans(root: &Path, state: &State) -> (usize, Vec<Finding>) {
-    let submissions = state
-        .jobs
-        .iter()
-        .flat_map(|tracked| tracked.phase.submissions().iter().map(|own| own.attempt.key(&tracked.job.name)));
+    let submissions = state.jobs.iter().flat_map(|tracked| {
+        tracked.phase.submissions().iter().map(|submission| submission.attempt.key(&tracked.job.name))
+    });
     let (mut whole, mut findings) = (BTreeSet::new(), Vec::new());
     for of in submissions {
         match plan(&run_folder(root, &of.run), &of.name()) {

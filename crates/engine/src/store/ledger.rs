@@ -65,7 +65,7 @@ impl Keeper for Ledger<'_> {
         let known = self.recorded.as_ref().map_or(0, |file| file.state.jobs.len());
         let entries = events.iter().map(journal::event_line);
         let entries = entries.chain(actions.iter().flat_map(journal::action_lines)).collect();
-        self.record(at, state, (entries, actions), Some(&self.path(OLDER)))?;
+        self.record(at, state, entries, actions, Some(&self.path(OLDER)))?;
         if state.jobs.len() < known {
             old_runs::remove(&self.directory.root, state, at);
         }
@@ -126,18 +126,18 @@ impl<'a> Ledger<'a> {
         &self.repaired
     }
 
-    /// Returns the wishes that wait, in order. Damaged ones are set aside; a sentence about each comes second.
-    pub fn wishes(&self) -> (Vec<DeferredCommand>, Vec<String>) {
+    /// Returns the deferred commands that wait, in order. Damaged ones are set aside; a sentence about each comes second.
+    pub fn deferred_commands(&self) -> (Vec<DeferredCommand>, Vec<String>) {
         let root = &self.directory.root;
-        let wishes = DeferredCommands::read(root, &self.claim.taken);
-        let troubles = wishes.set_aside(root);
-        (wishes.whole, troubles)
+        let commands = DeferredCommands::read(root, &self.claim.taken);
+        let troubles = commands.set_aside(root);
+        (commands.whole, troubles)
     }
 
-    /// Writes down the state that takes in these wishes, each with what of it was impossible, then removes their files.
+    /// Writes down the state that takes in these deferred commands, each with what of it was impossible, then removes their files.
     ///
     /// # Errors
-    /// When it cannot be written: then the wishes still wait.
+    /// When it cannot be written: then the deferred commands still wait.
     pub fn take(
         &mut self,
         at: Time,
@@ -146,11 +146,11 @@ impl<'a> Ledger<'a> {
         taken: &[(&DeferredCommand, Option<String>)],
     ) -> Result<(), StateError> {
         self.keep_speeds(state)?;
-        let wish = |(wish, impossible): &(&DeferredCommand, Option<String>)| json!({ "event": "wish", "id": wish.id, "asked_at": wish.at.0, "impossible": impossible });
-        let entries = events.iter().map(journal::event_line).chain(taken.iter().map(wish)).collect();
+        let command = |(command, impossible): &(&DeferredCommand, Option<String>)| json!({ "event": "wish", "id": command.id, "asked_at": command.at.0, "impossible": impossible });
+        let entries = events.iter().map(journal::event_line).chain(taken.iter().map(command)).collect();
         let before = self.claim.taken.clone();
-        self.claim.taken.extend(taken.iter().map(|(wish, _)| wish.id.clone()));
-        let kept = self.record(at, state, (entries, &[]), Some(&self.path(OLDER)));
+        self.claim.taken.extend(taken.iter().map(|(command, _)| command.id.clone()));
+        let kept = self.record(at, state, entries, &[], Some(&self.path(OLDER)));
         // Killed from here on, the next hsched finds their ids in the state.
         self.claim.taken = if kept.is_ok() {
             deferred_commands::remove(&self.directory.root, &self.claim.taken)
@@ -178,7 +178,7 @@ impl<'a> Ledger<'a> {
                 if state.is_over() {
                     return Ok(());
                 }
-                self.record(at, state, (Vec::new(), &[]), Some(&self.path(OLDER)))
+                self.record(at, state, Vec::new(), &[], Some(&self.path(OLDER)))
             }
         }
     }
@@ -219,7 +219,8 @@ impl<'a> Ledger<'a> {
         &mut self,
         at: Time,
         state: &State,
-        (entries, actions): (Vec<Value>, &[Action]),
+        entries: Vec<Value>,
+        actions: &[Action],
         older: Option<&Path>,
     ) -> Result<(), StateError> {
         let mut file = StateFile::new(state, self.seq, at, self.claim.clone());
@@ -287,7 +288,7 @@ impl<'a> Ledger<'a> {
             // A damaged snapshot must not replace its older copy.
             let is_wrong = contents.snapshot.trouble().is_some();
             let older = if is_wrong { kept(SNAPSHOT) } else { Some(copy.as_path()) };
-            self.record(at, state, (troubles.iter().map(entry).collect(), &[]), older)?;
+            self.record(at, state, troubles.iter().map(entry).collect(), &[], older)?;
         }
         match (&contents.speeds, kept(SPEEDS)) {
             (Condition::Damaged(_), Some(aside)) => {
@@ -298,7 +299,7 @@ impl<'a> Ledger<'a> {
             _ => {}
         }
         for (name, what) in troubles {
-            let is_older = |own: &Condition| matches!(own, Condition::Older(_));
+            let is_older = |condition: &Condition| matches!(condition, Condition::Older(_));
             let what_is_kept = match name {
                 // It stays where it is.
                 SPEEDS if is_older(&contents.speeds) => None,

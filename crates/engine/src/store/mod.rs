@@ -33,7 +33,7 @@ mod state_location;
 mod state_record;
 mod unread_events;
 
-pub use self::deferred_commands::{DeferredCommand, Wanted, wish_ids};
+pub use self::deferred_commands::{DeferredCommand, Wanted, deferred_ids};
 pub use self::held::Held;
 pub use self::inspection::{Finding, Inspection};
 pub use self::laid::{laid_by_another, lay_output};

@@ -13,7 +13,7 @@ pub fn is_name_of_state(name: &str) -> bool {
     [SNAPSHOT, OLDER, JOURNAL, OLD_JOURNAL].contains(&first)
 }
 
-/// The folder of wishes.
+/// The folder of deferred commands.
 pub(super) const WISHES: &str = "wishes";
 
 /// Returns an error with its causes, in one line.

@@ -22,7 +22,7 @@ pub(super) const RUN_TIME: &str = "%Y%m%dT%H%M%S";
 pub(super) fn remove(root: &Path, state: &State, now: Time) {
     let attempts = state.jobs.iter().flat_map(|tracked| {
         let past = tracked.past.iter().map(|past| &past.attempt);
-        tracked.phase.submissions().iter().map(|own| &own.attempt).chain(past)
+        tracked.phase.submissions().iter().map(|submission| &submission.attempt).chain(past)
     });
     let remembered: BTreeSet<&str> = attempts.map(|attempt| attempt.run.as_str()).collect();
     for entry in fs::read_dir(root.join("runs")).into_iter().flatten().flatten() {

@@ -52,9 +52,9 @@ impl Predictions {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).map_err(write_error(&path))?;
         let text = serde_json::to_string(list).map_err(|source| StateError::Json { source })?;
         replace(&path, &text, None)?;
-        let now = list.iter().map(|own| own.prediction.at.0).fold(0.0, f64::max);
+        let now = list.iter().map(|predicted| predicted.prediction.at.0).fold(0.0, f64::max);
         for (run, old) in self.files() {
-            if old.iter().all(|own| now - own.prediction.at.0 > KEPT.0) {
+            if old.iter().all(|predicted| now - predicted.prediction.at.0 > KEPT.0) {
                 // What stays is tried again another time.
                 let _ = fs::remove_file(self.path(&run));
             }
@@ -67,12 +67,12 @@ impl Predictions {
     pub fn known(&self, state: &State, now: Time) -> Vec<Predicted> {
         let mut all = Vec::new();
         for (run, mut list) in self.files() {
-            let is_new = list.iter_mut().filter_map(|own| own.settle(state)).count() > 0;
+            let is_new = list.iter_mut().filter_map(|predicted| predicted.settle(state)).count() > 0;
             if is_new && let Ok(text) = serde_json::to_string(&list) {
                 // Without it, the next look fills it in.
                 let _ = replace(&self.path(&run), &text, None);
             }
-            all.extend(list.into_iter().filter(|own| now.since(own.prediction.at).0 <= KEPT.0));
+            all.extend(list.into_iter().filter(|predicted| now.since(predicted.prediction.at).0 <= KEPT.0));
         }
         all.sort_by(|a, b| a.prediction.at.0.total_cmp(&b.prediction.at.0).then(a.of.cmp(&b.of)));
         all
@@ -107,9 +107,9 @@ impl Predicted {
             return None;
         }
         let tracked = state.find(&self.of.job)?;
-        let is = |own: &SubmissionRecord| own.run == self.of.run && own.copy == self.of.copy;
-        if let Some(own) = tracked.submission(&self.of) {
-            self.prediction.started = Some(own.attempt.started?);
+        let is = |record: &SubmissionRecord| record.run == self.of.run && record.copy == self.of.copy;
+        if let Some(submission) = tracked.submission(&self.of) {
+            self.prediction.started = Some(submission.attempt.started?);
         } else {
             let past = tracked.past.iter().find(|past| is(&past.attempt))?;
             self.prediction.started = past.attempt.started;
@@ -159,7 +159,7 @@ mod tests {
         }
         let state = State { jobs: vec![tracked], ..State::default() };
         let known = |state: &State, now: f64| -> Vec<Option<Time>> {
-            predictions.known(state, Time(now)).iter().map(|own| own.prediction.started).collect()
+            predictions.known(state, Time(now)).iter().map(|predicted| predicted.prediction.started).collect()
         };
         assert_eq!(known(&state, 1020.0), [Some(Time(1015.0)), None]);
         assert_eq!(known(&State::default(), 1020.0), [Some(Time(1015.0)), None]);

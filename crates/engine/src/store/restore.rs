@@ -76,7 +76,10 @@ fn highest(root: &Path) -> Result<u64, StateError> {
     let newest = Newest::read(root).map_or(0, |newest| newest.line);
     let journal = read(&root.join(JOURNAL))?.unwrap_or_default();
     let snapshots = [SNAPSHOT, OLDER].map(|name| {
-        Snapshot::read(&root.join(name)).ok().and_then(|own| own.file().map(|file| file.seq)).unwrap_or(0)
+        Snapshot::read(&root.join(name))
+            .ok()
+            .and_then(|snapshot| snapshot.file().map(|file| file.seq))
+            .unwrap_or(0)
     });
     let journal = Journal::read(&journal, u64::MAX, Writer::Own).last;
     Ok(snapshots.into_iter().chain([newest, journal]).max().unwrap_or(0))

@@ -61,13 +61,13 @@ pub struct StateDir {
 /// What can be seen of a state directory without its lock.
 #[derive(Debug)]
 pub struct Peeked {
-    /// Without the wishes.
+    /// Without the deferred commands.
     pub state: State,
     /// What is wanted and was not taken in yet, in order.
-    pub wishes: Vec<DeferredCommand>,
+    pub deferred_commands: Vec<DeferredCommand>,
     /// A sentence about each damaged file of the state.
     pub troubles: Vec<String>,
-    /// A sentence about each damaged wish.
+    /// A sentence about each damaged deferred command.
     pub lost: Vec<String>,
     /// The cluster that the jobs are on; `None` where nobody said.
     pub cluster: Option<String>,
@@ -164,7 +164,7 @@ impl StateDir {
         Ok(folder)
     }
 
-    /// Makes the folder of wishes; returns its path.
+    /// Makes the folder of deferred commands; returns its path.
     ///
     /// # Errors
     /// When it cannot be made.
@@ -201,8 +201,8 @@ impl StateDir {
         let lost = there.damaged.iter().map(|(name, what)| format!("{} {what}", root.join(name).display()));
         let lost = lost.collect();
         let Claim { taken, cluster, .. } = contents.recorded.map(|file| file.claim).unwrap_or_default();
-        let wishes = there.whole.into_iter().filter(|wish| !taken.contains(&wish.id)).collect();
-        Ok(Peeked { state: contents.state, wishes, troubles, lost, cluster })
+        let commands = there.whole.into_iter().filter(|command| !taken.contains(&command.id)).collect();
+        Ok(Peeked { state: contents.state, deferred_commands: commands, troubles, lost, cluster })
     }
 
     /// Reads the state and opens the journal. Files that are damaged or of the previous version are rewritten.

@@ -34,7 +34,7 @@ pub(super) struct Claim {
     /// Slurm's name of the cluster that the jobs are on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) cluster: Option<String>,
-    /// The wishes that it takes in and whose files may still be there.
+    /// The deferred commands that it takes in and whose files may still be there.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(super) taken: BTreeSet<String>,
     /// How often the measured speeds that it was written beside had been saved; 0 if there were none.

@@ -31,7 +31,7 @@ impl StateDir {
     ///
     /// # Errors
     /// When the file is there and cannot be read, or is damaged.
-    pub fn untold(&self) -> Result<Vec<Untold>, StateError> {
+    pub fn unread(&self) -> Result<Vec<Untold>, StateError> {
         let path = self.root.join(NAME);
         let text = read(&path)?.unwrap_or_default();
         let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
@@ -49,7 +49,7 @@ impl StateDir {
         if more.is_empty() {
             return Ok(());
         }
-        let mut lines = self.untold()?;
+        let mut lines = self.unread()?;
         lines.extend(more);
         let mut text = String::new();
         for line in lines.iter().skip(lines.len().saturating_sub(MOST)) {
@@ -84,16 +84,16 @@ mod tests {
             let at = f64::from(u32::try_from(at).expect("a small number"));
             Untold { at, job: Some("a".into()), topic: "epoch".into(), text: "one\ntwo".into() }
         };
-        assert_eq!(directory.untold().expect("reads"), []);
+        assert_eq!(directory.unread().expect("reads"), []);
         directory.leave_untold(vec![line(1)]).expect("writes");
         directory.leave_untold(vec![line(2)]).expect("writes");
-        assert_eq!(directory.untold().expect("reads"), [line(1), line(2)]);
+        assert_eq!(directory.unread().expect("reads"), [line(1), line(2)]);
         directory.leave_untold((3..=MOST + 1).map(line).collect()).expect("writes");
-        assert_eq!(directory.untold().expect("reads").first(), Some(&line(2)));
+        assert_eq!(directory.unread().expect("reads").first(), Some(&line(2)));
         fs::write(root.path().join(NAME), "{").expect("writes");
-        directory.untold().expect_err("is damaged");
+        directory.unread().expect_err("is damaged");
         directory.forget_untold().expect("removes");
         directory.forget_untold().expect("is gone");
-        assert_eq!(directory.untold().expect("reads"), []);
+        assert_eq!(directory.unread().expect("reads"), []);
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn job(name: JobName, scale: u32, epochs: u64, kinds: &mut Random) ->
         (kinds.log_between(TASK.0, TASK.1) * rate * faster[2] / f64::from(u32::try_from(batch).unwrap_or(1)))
             .ceil(),
     );
-    let mut job = Job::only_planned(name, (batch * steps * scale, epochs), batch * scale);
+    let mut job = Job::only_planned(name, batch * steps * scale, epochs, batch * scale);
     model.clone_into(&mut job.model);
     job.model_size = Bytes(megabytes * 1_000_000);
     // The gradients of an epoch's end: the papers' rounds.

@@ -42,7 +42,7 @@ fn plain_job(name: JobName, recipe: &Recipe, random: &mut Random) -> Job {
         let rate = base * own.speed.powf(exponent) * random.between(0.9, 1.1);
         Some((own.gpu_type.clone(), Speed::rate(short(rate))?))
     });
-    let mut job = Job::only_planned(name, (samples_per_epoch, epochs), global_batch);
+    let mut job = Job::only_planned(name, samples_per_epoch, epochs, global_batch);
     job.model_size = model_size;
     job.throughput = throughput.collect();
     if recipe.sync == SyncEvery::Epoch {

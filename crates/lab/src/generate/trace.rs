@@ -163,7 +163,7 @@ impl Rules {
             Self::Paper { sync } => {
                 let (model, rates, megabytes, samples) = PAPER[kinds.whole(0, 3) as usize];
                 let types = ["v100", "p100", "t4"].into_iter().zip(rates);
-                let mut job = Job::only_planned(name, (samples, whole(length)), 500);
+                let mut job = Job::only_planned(name, samples, whole(length), 500);
                 model.clone_into(&mut job.model);
                 job.model_size = megabytes_of(megabytes);
                 job.throughput =
@@ -208,7 +208,7 @@ fn gavel_job(
     let single = speeds.job(name.clone(), kind, 1, 1);
     let batch = single.as_ref().map_or(1, |own| own.global_batch);
     let global = batch * u64::from(gpus);
-    let mut job = Job::only_planned(name, (steps * global, EPOCHS), global);
+    let mut job = Job::only_planned(name, steps * global, EPOCHS, global);
     job.model = format!("{kind} x{gpus}");
     let size = GAVEL_SIZES.iter().find(|(start, _)| kind.starts_with(start)).map_or(USUAL_SIZE, |own| own.1);
     job.model_size = megabytes_of(size);
@@ -242,7 +242,7 @@ fn heavy_job(
     // An epoch takes ten minutes at most.
     let epochs = (length / 600.0).ceil();
     let samples = whole(base * f64::from(gpus) * length / epochs);
-    let mut job = Job::only_planned(name, (samples, whole(epochs)), batch);
+    let mut job = Job::only_planned(name, samples, whole(epochs), batch);
     job.model_size = megabytes_of((kinds.log_between(3e6, 1e9) / 1e5).round() / 10.0);
     let speed =
         |own: &GpuSpeed| Some((own.gpu_type.clone(), Speed::rate(short(base * own.speed.powf(exponent)))?));

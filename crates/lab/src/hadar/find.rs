@@ -64,7 +64,8 @@ fn scale(number: f64) -> f64 {
 impl<'a> Market<'a> {
     /// Returns the market of a round in which these jobs take part.
     pub(super) fn new(
-        (cells, prices): (&'a Cells, &'a Prices),
+        cells: &'a Cells,
+        prices: &'a Prices,
         jobs: &[HadarJob],
         now: f64,
         parameters: &'a HadarParameters,

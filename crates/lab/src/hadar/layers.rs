@@ -29,7 +29,7 @@ pub(super) fn best(market: &Market<'_>, queue: &[HadarJob]) -> ServedJobs {
     // The states that are kept, once these are not all.
     let mut kept: Option<Vec<u32>> = None;
     for (place, search) in search_of.into_iter().enumerate() {
-        searches[search].ask((market, queue, place), &mut states, kept.as_deref(), &mut offers);
+        searches[search].ask(market, queue, place, &mut states, kept.as_deref(), &mut offers);
         for own in offers.drain(..) {
             if let Some(kept) = kept.as_mut().filter(|_| !states.is_reached(own.state)) {
                 kept.push(own.state);

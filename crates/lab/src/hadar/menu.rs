@@ -246,7 +246,7 @@ impl Menu {
         self.counts = counts;
         let details = Details { nodes, parts: first..self.parts.len() };
         let others = begin..self.choices.len();
-        if others.into_iter().any(|other| self.always_beats(market, other, (cost, pace, &details))) {
+        if others.into_iter().any(|other| self.always_beats(market, other, cost, pace, &details)) {
             self.parts.truncate(first);
         } else {
             self.choices.push(Choice { cost, pace, then: NOWHERE });
@@ -265,12 +265,7 @@ impl Menu {
     }
 
     /// Returns whether a choice is better than another one, or the same, for every job of this taste.
-    fn always_beats(
-        &self,
-        market: &Market<'_>,
-        one: usize,
-        (cost, pace, other): (f64, u32, &Details),
-    ) -> bool {
+    fn always_beats(&self, market: &Market<'_>, one: usize, cost: f64, pace: u32, other: &Details) -> bool {
         let (own, details) = (self.choices[one], &self.details[one]);
         if own.pace == pace && own.cost + market.slack < cost {
             return true;

@@ -54,7 +54,9 @@ impl OfferSearch {
     /// known is left out.
     pub(super) fn ask(
         &mut self,
-        (market, queue, place): (&Market<'_>, &[HadarJob], usize),
+        market: &Market<'_>,
+        queue: &[HadarJob],
+        place: usize,
         states: &mut States,
         kept: Option<&[u32]>,
         offers: &mut Vec<Offer>,
@@ -82,7 +84,7 @@ impl OfferSearch {
         for &state in &asked {
             let Some(listed) = self.listed[state as usize] else { continue };
             if passes_over {
-                if self.may_sleep((market, urgency), states, state, listed) {
+                if self.may_sleep(market, urgency, states, state, listed) {
                     self.is_awake[state as usize] = false;
                     continue;
                 }
@@ -112,7 +114,8 @@ impl OfferSearch {
     /// Returns whether neither this job nor one after it leads from a state to a new one, nor to the answer by a better way.
     fn may_sleep(
         &mut self,
-        (market, urgency): (&Market<'_>, f64),
+        market: &Market<'_>,
+        urgency: f64,
         states: &States,
         state: u32,
         listed: Listed,
@@ -135,7 +138,7 @@ impl OfferSearch {
             if states.payoff(state) + most - own.cost < states.payoff(then) * (1.0 - NEAR) {
                 continue;
             }
-            if !*lost.get_or_insert_with(|| is_lost((market, urgency), states, state)) {
+            if !*lost.get_or_insert_with(|| is_lost(market, urgency, states, state)) {
                 return false;
             }
         }
@@ -151,7 +154,7 @@ impl OfferSearch {
 
 /// Returns whether no way on from a state brings as much as what is known: each free GPU brings at most the urgency of the next
 /// job, as those after it are less urgent, less the price that it has now.
-fn is_lost((market, urgency): (&Market<'_>, f64), states: &States, state: u32) -> bool {
+fn is_lost(market: &Market<'_>, urgency: f64, states: &States, state: u32) -> bool {
     let gain = |(cell, &taken): (usize, &u32)| {
         let free = market.cells.list[cell].count - taken;
         f64::from(free) * (urgency - market.prices.of(cell, taken)).max(0.0)

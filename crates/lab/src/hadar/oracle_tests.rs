@@ -117,7 +117,7 @@ fn no_allocation_pays_more_than_the_one_that_is_found() {
         let Some(mut own) = jobs.first().cloned() else { continue };
         let parameters = parameters(&mut random);
         let prices = Prices::new(&cells, &jobs, NOW, &parameters);
-        let market = Market::new((&cells, &prices), &jobs, NOW, &parameters);
+        let market = Market::new(&cells, &prices, &jobs, NOW, &parameters);
         let taken: Vec<u32> = cells.list.iter().map(|cell| pick(&mut random, cell.count + 1)).collect();
         if pick(&mut random, 3) == 0
             && let Some(found) = market.find(&own, &vec![0; taken.len()])
@@ -180,7 +180,7 @@ fn who_is_not_asked_would_change_nothing() {
             b.urgency(NOW, &parameters).total_cmp(&a.urgency(NOW, &parameters)).then(a.number.cmp(&b.number))
         });
         let prices = Prices::new(&cells, &queue, NOW, &parameters);
-        let market = Market::new((&cells, &prices), &queue, NOW, &parameters);
+        let market = Market::new(&cells, &prices, &queue, NOW, &parameters);
         if let Some(first) = queue.first().cloned()
             && let Some(found) = market.find(&first, &vec![0; cells.list.len()])
             && pick(&mut random, 3) == 0

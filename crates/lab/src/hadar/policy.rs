@@ -68,9 +68,9 @@ impl Policy for Hadar {
             order.then(a.arrival.total_cmp(&b.arrival)).then(a.number.cmp(&b.number))
         });
         let prices = Prices::new(&cells, &queue, now, &self.parameters);
-        let market = Market::new((&cells, &prices), &queue, now, &self.parameters);
+        let market = Market::new(&cells, &prices, &queue, now, &self.parameters);
         let answer = best(&market, &queue);
-        self.carry_out(problem, (&market, &queue), &answer, &mut plan);
+        self.carry_out(problem, &market, &queue, &answer, &mut plan);
         plan.round = Some(facts(problem, &market, &queue, &answer));
         Ok(plan)
     }
@@ -87,7 +87,8 @@ impl Hadar {
     fn carry_out(
         &self,
         problem: &Problem,
-        (market, queue): (&Market<'_>, &[HadarJob]),
+        market: &Market<'_>,
+        queue: &[HadarJob],
         answer: &ServedJobs,
         plan: &mut Plan,
     ) {

@@ -88,7 +88,7 @@ impl States {
     pub(super) fn after(&mut self, state: u32, parts: &[(usize, u32)]) -> u32 {
         let hash = self.hash(state, parts);
         let slot = self.slot(hash, |own| self.is_after(own, state, parts));
-        self.slots[slot].unwrap_or_else(|| self.add((slot, hash), state, parts))
+        self.slots[slot].unwrap_or_else(|| self.add(slot, hash, state, parts))
     }
 
     /// Returns the same, if it is there.
@@ -96,7 +96,7 @@ impl States {
         self.slots[self.slot(self.hash(state, parts), |own| self.is_after(own, state, parts))]
     }
 
-    fn add(&mut self, (slot, hash): (usize, u64), before: u32, parts: &[(usize, u32)]) -> u32 {
+    fn add(&mut self, slot: usize, hash: u64, before: u32, parts: &[(usize, u32)]) -> u32 {
         let number = to_index(self.count());
         self.slots[slot] = Some(number);
         let (from, begin) = (before as usize * self.cells, self.taken.len());

@@ -205,7 +205,7 @@ fn first_to_end(problem: &Problem, cards: &[Card], job: usize, tasks: &TaskJob) 
         }
         let mut free = vec![0; tasks.times.len()];
         cards.iter().filter(|card| card.free <= start).for_each(|card| free[card.gpu.gpu_type] += 1);
-        let Some((counts, long)) = share_out(tasks, &free, (model.min_gpus, model.max_gpus)) else {
+        let Some((counts, long)) = share_out(tasks, &free, model.min_gpus, model.max_gpus) else {
             continue;
         };
         let stays = own == counts && start <= now.0;
@@ -227,7 +227,7 @@ fn owned(cards: &[Card], job: usize, types: usize) -> Vec<u32> {
 
 /// Gives a round's tasks one by one to the GPU that has computed its tasks first then; returns the GPUs by type and how long
 /// the round computes.
-fn share_out(tasks: &TaskJob, free: &[u32], (least, most): (u32, u32)) -> Option<(Vec<u32>, f64)> {
+fn share_out(tasks: &TaskJob, free: &[u32], least: u32, most: u32) -> Option<(Vec<u32>, f64)> {
     let types = free.len();
     let (mut handed_out, mut counts, mut long) = (vec![0_u64; types], vec![0_u32; types], 0.0_f64);
     for _ in 0..tasks.scale {

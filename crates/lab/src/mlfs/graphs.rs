@@ -57,7 +57,7 @@ pub fn replay_graphs(
         tell(now, &jobs, &round);
         let mut has_worked = false;
         for (number, job) in jobs.iter_mut().enumerate().filter(|(_, job)| job.arrival <= now) {
-            has_worked |= work(job, &mut ready[number], (now, now + options.round), &mut records[number]);
+            has_worked |= work(job, &mut ready[number], now, now + options.round, &mut records[number]);
         }
         let is_waiting = jobs.iter().all(|job| job.arrival <= now);
         idle = if has_worked || !is_waiting { 0 } else { idle + 1 };
@@ -68,7 +68,7 @@ pub fn replay_graphs(
 }
 
 /// Lets the tasks of a job compute from one moment to another; returns whether any did.
-fn work(job: &mut GraphJob, ready: &mut [f64], (from, to): (f64, f64), record: &mut GraphRecord) -> bool {
+fn work(job: &mut GraphJob, ready: &mut [f64], from: f64, to: f64, record: &mut GraphRecord) -> bool {
     let mut has_worked = false;
     // Those first that others wait for.
     for task in job.children_first().unwrap_or_default().into_iter().rev() {

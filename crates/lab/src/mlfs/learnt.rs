@@ -201,7 +201,7 @@ impl MlfRl {
         }
         let ranks = ranks(waiting);
         let mut candidates: Vec<Vec<f64>> =
-            found.iter().map(|own| self.features(state, problem, (waiting, &ranks), *own, room)).collect();
+            found.iter().map(|own| self.features(state, problem, waiting, &ranks, *own, room)).collect();
         if may_wait {
             candidates.push(Self::of_cluster(state, waiting.len(), room));
         }
@@ -224,7 +224,8 @@ impl MlfRl {
         &self,
         state: &SchedulingState,
         problem: &Problem,
-        (waiting, ranks): (&[Waiting], &[f64]),
+        waiting: &[Waiting],
+        ranks: &[f64],
         Possible { job, gpu_type }: Possible,
         room: &[u32],
     ) -> Vec<f64> {

@@ -35,14 +35,14 @@ impl<'a> Loads<'a> {
     }
 
     pub(super) fn add(&mut self, (server, gpu): (usize, usize), task: &GraphTask) {
-        self.change((server, gpu), task, 1.0);
+        self.change(server, gpu, task, 1.0);
     }
 
     pub(super) fn remove(&mut self, (server, gpu): (usize, usize), task: &GraphTask) {
-        self.change((server, gpu), task, -1.0);
+        self.change(server, gpu, task, -1.0);
     }
 
-    fn change(&mut self, (server, gpu): (usize, usize), task: &GraphTask, sign: f64) {
+    fn change(&mut self, server: usize, gpu: usize, task: &GraphTask, sign: f64) {
         for (used, demand) in self.used[server].iter_mut().zip(task.demand) {
             *used += sign * demand;
         }

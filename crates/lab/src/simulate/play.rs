@@ -69,8 +69,8 @@ impl<'a> Play<'a> {
             forecasts: Vec::new(),
             start_estimates: None,
         };
-        let how = (self.options.rules, &mut planner);
-        let Ok::<_, Infallible>(_) = turn(&mut self.world, &mut KeepsNothing, &mut self.state, how, tell);
+        let Ok::<_, Infallible>(_) =
+            turn(&mut self.world, &mut KeepsNothing, &mut self.state, self.options.rules, &mut planner, tell);
     }
 
     /// Takes turns until all is over, at most until a moment; returns whether all is over.

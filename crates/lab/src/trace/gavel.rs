@@ -133,7 +133,7 @@ impl GavelSpeeds {
         let batch = local_batch(kind);
         let epochs = EPOCHS.min(steps.max(1));
         let samples = steps.max(1).div_ceil(epochs) * batch * u64::from(gpus);
-        let mut job = Job::only_planned(name, (samples, epochs), batch * u64::from(gpus)).on_exactly(gpus);
+        let mut job = Job::only_planned(name, samples, epochs, batch * u64::from(gpus)).on_exactly(gpus);
         job.model = format!("{kind} on {gpus}");
         let speed = |(gpu_type, steps): (&GpuType, &f64)| {
             Some((gpu_type.clone(), Speed::rate(steps * to_f64(batch))?))

@@ -39,10 +39,15 @@ pub fn jobs(mut records: Vec<Recorded>, estimate: bool) -> Vec<Job> {
         let epochs = (record.seconds / EPOCH_SECONDS).ceil().clamp(1.0, 1e6);
         let samples = 600_u64;
         let speed = Speed::rate(epochs * to_f64(samples) / record.seconds)?;
-        let work = (samples * u64::from(record.gpus), to_u64(epochs));
+        let samples_per_epoch = samples * u64::from(record.gpus);
         // A sample for each rank in each step, and no exchange: the speed is that of the whole job.
-        let mut job = Job::only_planned(names.unique(&record.name), work, u64::from(record.gpus))
-            .on_exactly(record.gpus);
+        let mut job = Job::only_planned(
+            names.unique(&record.name),
+            samples_per_epoch,
+            to_u64(epochs),
+            u64::from(record.gpus),
+        )
+        .on_exactly(record.gpus);
         job.throughput = record.gpu_types.into_iter().map(|own| (own, speed)).collect();
         job.arrival = Seconds(record.arrival - first);
         job.estimate = estimate.then_some(Estimates::All);

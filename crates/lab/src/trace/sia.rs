@@ -129,7 +129,7 @@ pub fn sia(text: &str, applications: &Applications, chosen: Option<&str>) -> Res
         if gpus == 0 || batch < u64::from(gpus) {
             return Err(NoEntry::Bad(format!("a batch of {batch} cannot be split over {gpus} GPUs")));
         }
-        let mut job = Job::only_planned(name, (work.samples_per_epoch, work.epochs), batch);
+        let mut job = Job::only_planned(name, work.samples_per_epoch, work.epochs, batch);
         application.clone_into(&mut job.model);
         job.model_size = work.model_size;
         job.gpus = Some(gpus);

@@ -111,7 +111,7 @@ pub struct Story {
     /// The write at which the process dies, and whether before it.
     pub dies: (u32, bool),
     /// What its owner wants at a moment.
-    pub wish: Option<(f64, Event)>,
+    pub request: Option<(f64, Event)>,
 }
 
 /// Plays the story of one job to its end; returns what was seen, the job, and the writes that were left.
@@ -152,9 +152,9 @@ pub fn play_all(story: &Story) -> (Seer, Vec<JobState>, u32) {
     let jobs = jobs.into_iter().map(|own| JobState::new(own, Time(0.0))).collect();
     let mut state = State { jobs, ..State::default() };
     let left = Cell::new(story.dies.0);
-    let mut wish = story.wish.clone();
+    let mut request = story.request.clone();
     for turn in 0..1000 {
-        if let Some((_, event)) = wish.take_if(|(at, _)| *at <= seer.world.now().0) {
+        if let Some((_, event)) = request.take_if(|(at, _)| *at <= seer.world.now().0) {
             apply(&mut state, seer.world.now(), &event, &rules());
         }
         let mut policy = queueing();
@@ -164,7 +164,7 @@ pub fn play_all(story: &Story) -> (Seer, Vec<JobState>, u32) {
         let mut disk = Disk { state: state.clone(), left: &left, before: story.dies.1 };
         let mut own = state.clone();
         let went: Result<_, Died> =
-            hsched_engine::turn(&mut seer, &mut disk, &mut own, (&rules(), &mut planner), &mut |_| ());
+            hsched_engine::turn(&mut seer, &mut disk, &mut own, &rules(), &mut planner, &mut |_| ());
         if went.is_ok() {
             assert_eq!(own, disk.state, "the state on disk is another one than that in memory");
         }
@@ -252,7 +252,7 @@ fn a_job_that_is_cancelled_or_fails_takes_its_next_piece_with_it() {
     let asked = Event::CancelAsked { job: name("a") };
     for gpus in [1, 2] {
         let (seer, tracked, _) =
-            play(&Story { gpus, wish: Some((700.0, asked.clone())), ..Story::default() });
+            play(&Story { gpus, request: Some((700.0, asked.clone())), ..Story::default() });
         assert_eq!(*outcome(&tracked), Outcome::Cancelled);
         assert_eq!(seer.submitted.len(), 2, "{:?}", seer.submitted);
     }

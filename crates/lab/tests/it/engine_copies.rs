@@ -57,7 +57,7 @@ fn take(state: State, nodes: &[(usize, u32)]) -> Step {
         ("v3", "v100", 4, 0, "idle"),
     ]);
     let mut policy = On(nodes.to_vec());
-    step(state, Time(60.0), &[], &cluster, (&rules(), &mut planner(&mut policy)))
+    step(state, Time(60.0), &[], &cluster, &rules(), &mut planner(&mut policy))
 }
 
 fn stages(state: &State) -> Vec<(u32, &'static str)> {

@@ -371,10 +371,10 @@ fn an_epoch_whose_length_nobody_reports_takes_the_time_since_the_one_before() {
 
 #[test]
 fn what_a_restart_costs_is_measured_where_there_is_no_queue() {
-    let told = |job: Job, realm: BackendKind, starts: &[f64]| {
+    let told = |job: Job, backend: BackendKind, starts: &[f64]| {
         let mut state = state(vec![]);
         for &cost in starts {
-            let rules = Rules { realm, ..rules() };
+            let rules = Rules { backend, ..rules() };
             let mut own = running(job.clone(), attempt("r", "v1", "v100", 1, 0), 0);
             own.startup = state.jobs.pop().and_then(|before: JobState| before.startup);
             if let Phase::Submitted(own) = &mut own.phase {
@@ -393,8 +393,8 @@ fn what_a_restart_costs_is_measured_where_there_is_no_queue() {
         }
         let mut policy = Costs(None);
         let cluster = cluster(&[("v1", "v100", 4, 1, "mixed")]);
-        let how = Rules { realm, ..rules() };
-        let _step = step(state, Time(300.0), &[], &cluster, (&how, &mut planner(&mut policy)));
+        let how = Rules { backend, ..rules() };
+        let _step = step(state, Time(300.0), &[], &cluster, &how, &mut planner(&mut policy));
         policy.0.expect("it is asked").0
     };
     let usual = || job("a", "{v100: 100}", "");

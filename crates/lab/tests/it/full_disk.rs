@@ -51,7 +51,7 @@ fn what_cannot_be_written_down_is_neither_done_nor_told_until_it_can() {
         planner.run = &run;
         let (before, known) = (state.clone(), told.len());
         let went: Result<_, Full> =
-            hsched_engine::turn(&mut world, &mut disk, &mut state, (&rules(), &mut planner), &mut |update| {
+            hsched_engine::turn(&mut world, &mut disk, &mut state, &rules(), &mut planner, &mut |update| {
                 if let Update::Event(event) = update {
                     told.push(format!("{event:?}"));
                 }

@@ -98,7 +98,7 @@ fn play(dies_at: u32, before: bool) -> u32 {
         let mut disk = Disk { state: state.clone(), left: &left, before };
         let mut own = state.clone();
         let went: Result<_, Died> =
-            hsched_engine::turn(&mut seer, &mut disk, &mut own, (&rules(), &mut planner), &mut |_| ());
+            hsched_engine::turn(&mut seer, &mut disk, &mut own, &rules(), &mut planner, &mut |_| ());
         if went.is_ok() {
             assert_eq!(own, disk.state, "the state on disk is another one than that in memory");
         }

@@ -98,7 +98,7 @@ fn a_job_that_waits_may_ask_for_what_when_lists() {
     let jobs = state(vec![JobState::new(own.clone(), Time(0.0))]);
     let mut policy = queueing();
     let mut planner = planner(policy.as_mut());
-    let asked = step(jobs, Time(1.0), &[], &cluster, (&rules(), &mut planner));
+    let asked = step(jobs, Time(1.0), &[], &cluster, &rules(), &mut planner);
     let told = answer(&cluster, &asked.inquiries[0], 0.0, &|_| (1.0, 0.0));
     // As `when` lists them: by the job's file, the settings and the snapshot.
     let (rules, snapshot) = (rules(), snapshot(&cluster));
@@ -163,13 +163,13 @@ fn take(state: &State, at: f64, cluster: &Cluster, stays: f64, wait: &dyn Fn(&Ki
     let mut policy = queueing();
     let mut planner = planner(policy.as_mut());
     let own = rules();
-    let first = step(state.clone(), Time(at), &[], cluster, (&own, &mut planner));
+    let first = step(state.clone(), Time(at), &[], cluster, &own, &mut planner);
     if first.inquiries.is_empty() {
         return first;
     }
     planner.start_estimates =
         Some(first.inquiries.iter().map(|own| answer(cluster, own, stays, wait)).collect());
-    step(state.clone(), Time(at), &[], cluster, (&own, &mut planner))
+    step(state.clone(), Time(at), &[], cluster, &own, &mut planner)
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn a_pending_request_goes_to_another_partition_and_keeps_its_place() {
     let mut policy = queueing();
     let mut planner = planner(policy.as_mut());
     let own = rules();
-    let asked = step(before.clone(), Time(1.0), &[], &cluster, (&own, &mut planner));
+    let asked = step(before.clone(), Time(1.0), &[], &cluster, &own, &mut planner);
     // The same GPUs start sooner where the limit is longer.
     let wait = |own: &Kind| (50.0, if *own == kind(4, "v100") { 1.0 } else { 30.0 });
     let mut start_estimates = answer(&cluster, &asked.inquiries[0], 20.0, &wait);
@@ -254,7 +254,7 @@ fn a_pending_request_goes_to_another_partition_and_keeps_its_place() {
         own.in_place = own.in_place.filter(|_| !is_short(own));
     }
     planner.start_estimates = Some(vec![start_estimates]);
-    let changed = step(before, Time(1.0), &[], &cluster, (&own, &mut planner));
+    let changed = step(before, Time(1.0), &[], &cluster, &own, &mut planner);
     assert_eq!(words(&changed.actions), ["change a to 4 v100"]);
     let Action::Amend { to, .. } = &changed.actions[0] else { panic!() };
     assert_eq!(to.queue_choice.as_ref().and_then(|own| own.partition.as_deref()), Some("day"));
@@ -374,12 +374,12 @@ fn a_request_is_not_changed_into_another_one_of_the_job() {
         let mut policy = queueing();
         let mut planner = planner(policy.as_mut());
         let own = rules();
-        let asked = step(before.clone(), Time(1.0), &[], &cluster, (&own, &mut planner));
+        let asked = step(before.clone(), Time(1.0), &[], &cluster, &own, &mut planner);
         let wait = |own: &Kind| (50.0, if own.per_node == 2 { 1.0 } else { 30.0 });
         let mut start_estimates = answer(&cluster, &asked.inquiries[0], 20.0, &wait);
         start_estimates.stays.iter_mut().for_each(|own| *own = Some(Seconds(20.0 * HOUR)));
         planner.start_estimates = Some(vec![start_estimates]);
-        words(&step(before.clone(), Time(1.0), &[], &cluster, (&own, &mut planner)).actions)
+        words(&step(before.clone(), Time(1.0), &[], &cluster, &own, &mut planner).actions)
     };
     // It waits for two V100 already.
     assert_eq!(changed(&before), [""; 0]);
@@ -401,7 +401,7 @@ fn nothing_is_changed_where_nobody_knows_the_queue() {
     let mut planner = planner(policy.as_mut());
     planner.start_estimates = Some(Vec::new());
     let own = rules();
-    let after = step(state(vec![pending()]), Time(1.0), &[], &full(), (&own, &mut planner));
+    let after = step(state(vec![pending()]), Time(1.0), &[], &full(), &own, &mut planner);
     assert_eq!(words(&after.actions), [""; 0]);
     // And is asked about again after ten minutes.
     assert_eq!(after.state.wake, Some(Time(601.0)));
@@ -422,6 +422,6 @@ fn a_job_that_does_not_say_how_many_gpus_waits_for_a_polite_number() {
     let mut policy = queueing();
     let mut planner = planner(policy.as_mut());
     planner.start_estimates = Some(Vec::new());
-    let dark = step(jobs, Time(1.0), &[], &cluster(&nodes), (&rules(), &mut planner));
+    let dark = step(jobs, Time(1.0), &[], &cluster(&nodes), &rules(), &mut planner);
     assert_eq!(words(&dark.actions), ["submit a on 32 v100"]);
 }

@@ -32,15 +32,24 @@ fn planned(id: &str, cluster: &Cluster, jobs: &[Job], epochs_done: u64) -> Run {
     let access = Access::everywhere(RankNeeds { cpus: 1, memory: 0 });
     let speeds = ThroughputMatrix::new(jobs, &Problem::types_of(cluster), &Cache::default(), Estimates::Off);
     let rates: (BitRate, BitRate) = (rate(10.0), rate(300.0));
-    let grounds = ClusterView { cluster, access: &access, held: &Holdings::new(), rates };
+    let cluster_view = ClusterView { cluster, access: &access, held: &Holdings::new(), rates };
     let all: Vec<usize> = (0..jobs.len()).collect();
     let problem =
-        Problem::live(grounds, jobs, &speeds).expect("a problem").extract(&all, Basis::Free).problem;
+        Problem::live(cluster_view, jobs, &speeds).expect("a problem").extract(&all, Basis::Free).problem;
     let mut policy = find("optimal", &Parameters::default()).expect("a policy");
     let plan = policy.decide(&problem, &Budget::until(&|| false)).expect("a plan");
     let plan = verify(&problem, plan).expect("a good plan");
-    let solved = Solved { problem: &problem, plan: &plan, policy: "optimal", solve: None, proven: None };
-    let file = PlanFile::new(solved, jobs, Vec::new(), (cluster, &access), ("free", false));
+    let solved = Solved {
+        problem: &problem,
+        jobs,
+        cluster,
+        access: &access,
+        plan: &plan,
+        policy: "optimal",
+        solve: None,
+        proven: None,
+    };
+    let file = PlanFile::new(solved, Vec::new(), "free", false);
     Run {
         id: id.to_owned(),
         jobs: jobs.to_vec(),

@@ -16,7 +16,7 @@ use proptest::prelude::*;
 pub fn rules() -> Rules {
     let rate = |gigabits| BitRate::new(gigabits).expect("a rate");
     Rules {
-        realm: BackendKind::Queue,
+        backend: BackendKind::Queue,
         pinned: false,
         defaults: JobDefaults {
             time_margin: 1.3,

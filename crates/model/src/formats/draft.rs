@@ -16,7 +16,7 @@ pub(super) struct Draft<'a> {
 impl<'a> Draft<'a> {
     /// Reads all keys of a job; one that never `runs` may lack its command, and has none then.
     pub(super) fn read(fields: Fields<'a>, runs: bool) -> Option<Job> {
-        let mut job = Job::only_planned(JobName::new("x").ok()?, (1, 1), 1);
+        let mut job = Job::only_planned(JobName::new("x").ok()?, 1, 1, 1);
         let wrong = read_keys(job_keys(), &fields, runs, &mut job);
         let mut draft = Self { job, fields, wrong };
         for key in job_keys() {

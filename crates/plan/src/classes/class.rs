@@ -93,9 +93,9 @@ impl Classes {
 impl Class {
     /// Returns the class with these bundles, where so many GPUs are on offer by type.
     pub(crate) fn new(whole: Bundles, offered: &[u32]) -> Self {
-        let mut own = Self { whole, bundles: Bundles::default(), fastest: 0.0 };
-        own.offer(offered);
-        own
+        let mut class = Self { whole, bundles: Bundles::default(), fastest: 0.0 };
+        class.offer(offered);
+        class
     }
 
     fn offer(&mut self, offered: &[u32]) {
@@ -132,7 +132,7 @@ impl Site {
     fn limits(&self, model: &JobModel) -> Limits {
         let usable = |ty: usize| model.types[ty].is_some() && model.may_use[ty];
         let gpus = (0..self.ceiling.len()).map(|ty| if usable(ty) { self.ceiling[ty] } else { 0 }).collect();
-        let alone = model.types.iter().map(|own| own.is_some_and(|own| own.single_rank)).collect();
+        let alone = model.types.iter().map(|own| own.is_some_and(|model| model.single_rank)).collect();
         Limits { least: model.min_gpus.max(1), most: model.max_gpus, gpus, alone }
     }
 
@@ -194,11 +194,11 @@ fn key(model: &JobModel) -> Vec<u64> {
     ];
     for (own, may_use) in model.types.iter().zip(&model.may_use) {
         match own.filter(|_| *may_use) {
-            Some(own) => key.extend([
-                own.speed.alpha().to_bits(),
-                own.speed.beta().to_bits(),
-                own.max_batch.unwrap_or(u64::MAX),
-                own.single_rank.into(),
+            Some(model) => key.extend([
+                model.speed.alpha().to_bits(),
+                model.speed.beta().to_bits(),
+                model.max_batch.unwrap_or(u64::MAX),
+                model.single_rank.into(),
             ]),
             None => key.push(u64::MAX),
         }

@@ -56,11 +56,12 @@ impl Verdict {
     /// Returns why it stops with the numbers, such as `nothing to gain (best 0.781, expected 0.784 ± 0.006)`.
     pub fn why(&self) -> Option<String> {
         let reason = self.reason?;
-        let Some(own) = &self.prediction else {
+        let Some(prediction) = &self.prediction else {
             return Some(format!("{reason} (best {})", four_digits(self.best.value)));
         };
-        let places = decimals(own.spread);
-        let numbers = [self.best.value, own.mean, own.spread].map(|number| format!("{number:.places$}"));
+        let places = decimals(prediction.spread);
+        let numbers =
+            [self.best.value, prediction.mean, prediction.spread].map(|number| format!("{number:.places$}"));
         let [best, mean, spread] = numbers;
         Some(format!("{reason} (best {best}, expected {mean} ± {spread})"))
     }
@@ -89,7 +90,7 @@ pub fn judge(reports: &[Report], goal: &Goal, stop: &Stop, busy: bool) -> Option
         GoalMode::Max => new.value > old.value,
         GoalMode::Min => new.value < old.value,
     };
-    let best = *reports.iter().fold(first, |best, own| if better(own, best) { own } else { best });
+    let best = *reports.iter().fold(first, |best, report| if better(report, best) { report } else { best });
     let enough = reports.len() >= goal.min_reports;
     let prediction = enough.then(|| predict(reports, goal.epochs)).flatten();
     let rule = stop.rule(busy);
@@ -183,8 +184,8 @@ mod tests {
         stop: bool,
         reason: Option<Reason>,
     ) {
-        near(own.prediction.as_ref().map(|own| own.mean), mean);
-        near(own.prediction.as_ref().map(|own| own.spread), spread);
+        near(own.prediction.as_ref().map(|prediction| prediction.mean), mean);
+        near(own.prediction.as_ref().map(|prediction| prediction.spread), spread);
         if probability > 0.0 {
             near(own.probability, probability);
         }
@@ -207,8 +208,13 @@ mod tests {
     #[test]
     fn one_that_may_reach_its_target_goes_on() {
         let stop = Stop { rule: StopRule::Target, ..Stop::default() };
-        let own = judge(&reports(&RISING), &goal(GoalMode::Max, 40, Some(0.83)), &stop, false);
-        check(&own.expect("a verdict"), (0.864_635_565_1, 0.043_609_050_53, 0.846_410_649_7), false, None);
+        let verdict = judge(&reports(&RISING), &goal(GoalMode::Max, 40, Some(0.83)), &stop, false);
+        check(
+            &verdict.expect("a verdict"),
+            (0.864_635_565_1, 0.043_609_050_53, 0.846_410_649_7),
+            false,
+            None,
+        );
     }
 
     #[test]
@@ -216,8 +222,8 @@ mod tests {
         let goal = goal(GoalMode::Max, 20, Some(0.90));
         for give_up in [true, false] {
             let stop = Stop { rule: StopRule::Target, give_up, ..Stop::default() };
-            let own = judge(&reports(&LEVEL), &goal, &stop, false).expect("a verdict");
-            check(&own, (0.690_425_491_7, 0.008_501_468_813, 0.0), give_up, Some(Reason::Hopeless));
+            let verdict = judge(&reports(&LEVEL), &goal, &stop, false).expect("a verdict");
+            check(&verdict, (0.690_425_491_7, 0.008_501_468_813, 0.0), give_up, Some(Reason::Hopeless));
         }
     }
 
@@ -246,7 +252,7 @@ mod tests {
         let goal = goal(GoalMode::Min, 24, None);
         let first = |judge: fn(&[Report], &Goal, &Stop, bool) -> Option<Verdict>| {
             (1..=FALLEN.len()).find(|&count| {
-                judge(&reports(&FALLEN[..count]), &goal, &stop, false).is_some_and(|own| own.stop)
+                judge(&reports(&FALLEN[..count]), &goal, &stop, false).is_some_and(|verdict| verdict.stop)
             })
         };
         let (alone, running) = (first(judge).expect("stops"), first(judge_running).expect("stops"));
@@ -267,7 +273,7 @@ mod tests {
         let stop = Stop { rule: StopRule::Best, ..Stop::default() };
         let goal = goal(GoalMode::Max, 40, None);
         assert_eq!(judge(&[], &goal, &stop, false), None);
-        let own = judge(&reports(&RISING[..5]), &goal, &stop, false).expect("a verdict");
-        assert_eq!((own.prediction, own.probability, own.stop), (None, None, false));
+        let verdict = judge(&reports(&RISING[..5]), &goal, &stop, false).expect("a verdict");
+        assert_eq!((verdict.prediction, verdict.probability, verdict.stop), (None, None, false));
     }
 }

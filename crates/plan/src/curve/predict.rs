@@ -193,12 +193,12 @@ mod tests {
     fn a_curve_of_one_family_is_continued() {
         let values: Vec<f64> = (1..=12).map(|x| 0.9 - 0.5 * f64::from(x).powf(-0.7)).collect();
         let expected = 0.9 - 0.5 * 60_f64.powf(-0.7);
-        let own = predict(&reports(&values), 60).expect("a prediction");
-        assert!((own.mean - expected).abs() < 0.01, "{own:?}");
-        let (low, high) = own.band();
+        let prediction = predict(&reports(&values), 60).expect("a prediction");
+        assert!((prediction.mean - expected).abs() < 0.01, "{prediction:?}");
+        let (low, high) = prediction.band();
         assert!(low < expected && expected < high);
-        assert!(own.at_most(low) < 0.01 && own.at_most(high) > 0.99);
-        assert!((own.at_most(expected) + own.at_least(expected) - 1.0).abs() < 1e-12);
+        assert!(prediction.at_most(low) < 0.01 && prediction.at_most(high) > 0.99);
+        assert!((prediction.at_most(expected) + prediction.at_least(expected) - 1.0).abs() < 1e-12);
     }
 
     #[test]
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_metric_that_does_not_change_stays() {
-        let own = predict(&reports(&[0.5; 8]), 100).expect("a prediction");
-        assert!((own.mean - 0.5).abs() < 1e-9 && own.spread < 1e-9, "{own:?}");
+        let prediction = predict(&reports(&[0.5; 8]), 100).expect("a prediction");
+        assert!((prediction.mean - 0.5).abs() < 1e-9 && prediction.spread < 1e-9, "{prediction:?}");
     }
 }

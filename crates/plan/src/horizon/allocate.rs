@@ -4,7 +4,7 @@ use crate::horizon::task::{Choice, Instance, Task};
 
 /// What a plan is made from.
 #[derive(Clone, Copy)]
-pub(super) struct Terms<'a> {
+pub(super) struct Valuation<'a> {
     /// What a step of each task is worth.
     pub worth: &'a [f64],
     /// What each bundle of each class costs a second; empty for classes without tasks.
@@ -18,7 +18,7 @@ pub(super) struct Terms<'a> {
 /// A plan under way.
 struct Allocation<'a> {
     instance: &'a Instance<'a>,
-    terms: Terms<'a>,
+    terms: Valuation<'a>,
     /// The part of its speed that a task would keep in a new place, the rest being lost to the restart.
     keep: Vec<f64>,
     /// GPUs by type that nobody has; below 0 where running tasks have more than is on offer.
@@ -58,43 +58,43 @@ const TIE: f64 = 1e-12;
 const LEAST_KEPT: f64 = 0.02;
 
 /// Returns who is to have what.
-pub(super) fn allocate(instance: &Instance<'_>, terms: Terms<'_>) -> Vec<Choice> {
-    let mut own = Allocation::new(instance, terms);
-    let order = own.order();
+pub(super) fn allocate(instance: &Instance<'_>, terms: Valuation<'_>) -> Vec<Choice> {
+    let mut allocation = Allocation::new(instance, terms);
+    let order = allocation.order();
     for &task in &order {
-        own.choose_again(task, 1.0);
+        allocation.choose_again(task, 1.0);
     }
     for sale in SALES {
         for &task in &order {
-            if own.free.iter().all(|&free| free <= 0) {
+            if allocation.free.iter().all(|&free| free <= 0) {
                 break;
             }
-            own.choose_again(task, sale);
+            allocation.choose_again(task, sale);
         }
     }
-    own.exchange(&order[..order.len().min(EXCHANGED)]);
-    own.leave_none_waiting(&order);
-    own.choices
+    allocation.exchange(&order[..order.len().min(EXCHANGED)]);
+    allocation.leave_none_waiting(&order);
+    allocation.choices
 }
 
 impl<'a> Allocation<'a> {
-    fn new(instance: &'a Instance<'a>, terms: Terms<'a>) -> Self {
+    fn new(instance: &'a Instance<'a>, terms: Valuation<'a>) -> Self {
         let free = instance.offered.iter().map(|&count| i64::from(count)).collect();
         let tasks = instance.tasks.len();
         let keep = |(task, own): (usize, &Task)| kept(own, instance.class(task).fastest, terms.life);
         let keep = instance.tasks.iter().enumerate().map(keep).collect();
         let (choices, values) = (vec![Choice::Wait; tasks], vec![0.0; tasks]);
-        let mut own = Self { instance, terms, keep, free, choices, values };
+        let mut allocation = Self { instance, terms, keep, free, choices, values };
         if !instance.preempts {
             // Nobody can take from a running task what it has.
             for (task, value) in (0..tasks)
                 .filter(|&task| instance.tasks[task].is_running())
                 .map(|task| (task, terms.worth[task] * instance.tasks[task].speed()))
             {
-                own.take(task, Offer { choice: Choice::Stay, value, surplus: 0.0 });
+                allocation.take(task, Offer { choice: Choice::Stay, value, surplus: 0.0 });
             }
         }
-        own
+        allocation
     }
 
     fn is_frozen(&self, task: usize) -> bool {

@@ -1,6 +1,6 @@
 //! Several plans, from one in which nobody moves to one in which moves cost next to nothing, and the choice among them.
 
-use crate::horizon::allocate::{Terms, allocate};
+use crate::horizon::allocate::{Valuation, allocate};
 use crate::horizon::task::{Choice, Instance};
 
 /// How long new places are thought to last, as parts of the usual time between two changes.
@@ -13,8 +13,8 @@ const FORESEEN: f64 = 2.0;
 const TIE: f64 = 1e-12;
 
 /// Returns the plan with the best score; `terms.life` is the usual time between two changes, in seconds.
-pub(super) fn best_plan(instance: &Instance<'_>, terms: Terms<'_>) -> Vec<Choice> {
-    let plan = |life: f64| allocate(instance, Terms { life: life * terms.life, ..terms });
+pub(super) fn best_plan(instance: &Instance<'_>, terms: Valuation<'_>) -> Vec<Choice> {
+    let plan = |life: f64| allocate(instance, Valuation { life: life * terms.life, ..terms });
     if instance.tasks.iter().all(|task| task.restart <= 0.0) {
         return plan(1e9);
     }
@@ -31,7 +31,7 @@ pub(super) fn best_plan(instance: &Instance<'_>, terms: Terms<'_>) -> Vec<Choice
 }
 
 /// Returns what a plan gains over the one in which no running task moves, less what its restarts cost.
-fn score(instance: &Instance<'_>, terms: &Terms<'_>, base: &[Choice], plan: &[Choice]) -> f64 {
+fn score(instance: &Instance<'_>, terms: &Valuation<'_>, base: &[Choice], plan: &[Choice]) -> f64 {
     let (mut gain, mut loss, mut weighted, mut cost) = (0.0, 0.0, 0.0, 0.0);
     for (task, own) in instance.tasks.iter().enumerate() {
         let (before, after) = (instance.speed(task, base[task]), instance.speed(task, plan[task]));

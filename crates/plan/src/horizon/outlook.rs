@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::horizon::allocate::Terms;
+use crate::horizon::allocate::Valuation;
 use crate::horizon::market::{Market, Steps};
 use crate::horizon::menu;
 use crate::horizon::path::Path;
@@ -78,7 +78,7 @@ impl Outlook {
         aged.heed_age(instance);
         let rents = self.rents(instance);
         let life = self.life(instance.tasks.len());
-        let terms = Terms { worth: &aged.of, rents: &rents, prices: &self.prices, life };
+        let terms = Valuation { worth: &aged.of, rents: &rents, prices: &self.prices, life };
         (menu::best_plan(instance, terms), worths)
     }
 

@@ -128,7 +128,7 @@ impl Horizon {
         for (task, choice) in choices.into_iter().enumerate() {
             match choice {
                 Choice::Take(_) => {
-                    wants.push(Want::place(jobs[task], instance.counts(task, choice).to_vec()))
+                    wants.push(Want::place(jobs[task], instance.counts(task, choice).to_vec()));
                 }
                 Choice::Wait if tasks[task].is_running() => wants.push(Want::wait(jobs[task])),
                 Choice::Wait | Choice::Stay => {}

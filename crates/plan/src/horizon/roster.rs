@@ -51,7 +51,7 @@ impl Roster {
                 .unwrap_or_else(|| Entry { class: self.classes.number(model), steps: steps_per_epoch(model) })
         });
         // A job for which there is no bundle now waits until nodes come back.
-        let entry = entry.filter(|own| self.classes.list()[own.class].fastest > 0.0);
+        let entry = entry.filter(|entry| self.classes.list()[entry.class].fastest > 0.0);
         self.set(job, entry);
     }
 

@@ -37,17 +37,17 @@ impl Worths {
         let mut order: Vec<usize> = (0..keys.len()).collect();
         // Of equal ones the later arrival ends later.
         order.sort_by(|&a, &b| keys[b].total_cmp(&keys[a]).then(b.cmp(&a)));
-        let mut own = Self { left: Vec::new(), of: vec![0.0; order.len()], keys: Vec::new(), order };
+        let mut worths = Self { left: Vec::new(), of: vec![0.0; order.len()], keys: Vec::new(), order };
         let mut there = vec![0.0; prices.len()];
         let mut sum = 1.0;
-        for &task in &own.order {
-            own.keys.push(keys[task]);
-            own.left.push(sum);
+        for &task in &worths.order {
+            worths.keys.push(keys[task]);
+            worths.left.push(sum);
             path.at(sum, &mut there);
-            own.of[task] = instance.class(task).bundles.unit_cost(instance.tasks[task].weight, &there);
+            worths.of[task] = instance.class(task).bundles.unit_cost(instance.tasks[task].weight, &there);
             sum += instance.tasks[task].weight;
         }
-        own
+        worths
     }
 
     /// Returns classes and worths from the last task to end to the first.

@@ -111,7 +111,7 @@ pub fn placed(problem: &Problem, job: usize, mut slots: Vec<Slot>) -> Option<Pla
         if let Some(placement) = Placement::new(problem, job, &slots, Sharing::Balanced) {
             return Some(placement);
         }
-        let rate = |slot: &Slot| model.types[slot.gpu_type].map_or(0.0, |own| own.speed.rate_at(1.0));
+        let rate = |slot: &Slot| model.types[slot.gpu_type].map_or(0.0, |model| model.speed.rate_at(1.0));
         let slowest = slots.iter().map(rate).min_by(f64::total_cmp)?;
         slots.retain(|slot| rate(slot) > slowest);
     }

@@ -84,7 +84,7 @@ pub(super) fn prove(
             return unknown;
         }
         let weight = dual.weights[job];
-        let found = ways(problem, pricer, &own(weight, &prices), (least[job], gap / weight));
+        let found = ways(problem, pricer, &own(weight, &prices), least[job], gap / weight);
         let Some(mut ways) = found else { return unknown };
         for way in &mut ways {
             way.excess *= weight;
@@ -122,7 +122,8 @@ fn ways(
     problem: &Problem,
     pricer: &mut Pricer<'_>,
     prices: &[f64],
-    (least_value, gap): (f64, f64),
+    least_value: f64,
+    gap: f64,
 ) -> Option<Vec<Way>> {
     let limit = least_value + gap;
     let network = problem.network.bytes_per_second();
@@ -158,7 +159,7 @@ fn ways(
         } else {
             pricer.over(least, &problem.offered()).across_within(prices, limit, MOST_WAYS)?
         };
-        ways.extend(bundles.iter().filter_map(|own| way(own, Ring::Across { least }, own.cost)));
+        ways.extend(bundles.iter().filter_map(|bundle| way(bundle, Ring::Across { least }, bundle.cost)));
     }
     Some(ways)
 }

@@ -114,7 +114,8 @@ impl<'a> Layout<'a> {
         }
         let below = least(&best);
         let across = pricer.across_in(prices, &self.room, tolerance, below);
-        let across = across.map(|own| RingPlacement { counts: own.counts, node: None, cost: own.cost });
+        let across =
+            across.map(|bundle| RingPlacement { counts: bundle.counts, node: None, cost: bundle.cost });
         across.or(best.map(|(_, place)| place))
     }
 

@@ -129,7 +129,7 @@ impl<'a> Primal<'a> {
                 a = longest.filter(|&longest| longest != b).unwrap_or(a);
             }
             let stuck = vain > STUCK_PAIRS * jobs;
-            vain = if self.renew(problem, dual, (a, b), (&mut random, stuck)) { 0 } else { vain + 1 };
+            vain = if self.renew(problem, dual, a, b, &mut random, stuck) { 0 } else { vain + 1 };
         }
         false
     }
@@ -164,13 +164,15 @@ impl<'a> Primal<'a> {
         &mut self,
         problem: &Problem,
         dual: &mut Dual<'_>,
-        (a, b): (usize, usize),
-        (random, stuck): (&mut Pcg64, bool),
+        a: usize,
+        b: usize,
+        random: &mut Pcg64,
+        stuck: bool,
     ) -> bool {
         let before = (self.rings[a].clone(), self.rings[b].clone());
         self.layout.give_back(&before.0);
         self.layout.give_back(&before.1);
-        let prices = prices_about(&own(dual.weights[a], &dual.prices), &before.0, (random, stuck));
+        let prices = prices_about(&own(dual.weights[a], &dual.prices), &before.0, random, stuck);
         let free = vec![0.0; prices.len()];
         let found = self.layout.best_ring(&mut dual.pricers[a], &prices, TOLERANCE).and_then(|first| {
             self.layout.take(&first);
@@ -202,7 +204,7 @@ impl<'a> Primal<'a> {
 ///
 /// The market does not see that a node has too few GPUs for two jobs where there are enough of their types in all:
 /// where nothing else helps, every GPU now and then has a toll too, of up to what each is worth to the job where it is.
-fn prices_about(prices: &[f64], place: &RingPlacement, (random, stuck): (&mut Pcg64, bool)) -> Vec<f64> {
+fn prices_about(prices: &[f64], place: &RingPlacement, random: &mut Pcg64, stuck: bool) -> Vec<f64> {
     let ranks: u32 = place.counts.iter().sum();
     let toll = if stuck && random.random::<f64>() < 0.5 { place.cost / f64::from(ranks) } else { 0.0 };
     let about = |price: &f64| price * (0.5 + 1.2 * random.random::<f64>()) + toll * random.random::<f64>();

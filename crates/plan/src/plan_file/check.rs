@@ -174,7 +174,7 @@ impl PlannedJob {
             ("throughput", self.throughput, expected.throughput),
         ];
         let text = |number: Option<f64>| number.map_or_else(|| "null".to_owned(), |n| format!("{n:?}"));
-        let wrong_time = times.into_iter().find(|&(_, own, right)| !agree(own, right));
+        let wrong_time = times.into_iter().find(|&(_, time, right)| !agree(time, right));
         let what = if let Some((key, own, right)) = wrong_time {
             format!("{key} is {}, but the formulas give {}", text(own), text(right))
         } else if self.ranks != expected.ranks {

@@ -156,6 +156,10 @@ pub struct PlanPartition {
 #[derive(Clone, Copy, Debug)]
 pub struct Solved<'a> {
     pub problem: &'a Problem,
+    /// In the problem's order.
+    pub jobs: &'a [Job],
+    pub cluster: &'a Cluster,
+    pub access: &'a Access,
     pub plan: &'a CheckedPlan,
     pub policy: &'a str,
     /// Time that the policy took, where somebody looked.
@@ -182,19 +186,13 @@ pub enum PlanFileError {
 impl PlanFile {
     /// Returns the file of a solved problem.
     ///
-    /// `own` are the jobs, in the problem's order; `notes` say what was left out and why, and what else people should know.
-    pub fn new(
-        solved: Solved<'_>,
-        own: &[Job],
-        notes: Vec<String>,
-        (cluster, access): (&Cluster, &Access),
-        (capacity, pinned): (&str, bool),
-    ) -> Self {
-        let Solved { problem, plan, policy, solve, proven } = solved;
+    /// `notes` say what was left out and why, and what else people should know.
+    pub fn new(solved: Solved<'_>, notes: Vec<String>, capacity: &str, pinned: bool) -> Self {
+        let Solved { problem, jobs, cluster, access, plan, policy, solve, proven } = solved;
         let outcome = Outcome::of(problem, plan);
         let quality = proven.zip(outcome).map(|((bound, _), outcome)| Quality::new(bound, &outcome));
         let all = plan.placed().len() == problem.jobs.len();
-        let jobs = plan.verdicts().iter().zip(own.iter().map(formats::jobs::to_json)).enumerate();
+        let jobs = plan.verdicts().iter().zip(jobs.iter().map(formats::jobs::to_json)).enumerate();
         let partition = |job: usize| access.partition(job).map(str::to_owned);
         let jobs = jobs.map(|(job, (verdict, spec))| PlannedJob {
             partition: partition(job),
@@ -294,7 +292,8 @@ impl PlanFile {
     /// Returns the order of devices on nodes with several GPU types.
     pub fn device_order(&self) -> Vec<(NodeName, Vec<GpuType>)> {
         let mixed = self.nodes.iter().filter(|node| node.devices.len() > 1);
-        let each = |own: &TypeCount| vec![GpuType::new(&own.gpu_type); own.count.min(MOST_DEVICES) as usize];
+        let each =
+            |count: &TypeCount| vec![GpuType::new(&count.gpu_type); count.count.min(MOST_DEVICES) as usize];
         let order = |node: &PlanNode| {
             let types = node.devices.iter().flat_map(each).collect::<Option<_>>();
             NodeName::new(&node.name).ok().zip(types)

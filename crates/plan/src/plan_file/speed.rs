@@ -46,11 +46,11 @@ impl PlanSpeed {
             Speed::Affine { alpha, beta } => (None, Some(alpha.0), Some(beta.0)),
         };
         let measured: Option<&Measured> = match source {
-            Source::Measured(own) => Some(own),
+            Source::Measured(measured) => Some(measured),
             Source::JobFile | Source::OtherName(_) | Source::Estimated(_) => None,
         };
         let estimate: Option<&Estimate> = match source {
-            Source::Estimated(own) => Some(own),
+            Source::Estimated(estimate) => Some(estimate),
             Source::JobFile | Source::OtherName(_) | Source::Measured(_) => None,
         };
         let (word, name) = match source {
@@ -61,7 +61,7 @@ impl PlanSpeed {
             Source::Estimated(Estimate { method: Method::Ratios { .. }, from, .. }) => ("scaled", Some(from)),
             Source::Estimated(Estimate { from, .. }) => ("guessed", Some(from)),
         };
-        let models = estimate.map(|own| match own.method {
+        let models = estimate.map(|estimate| match estimate.method {
             Method::Ratios { models } => models as u64,
             Method::GpuTable => 0,
         });
@@ -71,10 +71,10 @@ impl PlanSpeed {
             samples_per_s,
             alpha_s,
             beta_s,
-            error: measured.map(|own| own.error).or(estimate.map(|own| own.error)),
-            count: measured.map(|own| own.count).or(models),
-            batches: measured.map(|own| own.batches),
-            by: measured.map(|own| SampleSource::name(own.source).to_owned()),
+            error: measured.map(|measured| measured.error).or(estimate.map(|estimate| estimate.error)),
+            count: measured.map(|measured| measured.count).or(models),
+            batches: measured.map(|measured| measured.batches),
+            by: measured.map(|measured| SampleSource::name(measured.source).to_owned()),
             name: name.map(GpuType::to_string),
         }
     }

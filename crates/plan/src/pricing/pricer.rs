@@ -38,7 +38,8 @@ impl<'a> Pricer<'a> {
     /// Returns the pricer of a job that may have up to `offered` GPUs by type.
     pub(crate) fn new(job: &'a JobModel, rings: &Rings, offered: &[u32]) -> Self {
         let usable: Vec<bool> = job.types.iter().map(Option::is_some).collect();
-        let alone: Vec<bool> = job.types.iter().map(|own| own.is_some_and(|own| own.single_rank)).collect();
+        let alone: Vec<bool> =
+            job.types.iter().map(|own| own.is_some_and(|model| model.single_rank)).collect();
         let limits = job.min_gpus..=job.max_gpus;
         let bundle = |(counts, ring): (Vec<u32>, f64)| {
             let ranks: u32 = counts.iter().sum();
@@ -78,7 +79,8 @@ impl<'a> Pricer<'a> {
     ) -> Option<Priced> {
         let value = |bundle: &Bundle| bundle.cost + price(prices, &bundle.counts);
         let inside = self.inside.iter().map(|bundle| (value(bundle), bundle));
-        let mut best = inside.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(value, own)| (value, own.clone()));
+        let mut best =
+            inside.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(value, bundle)| (value, bundle.clone()));
         let mut floor = best.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
         for rings in self.halls.iter_mut().map(|(_, hall)| hall).chain(&mut self.across) {
             let least = best.as_ref().map_or(f64::INFINITY, |(value, _)| *value);

@@ -23,7 +23,7 @@ impl ReplanContext<'_> {
         let free = self.problem.extract(&[job], Basis::Free).problem;
         let offered = |name: &str| -> u32 {
             let own = free.gpu_types.iter().zip(free.offered());
-            own.filter(|(own, _)| own.as_str() == name).map(|(_, count)| count).sum()
+            own.filter(|(gpu_type, _)| gpu_type.as_str() == name).map(|(_, count)| count).sum()
         };
         let wanted = self.problem.by_name(&hold.slots);
         if wanted.iter().all(|(name, count)| offered(name.as_str()) >= *count) {

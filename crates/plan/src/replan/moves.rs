@@ -78,16 +78,16 @@ impl ReplanContext<'_> {
         margin: f64,
     ) -> Result<MovePlan, PolicyError> {
         let residents = self.residents();
-        let mut movable: Vec<&Resident<'_>> = residents.iter().filter(|own| own.movable).collect();
+        let mut movable: Vec<&Resident<'_>> = residents.iter().filter(|resident| resident.movable).collect();
         if movable.is_empty() {
             return Ok(MovePlan::default());
         }
-        let name = |own: &Resident<'_>| &self.problem.jobs[own.job].name;
+        let name = |resident: &Resident<'_>| &self.problem.jobs[resident.job].name;
         movable.sort_by(|a, b| self.rest(b).total_cmp(&self.rest(a)).then(name(a).cmp(name(b))));
         let shares = self.shares(ready, &residents);
         let dues = Dues::of(self.problem);
         let scales = Scales { context: self, ready, base, residents: &residents, margin, dues, shares };
-        let alone = movable.iter().take(self.rules.tried).map(|&own| vec![own]);
+        let alone = movable.iter().take(self.rules.tried).map(|&resident| vec![resident]);
         let sets = std::iter::once(movable.clone()).chain(alone.filter(|_| movable.len() > 1));
         let now = scales.value_of_staying();
         let worth = |choice: &Choice<'_>| now.time - choice.value.time - choice.costs * (1.0 + margin);
@@ -101,7 +101,8 @@ impl ReplanContext<'_> {
             return Ok(MovePlan::default());
         };
         // Between two epochs nothing is lost.
-        let lost: f64 = best.moved.iter().map(|own| self.weight(own.job) * own.under_way).sum();
+        let lost: f64 =
+            best.moved.iter().map(|resident| self.weight(resident.job) * resident.under_way).sum();
         let least = self.rules.least_gain * now.time;
         let pays = |choice: &Choice<'_>| match choice.value.late.cmp(&now.late) {
             Ordering::Less => true,
@@ -120,7 +121,7 @@ impl ReplanContext<'_> {
             let later = best.value.late <= now.late && worth(&best) + lost > least;
             return Ok(MovePlan { plan: Plan::default(), later });
         }
-        let changes = best.moved.iter().filter_map(|own| self.move_of(own, &best)).collect();
+        let changes = best.moved.iter().filter_map(|resident| self.move_of(resident, &best)).collect();
         Ok(MovePlan { plan: Plan { changes, ..Plan::default() }, later: false })
     }
 
@@ -141,7 +142,8 @@ impl ReplanContext<'_> {
         if ready.is_empty() {
             return BTreeMap::new();
         }
-        let jobs: Vec<usize> = ready.iter().copied().chain(residents.iter().map(|own| own.job)).collect();
+        let jobs: Vec<usize> =
+            ready.iter().copied().chain(residents.iter().map(|resident| resident.job)).collect();
         let times = equal_share_times(&self.problem.extract(&jobs, Basis::Free).problem);
         ready.iter().copied().zip(times).filter(|(_, time)| time.is_finite()).collect()
     }
@@ -151,8 +153,8 @@ impl ReplanContext<'_> {
     }
 
     /// Returns the time that a running job's epochs still take where it is.
-    fn rest(&self, own: &Resident<'_>) -> f64 {
-        self.epochs(own.job) * own.epoch - own.under_way
+    fn rest(&self, resident: &Resident<'_>) -> f64 {
+        self.epochs(resident.job) * resident.epoch - resident.under_way
     }
 
     pub(super) fn epochs(&self, job: usize) -> f64 {
@@ -164,27 +166,27 @@ impl ReplanContext<'_> {
     }
 
     /// Returns whether a draft leaves a running job where it is, or on GPUs that are as good.
-    fn is_same(&self, own: &Resident<'_>, draft: &Draft) -> bool {
-        let Some(placement) = draft.placement(self, own.job) else { return false };
-        let same_gpus = self.problem.by_name(&placement.slots) == self.problem.by_name(&own.hold.slots);
-        same_gpus && (placement.epoch.total() - own.epoch).abs() <= self.rules.same * own.epoch
+    fn is_same(&self, resident: &Resident<'_>, draft: &Draft) -> bool {
+        let Some(placement) = draft.placement(self, resident.job) else { return false };
+        let same_gpus = self.problem.by_name(&placement.slots) == self.problem.by_name(&resident.hold.slots);
+        same_gpus && (placement.epoch.total() - resident.epoch).abs() <= self.rules.same * resident.epoch
     }
 
-    fn move_of(&self, own: &Resident<'_>, choice: &Choice<'_>) -> Option<(usize, Decision)> {
-        let placement = choice.draft.placement(self, own.job)?;
+    fn move_of(&self, resident: &Resident<'_>, choice: &Choice<'_>) -> Option<(usize, Decision)> {
+        let placement = choice.draft.placement(self, resident.job)?;
         let problem = self.problem;
-        let (before, after) = (own.epoch, placement.epoch.total());
+        let (before, after) = (resident.epoch, placement.epoch.total());
         let others = if after > before { "makes room for other jobs, " } else { "" };
-        let same = problem.by_name(&placement.slots) == problem.by_name(&own.hold.slots);
+        let same = problem.by_name(&placement.slots) == problem.by_name(&resident.hold.slots);
         let gpus = problem.named(&placement.slots);
         let place = if same { "with new batch shares".to_owned() } else { format!("on {gpus}") };
         let why = format!(
             "{others}{} per epoch {place} instead of {}, {} epochs left",
             seconds(after),
             seconds(before),
-            problem.jobs[own.job].progress.epochs_left
+            problem.jobs[resident.job].progress.epochs_left
         );
-        Some((own.job, Decision::Place { placements: vec![placement], queued: false, why }))
+        Some((resident.job, Decision::Place { placements: vec![placement], queued: false, why }))
     }
 }
 
@@ -192,7 +194,8 @@ impl<'a> Scales<'a> {
     /// Returns the time to come when nobody moves.
     fn value_of_staying(&self) -> Value {
         let to_come = |job: usize, time: Option<f64>| ToCome { job, time, delay: 0.0 };
-        let running = self.residents.iter().map(|own| to_come(own.job, Some(self.context.rest(own))));
+        let running =
+            self.residents.iter().map(|resident| to_come(resident.job, Some(self.context.rest(resident))));
         let rest = |job: usize| self.base.and_then(|base| self.context.rest_in(base, job));
         let ready = self.ready.iter().map(|&job| to_come(job, rest(job)));
         self.value(&running.chain(ready).collect::<Vec<_>>())
@@ -202,13 +205,13 @@ impl<'a> Scales<'a> {
     fn choice(&self, mut movers: Vec<&'a Resident<'a>>) -> Result<Option<Choice<'a>>, PolicyError> {
         // Each round fixes at least one job in its place.
         loop {
-            let free = movers.iter().map(|own| own.job);
+            let free = movers.iter().map(|resident| resident.job);
             let jobs: Vec<usize> = free.chain(self.ready.iter().copied()).collect();
             let Some(draft) = self.context.draft(&jobs, Basis::Free)? else { return Ok(None) };
             // A running job is never stopped to wait.
             let (stay, moved): (Vec<&Resident<'_>>, Vec<&Resident<'_>>) =
-                movers.iter().copied().partition(|own| self.context.is_same(own, &draft));
-            let homeless = moved.iter().any(|own| draft.epoch(own.job).is_none());
+                movers.iter().copied().partition(|resident| self.context.is_same(resident, &draft));
+            let homeless = moved.iter().any(|resident| draft.epoch(resident.job).is_none());
             if homeless || moved.is_empty() {
                 return Ok(None);
             }
@@ -220,7 +223,8 @@ impl<'a> Scales<'a> {
     }
 
     fn weigh(&self, draft: Draft, moved: Vec<&'a Resident<'a>>) -> Choice<'a> {
-        let weighted = |own: &&Resident<'_>| self.context.weight(own.job) * self.restart(own.job);
+        let weighted =
+            |resident: &&Resident<'_>| self.context.weight(resident.job) * self.restart(resident.job);
         let costs = moved.iter().map(weighted).sum();
         let value = self.value_of_moving(&draft, &moved, &BTreeMap::new());
         Choice { draft, moved, value, costs }
@@ -232,12 +236,12 @@ impl<'a> Scales<'a> {
     fn value_of_moving(&self, draft: &Draft, moved: &[&Resident<'_>], waits: &BTreeMap<usize, f64>) -> Value {
         let context = self.context;
         let wait = |job: usize| waits.get(&job).copied().unwrap_or(0.0);
-        let running = self.residents.iter().map(|own| {
-            if moved.iter().any(|other| other.job == own.job) {
-                let delay = (self.restart(own.job) + wait(own.job)) * (1.0 + self.margin);
-                ToCome { job: own.job, time: context.rest_in(draft, own.job), delay }
+        let running = self.residents.iter().map(|resident| {
+            if moved.iter().any(|other| other.job == resident.job) {
+                let delay = (self.restart(resident.job) + wait(resident.job)) * (1.0 + self.margin);
+                ToCome { job: resident.job, time: context.rest_in(draft, resident.job), delay }
             } else {
-                ToCome { job: own.job, time: Some(context.rest(own)), delay: 0.0 }
+                ToCome { job: resident.job, time: Some(context.rest(resident)), delay: 0.0 }
             }
         });
         let place = |&job: &usize| ToCome { job, time: context.rest_in(draft, job), delay: 0.0 };
@@ -262,19 +266,19 @@ impl<'a> Scales<'a> {
     fn queue_waits(&self, choice: &Choice<'_>) -> Result<BTreeMap<usize, f64>, Vec<(usize, Placement)>> {
         let problem = self.context.problem;
         let (mut waits, mut questions) = (BTreeMap::new(), Vec::new());
-        for own in &choice.moved {
-            let Some(placement) = choice.draft.placement(self.context, own.job) else { continue };
+        for resident in &choice.moved {
+            let Some(placement) = choice.draft.placement(self.context, resident.job) else { continue };
             // While those who move hold some of them, the queue's answer would be about their end.
             let mut held = choice.moved.iter().flat_map(|mover| &mover.hold.slots);
             if held.any(|held| placement.slots.iter().any(|slot| slot.node == held.node)) {
                 continue;
             }
-            let is_about = |known: &&Forecast| known.job == own.job && known.slots == placement.slots;
+            let is_about = |known: &&Forecast| known.job == resident.job && known.slots == placement.slots;
             match problem.forecasts.iter().find(is_about) {
                 Some(known) => {
-                    waits.insert(own.job, known.wait.map_or(0.0, |wait| wait.0));
+                    waits.insert(resident.job, known.wait.map_or(0.0, |wait| wait.0));
                 }
-                None => questions.push((own.job, placement)),
+                None => questions.push((resident.job, placement)),
             }
         }
         if questions.is_empty() { Ok(waits) } else { Err(questions) }

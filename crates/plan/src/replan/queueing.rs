@@ -47,11 +47,12 @@ impl ReplanContext<'_> {
         let base = self.draft(ready, Basis::Free)?;
         let Some(draft) = base.as_ref().filter(|_| self.rules.queue) else { return Ok(base) };
         let is_late = |job: &usize| {
-            if draft.placement(self, *job).is_some_and(|own| self.is_too_short(*job, &own)) {
+            if draft.placement(self, *job).is_some_and(|placement| self.is_too_short(*job, &placement)) {
                 return true;
             }
-            let own = draft.placement(self, *job).map(|own| own.jct(self.problem.jobs[*job].epochs).0);
-            let queued = self.start_estimates(*job).and_then(|own| self.soonest(*job, own));
+            let own =
+                draft.placement(self, *job).map(|placement| placement.jct(self.problem.jobs[*job].epochs).0);
+            let queued = self.start_estimates(*job).and_then(|estimates| self.soonest(*job, estimates));
             own.zip(queued).is_some_and(|(free, queued)| queued < free)
         };
         let soon: Vec<usize> = ready.iter().copied().filter(|job| !is_late(job)).collect();
@@ -89,7 +90,7 @@ impl ReplanContext<'_> {
                 Err(later) => {
                     left_out |= later;
                     // It says why, or that the job can never be placed.
-                    let why = base.changes.iter().find(|(own, _)| *own == job).cloned();
+                    let why = base.changes.iter().find(|(change, _)| *change == job).cloned();
                     changes.extend(why.or_else(|| Some((job, self.nothing_suits(job)?))));
                 }
             }
@@ -110,7 +111,7 @@ impl ReplanContext<'_> {
     }
 
     fn start_estimates(&self, job: usize) -> Option<&JobStartEstimates> {
-        self.problem.start_estimates.iter().flatten().find(|own| own.job == job)
+        self.problem.start_estimates.iter().flatten().find(|estimates| estimates.job == job)
     }
 
     /// Returns whether every time limit of a request for these GPUs would end a job that cannot go on.
@@ -131,8 +132,8 @@ impl ReplanContext<'_> {
     /// Returns the requests of a job whose GPUs it may have here.
     fn able<'p>(&self, job: usize, start_estimates: &'p JobStartEstimates) -> Vec<&'p RequestStartEstimate> {
         let (room, nothing) = (self.room(job), self.asked_for_nothing());
-        let is_able = |own: &&RequestStartEstimate| {
-            self.settle((job, &room), &own.request, &mut nothing.clone()).is_some()
+        let is_able = |estimate: &&RequestStartEstimate| {
+            self.settle(job, &room, &estimate.request, &mut nothing.clone()).is_some()
         };
         start_estimates.requests.iter().filter(is_able).collect()
     }
@@ -140,12 +141,12 @@ impl ReplanContext<'_> {
     /// Returns what counts of the requests of a job.
     fn candidates(&self, job: usize, start_estimates: &JobStartEstimates) -> Vec<Candidate> {
         let able = self.able(job, start_estimates);
-        Candidate::of(&able.iter().map(|own| (&own.request, own.anew)).collect::<Vec<_>>())
+        Candidate::of(&able.iter().map(|estimate| (&estimate.request, estimate.anew)).collect::<Vec<_>>())
     }
 
     /// Returns when the best request of a job would be done.
     fn soonest(&self, job: usize, start_estimates: &JobStartEstimates) -> Option<f64> {
-        self.candidates(job, start_estimates).iter().map(|own| own.finish).min_by(f64::total_cmp)
+        self.candidates(job, start_estimates).iter().map(|candidate| candidate.finish).min_by(f64::total_cmp)
     }
 
     /// Returns the request to begin with.
@@ -157,7 +158,7 @@ impl ReplanContext<'_> {
         let start_estimates = self.start_estimates(job).ok_or(true)?;
         let chosen = choose(&self.candidates(job, start_estimates), 0.0).ok_or(false)?;
         let request = start_estimates.request(chosen.id).ok_or(false)?;
-        let placement = self.settle((job, &self.room(job)), request, asked).ok_or(true)?;
+        let placement = self.settle(job, &self.room(job), request, asked).ok_or(true)?;
         let decision = Decision::Place { placements: vec![placement], queued: true, why: String::new() };
         Ok((decision, chosen.id))
     }
@@ -166,14 +167,14 @@ impl ReplanContext<'_> {
     fn instead(&self, job: usize, start_estimates: &JobStartEstimates) -> Vec<Instead> {
         let holds = &self.problem.jobs[job].progress.holds;
         let there: Vec<Kinds> = holds.iter().map(|hold| kind(&self.problem.gpu_types, &hold.slots)).collect();
-        let other = |own: &RequestStartEstimate| {
-            let waits = |start: Option<Seconds>| start.map(|start| own.request.waits(start).0);
+        let other = |estimate: &RequestStartEstimate| {
+            let waits = |start: Option<Seconds>| start.map(|start| estimate.request.waits(start).0);
             Instead {
-                id: own.request.id(),
-                run: own.request.run.0,
-                anew: waits(own.anew),
-                in_place: waits(own.in_place),
-                is_there: there.contains(&kind_of(&own.request)),
+                id: estimate.request.id(),
+                run: estimate.request.run.0,
+                anew: waits(estimate.anew),
+                in_place: waits(estimate.in_place),
+                is_there: there.contains(&kind_of(&estimate.request)),
             }
         };
         self.able(job, start_estimates).into_iter().map(other).collect()
@@ -200,7 +201,7 @@ impl ReplanContext<'_> {
         let all = self.instead(job, start_estimates);
         let decided = remedy(&pending, &all);
         let (Remedy::Amend(id) | Remedy::Beside(id) | Remedy::Replace(id)) = decided else { return None };
-        let placement = self.settle((job, &self.room(job)), start_estimates.request(id)?, asked)?;
+        let placement = self.settle(job, &self.room(job), start_estimates.request(id)?, asked)?;
         let own = all.iter().find(|own| own.id == id)?;
         let wait = if let Remedy::Amend(_) = decided { own.in_place } else { own.anew };
         let (before, after) = (hours(pending.finish), hours(wait? + own.run));
@@ -229,7 +230,8 @@ impl ReplanContext<'_> {
     /// Returns the GPUs of a request on nodes that this decision asks for nothing else of, and notes that it does now.
     fn settle(
         &self,
-        (job, room): (usize, &Room),
+        job: usize,
+        room: &Room,
         request: &RequestOption,
         asked: &mut Asked,
     ) -> Option<Placement> {
@@ -276,7 +278,7 @@ fn kind(gpu_types: &[GpuType], slots: &[Slot]) -> Kinds {
     let mut kinds = Kinds::new();
     for slot in slots {
         let gpu_type = &gpu_types[slot.gpu_type];
-        match kinds.iter_mut().find(|own| own.0 == *gpu_type && own.1 == slot.count) {
+        match kinds.iter_mut().find(|kind| kind.0 == *gpu_type && kind.1 == slot.count) {
             Some(own) => own.2 += 1,
             None => kinds.push((gpu_type.clone(), slot.count, 1)),
         }

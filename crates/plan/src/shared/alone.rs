@@ -87,13 +87,13 @@ impl<'a> Maker<'a> {
 
     /// Gives jobs the GPUs that were promised to them, where they are free by now.
     fn keep(&mut self) {
-        for wish in self.shown.kept() {
-            let waits = self.shown.real.jobs[wish.job].progress.is_ready();
-            self.promises.push(Promise::new(self.shown.real, wish.job, &wish.placement));
-            if !wish.later && self.room.take(self.shown.real, wish.job, &wish.placement.slots) {
-                self.changes.push((wish.job, Decision::place(wish.placement)));
+        for request in self.shown.kept() {
+            let waits = self.shown.real.jobs[request.job].progress.is_ready();
+            self.promises.push(Promise::new(self.shown.real, request.job, &request.placement));
+            if !request.later && self.room.take(self.shown.real, request.job, &request.placement.slots) {
+                self.changes.push((request.job, Decision::place(request.placement)));
             } else if waits {
-                self.changes.push((wish.job, Decision::Defer { why: NOT_FREE_YET.to_owned() }));
+                self.changes.push((request.job, Decision::Defer { why: NOT_FREE_YET.to_owned() }));
             }
         }
     }
@@ -106,7 +106,8 @@ impl<'a> Maker<'a> {
             return;
         };
         let real = self.shown.real;
-        let slots: Vec<Slot> = placements.iter().flat_map(|own| own.slots.iter().copied()).collect();
+        let slots: Vec<Slot> =
+            placements.iter().flat_map(|placement| placement.slots.iter().copied()).collect();
         let is_free = self.room.take(real, job, &slots);
         // Copies are decided on again when one of them finds no room.
         if let [placement] = placements.as_slice() {

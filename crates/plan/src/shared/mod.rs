@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use crate::shared::projected::ProjectedProblem;
 use crate::shared::promise::Promise;
-use crate::shared::safe::Wish;
+use crate::shared::safe::PlacementRequest;
 use crate::{
     Budget, Decision, Forecast, Memory, Moves, Placement, Plan, Policy, PolicyError, Problem, Replanning,
     Stage,
@@ -56,21 +56,21 @@ impl Shared {
         Self { inner, rules, promises: Vec::new() }
     }
 
-    /// Returns the plan that carries out wishes and promises, and remembers them until they are.
-    fn plan(&mut self, shown: &ProjectedProblem<'_>, plan: Plan, wishes: Vec<Wish>) -> Plan {
+    /// Returns the plan that carries out requests and promises, and remembers them until they are.
+    fn plan(&mut self, shown: &ProjectedProblem<'_>, plan: Plan, requests: Vec<PlacementRequest>) -> Plan {
         let problem = shown.real;
         let mut changes: Vec<(usize, Decision)> = Vec::new();
         self.promises.clear();
-        for wish in shown.kept().into_iter().chain(wishes) {
-            self.promises.push(Promise::new(problem, wish.job, &wish.placement));
-            let decision = if wish.later {
+        for request in shown.kept().into_iter().chain(requests) {
+            self.promises.push(Promise::new(problem, request.job, &request.placement));
+            let decision = if request.later {
                 Decision::Defer { why: NOT_FREE_YET.to_owned() }
             } else {
-                Decision::Place { placements: vec![wish.placement], queued: false, why: wish.why }
+                Decision::Place { placements: vec![request.placement], queued: false, why: request.why }
             };
-            let waits = problem.jobs[wish.job].progress.is_ready();
+            let waits = problem.jobs[request.job].progress.is_ready();
             if waits || matches!(decision, Decision::Place { .. }) {
-                changes.push((wish.job, decision));
+                changes.push((request.job, decision));
             }
         }
         let mut is_named = vec![false; problem.jobs.len()];
@@ -126,17 +126,18 @@ impl Policy for Shared {
         loop {
             let shown = ProjectedProblem::new(problem, &self.promises, self.rules, &looked_at);
             let plan = self.inner.decide(&shown.problem, budget)?;
-            let wishes = shown.safe(&plan.changes);
+            let requests = shown.safe(&plan.changes);
             let is_priced = |job: &usize| looked_at.get(job).is_some_and(|price| price.has_wait);
-            let movers = wishes.iter().filter(|wish| shown.runs(wish.job) && !is_priced(&wish.job));
-            let movers: Vec<&Wish> = movers.collect();
+            let movers =
+                requests.iter().filter(|request| shown.runs(request.job) && !is_priced(&request.job));
+            let movers: Vec<&PlacementRequest> = movers.collect();
             if movers.is_empty() {
-                let mut plan = self.plan(&shown, plan, wishes);
+                let mut plan = self.plan(&shown, plan, requests);
                 plan.wake = self.wake(&shown, &looked_at, &plan);
                 return Ok(plan);
             }
             let mut questions = Vec::new();
-            for Wish { job, placement, .. } in movers {
+            for PlacementRequest { job, placement, .. } in movers {
                 let known = looked_at.get(job).copied();
                 match price(&shown, *job, placement, known) {
                     Some(price) => drop(looked_at.insert(*job, price)),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::shared::promise::Promise;
-use crate::shared::safe::{Limits, Wish};
+use crate::shared::safe::{Limits, PlacementRequest};
 use crate::shared::{Price, Rules};
 use crate::{
     Changed, Eligibility, HeldPlacement, Host, Moves, Placement, Problem, Progress, Room, Sharing, Slot,
@@ -31,19 +31,19 @@ impl<'a> ProjectedProblem<'a> {
         rules: Rules,
         prices: &BTreeMap<usize, Price>,
     ) -> Self {
-        let mut own = Self::of(real);
-        own.give_up_waiting(rules.queue_patience);
-        own.free = own.problem.unclaimed();
-        own.arrive(promises);
-        own.price_moves(rules.moves, prices);
-        own
+        let mut projected = Self::of(real);
+        projected.give_up_waiting(rules.queue_patience);
+        projected.free = projected.problem.unclaimed();
+        projected.arrive(promises);
+        projected.price_moves(rules.moves, prices);
+        projected
     }
 
     /// Returns what to show of a problem where nobody waits in a queue, and moves cost what the problem says.
     pub(super) fn arrived(real: &'a Problem, promises: &[Promise]) -> Self {
-        let mut own = Self::of(real);
-        own.arrive(promises);
-        own
+        let mut projected = Self::of(real);
+        projected.arrive(promises);
+        projected
     }
 
     fn of(real: &'a Problem) -> Self {
@@ -80,15 +80,15 @@ impl<'a> ProjectedProblem<'a> {
         self.free.clone().take(self.real.jobs[job].needs, placement.slots.iter())
     }
 
-    /// Returns the promises as wishes; those whose GPUs are not free yet, or whose job is still being stopped, wait.
-    pub(super) fn kept(&self) -> Vec<Wish> {
+    /// Returns the promises as requests; those whose GPUs are not free yet, or whose job is still being stopped, wait.
+    pub(super) fn kept(&self) -> Vec<PlacementRequest> {
         let mut free = self.free.clone();
-        let wish = |(job, placement): &(usize, Placement)| {
+        let request = |(job, placement): &(usize, Placement)| {
             let model = &self.real.jobs[*job];
             let later = !model.progress.is_ready() || !free.take(model.needs, placement.slots.iter());
-            Wish { job: *job, placement: placement.clone(), why: String::new(), later }
+            PlacementRequest { job: *job, placement: placement.clone(), why: String::new(), later }
         };
-        self.kept.iter().map(wish).collect()
+        self.kept.iter().map(request).collect()
     }
 
     /// Returns when the next submission has waited for long.

@@ -44,10 +44,10 @@ impl Promise {
 
     /// Returns the GPUs by their numbers; `None` where a node is no longer there.
     pub(super) fn slots(&self, problem: &Problem) -> Option<Vec<Slot>> {
-        let slot = |own: &Gpus| {
-            let node = problem.nodes.iter().position(|node| node.name == own.node)?;
-            let gpu_type = problem.labels.iter().position(|label| *label == own.label)?;
-            Some(Slot { node, gpu_type, count: own.count })
+        let slot = |gpus: &Gpus| {
+            let node = problem.nodes.iter().position(|node| node.name == gpus.node)?;
+            let gpu_type = problem.labels.iter().position(|label| *label == gpus.label)?;
+            Some(Slot { node, gpu_type, count: gpus.count })
         };
         self.gpus.iter().map(slot).collect()
     }

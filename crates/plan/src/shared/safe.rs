@@ -9,7 +9,7 @@ use crate::{Decision, HeldPlacement, Placement, Problem, Sharing, Slot, Stage};
 const SAME: f64 = 0.01;
 
 /// GPUs for a job.
-pub(super) struct Wish {
+pub(super) struct PlacementRequest {
     pub job: usize,
     pub placement: Placement,
     /// Why it moves, for people.
@@ -28,9 +28,10 @@ impl<'a> Limits<'a> {
     /// Returns what is left beside all that jobs have or wait for.
     pub(super) fn of(problem: &'a Problem) -> Self {
         let left = problem.limits.iter().map(|limit| i64::from(limit.most)).collect();
-        let mut own = Self { problem, left };
-        own.count(problem.jobs.iter().flat_map(|job| &job.progress.holds).flat_map(|hold| &hold.slots), -1);
-        own
+        let mut limits = Self { problem, left };
+        limits
+            .count(problem.jobs.iter().flat_map(|job| &job.progress.holds).flat_map(|hold| &hold.slots), -1);
+        limits
     }
 
     /// Returns whether so many more may be held.
@@ -63,69 +64,72 @@ impl ProjectedProblem<'_> {
     /// Returns the placements of a plan that can be carried out when nobody is stopped only to wait. Whoever moves finds its
     /// new GPUs free now, or held by others that move in this plan; whoever waits may have to wait for a job that is
     /// being stopped.
-    pub(super) fn safe(&self, changes: &[(usize, Decision)]) -> Vec<Wish> {
-        let wish = |(job, decision): &(usize, Decision)| match decision {
+    pub(super) fn safe(&self, changes: &[(usize, Decision)]) -> Vec<PlacementRequest> {
+        let request = |(job, decision): &(usize, Decision)| match decision {
             Decision::Place { placements, queued: false, why } => match placements.as_slice() {
-                [placement] if self.may_have(*job, placement) => {
-                    Some(Wish { job: *job, placement: placement.clone(), why: why.clone(), later: false })
-                }
+                [placement] if self.may_have(*job, placement) => Some(PlacementRequest {
+                    job: *job,
+                    placement: placement.clone(),
+                    why: why.clone(),
+                    later: false,
+                }),
                 _ => None,
             },
             _ => None,
         };
-        let mut wishes: Vec<Wish> = changes.iter().filter_map(wish).collect();
-        let named: BTreeSet<usize> = wishes.iter().map(|wish| wish.job).collect();
+        let mut requests: Vec<PlacementRequest> = changes.iter().filter_map(request).collect();
+        let named: BTreeSet<usize> = requests.iter().map(|request| request.job).collect();
         let others = self.problem.present().filter(|job| !named.contains(job));
-        wishes.extend(others.filter_map(|job| self.with_right_shares(job)));
+        requests.extend(others.filter_map(|job| self.with_right_shares(job)));
         // Nobody who waits takes what a mover counts on.
-        wishes.sort_by_key(|wish| !self.runs(wish.job));
-        while let Err(stays) = self.fit(&mut wishes) {
+        requests.sort_by_key(|request| !self.runs(request.job));
+        while let Err(stays) = self.fit(&mut requests) {
             // What it holds is not given back, so others may have to stay as well.
-            wishes.remove(stays);
+            requests.remove(stays);
         }
-        wishes
+        requests
     }
 
-    /// Keeps the wishes for which there is room when all that move have left.
+    /// Keeps the requests for which there is room when all that move have left.
     ///
     /// # Errors
     /// The first that moves and finds no room.
-    fn fit(&self, wishes: &mut Vec<Wish>) -> Result<(), usize> {
+    fn fit(&self, requests: &mut Vec<PlacementRequest>) -> Result<(), usize> {
         let (mut then, mut now) = (self.problem.unclaimed(), self.free.clone());
         let mut limits = Limits::of(&self.problem);
-        for wish in self.kept().iter().filter(|wish| !wish.later) {
-            now.take(self.real.jobs[wish.job].needs, wish.placement.slots.iter());
+        for request in self.kept().iter().filter(|request| !request.later) {
+            now.take(self.real.jobs[request.job].needs, request.placement.slots.iter());
         }
-        for wish in wishes.iter().filter(|wish| self.runs(wish.job)) {
-            let model = &self.real.jobs[wish.job];
+        for request in requests.iter().filter(|request| self.runs(request.job)) {
+            let model = &self.real.jobs[request.job];
             let held = || model.progress.holds.iter().flat_map(|hold| &hold.slots);
             then.give_back(model.needs, held());
             now.give_back(model.needs, held());
             limits.give_back(held());
         }
         let mut fitting = Vec::new();
-        for (place, wish) in wishes.iter_mut().enumerate() {
-            let needs = self.real.jobs[wish.job].needs;
-            let slots = &wish.placement.slots;
+        for (place, request) in requests.iter_mut().enumerate() {
+            let needs = self.real.jobs[request.job].needs;
+            let slots = &request.placement.slots;
             let fits_then = limits.allow(slots) && then.take(needs, slots.iter());
             if fits_then {
                 limits.take(slots);
             }
-            let fits_now = fits_then && now.take(needs, wish.placement.slots.iter());
-            if self.runs(wish.job) && !fits_now {
+            let fits_now = fits_then && now.take(needs, request.placement.slots.iter());
+            if self.runs(request.job) && !fits_now {
                 return Err(place);
             }
-            wish.later = !fits_now;
+            request.later = !fits_now;
             fitting.push(fits_then);
         }
         let mut fitting = fitting.into_iter();
-        wishes.retain(|_| fitting.next().unwrap_or(false));
+        requests.retain(|_| fitting.next().unwrap_or(false));
         Ok(())
     }
 
     /// Returns a running job with other shares on its GPUs, where its batch is divided by speeds that turned out wrong and the
     /// right ones pay a restart.
-    fn with_right_shares(&self, job: usize) -> Option<Wish> {
+    fn with_right_shares(&self, job: usize) -> Option<PlacementRequest> {
         let progress = &self.problem.jobs[job].progress;
         let [HeldPlacement { slots, stage: Stage::Running { epoch, movable: true, .. }, .. }] =
             progress.holds.as_slice()
@@ -138,7 +142,12 @@ impl ProjectedProblem<'_> {
         let placement = Placement::new(self.real, job, slots, Sharing::Balanced)?;
         let gain = epoch - placement.epoch.total();
         let pays = gain > SAME * epoch && progress.left(self.real.now) * gain > progress.restart_cost.0;
-        pays.then(|| Wish { job, placement, why: "with new batch shares".to_owned(), later: false })
+        pays.then(|| PlacementRequest {
+            job,
+            placement,
+            why: "with new batch shares".to_owned(),
+            later: false,
+        })
     }
 
     /// Returns whether a job may be given these GPUs: it waits, or may be moved and has others.

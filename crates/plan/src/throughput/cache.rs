@@ -192,8 +192,9 @@ fn pooled(records: &Records) -> Option<Measured> {
     let speed = fit(&readings)?;
     let total: f64 = readings.iter().map(|reading| reading.weight).sum();
     let off = |reading: &Reading| (speed.alpha() + speed.beta() * reading.batch) / reading.seconds - 1.0;
-    let misfit = readings.iter().map(|own| own.weight * off(own) * off(own)).sum::<f64>() / total;
-    let noise = points().zip(&readings).map(|((_, point), own)| own.weight * point.variance);
+    let misfit =
+        readings.iter().map(|reading| reading.weight * off(reading) * off(reading)).sum::<f64>() / total;
+    let noise = points().zip(&readings).map(|((_, point), reading)| reading.weight * point.variance);
     // The variance of one sample, and of the mean of all that count.
     let noise = noise.sum::<f64>() / total / total.max(1.0);
     Some(Measured {

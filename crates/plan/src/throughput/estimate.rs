@@ -74,11 +74,12 @@ impl Tables {
             measured.entry((key.model, key.precision)).or_default().push((key.gpu_type, own));
         }
         for (key, cells) in measured {
-            let batch = cells.iter().filter_map(|(_, own)| own.batch).max().map_or(USUAL_BATCH, batch_size);
+            let batch =
+                cells.iter().filter_map(|(_, measured)| measured.batch).max().map_or(USUAL_BATCH, batch_size);
             let row = rows.entry(key).or_default();
-            for (gpu_type, own) in cells {
+            for (gpu_type, measured) in cells {
                 let name = names.entry(gpu_type).or_insert_with_key(canonical);
-                row.rates.insert(name.clone(), (own.speed.rate_at(batch).ln(), true));
+                row.rates.insert(name.clone(), (measured.speed.rate_at(batch).ln(), true));
             }
         }
         for job in jobs {
@@ -96,19 +97,21 @@ impl Tables {
         &self,
         job: &Job,
         measured: &BTreeMap<&GpuType, Measured>,
-        (gpu_type, which): (&GpuType, Estimates),
+        gpu_type: &GpuType,
+        which: Estimates,
     ) -> Option<(Speed, Estimate)> {
-        let said = job.throughput.iter().filter(|(own, _)| !measured.contains_key(own));
-        let known = said.map(|(own, &speed)| (own, speed));
-        let known = known.chain(measured.iter().map(|(own, measured)| (*own, measured.speed)));
+        let said = job.throughput.iter().filter(|(gpu_type, _)| !measured.contains_key(gpu_type));
+        let known = said.map(|(gpu_type, &speed)| (gpu_type, speed));
+        let known = known.chain(measured.iter().map(|(gpu_type, measured)| (*gpu_type, measured.speed)));
         let told: Vec<Prediction<'_>> =
-            known.filter_map(|(from, speed)| self.told(job, (from, speed), gpu_type, which)).collect();
+            known.filter_map(|(from, speed)| self.told(job, from, speed, gpu_type, which)).collect();
         let best = told.iter().min_by(|a, b| a.variance.total_cmp(&b.variance))?;
-        let batch =
-            batch_size(measured.values().filter_map(|own| own.batch).max().unwrap_or(job.global_batch));
-        let weight: f64 = told.iter().map(|own| own.variance.recip()).sum();
-        let rate = |own: &Prediction<'_>| own.speed.rate_at(batch).ln() + own.ratio;
-        let mean = told.iter().map(|own| rate(own) / own.variance).sum::<f64>() / weight;
+        let batch = batch_size(
+            measured.values().filter_map(|measured| measured.batch).max().unwrap_or(job.global_batch),
+        );
+        let weight: f64 = told.iter().map(|prediction| prediction.variance.recip()).sum();
+        let rate = |prediction: &Prediction<'_>| prediction.speed.rate_at(batch).ln() + prediction.ratio;
+        let mean = told.iter().map(|prediction| rate(prediction) / prediction.variance).sum::<f64>() / weight;
         // The speeds of one model err together: more of them make the mean no surer than one.
         let deviation = (to_f64(told.len()) / weight).sqrt();
         let method = match best.models {
@@ -123,7 +126,8 @@ impl Tables {
     fn told<'a>(
         &self,
         job: &Job,
-        (from, speed): (&'a GpuType, Speed),
+        from: &'a GpuType,
+        speed: Speed,
         to: &GpuType,
         which: Estimates,
     ) -> Option<Prediction<'a>> {

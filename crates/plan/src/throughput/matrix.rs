@@ -86,7 +86,7 @@ impl ThroughputMatrix {
                 which == Estimates::All || (which == Estimates::Learnt && *cache != Cache::default());
             let measured: BTreeMap<&GpuType, Measured> = cache.of_model(&job.model, job.precision).collect();
             let estimate = |gpu_type: &GpuType| {
-                if possible { tables.estimate(job, &measured, (gpu_type, which)) } else { None }
+                if possible { tables.estimate(job, &measured, gpu_type, which) } else { None }
             };
             let known = Knowledge { job, measured: &measured, cluster: gpu_types, estimate: &estimate };
             gpu_types.iter().map(|gpu_type| known.cell(gpu_type)).collect()
@@ -166,7 +166,7 @@ impl Knowledge<'_> {
         let same = |name: &GpuType| format!("the speed of {name} is used for {gpu_type}: same model");
         if let Some(&name) = other_names(measured.keys().copied(), gpu_type, cluster).first() {
             remarks.push(same(name));
-            return measured.get(name).map(|&own| (own.speed, Source::Measured(own)));
+            return measured.get(name).map(|&measured| (measured.speed, Source::Measured(measured)));
         }
         if let Some(&name) = other_names(job.throughput.keys(), gpu_type, cluster).first() {
             remarks.push(same(name));
@@ -193,8 +193,8 @@ fn contradiction(gpu_type: &GpuType, said: Speed, measured: &Measured) -> Option
     let (own, other) = (measured.speed.rate_at(batch), said.rate_at(batch));
     let differs = (own / other - 1.0).abs() > NOTABLE;
     let how = if measured.batch.is_some() { "measured" } else { "set by hand" };
-    let (own, other) = (Speed::rate(own)?, Speed::rate(other)?);
-    differs.then(|| format!("{gpu_type}: {own} {how}, used instead of the job file's {other}"))
+    let (speed, other) = (Speed::rate(own)?, Speed::rate(other)?);
+    differs.then(|| format!("{gpu_type}: {speed} {how}, used instead of the job file's {other}"))
 }
 
 /// Returns the limit on a batch; by another name only where both names say the same memory.
@@ -223,11 +223,11 @@ fn other_names<'a>(
     gpu_type: &GpuType,
     cluster: &[GpuType],
 ) -> Vec<&'a GpuType> {
-    let own = recognise(gpu_type.as_str());
+    let recognised = recognise(gpu_type.as_str());
     let open = |name: &'a GpuType| {
         let known = recognise(name.as_str());
-        match (&own, known) {
-            (Some(own), Some(known)) => own.may_be(&known).then_some((known.gpus.len(), name)),
+        match (&recognised, known) {
+            (Some(recognised), Some(known)) => recognised.may_be(&known).then_some((known.gpus.len(), name)),
             _ => name.as_str().eq_ignore_ascii_case(gpu_type.as_str()).then_some((0, name)),
         }
     };
@@ -243,8 +243,8 @@ impl fmt::Display for Source {
         match self {
             Self::JobFile => f.write_str("(from the job file)"),
             Self::OtherName(name) => write!(f, "(that of {name}, the same model)"),
-            Self::Measured(own) => write!(f, "({own})"),
-            Self::Estimated(own) => write!(f, "({own})"),
+            Self::Measured(measured) => write!(f, "({measured})"),
+            Self::Estimated(estimate) => write!(f, "({estimate})"),
         }
     }
 }

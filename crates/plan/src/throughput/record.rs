@@ -140,7 +140,8 @@ impl Record {
 
     /// Returns all its numbers in one order: of two records the greater wins, whoever merges them.
     pub(super) fn order(&self) -> Vec<u64> {
-        let stated = self.stated.iter().flat_map(|own| [own.speed.alpha(), own.speed.beta(), own.at]);
+        let stated =
+            self.stated.iter().flat_map(|stated| [stated.speed.alpha(), stated.speed.beta(), stated.at]);
         let points = self.points.iter().flat_map(|p| {
             [p.batch, p.seconds.to_bits(), p.variance.to_bits(), p.count, p.steps, p.seen, p.at.to_bits()]
         });
@@ -167,7 +168,7 @@ impl Record {
         };
         let counts = self.observations <= MOST_OBSERVATIONS;
         let sorted = self.points.is_sorted_by(|a, b| a.batch < b.batch);
-        let stated = self.stated.is_none_or(|own| own.at.is_finite());
+        let stated = self.stated.is_none_or(|stated| stated.at.is_finite());
         counts && sorted && stated && self.points.iter().all(point) && self.aside.iter().all(aside)
     }
 
@@ -195,7 +196,8 @@ impl Record {
     /// the speed; returns whether they are.
     fn follow_change(&mut self, weight: f64) -> bool {
         let Some(&newest) = self.aside.last() else { return false };
-        let change = |aside: &Aside| self.expected(aside).map(|own| (aside.seconds / own.seconds).ln());
+        let change =
+            |aside: &Aside| self.expected(aside).map(|expected| (aside.seconds / expected.seconds).ln());
         // A sample that counted in between says that other batch sizes are as they were.
         let last = self.points.iter().map(|point| point.seen).max();
         let agrees = |aside: &&Aside| {

@@ -49,7 +49,7 @@ pub(super) fn climb(trace: &Trace, start: &Start, stop: &dyn Fn() -> bool) -> Op
     let mut climb = Climb { trace, leasts: vec![Least::default(); trace.jobs.len()] };
     let mut now = start.certificate.clone();
     let mut best = (f64::NEG_INFINITY, now.clone());
-    let mut direction: Vec<Vec<f64>> = now.prices.iter().map(|own| vec![0.0; own.len()]).collect();
+    let mut direction: Vec<Vec<f64>> = now.prices.iter().map(|price| vec![0.0; price.len()]).collect();
     let (mut length, mut fails) = (1.0, 0);
     for _ in 0..STEPS {
         let seen = climb.look(&now)?;
@@ -83,7 +83,8 @@ impl Climb<'_> {
         let trace = self.trace;
         let bundles = trace.listed();
         let intervals = Intervals::new(&certificate.edges);
-        let envelopes: Vec<Vec<Envelope>> = bundles.iter().map(|own| envelopes(own, certificate)).collect();
+        let envelopes: Vec<Vec<Envelope>> =
+            bundles.iter().map(|bundles| envelopes(bundles, certificate)).collect();
         let mut used = vec![vec![0.0; trace.offered.len()]; certificate.prices.len()];
         let mut sum = 0.0;
         for (job, least) in trace.jobs.iter().zip(&mut self.leasts) {

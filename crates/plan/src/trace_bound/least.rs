@@ -123,7 +123,8 @@ impl Least {
                 let length = intervals.length(interval, job.at);
                 let vertex = envelopes[interval].best(worth);
                 let least = if interval == self.end { 1.0 } else { 0.0 };
-                let used = vertex.filter(|own| length.is_finite() && worth * own.speed - own.rent > least);
+                let used =
+                    vertex.filter(|vertex| length.is_finite() && worth * vertex.speed - vertex.rent > least);
                 if let Some(vertex) = used {
                     visit(interval, vertex.bundle, part * length);
                 }
@@ -150,8 +151,9 @@ impl Search<'_> {
 
     /// Returns a worth of a step at which the job would go at full speed until the end of an interval.
     fn beyond_all(&self, end: usize) -> f64 {
-        let last =
-            |interval: usize| self.envelopes[interval].vertices().last().map_or(0.0, |own| own.marginal);
+        let last = |interval: usize| {
+            self.envelopes[interval].vertices().last().map_or(0.0, |vertex| vertex.marginal)
+        };
         2.0 * (self.first..=end).map(last).fold(self.dearest(end), f64::max)
     }
 

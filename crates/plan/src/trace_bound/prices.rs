@@ -33,7 +33,7 @@ impl Certificate {
     pub(super) fn is_valid(&self, types: usize) -> bool {
         let rising = self.edges.windows(2).all(|pair| pair[0] < pair[1]);
         let is_price = |price: &f64| price.is_finite() && *price >= 0.0;
-        let prices = self.prices.iter().all(|own| own.len() == types && own.iter().all(is_price));
+        let prices = self.prices.iter().all(|price| price.len() == types && price.iter().all(is_price));
         let free = self.prices.last().is_some_and(|last| last.iter().all(|price| *price == 0.0));
         rising && prices && free && self.edges.len() == self.prices.len()
     }
@@ -53,10 +53,10 @@ pub(super) fn start(trace: &Trace) -> Option<Start> {
     let times = run.ends.iter().zip(&trace.jobs).map(|(end, job)| end - job.at);
     let reached = times.sum::<f64>() / trace.count();
     let end = run.ends.iter().copied().fold(0.0, f64::max);
-    let edges = thinned(&run.prices.iter().map(|own| own.0).collect::<Vec<_>>(), end);
+    let edges = thinned(&run.prices.iter().map(|price| price.0).collect::<Vec<_>>(), end);
     let mut prices: Vec<Vec<f64>> = edges
         .windows(2)
-        .map(|pair| mean_prices(&run.prices, (pair[0], pair[1]), trace.offered.len()))
+        .map(|pair| mean_prices(&run.prices, pair[0], pair[1], trace.offered.len()))
         .collect();
     prices.push(vec![0.0; trace.offered.len()]);
     Some(Start { certificate: Certificate { edges, prices }, reached })
@@ -78,10 +78,11 @@ fn thinned(moments: &[f64], end: f64) -> Vec<f64> {
 }
 
 /// Returns the mean over an interval of prices that hold from their moments on.
-fn mean_prices(steps: &[(f64, Vec<f64>)], (from, to): (f64, f64), types: usize) -> Vec<f64> {
+fn mean_prices(steps: &[(f64, Vec<f64>)], from: f64, to: f64, types: usize) -> Vec<f64> {
     let mut sum = vec![0.0; types];
     let first = steps.partition_point(|own| own.0 <= from).saturating_sub(1);
-    for (number, (moment, prices)) in steps.iter().enumerate().skip(first).take_while(|(_, own)| own.0 < to) {
+    for (number, (moment, prices)) in steps.iter().enumerate().skip(first).take_while(|(_, step)| step.0 < to)
+    {
         let until = steps.get(number + 1).map_or(to, |next| next.0.min(to));
         let part = (until - moment.max(from)).max(0.0) / (to - from);
         sum.iter_mut().zip(prices).for_each(|(sum, price)| *sum += part * price);
@@ -93,7 +94,8 @@ fn mean_prices(steps: &[(f64, Vec<f64>)], (from, to): (f64, f64), types: usize) 
 pub(super) fn proven(trace: &Trace, certificate: &Certificate) -> Option<f64> {
     let bundles = trace.all()?;
     let intervals = Intervals::new(&certificate.edges);
-    let envelopes: Vec<Vec<Envelope>> = bundles.iter().map(|own| envelopes(own, certificate)).collect();
+    let envelopes: Vec<Vec<Envelope>> =
+        bundles.iter().map(|bundles| envelopes(bundles, certificate)).collect();
     let mut sum = 0.0;
     for job in &trace.jobs {
         sum += Least::default().find(&intervals, &envelopes[job.class], job, ROUNDING)?;

@@ -35,18 +35,19 @@ pub(super) fn squashed(trace: &Trace, start: Option<&Start>) -> Option<f64> {
     let mut counted = vec![vec![1.0; types]];
     counted.extend((0..types).map(|ty| (0..types).map(|own| f64::from(u8::from(own == ty))).collect()));
     if let Some(start) = start {
-        let sum = |ty: usize| start.certificate.prices.iter().map(|own| own[ty]).sum();
+        let sum = |ty: usize| start.certificate.prices.iter().map(|price| price[ty]).sum();
         counted.push((0..types).map(sum).collect());
     }
     let single = |ty: usize| {
         let alone: Vec<u32> = (0..types).map(|own| u32::from(own == ty)).collect();
-        let speeds = bundles.iter().filter_map(|own| Some(own.speed(own.find(&alone)?)));
+        let speeds = bundles.iter().filter_map(|bundles| Some(bundles.speed(bundles.find(&alone)?)));
         speeds.fold(0.0, f64::max)
     };
     counted.push((0..types).map(single).collect());
     let mean = |counted: &Vec<f64>| {
         let machine: f64 = counted.iter().zip(&trace.offered).map(|(own, &gpus)| own * f64::from(gpus)).sum();
-        let sizes: Vec<f64> = bundles.iter().map(|own| own.unit_cost(0.0, counted) / machine).collect();
+        let sizes: Vec<f64> =
+            bundles.iter().map(|bundles| bundles.unit_cost(0.0, counted) / machine).collect();
         if machine > 0.0 { shortest_first(trace, &sizes) } else { 0.0 }
     };
     counted.iter().map(mean).max_by(f64::total_cmp)

@@ -46,8 +46,9 @@ fn problem(held: &Holdings) -> Problem {
     .expect("a job");
     let access = Access::everywhere(RankNeeds { cpus: 4, memory: 1 << 30 });
     let speeds = ThroughputMatrix::new(&jobs, &[v100()], &Cache::default(), Estimates::default());
-    let grounds = ClusterView { cluster: &cluster, access: &access, held, rates: (rate(10.0), rate(300.0)) };
-    Problem::live(grounds, &jobs, &speeds).expect("a problem")
+    let cluster_view =
+        ClusterView { cluster: &cluster, access: &access, held, rates: (rate(10.0), rate(300.0)) };
+    Problem::live(cluster_view, &jobs, &speeds).expect("a problem")
 }
 
 /// The GPUs that the job may be placed on, by node.

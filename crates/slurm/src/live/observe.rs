@@ -44,7 +44,7 @@ impl<'a> Queue<'a> {
         let key = attempt.key(job);
         let is_own = |queued: &&&QueuedJob| {
             let (id, submit_time) = (queued.id, queued.submit_time.as_deref());
-            is_same(&key, attempt, (&queued.name, id, submit_time))
+            is_same(&key, attempt, &queued.name, id, submit_time)
         };
         let bare = || self.bare.iter().filter(is_own).copied().collect();
         let own = self.by_tag.get(&Tag::of(&key)).cloned().unwrap_or_else(bare);
@@ -117,7 +117,7 @@ fn queue_state(
 pub(super) fn recorded(job: &JobName, attempt: &SubmissionRecord, records: &[JobRecord]) -> Option<Sighting> {
     let of = attempt.key(job);
     let record = JobRecord::latest(records, attempt.job_id?)?;
-    let same = is_same(&of, attempt, (&record.name, record.id, record.submit_time.as_deref()));
+    let same = is_same(&of, attempt, &record.name, record.id, record.submit_time.as_deref());
     let other = record.tag().is_some_and(|own| own != Tag::of(&of));
     if !same || other || !record.settled {
         return None;
@@ -152,7 +152,9 @@ pub(super) fn end_in_race(end: &End, own: JobId, taken: Option<JobId>) -> Option
 fn is_same(
     of: &SubmissionKey,
     attempt: &SubmissionRecord,
-    (name, id, submit_time): (&str, JobId, Option<&str>),
+    name: &str,
+    id: JobId,
+    submit_time: Option<&str>,
 ) -> bool {
     let named = attempt.job_id == Some(id) && name == of.name();
     let in_time = match (attempt.submit_time.as_deref(), submit_time) {

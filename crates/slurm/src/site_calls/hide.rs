@@ -216,7 +216,7 @@ mod tests {
     /// Returns what becomes of the output of the call of this name.
     fn hidden(name: &str, output: &str) -> String {
         let now = DateTime::from_timestamp(1_795_000_000, 0).expect("a date");
-        let calls = calls(("alice", None), (now, now), &[JobId(7)]);
+        let calls = calls("alice", None, now, now, &[JobId(7)]);
         let call = calls.iter().find(|own| own.name == name).expect("a call");
         call.hidden(output, &mut Names::default())
     }
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn every_field_of_a_table_is_known() {
         let now = DateTime::from_timestamp(1_795_000_000, 0).expect("a date");
-        for call in calls(("alice", None), (now, now), &[]) {
+        for call in calls("alice", None, now, now, &[]) {
             if let Layout::Records(fields) | Layout::Lines(_, fields) = call.layout {
                 let unknown: Vec<_> =
                     fields.iter().filter(|own| handling(own) == Handling::LeaveOut).collect();

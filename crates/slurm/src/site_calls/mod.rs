@@ -42,8 +42,10 @@ const ASSOCIATIONS: [&str; 8] =
 
 /// Returns the calls for a user at a release of Slurm, with the details of some of the user's jobs.
 pub fn calls(
-    (user, release): (&str, Option<(u32, u32)>),
-    (now, since): (DateTime<Utc>, DateTime<Utc>),
+    user: &str,
+    release: Option<(u32, u32)>,
+    now: DateTime<Utc>,
+    since: DateTime<Utc>,
     own: &[JobId],
 ) -> Vec<Call> {
     let call = |name: &str, command, layout| Call { name: name.to_owned(), command, layout };
@@ -84,7 +86,7 @@ mod tests {
     #[test]
     fn every_reading_call_of_the_parsers_is_listed() {
         let now = DateTime::from_timestamp(1_795_000_000, 0).expect("a date");
-        let calls = calls(("alice", Some((22, 5))), (now, now), &[JobId(7)]);
+        let calls = calls("alice", Some((22, 5)), now, now, &[JobId(7)]);
         let listed: Vec<String> = calls.iter().map(|own| own.command.to_string()).collect();
         assert!(listed.iter().all(|own| NOT_READ.iter().all(|word| !own.starts_with(word))), "{listed:?}");
         for begin in [

@@ -63,9 +63,9 @@ fn id(job: &Value) -> String {
 fn tres(job: &Value) -> String {
     let mut held = ["allocated", "requested"].iter().filter_map(|key| job["tres"][*key].as_array());
     let Some(held) = held.find(|all| !all.is_empty()) else { return String::new() };
-    let part = |own: &Value| {
-        let (name, count) = (own["name"].as_str()?, number(&own["count"])?);
-        (own["type"] == "gres").then(|| format!("gres/{name}={count}"))
+    let part = |value: &Value| {
+        let (name, count) = (value["name"].as_str()?, number(&value["count"])?);
+        (value["type"] == "gres").then(|| format!("gres/{name}={count}"))
     };
     held.iter().filter_map(part).collect::<Vec<_>>().join(",")
 }

@@ -90,7 +90,7 @@ fn seconds(cells: &Cells<'_>) -> Result<f64, NoEntry> {
         return cells.number(&["ElapsedRaw"]);
     }
     let text = cells.text(&["Elapsed"])?;
-    let duration = amount::duration(text).map(|own| own.0);
+    let duration = amount::duration(text).map(|seconds| seconds.0);
     duration.ok_or_else(|| NoEntry::Bad(format!("Elapsed is not a duration: {text:?}")))
 }
 
@@ -137,8 +137,8 @@ JobID|JobName|State|Submit|Start|End|Elapsed|AllocTRES
     fn jobs_on_gpus_are_found_and_others_are_said() {
         let read = parse(TEXT, None).expect("a table");
         assert_eq!(read.entries.len(), 1);
-        let own = &read.entries[0];
-        assert_eq!((own.name.as_str(), own.seconds, own.gpus), ("train me-7", 3600.0, 2));
+        let recorded = &read.entries[0];
+        assert_eq!((recorded.name.as_str(), recorded.seconds, recorded.gpus), ("train me-7", 3600.0, 2));
         let bad: Vec<String> = read.bad.iter().map(ToString::to_string).collect();
         assert_eq!(
             bad,
@@ -161,9 +161,12 @@ JobID|JobName|State|Submit|Start|End|Elapsed|AllocTRES
     fn gpus_without_a_type_get_the_one_that_is_said() {
         let v100 = GpuType::new("v100").expect("a type");
         let read = parse(TEXT, Some(&v100)).expect("a table");
-        let own = &read.entries[1];
-        assert_eq!((own.gpus, own.seconds, own.arrival - read.entries[0].arrival), (1, 172_800.0, 30.0));
-        assert!(own.gpu_types.contains(&v100));
+        let recorded = &read.entries[1];
+        assert_eq!(
+            (recorded.gpus, recorded.seconds, recorded.arrival - read.entries[0].arrival),
+            (1, 172_800.0, 30.0)
+        );
+        assert!(recorded.gpu_types.contains(&v100));
     }
 
     #[test]

@@ -85,7 +85,7 @@ fn fields_that_are_ignored_are_named_once_and_void_no_epoch() {
                 {\"epoch\": 3, \"samples\": \"many\", \"compute_s\": , \"loss\": -Infinity}\n";
     fs::write(&path, text).expect("writes");
     let seen = epochs(folder.path(), 1, 0, Time(9.0)).expect("reads");
-    let samples = |own: &EpochReport| own.ranks.first().map(|rank| rank.samples);
+    let samples = |report: &EpochReport| report.ranks.first().map(|rank| rank.samples);
     assert_eq!(seen.iter().map(samples).collect::<Vec<_>>(), [Some(36000), None, None]);
     assert_eq!((seen[0].metrics.len(), seen[1].metrics.len()), (1, 0));
     let said = odd(folder.path(), 9, None).expect("reads").expect("a remark");
@@ -153,8 +153,8 @@ fn a_batch_script_leaves_its_status() {
 fn the_last_word_of_processes_is_that_of_the_submission_that_they_went_on_for() {
     let folder = tempfile::tempdir().expect("a directory");
     let [before, after] = ["a", "b"].map(|name| folder.path().join(name));
-    for own in [&before, &after] {
-        fs::create_dir(own).expect("a folder");
+    for path in [&before, &after] {
+        fs::create_dir(path).expect("a folder");
     }
     take_over(&before, &after, 12).expect("writes");
     assert_eq!((begin(&after).expect("reads"), word(&after, None).expect("reads")), (Some(12), None));

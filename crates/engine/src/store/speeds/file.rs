@@ -170,7 +170,7 @@ impl SpeedFile {
         // What another version wrote need not have the form of this one's: its schema is looked at on its own.
         let found = match &contents {
             Ok(Contents { schema, .. }) => Some(schema.clone()),
-            Err(_) => serde_json::from_str::<Schema>(text).ok().map(|own| own.schema),
+            Err(_) => serde_json::from_str::<Schema>(text).ok().map(|schema| schema.schema),
         };
         if let Some(found) = found.filter(|found| found.as_ref().and_then(Value::as_str) != Some(SCHEMA)) {
             let found = found.map_or_else(|| "missing".to_owned(), |schema| schema.to_string());

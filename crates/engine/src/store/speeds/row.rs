@@ -96,7 +96,7 @@ impl RecordRow {
         }
         let gpu_type = GpuType::new(&name).ok_or_else(|| wrong("its GPU type is invalid"))?;
         let stated =
-            self.stated.as_ref().map(|own| own.stated().ok_or_else(|| wrong("its speed is invalid")));
+            self.stated.as_ref().map(|row| row.stated().ok_or_else(|| wrong("its speed is invalid")));
         let record = Record {
             observations: self.observations,
             stated: stated.transpose()?,

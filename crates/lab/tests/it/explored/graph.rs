@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hsched_plan::Policy;
 
-use super::moment::{Ground, Moment};
+use super::moment::{ExplorerRules, Moment};
 
 /// All moments that can be reached.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ impl Graph {
     ///
     /// # Errors
     /// What is wrong, with all that happened up to it.
-    pub fn explore(first: Moment, ground: &Ground, policy: &mut dyn Policy) -> Result<Self, String> {
+    pub fn explore(first: Moment, rules: &ExplorerRules, policy: &mut dyn Policy) -> Result<Self, String> {
         let mut graph = Self::default();
         graph.number(&first, (0, "added"));
         let (mut layer, mut twins, mut again) = (vec![(0, first)], Vec::new(), 0);
@@ -36,12 +36,12 @@ impl Graph {
             let mut following = Vec::new();
             let mut new_twins = Vec::new();
             for (number, moment) in layer {
-                for next in moment.next(ground, policy) {
+                for next in moment.next(rules, policy) {
                     let known = graph.before.len();
                     let then = graph.number(&next.moment, (number, &next.what));
                     graph.next[at(number)].push((then, next.is_fault));
                     if at(then) == known {
-                        if let Some(wrong) = next.moment.wrong(ground) {
+                        if let Some(wrong) = next.moment.wrong(rules) {
                             return Err(graph.story(then, &wrong));
                         }
                         following.push((then, next.moment));
@@ -58,12 +58,12 @@ impl Graph {
             }
             // What is known of a moment's future, once that was looked at, holds for all that go on alike.
             for (number, twin) in std::mem::replace(&mut twins, new_twins) {
-                graph.compare(number, &twin, ground, policy);
+                graph.compare(number, &twin, rules, policy);
             }
             layer = following;
         }
         for (number, twin) in twins {
-            graph.compare(number, &twin, ground, policy);
+            graph.compare(number, &twin, rules, policy);
         }
         match graph.endless() {
             Some(number) => Err(graph.story(number, "the jobs can never end")),
@@ -101,8 +101,8 @@ impl Graph {
     }
 
     /// Checks that a moment goes on as the one does that has its number.
-    fn compare(&mut self, number: u32, twin: &Moment, ground: &Ground, policy: &mut dyn Policy) {
-        let own = twin.next(ground, policy).into_iter();
+    fn compare(&mut self, number: u32, twin: &Moment, rules: &ExplorerRules, policy: &mut dyn Policy) {
+        let own = twin.next(rules, policy).into_iter();
         let mut own: Vec<(Option<&u32>, bool)> =
             own.map(|next| (self.numbers.get(next.moment.words().as_str()), next.is_fault)).collect();
         own.sort_unstable();

@@ -14,7 +14,7 @@ use hsched_model::{Job, Time};
 use hsched_plan::{Budget, Decision, Placement, Plan, Policy, PolicyError, Problem, Sharing, Slot, Stage};
 
 use self::graph::Graph;
-use self::moment::{Ground, Moment};
+use self::moment::{ExplorerRules, Moment};
 use self::slurm::Slurm;
 use hsched_fixtures::engine_states::{job, rules};
 
@@ -81,7 +81,7 @@ fn explore(epochs: &[u64], faults: u8, plant: Plant, (copies, latest): (usize, u
     let jobs: Vec<JobState> = ["a", "b", "c"].into_iter().zip(epochs).map(named).collect();
     let state = State { jobs, ..State::default() };
     let first = Moment { state, slurm: Slurm::new(epochs), at: Time(0.0), faults };
-    Graph::explore(first, &Ground { rules: rules(), plant, copies, latest }, &mut Ladder { copies })
+    Graph::explore(first, &ExplorerRules { rules: rules(), plant, copies, latest }, &mut Ladder { copies })
 }
 
 /// Checks that nothing is wrong in any moment, and that these things happen on the way.

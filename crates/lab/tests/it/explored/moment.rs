@@ -31,7 +31,7 @@ pub struct Next {
 }
 
 /// What stays as it is.
-pub struct Ground {
+pub struct ExplorerRules {
     pub rules: Rules,
     pub plant: Plant,
     /// How many copies of a job a plan asks for.
@@ -49,9 +49,9 @@ const TICK: f64 = 60.0;
 
 impl Moment {
     /// Returns all that can come next. A turn that changes nothing is none.
-    pub fn next(&self, ground: &Ground, policy: &mut dyn Policy) -> Vec<Next> {
+    pub fn next(&self, rules: &ExplorerRules, policy: &mut dyn Policy) -> Vec<Next> {
         let start = Start { state: &self.state, slurm: &self.slurm, at: self.at, faults: self.faults };
-        let turn = turns(&start, &ground.rules, policy, ground.plant).into_iter().map(|went| {
+        let turn = turns(&start, &rules.rules, policy, rules.plant).into_iter().map(|went| {
             let faults = self.faults - went.faults;
             let moment = Self { state: went.state, slurm: went.slurm, at: self.at, faults };
             Next { what: went.what, is_fault: went.faults > 0, moment }
@@ -61,7 +61,7 @@ impl Moment {
             let moment = Self { slurm: own.then, faults, state: self.state.clone(), ..*self };
             Next { what: own.what, is_fault: own.is_fault, moment }
         });
-        let tick = self.slurm.after_a_tick(ground.latest).map(|slurm| {
+        let tick = self.slurm.after_a_tick(rules.latest).map(|slurm| {
             let moment = Self { slurm, at: self.at.after(Seconds(TICK)), state: self.state.clone(), ..*self };
             Next { what: "a minute passes".to_owned(), is_fault: false, moment }
         });
@@ -102,14 +102,14 @@ impl Moment {
     }
 
     /// Returns what is wrong.
-    pub fn wrong(&self, ground: &Ground) -> Option<String> {
+    pub fn wrong(&self, rules: &ExplorerRules) -> Option<String> {
         if self.state.jobs.len() != self.slurm.epochs.len() {
             return Some("a job is not in the state any more".to_owned());
         }
-        (0..self.state.jobs.len()).find_map(|job| self.wrong_about(job, ground))
+        (0..self.state.jobs.len()).find_map(|job| self.wrong_about(job, rules))
     }
 
-    fn wrong_about(&self, job: usize, ground: &Ground) -> Option<String> {
+    fn wrong_about(&self, job: usize, rules: &ExplorerRules) -> Option<String> {
         let JobState { job: own_job, phase, failures, past, .. } = &self.state.jobs[job];
         let entries = || self.slurm.entries.iter().filter(|entry| entry.job == job);
         let alive = entries().filter(|entry| entry.is_alive()).count();
@@ -119,7 +119,7 @@ impl Moment {
             past.iter().any(|own| own.end == End::Vanished && own.attempt.key(&own_job.name) == entry.of)
         };
         let what = match phase {
-            _ if alive > ground.copies => format!("{alive} submissions are alive"),
+            _ if alive > rules.copies => format!("{alive} submissions are alive"),
             Phase::Ended { .. } if entries().any(|entry| entry.may_run() && !is_lost(entry)) => {
                 "has ended, and a submission is left of which nobody knows".to_owned()
             }

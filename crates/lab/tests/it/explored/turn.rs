@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use hsched_engine::{
     Action, Answer, Event, Keeper, Observation, PlannedSubmission, Planner, QueueState, Rules, Run, Sighting,
-    State, SubmissionKey, Turn, World, apply, look, perform,
+    State, SubmissionKey, Turn, TurnExecutor, World, apply, look,
 };
 use hsched_model::{JobId, Seconds, Time};
 use hsched_plan::{Budget, Objective, Policy};
@@ -244,7 +244,7 @@ pub fn turns(start: &Start<'_>, rules: &Rules, policy: &mut dyn Policy, plant: P
     };
     let way = RefCell::new(Way::default());
     let mut world = world(start, plant, &way);
-    let Ok(turn) = look(&mut world, start.state, (rules, &mut planner)) else { return Vec::new() };
+    let Ok(turn) = look(&mut world, start.state, rules, &mut planner) else { return Vec::new() };
     let Some(step) = turn.step.as_ref().filter(|own| own.state != *start.state || !own.actions.is_empty())
     else {
         return Vec::new();
@@ -273,7 +273,9 @@ fn go(start: &Start<'_>, turn: &Turn, rules: &Rules, (plant, way): (Plant, &RefC
     let late = plant == Plant::IntentsForgotten;
     let mut disk = Disk { state: start.state.clone(), rules, way, late, unwritten: None };
     let mut state = start.state.clone();
-    if perform(turn, (&mut world, &mut disk), &mut state, rules, &mut |_| ()).is_ok() {
+    let mut executor =
+        TurnExecutor { world: &mut world, keeper: &mut disk, state: &mut state, rules, tell: &mut |_| () };
+    if executor.perform(turn).is_ok() {
         disk.state = disk.unwritten.take().unwrap_or(disk.state);
         assert_eq!(disk.state, state, "the state on disk is another one than that in memory");
     }

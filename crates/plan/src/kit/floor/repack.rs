@@ -110,7 +110,7 @@ impl Floor {
             if missing > 0 && repacking != Repacking::Full {
                 continue;
             }
-            let Some(evicted) = self.evictions(job, (node, gpu_type), missing) else { continue };
+            let Some(evicted) = self.evictions(job, node, gpu_type, missing) else { continue };
             let moves = moves(job) + evicted.iter().map(|(other, _)| moves(*other)).sum::<u32>();
             if best.as_ref().is_none_or(|best| moves < best.moves) {
                 best = Some(Gathering { node, evicted, moves });
@@ -124,7 +124,8 @@ impl Floor {
     fn evictions(
         &self,
         job: usize,
-        (node, gpu_type): (usize, usize),
+        node: usize,
+        gpu_type: usize,
         mut missing: u32,
     ) -> Option<Vec<(usize, usize)>> {
         let mut evicted: Vec<(usize, usize, u32)> = Vec::new();
@@ -178,7 +179,7 @@ impl Floor {
         for ((job, placement), (_, slot)) in placements.into_iter().zip(places) {
             self.hold(job, vec![slot]);
             match chosen.iter_mut().find(|(own, _)| *own == job) {
-                Some((_, own)) => *own = placement,
+                Some((_, known)) => *known = placement,
                 None => chosen.push((job, placement)),
             }
         }

@@ -114,7 +114,7 @@ impl Across<'_> {
         }
         // A rank takes at least a quantum: no step is shorter than the slowest used GPU needs for that.
         let used = self.types.iter().zip(&self.search.low).filter(|(_, low)| **low > 0);
-        let least = used.map(|((_, own), _)| own.speed.alpha() + own.speed.beta() * quantum(self.job));
+        let least = used.map(|((_, model), _)| model.speed.alpha() + model.speed.beta() * quantum(self.job));
         let floor = least.fold(range.step.0, f64::max);
         if self.linear {
             let held: f64 = self.rates.iter().zip(&self.search.low).map(|(r, &n)| r * f64::from(n)).sum();
@@ -143,8 +143,8 @@ impl Across<'_> {
         if range.step.0 > range.step.1 {
             return None;
         }
-        for (rate, (_, own)) in self.search.rates.iter_mut().zip(&self.types) {
-            *rate = most_rate(*own, self.job.accumulate, range.step);
+        for (rate, (_, model)) in self.search.rates.iter_mut().zip(&self.types) {
+            *rate = most_rate(*model, self.job.accumulate, range.step);
         }
         Some(range)
     }
@@ -192,8 +192,8 @@ impl Across<'_> {
             return 0.0;
         }
         let step = (self.batch / relaxed.rate).clamp(range.step.0, range.step.1);
-        let rate = |(&(_, own), &count): (&(usize, TypeModel), &f64)| {
-            count * most_rate(own, self.job.accumulate, (step, step))
+        let rate = |(&(_, model), &count): (&(usize, TypeModel), &f64)| {
+            count * most_rate(model, self.job.accumulate, (step, step))
         };
         let rate: f64 = self.types.iter().zip(&self.search.point).map(rate).sum();
         if rate > 0.0 { self.compute / rate - self.compute / relaxed.rate } else { f64::INFINITY }

@@ -84,7 +84,7 @@ pub(super) struct Found {
 impl<'a> Across<'a> {
     pub(super) fn new(job: &'a JobModel, network: f64, offered: &[u32]) -> Option<Self> {
         let ring = |(ty, model): (usize, &Option<TypeModel>)| {
-            model.filter(|own| !own.single_rank && offered[ty] > 0).map(|own| (ty, own))
+            model.filter(|model| !model.single_rank && offered[ty] > 0).map(|model| (ty, model))
         };
         let types: Vec<(usize, TypeModel)> = job.types.iter().enumerate().filter_map(ring).collect();
         let caps: Vec<u32> = types.iter().map(|&(ty, _)| offered[ty].min(job.max_gpus)).collect();
@@ -104,7 +104,7 @@ impl<'a> Across<'a> {
             job,
             linear: types.iter().all(plain),
             rates: types.iter().map(most).collect(),
-            steps: Steps::new(job, types.iter().map(|&(_, own)| own).enumerate()),
+            steps: Steps::new(job, types.iter().map(|&(_, model)| model).enumerate()),
             types,
             caps,
             ranks,
@@ -153,12 +153,12 @@ impl<'a> Across<'a> {
     ) -> Found {
         let Some(due) = self.due else { return least(self, best, f64::INFINITY) };
         let in_time = least(self, best, due.longest());
-        let best = in_time.bundle.as_ref().map_or(best, |own| own.cost + price(prices, &own.counts));
+        let best = in_time.bundle.as_ref().map_or(best, |bundle| bundle.cost + price(prices, &bundle.counts));
         if best <= due.late {
             return in_time;
         }
         let late = least(self, best - due.late, f64::INFINITY);
-        let costed = late.bundle.map(|own| Bundle { cost: due.cost(own.cost), ..own });
+        let costed = late.bundle.map(|bundle| Bundle { cost: due.cost(bundle.cost), ..bundle });
         Found { bundle: costed.or(in_time.bundle), floor: in_time.floor.min(late.floor + due.late) }
     }
 
@@ -186,8 +186,8 @@ impl<'a> Across<'a> {
         let mut found = self.all_within(prices, (limit, due.longest()), most)?;
         if limit > due.late {
             let late = self.all_within(prices, (limit - due.late, f64::INFINITY), most)?;
-            let late = late.into_iter().filter(|own| due.is_late(own.cost));
-            found.extend(late.map(|own| Bundle { cost: due.cost(own.cost), ..own }));
+            let late = late.into_iter().filter(|bundle| due.is_late(bundle.cost));
+            found.extend(late.map(|bundle| Bundle { cost: due.cost(bundle.cost), ..bundle }));
         }
         Some(found)
     }
@@ -296,8 +296,8 @@ impl<'a> Across<'a> {
             return None;
         }
         let step = self.steps.time(counts)?;
-        let enough = |(&count, &(_, own)): (&u32, &(usize, TypeModel))| {
-            count == 0 || cost::enough(self.job, own, step)
+        let enough = |(&count, &(_, model)): (&u32, &(usize, TypeModel))| {
+            count == 0 || cost::enough(self.job, model, step)
         };
         counts.iter().zip(&self.types).all(enough).then_some(self.compute / self.batch * step)
     }

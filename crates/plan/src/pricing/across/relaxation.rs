@@ -21,9 +21,9 @@ impl Across<'_> {
         let mut relaxed = self.fill(range, slope);
         relaxed.bound += constant;
         if relaxed.ranks > f64::from(last) {
-            self.toll(range, (slope, constant, f64::from(last)), 1.0, relaxed)
+            self.toll(range, slope, constant, f64::from(last), 1.0, relaxed)
         } else if relaxed.ranks < f64::from(first) {
-            self.toll(range, (slope, constant, f64::from(first)), -1.0, relaxed)
+            self.toll(range, slope, constant, f64::from(first), -1.0, relaxed)
         } else {
             relaxed
         }
@@ -34,7 +34,9 @@ impl Across<'_> {
     fn toll(
         &mut self,
         range: Range,
-        (slope, constant, limit): (f64, f64, f64),
+        slope: f64,
+        constant: f64,
+        limit: f64,
         side: f64,
         mut best: Relaxed,
     ) -> Relaxed {

@@ -17,9 +17,10 @@ use hsched_plan::{ClusterView, Problem};
 ///
 /// # Errors
 /// When a file or setting is wrong, or Slurm does not answer.
-pub(super) fn ground(
+pub(super) fn input_trace(
     context: &Context,
-    (text, path): (&str, &Path),
+    text: &str,
+    path: &Path,
     cluster: &ClusterArgs,
     speeds: &SpeedArgs,
 ) -> Result<Trace, Failure> {
@@ -68,14 +69,14 @@ pub(in crate::commands) fn on_cluster(
     let access = keep_partitions(&mut cluster, jobs, context, &mut notes)?;
     let types = Problem::types_of(&cluster);
     let speeds = speeds.matrix(context, jobs, &types)?;
-    let grounds = ClusterView {
+    let cluster_view = ClusterView {
         cluster: &cluster,
         access: &access,
         held: &Holdings::new(),
         rates: (context.settings.network, context.settings.intra_node),
     };
-    let problem =
-        Problem::live(grounds, jobs, &speeds).map_err(|error| Failure::from_error(Exit::BadInput, &error))?;
+    let problem = Problem::live(cluster_view, jobs, &speeds)
+        .map_err(|error| Failure::from_error(Exit::BadInput, &error))?;
     for note in notes {
         context.terminal.say(&note);
     }

@@ -1,0 +1,87 @@
+//! The JSON of `hsched when`.
+
+use serde_json::{Value, json};
+
+use crate::app::start_estimates::{OptionEstimate, Queue};
+use crate::commands::when::Told;
+use hsched_model::SpeedBasis;
+use hsched_queue::{Forecast, Start};
+
+/// Returns what is known of each job's requests, as JSON.
+pub(super) fn json(told: &[Told], queues: &[Queue]) -> Value {
+    let queue = |own: &Queue| {
+        json!({ "cluster": own.name, "taken_at": own.snapshot.taken_at, "age_s": own.age,
+            "corrected_by": own.learnt.map(|(_, count)| count),
+            "notes": own.snapshot.notes })
+    };
+    let job = |own: &Told| {
+        json!({
+            "name": own.job.name.as_str(),
+            "chosen": own.choice.and_then(|choice| own.list.iter().position(|option| option.id() == choice.id)),
+            "reason": own.reason(),
+            "options": own.list.iter().map(|option| option_json(option, queues)).collect::<Vec<_>>(),
+            "notes": own.notes,
+        })
+    };
+    json!({
+        "schema": "hsched.when/1",
+        "estimated": true,
+        "queues": queues.iter().map(queue).collect::<Vec<_>>(),
+        "jobs": told.iter().map(job).collect::<Vec<_>>(),
+    })
+}
+
+/// Returns what an estimate rests on, in a word.
+fn method(forecast: &Forecast) -> &'static str {
+    match forecast {
+        Forecast { past_waits: 1.., .. } => "past-waits",
+        Forecast { starts, .. } if starts.is_empty() => "limits",
+        _ => "futures",
+    }
+}
+
+/// Returns a request and what is known of it, as JSON.
+pub(super) fn option_json(own: &OptionEstimate, queues: &[Queue]) -> Value {
+    let request = &own.option.request;
+    let mut value = json!({
+        "cluster": queues[own.queue].name,
+        "partition": request.partition,
+        "account": request.account,
+        "type": own.option.gpu_type.as_str(),
+        "gpus": own.option.gpus,
+        "nodes": request.asks.nodes,
+        "limit_s": request.limit,
+        "run_s": own.option.run,
+        "run_estimated": own.option.queue_choice.basis == SpeedBasis::Estimated,
+        "pieces": own.option.walltime.pieces,
+        "preemptible": own.option.preemptible,
+        "cost": own.option.cost.map(|cost| cost.hours),
+        "cost_unit": own.option.cost.map(|cost| cost.unit.word()),
+        "priority": own.priority.priority,
+        "priority_source": own.priority.source.word(),
+        "finish": own.done,
+    });
+    match &own.start {
+        Start::Estimated(forecast) => {
+            value["outlook"] = json!("estimated");
+            value["method"] = json!(method(forecast));
+            value["past_waits"] = json!(forecast.past_waits);
+            value["futures"] = json!(forecast.starts.len());
+            value["start"] = json!(forecast.start);
+            value["start_at_limits_s"] = json!(forecast.at_limits);
+            value["finishes_first"] = json!(forecast.first);
+            value["ahead"] = json!(forecast.ahead);
+            value["waiting"] = json!(forecast.waiting);
+        }
+        Start::Unknown(why) => {
+            value["outlook"] = json!("unknown");
+            value["why"] = json!(why);
+        }
+        Start::Never => value["outlook"] = json!("never"),
+        Start::Refused(refusal) => {
+            value["outlook"] = json!("never");
+            value["why"] = json!(refusal.to_string());
+        }
+    }
+    value
+}
