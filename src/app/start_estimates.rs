@@ -18,7 +18,8 @@ use hsched_model::{
     Candidate, Choice, Job, Request, RequestId, RequestOption, Seconds, choose, worth_a_look,
 };
 use hsched_queue::{
-    Calibration, Estimate, PriorityEstimate, Question, Snapshot, Start, StartEstimate, forecast,
+    Calibration, Estimate, Growth, GrowthSource, PriorityEstimate, Question, Snapshot, Start, StartEstimate,
+    forecast,
 };
 
 /// What can be said about the queue to plan through.
@@ -104,6 +105,25 @@ impl Queue {
             _ => crate::ui::duration(self.age),
         };
         format!("{}: queue seen {age} ago", self.name)
+    }
+
+    /// Returns a note on how the priorities of pending jobs are taken to grow, where that is not seen for sure.
+    pub(crate) fn growth(&self) -> Option<String> {
+        if !self.snapshot.jobs.iter().any(|job| job.running.is_none() && !job.ours) {
+            return None;
+        }
+        let Growth { per_hour, source, by_weights } = self.snapshot.growth();
+        let known = match (source, by_weights) {
+            (GrowthSource::Looks, _) | (GrowthSource::Ages, None) => return None,
+            (GrowthSource::Ages, Some(weights)) => format!(
+                "priorities grow by {per_hour:.0} an hour by the ages of pending jobs, but by {weights:.0} by PriorityWeightAge"
+            ),
+            (GrowthSource::Weights, _) => {
+                format!("priorities grow by {per_hour:.0} an hour by PriorityWeightAge")
+            }
+            (GrowthSource::Unknown, _) => "how priorities grow is unknown".to_owned(),
+        };
+        Some(format!("{}: {known}: look again in 15 min", self.name))
     }
 
     /// Returns what corrects its intervals.

@@ -173,6 +173,7 @@ fn table(context: &Context, told: &[Told], queues: &[Queue]) -> String {
     let mut notes = when_legend(&when);
     for queue in queues {
         notes.push(queue.seen());
+        notes.extend(queue.growth());
         notes.extend(queue.corrected());
         notes.extend(queue.snapshot.notes.iter().map(|note| format!("{}: {note}", queue.name)));
     }

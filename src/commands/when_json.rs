@@ -5,13 +5,14 @@ use serde_json::{Value, json};
 use crate::app::start_estimates::{OptionEstimate, Queue};
 use crate::commands::when::Told;
 use hsched_model::SpeedBasis;
-use hsched_queue::{Forecast, Start};
+use hsched_queue::{Forecast, Growth, Start};
 
 /// Returns what is known of each job's requests, as JSON.
 pub(super) fn json(told: &[Told], queues: &[Queue]) -> Value {
     let queue = |own: &Queue| {
         json!({ "cluster": own.name, "taken_at": own.snapshot.taken_at, "age_s": own.age,
             "corrected_by": own.learnt.map(|(_, count)| count),
+            "growth": growth(own.snapshot.growth()),
             "notes": own.snapshot.notes })
     };
     let job = |own: &Told| {
@@ -29,6 +30,11 @@ pub(super) fn json(told: &[Told], queues: &[Queue]) -> Value {
         "queues": queues.iter().map(queue).collect::<Vec<_>>(),
         "jobs": told.iter().map(job).collect::<Vec<_>>(),
     })
+}
+
+/// Returns by how much the priorities of pending jobs grow in an hour, as JSON.
+fn growth(growth: Growth) -> Value {
+    json!({ "per_hour": growth.per_hour, "source": growth.source.word(), "by_weights": growth.by_weights })
 }
 
 /// Returns what an estimate rests on, in a word.

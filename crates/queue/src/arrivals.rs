@@ -95,7 +95,7 @@ impl Past {
     pub(super) fn of(snapshot: &Snapshot, shapes: &mut Shapes, known: &mut Known) -> Vec<Self> {
         let (users, ranks) = (known.users, known.ranks);
         let begin = snapshot.taken_at.0 - WEEK;
-        let per_hour = snapshot.scheduling.growth().0;
+        let per_hour = snapshot.growth().per_hour;
         let mut list = Vec::new();
         for job in snapshot.jobs.iter().filter(|job| !job.ours) {
             let Some(shape) = shapes.of(&job.asks, &job.partitions, job.reservation.as_deref()) else {

@@ -1,28 +1,107 @@
 //! How fast the priorities of pending jobs grow, and how that is known.
 
-use crate::Scheduling;
+use std::collections::BTreeMap;
+
+use hsched_model::number::to_f64;
+
+use crate::{Asks, QueueJob, Scheduling, Snapshot};
+
+/// Difference of age from which two jobs show how priorities grow, in hours: Slurm computes them every five minutes.
+const APART: f64 = 0.5;
+
+/// Pairs of jobs that must agree before they count.
+const ENOUGH: usize = 3;
+
+/// The part by which what ages show and what is configured may differ and still be the same.
+const ALIKE: f64 = 0.1;
 
 /// How the growth of priorities is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GrowthSource {
     /// Seen between two looks at the queue.
     Looks,
+    /// By the ages and priorities of pending jobs that are alike.
+    Ages,
     /// Computed from `PriorityWeightAge` and `PriorityMaxAge`.
     Weights,
     /// Unknown: priorities are taken to stay as they are.
     Unknown,
 }
 
-impl Scheduling {
-    /// Returns by how much the priority of a pending job grows in an hour: as seen, else as configured.
-    pub fn growth(&self) -> (f64, GrowthSource) {
-        let configured =
-            self.age.filter(|age| age.max_s.0 > 0.0).map(|age| age.weight * 3600.0 / age.max_s.0);
-        match (self.priority_per_hour, configured) {
-            (Some(seen), _) => (seen, GrowthSource::Looks),
-            (None, Some(configured)) => (configured, GrowthSource::Weights),
-            (None, None) => (0.0, GrowthSource::Unknown),
+impl GrowthSource {
+    /// Returns the source in one word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Looks => "looks",
+            Self::Ages => "ages",
+            Self::Weights => "weights",
+            Self::Unknown => "unknown",
         }
+    }
+}
+
+/// By how much the priority of a pending job grows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Growth {
+    /// In an hour.
+    pub per_hour: f64,
+    pub source: GrowthSource,
+    /// What the weights say, where the ages of pending jobs say something else.
+    pub by_weights: Option<f64>,
+}
+
+impl Scheduling {
+    /// Returns by how much priorities grow in an hour by the configured weights.
+    fn growth_by_weights(&self) -> Option<f64> {
+        let age = self.age.filter(|age| age.max_s.0 > 0.0)?;
+        Some(age.weight * 3600.0 / age.max_s.0)
+    }
+}
+
+impl Snapshot {
+    /// Returns by how much the priority of a pending job grows: as two looks show, else as the ages of pending jobs do, else as
+    /// configured.
+    pub fn growth(&self) -> Growth {
+        let weights = self.scheduling.growth_by_weights();
+        let growth = |per_hour, source| Growth { per_hour, source, by_weights: None };
+        if let Some(seen) = self.scheduling.priority_per_hour {
+            return growth(seen, GrowthSource::Looks);
+        }
+        match (self.growth_by_ages(), weights) {
+            (Some(ages), Some(weights)) if (ages - weights).abs() <= ALIKE * weights.abs() => {
+                growth(weights, GrowthSource::Weights)
+            }
+            (Some(ages), by_weights) => Growth { per_hour: ages, source: GrowthSource::Ages, by_weights },
+            (None, Some(weights)) => growth(weights, GrowthSource::Weights),
+            (None, None) => growth(0.0, GrowthSource::Unknown),
+        }
+    }
+
+    /// Returns the median growth in an hour between pending jobs that differ in nothing but age, as far as Slurm shows.
+    fn growth_by_ages(&self) -> Option<f64> {
+        type Kind<'a> = ([Option<&'a str>; 3], &'a [String], &'a Asks);
+        let mut alike: BTreeMap<Kind, Vec<(f64, f64)>> = BTreeMap::new();
+        let gathers_age = |job: &&QueueJob| job.running.is_none() && !job.waits_for_other;
+        for job in self.jobs.iter().filter(gathers_age) {
+            let (Some(submitted), Some(priority)) = (job.submitted, job.priority) else { continue };
+            let whose = [&job.user, &job.account, &job.qos].map(|name| name.as_deref());
+            let age = self.taken_at.since(submitted).0 / 3600.0;
+            alike.entry((whose, &job.partitions, &job.asks)).or_default().push((age, to_f64(priority)));
+        }
+        let mut slopes = Vec::new();
+        for mut jobs in alike.into_values() {
+            jobs.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let mut from = 0;
+            for next in 1..jobs.len() {
+                let hours = jobs[next].0 - jobs[from].0;
+                if hours >= APART {
+                    slopes.push((jobs[next].1 - jobs[from].1) / hours);
+                    from = next;
+                }
+            }
+        }
+        slopes.sort_by(f64::total_cmp);
+        (slopes.len() >= ENOUGH).then(|| slopes[slopes.len() / 2].max(0.0))
     }
 }
 
@@ -30,15 +109,52 @@ impl Scheduling {
 mod tests {
     use super::*;
     use crate::AgeWeight;
-    use hsched_model::Seconds;
+    use hsched_model::{Seconds, Time};
+
+    /// A queue at hour 100 in which one user's jobs are so many minutes old.
+    fn snapshot(ages: &[u64], per_hour: u64) -> Snapshot {
+        let job = |age: &u64| -> QueueJob {
+            let text = serde_json::json!({ "id": age.to_string(), "asks": {}, "user": "ann", "partitions": ["gpu"],
+                "submitted": (6000 - age) * 60, "priority": 1000 + per_hour * age / 60 });
+            serde_json::from_value(text).expect("a job")
+        };
+        Snapshot { jobs: ages.iter().map(job).collect(), ..Snapshot::empty(Time(360_000.0)) }
+    }
+
+    fn weights(snapshot: &mut Snapshot) {
+        snapshot.scheduling.age = Some(AgeWeight { weight: 10_000.0, max_s: Seconds(100.0 * 3600.0) });
+    }
 
     #[test]
-    fn growth_is_as_seen_else_as_configured() {
-        let age = Some(AgeWeight { weight: 10_000.0, max_s: Seconds(2.0 * 86_400.0) });
-        let seen = Scheduling { priority_per_hour: Some(12.0), age, ..Scheduling::default() };
-        assert_eq!(seen.growth(), (12.0, GrowthSource::Looks));
-        let first = Scheduling { priority_per_hour: None, ..seen };
-        assert_eq!(first.growth(), (10_000.0 / 48.0, GrowthSource::Weights));
-        assert_eq!(Scheduling::default().growth(), (0.0, GrowthSource::Unknown));
+    fn growth_is_as_two_looks_show_else_as_ages_do_else_as_configured() {
+        let of = |snapshot: &Snapshot| {
+            let growth = snapshot.growth();
+            (growth.per_hour, growth.source, growth.by_weights)
+        };
+        let mut few = snapshot(&[0, 60, 120], 12);
+        assert_eq!(of(&few), (0.0, GrowthSource::Unknown, None));
+        weights(&mut few);
+        assert_eq!(of(&few), (100.0, GrowthSource::Weights, None));
+        let mut enough = snapshot(&[0, 60, 120, 300], 12);
+        assert_eq!(of(&enough), (12.0, GrowthSource::Ages, None));
+        weights(&mut enough);
+        assert_eq!(of(&enough), (12.0, GrowthSource::Ages, Some(100.0)));
+        enough.scheduling.priority_per_hour = Some(7.0);
+        assert_eq!(of(&enough), (7.0, GrowthSource::Looks, None));
+        let mut alike = snapshot(&[0, 60, 120, 300], 97);
+        weights(&mut alike);
+        assert_eq!(of(&alike), (100.0, GrowthSource::Weights, None));
+    }
+
+    #[test]
+    fn jobs_of_the_same_minute_and_of_others_show_no_growth() {
+        let mut queue = snapshot(&[0, 6, 12, 18], 12);
+        assert_eq!(queue.growth().source, GrowthSource::Unknown);
+        queue = snapshot(&[0, 60, 120, 180], 12);
+        queue.jobs[1].user = Some("bob".to_owned());
+        assert_eq!(queue.growth().source, GrowthSource::Unknown);
+        queue = snapshot(&[0, 60, 120, 180], 12);
+        queue.jobs[1].waits_for_other = true;
+        assert_eq!(queue.growth().source, GrowthSource::Unknown);
     }
 }

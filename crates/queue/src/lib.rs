@@ -36,7 +36,7 @@ pub use hsched_model::{Asks, GpuAsk, Request, RequestId};
 
 pub use self::estimate::{Calibration, Estimate, point_of};
 pub use self::forecast::{Forecast, Question, Start, StartEstimate, forecast, forecast_at};
-pub use self::growth::GrowthSource;
+pub use self::growth::{Growth, GrowthSource};
 pub use self::limits::{Limit, Refusal, is_limit_reason};
 pub use self::queue_position::{PriorityEstimate, PrioritySource, QueuePosition};
 pub use self::race::race;

@@ -126,7 +126,7 @@ impl QueueModel {
         let mut shapes = Shapes::new(snapshot);
         let (users, habits) = Users::new(snapshot);
         let mut arrays = BTreeMap::new();
-        let growth = snapshot.scheduling.growth().0 / 3600.0;
+        let growth = snapshot.growth().per_hour / 3600.0;
         let ranks = snapshot.shares.as_ref().map(Ranks::new);
         let mut known = Known { users: &users, ranks: ranks.as_ref(), limits: LimitRules::new(snapshot) };
         let waiting = waiting(snapshot, &mut shapes, &mut known, &mut arrays);

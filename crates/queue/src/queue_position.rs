@@ -63,7 +63,7 @@ impl QueueJob {
 impl Snapshot {
     /// Returns the priority that a job of an account would get now.
     pub fn priority_estimate(&self, account: Option<&str>) -> PriorityEstimate {
-        let per_hour = self.scheduling.growth().0;
+        let per_hour = self.growth().per_hour;
         let is_own = |job: &&QueueJob| {
             // What is held has no priority, and what waits for something else may have gathered no age.
             let waits = job.ours && job.running.is_none() && !job.waits_for_other;
