@@ -13,6 +13,9 @@ use hsched_model::{Seconds, Time};
 /// Points that stand for what is believed before any job is seen.
 const POINTS: u32 = 20;
 
+/// Differences of chances that are none.
+const FINEST: f64 = 1e-3;
+
 /// As many jobs tell as much of a cluster as what is known of others: its mean differs from day to day by 0.1, where that of
 /// single jobs differs by 0.3 (61 days of an Alliance cluster).
 const CLUSTER_BELIEF: f64 = 10.0;
@@ -83,15 +86,24 @@ impl Habit {
             events.push((until, if own.has_ended { Happens::Ends } else { Happens::IsLost }, weight));
         }
         events.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        let (mut survival, mut points) = (1.0, Vec::new());
+        let (mut survival, mut told, mut points) = (1.0, 1.0, Vec::new());
         for (ratio, happens, weight) in events {
             match happens {
                 Happens::Comes => at_risk += weight,
                 Happens::IsLost => at_risk -= weight,
                 Happens::Ends => {
                     survival *= (1.0 - weight / at_risk.max(weight)).max(0.0);
-                    points.push((ratio, survival));
                     at_risk -= weight;
+                    // Of many jobs, those that are as good as one are one.
+                    match points.last_mut() {
+                        Some((until, left)) if told - survival < FINEST => {
+                            (*until, *left) = (ratio, survival)
+                        }
+                        _ => {
+                            told = points.last().map_or(1.0, |(_, left): &(f64, f64)| *left);
+                            points.push((ratio, survival));
+                        }
+                    }
                 }
             }
         }
