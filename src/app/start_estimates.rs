@@ -256,7 +256,7 @@ pub(crate) fn estimate_starts(
         let estimates = forecast(&question, stop);
         for own in own {
             let Some(start) = StartEstimate::of(&estimates, own.request.id).cloned() else { continue };
-            let priority = queue.snapshot.priority_estimate(own.request.account.as_deref());
+            let priority = queue.snapshot.priority_of(&own.request);
             let done = done(own, &start);
             list.push(Foretold { queue: number, own: own.clone(), start, done, priority });
         }

@@ -112,7 +112,9 @@ impl Subcommand for Args {
         } else if self.through.is_wanted() {
             let file = (text.as_str(), self.input.as_path());
             let (Entries { planned, intents, foretold }, at) =
-                self.through.entries(context, &self.planning, file, |jobs| choose(jobs, &self.jobs))?;
+                self.through.entries(context, (&self.planning, &self.sbatch), file, |jobs| {
+                    choose(jobs, &self.jobs)
+                })?;
             (planned, self.planning.policy.words(), Some((intents, foretold, at)))
         } else {
             let planned = planning::plan(&self.planning, context, &text, &self.input)?;

@@ -63,7 +63,7 @@ impl ThroughArgs {
     pub(super) fn entries(
         &self,
         context: &Context,
-        planning: &PlanningArgs,
+        (planning, sbatch): (&PlanningArgs, &[String]),
         (text, path): (&str, &Path),
         numbers: impl FnOnce(&[Job]) -> Result<Vec<usize>, Failure>,
     ) -> Result<(Entries, Time), Failure> {
@@ -74,7 +74,13 @@ impl ThroughArgs {
         let numbers = numbers(&input.jobs)?;
         let looked = queue_look::look_at_nodes_at_least(context)?;
         let queue = Queue::live(context, looked);
-        let jobs: Vec<&Job> = numbers.iter().map(|&number| &input.jobs[number]).collect();
+        let asked = |&number: &usize| {
+            let mut job = input.jobs[number].clone();
+            job.launch.sbatch.extend_from_slice(sbatch);
+            job
+        };
+        let asked: Vec<Job> = numbers.iter().map(asked).collect();
+        let jobs: Vec<&Job> = asked.iter().collect();
         let stop = planning.stop(context, Some(USUAL_BUDGET));
         let search = (self.search, planning.policy.seed());
         let found = through_queue::choose((context, &planning.speeds), &jobs, &queue, search, &stop)?;
