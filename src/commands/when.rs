@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::app::context::{Context, Format};
 use crate::app::input;
+use crate::app::queue_args::ElsewhereArgs;
 use crate::app::speeds::SpeedArgs;
 use crate::app::start_estimates::{self, Foretold, Found, Possible, Queue, QueueViewArgs};
 use crate::commands::cli::{Subcommand, json_text, print};
@@ -37,6 +38,8 @@ pub(super) struct Args {
     format: Format,
     #[command(flatten)]
     view: QueueViewArgs,
+    #[command(flatten)]
+    elsewhere: ElsewhereArgs,
     /// Also save the snapshot of the queue to this file, as JSON.
     #[arg(long, value_name = "FILE", conflicts_with = "snapshot", help_heading = "Queue")]
     save: Option<PathBuf>,
@@ -62,7 +65,7 @@ impl Subcommand for Args {
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let Some(path) = &self.jobs else { return when_score::run(context, self.format) };
-        let jobs = input::jobs(&input::text(path)?, path)?;
+        let jobs = self.elsewhere.applied(input::jobs(&input::text(path)?, path)?);
         let queues = self.view.queues(context)?;
         if let (Some(path), [queue]) = (&self.save, queues.as_slice()) {
             save(path, queue)?;
@@ -377,6 +380,7 @@ pub(super) fn option_json(own: &Foretold, queues: &[Queue]) -> Value {
         "run_estimated": own.own.queue_choice.basis == SpeedBasis::Estimated,
         "pieces": own.own.walltime.pieces,
         "preemptible": own.own.preemptible,
+        "not_counted": own.own.not_counted,
         "cost": own.own.cost.map(|cost| cost.hours),
         "cost_unit": own.own.cost.map(|cost| cost.unit.word()),
         "priority": own.priority.priority,
