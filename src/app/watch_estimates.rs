@@ -69,7 +69,9 @@ impl Teller<'_> {
     fn start_estimates(&self, snapshot: &Snapshot) -> JobStartEstimates {
         let inquiry = self.inquiry;
         let Listed { requests, cut, .. } = self.listed(snapshot);
-        not_counted(&inquiry.rest, &requests).iter().for_each(|note| self.context.note(note));
+        if let Some(note) = not_counted(&inquiry.rest, &requests) {
+            self.context.note(&note);
+        }
         let asked: Vec<Request> = requests.iter().map(|own| own.request.clone()).collect();
         // What waits is compared with what could be: both have as long.
         let begin = self.context.clock.elapsed();

@@ -16,7 +16,7 @@ pub(crate) fn begin(text: &str, now: Time) -> Option<Time> {
 fn begin_in<Z: TimeZone>(now: &DateTime<Z>, text: &str) -> Option<i64> {
     let text = text.trim().to_ascii_lowercase();
     if let Some(rest) = text.strip_prefix("now") {
-        return Some(now.timestamp().checked_add(offset(rest.trim())?)?);
+        return now.timestamp().checked_add(offset(rest.trim())?);
     }
     let today = now.date_naive();
     let of = |date: NaiveDate, time: NaiveTime| {
@@ -76,7 +76,7 @@ mod tests {
     fn times_are_read_as_sbatch_reads_them() {
         let east = FixedOffset::east_opt(2 * 3600).expect("a zone");
         let now = east.with_ymd_and_hms(2026, 11, 22, 14, 30, 0).single().expect("a date");
-        let hours = |text: &str| begin_in(&now, text).map(|at| (at - now.timestamp()) as f64 / 3600.0);
+        let hours = |text: &str| begin_in(&now, text).map(|at| to_f64(at - now.timestamp()) / 3600.0);
         for (text, expected) in [
             ("now", 0.0),
             ("now+60", 1.0 / 60.0),

@@ -86,14 +86,11 @@ pub fn parse(
 ) -> Result<(Vec<QueueJob>, Vec<String>), ParseError> {
     let (mut jobs, mut unread, mut notes) = (Vec::new(), Vec::new(), Notes::default());
     for record in records(text) {
-        match record.split_first_chunk::<BASIC>() {
-            Some((fields, more @ ([] | [_, _, _]))) => {
-                jobs.extend(job(fields, more, cluster, look, &mut notes));
-            }
-            _ => {
-                let line = excerpt(&record.join("|"));
-                unread.push(format!("cannot parse a line of squeue output: {line:?}"));
-            }
+        if let Some((fields, more @ ([] | [_, _, _]))) = record.split_first_chunk::<BASIC>() {
+            jobs.extend(job(fields, more, cluster, look, &mut notes));
+        } else {
+            let line = excerpt(&record.join("|"));
+            unread.push(format!("cannot parse a line of squeue output: {line:?}"));
         }
     }
     if jobs.is_empty() && unread.len() > 1 {
