@@ -18,7 +18,7 @@ use serde::Deserialize;
 
 use hsched_model::{Seconds, Time};
 use hsched_queue::{
-    Asks, Estimate, Question, QueuePosition, Request, RequestId, Snapshot, Start, forecast_at,
+    Asks, Estimate, FurtherOptions, Question, QueuePosition, Request, RequestId, Snapshot, Start, forecast_at,
 };
 use hsched_slurm::queue::limits::Table;
 use hsched_slurm::queue::{SiteTexts, add_site};
@@ -121,6 +121,7 @@ fn start(own: &Submission, snapshot: &Snapshot) -> Start {
         account: Some(asked.account.clone()),
         limit: Seconds(asked.limit_s),
         run: Seconds(asked.limit_s),
+        further: FurtherOptions::default(),
     };
     let question =
         Question { snapshot, requests: &[request], seed: own.n, samples: FUTURES, calibration: None };

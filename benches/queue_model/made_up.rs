@@ -1,7 +1,7 @@
 //! Made-up queues of any size, for measuring how fast the model is.
 
 use hsched_model::{GpuType, Seconds};
-use hsched_queue::{Asks, GpuAsk, Request, RequestId, Snapshot};
+use hsched_queue::{Asks, FurtherOptions, GpuAsk, Request, RequestId, Snapshot};
 use serde_json::{Value, json};
 
 /// A sequence of numbers from [0, 1).
@@ -127,6 +127,7 @@ pub fn requests() -> Vec<Request> {
                 account: Some("own".to_owned()),
                 limit: Seconds(run * 1.1),
                 run: Seconds(run),
+                further: FurtherOptions::default(),
             });
         }
     }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use hsched_model::{GpuType, NodeName, Seconds, Time, hostlist};
 use hsched_queue::{
-    Asks, Ended, GpuAsk, GpuCount, Held, QueueAccount, QueueJob, QueueNode, QueuePartition, Request,
-    RequestId, Running, Snapshot,
+    Asks, Ended, FurtherOptions, GpuAsk, GpuCount, Held, QueueAccount, QueueJob, QueueNode, QueuePartition,
+    Request, RequestId, Running, Snapshot,
 };
 use serde::Deserialize;
 
@@ -58,6 +58,7 @@ impl Submission {
             account: Some("own".to_owned()),
             limit: Seconds(self.lim * 60.0),
             run: Seconds(self.run * 60.0),
+            further: FurtherOptions::default(),
         }
     }
 

@@ -2,7 +2,7 @@
 //! reservation (EASY), jobs go to the fullest node that has room, and priorities follow the users' past use and age.
 
 use hsched_model::{GpuType, Seconds};
-use hsched_queue::{Asks, GpuAsk, Request, RequestId, Snapshot};
+use hsched_queue::{Asks, FurtherOptions, GpuAsk, Request, RequestId, Snapshot};
 use serde_json::{Value, json};
 
 use crate::made_up::Random;
@@ -74,6 +74,7 @@ impl Trial {
             account: Some("own".to_owned()),
             limit: Seconds(self.limit()),
             run: Seconds(self.run),
+            further: FurtherOptions::default(),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use hsched_model::{GpuType, Seconds};
-use hsched_queue::{Asks, GpuAsk, Question, Request, RequestId, Snapshot, forecast};
+use hsched_queue::{Asks, FurtherOptions, GpuAsk, Question, Request, RequestId, Snapshot, forecast};
 use serde::Serialize;
 
 use crate::record::{Ended, Order, Site};
@@ -120,7 +120,15 @@ fn options(seen: &Snapshot) -> Vec<Request> {
             let partition = seen.partitions.iter().find(|own| own.default).map(|own| own.name.clone());
             let (limit, run) = (Seconds(limit), Seconds(run));
             let id = RequestId(u32::try_from(list.len()).expect("few"));
-            list.push(Request { id, asks, partition, account, limit, run });
+            list.push(Request {
+                id,
+                asks,
+                partition,
+                account,
+                limit,
+                run,
+                further: FurtherOptions::default(),
+            });
         }
     }
     list

@@ -68,6 +68,7 @@ impl Draw {
                 memory_mib: Some(cpus * 2000),
                 exclusive: false,
                 features: None,
+                ..Asks::default()
             },
             partition,
             account,

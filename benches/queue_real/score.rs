@@ -3,7 +3,9 @@
 use std::fs;
 
 use hsched_model::Seconds;
-use hsched_queue::{Calibration, Estimate, Question, Request, RequestId, Start, forecast, point_of};
+use hsched_queue::{
+    Calibration, Estimate, FurtherOptions, Question, Request, RequestId, Start, forecast, point_of,
+};
 
 use crate::Submission;
 use crate::picture::{Point, svg};
@@ -98,6 +100,7 @@ fn told(own: &Submission) -> Option<Told> {
         account: own.account.clone(),
         limit: Seconds(own.limit_s),
         run: Seconds(own.run_s),
+        further: FurtherOptions::default(),
     };
     let question = Question {
         snapshot: &own.snapshot,

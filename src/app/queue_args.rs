@@ -1,6 +1,8 @@
 //! Flags that say where in Slurm's queue jobs go, and at whose cost.
 
 use crate::settings::Flag;
+use hsched_model::Job;
+use hsched_model::formats::slurm_name;
 
 /// Account, partition and quality of service.
 #[derive(Debug, clap::Args)]
@@ -22,4 +24,36 @@ impl QueueArgs {
         let named = [("account", &self.account), ("partition", &self.partition), ("qos", &self.qos)];
         named.into_iter().filter_map(|(key, value)| Flag::of_key(key, value.as_deref())).collect()
     }
+}
+
+/// Partitions and accounts to look at instead of those that jobs name.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Queue")]
+pub(crate) struct ElsewhereArgs {
+    /// Look at these partitions instead of those that the jobs name. Repeatable, or several names separated by commas.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = name)]
+    partition: Vec<String>,
+    /// Look at these accounts instead of those that the jobs name. Repeatable, or several names separated by commas.
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = name)]
+    account: Vec<String>,
+}
+
+impl ElsewhereArgs {
+    /// Returns the jobs as if they named these.
+    pub(crate) fn applied(&self, mut jobs: Vec<Job>) -> Vec<Job> {
+        for job in &mut jobs {
+            if !self.partition.is_empty() {
+                job.launch.partition = Some(self.partition.join(","));
+            }
+            if let [first, others @ ..] = self.account.as_slice() {
+                job.launch.account = Some(first.clone());
+                job.launch.other_accounts = others.to_vec();
+            }
+        }
+        jobs
+    }
+}
+
+fn name(text: &str) -> Result<String, String> {
+    slurm_name(text).map_err(|error| error.to_string())
 }

@@ -6,8 +6,9 @@ use crate::app::speeds::SpeedArgs;
 use crate::error::Failure;
 use crate::ui::duration;
 use hsched_engine::{Knows, Listed, Listing};
-use hsched_model::{Job, RequestOption, Seconds, Walltime};
+use hsched_model::{Job, RequestOption, SbatchOptions, Seconds, Walltime};
 use hsched_queue::Snapshot;
+use hsched_slurm::sbatch_options;
 
 /// The requests of a job; where there are none, why.
 pub(crate) type Requests = (Vec<RequestOption>, Option<String>);
@@ -24,6 +25,7 @@ pub(crate) fn requests(
     notes: &mut Vec<String>,
 ) -> Result<Requests, Failure> {
     let settings = &context.settings;
+    let options = options(context, job, snapshot);
     let listing = Listing {
         job,
         snapshot,
@@ -31,12 +33,14 @@ pub(crate) fn requests(
         rates: (settings.network, settings.intra_node),
         capacity: &settings.capacity,
         at_least: None,
+        options: &options,
     };
     let knows = Knows {
         speeds: &|jobs, types| speeds.matrix(context, jobs, types),
         resumes: &|| folders::resumes(context, job),
     };
     let listed = hsched_engine::requests(&listing, &knows, notes)?;
+    notes.extend(not_counted(job, &listed.requests));
     let of_limits = too_short(job, &listed, notes);
     if listed.possible > Listed::MOST {
         notes.push(format!(
@@ -50,6 +54,18 @@ pub(crate) fn requests(
     let nothing = nothing.unwrap_or_else(|| "no request is possible for this job".to_owned());
     let nothing = listed.requests.is_empty().then_some(nothing);
     Ok((listed.requests, nothing))
+}
+
+/// Returns what a job's options for sbatch mean, those of the setting `sbatch` before its own.
+pub(crate) fn options(context: &Context, job: &Job, snapshot: &Snapshot) -> SbatchOptions {
+    let words = [&context.settings.jobs.sbatch[..], &job.launch.sbatch].concat();
+    sbatch_options(&words, snapshot.taken_at)
+}
+
+/// Returns a note on the options that matter and that no estimate of a job takes into account.
+pub(crate) fn not_counted(job: &Job, requests: &[RequestOption]) -> Option<String> {
+    let left = &requests.first()?.not_counted;
+    (!left.is_empty()).then(|| format!("{}: not counted: {}", job.name, left.join(" ")))
 }
 
 /// Says which requests a time limit would end before the job is done, and what to do; returns that these are all, if so.

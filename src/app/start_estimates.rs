@@ -279,7 +279,7 @@ pub(crate) fn estimate_starts(
         let estimates = forecast(&question, stop);
         for option in own {
             let Some(start) = StartEstimate::of(&estimates, option.request.id).cloned() else { continue };
-            let priority = queue.snapshot.priority_estimate(option.request.account.as_deref());
+            let priority = queue.snapshot.priority_of(&option.request);
             let done = done(option, &start);
             list.push(OptionEstimate { queue: number, option: option.clone(), start, done, priority });
         }

@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use crate::app::context::Context;
 use crate::app::queue_look;
+use crate::app::requests::{not_counted, options};
 use hsched_engine::clock::Clock;
 use hsched_engine::{Inquiry, Knows, Listed, Listing, SpeedsOf};
 use hsched_model::number::{to_u64, to_usize};
-use hsched_model::{Candidate, JobId, QueueChoice, Request, RequestId, RequestOption, Seconds, choose};
+use hsched_model::{
+    Candidate, FurtherOptions, JobId, QueueChoice, Request, RequestId, RequestOption, Seconds, choose,
+};
 use hsched_plan::{JobStartEstimates, RequestStartEstimate};
 use hsched_queue::{PrioritySource, Question, QueueJob, QueuePosition, Snapshot, StartEstimate, forecast_at};
 
@@ -67,6 +70,9 @@ impl Teller<'_> {
     fn start_estimates(&self, snapshot: &Snapshot) -> JobStartEstimates {
         let inquiry = self.inquiry;
         let Listed { requests, cut, .. } = self.listed(snapshot);
+        if let Some(note) = not_counted(&inquiry.rest, &requests) {
+            self.context.note(&note);
+        }
         let asked: Vec<Request> = requests.iter().map(|option| option.request.clone()).collect();
         // What waits is compared with what could be: both have as long.
         let begin = self.context.clock.elapsed();
@@ -86,6 +92,7 @@ impl Teller<'_> {
     /// Returns the requests of the job, as `hsched when` lists them.
     fn listed(&self, snapshot: &Snapshot) -> Listed {
         let settings = &self.context.settings;
+        let options = options(self.context, &self.inquiry.rest, snapshot);
         let listing = Listing {
             job: &self.inquiry.rest,
             snapshot,
@@ -93,6 +100,7 @@ impl Teller<'_> {
             rates: (settings.network, settings.intra_node),
             capacity: &settings.capacity,
             at_least: self.inquiry.at_least,
+            options: &options,
         };
         let speeds: SpeedsOf<'_, Infallible> = &|_, _| Ok(self.inquiry.speeds.clone());
         let knows = Knows { speeds, resumes: &|| self.inquiry.resumes };
@@ -172,9 +180,10 @@ impl Teller<'_> {
         let known: Vec<_> =
             start_estimates.requests.iter().map(|estimate| (&estimate.request, estimate.anew)).collect();
         let chosen = choose(&Candidate::of(&known), 0.0)?;
-        let Request { asks, account, limit, partition, .. } =
-            start_estimates.request(chosen.id)?.request.clone();
-        let estimate = snapshot.priority_estimate(account.as_deref());
+        let request = start_estimates.request(chosen.id)?.request.clone();
+        let estimate = snapshot.priority_of(&request);
+        let Request { asks, account, limit, partition, further, .. } = request;
+        let begin = further.begin.filter(|begin| *begin > snapshot.taken_at);
         let priority = to_u64(estimate.priority.max(0.0));
         Some(QueueJob {
             id: format!("of {}", self.inquiry.rest.name),
@@ -186,6 +195,12 @@ impl Teller<'_> {
             limit_s: Some(limit),
             asks,
             tasks: 1,
+            qos: further.qos,
+            reservation: further.reservation,
+            nice: further.nice,
+            waits_for_other: begin.is_some(),
+            reason: begin.map(|_| "BeginTime".to_owned()),
+            begin,
             ..QueueJob::default()
         })
     }
@@ -232,6 +247,12 @@ fn as_it_is(job: &QueueJob, snapshot: &Snapshot) -> Vec<Request> {
         account: account.clone(),
         limit,
         run: limit,
+        further: FurtherOptions {
+            qos: job.qos.clone(),
+            reservation: job.reservation.clone(),
+            // Its place in the queue has the rest.
+            ..FurtherOptions::default()
+        },
     };
     if job.partitions.is_empty() {
         return vec![request((0, None))];

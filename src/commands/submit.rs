@@ -113,6 +113,7 @@ impl Subcommand for Args {
             let (Entries { planned, intents, foretold }, at) = self.through.entries(
                 context,
                 &self.planning,
+                &self.sbatch,
                 text.as_str(),
                 self.input.as_path(),
                 |jobs| choose(jobs, &self.jobs),

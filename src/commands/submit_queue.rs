@@ -64,6 +64,7 @@ impl ThroughArgs {
         &self,
         context: &Context,
         planning: &PlanningArgs,
+        sbatch: &[String],
         text: &str,
         path: &Path,
         numbers: impl FnOnce(&[Job]) -> Result<Vec<usize>, Failure>,
@@ -75,7 +76,13 @@ impl ThroughArgs {
         let numbers = numbers(&input.jobs)?;
         let looked = queue_look::look_at_nodes_at_least(context)?;
         let queue = Queue::live(context, looked);
-        let jobs: Vec<&Job> = numbers.iter().map(|&number| &input.jobs[number]).collect();
+        let asked = |&number: &usize| {
+            let mut job = input.jobs[number].clone();
+            job.launch.sbatch.extend_from_slice(sbatch);
+            job
+        };
+        let asked: Vec<Job> = numbers.iter().map(asked).collect();
+        let jobs: Vec<&Job> = asked.iter().collect();
         let stop = planning.stop(context, Some(USUAL_BUDGET));
         let seed = planning.policy.seed();
         let found =

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::app::context::{Context, Format};
 use crate::app::input;
+use crate::app::queue_args::ElsewhereArgs;
 use crate::app::speeds::SpeedArgs;
 use crate::app::start_estimates::{self, Found, OptionEstimate, Possible, Queue, QueueViewArgs};
 use crate::commands::cli::{Subcommand, json_text, print};
@@ -35,6 +36,8 @@ pub(super) struct Args {
     format: Format,
     #[command(flatten)]
     view: QueueViewArgs,
+    #[command(flatten)]
+    elsewhere: ElsewhereArgs,
     /// Also save the snapshot of the queue to this file, as JSON.
     #[arg(long, value_name = "FILE", conflicts_with = "snapshot", help_heading = "Queue")]
     save: Option<PathBuf>,
@@ -60,7 +63,7 @@ impl Subcommand for Args {
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let Some(path) = &self.jobs else { return when_score::run(context, self.format) };
-        let jobs = input::jobs(&input::text(path)?, path)?;
+        let jobs = self.elsewhere.applied(input::jobs(&input::text(path)?, path)?);
         let queues = self.view.queues(context)?;
         if let (Some(path), [queue]) = (&self.save, queues.as_slice()) {
             save(path, queue)?;

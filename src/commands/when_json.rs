@@ -61,6 +61,7 @@ pub(super) fn option_json(own: &OptionEstimate, queues: &[Queue]) -> Value {
         "run_estimated": own.option.queue_choice.basis == SpeedBasis::Estimated,
         "pieces": own.option.walltime.pieces,
         "preemptible": own.option.preemptible,
+        "not_counted": own.option.not_counted,
         "cost": own.option.cost.map(|cost| cost.hours),
         "cost_unit": own.option.cost.map(|cost| cost.unit.word()),
         "priority": own.priority.priority,

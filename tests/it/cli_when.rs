@@ -74,6 +74,53 @@ fn a_job_without_a_speed_is_told_what_to_do() {
 }
 
 #[test]
+fn options_for_sbatch_count_or_are_named() {
+    // Two of four A100 are free, on a node with a feature.
+    let queue = SNAPSHOT.replace(r#"{"name": "a1","#, r#"{"name": "a1", "features": ["ib"],"#).replace(
+        r#""holds": [{"node": "a1", "gpus": [{"type": "a100", "count": 4}]}]"#,
+        r#""holds": [{"node": "a1", "gpus": [{"type": "a100", "count": 2}]}]"#,
+    );
+    let told = |options: &str| {
+        let job = JOB.replace("max_gpus: 4", &format!("gpu_types: [a100], max_gpus: 2, sbatch: [{options}]"));
+        let sandbox = small().file("queue.json", &queue).file("jobs.yaml", job);
+        sandbox.run("when jobs.yaml --snapshot queue.json --format json --futures 1 --budget 1h").json()
+    };
+    let at_limits = |json: &Value| option(json, "a100", 2)["start_at_limits_s"].as_f64();
+    let not_counted = |json: &Value| option(json, "a100", 2)["not_counted"].clone();
+    let json = told("");
+    assert_eq!((at_limits(&json), not_counted(&json)), (Some(0.0), serde_json::json!([])));
+    assert_eq!(at_limits(&told("--exclusive")), Some(3600.0));
+    assert_eq!(at_limits(&told("--begin=now+5hours")), Some(18_000.0));
+    assert_eq!(at_limits(&told("-C, ib")), Some(0.0));
+    let none = told("-C, t4");
+    assert_eq!(none["jobs"][0]["reason"], "the options for sbatch allow no node");
+    let json = told("--licenses=matlab:1, --reservation=unknown, --mail-type=END");
+    assert_eq!(at_limits(&json), Some(0.0));
+    assert_eq!(not_counted(&json), serde_json::json!(["--licenses=matlab:1", "--reservation=unknown"]));
+    assert_eq!(json["jobs"][0]["notes"][0], "train: not counted: --licenses=matlab:1 --reservation=unknown");
+}
+
+#[test]
+fn other_partitions_and_accounts_are_looked_at() {
+    let queue =
+        SNAPSHOT.replace(r#"{"name": "a1","#, r#"{"name": "a1", "partitions": ["gpu", "short"],"#).replace(
+            r#""cluster": "small","#,
+            r#""cluster": "small", "partitions": [{"name": "gpu", "default": true}, {"name": "short"}],"#,
+        );
+    let sandbox = small().file("queue.json", queue);
+    let json = sandbox
+        .run("when jobs.yaml --snapshot queue.json --format json --futures 1 --partition gpu,short --account a --account b")
+        .json();
+    let options = json["jobs"][0]["options"].as_array().expect("options");
+    let places: std::collections::BTreeSet<String> =
+        options.iter().map(|own| format!("{} {}", own["partition"], own["account"])).collect();
+    let places: Vec<&str> = places.iter().map(String::as_str).collect();
+    assert_eq!(places, [r#""gpu" "a""#, r#""gpu" "b""#, r#""short" "a""#, r#""short" "b""#]);
+    let refused = sandbox.run("when jobs.yaml --snapshot queue.json --partition=");
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+}
+
+#[test]
 fn the_first_to_finish_is_chosen_though_other_gpus_are_free() {
     let sandbox = small();
     let json =

@@ -1,5 +1,7 @@
 //! What is asked of Slurm to see its queue, how often, and what is said where a site hides it.
 
+use chrono::{Local, TimeDelta};
+
 use crate::sandbox::{JOBS, Sandbox};
 
 /// A node whose four V100 others have, and one with T4.
@@ -84,9 +86,10 @@ const LONG: &str = "jobs: [{name: train, samples_per_epoch: 360000, epochs: 10, 
 
 #[test]
 fn what_is_submitted_asks_for_what_was_chosen() {
-    // Who has the V100 is past its limit: they are free at once, and half an hour there is less than two on the T4.
+    // Who has the V100 is about to reach its limit, and half an hour there is less than two on the T4.
+    let since = (Local::now() - TimeDelta::seconds(570)).format("%Y-%m-%dT%H:%M:%S").to_string();
     let mut queue = others("v1", "v100");
-    queue = queue.replace("12:00:00", "00:10:00").replace("2026-11-22T10:00:00", "2020-11-22T10:00:00");
+    queue = queue.replace("12:00:00", "00:10:00").replace("2026-11-22T10:00:00", &since);
     let free = [
         SINFO[0],
         &SINFO[1].replace("mixed", "idle").replace("IDX:0-3", "IDX:N/A").replace("gpu:t4:4(", "gpu:t4:0("),

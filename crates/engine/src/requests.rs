@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hsched_model::catalogue::recognise;
 use hsched_model::{
-    Access, Asks, BitRate, Bytes, Cluster, Cost, GpuAsk, GpuStock, GpuType, Holdings, Job, JobDefaults, Node,
-    Partition, QueueChoice, Request, RequestId, RequestOption, Seconds, SpeedBasis, Unit, Usage,
+    Access, Asks, BitRate, Bytes, Cluster, Cost, FurtherOptions, GpuAsk, GpuStock, GpuType, Holdings, Job,
+    JobDefaults, Node, Partition, QueueChoice, Request, RequestId, RequestOption, SbatchOptions, Seconds,
+    SpeedBasis, Unit, Usage,
 };
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{ClusterView, MOST_GPUS, Placement, Problem, options, refusal};
-use hsched_queue::{NodeUse, QueuePartition, Snapshot, Weigh};
+use hsched_queue::{NodeUse, QueueNode, QueuePartition, Snapshot, Weigh, meets};
 
 /// Requests of one job that are looked at.
 const MOST: usize = 24;
@@ -27,6 +28,8 @@ pub struct Listing<'a> {
     pub capacity: &'a BTreeMap<GpuType, u32>,
     /// The least limit that a request may have, if longer ones allow it.
     pub at_least: Option<Seconds>,
+    /// What the job's options for `sbatch` mean.
+    pub options: &'a SbatchOptions,
 }
 
 /// Returns what is known of the speeds of some jobs on some types, or why it cannot be read.
@@ -67,6 +70,10 @@ pub fn requests<E>(listing: &Listing, knows: &Knows<'_, E>, notes: &mut Vec<Stri
     let (mut list, mut nothing) = (Vec::new(), None);
     for partition in listing.partitions(notes) {
         let own = snapshot.partitions.iter().find(|own| Some(&own.name) == partition.as_ref());
+        if let Some((qos, name)) = own.and_then(|own| listing.refused_qos(own)) {
+            notes.push(format!("{}: QOS {qos} may not use partition {name}", job.name));
+            continue;
+        }
         let shapes = match listing.shapes(knows, partition.as_deref(), notes)? {
             Ok(shapes) => shapes,
             Err(why) => {
@@ -121,6 +128,40 @@ impl Listing<'_> {
         if named.is_empty() { vec![None] } else { named }
     }
 
+    /// Returns the QOS that the job names.
+    fn qos(&self) -> Option<&str> {
+        let named = self.options.further.qos.as_ref().or(self.job.launch.qos.as_ref());
+        named.or(self.defaults.qos.as_ref()).map(String::as_str)
+    }
+
+    /// Returns the QOS that the job names and the name of a partition, if that does not take it.
+    fn refused_qos<'a>(&'a self, partition: &'a QueuePartition) -> Option<(&'a str, &'a str)> {
+        let (qos, allowed) = self.qos().zip(partition.qos.as_ref())?;
+        (!allowed.contains(qos)).then_some((qos, partition.name.as_str()))
+    }
+
+    /// Returns the options that no estimate takes into account: also a reservation that the snapshot does not know.
+    fn not_counted(&self) -> Vec<String> {
+        let unknown = self.options.further.reservation.iter().filter(|name| !self.has_reservation(name));
+        let unknown = unknown.map(|name| format!("--reservation={name}"));
+        self.options.not_counted.iter().cloned().chain(unknown).collect()
+    }
+
+    fn has_reservation(&self, name: &str) -> bool {
+        self.snapshot.reservations.iter().any(|own| own.name == name)
+    }
+
+    /// Returns whether the job's options let it use a node.
+    fn lets_in(&self, node: &QueueNode) -> bool {
+        let asks = &self.options.asks;
+        let reservation = self.options.further.reservation.as_ref();
+        let reserved = self.snapshot.reservations.iter().find(|own| Some(&own.name) == reservation);
+        (asks.nodelist.is_empty() || asks.nodelist.contains(&node.name))
+            && !asks.exclude.contains(&node.name)
+            && asks.features.as_deref().is_none_or(|features| meets(features, &node.features))
+            && reserved.is_none_or(|own| own.nodes.contains(&node.name))
+    }
+
     /// Returns the partitions that the job may go to; `None` where the snapshot knows none.
     fn partitions(&self, notes: &mut Vec<String>) -> Vec<Option<String>> {
         let snapshot = self.snapshot;
@@ -147,10 +188,16 @@ impl Listing<'_> {
         partition: Option<&str>,
         notes: &mut Vec<String>,
     ) -> Result<Result<Vec<Shape>, String>, E> {
-        let cluster = cluster(self.snapshot, partition);
+        let mut cluster = cluster(self.snapshot, partition);
+        let of = partition.map_or(String::new(), |name| format!(" of partition {name}"));
         if cluster.nodes.is_empty() {
-            let of = partition.map_or(String::new(), |name| format!(" of partition {name}"));
             return Ok(Err(format!("no node{of} accepts new jobs")));
+        }
+        let refused = self.snapshot.nodes.iter().filter(|node| !self.lets_in(node));
+        let refused: BTreeSet<_> = refused.map(|node| &node.name).collect();
+        cluster.nodes.retain(|node| !refused.contains(&node.name));
+        if cluster.nodes.is_empty() {
+            return Ok(Err(format!("the options for sbatch allow no node{of}")));
         }
         let mut job = self.job.clone();
         job.launch.partition = partition.map(str::to_owned);
@@ -212,7 +259,7 @@ impl Listing<'_> {
         name: Option<&str>,
         account: Option<&str>,
     ) -> RequestOption {
-        let Listing { job, defaults, .. } = *self;
+        let Listing { job, defaults, options: SbatchOptions { further, .. }, .. } = *self;
         let needs = defaults.rank_needs(job);
         let ranks = u64::from(shape.per_node);
         let memory = Bytes(needs.memory).whole_mebibytes() * ranks;
@@ -221,7 +268,7 @@ impl Listing<'_> {
             gpus: vec![GpuAsk { gpu_type: Some(shape.gpu_type.clone()), count: shape.per_node }],
             cpus: (needs.cpus > 0).then_some(needs.cpus * ranks),
             memory_mib: (memory > 0).then_some(memory),
-            ..Asks::default()
+            ..self.options.asks.clone()
         };
         let queue_choice = QueueChoice {
             account: account.map(str::to_owned),
@@ -240,6 +287,11 @@ impl Listing<'_> {
             account: queue_choice.account.clone(),
             limit,
             run: Seconds(shape.run.0.min(piece.0)),
+            further: FurtherOptions {
+                qos: self.qos().map(str::to_owned),
+                reservation: further.reservation.clone().filter(|name| self.has_reservation(name)),
+                ..further.clone()
+            },
         };
         let restart = job.launch.checkpoint.restart_cost.map_or(0.0, |cost| cost.0);
         let run = Seconds(shape.run.0 + f64::from(walltime.further_pieces()) * restart);
@@ -252,6 +304,7 @@ impl Listing<'_> {
             walltime,
             cost,
             preemptible: partition.is_some_and(|partition| partition.preemptible),
+            not_counted: self.not_counted(),
             request,
             queue_choice,
         }

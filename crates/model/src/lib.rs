@@ -42,7 +42,9 @@ pub use self::name::{JobName, NameError, NodeName};
 pub use self::node_state::{Availability, NodeState};
 pub use self::offer::{Held, Holdings, OfferedNode, RankNeeds, keep_to_ranks};
 pub use self::placed_rank::PlacedRank;
-pub use self::request::{Asks, Cost, GpuAsk, Request, RequestId, RequestOption, Unit};
+pub use self::request::{
+    Asks, Cost, FurtherOptions, GpuAsk, Request, RequestId, RequestOption, SbatchOptions, Unit,
+};
 pub use self::speed::Speed;
 pub use self::stop::{Stop, StopRule};
 pub use self::summary::TypeSummary;

@@ -1,9 +1,11 @@
 //! What a job may ask of the cluster's queue.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::serde_defaults::{is_false, is_one, one};
-use crate::{GpuType, QueueChoice, Seconds, Walltime};
+use crate::{GpuType, NodeName, QueueChoice, Seconds, Time, Walltime};
 
 /// The number of a request among those of a job, by which what is known of it is found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,13 +17,37 @@ pub struct Request {
     /// No other request of the job has it.
     pub id: RequestId,
     pub asks: Asks,
-    /// `None` is the cluster's default.
+    /// One, or several with commas, in any of which it may start; `None` is the cluster's default.
     pub partition: Option<String>,
     pub account: Option<String>,
     /// The walltime that it asks for.
     pub limit: Seconds,
     /// How long it is expected to run once it has started; at most its limit.
     pub run: Seconds,
+    pub further: FurtherOptions,
+}
+
+/// What options of `sbatch` ask for that is neither in [`Asks`] nor in a request itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FurtherOptions {
+    /// `None`: that of jobs that name none.
+    pub qos: Option<String>,
+    /// The reservation that it is submitted to.
+    pub reservation: Option<String>,
+    /// When it may start at the earliest.
+    pub begin: Option<Time>,
+    /// What it gives up of its priority.
+    pub nice: i64,
+}
+
+/// What all options for `sbatch` of a job mean for its start.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SbatchOptions {
+    /// Which nodes, and whether for itself; what it needs of them is not in here.
+    pub asks: Asks,
+    pub further: FurtherOptions,
+    /// Options that matter and that no estimate takes into account, as they were written.
+    pub not_counted: Vec<String>,
 }
 
 /// A request and what is known of it before it is in any queue.
@@ -40,6 +66,8 @@ pub struct RequestOption {
     pub cost: Option<Cost>,
     /// Whether it may be stopped for others.
     pub preemptible: bool,
+    /// Options of the job that matter and that no estimate takes into account.
+    pub not_counted: Vec<String>,
 }
 
 /// What a run is charged.
@@ -116,6 +144,12 @@ pub struct Asks {
     /// The constraint as given to Slurm: `a100`, `a100|v100`, `ib&a100`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub features: Option<String>,
+    /// Nodes that it must have.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub nodelist: BTreeSet<NodeName>,
+    /// Nodes that it must not have.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub exclude: BTreeSet<NodeName>,
 }
 
 /// GPUs that are asked for on each node.

@@ -1,7 +1,7 @@
 //! When requests would start: first with all jobs at their limits, then in many futures.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,7 +11,8 @@ use std::thread;
 use crate::estimate::{Calibration, Estimate, mean};
 use crate::future::Future;
 use crate::hidden::by_past_waits;
-use crate::line::{Key, Waiting};
+use crate::in_any::in_any;
+use crate::line::{Joins, Key, Waiting};
 use crate::node_timeline::Viewer;
 use crate::others::Others;
 use crate::play::{Entry, HORIZON, play};
@@ -124,7 +125,7 @@ impl Table {
         let entries = (0_u32..).zip(requests).zip(&model.requests);
         let entries = entries.map(|((number, request), known)| {
             let Asked { part, shape, rule } = (*known)?;
-            let estimate = snapshot.priority_estimate(request.account.as_deref());
+            let estimate = snapshot.priority_of(request);
             let partitions: Vec<String> = request.partition.iter().cloned().collect();
             let key = Key {
                 tier: snapshot.tier(&partitions),
@@ -150,6 +151,7 @@ impl Table {
                     .as_ref()
                     .and_then(|ranks| ranks.shares.branch_of(None, request.account.as_deref())),
                 rule,
+                begin: request.further.begin.map_or(f64::NEG_INFINITY, |begin| begin.0),
             };
             Some((part, entry))
         });
@@ -209,6 +211,9 @@ pub fn forecast_at(
     if question.snapshot.others_hidden {
         return by_past_waits(question.snapshot, question.requests);
     }
+    if let Some(estimates) = in_any(question, positions, stop) {
+        return estimates;
+    }
     let table = Table::placed(question.snapshot, question.requests, positions);
     let mut starts: Vec<Vec<f64>> = vec![Vec::new(); question.requests.len()];
     let at_limits = table.at_limits();
@@ -267,7 +272,11 @@ impl Table {
     fn rivals(&self, part: usize, entry: &Entry) -> impl Iterator<Item = &Waiting> {
         let rivals = &self.model.rivals;
         let group = rivals[entry.shape];
-        self.model.parts[part].waiting.iter().filter(move |job| rivals[job.shape] == group)
+        let mut several = BTreeSet::new();
+        let waiting = self.model.parts[part].waiting.iter().filter(|job| job.joins == Joins::Now);
+        // Those for several partitions are one job.
+        let each_once = waiting.filter(move |job| job.job.is_none_or(|number| several.insert(number)));
+        each_once.filter(move |job| rivals[job.shape] == group)
     }
 
     /// Returns how many waiting jobs are looked at before an entry.

@@ -2,6 +2,7 @@
 
 use crate::estimate::Estimate;
 use crate::{Asks, Forecast, Request, Snapshot, Start, StartEstimate};
+use hsched_model::Time;
 
 /// Past waits that say something.
 const ENOUGH: usize = 10;
@@ -15,7 +16,10 @@ struct Wait<'a> {
 /// Returns what the user's own past waits say of each request; unknown where there are too few.
 pub(super) fn by_past_waits(snapshot: &Snapshot, requests: &[Request]) -> Vec<StartEstimate> {
     let waits = waits(snapshot);
-    requests.iter().map(|request| StartEstimate { id: request.id, start: start(&waits, request) }).collect()
+    requests
+        .iter()
+        .map(|request| StartEstimate { id: request.id, start: start(&waits, request, snapshot.taken_at) })
+        .collect()
 }
 
 /// Returns the waits of jobs that have ended and of those that run: where others are hidden, all of them are the user's.
@@ -32,7 +36,7 @@ fn waits(snapshot: &Snapshot) -> Vec<Wait<'_>> {
 }
 
 /// Goes by the waits for as many GPUs of the type, else for any number of them, else for whatever.
-fn start(waits: &[Wait], request: &Request) -> Start {
+fn start(waits: &[Wait], request: &Request, taken_at: Time) -> Start {
     let gpu_type = |asks: &Asks| asks.gpus.first().map(|ask| ask.gpu_type.clone());
     let is_of_type = |wait: &&Wait| gpu_type(wait.asks) == gpu_type(&request.asks);
     let is_alike =
@@ -41,9 +45,12 @@ fn start(waits: &[Wait], request: &Request) -> Start {
         let list: Vec<f64> = waits.iter().filter(|wait| is(wait)).map(|wait| wait.seconds).collect();
         (list.len() >= ENOUGH).then_some(list)
     };
-    let Some(starts) = of(&is_alike).or_else(|| of(&is_of_type)).or_else(|| of(&|_| true)) else {
+    let Some(waits) = of(&is_alike).or_else(|| of(&is_of_type)).or_else(|| of(&|_| true)) else {
         return Start::Unknown("other users' jobs are hidden here");
     };
+    // In line it is from its begin on.
+    let begin = request.further.begin.map_or(0.0, |begin| begin.since(taken_at).0.max(0.0));
+    let starts: Vec<f64> = waits.iter().map(|wait| begin + wait).collect();
     let finish: Vec<f64> = starts.iter().map(|start| start + request.run.0).collect();
     Start::Estimated(Forecast {
         at_limits: None,
@@ -61,8 +68,8 @@ fn start(waits: &[Wait], request: &Request) -> Start {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Ended, GpuAsk, RequestId};
-    use hsched_model::{GpuType, Seconds, Time};
+    use crate::{Ended, FurtherOptions, GpuAsk, RequestId};
+    use hsched_model::{GpuType, Seconds};
 
     fn asks(gpu_type: &str, count: u32) -> Asks {
         let gpus = vec![GpuAsk { gpu_type: GpuType::new(gpu_type), count }];
@@ -94,6 +101,7 @@ mod tests {
             account: None,
             limit: Seconds(60.0),
             run: Seconds(50.0),
+            further: FurtherOptions::default(),
         };
         let told =
             |waits: &[(Asks, f64)]| match by_past_waits(&snapshot(waits), std::slice::from_ref(&request))

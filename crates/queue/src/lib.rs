@@ -3,7 +3,9 @@
 //! Pure: it sees neither Slurm nor files nor a clock. Times, seeds and budgets are arguments.
 
 mod arrivals;
+mod awaited;
 mod chance;
+mod constraint;
 mod estimate;
 mod forecast;
 mod future;
@@ -11,6 +13,7 @@ mod growth;
 mod hidden;
 mod history;
 mod hopes;
+mod in_any;
 mod limits;
 mod line;
 mod moment;
@@ -32,8 +35,9 @@ mod together;
 mod whose;
 
 // What questions and snapshots are made of.
-pub use hsched_model::{Asks, GpuAsk, Request, RequestId};
+pub use hsched_model::{Asks, FurtherOptions, GpuAsk, Request, RequestId};
 
+pub use self::constraint::{is_plain_constraint, meets};
 pub use self::estimate::{Calibration, Estimate, point_of};
 pub use self::forecast::{Forecast, Question, Start, StartEstimate, forecast, forecast_at};
 pub use self::growth::{Growth, GrowthSource};

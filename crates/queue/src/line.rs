@@ -48,6 +48,22 @@ pub(super) struct Waiting {
     pub counts: Use,
     /// The number of the rule of the limits that it must meet.
     pub rule: usize,
+    /// When it begins to compete.
+    pub joins: Joins,
+    /// The numbers by which those know it that wait for its end.
+    pub awaited: Vec<usize>,
+    /// The job of several partitions that it is in one of: what starts in one is gone from the others.
+    pub job: Option<usize>,
+}
+
+/// When a pending job begins to compete for room.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Joins {
+    Now,
+    /// In seconds since 1970.
+    At(f64),
+    /// When the jobs of these numbers have ended.
+    After(Vec<usize>),
 }
 
 /// The array that tasks are of.

@@ -190,8 +190,10 @@ impl<'a> NodeTimeline<'a> {
                 }
             }
             for closure in &self.model.closures[node as usize] {
-                let is_own = Some(closure.reservation) == reservation;
-                if !is_own && closure.start < at + length && at < closure.end {
+                if Some(closure.reservation) == reservation {
+                    // It gives its nodes to its jobs, which need not end before it does.
+                    at = if at < closure.end { at.max(closure.start) } else { f64::INFINITY };
+                } else if closure.start < at + length && at < closure.end {
                     at = closure.end;
                 }
             }

@@ -1,5 +1,6 @@
 //! Simulates a queue in one future: jobs end and arrive, and at each event a pass starts what can start.
 
+mod later;
 mod pass;
 
 use std::cmp::{Ordering, Reverse};
@@ -7,10 +8,11 @@ use std::collections::BinaryHeap;
 
 use crate::future::Future;
 use crate::limits::{Counters, Rule};
-use crate::line::{Array, Key, Use};
+use crate::line::{Array, Joins, Key, Use, Waiting};
 use crate::moment::Moment;
 use crate::node_timeline::{NodeTimeline, Viewer};
 use crate::others::Others;
+use crate::play::later::Later;
 use crate::queue_model::{Part, QueueModel};
 
 /// How often limits on the minutes that running jobs have left are looked at, in seconds.
@@ -34,6 +36,8 @@ pub(super) struct Entry {
     pub branch: Option<usize>,
     /// The number of the rule of its limits.
     pub rule: usize,
+    /// When it may start at the earliest, in seconds since 1970.
+    pub begin: f64,
 }
 
 /// A job in line, whoever it is.
@@ -52,6 +56,9 @@ pub(super) struct Line {
     counts: Use,
     rule: usize,
     pub viewer: Viewer,
+    awaited: Vec<usize>,
+    /// The job of several partitions that it is in one of.
+    job: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -71,6 +78,7 @@ struct Live {
     rule: usize,
     /// When its limit ends, in minutes after the snapshot.
     limit_end: f64,
+    awaited: Vec<usize>,
 }
 
 /// One way that the queue may go.
@@ -81,6 +89,7 @@ pub(super) struct Play<'a> {
     ours: &'a [Entry],
     timeline: NodeTimeline<'a>,
     line: Vec<Line>,
+    later: Later,
     ends: BinaryHeap<Reverse<(Moment, u32)>>,
     live: Vec<Live>,
     /// Tasks of each array that run.
@@ -140,12 +149,20 @@ impl<'a> Play<'a> {
             let nodes = job.holds.iter().map(|(node, _)| *node).collect();
             let limit_end = (job.since + job.limit - model.now) / 60.0;
             counters.count(&model.limits[job.rule], limit_end, 1.0);
-            live.push(Live { nodes, array: job.array, counts: job.counts, rule: job.rule, limit_end });
+            live.push(Live {
+                nodes,
+                array: job.array,
+                counts: job.counts,
+                rule: job.rule,
+                limit_end,
+                awaited: job.awaited.clone(),
+            });
             if let Some(array) = job.array {
                 array_tasks[array] += 1;
             }
         }
-        let waiting = part.waiting.iter().enumerate().map(|(number, job)| Line {
+        let mut later = Later::new(model, part);
+        let waiting = |(number, job): (usize, &Waiting)| Line {
             key: job.key,
             priority: job.key.priority,
             counts: job.counts,
@@ -157,7 +174,16 @@ impl<'a> Play<'a> {
             who: Who::Waiting(number),
             rule: job.rule,
             viewer: Viewer::Member,
-        });
+            awaited: job.awaited.clone(),
+            job: job.job,
+        };
+        let mut line = Vec::with_capacity(part.waiting.len());
+        for known in part.waiting.iter().enumerate() {
+            match &known.1.joins {
+                Joins::Now => line.push(waiting(known)),
+                joins => later.add(joins.clone(), waiting(known)),
+            }
+        }
         let mut jobs: Vec<usize> = ours.iter().map(|entry| entry.job).collect();
         jobs.sort_unstable();
         if viewer == Viewer::Member {
@@ -169,7 +195,8 @@ impl<'a> Play<'a> {
             future: future.clone(),
             ours,
             timeline: NodeTimeline::new(model, part),
-            line: waiting.collect(),
+            line,
+            later,
             ends,
             live,
             array_tasks,
@@ -184,20 +211,30 @@ impl<'a> Play<'a> {
         for job in &part.running {
             play.count(job.counts, 1.0);
         }
-        let requests = ours.iter().enumerate().map(|(number, entry)| Line {
-            key: entry.key,
-            priority: entry.key.priority,
-            counts: Use { branch: entry.branch, rate: 0.0 },
-            shape: entry.shape,
-            limit: entry.limit,
-            tasks: 1,
-            started: 0,
-            array: None,
-            who: Who::Ours(number),
-            rule: entry.rule,
-            viewer,
-        });
-        play.join(requests.collect());
+        let mut requests = Vec::new();
+        for (number, entry) in ours.iter().enumerate() {
+            let line = Line {
+                key: entry.key,
+                priority: entry.key.priority,
+                counts: Use { branch: entry.branch, rate: 0.0 },
+                shape: entry.shape,
+                limit: entry.limit,
+                tasks: 1,
+                started: 0,
+                array: None,
+                who: Who::Ours(number),
+                rule: entry.rule,
+                viewer,
+                awaited: Vec::new(),
+                job: None,
+            };
+            if entry.begin > model.now {
+                play.later.add(Joins::At(entry.begin), line);
+            } else {
+                requests.push(line);
+            }
+        }
+        play.join(requests);
         play
     }
 
@@ -233,6 +270,7 @@ impl<'a> Play<'a> {
         self.now = now;
         self.end_jobs(now);
         self.take_arrivals(now);
+        self.take_later(now);
         self.pass(now);
     }
 
@@ -259,16 +297,21 @@ impl<'a> Play<'a> {
         used.rest -= sign * counts.rate * (self.now - self.model.now);
     }
 
-    /// Returns when something happens next: an end, an arrival, the end of a reservation.
+    /// Returns when something happens next: an end, an arrival, a job that begins to compete, the start or end of a reservation.
     fn next_event(&mut self, now: f64) -> Option<f64> {
         let end = self.ends.peek().map(|Reverse((moment, _))| moment.0);
         let arrival = self.future.next_arrival(self.model, self.part).map(|(arrival, _)| arrival.at);
         let closures = self.model.closures.iter().flatten();
-        let opening = closures.map(|closure| closure.end).filter(|end| *end > now).min_by(f64::total_cmp);
+        let opening = closures.flat_map(|closure| [closure.start, closure.end]).filter(|at| *at > now);
+        let opening = opening.min_by(f64::total_cmp);
         // Without any end or arrival, time lifts no limit for good.
         let fallen = self.limits_fall.then_some(now + LIMITS_PERIOD).filter(|_| end.is_some());
         // What arrives at once is still after now.
-        [end, arrival, opening, fallen].into_iter().flatten().min_by(f64::total_cmp).map(|next| next.max(now))
+        [end, arrival, opening, fallen, self.later.next()]
+            .into_iter()
+            .flatten()
+            .min_by(f64::total_cmp)
+            .map(|next| next.max(now))
     }
 
     /// Returns when the pass is that takes in what happens at a moment.
@@ -291,6 +334,7 @@ impl<'a> Play<'a> {
                 self.array_tasks[array] -= 1;
             }
             self.counters.count(&self.model.limits[ended.rule], ended.limit_end, -1.0);
+            self.later.end(&ended.awaited);
             let counts = ended.counts;
             self.count(counts, -1.0);
         }
@@ -311,9 +355,20 @@ impl<'a> Play<'a> {
                 who: Who::Arrived(run),
                 rule: arrival.rule,
                 viewer: Viewer::Member,
+                awaited: Vec::new(),
+                job: None,
             });
         }
         self.join(newcomers);
+    }
+
+    /// Takes in those that begin to compete. They have gathered no age, and fall back by what others have.
+    fn take_later(&mut self, now: f64) {
+        let mut due = self.later.due(now);
+        for line in &mut due {
+            line.priority -= self.model.rules.growth * (now - self.model.now);
+        }
+        self.join(due);
     }
 
     /// Puts newcomers in line, each after those that are looked at before it.

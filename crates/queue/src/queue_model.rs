@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::arrivals::{Arrivals, Past};
+use crate::awaited::{Awaited, AwaitedJob};
 use crate::history::{Habits, Users};
 use crate::limits::{Refusal, Rule, Rules as LimitRules, Subject, asked_tres};
-use crate::line::{Use, Waiting};
+use crate::line::{Joins, Use, Waiting};
 use crate::parts::Parts;
 use crate::ranks::Ranks;
 use crate::shape::{Amounts, Shape, Shapes};
@@ -41,6 +42,8 @@ pub(super) struct QueueModel {
     pub limits: Vec<Rule>,
     /// The number of counters of limits.
     pub counters: usize,
+    /// Jobs whose ends others wait for.
+    pub awaited: Vec<AwaitedJob>,
     /// Groups of shapes that compete for the same nodes.
     pub rivals: Vec<usize>,
 }
@@ -77,6 +80,8 @@ pub(super) struct Active {
     pub array: Option<usize>,
     pub counts: Use,
     pub rule: usize,
+    /// The numbers by which those know it that wait for its end.
+    pub awaited: Vec<usize>,
 }
 
 /// A time in which a node is kept for a reservation.
@@ -104,11 +109,27 @@ impl Snapshot {
         Subject {
             user: self.own_user(),
             account,
-            qos: Some(self.own_qos(account)),
+            qos: Some(request.further.qos.as_deref().unwrap_or_else(|| self.own_qos(account))),
             partition: request.partition.as_deref(),
             limit: request.limit.0,
         }
     }
+}
+
+/// Returns the shapes of each awaited job and of those that wait for it.
+fn chained(waiting: &[Waiting], awaited: usize) -> Vec<Vec<usize>> {
+    let mut shapes = vec![Vec::new(); awaited];
+    for job in waiting {
+        let others = match &job.joins {
+            Joins::After(others) => others.as_slice(),
+            Joins::Now | Joins::At(_) => &[],
+        };
+        job.awaited.iter().chain(others).for_each(|number| shapes[*number].push(job.shape));
+    }
+    // Those for several partitions are one job.
+    let several = waiting.windows(2).filter(|pair| pair[0].job.is_some() && pair[0].job == pair[1].job);
+    shapes.extend(several.map(|pair| vec![pair[0].shape, pair[1].shape]));
+    shapes
 }
 
 /// Returns the shapes that a counter of limits couples, for each counter.
@@ -129,14 +150,15 @@ impl QueueModel {
         let growth = snapshot.growth().per_hour / 3600.0;
         let ranks = snapshot.shares.as_ref().map(Ranks::new);
         let mut known = Known { users: &users, ranks: ranks.as_ref(), limits: LimitRules::new(snapshot) };
-        let waiting = waiting(snapshot, &mut shapes, &mut known, &mut arrays);
-        let running = running(snapshot, &shapes, &mut known, &arrays);
+        let awaited = Awaited::of(snapshot);
+        let waiting = waiting(snapshot, &mut shapes, &mut known, &mut arrays, &awaited);
+        let running = running(snapshot, &shapes, &mut known, &arrays, &awaited);
         let past = Past::of(snapshot, &mut shapes, &mut known);
         let asked: Vec<(Option<usize>, usize)> = requests
             .iter()
             .map(|request| {
                 let partitions: Vec<String> = request.partition.iter().cloned().collect();
-                let shape = shapes.of(&request.asks, &partitions, None);
+                let shape = shapes.of(&request.asks, &partitions, request.further.reservation.as_deref());
                 (shape, known.limits.of(snapshot.subject_of(request), &asked_tres(&request.asks)))
             })
             .collect();
@@ -149,7 +171,9 @@ impl QueueModel {
         let jobs = waiting.iter().map(|job| (job.shape, job.rule));
         let jobs = jobs.chain(past.iter().map(|job| (job.shape, job.rule)));
         let jobs = jobs.chain(asked.iter().filter_map(|(shape, rule)| Some(((*shape)?, *rule))));
-        let parts = Parts::new(&shapes.list, &shapes.sets, total.len(), &coupled(jobs, &limits, counters));
+        let mut groups = coupled(jobs, &limits, counters);
+        groups.extend(chained(&waiting, awaited.list.len()));
+        let parts = Parts::new(&shapes.list, &shapes.sets, total.len(), &groups);
         let request = |(shape, rule): &(Option<usize>, usize)| {
             let shape = shape.filter(|_| limits[*rule].refusal.is_none())?;
             Some(Asked { part: parts.of_shape[shape], shape, rule: *rule })
@@ -171,6 +195,7 @@ impl QueueModel {
             refusals,
             limits,
             counters,
+            awaited: awaited.list,
             rivals,
         };
         let depth = snapshot.scheduling.depth.unwrap_or(USUAL_DEPTH);

@@ -1,6 +1,6 @@
 //! Positions in the queue: those of jobs that wait, and that of a job that is not submitted yet.
 
-use crate::{QueueJob, Snapshot};
+use crate::{QueueJob, Request, Snapshot};
 use hsched_model::Time;
 use hsched_model::number::to_f64;
 
@@ -56,22 +56,47 @@ impl QueueJob {
     pub(super) fn first_priority(&self, now: Time, per_hour: f64) -> Option<f64> {
         let until = self.running.as_ref().map_or(now, |running| running.since);
         let hours = self.submitted.map_or(0.0, |submitted| until.since(submitted).0 / 3600.0);
-        self.priority.map(|priority| to_f64(priority) - hours * per_hour)
+        self.priority.map(|priority| to_f64(priority) + to_f64(self.nice) - hours * per_hour)
     }
 }
 
 impl Snapshot {
-    /// Returns the priority that a job of an account would get now.
-    pub fn priority_estimate(&self, account: Option<&str>) -> PriorityEstimate {
-        let per_hour = self.growth().per_hour;
+    /// Returns the priority that a request would get now, with what its QOS adds and without what it gives up.
+    pub fn priority_of(&self, request: &Request) -> PriorityEstimate {
+        let account = request.account.as_deref();
+        let estimate = self.priority_estimate(account);
+        let adds = |qos: Option<&str>| qos.and_then(|qos| self.qos_priority.get(qos)).copied().unwrap_or(0.0);
+        let asked = request.further.qos.as_deref();
+        let gain = match estimate.source {
+            PrioritySource::OwnJob => {
+                let qos = self.newest_own(account).and_then(|job| job.qos.as_deref());
+                asked.map_or(0.0, |asked| adds(Some(asked)) - adds(qos))
+            }
+            PrioritySource::Weights => {
+                let account = account.or_else(|| self.own_account());
+                adds(Some(asked.unwrap_or_else(|| self.own_qos(account))))
+            }
+            PrioritySource::Median | PrioritySource::Unknown => 0.0,
+        };
+        PriorityEstimate { priority: estimate.priority + gain - to_f64(request.further.nice), ..estimate }
+    }
+
+    /// Returns the user's newest pending job of an account whose priority says what a new one gets.
+    fn newest_own(&self, account: Option<&str>) -> Option<&QueueJob> {
         let is_own = |job: &&QueueJob| {
             // What is held has no priority, and what waits for something else may have gathered no age.
             let waits = job.ours && job.running.is_none() && !job.waits_for_other;
             waits && account.is_none_or(|name| job.account.as_deref() == Some(name))
         };
         let newest = |job: &&QueueJob| job.submitted.map_or(f64::NEG_INFINITY, |time| time.0);
-        let newest_job = self.jobs.iter().filter(is_own).max_by(|a, b| newest(a).total_cmp(&newest(b)));
-        if let Some(priority) = newest_job.and_then(|job| job.first_priority(self.taken_at, per_hour)) {
+        self.jobs.iter().filter(is_own).max_by(|a, b| newest(a).total_cmp(&newest(b)))
+    }
+
+    /// Returns the priority that a job of an account would get now.
+    pub fn priority_estimate(&self, account: Option<&str>) -> PriorityEstimate {
+        let per_hour = self.growth().per_hour;
+        let own = self.newest_own(account);
+        if let Some(priority) = own.and_then(|job| job.first_priority(self.taken_at, per_hour)) {
             return PriorityEstimate { priority, source: PrioritySource::OwnJob };
         }
         let is_meant = |known: &&crate::QueueAccount| match account {

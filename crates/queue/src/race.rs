@@ -62,11 +62,19 @@ fn mean_finish(all: &[&Entry]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Asks, Estimate, Forecast};
+    use crate::{Asks, Estimate, Forecast, FurtherOptions};
 
     fn request(id: u32, run: f64) -> Request {
         let (limit, run) = (Seconds(run), Seconds(run));
-        Request { id: RequestId(id), asks: Asks::default(), partition: None, account: None, limit, run }
+        Request {
+            id: RequestId(id),
+            asks: Asks::default(),
+            partition: None,
+            account: None,
+            limit,
+            run,
+            further: FurtherOptions::default(),
+        }
     }
 
     fn estimate(id: u32, starts: &[f64]) -> StartEstimate {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::constraint::meets;
 use crate::{Asks, NodeUse, QueueNode, Snapshot};
 use hsched_model::GpuType;
 
@@ -144,7 +145,7 @@ impl<'a> Shapes<'a> {
             reservation: number,
         };
         for partition in named {
-            let set = self.set(&shape, partition, asks.features.as_deref());
+            let set = self.set(&shape, partition, asks);
             if set.len() >= usize::try_from(shape.nodes).unwrap_or(usize::MAX) {
                 let place = self.number_of(set);
                 shape.places.push(place);
@@ -169,7 +170,9 @@ impl<'a> Shapes<'a> {
     }
 
     /// Returns the nodes of a partition that could hold one of a shape's nodes if they were empty.
-    fn set(&self, shape: &Shape, partition: Option<&str>, features: Option<&str>) -> Vec<u32> {
+    fn set(&self, shape: &Shape, partition: Option<&str>, asks: &Asks) -> Vec<u32> {
+        // Who asks for more nodes than he names may have any beside those: all count as such.
+        let is_listed = asks.nodelist.len() >= usize::try_from(shape.nodes).unwrap_or(usize::MAX);
         let is_kept = |node: &QueueNode| {
             let number = shape.reservation.map(|number| &self.snapshot.reservations[number]);
             number.is_none_or(|reservation| reservation.nodes.contains(&node.name))
@@ -181,7 +184,9 @@ impl<'a> Shapes<'a> {
             node.usable == NodeUse::Up
                 && is_in
                 && is_kept(node)
-                && features.is_none_or(|features| allows(features, &node.features))
+                && asks.features.as_deref().is_none_or(|features| meets(features, &node.features))
+                && (!is_listed || asks.nodelist.contains(&node.name))
+                && !asks.exclude.contains(&node.name)
                 && shape.fits(&total, self.gpu_types.len())
         };
         let numbered = (0..).zip(&self.snapshot.nodes);
@@ -229,36 +234,5 @@ impl Shape {
             (*count, left) = (*count + more, left - more);
         }
         taken.into_iter().filter(|(_, amount)| *amount > 0).collect()
-    }
-}
-
-/// Returns whether a node with these features meets a constraint: names joined by `&`, alternatives by `|`.
-///
-/// What else Slurm allows (brackets that ask all nodes for the same feature, counts) counts as met: the job may then
-/// seem to have more nodes to choose from than it has.
-fn allows(constraint: &str, features: &BTreeSet<String>) -> bool {
-    let text: String = constraint.chars().filter(|c| !matches!(c, '[' | ']' | '(' | ')' | ' ')).collect();
-    let is_met = |word: &str| {
-        let name = word.split('*').next().unwrap_or_default();
-        name.is_empty() || features.contains(name)
-    };
-    text.split('|').any(|all| all.split(['&', ',']).all(is_met))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_constraint_is_met_by_one_of_its_alternatives() {
-        let features =
-            |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<String>>();
-        let here = features(&["a100", "ib"]);
-        for met in ["a100", "a100&ib", "v100|a100", "[v100|a100]", "a100*2", "", "v100&ib|ib"] {
-            assert!(allows(met, &here), "{met}");
-        }
-        for unmet in ["v100", "a100&v100", "v100|t4"] {
-            assert!(!allows(unmet, &here), "{unmet}");
-        }
     }
 }

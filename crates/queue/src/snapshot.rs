@@ -55,6 +55,9 @@ pub struct Snapshot {
     /// Flags of each QOS that has some: `OverPartQOS`, `NoReserve`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub qos_flags: BTreeMap<String, BTreeSet<String>>,
+    /// What each QOS adds to the priority of its jobs; empty where QOS do not count for priorities.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub qos_priority: BTreeMap<String, f64>,
     /// The user who looked, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
@@ -222,6 +225,15 @@ pub struct QueueJob {
     /// Whether it waits for something else than room: `Dependency`, `BeginTime`, held, limits of its QOS or account.
     #[serde(default, skip_serializing_if = "is_false")]
     pub waits_for_other: bool,
+    /// When it may start at the earliest, if it waits for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begin: Option<Time>,
+    /// The ids of the jobs that must end before it may start. Empty where it waits for none, or for something else than their ends.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<String>,
+    /// What it gave up of its priority.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub nice: i64,
 }
 
 /// Where a job runs and since when.
@@ -264,6 +276,9 @@ pub struct Scheduling {
     /// How much the priority of a waiting job grows in an hour, seen between two snapshots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority_per_hour: Option<f64>,
+    /// How long jobs may run beyond their time limits (`OverTimeLimit`); `None`: not at all, or nobody says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overtime_s: Option<Seconds>,
     /// What age adds to priorities by the configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub age: Option<AgeWeight>,
@@ -313,4 +328,9 @@ pub struct Ended {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<Time>,
     pub ended: Time,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(value: &i64) -> bool {
+    *value == 0
 }

@@ -41,6 +41,7 @@ impl Snapshot {
             limits: None,
             parent_accounts: BTreeMap::new(),
             qos_flags: BTreeMap::new(),
+            qos_priority: BTreeMap::new(),
             user: None,
             notes: Vec::new(),
         }

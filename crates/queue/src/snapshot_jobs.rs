@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::awaited::Awaited;
 use crate::history::Users;
 use crate::limits::{Rules as LimitRules, Subject, asked_tres};
-use crate::line::{Array, Key, Waiting};
+use crate::line::{Array, Joins, Key, Waiting};
 use crate::queue_model::Active;
 use crate::ranks::Ranks;
 use crate::shape::Shapes;
@@ -22,26 +23,46 @@ pub(super) struct Known<'a> {
     pub limits: LimitRules<'a>,
 }
 
+/// Partitions that are one for a job: it has one priority in them, and meets the same limits.
+struct Way {
+    partitions: Vec<String>,
+    rule: usize,
+}
+
 impl Known<'_> {
-    /// Returns the rule of a job of the queue; `None` if a limit never lets it start.
-    pub(super) fn rule_of(&mut self, job: &QueueJob, snapshot: &Snapshot) -> Option<usize> {
+    fn rule_in(&mut self, job: &QueueJob, snapshot: &Snapshot, partition: Option<&str>) -> usize {
         let amounts = job.running.as_ref().map_or_else(|| asked_tres(&job.asks), crate::Running::tres);
         let subject = Subject {
             user: job.user.as_deref(),
             account: job.account.as_deref(),
             qos: job.qos.as_deref(),
-            partition: None,
+            partition,
             limit: snapshot.limit_of(job),
         };
-        // A job starts in the first of its partitions whose limits allow it.
+        self.limits.of(subject, &amounts)
+    }
+
+    /// Returns the partitions in which a pending job may start, those together that are one for it.
+    fn ways(&mut self, job: &QueueJob, snapshot: &Snapshot) -> Vec<Way> {
+        let mut ways: Vec<Way> = Vec::new();
+        for group in snapshot.alike(job) {
+            let rule = self.rule_in(job, snapshot, group.first().map(String::as_str));
+            if self.limits.refusal(rule).is_none() {
+                ways.push(Way { partitions: group, rule });
+            }
+        }
+        ways
+    }
+
+    /// Returns the rule of a job that is or was somewhere, by the first of its partitions whose limits allow it; `None` if a limit never
+    /// lets it start.
+    pub(super) fn rule_of(&mut self, job: &QueueJob, snapshot: &Snapshot) -> Option<usize> {
         let mut partitions: Vec<Option<&str>> =
             job.partitions.iter().map(|partition| Some(partition.as_str())).collect();
         if partitions.is_empty() {
             partitions.push(None);
         }
-        let mut rules = partitions
-            .into_iter()
-            .map(|partition| self.limits.of(Subject { partition, ..subject }, &amounts));
+        let mut rules = partitions.into_iter().map(|partition| self.rule_in(job, snapshot, partition));
         let first = rules.next()?;
         let rules: Vec<usize> = std::iter::once(first).chain(rules).collect();
         let allowed = rules.into_iter().find(|rule| self.limits.refusal(*rule).is_none());
@@ -55,16 +76,21 @@ pub(super) fn waiting(
     shapes: &mut Shapes,
     known: &mut Known,
     arrays: &mut BTreeMap<String, usize>,
+    awaited: &Awaited,
 ) -> Vec<Waiting> {
     let unknown = snapshot.middle_priority();
-    // At known limits, jobs compete as long as the limit has room.
-    let competes =
-        |job: &&QueueJob| !job.waits_for_other || snapshot.limits.is_some() && job.waits_for_limit();
-    let waits = snapshot.jobs.iter().filter(|job| job.running.is_none()).filter(competes);
+    let joins = |job: &QueueJob| {
+        // At known limits, jobs compete as long as the limit has room.
+        let competes = !job.waits_for_other || snapshot.limits.is_some() && job.waits_for_limit();
+        if competes { Some(Joins::Now) } else { awaited.joins(job, snapshot) }
+    };
+    let waits = snapshot.jobs.iter().filter(|job| job.running.is_none());
+    let waits = waits.filter_map(|job| Some((job, joins(job)?)));
     let mut list = Vec::new();
-    for (order, job) in (0_u32..).zip(waits) {
-        let Some(shape) = shapes.of(&job.asks, &job.partitions, job.reservation.as_deref()) else { continue };
-        let Some(rule) = known.rule_of(job, snapshot) else { continue };
+    for (number, (job, joins)) in waits.enumerate() {
+        let ways = known.ways(job, snapshot);
+        let is_one_of = (ways.len() > 1).then_some(number);
+        let order = u32::try_from(number).unwrap_or(u32::MAX);
         let priority = job.priority.map_or(unknown, to_f64);
         let submitted = job.submitted.map_or(f64::NEG_INFINITY, |time| time.0);
         let array = job.array.as_ref().map(|id| {
@@ -74,16 +100,24 @@ pub(super) fn waiting(
                 at_once: job.at_once.unwrap_or(u32::MAX),
             }
         });
-        list.push(Waiting {
-            key: Key { tier: snapshot.tier(&job.partitions), priority, submitted, order },
-            shape,
-            limit: snapshot.limit_of(job),
-            tasks: job.tasks.max(1),
-            array,
-            habit: known.users.of(job.user.as_deref()),
-            counts: snapshot.counted_job(known.ranks, job),
-            rule,
-        });
+        for Way { partitions, rule } in ways {
+            let reservation = job.reservation.as_deref();
+            let Some(shape) = shapes.of(&job.asks, &partitions, reservation) else { continue };
+            let longest = partitions.first().map(String::as_str);
+            list.push(Waiting {
+                key: Key { tier: snapshot.tier(&partitions), priority, submitted, order },
+                shape,
+                limit: snapshot.limit_in(job.limit_s.map(|limit| limit.0), longest),
+                tasks: job.tasks.max(1),
+                array,
+                habit: known.users.of(job.user.as_deref()),
+                counts: snapshot.counted_job(known.ranks, job),
+                rule,
+                joins: joins.clone(),
+                awaited: awaited.numbers_of(job),
+                job: is_one_of,
+            });
+        }
     }
     list
 }
@@ -94,6 +128,7 @@ pub(super) fn running(
     shapes: &Shapes,
     known: &mut Known,
     arrays: &BTreeMap<String, usize>,
+    awaited: &Awaited,
 ) -> Vec<Active> {
     let number: BTreeMap<_, u32> = snapshot.nodes.iter().map(|node| &node.name).zip(0..).collect();
     let (cpus, memory) = shapes.host();
@@ -120,12 +155,13 @@ pub(super) fn running(
         }
         (!holds.is_empty()).then(|| Active {
             since: running.since.0,
-            limit: snapshot.limit_of(job),
+            limit: snapshot.longest_run(job, running.since.0),
             holds,
             habit: known.users.of(job.user.as_deref()),
             array: job.array.as_ref().and_then(|id| arrays.get(id)).copied(),
             counts: snapshot.counted_job(known.ranks, job),
             rule: known.rule_of(job, snapshot).unwrap_or(0),
+            awaited: awaited.numbers_of(job),
         })
     };
     snapshot.jobs.iter().filter_map(&mut active).collect()
@@ -138,7 +174,7 @@ impl Snapshot {
     }
 
     /// Returns the walltime of a job: its own, else its partition's longest, else a year.
-    fn limit_of(&self, job: &QueueJob) -> f64 {
+    pub(super) fn limit_of(&self, job: &QueueJob) -> f64 {
         self.limit_in(job.limit_s.map(|limit| limit.0), job.partitions.first().map(String::as_str))
     }
 
@@ -154,6 +190,31 @@ impl Snapshot {
     pub(super) fn tier(&self, partitions: &[String]) -> u32 {
         let named = self.partitions.iter().filter(|partition| partitions.contains(&partition.name));
         named.filter_map(|partition| partition.tier).max().unwrap_or(1)
+    }
+
+    /// Returns the partitions of a pending job that let it in, in groups of those with one tier and the same limits.
+    fn alike(&self, job: &QueueJob) -> Vec<Vec<String>> {
+        let known = |name: &String| self.partitions.iter().find(|partition| partition.name == *name);
+        let lets_in = |name: &&String| {
+            known(name).is_none_or(|own| {
+                let is_short =
+                    job.limit_s.is_none_or(|limit| own.max_time_s.is_none_or(|most| limit <= most));
+                is_short && own.max_nodes.is_none_or(|most| job.asks.nodes <= most)
+            })
+        };
+        let mut open: Vec<&String> = job.partitions.iter().filter(lets_in).collect();
+        if open.is_empty() {
+            open = job.partitions.iter().collect();
+        }
+        let kind = |name: &String| known(name).map(|own| (own.tier, own.exclusive, own.limit_qos.as_deref()));
+        let mut groups: Vec<Vec<String>> = Vec::new();
+        for name in open {
+            match groups.iter_mut().find(|group| kind(&group[0]) == kind(name)) {
+                Some(group) => group.push(name.clone()),
+                None => groups.push(vec![name.clone()]),
+            }
+        }
+        if groups.is_empty() { vec![Vec::new()] } else { groups }
     }
 
     fn has_whole_nodes(&self, job: &QueueJob) -> bool {

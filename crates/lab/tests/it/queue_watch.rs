@@ -6,7 +6,9 @@ use hsched_engine::{
     Action, Answer, Event, Inquiry, JobState, Kind, Knows, Listing, Phase, SpeedsOf, Stage, State, Step,
     Submission, SubmissionRecord, requests, step,
 };
-use hsched_model::{Cluster, JobId, Node, Partition, QueueChoice, RequestOption, Seconds, Time};
+use hsched_model::{
+    Cluster, JobId, Node, Partition, QueueChoice, RequestOption, SbatchOptions, Seconds, Time,
+};
 use hsched_plan::throughput::{Cache, ThroughputMatrix};
 use hsched_plan::{JobStartEstimates, Parameters, Policy, Replanning, RequestStartEstimate};
 use hsched_queue::{GpuCount, NodeUse, QueueNode, QueuePartition, Snapshot};
@@ -109,6 +111,7 @@ fn a_job_that_waits_may_ask_for_what_when_lists() {
         rates: (rules.network, rules.intra_node),
         capacity: &rules.capacity,
         at_least: None,
+        options: &SbatchOptions::default(),
     };
     let estimates = rules.defaults.estimate;
     let speeds: SpeedsOf<'_, Infallible> =
@@ -135,6 +138,7 @@ pub fn answer(
         rates: (rules.network, rules.intra_node),
         capacity: &rules.capacity,
         at_least: inquiry.at_least,
+        options: &SbatchOptions::default(),
     };
     let speeds: SpeedsOf<'_, Infallible> = &|_, _| Ok(inquiry.speeds.clone());
     let knows = Knows { speeds, resumes: &|| inquiry.resumes };

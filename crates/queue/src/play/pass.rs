@@ -79,6 +79,7 @@ impl Play<'_> {
         entry.started += 1;
         let (who, shape, limit, array, counts) =
             (entry.who, entry.shape, entry.limit, entry.array, entry.counts);
+        let (own, awaited) = (entry.job, entry.awaited.clone());
         let (rule, limit_end) = (entry.rule, (now + limit - self.model.now) / 60.0);
         if let (Who::Ours(number), Viewer::Guest) = (who, entry.viewer) {
             self.starts[number] = Some(now);
@@ -90,13 +91,24 @@ impl Play<'_> {
             Who::Arrived(run) => run,
             Who::Ours(number) => self.ours[number].run,
         };
+        if own.is_some() {
+            let others = self.line.iter_mut().enumerate().filter(|(other, _)| *other != place);
+            others.filter(|(_, other)| other.job == own).for_each(|(_, other)| other.started += 1);
+        }
         let job = u32::try_from(self.live.len()).unwrap_or(u32::MAX);
         for &node in &slot.nodes {
             let amounts = self.model.shapes[shape].takes(self.timeline.free(node), self.model.gpu_types);
             self.timeline.take(node, amounts, job, now + limit);
         }
         let array_number = array.map(|array| array.number);
-        self.live.push(Live { nodes: slot.nodes.clone(), array: array_number, counts, rule, limit_end });
+        self.live.push(Live {
+            nodes: slot.nodes.clone(),
+            array: array_number,
+            counts,
+            rule,
+            limit_end,
+            awaited,
+        });
         self.counters.count(&self.model.limits[rule], limit_end, 1.0);
         self.count(counts, 1.0);
         if let Some(array) = array {

@@ -4,6 +4,7 @@
 #![expect(clippy::expect_used, reason = "a test that expects wrongly should fail")]
 
 mod queue_limits;
+mod queue_options;
 mod queue_oracle;
 mod queue_passes;
 mod queue_shares;

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use hsched_model::{GpuType, Seconds};
-use hsched_queue::{Asks, GpuAsk, Question, Request, RequestId, Snapshot, Start, forecast};
+use hsched_queue::{Asks, FurtherOptions, GpuAsk, Question, Request, RequestId, Snapshot, Start, forecast};
 
 const NOW: f64 = 1_000_000.0;
 
@@ -45,7 +45,15 @@ fn outlook(snapshot: &Value, account: &str, gpus: u32, limit: f64) -> Start {
     };
     let limit = Seconds(limit * 3600.0);
     let account = Some(account.to_owned());
-    let request = Request { id: RequestId(0), asks, partition: None, account, limit, run: limit };
+    let request = Request {
+        id: RequestId(0),
+        asks,
+        partition: None,
+        account,
+        limit,
+        run: limit,
+        further: FurtherOptions::default(),
+    };
     let requests = [request];
     let question =
         Question { snapshot: &snapshot, requests: &requests, seed: 1, samples: 0, calibration: None };

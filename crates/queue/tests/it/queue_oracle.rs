@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use hsched_model::{GpuType, Seconds};
-use hsched_queue::{Asks, GpuAsk, Question, Request, RequestId, Snapshot, Start, forecast};
+use hsched_queue::{Asks, FurtherOptions, GpuAsk, Question, Request, RequestId, Snapshot, Start, forecast};
 
 const NOW: f64 = 1_000_000.0;
 
@@ -121,6 +121,7 @@ fn request(job: &Job) -> Request {
         account: Some("own".to_owned()),
         limit,
         run: limit,
+        further: FurtherOptions::default(),
     }
 }
 

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use hsched_model::{GpuType, Seconds};
-use hsched_queue::{Asks, GpuAsk, Question, Request, RequestId, Snapshot, Start, StartEstimate, forecast};
+use hsched_queue::{
+    Asks, FurtherOptions, GpuAsk, Question, Request, RequestId, Snapshot, Start, StartEstimate, forecast,
+};
 
 /// When the snapshots here are taken.
 const NOW: f64 = 1_000_000.0;
@@ -54,6 +56,7 @@ fn request((nodes, gpus): (u32, u32), limit: f64) -> Request {
         account: Some("low".to_owned()),
         limit: Seconds(limit * 3600.0),
         run: Seconds(limit * 3600.0),
+        further: FurtherOptions::default(),
     }
 }
 

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use hsched_model::{GpuType, Seconds};
 use hsched_queue::{
-    Asks, GpuAsk, Jobs, Offer, Question, Request, RequestId, Snapshot, Start, choose_together, forecast,
+    Asks, FurtherOptions, GpuAsk, Jobs, Offer, Question, Request, RequestId, Snapshot, Start,
+    choose_together, forecast,
 };
 
 const NOW: f64 = 1_000_000.0;
@@ -53,6 +54,7 @@ fn request() -> Request {
         account: Some("b".to_owned()),
         limit: Seconds(HOUR),
         run: Seconds(HOUR),
+        further: FurtherOptions::default(),
     }
 }
 

@@ -3,48 +3,9 @@
 use serde_json::json;
 
 use super::{Imported, Line};
+use crate::sbatch_words::{FLAGS, option};
 use hsched_model::Bytes;
 use hsched_model::formats::{duration_text, parse_duration, parse_size};
-
-/// Short options with their long names.
-const SHORT: [(char, &str); 19] = [
-    ('A', "account"),
-    ('a', "array"),
-    ('C', "constraint"),
-    ('c', "cpus-per-task"),
-    ('D', "chdir"),
-    ('d', "dependency"),
-    ('e', "error"),
-    ('G', "gpus"),
-    ('J', "job-name"),
-    ('L', "licenses"),
-    ('N', "nodes"),
-    ('n', "ntasks"),
-    ('o', "output"),
-    ('p', "partition"),
-    ('q', "qos"),
-    ('t', "time"),
-    ('w', "nodelist"),
-    ('x', "exclude"),
-    ('M', "clusters"),
-];
-
-/// Options without a value, or with one that may be left out.
-const FLAGS: [&str; 13] = [
-    "exclusive",
-    "requeue",
-    "no-requeue",
-    "overcommit",
-    "oversubscribe",
-    "contiguous",
-    "hold",
-    "spread-job",
-    "use-min-nodes",
-    "wait",
-    "parsable",
-    "hetjob",
-    "packjob",
-];
 
 /// Options that are not taken over, and why.
 const LEFT: [(&str, &str); 19] = [
@@ -102,19 +63,6 @@ fn words(line: &Line) -> Option<Vec<String>> {
     // sbatch ends a line at a #.
     let text = text.split(" #").next().unwrap_or(text);
     shell_words::split(text).ok()
-}
-
-/// Returns an option's long name and the value that is in the same word.
-fn option(word: &str) -> Option<(String, Option<String>)> {
-    if let Some(long) = word.strip_prefix("--") {
-        let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
-        return Some((name.to_owned(), value.map(str::to_owned)));
-    }
-    let mut letters = word.strip_prefix('-')?.chars();
-    let short = letters.next()?;
-    let (_, name) = SHORT.iter().find(|(own, _)| *own == short)?;
-    let value = letters.as_str();
-    Some(((*name).to_owned(), (!value.is_empty()).then(|| value.to_owned())))
 }
 
 /// Reads all directives.

@@ -102,8 +102,7 @@ fn job(fields: &[&str; FIELDS.len()], cluster: &Cluster) -> Option<Ended> {
             gpus: gpus(&given, count, names, cluster),
             cpus: cpus.map(|cpus| cpus.div_ceil(count)),
             memory_mib: given.memory.map(|bytes| bytes.whole_mebibytes().div_ceil(count)),
-            exclusive: false,
-            features: None,
+            ..Asks::default()
         },
         priority: None,
         limit_s: limit.trim().parse::<u32>().ok().map(|minutes| Seconds(f64::from(minutes) * 60.0)),

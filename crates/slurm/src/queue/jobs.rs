@@ -1,5 +1,7 @@
 //! The jobs of everybody, running and waiting, as one `squeue` prints them.
 
+use std::collections::BTreeSet;
+
 use crate::holdings::{self, Given};
 use crate::notes::Notes;
 use crate::queue::array::array;
@@ -9,8 +11,8 @@ use crate::{CommandLine, Gres, ParseError, SlurmState, Tres, amount, time};
 use hsched_model::{Cluster, GpuType, NodeName, Time, hostlist};
 use hsched_queue::{Asks, GpuAsk, GpuCount, Held, QueueJob, Running};
 
-/// The fields asked for; Slurm 22.05 and later have them all. Free text comes last.
-pub(crate) const FIELDS: [&str; 23] = [
+/// The fields asked for; Slurm 22.05 and later have them all. Which nodes a job excludes squeue does not print with them.
+pub(crate) const FIELDS: [&str; 26] = [
     "JobArrayID",
     "State",
     "UserName",
@@ -34,7 +36,13 @@ pub(crate) const FIELDS: [&str; 23] = [
     "Reservation",
     "OverSubscribe",
     "Reason",
+    "Dependency",
+    "ReqNodes",
+    "Nice",
 ];
+
+/// The first of them, which is what earlier versions of hsched asked for and may have kept.
+const BASIC: usize = 23;
 
 /// Who looks, and when.
 #[derive(Clone, Copy, Debug)]
@@ -78,12 +86,11 @@ pub fn parse(
 ) -> Result<(Vec<QueueJob>, Vec<String>), ParseError> {
     let (mut jobs, mut unread, mut notes) = (Vec::new(), Vec::new(), Notes::default());
     for record in records(text) {
-        match <[&str; FIELDS.len()]>::try_from(record) {
-            Ok(fields) => jobs.extend(job(&fields, cluster, look, &mut notes)),
-            Err(record) => {
-                let line = excerpt(&record.join("|"));
-                unread.push(format!("cannot parse a line of squeue output: {line:?}"));
-            }
+        if let Some((fields, more @ ([] | [_, _, _]))) = record.split_first_chunk::<BASIC>() {
+            jobs.extend(job(fields, more, cluster, look, &mut notes));
+        } else {
+            let line = excerpt(&record.join("|"));
+            unread.push(format!("cannot parse a line of squeue output: {line:?}"));
         }
     }
     if jobs.is_empty() && unread.len() > 1 {
@@ -95,7 +102,8 @@ pub fn parse(
 
 /// Returns a job that runs or waits; those that have ended, and are still shown, are left out.
 fn job(
-    fields: &[&str; FIELDS.len()],
+    fields: &[&str; BASIC],
+    more: &[&str],
     cluster: &Cluster,
     look: Look<'_>,
     notes: &mut Notes,
@@ -108,7 +116,8 @@ fn job(
     let array = array(id);
     let state = SlurmState::parse(state);
     let request = Request::of(fields);
-    let asks = request.asks(features);
+    let [dependency, required, nice] = <[&str; 3]>::try_from(more).unwrap_or([""; 3]);
+    let asks = Asks { nodelist: names(required), ..request.asks(features) };
     let running = state.holds_nodes(nodes).then(|| {
         let since = date(start).unwrap_or(look.at);
         Running { since, holds: request.holds(nodes, &asks, cluster, notes) }
@@ -123,6 +132,7 @@ fn job(
     };
     let priority = priority.trim().parse().ok();
     let reason = owned(reason).filter(|_| running.is_none());
+    let begin = date(start).filter(|_| reason.as_deref() == Some("BeginTime"));
     let is_held = running.is_none() && (priority == Some(0) || state.is_held());
     Some(QueueJob {
         waits_for_other: is_held || reason.as_deref().is_some_and(is_for_other),
@@ -142,7 +152,28 @@ fn job(
         running,
         reservation: owned(reservation),
         reason,
+        begin,
+        after: value(dependency).map(after).unwrap_or_default(),
+        nice: nice.trim().parse().unwrap_or(0),
     })
+}
+
+fn names(hostlist: &str) -> BTreeSet<NodeName> {
+    let names = value(hostlist).and_then(|list| hostlist::expand(list).ok()).unwrap_or_default();
+    names.iter().filter_map(|name| NodeName::new(name).ok()).collect()
+}
+
+/// Returns the ids of the jobs whose ends a dependency waits for: `afterok:12(unfulfilled),afterany:13_*(unfulfilled)`. Nothing where
+/// it waits for something else, too, or for any of several.
+fn after(dependency: &str) -> Vec<String> {
+    let id = |item: &str| {
+        let (kind, rest) = item.trim().split_once(':')?;
+        let id = rest.split(['(', '+']).next()?.trim().trim_end_matches("_*");
+        let is_end = matches!(kind, "afterany" | "afterok");
+        (is_end && !id.is_empty() && !item.contains("failed")).then(|| id.to_owned())
+    };
+    let all: Option<Vec<String>> = dependency.split(',').map(id).collect();
+    all.filter(|_| !dependency.contains('?')).unwrap_or_default()
 }
 
 /// What a job asks for, as printed.
@@ -159,7 +190,7 @@ struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    fn of(fields: &[&'a str; FIELDS.len()]) -> Self {
+    fn of(fields: &[&'a str; BASIC]) -> Self {
         let [.., nodes, cpus, tasks, tres, per_node, per_job, per_task, _, _, _, _, shared, _] = *fields;
         let printed_tres = tres;
         let tres = Tres::parse(tres);
@@ -187,6 +218,7 @@ impl<'a> Request<'a> {
             memory_mib: self.tres.memory.map(|bytes| bytes.whole_mebibytes().div_ceil(nodes)),
             exclusive: self.exclusive,
             features: value(features).map(str::to_owned),
+            ..Asks::default()
         }
     }
 

@@ -27,7 +27,7 @@ pub(crate) const ASSOCIATION_FIELDS: [&str; 16] = [
 ];
 
 /// The fields of QOS asked for, in this order.
-pub(crate) const QOS_FIELDS: [&str; 15] = [
+pub(crate) const QOS_FIELDS: [&str; 16] = [
     "Name",
     "Flags",
     "GrpJobs",
@@ -43,6 +43,7 @@ pub(crate) const QOS_FIELDS: [&str; 15] = [
     "MaxWall",
     "MinTRES",
     "UsageFactor",
+    "Priority",
 ];
 
 /// Limits on TRES: the name of the column in lower case, and Slurm's own.
@@ -83,6 +84,8 @@ pub struct SiteLimits {
     pub parent_accounts: BTreeMap<String, String>,
     /// The flags of each QOS that has some.
     pub qos_flags: BTreeMap<String, BTreeSet<String>>,
+    /// The priority of each QOS.
+    pub qos_priority: BTreeMap<String, f64>,
     /// The QOS of jobs that name none, by account and user.
     pub default_qos: BTreeMap<(String, String), String>,
 }
@@ -111,6 +114,9 @@ pub fn parse(associations: Table<'_>, qos: Table<'_>, cluster: Option<&str>) -> 
     for row in qos.rows() {
         let Some(name) = row.get("name") else { continue };
         site.take_limits(&format!("q:{name}"), &row);
+        if let Some(priority) = row.get("priority").and_then(|text| text.parse().ok()) {
+            site.qos_priority.insert(name.to_owned(), priority);
+        }
         let flags = row.get("flags").unwrap_or_default().split(',').filter(|flag| !flag.is_empty());
         let flags: BTreeSet<String> = flags.map(str::to_owned).collect();
         if !flags.is_empty() {

@@ -1,9 +1,9 @@
 //! How the cluster schedules and what it hides, from its configuration; how priorities grow, from two looks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::amount;
-use crate::site::Config;
+use crate::site::{Config, PartitionLimits};
 use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time};
 use hsched_queue::{AgeWeight, QueueJob, Scheduling};
@@ -31,8 +31,35 @@ pub(super) fn scheduling(config: &Config) -> Scheduling {
         backfill,
         whole_nodes: config.get("SelectType").is_some_and(|kind| kind.ends_with("linear")),
         priority_per_hour: None,
+        overtime_s: config.get("OverTimeLimit").and_then(overtime).filter(|over| over.0 > 0.0),
         age: age(config),
     }
+}
+
+/// Returns `5 min` as a time; `None` for `UNLIMITED`.
+fn overtime(text: &str) -> Option<Seconds> {
+    let minutes: u32 = text.split_whitespace().next()?.parse().ok()?;
+    Some(Seconds(f64::from(minutes) * 60.0))
+}
+
+/// Returns a note where jobs may be stopped for those of others, which no estimate takes into account.
+pub(super) fn preemption(config: &Config, partitions: &[PartitionLimits]) -> Option<String> {
+    let kind = config.get("PreemptType").filter(|kind| !kind.ends_with("none"))?;
+    let is_off = config.get("PreemptMode").is_some_and(|mode| mode.eq_ignore_ascii_case("off"));
+    let is_on = !is_off || partitions.iter().any(|partition| partition.preempted);
+    // Without tiers nobody is before anybody.
+    let tiers: BTreeSet<u32> = partitions.iter().filter_map(|partition| partition.tier).collect();
+    let is_needless = kind.ends_with("partition_prio") && tiers.len() == 1;
+    (is_on && !is_needless).then(|| format!("jobs here may be preempted (PreemptType={kind}): not counted"))
+}
+
+/// Returns what each QOS adds to the priority of its jobs, by their own priorities; nothing where QOS have no weight.
+pub(super) fn qos_priority(config: &Config, qos: &BTreeMap<String, f64>) -> BTreeMap<String, f64> {
+    let is_weighed = config.get("PriorityType").is_none_or(|kind| kind.ends_with("multifactor"));
+    let weight = config.number("PriorityWeightQOS").filter(|weight| is_weighed && *weight > 0);
+    let highest = qos.values().copied().fold(0.0, f64::max);
+    let Some(weight) = weight.filter(|_| highest > 0.0) else { return BTreeMap::new() };
+    qos.iter().map(|(name, priority)| (name.clone(), to_f64(weight) * priority / highest)).collect()
 }
 
 /// Returns what age adds to priorities; `None` where they do not follow from weights.
@@ -90,6 +117,36 @@ mod tests {
         let plain = scheduling(&Config::parse("SchedulerType = sched/builtin\nSelectType = select/linear\n"));
         assert_eq!((plain.backfill, plain.depth, plain.whole_nodes), (Some(false), None, true));
         assert_eq!(scheduling(&Config::parse("")).backfill, None);
+    }
+
+    #[test]
+    fn what_is_allowed_beyond_limits_is_read() {
+        let over = |text: &str| scheduling(&Config::parse(&format!("OverTimeLimit = {text}\n"))).overtime_s;
+        assert_eq!((over("5 min"), over("0 min"), over("UNLIMITED")), (Some(Seconds(300.0)), None, None));
+    }
+
+    #[test]
+    fn preemption_is_said_where_it_is_on() {
+        let check = |config: &str, tiers: [u32; 2], expected: bool| {
+            let text =
+                tiers.map(|tier| format!("PartitionName=p{tier} PriorityTier={tier} State=UP\n")).concat();
+            let note = preemption(&Config::parse(config), &crate::site::partitions(&text));
+            assert_eq!(note.is_some(), expected, "{config} {tiers:?}");
+        };
+        check("PreemptType = preempt/partition_prio\nPreemptMode = REQUEUE\n", [1, 2], true);
+        check("PreemptType = preempt/partition_prio\nPreemptMode = REQUEUE\n", [1, 1], false);
+        check("PreemptType = preempt/partition_prio\nPreemptMode = OFF\n", [1, 2], false);
+        check("PreemptType = preempt/qos\nPreemptMode = CANCEL\n", [1, 1], true);
+        check("PreemptType = preempt/none\nPreemptMode = OFF\n", [1, 2], false);
+        check("", [1, 2], false);
+    }
+
+    #[test]
+    fn a_qos_adds_its_part_of_the_weight() {
+        let qos = BTreeMap::from([("high".to_owned(), 200.0), ("normal".to_owned(), 50.0)]);
+        let adds = |config: &str| qos_priority(&Config::parse(config), &qos);
+        assert_eq!(adds("PriorityWeightQOS = 1000\n")["normal"], 250.0);
+        assert!(adds("PriorityWeightQOS = 0\n").is_empty() && adds("").is_empty());
     }
 
     #[test]

@@ -30,13 +30,16 @@ pub fn add_site(snapshot: &mut Snapshot, texts: &SiteTexts<'_>) {
 pub(super) fn add_limits(snapshot: &mut Snapshot, config: &Config, tables: Option<(Table<'_>, Table<'_>)>) {
     if !enforced(config) {
         snapshot.limits = Some(Vec::new());
-        return;
     }
     let Some((associations, qos)) = tables else { return };
     let site = limits::parse(associations, qos, config.get("ClusterName"));
     for account in &mut snapshot.accounts {
         let Some(user) = &snapshot.user else { break };
         account.qos = site.default_qos.get(&(account.name.clone(), user.clone())).cloned();
+    }
+    snapshot.qos_priority = scheduling::qos_priority(config, &site.qos_priority);
+    if !enforced(config) {
+        return;
     }
     snapshot.limits = Some(site.limits);
     snapshot.parent_accounts = site.parent_accounts;

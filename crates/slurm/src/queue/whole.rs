@@ -90,6 +90,8 @@ pub fn snapshot(texts: Texts<'_>, look: Look<'_>) -> Result<Snapshot, ParseError
     });
     add_limits(&mut seen, &config, tables);
     seen.count_use_since(shares_at);
+    let said = seen.overrun_note().into_iter().chain(scheduling::preemption(&config, &partition_limits));
+    seen.notes.extend(said);
     Ok(seen)
 }
 

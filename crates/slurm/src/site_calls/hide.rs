@@ -26,10 +26,11 @@ enum Handling {
 const LEFT_OUT: &str = "-";
 
 /// Fields and keys that name somebody or something of somebody.
-const NAMING: [(&str, Handling); 25] = [
+const NAMING: [(&str, Handling); 26] = [
     ("nodelist", Handling::Hosts),
     ("nodes", Handling::Hosts),
     ("reqnodelist", Handling::Hosts),
+    ("reqnodes", Handling::Hosts),
     ("excnodelist", Handling::Hosts),
     ("schednodelist", Handling::Hosts),
     ("batchhost", Handling::Hosts),

@@ -151,6 +151,37 @@ fn arrays_hets_and_holds_are_told() {
 }
 
 #[test]
+fn what_a_job_waits_for_is_read() {
+    let line = |reason: &str, more: &str| {
+        one(&format!(
+            "9|PENDING|me|dev|normal|gpu|5|2026-11-22T10:00:00|2026-11-22T15:00:00|1:00:00|1|1|1|cpu=1,node=1|gres:gpu:v100:1|N/A|N/A|N/A||(null)|(null)|OK|{reason}|{more}\n"
+        ))
+    };
+    let after = |text: &str| line("Dependency", &format!("{text}||0")).after.join(" ");
+    assert_eq!(after("afterok:12(unfulfilled),afterany:13_*(unfulfilled)"), "12 13");
+    assert_eq!(
+        (after("afterany:13_2(unfulfilled)"), after("afterany:9+0(unfulfilled)")),
+        ("13_2".to_owned(), "9".to_owned())
+    );
+    for other in [
+        "singleton(unfulfilled)",
+        "afterok:1(unfulfilled)?afterok:2(unfulfilled)",
+        "afternotok:1(unfulfilled)",
+        "after:1(unfulfilled)",
+        "afterok:1(failed)",
+        "(null)",
+        "",
+    ] {
+        assert_eq!(after(other), "", "{other}");
+    }
+    let later = line("BeginTime", "(null)|v[1-2]|100");
+    assert_eq!(later.begin, time::unix("2026-11-22T15:00:00").map(Time));
+    assert_eq!((later.asks.nodelist.len(), later.nice, later.waits_for_other), (2, 100, true));
+    // When Slurm expects to start it says nothing of when it may.
+    assert_eq!(line("Priority", "(null)||0").begin, None);
+}
+
+#[test]
 fn ended_jobs_are_left_out_and_bad_lines_are_told() {
     let (jobs, notes) = read("9|COMPLETED|me|dev|normal|gpu|5|a|b|1:00:00|1|1|1|cpu=1||||||||OK|None\nodd\n");
     assert_eq!(

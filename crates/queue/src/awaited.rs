@@ -1,0 +1,114 @@
+//! Pending jobs that do not compete yet: what each waits for.
+
+use std::collections::BTreeMap;
+
+use crate::line::Joins;
+use crate::{QueueJob, Snapshot};
+use hsched_model::number::to_u64;
+
+/// The jobs whose ends others wait for, by number.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Awaited {
+    number: BTreeMap<String, usize>,
+    pub list: Vec<AwaitedJob>,
+}
+
+/// A job whose end others wait for; the tasks of an array are one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AwaitedJob {
+    /// Its tasks that have not ended, whether they run, wait, or never will start.
+    pub tasks: u32,
+    /// When the limits of those that run end, in seconds since 1970.
+    pub ends: Vec<f64>,
+}
+
+impl Awaited {
+    pub(super) fn of(snapshot: &Snapshot) -> Self {
+        let mut awaited = Self::default();
+        for id in snapshot.jobs.iter().flat_map(|job| &job.after) {
+            let next = awaited.number.len();
+            awaited.number.entry(id.clone()).or_insert(next);
+        }
+        awaited.list.resize(awaited.number.len(), AwaitedJob::default());
+        for job in &snapshot.jobs {
+            for number in awaited.numbers_of(job) {
+                let known = &mut awaited.list[number];
+                known.tasks += job.tasks.max(1);
+                let end = job.running.as_ref().map(|running| running.since.0 + snapshot.limit_of(job));
+                known.ends.extend(end);
+            }
+        }
+        awaited
+    }
+
+    /// Returns the numbers by which those know a job that wait for its end: as itself, and as a task of its array.
+    pub(super) fn numbers_of(&self, job: &QueueJob) -> Vec<usize> {
+        if self.number.is_empty() {
+            return Vec::new();
+        }
+        // Those that wait for a heterogeneous job name the first of its components.
+        let leader = job.id.split('+').next().unwrap_or_default();
+        let mut names = vec![job.id.as_str(), leader];
+        names.extend(job.array.as_deref());
+        names.dedup();
+        names.iter().filter_map(|name| self.number.get(*name)).copied().collect()
+    }
+
+    /// Returns when a pending job that waits for something else than room begins to compete; `None`: nobody knows. It is left out then, as
+    /// are jobs that are held, that come after others by other rules than their ends (`singleton`, `afternotok`, `?` for "or"), and that
+    /// wait for jobs that the snapshot does not have.
+    pub(super) fn joins(&self, job: &QueueJob, snapshot: &Snapshot) -> Option<Joins> {
+        let is_known = |name: &Option<String>| {
+            snapshot.reservations.iter().any(|reservation| Some(&reservation.name) == name.as_ref())
+        };
+        match job.reason.as_deref()? {
+            "BeginTime" => Some(Joins::At(job.begin?.0)),
+            // When it begins is known of the reservation.
+            "Reservation" if is_known(&job.reservation) => Some(Joins::Now),
+            "Dependency" if !job.after.is_empty() => {
+                let number =
+                    |id: &String| self.number.get(id).copied().filter(|number| self.list[*number].tasks > 0);
+                job.after.iter().map(number).collect::<Option<Vec<usize>>>().map(Joins::After)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Snapshot {
+    /// Returns for how long a running job may run in all: to its limit, and beyond that as long as Slurm lets it. One that has come to
+    /// the end of that, too, is taken to run as much longer as it has overrun it.
+    pub(super) fn longest_run(&self, job: &QueueJob, since: f64) -> f64 {
+        let limit = self.limit_of(job);
+        let now = self.taken_at.0;
+        if since + limit > now {
+            return limit;
+        }
+        let end = since + limit + self.scheduling.overtime_s.map_or(0.0, |over| over.0) + STOPPING;
+        if end > now { end - since } else { now - since + (now - end).clamp(STOPPING, LONGEST_OVERRUN) }
+    }
+
+    /// Returns a note on jobs that run longer than Slurm lets jobs run, where there are some.
+    pub fn overrun_note(&self) -> Option<String> {
+        let allowed = self.scheduling.overtime_s.map_or(0.0, |over| over.0) + STOPPING;
+        let is_over = |job: &&QueueJob| {
+            let since = job.running.as_ref().map(|running| running.since.0);
+            since.is_some_and(|since| since + self.limit_of(job) + allowed <= self.taken_at.0)
+        };
+        let count = self.jobs.iter().filter(is_over).count();
+        let jobs =
+            if count == 1 { "1 running job is".to_owned() } else { format!("{count} running jobs are") };
+        let minutes = to_u64(STOPPING / 60.0);
+        (count > 0).then(|| {
+            format!(
+                "{jobs} past the time limit; when they end is estimated: as much later again, at least {minutes} min"
+            )
+        })
+    }
+}
+
+/// What Slurm takes to see that a job is at its limit and to end it, in seconds: it looks once a minute and kills after `KillWait`.
+const STOPPING: f64 = 120.0;
+
+/// The longest that a job is taken to overrun its limit from now on, in seconds: a day.
+const LONGEST_OVERRUN: f64 = 86_400.0;
