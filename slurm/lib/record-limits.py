@@ -294,7 +294,7 @@ def record(cluster, out, count, seed, hsched):
             recorder.clock.wait_until(due)
             recorder.submit()
             recorder.read_starts()
-            print(f"{len(recorder.submissions)} of {count} submitted", flush=True)
+            print(f"{len(recorder.submissions)} of {count} submitted", file=sys.stderr)
             due += recorder.rng.expovariate(1 / GAP)
         never = sum(number < count for number in NEVER)
         end, waiting = recorder.clock.now() + MOST_WAIT, count
@@ -302,7 +302,7 @@ def record(cluster, out, count, seed, hsched):
             recorder.clock.wait_until(recorder.clock.now() + LOOK)
             waiting = recorder.read_starts()
             recorder.write(out)
-            print(f"{waiting} still wait", flush=True)
+            print(f"{waiting} still wait", file=sys.stderr)
         recorder.write(out)
 
 
