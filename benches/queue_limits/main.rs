@@ -1,13 +1,19 @@
 //! Foretells the starts of submissions that were recorded on a cluster with limits, as CSV.
 //!
-//! `cargo bench --bench queue_limits -- DIR` reads `site.json`, `snapshots.tar.gz` and `submissions.jsonl` of a folder.
+//! `cargo bench --bench queue_limits -- DIR` reads `site.json`, `snapshots.tar.gz` and `submissions.jsonl` of a folder, as
+//! `slurm/measure-limits` writes them. Where it is known what became of the submissions, a score goes to standard error.
 
 #![expect(
     clippy::expect_used,
     clippy::print_stdout,
+    clippy::print_stderr,
     reason = "a measurement that cannot be made should fail"
 )]
 #![expect(clippy::disallowed_methods, reason = "a measurement of the world reads its files")]
+#![expect(unreachable_pub, reason = "the score is a module of its own")]
+#![expect(clippy::cast_precision_loss, reason = "counts of jobs")]
+
+mod score;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,6 +29,8 @@ use hsched_queue::{
 use hsched_slurm::queue::limits::Table;
 use hsched_slurm::queue::{SiteTexts, add_site};
 
+use score::Score;
+
 /// As many as `hsched when` looks at.
 const FUTURES: usize = 60;
 
@@ -37,13 +45,18 @@ struct Site {
     config: String,
 }
 
-/// A submission, without what became of it.
+/// A submission, and where it is known what became of it.
 #[derive(Deserialize)]
 struct Submission {
     n: u64,
     snapshot: String,
     at: f64,
     request: Asked,
+    /// Seconds from the look to the start; none if it had not started when the recording ended, after `open_s`.
+    waited_s: Option<f64>,
+    open_s: Option<f64>,
+    /// When `sbatch --test-only` would have started it, Unix seconds.
+    test_only: Option<f64>,
 }
 
 #[derive(Deserialize)]
@@ -67,14 +80,18 @@ fn main() {
     let read = |name: &str| fs::read_to_string(folder.join(name)).expect("a file of the folder");
     let site: Site = serde_json::from_str(&read("site.json")).expect("what the site shows");
     let snapshots = snapshots(&folder.join("snapshots.tar.gz"));
+    let mut score = Score::default();
     println!("n,q10_s,q50_s,q90_s,never");
     for line in read("submissions.jsonl").lines().filter(|line| !line.trim().is_empty()) {
         let own: Submission = serde_json::from_str(line).expect("a submission");
         let text = snapshots.get(own.snapshot.trim_start_matches("./")).expect("its snapshot");
         let mut snapshot = Snapshot::parse(text).expect("a snapshot");
         site.add_to(&mut snapshot, &own.request);
-        println!("{},{}", own.n, row(&start(&own, &snapshot)));
+        let start = start(&own, &snapshot);
+        println!("{},{}", own.n, row(&start));
+        score.add(&own, &start);
     }
+    score.print();
 }
 
 impl Site {

@@ -118,6 +118,7 @@ accounting_settings() {
   fi
   printf 'AccountingStorageType=accounting_storage/slurmdbd\n'
   printf 'AccountingStorageHost=127.0.0.1\nAccountingStoragePort=%d\n' "$((PORT + 1))"
+  [[ $LIMITS != yes ]] || printf 'AccountingStorageEnforce=associations,limits,qos\n'
   # Towards slurmdbd this names the munge socket; AuthInfo is not used there.
   [[ $AUTH == none ]] || printf 'AccountingStoragePass=%s/munge/socket\n' "$DIR"
   printf 'AccountingStorageTRES=gres/gpu%s\n' "$(gpu_types | sed 's|^|,gres/gpu:|' | tr -d '\n')"

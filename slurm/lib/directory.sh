@@ -71,12 +71,13 @@ is_remembered() { [[ -e $DIR/etc/options ]]; }
 remember_options() {
   mkdir -p "$DIR/etc"
   printf '%s\n' "$NODES_TEXT" >"$DIR/etc/nodes"
-  printf '%s %s %s %s %s %s %s\n' "$PORT" "$AUTH" "$ACCOUNTING" "$TIMEOUTS" "$SPEED" "$SLURM" "$VERSION" >"$DIR/etc/options"
+  printf '%s %s %s %s %s %s %s %s\n' \
+    "$PORT" "$AUTH" "$ACCOUNTING" "$LIMITS" "$TIMEOUTS" "$SPEED" "$SLURM" "$VERSION" >"$DIR/etc/options"
 }
 
 # Sets the options and the node arrays to what the cluster was started with.
 recall_options() {
-  read -r PORT AUTH ACCOUNTING TIMEOUTS SPEED SLURM VERSION <"$DIR/etc/options"
+  read -r PORT AUTH ACCOUNTING LIMITS TIMEOUTS SPEED SLURM VERSION <"$DIR/etc/options"
   SLURM=${SLURM:-system}
   use_wrappers
   read_nodes "$DIR/etc/nodes"
@@ -84,11 +85,12 @@ recall_options() {
 
 # Refuses options that were given now and differ from those of the cluster in DIR.
 refuse_other_options() {
-  local port auth accounting timeouts speed slurm differ=''
-  read -r port auth accounting timeouts speed slurm _ <"$DIR/etc/options"
+  local port auth accounting limits timeouts speed slurm differ=''
+  read -r port auth accounting limits timeouts speed slurm _ <"$DIR/etc/options"
   [[ -z $PORT || $PORT == "$port" ]] || differ+=" --port $port"
   [[ -z $AUTH || $AUTH == "$auth" ]] || differ+=" --auth $auth"
   [[ -z $ACCOUNTING || $ACCOUNTING == "$accounting" ]] || differ+=" no --accounting"
+  [[ -z $LIMITS || $LIMITS == "$limits" ]] || differ+=" no --limits"
   [[ -z $TIMEOUTS || $TIMEOUTS == "$timeouts" ]] || differ+=" --timeouts $timeouts"
   [[ -z $SPEED || $SPEED == "$speed" ]] || differ+=" --speed $speed"
   [[ -z $SLURM || $SLURM == "${slurm:-system}" ]] || differ+=" --slurm $slurm"

@@ -1,0 +1,133 @@
+//! Says how well the starts of a recording were foretold.
+
+use hsched_model::Seconds;
+use hsched_queue::{Forecast, Start};
+
+use crate::Submission;
+
+/// A start comes so much earlier or later by itself: the submission after the look, and what Slurm takes.
+const TOLERANCE: f64 = 150.0;
+/// What counts as waiting.
+const WAITED: f64 = 600.0;
+const HOUR: f64 = 3600.0;
+/// A job of so many GPUs has few places.
+const MANY_GPUS: u32 = 4;
+
+/// What was foretold of the submissions of a recording, and what became of them.
+#[derive(Default)]
+pub struct Score {
+    told: Vec<Told>,
+    /// Submissions that started and got no number, and those that a limit would never have allowed.
+    unanswered: usize,
+    refused: usize,
+    never: Never,
+}
+
+/// What was said of submissions that never started.
+#[derive(Default)]
+struct Never {
+    named: usize,
+    /// The interval ends after the recording did.
+    later: usize,
+    not_named: Vec<u64>,
+}
+
+/// A start that was foretold, in seconds after the look.
+struct Told {
+    gpus: u32,
+    waited: f64,
+    held: bool,
+    error: f64,
+    crps: f64,
+    test_only: Option<f64>,
+}
+
+impl Score {
+    /// Adds what was foretold of a submission, if it is known what became of it.
+    pub fn add(&mut self, own: &Submission, start: &Start) {
+        match (own.waited_s, start) {
+            (Some(waited), Start::Estimated(forecast)) => self.told.push(Told::of(own, waited, forecast)),
+            (Some(_), Start::Unknown(_)) => self.unanswered += 1,
+            (Some(_), Start::Refused(_) | Start::Never) => self.refused += 1,
+            (None, start) => self.never.add(own, start),
+        }
+    }
+
+    /// Prints the score to standard error, for the CSV is on standard output.
+    pub fn print(&self) {
+        let Self { told, unanswered, refused, never } = self;
+        if told.is_empty() {
+            return;
+        }
+        eprintln!(
+            "{} starts were foretold; {unanswered} more got no number, {refused} more were called never",
+            told.len()
+        );
+        line("all", told.iter());
+        line("waited over 10 min", told.iter().filter(|own| own.waited > WAITED));
+        line("4 GPUs and more", told.iter().filter(|own| own.gpus >= MANY_GPUS));
+        let count = never.named + never.later + never.not_named.len();
+        eprintln!(
+            "{count} did not start: {} named, {} foretold beyond the recording, {} not named {:?}",
+            never.named,
+            never.later,
+            never.not_named.len(),
+            never.not_named
+        );
+    }
+}
+
+impl Never {
+    fn add(&mut self, own: &Submission, start: &Start) {
+        // A recording that does not say what became of a submission has no time of watching either.
+        let Some(open) = own.open_s else { return };
+        match start {
+            Start::Refused(_) | Start::Never => self.named += 1,
+            Start::Estimated(forecast) if forecast.start.high.0 > open => self.later += 1,
+            Start::Estimated(_) | Start::Unknown(_) => self.not_named.push(own.n),
+        }
+    }
+}
+
+impl Told {
+    fn of(own: &Submission, waited: f64, forecast: &Forecast) -> Self {
+        let foretold = &forecast.start;
+        let asks = &own.request.asks;
+        Self {
+            gpus: asks.gpus.iter().map(|ask| ask.count).sum::<u32>() * asks.nodes,
+            waited,
+            held: waited >= foretold.low.0 - TOLERANCE && waited <= foretold.high.0 + TOLERANCE,
+            error: (foretold.median.0 - waited).abs(),
+            crps: crps(&forecast.starts, waited).unwrap_or((foretold.median.0 - waited).abs()),
+            test_only: own.test_only.map(|at| (at - own.at - waited).abs()),
+        }
+    }
+}
+
+/// Returns the distance of foretold starts from the true one: that of a single one is its error.
+fn crps(starts: &[Seconds], waited: f64) -> Option<f64> {
+    let mean = |all: Vec<f64>| (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64);
+    let error = mean(starts.iter().map(|start| (start.0 - waited).abs()).collect())?;
+    let pairs = starts.iter().flat_map(|one| starts.iter().map(|other| (one.0 - other.0).abs()));
+    Some(error - mean(pairs.collect())? / 2.0)
+}
+
+fn line<'a>(name: &str, told: impl Iterator<Item = &'a Told>) {
+    let told: Vec<&Told> = told.collect();
+    let held = told.iter().filter(|own| own.held).count();
+    let (median, mean) = errors(told.iter().map(|own| own.error).collect());
+    let (_, crps) = errors(told.iter().map(|own| own.crps).collect());
+    let (test_only, _) = errors(told.iter().filter_map(|own| own.test_only).collect());
+    eprintln!(
+        "  {name:<19} {:>4} starts: 80 % interval held {held} ({:.0} %); error {median:.2} h median, {mean:.2} h mean; CRPS {crps:.2} h; --test-only {test_only:.2} h median",
+        told.len(),
+        100.0 * held as f64 / told.len().max(1) as f64,
+    );
+}
+
+/// Returns the median and the mean of errors in seconds, in hours.
+fn errors(mut errors: Vec<f64>) -> (f64, f64) {
+    errors.sort_by(f64::total_cmp);
+    let mean = errors.iter().sum::<f64>() / errors.len().max(1) as f64;
+    (errors.get(errors.len() / 2).copied().unwrap_or(0.0) / HOUR, mean / HOUR)
+}
