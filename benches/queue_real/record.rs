@@ -167,6 +167,7 @@ impl Site {
             shares: Some((Time(self.shares.0), &self.shares.1)),
             limits: None,
             history: Some((Time(self.history.0), &self.history.1)),
+            later: None,
             earlier: (self.earlier.0 > 0.0).then_some((Time(self.earlier.0), self.earlier.1.as_str())),
         };
         let mut seen = snapshot(texts, Look { at: Time(at), user: &self.user }).expect("a snapshot");

@@ -90,6 +90,7 @@ fn seen(
         shares: rest.shares.text.as_deref().map(|text| (rest.shares.at, text)),
         limits: rest.associations.text.as_deref().zip(rest.qos.text.as_deref()),
         history: rest.history.text.as_deref().map(|text| (rest.history.at, text)),
+        later: rest.later.text.as_deref().map(|text| (rest.later.at, text)),
         earlier: earlier.text.as_deref().map(|text| (earlier.at, text)),
     };
     let snapshot = queue::snapshot(texts, Look { at: squeue.at, user: &user_name() });
@@ -117,6 +118,8 @@ struct Rest {
     associations: CachedOutput,
     qos: CachedOutput,
     history: CachedOutput,
+    /// Jobs that ended since the history was asked for.
+    later: CachedOutput,
     has_accounting: bool,
     /// Whether Slurm enforces limits that were asked for.
     asked_limits: bool,
@@ -136,11 +139,16 @@ impl Site<'_> {
             associations = self.ask("limits", HOUR, &limits::associations_command());
             qos = self.ask("qos", HOUR, &limits::qos_command());
         }
-        let (mut shares, mut history) = (CachedOutput::default(), CachedOutput::default());
+        let (mut shares, mut history, mut later) = <(CachedOutput, CachedOutput, CachedOutput)>::default();
         if has_accounting {
             shares = self.ask("sshare", HOUR, &queue::shares_command());
             let past = history::command(self.clock.now(), &with_gpus(cluster));
             history = self.ask("history", DAY, &past);
+            let age = time(self.clock).since(history.at);
+            if history.text.is_some() && age >= HOUR {
+                let ends = history::later_command(age, self.clock.now(), &with_gpus(cluster));
+                later = self.ask("history-later", HOUR, &ends);
+            }
         }
         Rest {
             partitions: self.ask("partitions", HOUR, &site::partitions_command()),
@@ -150,6 +158,7 @@ impl Site<'_> {
             associations,
             qos,
             history,
+            later,
             has_accounting,
             asked_limits,
         }

@@ -233,7 +233,8 @@ impl Snapshot {
     pub(super) fn recorded(&self) -> Option<(Time, Time)> {
         let last = self.history.iter().flatten().map(|job| job.ended.0).max_by(f64::total_cmp)?;
         let since = self.history_since.map_or(f64::NEG_INFINITY, |since| since.0);
-        Some((Time(since), Time(last.min(self.taken_at.0))))
+        let until = self.history_until.map_or(last, |until| until.0);
+        Some((Time(since), Time(until.min(self.taken_at.0))))
     }
 }
 

@@ -46,6 +46,9 @@ pub struct Snapshot {
     /// From when on the history is whole, by the time of submission; `None` is seven days ago.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history_since: Option<Time>,
+    /// Until when it is whole, by the time of the end; `None` is the last of these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history_until: Option<Time>,
     /// Limits of QOS and associations; `None` if they could not be read, empty if Slurm enforces none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Vec<Limit>>,

@@ -38,6 +38,7 @@ impl Snapshot {
             shares: None,
             history: None,
             history_since: None,
+            history_until: None,
             limits: None,
             parent_accounts: BTreeMap::new(),
             qos_flags: BTreeMap::new(),

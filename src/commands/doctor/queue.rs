@@ -16,6 +16,7 @@ pub(super) fn check(squeue: &str, config: &str, cluster: &Cluster, user: &str) -
         shares: None,
         limits: None,
         history: None,
+        later: None,
         earlier: None,
     };
     match snapshot(texts, Look { at: Time::default(), user }) {

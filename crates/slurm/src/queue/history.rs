@@ -1,5 +1,7 @@
 //! What became of everybody's jobs of the last days, as one `sacct` prints it.
 
+use std::time::Duration;
+
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::record::{FIELD_END, excerpt, unreadable, value};
@@ -30,10 +32,20 @@ const DAYS: i64 = 7;
 
 /// Returns the command line that prints all users' jobs of the last seven days, in these partitions or in all.
 pub fn command(now: DateTime<Utc>, partitions: &[String]) -> CommandLine {
+    jobs_of(TimeDelta::days(DAYS), now, partitions)
+}
+
+/// Returns the command line that prints those of the last so many seconds.
+pub fn later_command(time: Seconds, now: DateTime<Utc>, partitions: &[String]) -> CommandLine {
+    let time = Duration::try_from_secs_f64(time.0).ok().and_then(|time| TimeDelta::from_std(time).ok());
+    jobs_of(time.unwrap_or_default(), now, partitions)
+}
+
+fn jobs_of(time: TimeDelta, now: DateTime<Utc>, partitions: &[String]) -> CommandLine {
     let mut args: Vec<String> = ["--allusers", "-X", "-n", "--parsable2"].map(str::to_owned).into();
     args.push(format!("--delimiter={FIELD_END}"));
     args.push(format!("--format={}", FIELDS.join(",")));
-    args.push(format!("--starttime={}", time::text(now - TimeDelta::days(DAYS))));
+    args.push(format!("--starttime={}", time::text(now - time)));
     args.push(format!("--endtime={}", time::text(now)));
     if !partitions.is_empty() {
         args.push(format!("--partition={}", partitions.join(",")));

@@ -26,6 +26,8 @@ pub struct Texts<'a> {
     pub limits: Option<(&'a str, &'a str)>,
     /// Ended jobs, and when they were asked for.
     pub history: Option<(Time, &'a str)>,
+    /// Those that ended after that, and when they were asked for.
+    pub later: Option<(Time, &'a str)>,
     /// An earlier `squeue` and its time, to see priorities grow.
     pub earlier: Option<(Time, &'a str)>,
 }
@@ -48,12 +50,20 @@ pub fn snapshot(texts: Texts<'_>, look: Look<'_>) -> Result<Snapshot, ParseError
     let unseen = nodes::unseen(texts.cluster, &found);
     let others_hidden = unseen.is_some() || none_of_others && config.lists("PrivateData", "jobs");
     notes.extend(unseen);
-    let (mut history, mut history_since) = (None, None);
+    let (mut history, mut history_since, mut history_until) = (None, None, None);
     if let Some((at, text)) = texts.history {
         match history::parse(text, texts.cluster) {
-            Ok((ended, odd)) => {
+            Ok((mut ended, odd)) => {
                 notes.extend(odd);
                 history_since = Some(history::since(&ended, at));
+                history_until = Some(at);
+                if let Some((until, text)) = texts.later.filter(|(later, _)| *later > at)
+                    && let Ok((later, odd)) = history::parse(text, texts.cluster)
+                {
+                    notes.extend(odd);
+                    ended.extend(later.into_iter().filter(|job| at < job.ended && job.ended <= until));
+                    history_until = Some(until);
+                }
                 history = Some(ended);
             }
             Err(error) => notes.push(error.to_string()),
@@ -80,6 +90,7 @@ pub fn snapshot(texts: Texts<'_>, look: Look<'_>) -> Result<Snapshot, ParseError
         others_hidden,
         history,
         history_since,
+        history_until,
         notes,
         ..Snapshot::empty(look.at)
     };
@@ -120,6 +131,7 @@ mod tests {
             shares: None,
             limits: None,
             history: None,
+            later: None,
             earlier,
         };
         let seen = snapshot(bare, look).expect("a snapshot");
@@ -138,5 +150,39 @@ mod tests {
         assert_eq!(seen.notes[0], "other users' jobs are hidden (PrivateData=jobs)");
         assert!(seen.others_hidden);
         assert!(snapshot(Texts { squeue: "what\nis\u{1e}this\u{1e}", ..bare }, look).is_err());
+    }
+
+    #[test]
+    fn what_ended_since_the_history_was_asked_for_is_added_once() {
+        let line = "v1|gpu*|1:00|idle|gpu:v100:4|(null)|0/8/0/8|1|0||\u{1e}\n";
+        let (cluster, _) = sinfo::parse(&line.replace('|', "\u{1f}")).expect("nodes");
+        let job = |end: &str| {
+            format!("bin|bio|gpu|COMPLETED|2026-11-22T08:00:00|2026-11-22T09:00:00|2026-11-22T{end}|720|1|4|cpu=4||v1\n")
+                .replace('|', "\u{1f}")
+        };
+        let (whole, later) = (job("10:00:00"), job("10:00:00") + &job("11:30:00"));
+        let time = |text: &str| Time(time::unix(&format!("2026-11-22T{text}")).expect("a date"));
+        let texts = Texts {
+            squeue: "",
+            cluster: &cluster,
+            config: None,
+            partitions: None,
+            reservations: None,
+            shares: None,
+            limits: None,
+            history: Some((time("10:30:00"), &whole)),
+            later: Some((time("11:40:00"), &later)),
+            earlier: None,
+        };
+        let look = Look { at: time("12:00:00"), user: "me" };
+        let ends = |texts| {
+            let seen = snapshot(texts, look).expect("a snapshot");
+            let ends: Vec<Time> = seen.history.iter().flatten().map(|job| job.ended).collect();
+            (ends, seen.history_until)
+        };
+        assert_eq!(ends(texts), (vec![time("10:00:00"), time("11:30:00")], Some(time("11:40:00"))));
+        // An answer that is older than the history adds nothing.
+        let old = Texts { later: Some((time("10:20:00"), &later)), ..texts };
+        assert_eq!(ends(old), (vec![time("10:00:00")], Some(time("10:30:00"))));
     }
 }

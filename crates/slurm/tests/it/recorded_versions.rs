@@ -152,6 +152,7 @@ fn the_queue_of_everybody_is_as_scontrol_shows_it() {
             shares: Some((Time(0.0), &shares)),
             limits: None,
             history: Some((Time(0.0), &history)),
+            later: None,
             earlier: None,
         };
         let snapshot = queue::snapshot(texts, Look { at: Time(2e9), user: "root" }).expect("readable");
