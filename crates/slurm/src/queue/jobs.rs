@@ -86,7 +86,9 @@ pub fn parse(
 ) -> Result<(Vec<QueueJob>, Vec<String>), ParseError> {
     let (mut jobs, mut unread, mut notes) = (Vec::new(), Vec::new(), Notes::default());
     for record in records(text) {
-        if let Some((fields, more @ ([] | [_, _, _]))) = record.split_first_chunk::<BASIC>() {
+        let basic = record.split_first_chunk::<BASIC>();
+        // squeue leaves out a column that it does not know.
+        if let Some((fields, more)) = basic.filter(|(_, more)| more.len() <= FIELDS.len() - BASIC) {
             jobs.extend(job(fields, more, cluster, look, &mut notes));
         } else {
             let line = excerpt(&record.join("|"));
