@@ -223,7 +223,8 @@ pub fn forecast_at(
     let behind: Vec<bool> = hopeful.iter().map(|is_hopeful| !is_hopeful).collect();
     let few = question.samples.min(FEW);
     let sample = |samples: Range<usize>, meant: &[bool], starts: &mut [Vec<f64>]| {
-        let found = table.samples(samples.map(|sample| question.seed_of(sample)).collect(), meant, stop);
+        let seeds: Vec<u64> = samples.map(|sample| question.seed_of(sample)).collect();
+        let found = table.samples(&seeds, meant, stop);
         found.into_iter().flatten().for_each(|(request, start)| starts[request].push(start));
     };
     sample(0..few, &hopeful, &mut starts);
@@ -306,7 +307,7 @@ impl Table {
     /// was time, each with the requests and their starts.
     fn samples(
         &self,
-        seeds: Vec<u64>,
+        seeds: &[u64],
         meant: &[bool],
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Vec<Vec<(usize, f64)>> {

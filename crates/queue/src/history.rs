@@ -86,24 +86,24 @@ impl Habit {
             events.push((until, if own.has_ended { Happens::Ends } else { Happens::IsLost }, weight));
         }
         events.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        let (mut survival, mut told, mut points) = (1.0, 1.0, Vec::new());
+        let mut survival = 1.0;
+        // The chance before the last point.
+        let mut before = 1.0;
+        let mut points: Vec<(f64, f64)> = Vec::new();
         for (ratio, happens, weight) in events {
             match happens {
                 Happens::Comes => at_risk += weight,
                 Happens::IsLost => at_risk -= weight,
                 Happens::Ends => {
+                    let last = survival;
                     survival *= (1.0 - weight / at_risk.max(weight)).max(0.0);
                     at_risk -= weight;
-                    // Of many jobs, those that are as good as one are one.
-                    match points.last_mut() {
-                        Some((until, left)) if told - survival < FINEST => {
-                            (*until, *left) = (ratio, survival)
-                        }
-                        _ => {
-                            told = points.last().map_or(1.0, |(_, left): &(f64, f64)| *left);
-                            points.push((ratio, survival));
-                        }
+                    if before - survival < FINEST && !points.is_empty() {
+                        points.pop();
+                    } else {
+                        before = last;
                     }
+                    points.push((ratio, survival));
                 }
             }
         }

@@ -201,7 +201,9 @@ impl QueueModel {
         let depth = snapshot.scheduling.depth.unwrap_or(USUAL_DEPTH);
         model.divide(&parts, waiting, running, depth);
         let mut arrived: Vec<Vec<Past>> = vec![Vec::new(); parts.count];
-        past.into_iter().for_each(|job| arrived[parts.of_shape[job.shape]].push(job));
+        for job in past {
+            arrived[parts.of_shape[job.shape]].push(job);
+        }
         for (part, past) in arrived.into_iter().enumerate() {
             let gpus = parts.gpus(part, &model.total, gpu_types);
             model.parts[part].arrivals = Arrivals::new(past, snapshot, &model, gpus);
