@@ -50,7 +50,8 @@ fn setup_runs_once_and_node_setup_once_per_node_for_all_its_ranks() {
 
 /// Runs a job with a line that fails, and returns what its output says about that.
 fn check_failing(user: &TestUser<'_>, name: &str, (key, lines): (&str, Value), exit: &str, message: &str) {
-    let mut own = job(name, 3, "sleep 30; echo >>saved");
+    // What ends the ranks may reach their `sleep` before their shell.
+    let mut own = job(name, 3, "sleep 30 && echo >>saved");
     own[key] = lines;
     let _ = user.plan_over(&["b1 {v100: 2}", "a1 {t4: 1}"], &[own]);
     let ids = user.submit(&["plan.json", "--pin", "--run-id", name]);
