@@ -126,6 +126,12 @@ impl Queue {
         Some(format!("{}: {known}: look again in 15 min", self.name))
     }
 
+    /// Returns a note on each limit that holds up jobs of the user's, with who uses it.
+    pub(crate) fn reached_limits(&self) -> impl Iterator<Item = String> {
+        let name = &self.name;
+        self.snapshot.reached_limits().into_iter().map(move |limit| format!("{name}: {limit}"))
+    }
+
     /// Returns what corrects its intervals.
     pub(crate) fn calibration(&self) -> Option<Calibration> {
         self.learnt.map(|(calibration, _)| calibration)

@@ -177,6 +177,7 @@ fn table(context: &Context, told: &[Told], queues: &[Queue]) -> String {
     for queue in queues {
         notes.push(queue.seen());
         notes.extend(queue.growth());
+        notes.extend(queue.reached_limits());
         notes.extend(queue.corrected());
         notes.extend(queue.snapshot.notes.iter().map(|note| format!("{}: {note}", queue.name)));
     }

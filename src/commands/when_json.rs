@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::app::start_estimates::{OptionEstimate, Queue};
 use crate::commands::when::Told;
 use hsched_model::SpeedBasis;
-use hsched_queue::{Forecast, Growth, Start};
+use hsched_queue::{Forecast, Growth, ReachedLimit, Start};
 
 /// Returns what is known of each job's requests, as JSON.
 pub(super) fn json(told: &[Told], queues: &[Queue]) -> Value {
@@ -13,6 +13,7 @@ pub(super) fn json(told: &[Told], queues: &[Queue]) -> Value {
         json!({ "cluster": own.name, "taken_at": own.snapshot.taken_at, "age_s": own.age,
             "corrected_by": own.learnt.map(|(_, count)| count),
             "growth": growth(own.snapshot.growth()),
+            "reached_limits": own.snapshot.reached_limits().iter().map(reached).collect::<Vec<_>>(),
             "notes": own.snapshot.notes })
     };
     let job = |own: &Told| {
@@ -35,6 +36,12 @@ pub(super) fn json(told: &[Told], queues: &[Queue]) -> Value {
 /// Returns by how much the priorities of pending jobs grow in an hour, as JSON.
 fn growth(growth: Growth) -> Value {
     json!({ "per_hour": growth.per_hour, "source": growth.source.word(), "by_weights": growth.by_weights })
+}
+
+/// Returns a limit that holds up jobs of the user's, as JSON.
+fn reached(limit: &ReachedLimit) -> Value {
+    json!({ "holder": limit.holder, "tres": limit.tres, "max": limit.max, "minutes": limit.is_minutes,
+        "by_you": limit.by_you, "by_others": limit.by_others, "jobs": limit.jobs })
 }
 
 /// Returns what an estimate rests on, in a word.

@@ -47,3 +47,19 @@ fn add(amounts: &mut TresAmounts, name: String, amount: f64) {
         *amounts.entry(name).or_default() += amount;
     }
 }
+
+/// Returns an amount of a TRES, or of jobs, with its unit.
+pub(super) fn in_words(tres: Option<&str>, amount: f64, is_minutes: bool) -> String {
+    let unit = match tres {
+        Some("gres/gpu") => "GPU".to_owned(),
+        Some("cpu") => "CPU".to_owned(),
+        Some("mem") => "MiB of memory".to_owned(),
+        Some("node") => "node".to_owned(),
+        Some(name) => {
+            name.strip_prefix("gres/gpu:").map_or(name.to_owned(), |gpu_type| format!("{gpu_type} GPU"))
+        }
+        None => "job".to_owned(),
+    };
+    let plural = if amount == 1.0 || unit.contains(' ') && !unit.ends_with("GPU") { "" } else { "s" };
+    if is_minutes { format!("{amount} {unit}-minutes") } else { format!("{amount} {unit}{plural}") }
+}

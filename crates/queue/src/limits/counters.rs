@@ -1,6 +1,6 @@
 //! What running jobs use of each limit, as a play goes on.
 
-use super::rules::{Count, Rule};
+use super::rules::{Check, Count, Rule};
 
 /// The use of every counted limit at one time.
 #[derive(Clone, Debug)]
@@ -39,9 +39,17 @@ impl Counters {
 
     /// Returns whether a job may start at a time, in minutes after the snapshot.
     pub(crate) fn allow(&self, rule: &Rule, now: f64) -> bool {
-        rule.checks.iter().all(|check| {
-            let Sum { whole, falling } = self.list[check.counter];
-            (whole - falling * now).max(0.0) + check.amount <= check.max + SLACK
-        })
+        self.full(rule, now).is_none()
+    }
+
+    /// Returns the first check that a job does not pass at a time.
+    pub(super) fn full<'r>(&self, rule: &'r Rule, now: f64) -> Option<&'r Check> {
+        rule.checks.iter().find(|check| self.used(check.counter, now) + check.amount > check.max + SLACK)
+    }
+
+    /// Returns what is used at a time.
+    pub(super) fn used(&self, counter: usize, now: f64) -> f64 {
+        let Sum { whole, falling } = self.list[counter];
+        (whole - falling * now).max(0.0)
     }
 }

@@ -5,6 +5,7 @@
 
 mod amounts;
 mod counters;
+mod reached;
 mod refusal;
 mod rules;
 
@@ -12,6 +13,7 @@ pub(super) use self::amounts::{TresAmounts, asked_tres};
 pub(super) use self::counters::Counters;
 pub(super) use self::rules::{Rule, Rules, Subject};
 
+pub use self::reached::ReachedLimit;
 pub use self::refusal::Refusal;
 
 use serde::{Deserialize, Serialize};

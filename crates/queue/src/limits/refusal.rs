@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::amounts::in_words;
+
 /// A limit that a request alone breaks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
@@ -27,28 +29,12 @@ impl Refusal {
             _ => "you".to_owned(),
         }
     }
-
-    /// Returns an amount with its unit.
-    fn amount(&self, amount: f64, is_minutes: bool) -> String {
-        let unit = match self.tres.as_deref() {
-            Some("gres/gpu") => "GPU".to_owned(),
-            Some("cpu") => "CPU".to_owned(),
-            Some("mem") => "MiB of memory".to_owned(),
-            Some("node") => "node".to_owned(),
-            Some(name) => {
-                name.strip_prefix("gres/gpu:").map_or(name.to_owned(), |gpu_type| format!("{gpu_type} GPU"))
-            }
-            None => "job".to_owned(),
-        };
-        let plural = if amount == 1.0 || unit.contains(' ') && !unit.ends_with("GPU") { "" } else { "s" };
-        if is_minutes { format!("{amount} {unit}-minutes") } else { format!("{amount} {unit}{plural}") }
-    }
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (who, name) = (self.whose(), &self.limit);
-        let most = |is_minutes| self.amount(self.max, is_minutes);
+        let most = |is_minutes| in_words(self.tres.as_deref(), self.max, is_minutes);
         let qos = self.holder.strip_prefix("q:").map_or(String::new(), |qos| format!(" in QOS {qos}"));
         match name.as_str() {
             "GrpTRES" | "GrpJobs" => write!(f, "{who} may use {} at once ({name})", most(false)),

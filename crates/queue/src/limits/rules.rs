@@ -58,7 +58,7 @@ pub(super) struct Count {
 }
 
 /// Whose jobs a counter sums up, of which TRES (`None`: the jobs), and whether times what is left of their limits.
-type Counter = (String, Option<String>, bool);
+pub(super) type Counter = (String, Option<String>, bool);
 
 /// The limits of a snapshot, with the rules of the jobs seen so far.
 pub(crate) struct Rules<'a> {
@@ -146,6 +146,11 @@ impl<'a> Rules<'a> {
     /// Returns the limit that never lets a job start.
     pub(crate) fn refusal(&self, rule: usize) -> Option<&Refusal> {
         self.list[rule].refusal.as_ref()
+    }
+
+    /// Returns what the counters are for which some job is checked.
+    pub(super) fn names(&self) -> BTreeMap<usize, Counter> {
+        self.counters.iter().map(|(counter, number)| (*number, counter.clone())).collect()
     }
 
     /// Returns all rules and the number of their counters, each rule with what it adds to counters that some job is checked against.

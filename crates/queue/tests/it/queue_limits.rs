@@ -161,6 +161,55 @@ fn without_limits_there_is_no_number_if_own_jobs_wait_for_one() {
     assert_eq!(start(&seen, "chem", 1, 1.0), 0.0);
 }
 
+/// A pending job of the user's that waits for a limit.
+fn held_up(id: &str, account: &str, gpus: u32, limit: f64, reason: &str) -> Value {
+    let mut value = job(id, ("me", account), gpus, limit);
+    value["ours"] = json!(true);
+    value["waits_for_other"] = json!(true);
+    value["reason"] = json!(reason);
+    value
+}
+
+#[test]
+fn a_limit_that_is_reached_says_who_uses_it() {
+    let mut mine = running("1", ("me", "bio"), 2, 5.0);
+    mine["ours"] = json!(true);
+    let jobs = [
+        mine,
+        running("2", ("bob", "bio"), 9, 5.0),
+        running("3", ("bob", "chem"), 9, 5.0),
+        held_up("4", "bio", 1, 1.0, "AssocGrpGRES"),
+        held_up("5", "bio", 4, 1.0, "AssocGrpGRES"),
+        held_up("6", "chem", 1, 10.0, "AssocGrpGRESRunMinutes"),
+        // This one waits for something else by now.
+        held_up("7", "science", 1, 1.0, "AssocGrpGRES"),
+    ];
+    let limits = [
+        limit("a:bio", "GrpTRES", Some("gres/gpu"), 11.0),
+        limit("a:chem", "GrpTRESRunMins", Some("gres/gpu"), 3000.0),
+    ];
+    let told = |limits: &[Value]| -> Vec<String> {
+        let snapshot = Snapshot::parse(&snapshot(limits, &jobs).to_string()).expect("a snapshot");
+        snapshot.reached_limits().iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(
+        told(&limits),
+        [
+            "2 of your jobs wait: the limit of account bio (11 GPUs) is reached, 9 in use by others, 2 by you",
+            "your job 6 waits: the limit of account chem (3000 GPU-minutes) is reached, 2700 in use by others, 0 by you",
+        ]
+    );
+    assert_eq!(told(&[]), [""; 0]);
+    // Four GPUs are more than a user may ever have.
+    let of_qos = [limit("q:normal", "MaxTRESPerUser", Some("gres/gpu"), 2.0)];
+    assert_eq!(
+        told(&of_qos),
+        [
+            "3 of your jobs wait: the limit of a user in QOS normal (2 GPUs) is reached, 0 in use by others, 2 by you"
+        ]
+    );
+}
+
 proptest! {
     /// With room for all, a limit never makes a start earlier, and what runs at the start leaves room below it.
     #[test]

@@ -1,0 +1,103 @@
+//! Limits that hold up the user's pending jobs, and who uses them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::Counters;
+use super::amounts::in_words;
+use super::rules::Counter;
+use crate::Snapshot;
+use crate::history::Users;
+use crate::limits::Rules;
+use crate::snapshot_jobs::Known;
+
+/// A limit that has no room for a pending job of the user's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReachedLimit {
+    /// Where it is counted: `a:ACCOUNT`, `u:ACCOUNT:USER`, `q:QOS`, `qa:QOS:ACCOUNT` or `qu:QOS:USER`.
+    pub holder: String,
+    /// What it counts; `None` for jobs.
+    pub tres: Option<String>,
+    pub max: f64,
+    /// Whether it counts what running jobs have left of their time limits, in minutes.
+    pub is_minutes: bool,
+    /// What running jobs use of it: the user's, and those of others.
+    pub by_you: f64,
+    pub by_others: f64,
+    /// Pending jobs of the user's that it holds up.
+    pub jobs: Vec<String>,
+}
+
+impl Snapshot {
+    /// Returns the limits that hold up pending jobs of the user's, as far as the limits are known.
+    pub fn reached_limits(&self) -> Vec<ReachedLimit> {
+        if self.limits.is_none() {
+            return Vec::new();
+        }
+        let (users, _) = Users::new(self);
+        let mut known = Known { users: &users, ranks: None, limits: Rules::new(self) };
+        let waits = |job: &&crate::QueueJob| job.ours && job.running.is_none() && job.waits_for_limit();
+        let pending: Vec<(&str, usize)> = self
+            .jobs
+            .iter()
+            .filter(waits)
+            .filter_map(|job| Some((job.id.as_str(), known.rule_of(job, self)?)))
+            .collect();
+        let running: Vec<(f64, bool, usize)> = self
+            .jobs
+            .iter()
+            .filter_map(|job| {
+                let since = job.running.as_ref()?.since;
+                let end = since.0 + self.limit_of(job) - self.taken_at.0;
+                Some((end / 60.0, job.ours, known.rule_of(job, self)?))
+            })
+            .collect();
+        let names: BTreeMap<usize, Counter> = known.limits.names();
+        let (rules, count) = known.limits.finish();
+        let [mut mine, mut all] = [Counters::new(count), Counters::new(count)];
+        for (end, ours, rule) in running {
+            all.count(&rules[rule], end, 1.0);
+            if ours {
+                mine.count(&rules[rule], end, 1.0);
+            }
+        }
+        let mut reached: BTreeMap<usize, ReachedLimit> = BTreeMap::new();
+        for (id, rule) in pending {
+            let Some(check) = all.full(&rules[rule], 0.0) else { continue };
+            let Some((holder, tres, is_minutes)) = names.get(&check.counter) else { continue };
+            let (used, by_you) = (all.used(check.counter, 0.0), mine.used(check.counter, 0.0));
+            let new = || ReachedLimit {
+                holder: holder.clone(),
+                tres: tres.clone(),
+                max: check.max,
+                is_minutes: *is_minutes,
+                by_you,
+                by_others: used - by_you,
+                jobs: Vec::new(),
+            };
+            reached.entry(check.counter).or_insert_with(new).jobs.push(id.to_owned());
+        }
+        reached.into_values().collect()
+    }
+}
+
+impl fmt::Display for ReachedLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let whose: Vec<&str> = self.holder.split(':').collect();
+        let whose = match whose[..] {
+            ["a", account] => format!("account {account}"),
+            ["u", account, _] => format!("yours in account {account}"),
+            ["qu", qos, _] => format!("a user in QOS {qos}"),
+            ["qa", qos, account] => format!("account {account} in QOS {qos}"),
+            _ => format!("QOS {}", self.holder.trim_start_matches("q:")),
+        };
+        let of = if whose.starts_with("yours") { "limit" } else { "limit of" };
+        let most = in_words(self.tres.as_deref(), self.max, self.is_minutes);
+        let jobs = match &self.jobs[..] {
+            [one] => format!("your job {one} waits"),
+            several => format!("{} of your jobs wait", several.len()),
+        };
+        let (you, others) = (self.by_you.round(), self.by_others.round());
+        write!(f, "{jobs}: the {of} {whose} ({most}) is reached, {others} in use by others, {you} by you")
+    }
+}
