@@ -22,6 +22,9 @@ const BELIEF: u32 = 10;
 /// of what comes.
 const BACKLOG: f64 = 900.0;
 
+/// The shortest mean time between submissions that is believed, in seconds.
+const SHORTEST_GAP: f64 = 1.0;
+
 /// Submissions from which on gaps are drawn from those that were.
 const ENOUGH: usize = 20;
 
@@ -119,7 +122,10 @@ impl Past {
                 habit: users.of(job.user.as_deref()),
                 tier: snapshot.tier(&job.partitions),
                 most_work: 0.0,
-                priority: job.first_priority(snapshot.taken_at, per_hour).filter(|_| is_current),
+                priority: job
+                    .first_priority(snapshot.taken_at, per_hour)
+                    .map(|priority| priority - to_f64(job.nice))
+                    .filter(|_| is_current),
                 counts: snapshot.counted(ranks, whose, (&job.asks, partition)),
                 rule,
             });
@@ -200,17 +206,23 @@ impl Arrivals {
         let means: Vec<f64> = ratios.iter().map(Ratios::mean).collect();
         let work = |own: &Past| own.most_work * own.ratio.unwrap_or_else(|| means[own.habit]);
         let mut again = |count: usize| -> Vec<usize> { (0..count).map(|_| place(random, count)).collect() };
-        let (past, gaps) = (again(self.past.len()), again(self.gaps.len()));
-        let mean_gap = if gaps.is_empty() {
+        let (past, mut gaps) = (again(self.past.len()), again(self.gaps.len()));
+        let drawn = mean(gaps.iter().map(|&own| self.gaps[own]));
+        let mean_gap = if self.gaps.is_empty() {
             // As much arrives as is done: so it is on a cluster on which jobs wait, in the long run.
             let believed = mean(self.past.iter().map(work)) / self.gpus;
             let count = f64::from(BELIEF) + to_f64(self.seen);
             let draws = (0..self.seen + BELIEF as usize).map(|_| exponential(random));
             (f64::from(BELIEF) * believed + self.time) / count * mean(draws)
+        } else if drawn > 0.0 {
+            drawn
         } else {
-            mean(gaps.iter().map(|&own| self.gaps[own]))
+            // All came at once, as the tasks of an array do: without a gap, time would stand still.
+            gaps.clear();
+            self.time / to_f64(self.seen)
         };
-        let load = mean(past.iter().map(|&own| work(&self.past[own]))) / self.gpus / mean_gap.max(1.0);
+        let mean_gap = mean_gap.max(SHORTEST_GAP);
+        let load = mean(past.iter().map(|&own| work(&self.past[own]))) / self.gpus / mean_gap;
         Belief { past, gaps, mean_gap, excess: (load / SUSTAINED).max(1.0) }
     }
 

@@ -33,7 +33,7 @@ impl Awaited {
         for job in &snapshot.jobs {
             for number in awaited.numbers_of(job) {
                 let known = &mut awaited.list[number];
-                known.tasks += job.tasks.max(1);
+                known.tasks = known.tasks.saturating_add(job.tasks.max(1));
                 let end = job.running.as_ref().map(|running| running.since.0 + snapshot.limit_of(job));
                 known.ends.extend(end);
             }

@@ -86,7 +86,8 @@ impl Snapshot {
             let (Some(submitted), Some(priority)) = (job.submitted, job.priority) else { continue };
             let whose = [&job.user, &job.account, &job.qos].map(|name| name.as_deref());
             let age = self.taken_at.since(submitted).0 / 3600.0;
-            alike.entry((whose, &job.partitions, &job.asks)).or_default().push((age, to_f64(priority)));
+            let priority = to_f64(priority) + to_f64(job.nice);
+            alike.entry((whose, &job.partitions, &job.asks)).or_default().push((age, priority));
         }
         let mut slopes = Vec::new();
         for mut jobs in alike.into_values() {

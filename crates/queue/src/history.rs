@@ -13,8 +13,11 @@ use hsched_model::{Seconds, Time};
 /// Points that stand for what is believed before any job is seen.
 const POINTS: u32 = 20;
 
-/// Differences of chances that are none.
+/// Differences of chances that are none, as a part of the chance.
 const FINEST: f64 = 1e-3;
+
+/// The part of a chance that is left where all have ended who were seen.
+const LEAST: f64 = 1e-9;
 
 /// As many jobs tell as much of a cluster as what is known of others: its mean differs from day to day by 0.1, where that of
 /// single jobs differs by 0.3 (61 days of an Alliance cluster).
@@ -97,9 +100,10 @@ impl Habit {
                 Happens::IsLost => at_risk -= weight,
                 Happens::Ends => {
                     let last = survival;
-                    survival *= (1.0 - weight / at_risk.max(weight)).max(0.0);
+                    // Not 0: others may come later.
+                    survival *= (1.0 - weight / at_risk.max(weight)).max(LEAST);
                     at_risk -= weight;
-                    if before - survival < FINEST && !points.is_empty() {
+                    if before - survival < FINEST * before && !points.is_empty() {
                         points.pop();
                     } else {
                         before = last;
@@ -221,8 +225,10 @@ fn seen(snapshot: &Snapshot) -> Vec<(Option<&str>, Seen)> {
         .filter_map(|job| Some((job.user.as_deref(), seen(job.started?, job.ended, job.limit_s, true)?)));
     let running = snapshot.jobs.iter().filter_map(|job| {
         let since = job.running.as_ref()?.since;
+        // One that is ending has a limit of what it has run.
+        let limit = job.limit_s.filter(|limit| since.0 + limit.0 > snapshot.taken_at.0)?;
         let until = Time(until.0.max(since.0));
-        Some((job.user.as_deref(), seen(since, until, job.limit_s, false)?))
+        Some((job.user.as_deref(), seen(since, until, Some(limit), false)?))
     });
     ended.chain(running).collect()
 }
@@ -232,9 +238,9 @@ impl Snapshot {
     ///
     /// It is read more seldom than the queue.
     pub(super) fn recorded(&self) -> Option<(Time, Time)> {
-        let last = self.history.iter().flatten().map(|job| job.ended.0).max_by(f64::total_cmp)?;
+        let last = self.history.as_ref()?.iter().map(|job| job.ended.0).max_by(f64::total_cmp);
         let since = self.history_since.map_or(f64::NEG_INFINITY, |since| since.0);
-        let until = self.history_until.map_or(last, |until| until.0);
+        let until = self.history_until.map(|until| until.0).or(last)?;
         Some((Time(since), Time(until.min(self.taken_at.0))))
     }
 }
@@ -290,6 +296,14 @@ mod tests {
         // Who runs since then and is not seen to run on says nothing at all.
         seen.seen.push(Seen { from: 0.7, ratio: 0.7, has_ended: false });
         assert!((plain(&seen).mean() - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn who_comes_after_all_others_have_ended_counts_among_those_who_ran_as_long() {
+        let late = Seen { from: 0.4, ratio: 0.6, has_ended: true };
+        let mut seen = habit(&[0.1; 20], &[]);
+        seen.seen.extend([late; 30]);
+        assert_eq!((plain(&seen).draw(0.5, 0.9), plain(&seen).draw(0.0, 0.9)), (0.6, 0.1));
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl Snapshot {
             .filter_map(|job| {
                 let since = job.running.as_ref()?.since;
                 let end = since.0 + self.limit_of(job) - self.taken_at.0;
-                Some((end / 60.0, job.ours, known.rule_of(job, self)?))
+                Some((end.max(0.0) / 60.0, job.ours, known.rule_of(job, self)?))
             })
             .collect();
         let names: BTreeMap<usize, Counter> = known.limits.names();

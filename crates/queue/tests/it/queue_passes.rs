@@ -229,3 +229,21 @@ fn where_others_are_hidden_nothing_is_foretold() {
         Question { snapshot: &snapshot, requests: &requests, seed: 1, samples: 9, calibration: None };
     assert!(matches!(forecast(&question, &|| false)[..], [StartEstimate { start: Start::Unknown(_), .. }]));
 }
+
+/// The only submissions of the week came in one second, as the tasks of an array do.
+#[test]
+fn submissions_of_one_second_end_in_an_estimate() {
+    let ended = |task: u32| {
+        json!({ "user": format!("u{task}"), "partition": "p", "limit_s": 3600.0, "submitted": at(-30.0),
+            "started": at(-29.0), "ended": at(-28.5), "asks": { "gpus": [{ "type": "a100", "count": 4 }] } })
+    };
+    let mut value = snapshot(&[node("n1", 4)], &[running("1", &[("n1", 4)], 5.0)]);
+    value["history"] = json!((0..40).map(ended).collect::<Vec<_>>());
+    value["history_since"] = json!(at(-200.0));
+    let snapshot = Snapshot::parse(&value.to_string()).expect("a snapshot");
+    let requests = [request((1, 4), 1.0)];
+    let question =
+        Question { snapshot: &snapshot, requests: &requests, seed: 1, samples: 10, calibration: None };
+    let start = forecast(&question, &|| false).remove(0).start;
+    assert_eq!(start.forecast().map(|own| own.starts.len()), Some(10));
+}

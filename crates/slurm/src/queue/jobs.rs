@@ -87,8 +87,9 @@ pub fn parse(
     let (mut jobs, mut unread, mut notes) = (Vec::new(), Vec::new(), Notes::default());
     for record in records(text) {
         let basic = record.split_first_chunk::<BASIC>();
-        // squeue leaves out a column that it does not know.
-        if let Some((fields, more)) = basic.filter(|(_, more)| more.len() <= FIELDS.len() - BASIC) {
+        // An answer of an earlier hsched has the basic columns alone. One less means that squeue left out one, and nobody knows which.
+        let is_whole = |more: &[&str]| more.is_empty() || more.len() == FIELDS.len() - BASIC;
+        if let Some((fields, more)) = basic.filter(|(_, more)| is_whole(more)) {
             jobs.extend(job(fields, more, cluster, look, &mut notes));
         } else {
             let line = excerpt(&record.join("|"));
