@@ -3,8 +3,10 @@
 //!
 //! Only `system` starts programs. The parsers see only text.
 
+pub mod accounting;
 pub mod batch_script;
 pub mod live;
+pub mod review;
 pub mod saved;
 
 mod accelerators;
@@ -12,11 +14,13 @@ pub mod allocation;
 pub mod amount;
 mod begin;
 mod command;
+mod ended;
 mod environment;
 mod exit_status;
 mod gpu_words;
 mod gres;
 mod holdings;
+pub mod job_details;
 mod job_record;
 pub(crate) mod notes;
 pub mod permission;
@@ -24,14 +28,16 @@ pub mod queue;
 mod read;
 pub(crate) mod record;
 mod recorded;
+mod remedy_command;
 mod request;
 pub mod sacct;
 pub mod sbatch;
 mod sbatch_options;
-mod sbatch_words;
 pub mod scancel;
 pub mod scontrol_job;
 mod scontrol_update;
+pub mod script;
+pub mod script_changes;
 pub mod sinfo;
 pub mod site;
 pub mod site_calls;
@@ -44,6 +50,7 @@ mod untyped;
 
 pub use self::accelerators::uncounted_accelerators;
 pub use self::command::{CommandError, CommandLine, Output, Runner};
+pub use self::ended::{JobEnd, ended};
 pub use self::environment::cleared_variables;
 pub use self::exit_status::ExitStatus;
 pub use self::gres::{Gres, Tres};
@@ -52,6 +59,7 @@ pub use self::job_record::JobRecord;
 pub use self::read::read;
 pub use self::record::ParseError;
 pub use self::recorded::Recorded;
+pub use self::remedy_command::{RemedyTarget, remedy_command};
 pub use self::request::RequestError;
 pub use self::sbatch::{Forecast, Submitted};
 pub use self::sbatch_options::sbatch_options;

@@ -38,6 +38,37 @@ pub fn command(ids: &[JobId], since: DateTime<Utc>) -> CommandLine {
     CommandLine::new("sacct", args)
 }
 
+/// Returns the command line that prints the user's jobs of a name.
+pub fn named_command(name: &str, since: DateTime<Utc>) -> CommandLine {
+    let mut command = command(&[], since);
+    command.args.push(format!("--name={name}"));
+    command
+}
+
+/// Returns the command line that prints a job, whoever its user is, if the site shows it.
+pub fn any_user_command(id: JobId, since: DateTime<Utc>) -> CommandLine {
+    let mut command = command(&[id], since);
+    command.args.push("--allusers".to_owned());
+    command
+}
+
+/// Returns the command line that prints a task of an array (`11_3`), whoever its user is, if the site shows it.
+pub fn task_command(task: &str, since: DateTime<Utc>) -> CommandLine {
+    let mut command = command(&[], since);
+    command.args.extend([format!("--jobs={task}"), "--allusers".to_owned()]);
+    command
+}
+
+/// Returns those printed rows that are about a task of an array, and about its steps.
+pub fn rows_of_task(text: &str, task: &str) -> String {
+    let is_of = |row: &String| {
+        let shown = row.split(FIELD_END).nth(1).map(str::trim);
+        let rest = shown.and_then(|shown| shown.strip_prefix(task));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    rows(text).into_iter().filter(is_of).map(|row| row + "\n").collect()
+}
+
 /// Returns the jobs in printed order, one record for each attempt, and notes on lines that could not be read.
 ///
 /// # Errors

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::begin::begin;
-use crate::sbatch_words::{FLAGS, option};
+use crate::script::{SlurmVersion, named_options};
 use hsched_model::{NodeName, SbatchOptions, Time, hostlist};
 use hsched_queue::is_plain_constraint;
 
@@ -70,12 +70,10 @@ const USUAL_NICE: i64 = 100;
 /// Returns what words for `sbatch` mean for a job that is submitted now; of an option that is given twice, the last one counts.
 pub fn sbatch_options(words: &[String], now: Time) -> SbatchOptions {
     let mut options = SbatchOptions::default();
-    let mut words = words.iter().peekable();
-    while let Some(word) = words.next() {
-        let Some((name, attached)) = option(word) else { continue };
-        let Some(name) = full(&name) else { continue };
-        let takes_next = attached.is_none() && !FLAGS.contains(&name);
-        let value = attached.or_else(|| words.next_if(|next| takes_next && !next.starts_with('-')).cloned());
+    for (name, value) in named_options(words, SlurmVersion::DEFAULT) {
+        if !NOT_COUNTED.contains(&name) && !COUNTED.contains(&name) {
+            continue;
+        }
         let value = value.as_deref().map(str::trim);
         options.not_counted.retain(|text| text.split('=').next() != Some(&format!("--{name}")));
         if take(&mut options, name, value, now).is_none() {
@@ -86,17 +84,6 @@ pub fn sbatch_options(words: &[String], now: Time) -> SbatchOptions {
         }
     }
     options
-}
-
-/// Returns the name of which this is the whole or the beginning of, as `sbatch` completes names; `None` for those that say nothing of
-/// the start.
-fn full(name: &str) -> Option<&'static str> {
-    let all = || NOT_COUNTED.iter().chain(&COUNTED).copied();
-    let mut begun = all().filter(|own| own.starts_with(name));
-    match (begun.next(), begun.next()) {
-        (Some(one), None) => Some(one),
-        _ => all().find(|own| *own == name),
-    }
 }
 
 /// Takes in an option; `None` where it is not counted.

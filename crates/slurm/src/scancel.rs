@@ -26,6 +26,13 @@ pub fn cancel(name: &str, id: JobId) -> CommandLine {
     command(name, &[], id)
 }
 
+/// Returns the command line that cancels these jobs of the user, whatever their names; `None` for no job, because
+/// `scancel --me` without an id cancels all of them.
+pub fn cancel_all(ids: &[JobId]) -> Option<CommandLine> {
+    let words = ["--me".to_owned()].into_iter().chain(ids.iter().map(ToString::to_string));
+    (!ids.is_empty()).then(|| CommandLine::new("scancel", words))
+}
+
 fn command(name: &str, options: &[&str], id: JobId) -> CommandLine {
     // Ids are given out again by another cluster, and by a controller that lost its state: another's job, or another
     // job, is left alone.
@@ -72,6 +79,13 @@ mod tests {
         assert_eq!(cancel.to_string(), "scancel --me '--name=a' 7");
         let done = send(&Recorded::new([(cancel.clone(), Ok(Output::default()))]), &cancel);
         assert!(matches!(done, Ok(Reply::Done)), "{done:?}");
+    }
+
+    #[test]
+    fn no_job_is_no_command() {
+        assert_eq!(cancel_all(&[]), None);
+        let command = cancel_all(&[JobId(7), JobId(8)]).expect("a command");
+        assert_eq!(command.to_string(), "scancel --me 7 8");
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub fn is_unknown(error: &CommandError) -> bool {
 pub fn parse(text: &str) -> Result<(Vec<JobRecord>, Vec<String>), ParseError> {
     let (mut jobs, mut notes) = (Vec::new(), Vec::new());
     for text in texts(text) {
-        match job(&text) {
+        match record(&text) {
             Some(job) => jobs.push(job),
             None => notes.push(format!("cannot parse a job in the output of scontrol: {:?}", excerpt(&text))),
         }
@@ -41,7 +41,7 @@ pub fn parse(text: &str) -> Result<(Vec<JobRecord>, Vec<String>), ParseError> {
 }
 
 /// Returns each job's text; a comment may break it into several lines.
-fn texts(text: &str) -> Vec<String> {
+pub(super) fn texts(text: &str) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         match texts.last_mut() {
@@ -55,7 +55,8 @@ fn texts(text: &str) -> Vec<String> {
     texts
 }
 
-fn job(text: &str) -> Option<JobRecord> {
+/// Returns the record of the job that a text is about.
+pub(super) fn record(text: &str) -> Option<JobRecord> {
     // What users choose freely is cut out first, as it may look like anything: the name, which comes
     // before the values that are wanted, and the comment, which comes after them.
     let (ids, rest) = text.split_once(" JobName=")?;
@@ -101,7 +102,7 @@ fn comment(free: &str) -> Option<String> {
 }
 
 /// Returns the value of ` KEY=value`, which may have blanks: it ends before the next key.
-fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+pub(super) fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     let begin = format!(" {key}=");
     let rest = &text[text.find(&begin)? + begin.len()..];
     let is_key = |word: &str| {

@@ -19,6 +19,11 @@ pub fn text(time: DateTime<Utc>) -> String {
     time.with_timezone(&Local).format(FORMAT).to_string()
 }
 
+/// Returns the seconds since 1970 of a date as if it were of UTC: for text of another machine, whose time zone is unknown.
+pub fn without_zone(text: &str) -> Option<f64> {
+    unix_in(&Utc, text)
+}
+
 fn unix_in<Z: TimeZone>(zone: &Z, text: &str) -> Option<f64> {
     let local = NaiveDateTime::parse_from_str(text.trim(), FORMAT).ok()?;
     let time = zone.from_local_datetime(&local).earliest()?;

@@ -2,16 +2,15 @@
 
 use std::collections::VecDeque;
 
-use serde_json::json;
-
-use super::command::{Started, is_opaque, started};
+use super::command::{Started, is_opaque, srun_options, started};
+use super::training::take_command;
 use super::words::{assignment, literal, split};
-use super::{Imported, Line};
+use super::{Imported, Line, Processes};
 
 /// A command, or several that belong together: a loop, a condition.
-struct Piece {
-    line: usize,
-    text: String,
+pub(super) struct Piece {
+    pub line: usize,
+    pub text: String,
     /// Its words as they are written; none of what belongs together.
     words: Vec<String>,
     /// What it starts, if it trains.
@@ -25,8 +24,16 @@ const CLOSING: [&str; 4] = ["fi", "done", "esac", "}"];
 /// After these a command begins.
 const BEFORE_COMMANDS: [&str; 9] = [";", "then", "do", "else", "&&", "||", "{", "(", "()"];
 
+/// Words of blocks that stand before a command, or alone.
+const KEYWORDS: [&str; 14] =
+    ["then", "do", "else", "if", "elif", "while", "until", "fi", "done", "esac", "{", "}", "!", "("];
+
+/// Commands that say nothing of the training, wherever they stand.
+const IDLE: [&str; 4] = ["wait", "exit", "exit 0", "date"];
+
 /// Variables that hsched sets, or that are nobody's to set.
-const OWN: [&str; 8] = [
+const OWN: [&str; 9] = [
+    "CUDA_VISIBLE_DEVICES",
     "RANK",
     "WORLD_SIZE",
     "LOCAL_RANK",
@@ -54,23 +61,58 @@ const OF_NODES: [&str; 12] = [
 ];
 
 /// Reads the commands.
-pub(super) fn read(lines: &[Line], imported: &mut Imported) {
+pub(super) fn read(lines: &[Line], processes: Processes, imported: &mut Imported) {
     let pieces = pieces(lines, imported);
     let training = training(&pieces, imported);
+    // Without a training, nothing behind what may be it prepares it for certain.
+    let unsure = pieces.iter().position(|piece| piece.started.is_some() || piece.is_opaque());
     for (place, piece) in pieces.iter().enumerate() {
         match (&piece.started, training) {
-            (Some(started), Some(own)) if own == place => take_command(piece.line, started, imported),
+            (Some(started), Some(own)) if own == place => take_command(piece, started, processes, imported),
             (Some(_), None) => {}
             (_, Some(own)) if place > own => {
-                if !["wait", "exit", "exit 0", "date"].contains(&piece.text.as_str()) {
+                if !IDLE.contains(&piece.text.as_str()) {
                     imported.remark(
                         piece.line,
                         format!("{}: comes after the training; hsched does not run it", excerpt(&piece.text)),
                     );
                 }
             }
+            (None, None) if unsure.is_some_and(|unsure| place > unsure) && !piece.is_opaque() => {
+                if !IDLE.contains(&piece.text.as_str()) {
+                    imported.remark(
+                        piece.line,
+                        format!(
+                            "{}: comes after what may be the training; put it into setup or node_setup if it prepares",
+                            excerpt(&piece.text)
+                        ),
+                    );
+                }
+            }
             _ => prepare(piece, imported),
         }
+    }
+}
+
+impl Piece {
+    /// Returns whether the piece runs a program that may train or prepare.
+    fn is_opaque(&self) -> bool {
+        if !self.words.is_empty() {
+            return is_opaque(&self.words);
+        }
+        let commands = self.text.lines().flat_map(|line| segments(&split(line).unwrap_or_default()));
+        commands.map(|own| without_keywords(&own).to_vec()).any(|own| is_opaque(&own))
+    }
+}
+
+/// Returns a command of a block without the words of the block.
+fn without_keywords(words: &[String]) -> &[String] {
+    let begin = words.iter().position(|word| !KEYWORDS.contains(&word.as_str()));
+    match begin {
+        // What follows these are names and patterns.
+        _ if words.first().is_some_and(|word| ["for", "case", "select"].contains(&word.as_str())) => &[],
+        Some(begin) => &words[begin..],
+        None => &[],
     }
 }
 
@@ -96,55 +138,15 @@ fn training(pieces: &[Piece], imported: &mut Imported) -> Option<usize> {
     None
 }
 
-/// Takes over the command that trains.
-fn take_command(line: usize, started: &Started, imported: &mut Imported) {
-    if !started.command.is_empty() {
-        imported.keys.insert("command", json!(started.command));
-    }
-    for (name, value) in &started.environment {
-        set(line, name, value, false, imported);
-    }
-    for launcher in started.launchers.iter().filter(|launcher| *launcher != "srun") {
-        imported.remark(
-            line,
-            format!("{launcher}: dropped; hsched starts one rank per GPU with the variables of torchrun"),
-        );
-    }
-    for remark in &started.remarks {
-        imported.remark(line, remark);
-    }
-    if started.command.contains("SLURM_ARRAY_") {
-        imported.remark(line, "the command has $SLURM_ARRAY_…: use a variable of a sweep instead");
-    }
-    if started.command.contains("[$TASK]") {
-        imported.remark(line, "the command uses an array element, but ranks do not get arrays: assign the element to a variable first");
-    }
-    let words = split(&started.command).unwrap_or_default();
-    for (key, wanted) in [("epochs", "epoch"), ("global_batch", "batch")] {
-        let place = words.iter().position(|word| word.starts_with('-') && word.contains(wanted));
-        let Some(word) = place.and_then(|place| words.get(place)) else { continue };
-        let value = words.get(place.unwrap_or(0) + 1).filter(|_| !word.contains('='));
-        let number = word.split_once('=').map(|(_, own)| own).or(value.map(String::as_str));
-        if key == "global_batch"
-            && !word.contains("global")
-            && number.is_some_and(|own| own.parse::<u64>().is_ok())
-        {
-            imported.remark(line, batch_remark(word, value));
-        }
-        let value = value.map(|value| format!(" {value}")).unwrap_or_default();
-        imported.hints.insert(key, format!("line {line} has {word}{value}"));
-    }
-}
-
-/// Returns what to say of a batch that stands in the command.
-fn batch_remark(word: &str, value: Option<&String>) -> String {
-    let text = [Some(word), value.map(String::as_str)].into_iter().flatten().collect::<Vec<_>>().join(" ");
-    format!("{text}: the same value on every rank; use $HSCHED_LOCAL_BATCH for the local batch of each rank")
-}
-
 /// Takes over what comes before the training.
 fn prepare(piece: &Piece, imported: &mut Imported) {
     let Piece { line, text, words, .. } = piece;
+    if words.is_empty() && piece.is_opaque() {
+        return imported.remark(
+            *line,
+            format!("{}: may train or prepare; put it in command, setup or node_setup", excerpt(text)),
+        );
+    }
     if words.is_empty() {
         return imported.push(if is_of_nodes(text) { "node_setup" } else { "setup" }, text.as_str());
     }
@@ -164,9 +166,7 @@ fn prepare(piece: &Piece, imported: &mut Imported) {
         _ if finds_nodes(text) => {
             imported.remark(*line, format!("{}: hsched lists the nodes and sets MASTER_ADDR", excerpt(text)));
         }
-        _ if assignment(rest.first().map_or("", String::as_str))
-            .is_some_and(|(_, value)| value.starts_with('(')) =>
-        {
+        _ if is_array(text) => {
             imported.remark(*line, format!("{}: ranks do not get arrays", excerpt(text)));
         }
         "set" => {
@@ -177,18 +177,11 @@ fn prepare(piece: &Piece, imported: &mut Imported) {
         "cd" if words.get(1).is_some_and(|to| to.contains("SLURM_SUBMIT_DIR")) => {}
         "cd" => imported.push("node_setup", text.as_str()),
         "srun" | "pdsh" => {
-            imported.push(
-                "node_setup",
-                words[1..]
-                    .iter()
-                    .skip_while(|word| word.starts_with('-'))
-                    .cloned()
-                    .collect::<Vec<_>>()
-                    .join(" "),
-            );
+            let options = srun_options(words);
+            imported.push("node_setup", words[options + 1..].join(" "));
             imported.remark(*line, format!("{}: runs once on each node, in node_setup", excerpt(text)));
         }
-        _ if is_opaque(words) => imported.remark(
+        _ if piece.started.is_none() && is_opaque(words) => imported.remark(
             *line,
             format!(
                 "{}: may start the training or prepare it; put it in command, setup or node_setup",
@@ -211,7 +204,7 @@ fn prepare(piece: &Piece, imported: &mut Imported) {
 }
 
 /// Sets a variable for all ranks: a plain value in `env`, another where each node can tell it.
-fn set(line: usize, name: &str, value: &str, exports: bool, imported: &mut Imported) {
+pub(super) fn set(line: usize, name: &str, value: &str, exports: bool, imported: &mut Imported) {
     if OWN.contains(&name) || ["HSCHED_", "SLURM_", "hs_"].iter().any(|own| name.starts_with(own)) {
         return imported.remark(line, format!("{name}={}: hsched or Slurm sets it", excerpt(value)));
     }
@@ -239,6 +232,10 @@ fn pieces(lines: &[Line], imported: &mut Imported) -> Vec<Piece> {
     let mut lines: VecDeque<&Line> =
         lines.iter().filter(|line| !line.text.is_empty() && !line.text.starts_with('#')).collect();
     while let Some(line) = lines.pop_front() {
+        if let Some(text) = array(line, &mut lines) {
+            pieces.push(Piece { line: line.number, words: vec![text.clone()], text, started: None });
+            continue;
+        }
         if let Some(end) = here_document(&line.text) {
             while lines.pop_front().is_some_and(|other| other.text != end) {}
             imported.remark(
@@ -280,6 +277,23 @@ fn pieces(lines: &[Line], imported: &mut Imported) -> Vec<Piece> {
         }
     }
     pieces
+}
+
+fn is_array(text: &str) -> bool {
+    text.split_once("=(").is_some_and(|(name, _)| !name.contains(['$', '"', '\'', ';', '|', '&']))
+}
+
+/// Returns an array of the shell with all its lines, if a line begins one.
+fn array(line: &Line, lines: &mut VecDeque<&Line>) -> Option<String> {
+    let words = ["declare -a ", "declare ", "local ", "export ", "readonly "];
+    let rest = words.iter().find_map(|word| line.text.strip_prefix(word)).unwrap_or(&line.text);
+    assignment(rest).filter(|(_, value)| value.starts_with('('))?;
+    let mut text = line.text.clone();
+    while !text.contains(')') {
+        let next = lines.pop_front()?;
+        text = format!("{text} {}", next.text);
+    }
+    Some(text)
 }
 
 /// Returns whether a line is one condition or loop, or goes on only if something fails.
@@ -341,7 +355,7 @@ fn here_document(text: &str) -> Option<String> {
 }
 
 /// Returns the beginning of a text, on one line.
-fn excerpt(text: &str) -> String {
+pub(super) fn excerpt(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     let begin: String = line.chars().take(80).collect();
     if begin.len() < text.len() { format!("{begin} …") } else { begin }

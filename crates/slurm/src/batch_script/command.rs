@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::programs::{ALSO_PREPARING, LAUNCHERS, MODULES, PREPARING, RUNNERS, SRUN_FLAGS, TOOLS, WRAPPERS};
 use super::words::{assignment, literal, split};
 
 /// What a line starts.
@@ -15,56 +16,9 @@ pub(super) struct Started {
     pub launchers: Vec<String>,
     /// What else is to be said.
     pub remarks: Vec<String>,
+    /// Why it cannot be told what each rank runs.
+    pub unclear: Option<String>,
 }
-
-/// Programs that start one process for each GPU or task.
-const LAUNCHERS: [&str; 7] =
-    ["torchrun", "accelerate", "deepspeed", "mpirun", "mpiexec", "horovodrun", "torch.distributed"];
-
-/// Programs that run another in surroundings of its own.
-const WRAPPERS: [&str; 9] =
-    ["apptainer", "singularity", "conda", "mamba", "micromamba", "uv", "poetry", "numactl", "nice"];
-
-/// Programs that prepare or tell something, and train nothing.
-const TOOLS: [&str; 20] = [
-    "cp",
-    "mv",
-    "rm",
-    "mkdir",
-    "tar",
-    "unzip",
-    "rsync",
-    "scp",
-    "ln",
-    "cat",
-    "echo",
-    "hostname",
-    "date",
-    "nvidia-smi",
-    "env",
-    "ls",
-    "df",
-    "sleep",
-    "true",
-    "module",
-];
-
-/// Options of srun without a value.
-const SRUN_FLAGS: [&str; 10] = [
-    "--exclusive",
-    "--overlap",
-    "--unbuffered",
-    "--label",
-    "--kill-on-bad-exit",
-    "--pty",
-    "--quiet",
-    "--verbose",
-    "--exact",
-    "--whole",
-];
-
-/// Modules of Python that train nothing.
-const MODULES: [&str; 6] = ["venv", "virtualenv", "pip", "ensurepip", "zipfile", "compileall"];
 
 /// Returns what a command starts, if it is a training; `words` are as they are written.
 pub(super) fn started(words: &[String]) -> Option<Started> {
@@ -80,8 +34,21 @@ pub(super) fn started(words: &[String]) -> Option<Started> {
     let by_srun = words.first().is_some_and(|word| program(word) == "srun");
     if by_srun {
         let options = srun_options(&words);
+        let has_programs = words[..=options].iter().any(|word| word == "--multi-prog");
         own.launchers.push(words[..=options].join(" "));
         words.drain(..=options);
+        let is_in_variable = words.first().is_some_and(|word| is_variable(word));
+        if has_programs || is_in_variable {
+            own.unclear = Some(if has_programs {
+                "srun takes the programs from a file".to_owned()
+            } else {
+                format!("what srun runs is in the variable {}", words[0])
+            });
+            return Some(own);
+        }
+    } else if words.first().is_some_and(|word| is_variable(word)) && words.len() > 1 {
+        own.unclear = Some(format!("the launcher or the program is in the variable {}", words[0]));
+        return Some(own);
     }
     trim(&mut words, &mut own);
     if let Some((shell, line)) = inner(&words) {
@@ -95,19 +62,74 @@ pub(super) fn started(words: &[String]) -> Option<Started> {
         let python = words.iter().position(|word| is_python(word));
         match python.filter(|place| *place == 0 || wraps) {
             Some(place) if trains(&words[place + 1..]) => {}
+            None if runs_script(&words) => {}
             None if by_srun && !TOOLS.contains(&first) => {}
             _ => return None,
         }
     }
     own.command = words.join(" ");
+    let runs_shell_script = by_srun && words.first().is_some_and(|word| is_file(word, "sh"));
+    let why = runs_shell_script.then(|| format!("{} may launch the training itself", words[0]));
+    own.unclear = own.unclear.or_else(|| foreign_part(&own.command)).or(why);
     Some(own)
 }
 
-/// Returns whether a command may start a training that cannot be looked into: a script of the user.
+/// Returns why a command cannot stand outside its script.
+fn foreign_part(command: &str) -> Option<String> {
+    let parameter = command.match_indices('$').find_map(|(place, _)| {
+        let rest = command[place + 1..].trim_start_matches('{');
+        rest.chars()
+            .next()
+            .filter(|letter| letter.is_ascii_digit() && *letter != '0' || "@*#".contains(*letter))
+    });
+    if let Some(letter) = parameter {
+        return Some(format!("it has ${letter}, an argument of the script"));
+    }
+    command
+        .contains("CUDA_VISIBLE_DEVICES")
+        .then(|| "it has CUDA_VISIBLE_DEVICES, which hsched sets".to_owned())
+}
+
+/// Returns whether a word is a variable and nothing else: `$LAUNCHER`, `"${ARGS[@]}"`; of Python's, the name says so.
+fn is_variable(word: &str) -> bool {
+    let word = word.trim_matches('"');
+    let name = word.strip_prefix('$').map(|rest| rest.trim_start_matches('{').trim_end_matches('}'));
+    name.is_some_and(|name| {
+        let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || "_[]@*".contains(c));
+        is_name && !name.to_ascii_uppercase().contains("PYTHON")
+    })
+}
+
+/// Returns whether a program runs its script itself, such as `uv run train.py`.
+fn runs_script(words: &[String]) -> bool {
+    let first = words.first().map_or("", |word| program(word));
+    let is_runner = RUNNERS.iter().any(|(name, second)| {
+        *name == first && second.is_none_or(|second| words.get(1).is_some_and(|word| word == second))
+    });
+    is_runner && words.iter().any(|word| is_file(word, "py"))
+}
+
+/// Returns whether a command may start a training that cannot be looked into: it is none of those that prepare.
 pub(super) fn is_opaque(words: &[String]) -> bool {
     let Some(first) = words.iter().find(|word| assignment(word).is_none()) else { return false };
-    let shell = ["bash", "sh"].contains(&program(first)) && words.iter().any(|word| is_file(word, "sh"));
-    shell || first.starts_with("./") || program(first) == "sbatch"
+    let name = program(first);
+    let text = words.join(" ");
+    let is_shell_hook = name == "eval"
+        && text.contains("$(")
+        && ["hook", "init", "activate"].iter().any(|own| text.contains(own));
+    let python = words.iter().position(|word| is_python(word));
+    let is_quiet_python = python == Some(0) && !trains(&words[1..]);
+    let is_tool = WRAPPERS.contains(&name)
+        && ["pull", "build", "sync", "install", "create", "import", "add", "lock", "venv", "pip", "activate"]
+            .iter()
+            .any(|own| words.get(1).is_some_and(|word| word == own));
+    !(PREPARING.contains(&name)
+        || ALSO_PREPARING.contains(&name)
+        || ["srun", "pdsh"].contains(&name)
+        || first.starts_with("$(") && !text.contains("python")
+        || is_shell_hook
+        || is_quiet_python
+        || is_tool)
 }
 
 /// Returns the last part of a program's path, without quotes.
@@ -138,7 +160,7 @@ fn trains(arguments: &[String]) -> bool {
 }
 
 /// Returns the place of srun's last option.
-fn srun_options(words: &[String]) -> usize {
+pub(super) fn srun_options(words: &[String]) -> usize {
     let mut place = 1;
     while let Some(word) = words.get(place).filter(|word| word.starts_with('-')) {
         let alone = if word.starts_with("--") {
@@ -197,31 +219,40 @@ fn of_shell(line: &str, mut own: Started, by_srun: bool) -> Option<Started> {
         own.environment.extend(deeper.environment);
         own.launchers.extend(deeper.launchers);
         own.remarks.extend(deeper.remarks);
+        own.unclear = own.unclear.or(deeper.unclear);
         return Some(Started { command: deeper.command, ..own });
     }
     let launches = LAUNCHERS.iter().any(|launcher| line.contains(launcher));
     if launches {
-        own.remarks.push("a launcher inside a shell line: write the key command yourself".to_owned());
+        own.unclear = Some("it launches inside a shell line".to_owned());
         return Some(own);
     }
     if !by_srun && !line.contains("python") {
         return None;
     }
     line.clone_into(&mut own.command);
+    own.unclear = foreign_part(line);
+    if line.trim().starts_with('$') && is_variable(line.trim()) {
+        own.unclear = Some(format!("the command is in the variable {}", line.trim()));
+    }
     Some(own)
 }
 
 /// Takes a launcher out of a command, with its options; returns whether there was one.
 fn strip_launcher(words: &mut Vec<String>, own: &mut Started) -> bool {
     let is_launcher = |word: &String| LAUNCHERS.contains(&program(word)) || is_module(word);
-    let Some(place) = words.iter().position(is_launcher) else { return false };
+    // `pip install deepspeed` launches nothing.
+    let first = words.first().map_or("", |word| program(word)).to_owned();
+    let may_launch = |place: &usize| *place == 0 || WRAPPERS.contains(&first.as_str()) || is_python(&first);
+    let Some(place) = words.iter().position(is_launcher).filter(may_launch) else { return false };
     // `python -m torch.distributed.run` is Python with a module for its launcher.
     let is_module = is_module(&words[place]);
     let python = words[..place].iter().position(|word| is_python(word)).filter(|_| is_module);
     let begin = python.map_or(place, |python| python + 1);
     let after = &words[place + 1..];
     let script = match program(&words[place]) {
-        "mpirun" | "mpiexec" | "horovodrun" => {
+        "mpirun" | "mpiexec" | "horovodrun" | "ibrun" | "jsrun" | "aprun" | "prun" | "orterun"
+        | "prterun" | "mpiexec.hydra" | "mpirun_rsh" => {
             after.iter().position(|word| is_python(word)).map(|own| (own, false))
         }
         _ => after
@@ -230,7 +261,8 @@ fn strip_launcher(words: &mut Vec<String>, own: &mut Started) -> bool {
             .map(|own| (own, true)),
     };
     let Some((script, needs_python)) = script else {
-        own.remarks.push(format!("{}: cannot find its script; write the key command yourself", words[place]));
+        own.unclear = Some(format!("cannot find the script of {}", words[place]));
+        own.launchers.push(words[place].clone());
         words.clear();
         return true;
     };

@@ -5,9 +5,12 @@
 mod body;
 mod command;
 mod options;
+mod programs;
+mod resources;
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod training;
 mod words;
 mod write;
 
@@ -15,6 +18,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::script::{ScriptReading, ScriptSource, read_script};
 use hsched_model::JobName;
 use hsched_model::formats::parse_type;
 
@@ -29,6 +33,8 @@ pub struct Imported {
     pub hints: BTreeMap<&'static str, String>,
     /// The tasks of a job array, as Slurm writes them, and their line, where they are no sweep yet.
     pub array: Option<(usize, String)>,
+    /// Keys beside the required ones that are left to be filled in, with the reason.
+    pub todos: BTreeMap<&'static str, String>,
 }
 
 /// A sentence about a line.
@@ -48,27 +54,49 @@ struct Line {
 
 /// Reads a batch script; `name` is the job's where the script names none.
 pub fn read(script: &str, name: &str) -> Imported {
+    let reading = read_script(&ScriptSource {
+        script: Some(script.as_bytes()),
+        file_name: name,
+        command_line: &[],
+        environment: &BTreeMap::new(),
+        version: None,
+    });
+    let mut imported = Imported::default();
+    imported.set_name(None, name);
+    options::read(&reading, &mut imported);
+    resources::read(&reading, &mut imported);
     let lines = lines(script);
     let first_command = lines.iter().position(|line| !line.text.is_empty() && !line.text.starts_with('#'));
-    let (head, body) = lines.split_at(first_command.unwrap_or(lines.len()));
-    let mut imported = Imported::default();
-    for line in head.iter().filter(|line| line.text.starts_with("#SBATCH")) {
-        options::note_directive(line, &mut imported);
-    }
-    let asked = options::read(head, &mut imported);
-    imported.set_name(asked.name.as_ref(), name);
-    asked.finish(&mut imported);
-    for line in body.iter().filter(|line| line.text.starts_with("#SBATCH")) {
-        imported.remark(line.number, format!("{}: Slurm ignores options after the first command", line.text));
-    }
-    body::read(&tasks::rewrite(body, &mut imported), &mut imported);
+    let body = tasks::rewrite(&lines[first_command.unwrap_or(lines.len())..], &mut imported);
+    body::read(&body, processes(&reading), &mut imported);
     imported.remarks.sort_by_key(|remark| remark.line);
     imported
+}
+
+/// Returns how many processes the script starts without a launcher, and on how many GPUs, where both are known.
+fn processes(reading: &ScriptReading) -> Processes {
+    let total = reading.request.as_ref().map(|request| &request.total);
+    Processes {
+        tasks: total.and_then(|own| own.ntasks).unwrap_or(1),
+        gpus: total.and_then(|own| own.gpus_total).unwrap_or(1),
+    }
+}
+
+/// Tasks of a job, which `srun` starts, and its GPUs.
+#[derive(Clone, Copy, Debug)]
+struct Processes {
+    tasks: u64,
+    gpus: u64,
 }
 
 impl Imported {
     fn remark(&mut self, line: usize, text: impl Into<String>) {
         self.remarks.push(Remark { line, text: text.into() });
+    }
+
+    /// Leaves a key to be filled in.
+    fn todo(&mut self, key: &'static str, why: impl Into<String>) {
+        self.todos.entry(key).or_insert_with(|| why.into());
     }
 
     /// Adds to a key that is a list.

@@ -32,6 +32,7 @@ fn a_job_on_several_nodes() {
     # Written by hsched import from job.sh.
     # Replace every TODO; hsched plan lists the remaining ones.
     # Dropped or changed:
+    #   line 5: the script asks for 2 nodes: hsched chooses on how many nodes the GPUs are
     #   line 7: --mem=0: hsched does not request all memory of a node; set memory_per_gpu
     #   line 9: --output=%N-%j.out: the output goes to NAME.out in the workdir
     #   line 19: MASTER_ADDR=$(hostname): hsched or Slurm sets it
@@ -50,7 +51,7 @@ fn a_job_on_several_nodes() {
         setup: ["echo \"r$SLURM_NODEID master: $MASTER_ADDR\""]
         node_setup: ["module purge", "module load python/3.11 cuda", "virtualenv --no-download $SLURM_TMPDIR/env", "source $SLURM_TMPDIR/env/bin/activate", "pip install --no-index torch torchvision", "export DATA=$SLURM_TMPDIR/data", "mkdir -p $SLURM_TMPDIR/data", "tar -xf ~/projects/imagenet.tar -C $SLURM_TMPDIR/data"]
         account: def-prof
-        time: "0-12:00"
+        time: "12:00:00"
         cpus_per_gpu: 8
         sbatch: ["--mail-user=me@example.org", "--mail-type=ALL"]
     "#);
@@ -62,7 +63,6 @@ fn a_job_array_with_torchrun() {
     # Written by hsched import from job.sh.
     # Replace every TODO; hsched plan lists the remaining ones.
     # Dropped or changed:
-    #   line 2: fine: unknown option
     #   line 8: %2: hsched starts as many jobs as there are GPUs for; the setting capacity limits the GPUs
     #   line 8: --array=0-4%2: one job for each task (key sweep), with the number of the task as $TASK
     #   line 10: set -euo pipefail: dropped; a failing line of setup ends the run anyway
@@ -85,7 +85,7 @@ fn a_job_array_with_torchrun() {
         setup: ["python -u prep.py"]
         node_setup: ["if [ -d venv ]; then\u000Asource venv/bin/activate\u000Afi"]
         partition: long
-        time: "2:59:00"
+        time: "02:59:00"
         cpus_per_gpu: 4
         memory_per_gpu: "16GiB"
         sweep: {task: [0, 1, 2, 3, 4]}
@@ -98,6 +98,8 @@ fn options_of_every_spelling() {
     # Written by hsched import from job.sh.
     # Replace every TODO; hsched plan lists the remaining ones.
     # Dropped or changed:
+    #   line 2: the script asks for 2 to 4 nodes: hsched chooses on how many nodes the GPUs are
+    #   line 5: --exclusive: the job gets all GPUs and CPUs of its nodes
     #   line 7: --requeue: hsched resubmits jobs itself (key retries)
     #   line 13: srun --ntasks=$SLURM_NNODES --ntasks-per-node=1: dropped; hsched starts one rank per GPU with the variables of torchrun
     #   line 13: torchrun --nnodes $SLURM_NNODES --nproc_per_node 4 --rdzv_id $SLURM_JOB_ID --rdzv_backend c10d --rdzv_endpoint $head:29500: dropped; hsched starts one rank per GPU with the variables of torchrun
@@ -174,7 +176,7 @@ fn times_as_slurm_reads_them() {
     };
     check("90", Some(5400.0));
     check("30:00", Some(1800.0));
-    check("90:30", Some(5430.0));
+    check("90:30", Some(5460.0));
     check("12:00:00", Some(43200.0));
     check("1-12", Some(129_600.0));
     check("1-12:30", Some(131_400.0));
@@ -245,49 +247,138 @@ fn what_is_not_certain_is_said_with_its_line() {
         assert_eq!(remarks, expected, "{script}");
     };
     check(
-        "#!/bin/bash\n#SBATCH --nodelist=n1\n##SBATCH -p x\n#SBATCH 'open\npython a.py\n#SBATCH -p late\npython b.py\n",
+        "#!/bin/bash\n#SBATCH --nodelist=n1 -G1\n##SBATCH -p x\npython a.py\n#SBATCH -p late\npython b.py\nrm -r c\n",
         &[
             "2: --nodelist=n1: hsched chooses the nodes",
-            "4: #SBATCH 'open: hsched cannot split this into words",
-            "5: python a.py: may be the training; write the key command yourself",
-            "6: #SBATCH -p late: Slurm ignores options after the first command",
-            "7: python b.py: may be the training; write the key command yourself",
+            "3: ##SBATCH -p x: Slurm ignores it: it begins with ##",
+            "4: python a.py: may be the training; write the key command yourself",
+            "5: #SBATCH -p late: Slurm ignores it: it stands after the first command (line 4)",
+            "6: python b.py: may be the training; write the key command yourself",
+            "7: rm -r c: comes after what may be the training; put it into setup or node_setup if it prepares",
         ],
     );
     check(
-        "#SBATCH --signal=TERM@60\n#SBATCH --gres=gpu:3 -c 8\nX=$(date)\ntrap f TERM\nsrun \\\n  python a.py\nwait\ncp a b\n",
+        "#!/bin/bash\n#SBATCH --signal=TERM@60\n#SBATCH -N1 --gres=gpu:3 -n3 -c 5 -t {{ t }}\nX=$(date)\ntrap f TERM\nsrun \\\n  python a.py\nwait\ncp a b\n",
         &[
-            "1: --signal=TERM@60: hsched sends SIGUSR1, not TERM; the training must save on SIGUSR1",
-            "2: 8 CPUs of a node for 3 GPUs: cpus_per_gpu is rounded down",
-            "3: X: exported, so that ranks see it",
-            "4: trap f TERM: dropped; ranks get SIGUSR1 directly",
-            "8: cp a b: comes after the training; hsched does not run it",
+            "1: sbatch refuses the script: line 3: Invalid --time specification",
+            "2: --signal=TERM@60: hsched sends SIGUSR1, not TERM; the training must save on SIGUSR1",
+            "3: -t {{ t }}: the value is known only after something replaces this placeholder; write the key yourself",
+            "4: X: exported, so that ranks see it",
+            "5: trap f TERM: dropped; ranks get SIGUSR1 directly",
+            "9: cp a b: comes after the training; hsched does not run it",
         ],
     );
     check(
-        "nodes=( $( scontrol show hostnames $SLURM_JOB_NODELIST ) )\nip=$(srun -N 1 hostname -i)\nlrs=(1 2)\nexport two=(3)\npython a.py\n",
+        "#!/bin/sh\n#SBATCH -G1\nnodes=( $( scontrol show hostnames $SLURM_JOB_NODELIST ) )\nip=$(srun -N 1 hostname -i)\nlrs=(1 2)\nexport two=(3)\ndeclare -a A=(\n  1\n  2\n)\npython a.py\n",
         &[
-            "1: nodes=( $( scontrol show hostnames $SLURM_JOB_NODELIST ) ): hsched lists the nodes and sets MASTER_ADDR",
-            "2: ip=$(srun -N 1 hostname -i): hsched lists the nodes and sets MASTER_ADDR",
-            "3: lrs=(1 2): ranks do not get arrays",
-            "4: export two=(3): ranks do not get arrays",
+            "3: nodes=( $( scontrol show hostnames $SLURM_JOB_NODELIST ) ): hsched lists the nodes and sets MASTER_ADDR",
+            "4: ip=$(srun -N 1 hostname -i): hsched lists the nodes and sets MASTER_ADDR",
+            "5: lrs=(1 2): ranks do not get arrays",
+            "6: export two=(3): ranks do not get arrays",
+            "7: declare -a A=( 1 2 ): ranks do not get arrays",
         ],
     );
-    check("if true; then\n  echo 'open\n", &["1: if true; then …: its end is missing"]);
+    check(
+        "#!/bin/sh\n#SBATCH -G1\nif true; then\n  echo 'open\n",
+        &["3: if true; then …: its end is missing"],
+    );
+    check(
+        "#SBATCH -N 16 -n 1 --gres=gpu:1\npython a.py\n",
+        &[
+            "1: sbatch refuses the script: This does not look like a batch script. The first line must start with #! followed by the path to an interpreter.",
+            "1: -N 16: Slurm takes 1 nodes instead of 16: there are only 1 tasks",
+        ],
+    );
+}
+
+/// Of what runs in a way that ranks would not, the command is left to the owner, with the reason.
+#[test]
+fn commands_that_ranks_would_not_run_alike_are_left_open() {
+    let hint = |line: &str| {
+        let imported = read(&format!("#!/bin/bash\n#SBATCH --gres=gpu:4 --ntasks=4\n{line}\n"), "job");
+        assert_eq!(imported.keys.get("command"), None, "{line}");
+        assert_eq!(imported.keys.get("setup"), None, "{line}");
+        imported.hints.get("command").cloned().unwrap_or_else(|| format!("{:?}", imported.remarks))
+    };
+    for line in [
+        "python train.py",
+        "srun -n 1 python train.py",
+        "srun $SRUN_ARGS bash -c \"$CMD\"",
+        "srun bash -c \"$CMD\"",
+        "$LAUNCHER python train.py",
+        "$LAUNCHER \\\n  train.py",
+        "srun --multi-prog prog.conf",
+        "srun python train.py $1",
+        "srun python train.py \"$@\"",
+        "srun python train.py --gpu $CUDA_VISIBLE_DEVICES",
+        "ibrun ./train",
+        "singularity_wrapper exec a.sif python train.py",
+        "apptainer run a.sif python train.py",
+        "uv run train.py",
+    ] {
+        let hint = hint(line);
+        assert!(hint.starts_with("line 3: "), "{line}: {hint}");
+    }
+    for line in [
+        "eval \"$COMMAND\"",
+        "./run.sh",
+        "my_training --x",
+        "if true; then ./run.sh; fi",
+        "apptainer run a.sif",
+    ] {
+        let hint = hint(line);
+        assert!(hint.contains("put it in command, setup or node_setup"), "{line}: {hint}");
+    }
+}
+
+/// What prepares stays in order, what stands behind the training stays away, and options of `srun` are not its command.
+#[test]
+fn only_what_prepares_moves_into_setup() {
+    let keys = |body: &str| {
+        let script = format!("#!/bin/bash\n#SBATCH -G1\n{body}\n");
+        let imported = read(&script, "job");
+        let list = |key: &str| imported.keys.get(key).map_or(String::new(), ToString::to_string);
+        (list("setup"), list("node_setup"))
+    };
+    let node = |text: &str| (String::new(), format!("[\"{text}\"]"));
+    assert_eq!(keys("srun -J X mkdir -p /tmp/x\nsrun python a.py"), node("mkdir -p /tmp/x"));
+    assert_eq!(keys("srun --ntasks 2 -w n1 rm -rf x\nsrun python a.py"), node("rm -rf x"));
+    assert_eq!(keys("srun python a.py\nrm -rf out\nrsync -a out me:"), (String::new(), String::new()));
+    assert_eq!(keys("./run.sh\nrm -rf out"), (String::new(), String::new()));
+    assert_eq!(keys("my_training\nif true; then rm -rf out; fi"), (String::new(), String::new()));
+    assert_eq!(keys("mkdir -p out\nsrun python a.py"), ("[\"mkdir -p out\"]".to_owned(), String::new()));
+    assert_eq!(keys("pip install deepspeed\npython a.py"), node("pip install deepspeed"));
+    assert_eq!(keys("declare -a A=(\n 1\n)\npython a.py"), (String::new(), String::new()));
+}
+
+/// A heterogeneous job, a second `--gres` without GPUs, CPUs of many tasks.
+#[test]
+fn what_slurm_makes_of_the_options_counts() {
+    let check = |options: &str, expected: [&str; 3]| {
+        let keys = ["gpus", "cpus_per_gpu", "memory_per_gpu"].map(|name| key(options, name));
+        assert_eq!(keys.each_ref().map(String::as_str), expected, "{options}");
+    };
+    check("--gres=gpu:2 -n 16", ["2", "8", "-"]);
+    check("-N 16 -n 1 --gres=gpu:1 --mem=8G", ["1", "-", "\"8GiB\""]);
+    check("--gres=gpu:1 | --gres=shard:4", ["-", "-", "-"]);
+    check("-G1 | hetjob | -G2", ["-", "-", "-"]);
+    check("--gpus={{ n }} -c 4", ["-", "-", "-"]);
+    check("--part=gpu --gpus-per-n=2 --tasks=2", ["2", "1", "-"]);
+    check("-N2 --gpus-per-node=4 --ntasks-per-node=4 -c 8 --mem=256G", ["8", "8", "\"64GiB\""]);
 }
 
 #[test]
 fn any_name_becomes_one() {
     let name = |text: &str, other: &str| read(text, other).keys["name"].as_str().map(str::to_owned);
-    assert_eq!(name("#SBATCH -J 'a b/c'", "x").as_deref(), Some("a-b-c"));
+    assert_eq!(name("#!/bin/sh\n#SBATCH -J 'a b/c'", "x").as_deref(), Some("a-b-c"));
     assert_eq!(name("", "train").as_deref(), Some("train"));
     assert_eq!(name("", "-").as_deref(), Some("job"));
-    assert_eq!(name("#SBATCH --job-name=%x", "x").as_deref(), Some("x"));
+    assert_eq!(name("#!/bin/sh\n#SBATCH --job-name=%x", "x").as_deref(), Some("x"));
 }
 
 /// Returns some keys of a script's job, and its remarks.
 fn made(script: &str, keys: &[&str]) -> String {
-    let imported = read(&format!("#!/bin/bash\n#SBATCH {script}\n"), "job");
+    let imported = read(&format!("#!/bin/bash\n#SBATCH -G1 {script}\n"), "job");
     let keys = keys.iter().filter_map(|key| Some(format!("{key}: {}", imported.keys.get(key)?)));
     let remarks = imported.remarks.iter().map(|own| format!("{}: {}", own.line, own.text));
     keys.chain(remarks).collect::<Vec<_>>().join("\n")
@@ -352,7 +443,8 @@ fn the_numbers_of_tasks_become_a_sweep() {
 
 #[test]
 fn a_batch_in_the_command_is_remarked() {
-    let remarks = |arguments: &str| read(&format!("srun python a.py {arguments}\n"), "job").remarks.len();
+    let script = "#!/bin/bash\n#SBATCH --gpus=1\nsrun python a.py";
+    let remarks = |arguments: &str| read(&format!("{script} {arguments}\n"), "job").remarks.len();
     assert_eq!(["--batch-size 128", "--train_batch_size=32"].map(remarks), [1, 1]);
     assert_eq!(
         ["--global-batch-size 128", "--batch-size $B", "--batch-size", "--epochs 3"].map(remarks),

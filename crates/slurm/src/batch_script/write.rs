@@ -39,8 +39,11 @@ impl Imported {
                     format!("{}: {TODO}   # {what}{}", key.name, hint.unwrap_or_default())
                 }
                 (None, None) => {
-                    self.comment(key.name, &mut out);
-                    continue;
+                    let Some(why) = self.todos.get(key.name) else {
+                        self.comment(key.name, &mut out);
+                        continue;
+                    };
+                    format!("{}: {TODO}   # {}", key.name, one_line(why))
                 }
             };
             let _ = writeln!(out, "{indent}{line}");
@@ -52,13 +55,14 @@ impl Imported {
     /// Returns the job file as JSON, which has no comments.
     pub fn to_json(&self) -> Value {
         let known = self.keys.iter().map(|(key, value)| ((*key).to_owned(), value.clone()));
-        let unknown = self.unknown().map(|(key, _)| ((*key).to_owned(), json!(TODO)));
+        let unknown = self.unknown().map(|key| (key.to_owned(), json!(TODO)));
         json!({ "jobs": [known.chain(unknown).collect::<Map<String, Value>>()] })
     }
 
-    /// Returns the keys that are left to be filled in, with what goes there.
-    pub fn unknown(&self) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
-        UNKNOWN.iter().filter(|(key, _)| !self.keys.contains_key(key))
+    /// Returns the keys that are left to be filled in.
+    pub fn unknown(&self) -> impl Iterator<Item = &'static str> {
+        let required = UNKNOWN.iter().map(|(key, _)| *key).filter(|key| !self.keys.contains_key(key));
+        required.chain(self.todos.keys().copied())
     }
 
     /// Adds what a comment says of a key that is not there.

@@ -93,7 +93,13 @@ pub(super) fn accounts(
             continue;
         }
         let priority = row.factor.and_then(|factor| priority(factor, config, partitions));
-        found.push(QueueAccount { name: row.account.to_owned(), default: false, priority, qos: None });
+        found.push(QueueAccount {
+            name: row.account.to_owned(),
+            default: false,
+            priority,
+            qos: None,
+            allowed_qos: Vec::new(),
+        });
     }
     found
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::holdings::{self, Given};
 use crate::notes::Notes;
 use crate::queue::array::array;
-use crate::queue::waiting::is_for_other;
+use crate::queue::waiting::competes;
 use crate::record::{excerpt, format, records, unreadable, value};
 use crate::{CommandLine, Gres, ParseError, SlurmState, Tres, amount, time};
 use hsched_model::{Cluster, GpuType, NodeName, Time, hostlist};
@@ -138,7 +138,7 @@ fn job(
     let begin = date(start).filter(|_| reason.as_deref() == Some("BeginTime"));
     let is_held = running.is_none() && (priority == Some(0) || state.is_held());
     Some(QueueJob {
-        waits_for_other: is_held || reason.as_deref().is_some_and(is_for_other),
+        waits_for_other: is_held || reason.as_deref().is_some_and(|reason| !competes(reason)),
         array: array.as_ref().map(|own| own.id.clone()),
         tasks: array.as_ref().map_or(1, |own| own.tasks),
         at_once: array.and_then(|own| own.at_once),

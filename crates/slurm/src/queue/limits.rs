@@ -7,7 +7,7 @@ use hsched_model::number::to_f64;
 use hsched_queue::Limit;
 
 /// The fields of associations asked for, in this order.
-pub(crate) const ASSOCIATION_FIELDS: [&str; 16] = [
+pub(crate) const ASSOCIATION_FIELDS: [&str; 19] = [
     "Cluster",
     "Account",
     "User",
@@ -24,10 +24,13 @@ pub(crate) const ASSOCIATION_FIELDS: [&str; 16] = [
     "QOS",
     "DefaultQOS",
     "MaxSubmit",
+    "GrpSubmit",
+    "GrpTRESMins",
+    "GrpWall",
 ];
 
 /// The fields of QOS asked for, in this order.
-pub(crate) const QOS_FIELDS: [&str; 16] = [
+pub(crate) const QOS_FIELDS: [&str; 21] = [
     "Name",
     "Flags",
     "GrpJobs",
@@ -44,11 +47,17 @@ pub(crate) const QOS_FIELDS: [&str; 16] = [
     "MinTRES",
     "UsageFactor",
     "Priority",
+    "GrpSubmit",
+    "MaxSubmitPU",
+    "MaxSubmitPA",
+    "GrpTRESMins",
+    "GrpWall",
 ];
 
 /// Limits on TRES: the name of the column in lower case, and Slurm's own.
-const TRES_LIMITS: [(&str, &str); 11] = [
+const TRES_LIMITS: [(&str, &str); 12] = [
     ("grptres", "GrpTRES"),
+    ("grptresmins", "GrpTRESMins"),
     ("grptresrunmins", "GrpTRESRunMins"),
     ("maxtres", "MaxTRES"),
     ("maxtrespernode", "MaxTRESPerNode"),
@@ -62,12 +71,19 @@ const TRES_LIMITS: [(&str, &str); 11] = [
 ];
 
 /// Limits on numbers of jobs, in the same way.
-const JOB_LIMITS: [(&str, &str); 4] = [
+const JOB_LIMITS: [(&str, &str); 8] = [
     ("grpjobs", "GrpJobs"),
     ("maxjobs", "MaxJobs"),
     ("maxjobspu", "MaxJobsPerUser"),
     ("maxjobspa", "MaxJobsPerAccount"),
+    ("grpsubmit", "GrpSubmitJobs"),
+    ("maxsubmit", "MaxSubmitJobs"),
+    ("maxsubmitpu", "MaxSubmitJobsPerUser"),
+    ("maxsubmitpa", "MaxSubmitJobsPerAccount"),
 ];
+
+/// Limits on wall-clock time, in the same way.
+const WALL_LIMITS: [(&str, &str); 2] = [("maxwall", "MaxWall"), ("grpwall", "GrpWall")];
 
 /// What `sacctmgr` printed: the names of the columns, and lines with `|` between the values.
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +104,8 @@ pub struct SiteLimits {
     pub qos_priority: BTreeMap<String, f64>,
     /// The QOS of jobs that name none, by account and user.
     pub default_qos: BTreeMap<(String, String), String>,
+    /// The QOS that jobs may name, by account and user.
+    pub allowed_qos: BTreeMap<(String, String), Vec<String>>,
 }
 
 /// Returns the command line that prints all associations that the user may see.
@@ -160,6 +178,8 @@ impl SiteLimits {
             if let Some(qos) = default_qos(row) {
                 self.default_qos.insert((account.to_owned(), user.to_owned()), qos.to_owned());
             }
+            let allowed = allowed_qos(row).map(str::to_owned).collect();
+            self.allowed_qos.insert((account.to_owned(), user.to_owned()), allowed);
             return;
         }
         self.take_limits(&format!("a:{account}"), row);
@@ -183,17 +203,22 @@ impl SiteLimits {
                 add(name, None, max);
             }
         }
-        if let Some(wall) = row.get("maxwall").and_then(amount::duration) {
-            add("MaxWall", None, wall.0 / 60.0);
+        for (field, name) in WALL_LIMITS {
+            if let Some(wall) = row.get(field).and_then(amount::duration) {
+                add(name, None, wall.0 / 60.0);
+            }
         }
     }
 }
 
 /// Returns the QOS of jobs that name none: the default, else `normal` or the first of those that the user may use.
 fn default_qos<'a>(row: &Row<'a>) -> Option<&'a str> {
-    let allowed = || row.get("qos").into_iter().flat_map(|list| list.split(','));
-    let normal = || allowed().find(|name| *name == "normal");
-    row.get("defaultqos").or_else(normal).or_else(|| allowed().next())
+    let normal = || allowed_qos(row).find(|name| *name == "normal");
+    row.get("defaultqos").or_else(normal).or_else(|| allowed_qos(row).next())
+}
+
+fn allowed_qos<'a>(row: &Row<'a>) -> impl Iterator<Item = &'a str> {
+    row.get("qos").into_iter().flat_map(|list| list.split(',')).filter(|name| !name.is_empty())
 }
 
 /// Returns `gres/gpu=4` as a name and an amount, memory in MiB.
@@ -259,6 +284,8 @@ mod tests {
         assert!(site.qos_flags["pshort"].contains("OverPartQOS") && !site.qos_flags.contains_key("normal"));
         let default = &site.default_qos[&("astro".to_owned(), "list".to_owned())];
         assert_eq!((default.as_str(), site.default_qos.len()), ("normal", 1));
+        let allowed = &site.allowed_qos[&("astro".to_owned(), "list".to_owned())];
+        assert_eq!(allowed, &["high", "normal"]);
     }
 
     #[test]

@@ -19,4 +19,5 @@ pub use self::accounts::shares_command;
 pub use self::jobs::Look;
 pub use self::reservations::reservations_command;
 pub use self::site_limits::{SiteTexts, add_site, enforced};
+pub use self::waiting::competes;
 pub use self::whole::{Texts, snapshot};

@@ -1,41 +1,19 @@
 //! Why jobs wait, in Slurm's words: for room, or for something else.
 
-use hsched_queue::is_limit_reason;
+use hsched_queue::{LiftedBy, Reason};
 
-/// Reasons that are not about room, beside limits.
-const OTHER: [&str; 23] = [
-    "AccountNotAllowed",
-    "BadConstraints",
-    "BeginTime",
-    "BurstBufferOperation",
-    "BurstBufferResources",
-    "BurstBufferStageIn",
-    "Cleaning",
-    "DeadLine",
-    "Dependency",
-    "DependencyNeverSatisfied",
-    "InvalidAccount",
-    "InvalidQOS",
-    "JobHeldAdmin",
-    "JobHeldUser",
-    "Licenses",
-    "MaxMemPerLimit",
-    "MaxPoweredUpNodes",
-    "PartitionNodeLimit",
-    "PartitionTimeLimit",
-    "Prolog",
-    "QOSNotAllowed",
-    "Reservation",
-    "ReservationDeleted",
-];
-
-/// Returns whether a job with this reason leaves the GPUs to others: room would not start it.
+/// Returns whether a job with this reason competes for room: where there is some, it starts.
 ///
-/// Reasons of the scheduler (`Priority`, `Resources`, `None`, nodes that are down) and those that this version does not
-/// know are about room.
-pub(super) fn is_for_other(reason: &str) -> bool {
-    let word = reason.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
-    OTHER.contains(&word) || is_limit_reason(reason)
+/// Reasons of the scheduler (`Priority`, `Resources`, `None`, nodes that are down), tasks beyond the `%` of an array, and reasons that
+/// this version does not know are about room.
+pub fn competes(reason: &str) -> bool {
+    let reason = Reason::read(reason);
+    let is_known = reason.lifted_by != LiftedBy::Unknown || !reason.way_out.is_empty();
+    !is_known
+        || matches!(
+            reason.name.as_str(),
+            "" | "None" | "Priority" | "Resources" | "ReqNodeNotAvail" | "JobArrayTaskLimit"
+        )
 }
 
 #[cfg(test)]
@@ -53,9 +31,13 @@ mod tests {
             "AssocGrpGRES",
             "MaxGRESPerAccount",
             "PartitionTimeLimit",
+            "PartitionConfig",
+            "PartitionDown",
             "BadConstraints",
+            "launch failed requeued held",
+            "Job's QOS not permitted to use this partition (hi allows high not normal)",
         ] {
-            assert!(is_for_other(reason), "{reason}");
+            assert!(!competes(reason), "{reason}");
         }
         for reason in [
             "Priority",
@@ -64,9 +46,10 @@ mod tests {
             "",
             "JobArrayTaskLimit",
             "ReqNodeNotAvail, UnavailableNodes:v1",
+            "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions",
             "NeverSeen",
         ] {
-            assert!(!is_for_other(reason), "{reason}");
+            assert!(competes(reason), "{reason}");
         }
     }
 }

@@ -56,8 +56,8 @@ const NAMING: [(&str, Handling); 26] = [
 ];
 
 /// Fields and keys that say nothing of anybody.
-const PLAIN: &str = " partition defaultqos grpjobs grptresrunmins maxjobspu maxjobspa maxtrespernode maxtrespu maxtrespa maxtresmins \
-    maxwall mintres usagefactor time statecomplete:/,statelong gres gresused cpusstate memory allocmem features_act jobid jobarrayid hetjobid \
+const PLAIN: &str = " partition defaultqos grpjobs grptresmins grptresrunmins maxjobspu maxjobspa maxtrespernode maxtrespu maxtrespa maxtresmins \
+    maxwall mintres grpsubmit grpwall maxsubmitpu maxsubmitpa usagefactor time statecomplete:/,statelong gres gresused cpusstate memory allocmem features_act jobid jobarrayid hetjobid \
     hetjoboffset state submittime starttime endtime timeleft numnodes numcpus restartcnt exit_code tres-alloc tres-per-node \
     tres-per-job tres-per-task tres-per-socket qos prioritylong timelimit numtasks feature oversubscribe rawshares rawusage \
     fairshare maxjobs maxsubmit grptres maxtres jobidraw exitcode derivedexitcode submit start end timelimitraw nnodes ncpus \

@@ -1,4 +1,5 @@
-//! All commands by which hsched reads from Slurm, as one list: for the bundle of a bug report, and for recorded output.
+//! All commands by which hsched reads from Slurm, as one list: for the bundle of a bug report, and for recorded output. The past of
+//! the user's own jobs (`accounting`) is not in it: nothing but `hsched review` depends on it, and it is long.
 //!
 //! Calls that change something (`sbatch`, `scancel`, `scontrol update`) are not in it.
 

@@ -4,4 +4,8 @@
 #![expect(clippy::panic, reason = "a test that waits in vain should fail")]
 #![expect(clippy::expect_used, reason = "a test that expects wrongly should fail")]
 
+mod recorded_scripts;
 mod recorded_versions;
+mod review_year;
+mod script_changes;
+mod script_values;

@@ -1,0 +1,99 @@
+//! Amounts in the columns of `sacct`: an empty cell is none, and what cannot be read is an error that names the column.
+
+use crate::accounting::columns::Row;
+use crate::amount;
+use crate::record::{excerpt, value};
+use hsched_model::Seconds;
+use hsched_model::number::to_f64;
+
+/// Bytes in a MiB.
+pub(super) const MIB: f64 = 1_048_576.0;
+
+/// Returns a time limit; `None` where there is none, also for `UNLIMITED` and `Partition_Limit`.
+pub(super) fn limit(row: &Row) -> Result<Option<Seconds>, String> {
+    let is_none = |text: &str| amount::is_unlimited(text) || text.eq_ignore_ascii_case("Partition_Limit");
+    let read = read(row, "Timelimit", |text| match text {
+        text if is_none(text) => Some(None),
+        text => amount::duration(text).map(Some),
+    });
+    read.map(Option::flatten)
+}
+
+/// Returns a time of processors in seconds, such as `03:25.091` or `5-17:40:37`.
+pub(super) fn cpu_time(row: &Row) -> Result<Option<f64>, String> {
+    read(row, "TotalCPU", |text| {
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+        let (days, clock) = whole.split_once('-').unwrap_or(("0", whole));
+        let numbers: Option<Vec<u64>> =
+            [days].into_iter().chain(clock.split(':')).map(|part| part.parse().ok()).collect();
+        let seconds = match numbers?.as_slice() {
+            [days, hours, minutes, seconds] => {
+                to_f64(*days) * 86_400.0
+                    + to_f64(*hours) * 3600.0
+                    + to_f64(*minutes) * 60.0
+                    + to_f64(*seconds)
+            }
+            [0, minutes, seconds] => to_f64(*minutes) * 60.0 + to_f64(*seconds),
+            _ => return None,
+        };
+        let fraction: f64 = format!("0.{fraction}").parse().ok()?;
+        Some(seconds + fraction)
+    })
+}
+
+/// Returns the resident memory of the largest task in MiB. A number alone is of bytes.
+pub(super) fn resident_mib(row: &Row) -> Result<Option<f64>, String> {
+    read(row, "MaxRSS", |text| {
+        let is_bytes = text.bytes().all(|byte| byte.is_ascii_digit());
+        let bytes = if is_bytes { text.parse().ok() } else { amount::memory(text).map(|bytes| bytes.0) };
+        bytes.map(|bytes: u64| to_f64(bytes) / MIB)
+    })
+}
+
+/// Memory as a job asked for it, in MiB.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Requested {
+    PerCpu(f64),
+    PerNode(f64),
+    /// Of the whole job, as Slurm 21.08 and later print it.
+    Whole(f64),
+}
+
+/// Returns the memory that a job asked for; `None` also for all memory of a node, which is printed as 0.
+pub(super) fn requested_memory(row: &Row) -> Result<Option<Requested>, String> {
+    let read = read(row, "ReqMem", |text| {
+        let mib = |text: &str| amount::memory(text).map(|bytes| to_f64(bytes.0) / MIB);
+        if let Some(text) = text.strip_suffix('c') {
+            mib(text).map(Requested::PerCpu)
+        } else if let Some(text) = text.strip_suffix('n') {
+            mib(text).map(Requested::PerNode)
+        } else {
+            mib(text).map(Requested::Whole)
+        }
+    })?;
+    Ok(read.filter(|own| {
+        !matches!(own, Requested::PerCpu(0.0) | Requested::PerNode(0.0) | Requested::Whole(0.0))
+    }))
+}
+
+/// Returns a count, such as that of nodes or tasks.
+pub(super) fn count(row: &Row, column: &str) -> Result<Option<u64>, String> {
+    read(row, column, amount::count)
+}
+
+/// Returns the mean use of the GPUs of a task: percent, summed over its GPUs.
+pub(super) fn gpu_percent(row: &Row) -> Option<f64> {
+    let mut uses = row.cell("TRESUsageInAve").split(',').filter_map(|part| part.trim().split_once('='));
+    let (_, percent) = uses.find(|(name, _)| *name == "gres/gpuutil")?;
+    percent.parse().ok().filter(|percent: &f64| percent.is_finite() && *percent >= 0.0)
+}
+
+/// Reads a cell that is not one of Slurm's words for nothing.
+pub(super) fn read<T>(
+    row: &Row,
+    column: &str,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<Option<T>, String> {
+    let Some(text) = value(row.cell(column)) else { return Ok(None) };
+    parse(text).map(Some).ok_or_else(|| format!("{column} cannot be read: {:?}", excerpt(text)))
+}

@@ -1,0 +1,170 @@
+//! What the script asks for in all, as keys of a job: GPUs, CPUs and memory for each of them, a time limit.
+
+use serde_json::json;
+
+use super::Imported;
+use super::options::line;
+use crate::script::{ResourceRequest, ScriptReading, TimeLimit};
+use hsched_model::Bytes;
+
+/// Bytes of a mebibyte.
+const MEBIBYTE: u64 = 1 << 20;
+
+/// Takes over what the script asks for.
+pub(super) fn read(reading: &ScriptReading, imported: &mut Imported) {
+    let Some(request) = &reading.request else {
+        return imported.todo("gpus", "what the script asks for cannot be told; see the remarks");
+    };
+    if !request.components.is_empty() {
+        let count = request.components.len();
+        imported.remark(
+            1,
+            format!("the script asks for a heterogeneous job of {count} components; hsched makes one job of it: set gpus, cpus_per_gpu and memory_per_gpu yourself"),
+        );
+        return imported.todo("gpus", "the script asks for a heterogeneous job");
+    }
+    let asked = Asked { reading, own: &request.total };
+    asked.nodes(imported);
+    asked.gpus(imported);
+    asked.cpus(imported);
+    asked.memory(imported);
+    asked.time(imported);
+}
+
+struct Asked<'a> {
+    reading: &'a ScriptReading,
+    own: &'a ResourceRequest,
+}
+
+impl Asked<'_> {
+    /// Returns the line of the last of some options.
+    fn line(&self, names: &[&str]) -> usize {
+        self.reading.options.iter().rfind(|own| names.contains(&own.name.as_str())).map_or(1, line)
+    }
+
+    fn is_set(&self, names: &[&str]) -> bool {
+        self.reading.options.iter().any(|own| names.contains(&own.name.as_str()))
+    }
+
+    /// Says that hsched chooses the number of nodes.
+    fn nodes(&self, imported: &mut Imported) {
+        let most = self.own.nodes_max.or(self.own.nodes_min);
+        if most.is_some_and(|most| most > 1) {
+            let nodes = match (self.own.nodes_min, self.own.nodes_max) {
+                (Some(least), Some(most)) if least < most => format!("{least} to {most}"),
+                _ => most.unwrap_or_default().to_string(),
+            };
+            imported.remark(
+                self.line(&["nodes", "nodelist", "ntasks", "ntasks-per-node"]),
+                format!("the script asks for {nodes} nodes: hsched chooses on how many nodes the GPUs are"),
+            );
+        }
+    }
+
+    fn gpus(&self, imported: &mut Imported) {
+        let names = ["gres", "gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket", "tres-per-task"];
+        let line = self.line(&names);
+        match (self.own.gpus_total, self.own.nodes_min, self.own.nodes_max) {
+            (None, ..) => imported.todo("gpus", "the script does not say how many; see the remarks"),
+            (Some(0), ..) => {
+                imported.remark(
+                    line,
+                    "the script asks for no GPU; hsched plans jobs on GPUs, and chooses how many",
+                );
+            }
+            (Some(all), Some(least), Some(most))
+                if self.own.gpus_total_is_minimum && least > 0 && most > least =>
+            {
+                imported.keys.insert("min_gpus", json!(all));
+                imported.keys.insert("max_gpus", json!(all / least * most));
+            }
+            (Some(all), ..) => {
+                imported.keys.insert("gpus", json!(all));
+                if self.own.gpus_total_is_minimum {
+                    imported.remark(
+                        line,
+                        format!("Slurm may take more nodes for the tasks, and so more than {all} GPUs; the job asks for {all}"),
+                    );
+                }
+            }
+        }
+        imported.set_types(line, &self.own.gpu_types);
+    }
+
+    /// Divides the CPUs of all tasks among the GPUs.
+    fn cpus(&self, imported: &mut Imported) {
+        if let Some(cpus) = self.own.cpus_per_gpu {
+            imported.keys.insert("cpus_per_gpu", json!(cpus));
+            return;
+        }
+        let names = ["ntasks", "ntasks-per-node", "ntasks-per-gpu", "cpus-per-task", "tres-per-task"];
+        let (Some(tasks), Some(each), Some(gpus)) =
+            (self.own.ntasks, self.own.cpus_per_task, self.own.gpus_total)
+        else {
+            return;
+        };
+        let cpus = tasks.saturating_mul(each);
+        if gpus == 0 || !self.is_set(&names) || cpus <= 1 {
+            return;
+        }
+        imported.keys.insert("cpus_per_gpu", json!((cpus / gpus).max(1)));
+        if !cpus.is_multiple_of(gpus) {
+            imported
+                .remark(self.line(&names), format!("{cpus} CPUs for {gpus} GPUs: cpus_per_gpu is rounded"));
+        }
+    }
+
+    /// Divides the memory among the GPUs.
+    fn memory(&self, imported: &mut Imported) {
+        let per_node = self.own.gpus_per_node.or_else(|| {
+            let (gpus, nodes) = (self.own.gpus_total?, self.own.nodes_min.filter(|nodes| *nodes > 0)?);
+            Some(gpus.div_ceil(nodes))
+        });
+        let cpus = imported.keys.get("cpus_per_gpu").and_then(serde_json::Value::as_u64);
+        let mebibytes = match (self.own.mem_mb_per_node, self.own.mem_mb_per_cpu, self.own.mem_mb_per_gpu) {
+            (Some(0), ..) => {
+                let line = self.line(&["mem"]);
+                return imported.remark(
+                    line,
+                    "--mem=0: hsched does not request all memory of a node; set memory_per_gpu",
+                );
+            }
+            (Some(all), ..) => {
+                per_node.filter(|gpus| *gpus > 0).map(|gpus| all.saturating_mul(MEBIBYTE) / gpus)
+            }
+            (_, Some(each), _) => {
+                if cpus.is_none() {
+                    let line = self.line(&["mem-per-cpu"]);
+                    imported
+                        .remark(line, "--mem-per-cpu: the script gives no number of CPUs; hsched assumes 1");
+                }
+                Some(each.saturating_mul(cpus.unwrap_or(1)).saturating_mul(MEBIBYTE))
+            }
+            (.., Some(each)) => Some(each.saturating_mul(MEBIBYTE)),
+            (None, None, None) => return,
+        };
+        match mebibytes {
+            Some(bytes) => drop(imported.keys.insert("memory_per_gpu", json!(Bytes(bytes).to_string()))),
+            None => imported.remark(
+                self.line(&["mem"]),
+                "--mem: the GPUs of a node are not known; set memory_per_gpu yourself",
+            ),
+        }
+    }
+
+    fn time(&self, imported: &mut Imported) {
+        match self.own.time_limit {
+            None => {}
+            Some(TimeLimit::Unlimited) => imported.remark(
+                self.line(&["time"]),
+                "--time: the script asks for no time limit; the job file has no key time then",
+            ),
+            Some(TimeLimit::Seconds(seconds)) => {
+                let (days, rest) = (seconds / 86_400, seconds % 86_400);
+                let clock = format!("{:02}:{:02}:{:02}", rest / 3600, rest / 60 % 60, rest % 60);
+                let text = if days > 0 { format!("{days}-{clock}") } else { clock };
+                imported.keys.insert("time", json!(text));
+            }
+        }
+    }
+}

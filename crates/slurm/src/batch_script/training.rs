@@ -1,0 +1,89 @@
+//! The command that trains: whether the ranks of hsched would run the same, and what is to be said of it.
+
+use serde_json::json;
+
+use super::body::{Piece, excerpt, set};
+use super::command::Started;
+use super::words::split;
+use super::{Imported, Processes};
+
+/// Takes over the command that trains, unless the ranks of hsched would run something else.
+pub(super) fn take_command(piece: &Piece, started: &Started, processes: Processes, imported: &mut Imported) {
+    let line = piece.line;
+    match started.unclear.clone().or_else(|| other_processes(started, processes)) {
+        Some(why) => {
+            imported.remark(line, format!("{}: {why}; write the key command yourself", excerpt(&piece.text)));
+            imported.hints.insert("command", format!("line {line}: {why}"));
+        }
+        None if !started.command.is_empty() => {
+            imported.keys.insert("command", json!(started.command));
+        }
+        None => {}
+    }
+    for (name, value) in &started.environment {
+        set(line, name, value, false, imported);
+    }
+    for launcher in started.launchers.iter().filter(|launcher| *launcher != "srun") {
+        imported.remark(
+            line,
+            format!("{launcher}: dropped; hsched starts one rank per GPU with the variables of torchrun"),
+        );
+    }
+    for remark in &started.remarks {
+        imported.remark(line, remark);
+    }
+    if started.command.contains("SLURM_ARRAY_") {
+        imported.remark(line, "the command has $SLURM_ARRAY_…: use a variable of a sweep instead");
+    }
+    if started.command.contains("[$TASK]") {
+        imported.remark(line, "the command uses an array element, but ranks do not get arrays: assign the element to a variable first");
+    }
+    let words = split(&started.command).unwrap_or_default();
+    for (key, wanted) in [("epochs", "epoch"), ("global_batch", "batch")] {
+        let place = words.iter().position(|word| word.starts_with('-') && word.contains(wanted));
+        let Some(word) = place.and_then(|place| words.get(place)) else { continue };
+        let value = words.get(place.unwrap_or(0) + 1).filter(|_| !word.contains('='));
+        let number = word.split_once('=').map(|(_, own)| own).or(value.map(String::as_str));
+        if key == "global_batch"
+            && !word.contains("global")
+            && number.is_some_and(|own| own.parse::<u64>().is_ok())
+        {
+            imported.remark(line, batch_remark(word, value));
+        }
+        let value = value.map(|value| format!(" {value}")).unwrap_or_default();
+        imported.hints.insert(key, format!("line {line} has {word}{value}"));
+    }
+}
+
+/// Returns why ranks would not do what the script does: it starts other than one process on each GPU.
+fn other_processes(started: &Started, processes: Processes) -> Option<String> {
+    let Processes { tasks, gpus } = processes;
+    let is_srun = |launcher: &&String| launcher.starts_with("srun");
+    let launched = started.launchers.iter().any(|launcher| !is_srun(&launcher));
+    let srun = started.launchers.iter().find(is_srun);
+    let own = match srun {
+        Some(options) => srun_tasks(options).unwrap_or(tasks),
+        None => 1,
+    };
+    let who = if srun.is_some() { "srun" } else { "the script" };
+    let count = |number: u64, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });
+    (gpus > 0 && own != gpus && !launched).then(|| {
+        let processes = if own == 1 { "1 process".to_owned() } else { format!("{own} processes") };
+        format!("{who} starts {processes} on {}, hsched one rank on each GPU", count(gpus, "GPU"))
+    })
+}
+
+/// Returns the number of tasks in the options of `srun`.
+fn srun_tasks(options: &str) -> Option<u64> {
+    let words: Vec<&str> = options.split_whitespace().collect();
+    let apart = words.windows(2).find(|pair| ["-n", "--ntasks"].contains(&pair[0])).map(|pair| pair[1]);
+    let within =
+        words.iter().find_map(|word| word.strip_prefix("--ntasks=").or_else(|| word.strip_prefix("-n")));
+    apart.or(within.filter(|text| !text.is_empty()))?.parse().ok()
+}
+
+/// Returns what to say of a batch that stands in the command.
+fn batch_remark(word: &str, value: Option<&String>) -> String {
+    let text = [Some(word), value.map(String::as_str)].into_iter().flatten().collect::<Vec<_>>().join(" ");
+    format!("{text}: the same value on every rank; use $HSCHED_LOCAL_BATCH for the local batch of each rank")
+}

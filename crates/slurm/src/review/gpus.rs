@@ -1,0 +1,34 @@
+//! How many GPUs runs kept busy.
+
+use crate::accounting::Run;
+use crate::review::advice::{ENOUGH, GAIN};
+use crate::review::quantiles::{quantile, sorted};
+use hsched_model::number::{to_f64, to_u32};
+
+/// The run whose use has to be held: more busy runs than this are rare.
+const BUSY: f64 = 0.95;
+
+/// Use of a GPU that is no use: what the clock of a measurement adds.
+const NOISE: f64 = 0.02;
+
+/// Returns the part of the GPUs that was idle, runs weighed by their time; `None` where it was not measured.
+pub(super) fn idle_share<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<f64> {
+    let (mut idle, mut seconds) = (0.0, 0.0);
+    for run in runs {
+        if let Some(share) = run.idle_share() {
+            idle += share * run.elapsed().0;
+            seconds += run.elapsed().0;
+        }
+    }
+    (seconds > 0.0).then(|| idle / seconds)
+}
+
+/// Returns the least number of GPUs that holds what runs kept busy, if it is less than what is asked for.
+pub(super) fn recommended<'a>(asked: u32, runs: impl Iterator<Item = &'a Run>) -> Option<u32> {
+    let busy = sorted(runs.filter_map(|run| {
+        Some((1.0 - run.idle_share()?) * f64::from(run.gpus.filter(|gpus| *gpus == asked)?))
+    }));
+    let most = quantile(&busy, BUSY).filter(|_| busy.len() >= ENOUGH)?;
+    let least = to_u32((most - NOISE).ceil()).max(1);
+    (to_f64(u64::from(least)) <= GAIN * f64::from(asked)).then_some(least)
+}

@@ -1,0 +1,56 @@
+//! A recommendation as options of `sbatch`.
+
+use crate::accounting::Run;
+use crate::review::name::NameReview;
+use hsched_model::number::{to_f64, to_u64};
+
+/// Returns the options that change, as they stand behind `#SBATCH`.
+pub(super) fn options(review: &NameReview, latest: &Run) -> Vec<String> {
+    let time = review.time.recommended.map(|seconds| format!("--time={}", clock(seconds)));
+    let cpus = review.cpus.recommended.map(|cpus| format!("--cpus-per-task={}", cpus_per_task(cpus, latest)));
+    let gpus = review.gpus.recommended.map(|gpus| gpu_option(to_u64(gpus), latest));
+    let memory = review.memory.recommended.map(|mib| memory_option(mib, review, latest));
+    time.into_iter().chain(memory).chain(cpus).chain(gpus).collect()
+}
+
+/// Returns a time limit as `sbatch` reads it: whole minutes, the last one begun.
+fn clock(seconds: f64) -> String {
+    let minutes = to_u64((seconds / 60.0).ceil());
+    let (days, hours, minutes) = (minutes / 1440, minutes / 60 % 24, minutes % 60);
+    if days > 0 {
+        format!("{days}-{hours:02}:{minutes:02}:00")
+    } else {
+        format!("{hours:02}:{minutes:02}:00")
+    }
+}
+
+fn memory_option(mib: f64, review: &NameReview, latest: &Run) -> String {
+    let cpus = review.cpus.recommended.or(latest.cpus.map(to_f64));
+    let (option, mib) = match (latest.memory, cpus) {
+        (Some(memory), Some(cpus)) if memory.is_per_cpu => {
+            ("--mem-per-cpu", (mib * to_f64(latest.nodes) / cpus).ceil())
+        }
+        _ => ("--mem", mib.ceil()),
+    };
+    let mib = to_u64(mib);
+    if mib.is_multiple_of(1024) { format!("{option}={}G", mib / 1024) } else { format!("{option}={mib}M") }
+}
+
+/// Returns the CPUs of each task; tasks are those of the largest step.
+fn cpus_per_task(cpus: f64, latest: &Run) -> u64 {
+    to_u64((cpus / to_f64(tasks(latest))).ceil())
+}
+
+/// Returns the tasks of a run: a node has at least one.
+pub(super) fn tasks(run: &Run) -> u64 {
+    run.tasks.max(run.nodes)
+}
+
+fn gpu_option(gpus: u64, latest: &Run) -> String {
+    let gpu_type = latest.gpu_type.as_ref().map_or(String::new(), |own| format!("{own}:"));
+    if gpus.is_multiple_of(latest.nodes) {
+        format!("--gres=gpu:{gpu_type}{}", gpus / latest.nodes)
+    } else {
+        format!("--gpus={gpu_type}{gpus}")
+    }
+}

@@ -1,0 +1,222 @@
+//! Options among words, by the rules of `getopt_long` with which `sbatch` reads them.
+
+use super::names::{LongName, Takes, long_name, short_name};
+use super::options::OptionSource;
+use super::source::SlurmVersion;
+use super::words::Word;
+
+/// An option found among words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Name in full, without dashes.
+    pub name: &'static str,
+    /// Whether a site's plugin defines it.
+    pub is_plugin: bool,
+    pub value: Option<String>,
+    pub source: OptionSource,
+    /// Line of the option itself, which a value of the next line does not change.
+    pub line: Option<usize>,
+    /// The words as written.
+    pub text: String,
+    /// The word at which `sbatch` stops, inside a placeholder with blanks.
+    pub stray: Option<String>,
+}
+
+/// Why the options end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// There are no more words.
+    Words,
+    /// The word at this place is no option, or follows `--`.
+    Other(usize),
+    /// The word at this place is no option that `sbatch` knows, for this reason.
+    Refused(usize, String),
+}
+
+/// Returns the names in full and the values of all options among words of a command line; passes over other words.
+pub(crate) fn named_options(words: &[String], version: SlurmVersion) -> Vec<(&'static str, Option<String>)> {
+    let words: Vec<Word> =
+        words.iter().enumerate().map(|(index, word)| Word::argument(word, index)).collect();
+    let (mut all, mut rest) = (Vec::new(), &words[..]);
+    loop {
+        let (found, end) = options(rest, version);
+        all.extend(found.into_iter().map(|own| (own.name, own.value)));
+        match end {
+            End::Words => return all,
+            End::Other(place) | End::Refused(place, _) => rest = rest.get(place + 1..).unwrap_or_default(),
+        }
+    }
+}
+
+/// Returns the options at the start of some words, and what ends them.
+pub(super) fn options(words: &[Word], version: SlurmVersion) -> (Vec<Found>, End) {
+    let mut reader = Reader { words, version, at: 0, found: Vec::new() };
+    loop {
+        let Some(word) = words.get(reader.at) else { return (reader.found, End::Words) };
+        let here = reader.at;
+        let step = match word.text.as_bytes() {
+            b"--" if here + 1 == words.len() => return (reader.found, End::Words),
+            b"--" => return (reader.found, End::Other(here + 1)),
+            [b'-', b'-', ..] => reader.long(word),
+            [b'-', _, ..] => reader.letters(word),
+            _ => return (reader.found, End::Other(here)),
+        };
+        if let Err(why) = step {
+            return (reader.found, End::Refused(here, why));
+        }
+    }
+}
+
+struct Reader<'a> {
+    words: &'a [Word],
+    version: SlurmVersion,
+    at: usize,
+    found: Vec<Found>,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads an option such as `--time=7` or `--time 7`.
+    fn long(&mut self, word: &'a Word) -> Result<(), String> {
+        self.at += 1;
+        let text = &word.text;
+        let (written, value) = match text.find('=') {
+            Some(equals) => (&text[2..equals], Some(equals + 1)),
+            None => (&text[2..], None),
+        };
+        let known = long_name(self.version, written).map_err(|possible| {
+            if possible.is_empty() {
+                return format!("unrecognized option '{text}'");
+            }
+            let list: Vec<String> = possible.iter().map(|name| format!("'--{name}'")).collect();
+            format!("option '{text}' is ambiguous; possibilities: {}", list.join(" "))
+        })?;
+        match (known.takes(), value) {
+            (Takes::Nothing, Some(_)) => {
+                Err(format!("option '--{}' doesn't allow an argument", known.name()))
+            }
+            (_, Some(start)) => {
+                self.push(known, word, Some((word, start)));
+                Ok(())
+            }
+            (Takes::Value, None) => {
+                let next = self.next();
+                let next = next.ok_or_else(|| format!("option '--{}' requires an argument", known.name()))?;
+                self.push(known, word, Some((next, 0)));
+                Ok(())
+            }
+            (Takes::Nothing | Takes::MaybeValue, None) => {
+                self.push(known, word, None);
+                Ok(())
+            }
+        }
+    }
+
+    /// Reads options such as `-N2`, `-N 2` and `-HN2`.
+    fn letters(&mut self, word: &'a Word) -> Result<(), String> {
+        self.at += 1;
+        for (place, letter) in word.text.char_indices().skip(1) {
+            let known =
+                short_name(self.version, letter).ok_or_else(|| format!("invalid option -- '{letter}'"))?;
+            let rest = place + letter.len_utf8();
+            let has_rest = rest < word.text.len();
+            let value = match known.takes {
+                Takes::Nothing => None,
+                Takes::MaybeValue => has_rest.then_some((word, rest)),
+                Takes::Value if has_rest => Some((word, rest)),
+                Takes::Value => {
+                    let next = self.next();
+                    let next = next.ok_or_else(|| format!("option requires an argument -- '{letter}'"))?;
+                    Some((next, 0))
+                }
+            };
+            let takes_rest = known.takes != Takes::Nothing;
+            self.push(LongName::Option(known), word, value);
+            if takes_rest {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn next(&mut self) -> Option<&'a Word> {
+        let next = self.words.get(self.at)?;
+        self.at += 1;
+        Some(next)
+    }
+
+    /// Adds an option whose value is the end of a word.
+    fn push(&mut self, known: LongName, word: &Word, value: Option<(&Word, usize)>) {
+        let text = match value {
+            Some((other, 0)) => format!("{} {}", word.text, other.text),
+            _ => word.text.clone(),
+        };
+        let source = match value {
+            Some((holder, start)) => holder.source(Some((start, holder.text.len()))),
+            None => word.source(None),
+        };
+        self.found.push(Found {
+            name: known.name(),
+            is_plugin: matches!(known, LongName::Plugin(..)),
+            value: value.map(|(holder, start)| holder.text[start..].to_owned()),
+            source,
+            line: word.line(),
+            text,
+            stray: value.map_or(word, |(holder, _)| holder).joined.clone(),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> (Vec<String>, End) {
+        let words: Vec<Word> =
+            text.split(' ').enumerate().map(|(index, word)| Word::argument(word, index)).collect();
+        let (found, end) = options(&words, SlurmVersion::DEFAULT);
+        let show = |found: Found| match found.value {
+            Some(value) => format!("{}={value}", found.name),
+            None => found.name.to_owned(),
+        };
+        (found.into_iter().map(show).collect(), end)
+    }
+
+    #[test]
+    fn options_are_found_in_every_spelling() {
+        let all = |text: &str| {
+            let (found, end) = read(text);
+            assert_eq!(end, End::Words, "{text}");
+            found.join(" ")
+        };
+        assert_eq!(all("-N2 -n 4 --part=gpu --time 7"), "nodes=2 ntasks=4 partition=gpu time=7");
+        assert_eq!(all("-HN2 --exclusive --nice=5 --hold"), "hold nodes=2 exclusive nice=5 hold");
+        assert_eq!(all("--tasks=2 --cluster=a -t=7"), "ntasks-per-node=2 clusters=a time==7");
+        assert_eq!(all("--job-name -x --comment --time=7"), "job-name=-x comment=--time=7");
+        assert_eq!(all("--container-image x.sqsh --killable"), "container-image=x.sqsh killable");
+        assert_eq!(all("-N1 --"), "nodes=1");
+    }
+
+    #[test]
+    fn what_getopt_refuses_is_refused_in_its_words() {
+        let why = |text: &str| match read(text).1 {
+            End::Refused(_, why) => why,
+            end => panic!("{text}: {end:?}"),
+        };
+        assert_eq!(why("--foo=1"), "unrecognized option '--foo=1'");
+        assert_eq!(
+            why("--mem-per=2G"),
+            "option '--mem-per=2G' is ambiguous; possibilities: '--mem-per-cpu' '--mem-per-gpu'"
+        );
+        assert_eq!(why("-Y 1"), "invalid option -- 'Y'");
+        assert_eq!(why("--hold=1"), "option '--hold' doesn't allow an argument");
+        assert_eq!(why("--time"), "option '--time' requires an argument");
+        assert_eq!(why("-N"), "option requires an argument -- 'N'");
+    }
+
+    #[test]
+    fn a_word_that_is_no_option_ends_them() {
+        assert_eq!(read("-N1 x -n2").1, End::Other(1));
+        assert_eq!(read("-N1 -- -n2").1, End::Other(2));
+        assert_eq!(read("- -n2").1, End::Other(0));
+    }
+}

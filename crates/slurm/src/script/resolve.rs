@@ -1,0 +1,257 @@
+//! What the options of a component ask for together, by the rules of `sbatch` and the controller.
+
+use super::gpus::total;
+use super::gres::{GpuCounts, GresItem, GresLists, gpus, gres, tres_per_task};
+use super::numbers::{mebibytes, time_limit};
+use super::request::{Exclusive, ResourceRequest};
+use super::settings::Settings;
+use super::source::SlurmVersion;
+use super::tasks::{Counts, Note, counts};
+
+/// GPUs of the largest usual node: more of them take more nodes.
+const GPUS_OF_NODE: u64 = 8;
+
+/// What a component asks for, and what Slurm makes otherwise than it looks.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Resolved {
+    pub request: ResourceRequest,
+    pub notes: Vec<Note>,
+}
+
+/// Returns what the options ask for.
+///
+/// # Errors
+/// Returns why Slurm refuses them together.
+pub(super) fn resolve(settings: &mut Settings, version: SlurmVersion) -> Result<Resolved, String> {
+    refuse_contradictions(settings, version)?;
+    settle_memory(settings)?;
+    settle_cpus(settings, version)?;
+    let mut notes = Vec::new();
+    let (cpus_per_task, lists) = lists(settings, version)?;
+    let mut counts = counts(settings, version, &mut notes)?;
+    counts.cpus_per_task = counts.cpus_per_task.or(cpus_per_task);
+    let mut all = lists.gpus()?;
+    let gpus_total = total(&mut all, &mut counts, settings, version)?;
+    counts.most_nodes = counts.most_nodes.or(counts.listed_nodes);
+    if let Some(text) = settings.text("constraint").filter(|_| !settings.is_unknown("constraint")) {
+        check_features(text, version)?;
+    }
+    let mut request = plain_request(settings);
+    count_gpus(&mut request, &all, &lists, gpus_total, &counts, &mut notes);
+    request.nodes_min = Some(request.nodes_min.or(counts.least_nodes).unwrap_or(1));
+    request.nodes_max = counts.most_nodes;
+    request.ntasks = Some(counts.tasks.unwrap_or(counts.usual_tasks));
+    request.cpus_per_task = Some(counts.cpus_per_task.unwrap_or(1));
+    request.cpus_per_gpu = counts.cpus_per_gpu;
+    forget_unknown(&mut request, settings, &all);
+    if request.exclusive == Exclusive::Nodes && gpus_total > 0 {
+        notes.push(("exclusive", "the job gets all GPUs and CPUs of its nodes".to_owned()));
+    }
+    Ok(Resolved { request, notes })
+}
+
+/// Refuses options that exclude each other.
+fn refuse_contradictions(settings: &Settings, version: SlurmVersion) -> Result<(), String> {
+    let (by_gpu, by_tres) = (settings.text("ntasks-per-gpu"), settings.text("ntasks-per-tres"));
+    if by_gpu.is_some() || by_tres.is_some() {
+        if by_gpu.zip(by_tres).is_some_and(|(a, b)| a != b) {
+            return Err("Inconsistent values set to --ntasks-per-gpu and --ntasks-per-tres".to_owned());
+        }
+        for other in ["tres-per-task", "gpus-per-task", "gpus-per-socket", "ntasks-per-node"] {
+            if settings.is_set(other) {
+                return Err(format!(
+                    "--{other} is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU"
+                ));
+            }
+        }
+    }
+    let pairs = [
+        ("core-spec", "thread-spec", true),
+        ("exclusive", "oversubscribe", version.is_at_least(23, 2)),
+        ("bb", "bbf", true),
+    ];
+    for (one, other, is_refused) in pairs {
+        if is_refused && settings.is_given(one) && settings.is_given(other) {
+            return Err(format!("--{one} and --{other} options are mutually exclusive"));
+        }
+    }
+    if let (Some(tasks), Some(threads)) = (settings.number("ntasks-per-core"), settings.threads)
+        && version.is_at_least(23, 11)
+        && threads < tasks
+    {
+        return Err(format!(
+            "--ntasks-per-core ({tasks}) can not be bigger than --threads-per-core ({threads})"
+        ));
+    }
+    Ok(())
+}
+
+/// Keeps one kind of memory: what the script or the command line asks for wins over the environment.
+fn settle_memory(settings: &mut Settings) -> Result<(), String> {
+    let kinds = ["mem", "mem-per-cpu", "mem-per-gpu"];
+    let given: Vec<&str> = kinds.into_iter().filter(|name| settings.is_given(name)).collect();
+    match given[..] {
+        [] if kinds.into_iter().filter(|name| settings.is_of_environment(name)).count() > 1 => {
+            Err("SLURM_MEM_PER_CPU, SLURM_MEM_PER_GPU, and SLURM_MEM_PER_NODE are mutually exclusive."
+                .to_owned())
+        }
+        [] => Ok(()),
+        [own] => {
+            kinds.into_iter().filter(|name| *name != own).for_each(|name| settings.remove(name));
+            Ok(())
+        }
+        _ => Err("--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.".to_owned()),
+    }
+}
+
+/// Keeps CPUs of tasks or of GPUs.
+fn settle_cpus(settings: &mut Settings, version: SlurmVersion) -> Result<(), String> {
+    let names = ["cpus-per-task", "cpus-per-gpu"];
+    if !names.iter().all(|name| settings.is_set(name)) || !version.is_at_least(23, 11) {
+        return Ok(());
+    }
+    let [task, gpu] = names.map(|name| settings.is_given(name));
+    if task == gpu {
+        return Err(
+            "--cpus-per-task, --tres-per-task=cpu:#, and --cpus-per-gpu are mutually exclusive".to_owned()
+        );
+    }
+    settings.remove(if task { "cpus-per-gpu" } else { "cpus-per-task" });
+    Ok(())
+}
+
+/// Returns the CPUs of `--tres-per-task` and all generic resources.
+fn lists(settings: &Settings, version: SlurmVersion) -> Result<(Option<u64>, GresLists), String> {
+    let read = |name: &str| -> Result<Vec<GresItem>, String> {
+        match settings.text(name) {
+            None => Ok(Vec::new()),
+            // Of a number that is known only later, only that there is one is known.
+            Some(_) if settings.is_unknown(name) => gpus("1", version),
+            Some(text) if name == "gres" => gres(text, version),
+            Some(text) => gpus(text, version),
+        }
+    };
+    let tasks = settings.text("tres-per-task").filter(|_| !settings.is_unknown("tres-per-task"));
+    let (cpus, of_tasks) = tasks.map_or(Ok((None, Vec::new())), |text| tres_per_task(text, version))?;
+    let both = "You can not have --tres-per-task and";
+    if cpus.is_some() && settings.is_set("cpus-per-task") {
+        return Err(format!("{both} --cpus-per-task please use one or the other"));
+    }
+    if of_tasks.iter().any(GresItem::is_gpu) && settings.is_given("gpus-per-task") {
+        return Err(format!("{both} --gpus-per-task please use one or the other"));
+    }
+    let lists = GresLists {
+        job: read("gpus")?,
+        node: [read("gpus-per-node")?, read("gres")?].concat(),
+        socket: read("gpus-per-socket")?,
+        task: [read("gpus-per-task")?, of_tasks].concat(),
+    };
+    Ok((cpus, lists))
+}
+
+/// Checks the form of `--constraint`.
+fn check_features(text: &str, version: SlurmVersion) -> Result<(), String> {
+    let has_operators = text.contains(['&', '|', ',']);
+    let (mut square, mut round) = (0_i32, 0_i32);
+    for sign in text.chars() {
+        match sign {
+            '[' => square += 1,
+            ']' => square -= 1,
+            '(' => round += 1,
+            ')' => round -= 1,
+            '*' if square == 0 && has_operators && version.is_at_least(23, 2) => square = -1,
+            '!' => square = -1,
+            _ => {}
+        }
+        if square < 0 || round < 0 {
+            break;
+        }
+    }
+    if (square, round) == (0, 0) { Ok(()) } else { Err("Invalid feature specification".to_owned()) }
+}
+
+/// Returns the fields that one option says each.
+fn plain_request(settings: &Settings) -> ResourceRequest {
+    let text = |name: &str| {
+        settings.text(name).filter(|text| !settings.is_unknown(name) && !text.is_empty()).map(str::to_owned)
+    };
+    let memory = |name: &str| settings.text(name).and_then(mebibytes);
+    ResourceRequest {
+        mem_mb_per_node: memory("mem"),
+        mem_mb_per_cpu: memory("mem-per-cpu"),
+        mem_mb_per_gpu: memory("mem-per-gpu"),
+        time_limit: settings.text("time").and_then(time_limit),
+        partition: text("partition"),
+        // The controller keeps accounts in small letters, and commas between features as `&`.
+        account: text("account").map(|account| account.to_lowercase()),
+        qos: text("qos"),
+        constraint: text("constraint").map(|features| features.replace(',', "&")),
+        exclusive: settings.exclusive(),
+        ..ResourceRequest::default()
+    }
+}
+
+/// Fills in the fields of GPUs.
+fn count_gpus(
+    request: &mut ResourceRequest,
+    gpus: &[GpuCounts],
+    lists: &GresLists,
+    total: u64,
+    counts: &Counts,
+    notes: &mut Vec<Note>,
+) {
+    let tasks = counts.tasks.unwrap_or(counts.usual_tasks);
+    let nodes = counts.least_nodes.zip(counts.most_nodes);
+    let is_fixed = nodes.is_some_and(|(least, most)| least == most);
+    let is_by_job = gpus.iter().any(|own| own.per_job > 0);
+    let by_node: Vec<u64> = lists.node.iter().filter(|item| item.is_gpu()).map(|item| item.count).collect();
+    request.gpus_total = Some(total);
+    request.gpu_types = gpus.iter().filter_map(|own| own.kind.clone()).collect();
+    request.gpu_type = gpus.iter().find_map(|own| own.kind.clone()).filter(|kind| !kind.contains(':'));
+    request.gpus_per_node = match by_node.first() {
+        _ if total == 0 => Some(0),
+        Some(first) => Some(*first),
+        None => Some(total).filter(|_| nodes == Some((1, 1))),
+    };
+    request.gpus_total_is_minimum =
+        total > 0 && !is_by_job && !is_fixed && (tasks > 1 || counts.most_nodes.is_some());
+    if is_by_job && by_node.is_empty() && counts.least_nodes.is_none() && total > GPUS_OF_NODE {
+        let least = total.div_ceil(GPUS_OF_NODE);
+        notes.push(("gpus", format!("{total} GPUs take at least {least} nodes of {GPUS_OF_NODE} GPUs")));
+        request.nodes_min = Some(least);
+    }
+    let is_untyped = gpus.iter().all(|own| own.kind.is_none());
+    if is_untyped && by_node.len() > 1 && by_node.iter().any(|own| *own != by_node[0]) {
+        let why =
+            "--gpus-per-node and --gres ask for different numbers of GPUs; Slurm allocates that of --gres";
+        notes.push(("gres", why.to_owned()));
+    }
+}
+
+/// Leaves out what depends on values that are known only later.
+fn forget_unknown(request: &mut ResourceRequest, settings: &Settings, gpus: &[GpuCounts]) {
+    let unknown = |names: &[&str]| names.iter().any(|name| settings.is_unknown(name));
+    let by_node = gpus.iter().any(|own| own.per_node > 0 || own.per_socket > 0);
+    let by_task = gpus.iter().any(|own| own.per_task > 0);
+    let no_nodes = unknown(&["nodes", "nodelist", "nodefile"]) || settings.is_set("nodefile");
+    let no_tasks = unknown(&["ntasks", "ntasks-per-node", "ntasks-per-gpu", "ntasks-per-tres"])
+        || no_nodes && !settings.is_set("ntasks");
+    let no_gpus =
+        unknown(&["gres", "gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket", "tres-per-task"]);
+    if no_nodes || unknown(&["ntasks"]) {
+        (request.nodes_min, request.nodes_max) = (None, None);
+    }
+    if no_tasks || no_gpus && unknown(&["gpus-per-task", "tres-per-task"]) {
+        request.ntasks = None;
+    }
+    if no_gpus {
+        (request.gpus_per_node, request.gpu_type) = (None, None);
+        request.gpu_types.clear();
+    }
+    if no_gpus || no_nodes && by_node || no_tasks && by_task {
+        (request.gpus_total, request.gpus_total_is_minimum) = (None, false);
+    }
+    if unknown(&["cpus-per-task", "tres-per-task"]) {
+        request.cpus_per_task = None;
+    }
+}

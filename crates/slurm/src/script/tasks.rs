@@ -1,0 +1,149 @@
+//! How many nodes and tasks a component asks for.
+
+use std::collections::BTreeSet;
+
+use hsched_model::hostlist;
+
+use super::numbers::nodes;
+use super::settings::Settings;
+use super::source::SlurmVersion;
+
+/// What Slurm makes otherwise than an option looks: the option's name and a sentence.
+pub(super) type Note = (&'static str, String);
+
+/// Nodes and tasks of a component, as `sbatch` sends them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    /// Least number of nodes, if an option says one.
+    pub least_nodes: Option<u64>,
+    /// Whether only the controller works out the least number of nodes, after it has checked the GPUs.
+    pub is_late: bool,
+    /// Greatest number of nodes, if an option says one.
+    pub most_nodes: Option<u64>,
+    /// Greatest number of nodes by `--nodelist`, which the controller adds.
+    pub listed_nodes: Option<u64>,
+    /// Number of tasks that an option says, or that follows from others.
+    pub tasks: Option<u64>,
+    /// Number of tasks if nothing says one.
+    pub usual_tasks: u64,
+    pub tasks_per_node: Option<u64>,
+    pub tasks_per_socket: Option<u64>,
+    pub tasks_per_gpu: Option<u64>,
+    pub sockets: Option<u64>,
+    pub cpus_per_task: Option<u64>,
+    pub cpus_per_gpu: Option<u64>,
+}
+
+impl Counts {
+    /// Returns the least number of nodes that `sbatch` sends.
+    pub(super) fn sent_nodes(&self) -> Option<u64> {
+        self.least_nodes.filter(|_| !self.is_late)
+    }
+}
+
+/// Counts nodes and tasks; adds what Slurm makes otherwise than it looks to the notes.
+///
+/// # Errors
+/// Returns what `sbatch` says.
+pub(super) fn counts(
+    settings: &Settings,
+    version: SlurmVersion,
+    notes: &mut Vec<Note>,
+) -> Result<Counts, String> {
+    let tasks_per_node = settings.number("ntasks-per-node");
+    let (mut least, mut most) = match settings.text("nodes").filter(|_| !settings.is_unknown("nodes")) {
+        Some(text) => {
+            nodes(text, version).map(|(least, most)| (Some(least), Some(most).filter(|most| *most > 0)))?
+        }
+        None => (None, None),
+    };
+    let listed = listed_nodes(settings)?;
+    if let Some(listed) = listed {
+        let is_newer = version.is_at_least(23, 2);
+        if least.is_none() {
+            least = Some(listed);
+        } else if !is_newer {
+            least = least.max(Some(listed));
+        }
+    }
+    if let (Some(least), Some(most)) = (least, most)
+        && least > most
+    {
+        return Err(format!("invalid number of nodes (-N {least}-{most})"));
+    }
+    let mut tasks = settings.number("ntasks");
+    let is_one_count = most.is_none() || least == most;
+    let mut usual_tasks = 1;
+    if tasks.is_none() && is_one_count {
+        if let Some(per_node) = tasks_per_node {
+            usual_tasks = least.unwrap_or(1).saturating_mul(per_node);
+            if !version.is_at_least(23, 2) {
+                tasks = Some(usual_tasks);
+            }
+        } else if least.is_some() || settings.is_set("extra-node-info") {
+            let factors = [settings.sockets, settings.cores, threads(settings)];
+            let nodes = least.unwrap_or(1);
+            usual_tasks = factors.into_iter().flatten().fold(nodes, u64::saturating_mul);
+            if factors.iter().any(Option::is_some) {
+                tasks = Some(usual_tasks);
+            }
+        }
+    } else if tasks.is_none() {
+        usual_tasks = least.unwrap_or(1).saturating_mul(tasks_per_node.unwrap_or(1));
+    }
+    let mut is_late = false;
+    if let (Some(tasks), Some(nodes)) = (tasks, least) {
+        most = most.map(|most| most.min(tasks));
+        if tasks < nodes {
+            let why = format!("Slurm takes {tasks} nodes instead of {nodes}: there are only {tasks} tasks");
+            notes.push(("nodes", why));
+            (least, most) = (Some(tasks), Some(tasks));
+        }
+    } else if let (Some(tasks), Some(per_node)) = (tasks, tasks_per_node.filter(|own| *own > 0)) {
+        least = Some(tasks.div_ceil(per_node));
+        is_late = !version.is_at_least(23, 2);
+    }
+    // Newer versions take the listed nodes and no others.
+    let is_all = settings.get("nodes").is_none() && version.is_at_least(23, 2);
+    let listed_nodes = listed.filter(|_| is_all && tasks.is_none_or(|tasks| Some(tasks) >= listed));
+    Ok(Counts {
+        least_nodes: least,
+        is_late,
+        most_nodes: most,
+        listed_nodes,
+        tasks,
+        usual_tasks,
+        tasks_per_node,
+        tasks_per_socket: settings.number("ntasks-per-socket"),
+        tasks_per_gpu: settings.number("ntasks-per-tres").or_else(|| settings.number("ntasks-per-gpu")),
+        sockets: settings.sockets,
+        cpus_per_task: settings.number("cpus-per-task"),
+        cpus_per_gpu: settings.number("cpus-per-gpu"),
+    })
+}
+
+/// Returns the number of nodes that `--nodelist` names; `None` where it names a file, or there is none.
+fn listed_nodes(settings: &Settings) -> Result<Option<u64>, String> {
+    let Some(text) = settings.text("nodelist").filter(|_| !settings.is_unknown("nodelist")) else {
+        return Ok(None);
+    };
+    if text.contains(['/', '{']) || text.is_empty() {
+        return Ok(None);
+    }
+    let names = hostlist::expand(text).map_err(|_| "Invalid node list specified".to_owned())?;
+    Ok(Some(names.into_iter().collect::<BTreeSet<_>>().len() as u64))
+}
+
+/// Returns the threads of a core that a task needs; `--hint` may set them.
+fn threads(settings: &Settings) -> Option<u64> {
+    let is_overruled =
+        ["ntasks-per-core", "threads-per-core", "extra-node-info"].iter().any(|name| settings.is_given(name));
+    let hint = settings.text("hint").filter(|_| !is_overruled).unwrap_or_default().to_ascii_lowercase();
+    if ["nomultithread", "compute_bound", "memory_bound"]
+        .iter()
+        .any(|own| hint.split(',').any(|word| word == *own))
+    {
+        return Some(1);
+    }
+    settings.threads
+}

@@ -1,0 +1,203 @@
+//! What a script asks for on the cluster of a snapshot: the site's defaults filled in, as the queue model takes it.
+
+use crate::sbatch_options;
+use crate::script::{Exclusive, ResourceRequest, ScriptReading, TimeLimit};
+use hsched_model::number::to_f64;
+use hsched_model::{Asks, FurtherOptions, GpuAsk, GpuType, Request, RequestId, SbatchOptions, Seconds};
+use hsched_queue::{NodeUse, QueueNode, QueuePartition, Snapshot, meets};
+
+/// A script as requests to the queue.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SiteRequest {
+    /// One; of a het job one for each component. Each is expected to run for all of its limit.
+    pub requests: Vec<Request>,
+    /// Options that matter for the start and are not taken into account.
+    pub not_counted: Vec<String>,
+}
+
+/// Options that the requests have from the reader.
+const READ: [&str; 24] = [
+    "account",
+    "array",
+    "constraint",
+    "cpus-per-gpu",
+    "cpus-per-task",
+    "exclusive",
+    "gpus",
+    "gpus-per-node",
+    "gpus-per-socket",
+    "gpus-per-task",
+    "gres",
+    "mem",
+    "mem-per-cpu",
+    "mem-per-gpu",
+    "nodes",
+    "ntasks",
+    "ntasks-per-gpu",
+    "ntasks-per-node",
+    "partition",
+    "qos",
+    "sockets-per-node",
+    "time",
+    "tres-per-task",
+    "hetjob",
+];
+
+/// What stands for "no limit", in seconds: a year.
+const NO_LIMIT: f64 = 365.0 * 86_400.0;
+
+/// Returns what a script asks for on a cluster; `None` where a number of nodes or GPUs is not known.
+pub fn site_request(reading: &ScriptReading, snapshot: &Snapshot) -> Option<SiteRequest> {
+    let asked = reading.request.as_ref()?;
+    let extra = extra(reading, snapshot);
+    let components = match asked.components.as_slice() {
+        [] => std::slice::from_ref(&asked.total),
+        components => components,
+    };
+    let requests: Option<Vec<Request>> =
+        components.iter().map(|own| request(own, &extra, snapshot)).collect();
+    let mut not_counted = extra.not_counted;
+    let reservation = extra.further.reservation.filter(|name| !has_reservation(snapshot, name));
+    not_counted.extend(reservation.map(|name| format!("--reservation={name}")));
+    let shared = |own: &ResourceRequest| match own.exclusive {
+        Exclusive::No | Exclusive::Nodes => None,
+        Exclusive::User => Some("--exclusive=user"),
+        Exclusive::Mcs => Some("--exclusive=mcs"),
+        _ => Some("--oversubscribe"),
+    };
+    not_counted.extend(components.iter().find_map(shared).map(str::to_owned));
+    Some(SiteRequest { requests: requests?, not_counted })
+}
+
+/// Returns what the options mean that the reader leaves as they are.
+fn extra(reading: &ScriptReading, snapshot: &Snapshot) -> SbatchOptions {
+    let left = reading.options.iter().filter(|own| !READ.contains(&own.name.as_str()));
+    let word = |name: &str, value: &Option<String>| match value {
+        Some(value) => format!("--{name}={value}"),
+        None => format!("--{name}"),
+    };
+    let words: Vec<String> = left.map(|own| word(&own.name, &own.value)).collect();
+    sbatch_options(&words, snapshot.taken_at)
+}
+
+fn has_reservation(snapshot: &Snapshot, name: &str) -> bool {
+    snapshot.reservations.iter().any(|own| own.name == name)
+}
+
+fn request(own: &ResourceRequest, extra: &SbatchOptions, snapshot: &Snapshot) -> Option<Request> {
+    let names: Vec<&str> = own.partition.iter().flat_map(|names| names.split(',')).map(str::trim).collect();
+    let site = Site { snapshot, names, features: own.constraint.as_deref() };
+    let gpu_type = match &own.gpu_type {
+        Some(name) => Some(GpuType::new(name)?),
+        None => None,
+    };
+    let largest = site.largest(gpu_type.as_ref());
+    let all_gpus = own.gpus_total?;
+    let cpus_per_task = own.cpus_per_task.unwrap_or(1).max(1);
+    let all_cpus = match own.cpus_per_gpu {
+        Some(each) => each.saturating_mul(all_gpus),
+        None => own.ntasks?.saturating_mul(cpus_per_task),
+    };
+    let mut nodes = own.nodes_min?.max(1);
+    // Where Slurm may choose, it takes as many nodes as the GPUs and the tasks need.
+    if own.nodes_max.is_none() {
+        let needed = |amount: u64, there: u64| if there > 0 { amount.div_ceil(there) } else { 1 };
+        let of_gpus = own.gpus_per_node.map_or_else(|| needed(all_gpus, largest.gpus), |_| 1);
+        nodes = nodes.max(of_gpus).max(needed(all_cpus, largest.cpus));
+    }
+    let per_node = own.gpus_per_node.unwrap_or_else(|| all_gpus.div_ceil(nodes));
+    let cpus = match own.cpus_per_gpu {
+        Some(each) => each.saturating_mul(per_node),
+        None => own.ntasks?.div_ceil(nodes).saturating_mul(cpus_per_task),
+    };
+    let whole = || largest.least_memory;
+    let memory = match (own.mem_mb_per_node, own.mem_mb_per_cpu, own.mem_mb_per_gpu) {
+        (Some(0), ..) | (None, Some(0), _) => whole(),
+        (Some(amount), ..) => Some(amount),
+        (None, Some(each), _) => Some(each.saturating_mul(cpus.max(1))),
+        (None, None, Some(each)) => Some(each.saturating_mul(per_node)),
+        (None, None, None) => None,
+    };
+    let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    let gpus = (per_node > 0).then(|| GpuAsk { gpu_type, count: count(per_node) });
+    let limit = site.limit(own.time_limit);
+    Some(Request {
+        id: RequestId::default(),
+        asks: Asks {
+            nodes: count(nodes),
+            gpus: gpus.into_iter().collect(),
+            cpus: (cpus > 0).then_some(cpus),
+            memory_mib: memory,
+            exclusive: own.exclusive == Exclusive::Nodes,
+            features: own.constraint.clone(),
+            ..extra.asks.clone()
+        },
+        partition: own.partition.clone(),
+        account: own.account.clone(),
+        limit,
+        run: limit,
+        further: FurtherOptions {
+            qos: own.qos.clone(),
+            reservation: extra.further.reservation.clone().filter(|name| has_reservation(snapshot, name)),
+            ..extra.further.clone()
+        },
+    })
+}
+
+/// The part of a cluster that a job may use.
+struct Site<'a> {
+    snapshot: &'a Snapshot,
+    names: Vec<&'a str>,
+    features: Option<&'a str>,
+}
+
+/// The most that a node has, and the least memory of any.
+#[derive(Clone, Copy, Default)]
+struct Largest {
+    gpus: u64,
+    cpus: u64,
+    least_memory: Option<u64>,
+}
+
+impl Site<'_> {
+    fn partitions(&self) -> impl Iterator<Item = &QueuePartition> {
+        let is_named = |own: &&QueuePartition| match self.names.as_slice() {
+            [] => own.default,
+            names => names.contains(&own.name.as_str()),
+        };
+        self.snapshot.partitions.iter().filter(is_named)
+    }
+
+    fn largest(&self, gpu_type: Option<&GpuType>) -> Largest {
+        let names: Vec<&str> = self.partitions().map(|own| own.name.as_str()).collect();
+        let is_in = |node: &&QueueNode| {
+            let is_in = names.is_empty()
+                || node.partitions.is_empty()
+                || names.iter().any(|name| node.partitions.contains(*name));
+            let has_features = self.features.is_none_or(|own| meets(own, &node.features));
+            let has_type = gpu_type.is_none_or(|own| node.gpus.iter().any(|gpu| gpu.gpu_type == *own));
+            node.usable == NodeUse::Up && is_in && has_features && has_type
+        };
+        let gpus = |node: &QueueNode| -> u64 {
+            let own = node.gpus.iter().filter(|gpu| gpu_type.is_none_or(|own| gpu.gpu_type == *own));
+            own.map(|gpu| u64::from(gpu.count)).sum()
+        };
+        let nodes: Vec<&QueueNode> = self.snapshot.nodes.iter().filter(is_in).collect();
+        Largest {
+            gpus: nodes.iter().map(|node| gpus(node)).max().unwrap_or(0),
+            cpus: nodes.iter().filter_map(|node| node.cpus).max().unwrap_or(0),
+            least_memory: nodes.iter().filter_map(|node| node.memory_mib).min(),
+        }
+    }
+
+    /// Returns the limit that Slurm gives the job.
+    fn limit(&self, asked: Option<TimeLimit>) -> Seconds {
+        let longest = self.partitions().find_map(|own| own.max_time_s);
+        let usual = self.partitions().find_map(|own| own.default_time_s);
+        match asked {
+            Some(TimeLimit::Seconds(seconds)) => Seconds(to_f64(seconds)),
+            Some(TimeLimit::Unlimited) => longest.unwrap_or(Seconds(NO_LIMIT)),
+            None => usual.or(longest).unwrap_or(Seconds(NO_LIMIT)),
+        }
+    }
+}
