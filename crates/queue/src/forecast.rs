@@ -12,6 +12,7 @@ use crate::estimate::{Calibration, Estimate, mean};
 use crate::future::Future;
 use crate::hidden::by_past_waits;
 use crate::in_any::in_any;
+use crate::learnt::LearntBasis;
 use crate::line::{Joins, Key, Waiting};
 use crate::node_timeline::Viewer;
 use crate::others::Others;
@@ -72,6 +73,8 @@ pub struct Forecast {
     pub starts: Vec<Seconds>,
     /// Where the queue is hidden: how many past waits of the user's it rests on; else 0.
     pub past_waits: usize,
+    /// What it rests on where it was learnt from looks at the site; else `None`.
+    pub learnt: Option<LearntBasis>,
     /// Jobs that wait for the same nodes, and how many of them are looked at before it.
     pub waiting: usize,
     pub ahead: usize,
@@ -100,6 +103,11 @@ impl Start {
 }
 
 impl Forecast {
+    /// Returns whether it has an interval: it rests on several futures, on past waits, or on what was learnt.
+    pub fn has_interval(&self) -> bool {
+        !self.starts.is_empty() || self.past_waits > 0 || self.learnt.is_some()
+    }
+
     /// Returns the mean time to its end.
     pub fn mean_finish(&self) -> f64 {
         self.finish.mean.0
@@ -120,7 +128,11 @@ impl Table {
     }
 
     /// Returns the same where some requests have a position in the queue already.
-    fn placed(snapshot: &Snapshot, requests: &[Request], positions: &[(RequestId, QueuePosition)]) -> Self {
+    pub(super) fn placed(
+        snapshot: &Snapshot,
+        requests: &[Request],
+        positions: &[(RequestId, QueuePosition)],
+    ) -> Self {
         let model = QueueModel::new(snapshot, requests);
         let entries = (0_u32..).zip(requests).zip(&model.requests);
         let entries = entries.map(|((number, request), known)| {
@@ -181,7 +193,9 @@ impl Table {
             let Some((part, entry)) = known else { continue };
             let nodes = self.model.shapes[entry.shape].nodes;
             let most = if self.model.rules.backfill { self.model.parts[*part].nodes / FEW_OF } else { 0 };
-            let fitting = |group: &&mut (usize, Vec<usize>, u32)| group.0 == *part && group.2 + nodes <= most;
+            let fitting = |group: &&mut (usize, Vec<usize>, u32)| {
+                group.0 == *part && group.2.saturating_add(nodes) <= most
+            };
             match groups.iter_mut().find(fitting) {
                 Some(group) => {
                     group.1.push(number);
@@ -208,10 +222,29 @@ pub fn forecast_at(
     positions: &[(RequestId, QueuePosition)],
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Vec<StartEstimate> {
+    forecast_of(question, positions, Far::InFew, stop)
+}
+
+/// What becomes of requests far behind the best.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Far {
+    /// They are looked at in a few futures only.
+    InFew,
+    /// They are looked at in the same futures as all others.
+    InAll,
+}
+
+/// Returns what [`forecast_at`] does, with requests far behind the best looked at in few or in all futures.
+pub(super) fn forecast_of(
+    question: &Question,
+    positions: &[(RequestId, QueuePosition)],
+    far: Far,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Vec<StartEstimate> {
     if question.snapshot.others_hidden {
         return by_past_waits(question.snapshot, question.requests);
     }
-    if let Some(estimates) = in_any(question, positions, stop) {
+    if let Some(estimates) = in_any(question, positions, far, stop) {
         return estimates;
     }
     let table = Table::placed(question.snapshot, question.requests, positions);
@@ -219,7 +252,10 @@ pub fn forecast_at(
     let at_limits = table.at_limits();
     let finish = |(at, request): (&Option<f64>, &Request)| at.map(|at| at + request.run.0);
     let foretold: Vec<Option<f64>> = at_limits.iter().zip(question.requests).map(finish).collect();
-    let mut hopeful = not_far(&foretold, VERY_FAR);
+    let mut hopeful = match far {
+        Far::InFew => not_far(&foretold, VERY_FAR),
+        Far::InAll => vec![true; foretold.len()],
+    };
     let behind: Vec<bool> = hopeful.iter().map(|is_hopeful| !is_hopeful).collect();
     let few = question.samples.min(FEW);
     let sample = |samples: Range<usize>, meant: &[bool], starts: &mut [Vec<f64>]| {
@@ -229,7 +265,9 @@ pub fn forecast_at(
     };
     sample(0..few, &hopeful, &mut starts);
     if question.samples > FEW {
-        hopeful = not_far(&mean_finishes(&starts, question.requests), FAR);
+        if far == Far::InFew {
+            hopeful = not_far(&mean_finishes(&starts, question.requests), FAR);
+        }
         sample(FEW..question.samples, &hopeful, &mut starts);
     }
     sample(0..few, &behind, &mut starts);
@@ -258,6 +296,7 @@ pub fn forecast_at(
                 first: first[number],
                 starts: starts[number].iter().map(|start| Seconds(*start)).collect(),
                 past_waits: 0,
+                learnt: None,
                 waiting: table.rivals(part, &entry).count(),
                 ahead: table.ahead(part, &entry),
             })
@@ -280,10 +319,15 @@ impl Table {
         each_once.filter(move |job| rivals[job.shape] == group)
     }
 
+    /// Returns the waiting jobs that compete with an entry and are looked at before it, in order.
+    pub(super) fn before(&self, part: usize, entry: &Entry) -> impl Iterator<Item = &Waiting> {
+        let key = entry.key;
+        self.rivals(part, entry).take_while(move |job| job.key.cmp(&key) != Ordering::Greater)
+    }
+
     /// Returns how many waiting jobs are looked at before an entry.
     fn ahead(&self, part: usize, entry: &Entry) -> usize {
-        let key = entry.key;
-        self.rivals(part, entry).take_while(|job| job.key.cmp(&key) != Ordering::Greater).count()
+        self.before(part, entry).count()
     }
 
     fn at_limits(&self) -> Vec<Option<f64>> {
@@ -354,7 +398,7 @@ const UNREAD_LIMIT: &str = "a limit of your account or QOS holds up your jobs, a
 const FEW_OF: u32 = 10;
 
 /// Futures after which requests far behind the best are not looked at any more.
-const FEW: usize = 10;
+pub(super) const FEW: usize = 10;
 
 /// How far behind the best a request may be, as a multiple of the mean time to the end.
 const FAR: f64 = 2.0;

@@ -60,6 +60,7 @@ fn start(waits: &[Wait], request: &Request, taken_at: Time) -> Start {
         // They are no futures: the first of one is not the first of another.
         starts: Vec::new(),
         past_waits: starts.len(),
+        learnt: None,
         waiting: 0,
         ahead: 0,
     })

@@ -1,7 +1,7 @@
 //! Requests for several partitions: each is tried in every one of them, and starts where it is let in first.
 
 use crate::estimate::Estimate;
-use crate::forecast::{Forecast, Question, Start, StartEstimate, forecast_at};
+use crate::forecast::{Far, Forecast, Question, Start, StartEstimate, forecast_of};
 use crate::{QueuePosition, Request, RequestId};
 use hsched_model::Seconds;
 
@@ -9,6 +9,7 @@ use hsched_model::Seconds;
 pub(super) fn in_any(
     question: &Question,
     positions: &[(RequestId, QueuePosition)],
+    far: Far,
     stop: &(dyn Fn() -> bool + Sync),
 ) -> Option<Vec<StartEstimate>> {
     let partitions = |request: &Request| -> Vec<Option<String>> {
@@ -30,7 +31,7 @@ pub(super) fn in_any(
             of.push(number);
         }
     }
-    let estimates = forecast_at(&Question { requests: &list, ..*question }, &places, stop);
+    let estimates = forecast_of(&Question { requests: &list, ..*question }, &places, far, stop);
     let one = |(number, request): (usize, &Request)| {
         let own = of.iter().zip(&estimates).filter(|(of, _)| **of == number);
         let starts: Vec<&Start> = own.map(|(_, estimate)| &estimate.start).collect();

@@ -5,6 +5,7 @@
 mod arrivals;
 mod awaited;
 mod chance;
+mod changes;
 mod constraint;
 mod estimate;
 mod forecast;
@@ -14,17 +15,20 @@ mod hidden;
 mod history;
 mod hopes;
 mod in_any;
+pub mod learnt;
 mod limits;
 mod line;
 mod moment;
 mod node_timeline;
 mod others;
 mod parts;
+mod pending_job;
 mod play;
 mod queue_model;
 mod queue_position;
 mod race;
 mod ranks;
+mod reasons;
 mod score;
 mod shape;
 mod shares;
@@ -33,17 +37,24 @@ mod snapshot_file;
 mod snapshot_jobs;
 mod together;
 mod whose;
+mod why;
 
 // What questions and snapshots are made of.
 pub use hsched_model::{Asks, FurtherOptions, GpuAsk, Request, RequestId};
 
+pub use self::changes::{
+    Change, ChangeEstimate, ChangeEstimates, ChangeQuestion, ChangeSet, Drawback, Need, PastRun, PastRuns,
+    RunEnd, estimate_changes, obstacle,
+};
 pub use self::constraint::{is_plain_constraint, meets};
 pub use self::estimate::{Calibration, Estimate, point_of};
 pub use self::forecast::{Forecast, Question, Start, StartEstimate, forecast, forecast_at};
 pub use self::growth::{Growth, GrowthSource};
-pub use self::limits::{Limit, ReachedLimit, Refusal, is_limit_reason};
+pub use self::limits::{JobLimits, Limit, LimitUse, ReachedLimit, Refusal, is_limit_reason};
+pub use self::pending_job::PendingJob;
 pub use self::queue_position::{PriorityEstimate, PrioritySource, QueuePosition};
 pub use self::race::race;
+pub use self::reasons::{LiftedBy, LimitReason, Reason, Resource, reason_with_blanks};
 pub use self::score::{Prediction, Score};
 pub use self::shares::{Branch, Shares};
 pub use self::snapshot::{
@@ -52,3 +63,7 @@ pub use self::snapshot::{
 };
 pub use self::snapshot_file::SnapshotError;
 pub use self::together::{Chosen, Jobs, Offer, choose_together};
+pub use self::why::{
+    Advice, Ahead, AheadJob, Cause, Explanation, Futures, JobFacts, Remedy, StartAdvice, StateKind, asked,
+    explain, is_component, span, update_id,
+};

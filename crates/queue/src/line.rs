@@ -11,7 +11,7 @@ pub(super) struct Key {
     pub priority: f64,
     /// The earliest first, in seconds since 1970.
     pub submitted: f64,
-    /// The lowest first.
+    /// The lowest first; of jobs of the snapshot, the place among all of its jobs.
     pub order: u32,
 }
 

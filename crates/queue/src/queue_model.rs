@@ -175,7 +175,7 @@ impl QueueModel {
         groups.extend(chained(&waiting, awaited.list.len()));
         let parts = Parts::new(&shapes.list, &shapes.sets, total.len(), &groups);
         let request = |(shape, rule): &(Option<usize>, usize)| {
-            let shape = shape.filter(|_| limits[*rule].refusal.is_none())?;
+            let shape = shape.filter(|_| limits[*rule].refusal().is_none())?;
             Some(Asked { part: parts.of_shape[shape], shape, rule: *rule })
         };
         let requests = asked.iter().map(request).collect();
@@ -209,6 +209,11 @@ impl QueueModel {
             model.parts[part].arrivals = Arrivals::new(past, snapshot, &model, gpus);
         }
         model
+    }
+
+    /// Returns the nodes that could hold a shape, some of them several times.
+    pub(super) fn nodes_of(&self, shape: usize) -> impl Iterator<Item = u32> {
+        self.shapes[shape].places.iter().flat_map(|place| &self.sets[*place]).copied()
     }
 
     /// Gives each part its jobs, and its share of the jobs that a pass looks at.

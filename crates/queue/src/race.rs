@@ -85,6 +85,7 @@ mod tests {
             first: 0.0,
             starts: starts.iter().map(|start| Seconds(*start)).collect(),
             past_waits: 0,
+            learnt: None,
             waiting: 0,
             ahead: 0,
         });

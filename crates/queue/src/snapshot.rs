@@ -309,6 +309,9 @@ pub struct QueueAccount {
     /// The QOS of a job that names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qos: Option<String>,
+    /// The QOS that its jobs may name; empty where nobody says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allowed_qos: Vec<String>,
 }
 
 /// A job that has ended.

@@ -30,7 +30,7 @@ struct Way {
 }
 
 impl Known<'_> {
-    fn rule_in(&mut self, job: &QueueJob, snapshot: &Snapshot, partition: Option<&str>) -> usize {
+    pub(super) fn rule_in(&mut self, job: &QueueJob, snapshot: &Snapshot, partition: Option<&str>) -> usize {
         let amounts = job.running.as_ref().map_or_else(|| asked_tres(&job.asks), crate::Running::tres);
         let subject = Subject {
             user: job.user.as_deref(),
@@ -84,10 +84,10 @@ pub(super) fn waiting(
         let competes = !job.waits_for_other || snapshot.limits.is_some() && job.waits_for_limit();
         if competes { Some(Joins::Now) } else { awaited.joins(job, snapshot) }
     };
-    let waits = snapshot.jobs.iter().filter(|job| job.running.is_none());
-    let waits = waits.filter_map(|job| Some((job, joins(job)?)));
+    let waits = snapshot.jobs.iter().enumerate().filter(|(_, job)| job.running.is_none());
+    let waits = waits.filter_map(|(number, job)| Some((number, job, joins(job)?)));
     let mut list = Vec::new();
-    for (number, (job, joins)) in waits.enumerate() {
+    for (number, job, joins) in waits {
         let ways = known.ways(job, snapshot);
         let is_one_of = (ways.len() > 1).then_some(number);
         let order = u32::try_from(number).unwrap_or(u32::MAX);

@@ -5,14 +5,18 @@
 
 mod amounts;
 mod counters;
+mod of_job;
 mod reached;
 mod refusal;
 mod rules;
+mod tally;
+mod uncounted;
 
 pub(super) use self::amounts::{TresAmounts, asked_tres};
 pub(super) use self::counters::Counters;
 pub(super) use self::rules::{Rule, Rules, Subject};
 
+pub use self::of_job::{JobLimits, LimitUse};
 pub use self::reached::ReachedLimit;
 pub use self::refusal::Refusal;
 
@@ -25,7 +29,8 @@ pub struct Limit {
     pub holder: String,
     /// Slurm's name: `GrpTRES`, `GrpTRESRunMins`, `GrpJobs`, `MaxJobs`, `MaxTRES`, `MaxTRESPerNode`, `MaxTRESMins`, `MaxWall`,
     /// `MinTRES`; of a QOS also `MaxTRESPerUser`, `MaxTRESPerAccount`, `MaxTRESRunMinsPerUser`, `MaxTRESRunMinsPerAccount`,
-    /// `MaxJobsPerUser`, `MaxJobsPerAccount`.
+    /// `MaxJobsPerUser`, `MaxJobsPerAccount`. Not counted when starts are estimated: `GrpTRESMins`, `GrpWall`, `GrpSubmitJobs`,
+    /// `MaxSubmitJobs`, `MaxSubmitJobsPerUser`, `MaxSubmitJobsPerAccount`.
     pub name: String,
     /// Slurm's name of what is limited: `gres/gpu`, `gres/gpu:a100`, `cpu`, `mem` (in MiB), `node`; `None` for jobs and times.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,13 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::Counters;
 use super::amounts::in_words;
-use super::rules::Counter;
+use super::tally::Tally;
 use crate::Snapshot;
-use crate::history::Users;
-use crate::limits::Rules;
-use crate::snapshot_jobs::Known;
 
 /// A limit that has no room for a pending job of the user's.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,33 +30,12 @@ impl Snapshot {
         if self.limits.is_none() {
             return Vec::new();
         }
-        let (users, _) = Users::new(self);
-        let mut known = Known { users: &users, ranks: None, limits: Rules::new(self) };
         let waits = |job: &&crate::QueueJob| job.ours && job.running.is_none() && job.waits_for_limit();
-        let pending: Vec<(&str, usize)> = self
-            .jobs
-            .iter()
-            .filter(waits)
-            .filter_map(|job| Some((job.id.as_str(), known.rule_of(job, self)?)))
-            .collect();
-        let running: Vec<(f64, bool, usize)> = self
-            .jobs
-            .iter()
-            .filter_map(|job| {
-                let since = job.running.as_ref()?.since;
-                let end = since.0 + self.limit_of(job) - self.taken_at.0;
-                Some((end.max(0.0) / 60.0, job.ours, known.rule_of(job, self)?))
-            })
-            .collect();
-        let names: BTreeMap<usize, Counter> = known.limits.names();
-        let (rules, count) = known.limits.finish();
-        let [mut mine, mut all] = [Counters::new(count), Counters::new(count)];
-        for (end, ours, rule) in running {
-            all.count(&rules[rule], end, 1.0);
-            if ours {
-                mine.count(&rules[rule], end, 1.0);
-            }
-        }
+        let (Tally { rules, names, mine, all }, pending) = Tally::of(self, &|job| job.ours, |known| {
+            let waiting = self.jobs.iter().filter(waits);
+            let rule = |job: &crate::QueueJob| Some((job.id.clone(), known.rule_of(job, self)?));
+            waiting.filter_map(rule).collect::<Vec<_>>()
+        });
         let mut reached: BTreeMap<usize, ReachedLimit> = BTreeMap::new();
         for (id, rule) in pending {
             let Some(check) = all.full(&rules[rule], 0.0) else { continue };
@@ -75,7 +50,7 @@ impl Snapshot {
                 by_others: used - by_you,
                 jobs: Vec::new(),
             };
-            reached.entry(check.counter).or_insert_with(new).jobs.push(id.to_owned());
+            reached.entry(check.counter).or_insert_with(new).jobs.push(id);
         }
         reached.into_values().collect()
     }

@@ -19,8 +19,8 @@ pub(crate) struct Subject<'a> {
 /// What limits mean for a job.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rule {
-    /// The limit that never lets it start.
-    pub refusal: Option<Refusal>,
+    /// The limits that never let it start, the one that Slurm tests first being the first.
+    pub refusals: Vec<Refusal>,
     pub(super) checks: Vec<Check>,
     pub(super) counts: Vec<Count>,
     /// Whether its QOS keeps no nodes for it.
@@ -28,6 +28,11 @@ pub(crate) struct Rule {
 }
 
 impl Rule {
+    /// Returns the first limit that never lets it start.
+    pub(crate) fn refusal(&self) -> Option<&Refusal> {
+        self.refusals.first()
+    }
+
     /// Returns the counters that it looks at or adds to.
     pub(crate) fn counters(&self) -> impl Iterator<Item = usize> {
         self.checks.iter().map(|check| check.counter).chain(self.counts.iter().map(|count| count.counter))
@@ -42,6 +47,8 @@ impl Rule {
 /// A counter that must have room for a job to start.
 #[derive(Clone, Debug)]
 pub(super) struct Check {
+    /// Slurm's name of the limit.
+    pub name: String,
     pub counter: usize,
     pub amount: f64,
     pub max: f64,
@@ -145,7 +152,7 @@ impl<'a> Rules<'a> {
 
     /// Returns the limit that never lets a job start.
     pub(crate) fn refusal(&self, rule: usize) -> Option<&Refusal> {
-        self.list[rule].refusal.as_ref()
+        self.list[rule].refusal()
     }
 
     /// Returns what the counters are for which some job is checked.
@@ -272,7 +279,8 @@ impl<'a> Rules<'a> {
                 draft.refuse(limit, limit.max, 1.0);
             }
             let counter = self.number((holder.to_owned(), None, false));
-            draft.rule.checks.push(Check { counter, amount: 1.0, max: limit.max, is_falling: false });
+            let name = limit.name.clone();
+            draft.rule.checks.push(Check { name, counter, amount: 1.0, max: limit.max, is_falling: false });
         }
     }
 
@@ -292,7 +300,8 @@ impl<'a> Rules<'a> {
             draft.refuse(limit, max, amount);
         }
         let counter = self.number((holder.to_owned(), limit.tres.clone(), is_minutes));
-        draft.rule.checks.push(Check { counter, amount, max, is_falling: is_minutes });
+        let name = limit.name.clone();
+        draft.rule.checks.push(Check { name, counter, amount, max, is_falling: is_minutes });
     }
 
     fn number(&mut self, counter: Counter) -> usize {
@@ -313,19 +322,16 @@ impl Subject<'_> {
 }
 
 impl<'a> Draft<'a, '_> {
-    /// Notes the first limit that never lets the job start.
+    /// Notes a limit that never lets the job start.
     fn refuse(&mut self, limit: &Limit, max: f64, needed: f64) {
-        let refusal = || Refusal {
+        self.rule.refusals.push(Refusal {
             limit: limit.name.clone(),
             holder: limit.holder.clone(),
             account: self.subject.account.map(str::to_owned),
             tres: limit.tres.clone(),
             max,
             needed,
-        };
-        if self.rule.refusal.is_none() {
-            self.rule.refusal = Some(refusal());
-        }
+        });
     }
 
     /// Checks the limits on a job by itself.

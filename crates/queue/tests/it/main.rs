@@ -3,8 +3,11 @@
 #![expect(clippy::panic, reason = "a test that waits in vain should fail")]
 #![expect(clippy::expect_used, reason = "a test that expects wrongly should fail")]
 
+mod learnt_site;
+mod queue_changes;
 mod queue_limits;
 mod queue_options;
 mod queue_oracle;
 mod queue_passes;
 mod queue_shares;
+mod why;

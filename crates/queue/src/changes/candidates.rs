@@ -1,0 +1,294 @@
+//! Which changes of a request there are on a cluster, before anything is known of its starts with them.
+
+use std::collections::BTreeSet;
+
+use super::past_runs::rounded_up;
+use super::room::{self, Host};
+use crate::{Change, ChangeSet, Drawback, PastRuns, QueuePartition, Request, Snapshot};
+use hsched_model::catalogue::recognise;
+use hsched_model::number::to_f64;
+use hsched_model::{GpuType, Seconds};
+
+/// What the changes of a request follow from.
+#[derive(Clone, Copy)]
+pub(super) struct Site<'a> {
+    pub snapshot: &'a Snapshot,
+    pub request: &'a Request,
+    pub past: &'a PastRuns,
+}
+
+/// The part of what a job asks for that a change leaves it, at least: less is more than a small change.
+const LEAST_PART: u64 = 4;
+
+/// Limits that are tried where nobody knows how long a job runs, as parts of its own.
+const SHORTER: [f64; 2] = [0.5, 0.25];
+
+/// A limit is no change worth a word if it is less than that much shorter, in seconds.
+const NO_CHANGE: f64 = 900.0;
+
+/// The longest limit of which a part is tried, in seconds: two weeks. Longer ones stand for "no limit".
+const LONGEST: f64 = 14.0 * 86_400.0;
+
+/// Numbers of nodes that are tried for the same GPUs.
+const SPLITS: usize = 4;
+
+/// Returns all changes that are tried by themselves. Where one needs another to be possible, both are one.
+pub(super) fn candidates(site: Site) -> Vec<ChangeSet> {
+    let limits = site.limits();
+    let mut list = site.partitions(&limits);
+    list.extend(limits);
+    list.extend(site.accounts());
+    list.extend(site.qualities());
+    list.extend(site.gpu_types());
+    list.extend(site.splits());
+    list.extend(site.fewer_gpus());
+    list.extend(site.hosts());
+    list
+}
+
+impl Site<'_> {
+    /// Returns shorter limits: what past runs needed, else parts of the limit that no past run exceeded.
+    fn limits(&self) -> Vec<ChangeSet> {
+        let limit = self.request.limit.0;
+        let is_shorter = |shorter: &Seconds| shorter.0 <= limit - NO_CHANGE;
+        let ends_after = |limit: Seconds, need| {
+            ChangeSet::new(Change::Limit(limit), Some(Drawback::EndsAfter { limit, need }))
+        };
+        if let Some(need) = self.past.need(self.request) {
+            let least = Some(need.least_limit).filter(is_shorter);
+            return least.map(|limit| ends_after(limit, Some(need))).into_iter().collect();
+        }
+        let least = self.past.longest().0 + NO_CHANGE;
+        let parts = SHORTER.iter().map(|part| rounded_up(Seconds(limit.min(LONGEST) * part)));
+        // The longest that a partition takes opens it.
+        let of_partitions = self.snapshot.partitions.iter().filter_map(|own| own.max_time_s);
+        let mut tried: Vec<Seconds> =
+            parts.chain(of_partitions).filter(is_shorter).filter(|own| own.0 >= least).collect();
+        tried.sort_by(|a, b| a.0.total_cmp(&b.0));
+        tried.dedup();
+        tried.into_iter().map(|limit| ends_after(limit, None)).collect()
+    }
+
+    /// Returns other partitions beside those of the request, with a shorter limit where it takes one.
+    fn partitions(&self, limits: &[ChangeSet]) -> Vec<ChangeSet> {
+        let (snapshot, request) = (self.snapshot, self.request);
+        let now = room::partitions(snapshot, request);
+        let mut list = Vec::new();
+        for partition in snapshot.partitions.iter().filter(|own| !now.contains(&own.name.as_str())) {
+            if self.is_like_one_of(partition, &now) && takes(partition, snapshot, request) {
+                continue;
+            }
+            let longest_first = std::iter::once(None).chain(limits.iter().rev().map(Some));
+            let opened = longest_first.filter_map(|limit| {
+                let limited = limit.map_or_else(|| request.clone(), |own| own.applied(request));
+                let there = Request { partition: Some(partition.name.clone()), ..limited.clone() };
+                if !takes(partition, snapshot, &there) || !room::fits(snapshot, &there) {
+                    return None;
+                }
+                let kept = now.iter().copied().filter(|name| {
+                    let own = snapshot.partitions.iter().find(|own| own.name == **name);
+                    own.is_some_and(|own| takes(own, snapshot, &limited))
+                });
+                let names: Vec<&str> = kept.chain([partition.name.as_str()]).collect();
+                let added = ChangeSet::new(Change::Partition(names.join(",")), preemption(partition));
+                limit.map_or_else(|| Some(added.clone()), |limit| limit.and(&added))
+            });
+            // The longest limit that it takes is enough.
+            list.extend(opened.take(1));
+        }
+        list
+    }
+
+    /// Returns whether a partition has the same nodes as one of the request's, and the same order and limits.
+    fn is_like_one_of(&self, partition: &QueuePartition, now: &[&str]) -> bool {
+        let nodes = |name: &str| -> BTreeSet<usize> {
+            let all = self.snapshot.nodes.iter().enumerate();
+            all.filter(|(_, node)| node.partitions.contains(name)).map(|(number, _)| number).collect()
+        };
+        let own = nodes(&partition.name);
+        let alike = |other: &&QueuePartition| {
+            now.contains(&other.name.as_str())
+                && (other.tier, &other.limit_qos) == (partition.tier, &partition.limit_qos)
+                && takes(other, self.snapshot, self.request)
+        };
+        self.snapshot.partitions.iter().filter(alike).any(|other| own.is_subset(&nodes(&other.name)))
+    }
+
+    fn accounts(&self) -> Vec<ChangeSet> {
+        let (snapshot, request) = (self.snapshot, self.request);
+        let now = request.account.as_deref().or_else(|| snapshot.own_account());
+        let others = snapshot.accounts.iter().filter(|own| Some(own.name.as_str()) != now && now.is_some());
+        let change = |name: &String| {
+            let charged = Drawback::Charged { account: name.clone() };
+            ChangeSet::new(Change::Account(name.clone()), Some(charged))
+        };
+        others.map(|own| change(&own.name)).filter(|set| self.is_taken(set)).collect()
+    }
+
+    fn qualities(&self) -> Vec<ChangeSet> {
+        let (snapshot, request) = (self.snapshot, self.request);
+        let account = request.account.as_deref().or_else(|| snapshot.own_account());
+        let now = request.further.qos.as_deref().unwrap_or_else(|| snapshot.own_qos(account));
+        let known = snapshot.accounts.iter().find(|own| Some(own.name.as_str()) == account);
+        let allowed = known.into_iter().flat_map(|own| &own.allowed_qos).filter(|name| *name != now);
+        let change = |name: &String| ChangeSet::new(Change::Qos(name.clone()), None);
+        allowed.map(change).filter(|set| self.is_taken(set)).collect()
+    }
+
+    /// Returns whether a partition of the request takes it with some changes.
+    fn is_taken(&self, set: &ChangeSet) -> bool {
+        let changed = set.applied(self.request);
+        let names = room::partitions(self.snapshot, &changed);
+        let mut known =
+            self.snapshot.partitions.iter().filter(|own| names.contains(&own.name.as_str())).peekable();
+        known.peek().is_none() || known.any(|own| takes(own, self.snapshot, &changed))
+    }
+
+    /// Returns other types of GPUs with at least as much memory, in another partition where those of the request have none.
+    fn gpu_types(&self) -> Vec<ChangeSet> {
+        let (snapshot, request) = (self.snapshot, self.request);
+        let Some(from) = room::gpu_type(request) else { return Vec::new() };
+        let all: BTreeSet<&GpuType> =
+            snapshot.nodes.iter().flat_map(|node| &node.gpus).map(|gpu| &gpu.gpu_type).collect();
+        let others = all.into_iter().filter(|to| *to != from && has_the_memory_of(to, from));
+        let mut list = Vec::new();
+        for to in others {
+            let drawback = Drawback::OtherType { from: from.clone(), to: to.clone() };
+            let set = ChangeSet::new(Change::GpuType(to.clone()), Some(drawback));
+            let changed = set.applied(request);
+            if room::fits(snapshot, &changed) {
+                list.push(set);
+                continue;
+            }
+            let elsewhere = snapshot.partitions.iter().filter(|partition| {
+                let there = Request { partition: Some(partition.name.clone()), ..changed.clone() };
+                takes(partition, snapshot, &there) && room::fits(snapshot, &there)
+            });
+            list.extend(elsewhere.filter_map(|partition| {
+                let change = Change::Partition(partition.name.clone());
+                set.and(&ChangeSet::new(change, preemption(partition)))
+            }));
+        }
+        list
+    }
+
+    /// Returns the same GPUs on fewer or more nodes.
+    fn splits(&self) -> Vec<ChangeSet> {
+        let (nodes, per_node) = (self.request.asks.nodes, room::gpus_per_node(self.request));
+        let is_slice = room::gpu_type(self.request).is_some_and(GpuType::is_mig_slice);
+        if self.request.asks.gpus.len() != 1 || self.request.asks.exclusive || is_slice {
+            return Vec::new();
+        }
+        let all = nodes.saturating_mul(per_node);
+        let there = u32::try_from(self.snapshot.nodes.len()).unwrap_or(u32::MAX);
+        let numbers = (1..=all.min(there)).filter(|own| all % own == 0 && *own != nodes);
+        let set = |nodes: u32| {
+            let change = Change::Gpus { nodes, per_node: all / nodes };
+            ChangeSet::new(change, Some(Drawback::Nodes(nodes)))
+        };
+        numbers.map(set).filter(|set| self.is_taken_and_fits(set)).take(SPLITS).collect()
+    }
+
+    /// Returns half of the GPUs, with the limit that they need where that is known.
+    fn fewer_gpus(&self) -> Vec<ChangeSet> {
+        let (nodes, per_node) = (self.request.asks.nodes, room::gpus_per_node(self.request));
+        if self.request.asks.gpus.len() != 1 || self.request.asks.exclusive {
+            return Vec::new();
+        }
+        let all = |nodes: u32, per_node: u32| u64::from(nodes) * u64::from(per_node);
+        let before = to_f64(all(nodes, per_node));
+        let halves = [(nodes, per_node / 2), (nodes / 2, per_node)];
+        let set = |(nodes, per_node): (u32, u32)| {
+            let factor = before / to_f64(all(nodes, per_node));
+            let change = Change::Gpus { nodes, per_node };
+            let set = ChangeSet::new(change, Some(Drawback::RunsLonger(factor)));
+            let need = self.past.need(&set.applied(self.request));
+            let longer = need.map(|need| need.least_limit).filter(|least| least.0 > self.request.limit.0);
+            longer.and_then(|limit| set.and(&ChangeSet::new(Change::Limit(limit), None))).unwrap_or(set)
+        };
+        let some = halves.into_iter().filter(|(nodes, per_node)| all(*nodes, *per_node) > 0);
+        some.map(set).filter(|set| self.is_taken_and_fits(set)).collect()
+    }
+
+    fn is_taken_and_fits(&self, set: &ChangeSet) -> bool {
+        self.is_taken(set) && room::fits(self.snapshot, &set.applied(self.request))
+    }
+
+    /// Returns fewer CPUs and less memory: the share of a node that goes with the GPUs, and what is left beside GPUs that are free.
+    fn hosts(&self) -> Vec<ChangeSet> {
+        let request = self.request;
+        if room::gpus_per_node(request) == 0 || request.asks.exclusive {
+            return Vec::new();
+        }
+        let share = room::share(self.snapshot, request);
+        let free = room::free(self.snapshot, request);
+        let mut list: Vec<ChangeSet> = Vec::new();
+        for set in std::iter::once(share).chain(free).filter_map(|host| self.host(host)) {
+            if !list.contains(&set) {
+                list.push(set);
+            }
+        }
+        // Those that leave the job most come first.
+        let left = |set: &ChangeSet| {
+            let asks = set.applied(request).asks;
+            (asks.cpus, asks.memory_mib)
+        };
+        list.sort_by_key(|set| std::cmp::Reverse(left(set)));
+        list.truncate(SPLITS);
+        list
+    }
+
+    /// Returns the changes with which a request takes no more of a node than there is.
+    fn host(&self, there: Host) -> Option<ChangeSet> {
+        let (asks, gpus) = (&self.request.asks, u64::from(room::gpus_per_node(self.request)));
+        let known = self.past.memory();
+        let mut set = ChangeSet::default();
+        if let Some((from, to)) = asks.cpus.zip(there.cpus).filter(|(from, to)| to < from) {
+            if to < gpus.max(from.div_ceil(LEAST_PART)) {
+                return None;
+            }
+            set.changes.push(Change::Cpus(to));
+            set.drawbacks.push(Drawback::FewerCpus { from, to });
+        }
+        if let Some((from, to)) = asks.memory_mib.zip(there.memory).filter(|(from, to)| to < from) {
+            let to = if to > 1024 { to / 1024 * 1024 } else { to };
+            let least = known.map_or(from.div_ceil(LEAST_PART), |(_, least)| least);
+            if to == 0 || to < least {
+                return None;
+            }
+            set.changes.push(Change::Memory(to));
+            set.drawbacks.push(Drawback::LessMemory { from, to, used: known.map(|(used, _)| used) });
+        }
+        (!set.changes.is_empty()).then_some(set)
+    }
+}
+
+/// Returns whether a partition takes a request: its account, QOS, limit and number of nodes.
+pub(super) fn takes(partition: &QueuePartition, snapshot: &Snapshot, request: &Request) -> bool {
+    let account = request.account.as_deref().or_else(|| snapshot.own_account());
+    let qos = request.further.qos.as_deref().unwrap_or_else(|| snapshot.own_qos(account));
+    let lets_in = |allowed: &Option<BTreeSet<String>>, name: Option<&str>| {
+        allowed.as_ref().is_none_or(|allowed| name.is_some_and(|name| allowed.contains(name)))
+    };
+    lets_in(&partition.accounts, account)
+        && lets_in(&partition.qos, Some(qos))
+        && partition.max_time_s.is_none_or(|most| request.limit.0 <= most.0)
+        && partition.max_nodes.is_none_or(|most| request.asks.nodes <= most)
+}
+
+fn preemption(partition: &QueuePartition) -> Option<Drawback> {
+    partition.preemptible.then(|| Drawback::MayBePreempted { partition: partition.name.clone() })
+}
+
+/// Returns whether a GPU has at least the memory of another by the table of GPUs, whatever the names leave open.
+fn has_the_memory_of(to: &GpuType, from: &GpuType) -> bool {
+    let sizes = |gpu_type: &GpuType| -> Vec<u32> {
+        let Some(known) = recognise(gpu_type.as_str()) else { return Vec::new() };
+        match known.memory_gb() {
+            Some(size) => vec![size],
+            None => known.gpus.iter().map(|gpu| gpu.memory.gb).collect(),
+        }
+    };
+    let least = sizes(to).into_iter().min();
+    least.zip(sizes(from).into_iter().max()).is_some_and(|(to, from)| to >= from)
+}

@@ -1,0 +1,109 @@
+//! One change of a request, and the request that it makes.
+
+use crate::{Drawback, Request};
+use hsched_model::{GpuType, Seconds};
+
+/// A change of what a job asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    Limit(Seconds),
+    /// Another GPU type, as many.
+    GpuType(GpuType),
+    /// Other numbers of nodes and of GPUs on each; CPUs and memory stay the same for each GPU.
+    Gpus {
+        nodes: u32,
+        per_node: u32,
+    },
+    /// Several have commas between them.
+    Partition(String),
+    Account(String),
+    Qos(String),
+    /// CPUs on each node.
+    Cpus(u64),
+    /// Memory on each node, in MiB.
+    Memory(u64),
+}
+
+/// Changes that are made together, and what they cost.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ChangeSet {
+    /// No two of one kind.
+    pub changes: Vec<Change>,
+    pub drawbacks: Vec<Drawback>,
+}
+
+impl Change {
+    /// Makes the change.
+    pub fn apply(&self, request: &mut Request) {
+        let asks = &mut request.asks;
+        match self {
+            Self::Limit(limit) => request.limit = *limit,
+            Self::GpuType(gpu_type) => {
+                for ask in &mut asks.gpus {
+                    ask.gpu_type = Some(gpu_type.clone());
+                }
+            }
+            Self::Gpus { nodes, per_node } => {
+                let before: u32 = asks.gpus.iter().map(|ask| ask.count).sum();
+                let scaled = |amount: u64| {
+                    amount.saturating_mul(u64::from(*per_node)).div_ceil(u64::from(before.max(1)))
+                };
+                asks.nodes = *nodes;
+                asks.cpus = asks.cpus.map(scaled);
+                asks.memory_mib = asks.memory_mib.map(scaled);
+                for ask in &mut asks.gpus {
+                    ask.count = *per_node;
+                }
+            }
+            Self::Partition(names) => request.partition = Some(names.clone()),
+            Self::Account(name) => request.account = Some(name.clone()),
+            Self::Qos(name) => request.further.qos = Some(name.clone()),
+            Self::Cpus(count) => asks.cpus = Some(*count),
+            Self::Memory(mebibytes) => asks.memory_mib = Some(*mebibytes),
+        }
+    }
+
+    /// Returns whether both change the same of a request.
+    fn is_of_kind(&self, other: &Self) -> bool {
+        let of_gpus = |change: &Self| matches!(change, Self::Gpus { .. });
+        let of_host = |change: &Self| matches!(change, Self::Cpus(_) | Self::Memory(_));
+        // What CPUs and memory a node has left depends on the number of GPUs.
+        let is_tied = of_gpus(self) && of_host(other) || of_host(self) && of_gpus(other);
+        is_tied || std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+}
+
+impl ChangeSet {
+    pub(super) fn new(change: Change, drawback: Option<Drawback>) -> Self {
+        Self { changes: vec![change], drawbacks: drawback.into_iter().collect() }
+    }
+
+    /// Returns the request with these changes.
+    pub fn applied(&self, request: &Request) -> Request {
+        let mut changed = request.clone();
+        self.changes.iter().for_each(|change| change.apply(&mut changed));
+        changed
+    }
+
+    /// Returns both together; `None` where they change the same.
+    pub(super) fn and(&self, other: &Self) -> Option<Self> {
+        let is_tied = self.changes.iter().any(|own| other.changes.iter().any(|more| own.is_of_kind(more)));
+        (!is_tied).then(|| Self {
+            changes: [&self.changes[..], &other.changes].concat(),
+            drawbacks: [&self.drawbacks[..], &other.drawbacks].concat(),
+        })
+    }
+
+    /// Returns whether the job does the same as before, as far as past runs and the site tell: nothing to think about.
+    pub fn is_harmless(&self) -> bool {
+        self.drawbacks.iter().all(Drawback::is_harmless)
+    }
+
+    /// Returns the other GPU type, where there is one.
+    pub fn gpu_type(&self) -> Option<&GpuType> {
+        self.changes.iter().find_map(|change| match change {
+            Change::GpuType(gpu_type) => Some(gpu_type),
+            _ => None,
+        })
+    }
+}

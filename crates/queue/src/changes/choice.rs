@@ -1,0 +1,67 @@
+//! Which of the changes that bring a job's start forward are worth showing, and in what order.
+
+use crate::{Change, ChangeEstimate, ChangeSet, Request, RequestId};
+
+/// Changes of each kind that are shown: harmless ones, and those that cost something.
+const MOST_OF_KIND: usize = 4;
+
+/// Changes that are shown.
+pub(super) const MOST: usize = 2 * MOST_OF_KIND;
+
+/// Returns the changes that are worth showing, numbered from 1: the harmless ones, then those that cost something and gain more.
+///
+/// `notable` is a gain in seconds that is worth a word.
+pub(super) fn shown(mut list: Vec<ChangeEstimate>, notable: f64) -> Vec<ChangeEstimate> {
+    list.sort_by(|a, b| a.worth.total_cmp(&b.worth));
+    let is_worth_it = |place: usize| {
+        let own = &list[place];
+        let is_better = |(number, other): (usize, &ChangeEstimate)| {
+            let is_as_good = is_part(&other.set, &own.set)
+                || is_milder(other, own)
+                // Of several names that are about as soon the first is enough.
+                || number < place && is_alike(&other.set, &own.set);
+            is_as_good && other.worth - own.worth < notable
+        };
+        !list.iter().enumerate().any(is_better)
+    };
+    let kept: Vec<ChangeEstimate> =
+        (0..list.len()).filter(|&place| is_worth_it(place)).map(|place| list[place].clone()).collect();
+    let (harmless, costly): (Vec<_>, Vec<_>) = kept.into_iter().partition(|own| own.set.is_harmless());
+    let free = harmless.first().map_or(f64::INFINITY, |own| own.worth);
+    let costly = costly.into_iter().filter(|own| own.worth <= free - notable);
+    let all = harmless.into_iter().take(MOST_OF_KIND).chain(costly.take(MOST_OF_KIND));
+    let numbered = |(own, number): (ChangeEstimate, u32)| ChangeEstimate {
+        request: Request { id: RequestId(number), ..own.request },
+        ..own
+    };
+    all.zip(1..).map(numbered).collect()
+}
+
+/// Returns whether some changes are part of others.
+fn is_part(part: &ChangeSet, whole: &ChangeSet) -> bool {
+    part.changes.len() < whole.changes.len()
+        && part.changes.iter().all(|change| whole.changes.contains(change))
+}
+
+/// Returns whether changes differ only in the names of partition, account or QOS.
+fn is_alike(one: &ChangeSet, other: &ChangeSet) -> bool {
+    let is_name =
+        |change: &Change| matches!(change, Change::Partition(_) | Change::Account(_) | Change::Qos(_));
+    let is_same = |(own, other): (&Change, &Change)| {
+        own == other || is_name(own) && std::mem::discriminant(own) == std::mem::discriminant(other)
+    };
+    one.changes.len() == other.changes.len() && one.changes.iter().zip(&other.changes).all(is_same)
+}
+
+/// Returns whether changes of the same kinds leave the job more than others.
+fn is_milder(milder: &ChangeEstimate, other: &ChangeEstimate) -> bool {
+    let kinds = |own: &ChangeEstimate| own.set.changes.iter().map(std::mem::discriminant).collect::<Vec<_>>();
+    let leaves = |own: &ChangeEstimate| {
+        let Request { limit, asks, .. } = &own.request;
+        let gpus: u64 = asks.gpus.iter().map(|ask| u64::from(ask.count)).sum();
+        (limit.0, gpus.saturating_mul(u64::from(asks.nodes)), asks.cpus, asks.memory_mib)
+    };
+    let (more, less) = (leaves(milder), leaves(other));
+    let is_less = less.0 <= more.0 && less.1 <= more.1 && less.2 <= more.2 && less.3 <= more.3;
+    kinds(milder) == kinds(other) && is_less && less != more
+}

@@ -1,0 +1,108 @@
+//! What a change costs whoever makes it.
+
+use std::fmt;
+
+use crate::Need;
+use hsched_model::number::to_u64;
+use hsched_model::{GpuType, Seconds};
+
+/// What a change costs, or what its owner must know before it is made.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Drawback {
+    /// Slurm ends the job at its new limit.
+    EndsAfter {
+        limit: Seconds,
+        /// What past runs needed; `None` where nobody knows.
+        need: Option<Need>,
+    },
+    /// The GPUs are others.
+    OtherType { from: GpuType, to: GpuType },
+    /// It runs about so many times as long.
+    RunsLonger(f64),
+    /// It must be able to train on so many nodes.
+    Nodes(u32),
+    /// Jobs of this partition may be stopped for others.
+    MayBePreempted { partition: String },
+    /// Another account is charged.
+    Charged { account: String },
+    /// It has so many CPUs on each node instead of so many.
+    FewerCpus { from: u64, to: u64 },
+    /// It has so much memory on each node, in MiB, instead of so much.
+    LessMemory {
+        from: u64,
+        to: u64,
+        /// The most that a past run used.
+        used: Option<u64>,
+    },
+}
+
+impl Drawback {
+    /// Returns whether the job does the same as before, as far as past runs tell.
+    pub fn is_harmless(&self) -> bool {
+        match self {
+            Self::EndsAfter { need, .. } => need.is_some(),
+            Self::LessMemory { used, .. } => used.is_some(),
+            Self::OtherType { .. }
+            | Self::Charged { .. }
+            | Self::RunsLonger(_)
+            | Self::Nodes(_)
+            | Self::MayBePreempted { .. }
+            | Self::FewerCpus { .. } => false,
+        }
+    }
+}
+
+impl fmt::Display for Drawback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::EndsAfter { limit, need: Some(Need { runs, longest, .. }) } => {
+                let (limit, longest) = (in_words(*limit), in_words(*longest));
+                let past = if *runs == 1 {
+                    format!("the 1 past run took {longest}")
+                } else {
+                    format!("{runs} past runs took at most {longest}")
+                };
+                write!(f, "Slurm ends the job after {limit}; {past}")
+            }
+            Self::EndsAfter { limit, need: None } => {
+                write!(f, "Slurm ends the job after {}; how long it runs is unknown", in_words(*limit))
+            }
+            Self::OtherType { from, to } => {
+                write!(f, "is a {} fast enough? The script asks for {}", to.as_str(), from.as_str())
+            }
+            Self::RunsLonger(factor) if (*factor - 2.0).abs() < 0.1 => {
+                f.write_str("the run takes about twice as long")
+            }
+            Self::RunsLonger(factor) => write!(f, "the run takes about {factor:.1} times as long"),
+            Self::Nodes(1) => f.write_str("all its GPUs are on one node"),
+            Self::Nodes(nodes) => write!(f, "the script must train on {nodes} nodes"),
+            Self::MayBePreempted { partition } => write!(f, "jobs of {partition} may be preempted"),
+            Self::Charged { account } => write!(f, "account {account} is charged"),
+            Self::FewerCpus { from, to } => write!(f, "{to} CPUs instead of {from} on each node"),
+            Self::LessMemory { from, to, used } => {
+                write!(f, "{} instead of {} on each node", gigabytes(*to), gigabytes(*from))?;
+                match used {
+                    Some(used) => write!(f, "; past runs used at most {}", gigabytes(*used)),
+                    None => f.write_str("; how much it needs is unknown"),
+                }
+            }
+        }
+    }
+}
+
+/// Returns a time in words: `8 h`, `6 h 15 min`, `1 d 12 h`.
+pub(super) fn in_words(time: Seconds) -> String {
+    let minutes = to_u64((time.0 / 60.0).round().max(0.0));
+    let parts = [(minutes / 1440, "d"), (minutes / 60 % 24, "h"), (minutes % 60, "min")];
+    let words: Vec<String> = parts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .take(2)
+        .map(|(count, unit)| format!("{count} {unit}"))
+        .collect();
+    if words.is_empty() { "less than a minute".to_owned() } else { words.join(" ") }
+}
+
+fn gigabytes(mebibytes: u64) -> String {
+    if mebibytes >= 10 * 1024 { format!("{} GB", mebibytes / 1024) } else { format!("{mebibytes} MB") }
+}

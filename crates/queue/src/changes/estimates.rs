@@ -1,0 +1,218 @@
+//! How much sooner a job starts with each change: all are played in the same futures of the queue.
+
+use super::candidates::{Site, candidates};
+use super::choice::{MOST, shown};
+use super::obstacle::obstacle;
+use crate::estimate::mean;
+use crate::forecast::{FEW, Far, forecast_of};
+use crate::{
+    Calibration, Change, ChangeSet, Estimate, PastRuns, Question, QueuePosition, Request, RequestId,
+    Snapshot, Start, StartEstimate,
+};
+use hsched_model::Seconds;
+
+/// What may change, and in which queue.
+#[derive(Clone, Copy)]
+pub struct ChangeQuestion<'a> {
+    /// The queue, without the job itself where it waits in it.
+    pub snapshot: &'a Snapshot,
+    /// What the job asks for, with the limit that Slurm would take. Its `run` is what it is expected to run.
+    pub request: &'a Request,
+    /// Past runs of the job's name.
+    pub past: &'a PastRuns,
+    /// How long the job runs with a request, where that is known.
+    pub run_of: &'a dyn Fn(&Request) -> Option<Seconds>,
+    /// Whether whoever asks can make these changes.
+    pub is_possible: &'a dyn Fn(&[Change]) -> bool,
+    /// The job's position in the queue after these changes; `None` for that of a new job. Without changes: that of the job now.
+    pub position: &'a dyn Fn(&[Change]) -> Option<QueuePosition>,
+    pub seed: u64,
+    /// Futures that are looked at, unless the time is over before.
+    pub samples: usize,
+    pub calibration: Option<Calibration>,
+}
+
+/// A job as it is, and with changes that bring its start forward.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChangeEstimates {
+    pub as_is: Start,
+    /// At most [`ChangeEstimates::MOST`]. Harmless ones come first, then those that cost something, each the soonest first.
+    pub list: Vec<ChangeEstimate>,
+}
+
+/// Some changes, and when the job starts with them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChangeEstimate {
+    pub set: ChangeSet,
+    pub request: Request,
+    pub start: Start,
+    /// By the medians; `None` where the job never starts as it is.
+    pub sooner: Option<Seconds>,
+    /// When it is done, from the snapshot on, where its run time is known.
+    pub done: Option<Estimate>,
+    /// What the changes are ordered by: the median time to the start, and what the run takes longer than before.
+    pub(super) worth: f64,
+}
+
+/// A change is worth a word from so much on, in seconds,
+const LEAST_GAIN: f64 = 600.0;
+/// and from that part of the wait on.
+const LEAST_PART: f64 = 0.05;
+
+/// The best so many changes are tried together in pairs.
+const PAIRED: usize = 3;
+
+impl ChangeEstimates {
+    /// Changes that are shown.
+    pub const MOST: usize = MOST;
+}
+
+/// Returns when a job starts as it is, and the changes with which it starts notably sooner.
+///
+/// `stop` is asked whether the time is over. Where others are hidden, nothing can be played and no change is listed.
+pub fn estimate_changes(question: &ChangeQuestion, stop: &(dyn Fn() -> bool + Sync)) -> ChangeEstimates {
+    let site = Site { snapshot: question.snapshot, request: question.request, past: question.past };
+    let sets = if question.snapshot.others_hidden { Vec::new() } else { candidates(site) };
+    let sets: Vec<ChangeSet> = sets.into_iter().filter(|set| (question.is_possible)(&set.changes)).collect();
+    let harmless: Vec<ChangeSet> = sets.iter().filter(|set| set.is_harmless()).cloned().collect();
+    // A few futures tell which changes are worth a closer look.
+    let (as_is, singles) = question.played(sets, FEW, stop);
+    let singles = question.gaining(&as_is, singles);
+    let pairs = question.pairs(&singles, &harmless);
+    let mut list = singles;
+    if !pairs.is_empty() {
+        let (as_is, pairs) = question.played(pairs, FEW, stop);
+        list.extend(question.gaining(&as_is, pairs));
+    }
+    let (as_is, list) = question.compared(as_is, list, stop);
+    ChangeEstimates { list: shown(list, notable_gain(&as_is)), as_is }
+}
+
+impl ChangeQuestion<'_> {
+    /// Plays the job as it is and with the best of some changes in all futures, the same for all.
+    fn compared(
+        &self,
+        as_is: Start,
+        mut list: Vec<ChangeEstimate>,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> (Start, Vec<ChangeEstimate>) {
+        if self.samples <= FEW {
+            return (as_is, list);
+        }
+        list.sort_by(|a, b| a.worth.total_cmp(&b.worth));
+        let (harmless, costly): (Vec<_>, Vec<_>) = list.iter().partition(|own| own.set.is_harmless());
+        let best = harmless.into_iter().take(MOST).chain(costly.into_iter().take(MOST));
+        let (whole, played) = self.played(best.map(|own| own.set.clone()).collect(), self.samples, stop);
+        let futures = |start: &Start| start.forecast().map_or(0, |own| own.starts.len());
+        if futures(&whole) < futures(&as_is) {
+            // The time was over before as many futures as were looked at first.
+            return (as_is, list);
+        }
+        let list = self.gaining(&whole, played);
+        (whole, list)
+    }
+
+    /// Plays the job as it is, and with each of some sets of changes, in at most so many futures.
+    fn played(
+        &self,
+        sets: Vec<ChangeSet>,
+        samples: usize,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> (Start, Vec<(ChangeSet, Request, Start)>) {
+        let numbered = |number: u32, request: Request| {
+            let run = (self.run_of)(&request).unwrap_or(request.run);
+            let run = Seconds(run.0.min(request.limit.0));
+            Request { id: RequestId(number), run, ..request }
+        };
+        let mut requests = vec![numbered(0, self.request.clone())];
+        let mut positions: Vec<(RequestId, QueuePosition)> = Vec::new();
+        positions.extend((self.position)(&[]).map(|position| (RequestId(0), position)));
+        for (number, set) in (1..).zip(&sets) {
+            let request = numbered(number, set.applied(self.request));
+            positions.extend((self.position)(&set.changes).map(|position| (request.id, position)));
+            requests.push(request);
+        }
+        let question = Question {
+            snapshot: self.snapshot,
+            requests: &requests,
+            seed: self.seed,
+            samples: self.samples.min(samples),
+            calibration: self.calibration,
+        };
+        let estimates = forecast_of(&question, &positions, Far::InAll, stop);
+        let start =
+            |request: &Request| StartEstimate::of(&estimates, request.id).cloned().unwrap_or(Start::Never);
+        let is_stuck = obstacle(self.snapshot, self.request).is_some();
+        let as_is = if is_stuck { Start::Never } else { start(&requests[0]) };
+        let changed = sets.into_iter().zip(requests.drain(1..));
+        (as_is, changed.map(|(set, request)| (set, request.clone(), start(&request))).collect())
+    }
+
+    /// Returns those of some changes with which the job starts, and is done, notably sooner.
+    fn gaining(&self, as_is: &Start, played: Vec<(ChangeSet, Request, Start)>) -> Vec<ChangeEstimate> {
+        let run_now = (self.run_of)(self.request);
+        let gain = |(set, request, start): (ChangeSet, Request, Start)| {
+            let own = start.forecast()?;
+            let longer =
+                run_now.zip((self.run_of)(&request)).map_or(0.0, |(before, after)| after.0 - before.0);
+            let before = as_is.forecast();
+            if before.is_some_and(|before| before.starts.is_empty() != own.starts.is_empty()) {
+                // What was not played is no match for what was.
+                return None;
+            }
+            let gain =
+                before.map(|before| earlier(&before.starts, &own.starts, before.start, own.start) - longer);
+            let sooner = before.map(|before| Seconds(before.start.median.0 - own.start.median.0));
+            // What is shown is the median: a gain on average that does not show there is none to whoever reads it.
+            let notable = notable_gain(as_is);
+            let is_notable =
+                gain.is_none_or(|gain| gain >= notable && sooner.is_some_and(|own| own.0 >= notable));
+            let worth = own.start.median.0 + longer;
+            let done = (self.run_of)(&request).map(|run| after(own.start, run));
+            is_notable.then_some(ChangeEstimate { set, request, start, sooner, done, worth })
+        };
+        played.into_iter().filter_map(gain).collect()
+    }
+
+    /// Returns pairs of changes: of the best ones, of the best harmless ones, and of these with what costs nothing and gains nothing alone.
+    fn pairs(&self, singles: &[ChangeEstimate], harmless: &[ChangeSet]) -> Vec<ChangeSet> {
+        let mut best: Vec<&ChangeEstimate> = singles.iter().collect();
+        best.sort_by(|a, b| a.worth.total_cmp(&b.worth));
+        let sets = || best.iter().map(|own| &own.set);
+        let gaining: Vec<&ChangeSet> = sets().filter(|set| set.is_harmless()).take(PAIRED).collect();
+        let idle = harmless.iter().filter(|set| sets().all(|own| own != *set)).take(PAIRED);
+        let harmless: Vec<&ChangeSet> = gaining.into_iter().chain(idle).collect();
+        let best: Vec<&ChangeSet> = sets().take(PAIRED).collect();
+        let mut pairs: Vec<ChangeSet> = Vec::new();
+        for list in [harmless, best] {
+            for (number, first) in list.iter().enumerate() {
+                let pair = list[number + 1..].iter().filter_map(|second| first.and(second));
+                for pair in pair.filter(|pair| (self.is_possible)(&pair.changes)) {
+                    if !pairs.contains(&pair) {
+                        pairs.push(pair);
+                    }
+                }
+            }
+        }
+        pairs
+    }
+}
+
+/// Returns the gain from which on a change of a job is worth a word, in seconds.
+fn notable_gain(as_is: &Start) -> f64 {
+    let wait = as_is.forecast().map_or(0.0, |own| own.start.median.0);
+    LEAST_GAIN.max(LEAST_PART * wait)
+}
+
+/// Returns when something is done that starts then and runs so long.
+fn after(start: Estimate, run: Seconds) -> Estimate {
+    let end = |start: Seconds| Seconds(start.0 + run.0);
+    let Estimate { low, median, high, mean } = start;
+    Estimate { low: end(low), median: end(median), high: end(high), mean: end(mean) }
+}
+
+/// Returns how much earlier something starts on average, in the futures in which both were tried.
+fn earlier(before: &[Seconds], after: &[Seconds], as_is: Estimate, changed: Estimate) -> f64 {
+    let differences: Vec<f64> = before.iter().zip(after).map(|(before, after)| before.0 - after.0).collect();
+    mean(&differences).unwrap_or(as_is.mean.0 - changed.mean.0)
+}

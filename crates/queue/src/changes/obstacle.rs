@@ -1,0 +1,55 @@
+//! Why no partition takes a request, or no node could ever hold it.
+
+use std::collections::BTreeSet;
+
+use super::candidates::takes;
+use super::drawback::in_words;
+use super::room;
+use crate::{QueuePartition, Request, Snapshot};
+
+/// Returns why a request never starts whoever else waits, as far as partitions and nodes tell; nothing where it may.
+pub fn obstacle(snapshot: &Snapshot, request: &Request) -> Option<String> {
+    let names = room::partitions(snapshot, request);
+    let known: Vec<&QueuePartition> =
+        snapshot.partitions.iter().filter(|own| names.contains(&own.name.as_str())).collect();
+    if !known.is_empty() && !known.iter().any(|own| takes(own, snapshot, request)) {
+        let whys: Vec<String> = known.iter().map(|own| refusal(own, snapshot, request)).collect();
+        return Some(whys.join("; "));
+    }
+    let of = if names.is_empty() { String::new() } else { format!(" of partition {}", names.join(",")) };
+    let gpus = room::gpus_per_node(request);
+    let wanted = room::gpu_type(request).map_or_else(String::new, |own| format!("{} ", own.as_str()));
+    if gpus > 0 && room::nodes(snapshot, request).is_empty() {
+        let in_any = |node: &&crate::QueueNode| {
+            names.is_empty() || names.iter().any(|name| node.partitions.contains(*name))
+        };
+        let stocks = snapshot.nodes.iter().filter(in_any).flat_map(room::stock);
+        let there: BTreeSet<String> =
+            stocks.map(|(own, count)| format!("{count} {}", own.as_str())).collect();
+        let there = there.into_iter().collect::<Vec<_>>().join(", ");
+        let there = if there.is_empty() { "no GPUs".to_owned() } else { there };
+        return Some(format!("no node{of} has {gpus} {wanted}GPUs for it: the nodes have {there}"));
+    }
+    (!room::fits(snapshot, request)).then(|| {
+        let nodes = request.asks.nodes;
+        format!("fewer than {nodes} nodes{of} have the GPUs, CPUs and memory that it asks for")
+    })
+}
+
+fn refusal(partition: &QueuePartition, snapshot: &Snapshot, request: &Request) -> String {
+    let name = &partition.name;
+    let account = request.account.as_deref().or_else(|| snapshot.own_account());
+    match (partition.max_time_s, partition.max_nodes) {
+        (Some(most), _) if request.limit.0 > most.0 => {
+            let (most, asked) = (in_words(most), in_words(request.limit));
+            format!("partition {name} allows a time limit of {most}, it asks for {asked}")
+        }
+        (_, Some(most)) if request.asks.nodes > most => {
+            format!("partition {name} allows {most} nodes, it asks for {}", request.asks.nodes)
+        }
+        _ if partition.accounts.as_ref().is_some_and(|all| account.is_none_or(|own| !all.contains(own))) => {
+            format!("partition {name} is not for account {}", account.unwrap_or("(none)"))
+        }
+        _ => format!("partition {name} does not take its QOS"),
+    }
+}

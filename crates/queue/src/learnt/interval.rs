@@ -1,0 +1,218 @@
+//! How far densities are spread, so that their intervals hold as often as they should: by what the last days would have needed.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::learnt::density::WaitDensity;
+use crate::learnt::wait_record::WaitRecord;
+use hsched_model::Time;
+use hsched_model::number::to_u64;
+
+/// Deviations to choose from, in decimal logarithms of seconds.
+const DEVIATIONS: [f64; 11] = [0.0, 0.1, 0.15, 0.2, 0.25, 0.3, 0.36, 0.43, 0.5, 0.6, 0.75];
+
+/// The deviation where nothing has been estimated before.
+const USUAL: f64 = 0.4;
+
+/// The ends of the interval, and the part of the waits that it should hold.
+pub(super) const ENDS: [f64; 2] = [0.1, 0.9];
+const HELD: f64 = 0.8;
+
+/// Days of estimates that count, and days after which one counts half.
+pub const WINDOW_DAYS: f64 = 12.0;
+const HALF_LIFE_DAYS: f64 = 5.0;
+
+/// Jobs of an account on a day have much in common: together they weigh as this power of their number does, times one.
+const SHARED: f64 = 0.75;
+
+/// As many jobs with GPUs tell as much of them as all jobs do.
+const BELIEF: f64 = 60.0;
+
+const DAY: f64 = 86_400.0;
+
+/// An estimate of the past, and how it came out as far as is known.
+#[derive(Clone, Debug)]
+struct Past {
+    asked: Time,
+    started: Option<Time>,
+    pending_until: Option<Time>,
+    account: u32,
+    has_gpus: bool,
+    density: WaitDensity,
+    /// The interval at each deviation, in logarithms.
+    ends: [[f64; 2]; DEVIATIONS.len()],
+}
+
+/// How far to spread densities.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    pub all: f64,
+    pub with_gpus: f64,
+}
+
+/// Estimates of the last days.
+#[derive(Clone, Debug, Default)]
+pub struct PastEstimates {
+    list: Vec<Past>,
+}
+
+impl Spread {
+    /// Returns the density to show for a job.
+    pub fn of(&self, density: &WaitDensity, has_gpus: bool) -> WaitDensity {
+        density.spread(if has_gpus { self.with_gpus } else { self.all })
+    }
+}
+
+impl PastEstimates {
+    /// Adds an estimate of a job's wait. `started` may lie ahead of the next question.
+    pub(super) fn add(&mut self, record: &WaitRecord, density: WaitDensity) {
+        let ends = DEVIATIONS.map(|deviation| {
+            let spread = density.spread(deviation);
+            ENDS.map(|end| spread.log_quantile(end))
+        });
+        self.list.push(Past {
+            asked: record.asked,
+            started: record.started,
+            pending_until: record.pending_until,
+            account: record.account,
+            has_gpus: record.has_gpus(),
+            density,
+            ends,
+        });
+    }
+
+    /// Returns how far to spread densities at a moment, and forgets what is too old for later ones.
+    pub fn spread(&mut self, now: Time) -> Spread {
+        self.list.retain(|past| now.since(past.asked).0 <= WINDOW_DAYS * DAY);
+        let mut groups: BTreeMap<(u64, u32), f64> = BTreeMap::new();
+        for past in &self.list {
+            *groups.entry(past.group()).or_default() += 1.0;
+        }
+        // With and without GPUs.
+        let (mut held, mut weights) = ([[0.0; DEVIATIONS.len()]; 2], [0.0; 2]);
+        for past in &self.list {
+            let days = now.since(past.asked).0 / DAY;
+            let weight = groups[&past.group()].powf(SHARED - 1.0) * 0.5f64.powf(days / HALF_LIFE_DAYS);
+            let kind = usize::from(past.has_gpus);
+            weights[kind] += weight;
+            for (number, held) in held[kind].iter_mut().enumerate() {
+                *held += weight * past.held(number, now);
+            }
+        }
+        let whole: f64 = weights.iter().sum();
+        if whole <= 0.0 {
+            return Spread { all: USUAL, with_gpus: USUAL };
+        }
+        let all: Vec<f64> = held[0].iter().zip(held[1]).map(|(a, b)| (a + b) / whole).collect();
+        let with_gpus: Vec<f64> = held[1]
+            .iter()
+            .zip(&all)
+            .map(|(held, all)| (held + BELIEF * all) / (weights[1] + BELIEF))
+            .collect();
+        Spread { all: first_to_hold(&all), with_gpus: first_to_hold(&with_gpus) }
+    }
+}
+
+impl Past {
+    fn group(&self) -> (u64, u32) {
+        (to_u64(self.asked.0 / DAY), self.account)
+    }
+
+    /// Returns the probability that the interval at a deviation holds the wait; 1 or 0 if it is known.
+    fn held(&self, deviation: usize, now: Time) -> f64 {
+        let [low, high] = self.ends[deviation];
+        let log = |time: Time| time.since(self.asked).0.max(1.0).log10();
+        if let Some(started) = self.started.filter(|started| *started <= now) {
+            return f64::from(u8::from((low..=high).contains(&log(started))));
+        }
+        let spread = self.density.spread(DEVIATIONS[deviation]);
+        let until = self.pending_until.filter(|until| *until < now).unwrap_or(now);
+        let past = spread.below(log(until));
+        let below_low = spread.below(low).max(past);
+        ((spread.below(high) - below_low) / (1.0 - past).max(1e-6)).clamp(0.0, 1.0)
+    }
+}
+
+/// Returns the least deviation whose intervals held often enough, between two of the list where need be.
+fn first_to_hold(held: &[f64]) -> f64 {
+    let mut before = (0.0, DEVIATIONS[0]);
+    for (held, deviation) in held.iter().zip(DEVIATIONS) {
+        if *held >= HELD {
+            let (low, from) = before;
+            let part = if *held > low { (HELD - low) / (held - low) } else { 1.0 };
+            return if deviation > from { from + part * (deviation - from) } else { deviation };
+        }
+        if *held > before.0 {
+            before = (*held, deviation);
+        }
+    }
+    DEVIATIONS[DEVIATIONS.len() - 1]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::learnt::wait_record::QueueFigures;
+
+    /// A wait from a day on; it lies a factor away from the middle of what is estimated, 10^4 s.
+    fn record(day: f64, account: u32, factor: f64) -> WaitRecord {
+        let asked = Time(day * DAY);
+        WaitRecord {
+            id: 0,
+            asked,
+            submitted: asked,
+            eligible: None,
+            account,
+            partition: 0,
+            cpus: 1.0,
+            memory_mib: 1.0,
+            limit_s: 60.0,
+            gpus: 0.0,
+            queue: QueueFigures::default(),
+            started: Some(Time(asked.0 + 1e4 * factor)),
+            ended: None,
+            pending_until: None,
+        }
+    }
+
+    fn narrow() -> WaitDensity {
+        WaitDensity::mean(&[WaitDensity::unknown()]).after(9.0e3)
+    }
+
+    fn spread_after(factors: &[f64]) -> f64 {
+        let mut past = PastEstimates::default();
+        let density = narrow();
+        for (number, factor) in (0_u32..).zip(factors) {
+            past.add(&record(0.0, number, *factor), density.clone());
+        }
+        past.spread(Time(3.0 * DAY)).all
+    }
+
+    #[test]
+    fn estimates_that_missed_spread_the_next() {
+        let close = spread_after(&[2.0; 10]);
+        let far = spread_after(&[2.0, 2.0, 2.0, 2.0, 2.0, 0.1, 0.1, 0.1, 0.1, 0.1]);
+        assert!(close < 0.01 && far > 0.3, "{close} {far}");
+    }
+
+    #[test]
+    fn a_future_start_counts_by_the_estimate_itself() {
+        let spread = |started: f64| {
+            let mut past = PastEstimates::default();
+            let wait = WaitRecord { started: Some(Time(started)), ..record(0.0, 1, 1.0) };
+            past.add(&wait, narrow());
+            past.spread(Time(DAY / 2.0))
+        };
+        assert_eq!(spread(DAY), spread(9.0 * DAY));
+        assert_eq!(PastEstimates::default().spread(Time(0.0)), Spread { all: USUAL, with_gpus: USUAL });
+    }
+
+    #[test]
+    fn old_estimates_are_forgotten() {
+        let mut past = PastEstimates::default();
+        past.add(&record(0.0, 1, 50.0), narrow());
+        past.spread(Time(13.0 * DAY));
+        assert!(past.list.is_empty());
+    }
+}

@@ -1,0 +1,158 @@
+//! A job as looks at a site's queue have shown it, without names.
+
+use serde::{Deserialize, Serialize};
+
+use crate::learnt::wait_record::{QueueFigures, WaitRecord};
+use crate::{Asks, Estimate, Request, Snapshot};
+use hsched_model::number::{to_f64, to_u32};
+use hsched_model::{GpuType, Seconds, Time};
+
+/// Makes a number of a name that does not give the name away.
+pub type NumberOf<'a> = &'a dyn Fn(&str) -> u64;
+
+/// A job or an array of jobs: its request, the queue when it was submitted, and what became of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SeenJob {
+    /// A number that stands for its id in Slurm.
+    pub job: u64,
+    #[serde(flatten)]
+    pub size: RequestSize,
+    pub submitted: Time,
+    /// The look before it was asked for, whose queue the figures are of, and from when its wait counts. `None` if its whole wait was
+    /// not seen, as of those that run at the first look.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Asked>,
+    /// Whether it could start when it was first seen.
+    pub eligible: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub player: Option<PlayerEstimate>,
+    /// The last look that showed it pending.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending_at: Option<Time>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<Time>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Time>,
+}
+
+/// What a job asks for and whose it is, in numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RequestSize {
+    /// Stands for user and account, and for the partition and the type of GPU.
+    pub owner: u32,
+    pub partition: u32,
+    pub cpus: f64,
+    pub memory_mib: f64,
+    pub limit_s: f64,
+    pub gpus: f64,
+    pub priority: f64,
+}
+
+/// When a wait began, and what the queue was like.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Asked {
+    pub look: Time,
+    pub at: Time,
+    pub queue: QueueFigures,
+}
+
+/// What the player estimated of a pending job: quantiles of its wait from a look on.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlayerEstimate {
+    pub at: Time,
+    pub low_s: f64,
+    pub median_s: f64,
+    pub high_s: f64,
+}
+
+impl PlayerEstimate {
+    pub fn new(at: Time, estimate: &Estimate) -> Self {
+        let Estimate { low: Seconds(low_s), median: Seconds(median_s), high: Seconds(high_s), .. } =
+            *estimate;
+        Self { at, low_s, median_s, high_s }
+    }
+}
+
+impl RequestSize {
+    /// Returns the size of a job: `partition` as it is named, `limit_s` what it may run.
+    pub(super) fn new(
+        asks: &Asks,
+        (user, account): (Option<&str>, Option<&str>),
+        partition: Option<&str>,
+        (limit, priority): (f64, f64),
+        number: NumberOf,
+    ) -> Self {
+        let nodes = f64::from(asks.nodes.max(1));
+        let gpus: u32 = asks.gpus.iter().map(|ask| ask.count).sum();
+        let gpu_type = asks.gpus.first().and_then(|ask| ask.gpu_type.as_ref()).map_or("", GpuType::as_str);
+        let owner = format!("{}\n{}", user.unwrap_or_default(), account.unwrap_or_default());
+        let partition = format!("{}\n{gpu_type}", partition.unwrap_or_default());
+        let short = |name: &str| to_u32(to_f64(number(name) >> 32));
+        Self {
+            owner: short(&owner),
+            partition: short(&partition),
+            cpus: nodes * asks.cpus.map_or(1.0, to_f64),
+            memory_mib: nodes * asks.memory_mib.map_or(0.0, to_f64),
+            limit_s: limit,
+            gpus: nodes * f64::from(gpus),
+            priority,
+        }
+    }
+
+    /// Returns the size of a request of the user who looks.
+    pub(super) fn of_request(request: &Request, snapshot: &Snapshot, number: NumberOf) -> Self {
+        let account = request.account.as_deref().or_else(|| {
+            snapshot.accounts.iter().find(|account| account.default).map(|account| account.name.as_str())
+        });
+        let default =
+            || snapshot.partitions.iter().find(|known| known.default).map(|known| known.name.as_str());
+        let partition = request.partition.as_deref().or_else(default);
+        let priority = snapshot.priority_of(request).priority;
+        let whose = (snapshot.user.as_deref(), account);
+        Self::new(&request.asks, whose, partition, (request.limit.0, priority), number)
+    }
+}
+
+impl SeenJob {
+    /// Returns what the site's waits are learnt from, and the look before it; `None` where its wait was not seen. A job that left
+    /// the queue without having started was pending until it was last seen so.
+    pub(super) fn wait(&self, is_open: bool) -> Option<(Time, WaitRecord)> {
+        let Asked { look, at, queue } = self.asked.clone()?;
+        let mut queue = queue;
+        // The player counts from the look at which it was asked.
+        let player = self.player.map(|player| player.at.since(at).0 + player.median_s);
+        queue.set_player(player);
+        let pending_until = if is_open || self.started.is_some() { None } else { Some(self.pending_at?) };
+        let record = WaitRecord {
+            submitted: self.submitted,
+            eligible: self.eligible.then_some(self.submitted),
+            started: self.started,
+            ended: self.ended,
+            pending_until,
+            ..WaitRecord::of_request(self.job, &self.size, at, queue)
+        };
+        Some((look, record))
+    }
+}
+
+impl WaitRecord {
+    /// Returns a request that is made at a moment.
+    pub(super) fn of_request(id: u64, size: &RequestSize, at: Time, queue: QueueFigures) -> Self {
+        Self {
+            id,
+            asked: at,
+            submitted: at,
+            eligible: Some(at),
+            account: size.owner,
+            partition: size.partition,
+            cpus: size.cpus,
+            memory_mib: size.memory_mib,
+            limit_s: size.limit_s,
+            gpus: size.gpus,
+            queue,
+            started: None,
+            ended: None,
+            pending_until: None,
+        }
+    }
+}

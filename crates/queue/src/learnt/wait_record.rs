@@ -1,0 +1,100 @@
+//! A job as a look at the queue showed it, and when it started: what a site's waits are learnt from.
+
+use serde::{Deserialize, Serialize};
+
+use hsched_model::Time;
+
+/// Figures of the queue that a look adds to each request; see [`QueueFigures`].
+pub const FIGURES: usize = 23;
+
+/// What the queue was like when a request was made: of pending and of running jobs, counts, cores, memory, GPUs and hours, and the wait
+/// that the player estimates. An unknown figure is NaN.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(from = "Vec<Option<f32>>", into = "Vec<Option<f32>>")]
+pub struct QueueFigures(pub [f32; FIGURES]);
+
+/// A job with its request, from the moment at which its wait is estimated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WaitRecord {
+    /// Orders jobs that were submitted in the same second.
+    pub id: u64,
+    /// From when its wait counts: the look that showed it pending, or its submission.
+    pub asked: Time,
+    pub submitted: Time,
+    /// When it became eligible; `None` if it was not by then.
+    pub eligible: Option<Time>,
+    /// Numbers that stand for its account and its partition.
+    pub account: u32,
+    pub partition: u32,
+    pub cpus: f64,
+    pub memory_mib: f64,
+    pub limit_s: f64,
+    pub gpus: f64,
+    pub queue: QueueFigures,
+    /// When it started and ended, as known today. Only `started_by` and `ended_by` read them, so that
+    /// an estimate of the past cannot know its future.
+    pub started: Option<Time>,
+    pub ended: Option<Time>,
+    /// When it was last seen pending, of a job that left the queue without a known start.
+    pub pending_until: Option<Time>,
+}
+
+impl PartialEq for QueueFigures {
+    /// Unknown figures are equal.
+    fn eq(&self, other: &Self) -> bool {
+        self.0.map(f32::to_bits) == other.0.map(f32::to_bits)
+    }
+}
+
+impl From<Vec<Option<f32>>> for QueueFigures {
+    fn from(list: Vec<Option<f32>>) -> Self {
+        let mut figures = Self::default();
+        for (figure, known) in figures.0.iter_mut().zip(list) {
+            *figure = known.unwrap_or(f32::NAN);
+        }
+        figures
+    }
+}
+
+impl From<QueueFigures> for Vec<Option<f32>> {
+    /// Leaves out unknown figures at the end.
+    fn from(figures: QueueFigures) -> Self {
+        let known = figures.0.iter().rposition(|figure| !figure.is_nan()).map_or(0, |last| last + 1);
+        figures.0[..known].iter().map(|figure| (!figure.is_nan()).then_some(*figure)).collect()
+    }
+}
+
+impl Default for QueueFigures {
+    fn default() -> Self {
+        Self([f32::NAN; FIGURES])
+    }
+}
+
+impl WaitRecord {
+    /// Returns when it started, if that was known at a moment.
+    pub(super) fn started_by(&self, now: Time) -> Option<Time> {
+        self.started.filter(|started| *started <= now)
+    }
+
+    /// Returns when it ended, if that was known at a moment.
+    pub(super) fn ended_by(&self, now: Time) -> Option<Time> {
+        self.ended.filter(|ended| *ended <= now)
+    }
+
+    /// Returns the decimal logarithm of its wait in seconds and whether it has started; of a pending job the wait so far.
+    pub(super) fn wait_by(&self, now: Time) -> (f64, bool) {
+        let started = self.started_by(now);
+        let until = self.pending_until.filter(|until| *until < now).unwrap_or(now);
+        let wait = started.unwrap_or(until).since(self.asked).0;
+        (wait.max(1.0).log10(), started.is_some())
+    }
+
+    /// Returns whether it was pending at a moment.
+    pub(super) fn is_pending_at(&self, now: Time) -> bool {
+        self.started_by(now).is_none() && self.pending_until.is_none_or(|until| until >= now)
+    }
+
+    pub(super) fn has_gpus(&self) -> bool {
+        self.gpus > 0.0
+    }
+}

@@ -1,0 +1,162 @@
+//! The limits that a pending job meets in each of its partitions, with what is used of each.
+
+use super::Refusal;
+use super::amounts::in_words;
+use super::tally::Tally;
+use crate::{QueueJob, Snapshot};
+use hsched_model::Seconds;
+
+/// A limit that a pending job meets, with what is used of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LimitUse {
+    /// Slurm's name: `GrpTRES`; `MaxTime` and `MaxNodes` are those of a partition.
+    pub name: String,
+    /// Whose it is, or where it is counted: `a:ACCOUNT`, `u:ACCOUNT:USER`, `q:QOS`, `qa:QOS:ACCOUNT`, `qu:QOS:USER`, `p:PARTITION`,
+    /// `array:ID`.
+    pub holder: String,
+    /// What it counts; `None` for jobs and times.
+    pub tres: Option<String>,
+    /// Times in minutes.
+    pub max: f64,
+    /// What running jobs use of it; `None` for a limit on a job by itself.
+    pub used: Option<f64>,
+    /// The part of that which the job's user uses.
+    pub by_you: f64,
+    /// What the job itself needs of it.
+    pub needed: f64,
+}
+
+/// The limits of a pending job in one of its partitions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobLimits {
+    pub partition: Option<String>,
+    /// Those that never let it start, the one that Slurm tests first being the first.
+    pub never: Vec<LimitUse>,
+    /// Those with what is used of them, in the order of Slurm's tests.
+    pub counted: Vec<LimitUse>,
+}
+
+impl LimitUse {
+    /// Returns whether the job does not fit beside what is used.
+    pub fn is_full(&self) -> bool {
+        self.used.is_some_and(|used| used + self.needed > self.max + 1e-6)
+    }
+
+    fn is_minutes(&self) -> bool {
+        self.name.contains("Mins")
+    }
+
+    fn amount(&self, amount: f64) -> String {
+        match self.name.as_str() {
+            "MaxWall" | "MaxTime" | "GrpWall" => crate::why::span(Seconds(amount * 60.0)),
+            "MaxNodes" => in_words(Some("node"), amount, false),
+            "ArrayTaskThrottle" => in_words(None, amount, false).replace("job", "task"),
+            _ => in_words(self.tres.as_deref(), (amount * 10.0).round() / 10.0, self.is_minutes()),
+        }
+    }
+
+    /// Returns whose it is in words, as in `account bio`.
+    fn whose(&self) -> String {
+        let parts: Vec<&str> = self.holder.split(':').collect();
+        match parts[..] {
+            ["a", account] => format!("account {account}"),
+            ["u", account, user] => format!("user {user} in account {account}"),
+            ["q", qos] => format!("QOS {qos}"),
+            ["qu", qos, user] => format!("user {user} in QOS {qos}"),
+            ["qa", qos, account] => format!("account {account} in QOS {qos}"),
+            ["p", partition] => format!("partition {partition}"),
+            ["array", id] => format!("array {id}"),
+            _ => self.holder.clone(),
+        }
+    }
+
+    /// Returns that it never lets the job start, as the end of a sentence.
+    pub fn never(&self) -> String {
+        let (max, needed) = (self.amount(self.max), self.amount(self.needed));
+        let (name, whose) = (&self.name, self.whose());
+        match name.as_str() {
+            "MinTRES" => format!("the limit {name} of {whose} demands at least {max}, it asks for {needed}"),
+            "MaxTRESPerNode" => {
+                format!("the limit {name} of {whose} allows {max} on each node, it asks for {needed}")
+            }
+            "MaxWall" | "MaxTime" => {
+                format!("its time limit is {needed}, {whose} allows {max} ({name})")
+            }
+            _ => format!("the limit {name} of {whose} allows {max}, it asks for {needed}"),
+        }
+    }
+
+    /// Returns what is used of it beside what the job needs, as a sentence.
+    pub fn numbers(&self) -> String {
+        let (name, whose, max) = (&self.name, self.whose(), self.amount(self.max));
+        let needed = self.amount(self.needed);
+        let Some(used) = self.used else {
+            return format!(
+                "The limit {name} of {whose} is {max}; with its time limit it asks for {needed}."
+            );
+        };
+        let used = self.amount(used);
+        let own = if self.by_you > 0.0 {
+            format!(" ({} by its user)", self.amount(self.by_you))
+        } else {
+            String::new()
+        };
+        let verdict = if self.is_full() { "has no room" } else { "has room now" };
+        format!(
+            "The limit {name} of {whose} is {max} and {verdict}: in use {used}{own}, it asks for {needed}."
+        )
+    }
+}
+
+impl Snapshot {
+    /// Returns the limits of accounts, users and QOS that a pending job meets, by partition; nothing if they are unknown.
+    pub fn limits_of(&self, job: &QueueJob) -> Vec<JobLimits> {
+        if self.limits.is_none() {
+            return Vec::new();
+        }
+        let mut partitions: Vec<Option<String>> = job.partitions.iter().cloned().map(Some).collect();
+        if partitions.is_empty() {
+            partitions.push(None);
+        }
+        let is_of_user = |other: &QueueJob| other.user == job.user;
+        let (Tally { rules, names, mine, all }, own) = Tally::of(self, &is_of_user, |known| {
+            let rule = |partition: &Option<String>| known.rule_in(job, self, partition.as_deref());
+            partitions.iter().map(rule).collect::<Vec<usize>>()
+        });
+        let of_partition = |(partition, rule): (Option<String>, usize)| JobLimits {
+            partition,
+            never: rules[rule].refusals.iter().map(LimitUse::of_refusal).collect::<Vec<_>>(),
+            counted: rules[rule]
+                .checks
+                .iter()
+                .filter_map(|check| {
+                    let (holder, tres, _) = names.get(&check.counter)?;
+                    Some(LimitUse {
+                        name: check.name.clone(),
+                        holder: holder.clone(),
+                        tres: tres.clone(),
+                        max: check.max,
+                        used: Some(all.used(check.counter, 0.0)),
+                        by_you: mine.used(check.counter, 0.0),
+                        needed: check.amount,
+                    })
+                })
+                .collect(),
+        };
+        partitions.into_iter().zip(own).map(of_partition).collect()
+    }
+}
+
+impl LimitUse {
+    fn of_refusal(refusal: &Refusal) -> Self {
+        Self {
+            name: refusal.limit.clone(),
+            holder: refusal.holder.clone(),
+            tres: refusal.tres.clone(),
+            max: refusal.max,
+            used: None,
+            by_you: 0.0,
+            needed: refusal.needed,
+        }
+    }
+}

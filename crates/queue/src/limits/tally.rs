@@ -1,0 +1,53 @@
+//! What the running jobs of a snapshot use of its limits, for some pending jobs.
+
+use std::collections::BTreeMap;
+
+use super::rules::Counter;
+use super::{Counters, Rule, Rules};
+use crate::history::Users;
+use crate::snapshot_jobs::Known;
+use crate::{QueueJob, Snapshot};
+
+/// The use of every limit that some pending jobs are checked against.
+pub(super) struct Tally {
+    /// The rules, by the numbers that `pending` gave.
+    pub rules: Vec<Rule>,
+    /// What each counter counts.
+    pub names: BTreeMap<usize, Counter>,
+    /// What some of the running jobs use,
+    pub mine: Counters,
+    /// and what all do.
+    pub all: Counters,
+}
+
+impl Tally {
+    /// Returns the use of the limits of pending jobs, and what `pending` returned, which gives these their rules.
+    pub(super) fn of<T>(
+        snapshot: &Snapshot,
+        is_mine: &dyn Fn(&QueueJob) -> bool,
+        pending: impl FnOnce(&mut Known<'_>) -> T,
+    ) -> (Self, T) {
+        let (users, _) = Users::new(snapshot);
+        let mut known = Known { users: &users, ranks: None, limits: Rules::new(snapshot) };
+        let answer = pending(&mut known);
+        let running: Vec<(f64, bool, usize)> = snapshot
+            .jobs
+            .iter()
+            .filter_map(|job| {
+                let since = job.running.as_ref()?.since;
+                let end = since.0 + snapshot.limit_of(job) - snapshot.taken_at.0;
+                Some((end.max(0.0) / 60.0, is_mine(job), known.rule_of(job, snapshot)?))
+            })
+            .collect();
+        let names = known.limits.names();
+        let (rules, count) = known.limits.finish();
+        let [mut mine, mut all] = [Counters::new(count), Counters::new(count)];
+        for (end, is_mine, rule) in running {
+            all.count(&rules[rule], end, 1.0);
+            if is_mine {
+                mine.count(&rules[rule], end, 1.0);
+            }
+        }
+        (Self { rules, names, mine, all }, answer)
+    }
+}

@@ -1,0 +1,69 @@
+//! A job that is in the queue already, as a request in the place that it has: to see when it starts, and when it would if it changed.
+
+use crate::{PrioritySource, QueueJob, QueuePosition, Snapshot};
+use hsched_model::{FurtherOptions, Request, RequestId};
+
+/// A pending job, and the queue without it.
+#[derive(Clone, Debug)]
+pub struct PendingJob {
+    pub job: QueueJob,
+    pub rest: Snapshot,
+}
+
+impl PendingJob {
+    /// Takes a pending job out of the queue, which is left as its user would see it; `None` if it is not there.
+    pub fn take(snapshot: &Snapshot, id: &str) -> Option<Self> {
+        let is_meant = |job: &&QueueJob| job.id == id && job.running.is_none();
+        let job = snapshot.jobs.iter().find(is_meant)?.clone();
+        let mut rest = snapshot.clone();
+        rest.jobs.retain(|job| job.id != id);
+        if let Some(user) = job.user.as_ref().filter(|_| !job.ours) {
+            rest.user = Some(user.clone());
+            rest.accounts.clear();
+            rest.jobs.iter_mut().for_each(|other| other.ours = other.user.as_ref() == Some(user));
+            let branches = rest.shares.iter_mut().flat_map(|shares| &mut shares.branches);
+            branches.for_each(|branch| branch.ours = branch.user.as_ref() == Some(user));
+        }
+        Some(Self { job, rest })
+    }
+
+    /// Returns the request that the job is. Its place in the queue has its priority.
+    pub fn request(&self, id: RequestId) -> Request {
+        let job = &self.job;
+        let limit = job.limit_s.unwrap_or_else(|| self.rest.longest_limit(job));
+        Request {
+            id,
+            asks: job.asks.clone(),
+            partition: (!job.partitions.is_empty()).then(|| job.partitions.join(",")),
+            account: job.account.clone(),
+            limit,
+            run: limit,
+            further: FurtherOptions {
+                qos: job.qos.clone(),
+                reservation: job.reservation.clone(),
+                begin: job.begin,
+                nice: 0,
+            },
+        }
+    }
+
+    /// Returns the place that the job has in the queue.
+    pub fn position(&self) -> QueuePosition {
+        QueuePosition::of(&self.job)
+    }
+
+    /// Returns the place that it has when it is changed to a request; `None` if the worth of its account is unknown.
+    pub fn position_after(&self, to: &Request) -> Option<QueuePosition> {
+        let position = self.position();
+        if to.account.is_none() || to.account == self.job.account {
+            return Some(position);
+        }
+        let worth = |account: Option<&String>| {
+            let estimate = self.rest.priority_estimate(account.map(String::as_str));
+            matches!(estimate.source, PrioritySource::OwnJob | PrioritySource::Weights)
+                .then_some(estimate.priority)
+        };
+        let gain = worth(to.account.as_ref())? - worth(self.job.account.as_ref())?;
+        Some(QueuePosition { priority: position.priority + gain, ..position })
+    }
+}

@@ -1,0 +1,73 @@
+//! Slurm's reasons for which jobs are pending: what each means, whether time lifts it, and what its user can do.
+//!
+//! Names are those of Slurm 20.11 to 26.05. Those of limits are formed by rule (`limit`), all others are listed (`named`).
+
+mod limit;
+mod named;
+
+pub use self::limit::{LimitReason, Resource};
+pub use self::named::with_blanks as reason_with_blanks;
+
+use std::borrow::Cow;
+
+/// What ends a reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LiftedBy {
+    /// Time: other jobs end, a moment comes.
+    Time,
+    /// Time, as long as old use counts less or is reset.
+    Decay,
+    /// The administrators of the site.
+    Site,
+    /// Whoever holds the job.
+    Release,
+    /// A change of the job alone.
+    Change,
+    /// The reason says how a job ended.
+    End,
+    /// Unknown: no code of Slurm sets the reason, or this version of hsched does not know it.
+    Unknown,
+}
+
+/// A reason, read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reason {
+    /// Its name, without the text that Slurm puts behind it; empty where Slurm gives none.
+    pub name: String,
+    /// What Slurm puts behind the name.
+    pub rest: String,
+    pub lifted_by: LiftedBy,
+    /// What it means, as a sentence.
+    pub meaning: Cow<'static, str>,
+    /// What its user can do, as a sentence; empty if nothing.
+    pub way_out: Cow<'static, str>,
+    /// The limit that it is about, where it is one of an account, a user or a QOS.
+    pub limit: Option<LimitReason>,
+}
+
+impl Reason {
+    /// Reads a reason as `squeue` and `scontrol` print it.
+    pub fn read(text: &str) -> Self {
+        let text = named::with_blanks(text.trim().trim_start_matches('(').trim_end_matches(')'));
+        let (name, rest) = named::split(&text);
+        let reason = |lifted_by, meaning: Cow<'static, str>, way_out: Cow<'static, str>, limit| Self {
+            name: name.to_owned(),
+            rest: rest.to_owned(),
+            lifted_by,
+            meaning,
+            way_out,
+            limit,
+        };
+        if let Some(limit) = LimitReason::read(name) {
+            return reason(limit.lifted_by(), limit.meaning().into(), limit.way_out().into(), Some(limit));
+        }
+        if let Some((_, lifted_by, meaning, way_out)) = named::find(name) {
+            return reason(*lifted_by, (*meaning).into(), (*way_out).into(), None);
+        }
+        let meaning = format!("Slurm gives the reason {text:?}, which this version of hsched does not know.");
+        reason(LiftedBy::Unknown, meaning.into(), "".into(), None)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,194 @@
+//! The jobs before a pending job: how many, how large, and why they are before it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::forecast::Table;
+use crate::why::words::{all_gpus, asked, counted};
+use crate::{PendingJob, QueueJob, Request, RequestId, Snapshot};
+use hsched_model::number::to_f64;
+
+/// Why a job is before another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    PartitionTier,
+    FairShare,
+    Age,
+    Qos,
+    Nice,
+    /// Their priorities are the same, and it was submitted earlier.
+    Earlier,
+    /// A part of the priority that the queue does not show: the size of the job, its partition, or a choice of the site.
+    Other,
+}
+
+impl Cause {
+    /// Returns the cause in a word or two.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::PartitionTier => "partition tier",
+            Self::FairShare => "fair share",
+            Self::Age => "age",
+            Self::Qos => "QOS",
+            Self::Nice => "nice",
+            Self::Earlier => "earlier submission",
+            Self::Other => "another part of the priority",
+        }
+    }
+}
+
+/// A job before another one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AheadJob {
+    pub job: QueueJob,
+    pub cause: Cause,
+}
+
+/// The jobs before a pending job that compete for the same nodes, in order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ahead {
+    pub jobs: Vec<AheadJob>,
+}
+
+impl Ahead {
+    /// Returns the jobs before a pending one; `None` if the jobs of others are hidden, or no node could ever hold the job.
+    pub fn of(pending: &PendingJob) -> Option<Self> {
+        if pending.rest.others_hidden {
+            return None;
+        }
+        let whole = pending.request(RequestId(0));
+        let names: Vec<Option<String>> = match &whole.partition {
+            Some(names) => names.split(',').map(|name| Some(name.to_owned())).collect(),
+            None => vec![None],
+        };
+        let request = |(id, partition): (u32, Option<String>)| Request {
+            id: RequestId(id),
+            partition,
+            ..whole.clone()
+        };
+        let requests: Vec<Request> = (0..).zip(names).map(request).collect();
+        let positions: Vec<_> = requests.iter().map(|request| (request.id, pending.position())).collect();
+        let table = Table::placed(&pending.rest, &requests, &positions);
+        let mut places: BTreeSet<usize> = BTreeSet::new();
+        let mut order = Vec::new();
+        for (part, entry) in table.entries.iter().flatten() {
+            let nodes: BTreeSet<u32> = table.model.nodes_of(entry.shape).collect();
+            let meets = |shape: usize| table.model.nodes_of(shape).any(|node| nodes.contains(&node));
+            for waiting in table.before(*part, entry).filter(|waiting| meets(waiting.shape)) {
+                let Ok(place) = usize::try_from(waiting.key.order) else { continue };
+                if places.insert(place) {
+                    order.push(place);
+                }
+            }
+        }
+        table.entries.iter().flatten().next()?;
+        let jobs = order
+            .into_iter()
+            .filter_map(|place| pending.rest.jobs.get(place))
+            .map(|job| AheadJob { cause: pending.rest.cause(job, &pending.job), job: job.clone() });
+        Some(Self { jobs: jobs.collect() })
+    }
+
+    /// Returns all GPUs that these jobs ask for.
+    pub fn gpus(&self) -> u64 {
+        self.jobs.iter().fold(0, |sum: u64, ahead| sum.saturating_add(ahead.job.gpus()))
+    }
+
+    /// Returns how many are before it for each cause, the most frequent first.
+    pub fn causes(&self) -> Vec<(Cause, usize)> {
+        let mut counts: BTreeMap<Cause, usize> = BTreeMap::new();
+        for ahead in &self.jobs {
+            *counts.entry(ahead.cause).or_default() += 1;
+        }
+        let mut list: Vec<(Cause, usize)> = counts.into_iter().collect();
+        list.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        list
+    }
+
+    /// Returns the largest by GPUs, the first of equal ones.
+    pub fn largest(&self) -> Option<&AheadJob> {
+        let size = |ahead: &&AheadJob| (ahead.job.gpus(), ahead.job.asks.nodes);
+        self.jobs.iter().rev().max_by_key(size)
+    }
+
+    /// Returns who is before the job, in sentences.
+    pub(super) fn sentences(&self) -> Vec<String> {
+        let Some(largest) = self.largest() else {
+            return vec!["No pending job is before it for the same nodes.".to_owned()];
+        };
+        let by = |(cause, count): &(Cause, usize)| match cause {
+            _ if self.jobs.len() == 1 => format!("by {}", cause.word()),
+            _ => format!("{count} by {}", cause.word()),
+        };
+        let causes: Vec<String> = self.causes().iter().map(by).collect();
+        let verb = if self.jobs.len() == 1 { "is" } else { "are" };
+        let jobs = counted(self.jobs.len(), "job");
+        let gpus = match self.gpus() {
+            0 => String::new(),
+            gpus => format!(", with {} in all", counted(usize::try_from(gpus).unwrap_or(usize::MAX), "GPU")),
+        };
+        let first = format!("{jobs} {verb} before it for the same nodes{gpus}: {}.", causes.join(", "));
+        let (id, asks) = (&largest.job.id, asked(&largest.job.asks));
+        let second = match self.jobs.len() {
+            1 => format!("It is job {id}, which asks for {asks}."),
+            _ => format!("The largest is job {id}, which asks for {asks}."),
+        };
+        vec![first, second]
+    }
+}
+
+impl QueueJob {
+    /// Returns the GPUs that it asks for, with all its waiting tasks.
+    pub fn gpus(&self) -> u64 {
+        all_gpus(&self.asks).saturating_mul(u64::from(self.tasks.max(1)))
+    }
+}
+
+impl Snapshot {
+    /// Returns what puts a pending job before another one: the part of the priority in which they differ most.
+    fn cause(&self, job: &QueueJob, behind: &QueueJob) -> Cause {
+        let tier = |job: &QueueJob| self.tier(&job.partitions);
+        if tier(job) > tier(behind) {
+            return Cause::PartitionTier;
+        }
+        let priority = |job: &QueueJob| to_f64(job.priority.unwrap_or(0));
+        let difference = priority(job) - priority(behind);
+        if difference <= 0.0 {
+            return Cause::Earlier;
+        }
+        let factors = self.shares.as_ref().map(crate::Shares::factors_now);
+        let share = |job: &QueueJob| {
+            let shares = self.shares.as_ref()?;
+            let branch = shares.branch_of(Some(job.user.as_deref()?), job.account.as_deref())?;
+            Some(shares.weight * factors.as_ref()?[branch])
+        };
+        let parts = |job: &QueueJob| {
+            [
+                (Cause::FairShare, share(job).unwrap_or(0.0)),
+                (Cause::Age, self.age_part(job)),
+                (
+                    Cause::Qos,
+                    job.qos.as_ref().and_then(|qos| self.qos_priority.get(qos)).copied().unwrap_or(0.0),
+                ),
+                (Cause::Nice, -to_f64(job.nice)),
+            ]
+        };
+        let by_part: Vec<(Cause, f64)> = parts(job)
+            .iter()
+            .zip(parts(behind))
+            .map(|((cause, own), (_, other))| (*cause, own - other))
+            .collect();
+        let known: f64 = by_part.iter().map(|(_, own)| own).sum();
+        let rest = (Cause::Other, difference - known);
+        let all = by_part.into_iter().chain(std::iter::once(rest));
+        all.max_by(|(_, a), (_, b)| a.total_cmp(b)).map_or(Cause::Other, |(cause, _)| cause)
+    }
+
+    /// Returns what its age has added to the priority of a pending job.
+    fn age_part(&self, job: &QueueJob) -> f64 {
+        let age = job.submitted.map_or(0.0, |submitted| self.taken_at.since(submitted).0.max(0.0));
+        match self.scheduling.age {
+            Some(known) if known.max_s.0 > 0.0 => known.weight * (age / known.max_s.0).min(1.0),
+            _ => self.growth().per_hour * age / 3600.0,
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What a partition does not allow a pending job.
+
+use crate::{LimitUse, QueueJob, QueuePartition, Snapshot};
+
+/// What never lets a job start in a partition.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Breach {
+    /// In words, as the end of a sentence.
+    pub words: String,
+    pub limit: Option<LimitUse>,
+}
+
+impl Snapshot {
+    /// Returns the rules of a partition that a job breaks; nothing for a partition that is unknown.
+    pub(super) fn breaches(&self, job: &QueueJob, partition: &str) -> Vec<Breach> {
+        let Some(own) = self.partitions.iter().find(|known| known.name == partition) else {
+            return Vec::new();
+        };
+        let accounts = || {
+            let refused = own
+                .accounts
+                .as_ref()
+                .filter(|set| job.account.as_ref().is_some_and(|name| !set.contains(name)))?;
+            let allowed = refused.iter().cloned().collect::<Vec<_>>().join(", ");
+            let account = job.account.as_deref()?;
+            Some(format!("partition {partition} does not allow account {account} (it allows {allowed})"))
+        };
+        let qos = || {
+            let refused =
+                own.qos.as_ref().filter(|set| job.qos.as_ref().is_some_and(|name| !set.contains(name)))?;
+            let allowed = refused.iter().cloned().collect::<Vec<_>>().join(", ");
+            Some(format!(
+                "partition {partition} does not allow QOS {} (it allows {allowed})",
+                job.qos.as_deref()?
+            ))
+        };
+        let in_words = [accounts(), qos()].into_iter().flatten();
+        let limits =
+            numbers(own, job).into_iter().map(|limit| Breach { words: limit.never(), limit: Some(limit) });
+        limits.chain(in_words.map(|words| Breach { words, limit: None })).collect()
+    }
+}
+
+/// Returns the numbers of a partition that a job exceeds.
+fn numbers(partition: &QueuePartition, job: &QueueJob) -> Vec<LimitUse> {
+    let limit = |name: &str, max: f64, needed: f64| LimitUse {
+        name: name.to_owned(),
+        holder: format!("p:{}", partition.name),
+        tres: None,
+        max,
+        used: None,
+        by_you: 0.0,
+        needed,
+    };
+    let time = partition
+        .max_time_s
+        .zip(job.limit_s)
+        .map(|(most, own)| limit("MaxTime", most.0 / 60.0, own.0 / 60.0));
+    let nodes =
+        partition.max_nodes.map(|most| limit("MaxNodes", f64::from(most), f64::from(job.asks.nodes.max(1))));
+    [time, nodes].into_iter().flatten().filter(|limit| limit.needed > limit.max).collect()
+}

@@ -1,0 +1,88 @@
+//! A remedy that a user can take to start a pending job sooner, in words.
+
+use crate::{Change, ChangeSet, Request};
+use hsched_model::Asks;
+
+/// A remedy that a user can take.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Remedy {
+    /// Changes of the pending job, which keeps its id and its age.
+    InPlace(ChangeSet),
+    /// A new job with these changes, in place of the pending one.
+    NewJob(ChangeSet),
+    Release,
+    /// No earliest start any more.
+    StartNow,
+    NoDependency,
+    NoReservation,
+    /// So many tasks of its array at once.
+    Throttle(u32),
+    /// Another job of the user's is cancelled.
+    Cancel {
+        id: String,
+        asks: Asks,
+        is_running: bool,
+    },
+}
+
+impl Remedy {
+    /// Returns whether the pending job stays in the queue.
+    pub fn keeps_job(&self) -> bool {
+        !matches!(self, Self::NewJob(_))
+    }
+
+    /// Returns the remedy in words, with what the job asks for now.
+    pub fn words(&self, now: &Request) -> String {
+        match self {
+            Self::InPlace(set) | Self::NewJob(set) => {
+                set.changes.iter().map(|change| change_words(change, now)).collect::<Vec<_>>().join(", ")
+            }
+            Self::Release => "release it".to_owned(),
+            Self::StartNow => "start it as soon as there is room".to_owned(),
+            Self::NoDependency => "remove its dependency".to_owned(),
+            Self::NoReservation => "use no reservation".to_owned(),
+            Self::Throttle(count) => format!("let {count} tasks of the array run at once"),
+            Self::Cancel { id, asks, is_running } => {
+                let state = if *is_running { "running" } else { "pending" };
+                format!("cancel your {state} job {id} ({})", crate::asked(asks))
+            }
+        }
+    }
+
+    /// Returns what the remedy costs, in words.
+    pub fn drawbacks(&self) -> Vec<String> {
+        match self {
+            Self::InPlace(set) | Self::NewJob(set) => {
+                let mut list: Vec<String> = set.drawbacks.iter().map(ToString::to_string).collect();
+                let shortens = set.changes.iter().any(|change| matches!(change, Change::Limit(_)));
+                if shortens && matches!(self, Self::InPlace(_)) {
+                    list.push("you cannot raise it again".to_owned());
+                }
+                if matches!(self, Self::NewJob(_)) {
+                    list.push("a new job: it begins without age".to_owned());
+                }
+                list
+            }
+            Self::NoDependency => vec!["it no longer waits for the other job".to_owned()],
+            Self::Cancel { .. } => vec!["that job is lost".to_owned()],
+            Self::Release | Self::StartNow | Self::NoReservation | Self::Throttle(_) => Vec::new(),
+        }
+    }
+}
+
+fn change_words(change: &Change, now: &Request) -> String {
+    let or_default = |name: &Option<String>| name.clone().unwrap_or_else(|| "the default".to_owned());
+    match change {
+        Change::Limit(limit) => format!("time limit {}, now {}", crate::span(*limit), crate::span(now.limit)),
+        Change::Partition(names) => format!("partition {names}, now {}", or_default(&now.partition)),
+        Change::Account(name) => format!("account {name}, now {}", or_default(&now.account)),
+        Change::Qos(name) => format!("QOS {name}, now {}", or_default(&now.further.qos)),
+        Change::Memory(mebibytes) => format!("{mebibytes} MiB of memory on each node"),
+        Change::Cpus(count) => format!("{count} CPUs on each node"),
+        Change::GpuType(_) | Change::Gpus { .. } => {
+            let mut changed = now.clone();
+            change.apply(&mut changed);
+            format!("{}, now {}", crate::asked(&changed.asks), crate::asked(&now.asks))
+        }
+    }
+}

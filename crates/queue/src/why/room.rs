@@ -1,0 +1,74 @@
+//! The room that there is for a pending job now, and the reservations in its way.
+
+use crate::forecast::Table;
+use crate::{PendingJob, RequestId, Reservation};
+use hsched_model::{NodeName, Request};
+
+/// The nodes that could hold a pending job.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Room {
+    /// Nodes that could hold one of its nodes if they were empty.
+    pub possible: Vec<NodeName>,
+    /// Those that have room for one of its nodes now.
+    pub free: Vec<NodeName>,
+    /// How many it needs.
+    pub needed: usize,
+    /// The next reservation of nodes with room that begins before the job's time limit would end.
+    pub reserved: Option<Reservation>,
+}
+
+impl Room {
+    /// Returns the room for a pending job; `None` if no node could ever hold it, or the jobs of others are hidden.
+    pub(super) fn of(pending: &PendingJob) -> Option<Self> {
+        if pending.rest.others_hidden {
+            return None;
+        }
+        let request = pending.request(RequestId(0));
+        let partition =
+            request.partition.as_deref().and_then(|names| names.split(',').next()).map(str::to_owned);
+        let limit = request.limit.0;
+        let table = Table::placed(&pending.rest, &[Request { partition, ..request }], &[]);
+        let (_, entry) = table.entries.first()?.as_ref()?;
+        let model = &table.model;
+        let shape = &model.shapes[entry.shape];
+        let mut free = model.total.clone();
+        for (node, amounts) in model.parts.iter().flat_map(|part| &part.running).flat_map(|job| &job.holds) {
+            for (resource, amount) in amounts.iter() {
+                let left = &mut free[*node as usize][usize::from(*resource)];
+                *left = left.saturating_sub(*amount);
+            }
+        }
+        let mut nodes: Vec<u32> = model.nodes_of(entry.shape).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        let name = |node: &u32| pending.rest.nodes[*node as usize].name.clone();
+        let is_closed = |node: &u32| {
+            model.closures[*node as usize].iter().any(|closure| {
+                Some(closure.reservation) != shape.reservation
+                    && closure.start <= model.now
+                    && model.now < closure.end
+            })
+        };
+        let has_room = |node: &u32| {
+            let (own, total) = (&free[*node as usize], &model.total[*node as usize]);
+            !is_closed(node) && shape.fits(own, model.gpu_types) && (!shape.whole || own == total)
+        };
+        let with_room: Vec<u32> = nodes.iter().copied().filter(has_room).collect();
+        let closures = with_room.iter().flat_map(|node| &model.closures[*node as usize]);
+        let next = closures
+            .filter(|closure| Some(closure.reservation) != shape.reservation)
+            .filter(|closure| model.now < closure.start && closure.start < model.now + limit)
+            .min_by(|a, b| a.start.total_cmp(&b.start));
+        Some(Self {
+            possible: nodes.iter().map(name).collect(),
+            free: with_room.iter().map(name).collect(),
+            needed: usize::try_from(shape.nodes).unwrap_or(usize::MAX),
+            reserved: next.map(|closure| pending.rest.reservations[closure.reservation].clone()),
+        })
+    }
+
+    /// Returns whether the job would fit now.
+    pub(super) fn is_there(&self) -> bool {
+        self.free.len() >= self.needed
+    }
+}

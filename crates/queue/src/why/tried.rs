@@ -1,0 +1,202 @@
+//! What is tried to start a pending job sooner, before anything is known of its starts.
+
+use crate::why::advice::Adviser;
+use crate::why::room::Room;
+use crate::why::words::all_gpus;
+use crate::why::{StateKind, is_component};
+use crate::{
+    Change, ChangeSet, Drawback, LimitUse, PendingJob, Question, QueueJob, Request, RequestId, Snapshot,
+    forecast_at,
+};
+use hsched_model::Seconds;
+use hsched_model::number::{to_f64, to_u64};
+
+/// Other jobs of the user's whose end is tried.
+const CANCELLED: usize = 4;
+
+/// The shortest time limit that is advised, in seconds, and the least by which one is shortened: a quarter of an hour.
+const LEAST_LIMIT: f64 = 900.0;
+
+/// What a job that is to end before another one starts leaves between them, in seconds: Slurm counts in minutes, and looks are old.
+const MARGIN: f64 = 120.0;
+
+impl Adviser<'_> {
+    /// Returns other partitions, QOS and accounts that take the job, if its reason is that one of these does not.
+    pub(super) fn elsewhere(&self) -> Vec<Change> {
+        const MOST_TRIED: usize = 4;
+        let (job, snapshot) = (&self.pending.job, self.snapshot());
+        let takes = |job: &QueueJob, name: &String| snapshot.breaches(job, name).is_empty();
+        let partitions = snapshot.partitions.iter().map(|own| &own.name);
+        let others = partitions.filter(|name| !job.partitions.contains(name) && takes(job, name));
+        let others = others.map(|name| Change::Partition(name.clone()));
+        let with = |change: &dyn Fn(&mut QueueJob)| {
+            let mut changed = job.clone();
+            change(&mut changed);
+            job.partitions.iter().any(|name| takes(&changed, name))
+        };
+        let own = snapshot.accounts.iter().filter(|own| Some(&own.name) == job.account.as_ref());
+        let qos = own.flat_map(|own| &own.allowed_qos).filter(|name| Some(*name) != job.qos.as_ref());
+        let qos = qos.filter(|name| with(&|job| job.qos = Some((*name).clone())));
+        let accounts =
+            snapshot.accounts.iter().map(|own| &own.name).filter(|name| Some(*name) != job.account.as_ref());
+        let accounts = accounts.filter(|name| with(&|job| job.account = Some((*name).clone())));
+        let list: Vec<Change> = match self.reason.name.as_str() {
+            "PartitionDown" | "PartitionInactive" | "PartitionTimeLimit" | "PartitionNodeLimit"
+            | "PartitionConfig" => others.collect(),
+            "QOSNotAllowed" | "InvalidQOS" => {
+                qos.map(|name| Change::Qos(name.clone())).chain(others).collect()
+            }
+            "AccountNotAllowed" | "InvalidAccount" => {
+                accounts.map(|name| Change::Account(name.clone())).chain(others).collect()
+            }
+            _ => Vec::new(),
+        };
+        list.into_iter().take(MOST_TRIED).collect()
+    }
+
+    /// Returns time limits with which the job ends before a job starts that is before it (the first, and the largest), or before a
+    /// reservation begins where there is room.
+    pub(super) fn holes(&self, request: &Request) -> Vec<Seconds> {
+        let Some(ahead) = &self.explanation.ahead else { return Vec::new() };
+        let reserved = Room::of(self.pending).and_then(|room| room.reserved);
+        let until = |at: f64| Seconds(((at - MARGIN) / 60.0).floor() * 60.0);
+        let closed = reserved.map(|own| until(own.start.since(self.snapshot().taken_at).0));
+        let jobs = ahead.jobs.first().into_iter().chain(ahead.largest());
+        let mut list: Vec<Seconds> = jobs
+            .filter_map(|before| {
+                let first = PendingJob::take(self.snapshot(), &before.job.id)?;
+                let (own, position) = (first.request(RequestId(0)), first.position());
+                let requests = [own];
+                let question = Question {
+                    snapshot: &first.rest,
+                    requests: &requests,
+                    seed: 0,
+                    samples: 0,
+                    calibration: None,
+                };
+                let estimates = forecast_at(&question, &[(RequestId(0), position)], self.stop);
+                let at = estimates.first()?.start.forecast()?.at_limits?;
+                Some(until(at.0))
+            })
+            .chain(closed)
+            .filter(|limit| limit.0 >= LEAST_LIMIT && limit.0 <= request.limit.0 - LEAST_LIMIT)
+            .collect();
+        list.sort_by(|a, b| a.0.total_cmp(&b.0));
+        list.dedup();
+        list
+    }
+
+    /// Returns the smallest change with which the job meets a limit; `None` where none is known.
+    pub(super) fn within(&self, limit: &LimitUse, request: &Request) -> Option<ChangeSet> {
+        let minutes = request.limit.0 / 60.0;
+        let room = match limit.used {
+            Some(used) => limit.max - used,
+            None => limit.max,
+        };
+        let limit_of = |minutes: f64| {
+            let shorter = Seconds(minutes.floor() * 60.0);
+            (shorter.0 >= 60.0 && shorter.0 < request.limit.0).then_some(Change::Limit(shorter))
+        };
+        let change = match limit.name.as_str() {
+            "MaxTime" | "MaxWall" => limit_of(limit.max)?,
+            "MaxNodes" => {
+                let nodes = u32::try_from(to_u64(limit.max)).ok().filter(|nodes| *nodes > 0)?;
+                Change::Gpus {
+                    nodes,
+                    per_node: of_32_bits(all_gpus(&request.asks).div_ceil(u64::from(nodes))),
+                }
+            }
+            name if name.contains("Mins") => limit_of(minutes * room / limit.needed.max(1e-9))?,
+            "GrpTRES" | "MaxTRES" | "MaxTRESPerUser" | "MaxTRESPerAccount" | "MaxTRESPerNode" | "MinTRES"
+                if limit.tres.as_deref().is_some_and(|tres| tres.starts_with("gres/gpu")) =>
+            {
+                let nodes = request.asks.nodes.max(1);
+                let before = of_32_bits(all_gpus(&request.asks) / u64::from(nodes));
+                let room = u32::try_from(to_u64(room.max(0.0))).ok()?;
+                let per_node = if limit.name == "MaxTRESPerNode" { room } else { room / nodes };
+                if per_node > 0 {
+                    Change::Gpus { nodes, per_node }
+                } else {
+                    Change::Gpus { nodes: (room / before.max(1)).max(1), per_node: before.min(room) }
+                }
+            }
+            _ => return None,
+        };
+        let is_more = limit.name == "MinTRES";
+        let is_usable = match &change {
+            Change::Gpus { nodes, per_node } => {
+                let before = all_gpus(&request.asks);
+                let after = u64::from(*nodes) * u64::from(*per_node);
+                *per_node > 0
+                    && request.asks.gpus.len() == 1
+                    && (if is_more { after > before } else { after < before || limit.name == "MaxNodes" })
+            }
+            _ => true,
+        };
+        is_usable.then(|| ChangeSet {
+            drawbacks: drawbacks(&change, request, self.snapshot()),
+            changes: vec![change],
+        })
+    }
+
+    /// Returns other jobs of the user's whose end could help: running ones and those before it, the largest first.
+    pub(super) fn others(&self) -> Vec<QueueJob> {
+        if self.explanation.kind != StateKind::Waits || !self.pending.job.ours {
+            return Vec::new();
+        }
+        let ahead = |job: &&QueueJob| {
+            self.explanation.ahead.iter().flat_map(|ahead| &ahead.jobs).any(|before| before.job.id == job.id)
+        };
+        let room = Room::of(self.pending).unwrap_or_default();
+        let is_in_the_way = |job: &QueueJob| {
+            let holds = job.running.iter().flat_map(|running| &running.holds);
+            match &self.explanation.limit {
+                Some(limit) => counts_for(job, limit, self.snapshot()),
+                None => holds.into_iter().any(|held| room.possible.contains(&held.node)),
+            }
+        };
+        // With a component, Slurm cancels the whole job.
+        let own = self.snapshot().jobs.iter().filter(|job| job.ours && !is_component(&job.id));
+        let own = own.filter(|job| job.running.is_some() && is_in_the_way(job) || ahead(job));
+        let mut list: Vec<QueueJob> = own.cloned().collect();
+        list.sort_by_key(|job| std::cmp::Reverse(job.gpus()));
+        list.truncate(CANCELLED);
+        list
+    }
+}
+
+fn of_32_bits(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// Returns whether a job counts for a limit.
+fn counts_for(job: &QueueJob, limit: &LimitUse, snapshot: &Snapshot) -> bool {
+    let account = job.account.as_deref().unwrap_or_default();
+    match limit.holder.split(':').collect::<Vec<_>>()[..] {
+        ["a", name] => snapshot.accounts_above(account).contains(&name),
+        ["u", name, _] => name == account,
+        // A QOS may be that of a partition.
+        ["q" | "qu" | "qa", ..] => true,
+        _ => false,
+    }
+}
+
+/// Returns what a change to meet a limit costs.
+pub(super) fn drawbacks(change: &Change, request: &Request, snapshot: &Snapshot) -> Vec<Drawback> {
+    match change {
+        Change::Limit(limit) => vec![Drawback::EndsAfter { limit: *limit, need: None }],
+        Change::Gpus { nodes, per_node } => {
+            let (before, after) = (all_gpus(&request.asks), u64::from(*nodes) * u64::from(*per_node));
+            (after < before)
+                .then(|| Drawback::RunsLonger(to_f64(before) / to_f64(after)))
+                .into_iter()
+                .collect()
+        }
+        Change::Partition(name) => {
+            let known = snapshot.partitions.iter().find(|own| own.name == *name && own.preemptible);
+            known.map(|own| Drawback::MayBePreempted { partition: own.name.clone() }).into_iter().collect()
+        }
+        Change::Account(account) => vec![Drawback::Charged { account: account.clone() }],
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,156 @@
+//! Which remedies of a pending job are worth a word: those that start it notably sooner, and for which no cheaper one does as much.
+
+use crate::why::{Advice, Remedy};
+use crate::{Change, ChangeSet, Forecast};
+use hsched_model::{Request, Seconds};
+
+/// A remedy is worth a word from so much on, in seconds,
+const LEAST_GAIN: f64 = 600.0;
+/// and from that part of the wait on.
+const LEAST_PART: f64 = 0.05;
+
+/// Returns the remedies that are worth a word, each once; all that may help where it is unknown when the job starts `as_is`.
+pub(super) fn worthwhile(advice: Vec<Advice>, as_is: Option<&Forecast>) -> Vec<Advice> {
+    let gains = |own: &Advice| {
+        as_is.is_none_or(|as_is| own.start.forecast().is_some_and(|after| is_sooner(as_is, after)))
+    };
+    let list = once(advice.into_iter().filter(gains));
+    let notable = LEAST_GAIN.max(as_is.map_or(0.0, |as_is| LEAST_PART * as_is.start.mean.0));
+    let is_needed = |own: &&Advice| {
+        let is_as_good = |other: &Advice| {
+            // A job that never starts as it is has few ways out, and its owner weighs them.
+            (as_is.is_some() || other.cost() == own.cost())
+                && other.is_cheaper(own)
+                && other.is_about_as_soon(own, notable)
+        };
+        !list.iter().any(is_as_good)
+    };
+    list.iter().filter(is_needed).cloned().collect()
+}
+
+/// Returns whether a start is notably sooner than another: by the medians that are shown or on average, in the futures in which both
+/// were played, and by neither of them later.
+fn is_sooner(before: &Forecast, after: &Forecast) -> bool {
+    if before.starts.is_empty() != after.starts.is_empty() {
+        // What was not played is no match for what was.
+        return false;
+    }
+    let both = before.starts.len().min(after.starts.len());
+    let (same_before, same_after) = (&before.starts[..both], &after.starts[..both]);
+    let of_both = |value: fn(&[Seconds]) -> Option<f64>, shown: (f64, f64)| {
+        value(same_before).zip(value(same_after)).unwrap_or(shown)
+    };
+    let shown = (before.start.median.0, after.start.median.0);
+    let medians = of_both(median, shown);
+    let means = of_both(mean, (before.start.mean.0, after.start.mean.0));
+    let gains = |(before, after): (f64, f64)| before - after >= LEAST_GAIN.max(LEAST_PART * before);
+    [shown, medians, means].iter().all(|(before, after)| after <= before)
+        && (gains(medians) && gains(shown) || gains(means))
+}
+
+fn median(starts: &[Seconds]) -> Option<f64> {
+    let mut list: Vec<f64> = starts.iter().map(|own| own.0).collect();
+    list.sort_by(f64::total_cmp);
+    list.get(list.len() / 2).copied()
+}
+
+fn mean(starts: &[Seconds]) -> Option<f64> {
+    crate::estimate::mean(&starts.iter().map(|own| own.0).collect::<Vec<_>>())
+}
+
+/// Returns each remedy once: of two with the same command, the one that says what it costs.
+fn once(advice: impl Iterator<Item = Advice>) -> Vec<Advice> {
+    let mut list: Vec<Advice> = Vec::new();
+    for own in advice {
+        match list.iter_mut().find(|other| is_same(&other.remedy, &own.remedy)) {
+            Some(known) if costs(&known.remedy) < costs(&own.remedy) => *known = own,
+            Some(_) => {}
+            None => list.push(own),
+        }
+    }
+    list
+}
+
+/// Returns whether the commands of two remedies are the same.
+fn is_same(one: &Remedy, other: &Remedy) -> bool {
+    match (one, other) {
+        (Remedy::InPlace(one), Remedy::InPlace(other)) | (Remedy::NewJob(one), Remedy::NewJob(other)) => {
+            one.changes.len() == other.changes.len()
+                && one.changes.iter().all(|change| other.changes.contains(change))
+        }
+        _ => one == other,
+    }
+}
+
+fn costs(remedy: &Remedy) -> usize {
+    changes(remedy).map_or(0, |set| set.drawbacks.len())
+}
+
+fn changes(remedy: &Remedy) -> Option<&ChangeSet> {
+    match remedy {
+        Remedy::InPlace(set) | Remedy::NewJob(set) => Some(set),
+        _ => None,
+    }
+}
+
+impl Advice {
+    /// Returns the rank of what it costs: nothing, something, the place in the queue, another job.
+    pub(super) fn cost(&self) -> u8 {
+        match &self.remedy {
+            Remedy::InPlace(set) if set.drawbacks.is_empty() => 0,
+            Remedy::Release
+            | Remedy::StartNow
+            | Remedy::NoDependency
+            | Remedy::NoReservation
+            | Remedy::Throttle(_) => 0,
+            Remedy::InPlace(_) => 1,
+            Remedy::NewJob(_) => 2,
+            Remedy::Cancel { .. } => 3,
+        }
+    }
+
+    /// Returns whether it costs less than another one whoever weighs it: nothing, a part of its changes, or milder ones of its kinds.
+    fn is_cheaper(&self, other: &Self) -> bool {
+        if self.cost() != other.cost() {
+            return self.cost() == 0;
+        }
+        let Some((own, others)) = changes(&self.remedy).zip(changes(&other.remedy)) else { return false };
+        let is_part = own.changes.len() < others.changes.len()
+            && own.changes.iter().all(|change| others.changes.contains(change));
+        is_part || is_milder((own, &self.request), (others, &other.request))
+    }
+
+    fn is_about_as_soon(&self, other: &Self, notable: f64) -> bool {
+        let starts = self.start.forecast().zip(other.start.forecast());
+        starts.is_some_and(|(own, other)| {
+            own.start.median.0 - other.start.median.0 < notable
+                && own.start.mean.0 - other.start.mean.0 < notable
+        })
+    }
+}
+
+/// Returns whether changes of the same kinds leave a job more than others.
+fn is_milder((own, request): (&ChangeSet, &Request), (others, other): (&ChangeSet, &Request)) -> bool {
+    let is_amount = |change: &Change| {
+        matches!(change, Change::Limit(_) | Change::Memory(_) | Change::Cpus(_) | Change::Gpus { .. })
+    };
+    let is_of_kind = |(own, other): (&Change, &Change)| {
+        own == other || is_amount(own) && std::mem::discriminant(own) == std::mem::discriminant(other)
+    };
+    let leaves = |request: &Request| {
+        (
+            request.limit.0,
+            crate::why::words::all_gpus(&request.asks),
+            request.asks.cpus,
+            request.asks.memory_mib,
+        )
+    };
+    let (more, less) = (leaves(request), leaves(other));
+    own.changes.len() == others.changes.len()
+        && own.changes.iter().zip(&others.changes).all(is_of_kind)
+        && less != more
+        && less.0 <= more.0
+        && less.1 <= more.1
+        && less.2 <= more.2
+        && less.3 <= more.3
+}

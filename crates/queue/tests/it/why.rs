@@ -1,0 +1,341 @@
+//! Tiny queues in which it is known why a job is pending, and what starts it sooner. All run to their limits. Times are in hours.
+
+use serde_json::{Value, json};
+
+use hsched_model::Time;
+use hsched_queue::{
+    Cause, Explanation, Futures, PendingJob, Remedy, Snapshot, StartAdvice, StateKind, explain,
+};
+
+const NOW: f64 = 1_000_000.0;
+
+fn at(hours: f64) -> f64 {
+    NOW + hours * 3600.0
+}
+
+/// A node of four GPUs with some jobs, partitions `gpu` (24 h) and `short` (3 h), and more fields.
+fn queue(jobs: &[Value], more: &Value) -> Snapshot {
+    let mut value = json!({
+        "schema": "hsched.queue/1", "taken_at": NOW, "user": "ann",
+        "nodes": [{ "name": "n1", "partitions": ["gpu", "short"], "gpus": [{ "type": "a100", "count": 4 }] }],
+        "partitions": [{ "name": "gpu", "default": true, "max_time_s": 86_400, "tier": 1 },
+            { "name": "short", "max_time_s": 10_800, "tier": 1, "max_nodes": 1 }],
+        "jobs": jobs,
+    });
+    for (key, own) in more.as_object().expect("an object") {
+        value[key] = own.clone();
+    }
+    Snapshot::parse(&value.to_string()).expect("a snapshot")
+}
+
+/// A job of ann's that has to end in so many hours.
+fn running(id: &str, user: &str, gpus: u32, ends_in: f64) -> Value {
+    json!({ "id": id, "user": user, "ours": user == "ann", "account": "bio", "qos": "normal", "partitions": ["gpu"],
+        "limit_s": (ends_in + 1.0) * 3600.0, "asks": { "gpus": [{ "type": "a100", "count": gpus }] },
+        "running": { "since": at(-1.0), "holds": [{ "node": "n1", "gpus": [{ "type": "a100", "count": gpus }] }] } })
+}
+
+/// A pending job of ann's with a reason.
+fn pending(id: &str, gpus: u32, limit: f64, reason: &str) -> Value {
+    json!({ "id": id, "user": "ann", "ours": true, "account": "bio", "qos": "normal", "partitions": ["gpu"], "reason": reason,
+        "priority": 100, "submitted": at(-2.0), "limit_s": limit * 3600.0,
+        "asks": { "gpus": [{ "type": "a100", "count": gpus }] } })
+}
+
+fn with(mut job: Value, fields: &Value) -> Value {
+    for (key, own) in fields.as_object().expect("an object") {
+        job[key] = own.clone();
+    }
+    job
+}
+
+fn told(snapshot: &Snapshot, id: &str) -> (PendingJob, Explanation) {
+    let pending = PendingJob::take(snapshot, id).expect("a pending job");
+    let hour = |time: Time| format!("hour {}", (time.0 - NOW) / 3600.0);
+    let explanation = explain(snapshot, &pending, None, &hour);
+    (pending, explanation)
+}
+
+fn outlook(snapshot: &Snapshot, id: &str) -> StartAdvice {
+    let (pending, explanation) = told(snapshot, id);
+    let futures = Futures { seed: 0, samples: 0, calibration: None };
+    StartAdvice::of(&pending, &explanation, futures, true, [&|| false, &|| false])
+}
+
+fn limit(holder: &str, name: &str, tres: &str, max: f64) -> Value {
+    json!({ "limits": [{ "holder": holder, "name": name, "tres": tres, "max": max }] })
+}
+
+#[test]
+fn a_group_limit_that_is_full_waits_and_one_that_is_smaller_than_the_job_never_ends() {
+    let check = |max: f64, kind: StateKind, words: &str| {
+        let jobs =
+            [running("1", "ann", 1, 5.0), running("2", "bob", 1, 5.0), pending("3", 4, 2.0, "AssocGrpGRES")];
+        let snapshot = queue(&jobs, &limit("a:bio", "GrpTRES", "gres/gpu", max));
+        let (_, told) = told(&snapshot, "3");
+        assert_eq!(told.kind, kind, "{max}");
+        let known = told.limit.as_ref().expect("a limit");
+        assert_eq!((known.name.as_str(), known.holder.as_str(), known.max), ("GrpTRES", "a:bio", max));
+        assert!(told.why.iter().any(|sentence| sentence.contains(words)), "{:?}", told.why);
+    };
+    check(
+        5.0,
+        StateKind::Waits,
+        "The limit GrpTRES of account bio is 5 GPUs and has no room: in use 2 GPUs (1 GPU by its user), it asks for 4 GPUs.",
+    );
+    check(
+        3.0,
+        StateKind::Never,
+        "It will never start as it is: the limit GrpTRES of account bio allows 3 GPUs, it asks for 4 GPUs.",
+    );
+}
+
+#[test]
+fn what_never_starts_is_said_whatever_slurm_says() {
+    // Slurm has not looked at the limit yet.
+    let jobs = [running("1", "bob", 4, 5.0), pending("3", 4, 48.0, "Priority")];
+    let (_, waits) = told(&queue(&jobs, &json!({})), "3");
+    assert_eq!(waits.kind, StateKind::Never);
+    assert_eq!(
+        waits.why[0],
+        "It will never start as it is: its time limit is 2 d, partition gpu allows 24 h (MaxTime)."
+    );
+    let known = waits.limit.expect("a limit");
+    assert_eq!((known.holder.as_str(), known.max, known.needed), ("p:gpu", 1440.0, 2880.0));
+    // Another partition of the job takes it: the reason is that of the last one tried.
+    let both = with(pending("3", 4, 12.0, "PartitionTimeLimit"), &json!({ "partitions": ["gpu", "short"] }));
+    let (_, waits) = told(&queue(&[running("1", "bob", 4, 5.0), both], &json!({})), "3");
+    assert_eq!(waits.kind, StateKind::Waits);
+    let account = json!({ "partitions": [{ "name": "gpu", "accounts": ["chem"] }] });
+    let (_, refused) = told(
+        &queue(&[pending("3", 1, 1.0, "Job's account not permitted to use this partition")], &account),
+        "3",
+    );
+    assert_eq!(refused.kind, StateKind::Never);
+    assert!(
+        refused.why[0].contains("partition gpu does not allow account bio (it allows chem)"),
+        "{:?}",
+        refused.why
+    );
+}
+
+#[test]
+fn held_jobs_and_broken_dependencies_do_not_wait() {
+    let kind = |reason: &str, fields: &Value| {
+        told(&queue(&[with(pending("3", 1, 1.0, reason), fields)], &json!({})), "3").1.kind
+    };
+    assert_eq!(kind("JobHeldUser", &json!({ "priority": 0 })), StateKind::Held);
+    assert_eq!(kind("launch failed requeued held", &json!({})), StateKind::Held);
+    assert_eq!(kind("Priority", &json!({ "priority": 0 })), StateKind::Held);
+    assert_eq!(kind("DependencyNeverSatisfied", &json!({})), StateKind::Never);
+    assert_eq!(kind("BadConstraints", &json!({})), StateKind::Never);
+    assert_eq!(kind("Dependency", &json!({})), StateKind::Waits);
+    assert_eq!(kind("NeverSeen", &json!({})), StateKind::Waits);
+}
+
+#[test]
+fn who_is_ahead_is_counted_with_the_cause() {
+    let other = |id: &str, fields: &Value| {
+        with(with(pending(id, 2, 3.0, "Priority"), &json!({ "user": "bob", "ours": false })), fields)
+    };
+    let jobs = [
+        running("1", "bob", 4, 5.0),
+        other("2", &json!({ "partitions": ["hi"], "priority": 1 })),
+        other("4", &json!({ "qos": "fast", "priority": 600 })),
+        other("5", &json!({ "submitted": at(-12.0), "priority": 300 })),
+        other("6", &json!({ "submitted": at(-3.0) })),
+        other("7", &json!({ "priority": 50 })),
+        other("8", &json!({ "priority": 900, "asks": { "gpus": [{ "type": "a100", "count": 4 }] } })),
+        with(pending("3", 2, 2.0, "Priority"), &json!({ "nice": 20 })),
+        other("9", &json!({ "priority": 120 })),
+    ];
+    let partitions = json!([{ "name": "gpu", "tier": 1 }, { "name": "hi", "tier": 10 }]);
+    let nodes = json!([{ "name": "n1", "gpus": [{ "type": "a100", "count": 4 }] }]);
+    let age = json!({ "age": { "weight": 1000.0, "max_s": 180_000.0 } });
+    let snapshot = queue(
+        &jobs,
+        &json!({ "partitions": partitions, "nodes": nodes, "qos_priority": { "fast": 500.0 }, "scheduling": age }),
+    );
+    let (_, told) = told(&snapshot, "3");
+    let ahead = told.ahead.expect("jobs ahead");
+    let list: Vec<(&str, Cause)> = ahead.jobs.iter().map(|own| (own.job.id.as_str(), own.cause)).collect();
+    assert_eq!(
+        list,
+        [
+            ("2", Cause::PartitionTier),
+            ("8", Cause::Other),
+            ("4", Cause::Qos),
+            ("5", Cause::Age),
+            ("9", Cause::Nice),
+            ("6", Cause::Earlier),
+        ]
+    );
+    assert_eq!((ahead.gpus(), ahead.largest().map(|own| own.job.id.as_str())), (14, Some("8")));
+    assert!(
+        told.why.contains(&"The largest is job 8, which asks for 4 a100 GPUs on 1 node.".to_owned()),
+        "{:?}",
+        told.why
+    );
+}
+
+#[test]
+fn a_shorter_limit_lets_a_job_into_a_hole_and_keeps_its_place() {
+    // Two GPUs are free for six hours; then job 2 gets all four.
+    let wide =
+        with(pending("2", 4, 10.0, "Resources"), &json!({ "user": "bob", "ours": false, "priority": 500 }));
+    let snapshot = queue(&[running("1", "bob", 2, 6.0), wide, pending("3", 2, 20.0, "Priority")], &json!({}));
+    let found = outlook(&snapshot, "3");
+    let hours = |start: &hsched_queue::Start| start.forecast().expect("a forecast").start.median.0 / 3600.0;
+    assert_eq!(hours(found.as_is.as_ref().expect("a start")), 16.0);
+    let best = &found.advice[0];
+    assert!(matches!(&best.remedy, Remedy::InPlace(_)) && best.remedy.keeps_job());
+    assert_eq!((hours(&best.start), best.sooner.map(|own| own.0 / 3600.0)), (0.0, Some(16.0)));
+    let limits: Vec<f64> = found.advice.iter().map(|own| own.request.limit.0 / 3600.0).collect();
+    assert!(limits[0] <= 6.0 && limits.contains(&(358.0 / 60.0)), "{limits:?}");
+}
+
+#[test]
+fn cancelling_another_job_of_ones_own_is_advised_where_it_helps() {
+    let jobs = [running("1", "ann", 4, 6.0), pending("3", 4, 2.0, "Resources")];
+    let remedies = |snapshot: &Snapshot| {
+        let found = outlook(snapshot, "3");
+        let is_cancel =
+            |own: &&hsched_queue::Advice| matches!(&own.remedy, Remedy::Cancel { id, .. } if id == "1");
+        found.advice.iter().find(is_cancel).map(|own| own.sooner.map(|own| own.0 / 3600.0))
+    };
+    assert_eq!(remedies(&queue(&jobs, &json!({}))), Some(Some(6.0)));
+    // Those of others are not ours to cancel.
+    assert_eq!(
+        remedies(&queue(&[running("1", "bob", 4, 6.0), pending("3", 4, 2.0, "Resources")], &json!({}))),
+        None
+    );
+}
+
+#[test]
+fn limits_are_met_by_the_smallest_change() {
+    let changed = |jobs: &[Value], more: &Value| {
+        let found = outlook(&queue(jobs, more), "3");
+        found
+            .advice
+            .iter()
+            .map(|own| (own.remedy.keeps_job(), own.request.limit.0 / 60.0, own.request.asks.gpus[0].count))
+            .collect::<Vec<_>>()
+    };
+    let wall = json!({ "limits": [{ "holder": "q:normal", "name": "MaxWall", "max": 90.0 }] });
+    let job = [pending("3", 4, 2.0, "QOSMaxWallDurationPerJobLimit")];
+    assert!(changed(&job, &wall).contains(&(true, 90.0, 4)), "{:?}", changed(&job, &wall));
+    let gpus = limit("a:bio", "GrpTRES", "gres/gpu", 3.0);
+    assert!(changed(&[pending("3", 4, 2.0, "AssocGrpGRES")], &gpus).contains(&(false, 120.0, 3)));
+    let minutes = limit("a:bio", "GrpTRESRunMins", "gres/gpu", 300.0);
+    let jobs = [running("1", "ann", 1, 1.0), pending("3", 2, 2.5, "AssocGrpGRESRunMinutes")];
+    assert!(changed(&jobs, &minutes).contains(&(true, 120.0, 2)), "{:?}", changed(&jobs, &minutes));
+}
+
+#[test]
+fn hidden_jobs_are_said_to_be_hidden() {
+    let snapshot = queue(&[pending("3", 4, 2.0, "Priority")], &json!({ "others_hidden": true }));
+    let (_, told) = told(&snapshot, "3");
+    assert!(
+        told.ahead.is_none() && told.why.iter().any(|own| own.contains("hides the jobs of others")),
+        "{:?}",
+        told.why
+    );
+}
+
+#[test]
+fn a_job_before_it_a_time_and_a_reservation_are_named() {
+    let said = |job: Value, more: &Value| {
+        told(&queue(&[running("1", "bob", 4, 5.0), job], more), "3").1.why.join(" ")
+    };
+    let after = with(pending("3", 1, 1.0, "Dependency"), &json!({ "after": ["1"], "waits_for_other": true }));
+    assert!(said(after, &json!({})).contains("Job 1 is before it and runs, until hour 5 at the latest."));
+    let begin =
+        with(pending("3", 1, 1.0, "BeginTime"), &json!({ "begin": at(3.0), "waits_for_other": true }));
+    assert!(said(begin, &json!({})).contains("It may start from hour 3 on."));
+    let kept =
+        json!({ "reservations": [{ "name": "course", "nodes": ["n1"], "start": at(8.0), "end": at(9.0) }] });
+    let inside = with(
+        pending("3", 1, 1.0, "Reservation"),
+        &json!({ "reservation": "course", "waits_for_other": true }),
+    );
+    assert!(said(inside, &kept).contains("Reservation course (1 node) begins at hour 8 and ends at hour 9."));
+    let long = queue(&[pending("3", 1, 12.0, "ReqNodeNotAvail, Reserved for maintenance")], &kept);
+    let why = told(&long, "3").1.why.join(" ");
+    assert!(why.contains("It would fit on n1 now, but reservation course begins there at hour 8, before its time limit (12 h) would end."), "{why}");
+    assert!(outlook(&long, "3").advice.iter().any(|own| own.request.limit.0 <= 8.0 * 3600.0));
+}
+
+#[test]
+fn limits_that_no_future_counts_are_named_with_what_is_known() {
+    let told = |reason: &str, limits: Value| {
+        let jobs = [running("1", "ann", 1, 5.0), running("2", "bob", 1, 5.0), pending("3", 2, 2.0, reason)];
+        told(&queue(&jobs, &json!({ "limits": limits })), "3").1
+    };
+    let budget = json!([{ "holder": "a:bio", "name": "GrpTRESMins", "tres": "gres/gpu", "max": 6000.0 }]);
+    let used_up = told("AssocGrpGRESMinutes", budget);
+    let limit = used_up.limit.as_ref().expect("a limit");
+    assert_eq!((used_up.kind, limit.max, limit.needed, limit.used), (StateKind::Waits, 6000.0, 240.0, None));
+    let submitted = told(
+        "QOSMaxSubmitJobPerUserLimit",
+        json!([{ "holder": "q:normal", "name": "MaxSubmitJobsPerUser", "max": 2.0 }]),
+    );
+    let limit = submitted.limit.as_ref().expect("a limit");
+    assert_eq!((limit.max, limit.used, limit.needed), (2.0, Some(2.0), 1.0));
+    assert!(outlook(&queue(&[pending("3", 2, 2.0, "AssocGrpGRESMinutes")], &json!({})), "3").as_is.is_none());
+}
+
+#[test]
+fn a_change_that_costs_more_and_gains_no_more_is_not_listed() {
+    // Two GPUs are free for six hours; then job 2 gets all four. A shorter limit than six hours gains nothing more.
+    let wide =
+        with(pending("2", 4, 10.0, "Resources"), &json!({ "user": "bob", "ours": false, "priority": 500 }));
+    let snapshot = queue(&[running("1", "bob", 2, 6.0), wide, pending("3", 2, 20.0, "Priority")], &json!({}));
+    let found = outlook(&snapshot, "3");
+    let is_of_limit_alone =
+        |own: &&hsched_queue::Advice| matches!(&own.remedy, Remedy::InPlace(set) if set.changes.len() == 1);
+    assert_eq!(found.advice.iter().filter(is_of_limit_alone).count(), 1, "{:?}", found.advice);
+    assert!(found.advice.iter().all(|own| own.sooner.is_some_and(|own| own.0 >= 600.0)));
+}
+
+#[test]
+fn the_same_command_stands_once_with_what_it_costs() {
+    let partitions = json!({
+        "nodes": [{ "name": "n1", "partitions": ["gpu", "spare"], "gpus": [{ "type": "a100", "count": 4 }] }],
+        "partitions": [{ "name": "gpu", "max_time_s": 3600 }, { "name": "spare", "preemptible": true }],
+    });
+    let found = outlook(&queue(&[pending("3", 2, 5.0, "PartitionTimeLimit")], &partitions), "3");
+    let spare = |own: &&hsched_queue::Advice| {
+        let Remedy::InPlace(set) = &own.remedy else { return false };
+        set.changes == [hsched_queue::Change::Partition("spare".to_owned())]
+    };
+    let list: Vec<_> = found.advice.iter().filter(spare).collect();
+    assert_eq!(list.len(), 1, "{:?}", found.advice);
+    assert!(!list[0].remedy.drawbacks().is_empty());
+}
+
+#[test]
+fn what_is_said_of_free_room_agrees_with_who_is_before_the_job() {
+    let (_, told) = told(&queue(&[pending("3", 2, 2.0, "Priority")], &json!({})), "3");
+    let why = told.why.join(" ");
+    assert!(
+        why.contains("No pending job is before it") && !why.contains("keeps the room for jobs before it"),
+        "{why}"
+    );
+}
+
+#[test]
+fn components_start_together_and_are_not_changed_alone() {
+    let jobs = [running("1", "bob", 4, 5.0), pending("9+1", 2, 2.0, "Priority")];
+    let snapshot = queue(&jobs, &json!({}));
+    let (_, told) = told(&snapshot, "9+1");
+    assert!(told.why.iter().any(|own| own.contains("component of job 9")), "{:?}", told.why);
+    let found = outlook(&snapshot, "9+1");
+    assert!(found.advice.is_empty() && !found.is_looked_for);
+    let own = [running("8+1", "ann", 4, 6.0), pending("3", 4, 2.0, "Resources")];
+    let found = outlook(&queue(&own, &json!({})), "3");
+    assert!(
+        !found.advice.iter().any(|own| matches!(own.remedy, Remedy::Cancel { .. })),
+        "{:?}",
+        found.advice
+    );
+}
