@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hsched_model::{Seconds, Time};
 use hsched_plan::kit::Want;
 use hsched_plan::kit::by_arrival;
-use hsched_plan::kit::{SchedulingState, fastest};
+use hsched_plan::kit::{LastingOrder, SchedulingState, fastest};
 use hsched_plan::{Budget, Entry, Make, Plan, Policy, PolicyError, Problem, Repacking};
 
 pub(super) const MAX_MIN: Entry = Entry {
@@ -306,11 +306,12 @@ fn cheapest(own: &Demand<'_>, speed: f64, prices: &[f64]) -> [Option<(usize, f64
 /// Gavel's FIFO: in the order of arrival, each on the fastest type with room; later jobs make way.
 struct GavelFifo {
     state: SchedulingState,
+    running: LastingOrder,
 }
 
 impl GavelFifo {
     fn new(repacking: Repacking) -> Self {
-        Self { state: SchedulingState::new(repacking) }
+        Self { state: SchedulingState::new(repacking), running: LastingOrder::default() }
     }
 }
 
@@ -322,8 +323,8 @@ impl Policy for GavelFifo {
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
         let state = &mut self.state;
         state.sync(problem, &|model, _| by_arrival(model.progress.arrival));
-        let running = state.running(|_, seat, _| (0, seat.arrival));
-        let wants = state.in_order(&running);
+        self.running.sync(problem, state, |seat| (0, seat.arrival));
+        let wants = state.in_lasting_order(&mut self.running);
         Ok(Plan { changes: state.carry_out(problem, wants), ..Plan::default() })
     }
 }

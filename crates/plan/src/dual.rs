@@ -6,7 +6,7 @@
 
 use crate::bound::Bound;
 use crate::pricing::{Pricer, Rings};
-use crate::solve::{Cut, highest_under};
+use crate::solve::{Cut, Highest, highest_under};
 use crate::{Dues, Objective, Problem};
 use hsched_model::number::to_f64;
 
@@ -16,7 +16,7 @@ pub(super) struct Dual<'a> {
     pub offered: Vec<u32>,
     /// Weight by job; they sum to one, so that sums are in the objective's unit.
     pub weights: Vec<f64>,
-    total_weight: f64,
+    pub(super) total_weight: f64,
     /// The best prices so far, in units of the objective, and what they prove.
     pub prices: Vec<f64>,
     pub value: f64,
@@ -51,6 +51,15 @@ struct PriceResponse {
 impl<'a> Dual<'a> {
     /// Returns the market of `jobs`; `None` when one of them has no legal bundle at all.
     pub(super) fn new(problem: &'a Problem, jobs: &[usize]) -> Option<Self> {
+        let mut dual = Self::unpriced(problem, jobs);
+        let free = dual.answer(&dual.prices.clone(), ROUGH, &|| false)?;
+        dual.value = free.floor;
+        dual.remember(&dual.prices.clone(), &free);
+        Some(dual)
+    }
+
+    /// Returns the same where nobody was asked yet.
+    pub(super) fn unpriced(problem: &'a Problem, jobs: &[usize]) -> Self {
         let rings = Rings::new(problem);
         let offered = problem.offered();
         let dues = Dues::of(problem);
@@ -60,7 +69,7 @@ impl<'a> Dual<'a> {
         let weights: Vec<f64> = jobs.iter().map(weight).collect();
         let sum: f64 = weights.iter().sum();
         let total_weight = if problem.objective == Objective::Makespan { 1.0 } else { sum };
-        let mut dual = Self {
+        Self {
             pricers,
             weights: weights.iter().map(|weight| weight / sum).collect(),
             total_weight,
@@ -71,11 +80,7 @@ impl<'a> Dual<'a> {
             times: vec![0.0; jobs.len()],
             cuts: Vec::new(),
             offered,
-        };
-        let free = dual.answer(&dual.prices.clone(), ROUGH, &|| false)?;
-        dual.value = free.floor;
-        dual.remember(&dual.prices.clone(), &free);
-        Some(dual)
+        }
     }
 
     /// Raises the bound until it is within `tolerance` of the best that prices can prove, or `stop` says so.
@@ -88,9 +93,14 @@ impl<'a> Dual<'a> {
     pub(super) fn bound(&mut self) -> Option<Bound> {
         let root = self.answer(&self.prices.clone(), EXACT, &|| false)?.floor;
         self.value = root;
+        Some(self.proves(root))
+    }
+
+    /// Returns the bound that the prices prove.
+    pub(super) fn proves(&self, root: f64) -> Bound {
         let prices = self.prices.iter().map(|price| price * self.total_weight).collect();
         let weights = self.weights.iter().map(|weight| weight * self.total_weight).collect();
-        Some(Bound { lower: root, root, prices, weights })
+        Bound { lower: root, root, prices, weights }
     }
 
     /// As a market: prices rise where too many GPUs are wanted and fall where too few.
@@ -148,7 +158,7 @@ impl<'a> Dual<'a> {
     }
 
     /// Returns prices at which the GPUs on offer are worth what the jobs, each with an equal share, would pay.
-    fn first_prices(&mut self) -> Vec<f64> {
+    pub(super) fn first_prices(&self) -> Vec<f64> {
         let types = self.offered.len();
         let mut worth = vec![0.0; types];
         let mut counted = vec![0.0; types];
@@ -180,9 +190,10 @@ impl<'a> Dual<'a> {
                 ((price - width).max(0.0), price + width)
             };
             let box_: Vec<(f64, f64)> = self.prices.iter().map(side).collect();
-            let Some((prices, promised)) = highest_under(&self.cuts, &box_) else { return };
+            let cuts: Vec<&Cut> = self.cuts.iter().collect();
+            let Some(Highest { place: prices, height, .. }) = highest_under(&cuts, &box_) else { return };
             self.forget(&prices);
-            let promise = promised - self.value;
+            let promise = height - self.value;
             if promise <= tolerance * self.value.abs() {
                 if reach >= 1e6 || promise <= 0.0 && reach < 1e-6 {
                     return;
@@ -234,12 +245,8 @@ impl<'a> Dual<'a> {
         if self.cuts.len() <= most {
             return;
         }
-        let height = |cut: &Cut| {
-            let slopes = cut.slope.iter().zip(prices).zip(&cut.at);
-            cut.value + slopes.map(|((slope, price), at)| slope * (price - at)).sum::<f64>()
-        };
         let mut by_height: Vec<(f64, usize)> =
-            self.cuts.iter().enumerate().map(|(index, cut)| (height(cut), index)).collect();
+            self.cuts.iter().enumerate().map(|(index, cut)| (cut.height(prices), index)).collect();
         by_height.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut kept: Vec<usize> = by_height.into_iter().take(most).map(|(_, index)| index).collect();
         kept.sort_unstable();

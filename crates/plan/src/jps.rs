@@ -25,9 +25,9 @@ pub(super) const JPS: Entry = Entry {
 const ALPHA: Flag = Flag {
     name: "alpha",
     value_name: "FRACTION",
-    kind: FlagKind::Text(|text| fraction(text).map(drop)),
+    kind: FlagKind::Text(|text| alpha(text).map(drop)),
     usual: Some("0.7"),
-    help: "jps: start of the sampled range of categories, as a fraction of all categories",
+    help: "jps: start of the sampled range of categories, as a fraction of all categories, or auto",
 };
 
 const BETA: Flag = Flag {
@@ -49,8 +49,8 @@ const SAMPLES: Flag = Flag {
 /// What users may tune of `jps`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct JpsParameters {
-    /// Where its range begins, as a fraction of all categories, in [0, 1].
-    pub alpha: f64,
+    /// Where its range begins, as a fraction of all categories, in [0, 1]; `None` where it looks for that itself.
+    pub alpha: Option<f64>,
     /// Weight of speed against fairness in its choice, in [0, 1].
     pub beta: f64,
     /// How many categories it draws, at least 1.
@@ -60,18 +60,25 @@ pub(super) struct JpsParameters {
 impl Default for JpsParameters {
     /// The paper's values.
     fn default() -> Self {
-        Self { alpha: 0.7, beta: 1.0, samples: 60 }
+        Self { alpha: Some(0.7), beta: 1.0, samples: 60 }
     }
 }
 
 impl JpsParameters {
     fn of(parameters: &Parameters) -> Result<Self, String> {
         Ok(Self {
-            alpha: parameters.value(&ALPHA, fraction)?,
+            alpha: parameters.value(&ALPHA, alpha)?,
             beta: parameters.value(&BETA, fraction)?,
             samples: parameters.value(&SAMPLES, count)?,
         })
     }
+}
+
+fn alpha(text: &str) -> Result<Option<f64>, String> {
+    if text == "auto" {
+        return Ok(None);
+    }
+    fraction(text).map(Some).map_err(|why| format!("{why}, or auto"))
 }
 
 fn count(text: &str) -> Result<u32, String> {
@@ -104,6 +111,7 @@ impl Placer for Jps {
 
     fn parameters(&self) -> String {
         let JpsParameters { alpha, beta, samples } = self.parameters;
+        let alpha = alpha.map_or("auto".to_owned(), |alpha| alpha.to_string());
         format!("alpha {alpha}, beta {beta}, {samples} samples")
     }
 
@@ -113,15 +121,11 @@ impl Placer for Jps {
         let verdicts = admission::place(problem, stop, |admission| {
             let jobs = admission::shortest_first(problem, &admission.jobs);
             let JpsParameters { alpha, samples, .. } = self.parameters;
+            let alpha = alpha.unwrap_or_else(|| best_alpha(problem, &jobs, admission.workers, samples, stop));
             let mut best = None;
             // Where none of the drawn categories is legal the rest of the list may still have some.
             for (begin, count) in [(alpha, samples), (0.0, samples.max(WHOLE_LIST))] {
-                let mut categories = draw(admission.workers, jobs.len(), begin, count, &mut random);
-                if !categories.iter().any(|category| within_limits(problem, &jobs, category)) {
-                    for category in &mut categories {
-                        clamp_to_limits(problem, &jobs, category);
-                    }
-                }
+                let categories = draw_legal(problem, &jobs, (admission.workers, begin, count), &mut random);
                 let mut until_stopped = categories.iter().take_while(|_| {
                     let go_on = !stopped;
                     stopped = stopped || stop();
@@ -167,6 +171,45 @@ impl Jps {
         // The first of equals, as `max_by` keeps the last.
         cleared.into_iter().rev().max_by(|a, b| score(a).total_cmp(&score(b)))
     }
+}
+
+/// The fractions that `auto` tries.
+const ALPHAS: [f64; 8] = [0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99];
+
+/// Returns the fraction from which on a few categories, drawn in the same way for each, have the least objective.
+fn best_alpha(problem: &Problem, jobs: &[usize], workers: u32, samples: u32, stop: &dyn Fn() -> bool) -> f64 {
+    let each = samples.div_ceil(4);
+    let mut best = (f64::INFINITY, JpsParameters::default().alpha.unwrap_or(0.0));
+    for alpha in ALPHAS {
+        if stop() {
+            break;
+        }
+        let mut random = Pcg64Mcg::seed_from_u64(problem.seed);
+        let categories = draw_legal(problem, jobs, (workers, alpha, each), &mut random);
+        let found = best_objective(problem, jobs, &mut categories.iter());
+        let value = found.map_or(f64::INFINITY, |found| found.objective);
+        if value < best.0 {
+            best = (value, alpha);
+        }
+    }
+    best.1
+}
+
+/// Draws categories as [`draw`] does for so many workers, a fraction and a number; where none is within the jobs' limits,
+/// all are brought there.
+fn draw_legal(
+    problem: &Problem,
+    jobs: &[usize],
+    (workers, alpha, samples): (u32, f64, u32),
+    random: &mut Pcg64Mcg,
+) -> Vec<Vec<u32>> {
+    let mut categories = draw(workers, jobs.len(), alpha, samples, random);
+    if !categories.iter().any(|category| within_limits(problem, jobs, category)) {
+        for category in &mut categories {
+            clamp_to_limits(problem, jobs, category);
+        }
+    }
+    categories
 }
 
 /// Returns up to N distinct categories, drawn uniformly from number ⌊α C⌋ + 1 to C, ascending.

@@ -118,7 +118,12 @@ impl Progress {
 
     /// Returns the epochs still to be done, with fractions: never less than a small part of all.
     pub fn left(&self, now: Time) -> f64 {
-        self.unfinished(now).max(LEAST_LEFT * self.work)
+        self.unfinished(now).max(self.least_left())
+    }
+
+    /// Returns the least that it is taken to have left, in epochs.
+    pub fn least_left(&self) -> f64 {
+        LEAST_LEFT * self.work
     }
 
     /// Returns the epochs still to be done if what is known of the job is exact, with fractions.

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::curve::{Prediction, Report, predict};
+use crate::curve::movement::Movement;
+use crate::curve::{Kind, Prediction, Report, predict};
 use hsched_model::number::to_usize;
 use hsched_model::{GoalMode, Stop, StopRule};
 
@@ -10,6 +11,8 @@ use hsched_model::{GoalMode, Stop, StopRule};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Goal {
     pub mode: GoalMode,
+    /// Of the metric.
+    pub kind: Kind,
     /// The epochs that it trains at most.
     pub epochs: u64,
     /// The value that is enough; without one the rule `target` is `best`.
@@ -38,6 +41,15 @@ pub enum Reason {
     Hopeless,
 }
 
+/// Why a curve does not show yet how it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unsettled {
+    /// The metric has hardly changed since the first report.
+    NotMoved,
+    /// If it went on as it did last, it would have what is asked for.
+    GoesOn,
+}
+
 /// What is known of a curve, and what follows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
@@ -47,6 +59,8 @@ pub struct Verdict {
     pub prediction: Option<Prediction>,
     /// That the last epoch brings what the rule asks for; `None` where that did not decide.
     pub probability: Option<f64>,
+    /// Why nothing follows from a probability that would be low enough.
+    pub unsettled: Option<Unsettled>,
     pub stop: bool,
     /// Why it stops, or why it would if its owner let it give up.
     pub reason: Option<Reason>,
@@ -92,9 +106,10 @@ pub fn judge(reports: &[Report], goal: &Goal, stop: &Stop, busy: bool) -> Option
     };
     let best = *reports.iter().fold(first, |best, report| if better(report, best) { report } else { best });
     let enough = reports.len() >= goal.min_reports;
-    let prediction = enough.then(|| predict(reports, goal.epochs)).flatten();
+    let prediction = enough.then(|| predict(reports, goal.epochs, goal.kind)).flatten();
     let rule = stop.rule(busy);
-    let mut verdict = Verdict { rule, best, prediction, probability: None, stop: false, reason: None };
+    let mut verdict =
+        Verdict { rule, best, prediction, probability: None, unsettled: None, stop: false, reason: None };
     let target = goal.target.filter(|_| rule == StopRule::Target);
     let reached = target.is_some_and(|target| !better(&Report { value: target, ..best }, &best));
     let waited = last.epoch.saturating_sub(best.epoch);
@@ -112,7 +127,10 @@ pub fn judge(reports: &[Report], goal: &Goal, stop: &Stop, busy: bool) -> Option
             GoalMode::Min => prediction.at_most(wanted),
         };
         let reason = if target.is_some() { Reason::Hopeless } else { Reason::NothingToGain };
-        verdict.reason = (probability < 1.0 - stop.confidence).then_some(reason);
+        if probability < 1.0 - stop.confidence {
+            verdict.unsettled = unsettled(reports, goal, wanted);
+            verdict.reason = verdict.unsettled.is_none().then_some(reason);
+        }
         verdict.probability = Some(probability);
     }
     let allowed = last.epoch >= stop.not_before && (verdict.reason != Some(Reason::Hopeless) || stop.give_up);
@@ -140,10 +158,26 @@ pub fn judge_running(reports: &[Report], goal: &Goal, stop: &Stop, busy: bool) -
     Some(Verdict { stop: false, reason: None, ..verdict })
 }
 
+/// Returns why nothing can be said yet of a metric that is to become as good as `wanted`, if so.
+fn unsettled(reports: &[Report], goal: &Goal, wanted: f64) -> Option<Unsettled> {
+    let movement = Movement::of(reports, goal.kind)?;
+    let end = movement.continued_to(goal.epochs);
+    let falls_short = match goal.mode {
+        GoalMode::Max => end < wanted,
+        GoalMode::Min => end > wanted,
+    };
+    if !movement.has_moved() {
+        Some(Unsettled::NotMoved)
+    } else if falls_short {
+        None
+    } else {
+        Some(Unsettled::GoesOn)
+    }
+}
+
 /// Returns the value that beats the best one by what counts as better.
 fn beaten(best: f64, reports: &[Report], goal: &Goal) -> f64 {
-    let values = || reports.iter().map(|report| report.value);
-    let range = values().fold(f64::NEG_INFINITY, f64::max) - values().fold(f64::INFINITY, f64::min);
+    let range = Movement::of(reports, goal.kind).map_or(0.0, |movement| movement.range);
     let step = goal.tolerance.unwrap_or(BETTER * range);
     match goal.mode {
         GoalMode::Max => best + step,
@@ -171,7 +205,7 @@ mod tests {
     }
 
     fn goal(mode: GoalMode, epochs: u64, target: Option<f64>) -> Goal {
-        Goal { mode, epochs, target, tolerance: None, min_reports: Goal::MIN_REPORTS }
+        Goal { mode, kind: Kind::Other, epochs, target, tolerance: None, min_reports: Goal::MIN_REPORTS }
     }
 
     fn near(own: Option<f64>, expected: f64) {
@@ -275,5 +309,40 @@ mod tests {
         assert_eq!(judge(&[], &goal, &stop, false), None);
         let verdict = judge(&reports(&RISING[..5]), &goal, &stop, false).expect("a verdict");
         assert_eq!((verdict.prediction, verdict.probability, verdict.stop), (None, None, false));
+    }
+
+    #[test]
+    fn one_that_has_not_moved_or_still_goes_on_is_never_stopped() {
+        let stop = Stop { rule: StopRule::Best, ..Stop::default() };
+        let verdict = |values: &[f64], epochs, kind| {
+            let goal = Goal { kind, ..goal(GoalMode::Min, epochs, None) };
+            judge(&reports(values), &goal, &stop, false).expect("a verdict")
+        };
+        // A plateau that rises a little, and the same after a fall.
+        let plateau: Vec<f64> = (0..20).map(|x| 2.3 + 0.01 * f64::from(x)).collect();
+        let own = verdict(&plateau[..16], 24, Kind::Loss);
+        assert!(own.probability.is_some_and(|probability| probability < 0.05), "{own:?}");
+        assert_eq!((own.stop, own.reason, own.unsettled), (false, None, Some(Unsettled::NotMoved)));
+        let fallen: Vec<f64> = [5.0, 3.0, 2.4].iter().chain(&plateau).copied().collect();
+        let own = verdict(&fallen, 24, Kind::Loss);
+        assert_eq!((own.reason, own.unsettled), (Some(Reason::NothingToGain), None));
+        // Every shape levels off, and this one falls by a hundredth an epoch.
+        let steady: Vec<f64> =
+            (0..30).map(|x: i32| 1.0 / f64::from(x + 1).powi(2) + 0.5 - 0.01 * f64::from(x)).collect();
+        assert_eq!(verdict(&steady, 90, Kind::Loss).reason, None);
+    }
+
+    #[test]
+    fn the_kind_changes_no_prediction_that_was_possible() {
+        for (values, mode, kind, epochs) in
+            [(&LEVEL[..], GoalMode::Max, Kind::Share, 20), (&FALLEN[..], GoalMode::Min, Kind::Loss, 24)]
+        {
+            let mean = |kind| {
+                let goal = Goal { kind, ..goal(mode, epochs, None) };
+                let verdict = judge(&reports(values), &goal, &Stop::default(), false);
+                verdict.expect("a verdict").prediction.expect("a prediction").mean
+            };
+            assert!((mean(kind) - mean(Kind::Other)).abs() < 1e-12);
+        }
     }
 }

@@ -5,8 +5,11 @@
 
 mod halving;
 mod judge;
+mod kind;
+mod movement;
 mod predict;
 
 pub use self::halving::{Behind, behind};
-pub use self::judge::{Goal, Reason, Verdict, judge, judge_running};
+pub use self::judge::{Goal, Reason, Unsettled, Verdict, judge, judge_running};
+pub use self::kind::Kind;
 pub use self::predict::{Prediction, Report, predict, predict_at};

@@ -3,6 +3,8 @@
 use libm::{erfc, exp, log, pow, sqrt};
 use serde::{Deserialize, Serialize};
 
+use crate::curve::Kind;
+use crate::curve::movement::Movement;
 use hsched_model::number::to_f64;
 
 /// A metric after an epoch; a pair of numbers on disk.
@@ -35,6 +37,10 @@ pub struct Prediction {
     /// Its standard deviation.
     pub spread: f64,
     parts: Vec<Part>,
+    /// The least distance of the band's ends from the mean, whatever the spread is.
+    slack: f64,
+    /// The least and the greatest value that the metric can have.
+    limits: (f64, f64),
 }
 
 /// One curve's share of a prediction.
@@ -63,22 +69,31 @@ const GRAIN: f64 = 0.003;
 /// do. It would be 1.645 if they did not.
 const BAND: f64 = 2.7;
 
+/// The band holds this part of the change that there would be if the metric went on as it did last: a rate that stays constant
+/// lets it go on for longer than the shapes do.
+const GOES_ON: f64 = 0.5;
+
+/// The band holds this part of the metric's scale as long as the metric has not moved: nothing is known yet.
+const UNMOVED: f64 = 0.5;
+
 /// A shape that varies by less over the reports cannot be fitted.
 const FLAT: f64 = 1e-18;
 
 /// Returns what the metric will be at epoch `last`; `None` with fewer than three reports, or none that a curve fits.
-pub fn predict(reports: &[Report], last: u64) -> Option<Prediction> {
-    predict_at(reports, last, last)
+///
+/// Curves that lead to where a metric of that kind cannot be are left out.
+pub fn predict(reports: &[Report], last: u64, kind: Kind) -> Option<Prediction> {
+    predict_at(reports, last, last, kind)
 }
 
 /// Returns what the metric of a job that trains until epoch `last` will be at epoch `at`.
-pub fn predict_at(reports: &[Report], last: u64, at: u64) -> Option<Prediction> {
+pub fn predict_at(reports: &[Report], last: u64, at: u64, kind: Kind) -> Option<Prediction> {
     if reports.len() < 3 {
         return None;
     }
-    let sample = Sample::new(reports);
-    let fits: Vec<(f64, Part)> =
-        shapes(last).filter_map(|(shape, prior)| sample.fit(shape, prior, to_f64(at))).collect();
+    let (sample, limits) = (Sample::new(reports), kind.limits(reports));
+    let fits = shapes(last).filter_map(|(shape, prior)| sample.fit(shape, prior, to_f64(at)));
+    let fits = possible(fits.collect(), limits);
     let most = fits.iter().map(|(score, _)| *score).max_by(f64::total_cmp)?;
     let parts: Vec<Part> =
         fits.iter().map(|(score, part)| Part { weight: exp(score - most), ..*part }).collect();
@@ -88,7 +103,18 @@ pub fn predict_at(reports: &[Report], last: u64, at: u64) -> Option<Prediction> 
     let variance =
         |part: &Part| part.weight * (part.sigma * part.sigma + (part.mean - mean) * (part.mean - mean));
     let spread = sqrt(parts.iter().map(variance).sum());
-    (mean.is_finite() && spread.is_finite()).then_some(Prediction { mean, spread, parts })
+    let movement = Movement::of(reports, kind)?;
+    let unknown = if movement.has_moved() { 0.0 } else { UNMOVED * movement.scale };
+    let slack = unknown.max(GOES_ON * movement.change_until(at).abs());
+    (mean.is_finite() && spread.is_finite()).then_some(Prediction { mean, spread, parts, slack, limits })
+}
+
+/// Returns the fits that lead to a possible value; if none does, all of them with the nearest one.
+fn possible(fits: Vec<(f64, Part)>, (low, high): (f64, f64)) -> Vec<(f64, Part)> {
+    let is_possible = |part: &Part| (low..=high).contains(&part.mean);
+    let any = fits.iter().any(|(_, part)| is_possible(part));
+    let nearest = |(score, part): (f64, Part)| (score, Part { mean: part.mean.clamp(low, high), ..part });
+    fits.into_iter().filter(|(_, part)| !any || is_possible(part)).map(nearest).collect()
 }
 
 impl Prediction {
@@ -104,9 +130,11 @@ impl Prediction {
         self.parts.iter().map(above).sum()
     }
 
-    /// Returns the bounds that nine metrics of ten keep within.
+    /// Returns the bounds that nine metrics of ten keep within, where such a metric can be.
     pub fn band(&self) -> (f64, f64) {
-        (self.mean - BAND * self.spread, self.mean + BAND * self.spread)
+        let away = (BAND * self.spread).max(self.slack);
+        let (low, high) = self.limits;
+        ((self.mean - away).max(low), (self.mean + away).min(high))
     }
 }
 
@@ -193,7 +221,7 @@ mod tests {
     fn a_curve_of_one_family_is_continued() {
         let values: Vec<f64> = (1..=12).map(|x| 0.9 - 0.5 * f64::from(x).powf(-0.7)).collect();
         let expected = 0.9 - 0.5 * 60_f64.powf(-0.7);
-        let prediction = predict(&reports(&values), 60).expect("a prediction");
+        let prediction = predict(&reports(&values), 60, Kind::Other).expect("a prediction");
         assert!((prediction.mean - expected).abs() < 0.01, "{prediction:?}");
         let (low, high) = prediction.band();
         assert!(low < expected && expected < high);
@@ -203,16 +231,43 @@ mod tests {
 
     #[test]
     fn what_cannot_be_foretold_is_not() {
-        assert_eq!(predict(&reports(&[1.0, 2.0]), 9), None);
+        assert_eq!(predict(&reports(&[1.0, 2.0]), 9, Kind::Loss), None);
         // The same epoch over and over.
         let same = [Report { epoch: 3, value: 1.0 }; 7];
-        assert_eq!(predict(&same, 9), None);
-        assert_eq!(predict(&reports(&[1.0, 1e200, 1e300]), 9), None);
+        assert_eq!(predict(&same, 9, Kind::Loss), None);
+        assert_eq!(predict(&reports(&[1.0, 1e200, 1e300]), 9, Kind::Other), None);
     }
 
     #[test]
     fn a_metric_that_does_not_change_stays() {
-        let prediction = predict(&reports(&[0.5; 8]), 100).expect("a prediction");
+        let prediction = predict(&reports(&[0.5; 8]), 100, Kind::Other).expect("a prediction");
         assert!((prediction.mean - 0.5).abs() < 1e-9 && prediction.spread < 1e-9, "{prediction:?}");
+    }
+
+    #[test]
+    fn nothing_impossible_is_foretold() {
+        // A straight line to far below 0, and one to far above 1.
+        let falls: Vec<f64> = (0..10).map(|x| 1.0 - 0.08 * f64::from(x)).collect();
+        let rises: Vec<f64> = falls.iter().map(|value| 1.05 - value).collect();
+        for (values, kind) in [(&falls, Kind::Loss), (&rises, Kind::Share)] {
+            let free = predict(&reports(values), 40, Kind::Other).expect("a prediction").mean;
+            assert!(!(0.0..=1.0).contains(&free), "{free}");
+            let own = predict(&reports(values), 40, kind).expect("a prediction");
+            let (low, high) = own.band();
+            assert!(own.mean >= 0.0 && low >= 0.0, "{own:?}");
+            assert!(kind == Kind::Loss || own.mean <= 1.0 && high <= 1.0, "{own:?}");
+            assert!(low <= own.mean && own.mean <= high, "{own:?}");
+        }
+    }
+
+    #[test]
+    fn the_band_is_wide_before_the_metric_has_moved_and_while_it_goes_on() {
+        let plateau: Vec<f64> = (0..12).map(|x| 2.30 - 0.002 * f64::from(x % 3)).collect();
+        let (low, high) = predict(&reports(&plateau), 60, Kind::Loss).expect("a prediction").band();
+        assert!(low < 1.2 && high > 3.4, "{low} {high}");
+        // It falls by a tenth an epoch, until nobody knows when.
+        let falls: Vec<f64> = (0..10).map(|x| 9.0 - 0.1 * f64::from(x)).collect();
+        let own = predict(&reports(&falls), 20, Kind::Loss).expect("a prediction");
+        assert!(own.band().1 - own.mean >= 0.5 - 1e-9, "{own:?}");
     }
 }

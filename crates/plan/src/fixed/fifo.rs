@@ -85,8 +85,8 @@ impl Policy for Queue {
         state.sync(problem, &|model, _| by_arrival(model.progress.arrival));
         let mut room = state.floor.idle.clone();
         let mut wants = Vec::new();
-        let mut merge = state.line.merge(&[]);
-        while let Some(next) = merge.next(&state.line, &[]) {
+        let mut merge = state.line.merge();
+        while let Some(next) = merge.next(&state.line) {
             let rates = state.rates(next.job);
             match rule.choose(problem, rates, &room) {
                 Some(gpu_type) => {

@@ -1,8 +1,9 @@
 //! Least attained service first, as Tiresias does it: a few queues by GPU time, FIFO inside.
 
-use crate::kit::SchedulingState;
-use crate::kit::{Rank, order};
-use crate::{Budget, Entry, JobModel, Make, Plan, Policy, PolicyError, Problem, Repacking};
+use std::collections::BTreeSet;
+
+use crate::kit::{LastingOrder, Rank, SchedulingState, Seat, order};
+use crate::{Budget, Changed, Entry, JobModel, Make, Plan, Policy, PolicyError, Problem, Repacking};
 use hsched_model::{Seconds, Time};
 
 /// The GPU-seconds at which a job goes to the next queue: 1, 10 and 100 GPU-hours.
@@ -25,12 +26,95 @@ pub(crate) const LAS: Entry = Entry {
 /// Least attained service.
 struct Las {
     state: SchedulingState,
+    running: LastingOrder,
+    /// When each running job goes to the next queue, about, in seconds and in order.
+    crossings: BTreeSet<(u64, usize)>,
+    crossing: Vec<Option<u64>>,
 }
+
+/// How far a time of a crossing may be off, as a part of itself.
+const ABOUT: f64 = 1e-9;
 
 impl Las {
     fn new(repacking: Repacking) -> Self {
-        Self { state: SchedulingState::new(repacking) }
+        let state = SchedulingState::new(repacking);
+        Self { state, running: LastingOrder::default(), crossings: BTreeSet::new(), crossing: Vec::new() }
     }
+
+    /// Takes up what changed, and which jobs went to the next queue.
+    fn sync(&mut self, problem: &Problem) {
+        let now = problem.now;
+        self.state.sync(problem, &|model, _| rank(model, now));
+        let seat_rank = |seat: &Seat| (level(seat.attained(now)) as u64, seat.arrival);
+        self.running.sync(problem, &self.state, seat_rank);
+        match &problem.changed {
+            Changed::All => {
+                self.crossings.clear();
+                self.crossing.clear();
+                problem.present().for_each(|job| self.foresee(job, now));
+            }
+            Changed::Since { came, left, other } => {
+                left.iter().chain(came).chain(other).for_each(|&job| self.foresee(job, now));
+            }
+        }
+        let until = order(now.0 + about(now));
+        while let Some(&(at, job)) = self.crossings.first().filter(|(at, _)| *at <= until) {
+            self.running.set(job, Some(seat_rank(&self.state.seats[job])));
+            self.foresee(job, now);
+            // It is a hair before its limit still.
+            if self.crossing[job].is_some_and(|next| next <= at.max(until)) {
+                self.set_crossing(job, Some(until + 1));
+            }
+        }
+        debug_assert!(
+            self.running.all().iter().all(|&(rank, job)| rank == seat_rank(&self.state.seats[job]))
+        );
+    }
+
+    /// Computes when a job goes to the next queue.
+    fn foresee(&mut self, job: usize, now: Time) {
+        let seat = self.state.seats.get(job).filter(|_| self.state.line.is_running(job));
+        let wait = seat.and_then(|seat| crosses(seat.attained(now), seat.gpus));
+        self.set_crossing(job, wait.map(|wait| order(now.0 + wait)));
+    }
+
+    fn set_crossing(&mut self, job: usize, at: Option<u64>) {
+        if self.crossing.len() <= job {
+            self.crossing.resize(job + 1, None);
+        }
+        if let Some(before) = std::mem::replace(&mut self.crossing[job], at) {
+            self.crossings.remove(&(before, job));
+        }
+        self.crossings.extend(at.map(|at| (at, job)));
+    }
+
+    /// Returns the seconds until the first of the running jobs goes to the next queue.
+    fn first_crossing(&self, now: Time) -> Option<f64> {
+        let (first, _) = self.crossings.first()?;
+        let until = order(f64::from_bits(*first) + about(now));
+        let near = self.crossings.range(..=(until, usize::MAX));
+        let wait = |&(_, job): &(u64, usize)| {
+            let seat = &self.state.seats[job];
+            crosses(seat.attained(now), seat.gpus)
+        };
+        near.filter_map(wait).min_by(f64::total_cmp)
+    }
+
+    /// Returns the same as [`Self::first_crossing`] from a look at all running jobs.
+    fn first_of_all(&self, now: Time) -> Option<f64> {
+        let seats = self.running.all().into_iter().map(|(_, job)| self.state.seats[job]);
+        seats.filter_map(|seat| crosses(seat.attained(now), seat.gpus)).min_by(f64::total_cmp)
+    }
+}
+
+fn about(now: Time) -> f64 {
+    LEAST_WAIT + ABOUT * now.0.abs()
+}
+
+/// Returns the seconds until a job with so much service goes to the next queue, if ever.
+fn crosses(attained: f64, gpus: u32) -> Option<f64> {
+    let limit = LIMITS.get(level(attained)).filter(|_| gpus > 0)?;
+    Some(((limit - attained) / f64::from(gpus)).max(LEAST_WAIT))
 }
 
 fn level(attained: f64) -> usize {
@@ -47,27 +131,19 @@ impl Policy for Las {
     }
 
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
+        self.sync(problem);
+        // A job that changes its GPUs is among both: the sooner time is a decision too many at worst.
+        let stay = self.first_crossing(problem.now);
+        debug_assert_eq!(stay, self.first_of_all(problem.now));
         let state = &mut self.state;
-        state.sync(problem, &|model, _| rank(model, problem.now));
-        let running = state.running(|_, seat, _| (level(seat.attained(problem.now)) as u64, seat.arrival));
-        let wants = state.in_order(&running);
+        let wants = state.in_lasting_order(&mut self.running);
         let changed: Vec<usize> = wants.iter().map(|want| want.job).collect();
         let changes = state.carry_out(problem, wants);
-        let crosses = |attained: f64, gpus: u32| {
-            let limit = LIMITS.get(level(attained)).filter(|_| gpus > 0)?;
-            Some(((limit - attained) / f64::from(gpus)).max(LEAST_WAIT))
-        };
-        // A job that changes its GPUs is among both: the sooner time is a decision too many at worst.
-        let stay = running.iter().filter_map(|&(_, job)| {
-            let seat = &state.seats[job];
-            crosses(seat.attained(problem.now), seat.gpus)
-        });
         let change = changed.into_iter().filter_map(|job| {
             let gpus = state.floor.held(job).iter().map(|slot| slot.count).sum();
             crosses(problem.jobs[job].progress.attained(problem.now), gpus)
         });
-        let holders = stay.chain(change);
-        let soonest = holders.min_by(f64::total_cmp);
+        let soonest = stay.into_iter().chain(change).min_by(f64::total_cmp);
         Ok(Plan { changes, wake: soonest.map(|wait| problem.now.after(Seconds(wait))), ..Plan::default() })
     }
 }

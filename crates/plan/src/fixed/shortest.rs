@@ -50,13 +50,19 @@ impl Policy for Shortest {
 
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
         let Self { counts_gpus, state, .. } = self;
-        let rank = |model: &JobModel, rates: &Rates| -> Rank {
+        let rank = |left: f64, rates: &Rates, arrival: u64| -> Rank {
             let gpus = if *counts_gpus { f64::from(rates.asks) } else { 1.0 };
-            let left = model.progress.left(problem.now) / rates.best * gpus;
-            (order(left), order(model.progress.arrival.0))
+            (order(left / rates.best * gpus), arrival)
         };
-        state.sync(problem, &rank);
-        let running = state.running(|job, _, rates| rank(&problem.jobs[job], rates));
+        let now = problem.now;
+        let waiting = |model: &JobModel, rates: &Rates| {
+            rank(model.progress.left(now), rates, order(model.progress.arrival.0))
+        };
+        state.sync(problem, &waiting);
+        let running = state.running(|job, seat, rates| {
+            let left = seat.left(now).unwrap_or_else(|| problem.jobs[job].progress.left(now));
+            rank(left, rates, seat.arrival)
+        });
         let wants = state.in_order(&running);
         Ok(Plan { changes: state.carry_out(problem, wants), ..Plan::default() })
     }

@@ -26,23 +26,16 @@ pub struct Line {
     is_listed: Vec<bool>,
 }
 
-/// Jobs of all shapes, and running ones, in one order.
+/// Jobs of all shapes in one order.
 pub struct Merge {
     heads: BinaryHeap<Reverse<(Rank, usize, usize)>>,
-    next_running: usize,
 }
 
 /// The next job in order.
 pub struct Next {
     pub job: usize,
-    /// Whether it runs.
-    pub runs: bool,
-    rank: Rank,
-    source: usize,
+    shape: usize,
 }
-
-/// The source of running jobs; all others are shapes.
-const RUNNING: usize = usize::MAX;
 
 /// Returns a number that orders as the value, which is not negative.
 pub fn order(value: f64) -> u64 {
@@ -115,33 +108,31 @@ impl Line {
         self.waiting.iter().flatten().map(|(_, job)| *job)
     }
 
-    /// Returns the jobs in line and these running ones, which are in order, in one order.
-    pub fn merge(&self, running: &[(Rank, usize)]) -> Merge {
+    /// Returns the jobs in line in one order.
+    pub fn merge(&self) -> Merge {
         let heads = self.waiting.iter().enumerate();
         let heads = heads.filter_map(|(shape, jobs)| jobs.first().map(|&(rank, job)| (rank, job, shape)));
-        let running = running.first().map(|&(rank, job)| (rank, job, RUNNING));
-        Merge { heads: heads.chain(running).map(Reverse).collect(), next_running: 1 }
+        Merge { heads: heads.map(Reverse).collect() }
     }
 }
 
 impl Merge {
+    /// Returns the place in the order of the next job.
+    pub fn peek(&self) -> Option<(Rank, usize)> {
+        self.heads.peek().map(|Reverse((rank, job, _))| (*rank, *job))
+    }
+
     /// Returns the next job; the next of its shape follows unless the shape is dropped.
-    pub fn next(&mut self, line: &Line, running: &[(Rank, usize)]) -> Option<Next> {
-        let Reverse((rank, job, source)) = self.heads.pop()?;
-        let following = if source == RUNNING {
-            self.next_running += 1;
-            running.get(self.next_running - 1).copied()
-        } else {
-            let after = (Bound::Excluded((rank, job)), Bound::Unbounded);
-            line.waiting[source].range(after).next().copied()
-        };
-        self.heads.extend(following.map(|(rank, job)| Reverse((rank, job, source))));
-        Some(Next { job, runs: source == RUNNING, rank, source })
+    pub fn next(&mut self, line: &Line) -> Option<Next> {
+        let Reverse((rank, job, shape)) = self.heads.pop()?;
+        let after = (Bound::Excluded((rank, job)), Bound::Unbounded);
+        let following = line.waiting[shape].range(after).next();
+        self.heads.extend(following.map(|&(rank, job)| Reverse((rank, job, shape))));
+        Some(Next { job, shape })
     }
 
     /// Leaves out all further jobs of the shape of one that found no room.
     pub fn drop_shape(&mut self, next: &Next) {
-        debug_assert!(next.source != RUNNING && next.rank.1 < u64::MAX);
-        self.heads.retain(|Reverse((_, _, source))| *source != next.source);
+        self.heads.retain(|Reverse((_, _, shape))| *shape != next.shape);
     }
 }

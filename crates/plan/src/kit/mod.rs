@@ -5,6 +5,7 @@
 //! computes alone.
 
 mod floor;
+mod lasting_order;
 mod line;
 mod scheduling_state;
 mod tasks;
@@ -13,6 +14,7 @@ mod turns;
 pub use crate::cost::{SHARE_TOLERANCE, comm_time};
 
 pub use self::floor::{Floor, Repacking, Want};
+pub use self::lasting_order::LastingOrder;
 pub use self::line::{Line, Merge, Next, Rank, Shape, by_arrival, order};
 pub use self::scheduling_state::{Rates, SchedulingState, Seat, fastest};
 pub use self::tasks::{Gpu, TIE, TaskJob, TaskRun, Tasks};

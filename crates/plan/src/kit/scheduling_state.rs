@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::kit::floor::{Floor, Want};
-use crate::kit::line::{Line, Rank, order};
+use crate::kit::lasting_order::LastingOrder;
+use crate::kit::line::{Line, Merge, Rank, order};
 use crate::pace::{asked_epoch, key};
-use crate::{Changed, Decision, JobModel, Problem, Repacking};
+use crate::{Changed, Decision, JobModel, Problem, Progress, Repacking, Stage};
 use hsched_model::Time;
 
 /// The GPUs, the jobs in line for them, and how fast each kind of job is.
@@ -34,9 +35,42 @@ pub struct Seat {
     pub arrival: u64,
     /// How much more its present type counts.
     pub stick: f64,
+    /// `None` where it has more than one submission.
+    left: Option<Left>,
+}
+
+/// The epochs that a job has left, as a function of time.
+#[derive(Clone, Copy)]
+struct Left {
+    epochs: f64,
+    least: f64,
+    /// Since when it trains, in seconds, and how long an epoch takes it; 0 where it does not.
+    since: f64,
+    epoch: f64,
+}
+
+impl Left {
+    fn of(progress: &Progress) -> Option<Self> {
+        let (since, epoch) = match progress.holds.as_slice() {
+            [] => (0.0, 0.0),
+            [hold] => match hold.stage {
+                Stage::Running { epoch, busy_until, .. } => (progress.as_of.0.max(busy_until.0), epoch),
+                _ => (0.0, 0.0),
+            },
+            _ => return None,
+        };
+        Some(Self { epochs: progress.work_left, least: progress.least_left(), since, epoch })
+    }
 }
 
 impl Seat {
+    /// Returns [`Progress::left`] where it is known here.
+    pub fn left(&self, now: Time) -> Option<f64> {
+        let Left { epochs, least, since, epoch } = self.left?;
+        let done = if epoch > 0.0 { now.since(Time(since)).0 / epoch } else { 0.0 };
+        Some((epochs - done).max(least))
+    }
+
     pub fn attained(&self, now: Time) -> f64 {
         self.attained + f64::from(self.gpus) * (now.0 - self.as_of).max(0.0)
     }
@@ -117,6 +151,7 @@ impl SchedulingState {
             attained: progress.attained,
             as_of: progress.as_of.0,
             arrival: order(progress.arrival.0),
+            left: Left::of(progress),
             stick: if progress.restart_cost.0 > 0.0 { STICK.0 } else { STICK.1 },
         };
     }
@@ -146,26 +181,26 @@ impl SchedulingState {
     /// `running` are the running jobs in their order; those in line come between them by their ranks. The present type
     /// of a job counts somewhat more. A job that finds no room does not hold up the next.
     pub fn in_order(&self, running: &[(Rank, usize)]) -> Vec<Want> {
-        let mut room = self.floor.total.clone();
-        let mut wants = Vec::new();
-        let mut merge = self.line.merge(running);
-        while let Some(next) = merge.next(&self.line, running) {
-            let job = next.job;
-            let rates = self.rates(job);
-            let Seat { now, stick, .. } = self.seats[job];
-            let Some(gpu_type) = fastest(rates, &room, now.map(|own| (own, stick))) else {
-                if next.runs {
-                    wants.push(Want::wait(job));
-                } else {
-                    merge.drop_shape(&next);
-                }
-                continue;
-            };
-            room[gpu_type] -= rates.asks;
-            if now != Some(gpu_type) {
-                wants.push(Want::place(job, self.counts(job, gpu_type)));
+        let mut round = Round::new(self);
+        round.offer_all(running);
+        round.end()
+    }
+
+    /// Does the same with running jobs whose ranks last: blocks of them that keep what they have are passed over.
+    pub fn in_lasting_order(&self, running: &mut LastingOrder) -> Vec<Want> {
+        let mut round = Round::new(self);
+        for block in running.blocks(self) {
+            if round.merge.peek().is_some_and(|next| next < block.last()) || !block.keeps_all(&mut round.room)
+            {
+                round.offer_all(block.jobs());
             }
         }
+        let wants = round.end();
+        debug_assert_eq!(
+            wants,
+            self.in_order(&running.all()),
+            "blocks that were passed over changed nothing"
+        );
         wants
     }
 
@@ -192,6 +227,61 @@ impl SchedulingState {
         let mut counts = vec![0; self.floor.total.len()];
         counts[gpu_type] = self.rates(job).asks;
         counts
+    }
+}
+
+/// A round in which every job in turn is offered what those before it leave.
+struct Round<'a> {
+    state: &'a SchedulingState,
+    /// GPUs by type that nobody took yet.
+    room: Vec<u32>,
+    merge: Merge,
+    wants: Vec<Want>,
+}
+
+impl<'a> Round<'a> {
+    fn new(state: &'a SchedulingState) -> Self {
+        Self { state, room: state.floor.total.clone(), merge: state.line.merge(), wants: Vec::new() }
+    }
+
+    /// Offers GPUs to running jobs, and to those in line that come before them.
+    fn offer_all(&mut self, running: &[(Rank, usize)]) {
+        for &(rank, job) in running {
+            while self.merge.peek().is_some_and(|next| next < (rank, job)) {
+                self.offer_next();
+            }
+            if !self.offer(job) {
+                self.wants.push(Want::wait(job));
+            }
+        }
+    }
+
+    fn offer_next(&mut self) {
+        if let Some(next) = self.merge.next(&self.state.line)
+            && !self.offer(next.job)
+        {
+            self.merge.drop_shape(&next);
+        }
+    }
+
+    /// Gives a job its fastest type with room; returns whether there is one.
+    fn offer(&mut self, job: usize) -> bool {
+        let rates = self.state.rates(job);
+        let Seat { now, stick, .. } = self.state.seats[job];
+        let Some(gpu_type) = fastest(rates, &self.room, now.map(|own| (own, stick))) else { return false };
+        self.room[gpu_type] -= rates.asks;
+        if now != Some(gpu_type) {
+            self.wants.push(Want::place(job, self.state.counts(job, gpu_type)));
+        }
+        true
+    }
+
+    /// Offers GPUs to the jobs in line that are left; returns what changes.
+    fn end(mut self) -> Vec<Want> {
+        while self.merge.peek().is_some() {
+            self.offer_next();
+        }
+        self.wants
     }
 }
 

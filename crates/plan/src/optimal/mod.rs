@@ -6,6 +6,7 @@
 mod exact;
 mod fit;
 mod layout;
+mod many;
 mod policy;
 mod primal;
 

@@ -6,6 +6,7 @@ use std::convert::Infallible;
 use crate::bound::Bound;
 use crate::dual::Dual;
 use crate::optimal::exact::prove;
+use crate::optimal::many::{self, Cleared, Kinds};
 use crate::optimal::primal::Primal;
 use crate::{
     Assignment, Dues, Entry, Flag, FlagKind, Make, Objective, Placement, Placer, PolicyError, Problem,
@@ -55,6 +56,16 @@ const CLOSED: f64 = 1e-9;
 
 /// How near the best that prices can prove is near enough, relative.
 const PRICES: f64 = 1e-7;
+
+/// From so many jobs on prices are looked for over lists of bundles, and how near their best is near enough there.
+const MANY: usize = 400;
+const MANY_PRICES: f64 = 2e-6;
+
+/// A gap at which a plan for very many jobs is good enough, relative.
+const MANY_GAP: f64 = 2e-5;
+
+/// How often rules for nodes are added.
+const MOST_RULES: u32 = 4;
 
 /// Numbers of idle GPUs that are tried where not all can be used.
 const MOST_IDLE_COUNTS: u32 = 16;
@@ -119,6 +130,11 @@ fn solve(
     idle: Option<u32>,
     stop: &dyn Fn() -> bool,
 ) -> Option<OptimalPlan> {
+    let is_mean = matches!(problem.objective, Objective::MeanJct | Objective::Weighted);
+    let is_large = jobs.len() >= MANY && is_mean && idle.is_none();
+    if let Some(plan) = is_large.then(|| of_many(problem, jobs, stop)).flatten() {
+        return Some(plan);
+    }
     let mut dual = Dual::new(problem, jobs)?;
     dual.ascend(PRICES, stop);
     let mut bound = dual.bound()?;
@@ -151,6 +167,34 @@ fn solve(
         }
     }
     best.map(|(_, slots)| OptimalPlan { slots, bound })
+}
+
+/// Returns a plan for very many jobs and its bound; `None` where a job finds no room.
+fn of_many(problem: &Problem, jobs: &[usize], stop: &dyn Fn() -> bool) -> Option<OptimalPlan> {
+    let mut dual = Dual::unpriced(problem, jobs);
+    let mut kinds = Kinds::new(problem, &dual, jobs)?;
+    let first = dual.first_prices();
+    let Cleared { mut prices, lower, mut mix } = many::clear(&mut kinds, &first, MANY_PRICES, stop)?;
+    dual.prices.clone_from(&prices);
+    let mut bound = dual.proves(lower);
+    for _ in 0..MOST_RULES {
+        let broken = many::broken(problem, &kinds, &mix);
+        if broken.is_empty() || stop() {
+            break;
+        }
+        prices.extend(broken.iter().map(|_| 0.0));
+        kinds.obey(broken);
+        let cleared = many::clear(&mut kinds, &prices, MANY_PRICES, stop)?;
+        bound.lower = bound.lower.max(cleared.lower);
+        (prices, mix) = (cleared.prices, cleared.mix);
+    }
+    let mut chosen = many::round(&kinds, &mix, &prices);
+    many::switch(&mut kinds, &mut chosen, &prices, stop);
+    let mut placed = many::on_nodes(problem, &kinds, &chosen, (&dual, &prices))?;
+    placed.exchange(bound.lower * (1.0 + MANY_GAP), problem.seed, stop);
+    let slots = placed.layout.slots(&placed.places);
+    value(problem, jobs, &slots)?;
+    Some(OptimalPlan { slots, bound })
 }
 
 /// Returns what a bound proves when jobs must be late: they are whole, and the times have a bound of their own.

@@ -91,6 +91,27 @@ impl<'a> Pricer<'a> {
         best.map(|(value, bundle)| Priced { bundle, value, floor })
     }
 
+    /// Returns the best bundle over the network or in a hall that is cheaper than `below`, with its value, and what none
+    /// undercuts, as [`Self::cheapest`] does.
+    pub(crate) fn cheapest_across(
+        &mut self,
+        prices: &[f64],
+        tolerance: f64,
+        below: f64,
+        hint: &[u32],
+    ) -> (Option<(Bundle, f64)>, f64) {
+        let (mut best, mut least, mut floor) = (None, below, f64::INFINITY);
+        for rings in self.halls.iter_mut().map(|(_, hall)| hall).chain(&mut self.across) {
+            let found = rings.cheapest(prices, tolerance, least, Some(hint));
+            floor = floor.min(found.floor);
+            if let Some(bundle) = found.bundle {
+                least = bundle.cost + price(prices, &bundle.counts);
+                best = Some((bundle, least));
+            }
+        }
+        (best, floor)
+    }
+
     /// Returns all legal bundles that some node can hold, without those of halls.
     pub(crate) fn inside(&self) -> &[Bundle] {
         &self.inside

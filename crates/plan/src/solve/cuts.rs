@@ -11,6 +11,24 @@ pub struct Cut {
     pub slope: Vec<f64>,
 }
 
+/// The highest point under some planes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Highest {
+    pub place: Vec<f64>,
+    pub height: f64,
+    /// What part each plane has in it, in their order: they sum to one, and the slopes so weighed are level there but at
+    /// the sides of the box.
+    pub weights: Vec<f64>,
+}
+
+impl Cut {
+    /// Returns how high the plane is at a point.
+    pub fn height(&self, point: &[f64]) -> f64 {
+        let sides = self.slope.iter().zip(point).zip(&self.at);
+        self.value + sides.map(|((slope, x), at)| slope * (x - at)).sum::<f64>()
+    }
+}
+
 /// A column enters the basis when it lowers the cost by more than this.
 const GAIN: f64 = 1e-11;
 
@@ -24,11 +42,11 @@ const PATIENCE: usize = 20;
 /// Returns where in the box the least of the cuts is greatest, and how great it is there.
 ///
 /// `None` when there are no cuts, the box is empty, or the numbers are too wild for the solver.
-pub fn highest_under(cuts: &[Cut], box_: &[(f64, f64)]) -> Option<(Vec<f64>, f64)> {
+pub fn highest_under(cuts: &[&Cut], box_: &[(f64, f64)]) -> Option<Highest> {
     let center = cuts.last()?;
     // Numbers near one are what the tolerances are made for.
     let widths: Vec<f64> = box_.iter().map(|(low, high)| (high - low).max(f64::MIN_POSITIVE)).collect();
-    let reach = |cut: &Cut| cut.slope.iter().zip(&widths).map(|(s, w)| (s * w).abs()).sum::<f64>();
+    let reach = |cut: &&Cut| cut.slope.iter().zip(&widths).map(|(s, w)| (s * w).abs()).sum::<f64>();
     let unit = cuts.iter().map(reach).fold(0.0, f64::max).max(center.value.abs() * 1e-12);
     if unit <= 0.0 || !unit.is_finite() {
         return None;
@@ -39,13 +57,13 @@ pub fn highest_under(cuts: &[Cut], box_: &[(f64, f64)]) -> Option<(Vec<f64>, f64
         let slope = cut.slope.iter().zip(&widths).map(|(slope, width)| slope * width / unit);
         (start, slope.collect())
     };
-    let planes: Vec<(f64, Vec<f64>)> = cuts.iter().map(plane).collect();
+    let planes: Vec<(f64, Vec<f64>)> = cuts.iter().map(|cut| plane(cut)).collect();
     let mut tableau = Tableau::new(&planes, box_.len());
     tableau.solve()?;
     let (solved, top) = tableau.highest();
     let place = solved.iter().zip(&widths).zip(box_);
     let place = place.map(|((x, width), (low, high))| (low + x * width).clamp(*low, *high)).collect();
-    Some((place, center.value + top * unit))
+    Some(Highest { place, height: center.value + top * unit, weights: tableau.weights() })
 }
 
 /// The dual program of: greatest `t` with `t − slope · x ≤ start` for each plane and `0 ≤ x ≤ 1`.
@@ -141,6 +159,16 @@ impl Tableau {
         own[column] = 1.0;
         self.rows[row] = own;
         self.basis[row] = column;
+    }
+
+    /// Returns the λ of each plane.
+    fn weights(&self) -> Vec<f64> {
+        let right = self.planes + 2 * self.dimensions;
+        let mut weights = vec![0.0; self.planes];
+        for (row, &column) in self.basis.iter().enumerate().filter(|(_, column)| **column < self.planes) {
+            weights[column] = self.rows[row][right].max(0.0);
+        }
+        weights
     }
 
     /// Returns the program's own variables: the reduced costs of ν, and the cost.

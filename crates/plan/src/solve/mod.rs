@@ -3,5 +3,5 @@
 mod cuts;
 mod transport;
 
-pub use self::cuts::{Cut, highest_under};
+pub use self::cuts::{Cut, Highest, highest_under};
 pub use self::transport::Transport;

@@ -1,6 +1,6 @@
 //! The highest point under planes, against a solver of linear programs by others.
 
-use hsched_plan::solve::{Cut, highest_under};
+use hsched_plan::solve::{Cut, Highest, highest_under};
 use microlp::{ComparisonOp, OptimizationDirection, Problem};
 use proptest::prelude::*;
 
@@ -17,10 +17,7 @@ fn planes() -> impl Strategy<Value = (Vec<Cut>, Vec<(f64, f64)>)> {
 
 /// Returns how great the least of the cuts is at a point.
 fn least(cuts: &[Cut], point: &[f64]) -> f64 {
-    let height = |cut: &Cut| {
-        cut.value + cut.slope.iter().zip(point).zip(&cut.at).map(|((s, x), at)| s * (x - at)).sum::<f64>()
-    };
-    cuts.iter().map(height).fold(f64::INFINITY, f64::min)
+    cuts.iter().map(|cut| cut.height(point)).fold(f64::INFINITY, f64::min)
 }
 
 fn by_others(cuts: &[Cut], box_: &[(f64, f64)]) -> f64 {
@@ -39,7 +36,8 @@ fn by_others(cuts: &[Cut], box_: &[(f64, f64)]) -> f64 {
 proptest! {
     #[test]
     fn the_highest_point_is_the_highest((cuts, box_) in planes()) {
-        let Some((point, height)) = highest_under(&cuts, &box_) else {
+        let all: Vec<&Cut> = cuts.iter().collect();
+        let Some(Highest { place: point, height, weights }) = highest_under(&all, &box_) else {
             // Only where no plane has a slope is there nothing to climb.
             prop_assert!(cuts.iter().all(|cut| cut.slope.iter().zip(&box_).all(|(s, (l, h))| s * (h - l) == 0.0)));
             return Ok(());
@@ -48,6 +46,12 @@ proptest! {
         let close = 1e-7 * (1.0 + known.abs().max(1e4));
         prop_assert!((height - known).abs() <= close, "{height} for {known}");
         prop_assert!((least(&cuts, &point) - height).abs() <= close);
+        prop_assert!((weights.iter().sum::<f64>() - 1.0).abs() <= 1e-7 && weights.iter().all(|weight| *weight >= 0.0));
+        for (dimension, (x, (low, high))) in point.iter().zip(&box_).enumerate() {
+            let slope: f64 = cuts.iter().zip(&weights).map(|(cut, weight)| weight * cut.slope[dimension]).sum();
+            let is_level = slope.abs() <= close || (slope > 0.0 && *x >= high - close) || (slope < 0.0 && *x <= low + close);
+            prop_assert!(is_level, "{slope} at {x}");
+        }
         prop_assert!(point.iter().zip(&box_).all(|(x, (low, high))| (low..=high).contains(&x)));
     }
 }

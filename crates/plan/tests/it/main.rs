@@ -10,6 +10,7 @@ mod certificate;
 mod cold_start;
 mod cuts;
 mod explain;
+mod many_jobs;
 mod offered;
 mod optimal;
 mod oracle;

@@ -104,6 +104,19 @@ fn jps_over_the_whole_range_is_has() {
 }
 
 #[test]
+fn jps_finds_its_range_itself() {
+    let problem = problems::fifteen_gpus();
+    let value = |alpha: &str, samples: &str| {
+        let parameters = Parameters::default().with("alpha", alpha).with("samples", samples);
+        plan(&problem, "jps", &parameters).1.mean_jct
+    };
+    near(value("auto", "2000"), 4740.941);
+    assert!(value("auto", "60") <= value("0.99", "60"), "it tries the last categories, too");
+    let wrong = find("jps", &Parameters::default().with("alpha", "most")).err().expect("refused");
+    assert!(wrong.to_string().contains("or auto"), "{wrong}");
+}
+
+#[test]
 fn has_on_fifteen_gpus() {
     let problem = problems::fifteen_gpus();
     let (plan, outcome) = plan(&problem, "has", &Parameters::default());

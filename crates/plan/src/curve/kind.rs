@@ -1,0 +1,96 @@
+//! What a metric can be, by its name.
+
+use crate::curve::Report;
+
+/// What is known of a metric by its name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// A loss or an error: never below 0.
+    Loss,
+    /// An accuracy or the like: a part of 1, or of 100 where it is in per cent.
+    Share,
+    /// Anything.
+    #[default]
+    Other,
+}
+
+const LOSSES: [&str; 10] = ["loss", "error", "err", "mse", "mae", "rmse", "perplexity", "ppl", "wer", "cer"];
+const SHARES: [&str; 14] = [
+    "accuracy",
+    "acc",
+    "acc1",
+    "acc5",
+    "top1",
+    "top5",
+    "auc",
+    "auroc",
+    "f1",
+    "precision",
+    "recall",
+    "iou",
+    "miou",
+    "dice",
+];
+
+impl Kind {
+    /// Returns the kind that a name has among its words, such as the loss of `val_loss` or `loss/train`.
+    pub fn of(metric: &str) -> Self {
+        let name = metric.to_ascii_lowercase();
+        let has = |words: &[&str]| {
+            name.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| words.contains(&word))
+        };
+        if has(&LOSSES) {
+            Self::Loss
+        } else if has(&SHARES) {
+            Self::Share
+        } else {
+            Self::Other
+        }
+    }
+
+    /// Returns the least and the greatest value that the metric can have; reports beyond them show that the name misleads.
+    pub(super) fn limits(self, reports: &[Report]) -> (f64, f64) {
+        let none = (f64::NEG_INFINITY, f64::INFINITY);
+        let within = |high: f64| reports.iter().all(|report| (0.0..=high).contains(&report.value));
+        match self {
+            Self::Loss if within(f64::INFINITY) => (0.0, f64::INFINITY),
+            Self::Share if within(1.0) => (0.0, 1.0),
+            Self::Share if within(100.0) => (0.0, 100.0),
+            Self::Loss | Self::Share | Self::Other => none,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_tells_the_kind() {
+        for name in ["val_loss", "Loss/val", "train.rmse", "top1 error", "test-WER"] {
+            assert_eq!(Kind::of(name), Kind::Loss, "{name}");
+        }
+        for name in ["val_acc", "accuracy", "Acc/top1", "mean IoU"] {
+            assert_eq!(Kind::of(name), Kind::Share, "{name}");
+        }
+        for name in ["metric", "reward", "bleu", "glossy", "nll"] {
+            assert_eq!(Kind::of(name), Kind::Other, "{name}");
+        }
+    }
+
+    #[test]
+    fn reports_beyond_the_limits_lift_them() {
+        let limits = |kind: Kind, values: &[f64]| {
+            let reports: Vec<Report> =
+                (1..).zip(values).map(|(epoch, &value)| Report { epoch, value }).collect();
+            kind.limits(&reports)
+        };
+        assert_eq!(limits(Kind::Loss, &[2.0, 0.0]), (0.0, f64::INFINITY));
+        assert_eq!(limits(Kind::Share, &[0.1, 1.0]), (0.0, 1.0));
+        assert_eq!(limits(Kind::Share, &[0.8, 1.2]), (0.0, 100.0));
+        let none = (f64::NEG_INFINITY, f64::INFINITY);
+        assert_eq!(limits(Kind::Loss, &[2.0, -0.1]), none);
+        assert_eq!(limits(Kind::Share, &[50.0, 100.5]), none);
+        assert_eq!(limits(Kind::Other, &[0.5, 0.6]), none);
+    }
+}

@@ -1,0 +1,84 @@
+//! How far a curve has moved, and where it would be if it went on as it did last.
+
+use hsched_model::number::to_f64;
+
+use crate::curve::{Kind, Report};
+
+/// The part of its scale by which a metric must have changed before anything is concluded: a plateau at the beginning looks
+/// like one at the end. Chosen on curves with plateaus (`tests/curves/make_plateaus.py`).
+const MOVED: f64 = 0.2;
+
+/// How a curve has changed so far.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Movement {
+    /// What the metric is measured against: all of a share, the first value of any other metric.
+    pub(super) scale: f64,
+    /// The greatest value less the least.
+    pub(super) range: f64,
+    /// The change by epoch over the last third of the reports.
+    pace: f64,
+    last: Report,
+}
+
+impl Movement {
+    /// Returns that of reports in the order of epochs; `None` of none.
+    pub(super) fn of(reports: &[Report], kind: Kind) -> Option<Self> {
+        let (first, last) = (reports.first()?, *reports.last()?);
+        let values = || reports.iter().map(|report| report.value);
+        let range = values().fold(f64::NEG_INFINITY, f64::max) - values().fold(f64::INFINITY, f64::min);
+        let scale = match (kind, kind.limits(reports)) {
+            (Kind::Share, (_, high)) if high.is_finite() => high,
+            _ => first.value.abs(),
+        };
+        let back = (reports.len() / 3).max(1);
+        let then = reports.len().checked_sub(back + 1).map_or(*first, |place| reports[place]);
+        let epochs = to_f64(last.epoch.saturating_sub(then.epoch));
+        let pace = if epochs > 0.0 { (last.value - then.value) / epochs } else { 0.0 };
+        Some(Self { scale, range, pace, last })
+    }
+
+    pub(super) fn has_moved(&self) -> bool {
+        self.range >= MOVED * self.scale
+    }
+
+    /// Returns by how much the metric would change until an epoch if it went on as in the last third.
+    pub(super) fn change_until(&self, epoch: u64) -> f64 {
+        self.pace * to_f64(epoch.saturating_sub(self.last.epoch))
+    }
+
+    /// Returns what the metric would be then.
+    pub(super) fn continued_to(&self, epoch: u64) -> f64 {
+        self.last.value + self.change_until(epoch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn movement(values: &[f64], kind: Kind) -> Movement {
+        let reports: Vec<Report> = (1..).zip(values).map(|(epoch, &value)| Report { epoch, value }).collect();
+        Movement::of(&reports, kind).expect("a movement")
+    }
+
+    #[test]
+    fn a_plateau_at_the_beginning_is_no_movement() {
+        assert!(!movement(&[2.30, 2.31, 2.29, 2.30], Kind::Loss).has_moved());
+        assert!(movement(&[2.30, 1.80], Kind::Loss).has_moved());
+        assert!(!movement(&[0.02, 0.10], Kind::Share).has_moved());
+        assert!(!movement(&[2.0, 10.0], Kind::Share).has_moved());
+        assert!(movement(&[0.02, 0.25], Kind::Share).has_moved());
+        assert!(movement(&[-200.0, -20.0], Kind::Other).has_moved());
+    }
+
+    #[test]
+    fn the_last_third_goes_on() {
+        let own = movement(&[9.0, 5.0, 4.0, 3.5, 3.0, 2.5], Kind::Loss);
+        assert!((own.change_until(9) + 1.5).abs() < 1e-12 && (own.continued_to(9) - 1.0).abs() < 1e-12);
+        assert!((own.continued_to(6) - 2.5).abs() < 1e-12);
+        let same = [Report { epoch: 3, value: 1.0 }, Report { epoch: 3, value: 2.0 }];
+        let same = Movement::of(&same, Kind::Other).expect("a movement");
+        assert!((same.continued_to(9) - 2.0).abs() < 1e-12);
+        assert_eq!(Movement::of(&[], Kind::Other), None);
+    }
+}

@@ -1,0 +1,162 @@
+//! Running jobs in an order that lasts from one decision to the next, in blocks.
+//!
+//! Offered its fastest type with room, a job keeps what it has if there is room for it and none on a type that is better.
+//! That holds for a whole block as long as what is left before it is within limits, which are known beforehand: so a
+//! decision looks at the blocks, and at single jobs only where something changes.
+
+use crate::kit::line::Rank;
+use crate::kit::scheduling_state::{SchedulingState, Seat};
+use crate::{Changed, Problem};
+
+/// Running jobs by rank.
+#[derive(Default)]
+pub struct LastingOrder {
+    blocks: Vec<Block>,
+    /// The rank of each job that is in a block.
+    ranks: Vec<Option<Rank>>,
+}
+
+/// Some jobs that follow each other; at least one.
+pub(super) struct Block {
+    jobs: Vec<(Rank, usize)>,
+    limits: Option<Limits>,
+}
+
+/// Between what limits the GPUs left must be, by type, so that all jobs of a block keep what they have.
+struct Limits {
+    /// What they have together, and so the least.
+    held: Vec<u32>,
+    /// From so many on one of them would change to this type.
+    tempting: Vec<u32>,
+}
+
+/// The most jobs of a block.
+const MOST: usize = 128;
+
+impl LastingOrder {
+    /// Takes up what changed after the state did; `rank` is that of a running job.
+    pub fn sync(&mut self, problem: &Problem, state: &SchedulingState, rank: impl Fn(&Seat) -> Rank) {
+        let all: Vec<usize>;
+        let changed: Vec<usize> = match &problem.changed {
+            Changed::All => {
+                *self = Self::default();
+                all = problem.present().collect();
+                all
+            }
+            Changed::Since { came, left, other } => left.iter().chain(came).chain(other).copied().collect(),
+        };
+        for job in changed {
+            let running = state.line.is_running(job).then(|| rank(&state.seats[job]));
+            self.set(job, running);
+        }
+    }
+
+    /// Gives a job another rank, or none where it does not run.
+    pub fn set(&mut self, job: usize, rank: Option<Rank>) {
+        if self.ranks.len() <= job {
+            self.ranks.resize(job + 1, None);
+        }
+        if let Some(before) = std::mem::replace(&mut self.ranks[job], rank) {
+            self.remove((before, job));
+        }
+        if let Some(rank) = rank {
+            self.insert((rank, job));
+        }
+    }
+
+    fn remove(&mut self, place: (Rank, usize)) {
+        let at = self.blocks.partition_point(|block| block.last() < place);
+        let Some(block) = self.blocks.get_mut(at) else { return };
+        if let Ok(own) = block.jobs.binary_search(&place) {
+            block.jobs.remove(own);
+            block.limits = None;
+            if block.jobs.is_empty() {
+                self.blocks.remove(at);
+            }
+        }
+    }
+
+    fn insert(&mut self, place: (Rank, usize)) {
+        let at = self.blocks.partition_point(|block| block.last() < place);
+        // Behind all others it goes to the last block.
+        let at = at.min(self.blocks.len().saturating_sub(1));
+        let Some(block) = self.blocks.get_mut(at) else {
+            self.blocks.push(Block { jobs: vec![place], limits: None });
+            return;
+        };
+        let own = block.jobs.partition_point(|other| *other < place);
+        block.jobs.insert(own, place);
+        block.limits = None;
+        if block.jobs.len() > MOST {
+            let jobs = block.jobs.split_off(MOST / 2);
+            self.blocks.insert(at + 1, Block { jobs, limits: None });
+        }
+    }
+
+    /// Returns all running jobs in order.
+    pub fn all(&self) -> Vec<(Rank, usize)> {
+        self.blocks.iter().flat_map(|block| &block.jobs).copied().collect()
+    }
+
+    /// Returns the blocks in order, with their limits.
+    pub(super) fn blocks(&mut self, state: &SchedulingState) -> &[Block] {
+        for block in &mut self.blocks {
+            if block.limits.is_none() {
+                block.limits = Some(Limits::of(&block.jobs, state));
+            }
+        }
+        &self.blocks
+    }
+}
+
+impl Block {
+    pub(super) fn jobs(&self) -> &[(Rank, usize)] {
+        &self.jobs
+    }
+
+    /// Returns the place of its last job.
+    pub(super) fn last(&self) -> (Rank, usize) {
+        self.jobs.last().copied().unwrap_or_default()
+    }
+
+    /// Returns whether all its jobs keep what they have; then that is no more in the room left.
+    pub(super) fn keeps_all(&self, room: &mut [u32]) -> bool {
+        let Some(Limits { held, tempting }) = &self.limits else { return false };
+        let keeps =
+            room.iter().zip(held).zip(tempting).all(|((room, held), most)| held <= room && room < most);
+        if keeps {
+            room.iter_mut().zip(held).for_each(|(room, held)| *room -= held);
+        }
+        keeps
+    }
+}
+
+impl Limits {
+    fn of(jobs: &[(Rank, usize)], state: &SchedulingState) -> Self {
+        let types = state.floor.total.len();
+        let mut limits = Self { held: vec![0; types], tempting: vec![u32::MAX; types] };
+        for &(_, job) in jobs {
+            let (Seat { now, stick, .. }, rates) = (state.seats[job], state.rates(job));
+            let Some(now) = now else {
+                // It holds something else than it asks for: it is looked at each time.
+                limits.tempting.fill(0);
+                return limits;
+            };
+            let own = rates.speeds[now] * stick;
+            for gpu_type in (0..types).filter(|&gpu_type| gpu_type != now) {
+                let speed = rates.speeds[gpu_type];
+                // Of equally fast types the last is taken.
+                if speed > own || (speed == own && gpu_type > now && speed > 0.0) {
+                    let from = limits.held[gpu_type] + rates.asks;
+                    limits.tempting[gpu_type] = limits.tempting[gpu_type].min(from);
+                }
+            }
+            limits.held[now] += rates.asks;
+            if own <= 0.0 {
+                limits.tempting.fill(0);
+                return limits;
+            }
+        }
+        limits
+    }
+}

@@ -1,0 +1,208 @@
+//! The prices that prove most: cutting planes over the lists, and lists that grow where a kind of job knows better.
+
+use crate::optimal::many::Kinds;
+use crate::solve::{Cut, highest_under};
+use hsched_model::number::to_f64;
+
+/// Prices, and what they prove.
+pub(crate) struct Cleared {
+    pub prices: Vec<f64>,
+    /// What no plan undercuts.
+    pub lower: f64,
+    /// The mix of choices that the prices balance: a weight, and the bundle of each kind.
+    pub mix: Vec<(f64, Vec<u32>)>,
+}
+
+/// A choice of all kinds, and its value as a function of the prices.
+struct Plane {
+    cut: Cut,
+    choice: Vec<u32>,
+}
+
+/// The highest point of what the lists prove.
+struct Climb {
+    prices: Vec<f64>,
+    value: f64,
+    planes: Vec<Plane>,
+    mix: Vec<f64>,
+    /// The most that any prices could prove with these lists.
+    promised: f64,
+}
+
+/// Rounds in which the kinds are asked, and planes for each, at most.
+const ROUNDS: u32 = 20;
+const CLIMBS: u32 = 200;
+
+/// The box is at least so wide on each side, as a part of the highest price or of the objective by GPU, before it grows or shrinks.
+const LEAST_WIDTH: f64 = 0.05;
+
+/// How exactly kinds answer, at first and in the end.
+const ROUGH: f64 = 1e-3;
+const EXACT: f64 = 1e-7;
+
+/// Returns prices within `tolerance` of those that prove most, as far as `stop` lets it; `None` where a kind has no
+/// bundle.
+pub(crate) fn clear(
+    kinds: &mut Kinds<'_>,
+    first: &[f64],
+    tolerance: f64,
+    stop: &dyn Fn() -> bool,
+) -> Option<Cleared> {
+    let mut climb = Climb {
+        prices: first.to_vec(),
+        value: f64::NEG_INFINITY,
+        planes: Vec::new(),
+        mix: Vec::new(),
+        promised: f64::INFINITY,
+    };
+    let mut best: Option<(Answers, Vec<f64>)> = None;
+    let mut exactness = ROUGH;
+    for _ in 0..ROUNDS {
+        let slack = (0.1 * exactness).max(0.2 * tolerance);
+        climb.start(kinds);
+        climb.rise(kinds, slack, stop);
+        let interrupt = || best.is_some() && stop();
+        let Some(answers) = ask(kinds, &climb.prices, 0.1 * exactness, &interrupt) else { break };
+        let promised = climb.value.max(climb.promised);
+        if best.as_ref().is_none_or(|(known, _)| answers.floor > known.floor) {
+            best = Some((answers, climb.prices.clone()));
+        }
+        let known = best.as_ref().map_or(f64::NEG_INFINITY, |(known, _)| known.value);
+        let gap = (promised - known) / promised.abs();
+        if gap <= tolerance && exactness <= 10.0 * EXACT {
+            break;
+        }
+        exactness = gap.clamp(10.0 * EXACT, exactness);
+    }
+    let (answers, prices) = best?;
+    let mix = climb.mix.iter().zip(climb.planes).filter(|(weight, _)| **weight > 0.0);
+    let mix = mix.map(|(weight, plane)| (*weight, plane.choice)).collect();
+    Some(Cleared { prices, lower: answers.floor, mix })
+}
+
+/// What all kinds answer together.
+struct Answers {
+    /// By the bundles found.
+    value: f64,
+    /// What is certain, rounded down.
+    floor: f64,
+}
+
+/// Asks all kinds for their cheapest bundles at these prices; `None` where `stop` says so meanwhile.
+fn ask(kinds: &mut Kinds<'_>, prices: &[f64], tolerance: f64, stop: &dyn Fn() -> bool) -> Option<Answers> {
+    kinds.look_at(prices);
+    kinds.cheapest();
+    let worth: f64 = prices.iter().zip(&kinds.capacity).map(|(price, count)| price * count).sum();
+    let (mut value, mut floor, mut scale) = (-worth, -worth, worth);
+    for kind in 0..kinds.all.len() {
+        if stop() {
+            return None;
+        }
+        let (least, found) = kinds.ask(kind, prices, tolerance);
+        let count = to_f64(kinds.all[kind].jobs.len());
+        value += count * found;
+        floor += count * least;
+        scale += count * found;
+    }
+    // Sums of many terms are rounded: the bound must stay true.
+    floor -= scale.abs() * 1e-13;
+    Some(Answers { value, floor })
+}
+
+impl Climb {
+    /// Begins again where it is, with lists that may have grown.
+    fn start(&mut self, kinds: &mut Kinds<'_>) {
+        let plane = answer(kinds, &self.prices);
+        self.value = plane.cut.value;
+        self.planes.push(plane);
+    }
+
+    /// Looks for the highest point in a box around the best one so far, which grows where the planes foretell well.
+    fn rise(&mut self, kinds: &mut Kinds<'_>, tolerance: f64, stop: &dyn Fn() -> bool) {
+        let mut reach = 0.3;
+        // Where all GPUs are free of charge, what nodes can hold may still have a price.
+        let mean = self.value.abs() / kinds.capacity.iter().sum::<f64>();
+        let floor = self.prices.iter().copied().fold(mean, f64::max) * LEAST_WIDTH;
+        for climb in 0..CLIMBS {
+            if climb > 20 && stop() {
+                return;
+            }
+            let side = |&price: &f64| {
+                let width = reach * price.max(floor).max(f64::MIN_POSITIVE);
+                ((price - width).max(0.0), price + width)
+            };
+            let box_: Vec<(f64, f64)> = self.prices.iter().map(side).collect();
+            let cuts: Vec<&Cut> = self.planes.iter().map(|plane| &plane.cut).collect();
+            let Some(top) = highest_under(&cuts, &box_) else { return };
+            let promise = top.height - self.value;
+            self.mix.clone_from(&top.weights);
+            if promise <= tolerance * self.value.abs() {
+                let is_inner = |((low, high), price): (&(f64, f64), &f64)| {
+                    *low == 0.0 && *price == 0.0 || (price > low && price < high)
+                };
+                if reach >= 1e6 || box_.iter().zip(&top.place).all(is_inner) {
+                    self.promised = top.height;
+                    return;
+                }
+                reach *= 8.0;
+                continue;
+            }
+            self.forget(&top.place);
+            let plane = answer(kinds, &top.place);
+            let gain = plane.cut.value - self.value;
+            if gain > 0.0 {
+                self.value = plane.cut.value;
+                self.prices = top.place;
+            }
+            self.planes.push(plane);
+            self.mix.push(0.0);
+            if gain >= 0.5 * promise {
+                reach *= 2.0;
+            } else if gain <= 0.05 * promise {
+                reach *= 0.5;
+            }
+        }
+    }
+
+    /// Keeps the planes that are low near these prices.
+    fn forget(&mut self, prices: &[f64]) {
+        let most = 6 * (prices.len() + 1);
+        if self.planes.len() <= most {
+            return;
+        }
+        let mut by_height: Vec<(f64, usize)> = self
+            .planes
+            .iter()
+            .enumerate()
+            .map(|(number, plane)| (plane.cut.height(prices), number))
+            .collect();
+        by_height.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut is_low = vec![false; self.planes.len()];
+        for (_, number) in by_height.into_iter().take(most) {
+            is_low[number] = true;
+        }
+        let keep = |number: &mut usize| {
+            *number += 1;
+            is_low[*number - 1]
+        };
+        let (mut plane, mut weight) = (0, 0);
+        self.planes.retain(|_| keep(&mut plane));
+        self.mix.retain(|_| keep(&mut weight));
+    }
+}
+
+/// Returns the plane of the kinds' cheapest choices at these prices.
+fn answer(kinds: &mut Kinds<'_>, prices: &[f64]) -> Plane {
+    kinds.look_at(prices);
+    let choice = kinds.cheapest();
+    let mut slope: Vec<f64> = kinds.capacity.iter().map(|count| -count).collect();
+    let mut value: f64 = prices.iter().zip(&slope).map(|(price, slope)| price * slope).sum();
+    for kind in &kinds.all {
+        let (list, count) = (&kinds.lists[kind.list], to_f64(kind.jobs.len()));
+        value += count * (kind.scale * list.costs[kind.last] + list.rents[kind.last]);
+        for (slope, gpus) in slope.iter_mut().zip(list.uses(kind.last)) {
+            *slope += count * gpus;
+        }
+    }
+    Plane { cut: Cut { at: prices.to_vec(), value, slope }, choice }
+}

@@ -1,0 +1,132 @@
+//! What nodes can hold beyond the sum of their GPUs: rules that rings inside nodes break where they do not fit together.
+
+use crate::Problem;
+use crate::optimal::many::Kinds;
+use hsched_model::number::to_f64;
+
+/// A rule: each ring inside a node counts by how many GPUs of a type it has there, and a node holds no more than so much.
+#[derive(Clone, Debug)]
+pub(crate) struct NodeRule {
+    gpu_type: usize,
+    /// What a ring counts, by its GPUs of the type.
+    worth: Vec<f64>,
+    /// The most that all nodes can hold together.
+    pub capacity: f64,
+}
+
+/// A rule is broken where the mix takes so much more than there is, relative.
+const BROKEN: f64 = 1e-6;
+
+/// Nodes of more GPUs of a type have no rules: they are hardly ever hard to fill.
+const LARGEST: u32 = 64;
+
+impl NodeRule {
+    /// Returns what a ring inside a node counts.
+    pub(crate) fn uses(&self, counts: &[u32]) -> f64 {
+        self.worth.get(counts[self.gpu_type] as usize).copied().unwrap_or(0.0)
+    }
+
+    /// Returns the rule with these values, where a type's nodes have so many GPUs each.
+    fn new(gpu_type: usize, worth: Vec<f64>, nodes: &[u32]) -> Self {
+        // The most that a node of each size can hold.
+        let mut most = vec![0.0_f64; worth.len()];
+        for size in 1..most.len() {
+            let hold = |own: usize| worth[own] + most[size - own];
+            most[size] = (1..=size).map(hold).fold(most[size - 1], f64::max);
+        }
+        let capacity = nodes.iter().map(|&size| most[size as usize]).sum();
+        Self { gpu_type, worth, capacity }
+    }
+}
+
+/// Returns the rules that a mix of choices breaks.
+pub(crate) fn broken(problem: &Problem, kinds: &Kinds<'_>, mix: &[(f64, Vec<u32>)]) -> Vec<NodeRule> {
+    let types = problem.gpu_types.len();
+    let total: f64 = mix.iter().map(|(weight, _)| weight).sum();
+    let mut broken = Vec::new();
+    for gpu_type in 0..types {
+        let nodes: Vec<u32> = problem.nodes.iter().map(|node| node.gpus[gpu_type]).collect();
+        let largest = nodes.iter().copied().max().unwrap_or(0);
+        if !(2..=LARGEST).contains(&largest) {
+            continue;
+        }
+        // Rings by their GPUs of the type.
+        let mut rings = vec![0.0; largest as usize + 1];
+        for (weight, choice) in mix {
+            for (kind, &bundle) in kinds.all.iter().zip(choice) {
+                let (list, bundle) = (&kinds.lists[kind.list], bundle as usize);
+                if list.inside[bundle] {
+                    let jobs = to_f64(kind.jobs.len());
+                    rings[list.counts(bundle)[gpu_type] as usize] += weight / total * jobs;
+                }
+            }
+        }
+        for worth in candidates(largest) {
+            let rule = NodeRule::new(gpu_type, worth, &nodes);
+            let used: f64 = rule.worth.iter().zip(&rings).map(|(worth, count)| worth * count).sum();
+            if used > rule.capacity * (1.0 + BROKEN) {
+                broken.push(rule);
+            }
+        }
+    }
+    broken
+}
+
+/// Returns what rings may count by their GPUs: how many parts of some size they take, and the dual-feasible functions of Fekete
+/// and Schepers (2001), which count what leaves an awkward rest for more than its size.
+///
+/// Any values make a true rule.
+fn candidates(largest: u32) -> Vec<Vec<f64>> {
+    let parts = (2..=largest).map(|part| (0..=largest).map(|count| f64::from(count / part)).collect());
+    let stretched = (1..=largest).map(|steps| {
+        let value = |count: u32| {
+            let stretched = (steps + 1) * count;
+            if stretched.is_multiple_of(largest) {
+                f64::from(count) / f64::from(largest)
+            } else {
+                f64::from(stretched / largest) / f64::from(steps)
+            }
+        };
+        (0..=largest).map(value).collect()
+    });
+    parts.chain(stretched).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_node_of_eight_holds_one_ring_of_five() {
+        let rules: Vec<NodeRule> =
+            candidates(8).into_iter().map(|worth| NodeRule::new(0, worth, &[8, 8])).collect();
+        let is_broken = |rings: &[u32]| {
+            rules.iter().any(|rule| {
+                rings.iter().map(|&ring| rule.uses(&[ring])).sum::<f64>() > rule.capacity * (1.0 + 1e-9)
+            })
+        };
+        assert!(!is_broken(&[5, 3, 5, 3]) && !is_broken(&[8, 4, 4]) && !is_broken(&[6, 2, 2, 2, 2, 2]));
+        assert!(is_broken(&[5, 5, 5]) && is_broken(&[5, 5, 4]) && is_broken(&[3, 3, 3, 3, 3]));
+        assert!(is_broken(&[5, 5, 2, 2, 2]), "a ring of five leaves three, which two do not fill");
+    }
+
+    proptest! {
+        #[test]
+        fn rings_that_fit_break_no_rule(
+            nodes in proptest::collection::vec(proptest::collection::vec(1_u32..9, 0..5), 1..5),
+        ) {
+            // Each node is as large as its rings, or larger.
+            let spare = [0, 1, 0, 2, 3];
+            let sizes: Vec<u32> =
+                nodes.iter().zip(spare).map(|(rings, spare)| rings.iter().sum::<u32>() + spare).collect();
+            let largest = sizes.iter().copied().max().unwrap_or(0).max(2);
+            for worth in candidates(largest) {
+                let rule = NodeRule::new(0, worth, &sizes);
+                let used: f64 = nodes.iter().flatten().map(|&ring| rule.uses(&[ring])).sum();
+                prop_assert!(used <= rule.capacity * (1.0 + 1e-12) + 1e-12, "{used} of {}", rule.capacity);
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Jobs switch to other bundles until together they take what is on offer.
+
+use crate::optimal::many::Kinds;
+use crate::optimal::many::rounding::Chosen;
+
+/// How much of its price a GPU too many or too few counts, in turn: jobs that lose little by a switch make it first.
+const PRESSURES: [f64; 14] =
+    [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.95, 2.0, 5.0, 20.0, 100.0];
+
+/// An idle GPU counts no more than its price.
+const IDLE: f64 = 0.95;
+
+/// What costs nothing counts as this part of the highest price, or it would be given out twice.
+const LEAST_PRICE: f64 = 0.01;
+
+/// Sweeps over all kinds at one pressure, at most.
+const SWEEPS: u32 = 4;
+
+/// What the jobs take beyond what is on offer, in units of the objective.
+struct Balance {
+    prices: Vec<f64>,
+    offered: Vec<f64>,
+    used: Vec<f64>,
+    pressure: f64,
+}
+
+/// Switches jobs to other bundles of their lists, the cheapest switches first, until no GPU is given twice and few are
+/// idle.
+pub(crate) fn switch(kinds: &mut Kinds<'_>, chosen: &mut Chosen, prices: &[f64], stop: &dyn Fn() -> bool) {
+    kinds.look_at(prices);
+    let mut used = vec![0.0; prices.len()];
+    for (kind, own) in kinds.all.iter().zip(chosen.iter()) {
+        for &(bundle, count) in own {
+            let gpus = kinds.lists[kind.list].uses(bundle);
+            used.iter_mut().zip(gpus).for_each(|(used, gpus)| *used += f64::from(count) * gpus);
+        }
+    }
+    let least = prices.iter().copied().fold(0.0, f64::max) * LEAST_PRICE;
+    let least = prices.iter().map(|price| price.max(least)).collect();
+    let mut balance = Balance { prices: least, offered: kinds.capacity.clone(), used, pressure: 0.0 };
+    for pressure in PRESSURES {
+        balance.pressure = pressure;
+        for _ in 0..SWEEPS {
+            let mut has_switched = false;
+            for (kind, own) in kinds.all.iter().zip(chosen.iter_mut()) {
+                if stop() {
+                    return;
+                }
+                let list = &kinds.lists[kind.list];
+                while let Some((place, to)) = balance.best_switch(kind.scale, list, own) {
+                    let from = own[place].0;
+                    balance.change(list.uses(from), list.uses(to));
+                    own[place].1 -= 1;
+                    match own.iter_mut().find(|(bundle, _)| *bundle == to) {
+                        Some((_, count)) => *count += 1,
+                        None => own.push((to, 1)),
+                    }
+                    own.retain(|(_, count)| *count > 0);
+                    has_switched = true;
+                }
+            }
+            if !has_switched {
+                break;
+            }
+        }
+        if pressure > IDLE && balance.is_met() {
+            return;
+        }
+    }
+}
+
+impl Balance {
+    /// Returns the place of the bundle among those that the jobs have from which a switch to another lowers most what the
+    /// market pays, and that other.
+    fn best_switch(
+        &self,
+        scale: f64,
+        list: &crate::optimal::many::kinds::Choices<'_>,
+        own: &[(usize, u32)],
+    ) -> Option<(usize, usize)> {
+        let mut best: Option<(f64, (usize, usize))> = None;
+        for (place, &(from, _)) in own.iter().enumerate() {
+            let value = scale * list.costs[from] + list.rents[from];
+            let least = -1e-12 * value;
+            for to in 0..list.len() {
+                let loss = scale * list.costs[to] + list.rents[to] - value;
+                let most = self.pressure * (list.rents[from] + list.rents[to]);
+                if loss >= most || to == from {
+                    continue;
+                }
+                let change = loss + self.effect(list.uses(from), list.uses(to));
+                if change < best.map_or(least, |(change, _)| change) {
+                    best = Some((change, (place, to)));
+                }
+            }
+        }
+        best.map(|(_, switch)| switch)
+    }
+
+    /// Returns how much more the imbalance counts after such a switch.
+    fn effect(&self, from: &[f64], to: &[f64]) -> f64 {
+        let mut sum = 0.0;
+        for ty in 0..from.len() {
+            let change = to[ty] - from[ty];
+            if change != 0.0 {
+                sum += self.weight(ty, self.used[ty] + change) - self.weight(ty, self.used[ty]);
+            }
+        }
+        sum
+    }
+
+    fn weight(&self, ty: usize, used: f64) -> f64 {
+        let excess = used - self.offered[ty];
+        let pressure = if excess > 0.0 { self.pressure } else { self.pressure.min(IDLE) };
+        pressure * self.prices[ty] * excess.abs()
+    }
+
+    fn change(&mut self, from: &[f64], to: &[f64]) {
+        for ((used, from), to) in self.used.iter_mut().zip(from).zip(to) {
+            *used += to - from;
+        }
+    }
+
+    fn is_met(&self) -> bool {
+        self.used.iter().zip(&self.offered).all(|(used, offered)| *used <= offered + 0.5)
+    }
+}

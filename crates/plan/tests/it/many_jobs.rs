@@ -1,0 +1,84 @@
+//! `optimal` for so many jobs that it plans them by lists of bundles.
+
+use hsched_plan::{Bound, Budget, JobModel, Outcome, Parameters, Problem, verify};
+use hsched_problems::{find, problems};
+
+use crate::certificate;
+
+/// A job whose numbers depend on its number alone.
+fn job(name: &str, number: u32) -> JobModel {
+    let spread = |step: u32, most: u32| number * step % most;
+    let rates = [100.0 + f64::from(spread(37, 90)), 60.0 + f64::from(spread(53, 70))];
+    let (epochs, samples) = (20 + spread(29, 60), 20_000 + 1000 * spread(17, 40));
+    let megabytes = 5.0 + f64::from(spread(41, 200));
+    JobModel {
+        syncs_per_epoch: f64::from(1 + spread(13, 40)),
+        ..problems::job(name, epochs.into(), samples.into(), megabytes, &rates)
+    }
+}
+
+/// Plans twice, for the same problem gives the same plan; returns the objective and the bound.
+fn solve(problem: &Problem) -> (f64, Bound) {
+    let mut policy = find("optimal", &Parameters::default()).expect("a policy");
+    // Counted, not timed.
+    let calls = std::cell::Cell::new(0);
+    let stop = || {
+        calls.set(calls.get() + 1);
+        calls.get() > 10_000
+    };
+    let mut decide = || {
+        calls.set(0);
+        policy.decide(problem, &Budget::until(&stop)).expect("a plan")
+    };
+    let plan = decide();
+    assert_eq!(plan, decide());
+    let bound = plan.bound.clone().expect("a bound");
+    let plan = verify(problem, plan).expect("a valid plan");
+    assert_eq!(plan.placed().len(), problem.jobs.len());
+    (Outcome::of(problem, &plan).expect("jobs are placed").objective_value, bound)
+}
+
+fn check(jobs: Vec<JobModel>) {
+    let nodes = [vec![[8, 0].as_slice(); 51], vec![[0, 2].as_slice(); 1]].concat();
+    let problem = problems::problem(&["v100", "p100"], &nodes, jobs);
+    let (value, bound) = solve(&problem);
+    assert!(bound.root <= bound.lower && bound.lower <= value, "{bound:?}");
+    assert!(value <= bound.lower * 1.001, "{value} of {bound:?}");
+    let recomputed = certificate::bound(&problem, &bound.prices, &bound.weights).expect("legal bundles");
+    assert!((bound.root..=bound.root * (1.0 + 1e-6)).contains(&recomputed), "{recomputed} of {bound:?}");
+}
+
+#[test]
+fn jobs_that_all_differ_have_a_plan_near_its_bound() {
+    check((0..410).map(|number| job(&format!("j{number}"), number)).collect());
+}
+
+#[test]
+fn jobs_of_a_few_kinds_have_a_plan_near_its_bound() {
+    check((0..410).map(|number| job(&format!("j{number}"), number % 7)).collect());
+}
+
+/// Over the network they would be slow, and the time of a ring in a node is convex: a node for each job is best.
+#[test]
+fn as_many_equal_jobs_as_nodes_have_a_node_each() {
+    let nodes = vec![[4_u32].as_slice(); 400];
+    let jobs = (0..400).map(|number| problems::job(&format!("j{number}"), 10, 100_000, 900.0, &[50.0]));
+    let problem = problems::problem(&["v100"], &nodes, jobs.collect());
+    let (value, bound) = solve(&problem);
+    let link = problem.nodes[0].intra_node.bytes_per_second();
+    let best = 10.0 * (100_000.0 / 200.0 + 2.0 * 3.0 / 4.0 * 900e6 / link);
+    assert!((value - best).abs() <= 1e-9 * best && bound.lower <= best, "{value} {bound:?} for {best}");
+    assert!(bound.lower >= best * (1.0 - 1e-5), "{bound:?} for {best}");
+}
+
+/// Two rings of five leave no room for a third, which the sum of the GPUs does not tell.
+#[test]
+fn the_bound_knows_that_rings_must_fit_into_nodes() {
+    let only = |job: JobModel, gpus: u32| JobModel { min_gpus: gpus, max_gpus: gpus, asks: gpus, ..job };
+    let job = |number: u32| problems::job(&format!("j{number}"), 10, 100_000, 9000.0, &[50.0]);
+    let jobs = (0..400).map(|number| only(job(number), 5));
+    let nodes = vec![[8_u32].as_slice(); 270];
+    let problem = problems::problem(&["v100"], &nodes, jobs.collect());
+    let (value, bound) = solve(&problem);
+    assert!(bound.lower > bound.root * 1.005 && value <= bound.lower * 1.001, "{value} of {bound:?}");
+}
