@@ -1,9 +1,10 @@
 """The checks of `hsched check-ddp`: real ranks of unequal size, against one process that does it all.
 
-hsched gives this text to Python's standard input, behind two lines that set HELPER (the text of hsched_ddp.py) and
+hsched gives this text to Python's standard input, behind two lines that set PACKAGE (paths and texts of hsched_ddp) and
 DEVICE ("cpu" or "cuda"). It prints one JSON object. Nothing is left on the disk.
 """
 import datetime
+import importlib
 import importlib.util
 import itertools
 import json
@@ -14,11 +15,10 @@ import socket
 import sys
 import tempfile
 import traceback
-import types
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 RANKS = 4
-LIMITS = {"gradient float64": 1e-6, "gradient float32": 1e-4, "shared statistics": 1e-6, "order of samples": 0.0,
+LIMITS = {"gradient float64": 1e-6, "gradient float32": 1e-4, "extra passes": 1e-6, "shared statistics": 1e-6, "order of samples": 0.0,
           "stopped and resumed": 1e-9}
 """The largest relative error (for the order: number of differences) that is right."""
 PLAIN = "plain DDP"
@@ -45,11 +45,20 @@ class Worst:
         self.cases[name] = self.cases.get(name, 0) + 1
 
 
-def load_helper() -> Any:
-    module = types.ModuleType("hsched_ddp")
-    sys.modules["hsched_ddp"] = module
-    exec(compile(HELPER, "hsched_ddp.py", "exec"), module.__dict__)  # type: ignore[name-defined]
-    return module
+def load_helper(folder: str) -> Any:
+    """Imports the package from a folder that only this check has."""
+    sys.dont_write_bytecode = True
+    sys.path.insert(0, os.path.join(folder, "package"))
+    return importlib.import_module("hsched_ddp")
+
+
+def lay_out(folder: str) -> None:
+    """Writes the package below a folder."""
+    for path, text in PACKAGE.items():  # type: ignore[name-defined]
+        whole = os.path.join(folder, "package", path)
+        os.makedirs(os.path.dirname(whole), exist_ok=True)
+        with open(whole, "w", encoding="utf-8") as file:
+            file.write(text)
 
 
 class Bench:
@@ -161,6 +170,28 @@ class Bench:
             for model in models:
                 self.worst.add(name, self.error(self.gradient(model), wanted))
 
+    def check_extra_passes(self, batches: Tuple[int, ...]) -> None:
+        """Makes forward passes without a backward pass and a second backward pass, where ranks make unequal numbers of passes."""
+        me = self.ranks(batches, 3)
+        if me is None:
+            return
+        data = self.data(2 * me.global_batch + 2, self.torch.float64)
+        generator, critic = (self.wrapped(self.model(self.torch.float64), me) for _ in range(2))
+        sampler = self.helper.BatchSampler(len(data), me, seed=5)
+        training = self.helper.Training(me, sampler, models=[generator, critic])
+        expected = self.expected(self.model(self.torch.float64), data, batches)
+        steps = training.steps(self.torch.utils.data.DataLoader(data, batch_sampler=sampler), count=lambda batch: int((batch[1] != -100).sum()))
+        for step, wanted in zip(steps, expected):
+            generator.zero_grad()
+            critic.zero_grad()
+            for batch in step:
+                critic(batch[0].to(me.device)).detach()
+                for model in (generator, critic, generator):
+                    step.scale(self.loss(model, batch, "mean"), "mean").backward()
+                generator(batch[0].to(me.device)).argmax()
+            self.worst.add("extra passes", self.error(self.gradient(critic), wanted))
+            self.worst.add("extra passes", self.error(self.gradient(generator), 2 * wanted))
+
     def check_statistics(self, batches: Tuple[int, ...]) -> None:
         """Runs a loop without Training over a model in which each rank's samples count for the others."""
         me = self.ranks(batches, None)
@@ -252,6 +283,7 @@ class Bench:
             self.check_gradients("gradient float64", self.torch.float64, batches, micro_batch, reduction)
             self.check_gradients("gradient float32", self.torch.float32, batches, micro_batch, reduction)
         for batches in itertools.chain(*SHARES.values()):
+            self.check_extra_passes(batches)
             self.check_statistics(batches)
             self.check_plain(batches)
         self.check_resume(os.path.join(folder, "a"), [((31, 1, 1, 7), None, 4), ((13, 27), 6, 3), ((4, 30, 6), 5, None)])
@@ -270,7 +302,7 @@ def work(rank: int, port: int, folder: str) -> Dict[str, Any]:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     import torch
     torch.set_num_threads(1)
-    return Bench(load_helper(), torch).run(folder)
+    return Bench(load_helper(folder), torch).run(folder)
 
 
 def start(rank: int, port: int, folder: str) -> Tuple[int, int]:
@@ -315,6 +347,7 @@ def main() -> Dict[str, Any]:
     if importlib.util.find_spec("torch") is None:
         return dict(result, problem="no module named torch")
     with tempfile.TemporaryDirectory() as folder:
+        lay_out(folder)
         ranks = answers(folder)
     result["problem"] = next((rank["problem"] for rank in ranks if "problem" in rank), None)
     if result["problem"] is None:

@@ -1,6 +1,6 @@
-"""Copies of one training that train apart for a round and are merged after it: what `hsched_ddp.Training` does under HSCHED_COPY.
+"""Copies of one training that train apart for a round and are merged after it: what `Training` does under HSCHED_COPY.
 
-All that copies know of each other are files (`hsched_rounds`); docs/copies.md has the protocol. Nobody leads: whoever
+All that copies know of each other are files (`rounds`); docs/copies.md has the protocol. Nobody leads: whoever
 first links the next `round-N.json` has decided what is merged and who does which steps, and all others follow.
 """
 from __future__ import annotations
@@ -17,9 +17,11 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 import torch
 
-from hsched_ddp import FORMAT, encode, new_file, read_plain
-from hsched_merge import Refused, digest, merge_states, merge_weights, read_safetensors, write_file, write_safetensors
-from hsched_rounds import Folder, Ranges, count, join, numbers, split, take
+from .checkpoint import FORMAT, new_file, read_plain, sha256
+from .merge import MergeError, merge_states, merge_weights, read_safetensors, write_file, write_safetensors
+from .ranges import Ranges, count, join, numbers, split, take
+from .rounds import Folder
+from .values import encode
 
 _LOSSES = 20  # steps at a round's begin and end whose losses say how good a copy is
 _WORSE = 2  # merges in a row after which a training goes on as one copy
@@ -60,7 +62,7 @@ class Copies:
         while True:
             number, latest, base = self.folder.latest()
             if latest is None:
-                self._propose(number, None, base, {})
+                self._propose(number, None, base, None)
                 continue
             self._end_if_another_goes_on(latest)
             own = latest["members"].get(str(self.number))
@@ -76,7 +78,7 @@ class Copies:
                 return self._begin(latest, base)
             self.folder.wait(bool(others))
             if not others:  # all who were in it are gone, or wait as this one does: from the last checkpoint
-                self._propose(number, latest, base, {})
+                self._propose(number, latest, base, None)
             else:
                 self.training.pause(0.05)
 
@@ -88,7 +90,8 @@ class Copies:
             self._merge()
 
     def _mine(self) -> Ranges:
-        return [list(own) for own in self.round["members"][str(self.number)]["ranges"]]
+        """Returns the steps of this copy in the round; none if there are too few for all copies, or it missed the round before."""
+        return [list(own) for own in self.round["members"].get(str(self.number), {"ranges": []})["ranges"]]
 
     def time_is_up(self) -> bool:
         return time.monotonic() > self._end
@@ -117,6 +120,8 @@ class Copies:
 
     def hand_in(self, done: Ranges) -> None:
         """Writes what this copy has trained, for the merge."""
+        if str(self.number) not in self.round["members"]:
+            return
         done = join(done)
         self._observe(count(done))
         folder = self.folder.results(self.round["round"])
@@ -131,7 +136,7 @@ class Copies:
                 with new_file(path + ".pt") as file:
                     states = {name: part.state_dict()["state"] for name, part in self._optimizers().items()}
                     torch.save(encode({"format": FORMAT, "states": states}, "its optimizers"), file)
-                line["states"] = digest(path + ".pt")
+                line["states"] = sha256(path + ".pt")
         write_file(path + ".json", [json.dumps(line).encode()])
 
     def _merge(self) -> None:
@@ -155,7 +160,8 @@ class Copies:
         own = latest["members"].get(str(self.number))
         merged = self._merge_into(latest)
         self._end_if_another_goes_on(latest)
-        if not merged or latest["epoch"] < self.training.me.epochs and (own is None or own["token"] != self.folder.token):
+        is_this = own["token"] == self.folder.token if own else self.folder.living().get(self.number) == self.folder.token
+        if not merged or latest["epoch"] < self.training.me.epochs and not is_this:
             return self._enter_anew()
         self._begin(latest, base)
         if latest["epoch"] == self.training.epoch:
@@ -205,11 +211,15 @@ class Copies:
 
     # What is decided
 
-    def _propose(self, number: int, last: Optional[Dict[str, Any]], base: str, results: Mapping[int, Dict[str, Any]]) -> None:
-        """Decides on the round after this one, whose hash is `base`, unless somebody else has."""
-        merged = self._acceptable(number, results)
+    def _propose(self, number: int, last: Optional[Dict[str, Any]], base: str, results: Optional[Mapping[int, Dict[str, Any]]]) -> None:
+        """Decides on the round after this one, whose hash is `base`, unless somebody else has.
+
+        `results` are those of the round; None if this copy was not in it.
+        """
+        merged = self._acceptable(number, results or {})
         left, epoch = self._left(last, merged)
-        living = self.folder.living()
+        missed = self._missed(last, results)
+        living = self.folder.living(missed=missed)
         alone, why, worse = self._guard(last, merged)
         if epoch >= self.training.me.epochs or alone is not None:
             wanted = self.number if alone is None else alone
@@ -218,11 +228,12 @@ class Copies:
         speeds.update({str(k): own["steps"] / max(1e-9, own["busy_s"]) for k, own in merged.items()})
         parts, known = split(count(left), [speeds.get(str(k)) for k in sorted(living)], self.length_s)
         content: Dict[str, Any] = {"round": number + 1, "before": base, "epoch": epoch, "by": [self.number, self.folder.token], "members": {}, "speeds": speeds,
-                                   "length_s": self.length_s if known else self.length_s / 10, "alone": alone, "why": why, "worse": worse,
+                                   "length_s": self.length_s if known else self.length_s / 10, "alone": alone, "why": why, "worse": worse, "missed": missed,
                                    "calls": {name: calls for own in merged.values() for name, calls in own["calls"].items()}}
         for k, part in zip(sorted(living), parts):
             own, left = take(left, part)
-            content["members"][str(k)] = {"token": living[k], "ranges": own}
+            if own:
+                content["members"][str(k)] = {"token": living[k], "ranges": own}
         kept = ("steps", "ranges", "weights", "states", "loss")
         content.update(left=left, merged={str(k): {key: own[key] for key in kept} for k, own in merged.items()})
         name = self.folder.decide(content, last)
@@ -233,6 +244,19 @@ class Copies:
             if alone is not None and (last or {}).get("alone") is None:
                 self._say("copy %d continues alone: %s" % (alone, why))
 
+    def _missed(self, last: Optional[Mapping[str, Any]], results: Optional[Mapping[int, Any]]) -> Dict[str, Dict[str, Any]]:
+        """Returns the copies that handed nothing in for a round and gave no sign of life since, with the time of their last one.
+
+        A killed copy looks alive for a while. It gets no steps until it shows that it lives.
+        """
+        if last is None:
+            return {}
+        silent = {key: own for key, own in last.get("missed", {}).items() if self.folder.seen(int(key)) <= own["seen"]}
+        for key, own in last["members"].items() if results is not None else ():
+            if int(key) not in results:  # type: ignore[operator]
+                silent[key] = {"token": own["token"], "seen": self.folder.seen(int(key))}
+        return silent
+
     def _acceptable(self, number: int, results: Mapping[int, Dict[str, Any]]) -> Dict[int, Dict[str, Any]]:
         """Returns those of the results that can be merged with each other; the first one says what the others must be like."""
         accepted: Dict[int, Dict[str, Any]] = {}
@@ -240,7 +264,7 @@ class Copies:
             try:
                 self._merged(number, {str(k): own for k, own in {**accepted, key: results[key]}.items()})
                 accepted[key] = results[key]
-            except (Refused, OSError, RuntimeError) as error:
+            except (MergeError, OSError, RuntimeError) as error:
                 self._say("copy %d is left out of round %d, and other copies repeat its steps: %s" % (key, number, error))
         return accepted
 
@@ -275,14 +299,14 @@ class Copies:
     def _merged(self, number: int, merged: Mapping[str, Any]) -> Tuple[Dict[str, Any], Any]:
         """Returns the weights and the states of optimizers that these copies make together, in their order.
 
-        Raises Refused where a file is not what its copy said, or they do not fit each other.
+        Raises MergeError where a file is not what its copy said, or they do not fit each other.
         """
         models, states = [], []
         keys = sorted(merged, key=int)
         for key in keys:
             path, own = os.path.join(self.folder.results(number), "copy-" + key), merged[key]
-            if digest(path + ".safetensors") != own["weights"] or self.keeps and digest(path + ".pt") != own["states"]:
-                raise Refused("its files have changed since it wrote them")
+            if sha256(path + ".safetensors") != own["weights"] or self.keeps and sha256(path + ".pt") != own["states"]:
+                raise MergeError("its files have changed since it wrote them")
             models.append(read_safetensors(path + ".safetensors"))
             states.append(_states(path + ".pt") if self.keeps else {})
         steps = [merged[key]["steps"] for key in keys]
@@ -294,7 +318,7 @@ class Copies:
             return False
         try:
             weights, states = self._merged(latest["round"] - 1, latest["merged"])
-        except (Refused, OSError, RuntimeError) as error:
+        except (MergeError, OSError, RuntimeError) as error:
             self._say("cannot merge, so it waits for the checkpoint: %s" % error)
             return False
         for name, part in self._modules().items():
@@ -351,7 +375,7 @@ def _states(path: str) -> Any:
     saved = read_plain(path)
     states = saved.get("states") if "format" in saved else saved
     if not isinstance(states, dict):
-        raise Refused("%s has no optimizer states" % path)
+        raise MergeError("%s has no optimizer states" % path)
     return states
 
 

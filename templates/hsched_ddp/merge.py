@@ -8,20 +8,19 @@ import ctypes
 import hashlib
 import json
 import math
-import os
 import struct
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence
+from typing import Any, Dict, Iterable, Mapping, Optional, Sequence
 
 import torch
 
-from hsched_ddp import new_file
+from .checkpoint import new_file
 
 _TYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64,
           "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8, "BOOL": torch.bool}
 _NAMES = {own: name for name, own in _TYPES.items()}
 
 
-class Refused(ValueError):
+class MergeError(ValueError):
     """What a copy wrote cannot be merged."""
 
 
@@ -29,15 +28,15 @@ def merge_tensors(name: str, parts: Sequence[Any], weights: Sequence[float]) -> 
     """Returns the mean of floating-point tensors by weight, in float64; the largest of counters; other integers must be equal."""
     first = parts[0]
     if any(part.shape != first.shape or part.dtype != first.dtype for part in parts):
-        raise Refused("%s has different shapes or types in different copies" % name)
+        raise MergeError("%s has different shapes or types in different copies" % name)
     if not first.dtype.is_floating_point:
         if first.numel() <= 1 and first.dtype != torch.bool:
             return torch.stack([part.reshape(()) for part in parts]).max().reshape(first.shape)
         if any(not torch.equal(part, first) for part in parts):
-            raise Refused("%s holds integers that differ between copies" % name)
+            raise MergeError("%s holds integers that differ between copies" % name)
         return first.clone()
     if any(not bool(torch.isfinite(part).all()) for part in parts):
-        raise Refused("%s has numbers that are not finite" % name)
+        raise MergeError("%s has numbers that are not finite" % name)
     if name.rsplit(".", 1)[-1] == "step":  # some optimizers count in floats
         return torch.stack(list(parts)).max(dim=0).values
     return _mean([part.double() for part in parts], weights).to(first.dtype)
@@ -54,11 +53,11 @@ def merge_weights(models: Sequence[Mapping[str, Any]], steps: Sequence[int]) -> 
     """Returns the weights of copies that did so many steps; the variances of BatchNorm are those of the mixture."""
     taken = [(model, own) for model, own in zip(models, steps) if own > 0]
     if not taken:
-        raise Refused("no copy has trained a step")
+        raise MergeError("no copy has trained a step")
     total, first = sum(own for _, own in taken), taken[0][0]
     weights = [own / total for _, own in taken]
     if any(set(model) != set(first) for model, _ in taken):
-        raise Refused("the copies have different tensors")
+        raise MergeError("the copies have different tensors")
     merged = {}
     for name in first:
         parts = [model[name] for model, _ in taken]
@@ -66,8 +65,8 @@ def merge_weights(models: Sequence[Mapping[str, Any]], steps: Sequence[int]) -> 
         mean = name[: -len("running_var")] + "running_mean"
         if name.rsplit(".", 1)[-1] == "running_var" and mean in first:
             means = [model[mean].double() for model, _ in taken]
-            squares = _mean([part.double() + own * own for part, own in zip(parts, means)], weights)
-            merged[name] = (squares - _mean(means, weights) ** 2).to(parts[0].dtype)
+            centre = _mean(means, weights)  # squares of means would cancel where these are large
+            merged[name] = _mean([part.double() + (own - centre) ** 2 for part, own in zip(parts, means)], weights).to(parts[0].dtype)
     return merged
 
 
@@ -75,16 +74,16 @@ def merge_states(name: str, parts: Sequence[Any], weights: Sequence[float]) -> A
     """Returns the state of optimizers, merged; what is no tensor is that of the copy with most steps."""
     first = parts[0]
     if any(type(part) is not type(first) for part in parts):
-        raise Refused("%s has different types in different copies" % name)
+        raise MergeError("%s has different types in different copies" % name)
     if isinstance(first, torch.Tensor):
         return merge_tensors(name, parts, weights)
     if isinstance(first, dict):
         if any(part.keys() != first.keys() for part in parts):
-            raise Refused("%s has different keys in different copies" % name)
+            raise MergeError("%s has different keys in different copies" % name)
         return {key: merge_states("%s.%s" % (name, key), [part[key] for part in parts], weights) for key in first}
     if isinstance(first, (list, tuple)):
         if any(len(part) != len(first) for part in parts):
-            raise Refused("%s has different lengths in different copies" % name)
+            raise MergeError("%s has different lengths in different copies" % name)
         return type(first)(merge_states("%s.%d" % (name, k), own, weights) for k, own in enumerate(zip(*parts)))
     if name.rsplit(".", 1)[-1] == "step":
         return max(parts)
@@ -125,7 +124,7 @@ def read_safetensors(path: str) -> Dict[str, Any]:
                 raise ValueError("%s is truncated" % name)
             tensors[name] = torch.frombuffer(data, dtype=kind, count=count).reshape(shape) if count else torch.empty(shape, dtype=kind)
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError, RuntimeError, struct.error) as error:
-        raise Refused("%s is not a safetensors file: %s" % (path, error)) from error
+        raise MergeError("%s is not a safetensors file: %s" % (path, error)) from error
     return tensors
 
 
@@ -147,12 +146,3 @@ def read_json(path: str) -> Optional[Dict[str, Any]]:
         return content if isinstance(content, dict) else None
     except (OSError, ValueError, RecursionError):
         return None
-
-
-def digest(path: str) -> str:
-    """Returns a file's SHA-256."""
-    own = hashlib.sha256()
-    with open(path, "rb") as file:
-        for chunk in iter(lambda: file.read(1 << 20), b""):
-            own.update(chunk)
-    return own.hexdigest()

@@ -1,6 +1,6 @@
 """The folder in which copies of a training meet: who lives, who does which steps of a round, and what was handed in.
 
-Files alone, and the arithmetic of steps: no tensors. docs/copies.md says what each file holds.
+Files alone: no tensors. docs/copies.md says what each file holds.
 """
 from __future__ import annotations
 
@@ -15,70 +15,18 @@ import shutil
 import stat
 import threading
 import time
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from types import MappingProxyType
+from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
 
-from hsched_merge import Refused, read_json, write_file
-
-Ranges = List[List[int]]  # steps of an epoch, each [first, end)
-
-
-def count(ranges: Ranges) -> int:
-    return sum(end - begin for begin, end in ranges)
-
-
-def numbers(ranges: Ranges) -> Iterator[int]:
-    for begin, end in ranges:
-        yield from range(begin, end)
-
-
-def take(ranges: Ranges, most: int) -> Tuple[Ranges, Ranges]:
-    """Returns the first steps of some, and the rest."""
-    taken, rest = [], []
-    for begin, end in ranges:
-        own = min(end - begin, most)
-        most -= own
-        taken += [[begin, begin + own]] if own else []
-        rest += [[begin + own, end]] if begin + own < end else []
-    return taken, rest
-
-
-def join(ranges: Ranges) -> Ranges:
-    """Returns the same steps in order, in as few ranges as possible; no step may be in two."""
-    joined: Ranges = []
-    for begin, end in sorted(ranges):
-        if joined and begin < joined[-1][1]:
-            raise Refused("step %d is in two ranges" % begin)
-        if joined and begin == joined[-1][1]:
-            joined[-1][1] = end
-        elif begin < end:
-            joined.append([begin, end])
-    return joined
-
-
-def split(left: int, speeds: Sequence[Optional[float]], time_s: float) -> Tuple[List[int], bool]:
-    """Returns the steps of each copy, and whether any speed is known: without, all do as many.
-
-    As in `hsched simulate --policy hadare`: as many as each can do in the time, or, where that is more than there are, in
-    proportion to speed. A copy whose speed is not known is taken to be as fast as the others on average.
-    """
-    known = [speed for speed in speeds if speed]
-    own = [speed or (sum(known) / len(known) if known else 1.0) for speed in speeds]
-    most = [max(1, math.floor(speed * time_s + 1e-9)) for speed in own]
-    if known and sum(most) <= left:
-        return most, True
-    exact = [left * speed / sum(own) for speed in own]
-    parts = [math.floor(part + 1e-9) for part in exact]
-    order = sorted(range(len(parts)), key=lambda k: (-round(exact[k] - parts[k], 9), k))
-    for k in order[:left - sum(parts)]:
-        parts[k] += 1
-    return parts, bool(known)
-
+from .merge import read_json, write_file
+from .ranges import Ranges, count, join, numbers
 
 # What the files hold: {name: form} and more names, {"*": form} any names, [form] any number, (form, form) either.
 _RANGES: Any = [[int]]
 _MERGED = {"steps": int, "ranges": _RANGES, "weights": (str, None), "states": (str, None), "loss": ([float], None)}
 _ALIVE = {"token": str, "gone": bool, "waits": bool}
 _RESULT = dict(_MERGED, round=int, base=str, token=str, busy_s=float, calls={"*": float}, after=([float], None))
+_MISSED = {"*": {"token": str, "seen": float}}
 _ROUND = {"round": int, "epoch": int, "by": [(int, str)], "members": {"*": {"token": str, "ranges": _RANGES}}, "speeds": {"*": float}, "length_s": float,
           "alone": (int, None), "why": str, "worse": int, "calls": {"*": float}, "left": _RANGES, "merged": {"*": _MERGED}}
 
@@ -101,7 +49,7 @@ def _are_steps(ranges: Ranges) -> bool:
     """Returns whether these are ranges of steps, of which none is in two."""
     try:
         return all(len(own) == 2 and 0 <= own[0] <= own[1] for own in ranges) and join(ranges) is not None
-    except Refused:
+    except ValueError:
         return False
 
 
@@ -124,7 +72,7 @@ def _round(text: bytes, number: int) -> Optional[Dict[str, Any]]:
         own = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    if not fits(own, _ROUND) or own["round"] != number or not fits(own.get("before", ""), str):
+    if not fits(own, _ROUND) or own["round"] != number or not fits(own.get("before", ""), str) or not fits(own.get("missed", {}), _MISSED):
         return None
     copies = [*own["members"], *own["merged"]]
     ranges = [steps for member in own["members"].values() for steps in member["ranges"]] + own["left"]
@@ -171,15 +119,26 @@ class Folder:
         self.silence_s = math.inf
         self._beat(gone=True)
 
-    def living(self, waiting: bool = True) -> Dict[int, str]:
-        """Returns the tokens of all copies that live, by the clock of the file system, which all of them share; without those that wait if these do not count."""
+    def seen(self, number: int) -> float:
+        """Returns when a copy gave its last sign of life, by the clock of the file system; 0 if it never did."""
+        try:
+            return os.stat(self._alive(number)).st_mtime
+        except OSError:
+            return 0.0
+
+    def living(self, waiting: bool = True, missed: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> Dict[int, str]:
+        """Returns the tokens of all copies that live, by the clock of the file system, which all of them share.
+
+        Without those that wait if these do not count, and without those that missed a round and were not seen since.
+        """
         os.utime(self._alive(self.number))
         now, living = os.stat(self._alive(self.number)).st_mtime, {}
         for number in range(1, self.most + 1):
             with contextlib.suppress(OSError):
                 own = read_json(self._alive(number))
                 if own and fits(own, _ALIVE) and not own["gone"] and (waiting or not own["waits"]) and now - os.stat(self._alive(number)).st_mtime < self.silence_s:
-                    living[number] = own["token"]
+                    if missed.get(str(number), {}).get("token") != own["token"]:
+                        living[number] = own["token"]
         return living
 
     def lives(self, number: int, token: str) -> bool:

@@ -1,0 +1,27 @@
+"""Training with unequal local batches: all that a PyTorch program needs under hsched, in one package to import.
+
+hsched gives every rank its own share of each global batch. DistributedDataParallel averages gradients over ranks as if
+all shares were equal, so the loss must be weighted; this package does that. It also gives each rank its samples, reports
+speeds, saves checkpoints, and stops on SIGUSR1. See docs/training.md of hsched.
+
+It also works under torchrun and as a single process; the shares are then equal. Without torch, only `init`,
+`BatchSampler`, `Rank.report` and `stop_requested` are available. Needs Python 3.8 and, if used, torch 1.13. You may copy
+this folder freely.
+"""
+from dataclasses import replace
+
+from .checkpoint import FORMAT, new_file, read_plain
+from .core import Rank, init, read_rank
+from .gate import Gate
+from .losses import scale_loss
+from .optional import torch
+from .prepare import prepare
+from .process import SAVED, leave, stop_requested
+from .report import Timer
+from .sampler import BatchSampler
+from .step import Step
+from .training import Training
+from .values import Refused, decode, encode
+
+__all__ = ["FORMAT", "SAVED", "BatchSampler", "Gate", "Rank", "Refused", "Step", "Timer", "Training", "decode", "encode", "init", "leave", "new_file",
+           "prepare", "read_plain", "read_rank", "replace", "scale_loss", "stop_requested", "torch"]

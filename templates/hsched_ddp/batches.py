@@ -1,0 +1,52 @@
+"""Whether a batch from a loader has as many samples as it should."""
+from __future__ import annotations
+
+from typing import Any, List, Mapping, Optional, Tuple
+
+from .optional import torch
+
+
+def check_size(batch: Any, samples: int) -> None:
+    """Raises ValueError if a batch has another number of samples; what does not show its number is not looked at."""
+    sizes = _sizes(batch)
+    if sizes and samples not in sizes and not _is_time_first(batch, samples):
+        raise ValueError("this rank's batch has %s samples, but its share is %d: the loader must yield exactly the samples of the sampler. If collate_fn drops "
+                         "samples, drop them from the dataset before; if a batch does not show its samples (tokens in a row), count what the loss is "
+                         "taken over with steps(loader, count=...)" % (" or ".join(map(str, sizes)), samples))
+
+
+def _sizes(batch: Any, depth: int = 3) -> List[int]:
+    """Returns how many samples a batch may have, by the first dimensions of its tensors; nothing if it does not say."""
+    own = _length(batch)
+    if own is not None:
+        return [own]
+    if isinstance(batch, Mapping) or _is_row(batch):
+        parts = list(batch.values()) if isinstance(batch, Mapping) else list(batch)
+        inner = [size for part in parts if depth for size in _sizes(part, depth - 1)]
+        if not isinstance(batch, Mapping) and inner and (_are_alike(parts) or len(set(inner)) > 1):
+            inner.append(len(parts))  # a list of samples
+        return sorted(set(inner))
+    return []
+
+
+def _length(part: Any) -> Optional[int]:
+    """Returns the first dimension of a tensor or an array."""
+    shape = getattr(part, "shape", None)
+    return int(shape[0]) if shape is not None and len(shape) > 0 else None
+
+
+def _is_row(batch: Any) -> bool:
+    return isinstance(batch, (list, tuple)) and len(batch) > 0
+
+
+def _are_alike(parts: List[Any]) -> bool:
+    """Returns whether these could be samples, one like the other, instead of inputs and labels."""
+    kinds: List[Tuple[Any, ...]] = [(type(part), getattr(part, "dtype", None), len(getattr(part, "shape", ()))) for part in parts]
+    return len(set(kinds)) == 1
+
+
+def _is_time_first(batch: Any, samples: int) -> bool:
+    """Returns whether all tensors have the samples in their second dimension, as recurrent networks like it."""
+    parts = batch.values() if isinstance(batch, Mapping) else batch if isinstance(batch, (list, tuple)) else [batch]
+    tensors = [part for part in parts if isinstance(part, torch.Tensor) and part.dim() > 0]
+    return bool(tensors) and all(part.dim() > 1 and part.shape[1] == samples for part in tensors)

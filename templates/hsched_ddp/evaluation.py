@@ -1,0 +1,39 @@
+"""Evaluation on all ranks: each takes a part of a data set, and sums go over all of them."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional, Sequence
+
+from .core import Rank
+from .optional import torch
+
+if TYPE_CHECKING:
+    from .training import Training
+
+
+class Evaluation:
+    """What a training offers for evaluation."""
+
+    me: Rank
+
+    def evaluate(self, dataset: Any, batch_size: Optional[int] = None, collate_fn: Optional[Callable[[List[Any]], Any]] = None,
+                 num_workers: int = 0) -> Iterator[Any]:
+        """Yields this rank's batches of a data set, in its order: over all ranks, every sample once.
+
+        The parts go by the ranks' shares, so that all take about as long. A rank may have fewer batches than another
+        one, or none: forward passes exchange nothing, and `sum` must be called after the loop. Batches have at most
+        `batch_size` samples, by default the micro-batch. The program itself calls `model.eval()` and `torch.no_grad()`.
+        """
+        if not hasattr(dataset, "__len__"):
+            raise ValueError("evaluate() needs a data set with a length; of a stream, evaluate as many samples on each rank as you like, and use sum()")
+        if batch_size is not None and batch_size < 1:
+            raise ValueError("batch_size must be at least 1, not %d" % batch_size)
+        edges = self.me.edges(len(dataset))
+        part = torch.utils.data.Subset(dataset, range(edges[self.me.rank], edges[self.me.rank + 1]))
+        # A generator of its own: beginning to load draws a random number, which the training must not miss.
+        loader = torch.utils.data.DataLoader(part, batch_size=batch_size or self.me.micro_batch, collate_fn=collate_fn, num_workers=num_workers,
+                                             generator=torch.Generator())
+        yield from loader
+
+    def sum(self: Training, values: Sequence[Any]) -> List[float]:  # type: ignore[misc]
+        """Returns the sums of some numbers over all ranks, in order. All ranks must call this, with as many numbers."""
+        return [float(value) for value in self._sum([float(value) for value in values]).tolist()]

@@ -1,0 +1,126 @@
+"""The weights of losses, and what a loss says of itself that does not go with them."""
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from typing import Any, Iterator, Mapping, Optional, Set
+
+from .core import Rank
+from .optional import torch
+
+_MEAN, _SUM = 1, 2  # how torch numbers reductions
+_ARITHMETIC = ("Add", "Sub", "Mul", "Div", "Mean", "Sum", "Neg", "ToCopy", "View", "Squeeze", "Unsqueeze", "Select", "MaskedFill", "Reshape", "Alias", "Clone")
+_MOST_NODES = 64  # of a loss's graph that are looked at
+
+
+def scale_loss(loss: Any, me: Rank, count: float, total: float, reduction: str = "mean") -> Any:
+    """Returns the loss weighted so that the gradient that DDP averages is that of the whole batch.
+
+    `count` is the number of items in the loss of this rank (samples, or tokens with a label), and `total` is the sum
+    of the counts of all micro-batches of all ranks in this step. With W ranks, a mean loss gets the weight W * count
+    / total and a summed loss gets W / total, because DDP divides by W. If a count can be 0, use a sum: the mean of
+    nothing is NaN.
+    """
+    if reduction not in ("mean", "sum"):
+        raise ValueError("reduction must be mean or sum, not %r" % reduction)
+    share = count if reduction == "mean" else float(count > 0)
+    return loss * (me.world_size * share / max(total, 1e-300))
+
+
+class LossCheck:
+    """Looks at the graph of a loss for what the number of samples does not weight rightly, and warns of each once.
+
+    What a loss does by itself, such as dividing by a mask, does not show in the graph.
+    """
+
+    def __init__(self, is_quiet: bool) -> None:
+        """`is_quiet` says whether this rank leaves it to another one to warn."""
+        self._is_quiet = is_quiet
+        self._said: Set[str] = set()
+        self._flags: Any = None  # on a GPU: whether a label was ignored, not read yet
+        self._ignored = 0  # the label of `_flags`
+        self._items: Optional[float] = None  # items in the loss for each sample, in the first pass
+
+    def look(self, loss: Any, reduction: str, samples: int, batch: Any) -> None:
+        """Looks at the loss of a pass over so many samples, which the program says is reduced so."""
+        if self._is_quiet:
+            return
+        top: Any = getattr(loss, "grad_fn", None)
+        knows = False
+        for node in _losses_of(top):
+            is_mean = node._saved_reduction == _MEAN
+            if node is top and is_mean != (reduction == "mean") and node._saved_reduction in (_MEAN, _SUM):
+                self._warn("reduction", "the loss is a %s, but step.scale() took it for a %s: call step.scale(loss, reduction=%r)"
+                           % (("mean", "sum", "mean") if is_mean else ("sum", "mean", "sum")))
+            if hasattr(node, "_saved_ignore_index"):
+                knows = True
+                if is_mean:
+                    self._look_at_labels(node, samples)
+        if reduction == "mean" and type(top).__name__.startswith("SumBackward"):
+            self._warn("reduction", "the loss is a sum, but step.scale() took it for a mean: call step.scale(loss, reduction='sum')")
+        if not knows and reduction == "mean" and has_label(batch, -100):
+            self._warn_of_ignored(-100)
+
+    def _look_at_labels(self, node: Any, samples: int) -> None:
+        """Looks at a mean over labels: it is one over samples only if every label counts, and counts once."""
+        labels, ignored = node._saved_target, node._saved_ignore_index
+        ignored = ignored - (1 << 64) if ignored >= 1 << 63 else ignored  # torch says it without a sign
+        weight = getattr(node, "_saved_weight", None)
+        if weight is not None:
+            self._warn("weight", "the loss has class weights, but hsched weights ranks by their number of samples: sum the weights of the "
+                       "labels with steps(loader, count=lambda batch: float(weight[batch[1]].sum()))")
+        items = labels.numel() / samples if samples else 0.0
+        self._items = items if self._items is None else self._items
+        if items != self._items:
+            self._warn("tokens", "the loss is a mean over %g labels for each sample here and %g before, but hsched weights ranks by their number of "
+                       "samples: count the labels with steps(loader, count=...)" % (items, self._items))
+        flag = (labels == ignored).any()
+        if flag.device.type == "cpu":
+            if flag:
+                self._warn_of_ignored(ignored)
+        else:  # the GPU is not waited for
+            self._flags, self._ignored = flag if self._flags is None else self._flags | flag, ignored
+
+    def end_epoch(self) -> None:
+        """Looks at what was left on the GPU."""
+        if self._flags is not None and bool(self._flags):
+            self._warn_of_ignored(self._ignored)
+        self._flags = None
+
+    def _warn_of_ignored(self, label: int) -> None:
+        self._warn("ignored", "some labels are %d, which the loss ignores, but hsched weights ranks by their number of samples: count the "
+                   "labels with steps(loader, count=lambda batch: int((batch[1] != %d).sum())), with the ignore_index of your loss" % (label, label))
+
+    def _warn(self, kind: str, text: str) -> None:
+        if kind not in self._said:
+            self._said.add(kind)
+            warnings.warn(text, stacklevel=_lines_to_program())
+
+
+def _lines_to_program() -> int:
+    """Returns how many calls lie between who calls this and the program, for warnings to name its line."""
+    frame, count = sys._getframe(1), 1
+    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == os.path.dirname(__file__):
+        frame, count = frame.f_back, count + 1
+    return count
+
+
+def _losses_of(top: Any) -> Iterator[Any]:
+    """Yields the nodes of a graph that are losses of torch, as far as only arithmetic lies above them."""
+    waiting, seen = [top], 0
+    while waiting and seen < _MOST_NODES:
+        node = waiting.pop()
+        seen += 1
+        if hasattr(node, "_saved_reduction"):
+            yield node
+        elif type(node).__name__.startswith(_ARITHMETIC):
+            waiting += [inner for inner, _ in node.next_functions]
+
+
+def has_label(batch: Any, label: int) -> bool:
+    """Returns whether a batch, on the CPU, has such a label."""
+    if isinstance(batch, torch.Tensor):
+        return batch.dtype == torch.int64 and batch.device.type == "cpu" and bool((batch == label).any())
+    values = batch.values() if isinstance(batch, Mapping) else batch if isinstance(batch, (list, tuple)) else ()
+    return any(has_label(inner, label) for inner in values)

@@ -1,0 +1,202 @@
+"""What a training saves and resumes from: on all ranks or none, and on another number of ranks if need be."""
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import sys
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from .checkpoint import FORMAT, Damage, Files, read_plain
+from .core import Rank
+from .optional import dist, torch
+from .process import check_fence
+from .ranges import Ranges, count
+from .sampler import BatchSampler
+from .values import Refused, encode
+
+_BOTH = "to start over, remove it or set another checkpoint directory"
+
+
+class Saving:
+    """What a training does with its checkpoints."""
+
+    me: Rank
+    sampler: BatchSampler
+    epoch: int
+    left: Ranges
+    stateful: Dict[str, Any]
+    _sum: Callable[..., Any]
+    _group: Any
+    _unreported: Optional[Dict[str, Any]]
+
+    def _begin_saving(self) -> None:
+        self.path = os.path.join(self.me.checkpoint_dir, "hsched-ddp.pt")
+        self._files = Files(self.path)
+        if self.me.rank == 0:
+            self._files.remove_left()
+
+    def save(self) -> None:
+        """Replaces the checkpoint atomically, on all ranks or none. All ranks must call this, between steps."""
+        states: List[Any] = [None] * self.me.world_size
+        dist.all_gather_object(states, random_state(self.me.device), group=self._group)
+        problem: Optional[Exception] = None
+        if self.me.rank == 0:
+            try:
+                saved = dict(self._position(), format=FORMAT, epoch=self.epoch, left=self.sampler.samples_of(self.left), ranks=self.sampler.ranks,
+                             global_step=self.global_step, plan=self.me.plan,  # type: ignore[attr-defined]
+                             **encode({"unreported": self._unreported, "random": states}, "it"), state=self._states())
+                os.makedirs(self.me.checkpoint_dir, exist_ok=True)
+                self._files.write(saved, check_fence)
+            except Exception as error:  # of the disk, or of something that cannot be in a checkpoint
+                problem = error
+        if self._sum([float(problem is not None)]) > 0:
+            raise RuntimeError("rank 0 cannot write the checkpoint %s: %s" % (self.path, problem or "see the output of rank 0")) from problem
+
+    def resume(self) -> bool:
+        """Resumes from the checkpoint and returns whether there was one. All ranks must call this; their number may change.
+
+        If the checkpoint is damaged, it is the one before, and a line says so.
+        """
+        saved: Dict[str, Any] = {"global_step": -1}
+        problem: Optional[Exception] = None
+        place = 0.0
+        if self.me.rank == 0:
+            try:
+                saved, place = self._first_whole()
+            except Refused as error:
+                problem = error
+        if self._sum([float(problem is not None)]) == 0:
+            place = float(self._sum([place]))
+            try:
+                if self.me.rank != 0 and place > 0:
+                    saved = self._read(self._files.paths[int(place) - 1])
+            except Refused as error:
+                problem = error
+        if self._sum([float(problem is not None)]) > 0:
+            raise RuntimeError("the checkpoint %s; %s" % (problem or "was refused by another rank", _BOTH)) from None
+        if self._sum([float(saved["global_step"])]) != saved["global_step"] * self.me.world_size:
+            raise RuntimeError("the ranks read different checkpoints: %s must be on a file system that all nodes share" % self.path)
+        if place == 0:
+            return False
+        self._take(saved)
+        return True
+
+    def _first_whole(self) -> Tuple[Dict[str, Any], float]:
+        """Returns the checkpoint, or the one before if that is damaged, and which of the two it is, from 1; 0 if there is none.
+
+        Raises Refused if neither can be used.
+        """
+        if not os.path.exists(self.path):
+            return {"global_step": -1}, 0.0
+        try:
+            self._files.check(self.path)
+            return self._read(self.path), 1.0
+        except Damage as damage:
+            if not os.path.exists(self._files.before):
+                raise
+            try:
+                self._files.check(self._files.before)
+                saved = self._read(self._files.before)
+            except Refused as error:
+                raise Refused("%s, and the one before cannot be used either: %s" % (damage, error)) from None
+            self._files.is_damaged = True
+            print("hsched: the checkpoint %s; resuming from the one before, %s (epoch %d, %d steps done in all)"
+                  % (damage, self._files.before, saved["epoch"] + 1, saved["global_step"]), file=sys.stderr, flush=True)
+            return saved, 2.0
+
+    def _read(self, path: str) -> Dict[str, Any]:
+        saved: Dict[str, Any] = read_plain(path)
+        place = ("left", "ranks") if saved.get("format", 1) > 2 else ("step",)
+        lacking = [key for key in (*self._position(), "epoch", *place, "global_step", "random", "state") if key not in saved]
+        if lacking:
+            raise Damage("%s was refused: it lacks %s" % (path, ", ".join(lacking)))
+        return saved
+
+    def _take(self, saved: Dict[str, Any]) -> None:
+        """Goes on from what was saved."""
+        for key, value in self._position().items():
+            if saved[key] != value:
+                raise ValueError("%s was written with %s %s, but this training has %s; %s" % (self.path, key, saved[key], value, _BOTH))
+        self.sampler.cut(saved["ranks"] if "ranks" in saved else len(saved["random"]))
+        if "ranks" in saved:
+            self.left = self.sampler.steps_of(saved["left"])
+        else:  # of a format that counted steps
+            self.left = saved.get("left", [[saved["step"], self.sampler.steps]])
+        for name, part in self.stateful.items():
+            part.load_state_dict(saved["state"][name])
+        self.epoch = saved["epoch"]
+        self.sampler.note_steps(saved["global_step"] - (self.sampler.steps - count(self.left)))
+        if self.left == [[0, self.sampler.steps]]:
+            self.sampler.cut(self.me.world_size)
+            self.left = [[0, self.sampler.steps]]
+        if self.me.rank < len(saved["random"]):
+            set_random_state(saved["random"][self.me.rank], self.me.device)
+        if self.me.rank == 0 and saved.get("unreported") and self.epoch > self.me.epochs_done:
+            self.me.report(saved["unreported"])  # the end may have come between the checkpoint and the report
+
+    def restore(self) -> None:
+        """Goes back to the last checkpoint, if there is one, and discards later progress."""
+        if not self.resume():
+            self.sampler.cut(self.me.world_size)
+            self.sampler.note_steps(0)
+            self.epoch, self.left = 0, [[0, self.sampler.steps]]
+
+    def _states(self) -> Dict[str, Any]:
+        """Returns the states of all parts as a checkpoint has them."""
+        return {name: self._encoded(name, part.state_dict()) for name, part in self.stateful.items()}
+
+    def _encoded(self, name: str, state: Any) -> Any:
+        try:
+            return encode(state, "its state")
+        except Refused as error:
+            raise Refused("%s cannot be saved in a checkpoint: %s; change its state_dict() to return only these" % (name, error)) from None
+
+    def _check_states(self) -> None:
+        """Refuses now what could not be saved after the epoch."""
+        for name, part in self.stateful.items():
+            state = None  # of a part that is not ready: it may be when it is saved
+            if not isinstance(part, torch.nn.Module):
+                with contextlib.suppress(Exception):
+                    state = part.state_dict()
+            self._encoded(name, state)
+
+    def _position(self) -> Dict[str, Any]:
+        """What must be the same for a place in the epoch to mean the same."""
+        names = ("samples", "seed", "shuffle", "drop_last")
+        return dict({name: getattr(self.sampler, name) for name in names}, global_batch=self.me.global_batch)
+
+
+def seed_by_rank(me: Rank) -> None:
+    """Gives each of several ranks random numbers of its own, which follow from those that it had.
+
+    Programs seed all ranks alike, so that they build the same model; dropout and augmentation must differ.
+    """
+    if me.world_size == 1:
+        return
+    base = int(torch.randint(1 << 62, (), device="cpu")) + me.rank
+    torch.manual_seed(base)  # of all devices
+    random.seed(base)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(base % (1 << 32))
+
+
+def random_state(device: Any) -> Dict[str, Any]:
+    """Returns the states of this process's random numbers."""
+    state: Dict[str, Any] = {"python": random.getstate(), "torch": torch.get_rng_state()}
+    if "numpy" in sys.modules:
+        kind, key, *rest = sys.modules["numpy"].random.get_state()
+        state["numpy"] = (kind, key.tolist(), *rest)  # not as an array: those of numpy 2 cannot be read by numpy 1
+    if device.type == "cuda":
+        state["cuda"] = torch.cuda.get_rng_state(device)
+    return state
+
+
+def set_random_state(state: Dict[str, Any], device: Any) -> None:
+    """Sets the states of this process's random numbers."""
+    random.setstate(state["python"])
+    torch.set_rng_state(state["torch"])
+    if "numpy" in state and "numpy" in sys.modules:
+        sys.modules["numpy"].random.set_state(state["numpy"])
+    if "cuda" in state and device.type == "cuda":
+        torch.cuda.set_rng_state(state["cuda"], device)

@@ -1,0 +1,122 @@
+"""Streams of samples without an index: every rank reads the same stream and takes its part of each global batch."""
+from __future__ import annotations
+
+import itertools
+from typing import Any, Callable, Dict, Iterator, List, Optional
+
+from .core import Rank
+from .optional import torch
+from .ranges import Ranges
+from .sampler import evenly
+
+_ENDLESS = 1 << 40  # steps of an epoch whose end is not known yet
+
+
+class StreamSampler:
+    """What `BatchSampler` is for data sets with a length. A rest below a global batch at the end of the stream is dropped."""
+
+    samples, seed, shuffle, drop_last = None, 0, False, True
+
+    def __init__(self, dataset: Any, me: Rank, num_workers: int) -> None:
+        self.me, self.epoch, self.steps, self.ranks = me, 1, _ENDLESS, me.world_size
+        self._done_before = 0  # steps of the epochs before this one
+        self._dataset, self._workers = dataset, num_workers
+        self._tells = num_workers == 0 and hasattr(dataset, "state_dict") and hasattr(dataset, "load_state_dict")
+        self._first = 0  # the first step to do of this epoch
+        self._samples: Iterator[Any] = iter(())
+        self._state: Any = None  # what the stream said of its place after the last block that was read
+        self._resumes_at: Any = None  # the same, of a checkpoint
+        self._block: List[Any] = []  # this rank's samples of the step
+        self._sizes = [end - begin for begin, end in zip(me.edges(me.global_batch), me.edges(me.global_batch)[1:])]
+
+    # As of BatchSampler
+
+    def cut(self, ranks: int) -> None:
+        """Begins to count the steps of an epoch."""
+        self._done_before += self.steps if self.steps < _ENDLESS else 0
+        self.steps = _ENDLESS
+
+    def steps_before(self, epochs: int) -> int:
+        return self._done_before
+
+    def note_steps(self, done: int) -> None:
+        self._done_before = done
+
+    def set_epoch(self, epoch: int, first_step: int = 0, ranges: Optional[Ranges] = None) -> None:
+        """Sets the epoch, and the first step to do of it."""
+        self.epoch, self._first = epoch, ranges[0][0] if ranges else first_step
+
+    def block(self, step: int) -> int:
+        return self.me.global_batch
+
+    def parts(self, step: int) -> List[int]:
+        return evenly(self.me.batch, self.me.micro_batch)
+
+    def sizes(self, step: int) -> List[int]:
+        return self._sizes
+
+    def samples_of(self, ranges: Ranges) -> List[List[Optional[int]]]:
+        """Returns the samples of an epoch that are left: from a place on, or none."""
+        return [[first * self.me.global_batch, None] for first, _ in ranges]
+
+    def steps_of(self, ranges: List[List[Any]]) -> Ranges:
+        return [[first // self.me.global_batch, self.steps] for first, _ in ranges]
+
+    # The stream
+
+    def open(self) -> None:
+        """Begins to read the stream of this epoch where the training goes on."""
+        if hasattr(self._dataset, "set_epoch"):
+            self._dataset.set_epoch(self.epoch)
+        skipped = self._first * self.me.global_batch
+        if self._resumes_at is not None and skipped:
+            self._dataset.load_state_dict(self._resumes_at)
+            skipped = 0
+        self._resumes_at = self._state = None
+        samples = iter(torch.utils.data.DataLoader(self._dataset, batch_size=None, collate_fn=_as_it_is, num_workers=self._workers))
+        self._samples = itertools.islice(samples, skipped, None)
+
+    def has_block(self, step: int) -> bool:
+        """Reads the samples of a step; returns whether there are as many as a global batch."""
+        edges = self.me.edges(self.me.global_batch)
+        block = list(itertools.islice(self._samples, self.me.global_batch))
+        self._block = block[edges[self.me.rank]:edges[self.me.rank + 1]]
+        if len(block) < self.me.global_batch:
+            self.steps, self._state = step, None
+            return False
+        if self._tells:
+            self._state = self._dataset.state_dict()
+        return True
+
+    def taken(self) -> List[Any]:
+        """Returns this rank's samples of the step."""
+        return self._block
+
+    def state_dict(self) -> Dict[str, Any]:
+        return {"place": self._state}
+
+    def load_state_dict(self, state: Dict[str, Any]) -> None:
+        self._resumes_at = state["place"] if self._tells else None
+
+
+class StreamLoader:
+    """Hands out the micro-batches of a rank, as DataLoader does for data sets with a length."""
+
+    def __init__(self, sampler: StreamSampler, collate_fn: Optional[Callable[[List[Any]], Any]]) -> None:
+        self.batch_sampler = sampler
+        self._collate = collate_fn or torch.utils.data.default_collate
+
+    def __iter__(self) -> Iterator[Any]:
+        self.batch_sampler.open()
+        return self._micro_batches()
+
+    def _micro_batches(self) -> Iterator[Any]:
+        while True:
+            samples = iter(self.batch_sampler.taken())
+            for size in self.batch_sampler.parts(0):
+                yield self._collate(list(itertools.islice(samples, size)))
+
+
+def _as_it_is(sample: Any) -> Any:
+    """Returns a sample; a loader's workers need a name for it."""
+    return sample

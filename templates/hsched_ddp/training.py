@@ -1,0 +1,340 @@
+"""The loop over epochs and steps."""
+from __future__ import annotations
+
+import functools
+import math
+import os
+import time
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
+
+from .batches import check_size
+from .core import Rank
+from .evaluation import Evaluation
+from .exchange import Exchange
+from .gate import PARKED, Moved, tensors_in
+from .losses import LossCheck
+from .optional import DistributedDataParallel, dist, torch
+from .process import SAVED, leave, stop_requested
+from .ranges import Ranges, after, numbers, without
+from .report import Timer
+from .sampler import BatchSampler, evenly
+from .saving import Saving, random_state, seed_by_rank, set_random_state
+from .step import Pass, Step
+from .wrapping import checked_models, uncompiled
+
+
+class Training(Saving, Evaluation):
+    """The loop over epochs and steps: weights losses, measures speeds, reports, saves checkpoints and stops on request."""
+
+    def __init__(self, me: Rank, sampler: BatchSampler, model: Any = None, comm_hook: Optional[Callable[[Any, Any], Any]] = None,
+                 save_every: int = 1, models: Iterable[Any] = (), **stateful: Any) -> None:
+        """`model` is a DistributedDataParallel model, compiled or not; with one rank, it may be any module. If
+        several models are trained together, as in a GAN, pass all of them in `models`.
+
+        `stateful` (optimizer=..., scheduler=..., scaler=...) contains everything else that belongs in a checkpoint,
+        each with `state_dict` and `load_state_dict`. A checkpoint is written every `save_every` epochs, at a stop and
+        at the end. `comm_hook` exchanges gradients instead of all-reduce, as a communication hook of DDP; its state is
+        None.
+
+        With several ranks, random numbers differ between ranks from here on.
+        """
+        self.models = [own for own in (model, *(other for other in models if other is not model)) if own is not None]
+        self.me, self.sampler, self.save_every = me, sampler, save_every
+        whole = checked_models(self.models, stateful, me.world_size)
+        self.model = self.models[0]
+        self.timer = Timer(me.device)
+        self._group = me.group if me.control is None else me.control
+        self.epoch = 0  # epochs done
+        self.left: Ranges = [[0, sampler.steps]]  # steps still to do of the epoch after those
+        self.measure: Optional[Callable[[], float]] = None  # says how good a model is, the lower the better: for copies
+        self.metrics: Dict[str, float] = {}  # reported with the epoch, beside the loss; the same on all ranks, please
+        self._unreported: Optional[Dict[str, Any]] = None  # the line of an epoch between its end and its report
+        # The epoch's loss so far on this rank, as a sum over what is counted, the count, and the samples.
+        self.loss, self.counted, self._samples = 0.0, 0.0, 0
+        self.loss_check: Optional[LossCheck] = None  # none where the program counts what its losses are taken over
+        self._modules = [uncompiled(own.module) if isinstance(own, DistributedDataParallel) else own for own in whole]
+        names = ["model"] + ["model %d" % number for number in range(2, len(whole) + 1)]
+        self.stateful = dict(stateful, **dict(zip(names, self._modules)))
+        self._needs_samples = any(isinstance(inner, torch.nn.SyncBatchNorm) for own in self._modules for inner in own.modules())
+        self._begin_saving()
+        if self._needs_samples and me.world_size > 1:
+            self._check_passes()
+        self._asked = self._sum([0.0], later=True)
+        self.exchange = Exchange(me, [own for own in whole if isinstance(own, DistributedDataParallel)], comm_hook)
+        for part in stateful.values():
+            if isinstance(part, torch.optim.Optimizer):
+                _call_before_step(part, self._before_optimizer)
+        seed_by_rank(me)
+        self.copies: Any = None  # the copies of this training, where hsched trains it as several
+        if os.environ.get("HSCHED_COPY"):
+            if me.world_size > 1:
+                raise ValueError("a copy of a training must be one process, but there are %d ranks" % me.world_size)
+            if sampler.samples is None:
+                raise ValueError("copies of a training need a data set with a length, and this is a stream")
+            from .copies import Copies
+            self.copies = Copies(self, os.environ)
+
+    def _check_passes(self) -> None:
+        """Raises ValueError if ranks would make unequal numbers of passes through layers in which they meet."""
+        passes = len(evenly(self.me.batch, self.me.micro_batch))
+        total, squares = self._sum([float(passes), float(passes * passes)]).tolist()
+        if squares * self.me.world_size != total * total:
+            raise ValueError("SyncBatchNorm lets all ranks meet in every pass, but they make unequal numbers of passes (%d on rank %d): do not set max_batch, "
+                             "or use BatchNorm" % (passes, self.me.rank))
+
+    @property
+    def step(self) -> int:
+        """Number of finished steps in the current epoch."""
+        return self.sampler.steps - sum(end - first for first, end in self.left)
+
+    @step.setter
+    def step(self, done: int) -> None:
+        self.left = [[done, self.sampler.steps]]
+
+    @property
+    def global_step(self) -> int:
+        """Number of finished steps in all epochs."""
+        return self.sampler.steps_before(self.epoch) + self.step
+
+    # Epochs
+
+    def epochs(self) -> Iterator[int]:
+        """Yields the remaining epochs, counted from 1. Saves a checkpoint and reports after each one.
+
+        Rank 0 reports last, after the checkpoint is written: its line marks the epoch as done.
+        """
+        gate = self.me.gate
+        self._check_states()
+        if self.copies:
+            self.copies.enter()
+        if gate and self.epoch < self.me.epochs:
+            gate.parks = True
+            gate.say("running")
+        while self.epoch < self.me.epochs:
+            self.loss, self.counted, self._samples, self.metrics = 0.0, 0.0, 0, {}
+            begin, epoch = time.monotonic(), self.epoch + 1
+            yield epoch
+            line = dict(self._line(time.monotonic() - begin), epoch=epoch)
+            self._unreported = line
+            if self.copies:
+                self.copies.begin_epoch()
+            else:
+                self.begin_epoch(epoch)
+            # Rank 0 alone looks whether to wait: all ranks do so after the same epoch, with its checkpoint written.
+            number, want = gate.read() if gate and self.me.rank == 0 else (0, "go")
+            asked = self._sum([float(stop_requested()), float(want in PARKED), float(number)]).tolist()
+            stopping, parking = asked[0] > 0, asked[1] > 0 and self.epoch < self.me.epochs
+            if self.copies:
+                self.copies.save()
+            elif stopping or parking or self.epoch % self.save_every == 0 or self.epoch == self.me.epochs:
+                self.save()
+            if self.me.rank != 0:
+                self.me.report(line)
+            self._sum([0.0])
+            if self.me.rank == 0:
+                self.me.report(line)
+            self._unreported = None
+            if stopping and self.epoch < self.me.epochs:
+                self.leave(SAVED)
+            if parking:
+                self._park()
+            elif gate and asked[2] != gate.number:
+                gate.number = int(asked[2])
+                gate.say("running")
+        if self.copies:
+            self.copies.finish()
+
+    def begin_epoch(self, done: int) -> None:
+        """Begins the epoch after so many, cut for the ranks that there are."""
+        self.sampler.cut(self.me.world_size)
+        self.epoch, self.left = done, [[0, self.sampler.steps]]
+
+    def _line(self, epoch_s: float) -> Dict[str, Any]:
+        """Returns the report of an epoch; times in seconds."""
+        passes, micro_batch = self.timer.flush(), evenly(self.me.batch, self.me.micro_batch)[0]
+        whole = [seconds for samples, seconds in passes if samples == micro_batch]
+        whole = whole[2:] or whole[1:] or whole  # the first one warms up, in the second one memory is still allocated
+        if self.loss_check:
+            self.loss_check.end_epoch()
+        loss, count = self._sum([float(self.loss), self.counted]).tolist()
+        metrics = dict({"loss": loss / count if count else math.nan}, **self.metrics)
+        return {"epoch": self.epoch + 1, "rank": self.me.rank, "samples": self._samples,
+                "compute_s": round(sum(seconds for _, seconds in passes), 6), "epoch_s": round(epoch_s, 6), "batch": self.me.batch,
+                "micro_batch": micro_batch, "step_s": round(sum(whole) / len(whole), 9) if whole else None,
+                "metrics": {name: float(value) for name, value in metrics.items()}}
+
+    def pause(self, seconds: float) -> None:
+        """Waits for other copies. Exits if a stop was requested."""
+        if stop_requested():
+            self.leave(SAVED)
+        time.sleep(seconds)
+
+    def leave(self, status: int) -> None:
+        """Exits without waiting for other copies."""
+        if self.copies:
+            self.copies.leave()
+        leave(status)
+
+    def _park(self) -> None:
+        """Waits until hsched lets the training go on. What is on the device stays there, or goes to the host's memory.
+
+        A stop, or a wait that takes too long, ends the training: its checkpoint is written.
+        """
+        moved = Moved(self.me.device)
+
+        def enter(state: str) -> None:
+            if state == "offloaded":
+                moved.take(tensors_in([part.state_dict() for part in self.stateful.values()]))
+                moved.take(own for module in self._modules for own in (*module.buffers(), *(p.grad for p in module.parameters() if p.grad is not None)))
+            elif state == "parked":
+                moved.put_back()
+                if self.me.device.type == "cuda":
+                    torch.cuda.empty_cache()  # what no tensor needs between epochs
+
+        leaving = self.me.gate.hold(PARKED, enter)
+        if self._sum([float(leaving)]) > 0:
+            leave(SAVED)  # without what was moved: the device may have another user
+        moved.put_back()
+        self.me.gate.say("running")
+
+    # Steps
+
+    def steps(self, loader: Iterable[Any], count: Optional[Callable[[Any], float]] = None, keep: bool = False) -> Iterator[Step]:
+        """Yields the remaining steps of the epoch. `loader` must use the sampler of this training.
+
+        `count` returns the number of items in the loss of a micro-batch if these are not samples, such as tokens with
+        a label.
+        With `keep`, you can iterate over a step several times, for example to train models in turn. Without `keep`
+        and `count`, each micro-batch is loaded when it is needed. If a rank receives the stop signal, all ranks save
+        after the same step and exit with status 85.
+        """
+        if getattr(loader, "_is_accelerate_prepared", False) or type(loader).__module__.split(".")[0] == "accelerate":
+            raise ValueError("accelerate has prepared this loader and would divide its batches again: pass the "
+                             "original DataLoader to steps(), without preparing it")
+        if getattr(loader, "batch_sampler", self.sampler) is not self.sampler:
+            raise ValueError("the loader has a different sampler: create it with batch_sampler=sampler")
+        if count:
+            self.loss_check = None
+        elif self.loss_check is None:
+            self.loss_check = LossCheck(is_quiet=self.me.rank != 0)
+        for ranges in self.copies.rounds() if self.copies else [self.left]:
+            yield from self._steps_of(ranges, loader, count, keep)
+
+    def _steps_of(self, ranges: Ranges, loader: Iterable[Any], count: Optional[Callable[[Any], float]], keep: bool) -> Iterator[Step]:
+        """Yields the steps of some ranges."""
+        self.sampler.set_epoch(self.epoch + 1, ranges=ranges)
+        state, rest = random_state(self.me.device), ranges
+        batches = iter(loader)
+        if self.step > 0:  # beginning to load draws a random number, which was drawn before the stop
+            set_random_state(state, self.me.device)
+        for done, number in enumerate(numbers(ranges)):
+            if self._stop_agreed():
+                if self.copies:
+                    self.copies.hand_in(without(ranges, rest))
+                else:
+                    self.save()
+                self.leave(SAVED)
+            if not self.sampler.has_block(number):  # a stream has ended
+                self.left = []
+                return
+            if self.copies:
+                self.copies.before_step(done)
+                loss, counted = self.loss + 0.0, self.counted
+            if self._needs_samples and min(self.sampler.sizes(number)) == 0:
+                raise ValueError("SyncBatchNorm needs a sample on every rank in each step, but this epoch was begun by %d ranks, and its step %d has %d samples: "
+                                 "resume on as few ranks until the epoch has ended" % (self.sampler.ranks, number + 1, self.sampler.block(number)))
+            passes: Iterable[Pass] = self._passes(batches, self.sampler.parts(number), count)
+            if count or keep:
+                passes = list(passes)
+            total = float(self._sum([sum(own for _, _, own in passes)])) if count else float(self.sampler.block(number))
+            self._samples, rest = self._samples + sum(self.sampler.parts(number)), after(rest, number)
+            self.left = after(self.left, number)
+            yield Step(self, number, passes, total)
+            self.exchange.abandon()
+            for _ in passes:  # what the step was left with: the next one begins with its own
+                pass
+            if self.copies:
+                self.copies.note_loss(self.loss - loss, self.counted - counted)
+                if self.copies.time_is_up():
+                    break
+        if self.copies:
+            self.copies.hand_in(without(ranges, rest))
+
+    def _passes(self, batches: Iterator[Any], sizes: List[int], count: Optional[Callable[[Any], float]]) -> Iterator[Pass]:
+        """Yields the passes of a step as their micro-batches are loaded."""
+        missing = object()
+        for size in sizes:
+            batch = next(batches, missing)
+            if batch is missing:
+                raise ValueError("the loader ended before the end of the epoch (%d steps)" % self.sampler.steps)
+            if count is None:
+                check_size(batch, size)
+            yield batch, size, float(count(batch) if count else size)
+
+    def _before_optimizer(self) -> None:
+        self.timer.mark()
+        self.exchange.before_optimizer()
+
+    def probe(self, loss_of: Callable[[Any], Any], loader: Any, times: int = 3) -> List[Tuple[int, float]]:
+        """Times passes at two batch sizes, the micro-batch and half of it, and reports them: (samples, seconds) pairs.
+
+        `loss_of` returns the loss of a batch from the loader. Gradients, buffers and random states are restored, so
+        that the training does not change. Call it on all ranks, before the first epoch.
+        """
+        if self.sampler.samples is None:
+            raise ValueError("probe() needs a data set with an index, and this is a stream")
+        state = random_state(self.me.device)
+        parameters = [parameter for module in self._modules for parameter in module.parameters()]
+        buffers = [buffer for module in self._modules for buffer in module.buffers()]
+        gradients, before = [parameter.grad for parameter in parameters], [buffer.clone() for buffer in buffers]
+        pairs = []
+        self.exchange.off(True)
+        # Two sizes on every rank, if they are the same: some layers exchange statistics in every pass.
+        for size in (max(1, self.me.micro_batch // 2), self.me.micro_batch):
+            batch = loader.collate_fn([loader.dataset[k % self.sampler.samples] for k in range(size)])
+            for again in range(times + 1):
+                for parameter in parameters:
+                    parameter.grad = None
+                self.timer.flush()
+                self.timer.start()
+                loss_of(batch).backward()
+                self.timer.stop(size)
+                pairs += [(size, round(seconds, 9)) for _, seconds in self.timer.flush()[:again]]  # the first one warms up
+        self.exchange.off(False)
+        for parameter, gradient in zip(parameters, gradients):
+            parameter.grad = gradient
+        for buffer, value in zip(buffers, before):
+            buffer.copy_(value)
+        set_random_state(state, self.me.device)
+        self.me.report({"probe": pairs, "rank": self.me.rank})
+        self._sum([0.0])  # so that no epoch begins with the wait for a slower rank's probe
+        if os.environ.get("HSCHED_PROBE"):
+            leave()  # hsched probe wants nothing else
+        return pairs
+
+    def _sum(self, values: List[float], later: bool = False) -> Any:
+        """Returns the sums over all ranks as a tensor; all ranks meet here, unless it is for later."""
+        sums = torch.tensor(values, dtype=torch.float64, device="cpu")  # a GPU would have to end all its work first
+        work = dist.all_reduce(sums, group=self._group, async_op=later)
+        return (work, sums) if later else sums
+
+    def _stop_agreed(self) -> bool:
+        """Returns whether a rank had been asked to stop a step ago: the answer takes that long, and nobody waits for it."""
+        (work, asked), self._asked = self._asked, self._sum([float(stop_requested())], later=True)
+        work.wait()
+        return bool(asked > 0)
+
+
+def _call_before_step(optimizer: Any, call: Callable[[], None]) -> None:
+    """Has something called before each step of an optimizer."""
+    if hasattr(optimizer, "register_step_pre_hook"):  # since torch 2.0
+        optimizer.register_step_pre_hook(lambda *unused: call())
+        return
+    step = optimizer.step
+
+    @functools.wraps(step)  # schedulers look at its attributes
+    def called(*arguments: Any, **options: Any) -> Any:
+        call()
+        return step(*arguments, **options)
+
+    optimizer.step = called
