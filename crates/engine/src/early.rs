@@ -6,7 +6,7 @@ use crate::mark::intend;
 use crate::{Action, AfterStop, JobState, Phase, Stage, State, Submission};
 use hsched_model::number::to_f64;
 use hsched_model::{Availability, Cluster, Node, Stop, StopRule, Time};
-use hsched_plan::curve::{Goal, Report, Verdict, behind, judge_running};
+use hsched_plan::curve::{Goal, Kind, Report, Verdict, behind, judge_running};
 
 /// That a job need not train until its last epoch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -155,6 +155,7 @@ impl JobState {
         let target = self.job.target.as_ref()?;
         let goal = Goal {
             mode: target.mode,
+            kind: Kind::of(&target.metric),
             epochs: self.job.epochs,
             target: target.value,
             tolerance: None,

@@ -4,11 +4,14 @@
 
 mod batch;
 mod component;
+mod helper;
+mod pieces;
 mod quote;
 mod script;
 mod together;
 
 pub use self::batch::{Batch, BatchError, Facts, is_constraint};
 pub use self::component::{Component, Launcher, components};
+pub use self::pieces::Pieces;
 pub use self::script::{RenderError, Template, render};
 pub use self::together::Together;

@@ -7,6 +7,7 @@ use minijinja::{Environment, UndefinedBehavior, Value};
 use serde_json::{Value as JsonValue, json};
 use thiserror::Error;
 
+use crate::render::helper::PACKAGE;
 use crate::render::{Batch, Component, Launcher, components, quote};
 use hsched_model::{Command, GpuType, Job, NodeName, PlacedRank};
 
@@ -25,8 +26,8 @@ pub struct Template {
     pub batch_functions: String,
     /// bash functions by which the batch shell judges how its ranks ended, put in behind its others.
     pub end_functions: String,
-    /// Python modules for training programs: names and texts of files beside the script, the one to import first.
-    pub helpers: [(&'static str, String); 4],
+    /// The Python package for training programs: paths beside the script, and texts.
+    pub helpers: Vec<(&'static str, String)>,
 }
 
 impl Default for Template {
@@ -39,12 +40,7 @@ impl Default for Template {
             fence_functions: include_str!("../../../../templates/fence.sh").into(),
             batch_functions: include_str!("../../../../templates/batch.sh").into(),
             end_functions: include_str!("../../../../templates/ends.sh").into(),
-            helpers: [
-                ("hsched_ddp.py", include_str!("../../../../templates/hsched_ddp.py").into()),
-                ("hsched_copies.py", include_str!("../../../../templates/hsched_copies.py").into()),
-                ("hsched_rounds.py", include_str!("../../../../templates/hsched_rounds.py").into()),
-                ("hsched_merge.py", include_str!("../../../../templates/hsched_merge.py").into()),
-            ],
+            helpers: PACKAGE.map(|(path, text)| (path, text.into())).to_vec(),
         }
     }
 }

@@ -2,16 +2,16 @@
 
 #![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
 
-use std::fs::{self, DirEntry, File, OpenOptions};
+use std::fs::{self, DirBuilder, DirEntry, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tempfile::{NamedTempFile, TempDir};
 
 use crate::store::StateError;
-use crate::store::names::WISHES;
+use crate::store::names::{LOOKS, WISHES};
 
 /// Names of incomplete files and folders: a prefix, and the number of random letters and digits after it.
 const TEMPORARY: (&str, usize) = (".tmp", 6);
@@ -51,9 +51,13 @@ pub(super) fn write_error(path: &Path) -> impl FnOnce(io::Error) -> StateError {
 ///
 /// # Errors
 /// When it cannot be written.
-pub(super) fn replace(path: &Path, text: &str, older: Option<&Path>) -> Result<(), StateError> {
+pub(super) fn replace(
+    path: &Path,
+    content: impl AsRef<[u8]>,
+    older: Option<&Path>,
+) -> Result<(), StateError> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    let file = temporary_file(folder, text).map_err(write_error(path))?;
+    let file = temporary_file(folder, content.as_ref()).map_err(write_error(path))?;
     if let Some(older) = older {
         keep(path, older).map_err(write_error(older))?;
     }
@@ -68,7 +72,7 @@ pub(super) fn replace(path: &Path, text: &str, older: Option<&Path>) -> Result<(
 /// When it cannot be written, or is there already.
 pub(super) fn create(path: &Path, text: &str) -> Result<(), StateError> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    let file = temporary_file(folder, text).map_err(write_error(path))?;
+    let file = temporary_file(folder, text.as_bytes()).map_err(write_error(path))?;
     let created = file.persist_noclobber(path);
     created.map_err(|error| StateError::Write { path: path.to_owned(), source: error.error })?;
     sync(folder);
@@ -102,7 +106,7 @@ pub(super) fn aside(path: &Path) -> PathBuf {
         .unwrap_or_else(|| name(MOST_ASIDE))
 }
 
-/// Makes a folder with these files (name, text) as a whole or not at all, accessible to their owner only.
+/// Makes a folder with these files (path in it, text) as a whole or not at all, accessible to their owner only.
 ///
 /// # Errors
 /// When something cannot be written: no space, no permission, another folder of that name.
@@ -111,8 +115,18 @@ pub(super) fn make_folder(folder: &Path, files: &[(String, &str)]) -> Result<(),
     let new = temporary_folder(parent).map_err(write_error(folder))?;
     for (name, text) in files {
         let write = |mut file: File| file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
-        let file = private().write(true).open(new.path().join(name));
+        let path = new.path().join(name);
+        let inner = path.parent().filter(|inner| *inner != new.path());
+        if let Some(inner) = inner {
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(inner)
+                .map_err(write_error(&folder.join(name)))?;
+        }
+        let file = private().write(true).open(&path);
         file.and_then(write).map_err(write_error(&folder.join(name)))?;
+        inner.into_iter().for_each(sync);
     }
     sync(new.path());
     fs::rename(new.path(), folder).map_err(write_error(folder))?;
@@ -122,14 +136,19 @@ pub(super) fn make_folder(folder: &Path, files: &[(String, &str)]) -> Result<(),
 }
 
 /// Removes temporary files and folders that killed writers left. The caller must hold the lock of the state directory:
-/// nobody else writes there then, so none of them is still in use; deferred commands alone are written without it, in no time.
+/// nobody else writes there then, so none of them is still in use; deferred commands and looks alone are written without it, in no time.
 pub(super) fn sweep(root: &Path) {
     let is_old = |entry: &DirEntry| {
         let written = entry.metadata().and_then(|data| data.modified()).ok();
         written.and_then(|written| written.elapsed().ok()).is_some_and(|age| age >= UNUSED)
     };
-    for (folder, shared) in [(root.to_owned(), false), (root.join("runs"), false), (root.join(WISHES), true)]
-    {
+    let folders = [
+        (root.to_owned(), false),
+        (root.join("runs"), false),
+        (root.join(WISHES), true),
+        (root.join(LOOKS), true),
+    ];
+    for (folder, shared) in folders {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten().filter(is_temporary);
         for entry in entries.filter(|entry| !shared || is_old(entry)) {
             // One that cannot be removed does no harm and is tried again next time.
@@ -149,13 +168,13 @@ fn is_temporary(entry: &DirEntry) -> bool {
     letters.len() == length && letters.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// Writes a text to a new file, down to the disk. Errors do not name that file: the same trouble always reads the same.
-fn temporary_file(folder: &Path, text: &str) -> io::Result<NamedTempFile> {
+/// Writes a new file, down to the disk. Errors do not name that file: the same trouble always reads the same.
+fn temporary_file(folder: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     let builder = builder.prefix(TEMPORARY.0).rand_bytes(TEMPORARY.1);
     let file = builder.make_in(folder, |path| private().create_new(true).write(true).open(path))?;
     let mut own = file.as_file();
-    own.write_all(text.as_bytes()).and_then(|()| own.sync_all())?;
+    own.write_all(content).and_then(|()| own.sync_all())?;
     Ok(file)
 }
 

@@ -23,7 +23,9 @@ mod report_file;
 mod report_line;
 pub mod reports;
 mod restore;
+mod script_chains;
 mod seal;
+mod site_looks;
 mod snapshot;
 mod speeds;
 mod state_before;
@@ -44,11 +46,13 @@ pub use self::output_cache::{CachedOutput, OutputCache};
 pub use self::predictions::{Predicted, Predictions};
 pub use self::report_file::{ReportLine, planned_samples};
 pub use self::restore::Replaced;
+pub use self::script_chains::{ChainState, ScriptChain, keep_first_piece, script_chains};
+pub use self::site_looks::{LastLook, LooksSize, SiteLooks};
 pub use self::snapshot::BY_HAND;
 pub use self::speeds::{SpeedFile, SpeedFileError};
 pub use self::state_dir::{
-    Peeked, StateDir, StateError, claim_file, fence_folder, new_run_id, report_folder, run_folder,
-    state_stamp,
+    Peeked, StateDir, StateError, claim_file, fence_folder, new_run_id, pieces_folder, report_folder,
+    run_folder, state_stamp,
 };
 pub use self::state_location::StateLocation;
 pub use self::unread_events::Untold;

@@ -16,6 +16,9 @@ pub fn is_name_of_state(name: &str) -> bool {
 /// The folder of deferred commands.
 pub(super) const WISHES: &str = "wishes";
 
+/// The folder of what looks at the queue have shown.
+pub(super) const LOOKS: &str = "looks";
+
 /// Returns an error with its causes, in one line.
 pub(super) fn chain(error: &dyn std::error::Error) -> String {
     match error.source() {

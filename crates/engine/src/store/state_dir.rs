@@ -251,6 +251,30 @@ impl StateDir {
         replace(path, text, None)
     }
 
+    /// Makes the folder of a chain of pieces of a script, which is no run: nothing removes it. Its files are programs.
+    ///
+    /// # Errors
+    /// When it exists, or a file cannot be written.
+    pub fn create_pieces(&self, id: &str, files: &[(&Path, &[u8])]) -> Result<PathBuf, StateError> {
+        let folder = pieces_folder(&self.root, id);
+        if folder.symlink_metadata().is_ok() {
+            return Err(StateError::Exists { id: id.to_owned(), folder });
+        }
+        for (name, bytes) in files {
+            let path = folder.join(name);
+            make(&self.root, path.parent().unwrap_or(&folder))?;
+            fs::write(&path, bytes).map_err(write_error(&path))?;
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).map_err(write_error(&path))?;
+        }
+        Ok(folder)
+    }
+
+    /// Removes a chain of pieces of which nothing was submitted.
+    pub fn remove_pieces(&self, id: &str) {
+        // As for a run: the error that brought us here says more.
+        let _ = fs::remove_dir_all(pieces_folder(&self.root, id));
+    }
+
     /// Removes a run of which nothing was submitted: it must not look like one.
     pub fn remove_run(&self, id: &str) {
         // Who cannot write may be unable to remove as well; the error that brought us here says more.
@@ -276,6 +300,11 @@ pub fn new_run_id(now: DateTime<Utc>) -> Result<String, StateError> {
 /// Returns the folder of a run.
 pub fn run_folder(root: &Path, run: &str) -> PathBuf {
     root.join("runs").join(run)
+}
+
+/// Returns the folder of a chain of pieces of a script.
+pub fn pieces_folder(root: &Path, id: &str) -> PathBuf {
+    root.join("pieces").join(id)
 }
 
 /// Returns the folder in which the ranks of a run's job report.
@@ -358,7 +387,7 @@ mod tests {
         let mode = |path: &Path| path.metadata().expect("exists").permissions().mode() & 0o777;
         assert_eq!((mode(&folder.join("a.sbatch")), mode(&folder)), (0o600, 0o700));
         assert!(matches!(directory.create_run("r1", &files), Err(StateError::Exists { .. })));
-        let files = [("plan.json".to_owned(), "{}"), ("missing/x".to_owned(), "")];
+        let files = [("plan.json".to_owned(), "{}"), ("plan.json/x".to_owned(), "")];
         assert!(matches!(directory.create_run("r2", &files), Err(StateError::Write { .. })));
         assert!(!root.path().join("state/runs/r2").exists());
     }

@@ -80,8 +80,8 @@ impl Policy for MlfH {
         }
         let mut room = state.floor.idle.clone();
         let mut wants = Vec::new();
-        let mut merge = state.line.merge(&[]);
-        while let Some(next) = merge.next(&state.line, &[]) {
+        let mut merge = state.line.merge();
+        while let Some(next) = merge.next(&state.line) {
             let rates = state.rates(next.job);
             if let Some(gpu_type) = fastest(rates, &room, None) {
                 room[gpu_type] -= rates.asks;

@@ -1,13 +1,15 @@
 //! When a job of a trace may end before its last epoch.
 
 use hsched_model::{GoalMode, Job, Stop, StopRule};
-use hsched_plan::curve::{Goal, Report};
+use hsched_plan::curve::{Goal, Kind, Report};
 
 /// By which rule a job may stop, and by what it goes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Early {
     pub stop: Stop,
     pub mode: GoalMode,
+    /// Of the target's metric.
+    pub kind: Kind,
     /// The value that is enough.
     pub target: Option<f64>,
     /// What its target's metric is after each epoch, also after those to come.
@@ -22,6 +24,7 @@ impl Early {
         (may_stop && !job.losses.is_empty()).then(|| Self {
             stop: job.stop.clone(),
             mode: target.mode,
+            kind: Kind::of(&target.metric),
             target: target.value,
             values: job.losses.clone(),
         })
@@ -35,6 +38,6 @@ impl Early {
     /// Returns what a job of so many epochs is to reach.
     pub fn goal(&self, epochs: u64) -> Goal {
         let min_reports = Goal::MIN_REPORTS;
-        Goal { mode: self.mode, epochs, target: self.target, tolerance: None, min_reports }
+        Goal { mode: self.mode, kind: self.kind, epochs, target: self.target, tolerance: None, min_reports }
     }
 }

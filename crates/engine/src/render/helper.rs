@@ -1,0 +1,56 @@
+//! The Python package `hsched_ddp`, which lies beside each job script for training programs to import.
+
+/// Puts a file of the package in, under its path beside the script.
+macro_rules! package {
+    ($($name:literal),* $(,)?) => {
+        [$((
+            concat!("hsched_ddp/", $name),
+            include_str!(concat!("../../../../templates/hsched_ddp/", $name)),
+        )),*]
+    };
+}
+
+/// The files of the package: paths beside the job script, and texts.
+pub(super) const PACKAGE: [(&str, &str); 23] = package![
+    "__init__.py",
+    "batches.py",
+    "checkpoint.py",
+    "copies.py",
+    "core.py",
+    "evaluation.py",
+    "exchange.py",
+    "gate.py",
+    "losses.py",
+    "merge.py",
+    "optional.py",
+    "prepare.py",
+    "process.py",
+    "ranges.py",
+    "report.py",
+    "rounds.py",
+    "sampler.py",
+    "saving.py",
+    "step.py",
+    "stream.py",
+    "training.py",
+    "values.py",
+    "wrapping.py",
+];
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn no_file_of_the_package_is_forgotten() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../templates/hsched_ddp");
+        let entries = fs::read_dir(folder).expect("the package").map(|entry| entry.expect("an entry"));
+        let is_python = |name: &String| name.strip_suffix(".py").is_some();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok()).filter(is_python);
+        let mut files: Vec<String> = names.map(|name| format!("hsched_ddp/{name}")).collect();
+        files.sort();
+        assert_eq!(PACKAGE.map(|(path, _)| path.to_owned()).to_vec(), files);
+    }
+}
