@@ -7,9 +7,9 @@ use hsched_slurm::{CommandLine, Runner};
 
 /// A question and how long an answer is good for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Question {
+pub(crate) struct Question<'a> {
     /// Names the file of the answer.
-    pub name: &'static str,
+    pub name: &'a str,
     pub good_for: Seconds,
 }
 
@@ -24,7 +24,7 @@ const PAUSE: Seconds = Seconds(60.0);
 ///
 /// The answer is kept for the next time; where it cannot be written, the next one asks again.
 pub(crate) fn ask(
-    question: Question,
+    question: Question<'_>,
     command: &CommandLine,
     runner: &dyn Runner,
     clock: &dyn Clock,

@@ -202,6 +202,13 @@ pub(crate) fn template(context: &Context) -> Result<Template, Failure> {
     template.fence_functions = own("fence.sh")?.unwrap_or(template.fence_functions);
     template.batch_functions = own("batch.sh")?.unwrap_or(template.batch_functions);
     template.end_functions = own("ends.sh")?.unwrap_or(template.end_functions);
+    let single = directory.join("hsched_ddp.py");
+    if single.exists() {
+        let message = format!("{}: the training helper is a package of several files", single.display());
+        let hint =
+            "put the files that you changed into the directory hsched_ddp beside it, and remove this one";
+        return Err(Failure::new(Exit::BadInput, message).hint(hint));
+    }
     for helper in &mut template.helpers {
         helper.1 = own(helper.0)?.unwrap_or_else(|| std::mem::take(&mut helper.1));
     }
@@ -243,6 +250,18 @@ pub(crate) fn text(path: &Path) -> Result<String, Failure> {
 /// # Errors
 /// When it cannot be read or is too long (exit 78).
 pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut bytes = raw_bytes(path)?;
+    if bytes.starts_with(MARK) {
+        bytes.drain(..MARK.len());
+    }
+    Ok(bytes)
+}
+
+/// Returns what a file holds; `-` is standard input.
+///
+/// # Errors
+/// When it cannot be read or is too long (exit 78).
+pub(crate) fn raw_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let read = if path == Path::new("-") {
         io::stdin().lock().take(LENGTH_LIMIT + 1).read_to_end(&mut bytes)
@@ -253,9 +272,6 @@ pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     read.map_err(|error| wrong(format!("cannot be read: {error}")))?;
     if bytes.len() as u64 > LENGTH_LIMIT {
         return Err(wrong(format!("longer than {LENGTH_LIMIT} bytes")));
-    }
-    if bytes.starts_with(MARK) {
-        bytes.drain(..MARK.len());
     }
     Ok(bytes)
 }

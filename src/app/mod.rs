@@ -3,6 +3,7 @@
 
 pub(crate) mod after;
 pub(crate) mod answered;
+pub(crate) mod array_tasks;
 pub(crate) mod asking;
 pub(crate) mod cancelling;
 pub(crate) mod context;
@@ -31,7 +32,13 @@ pub(crate) mod queue_args;
 pub(crate) mod queue_look;
 pub(crate) mod requests;
 pub(crate) mod sbatch_options;
+pub(crate) mod script;
+pub(crate) mod script_outlook;
+pub(crate) mod script_remedy;
+pub(crate) mod script_speeds;
 pub(crate) mod session;
+pub(crate) mod shown_advice;
+pub(crate) mod site_waits;
 pub(crate) mod slurm;
 pub(crate) mod speeds;
 pub(crate) mod start_estimates;
@@ -44,3 +51,4 @@ pub(crate) mod unison;
 pub(crate) mod unread_events;
 pub(crate) mod wanted;
 pub(crate) mod watch_estimates;
+pub(crate) mod why;

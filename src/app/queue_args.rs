@@ -39,6 +39,11 @@ pub(crate) struct ElsewhereArgs {
 }
 
 impl ElsewhereArgs {
+    /// Returns whether other places are named.
+    pub(crate) fn is_given(&self) -> bool {
+        !self.partition.is_empty() || !self.account.is_empty()
+    }
+
     /// Returns the jobs as if they named these.
     pub(crate) fn applied(&self, mut jobs: Vec<Job>) -> Vec<Job> {
         for job in &mut jobs {

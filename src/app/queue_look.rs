@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::app::asking::{Question, SLOW, ask, time};
 use crate::app::context::Context;
 use crate::app::permissions::user_name;
-use crate::app::{input, state};
+use crate::app::{input, site_waits, state};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Feature;
@@ -37,7 +37,22 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// # Errors
 /// When Slurm never answered (exit 69), or not in a way that can be read.
 pub(crate) fn look(context: &Context) -> Result<Looked, Failure> {
-    seen(context, printed)
+    kept(context, MINUTE)
+}
+
+/// Returns the queue as it is now, unless Slurm is slow or does not answer.
+///
+/// # Errors
+/// When Slurm never answered (exit 69), or not in a way that can be read.
+pub(crate) fn look_anew(context: &Context) -> Result<Looked, Failure> {
+    kept(context, Seconds(0.0))
+}
+
+/// Returns the queue, at most so old where Slurm answers, and keeps what it shows to learn from.
+fn kept(context: &Context, good_for: Seconds) -> Result<Looked, Failure> {
+    let looked = seen(context, good_for, printed)?;
+    site_waits::keep(context, &looked.snapshot);
+    Ok(looked)
 }
 
 /// Returns the same; where Slurm does not show its queue, the nodes alone, as if the jobs of others were hidden.
@@ -46,7 +61,7 @@ pub(crate) fn look(context: &Context) -> Result<Looked, Failure> {
 /// When Slurm does not even show its nodes (exit 69).
 pub(crate) fn look_at_nodes_at_least(context: &Context) -> Result<Looked, Failure> {
     let mut why = None;
-    let mut looked = seen(context, |answer| {
+    let mut looked = seen(context, MINUTE, |answer| {
         printed(answer).or_else(|failure| {
             why = Some(failure.message);
             Ok("")
@@ -55,13 +70,16 @@ pub(crate) fn look_at_nodes_at_least(context: &Context) -> Result<Looked, Failur
     if let Some(why) = why {
         looked.snapshot.others_hidden = true;
         looked.snapshot.notes = vec![format!("cannot estimate when requests start: {why}")];
+    } else {
+        site_waits::keep(context, &looked.snapshot);
     }
     Ok(looked)
 }
 
-/// Looks at the queue; `jobs_of` returns the text of the jobs from what `squeue` answered.
+/// Looks at the queue, with jobs of an answer that is good for so long; `jobs_of` returns the text of the jobs from what `squeue` answered.
 fn seen(
     context: &Context,
+    good_for: Seconds,
     jobs_of: impl FnOnce(&CachedOutput) -> Result<&str, Failure>,
 ) -> Result<Looked, Failure> {
     context.refuse_forbidden(Feature::Queue)?;
@@ -75,7 +93,7 @@ fn seen(
     let (previous, earlier) = (site.answers.get("squeue"), site.answers.get("squeue-earlier"));
     let config = site.ask("config", HOUR, &site::config_command());
     let release = Config::parse(config.text.as_deref().unwrap_or_default()).release();
-    let squeue = site.ask("squeue", MINUTE, &jobs::command(release));
+    let squeue = site.ask("squeue", good_for, &jobs::command(release));
     site.keep_earlier(&previous, &earlier, squeue.at);
     let sinfo = site.ask("sinfo", MINUTE, &sinfo::command());
     let (jobs_text, nodes_text) = (jobs_of(&squeue)?, printed(&sinfo)?);

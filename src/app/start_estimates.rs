@@ -10,6 +10,7 @@ use crate::app::input;
 use crate::app::predictions::{self, Learnt};
 use crate::app::queue_look::{self, Looked};
 use crate::app::requests::requests;
+use crate::app::site_waits::{self, SiteWaits};
 use crate::app::speeds::SpeedArgs;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -89,13 +90,26 @@ pub(crate) struct Queue {
     pub age: Seconds,
     /// What past predictions on it teach.
     pub learnt: Option<Learnt>,
+    /// What looks at it have taught of its waits.
+    pub site: Option<SiteWaits>,
 }
 
 impl Queue {
     /// Returns the queue of Slurm as it was looked at.
     pub(crate) fn live(context: &Context, looked: Looked) -> Self {
         let name = looked.snapshot.cluster.clone().unwrap_or_else(|| "this cluster".to_owned());
-        Self { name, snapshot: looked.snapshot, age: looked.age, learnt: predictions::learnt(context) }
+        Self {
+            name,
+            snapshot: looked.snapshot,
+            age: looked.age,
+            learnt: predictions::learnt(context),
+            site: None,
+        }
+    }
+
+    /// Returns the queue with what looks at it have taught.
+    pub(crate) fn with_site(self, context: &Context) -> Self {
+        Self { site: site_waits::learnt(context), ..self }
     }
 
     /// Returns when it was looked at, in words.
@@ -135,6 +149,19 @@ impl Queue {
     /// Returns what corrects its intervals.
     pub(crate) fn calibration(&self) -> Option<Calibration> {
         self.learnt.map(|(calibration, _)| calibration)
+    }
+
+    /// Returns whether estimates of requests are those that were learnt.
+    pub(crate) fn is_learnt(&self) -> bool {
+        self.site.as_ref().is_some_and(|site| site.basis(&self.snapshot).is_some())
+    }
+
+    /// Returns a note on what the estimates of requests were learnt from, or that past starts correct their intervals.
+    pub(crate) fn rests_on(&self) -> Option<String> {
+        let learnt = self.site.as_ref().and_then(|site| site.basis(&self.snapshot));
+        let learnt = learnt
+            .map(|basis| format!("{}: start estimates are {basis} ({} starts)", self.name, basis.starts));
+        learnt.or_else(|| self.corrected())
     }
 
     /// Returns a note that past starts correct its intervals, where they do.
@@ -177,6 +204,18 @@ impl QueueViewArgs {
         !self.snapshot.is_empty() || self.search.is_given()
     }
 
+    /// Returns the queues to plan through, Slurm's with what looks at it have taught.
+    ///
+    /// # Errors
+    /// As for `queues`.
+    pub(crate) fn learnt_queues(&self, context: &Context) -> Result<Vec<Queue>, Failure> {
+        let queues = self.queues(context)?;
+        if !self.snapshot.is_empty() {
+            return Ok(queues);
+        }
+        Ok(queues.into_iter().map(|queue| queue.with_site(context)).collect())
+    }
+
     /// Returns the queues to plan through: those of the files, else Slurm's.
     ///
     /// # Errors
@@ -185,11 +224,15 @@ impl QueueViewArgs {
         if self.snapshot.is_empty() {
             return Ok(vec![Queue::live(context, queue_look::look(context)?)]);
         }
-        self.snapshot.iter().map(|path| read(context, path)).collect()
+        self.snapshot.iter().map(|path| of_file(context, path)).collect()
     }
 }
 
-fn read(context: &Context, path: &Path) -> Result<Queue, Failure> {
+/// Returns the queue of a saved snapshot.
+///
+/// # Errors
+/// When the file is none (exit 78).
+pub(crate) fn of_file(context: &Context, path: &Path) -> Result<Queue, Failure> {
     let text = input::text(path)?;
     let snapshot = Snapshot::parse(&text).map_err(|error| {
         let message = format!("{}: {error}", input::name(path));
@@ -199,7 +242,7 @@ fn read(context: &Context, path: &Path) -> Result<Queue, Failure> {
     let name = snapshot.cluster.clone().unwrap_or(stem);
     let age = time(&context.clock).since(snapshot.taken_at);
     // What was foretold of this cluster teaches nothing of another.
-    Ok(Queue { name, snapshot, age, learnt: None })
+    Ok(Queue { name, snapshot, age, learnt: None, site: None })
 }
 
 /// The requests that a job could make, before anything is known of their starts.
@@ -282,7 +325,10 @@ pub(crate) fn estimate_starts(
         let samples = usize::try_from(futures).unwrap_or(usize::MAX);
         let calibration = queue.calibration();
         let question = Question { snapshot: &queue.snapshot, requests: &asked, seed, samples, calibration };
-        let estimates = forecast(&question, stop);
+        let mut estimates = forecast(&question, stop);
+        if let Some(site) = &queue.site {
+            site.correct(&queue.snapshot, &asked, &mut estimates);
+        }
         for option in own {
             let Some(start) = StartEstimate::of(&estimates, option.request.id).cloned() else { continue };
             let priority = queue.snapshot.priority_of(&option.request);

@@ -66,13 +66,13 @@ pub(crate) fn choose(
     let asked =
         Jobs { snapshot: &queue.snapshot, options: &options, cost_weight, seed, samples, calibration };
     let mut chosen = choose_together(&asked, stop);
-    if queue.snapshot.others_hidden {
+    if queue.snapshot.others_hidden || queue.is_learnt() {
         chosen = alone.iter().map(|list| as_alone(list, cost_weight)).collect();
     }
     Ok(Through { alone, nothing, chosen, notes })
 }
 
-/// Returns what is best for a job as if it were alone: in a queue that nobody sees, none is in another's way.
+/// Returns what is best for a job as if it were alone: in a queue that is hidden, and by what was learnt, none is in another's way.
 fn as_alone(list: &[OptionEstimate], cost_weight: f64) -> Option<Chosen> {
     let id = start_estimates::best(list, cost_weight)?.id;
     let forecast = OptionEstimate::of(list, id)?.start.forecast()?;

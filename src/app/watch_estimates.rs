@@ -6,14 +6,13 @@ use std::time::Duration;
 use crate::app::context::Context;
 use crate::app::queue_look;
 use crate::app::requests::{not_counted, options};
+use crate::app::site_waits::{self, SiteWaits};
 use hsched_engine::clock::Clock;
 use hsched_engine::{Inquiry, Knows, Listed, Listing, SpeedsOf};
 use hsched_model::number::{to_u64, to_usize};
-use hsched_model::{
-    Candidate, FurtherOptions, JobId, QueueChoice, Request, RequestId, RequestOption, Seconds, choose,
-};
+use hsched_model::{Candidate, JobId, QueueChoice, Request, RequestId, RequestOption, Seconds, choose};
 use hsched_plan::{JobStartEstimates, RequestStartEstimate};
-use hsched_queue::{PrioritySource, Question, QueueJob, QueuePosition, Snapshot, StartEstimate, forecast_at};
+use hsched_queue::{PendingJob, Question, QueueJob, QueuePosition, Snapshot, StartEstimate, forecast_at};
 
 /// Futures that each request is tried in, and how long all together may take.
 const SAMPLES: usize = 40;
@@ -30,7 +29,10 @@ pub(crate) fn start_estimates(context: &Context, inquiries: &[Inquiry]) -> Vec<J
     };
     looked.snapshot.notes.iter().for_each(|note| context.note(note));
     let mut snapshot = looked.snapshot;
-    if snapshot.others_hidden {
+    let has_ready = inquiries.iter().any(|inquiry| !inquiry.waits());
+    let site = if has_ready { site_waits::learnt(context) } else { None };
+    let site = site.filter(|site| site.basis(&snapshot).is_some());
+    if snapshot.others_hidden && site.is_none() {
         return Vec::new();
     }
     let until = context.clock.elapsed() + BUDGET;
@@ -41,11 +43,13 @@ pub(crate) fn start_estimates(context: &Context, inquiries: &[Inquiry]) -> Vec<J
     let order =
         ready.into_iter().chain(pending[turn..].iter().copied()).chain(pending[..turn].iter().copied());
     let mut list: Vec<JobStartEstimates> = Vec::new();
-    for inquiry in order {
+    let hides_others = snapshot.others_hidden;
+    // What was learnt says nothing of a job that waits already, and where others are hidden nothing else does.
+    for inquiry in order.filter(|inquiry| !hides_others || !inquiry.waits()) {
         if context.clock.elapsed() > until && !list.is_empty() {
             break;
         }
-        let teller = Teller { context, inquiry, until };
+        let teller = Teller { context, inquiry, until, site: site.as_ref() };
         let start_estimates = teller.start_estimates(&snapshot);
         if !inquiry.waits() {
             snapshot.jobs.extend(teller.likely(&start_estimates, &snapshot));
@@ -61,6 +65,8 @@ struct Teller<'a> {
     inquiry: &'a Inquiry,
     /// When it must be answered, by the clock's time.
     until: Duration,
+    /// What was learnt of the site, if that is used.
+    site: Option<&'a SiteWaits>,
 }
 
 /// Mean waits by the request's id.
@@ -112,24 +118,23 @@ impl Teller<'_> {
     /// Returns how long the job waits in all with a pending submission as it is, and notes of each request how long it would wait in
     /// the place of that one.
     fn stay(&self, id: JobId, snapshot: &Snapshot, requests: &mut [RequestStartEstimate]) -> Option<Seconds> {
-        let (job, rest) = without(snapshot, id)?;
-        let mut asked = as_it_is(&job, snapshot);
-        let now: Vec<RequestId> = asked.iter().map(|request| request.id).collect();
-        let mut positions: Vec<(RequestId, QueuePosition)> =
-            now.iter().map(|id| (*id, QueuePosition::of(&job))).collect();
+        let pending = PendingJob::take(snapshot, &id.to_string()).filter(|own| !own.job.waits_for_other)?;
+        // Far from the ids of what it could be changed to.
+        let as_it_is = pending.request(RequestId(u32::MAX));
+        let mut positions = vec![(as_it_is.id, pending.position())];
+        let mut asked = vec![as_it_is.clone()];
         for change in requests.iter().filter(|change| self.is_in_place(&change.request, id)) {
             let request = &change.request.request;
-            let Some(position) = position_after(&job, request, snapshot) else { continue };
-            let partition = request.partition.clone().or_else(|| asked[0].partition.clone());
+            let Some(position) = pending.position_after(request) else { continue };
+            let partition = request.partition.clone().or_else(|| as_it_is.partition.clone());
             positions.push((request.id, position));
             asked.push(Request { partition, ..request.clone() });
         }
-        let waits = self.waits(&rest, &asked, &positions, self.until);
+        let waits = self.waits(&pending.rest, &asked, &positions, self.until);
         for change in requests.iter_mut().filter(|change| self.is_in_place(&change.request, id)) {
             change.in_place = wait_of(&waits, change.request.id());
         }
-        let soonest = now.iter().filter_map(|id| wait_of(&waits, *id)).min_by(|a, b| a.0.total_cmp(&b.0));
-        soonest.map(|wait| self.whole(&job, wait, requests))
+        wait_of(&waits, as_it_is.id).map(|wait| self.whole(&pending.job, wait, requests))
     }
 
     fn is_in_place(&self, request: &RequestOption, id: JobId) -> bool {
@@ -164,7 +169,11 @@ impl Teller<'_> {
         let question = Question { snapshot, requests, seed: 0, samples: SAMPLES, calibration: None };
         let clock = &self.context.clock;
         let stop = || clock.elapsed() > until;
-        let estimates = forecast_at(&question, positions, &stop);
+        let mut estimates = forecast_at(&question, positions, &stop);
+        // What waits is compared with what could be: both by the simulated futures.
+        if let Some(site) = self.site.filter(|_| !self.inquiry.waits()) {
+            site.correct(snapshot, requests, &mut estimates);
+        }
         let sampled = |estimate: &StartEstimate| {
             estimate.start.forecast().is_some_and(|forecast| !forecast.starts.is_empty())
         };
@@ -209,53 +218,4 @@ impl Teller<'_> {
 /// Returns how long the request of this id waits, where that is known.
 fn wait_of(waits: &Waits, id: RequestId) -> Option<Seconds> {
     waits.iter().find(|(own, _)| *own == id).map(|(_, wait)| *wait)
-}
-
-/// Returns the position that a pending job has when it is changed to a request; `None` where nobody knows what its account is worth.
-fn position_after(own: &QueueJob, to: &Request, snapshot: &Snapshot) -> Option<QueuePosition> {
-    let position = QueuePosition::of(own);
-    if to.account.is_none() || to.account == own.account {
-        return Some(position);
-    }
-    let worth = |account: Option<&String>| {
-        let estimate = snapshot.priority_estimate(account.map(String::as_str));
-        matches!(estimate.source, PrioritySource::OwnJob | PrioritySource::Weights)
-            .then_some(estimate.priority)
-    };
-    let gain = worth(to.account.as_ref())? - worth(own.account.as_ref())?;
-    Some(QueuePosition { priority: position.priority + gain, ..position })
-}
-
-/// Returns a pending job of the queue and the queue without it; `None` where it is not there or waits for something else than room.
-fn without(snapshot: &Snapshot, id: JobId) -> Option<(QueueJob, Snapshot)> {
-    let id = id.to_string();
-    let waits = |job: &&QueueJob| job.id == id && job.running.is_none() && !job.waits_for_other;
-    let own = snapshot.jobs.iter().find(waits)?.clone();
-    let jobs = snapshot.jobs.iter().filter(|job| job.id != id).cloned().collect();
-    Some((own, Snapshot { jobs, ..snapshot.clone() }))
-}
-
-/// Returns the requests that a pending job is, one for each of its partitions.
-fn as_it_is(job: &QueueJob, snapshot: &Snapshot) -> Vec<Request> {
-    let limit = job.limit_s.unwrap_or_else(|| snapshot.longest_limit(job));
-    let account = job.account.clone();
-    // Far from the ids of what it could be changed to.
-    let request = |(number, partition): (u32, Option<String>)| Request {
-        id: RequestId(u32::MAX - number),
-        asks: job.asks.clone(),
-        partition,
-        account: account.clone(),
-        limit,
-        run: limit,
-        further: FurtherOptions {
-            qos: job.qos.clone(),
-            reservation: job.reservation.clone(),
-            // Its place in the queue has the rest.
-            ..FurtherOptions::default()
-        },
-    };
-    if job.partitions.is_empty() {
-        return vec![request((0, None))];
-    }
-    (0..).zip(job.partitions.iter().cloned().map(Some)).map(request).collect()
 }

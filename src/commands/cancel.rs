@@ -9,6 +9,7 @@ use crate::app::context::{Context, Format};
 use crate::app::deferred_commands;
 use crate::app::session::Session;
 use crate::app::state;
+use crate::commands::cancel_scripts;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -25,10 +26,11 @@ use hsched_model::formats;
 /// `hsched run` at once.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Names of jobs. A * matches any text, as in 'sweep-*', but only in names of jobs that have not ended.
+    /// Names of jobs. A * matches any text, as in 'sweep-*', but only in names of jobs that have not ended. Or names or ids of
+    /// scripts that run in pieces.
     #[arg(value_name = "JOB", required_unless_present = "all", conflicts_with = "all")]
     jobs: Vec<String>,
-    /// All jobs that have not ended.
+    /// All jobs of job files that have not ended.
     #[arg(long)]
     all: bool,
     /// Show what would be cancelled, without cancelling it.
@@ -62,6 +64,10 @@ impl Subcommand for Args {
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let scripts = cancel_scripts::meant(context, &self.jobs)?;
+        if !scripts.is_empty() {
+            return cancel_scripts::cancel(context, &scripts, self.dry_run, self.format);
+        }
         let Some(directory) = state::open_at_once(context)? else {
             return self.leave(context, &state::rules(context));
         };

@@ -21,9 +21,9 @@ use hsched_slurm::{CommandError, CommandLine, Runner, System};
 
 /// Check that your version of torch computes correct gradients with unequal local batches
 ///
-/// Starts four ranks on this machine, with your Python and the module `hsched_ddp` that jobs import. The averaged
+/// Starts four ranks on this machine, with your Python and the package `hsched_ddp` that jobs import. The averaged
 /// gradient must equal the gradient of one process with the whole batch. The cases: local batches as unequal as 1:31,
-/// means and sums, with and without micro-batches, one model and two, and layers that normalise over all ranks. The
+/// means and sums, with and without micro-batches, one model and two, extra passes, and layers that normalise over all ranks. The
 /// order of samples must not depend on the split. A training run that stops and resumes on other ranks must give the same
 /// result as one that never stops. Plain DDP must fail the same test.
 ///
@@ -89,8 +89,7 @@ impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let planned = self.plan.as_ref().map(|path| planning::read(&input::text(path)?, path)).transpose()?;
         let warnings = planned.as_ref().map(warnings).unwrap_or_default();
-        let [(_, helper), ..] = input::template(context)?.helpers;
-        let answer = self.ask(&helper)?;
+        let answer = self.ask(&input::template(context)?.helpers)?;
         let Some(torch) = &answer.torch else {
             let problem = answer.problem.as_deref().unwrap_or("the checks gave no reason");
             return Err(self.unchecked(&answer.python, problem));
@@ -122,10 +121,11 @@ impl Args {
     ///
     /// # Errors
     /// When the Python cannot be started (exit 78), or the checks end without an answer.
-    fn ask(&self, helper: &str) -> Result<CheckReport, Failure> {
+    fn ask(&self, package: &[(&'static str, String)]) -> Result<CheckReport, Failure> {
         let device = if self.device == Device::Cpu { "cpu" } else { "cuda" };
-        // A string of JSON is one of Python, too.
-        let program = format!("HELPER = {}\nDEVICE = {}\n{CHECKS}", Value::from(helper), Value::from(device));
+        let package: BTreeMap<_, _> = package.iter().map(|(path, text)| (path, text)).collect();
+        // Strings and objects of JSON are those of Python, too.
+        let program = format!("PACKAGE = {}\nDEVICE = {}\n{CHECKS}", json!(package), Value::from(device));
         let command = CommandLine { stdin: Some(program), ..CommandLine::new(self.python.clone(), ["-"]) };
         let output =
             System::new(process_environment(), LIMIT).run(&command).map_err(|error| match error {

@@ -9,8 +9,8 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 use crate::app::context::Context;
 use crate::commands::{
     add, cache, cancel, check_ddp, config, consolidate, curve, demo, doctor, generate, gpus, guard,
-    idle_flags, import, init, inventory, logs, plan, probe, report, run, simulate, status, submit, trace,
-    train_policy, watch, when, write_docs,
+    idle_flags, import, init, inventory, logs, plan, probe, report, review, run, simulate, status, submit,
+    trace, train_policy, watch, when, why, write_docs,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -37,6 +37,7 @@ enum Command {
     Inventory(inventory::Args),
     Plan(plan::Args),
     When(when::Args),
+    Why(why::Args),
     Run(run::Args),
     Submit(submit::Args),
     Add(add::Args),
@@ -45,6 +46,7 @@ enum Command {
     Status(status::Args),
     Logs(logs::Args),
     Cancel(cancel::Args),
+    Review(review::Args),
     Report(report::Args),
     Curve(curve::Args),
     Gpus(gpus::Args),
@@ -167,6 +169,7 @@ impl Command {
             Self::Inventory(args) => args,
             Self::Plan(args) => args,
             Self::When(args) => args,
+            Self::Why(args) => args,
             Self::Run(args) => args,
             Self::Submit(args) => args,
             Self::Add(args) => args,
@@ -175,6 +178,7 @@ impl Command {
             Self::Status(args) => args,
             Self::Logs(args) => args,
             Self::Cancel(args) => args,
+            Self::Review(args) => args,
             Self::Report(args) => args,
             Self::Curve(args) => args,
             Self::Gpus(args) => args,

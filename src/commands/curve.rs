@@ -13,7 +13,7 @@ use crate::exit::Exit;
 use crate::ui::{CurvePicture, curve_svg, curve_text, wrap, write_output};
 use hsched_model::formats::history::{self, Case, History, Log};
 use hsched_model::{GoalMode, Stop, StopRule};
-use hsched_plan::curve::{Goal, Prediction, Reason, Report, Verdict, judge, predict_at};
+use hsched_plan::curve::{Goal, Kind, Prediction, Reason, Report, Unsettled, Verdict, judge, predict_at};
 
 /// Predict a metric at the last epoch from a training log, and decide whether to stop
 ///
@@ -181,6 +181,8 @@ impl Args {
             reports: reports(&case.history),
             goal: Goal {
                 mode: self.mode.unwrap_or(mode),
+                // The file does not say what the metric is.
+                kind: Kind::Other,
                 epochs: case.epochs,
                 target: case.target,
                 tolerance: case.tolerance,
@@ -218,7 +220,14 @@ impl Args {
         Ok(Asked {
             metric: metric.to_owned(),
             reports: reports(points),
-            goal: Goal { mode, epochs, target: self.target, tolerance: None, min_reports: Goal::MIN_REPORTS },
+            goal: Goal {
+                mode,
+                kind: Kind::of(metric),
+                epochs,
+                target: self.target,
+                tolerance: None,
+                min_reports: Goal::MIN_REPORTS,
+            },
             stop: Stop { rule, ..Stop::default() },
             busy: false,
             notes,
@@ -235,10 +244,7 @@ fn usual<'a>(names: &'a [&'a str]) -> Option<&'a &'a str> {
 
 /// Returns whether a metric falls or rises, by its name.
 fn usual_mode(metric: &str) -> GoalMode {
-    let name = metric.to_ascii_lowercase();
-    let falls = ["loss", "error", "err", "mse", "mae", "rmse", "perplexity", "ppl", "wer", "cer"];
-    let is_word = |word: &str| falls.contains(&word);
-    if name.split(|c: char| !c.is_ascii_alphanumeric()).any(is_word) { GoalMode::Min } else { GoalMode::Max }
+    if Kind::of(metric) == Kind::Loss { GoalMode::Min } else { GoalMode::Max }
 }
 
 /// Returns what a word of the file means.
@@ -257,7 +263,7 @@ fn picture<'a>(asked: &'a Asked, verdict: &Verdict) -> CurvePicture<'a> {
     let step = usize::try_from(stride).unwrap_or(usize::MAX);
     let epochs = (last + 1..goal.epochs).step_by(step).chain([goal.epochs]);
     let at = |epoch: u64| {
-        let prediction = predict_at(&asked.reports, goal.epochs, epoch)?;
+        let prediction = predict_at(&asked.reports, goal.epochs, epoch, goal.kind)?;
         Some((epoch, prediction.mean, prediction.band()))
     };
     let is_known = verdict.prediction.is_some() && goal.epochs > last;
@@ -280,6 +286,7 @@ fn sentences(asked: &Asked, verdict: &Verdict) -> Vec<String> {
     )];
     lines.extend(verdict.prediction.as_ref().map(|prediction| expectation(prediction, goal.epochs)));
     lines.extend(unknown(asked, verdict));
+    lines.extend(verdict.unsettled.map(too_early));
     let what = goal.target.filter(|_| verdict.rule == StopRule::Target);
     let what = what.map_or_else(|| "of a better value".to_owned(), |target| format!("of reaching {target}"));
     lines.extend(verdict.probability.map(|own| format!("probability {what}: {:.1} %", own * 100.0)));
@@ -301,6 +308,17 @@ fn unknown(asked: &Asked, verdict: &Verdict) -> Option<String> {
             "no prediction: no curve fits these values".to_owned()
         }
     })
+}
+
+/// Returns why nothing follows from a low probability.
+fn too_early(unsettled: Unsettled) -> String {
+    match unsettled {
+        Unsettled::NotMoved => "the metric has hardly moved yet, so nothing is concluded from the prediction",
+        Unsettled::GoesOn => {
+            "the prediction says that it is not worth training on, but the last trend would still bring what is asked for"
+        }
+    }
+    .to_owned()
 }
 
 /// Returns in brackets what the name of a reason does not say by itself.
@@ -334,6 +352,6 @@ fn json(asked: &Asked, verdict: &Verdict) -> Value {
         "probability": verdict.probability,
         "decision": if verdict.stop { "stop" } else { "continue" },
         "reason": verdict.reason.map(|reason| reason.to_string()),
-        "notes": unknown(asked, verdict).into_iter().chain(asked.notes.clone()).collect::<Vec<_>>(),
+        "notes": unknown(asked, verdict).into_iter().chain(verdict.unsettled.map(too_early)).chain(asked.notes.clone()).collect::<Vec<_>>(),
     })
 }

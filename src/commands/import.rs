@@ -73,7 +73,7 @@ impl Subcommand for Args {
         for remark in &imported.remarks {
             context.note(&format!("{source}:{}: {}", remark.line, remark.text));
         }
-        let left: Vec<&str> = imported.unknown().map(|(key, _)| *key).collect();
+        let left: Vec<&str> = imported.unknown().collect();
         context.note(&format!("the script does not contain {}: replace each TODO", left.join(", ")));
         Ok(Exit::Done)
     }

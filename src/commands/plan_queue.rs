@@ -42,7 +42,7 @@ pub(super) fn run(
     for note in &notes {
         context.note(note);
     }
-    let queues = view.queues(context)?;
+    let queues = view.learnt_queues(context)?;
     let [queue] = queues.as_slice() else {
         let failure = Failure::new(Exit::Usage, "cannot plan jobs across several queues");
         return Err(failure.hint("give one snapshot; hsched when compares clusters and takes several"));
@@ -188,7 +188,7 @@ impl<'a> Made<'a> {
         }
         let queue = self.queue;
         notes.push(queue.seen());
-        notes.extend(queue.corrected());
+        notes.extend(queue.rests_on());
         notes.extend(queue.snapshot.notes.iter().cloned());
         for note in notes {
             text.push_str(&wrap(&note, context.terminal.width(), "  "));

@@ -12,9 +12,11 @@ use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::together;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::ui::{Files, JobSummary, duration, status_details, status_json, status_table};
+use crate::ui::{Align, Files, JobSummary, Table, duration, status_details, status_json, status_table};
 use hsched_engine::live::{Reported, absolute, reported};
-use hsched_engine::store::{Peeked, StateDir, last_look, report_folder, run_folder};
+use hsched_engine::store::{
+    Peeked, ScriptChain, StateDir, last_look, report_folder, run_folder, script_chains,
+};
 use hsched_engine::{
     EpochReport, Event, JobState, News, Phase, Rules, Stage, State, Submission, SubmissionRecord, apply,
 };
@@ -77,22 +79,42 @@ impl Subcommand for Args {
         if is_left {
             show_interrupted(&mut state, now);
         }
-        let chosen = self.chosen(&state)?;
+        let scripts = script_chains(&root);
+        let (own, scripts): (Vec<&String>, Vec<ScriptChain>) = if self.jobs.is_empty() {
+            (Vec::new(), scripts)
+        } else {
+            let is_script =
+                |name: &&String| scripts.iter().any(|chain| chain.name == **name || chain.run == **name);
+            let (named, own): (Vec<&String>, Vec<&String>) = self.jobs.iter().partition(is_script);
+            (
+                own,
+                scripts
+                    .iter()
+                    .filter(|chain| named.contains(&&chain.name) || named.contains(&&chain.run))
+                    .cloned()
+                    .collect(),
+            )
+        };
+        let chosen = self.chosen(&own, &state)?;
         let files = |tracked: &JobState, attempt: &SubmissionRecord| files(context, &root, tracked, attempt);
         let (looked, metrics) = (last_look(&root), metrics(&root, &state));
         let text = match self.format {
             Format::Json => {
                 let mut value = status_json(&state, &chosen, &metrics, now, &files);
                 value["looked_at"] = json!(looked.map(|at| at.0));
+                value["scripts"] = scripts.iter().map(script_json).collect();
                 json_text(&value)?
             }
+            Format::Table if state.jobs.is_empty() && !scripts.is_empty() => scripts_table(context, &scripts),
             Format::Table if state.jobs.is_empty() => {
                 let place = root.display();
                 format!(
                     "no jobs in {place}: add some with hsched submit, hsched add or, without Slurm, hsched run\n"
                 )
             }
-            Format::Table if self.jobs.is_empty() => status_table(&state, &metrics, now, context.terminal),
+            Format::Table if self.jobs.is_empty() => {
+                status_table(&state, &metrics, now, context.terminal) + &scripts_table(context, &scripts)
+            }
             Format::Table => {
                 let details = |tracked: &&JobState| {
                     let summary = JobSummary::new(tracked);
@@ -100,7 +122,7 @@ impl Subcommand for Args {
                     let metric = metrics.get(&tracked.job.name);
                     status_details(summary, metric, &files, now, context.terminal)
                 };
-                chosen.iter().map(details).collect::<Vec<_>>().join("\n")
+                chosen.iter().map(details).collect::<Vec<_>>().join("\n") + &scripts_table(context, &scripts)
             }
         };
         print(context, &text)?;
@@ -116,17 +138,44 @@ impl Subcommand for Args {
 }
 
 impl Args {
-    /// Returns the jobs that were asked for; all when none was.
-    fn chosen<'a>(&self, state: &'a State) -> Result<Vec<&'a JobState>, Failure> {
+    /// Returns the jobs of these names; all when nothing was asked for.
+    fn chosen<'a>(&self, names: &[&String], state: &'a State) -> Result<Vec<&'a JobState>, Failure> {
         if self.jobs.is_empty() {
             return Ok(state.jobs.iter().collect());
         }
-        let find = |name: &String| {
-            let job = state.jobs.iter().find(|tracked| tracked.job.name.as_str() == name);
+        let find = |name: &&String| {
+            let job = state.jobs.iter().find(|tracked| tracked.job.name.as_str() == name.as_str());
             job.ok_or_else(|| unknown_job(name, state))
         };
-        self.jobs.iter().map(find).collect()
+        names.iter().map(find).collect()
     }
+}
+
+/// Returns a row for each script that runs in pieces; nothing for none.
+fn scripts_table(context: &Context, scripts: &[ScriptChain]) -> String {
+    if scripts.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&[
+        ("SCRIPT", Align::Left),
+        ("STATE", Align::Left),
+        ("JOB", Align::Right),
+        ("PIECES", Align::Right),
+        ("ID", Align::Left),
+    ]);
+    for chain in scripts {
+        let job = chain.job().map_or(String::new(), |job| job.to_string());
+        let state = chain.state().word().to_owned();
+        table.row([chain.name.clone(), state, job, chain.pieces().to_string(), chain.run.clone()]);
+    }
+    table.show(context.terminal)
+}
+
+fn script_json(chain: &ScriptChain) -> serde_json::Value {
+    json!({
+        "name": chain.name, "run": chain.run, "state": chain.state().word(),
+        "job_id": chain.job().map(|job| job.to_string()), "pieces": chain.pieces(), "folder": chain.folder,
+    })
 }
 
 /// Shows jobs as waiting that an hsched was running which is gone: they ended with it, and go on with the next one.

@@ -18,6 +18,7 @@ use crate::app::state;
 use crate::app::submission::{self, Outcome, SubmissionOptions};
 use crate::app::{deferred_commands, file_kind, input, permissions, planning, predictions};
 use crate::commands::cli::{Subcommand, json_text, print};
+use crate::commands::pieces::{Chain, PiecesArgs};
 use crate::commands::submit_queue::ThroughArgs;
 use crate::commands::together::TogetherArgs;
 use crate::error::Failure;
@@ -49,8 +50,8 @@ const FOLLOW: &str = "hsched watch --queue follows the jobs and replaces request
     .default_value_if("together", "true", hsched_lab::registry().names_over_time()[0])
     .help(format!("Policy that places the jobs. All policies except optimal use every GPU that the jobs can use. With --together, the policy of hsched run, which may also be one that reschedules running jobs [default with --together: {}]", hsched_lab::registry().names_over_time()[0]))))]
 pub(super) struct Args {
-    /// Plan (JSON) or job file (YAML); - reads standard input.
-    #[arg(value_name = "PLAN|JOBS")]
+    /// Plan (JSON), job file (YAML), or with --pieces a batch script; - reads standard input.
+    #[arg(value_name = "PLAN|JOBS|SCRIPT")]
     input: PathBuf,
     /// Submit only this job; may be given several times.
     #[arg(long = "job", short = 'j', value_name = "NAME")]
@@ -79,6 +80,8 @@ pub(super) struct Args {
     #[command(flatten)]
     together: TogetherArgs,
     #[command(flatten)]
+    pieces: PiecesArgs,
+    #[command(flatten)]
     planning: planning::PlanningArgs,
 }
 
@@ -92,11 +95,8 @@ impl Subcommand for Args {
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
-        if self.together.together {
-            let run = self.run_id(context)?;
-            let submission = (self.input.as_path(), run.as_str(), &self.sbatch[..]);
-            let policy = self.planning.policy.words();
-            return self.together.submit(context, submission, &policy, (self.dry_run, self.format));
+        if let Some(exit) = self.submit_whole(context)? {
+            return Ok(exit);
         }
         self.through.check()?;
         let text = input::text(&self.input)?;
@@ -198,6 +198,22 @@ impl Subcommand for Args {
 }
 
 impl Args {
+    /// Submits what no plan places: all jobs together, or a script in pieces. `None` for everything else.
+    fn submit_whole(&self, context: &Context) -> Result<Option<Exit>, Failure> {
+        if self.together.together {
+            let run = self.run_id(context)?;
+            let submission = (self.input.as_path(), run.as_str(), &self.sbatch[..]);
+            let policy = self.planning.policy.words();
+            let format = (self.dry_run, self.format);
+            return self.together.submit(context, submission, &policy, format).map(Some);
+        }
+        let Some(limit) = self.pieces.pieces else { return Ok(None) };
+        let run = self.run_id(context)?;
+        let (dry_run, format) = (self.dry_run, self.format);
+        let chain = Chain { script: &self.input, run: &run, limit, sbatch: &self.sbatch, dry_run, format };
+        self.pieces.submit(context, &chain).map(Some)
+    }
+
     /// Returns the id that the user gave, or a new one.
     fn run_id(&self, context: &Context) -> Result<String, Failure> {
         match &self.run_id {

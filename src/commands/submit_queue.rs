@@ -75,7 +75,7 @@ impl ThroughArgs {
         let input = planning::prepare(&planning.over_all_up(), context, text, path)?;
         let numbers = numbers(&input.jobs)?;
         let looked = queue_look::look_at_nodes_at_least(context)?;
-        let queue = Queue::live(context, looked);
+        let queue = Queue::live(context, looked).with_site(context);
         let asked = |&number: &usize| {
             let mut job = input.jobs[number].clone();
             job.launch.sbatch.extend_from_slice(sbatch);
@@ -98,7 +98,7 @@ impl ThroughArgs {
         let chosen = requests.into_iter().zip(&found.nothing).map(chosen_for);
         let chosen = numbers.iter().copied().zip(chosen).collect();
         let entries = entries::entries(input, chosen, &context.settings.jobs)?;
-        notes.extend(queue.corrected());
+        notes.extend(queue.rests_on());
         notes.extend(
             entries
                 .intents

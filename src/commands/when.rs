@@ -6,10 +6,12 @@ use std::time::Duration;
 use crate::app::context::{Context, Format};
 use crate::app::input;
 use crate::app::queue_args::ElsewhereArgs;
+use crate::app::script::{Script, script_file};
 use crate::app::speeds::SpeedArgs;
 use crate::app::start_estimates::{self, Found, OptionEstimate, Possible, Queue, QueueViewArgs};
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::commands::{when_json, when_score};
+use crate::commands::when_script::{ScriptArgs, ScriptQuestion};
+use crate::commands::{when_json, when_request, when_score};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
@@ -25,9 +27,17 @@ use hsched_queue::Start;
 /// contained 70 to 90 % of 335 real starts, depending on the data set. Changes nothing; docs/queue.md lists the calls to Slurm.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Job file (YAML); - reads standard input.
-    #[arg(value_name = "JOBS", required_unless_present = "score")]
+    /// Batch script, or job file (YAML; - reads standard input).
+    #[arg(value_name = "SCRIPT|JOBS", required_unless_present_any = ["score", "options", "request"])]
     jobs: Option<PathBuf>,
+    /// Options of sbatch beside those of the script; without a script, those that salloc or srun would get.
+    #[arg(last = true, value_name = "OPTIONS", allow_hyphen_values = true)]
+    options: Vec<String>,
+    /// Show only what a batch script asks for, as sbatch reads it. Makes no calls to Slurm.
+    #[arg(long, conflicts_with_all = ["score", "snapshot", "save", "apply", "submit", "may", "dry_run"])]
+    request: bool,
+    #[command(flatten)]
+    script: ScriptArgs,
     /// Show how accurate the start estimates of the last 90 days were. Makes no calls to Slurm: hsched watch records the starts.
     #[arg(long, conflicts_with_all = ["jobs", "snapshot", "save"])]
     score: bool,
@@ -62,9 +72,22 @@ impl Subcommand for Args {
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
-        let Some(path) = &self.jobs else { return when_score::run(context, self.format) };
+        if self.request {
+            return when_request::run(context, self.jobs.as_deref(), &self.options, self.format);
+        }
+        if self.score {
+            return when_score::run(context, self.format);
+        }
+        if let Some(script) = self.script()? {
+            return self.of_script(context, &script);
+        }
+        let Some(path) = &self.jobs else { return Ok(Exit::Usage) };
+        if self.script.is_given() || !self.options.is_empty() {
+            let message = "--apply, --submit, --may, --dry-run and options of sbatch are for batch scripts";
+            return Err(Failure::new(Exit::Usage, format!("{message}; {} is none", input::name(path))));
+        }
         let jobs = self.elsewhere.applied(input::jobs(&input::text(path)?, path)?);
-        let queues = self.view.queues(context)?;
+        let queues = self.view.learnt_queues(context)?;
         if let (Some(path), [queue]) = (&self.save, queues.as_slice()) {
             save(path, queue)?;
         }
@@ -110,6 +133,42 @@ impl Told<'_> {
 }
 
 impl Args {
+    /// Returns the script that is asked about, or the options without one; `None` for a job file.
+    fn script(&self) -> Result<Option<Script>, Failure> {
+        let Some(path) = &self.jobs else { return Ok(Some(Script::new(None, &self.options))) };
+        Ok(script_file(path)?.map(|file| Script::new(Some(file), &self.options)))
+    }
+
+    fn of_script(&self, context: &Context, script: &Script) -> Result<Exit, Failure> {
+        if self.elsewhere.is_given() {
+            let message = "--partition and --account before -- are for job files";
+            return Err(
+                Failure::new(Exit::Usage, message).hint("give a script's options for sbatch after --")
+            );
+        }
+        let queues = self.view.queues(context)?;
+        let [queue] = queues.as_slice() else {
+            return Err(Failure::new(
+                Exit::Usage,
+                "a script is looked at on one cluster: give one --snapshot",
+            ));
+        };
+        if let Some(path) = &self.save {
+            save(path, queue)?;
+        }
+        let question = ScriptQuestion {
+            script,
+            args: &self.script,
+            speeds: &self.speeds,
+            format: self.format,
+            seed: self.seed,
+            futures: self.view.search.futures_alone(),
+            budget: self.budget,
+            is_live: self.view.snapshot.is_empty(),
+        };
+        question.run(context, queue)
+    }
+
     /// Estimates the starts of all jobs, and of jobs with the same requests once.
     fn told<'a>(
         &self,
@@ -178,7 +237,7 @@ fn table(context: &Context, told: &[Told], queues: &[Queue]) -> String {
         notes.push(queue.seen());
         notes.extend(queue.growth());
         notes.extend(queue.reached_limits());
-        notes.extend(queue.corrected());
+        notes.extend(queue.rests_on());
         notes.extend(queue.snapshot.notes.iter().map(|note| format!("{}: {note}", queue.name)));
     }
     if told.len() > 1 {
@@ -307,6 +366,9 @@ fn marks(own: &OptionEstimate) -> Vec<String> {
 /// Returns a request's place in line, in words.
 fn place(own: &OptionEstimate) -> Option<String> {
     let forecast = own.start.forecast()?;
+    if let Some(basis) = forecast.learnt {
+        return Some(format!("the estimate is {basis}"));
+    }
     if forecast.past_waits > 0 {
         let count = forecast.past_waits;
         return Some(format!("the queue is hidden; the estimate is based on {count} of your past jobs"));

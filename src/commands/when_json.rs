@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::app::site_waits::SiteWaits;
 use crate::app::start_estimates::{OptionEstimate, Queue};
 use crate::commands::when::Told;
 use hsched_model::SpeedBasis;
@@ -9,13 +10,6 @@ use hsched_queue::{Forecast, Growth, ReachedLimit, Start};
 
 /// Returns what is known of each job's requests, as JSON.
 pub(super) fn json(told: &[Told], queues: &[Queue]) -> Value {
-    let queue = |own: &Queue| {
-        json!({ "cluster": own.name, "taken_at": own.snapshot.taken_at, "age_s": own.age,
-            "corrected_by": own.learnt.map(|(_, count)| count),
-            "growth": growth(own.snapshot.growth()),
-            "reached_limits": own.snapshot.reached_limits().iter().map(reached).collect::<Vec<_>>(),
-            "notes": own.snapshot.notes })
-    };
     let job = |own: &Told| {
         json!({
             "name": own.job.name.as_str(),
@@ -33,6 +27,21 @@ pub(super) fn json(told: &[Told], queues: &[Queue]) -> Value {
     })
 }
 
+/// Returns a queue and when it was looked at, as JSON.
+pub(super) fn queue(own: &Queue) -> Value {
+    json!({ "cluster": own.name, "taken_at": own.snapshot.taken_at, "age_s": own.age,
+        "corrected_by": own.learnt.map(|(_, count)| count),
+        "learnt": own.site.as_ref().map(|site| site_json(site, own)),
+        "growth": growth(own.snapshot.growth()),
+        "reached_limits": own.snapshot.reached_limits().iter().map(reached).collect::<Vec<_>>(),
+        "notes": own.snapshot.notes })
+}
+
+/// Returns what was learnt of a queue's waits, as JSON.
+fn site_json(site: &SiteWaits, queue: &Queue) -> Value {
+    json!({ "used": site.basis(&queue.snapshot).is_some(), "from": site.basis_of_all(), "comparison": site.comparison() })
+}
+
 /// Returns by how much the priorities of pending jobs grow in an hour, as JSON.
 fn growth(growth: Growth) -> Value {
     json!({ "per_hour": growth.per_hour, "source": growth.source.word(), "by_weights": growth.by_weights })
@@ -47,6 +56,7 @@ fn reached(limit: &ReachedLimit) -> Value {
 /// Returns what an estimate rests on, in a word.
 fn method(forecast: &Forecast) -> &'static str {
     match forecast {
+        Forecast { learnt: Some(_), .. } => "learnt",
         Forecast { past_waits: 1.., .. } => "past-waits",
         Forecast { starts, .. } if starts.is_empty() => "limits",
         _ => "futures",
@@ -75,11 +85,24 @@ pub(super) fn option_json(own: &OptionEstimate, queues: &[Queue]) -> Value {
         "priority_source": own.priority.source.word(),
         "finish": own.done,
     });
-    match &own.start {
+    add_outlook(&mut value, &own.start);
+    value
+}
+
+/// Returns what is known of a start, as JSON.
+pub(super) fn outlook(start: &Start) -> Value {
+    let mut value = json!({});
+    add_outlook(&mut value, start);
+    value
+}
+
+fn add_outlook(value: &mut Value, start: &Start) {
+    match start {
         Start::Estimated(forecast) => {
             value["outlook"] = json!("estimated");
             value["method"] = json!(method(forecast));
             value["past_waits"] = json!(forecast.past_waits);
+            value["learnt_from"] = json!(forecast.learnt);
             value["futures"] = json!(forecast.starts.len());
             value["start"] = json!(forecast.start);
             value["start_at_limits_s"] = json!(forecast.at_limits);
@@ -97,5 +120,4 @@ pub(super) fn option_json(own: &OptionEstimate, queues: &[Queue]) -> Value {
             value["why"] = json!(refusal.to_string());
         }
     }
-    value
 }

@@ -1,6 +1,6 @@
 //! Merges copies of one training: weights in safetensors files, averaged by the steps of each copy.
 //!
-//! Sums are made in double precision in the order of the copies and rounded to the tensor's own type. `hsched_merge.py` does
+//! Sums are made in double precision in the order of the copies and rounded to the tensor's own type. `hsched_ddp/merge.py` does
 //! the same where the copies train.
 
 mod element;
@@ -111,12 +111,13 @@ fn mean_of(taken: &[(&Part<'_>, f64)], name: &str, float: Float) -> Result<Vec<u
         let sum = sum(taken, |part| numbers(part, name))?;
         return Ok(float.bytes(&sum));
     };
-    let squares = sum(taken, |part| {
+    // Squares of the means themselves would cancel where these are large.
+    let centres = sum(taken, |part| numbers(part, &mean_name))?;
+    let variance = sum(taken, |part| {
         let (own, means) = (numbers(part, name)?, numbers(part, &mean_name)?);
-        Ok(own.iter().zip(means).map(|(own, mean)| own + mean * mean).collect())
+        let offsets = means.iter().zip(&centres).map(|(mean, centre)| mean - centre);
+        Ok(own.iter().zip(offsets).map(|(own, offset)| own + offset * offset).collect())
     })?;
-    let means = sum(taken, |part| numbers(part, &mean_name))?;
-    let variance: Vec<f64> = squares.iter().zip(means).map(|(own, mean)| own - mean * mean).collect();
     Ok(float.bytes(&variance))
 }
 
@@ -191,6 +192,16 @@ mod tests {
     fn values(tensors: &Tensors, name: &str) -> Vec<f64> {
         let tensor = tensors.get(name).expect("a tensor");
         Float::of(tensor.kind).expect("a float").numbers(&tensor.bytes)
+    }
+
+    #[test]
+    fn a_large_mean_takes_no_digits_from_the_variance() {
+        let copy =
+            |mean| [("bn.running_mean", Dtype::F32, mean), ("bn.running_var", Dtype::F32, &[0.001][..])];
+        let (one, two) = (copy(&[1e6][..]), copy(&[1e6 + 0.25][..]));
+        let merged = merged(&[(&file(&one), 300), (&file(&two), 100)]).expect("merged");
+        let variance = values(&merged, "bn.running_var")[0];
+        assert!((variance - (0.001 + 0.1875 * 0.0625)).abs() < 1e-8, "{variance}");
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod output;
 mod plan;
 mod progress;
 mod quantity;
+mod review;
 mod simulation;
 mod simulation_json;
 mod status;
@@ -27,6 +28,8 @@ mod table;
 mod terminal;
 mod text;
 mod when;
+mod when_script;
+mod why;
 
 pub use self::board::Board;
 pub use self::compare::{Compared, Made, compare_table};
@@ -35,10 +38,11 @@ pub use self::curve_svg::curve_svg;
 pub use self::explain::Explained;
 pub use self::gpus::{gpu_details, gpu_json, gpu_table, recognised_json};
 pub use self::inventory::{inventory_json, inventory_table};
-pub use self::output::{create_output, make_folder, write_output};
+pub use self::output::{create_output, make_folder, rewrite_output, write_output};
 pub use self::plan::plan_table;
 pub use self::progress::ProgressLine;
-pub use self::quantity::{date, duration};
+pub use self::quantity::{date, duration, moment};
+pub use self::review::{Reviewed, review_text};
 pub use self::simulation::{Cell, Simulated, simulation_table};
 pub use self::simulation_json::{event_json, simulation_csv, simulation_json, sweep_json};
 pub use self::status::{Best, Files, JobSummary, Metrics, bests, status_table};
@@ -53,3 +57,5 @@ pub use self::text::wrap;
 pub use self::when::{
     When, WhenJob, WhenRow, about as rough_duration, start as start_estimate, when_legend, when_table,
 };
+pub use self::when_script::{DiffLine, ScriptRow, script_diff, script_text};
+pub use self::why::{WhyAdvice, WhyJob, WhyLine, why_list, why_text};

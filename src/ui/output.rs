@@ -27,6 +27,28 @@ pub fn create_output(path: &Path, text: &str) -> io::Result<()> {
     whole(path, text.as_bytes())?.persist_noclobber(path).map(drop).map_err(|error| error.error)
 }
 
+/// Replaces a file as a whole or not at all; what it held before is kept under the name `older`. Both have its permissions; behind a
+/// symbolic link the file that it leads to is replaced.
+///
+/// # Errors
+/// When something cannot be written, or the file does not hold `before` any more.
+#[expect(clippy::disallowed_methods, reason = "the user named this file")]
+pub fn rewrite_output(path: &Path, older: &Path, before: &[u8], after: &[u8]) -> io::Result<()> {
+    let target = path.canonicalize()?;
+    if std::fs::read(&target)? != before {
+        return Err(io::Error::other("it was changed in the meantime"));
+    }
+    let permissions = target.metadata()?.permissions();
+    let [kept, new] = [(older, before), (&target, after)].map(|(path, content)| {
+        let file = whole(path, content)?;
+        file.as_file().set_permissions(permissions.clone())?;
+        Ok::<_, io::Error>(file)
+    });
+    let new = new?;
+    kept?.persist(older).map_err(|error| error.error)?;
+    new.persist(&target).map(drop).map_err(|error| error.error)
+}
+
 /// Makes a directory and those above it; one that exists is left as it is.
 ///
 /// # Errors

@@ -207,6 +207,7 @@ fn summary(problem: &Problem, plan: &CheckedPlan, policy: &str, proven: Option<&
     let jobs = if placed == all { format!("{all}") } else { format!("{placed} of {all}") };
     let plural = if all == 1 { "" } else { "s" };
     let mut text = format!("{policy}: {jobs} job{plural} on {used} of {offered} GPUs\n");
+    let mut is_unproven = false;
     if let Some(outcome) = Outcome::of(problem, plan) {
         let (mean, last) = (duration(Seconds(outcome.mean_jct)), duration(Seconds(outcome.makespan)));
         let _ =
@@ -228,13 +229,18 @@ fn summary(problem: &Problem, plan: &CheckedPlan, policy: &str, proven: Option<&
             };
             let whose = if placed == all { "" } else { " for the jobs placed" };
             let _ = writeln!(text, "{near}{whose}");
+            is_unproven = policy == "optimal" && !quality.is_optimal();
         }
     }
     if let Some(Deadlines { met, all }) = Deadlines::of(problem, plan) {
         let _ = writeln!(text, "{met} of {all} deadlines met");
     }
     if plan.plan().stopped {
-        text.push_str("the search ran out of time; a larger --budget may find a better plan\n");
+        let unproven = if is_unproven { "not proven optimal: " } else { "" };
+        let _ =
+            writeln!(text, "{unproven}the search ran out of time; a larger --budget may find a better plan");
+    } else if is_unproven {
+        text.push_str("not proven optimal: the search through all better plans would take too many steps\n");
     }
     text
 }

@@ -11,6 +11,20 @@ pub fn date(at: Time) -> String {
     moment.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string()
 }
 
+/// Returns a moment as people say it at another one, in local time: `19:10`, `tomorrow 02:00`, `Wed 02:00`, `2 Dec 02:00`.
+pub fn moment(at: Time, now: Time) -> String {
+    let local =
+        |time: Time| DateTime::from_timestamp(to_i64(time.0), 0).unwrap_or_default().with_timezone(&Local);
+    let (at, now) = (local(at), local(now));
+    let format = match (at.date_naive() - now.date_naive()).num_days() {
+        0 => "%H:%M",
+        1 => "tomorrow %H:%M",
+        2..=6 => "%a %H:%M",
+        _ => "%-d %b %H:%M",
+    };
+    at.format(format).to_string()
+}
+
 /// Returns a duration in at most two units, such as `83.8 s`, `3 h 07 min` or `2 d 04 h`.
 pub fn duration(time: Seconds) -> String {
     let seconds = time.0;
@@ -52,6 +66,14 @@ pub(super) fn percent(part: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn moments_are_said_from_today() {
+        let now = Time(1_795_345_200.0);
+        let day = |days: f64| moment(Time(now.0 + days * 86_400.0), now);
+        assert_eq!((day(0.0).len(), &day(1.0)[..9]), (5, "tomorrow "));
+        assert_eq!((day(3.0).len(), &day(30.0)[2..6]), (9, " Dec"));
+    }
 
     #[test]
     fn durations_have_at_most_two_units() {

@@ -6,7 +6,7 @@ use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
 use hsched_model::Seconds;
 use hsched_model::number::{to_f64, to_u64};
-use hsched_queue::{Estimate, Start};
+use hsched_queue::{Estimate, Forecast, Start};
 
 /// Jobs and their requests.
 #[derive(Clone, Debug)]
@@ -248,7 +248,7 @@ fn reach(when: &When) -> f64 {
 const FARTHEST: f64 = 30.0 * 86_400.0;
 
 fn is_sampled(start: &Start) -> bool {
-    matches!(start, Start::Estimated(forecast) if forecast.past_waits > 0 || !forecast.starts.is_empty())
+    start.forecast().is_some_and(Forecast::has_interval)
 }
 
 /// Returns when a request starts: `now`, or the median and the interval, such as `1.2 h (0.3–4.0)`.

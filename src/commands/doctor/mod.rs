@@ -4,6 +4,7 @@ mod account;
 mod bundle;
 mod check;
 mod cluster;
+mod looks;
 mod queue;
 mod restore;
 mod site;
@@ -31,7 +32,7 @@ use hsched_slurm::{CommandError, CommandLine, Runner, cleared_variables, sinfo, 
 /// Check Slurm, its GPUs, the settings and the state directory, and say what to do
 ///
 /// Prints one line per check: ok, note (works, with a caveat) or problem (something will fail). Reads every file of
-/// the state directory and reports damaged ones. Makes five short calls to the controller and two to
+/// the state directory and reports damaged ones; says how many days of looks at the queue are kept. Makes five short calls to the controller and two to
 /// accounting, and changes nothing. Exits with 0 if there are no problems, 69 if Slurm is missing or does not
 /// answer, and 1 otherwise.
 ///
@@ -54,7 +55,10 @@ pub(super) struct Args {
     /// Keep the real names in the bundle.
     #[arg(long, requires = "bundle")]
     keep_names: bool,
-    /// Only show what --restore or --bundle would do.
+    /// Remove what hsched's looks at the queue have shown, from which it learns how long jobs wait.
+    #[arg(long, group = "action")]
+    remove_looks: bool,
+    /// Only show what --restore, --bundle or --remove-looks would do.
     #[arg(long, requires = "action")]
     dry_run: bool,
     /// Output format.
@@ -79,9 +83,13 @@ impl Subcommand for Args {
             let names = if self.keep_names { NamesIn::Kept } else { NamesIn::Replaced };
             return bundle::bundle(context, file, names, self.dry_run, self.format);
         }
+        if self.remove_looks {
+            return looks::remove(context, self.dry_run, self.format);
+        }
         let (mut checks, reachable) = slurm(context);
         checks.push(environment());
         checks.extend(state::checks(context, reachable));
+        checks.extend(looks::check(context));
         checks.extend(settings(context));
         let count = |level| checks.iter().filter(|check| check.level == level).count();
         let (problems, notes) = (count(Level::Problem), count(Level::Note));

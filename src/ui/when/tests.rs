@@ -37,6 +37,7 @@ fn a_narrow_table_breaks_between_words_alone() {
         first: 1.0,
         starts: vec![Seconds(0.0)],
         past_waits: 0,
+        learnt: None,
         waiting: 0,
         ahead: 0,
     });
@@ -72,6 +73,7 @@ fn the_legend_says_what_the_rows_show() {
             finish: start,
             first: 1.0,
             past_waits: 0,
+            learnt: None,
             waiting: 0,
             ahead: 0,
         };

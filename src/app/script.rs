@@ -1,0 +1,192 @@
+//! A batch script as it was given, with the options beside it: what it asks for, and what its past runs needed.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use crate::app::asking::{Question, ask};
+use crate::app::context::Context;
+use crate::app::permissions::user_name;
+use crate::app::{input, state};
+use crate::error::Failure;
+use hsched_engine::clock::Clock;
+use hsched_engine::store::OutputCache;
+use hsched_model::Seconds;
+use hsched_model::formats::parse_duration;
+use hsched_model::number::to_u64;
+use hsched_queue::{PastRuns, Snapshot};
+use hsched_slurm::System;
+use hsched_slurm::script::{OptionSource, ScriptReading, ScriptSource, SlurmVersion, read_script};
+use hsched_slurm::script_changes::{past_runs, past_runs_command};
+
+/// What `sbatch` would be given.
+pub(crate) struct Script {
+    /// `None`: no script, as for `salloc` and `srun`.
+    pub file: Option<ScriptFile>,
+    /// Options of the command line, one word each.
+    pub words: Vec<String>,
+    pub notes: Vec<String>,
+    environment: BTreeMap<String, String>,
+}
+
+/// A script and where it is.
+pub(crate) struct ScriptFile {
+    pub path: PathBuf,
+    pub bytes: Vec<u8>,
+}
+
+/// Past runs are asked for again after this.
+const HOUR: Seconds = Seconds(3600.0);
+
+/// Nothing is worth a longer wait.
+const LIMIT: Duration = Duration::from_secs(10);
+
+impl Script {
+    /// Returns a script with options for `sbatch` and what the environment sets.
+    ///
+    /// Without a script, times such as `4h`, which Slurm does not read, are taken as what they mean; `notes` says so.
+    pub(crate) fn new(file: Option<ScriptFile>, words: &[String]) -> Self {
+        let (mut words, mut notes) = (words.to_vec(), Vec::new());
+        if file.is_none() {
+            for place in 0..words.len() {
+                let follows = place > 0 && matches!(words[place - 1].as_str(), "-t" | "--time");
+                let Some((option, value)) = time_value(&words[place], follows) else { continue };
+                let Some(clock) = clock_of(value) else { continue };
+                notes.push(format!("Slurm does not read the time {value}: write --time={clock}"));
+                words[place] = format!("{option}{clock}");
+            }
+        }
+        let plain = crate::settings::process_environment()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        Self { file, words, notes, environment: plain.collect() }
+    }
+
+    /// Returns the name of its file for people.
+    pub(crate) fn name(&self) -> String {
+        self.file.as_ref().map_or_else(|| "this request".to_owned(), |file| input::name(&file.path))
+    }
+
+    /// Returns what `sbatch` makes of the script.
+    pub(crate) fn reading(&self, version: Option<SlurmVersion>) -> ScriptReading {
+        self.reading_of(self.file.as_ref().map(|file| file.bytes.as_slice()), &[], version)
+    }
+
+    /// Returns what `sbatch` would make of another text of the script, with more options.
+    pub(crate) fn reading_of(
+        &self,
+        text: Option<&[u8]>,
+        more: &[String],
+        version: Option<SlurmVersion>,
+    ) -> ScriptReading {
+        let file_name = self.file.as_ref().and_then(|file| file.path.file_name());
+        let file_name = file_name.map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let command_line = [&self.words[..], more].concat();
+        read_script(&ScriptSource {
+            script: text,
+            file_name: &file_name,
+            command_line: &command_line,
+            environment: &self.environment,
+            version,
+        })
+    }
+
+    /// Returns the options to submit it with: those of the environment, which Slurm's programs do not get from hsched, those of the
+    /// command line, and some more.
+    pub(crate) fn options(&self, reading: &ScriptReading, more: &[String]) -> Vec<String> {
+        let of_environment = reading.options.iter().filter_map(|option| match &option.source {
+            OptionSource::Environment(_) => Some(match &option.value {
+                Some(value) => format!("--{}={value}", option.name),
+                None => format!("--{}", option.name),
+            }),
+            OptionSource::Script { .. } | OptionSource::CommandLine(_) => None,
+        });
+        of_environment.chain(self.words.iter().cloned()).chain(more.iter().cloned()).collect()
+    }
+
+    /// Returns the name under which answers on this script with these options are kept.
+    pub(crate) fn key(&self, of: &str) -> String {
+        let path = self.file.as_ref().map_or(&[][..], |file| file.path.as_os_str().as_bytes());
+        let text = self.file.as_ref().map_or(&[][..], |file| &file.bytes);
+        let words = self.words.iter().map(String::as_bytes);
+        answer_name(of, [path, text].into_iter().chain(words))
+    }
+}
+
+/// Returns the value of an option for the time limit, and what stands before it; `follows` where the word before is the option.
+fn time_value(word: &str, follows: bool) -> Option<(&str, &str)> {
+    let option = ["--time=", "-t"].into_iter().find(|option| word.starts_with(option));
+    match option {
+        _ if follows => Some(("", word)),
+        Some(option) => Some((option, &word[option.len()..])),
+        None => None,
+    }
+}
+
+/// Returns a time with a unit, such as `4h` or `90min`, as Slurm reads it; `None` for other text.
+fn clock_of(text: &str) -> Option<String> {
+    if text.ends_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let minutes = to_u64((parse_duration(text).ok()?.0 / 60.0).ceil());
+    Some(format!("{}:{:02}:00", minutes / 60, minutes % 60))
+}
+
+/// Returns whether a file's text is a batch script: its head has `#!` or options.
+pub(crate) fn is_script(text: &[u8]) -> bool {
+    let mut lines = text.split(|byte| *byte == b'\n');
+    text.starts_with(b"#!") || lines.any(|line| line.starts_with(b"#SBATCH"))
+}
+
+/// Returns the file of this path where it is a batch script.
+///
+/// # Errors
+/// When it cannot be read.
+pub(crate) fn script_file(path: &Path) -> Result<Option<ScriptFile>, Failure> {
+    if path == Path::new("-") {
+        return Ok(None);
+    }
+    let bytes = input::raw_bytes(path)?;
+    Ok(is_script(&bytes).then(|| ScriptFile { path: path.to_owned(), bytes }))
+}
+
+/// Returns the name of the file of an answer to a question about some texts.
+fn answer_name<'a>(of: &str, texts: impl Iterator<Item = &'a [u8]>) -> String {
+    let mut hash = Sha256::new();
+    for text in texts {
+        hash.update(text.len().to_le_bytes());
+        hash.update(text);
+    }
+    let digest = hash.finalize();
+    let mut name = format!("{of}-");
+    for byte in &digest[..8] {
+        let _ = write!(name, "{byte:02x}");
+    }
+    name
+}
+
+/// Returns the past runs of a name, at most an hour old; none where Slurm keeps none, and then a note says why.
+///
+/// # Errors
+/// When there is no state directory.
+pub(crate) fn past_runs_of(
+    context: &Context,
+    name: &str,
+    snapshot: &Snapshot,
+) -> Result<(PastRuns, Option<String>), Failure> {
+    let own = context.settings.slurm_timeout.0.min(LIMIT.as_secs_f64());
+    let limit = Duration::try_from_secs_f64(own).unwrap_or(LIMIT);
+    let slurm = System::new(crate::settings::process_environment(), limit);
+    let answers = OutputCache::of(&state::root(context)?);
+    let file = answer_name("past-runs", [name.as_bytes()].into_iter());
+    let command = past_runs_command(name, &user_name(), context.clock.now());
+    let answer = ask(Question { name: &file, good_for: HOUR }, &command, &slurm, &context.clock, &answers);
+    let note = answer.text.is_none().then(|| {
+        let why = answer.failure.as_deref().unwrap_or("Slurm printed nothing");
+        format!("past runs of {name} are unknown: {why}")
+    });
+    Ok((past_runs(answer.text.as_deref().unwrap_or_default(), snapshot), note))
+}

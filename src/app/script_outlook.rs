@@ -1,0 +1,164 @@
+//! When a script would start on a cluster, and with which changes of its options sooner.
+
+use std::collections::BTreeMap;
+
+use crate::app::script::Script;
+use crate::app::start_estimates::Queue;
+use hsched_model::{GpuType, Request, Seconds};
+use hsched_queue::{
+    Change, ChangeEstimates, ChangeQuestion, Drawback, PastRuns, Question, Start, estimate_changes, forecast,
+    obstacle,
+};
+use hsched_slurm::script::{OptionSource, ScriptReading, SlurmVersion};
+use hsched_slurm::script_changes::{Setting, SiteRequest, settings, site_request, words};
+
+/// What is known of a script's start.
+pub(crate) struct ScriptOutlook {
+    /// What it asks for; of a het job, the component that starts last.
+    pub request: Request,
+    /// Components of a het job; 1 for others.
+    pub components: usize,
+    /// Options that matter for the start and are not taken into account.
+    pub not_counted: Vec<String>,
+    /// Why it never starts as it is, where partitions or nodes tell.
+    pub obstacle: Option<String>,
+    pub estimates: ChangeEstimates,
+    /// The options of each change that is listed, in their order.
+    pub settings: Vec<Vec<Setting>>,
+}
+
+/// What an outlook follows from.
+pub(crate) struct Outlook<'a> {
+    pub script: &'a Script,
+    pub reading: &'a ScriptReading,
+    pub version: Option<SlurmVersion>,
+    pub queue: &'a Queue,
+    pub past: &'a PastRuns,
+    /// Speeds on other GPU types, as multiples of that on the script's.
+    pub speeds: &'a BTreeMap<GpuType, f64>,
+    pub seed: u64,
+    pub futures: u32,
+}
+
+impl Outlook<'_> {
+    /// Returns when the script starts; `None` where a number of nodes or GPUs is not known.
+    pub(crate) fn of_script(&self, stop: &(dyn Fn() -> bool + Sync)) -> Option<ScriptOutlook> {
+        let SiteRequest { requests, not_counted } = site_request(self.reading, &self.queue.snapshot)?;
+        let components = requests.len();
+        let (request, estimates) = match requests.as_slice() {
+            [one] => (one.clone(), self.changes(one, stop)),
+            several => self.last_of(several, stop)?,
+        };
+        let mut estimates = estimates;
+        for own in &mut estimates.list {
+            let speed = own.set.gpu_type().and_then(|to| self.speeds.get(to)).copied();
+            own.set
+                .drawbacks
+                .extend(speed.filter(|speed| *speed > 0.0).map(|speed| Drawback::RunsLonger(1.0 / speed)));
+        }
+        let of = |set: &hsched_queue::ChangeEstimate| settings(self.reading, &request, &set.set.changes);
+        let settings = estimates.list.iter().map(|own| of(own).unwrap_or_default()).collect();
+        let obstacle = obstacle(&self.queue.snapshot, &request);
+        Some(ScriptOutlook { request, components, not_counted, obstacle, estimates, settings })
+    }
+
+    fn changes(&self, request: &Request, stop: &(dyn Fn() -> bool + Sync)) -> ChangeEstimates {
+        let type_of = |request: &Request| request.asks.gpus.first().and_then(|ask| ask.gpu_type.clone());
+        let from = type_of(request);
+        // A type on which the job has not run is as much slower as its speed says.
+        let by_speed = |other: &Request| {
+            let speed = self.speeds.get(&type_of(other)?).filter(|speed| **speed > 0.0)?;
+            let mut same = other.clone();
+            same.asks.gpus.iter_mut().for_each(|ask| ask.gpu_type.clone_from(&from));
+            Some(Seconds(self.past.usual_run(&same)?.0 / speed))
+        };
+        let run_of = |request: &Request| self.past.usual_run(request).or_else(|| by_speed(request));
+        let run = run_of(request).unwrap_or(request.limit);
+        let request = Request { run: Seconds(run.0.min(request.limit.0)), ..request.clone() };
+        let question = ChangeQuestion {
+            snapshot: &self.queue.snapshot,
+            request: &request,
+            past: self.past,
+            run_of: &run_of,
+            is_possible: &|changes| self.is_possible(&request, changes),
+            position: &|_| None,
+            seed: self.seed,
+            samples: usize::try_from(self.futures).unwrap_or(usize::MAX),
+            calibration: self.queue.calibration(),
+        };
+        estimate_changes(&question, stop)
+    }
+
+    /// Returns whether the script's options can be set so that `sbatch` understands what the changes mean.
+    fn is_possible(&self, request: &Request, changes: &[Change]) -> bool {
+        let Some(settings) = settings(self.reading, request, changes) else { return false };
+        let text = self.script.file.as_ref().map(|file| file.bytes.as_slice());
+        let reading = self.script.reading_of(text, &words(&settings), self.version);
+        let mut meant = request.clone();
+        for change in changes {
+            change.apply(&mut meant);
+        }
+        is_meant(&reading, self.queue, &meant)
+    }
+
+    /// Returns the component of a het job that starts last by itself: Slurm starts all of them together.
+    fn last_of(
+        &self,
+        components: &[Request],
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Option<(Request, ChangeEstimates)> {
+        let numbered =
+            |(id, request): (u32, &Request)| Request { id: hsched_queue::RequestId(id), ..request.clone() };
+        let requests: Vec<Request> = (0..).zip(components).map(numbered).collect();
+        let question = Question {
+            snapshot: &self.queue.snapshot,
+            requests: &requests,
+            seed: self.seed,
+            samples: usize::try_from(self.futures).unwrap_or(usize::MAX),
+            calibration: self.queue.calibration(),
+        };
+        let estimates = forecast(&question, stop);
+        let start = |start: &Start| start.forecast().map_or(f64::INFINITY, |own| own.start.mean.0);
+        let last = estimates.iter().max_by(|a, b| start(&a.start).total_cmp(&start(&b.start)))?;
+        let request = requests.into_iter().find(|request| request.id == last.id)?;
+        Some((request, ChangeEstimates { as_is: last.start.clone(), list: Vec::new() }))
+    }
+}
+
+/// Returns whether a script is read as what is meant: the same GPUs, place and limit, and no more CPUs and memory.
+pub(crate) fn is_meant(reading: &ScriptReading, queue: &Queue, meant: &Request) -> bool {
+    if reading.refused.is_some() {
+        return false;
+    }
+    let Some(SiteRequest { requests, .. }) = site_request(reading, &queue.snapshot) else { return false };
+    let [own] = requests.as_slice() else { return false };
+    let is_within =
+        |own: Option<u64>, meant: Option<u64>| own.zip(meant).is_none_or(|(own, meant)| own <= meant);
+    (own.asks.nodes, &own.asks.gpus) == (meant.asks.nodes, &meant.asks.gpus)
+        && (&own.partition, &own.account, &own.further.qos)
+            == (&meant.partition, &meant.account, &meant.further.qos)
+        && own.limit == meant.limit
+        && is_within(own.asks.cpus, meant.asks.cpus)
+        && is_within(own.asks.memory_mib, meant.asks.memory_mib)
+}
+
+/// Returns what is wrong with a script's partitions on a cluster, with the line.
+pub(crate) fn unknown_partition(reading: &ScriptReading, queue: &Queue) -> Option<String> {
+    let partitions = &queue.snapshot.partitions;
+    let option = reading.options.iter().rev().find(|option| option.name == "partition")?;
+    let names = option.value.as_deref()?;
+    let is_known = |name: &str| partitions.iter().any(|own| own.name == name);
+    let wrong = names.split(',').map(str::trim).find(|name| !is_known(name))?;
+    let known: Vec<&str> = partitions.iter().map(|own| own.name.as_str()).collect();
+    let place = match &option.source {
+        OptionSource::Script { line, .. } => format!("line {line}, "),
+        OptionSource::Environment(variable) => format!("{variable}, "),
+        OptionSource::CommandLine(_) => String::new(),
+    };
+    (!partitions.is_empty()).then(|| {
+        format!(
+            "{place}--partition={names}: this cluster has no partition {wrong}; it has {}",
+            known.join(", ")
+        )
+    })
+}

@@ -1,0 +1,60 @@
+//! The remedies that `hsched why` showed last, so that `--apply N` takes the one that was read.
+
+use serde::{Deserialize, Serialize};
+
+use crate::app::asking::time;
+use crate::app::context::Context;
+use crate::app::state;
+use crate::error::Failure;
+use hsched_engine::store::{CachedOutput, OutputCache};
+use hsched_slurm::CommandLine;
+
+/// A remedy that was shown.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct KeptRemedy {
+    pub program: String,
+    pub args: Vec<String>,
+    /// Whether the job stays in the queue.
+    pub keeps_job: bool,
+}
+
+/// What was shown of which job.
+#[derive(Serialize, Deserialize)]
+struct KeptAdvice {
+    job: String,
+    remedies: Vec<KeptRemedy>,
+}
+
+/// The name of its file.
+const NAME: &str = "why";
+
+/// How long a list is good for, in seconds: a quarter of an hour.
+const GOOD_FOR: f64 = 900.0;
+
+impl KeptRemedy {
+    /// Returns its command.
+    pub(crate) fn command(&self) -> CommandLine {
+        CommandLine::new(self.program.clone(), self.args.clone())
+    }
+}
+
+/// Returns the remedies that were shown last if they are of this job and not old.
+///
+/// # Errors
+/// When no state directory is known.
+pub(crate) fn last(context: &Context, job: &str) -> Result<Option<Vec<KeptRemedy>>, Failure> {
+    let kept = OutputCache::of(&state::root(context)?).get(NAME);
+    let age = time(&context.clock).since(kept.at).0;
+    let known = kept.text.and_then(|text| serde_json::from_str::<KeptAdvice>(&text).ok());
+    Ok(known.filter(|known| known.job == job && (0.0..GOOD_FOR).contains(&age)).map(|known| known.remedies))
+}
+
+/// Keeps the remedies of a job; without them, `--apply` changes nothing.
+pub(crate) fn keep(context: &Context, job: &str, remedies: &[KeptRemedy]) {
+    let Ok(root) = state::root(context) else { return };
+    let known = KeptAdvice { job: job.to_owned(), remedies: remedies.to_vec() };
+    let at = time(&context.clock);
+    let text = serde_json::to_string(&known).ok();
+    let _ =
+        OutputCache::of(&root).keep(NAME, &CachedOutput { text, at, tried: at, ..CachedOutput::default() });
+}

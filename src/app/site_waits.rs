@@ -1,0 +1,124 @@
+//! A site's waits, learnt from what hsched's looks at its queue have shown.
+
+use std::time::Duration;
+
+use crate::app::context::Context;
+use crate::app::state;
+use hsched_engine::clock::Clock;
+use hsched_engine::store::{LastLook, SiteLooks, StateError};
+use hsched_model::Seconds;
+use hsched_model::number::to_u64;
+use hsched_queue::learnt::{Comparison, LearntBasis, MOST_EXAMPLES, SiteModel};
+use hsched_queue::{Estimate, Forecast, Request, Snapshot, Start, StartEstimate};
+
+/// How long the player may estimate starts of pending jobs after a look, which tells later how right it is.
+const PLAYER_BUDGET: Duration = Duration::from_secs(1);
+
+/// The models are drawn with this seed: equal looks give equal estimates.
+const SEED: u64 = 1;
+
+/// What was learnt of the site.
+pub(crate) struct SiteWaits {
+    model: SiteModel,
+    last: LastLook,
+}
+
+/// Keeps what a look at the queue shows; a look soon after the last one is left out. Where it cannot be written, a note says so.
+pub(crate) fn keep(context: &Context, snapshot: &Snapshot) {
+    let Ok(root) = state::root(context) else { return };
+    if let Err(error) = kept(context, &SiteLooks::of(&root), snapshot) {
+        context.note(&format!(
+            "the look at the queue was not kept, from which waits are learnt: {}",
+            state::failure(&error).message
+        ));
+    }
+}
+
+fn kept(context: &Context, looks: &SiteLooks, snapshot: &Snapshot) -> Result<(), StateError> {
+    let mut last = looks.last()?;
+    if !last.log.is_due(snapshot.taken_at) {
+        return Ok(());
+    }
+    let names = last.clone();
+    let number = |name: &str| names.number(name);
+    let settled = last.log.observe(snapshot, &number);
+    // What the player estimates is of use later; the look itself is on disk before.
+    looks.keep(&last, settled)?;
+    let clock = &context.clock;
+    let until = clock.elapsed() + PLAYER_BUDGET;
+    let seed = to_u64(snapshot.taken_at.0);
+    if last.log.estimate_pending(snapshot, &number, seed, &|| clock.elapsed() > until) {
+        looks.keep_last(&last)?;
+    }
+    Ok(())
+}
+
+/// Returns what was learnt of the site; `None` if too few starts were seen.
+pub(crate) fn learnt(context: &Context) -> Option<SiteWaits> {
+    let looks = SiteLooks::of(&state::root(context).ok()?);
+    let mut last = looks.last().ok()?;
+    let settled = looks.settled(MOST_EXAMPLES);
+    let model = SiteModel::learn(&last.log, &settled, last.score, SEED)?;
+    if last.score != Some(model.score) {
+        last.score = Some(model.score);
+        // Without it, the next command works it out again.
+        let _ = looks.keep_last(&last);
+    }
+    Some(SiteWaits { model, last })
+}
+
+impl SiteWaits {
+    /// Returns what the estimates rest on, if they are those that were learnt.
+    pub(crate) fn basis(&self, snapshot: &Snapshot) -> Option<LearntBasis> {
+        self.model.is_used(snapshot.others_hidden).then_some(self.model.basis)
+    }
+
+    /// Returns what was learnt from, whether or not that is used.
+    pub(crate) fn basis_of_all(&self) -> LearntBasis {
+        self.model.basis
+    }
+
+    /// Returns how right both were on the same starts of the last two weeks.
+    pub(crate) fn comparison(&self) -> Option<Comparison> {
+        self.model.score.comparison
+    }
+
+    /// Replaces the estimates of requests by those that were learnt, if these are used here. A request that can never start, or that
+    /// depends on a limit that is not shown, is left as it is.
+    pub(crate) fn correct(&self, snapshot: &Snapshot, requests: &[Request], estimates: &mut [StartEstimate]) {
+        let Some(basis) = self.basis(snapshot) else { return };
+        let told = |request: &Request| {
+            let start = StartEstimate::of(estimates, request.id)?;
+            Some(start.forecast().filter(|forecast| forecast.has_interval())?.start)
+        };
+        let player: Vec<Option<Estimate>> = requests.iter().map(told).collect();
+        let learnt = self.model.estimates(snapshot, requests, &player, &|name| self.last.number(name));
+        for (request, start) in requests.iter().zip(learnt) {
+            let Some(own) = estimates.iter_mut().find(|estimate| estimate.id == request.id) else { continue };
+            let is_hidden = snapshot.others_hidden && matches!(own.start, Start::Unknown(_));
+            let known = own.start.forecast();
+            if known.is_some() || is_hidden {
+                own.start = Start::Estimated(forecast(basis, start, request, known));
+            }
+        }
+    }
+}
+
+/// Returns a learnt estimate; what is known of the place in the queue stays.
+fn forecast(basis: LearntBasis, start: Estimate, request: &Request, known: Option<&Forecast>) -> Forecast {
+    let whole = |start: Seconds| Seconds(start.0 + request.run.0);
+    let Estimate { low, median, high, mean } = start;
+    let finish = Estimate { low: whole(low), median: whole(median), high: whole(high), mean: whole(mean) };
+    Forecast {
+        at_limits: known.and_then(|known| known.at_limits),
+        start,
+        finish,
+        first: known.map_or(0.0, |known| known.first),
+        // No futures: the first of one request is not the first of another.
+        starts: Vec::new(),
+        past_waits: 0,
+        learnt: Some(basis),
+        waiting: known.map_or(0, |known| known.waiting),
+        ahead: known.map_or(0, |known| known.ahead),
+    }
+}

@@ -1,0 +1,388 @@
+//! What is known of Slurm jobs that somebody asks about: from the queue, the controller and the accounting.
+
+use std::time::Duration;
+
+use crate::app::array_tasks::stands_for;
+use crate::app::asking::time;
+use crate::app::context::{Context, slurm_failure};
+use crate::app::queue_look;
+use crate::app::start_estimates::{Queue, QueueViewArgs};
+use crate::error::Failure;
+use crate::exit::Exit;
+use hsched_engine::clock::Clock;
+use hsched_model::{JobId, Time};
+use hsched_queue::{Explanation, Futures, PendingJob, QueueJob, StartAdvice, StateKind, explain};
+use hsched_slurm::job_details::{self, JobDetails};
+use hsched_slurm::{JobRecord, QueuedJob, SlurmState, ended, read, sacct, scontrol_job, squeue};
+
+/// A Slurm job with all that is known of it.
+pub(crate) struct FoundJob {
+    /// As `squeue` shows it.
+    pub id: String,
+    pub name: Option<String>,
+    /// The job in the queue; `None` after its end.
+    pub job: Option<QueueJob>,
+    /// What the controller says of it; `None` with a snapshot, and for jobs that it has forgotten.
+    pub details: Option<JobDetails>,
+    /// What the accounting says of one that has ended.
+    pub record: Option<JobRecord>,
+}
+
+/// A job, explained.
+pub(crate) struct ExplainedJob {
+    pub found: FoundJob,
+    /// In Slurm's words; of a job in a snapshot as far as that tells.
+    pub state: String,
+    pub explanation: Explanation,
+    pub starts: StartAdvice,
+    /// The job as a request, where it is pending.
+    pub pending: Option<PendingJob>,
+}
+
+/// What explanations rest on.
+pub(crate) struct JobFinder<'a> {
+    pub context: &'a Context,
+    pub queue: Queue,
+    /// Whether Slurm can be asked: not with a saved snapshot.
+    is_live: bool,
+}
+
+impl<'a> JobFinder<'a> {
+    /// Looks at the queue.
+    ///
+    /// # Errors
+    /// When a file is no snapshot (exit 78), or Slurm does not answer (exit 69).
+    pub(crate) fn new(context: &'a Context, view: &QueueViewArgs) -> Result<Self, Failure> {
+        let queue = view.queues(context)?.into_iter().next();
+        let queue = queue.ok_or_else(|| Failure::new(Exit::Usage, "no snapshot was given"))?;
+        Ok(Self { context, queue, is_live: view.snapshot.is_empty() })
+    }
+
+    /// Returns the user's pending jobs.
+    ///
+    /// # Errors
+    /// When Slurm does not answer.
+    pub(crate) fn own_pending(&self) -> Result<Vec<FoundJob>, Failure> {
+        let named = if self.is_live { self.own_jobs()? } else { Vec::new() };
+        let name = |job: &QueueJob| {
+            let is_meant = |own: &&QueuedJob| own.shown_id == job.id;
+            named.iter().find(is_meant).map(|own| own.name.clone())
+        };
+        let pending = self.queue.snapshot.jobs.iter().filter(|job| job.ours && job.running.is_none());
+        let found = pending.map(|job| FoundJob {
+            id: job.id.clone(),
+            name: name(job),
+            job: Some(job.clone()),
+            details: None,
+            record: None,
+        });
+        Ok(found.collect())
+    }
+
+    fn own_jobs(&self) -> Result<Vec<QueuedJob>, Failure> {
+        let printed = self.context.ask(&squeue::command())?;
+        let (jobs, _) = squeue::parse(&printed).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
+        Ok(jobs)
+    }
+
+    /// Returns the jobs that an id or a name means: several where an array or a name stands for some.
+    ///
+    /// # Errors
+    /// When nobody knows it (exit 1), or Slurm does not answer.
+    pub(crate) fn find(&mut self, wanted: &str) -> Result<Vec<FoundJob>, Failure> {
+        if !is_id(wanted) {
+            return self.named(wanted);
+        }
+        if !self.is_live {
+            let jobs = in_queue(&self.queue.snapshot.jobs, wanted);
+            let found = jobs.into_iter().map(|job| FoundJob {
+                id: job.id.clone(),
+                name: None,
+                job: Some(job),
+                details: None,
+                record: None,
+            });
+            let found: Vec<FoundJob> = found.collect();
+            return if found.is_empty() { Err(self.unknown(wanted)) } else { Ok(found) };
+        }
+        let details = self.details(wanted)?;
+        let details = most_alive(details.into_iter().filter(|own| is_meant(own, wanted)).collect());
+        if details.is_empty() {
+            return self.in_accounting(wanted);
+        }
+        let is_missing = |own: &JobDetails| {
+            own.record.state.is_pending()
+                && !self.queue.snapshot.jobs.iter().any(|job| is_same(job, own) && job.running.is_none())
+        };
+        if details.iter().any(is_missing) {
+            // It was submitted, or has changed, since the last look.
+            self.queue = Queue::live(self.context, queue_look::look_anew(self.context)?);
+        }
+        Ok(details.into_iter().map(|own| self.with_job(own)).collect())
+    }
+
+    /// Puts what the controller says of a job beside what the queue shows of it.
+    fn with_job(&mut self, details: JobDetails) -> FoundJob {
+        let is_pending = details.record.state.is_pending();
+        let jobs = &mut self.queue.snapshot.jobs;
+        let known = jobs.iter_mut().find(|job| is_same(job, &details) && job.running.is_none() == is_pending);
+        if let Some(job) = known {
+            if is_pending {
+                details.refresh(job);
+            }
+            let (id, job) = (job.id.clone(), Some(job.clone()));
+            return FoundJob {
+                id,
+                name: Some(details.record.name.clone()),
+                job,
+                details: Some(details),
+                record: None,
+            };
+        }
+        let (id, name) = (details.shown_id.clone(), Some(details.record.name.clone()));
+        FoundJob { id, name, job: None, details: Some(details), record: None }
+    }
+
+    fn details(&self, id: &str) -> Result<Vec<JobDetails>, Failure> {
+        let pause = |pause| self.context.clock.sleep(pause);
+        match read(&self.context.slurm, &job_details::command(id), &pause) {
+            Ok(output) => Ok(job_details::parse(&output.stdout)),
+            Err(error) if scontrol_job::is_unknown(&error) => Ok(Vec::new()),
+            Err(error) => Err(slurm_failure(&error)),
+        }
+    }
+
+    /// Returns jobs of the user's with a name: those in the queue, else the last one that ended.
+    fn named(&mut self, name: &str) -> Result<Vec<FoundJob>, Failure> {
+        if !self.is_live {
+            let message = format!("{name}: a snapshot has no names of jobs");
+            return Err(Failure::new(Exit::Failed, message).hint("give the id of a job"));
+        }
+        let own: Vec<QueuedJob> = self.own_jobs()?.into_iter().filter(|job| job.name == name).collect();
+        let in_queue: Vec<&QueuedJob> = own.iter().filter(|job| !job.state.is_final()).collect();
+        let meant = if in_queue.is_empty() { own.iter().rev().take(1).collect() } else { in_queue };
+        let mut found: Vec<FoundJob> = Vec::new();
+        for job in meant {
+            found.extend(self.find(&job.id.to_string())?);
+        }
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        let since = self.context.clock.now() - PAST;
+        let printed = self.context.ask(&sacct::named_command(name, since)).unwrap_or_default();
+        let (records, _) = sacct::parse(&printed).unwrap_or_default();
+        let last = records.into_iter().max_by(|one, other| one.submit_time.cmp(&other.submit_time));
+        if let Some(record) = last {
+            return Ok(vec![of_record(record)]);
+        }
+        let message = format!("{name}: you have no job of this name in the queue or in the last 30 days");
+        Err(Failure::new(Exit::Failed, message).hint("squeue --me lists your jobs"))
+    }
+
+    /// Returns a job that the controller does not know any more.
+    fn in_accounting(&self, wanted: &str) -> Result<Vec<FoundJob>, Failure> {
+        let number = wanted.split(['_', '+']).next().and_then(|id| id.parse().ok()).map(JobId);
+        let has_accounting = self.context.config().is_none_or(hsched_slurm::site::Config::has_accounting);
+        let Some(id) = number.filter(|_| has_accounting) else { return Err(self.unknown(wanted)) };
+        let since = self.context.clock.now() - PAST;
+        let is_task = wanted.contains('_');
+        let command =
+            if is_task { sacct::task_command(wanted, since) } else { sacct::any_user_command(id, since) };
+        let printed = match read(&self.context.slurm, &command, &|pause| self.context.clock.sleep(pause)) {
+            Ok(output) => output.stdout,
+            Err(error) => {
+                self.context.note(&format!("the accounting does not answer: {error}"));
+                String::new()
+            }
+        };
+        let printed = if is_task { sacct::rows_of_task(&printed, wanted) } else { printed };
+        let (records, _) = sacct::parse(&printed).unwrap_or_default();
+        // The number of a task is its own, not that of its array.
+        let id = if is_task { records.last().map_or(id, |record| record.id) } else { id };
+        match JobRecord::latest(&records, id).cloned() {
+            Some(record) if is_task => Ok(vec![FoundJob { id: wanted.to_owned(), ..of_record(record) }]),
+            Some(record) => Ok(vec![of_record(record)]),
+            None => Err(self.unknown(wanted)),
+        }
+    }
+
+    /// Returns the failure that nobody knows a job.
+    fn unknown(&self, wanted: &str) -> Failure {
+        let hides = |config: &hsched_slurm::site::Config| config.lists("PrivateData", "jobs");
+        let is_hidden =
+            self.queue.snapshot.others_hidden || self.is_live && self.context.config().is_some_and(hides);
+        if is_hidden {
+            let message = format!(
+                "{wanted}: no such job, or a hidden one: this site hides the jobs of others (PrivateData=jobs)"
+            );
+            return Failure::new(Exit::Failed, message).hint("squeue --me lists your jobs");
+        }
+        let place = if self.is_live { "Slurm knows" } else { "the snapshot has" };
+        let what = if wanted.contains('_') { "task" } else { "job" };
+        Failure::new(Exit::Failed, format!("{wanted}: {place} no such {what}"))
+            .hint("squeue --me lists your jobs")
+    }
+
+    /// Explains a job; with `advised`, also what would start it sooner. `budget` is for the simulations.
+    pub(crate) fn explained(
+        &self,
+        found: FoundJob,
+        advised: bool,
+        (seed, samples): (u64, usize),
+        budget: Duration,
+    ) -> ExplainedJob {
+        let now = self.queue.snapshot.taken_at;
+        let at = |time: Time| crate::ui::moment(time, now);
+        let pending = found.job.as_ref().filter(|job| job.running.is_none());
+        let pending = pending.and_then(|job| PendingJob::take(&self.queue.snapshot, &job.id));
+        if let Some(pending) = pending {
+            let facts = found.details.as_ref().map(|details| &details.facts);
+            let mut explanation = explain(&self.queue.snapshot, &pending, facts, &at);
+            let futures = Futures { seed, samples, calibration: self.queue.calibration() };
+            let begin = self.context.clock.elapsed();
+            let clock = &self.context.clock;
+            let is_over = |part: f64| clock.elapsed().saturating_sub(begin) >= budget.mul_f64(part);
+            // The rest of the time is for what would start it sooner.
+            let first = if advised { FIRST_PART } else { 1.0 };
+            let stops: [&(dyn Fn() -> bool + Sync); 2] = [&|| is_over(first), &|| is_over(1.0)];
+            let starts = StartAdvice::of(&pending, &explanation, futures, advised, stops);
+            if starts.is_now() {
+                // What it could change would not help.
+                explanation.way_out.clear();
+            }
+            let state =
+                found.details.as_ref().map_or("PENDING".to_owned(), |own| own.record.state.to_string());
+            return ExplainedJob { found, state, explanation, starts, pending: Some(pending) };
+        }
+        let (state, explanation) = self.without_waiting(&found, &at);
+        ExplainedJob {
+            found,
+            state,
+            explanation,
+            starts: StartAdvice { as_is: None, advice: Vec::new(), is_looked_for: false },
+            pending: None,
+        }
+    }
+
+    /// Explains a job that runs or has ended.
+    fn without_waiting(&self, found: &FoundJob, at: &dyn Fn(Time) -> String) -> (String, Explanation) {
+        let record = found.details.as_ref().map(|details| &details.record).or(found.record.as_ref());
+        let explanation = |kind, why, way_out| Explanation {
+            kind,
+            reason: record.and_then(|record| record.reason.clone()).filter(|reason| reason != "None"),
+            why,
+            way_out,
+            limit: None,
+            ahead: None,
+        };
+        if let Some(record) =
+            record.filter(|own| !own.state.is_pending() && !own.state.holds_nodes(&own.nodes))
+        {
+            let told = ended(record, &found.id);
+            let mut way_out = told.way_out;
+            let file = found.details.as_ref().and_then(|details| details.error_file.as_deref());
+            if let Some(file) = file.filter(|file| record.state == SlurmState::Failed && *file != "/dev/null")
+            {
+                way_out.push(format!("Its messages are in {file}."));
+            }
+            return (record.state.to_string(), explanation(StateKind::Ended, told.why, way_out));
+        }
+        let state = record.map_or(SlurmState::Running, |record| record.state.clone());
+        if state.is_pending() {
+            let why = vec!["It is pending, and the look at the queue does not show it.".to_owned()];
+            return (state.to_string(), explanation(StateKind::Waits, why, Vec::new()));
+        }
+        let snapshot = &self.queue.snapshot;
+        let mut why = Vec::new();
+        if let Some((job, running)) = found.job.as_ref().and_then(|job| Some((job, job.running.as_ref()?))) {
+            let ran = crate::ui::rough_duration(snapshot.taken_at.since(running.since));
+            let limit = job.limit_s.unwrap_or_else(|| snapshot.longest_limit(job));
+            let nodes: Vec<&str> = running.holds.iter().map(|held| held.node.as_str()).collect();
+            why.push(format!("It has run for {ran} on {}.", nodes.join(", ")));
+            let end = at(Time(running.since.0 + limit.0));
+            why.push(format!("It ends at {end} at the latest (time limit {}).", hsched_queue::span(limit)));
+        } else if let Some(end) = record.and_then(|record| record.end_time.as_deref()) {
+            why.push(format!("It runs, until {} at the latest.", end.replace('T', " ")));
+        }
+        let more = match state {
+            SlurmState::Completing => Some("It has ended; Slurm cleans up after it."),
+            SlurmState::Configuring => Some("Its nodes are being made ready."),
+            SlurmState::Suspended | SlurmState::Stopped => {
+                Some("It is suspended: it holds its nodes and does nothing.")
+            }
+            _ => None,
+        };
+        why.extend(more.map(str::to_owned));
+        (state.to_string(), explanation(StateKind::Running, why, Vec::new()))
+    }
+
+    /// Returns how old the look at the queue is.
+    pub(crate) fn age(&self) -> hsched_model::Seconds {
+        time(&self.context.clock).since(self.queue.snapshot.taken_at)
+    }
+}
+
+/// The part of the budget for the job as it is.
+const FIRST_PART: f64 = 0.4;
+
+/// How far back the accounting is asked.
+const PAST: chrono::TimeDelta = chrono::TimeDelta::days(30);
+
+/// Returns whether a word is the id of a job, of a task or of a component; else it is a name.
+fn is_id(wanted: &str) -> bool {
+    wanted.starts_with(|c: char| c.is_ascii_digit())
+        && wanted.chars().all(|c| c.is_ascii_digit() || "_+[]-,%".contains(c))
+}
+
+fn of_record(record: JobRecord) -> FoundJob {
+    let id =
+        record.het.map_or_else(|| record.id.to_string(), |(leader, offset)| format!("{leader}+{offset}"));
+    FoundJob { id, name: Some(record.name.clone()), job: None, details: None, record: Some(record) }
+}
+
+/// Returns whether a job of the queue is the one that the controller told of.
+fn is_same(job: &QueueJob, details: &JobDetails) -> bool {
+    let plain = |id: &str| id.split('%').next().unwrap_or_default().trim_end_matches(']').to_owned();
+    job.id == details.record.id.to_string()
+        || job.id == details.shown_id
+        || plain(&job.id) == plain(&details.shown_id)
+        || job.running.is_none() && stands_for(&job.id, &details.shown_id)
+        || job.running.is_none()
+            && job.array.is_some()
+            && details.shown_id.contains('[')
+            && job.array.as_deref() == details.shown_id.split('_').next()
+}
+
+/// Returns whether one of the jobs that the controller printed is meant: with a task, Slurm prints all that wait with it.
+fn is_meant(details: &JobDetails, wanted: &str) -> bool {
+    let Some((_, task)) = wanted.split_once('_') else { return true };
+    stands_for(&details.shown_id, wanted) || task.starts_with('[')
+}
+
+/// Returns those tasks of an array that are worth an explanation: the pending ones, else those that run, else the last that ended.
+fn most_alive(mut list: Vec<JobDetails>) -> Vec<JobDetails> {
+    if list.iter().any(|own| own.record.state.is_pending()) {
+        list.retain(|own| own.record.state.is_pending());
+    } else if list.iter().any(|own| !own.record.state.is_final()) {
+        list.retain(|own| !own.record.state.is_final());
+    } else if list.iter().all(|own| own.record.het.is_none()) {
+        list.truncate(1);
+    }
+    list
+}
+
+/// Returns the jobs of a snapshot that an id means.
+fn in_queue(jobs: &[QueueJob], wanted: &str) -> Vec<QueueJob> {
+    let exact = |job: &&QueueJob| job.id == wanted;
+    let of_array = |job: &&QueueJob| {
+        job.array.as_deref() == Some(wanted)
+            || job.id.split('+').next() == Some(wanted) && job.id.contains('+')
+    };
+    let with_task = |job: &&QueueJob| stands_for(&job.id, wanted);
+    let found: Vec<QueueJob> = jobs.iter().filter(exact).cloned().collect();
+    if found.is_empty() {
+        jobs.iter().filter(|job| of_array(job) || with_task(job)).cloned().collect()
+    } else {
+        found
+    }
+}

@@ -1,0 +1,276 @@
+//! `hsched submit SCRIPT --pieces TIME`: a script of the user's, unchanged, as a chain of Slurm jobs.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::app::context::{Context, Format};
+use crate::app::{file_kind, input, state};
+use crate::commands::cli::{json_text, print};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::ui::duration;
+use hsched_engine::render::Pieces;
+use hsched_engine::store::{StateDir, keep_first_piece, pieces_folder};
+use hsched_model::number::to_u64;
+use hsched_model::{JobId, Seconds, formats};
+use hsched_slurm::script::{OptionSource, ScriptReading, ScriptSource, read_script};
+use hsched_slurm::{RequestError, sbatch};
+
+/// How a script is cut into pieces.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Scripts")]
+pub(super) struct PiecesArgs {
+    /// Run a batch script, unchanged, in pieces of this time limit, such as 12h.
+    ///
+    /// The script must save by itself from time to time, or on SIGUSR1 or SIGTERM, and resume from what it has saved. Each
+    /// piece is a Slurm job that runs the script and submits the next piece, which is pending meanwhile; hsched need not
+    /// run. The chain ends when the script exits with 0, or when no checkpoint has changed in a piece.
+    #[arg(long, value_name = "TIME", value_parser = time,
+          conflicts_with_all = ["jobs", "restart", "queue", "race", "together", "pin"])]
+    pub pieces: Option<Seconds>,
+    /// With --pieces: the files that show that the script has saved, such as 'runs/**/*.pt'; may be given several times
+    /// [default: files with the endings and folders of `PyTorch`, Lightning and Hugging Face checkpoints, and files of more
+    /// than 1 MB, that change in the working directory].
+    #[arg(long, value_name = "PATTERN", requires = "pieces")]
+    checkpoint: Vec<String>,
+}
+
+/// A time limit of which less is left for the script than it may take to save is of no use.
+const LEAST: Seconds = Seconds(60.0);
+
+/// The folder of the script that Slurm gets, whose name is that of the user's: no other file is there.
+const WRAPPER: &str = "wrapper";
+
+/// Options that would hold for each piece, or that submit none.
+const NOT_IN_PIECES: [&str; 5] = ["wait", "test-only", "hold", "begin", "deadline"];
+
+/// What is submitted.
+pub(super) struct Chain<'a> {
+    pub script: &'a Path,
+    pub run: &'a str,
+    pub limit: Seconds,
+    /// Options for sbatch.
+    pub sbatch: &'a [String],
+    pub dry_run: bool,
+    pub format: Format,
+}
+
+impl PiecesArgs {
+    /// Submits the first piece of a script.
+    ///
+    /// # Errors
+    /// When the script cannot run in pieces, or Slurm refuses it.
+    pub(super) fn submit(&self, context: &Context, chain: &Chain) -> Result<Exit, Failure> {
+        let bytes = input::bytes(chain.script)?;
+        let text = String::from_utf8_lossy(&bytes);
+        file_kind::refuse_no_script(&text, chain.script)?;
+        let name = chain
+            .script
+            .file_name()
+            .and_then(|name| name.to_str())
+            .filter(|_| chain.script != Path::new("-"));
+        let name = name.unwrap_or("script");
+        if name.contains(char::is_control) {
+            let message = format!("{name:?}: the name of the script has a control character");
+            return Err(Failure::new(Exit::BadInput, message).hint("rename it"));
+        }
+        let reading = read(&bytes, name, chain.sbatch);
+        refuse(chain.script, &reading)?;
+        if reading
+            .options
+            .iter()
+            .any(|own| own.name == "time" && matches!(own.source, OptionSource::CommandLine(_)))
+        {
+            context.note("the limit is that of --pieces; --time behind -- does not count");
+        }
+        let root = state::root(context)?;
+        let folder = pieces_folder(&root, chain.run);
+        let text = self.wrapper(context, chain, &folder, (name, &text), &reading)?;
+        if chain.dry_run {
+            return said(context, chain, name, &folder, ("dry_run", None, Some(&text)));
+        }
+        let directory = state::open(context)?;
+        let (wrapper, original) = (Path::new(WRAPPER).join(name), Path::new("script").join(name));
+        let files: [(&Path, &[u8]); 2] = [(&wrapper, text.as_bytes()), (&original, &bytes)];
+        directory.create_pieces(chain.run, &files).map_err(|error| state::failure(&error))?;
+        let id = first_piece(context, &directory, chain.run, &folder.join(wrapper))?;
+        if let Err(error) = keep_first_piece(&root, chain.run, id) {
+            context.warn(&format!("hsched cancel will not know job {id}: {error}"));
+        }
+        said(context, chain, name, &folder, ("submitted", Some(id.to_string()), None))
+    }
+
+    /// Returns the text of the script that Slurm gets.
+    fn wrapper(
+        &self,
+        context: &Context,
+        chain: &Chain,
+        folder: &Path,
+        (name, text): (&str, &str),
+        reading: &ScriptReading,
+    ) -> Result<String, Failure> {
+        let utf8 = |path: &Path| {
+            let text = path.to_str().map(str::to_owned);
+            text.ok_or_else(|| Failure::new(Exit::BadInput, format!("{}: is not UTF-8", path.display())))
+        };
+        let (signal, notice) = own_signal(reading);
+        let usual = notice.unwrap_or(context.settings.jobs.grace);
+        let grace = Seconds(usual.0.min(chain.limit.0 / 4.0).floor());
+        let (wrapper, script) =
+            (utf8(&folder.join(WRAPPER).join(name))?, utf8(&folder.join("script").join(name))?);
+        let own = Pieces::options(chain.limit, grace).into_iter().map(|option| vec![option]);
+        let asked = (!chain.sbatch.is_empty()).then(|| chain.sbatch.to_vec());
+        let pieces = Pieces {
+            name,
+            run: chain.run,
+            header: &header(text),
+            options: asked.into_iter().chain(own).collect(),
+            wrapper: &wrapper,
+            script: &script,
+            report_dir: &utf8(&folder.join("report"))?,
+            limit_s: to_u64(60.0 * (chain.limit.0 / 60.0).ceil()),
+            grace_s: to_u64(grace.0),
+            signal: &signal,
+            retries: RETRIES,
+            depends: reading.options.iter().any(|option| option.name == "dependency"),
+            patterns: &self.checkpoint,
+        };
+        let template = input::template(context)?;
+        pieces.render(&template).map_err(|error| Failure::from_error(Exit::Internal, &error))
+    }
+}
+
+/// Submits the first piece. Where Slurm has certainly not taken it, no chain is left.
+fn first_piece(context: &Context, directory: &StateDir, run: &str, wrapper: &Path) -> Result<JobId, Failure> {
+    let command = sbatch::command(&wrapper.display().to_string(), &[]);
+    sbatch::submit(&context.slurm, &command).map(|submitted| submitted.id).map_err(|error| {
+        if let RequestError::Unclear { .. } = error {
+            return Failure::from_error(Exit::Failed, &error)
+                .hint(format!("the script is {}", wrapper.display()));
+        }
+        directory.remove_pieces(run);
+        let is_away = matches!(error, RequestError::Unreachable { .. });
+        Failure::from_error(if is_away { Exit::SlurmUnavailable } else { Exit::Failed }, &error)
+    })
+}
+
+/// Pieces in a row that may fail although they saved.
+const RETRIES: u32 = 3;
+
+fn read(bytes: &[u8], name: &str, sbatch: &[String]) -> ScriptReading {
+    let environment = BTreeMap::new();
+    let source = ScriptSource {
+        script: Some(bytes),
+        file_name: name,
+        command_line: sbatch,
+        environment: &environment,
+        version: None,
+    };
+    read_script(&source)
+}
+
+/// Refuses what sbatch refuses, and what is no single job.
+fn refuse(path: &Path, reading: &ScriptReading) -> Result<(), Failure> {
+    let file = input::name(path);
+    let wrong = |why: &str| Err(Failure::new(Exit::BadInput, format!("{file}: {why}")));
+    if let Some(why) = &reading.refused {
+        return wrong(&format!("sbatch refuses this script: {why}"));
+    }
+    if let Some(option) = reading.options.iter().find(|own| NOT_IN_PIECES.contains(&own.name.as_str())) {
+        return wrong(&format!("--{} cannot be used with --pieces; remove it", option.name));
+    }
+    let Some(request) = &reading.request else { return Ok(()) };
+    if request.array.is_some() {
+        return wrong("a job array cannot run in pieces; submit each task without --array");
+    }
+    if !request.components.is_empty() {
+        return wrong("a heterogeneous job cannot run in pieces");
+    }
+    Ok(())
+}
+
+/// Returns the signal of the script's own `--signal`, without `SIG`, and how long before the limit it wants it.
+fn own_signal(reading: &ScriptReading) -> (String, Option<Seconds>) {
+    let value = reading.options.iter().rev().find(|option| option.name == "signal");
+    let Some(value) = value.and_then(|option| option.value.as_deref()) else { return (String::new(), None) };
+    let (signal, seconds) = value.split_once('@').unwrap_or((value, ""));
+    let signal = signal.rsplit_once(':').map_or(signal, |(_, signal)| signal).to_uppercase();
+    let signal = signal.strip_prefix("SIG").unwrap_or(&signal).to_owned();
+    // Slurm's default is a minute.
+    let seconds = if seconds.is_empty() { Some(60.0) } else { seconds.parse::<u32>().ok().map(f64::from) };
+    let is_plain = !signal.is_empty() && signal.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if is_plain { (signal, seconds.map(Seconds)) } else { (String::new(), seconds.map(Seconds)) }
+}
+
+/// Returns the comment lines at the beginning of a script, without its first line: sbatch reads options from these alone.
+fn header(text: &str) -> String {
+    let lines = text.lines().skip(usize::from(text.starts_with("#!")));
+    let lines: Vec<&str> = lines.take_while(|line| line.trim().is_empty() || line.starts_with('#')).collect();
+    lines.join("\n")
+}
+
+/// Says what was submitted.
+fn said(
+    context: &Context,
+    chain: &Chain,
+    name: &str,
+    folder: &Path,
+    (state, id, script): (&str, Option<String>, Option<&str>),
+) -> Result<Exit, Failure> {
+    let text = match (chain.format, &id, script) {
+        (Format::Json, ..) => {
+            let mut job = json!({"name": name, "state": state, "job_id": id, "message": null});
+            if let Some(script) = script {
+                job["script"] = json!(script);
+            }
+            let folder = id.as_ref().map(|_| folder);
+            json_text(
+                &json!({"schema": "hsched.submit/1", "run": chain.run, "folder": folder, "jobs": [job]}),
+            )?
+        }
+        (Format::Table, Some(id), _) => {
+            let limit = duration(chain.limit);
+            let limit = limit.strip_suffix(" 00 min").unwrap_or(&limit);
+            let word = shell_words::quote(name);
+            format!(
+                "{name}: submitted as job {id}, the first piece of {limit}\n\
+                 hsched status shows the chain; hsched cancel {word} ends it\n"
+            )
+        }
+        (Format::Table, None, script) => script.unwrap_or_default().to_owned(),
+    };
+    print(context, &text).map(|()| Exit::Done)
+}
+
+fn time(text: &str) -> Result<Seconds, String> {
+    let limit = formats::parse_duration(text).map_err(|error| error.to_string())?;
+    if limit.0 < LEAST.0 {
+        return Err(format!("must be at least {}", formats::duration_text(LEAST)));
+    }
+    Ok(limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_header_ends_at_the_first_command() {
+        let text =
+            "#!/bin/bash -l\n#SBATCH -n 1\n\n# a comment\n#SBATCH --mem=1G\necho\n#SBATCH --gres=gpu:1\n";
+        assert_eq!(header(text), "#SBATCH -n 1\n\n# a comment\n#SBATCH --mem=1G");
+        assert_eq!(header("python train.py\n#SBATCH -n 1"), "");
+    }
+
+    #[test]
+    fn a_script_may_say_on_which_signal_it_saves() {
+        let check = |option: &str| {
+            own_signal(&read(format!("#!/bin/bash\n#SBATCH --signal={option}\n").as_bytes(), "x", &[]))
+        };
+        assert_eq!(check("B:TERM@90"), ("TERM".to_owned(), Some(Seconds(90.0))));
+        assert_eq!(check("SIGUSR2"), ("USR2".to_owned(), Some(Seconds(60.0))));
+        assert_eq!(own_signal(&read(b"#!/bin/bash\n", "x", &[])), (String::new(), None));
+    }
+}

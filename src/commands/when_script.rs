@@ -1,0 +1,371 @@
+//! `hsched when SCRIPT`: when a batch script would start, and which small changes bring that forward.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::app::asking::time;
+use crate::app::context::{Context, Format};
+use crate::app::script::{Script, ScriptFile, past_runs_of};
+use crate::app::script_outlook::{Outlook, ScriptOutlook, is_meant, unknown_partition};
+use crate::app::script_remedy::remedy;
+use crate::app::script_speeds::relative_speeds;
+use crate::app::speeds::SpeedArgs;
+use crate::app::start_estimates::Queue;
+use crate::app::{input, slurm, state};
+use crate::commands::cli::{json_text, print};
+use crate::commands::{when_script_json, when_script_text};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::ui::{DiffLine, ProgressLine, rewrite_output, script_diff};
+use hsched_engine::clock::Clock;
+use hsched_engine::store::{CachedOutput, OutputCache};
+use hsched_model::GpuType;
+use hsched_model::number::to_usize;
+use hsched_queue::{ChangeEstimate, PastRuns};
+use hsched_slurm::sbatch;
+use hsched_slurm::script::{ScriptReading, SlurmVersion};
+use hsched_slurm::script_changes::{NotInScript, rewrite, words};
+
+/// For so long a number means the change that was shown under it, in seconds.
+const HOUR: f64 = 3600.0;
+
+/// What to do with a script.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Scripts")]
+pub(super) struct ScriptArgs {
+    /// Write the change of this number into the script; the old script is kept as SCRIPT.bak (or .bak2, ...).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["submit", "score"])]
+    apply: Option<u32>,
+    /// Submit the script with the change of this number; the script stays as it is.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "score")]
+    submit: Option<u32>,
+    /// Allow a change to this GPU type. Repeatable, or several names separated by commas.
+    #[arg(long, value_name = "TYPE", value_delimiter = ',')]
+    may: Vec<String>,
+    /// Print what --apply would write or --submit would run, and change nothing.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// What a script is looked at with.
+pub(super) struct ScriptQuestion<'a> {
+    pub script: &'a Script,
+    pub args: &'a ScriptArgs,
+    pub speeds: &'a SpeedArgs,
+    pub format: Format,
+    pub seed: u64,
+    pub futures: u32,
+    pub budget: Duration,
+    /// Whether Slurm may be asked.
+    pub is_live: bool,
+}
+
+/// A script and all that is known of it.
+pub(super) struct ScriptReport<'a> {
+    pub script: &'a Script,
+    pub reading: &'a ScriptReading,
+    pub queue: &'a Queue,
+    /// Why Slurm refuses it.
+    pub refused: Option<String>,
+    pub past: PastRuns,
+    /// `None` where it is refused, or a number of nodes or GPUs is not known.
+    pub outlook: Option<ScriptOutlook>,
+    pub notes: Vec<String>,
+}
+
+impl ScriptArgs {
+    /// Returns whether something is to be done that only a script can have done to it.
+    pub(super) fn is_given(&self) -> bool {
+        self.apply.is_some() || self.submit.is_some() || self.dry_run || !self.may.is_empty()
+    }
+}
+
+impl ScriptQuestion<'_> {
+    /// Looks at the script, and prints, writes or submits what is asked for.
+    pub(super) fn run(&self, context: &Context, queue: &Queue) -> Result<Exit, Failure> {
+        let version = self.version(context);
+        let reading = self.script.reading(version);
+        let report = self.report(context, &reading, queue, version)?;
+        if (self.args.apply.is_some() || self.args.submit.is_some()) && report.why_not().is_none() {
+            self.was_shown(context, &report)?;
+        }
+        if let Some(number) = self.args.apply {
+            return self.apply(context, &report, (number, version));
+        }
+        if let Some(number) = self.args.submit {
+            return self.submit(context, &report, number);
+        }
+        // Without a state directory, only --apply and --submit are not possible.
+        let _ = self.keep_list(context, &report);
+        self.show(context, &report)?;
+        Ok(if report.is_estimated() { Exit::Done } else { Exit::Unplaced })
+    }
+
+    fn show(&self, context: &Context, report: &ScriptReport) -> Result<(), Failure> {
+        let text = match self.format {
+            Format::Json => json_text(&when_script_json::json(report))?,
+            Format::Table => when_script_text::text(report, context.terminal),
+        };
+        print(context, &text)
+    }
+
+    /// Prints the changes where none were shown in the last hour: a number means what somebody has seen.
+    ///
+    /// # Errors
+    /// Where they were not shown before (exit 2).
+    fn was_shown(&self, context: &Context, report: &ScriptReport) -> Result<(), Failure> {
+        let is_empty = report.outlook.as_ref().is_none_or(|outlook| outlook.estimates.list.is_empty());
+        if self.script.file.is_none() || self.args.dry_run || is_empty || self.kept_list(context).is_some() {
+            return Ok(());
+        }
+        self.keep_list(context, report)?;
+        self.show(context, report)?;
+        let again = match (self.args.apply, self.args.submit) {
+            (Some(number), _) => format!("--apply {number}"),
+            (_, number) => format!("--submit {}", number.unwrap_or(1)),
+        };
+        let message = format!(
+            "{}: the changes were not shown in the last hour; nothing was changed or submitted",
+            self.script.name()
+        );
+        Err(Failure::new(Exit::Usage, message)
+            .hint(format!("look at the list above, then give {again} again")))
+    }
+
+    /// Returns the version of the cluster's Slurm.
+    fn version(&self, context: &Context) -> Option<SlurmVersion> {
+        let config = if self.is_live { context.config() } else { None };
+        SlurmVersion::parse(config?.get("SLURM_VERSION")?)
+    }
+
+    fn report<'a>(
+        &'a self,
+        context: &Context,
+        reading: &'a ScriptReading,
+        queue: &'a Queue,
+        version: Option<SlurmVersion>,
+    ) -> Result<ScriptReport<'a>, Failure> {
+        let (mut past, mut notes) = (PastRuns::default(), self.script.notes.clone());
+        let refused = reading.refused.clone().or_else(|| unknown_partition(reading, queue));
+        if let Some(request) = reading.request.as_ref().filter(|_| self.is_live && self.script.file.is_some())
+        {
+            let (known, note) = past_runs_of(context, &request.job_name, &queue.snapshot)?;
+            past = known;
+            notes.extend(note);
+        }
+        let gpu_type = reading.request.as_ref().and_then(|own| GpuType::new(own.total.gpu_type.as_deref()?));
+        let job_name = reading.request.as_ref().map_or("", |own| own.job_name.as_str());
+        let speeds = match &gpu_type {
+            Some(from) => relative_speeds(context, self.speeds, job_name, (from, &queue.snapshot))?,
+            None => BTreeMap::new(),
+        };
+        let _progress = ProgressLine::start(format!("{}: simulating the queue", self.script.name()));
+        let (clock, begin) = (&context.clock, context.clock.elapsed());
+        let stop = || clock.elapsed().saturating_sub(begin) >= self.budget;
+        let outlook = Outlook {
+            script: self.script,
+            reading,
+            version,
+            queue,
+            past: &past,
+            speeds: &speeds,
+            seed: self.seed,
+            futures: self.futures,
+        };
+        let outlook = if refused.is_none() { outlook.of_script(&stop) } else { None };
+        Ok(ScriptReport { script: self.script, reading, queue, refused, past, outlook, notes })
+    }
+
+    /// Returns a change that is listed, with its number counted from 0.
+    fn change<'a>(
+        &self,
+        context: &Context,
+        report: &'a ScriptReport,
+        number: u32,
+    ) -> Result<(usize, &'a ChangeEstimate), Failure> {
+        let name = self.script.name();
+        if let Some(why) = report.why_not() {
+            return Err(Failure::new(Exit::Unplaced, why));
+        }
+        let list = report.outlook.as_ref().map_or(&[][..], |outlook| outlook.estimates.list.as_slice());
+        let number = to_usize(f64::from(number));
+        let place = match self.kept_list(context).map(|kept| kept.get(number - 1).cloned()) {
+            Some(Some(shown)) => report.place_of(&shown).ok_or_else(|| {
+                let message = format!("{name}: change {number} was {}, which helps no more", shown.join(" "));
+                Failure::new(Exit::Unplaced, message + "; nothing was changed")
+                    .hint(format!("look again: {}", self.line()))
+            })?,
+            // What was not shown is no other change of that number.
+            Some(None) => usize::MAX,
+            // Nothing was shown: --dry-run alone comes here, and shows it.
+            None => number - 1,
+        };
+        let Some(own) = list.get(place) else {
+            let there = match list.len() {
+                0 => "no change brings its start forward".to_owned(),
+                1 => "there is only change 1".to_owned(),
+                count => format!("there are changes 1 to {count}"),
+            };
+            return Err(Failure::new(Exit::Unplaced, format!("{name}: {there}; nothing was changed")));
+        };
+        let is_allowed = |gpu_type: &str| self.args.may.iter().any(|own| own == gpu_type);
+        if let Some(to) = own.set.gpu_type().filter(|to| !is_allowed(to.as_str())) {
+            let to = to.as_str();
+            let message = format!("change {number} is to another GPU type, {to}; nothing was changed");
+            return Err(
+                Failure::new(Exit::Usage, message).hint(format!("if {to} is fast enough, add --may {to}"))
+            );
+        }
+        Ok((place, own))
+    }
+
+    /// Keeps the changes that are shown, for their numbers.
+    ///
+    /// # Errors
+    /// When the state directory cannot be written.
+    fn keep_list(&self, context: &Context, report: &ScriptReport) -> Result<(), Failure> {
+        let shown: Vec<Vec<String>> =
+            report.outlook.iter().flat_map(|own| &own.settings).map(|own| words(own)).collect();
+        let root = state::root(context)?;
+        let text =
+            serde_json::to_string(&shown).map_err(|error| Failure::from_error(Exit::Internal, &error))?;
+        let at = time(&context.clock);
+        let answer = CachedOutput { text: Some(text), at, tried: at, ..CachedOutput::default() };
+        let kept = OutputCache::of(&root).keep(&self.script.key("changes"), &answer);
+        kept.map_err(|error| {
+            Failure::new(Exit::Failed, format!("the list of changes cannot be kept: {error}"))
+        })
+    }
+
+    /// Returns the options of the changes that were shown in the last hour, in their order.
+    fn kept_list(&self, context: &Context) -> Option<Vec<Vec<String>>> {
+        let kept = OutputCache::of(&state::root(context).ok()?).get(&self.script.key("changes"));
+        let is_young = (0.0..HOUR).contains(&time(&context.clock).since(kept.at).0);
+        serde_json::from_str(&kept.text.filter(|_| is_young)?).ok()
+    }
+
+    /// Returns the command that looks at the script.
+    fn line(&self) -> String {
+        let separator = if self.script.words.is_empty() { "" } else { " -- " };
+        format!("hsched when {}{separator}{}", self.script.name(), self.script.words.join(" "))
+    }
+
+    fn apply(
+        &self,
+        context: &Context,
+        report: &ScriptReport,
+        (number, version): (u32, Option<SlurmVersion>),
+    ) -> Result<Exit, Failure> {
+        let Some(ScriptFile { path, bytes }) = &self.script.file else {
+            return Err(Failure::new(Exit::Usage, "--apply needs a script: give its file before --"));
+        };
+        let (place, own) = self.change(context, report, number)?;
+        let (Some(outlook), name) = (&report.outlook, self.script.name()) else { return Ok(Exit::Unplaced) };
+        let failure = |error: NotInScript| {
+            Failure::new(Exit::Unplaced, format!("{name}: {error}; nothing was changed"))
+        };
+        let rewritten = rewrite(bytes, report.reading, &outlook.settings[place]).map_err(failure)?;
+        // What Slurm would read otherwise than it is meant must not be written.
+        let read_again = self.script.reading_of(Some(&rewritten.text), &[], version);
+        if !is_meant(&read_again, report.queue, &own.set.applied(&outlook.request)) {
+            let message = format!("{name}: change {number} cannot be written into it; nothing was changed");
+            return Err(
+                Failure::new(Exit::Unplaced, message).hint(format!("hsched when {name} --submit {number}"))
+            );
+        }
+        let shown: Vec<DiffLine> = rewritten
+            .lines
+            .iter()
+            .map(|own| DiffLine { line: own.line, before: own.before.as_deref(), after: &own.after })
+            .collect();
+        let mut text = script_diff(&name, &shown);
+        let _ = writeln!(text, "Costs you: {}.", when_script_text::costs(own));
+        if !self.args.dry_run {
+            let older = free_name(path, bytes);
+            rewrite_output(path, &older, bytes, &rewritten.text)
+                .map_err(|error| Failure::new(Exit::Failed, format!("{name}: cannot be written: {error}")))?;
+            let (older, words) = (input::name(&older), self.script.words.join(" "));
+            let options = if words.is_empty() { words } else { words + " " };
+            let command = format!("sbatch {options}{name}");
+            let _ = writeln!(text, "Written. The old file is {older}. Submit it as before: {command}");
+        }
+        print(context, &text)?;
+        Ok(Exit::Done)
+    }
+
+    fn submit(&self, context: &Context, report: &ScriptReport, number: u32) -> Result<Exit, Failure> {
+        let Some(ScriptFile { path, .. }) = &self.script.file else {
+            return Err(Failure::new(Exit::Usage, "--submit needs a script: give its file before --"));
+        };
+        let (place, _) = self.change(context, report, number)?;
+        let Some(outlook) = &report.outlook else { return Ok(Exit::Unplaced) };
+        let options = self.script.options(report.reading, &words(&outlook.settings[place]));
+        // A name that begins with a dash would be an option.
+        let path = if path.to_string_lossy().starts_with('-') {
+            PathBuf::from(".").join(path)
+        } else {
+            path.clone()
+        };
+        if self.args.dry_run {
+            print(context, &format!("{}\n", sbatch::command(&path.display().to_string(), &options)))?;
+            return Ok(Exit::Done);
+        }
+        if !self.is_live {
+            return Err(Failure::new(Exit::Usage, "--submit asks Slurm itself: leave --snapshot out"));
+        }
+        let id = slurm::submit(context, &path, &options)?;
+        print(context, &format!("Submitted as job {id}.\n"))?;
+        Ok(Exit::Done)
+    }
+}
+
+/// Returns where the old text of a script is kept: SCRIPT.bak, SCRIPT.bak2 and so on, the first that would not replace another text.
+fn free_name(script: &Path, text: &[u8]) -> PathBuf {
+    let named = |number: u32| {
+        let mut name = script.as_os_str().to_owned();
+        name.push(if number == 1 { ".bak".to_owned() } else { format!(".bak{number}") });
+        PathBuf::from(name)
+    };
+    let is_free = |name: &PathBuf| {
+        name.symlink_metadata().is_err() || input::raw_bytes(name).is_ok_and(|there| there == text)
+    };
+    (1..u32::MAX).map(named).find(is_free).unwrap_or_else(|| named(u32::MAX))
+}
+
+impl ScriptReport<'_> {
+    /// Returns the place of the change with these options.
+    fn place_of(&self, options: &[String]) -> Option<usize> {
+        self.outlook.as_ref()?.settings.iter().position(|own| words(own) == options)
+    }
+
+    /// Returns whether something is known of its start.
+    pub(super) fn is_estimated(&self) -> bool {
+        self.outlook
+            .as_ref()
+            .is_some_and(|own| own.estimates.as_is.forecast().is_some() || !own.estimates.list.is_empty())
+    }
+
+    /// Returns why nothing can be said of its start.
+    pub(super) fn why_not(&self) -> Option<String> {
+        let name = self.script.name();
+        if let Some(why) = &self.refused {
+            let remedy = remedy(why, &name).map_or_else(String::new, |own| format!(". To fix it: {own}"));
+            return Some(format!("sbatch would refuse {name}: {why}{remedy}"));
+        }
+        if self.outlook.is_some() {
+            return None;
+        }
+        let unknown = self.reading.unknown.iter().map(|own| {
+            let line = own.line.map_or_else(String::new, |line| format!("line {line}, "));
+            format!("{line}{:?}: {}", own.text, own.why)
+        });
+        let unknown = unknown.collect::<Vec<_>>().join("; ");
+        let example =
+            if self.script.file.is_some() { format!("hsched when {name}") } else { "hsched when".to_owned() };
+        Some(format!(
+            "{name}: what it asks for is known only later ({unknown}): give it as an option of sbatch, such as {example} -- --nodes=1 --gres=gpu:1"
+        ))
+    }
+}

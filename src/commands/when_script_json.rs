@@ -1,0 +1,58 @@
+//! The JSON of `hsched when SCRIPT`: that of `hsched when`, with the script.
+
+use serde_json::{Value, json};
+
+use crate::app::script_outlook::ScriptOutlook;
+use crate::commands::when_json;
+use crate::commands::when_script::ScriptReport;
+use hsched_model::GpuType;
+use hsched_queue::ChangeEstimate;
+use hsched_slurm::script_changes::{Setting, words};
+
+/// Returns what is known of a script.
+pub(super) fn json(report: &ScriptReport) -> Value {
+    let outlook = report.outlook.as_ref();
+    let reading = report.reading.to_json();
+    json!({
+        "schema": "hsched.when/1",
+        "estimated": true,
+        "queues": [when_json::queue(report.queue)],
+        "jobs": [],
+        "script": {
+            "name": report.script.name(),
+            "request": reading["request"],
+            "refused": report.refused,
+            "unknown": reading["unknown"],
+            "notes": reading["notes"],
+            "not_counted": outlook.map_or(&[][..], |own| own.not_counted.as_slice()),
+            "past_runs": report.past.0.len(),
+            "as_is": outlook.map(as_is),
+            "changes": outlook.map_or_else(Vec::new, changes),
+        },
+    })
+}
+
+fn as_is(outlook: &ScriptOutlook) -> Value {
+    let mut value = when_json::outlook(&outlook.estimates.as_is);
+    if let Some(why) = &outlook.obstacle {
+        value["why"] = json!(why);
+    }
+    value
+}
+
+fn changes(outlook: &ScriptOutlook) -> Vec<Value> {
+    let numbered = (1..).zip(outlook.estimates.list.iter().zip(&outlook.settings));
+    numbered.map(|(number, own)| change(number, own)).collect()
+}
+
+fn change(number: u32, (own, settings): (&ChangeEstimate, &Vec<Setting>)) -> Value {
+    let mut value = when_json::outlook(&own.start);
+    value["number"] = json!(number);
+    value["options"] = json!(words(settings));
+    value["sooner_s"] = json!(own.sooner);
+    value["finish"] = json!(own.done);
+    value["harmless"] = json!(own.set.is_harmless());
+    value["costs"] = json!(own.set.drawbacks.iter().map(ToString::to_string).collect::<Vec<_>>());
+    value["may"] = json!(own.set.gpu_type().map(GpuType::as_str));
+    value
+}

@@ -1,0 +1,306 @@
+//! `hsched why`: why a Slurm job is pending, when it starts, and what would start it sooner.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use crate::app::context::{Context, Format, slurm_failure};
+use crate::app::shown_advice;
+use crate::app::start_estimates::{QueueViewArgs, duration};
+use crate::app::why::{ExplainedJob, JobFinder};
+use crate::commands::cli::{Subcommand, json_text, print};
+use crate::commands::why_json;
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::ui::{ProgressLine, WhyAdvice, WhyJob, WhyLine, why_list, why_text, wrap};
+use hsched_model::{Request, RequestId, Seconds};
+use hsched_queue::{Advice, StateKind, asked, span};
+use hsched_slurm::{CommandLine, RemedyTarget, Runner, remedy_command};
+
+/// Show why a Slurm job is pending, when it starts, and what would start it sooner
+///
+/// Works for any job that you may see, also one that hsched did not submit, and needs no configuration. For a pending job: what
+/// Slurm's reason means, the limit behind it with its holder and both numbers, the jobs before it, and the changes with which it
+/// starts sooner, each simulated in the same futures of the queue. For a running job: when it ends at the latest. For an ended one:
+/// why it ended. Without JOB: a line for each of your pending jobs. Changes nothing without --apply.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Ids of Slurm jobs (`12`, `12_3` for a task of an array), or names of your own jobs.
+    #[arg(value_name = "JOB")]
+    jobs: Vec<String>,
+    /// Make change N of the list, if the job keeps its place with it: run the command of that change. Needs exactly one job.
+    #[arg(long, value_name = "N", requires = "jobs", conflicts_with = "snapshot")]
+    apply: Option<usize>,
+    /// With --apply: show the command without running it.
+    #[arg(long, requires = "apply")]
+    dry_run: bool,
+    /// Output format.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: Format,
+    #[command(flatten)]
+    view: QueueViewArgs,
+    /// Seed of the random numbers.
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Queue")]
+    seed: u64,
+    /// Time limit for the simulations, such as 10s or 2m.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration, help_heading = "Queue")]
+    budget: Duration,
+}
+
+/// A job, explained, with the commands of its advice.
+pub(super) struct JobPage {
+    pub explained: ExplainedJob,
+    commands: Vec<CommandLine>,
+}
+
+impl JobPage {
+    fn new(explained: ExplainedJob) -> Self {
+        let details = explained.found.details.as_ref();
+        let target = RemedyTarget {
+            id: &explained.found.id,
+            script: details.and_then(|details| details.command.as_deref()),
+            gpus_in_all: details.is_some_and(|details| details.gpus_in_all),
+        };
+        let advice = &explained.starts.advice;
+        let commands = advice.iter().map(|own| remedy_command(&own.remedy, &own.request, target)).collect();
+        Self { explained, commands }
+    }
+
+    /// Returns what the job asks for now.
+    pub(super) fn request(&self) -> Request {
+        let pending = self.explained.pending.as_ref();
+        pending.map_or_else(no_request, |pending| pending.request(RequestId(0)))
+    }
+}
+
+/// Returns what stands for the request of a job that is not pending: there is no advice on it.
+fn no_request() -> Request {
+    Request {
+        id: RequestId(0),
+        asks: hsched_queue::Asks::default(),
+        partition: None,
+        account: None,
+        limit: Seconds(0.0),
+        run: Seconds(0.0),
+        further: hsched_model::FurtherOptions::default(),
+    }
+}
+
+/// Returns the advice on a job with the command of each, as it is shown.
+pub(super) fn numbered(shown: &JobPage) -> impl Iterator<Item = (&Advice, String)> {
+    shown.explained.starts.advice.iter().zip(shown.commands.iter().map(command_text))
+}
+
+impl Subcommand for Args {
+    fn wants_json(&self) -> bool {
+        self.format == Format::Json
+    }
+
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        if let (Some(number), [job]) = (self.apply, self.jobs.as_slice()) {
+            if let Some(known) = shown_advice::last(context, job)? {
+                return self.make_change(context, number, job, &known);
+            }
+        } else if self.apply.is_some() {
+            return Err(Failure::new(Exit::Usage, "--apply takes exactly one job"));
+        }
+        let mut look = JobFinder::new(context, &self.view)?;
+        let is_list = self.jobs.is_empty();
+        let mut found = Vec::new();
+        if is_list {
+            found = look.own_pending()?;
+        }
+        for job in &self.jobs {
+            found.extend(look.find(job)?);
+        }
+        let share = self.budget / u32::try_from(found.len().max(1)).unwrap_or(u32::MAX);
+        let samples = usize::try_from(self.view.search.futures_alone()).unwrap_or(usize::MAX);
+        let progress = ProgressLine::start("simulating the queue".to_owned());
+        let explain = |own| JobPage::new(look.explained(own, !is_list, (self.seed, samples), share));
+        let shown: Vec<JobPage> = found.into_iter().map(explain).collect();
+        drop(progress);
+        if let ([job], [one]) = (self.jobs.as_slice(), shown.as_slice()) {
+            shown_advice::keep(context, job, &remedies_of(one));
+        } else if self.apply.is_some() {
+            return Err(Failure::new(Exit::Usage, "--apply takes exactly one job; give its id"));
+        }
+        let text = match (self.format, is_list) {
+            (Format::Json, _) => json_text(&why_json::json(&shown))?,
+            (Format::Table, true) => list_text(context, &shown),
+            (Format::Table, false) => page(context, &shown, &look, &self.jobs),
+        };
+        print(context, &text)?;
+        if let (Some(number), [job]) = (self.apply, self.jobs.as_slice()) {
+            // Nobody has read this list before.
+            context.note(&format!(
+                "nothing was changed: no list of job {job} was shown within 15 minutes; look at this one, then give --apply {number} again"
+            ));
+            return Ok(Exit::Usage);
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// Returns the remedies of a job's advice, as they are kept for `--apply`.
+fn remedies_of(shown: &JobPage) -> Vec<shown_advice::KeptRemedy> {
+    let remedy = |(advice, command): (&Advice, &CommandLine)| shown_advice::KeptRemedy {
+        program: command.program.to_string(),
+        args: command.args.clone(),
+        keeps_job: advice.remedy.keeps_job(),
+    };
+    shown.explained.starts.advice.iter().zip(&shown.commands).map(remedy).collect()
+}
+
+impl Args {
+    /// Runs the command of a remedy.
+    fn make_change(
+        &self,
+        context: &Context,
+        number: usize,
+        job: &str,
+        list: &[shown_advice::KeptRemedy],
+    ) -> Result<Exit, Failure> {
+        let remedy = number.checked_sub(1).and_then(|place| list.get(place));
+        let Some(remedy) = remedy else {
+            let message = match list.len() {
+                0 => format!("--apply {number}: the list of job {job} has no change"),
+                1 => format!("--apply {number}: the list has one change, 1"),
+                count => format!("--apply {number}: the list has changes 1 to {count}"),
+            };
+            let hint = format!("hsched why {} looks again", quoted(job));
+            return Err(Failure::new(Exit::Usage, message).hint(hint));
+        };
+        let command = remedy.command();
+        let text = command_text(&command);
+        if !remedy.keeps_job {
+            let message = format!("--apply {number}: this change is a new job, which hsched does not submit");
+            return Err(Failure::new(Exit::Usage, message).hint(format!("submit it yourself: {text}")));
+        }
+        if !self.dry_run {
+            context.slurm.run(&command).map_err(|error| slurm_failure(&error))?;
+        }
+        let output = match self.format {
+            Format::Json => json_text(&serde_json::json!({
+                "schema": "hsched.why-apply/1", "command": text, "dry_run": self.dry_run,
+            }))?,
+            Format::Table if self.dry_run => format!("Would run: {text}\n"),
+            Format::Table => format!("Done: {text}\n"),
+        };
+        print(context, &output)?;
+        Ok(Exit::Done)
+    }
+}
+
+/// Returns a command as people type it: an argument is quoted only if a shell would read it otherwise.
+fn command_text(command: &CommandLine) -> String {
+    let words = command.args.iter().map(|arg| quoted(arg));
+    std::iter::once(command.program.to_string()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+fn quoted(arg: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_=:,./+-@%".contains(c);
+    if !arg.is_empty() && arg.chars().all(is_plain) {
+        arg.to_owned()
+    } else {
+        format!("'{}'", arg.replace('\'', r"'\''"))
+    }
+}
+
+fn list_text(context: &Context, shown: &[JobPage]) -> String {
+    if shown.is_empty() {
+        return "You have no pending jobs.\n".to_owned();
+    }
+    let lines: Vec<WhyLine> = shown.iter().map(why_line).collect();
+    let mut text = why_list(&lines, context.terminal);
+    text.push_str("More on one of them: hsched why JOB\n");
+    text
+}
+
+fn why_line(shown: &JobPage) -> WhyLine<'_> {
+    let ExplainedJob { found, explanation, starts, .. } = &shown.explained;
+    // What Slurm's reason means says less than the limit behind it.
+    let numbers = explanation.limit.as_ref().and_then(|_| explanation.why.get(1));
+    WhyLine {
+        id: &found.id,
+        name: found.name.as_deref(),
+        kind: explanation.kind.word(),
+        start: starts.as_is.as_ref(),
+        why: numbers.or(explanation.why.first()).map_or("", String::as_str),
+    }
+}
+
+fn page(context: &Context, shown: &[JobPage], look: &JobFinder, jobs: &[String]) -> String {
+    let mut pages = Vec::new();
+    for own in shown {
+        let request = own.request();
+        let advice = (1..).zip(numbered(own)).map(|(number, (advice, command))| WhyAdvice {
+            number,
+            command,
+            change: advice.remedy.words(&request),
+            drawbacks: advice.remedy.drawbacks(),
+            start: &advice.start,
+            sooner: advice.sooner,
+            keeps_job: advice.remedy.keeps_job(),
+        });
+        let job = WhyJob {
+            headline: headline(own, look),
+            why: &own.explained.explanation.why,
+            way_out: &own.explained.explanation.way_out,
+            start: own.explained.starts.as_is.as_ref(),
+            now: look.queue.snapshot.taken_at,
+            advice: advice.collect(),
+        };
+        pages.push(why_text(&job, context.terminal));
+    }
+    let mut text = pages.join("\n");
+    let is_pending = shown.iter().any(|own| own.explained.pending.is_some());
+    let can_change =
+        |own: &JobPage| own.explained.starts.advice.iter().any(|advice| advice.remedy.keeps_job());
+    if shown.iter().any(can_change) {
+        // The list is kept by the words that asked for it.
+        let job = match (jobs, shown) {
+            ([job], [_]) => quoted(job),
+            _ => "JOB".to_owned(),
+        };
+        let _ = writeln!(
+            text,
+            "Nothing is changed. To make a change that keeps its place: hsched why {job} --apply N"
+        );
+    }
+    for note in look.queue.snapshot.notes.iter().filter(|_| is_pending) {
+        text.push_str(&wrap(&format!("{}: {note}", look.queue.name), context.terminal.width(), "  "));
+        text.push('\n');
+    }
+    if look.age().0 > 120.0 && is_pending {
+        text.push_str(&look.queue.seen());
+        text.push('\n');
+    }
+    text
+}
+
+/// Returns what a job is, in a sentence or two.
+fn headline(shown: &JobPage, look: &JobFinder) -> String {
+    let ExplainedJob { found, state, explanation, pending, .. } = &shown.explained;
+    let name = found.name.as_ref().map_or(String::new(), |name| format!(" ({name})"));
+    let others = found.job.as_ref().filter(|job| !job.ours).and_then(|job| job.user.as_ref());
+    let of = others.map_or(String::new(), |user| format!(" of {user}"));
+    let who = format!("Job {}{name}{of}", found.id);
+    let Some(pending) = pending else {
+        return match explanation.kind {
+            StateKind::Ended => format!("{who} has ended: {state}."),
+            _ => format!("{who} runs."),
+        };
+    };
+    let job = &pending.job;
+    let waited = job.submitted.map_or(String::new(), |submitted| {
+        format!(" for {}", span(look.queue.snapshot.taken_at.since(submitted)))
+    });
+    let place = match job.partitions.as_slice() {
+        [] => String::new(),
+        [one] => format!(" in partition {one}"),
+        several => format!(" in partitions {}", several.join(", ")),
+    };
+    let tasks = if job.tasks > 1 { format!(", {} tasks,", job.tasks) } else { String::new() };
+    let (limit, asks) = (shown.request().limit, asked(&job.asks));
+    let each = if job.tasks > 1 { "Each asks" } else { "It asks" };
+    format!("{who}{tasks} has been pending{waited}{place}. {each} for {asks}, {}.", span(limit))
+}

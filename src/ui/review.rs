@@ -1,0 +1,208 @@
+//! What past runs used of what they asked for, as a table, and what to ask for next time.
+
+use std::fmt::Write as _;
+
+use crate::ui::text::wrap;
+use crate::ui::{Align, Table, Terminal};
+use hsched_model::number::to_f64;
+use hsched_model::{Seconds, Time};
+use hsched_slurm::accounting::Accounting;
+use hsched_slurm::review::{ENOUGH, NameReview, Quantity};
+
+use super::when::about;
+
+/// Reviews and what belongs to them.
+pub struct Reviewed<'a> {
+    pub names: &'a [NameReview],
+    /// The hours of waiting that each saves.
+    pub saved: &'a [Option<f64>],
+    pub accounting: &'a Accounting,
+    /// Between which moments the runs ended; `None` if there are none.
+    pub since: Option<Time>,
+    pub until: Option<Time>,
+}
+
+/// The most rows that are named.
+const NAMED: usize = 20;
+
+/// What the columns mean.
+const LEGEND: &str = "TIME to CPUS: the 95 % quantile of use / what the newest run asked for; MEMORY is per node; FAILED: not completed; WAITED: all runs together";
+
+/// Returns the table, the recommendations and the notes.
+pub fn review_text(reviewed: &Reviewed, terminal: Terminal) -> String {
+    let names = reviewed.names;
+    let width = terminal.width();
+    let mut text = String::new();
+    let mut line = |line: &str| {
+        let _ = writeln!(text, "{}", wrap(line, width, "  "));
+    };
+    line(&headline(reviewed));
+    if !names.is_empty() {
+        line("");
+        text.push_str(&table(names).show(terminal));
+        text.push('\n');
+        let _ = writeln!(text, "{}", wrap(LEGEND, width, "  "));
+    }
+    for (own, saved) in names.iter().zip(reviewed.saved).filter(|(own, _)| !own.sbatch.is_empty()) {
+        text.push('\n');
+        text.push_str(&recommendation(own, *saved, width));
+    }
+    let notes = notes(reviewed);
+    if !notes.is_empty() {
+        text.push('\n');
+    }
+    for note in notes {
+        let _ = writeln!(text, "{}", wrap(&note, width, "  "));
+    }
+    text
+}
+
+fn headline(reviewed: &Reviewed) -> String {
+    let runs: usize = reviewed.names.iter().map(|own| own.runs).sum();
+    let days = reviewed.until.zip(reviewed.since).map(|(until, since)| until.since(since).0 / 86_400.0);
+    let days = days.map_or(String::new(), |days| format!(" in {days:.0} days"));
+    match (runs, reviewed.names.len()) {
+        (0, _) => format!("no job started and ended{days}"),
+        (runs, 1) => format!("{} of 1 name{days}", counted(runs, "run")),
+        (runs, names) => format!("{} of {names} names{days}", counted(runs, "run")),
+    }
+}
+
+fn table(names: &[NameReview]) -> Table {
+    let mut table = Table::new(&[
+        ("NAME", Align::Left),
+        ("RUNS", Align::Right),
+        ("TIME", Align::Right),
+        ("MEMORY", Align::Right),
+        ("CPUS", Align::Right),
+        ("GPUS", Align::Right),
+        ("IDLE", Align::Right),
+        ("FAILED", Align::Right),
+        ("WAITED", Align::Right),
+    ]);
+    for own in names {
+        table.row([
+            shown(&own.name),
+            own.runs.to_string(),
+            of_asked(&own.time, |seconds| about(Seconds(seconds))),
+            of_asked(&own.memory, memory),
+            of_asked(&own.cpus, count),
+            own.gpus.asked.filter(|gpus| *gpus > 0.0).map_or(String::new(), count),
+            own.idle_share.map_or(String::new(), percent),
+            percent(failed_share(own)),
+            about(Seconds(3600.0 * own.waited_h)),
+        ]);
+    }
+    table
+}
+
+/// Returns a use and what was asked for: `4.8 h/24 h`; nothing if neither is known.
+fn of_asked(own: &Quantity, words: impl Fn(f64) -> String) -> String {
+    match (own.used_p95.map(&words), own.asked.map(&words)) {
+        (None, None) => String::new(),
+        (used, asked) => {
+            format!("{}/{}", used.as_deref().unwrap_or("?"), asked.as_deref().unwrap_or("none"))
+        }
+    }
+}
+
+fn memory(mib: f64) -> String {
+    if mib < 1024.0 { format!("{mib:.0}M") } else { format!("{}G", count(mib / 1024.0)) }
+}
+
+/// Returns a number with a decimal where that matters.
+fn count(number: f64) -> String {
+    let rounded = (number * 10.0).round() / 10.0;
+    if rounded >= 10.0 || rounded.fract() == 0.0 { format!("{number:.0}") } else { format!("{rounded:.1}") }
+}
+
+/// Returns a name in one line.
+fn shown(name: &str) -> String {
+    name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// Returns the options for a name and why, which to copy into its script.
+fn recommendation(own: &NameReview, saved: Option<f64>, width: usize) -> String {
+    let mut why = vec![match own.cut {
+        0 => format!("would have cut none of {}", counted(own.ended, "past run")),
+        cut => format!("would have cut {cut} of {}", counted(own.ended, "past run")),
+    }];
+    why.extend(saved.map(|hours| {
+        format!(
+            "would save about {} of {} of waiting (estimated from today's queue)",
+            about(Seconds(3600.0 * hours)),
+            about(Seconds(3600.0 * own.waited_h))
+        )
+    }));
+    if !own.failures.is_empty() {
+        why.push(format!("failures: {}", failures(own)));
+    }
+    let mut text = wrap(&format!("{}: {}", shown(&own.name), why.join("; ")), width, "  ");
+    text.push('\n');
+    for option in &own.sbatch {
+        let _ = writeln!(text, "  #SBATCH {option}");
+    }
+    text
+}
+
+fn notes(reviewed: &Reviewed) -> Vec<String> {
+    let Reviewed { names, accounting, .. } = reviewed;
+    let mut notes = Vec::new();
+    let kept = |is: &dyn Fn(&NameReview) -> bool| {
+        let kept = names.iter().filter(|own| own.sbatch.is_empty() && is(own));
+        kept.map(|own| shown(&own.name)).collect::<Vec<_>>().join(", ")
+    };
+    for (what, names) in [
+        ("nothing to change", kept(&|own| own.runs >= ENOUGH)),
+        ("too few runs to recommend anything", kept(&|own| own.runs < ENOUGH)),
+    ] {
+        if !names.is_empty() {
+            notes.push(format!("{what}: {names}"));
+        }
+    }
+    notes.extend(names.iter().filter(|own| is_idle(own)).map(|own| {
+        let (name, share) = (shown(&own.name), own.idle_share.unwrap_or(0.0));
+        format!("{name}: its GPUs were idle {} of the time; does it need them?", percent(share))
+    }));
+    notes.extend(names.iter().filter(|own| own.runs >= ENOUGH && failed_share(own) >= OFTEN).map(|own| {
+        let (name, kinds) = (shown(&own.name), failures(own));
+        format!("{name}: {} of the runs did not complete: {kinds}", percent(failed_share(own)))
+    }));
+    if !accounting.missing.is_empty() {
+        notes.push(format!("columns that are missing: {}", accounting.missing.join(", ")));
+    }
+    notes.extend(
+        accounting.odd.iter().take(NAMED).map(|row| format!("line {} left out: {}", row.line, row.why)),
+    );
+    if let Some(more) = accounting.odd.len().checked_sub(NAMED + 1) {
+        notes.push(format!("{} are left out, too", counted(more + 1, "further line")));
+    }
+    notes
+}
+
+/// Idle more than this, the GPUs of a job are of little use to it.
+const IDLE: f64 = 0.8;
+
+fn is_idle(own: &NameReview) -> bool {
+    own.gpus.recommended.is_none() && own.idle_share.is_some_and(|share| share > IDLE)
+}
+
+/// What part of runs that do not complete is often.
+const OFTEN: f64 = 0.25;
+
+fn failed_share(own: &NameReview) -> f64 {
+    to_f64(own.failures.values().sum::<usize>()) / to_f64(own.runs)
+}
+
+fn failures(own: &NameReview) -> String {
+    let kinds: Vec<String> = own.failures.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    kinds.join(", ")
+}
+
+fn percent(part: f64) -> String {
+    format!("{:.0} %", 100.0 * part)
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
