@@ -19,6 +19,8 @@ import tempfile
 import time
 import typing
 
+from cluster_clock import Clock
+
 # Who submits what is recorded, and in which accounts.
 USERS = {"proxy": ["astro", "bio"], "backup": ["bio", "chem"], "list": ["astro", "chem"]}
 COUNTS = [(1, 45), (2, 25), (4, 24), (8, 6)]
@@ -52,35 +54,6 @@ def set_limits(seed):
     text = "\n".join([*lines, "quit\n"])
     subprocess.run(["sacctmgr", "--immediate"], input=text, text=True, stdout=subprocess.DEVNULL, check=True)
     subprocess.run(["scontrol", "update", "PartitionName=short", "QOS=pshort"], check=True)
-
-
-class Clock:
-    """The cluster's time, and the variables that make a program go by it."""
-
-    def __init__(self, cluster):
-        with open(f"{cluster}/etc/clock", encoding="utf-8") as file:
-            self.variables = dict(line.rstrip("\n").split("=", 1) for line in file if "=" in line)
-        self.speed = float(self.variables["FAKETIME"].split("x")[1])
-        self.variables["FAKETIME_DONT_FAKE_MONOTONIC"] = "1"
-        # Other users go by the clock, too: without its memory, each of their programs would begin a clock of its own.
-        semaphore, memory = self.variables["FAKETIME_SHARED"].split()
-        for name in (f"sem.{semaphore.removeprefix('/')}", memory.removeprefix("/")):
-            os.chmod(f"/dev/shm/{name}", 0o666)
-        self.offset = min(self.ask() for _ in range(5))[1]
-
-    def ask(self):
-        """Returns how long an answer took, and how far the cluster's time is from that many times ours."""
-        begin = time.time()
-        variables = {**os.environ, **self.variables}
-        shown = subprocess.run(["date", "+%s.%N"], env=variables, capture_output=True, text=True, check=True)
-        end = time.time()
-        return end - begin, float(shown.stdout) - (begin + end) / 2 * self.speed
-
-    def now(self):
-        return time.time() * self.speed + self.offset
-
-    def wait_until(self, moment):
-        time.sleep(max(0, moment - self.now()) / self.speed)
 
 
 def as_user(user):

@@ -7,6 +7,7 @@ const BEGIN: &str = r#"
 import collections, os, pickle, random, sys, tempfile, warnings
 sys.path.insert(0, "templates")
 import hsched_ddp as hsched
+from hsched_ddp import checkpoint, saving
 import numpy
 import torch
 from torch.optim import lr_scheduler
@@ -71,7 +72,7 @@ for number, scheduler in enumerate(schedulers):
     steps(one, 9)
     one.save()
     saved = torch.load(one.path, map_location="cpu", weights_only=True)
-    assert saved["format"] == 2 and torch.equal(saved["state"]["model"]["0.weight"], one.model[0].weight), number
+    assert saved["format"] == 3 and torch.equal(saved["state"]["model"]["0.weight"], one.model[0].weight), number
     assert b"_reconstruct" not in open(one.path, "rb").read(), "numpy 1 does not read arrays of numpy 2"
     wanted = steps(one, 9)
     other = training(scheduler)
@@ -140,6 +141,9 @@ class Module(torch.nn.Module):
 
 def put(value, **how):
     torch.save(value, own.path, **how)
+    if os.path.exists(own.path + ".sha256"):
+        refused([own.path + " was refused: it has changed since it was written", "if you changed it, remove"], own.resume)
+        os.remove(own.path + ".sha256")
 
 def is_refused(*words):
     said = refused([own.path, *words], own.resume)
@@ -159,8 +163,8 @@ for value in Evil(), dict(good, plan=Evil()):
 torch.jit.trace(Module(), torch.ones(1)).save(own.path)
 is_refused("it is a program (TorchScript)")
 
-put(dict(good, format=3))
-is_refused("its format is 3, but this hsched_ddp.py reads only up to 2")
+put(dict(good, format=4))
+is_refused("its format is 4, but this hsched_ddp reads only up to 3")
 for value, words in (([1], "it contains a list"), ({"format": 2}, "it lacks samples, seed"), (dict(good, random=("float", "x")), "cannot be read"), (dict(good, plan=("no kind", 1)), "cannot be read")):
     put(value)
     is_refused(words)
@@ -172,6 +176,9 @@ for text in b"", b"PK\x03\x04", content[:100], content[:-1], content[:-1000], co
     is_refused("to start over, remove it")
 put(good)
 assert own.resume()
+# The second format counted steps.
+put(dict({key: value for key, value in good.items() if key != "ranks"}, format=2, left=[[3, 10]], step=3))
+assert own.resume() and own.left == [[3, 10]]
 "#,
     );
 }
@@ -209,7 +216,8 @@ assert own.resume()
 fn a_checkpoint_is_not_written_through_a_link() {
     check(
         r#"
-import hsched_merge, time
+import time
+from hsched_ddp import merge
 target = os.path.join(root.name, "target")
 one = training()
 os.symlink(target, one.path + ".%s.tmp" % (me.run or os.getpid()))
@@ -217,10 +225,10 @@ os.symlink(target, one.path + ".guessed.tmp")
 os.umask(0o027)
 one.save()
 assert not os.path.exists(target) and os.stat(one.path).st_mode & 0o777 == 0o640
-hsched.secrets.token_hex = lambda count: "guessed"
+checkpoint.secrets.token_hex = lambda count: "guessed"
 refused(["cannot write the checkpoint", "File exists"], one.save)
 os.symlink(target, os.path.join(root.name, "copy-1.json.guessed.tmp"))
-refused(["File exists"], lambda: hsched_merge.write_file(os.path.join(root.name, "copy-1.json"), [b"{}"]), OSError)
+refused(["File exists"], lambda: merge.write_file(os.path.join(root.name, "copy-1.json"), [b"{}"]), OSError)
 assert not os.path.exists(target) and os.path.islink(one.path + ".guessed.tmp")
 assert one.resume()
 
@@ -244,10 +252,12 @@ fn a_checkpoint_of_0_1_0_resumes() {
     check(
         r#"
 def save_as_before(own):
-    random_states = [hsched._random_state(me.device)]
+    random_states = [saving.random_state(me.device)]
     saved = dict(own._position(), epoch=own.epoch, step=own.step, left=own.left, global_step=own.global_step, plan="p", random=random_states,
                  unreported={"epoch": 1, "metrics": {"loss": 0.5}}, state={name: part.state_dict() for name, part in own.stateful.items()})
     torch.save(saved, own.path)
+    if os.path.exists(own.path + ".sha256"):
+        os.remove(own.path + ".sha256")
 
 for scheduler in one_cycle, lambda own: lr_scheduler.MultiStepLR(own, [3, 12]), lambda own: lr_scheduler.ExponentialLR(own, 0.9):
     one = training(scheduler)
@@ -258,7 +268,7 @@ for scheduler in one_cycle, lambda own: lr_scheduler.MultiStepLR(own, [3, 12]), 
     other = training(scheduler)
     assert other.resume() and (other.epoch, other.left) == (2, [[3, 10]]) and steps(other, 9) == wanted
     other.save()
-    assert torch.load(other.path, weights_only=True)["format"] == 2
+    assert torch.load(other.path, weights_only=True)["format"] == 3
 
 # A method as in OneCycleLR, wherever this torch keeps it.
 class Own:

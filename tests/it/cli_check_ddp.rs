@@ -23,14 +23,24 @@ fn unequal_ranks_train_as_one_process_does() {
     assert!(error("plain DDP") > 1e-2, "the control sees nothing: {answer:#}");
 }
 
+#[test]
+fn a_helper_of_one_file_is_refused() {
+    let sandbox = Sandbox::new().file("hsched_ddp.py", "");
+    let problem = sandbox.run("--set templates=. check-ddp").fails(78);
+    assert!(
+        problem.contains("hsched_ddp.py: the training helper is a package of several files"),
+        "{problem}"
+    );
+}
+
 /// A helper that forgets the weights is found out, and `templates` is where it comes from.
 #[test]
 fn a_helper_that_does_not_weight_is_wrong() {
     let Some(python) = python::with_torch() else { return };
-    let helper = include_str!("../../templates/hsched_ddp.py");
+    let helper = include_str!("../../templates/hsched_ddp/losses.py");
     let weight = "loss * (me.world_size * share / max(total, 1e-300))";
     assert!(helper.contains(weight));
-    let sandbox = Sandbox::new().file("hsched_ddp.py", helper.replace(weight, "loss"));
+    let sandbox = Sandbox::new().file("hsched_ddp/losses.py", helper.replace(weight, "loss"));
     let ran = sandbox.run(&format!("--set templates=. check-ddp --python {python}")).exits(1);
     assert!(ran.stdout.starts_with("wrong: torch "), "{}", ran.stdout);
     assert!(

@@ -6,7 +6,7 @@ use crate::sandbox::{CLUSTER, Sandbox};
 
 const SCRIPT: &str = "\
 #!/bin/bash
-#SBATCH --gres=gpu:v100:2 --mem=32G
+#SBATCH -N1 -n2 --gres=gpu:v100:2 --mem=32G
 #SBATCH --output=%j.out
 module load python
 srun python train.py --epochs 5
@@ -42,6 +42,7 @@ fn a_script_becomes_a_job_that_is_planned_once_its_gaps_are_filled() {
         gpus: 2
         gpu_types: [v100]
         node_setup: ["module load python"]
+        cpus_per_gpu: 1
         memory_per_gpu: "16GiB"
     "#);
     let gaps = sandbox.run("plan own.yaml --cluster cluster.yaml").fails(78);

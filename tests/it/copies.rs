@@ -13,7 +13,7 @@ fn python_merges_by_steps_and_refuses_what_does_not_fit() {
 import math, os, sys, tempfile
 sys.path.insert(0, "templates")
 import torch
-from hsched_merge import Refused, merge_states, merge_weights, read_safetensors, write_safetensors
+from hsched_ddp.merge import MergeError, merge_states, merge_weights, read_safetensors, write_safetensors
 
 def model(w, mean, var, count, **more):
     return {"w": torch.tensor(w), "running_mean": torch.tensor([mean]), "running_var": torch.tensor([var]),
@@ -23,12 +23,15 @@ one, two = model([1.0, 2.0], 0.0, 1.0, 300), model([3.0, -2.0], 2.0, 3.0, 100)
 merged = merge_weights([one, two], [300, 100])
 assert merged["w"].tolist() == [1.5, 1.0] and merged["running_mean"].tolist() == [0.5], merged
 assert merged["running_var"].tolist() == [2.25] and int(merged["num_batches_tracked"]) == 300, merged
+# A large mean takes no digits from the variance.
+far = merge_weights([model([1.0, 2.0], 1e6, 1e-3, 300), model([3.0, -2.0], 1e6 + 0.25, 1e-3, 100)], [300, 100])["running_var"].tolist()
+assert abs(far[0] - (1e-3 + 0.1875 * 0.0625)) < 1e-8, far
 assert merge_weights([one, model([math.nan, 0.0], 0.0, 1.0, 1)], [5, 0])["w"].tolist() == [1.0, 2.0]
 
 def refused(*models):
     try:
         merge_weights(models, [1] * len(models))
-    except Refused as error:
+    except MergeError as error:
         return str(error)
     raise AssertionError("not refused")
 
@@ -56,7 +59,7 @@ with tempfile.TemporaryDirectory() as folder:
     try:
         read_safetensors(path)
         raise AssertionError("cut off and read")
-    except Refused:
+    except MergeError:
         pass
 "#;
     python::run(&python, &["-"], input);
@@ -68,7 +71,7 @@ fn python_splits_and_returns_steps() {
     let input = r#"
 import sys
 sys.path.insert(0, "templates")
-from hsched_rounds import join, split, take
+from hsched_ddp.ranges import join, split, take
 
 assert split(9000, [10.0, 1.0, 4.0], 360) == ([3600, 360, 1440], True)
 assert split(3600, [10.0, 1.0, 4.0], 360) == ([2400, 240, 960], True)
@@ -93,9 +96,10 @@ fn python_guards_merges_and_takes_nothing_that_is_not_of_its_round() {
 import json, math, os, sys, tempfile
 sys.path.insert(0, "templates")
 import torch
-from hsched_copies import Copies
-from hsched_merge import Refused, digest, write_safetensors
-from hsched_rounds import Folder
+from hsched_ddp.copies import Copies
+from hsched_ddp.checkpoint import sha256 as digest
+from hsched_ddp.merge import MergeError, write_safetensors
+from hsched_ddp.rounds import Folder
 
 with tempfile.TemporaryDirectory() as folder:
     own = Copies.__new__(Copies)
@@ -130,7 +134,7 @@ with tempfile.TemporaryDirectory() as folder:
     try:
         own._merged(3, {"1": said["1"]})
         raise AssertionError("other files than the copy wrote")
-    except Refused:
+    except MergeError:
         pass
 "#;
     python::run(&python, &["-"], input);
@@ -263,7 +267,7 @@ fn consolidate_merges_files() {
 import sys
 sys.path.insert(0, "templates")
 import torch
-from hsched_merge import write_safetensors
+from hsched_ddp.merge import write_safetensors
 folder = {:?}
 model = lambda w, mean, var, count: {{"w": torch.tensor(w), "bn.running_mean": torch.tensor([mean]), "bn.running_var": torch.tensor([var]), "bn.num_batches_tracked": torch.tensor(count)}}
 write_safetensors(folder + "/a.safetensors", model([1.0, 2.0], 0.0, 1.0, 300))
@@ -291,7 +295,7 @@ write_safetensors(folder + "/nan.safetensors", model([float("nan"), -2.0], 2.0, 
         })
     );
     let read = format!(
-        "import sys\nsys.path.insert(0, 'templates')\nfrom hsched_merge import read_safetensors\nown = read_safetensors({:?})\n\
+        "import sys\nsys.path.insert(0, 'templates')\nfrom hsched_ddp.merge import read_safetensors\nown = read_safetensors({:?})\n\
          assert own['w'].tolist() == [1.5, 1.0] and own['bn.running_var'].tolist() == [2.25] and int(own['bn.num_batches_tracked']) == 300, own\n",
         sandbox.work("out.safetensors")
     );

@@ -9,7 +9,7 @@ fn a_round_counts_if_it_is_whole_and_names_the_hash_of_the_one_before() {
     let input = r#"
 import hashlib, json, math, os, shutil, sys, tempfile
 sys.path.insert(0, "templates")
-from hsched_rounds import Folder
+from hsched_ddp.rounds import Folder
 
 root = tempfile.TemporaryDirectory()
 def place(name):
@@ -133,7 +133,7 @@ def said():
     return [open(path).read() for path in sorted(glob.glob(folder + "/out-*"))]
 
 def chain():
-    from hsched_rounds import Folder
+    from hsched_ddp.rounds import Folder
     own = Folder.__new__(Folder)
     own.path, number, last, base, all_rounds = rounds, 0, None, "", []
     while True:
@@ -154,7 +154,7 @@ def merged(all_rounds):
 
 sys.path.insert(0, "templates")
 from hsched_ddp import read_plain
-from hsched_rounds import join
+from hsched_ddp.ranges import join
 with tempfile.TemporaryDirectory() as folder:
     rounds = folder + "/rounds"
     os.mkdir(rounds)
@@ -187,7 +187,7 @@ with tempfile.TemporaryDirectory() as folder:
         marked = json.load(open(rounds + "/checkpoint.json"))["round"] == len(whole)
         saved, last = read_plain(folder + "/hsched-ddp.pt"), whole[-1]
         begins = join([own for member in last["members"].values() for own in member["ranges"]] + last["left"])
-        is_saved = (saved["epoch"], saved["left"]) == (last["epoch"], begins)
+        is_saved = (saved["epoch"], saved["left"]) == (last["epoch"], [[4 * begin, 4 * end] for begin, end in begins])
         os.truncate(rounds + "/round-%d.json" % len(whole), 100)
         epochs = last["epoch"] + 2
         copies = [start(number, epochs) for number in (1, 2)]
@@ -205,6 +205,57 @@ with tempfile.TemporaryDirectory() as folder:
         wrong = [(step, done.get(step)) for step in sorted({*done, *wanted}) if wanted.get(step) != done.get(step)]
         assert not wrong, (marked, is_saved, len(whole), wrong)
         epochs = 800
+print("done")
+"#;
+    assert_eq!(python::run(&python, &["-"], input), "done\n");
+}
+
+/// A copy that is killed gets no more steps, and the others have work in every round: the death costs its own round and a little more.
+#[test]
+fn a_killed_copy_gets_no_steps_and_is_not_waited_for_again() {
+    let Some(python) = python::with_torch() else { return };
+    let input = r#"
+import glob, json, os, re, subprocess, sys, tempfile, time
+
+def start(number):
+    own = dict(os.environ, HSCHED_COPY=str(number), HSCHED_COPIES="3", HSCHED_ROUND_DIR=rounds, HSCHED_CHECKPOINT_DIR=folder, HSCHED_COPY_ROUND_S="2",
+               PYTHONPATH="templates", OMP_NUM_THREADS="1")
+    out = open(folder + "/out-%d" % number, "a")
+    return subprocess.Popen([sys.executable, "tests/it/copies_train.py", "12", "0.3"], env=own, stdout=out, stderr=out)
+
+def chain():
+    paths = glob.glob(rounds + "/round-*.json")
+    return [json.load(open(path)) for path in sorted(paths, key=lambda path: int(re.findall(r"round-(\d+)", path)[0]))]
+
+def said():
+    return [open(path).read() for path in sorted(glob.glob(folder + "/out-*"))]
+
+with tempfile.TemporaryDirectory() as folder:
+    rounds = folder + "/rounds"
+    copies = {number: start(number) for number in (1, 2, 3)}
+    until = time.monotonic() + 120
+    while not any(len(own["members"]) == 3 for own in chain()[2:]):
+        assert time.monotonic() < until, said()
+        time.sleep(0.02)
+    copies[3].kill()
+    killed_in = len(chain())
+    assert copies[1].wait(120) == 0 and copies[2].wait(120) == 0, said()
+    whole = chain()
+    with_3 = [own["round"] for own in whole if "3" in own["members"]]
+    assert max(with_3) <= killed_in + 1, (with_3, killed_in)
+    assert all(member["ranges"] for own in whole for member in own["members"].values()), whole
+    done = {}
+    for before, own in zip(whole, whole[1:]):
+        if not own["merged"]:
+            # On a busy machine nobody may hand in a round in time. All resume from the checkpoint then, and what was merged since does not count.
+            ranges = [steps for member in own["members"].values() for steps in member["ranges"]] + own["left"]
+            left = {(own["epoch"], step) for begin, end in ranges for step in range(begin, end)}
+            done = {key: times for key, times in done.items() if key[0] <= own["epoch"] and key not in left}
+        for part in own["merged"].values():
+            for begin, end in part["ranges"]:
+                for step in range(begin, end):
+                    done[before["epoch"], step] = done.get((before["epoch"], step), 0) + 1
+    assert done == {(epoch, step): 1 for epoch in range(12) for step in range(10)}, done
 print("done")
 "#;
     assert_eq!(python::run(&python, &["-"], input), "done\n");

@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::sandbox::Sandbox;
 
 /// Pages that people write, beside the generated ones and those of `docs/design`, which has no others.
-const HAND_WRITTEN: [&str; 13] = [
+const HAND_WRITTEN: [&str; 18] = [
     "docs/slurm-versions.md",
     "docs/glossary.md",
     "docs/training.md",
@@ -19,7 +19,12 @@ const HAND_WRITTEN: [&str; 13] = [
     "docs/policies.md",
     "docs/copies.md",
     "docs/run.md",
+    "docs/request.md",
     "docs/queue.md",
+    "docs/scripts.md",
+    "docs/pieces.md",
+    "docs/review.md",
+    "docs/why.md",
     "docs/queue-waits.svg",
     "docs/stopping.md",
 ];

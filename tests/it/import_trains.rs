@@ -39,7 +39,8 @@ const SCRIPTS: [(&str, &str, &str); 10] = [
         r"#!/bin/bash
 #SBATCH --account=def-someuser
 #SBATCH --gpus-per-node=v100:2
-#SBATCH --cpus-per-task=6
+#SBATCH --ntasks-per-node=2
+#SBATCH --cpus-per-task=3
 #SBATCH --mem=32000M
 #SBATCH --time=0-03:00
 #SBATCH --output=%N-%j.out
@@ -48,7 +49,7 @@ virtualenv --no-download $SLURM_TMPDIR/env
 source $SLURM_TMPDIR/env/bin/activate
 pip install --no-index torch
 export MASTER_ADDR=$(hostname)
-python train.py --epochs 10 --batch_size 256
+srun python train.py --epochs 10 --batch_size 256
 ",
         "trained on 2 ['--epochs', '10', '--batch_size', '256']",
     ),

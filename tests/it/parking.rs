@@ -187,12 +187,12 @@ fn what_was_moved_to_the_host_is_where_it_was() {
     check(
         r#"
 sys.path.insert(0, "templates")
-import hsched_ddp as hsched
+from hsched_ddp import gate
 import numpy, torch
 one, other = torch.arange(10.0), torch.full((3,), 7, dtype=torch.int64)
 view, foreign = one[2:4], torch.from_numpy(numpy.ones(3))
-moved = hsched._Moved(torch.device("cpu"))
-moved.take(hsched._tensors({"a": [one, view], "b": {"c": (other, 5)}, "d": foreign, "e": torch.empty(0)}))
+moved = gate.Moved(torch.device("cpu"))
+moved.take(gate.tensors_in({"a": [one, view], "b": {"c": (other, 5)}, "d": foreign, "e": torch.empty(0)}))
 moved.take([one])
 held = [tensor.storage().untyped() if not hasattr(tensor, "untyped_storage") else tensor.untyped_storage() for tensor in (one, view, other)]
 assert [len(storage) for storage in held] == [0, 0, 0] and foreign.tolist() == [1, 1, 1]

@@ -59,6 +59,46 @@ fn a_training_that_was_stopped_ends_as_one_process_would() {
     assert!((together / alone - 1.0).abs() < 1e-5, "weights {together}, by one process {alone}");
 }
 
+/// The rest of an epoch goes to other ranks twice: every sample is taken once, and the weights are those of one process.
+#[test]
+fn an_epoch_that_three_sets_of_ranks_share_takes_every_sample_once() {
+    let Some(python) = python::with_torch() else { return };
+    let Some(user) = user("ddp-ranks", "mech") else { return };
+    let program = repository().join("tests/it/ranks_train.py").display().to_string();
+    let part = |name: &str, nodes: &[&str], gpus: u32, stop_after: &str, status: &str| {
+        let mut own = job(name, gpus, &shell_words::join([python.as_str(), program.as_str(), stop_after]));
+        own["samples_per_epoch"] = 83.into();
+        own["global_batch"] = 8.into();
+        own["checkpoint"] = json!({"grace": "10s", "dir": "together"});
+        own["env"] = json!({"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"});
+        user.plan_over(nodes, &[own]);
+        let ended = user.run(&["plan.json"]);
+        assert_eq!(ended.exit, status, "{name}: {}", user.read(format!("{name}.out")));
+    };
+    part("two", &["b1 {v100: 1}", "a1 {t4: 1}"], 2, "3", "85:0");
+    part("four", &["b1 {v100: 2}", "a1 {t4: 2}"], 4, "2", "85:0");
+    part("three", &["b1 {v100: 2}", "a1 {t4: 1}"], 3, "0", "0:0");
+    let took = (0..4)
+        .flat_map(|rank| user.read(format!("took-{rank}")).lines().map(str::to_owned).collect::<Vec<_>>());
+    let mut samples: Vec<u32> = took.map(|line| line.parse().expect("a sample")).collect();
+    samples.sort_unstable();
+    assert_eq!(samples, (0..83).collect::<Vec<_>>());
+
+    let mut alone = user.program(&python);
+    alone.args([&program, "0"]).env("PYTHONPATH", repository().join("templates"));
+    let alone = Done::of(
+        alone
+            .env("HSCHED_CHECKPOINT_DIR", "alone")
+            .env("RANK", "0")
+            .env("WORLD_SIZE", "1")
+            .env("MASTER_ADDR", "127.0.0.1")
+            .env("MASTER_PORT", "0"),
+    );
+    assert_eq!(alone.code, Some(0), "{}", alone.stderr);
+    let (together, alone) = (weights(&user.read("three.out")), weights(&alone.stdout));
+    assert!((together / alone - 1.0).abs() < 1e-12, "weights {together}, by one process {alone}");
+}
+
 #[test]
 fn the_example_is_a_job_over_two_types() {
     let folder = repository().join("examples/ddp").display().to_string();
@@ -120,7 +160,7 @@ fn number(line: &Value, key: &str) -> f64 {
 
 /// Checks that the helper's folder comes after the user's own modules, and that the second run knew what was done.
 fn check_surroundings(user: &TestUser<'_>, run: &str, done: usize) {
-    assert!(fs::exists(user.folder.join(run).join("hsched_ddp.py")).expect("the run's folder"));
+    assert!(fs::exists(user.folder.join(run).join("hsched_ddp/__init__.py")).expect("the run's folder"));
     let saw = user.read("saw-0");
     let expected = [format!("0 /own/modules:{run}"), format!("{done} /own/modules:{run}")];
     assert_eq!(saw.lines().collect::<Vec<_>>(), expected);

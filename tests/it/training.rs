@@ -1,8 +1,12 @@
-//! What `hsched_ddp` makes of samples, losses, loaders and models; several ranks at once are `check-ddp`'s.
+//! What `hsched_ddp` makes of samples, losses, loaders and models; several ranks at once are those of `tests/ddp`.
 
 use std::fmt::Write as _;
+use std::fs;
+
+use serde_json::Value;
 
 use crate::python::{run, with_torch};
+use crate::real_cluster::repository;
 use crate::sandbox::Sandbox;
 
 /// Every epoch is the whole permutation; every rank has a part in every step; blocks do not depend on the ranks.
@@ -178,7 +182,7 @@ right.backward()
 assert (gradient - model.weight.grad).norm() < 1e-6 * model.weight.grad.norm(), (gradient, model.weight.grad)
 loss = training._line(1.0)["metrics"]["loss"]
 assert abs(loss - float(right)) < 1e-6 and not said, (loss, right, said)
-for passes in parts, parts[2:] * 3:
+for passes in parts, [(batch, {"labels": value(labels)}) for batch, labels in parts]:
     said = told(passes)[1]
     assert len(said) == 1 and "count=lambda batch" in said[0], said
 labelled = [(batch, value(labels).clamp(min=0)) for batch, labels in parts]
@@ -301,6 +305,7 @@ import os, sys, types
 sys.path.insert(0, "templates")
 sys.modules["torch"] = None
 import hsched_ddp as hsched
+from hsched_ddp import core
 
 tried = []
 def init_process_group(backend, **more):
@@ -308,8 +313,8 @@ def init_process_group(backend, **more):
     if tried[-1] != "0":
         raise RuntimeError(reason)
 
-hsched.torch = types.SimpleNamespace(cuda=types.SimpleNamespace(is_available=lambda: False), device=lambda name: types.SimpleNamespace(type=name))
-hsched.dist = types.SimpleNamespace(init_process_group=init_process_group, HashStore=lambda: None)
+core.torch = types.SimpleNamespace(cuda=types.SimpleNamespace(is_available=lambda: False), device=lambda name: types.SimpleNamespace(type=name))
+core.dist = types.SimpleNamespace(init_process_group=init_process_group, HashStore=lambda: None)
 os.environ.pop("USE_LIBUV", None)
 reason = "use_libuv was requested but PyTorch was build without libuv support"
 hsched.init(2)
@@ -323,4 +328,24 @@ except RuntimeError as error:
     print(tried[2:], error)
 "#;
     assert_eq!(run("python3", &["-"], input), "[None] no route to host\n");
+}
+
+/// The cases of `tests/ddp`, on real ranks, with the torch that there is; `tests/frameworks` runs them with others.
+#[test]
+fn unequal_ranks_train_as_one_process_does() {
+    let Some(python) = with_torch() else { return };
+    let text = run(&python, &["tests/ddp/run.py"], "");
+    let answer: Value = serde_json::from_str(&text).expect("JSON");
+    let cases = answer["cases"].as_array().expect("cases");
+    let documented = fs::read_to_string(repository().join("docs/training.md")).expect("the page");
+    for case in cases {
+        let name = case["name"].as_str().expect("a name");
+        assert_eq!(case["problem"], Value::Null, "{case}");
+        assert!(case["figure"].as_f64().unwrap_or_default() < 1e-12, "{case}");
+        assert!(
+            documented.contains(&format!("| `{name}` |")),
+            "{name} is not in the table of docs/training.md"
+        );
+    }
+    assert!(cases.len() > 25, "{} cases", cases.len());
 }

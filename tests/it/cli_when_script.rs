@@ -1,0 +1,283 @@
+//! `hsched when SCRIPT`: when a batch script would start, with which changes sooner, and the change in the script or in the queue.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use chrono::{Local, TimeDelta};
+use serde_json::{Value, json};
+
+use crate::queue_look::{others, site};
+use crate::sandbox::{Sandbox, mode};
+
+const SCRIPT: &str = "#!/bin/bash
+# Trains for a while.
+#SBATCH --job-name=bert
+#SBATCH --time=24:00:00   # to be safe
+#SBATCH --gres='gpu:v100:2'
+#SBATCH -p gpu -c 4
+
+srun python train.py
+#SBATCH --mem=200G
+";
+
+/// Two of four V100 are free for six hours; then a job for all of them comes first. Four A100 are free in another partition.
+fn queue() -> Value {
+    let node = |name: &str, gpu_type: &str, partition: &str| json!({ "name": name, "partitions": [partition], "cpus": 32, "gpus": [{ "type": gpu_type, "count": 4 }] });
+    json!({ "schema": "hsched.queue/1", "taken_at": 1_795_345_200, "cluster": "small",
+        "nodes": [node("v1", "v100", "gpu"), node("a1", "a100", "big")],
+        "partitions": [{ "name": "gpu", "default": true, "max_time_s": 172_800.0 }, { "name": "big" }],
+        "jobs": [
+            { "id": "1", "partitions": ["gpu"], "limit_s": 25_200.0, "asks": {},
+                "running": { "since": 1_795_341_600, "holds": [{ "node": "v1", "gpus": [{ "type": "v100", "count": 2 }] }] } },
+            { "id": "2", "partitions": ["gpu"], "limit_s": 36_000.0, "priority": 1000, "submitted": 1_795_340_000,
+                "asks": { "gpus": [{ "type": "v100", "count": 4 }] } },
+        ] })
+}
+
+fn small() -> Sandbox {
+    let sandbox = Sandbox::new().variable("COLUMNS", "250");
+    sandbox.file("train.sh", SCRIPT).file("queue.json", queue().to_string())
+}
+
+const LOOK: &str = "when train.sh --snapshot queue.json --futures 20 --budget 1h";
+
+fn changes(json: &Value) -> Vec<String> {
+    let list = json["script"]["changes"].as_array().expect("changes");
+    let words = |own: &Value| {
+        own["options"]
+            .as_array()
+            .expect("options")
+            .iter()
+            .map(|word| word.as_str().expect("text").to_owned())
+            .collect::<Vec<_>>()
+    };
+    list.iter().map(|own| words(own).join(" ")).collect()
+}
+
+#[test]
+fn a_script_is_told_when_it_starts_and_what_would_be_sooner() {
+    let text = small().run(LOOK).succeeds();
+    let plain = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in [
+        "train.sh asks for 2 v100 GPUs on 1 node, partition gpu, 4 CPUs, 24 h.",
+        "It would start at",
+        "It waits for GPUs: 2 of 4 v100 are free, and 1 job is before it.",
+        "STARTS SOONER BY CHANGE COSTS YOU",
+        "--time=06:00:00, now 24:00:00",
+        "Slurm ends the job after 6 h; how long it runs is unknown",
+        "is a a100 fast enough? The script asks for v100",
+        "it stands after the first command",
+        "Estimated. Nothing is submitted or changed. To write change 1: hsched when train.sh --apply 1",
+    ] {
+        assert!(plain.contains(words), "{words}: {text}");
+    }
+    let json = small().run(&format!("{LOOK} --format json")).json();
+    assert_eq!((&json["schema"], &json["jobs"]), (&json!("hsched.when/1"), &json!([])));
+    let script = &json["script"];
+    assert_eq!((&script["name"], &script["refused"]), (&json!("train.sh"), &Value::Null));
+    assert_eq!(
+        (&script["request"]["gpus_total"], &script["as_is"]["outlook"]),
+        (&json!(2), &json!("estimated"))
+    );
+    assert!(changes(&json).contains(&"--time=06:00:00".to_owned()), "{json}");
+}
+
+#[test]
+fn options_beside_the_script_win_and_no_script_is_needed() {
+    let json = small().run(&format!("{LOOK} --format json -- --time=2:00:00")).json();
+    assert_eq!(json["script"]["request"]["time_limit_s"], 7200);
+    // Within the six hours it starts at once.
+    assert_eq!(json["script"]["as_is"]["start"]["q90_s"], 0.0);
+    let line = "when --snapshot queue.json --futures 20 --budget 1h";
+    let text = small().run(&format!("{line} -- --gres=gpu:v100:2 -t 4h")).exits(0).stdout;
+    assert!(text.contains("this request asks for 2 v100 GPUs on 1 node"), "{text}");
+    assert!(
+        text.contains("4 h") && text.contains("start at once") && text.contains("--time=4:00:00"),
+        "{text}"
+    );
+    // Nothing at all is a wrong command line, and so are changes of no script.
+    assert_eq!(small().run("when --snapshot queue.json").code, Some(2));
+    assert_eq!(small().run(&format!("{line} --apply 1 -- --gres=gpu:v100:2")).code, Some(2));
+    assert_eq!(small().run(&format!("{line} --submit 1 -- --gres=gpu:v100:2")).code, Some(2));
+}
+
+#[test]
+fn a_change_is_written_in_place_and_the_old_script_is_kept() {
+    let sandbox = small();
+    let script = sandbox.work("train.sh");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o750)).expect("a mode");
+    let json = sandbox.run(&format!("{LOOK} --format json")).json();
+    let number = 1 + changes(&json).iter().position(|own| own == "--time=06:00:00").expect("a shorter limit");
+    let diff = "--- train.sh\n+++ train.sh\n@@ line 4 @@\n-#SBATCH --time=24:00:00   # to be safe\n+#SBATCH --time=06:00:00   # to be safe\nCosts you: Slurm ends the job after 6 h; how long it runs is unknown.\n";
+    assert_eq!(sandbox.run(&format!("{LOOK} --apply {number} --dry-run")).succeeds(), diff);
+    assert_eq!(fs::read_to_string(&script).expect("a script"), SCRIPT);
+    assert!(!sandbox.work("train.sh.bak").exists());
+    let said = sandbox.run(&format!("{LOOK} --apply {number}")).succeeds();
+    assert_eq!(
+        said,
+        format!("{diff}Written. The old file is train.sh.bak. Submit it as before: sbatch train.sh\n")
+    );
+    assert_eq!(fs::read_to_string(&script).expect("a script"), SCRIPT.replace("=24:00:00", "=06:00:00"));
+    assert_eq!(fs::read_to_string(sandbox.work("train.sh.bak")).expect("the old one"), SCRIPT);
+    assert_eq!((mode(&script), mode(&sandbox.work("train.sh.bak"))), (0o750, 0o750));
+}
+
+#[test]
+fn a_change_that_nobody_saw_is_shown_first_and_no_old_script_is_lost() {
+    let sandbox = small().file("train.sh.bak", "another\n");
+    let script = sandbox.work("train.sh");
+    let unseen = sandbox.run(&format!("{LOOK} --apply 1"));
+    assert_eq!(unseen.code, Some(2), "{}", unseen.stderr);
+    assert!(
+        unseen.stdout.contains("SOONER BY") && unseen.stderr.contains("--apply 1 again"),
+        "{}",
+        unseen.stderr
+    );
+    assert_eq!(fs::read_to_string(&script).expect("a script"), SCRIPT);
+    let json = sandbox.run(&format!("{LOOK} --format json")).json();
+    let number = 1 + changes(&json).iter().position(|own| own == "--time=06:00:00").expect("a shorter limit");
+    let said = sandbox.run(&format!("{LOOK} --apply {number}")).succeeds();
+    assert!(said.contains("The old file is train.sh.bak2."), "{said}");
+    assert_eq!(fs::read_to_string(sandbox.work("train.sh.bak")).expect("a file"), "another\n");
+    assert_eq!(fs::read_to_string(sandbox.work("train.sh.bak2")).expect("a file"), SCRIPT);
+}
+
+#[test]
+fn numbers_beyond_any_cluster_are_only_too_large() {
+    for options in
+        ["-N 100000 --gres=gpu:v100:100000", "-N 4000000 --mem=99999999999G", "--gres=gpu:4000000000"]
+    {
+        let line = "when --snapshot queue.json --futures 20 --budget 1h";
+        let said = small().run(&format!("{line} -- {options}")).exits(3).stdout;
+        assert!(said.contains("never start"), "{options}: {said}");
+    }
+}
+
+#[test]
+fn another_gpu_type_needs_a_word() {
+    let sandbox = small();
+    let json = sandbox.run(&format!("{LOOK} --format json")).json();
+    let place =
+        json["script"]["changes"].as_array().expect("changes").iter().position(|own| own["may"] == "a100");
+    let number = place.expect("another type") + 1;
+    let refused = sandbox.run(&format!("{LOOK} --apply {number}"));
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert!(refused.stderr.contains("add --may a100"), "{}", refused.stderr);
+    let diff = sandbox.run(&format!("{LOOK} --apply {number} --may a100 --dry-run")).succeeds();
+    // Quotes stay, and so does the other option of the line.
+    assert!(diff.contains("+#SBATCH --gres='gpu:a100:2'") && diff.contains("+#SBATCH -p big -c 4"), "{diff}");
+}
+
+#[test]
+fn a_number_means_the_change_that_was_shown() {
+    let sandbox = small();
+    let shown = changes(&sandbox.run(&format!("{LOOK} --format json")).json());
+    // In the meantime the GPUs are free: nothing helps any more.
+    let mut free = queue();
+    free["jobs"] = json!([]);
+    let sandbox = sandbox.file("queue.json", free.to_string());
+    let ran = sandbox.run(&format!("{LOOK} --apply 1"));
+    assert_eq!(ran.code, Some(3), "{}", ran.stderr);
+    assert!(ran.stderr.contains(&format!("change 1 was {}", shown[0])), "{}", ran.stderr);
+    assert_eq!(sandbox.run(&format!("{LOOK} --apply 9")).code, Some(3));
+    assert!(!sandbox.work("train.sh.bak").exists());
+}
+
+#[test]
+fn what_slurm_refuses_and_what_is_not_known_is_said() {
+    let said = |old: &str, new: &str, code: i32| {
+        let sandbox = small().file("train.sh", SCRIPT.replace(old, new));
+        sandbox.run(LOOK).exits(code).stdout.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let text = said("-p gpu", "-p gpus", 3);
+    assert!(text.contains("sbatch would refuse train.sh: line 6, --partition=gpus: this cluster has no partition gpus; it has gpu, big"), "{text}");
+    let text = said("--time=24:00:00", "--tim=24:00:00", 3);
+    assert!(text.contains("sbatch would refuse train.sh:") && text.contains("ambiguous"), "{text}");
+    let text = said("'gpu:v100:2'", "gpu:{{gpus}}", 3);
+    assert!(text.contains("line 5") && text.contains("-- --nodes=1 --gres=gpu:1"), "{text}");
+    // Longer than the partition allows: a shorter limit makes it possible.
+    let text = said("--time=24:00:00", "--time=72:00:00", 0);
+    assert!(
+        text.contains("It would never start: partition gpu allows a time limit of 2 d, it asks for 3 d."),
+        "{text}"
+    );
+    assert!(
+        text.contains("never now --time=2-00:00:00, now 72:00:00") || text.contains("--time=18:00:00"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_job_file_goes_on_as_before() {
+    let refused = small().run("when jobs.yaml --snapshot queue.json --apply 1");
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert!(refused.stderr.contains("jobs.yaml is none"), "{}", refused.stderr);
+    let refused = small().run(&format!("{LOOK} --partition big"));
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert!(refused.stderr.contains("after --"), "{}", refused.stderr);
+}
+
+/// A Slurm on which another job has all V100 of the only node until its limit, and that knows past runs of an hour.
+fn busy() -> Sandbox {
+    let since = (Local::now() - TimeDelta::hours(6)).format("%Y-%m-%dT%H:%M:%S").to_string();
+    let of_two =
+        others("v1", "v100").replace("gpu:v100:4", "gpu:v100:2").replace("2026-11-22T10:00:00", &since);
+    let wide = "8|PENDING|man|bio|normal|gpu|900|2026-11-22T09:00:00|N/A|10:00:00|1|4|4|cpu=4,node=1|gres:gpu:v100:4|N/A|N/A|N/A||(null)|(null)|OK|Resources";
+    let past = "11|COMPLETED|3600|cpu=4,gres/gpu:v100=2,gres/gpu=2,node=1|1|v1|||gpu";
+    let sacct =
+        format!("case \"$*\" in *--name=bert*) printf '%s\\n' '{}';; esac", past.replace('|', "\u{1f}"));
+    site("AccountingStorageType = accounting_storage/slurmdbd", &[of_two, wide.to_owned()])
+        .printing(
+            "sinfo",
+            &["v1|gpu*|2-00:00:00|mixed|gpu:v100:4|gpu:v100:2(IDX:0-1)|4/28/0/32|64000|400||none"],
+        )
+        .program("sacct", &sacct)
+        .file("train.sh", SCRIPT.replace(" -c 4", ""))
+        .variable("COLUMNS", "250")
+}
+
+#[test]
+fn past_runs_of_the_name_say_how_short_a_limit_may_be() {
+    let sandbox = busy();
+    let look = "when train.sh --futures 20 --budget 1h";
+    for _ in 0..2 {
+        let ran = sandbox.run(look).exits(0);
+        let text = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        // An hour, half as long again as one run leaves open.
+        assert!(text.contains("--time=01:30:00, now 24:00:00"), "{}", ran.stdout);
+        assert!(
+            text.contains("Slurm ends the job after 1 h 30 min; the 1 past run took 1 h"),
+            "{}",
+            ran.stdout
+        );
+    }
+    // Asked once an hour.
+    let asked = sandbox.calls("sacct").into_iter().filter(|call| call.contains(&"--name=bert".to_owned()));
+    assert_eq!(asked.count(), 1);
+}
+
+#[test]
+fn a_change_is_submitted_once_and_leaves_the_script_alone() {
+    let sandbox = busy().variable("SBATCH_TIMELIMIT", "20:00:00");
+    let look = "when train.sh --futures 20 --budget 1h";
+    // Nobody has seen what change 1 is.
+    let unseen = sandbox.run(&format!("{look} --submit 1"));
+    assert_eq!((unseen.code, sandbox.calls("sbatch").len()), (Some(2), 0), "{}", unseen.stderr);
+    assert!(unseen.stderr.contains("then give --submit 1 again"), "{}", unseen.stderr);
+    sandbox.run(&format!("{look} -- --comment=x")).exits(0);
+    let line = sandbox.run(&format!("{look} --submit 1 --dry-run -- --comment=x")).succeeds();
+    assert_eq!(line, "sbatch --parsable '--time=20:00:00' '--comment=x' '--time=01:30:00' train.sh\n");
+    assert!(sandbox.calls("sbatch").is_empty());
+    assert_eq!(sandbox.run(&format!("{look} --submit 1")).succeeds(), "Submitted as job 1.\n");
+    assert_eq!(sandbox.calls("sbatch").len(), 1);
+    assert_eq!(fs::read_to_string(sandbox.work("train.sh")).expect("a script"), SCRIPT.replace(" -c 4", ""));
+    // Of what the environment sets, the script changes nothing.
+    let refused = sandbox.run(&format!("{look} --apply 1"));
+    assert_eq!(refused.code, Some(3), "{}", refused.stderr);
+    assert!(refused.stderr.contains("the environment sets --time (SBATCH_TIMELIMIT)"), "{}", refused.stderr);
+    // Unclear answers are not asked again.
+    let lost = busy().program("sbatch", "echo 'Socket timed out on send/recv operation' >&2; exit 1");
+    lost.run(look).exits(0);
+    let ran = lost.run(&format!("{look} --submit 1"));
+    assert_eq!((ran.code, lost.calls("sbatch").len()), (Some(1), 1), "{}", ran.stderr);
+}
