@@ -75,7 +75,13 @@ impl Submission {
         snapshot.scheduling.depth = Some(2000);
         snapshot.scheduling.window_s = Some(Seconds(5760.0 * 60.0));
         let priority = Some(100_000 - u64::from(self.nice));
-        snapshot.accounts = vec![QueueAccount { name: "own".to_owned(), default: true, priority, qos: None }];
+        snapshot.accounts = vec![QueueAccount {
+            name: "own".to_owned(),
+            default: true,
+            priority,
+            qos: None,
+            allowed_qos: Vec::new(),
+        }];
         let first = earlier.first().map_or(self.at, |first| first.at);
         snapshot.history_since = Some(Time(first));
         snapshot.history = Some(earlier.iter().filter_map(|own| own.ended(self.at)).collect());

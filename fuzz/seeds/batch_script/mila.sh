@@ -1,5 +1,5 @@
 #!/bin/bash
-#SBATCH --job-name=bert fine
+#SBATCH --job-name=bert   # fine
 #SBATCH --partition=long
 #SBATCH --gpus-per-task=rtx8000:1
 #SBATCH --ntasks=1

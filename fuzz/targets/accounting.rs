@@ -1,0 +1,14 @@
+//! Saved output of sacct, and what is made of its runs.
+#![no_main]
+
+use hsched_model::Time;
+use hsched_slurm::accounting::Accounting;
+use hsched_slurm::{review, time};
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    if let Ok(found) = Accounting::parse(bytes, |text| time::without_zone(text).map(Time)) {
+        for own in review::review(&found.runs) {
+            assert!(own.cut_share() <= 0.02, "{own:?}");
+        }
+    }
+});
