@@ -21,8 +21,7 @@ class Hsched(CargoPackage):
             mkdirp(folder)
             for page in find("man", "*." + section, recursive=False):
                 install(page, folder)
-        mkdirp(self.prefix.lib.hsched)
-        install("templates/hsched_ddp.py", self.prefix.lib.hsched)
+        install_tree("templates/hsched_ddp", self.prefix.lib.hsched.hsched_ddp)
 
     def setup_run_environment(self, env):
         env.prepend_path("PYTHONPATH", self.prefix.lib.hsched)
