@@ -19,7 +19,7 @@ use std::env;
 use std::process::ExitCode;
 
 use hsched_model::Time;
-use hsched_queue::learnt::{PastEstimates, Spread, WINDOW_DAYS, WaitDensity, WaitHistory, WaitRecord};
+use hsched_waits::{PastEstimates, Spread, WINDOW_DAYS, WaitDensity, WaitHistory, WaitRecord};
 
 use recording::Recording;
 

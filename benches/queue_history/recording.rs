@@ -10,7 +10,7 @@ use flate2::read::MultiGzDecoder;
 
 use hsched_model::Time;
 use hsched_model::number::{to_f64, to_u32};
-use hsched_queue::learnt::{FIGURES, QueueFigures, WaitRecord};
+use hsched_waits::{FIGURES, QueueFigures, WaitRecord};
 
 /// The columns on the state of the queue.
 const FIGURE_COLUMNS: [&str; 22] = [

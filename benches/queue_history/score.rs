@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hsched_model::number::to_f64;
-use hsched_queue::learnt::WaitRecord;
+use hsched_waits::WaitRecord;
 
 /// A wait and its estimate, in seconds.
 #[derive(Clone, Copy)]

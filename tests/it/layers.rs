@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 const CRATES: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("plan", &["model"]),
-    ("queue", &["model"]),
+    ("waits", &["model"]),
+    ("queue", &["model", "waits"]),
     ("engine", &["model", "plan", "queue"]),
     ("slurm", &["engine", "model", "queue"]),
     ("lab", &["engine", "model", "plan"]),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::Snapshot;
 use crate::learnt::seen_job::{NumberOf, RequestSize, SeenJob};
 use crate::learnt::site_log::shown;
-use crate::learnt::wait_record::{FIGURES, QueueFigures};
+use hsched_waits::{FIGURES, QueueFigures};
 
 /// Figures of what is pending or what is running.
 const EACH: usize = 11;
@@ -13,32 +13,34 @@ const EACH: usize = 11;
 /// The place of the player's estimate.
 const PLAYER: usize = 2 * EACH;
 
-impl QueueFigures {
-    /// Returns the figures of a request among the jobs of a look: of those that wait for room with at least its priority, and of all
-    /// that run.
-    pub(super) fn new<'a>(jobs: impl IntoIterator<Item = &'a SeenJob>, request: &RequestSize) -> Self {
-        let mut sums = [0.0_f64; 2 * EACH];
-        for job in jobs {
-            let is_running = job.started.is_some();
-            if !is_running && (job.size.priority < request.priority || !job.eligible) {
-                continue;
-            }
-            let begin = if is_running { EACH } else { 0 };
-            for (sum, amount) in sums[begin..begin + EACH].iter_mut().zip(amounts(&job.size, request)) {
-                *sum += amount;
-            }
+/// Returns the figures of a request among the jobs of a look: of those that wait for room with at least its priority, and of all
+/// that run.
+pub(super) fn figures<'a>(
+    jobs: impl IntoIterator<Item = &'a SeenJob>,
+    request: &RequestSize,
+) -> QueueFigures {
+    let mut sums = [0.0_f64; 2 * EACH];
+    for job in jobs {
+        let is_running = job.started.is_some();
+        if !is_running && (job.size.priority < request.priority || !job.eligible) {
+            continue;
         }
-        let mut figures = [f32::NAN; FIGURES];
-        for (figure, sum) in figures.iter_mut().zip(sums) {
-            *figure = narrow(sum);
+        let begin = if is_running { EACH } else { 0 };
+        for (sum, amount) in sums[begin..begin + EACH].iter_mut().zip(amounts(&job.size, request)) {
+            *sum += amount;
         }
-        Self(figures)
     }
+    let mut figures = [f32::NAN; FIGURES];
+    for (figure, sum) in figures.iter_mut().zip(sums) {
+        *figure = narrow(sum);
+    }
+    QueueFigures(figures)
+}
 
-    /// Sets the wait that the player estimates, in seconds.
-    pub(super) fn set_player(&mut self, wait_s: Option<f64>) {
-        self.0[PLAYER] = wait_s.map_or(f32::NAN, |wait| narrow(wait.max(1.0).log10()));
-    }
+/// Returns the figures with the wait that the player estimates, in seconds.
+pub(super) fn with_player(mut figures: QueueFigures, wait_s: Option<f64>) -> QueueFigures {
+    figures.0[PLAYER] = wait_s.map_or(f32::NAN, |wait| narrow(wait.max(1.0).log10()));
+    figures
 }
 
 /// The jobs of a look.
@@ -51,7 +53,7 @@ impl LookJobs {
 
     /// Returns the figures of a request among them.
     pub(super) fn figures(&self, request: &RequestSize) -> QueueFigures {
-        QueueFigures::new(self.0.values(), request)
+        figures(self.0.values(), request)
     }
 }
 

@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::learnt::wait_record::{QueueFigures, WaitRecord};
+use crate::learnt::queue_figures::with_player;
 use crate::{Asks, Estimate, Request, Snapshot};
 use hsched_model::number::{to_f64, to_u32};
 use hsched_model::{GpuType, Seconds, Time};
+use hsched_waits::{QueueFigures, WaitRecord};
 
 /// Makes a number of a name that does not give the name away.
 pub type NumberOf<'a> = &'a dyn Fn(&str) -> u64;
@@ -111,6 +112,26 @@ impl RequestSize {
         let whose = (snapshot.user.as_deref(), account);
         Self::new(&request.asks, whose, partition, (request.limit.0, priority), number)
     }
+
+    /// Returns the request of this size that is made at a moment.
+    pub(super) fn record(&self, id: u64, at: Time, queue: QueueFigures) -> WaitRecord {
+        WaitRecord {
+            id,
+            asked: at,
+            submitted: at,
+            eligible: Some(at),
+            account: self.owner,
+            partition: self.partition,
+            cpus: self.cpus,
+            memory_mib: self.memory_mib,
+            limit_s: self.limit_s,
+            gpus: self.gpus,
+            queue,
+            started: None,
+            ended: None,
+            pending_until: None,
+        }
+    }
 }
 
 impl SeenJob {
@@ -118,10 +139,9 @@ impl SeenJob {
     /// the queue without having started was pending until it was last seen so.
     pub(super) fn wait(&self, is_open: bool) -> Option<(Time, WaitRecord)> {
         let Asked { look, at, queue } = self.asked.clone()?;
-        let mut queue = queue;
         // The player counts from the look at which it was asked.
         let player = self.player.map(|player| player.at.since(at).0 + player.median_s);
-        queue.set_player(player);
+        let queue = with_player(queue, player);
         let pending_until = if is_open || self.started.is_some() { None } else { Some(self.pending_at?) };
         let record = WaitRecord {
             submitted: self.submitted,
@@ -129,30 +149,8 @@ impl SeenJob {
             started: self.started,
             ended: self.ended,
             pending_until,
-            ..WaitRecord::of_request(self.job, &self.size, at, queue)
+            ..self.size.record(self.job, at, queue)
         };
         Some((look, record))
-    }
-}
-
-impl WaitRecord {
-    /// Returns a request that is made at a moment.
-    pub(super) fn of_request(id: u64, size: &RequestSize, at: Time, queue: QueueFigures) -> Self {
-        Self {
-            id,
-            asked: at,
-            submitted: at,
-            eligible: Some(at),
-            account: size.owner,
-            partition: size.partition,
-            cpus: size.cpus,
-            memory_mib: size.memory_mib,
-            limit_s: size.limit_s,
-            gpus: size.gpus,
-            queue,
-            started: None,
-            ended: None,
-            pending_until: None,
-        }
     }
 }

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::learnt::queue_figures::figures;
 use crate::learnt::seen_job::{Asked, NumberOf, PlayerEstimate, RequestSize, SeenJob};
-use crate::learnt::wait_record::QueueFigures;
 use crate::{Ended, Estimate, QueueJob, Snapshot};
 use hsched_model::Time;
 use hsched_model::number::to_f64;
+use hsched_waits::QueueFigures;
 
 /// Looks further apart miss jobs that come and go between them: what was submitted then says nothing of short waits.
 const GAP_S: f64 = 3.0 * 3600.0;
@@ -83,11 +84,11 @@ impl SiteLog {
         shown: &BTreeMap<u64, SeenJob>,
     ) -> Option<Asked> {
         if let Some(look) = before.filter(|before| job.submitted >= *before) {
-            let queue = QueueFigures::new(self.queue(), &job.size);
+            let queue = figures(self.queue(), &job.size);
             return Some(Asked { look, at: job.submitted, queue });
         }
         let others = shown.values().filter(|other| other.job != job.job);
-        let queue = QueueFigures::new(others, &job.size);
+        let queue = figures(others, &job.size);
         job.started.is_none().then_some(Asked { look: snapshot.taken_at, at: snapshot.taken_at, queue })
     }
 

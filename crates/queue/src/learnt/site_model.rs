@@ -4,17 +4,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::learnt::density::WaitDensity;
-use crate::learnt::hazard_model::HazardModel;
-use crate::learnt::interval::{PastEstimates, Spread};
-use crate::learnt::queue_figures::LookJobs;
+use crate::learnt::queue_figures::{LookJobs, with_player};
 use crate::learnt::seen_job::{NumberOf, PlayerEstimate, RequestSize, SeenJob};
 use crate::learnt::site_log::{SiteLog, key};
-use crate::learnt::wait_history::WaitHistory;
-use crate::learnt::wait_record::{QueueFigures, WaitRecord};
 use crate::{Estimate, QueueJob, Request, Snapshot};
 use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time};
+use hsched_waits::{HazardModel, PastEstimates, Spread, WaitDensity, WaitHistory, WaitRecord};
 
 /// Jobs that are learnt from at most, the latest ones: a model of so many takes half a second.
 pub const MOST_EXAMPLES: usize = 5000;
@@ -135,9 +131,8 @@ impl SiteModel {
         let mut records = Vec::with_capacity(requests.len());
         for ((id, request), player) in (0..).zip(requests).zip(player) {
             let size = RequestSize::of_request(request, snapshot, number);
-            let mut queue: QueueFigures = jobs.figures(&size);
-            queue.set_player(player.map(|estimate| estimate.median.0));
-            records.push(WaitRecord::of_request(id, &size, now, queue));
+            let queue = with_player(jobs.figures(&size), player.map(|estimate| estimate.median.0));
+            records.push(size.record(id, now, queue));
         }
         let densities = self.history.alternatives(&records, now).densities(Some(&self.model));
         let estimates = densities.iter().zip(requests).map(|(density, request)| {

@@ -1,16 +1,16 @@
 //! Kaplan–Meier curves of waits by stream, each shrunk towards that of a larger stream.
 
-use crate::learnt::density::{BINS, bin_of, edge};
+use crate::density::{BINS, bin_of, edge};
 
 /// As many starts tell as much of a stream as the larger stream does.
 const BELIEF: f64 = 8.0;
 
 /// The chance of a start in each bin, for a job that is still pending at its lower end.
-pub(super) type Hazards = [f64; BINS];
+pub(crate) type Hazards = [f64; BINS];
 
 /// Starts and censored waits of one stream, by bin and weighted.
 #[derive(Clone, Debug)]
-pub(super) struct Curve {
+pub(crate) struct Curve {
     starts: Hazards,
     /// Weight that is no more at risk from a bin on.
     left: Hazards,
@@ -18,12 +18,12 @@ pub(super) struct Curve {
 }
 
 impl Curve {
-    pub(super) fn empty() -> Self {
+    pub(crate) fn empty() -> Self {
         Self { starts: [0.0; BINS], left: [0.0; BINS], total: 0.0 }
     }
 
     /// Adds a wait, given as its logarithm; one that has not ended says only that it is longer.
-    pub(super) fn add(&mut self, log_wait: f64, has_started: bool, weight: f64) {
+    pub(crate) fn add(&mut self, log_wait: f64, has_started: bool, weight: f64) {
         let bin = bin_of(log_wait);
         self.total += weight;
         if !has_started {
@@ -37,12 +37,12 @@ impl Curve {
     }
 
     /// Returns the weight of all its waits.
-    pub(super) fn weight(&self) -> f64 {
+    pub(crate) fn weight(&self) -> f64 {
         self.total
     }
 
     /// Returns the hazards of a stream within a larger one; without one, of the site.
-    pub(super) fn hazards(&self, parent: Option<&Hazards>) -> Hazards {
+    pub(crate) fn hazards(&self, parent: Option<&Hazards>) -> Hazards {
         let mut at_risk = self.total;
         let mut hazards = [0.0; BINS];
         for (bin, hazard) in hazards.iter_mut().enumerate() {
@@ -59,7 +59,7 @@ impl Curve {
 }
 
 /// Returns the logarithms of the waits by which these parts of the jobs have started; the last bin where fewer do.
-pub(super) fn quantiles<const COUNT: usize>(hazards: &Hazards, parts: [f64; COUNT]) -> [f64; COUNT] {
+pub(crate) fn quantiles<const COUNT: usize>(hazards: &Hazards, parts: [f64; COUNT]) -> [f64; COUNT] {
     parts.map(|part| {
         let mut survival = 1.0;
         for (bin, hazard) in hazards.iter().enumerate() {

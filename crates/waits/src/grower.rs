@@ -3,11 +3,11 @@
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
-use crate::learnt::hazard_trees::{STEPS, Sums, TrainingRows};
+use crate::hazard_trees::{STEPS, Sums, TrainingRows};
 use hsched_model::number::{to_f64, to_u32, to_usize};
 
 /// Codes that a feature has at most.
-pub(super) const CODES: usize = 64;
+pub(crate) const CODES: usize = 64;
 
 /// Leaves of a tree, and lines of a leaf at least.
 const LEAVES: usize = 63;
@@ -35,13 +35,13 @@ enum Node {
 
 /// A tree; its first node is the root.
 #[derive(Clone, Debug)]
-pub(super) struct Tree {
+pub(crate) struct Tree {
     nodes: Vec<Node>,
 }
 
 impl Tree {
     /// Calls `found` with each range of bins before `steps` and its value, for a row whose codes `code_of` returns.
-    pub(super) fn visit(
+    pub(crate) fn visit(
         &self,
         code_of: impl Fn(usize) -> u8,
         steps: usize,
@@ -139,7 +139,7 @@ struct Leaf {
 }
 
 /// What a tree is grown from.
-pub(super) struct Grower<'a> {
+pub(crate) struct Grower<'a> {
     pub rows: &'a TrainingRows,
     /// Before each line of a row, and after its last.
     pub sums: &'a [Sums],
@@ -148,7 +148,7 @@ pub(super) struct Grower<'a> {
 }
 
 impl Grower<'_> {
-    pub(super) fn grow(
+    pub(crate) fn grow(
         &self,
         is_seen: &[bool],
         features: &[usize],

@@ -2,17 +2,17 @@
 
 use hsched_model::number::{to_f64, to_u64, to_usize};
 
-use crate::learnt::grower::CODES;
+use crate::grower::CODES;
 
 /// The bounds of a feature's ranges, in order; code 0 is for unknown values.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Coding {
+pub(crate) struct Coding {
     bounds: Vec<f32>,
 }
 
 impl Coding {
     /// Returns the ranges for some values.
-    pub(super) fn of(values: impl Iterator<Item = f32>) -> Self {
+    pub(crate) fn of(values: impl Iterator<Item = f32>) -> Self {
         let mut values: Vec<f32> = values.filter(|value| !value.is_nan()).collect();
         values.sort_by(f32::total_cmp);
         let count = values.len();
@@ -28,7 +28,7 @@ impl Coding {
         Self { bounds }
     }
 
-    pub(super) fn code(&self, value: f32) -> u8 {
+    pub(crate) fn code(&self, value: f32) -> u8 {
         if value.is_nan() {
             return 0;
         }

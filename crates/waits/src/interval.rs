@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::learnt::density::WaitDensity;
-use crate::learnt::wait_record::WaitRecord;
+use crate::density::WaitDensity;
+use crate::wait_record::WaitRecord;
 use hsched_model::Time;
 use hsched_model::number::to_u64;
 
@@ -16,7 +16,7 @@ const DEVIATIONS: [f64; 11] = [0.0, 0.1, 0.15, 0.2, 0.25, 0.3, 0.36, 0.43, 0.5, 
 const USUAL: f64 = 0.4;
 
 /// The ends of the interval, and the part of the waits that it should hold.
-pub(super) const ENDS: [f64; 2] = [0.1, 0.9];
+pub(crate) const ENDS: [f64; 2] = [0.1, 0.9];
 const HELD: f64 = 0.8;
 
 /// Days of estimates that count, and days after which one counts half.
@@ -66,7 +66,7 @@ impl Spread {
 
 impl PastEstimates {
     /// Adds an estimate of a job's wait. `started` may lie ahead of the next question.
-    pub(super) fn add(&mut self, record: &WaitRecord, density: WaitDensity) {
+    pub(crate) fn add(&mut self, record: &WaitRecord, density: WaitDensity) {
         let ends = DEVIATIONS.map(|deviation| {
             let spread = density.spread(deviation);
             ENDS.map(|end| spread.log_quantile(end))
@@ -153,7 +153,7 @@ fn first_to_hold(held: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::learnt::wait_record::QueueFigures;
+    use crate::wait_record::QueueFigures;
 
     /// A wait from a day on; it lies a factor away from the middle of what is estimated, 10^4 s.
     fn record(day: f64, account: u32, factor: f64) -> WaitRecord {

@@ -2,18 +2,18 @@
 //!
 //! Of earlier requests only that counts which was known at the look.
 
-use crate::learnt::survival::{Curve, Hazards, quantiles};
-use crate::learnt::wait_record::WaitRecord;
+use crate::survival::{Curve, Hazards, quantiles};
+use crate::wait_record::WaitRecord;
 use hsched_model::Time;
 use hsched_model::number::to_f64;
 
 /// Streams that a request is in: with GPUs or not, partition, size class, account, account in its partition, and the like requests of
 /// its account.
-pub(super) const STREAMS: usize = 6;
+pub(crate) const STREAMS: usize = 6;
 const PARTITION: usize = 1;
 const ACCOUNT: usize = 3;
 const ACCOUNT_IN_PARTITION: usize = 4;
-pub(super) const ALIKE: usize = 5;
+pub(crate) const ALIKE: usize = 5;
 
 /// Streams with curves, each with the one that it is shrunk towards; `None` is the whole site.
 const CURVES: [(usize, Option<usize>); 4] = [
@@ -33,11 +33,11 @@ const DAY: f64 = 86_400.0;
 const HOUR: f64 = 3600.0;
 
 /// The number of each stream that a request is in.
-pub(super) type Streams = [u32; STREAMS];
+pub(crate) type Streams = [u32; STREAMS];
 
 /// A request with its streams.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct InStreams<'a> {
+pub(crate) struct InStreams<'a> {
     pub record: &'a WaitRecord,
     pub streams: &'a Streams,
 }
@@ -45,7 +45,7 @@ pub(super) struct InStreams<'a> {
 /// Returns the features of the requests of one look, each as many numbers; `earlier` are all requests before it.
 ///
 /// `requests` are in the order of their submission; each is the only one if they are `alternatives`.
-pub(super) fn features<'a>(
+pub(crate) fn features<'a>(
     earlier: impl Iterator<Item = InStreams<'a>>,
     requests: &[InStreams],
     now: Time,
@@ -299,7 +299,7 @@ impl Tallies {
 }
 
 /// Returns the class of a request's size, by its limit, cores and GPUs.
-pub(super) fn size_class(record: &WaitRecord) -> u32 {
+pub(crate) fn size_class(record: &WaitRecord) -> u32 {
     let above = |value: f64, bounds: &[f64]| bounds.iter().filter(|bound| value > **bound).count();
     let hours = above(record.limit_s / HOUR, &[1.0, 3.0, 12.0, 24.0, 72.0, 168.0]);
     let cores = above(record.cpus, &[1.0, 4.0, 16.0, 32.0, 128.0]);

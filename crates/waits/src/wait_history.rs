@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::learnt::density::WaitDensity;
-use crate::learnt::features::{ALIKE, InStreams, STREAMS, Streams, features, size_class};
-use crate::learnt::hazard_model::{Example, HazardModel};
-use crate::learnt::interval::PastEstimates;
-use crate::learnt::wait_record::WaitRecord;
+use crate::density::WaitDensity;
+use crate::features::{ALIKE, InStreams, STREAMS, Streams, features, size_class};
+use crate::hazard_model::{Example, HazardModel};
+use crate::interval::PastEstimates;
+use crate::wait_record::WaitRecord;
 use hsched_model::Time;
 use hsched_model::number::{to_f64, to_u32};
 
@@ -160,7 +160,7 @@ impl WaitHistory {
     }
 
     /// Returns a request of this id as it was when it was made, with the density of its wait since then.
-    pub(super) fn wait_of(&self, id: u64, model: &HazardModel) -> Option<(&WaitRecord, WaitDensity)> {
+    pub fn wait_of(&self, id: u64, model: &HazardModel) -> Option<(&WaitRecord, WaitDensity)> {
         let seen = self.seen.iter().rev().find(|seen| seen.record.id == id)?;
         Some((&seen.record, model.density(&seen.features)))
     }
@@ -196,7 +196,7 @@ impl LookRequests {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::learnt::wait_record::QueueFigures;
+    use crate::wait_record::QueueFigures;
 
     /// Ten jobs a day of each of two accounts: those of the first wait some minutes, those of the second half a day and longer.
     fn day(day: u32) -> Vec<WaitRecord> {

@@ -8,14 +8,14 @@ use rand_pcg::Pcg64Mcg;
 
 use hsched_model::number::{to_f64, to_u32, to_usize};
 
-use crate::learnt::grower::{Grower, Tree};
+use crate::grower::{Grower, Tree};
 
 /// Bins of the hazard: the first holds all waits below its end, the last all above.
-pub(super) const STEPS: usize = 24;
+pub(crate) const STEPS: usize = 24;
 
 /// Rows to learn from, with coded features.
 #[derive(Debug, Default)]
-pub(super) struct TrainingRows {
+pub(crate) struct TrainingRows {
     /// By feature, then by row.
     pub codes: Vec<Vec<u8>>,
     /// Bins in which each row was pending.
@@ -27,7 +27,7 @@ pub(super) struct TrainingRows {
 
 /// How trees are grown.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Growth {
+pub(crate) struct Growth {
     pub rounds: usize,
     /// Part of the features that each tree sees.
     pub features: f64,
@@ -43,13 +43,13 @@ const RATE: f32 = 0.08;
 
 /// The sum of some trees, over the logit of the mean hazard of each bin.
 #[derive(Clone, Debug)]
-pub(super) struct HazardTrees {
+pub(crate) struct HazardTrees {
     base: [f32; STEPS],
     trees: Vec<Tree>,
 }
 
 impl HazardTrees {
-    pub(super) fn learn(rows: &TrainingRows, growth: Growth, random: &mut Pcg64Mcg) -> Self {
+    pub(crate) fn learn(rows: &TrainingRows, growth: Growth, random: &mut Pcg64Mcg) -> Self {
         let base = base(rows);
         let mut boosting = Boosting::new(rows, &base);
         let mut trees = Vec::with_capacity(growth.rounds);
@@ -67,7 +67,7 @@ impl HazardTrees {
     }
 
     /// Returns the hazards of a request with these codes.
-    pub(super) fn hazards(&self, codes: &[u8]) -> [f64; STEPS] {
+    pub(crate) fn hazards(&self, codes: &[u8]) -> [f64; STEPS] {
         let mut scores = self.base;
         for tree in &self.trees {
             tree.visit(
@@ -114,7 +114,7 @@ fn base(rows: &TrainingRows) -> [f32; STEPS] {
 }
 
 /// First and second derivatives of the loss, summed over the lines of a row before one.
-pub(super) type Sums = [f32; 2];
+pub(crate) type Sums = [f32; 2];
 
 /// What is known of each line while trees are added.
 struct Boosting<'a> {

@@ -3,9 +3,9 @@
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 
-use crate::learnt::coding::Coding;
-use crate::learnt::density::{BINS, WaitDensity};
-use crate::learnt::hazard_trees::{Growth, HazardTrees, STEPS, TrainingRows};
+use crate::coding::Coding;
+use crate::density::{BINS, WaitDensity};
+use crate::hazard_trees::{Growth, HazardTrees, STEPS, TrainingRows};
 use hsched_model::number::{to_f64, to_u64, to_usize};
 
 /// Sets of trees whose densities are averaged.
@@ -25,7 +25,7 @@ const BINS_OF_STEP: usize = 2;
 
 /// A row to learn from.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Example<'a> {
+pub(crate) struct Example<'a> {
     pub features: &'a [f32],
     /// The logarithm of the wait, and whether it has ended.
     pub wait: (f64, bool),
@@ -41,7 +41,7 @@ pub struct HazardModel {
 
 impl HazardModel {
     /// Learns from examples; `None` if none has started.
-    pub(super) fn learn(examples: &[Example], seed: u64) -> Option<Self> {
+    pub(crate) fn learn(examples: &[Example], seed: u64) -> Option<Self> {
         let examples: Vec<&Example> = examples.iter().filter(|example| steps_of(example.wait) > 0).collect();
         examples.iter().find(|example| example.wait.1)?;
         let features = examples.first()?.features.len();
@@ -66,7 +66,7 @@ impl HazardModel {
     }
 
     /// Returns the density of the wait of a request with these features.
-    pub(super) fn density(&self, features: &[f32]) -> WaitDensity {
+    pub(crate) fn density(&self, features: &[f32]) -> WaitDensity {
         let codes: Vec<u8> =
             self.codings.iter().zip(features).map(|(coding, value)| coding.code(*value)).collect();
         let densities: Vec<WaitDensity> =

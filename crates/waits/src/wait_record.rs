@@ -72,17 +72,17 @@ impl Default for QueueFigures {
 
 impl WaitRecord {
     /// Returns when it started, if that was known at a moment.
-    pub(super) fn started_by(&self, now: Time) -> Option<Time> {
+    pub(crate) fn started_by(&self, now: Time) -> Option<Time> {
         self.started.filter(|started| *started <= now)
     }
 
     /// Returns when it ended, if that was known at a moment.
-    pub(super) fn ended_by(&self, now: Time) -> Option<Time> {
+    pub(crate) fn ended_by(&self, now: Time) -> Option<Time> {
         self.ended.filter(|ended| *ended <= now)
     }
 
     /// Returns the decimal logarithm of its wait in seconds and whether it has started; of a pending job the wait so far.
-    pub(super) fn wait_by(&self, now: Time) -> (f64, bool) {
+    pub fn wait_by(&self, now: Time) -> (f64, bool) {
         let started = self.started_by(now);
         let until = self.pending_until.filter(|until| *until < now).unwrap_or(now);
         let wait = started.unwrap_or(until).since(self.asked).0;
@@ -90,11 +90,11 @@ impl WaitRecord {
     }
 
     /// Returns whether it was pending at a moment.
-    pub(super) fn is_pending_at(&self, now: Time) -> bool {
+    pub(crate) fn is_pending_at(&self, now: Time) -> bool {
         self.started_by(now).is_none() && self.pending_until.is_none_or(|until| until >= now)
     }
 
-    pub(super) fn has_gpus(&self) -> bool {
+    pub fn has_gpus(&self) -> bool {
         self.gpus > 0.0
     }
 }

@@ -3,7 +3,7 @@
 use hsched_model::number::{to_f64, to_usize};
 
 /// Bins of a density.
-pub(super) const BINS: usize = 60;
+pub(crate) const BINS: usize = 60;
 
 /// Width of a bin and the lower end of the first, in decimal logarithms of seconds.
 const WIDTH: f64 = 0.1;
@@ -13,18 +13,18 @@ const FIRST: f64 = 1.0;
 const REACH: usize = 20;
 
 /// Returns the lower end of a bin.
-pub(super) fn edge(bin: usize) -> f64 {
+pub(crate) fn edge(bin: usize) -> f64 {
     FIRST + WIDTH * to_f64(bin)
 }
 
 /// Returns the bin of a wait, given as its logarithm.
-pub(super) fn bin_of(log_wait: f64) -> usize {
+pub(crate) fn bin_of(log_wait: f64) -> usize {
     to_usize((log_wait - FIRST) / WIDTH).min(BINS - 1)
 }
 
 /// Probabilities of waits by bin; their sum is 1.
 #[derive(Clone, Debug, PartialEq)]
-pub struct WaitDensity(pub(super) [f64; BINS]);
+pub struct WaitDensity(pub(crate) [f64; BINS]);
 
 impl WaitDensity {
     /// Returns what is assumed of a site without a single known wait: anything from a minute to a week.
@@ -35,7 +35,7 @@ impl WaitDensity {
     }
 
     /// Returns the mean of some densities.
-    pub(super) fn mean(list: &[Self]) -> Self {
+    pub(crate) fn mean(list: &[Self]) -> Self {
         let share = 1.0 / to_f64(list.len().max(1));
         let mut bins = [0.0; BINS];
         for density in list {
@@ -63,7 +63,7 @@ impl WaitDensity {
     }
 
     /// Returns the logarithm of the wait below which this part of the probability lies.
-    pub(super) fn log_quantile(&self, part: f64) -> f64 {
+    pub(crate) fn log_quantile(&self, part: f64) -> f64 {
         let mut below = 0.0;
         for (bin, share) in self.0.iter().enumerate() {
             if below + share >= part {
@@ -86,7 +86,7 @@ impl WaitDensity {
     }
 
     /// Returns the probability of waits shorter than one, given as its logarithm.
-    pub(super) fn below(&self, log_wait: f64) -> f64 {
+    pub(crate) fn below(&self, log_wait: f64) -> f64 {
         let place = ((log_wait - FIRST) / WIDTH).clamp(0.0, to_f64(BINS));
         let whole = to_usize(place).min(BINS - 1);
         self.0[..whole].iter().sum::<f64>() + self.0[whole] * (place - to_f64(whole))
