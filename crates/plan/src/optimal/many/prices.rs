@@ -68,7 +68,7 @@ pub(crate) fn clear(
             best = Some((answers, climb.prices.clone()));
         }
         let known = best.as_ref().map_or(f64::NEG_INFINITY, |(known, _)| known.value);
-        let gap = (promised - known) / promised.abs();
+        let gap = gap_below(promised, known);
         if gap <= tolerance && exactness <= 10.0 * EXACT {
             break;
         }
@@ -78,6 +78,15 @@ pub(crate) fn clear(
     let mix = climb.mix.iter().zip(climb.planes).filter(|(weight, _)| **weight > 0.0);
     let mix = mix.map(|(weight, plane)| (*weight, plane.choice)).collect();
     Some(Cleared { prices, lower: answers.floor, mix })
+}
+
+/// Returns how far what is known is below what is promised, relative; infinite where nothing is promised, as after a climb
+/// that failed, or nothing known.
+fn gap_below(promised: f64, known: f64) -> f64 {
+    if !promised.is_finite() || !known.is_finite() {
+        return f64::INFINITY;
+    }
+    (promised - known) / promised.abs().max(f64::MIN_POSITIVE)
 }
 
 /// What all kinds answer together.
@@ -205,4 +214,17 @@ fn answer(kinds: &mut Kinds<'_>, prices: &[f64]) -> Plane {
         }
     }
     Plane { cut: Cut { at: prices.to_vec(), value, slope }, choice }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_climb_that_failed_leaves_the_answers_as_rough_as_they_were() {
+        let gap = gap_below(f64::INFINITY, 5.0);
+        assert_eq!(gap.clamp(10.0 * EXACT, ROUGH).total_cmp(&ROUGH), std::cmp::Ordering::Equal);
+        assert!(gap_below(5.0, f64::NEG_INFINITY) > ROUGH && gap_below(0.0, 0.0) <= EXACT);
+        assert!((gap_below(10.0, 9.0) - 0.1).abs() < 1e-12);
+    }
 }
