@@ -17,7 +17,7 @@ impl Costs {
     /// Returns the costs of a job at prices of a GPU-hour by type.
     pub(super) fn new(problem: &Problem, job: &JobModel, (rings, prices): (&Rings, &[f64])) -> Self {
         let offered = problem.offered();
-        let pricer = Pricer::new(job, rings, &offered);
+        let pricer = Pricer::new(job, rings, &offered, None);
         let mut options = Vec::new();
         for (ty, &most) in offered.iter().enumerate() {
             let mut count = job.min_gpus.max(1);
