@@ -33,6 +33,9 @@ struct Climb {
 const ROUNDS: u32 = 20;
 const CLIMBS: u32 = 200;
 
+/// Planes even without time: with worse prices plans are far from the optimum, and a plane costs little beside the lists.
+const LEAST_CLIMBS: u32 = 80;
+
 /// The box is at least so wide on each side, as a part of the highest price or of the objective by GPU, before it grows or shrinks.
 const LEAST_WIDTH: f64 = 0.05;
 
@@ -133,7 +136,7 @@ impl Climb {
         let mean = self.value.abs() / kinds.capacity.iter().sum::<f64>();
         let floor = self.prices.iter().copied().fold(mean, f64::max) * LEAST_WIDTH;
         for climb in 0..CLIMBS {
-            if climb > 20 && stop() {
+            if climb > LEAST_CLIMBS && stop() {
                 return;
             }
             let side = |&price: &f64| {
