@@ -96,9 +96,7 @@ impl OfferSearch {
         let sleeping = if passes_over && !job.held.is_empty() { 0..before } else { 0..0 };
         for state in sleeping.filter(|&state| !self.is_awake[state as usize]).collect::<Vec<_>>() {
             let is_new = || states.find(state, &job.held).is_none();
-            if guest.may_keep(states.taken(state))
-                && (!is_lost(market, urgency, states, state) || is_new())
-            {
+            if guest.may_keep(states.taken(state)) && (!is_lost(market, urgency, states, state) || is_new()) {
                 self.offer(&guest, states, state, offers);
             }
         }
