@@ -49,7 +49,12 @@ impl Outlook<'_> {
             [one] => (one.clone(), self.changes(one, stop)),
             several => self.last_of(several, stop)?,
         };
-        let mut estimates = estimates;
+        let site = self.queue.site.as_ref();
+        let learnt = site.and_then(|site| site.start(&self.queue.snapshot, &request, &estimates.as_is));
+        let mut estimates = match learnt {
+            Some(start) => estimates.corrected(start),
+            None => estimates,
+        };
         for own in &mut estimates.list {
             let speed = own.set.gpu_type().and_then(|to| self.speeds.get(to)).copied();
             own.set

@@ -6,10 +6,9 @@ use crate::app::context::Context;
 use crate::app::state;
 use hsched_engine::clock::Clock;
 use hsched_engine::store::{LastLook, SiteLooks, StateError};
-use hsched_model::Seconds;
 use hsched_model::number::to_u64;
 use hsched_queue::learnt::{Comparison, LearntBasis, MOST_EXAMPLES, SiteModel};
-use hsched_queue::{Estimate, Forecast, Request, Snapshot, Start, StartEstimate};
+use hsched_queue::{Estimate, Forecast, PendingJob, Request, RequestId, Snapshot, Start, StartEstimate};
 
 /// How long the player may estimate starts of pending jobs after a look, which tells later how right it is.
 const PLAYER_BUDGET: Duration = Duration::from_secs(1);
@@ -102,17 +101,52 @@ impl SiteWaits {
             }
         }
     }
+
+    /// Returns the start of a request by what was learnt, if that is used here; `None` leaves the simulated one.
+    pub(crate) fn start(&self, snapshot: &Snapshot, request: &Request, simulated: &Start) -> Option<Start> {
+        let mut estimates = [StartEstimate { id: request.id, start: simulated.clone() }];
+        self.correct(snapshot, std::slice::from_ref(request), &mut estimates);
+        let [StartEstimate { start, .. }] = estimates;
+        start.forecast().is_some_and(|forecast| forecast.learnt.is_some()).then_some(start)
+    }
+
+    /// Returns the start of a pending job by what was learnt, if that is used here; `None` leaves the simulated one.
+    pub(crate) fn pending_start(&self, pending: &PendingJob, simulated: &Start) -> Option<Start> {
+        let snapshot = &pending.rest;
+        let known = simulated.forecast();
+        let is_hidden = snapshot.others_hidden && matches!(simulated, Start::Unknown(_));
+        if known.is_none() && !is_hidden {
+            return None;
+        }
+        let start = self.pending_estimate(pending, known.map(|known| known.start))?;
+        Some(Start::Estimated(forecast(self.basis(snapshot)?, start, &pending.request(RequestId(0)), known)))
+    }
+
+    /// Returns how long a pending job still waits by what was learnt, if that is used here. The wait of a job that no look has shown
+    /// begins now; `player` is what the player estimates of it.
+    pub(crate) fn pending_estimate(
+        &self,
+        pending: &PendingJob,
+        player: Option<Estimate>,
+    ) -> Option<Estimate> {
+        let snapshot = &pending.rest;
+        self.basis(snapshot)?;
+        let number = |name: &str| self.last.number(name);
+        let last = self.last.log.looked_at;
+        if pending.job.submitted.is_some_and(|submitted| last.is_none_or(|last| submitted <= last)) {
+            return self.model.pending_start(&pending.job, snapshot.taken_at, &number);
+        }
+        let request = pending.request(RequestId(0));
+        self.model.estimates(snapshot, &[request], &[player], &number).into_iter().next()
+    }
 }
 
 /// Returns a learnt estimate; what is known of the place in the queue stays.
 fn forecast(basis: LearntBasis, start: Estimate, request: &Request, known: Option<&Forecast>) -> Forecast {
-    let whole = |start: Seconds| Seconds(start.0 + request.run.0);
-    let Estimate { low, median, high, mean } = start;
-    let finish = Estimate { low: whole(low), median: whole(median), high: whole(high), mean: whole(mean) };
     Forecast {
         at_limits: known.and_then(|known| known.at_limits),
         start,
-        finish,
+        finish: start.later(request.run),
         first: known.map_or(0.0, |known| known.first),
         // No futures: the first of one request is not the first of another.
         starts: Vec::new(),

@@ -18,6 +18,9 @@ use hsched_queue::{PendingJob, Question, QueueJob, QueuePosition, Snapshot, Star
 const SAMPLES: usize = 40;
 const BUDGET: Duration = Duration::from_secs(5);
 
+/// Simulated waits up to this are no measure for what was learnt, in seconds.
+const AT_ONCE: f64 = 60.0;
+
 /// Returns what is known of the requests of some jobs; nothing where Slurm does not tell, and of no job for which there was no time.
 pub(crate) fn start_estimates(context: &Context, inquiries: &[Inquiry]) -> Vec<JobStartEstimates> {
     let looked = match queue_look::look(context) {
@@ -29,9 +32,7 @@ pub(crate) fn start_estimates(context: &Context, inquiries: &[Inquiry]) -> Vec<J
     };
     looked.snapshot.notes.iter().for_each(|note| context.note(note));
     let mut snapshot = looked.snapshot;
-    let has_ready = inquiries.iter().any(|inquiry| !inquiry.waits());
-    let site = if has_ready { site_waits::learnt(context) } else { None };
-    let site = site.filter(|site| site.basis(&snapshot).is_some());
+    let site = site_waits::learnt(context).filter(|site| site.basis(&snapshot).is_some());
     if snapshot.others_hidden && site.is_none() {
         return Vec::new();
     }
@@ -44,7 +45,7 @@ pub(crate) fn start_estimates(context: &Context, inquiries: &[Inquiry]) -> Vec<J
         ready.into_iter().chain(pending[turn..].iter().copied()).chain(pending[..turn].iter().copied());
     let mut list: Vec<JobStartEstimates> = Vec::new();
     let hides_others = snapshot.others_hidden;
-    // What was learnt says nothing of a job that waits already, and where others are hidden nothing else does.
+    // What a change of a pending job gains is simulated, which is not possible where others are hidden.
     for inquiry in order.filter(|inquiry| !hides_others || !inquiry.waits()) {
         if context.clock.elapsed() > until && !list.is_empty() {
             break;
@@ -69,6 +70,13 @@ struct Teller<'a> {
     site: Option<&'a SiteWaits>,
 }
 
+/// How long a pending submission still waits.
+struct Stay {
+    wait: Seconds,
+    /// What was learnt of the wait, as a multiple of what was simulated.
+    factor: f64,
+}
+
 /// Mean waits by the request's id.
 type Waits = Vec<(RequestId, Seconds)>;
 
@@ -91,7 +99,12 @@ impl Teller<'_> {
         };
         let mut requests: Vec<RequestStartEstimate> = requests.into_iter().map(estimate).collect();
         let stay = |id: Option<JobId>| self.stay(id?, snapshot, &mut requests);
-        let stays = inquiry.pending().into_iter().map(stay).collect();
+        let stays: Vec<Option<Stay>> = inquiry.pending().into_iter().map(stay).collect();
+        let factor = stays.iter().flatten().next().map_or(1.0, |stay| stay.factor);
+        for request in &mut requests {
+            request.anew = request.anew.map(|wait| Seconds(wait.0 * factor));
+        }
+        let stays = stays.into_iter().map(|stay| Some(stay?.wait)).collect();
         JobStartEstimates { job: inquiry.job, stays, races: inquiry.races(), requests, cut }
     }
 
@@ -117,7 +130,7 @@ impl Teller<'_> {
 
     /// Returns how long the job waits in all with a pending submission as it is, and notes of each request how long it would wait in
     /// the place of that one.
-    fn stay(&self, id: JobId, snapshot: &Snapshot, requests: &mut [RequestStartEstimate]) -> Option<Seconds> {
+    fn stay(&self, id: JobId, snapshot: &Snapshot, requests: &mut [RequestStartEstimate]) -> Option<Stay> {
         let pending = PendingJob::take(snapshot, &id.to_string()).filter(|own| !own.job.waits_for_other)?;
         // Far from the ids of what it could be changed to.
         let as_it_is = pending.request(RequestId(u32::MAX));
@@ -131,10 +144,21 @@ impl Teller<'_> {
             asked.push(Request { partition, ..request.clone() });
         }
         let waits = self.waits(&pending.rest, &asked, &positions, self.until);
+        let simulated = wait_of(&waits, as_it_is.id)?;
+        let factor = self.learnt_factor(&pending, simulated);
         for change in requests.iter_mut().filter(|change| self.is_in_place(&change.request, id)) {
-            change.in_place = wait_of(&waits, change.request.id());
+            let wait = wait_of(&waits, change.request.id());
+            change.in_place = wait.map(|wait| Seconds(wait.0 * factor));
         }
-        wait_of(&waits, as_it_is.id).map(|wait| self.whole(&pending.job, wait, requests))
+        let wait = self.whole(&pending.job, Seconds(simulated.0 * factor), requests);
+        Some(Stay { wait, factor })
+    }
+
+    /// Returns by what the simulated waits of a pending job and of its changes are multiplied: how far the site's waits were from them
+    /// is learnt, and what a change gains is simulated.
+    fn learnt_factor(&self, pending: &PendingJob, simulated: Seconds) -> f64 {
+        let learnt = self.site.and_then(|site| site.pending_estimate(pending, None));
+        learnt.filter(|_| simulated.0 >= AT_ONCE).map_or(1.0, |learnt| learnt.mean.0 / simulated.0)
     }
 
     fn is_in_place(&self, request: &RequestOption, id: JobId) -> bool {

@@ -53,7 +53,7 @@ impl<'a> JobFinder<'a> {
     /// # Errors
     /// When a file is no snapshot (exit 78), or Slurm does not answer (exit 69).
     pub(crate) fn new(context: &'a Context, view: &QueueViewArgs) -> Result<Self, Failure> {
-        let queue = view.queues(context)?.into_iter().next();
+        let queue = view.learnt_queues(context)?.into_iter().next();
         let queue = queue.ok_or_else(|| Failure::new(Exit::Usage, "no snapshot was given"))?;
         Ok(Self { context, queue, is_live: view.snapshot.is_empty() })
     }
@@ -116,7 +116,8 @@ impl<'a> JobFinder<'a> {
         };
         if details.iter().any(is_missing) {
             // It was submitted, or has changed, since the last look.
-            self.queue = Queue::live(self.context, queue_look::look_anew(self.context)?);
+            let site = self.queue.site.take();
+            self.queue = Queue { site, ..Queue::live(self.context, queue_look::look_anew(self.context)?) };
         }
         Ok(details.into_iter().map(|own| self.with_job(own)).collect())
     }
@@ -246,6 +247,7 @@ impl<'a> JobFinder<'a> {
             let first = if advised { FIRST_PART } else { 1.0 };
             let stops: [&(dyn Fn() -> bool + Sync); 2] = [&|| is_over(first), &|| is_over(1.0)];
             let starts = StartAdvice::of(&pending, &explanation, futures, advised, stops);
+            let starts = self.corrected(&pending, starts);
             if starts.is_now() {
                 // What it could change would not help.
                 explanation.way_out.clear();
@@ -261,6 +263,17 @@ impl<'a> JobFinder<'a> {
             explanation,
             starts: StartAdvice { as_is: None, advice: Vec::new(), is_looked_for: false },
             pending: None,
+        }
+    }
+
+    /// Returns the starts by what was learnt of the site, if that is used.
+    fn corrected(&self, pending: &PendingJob, starts: StartAdvice) -> StartAdvice {
+        let site = self.queue.site.as_ref();
+        let learnt =
+            site.zip(starts.as_is.as_ref()).and_then(|(site, as_is)| site.pending_start(pending, as_is));
+        match learnt {
+            Some(start) => starts.corrected(start),
+            None => starts,
         }
     }
 

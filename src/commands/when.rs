@@ -146,7 +146,7 @@ impl Args {
                 Failure::new(Exit::Usage, message).hint("give a script's options for sbatch after --")
             );
         }
-        let queues = self.view.queues(context)?;
+        let queues = self.view.learnt_queues(context)?;
         let [queue] = queues.as_slice() else {
             return Err(Failure::new(
                 Exit::Usage,

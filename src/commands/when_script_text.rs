@@ -218,7 +218,7 @@ fn notes(report: &ScriptReport, rows: &[ScriptRow]) -> Vec<String> {
     notes.push(report.queue.seen());
     notes.extend(report.queue.growth());
     notes.extend(report.queue.reached_limits());
-    notes.extend(report.queue.corrected());
+    notes.extend(report.queue.rests_on());
     notes.extend(report.queue.snapshot.notes.iter().map(|note| format!("{}: {note}", report.queue.name)));
     if !rows.is_empty() {
         let hint = if report.script.file.is_some() {

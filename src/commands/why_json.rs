@@ -29,6 +29,7 @@ fn job(shown: &JobPage) -> Value {
         "ahead_jobs": ahead.map(ahead_jobs),
         "asks": pending.as_ref().map(|pending| &pending.job.asks),
         "start": starts.as_is.as_ref().map_or(Value::Null, start),
+        "learnt_from": starts.as_is.as_ref().and_then(Start::forecast).map(|forecast| forecast.learnt),
         "advice": starts.is_looked_for.then(|| numbered(shown).map(|(advice, command)| json!({
             "change": advice.remedy.words(&shown.request()),
             "drawbacks": advice.remedy.drawbacks(),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Command;
 use clap_complete::Shell;
 
-use super::{command_page, format_pages, main_page, reference};
+use super::{command_page, exit_codes, format_pages, main_page, reference};
 
 /// Returns the text of each document by its path, relative to where they are to be written.
 ///
@@ -31,6 +31,7 @@ pub fn files(command: &Command) -> BTreeMap<PathBuf, String> {
         add("completions", name, String::from_utf8_lossy(&text).into_owned());
     }
     add("docs", "cli.md".into(), reference::text(&command));
+    add("docs", "exit-codes.md".into(), exit_codes::text());
     files
 }
 

@@ -3,6 +3,7 @@
 //! depends on the terminal, the date or the environment.
 
 mod command_page;
+mod exit_codes;
 mod files;
 mod format_pages;
 mod main_page;

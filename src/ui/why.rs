@@ -134,10 +134,10 @@ fn starts(start: &Start, now: Time) -> String {
     if high.0 < NOW {
         return "It starts now (estimated).".to_owned();
     }
-    let by = if forecast.past_waits > 0 {
-        format!(" by {} past jobs of yours", forecast.past_waits)
-    } else {
-        String::new()
+    let by = match (&forecast.learnt, forecast.past_waits) {
+        (Some(basis), _) => format!(", {basis}"),
+        (None, 0) => String::new(),
+        (None, count) => format!(" by {count} past jobs of yours"),
     };
     if high.0 - low.0 < NOW {
         return format!("It starts at about {}, in {} (estimated{by}).", at(median), about(median));

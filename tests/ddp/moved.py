@@ -5,7 +5,7 @@ import subprocess
 import sys
 from typing import Any, Dict, List, Optional
 
-from world import World, free_port
+from world import LIMIT_S, World, free_port
 
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "moved")
 
@@ -19,14 +19,12 @@ def figures(folder: str, name: str, batches: List[int], micro: List[int], epochs
     for rank, size in enumerate(micro):
         own = dict(os.environ, **common, RANK=str(rank), LOCAL_RANK=str(rank), HSCHED_MICRO_BATCH=str(size), HSCHED_REPORT=os.path.join(folder, "report-%d" % rank))
         ranks.append(subprocess.Popen([sys.executable, os.path.join(EXAMPLES, name)], env=own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True))
-    said = [own.communicate(timeout=120) for own in ranks]
+    said = [own.communicate(timeout=LIMIT_S) for own in ranks]
     assert all(own.returncode == 0 for own in ranks), said
     return {key: float(value) for key, value in re.findall(r"(.*?) ([0-9.]+)(?: of \d+)?$", said[0][0], re.MULTILINE)}
 
 
 def compared(world: World, name: str, epochs: int) -> Optional[float]:
-    if world.me.rank > 0:
-        return None
     together = figures(world.path("."), name, [24, 8], [7, 8], epochs)
     alone = figures(world.path("."), name, [32], [32], epochs)
     for key, value in alone.items():

@@ -53,6 +53,7 @@ mod copies;
 mod copies_rounds;
 mod copies_run;
 mod docs;
+mod docs_links;
 mod early;
 mod false_ends;
 mod fence;

@@ -45,6 +45,13 @@ impl Calibration {
 }
 
 impl Estimate {
+    /// Returns the estimate of what comes so much later, as the end of a run after its start.
+    #[must_use]
+    pub fn later(self, by: Seconds) -> Self {
+        let of = |time: Seconds| Seconds(time.0 + by.0);
+        Self { low: of(self.low), median: of(self.median), high: of(self.high), mean: of(self.mean) }
+    }
+
     /// Returns what samples say of a time; zeros for none.
     pub fn of(samples: &[f64], calibration: Option<Calibration>) -> Self {
         let mut sorted = samples.to_vec();

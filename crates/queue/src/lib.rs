@@ -24,6 +24,7 @@ mod others;
 mod parts;
 mod pending_job;
 mod play;
+mod proportion;
 mod queue_model;
 mod queue_position;
 mod race;

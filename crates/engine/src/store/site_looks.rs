@@ -126,13 +126,18 @@ impl SiteLooks {
         Ok(())
     }
 
-    /// Keeps the last look alone.
+    /// Keeps the last look alone, unless another process has kept a newer one since this one was read.
     ///
     /// # Errors
     /// When it cannot be written.
     pub fn keep_last(&self, last: &LastLook) -> Result<(), StateError> {
+        let path = self.folder.join(OPEN);
+        let kept = unpacked::<Last>(&path).and_then(|kept| kept.log.looked_at);
+        if kept > last.log.looked_at {
+            return Ok(());
+        }
         let LastLook { log, score, salt } = last.clone();
-        write(&self.folder.join(OPEN), &Last { salt, score, log })
+        write(&path, &Last { salt, score, log })
     }
 
     /// Returns the latest jobs that have left the queue, of whole days; of those of older days, none from so many on.
@@ -268,6 +273,16 @@ mod tests {
         GzDecoder::new(bytes.as_slice()).read_to_string(&mut text).expect("text");
         assert!(text.contains("hsched.looks/1") && !text.contains("ann"), "{text}");
         assert!(store.remove().expect("removed") && store.size().is_none());
+    }
+
+    #[test]
+    fn an_older_look_does_not_replace_a_newer_one() {
+        let root = tempfile::tempdir().expect("a directory");
+        let store = SiteLooks::of(root.path());
+        let older = looks(&store, 3);
+        let newer = looks(&store, 9);
+        store.keep_last(&older).expect("nothing is written");
+        assert_eq!(store.last().expect("a look"), newer);
     }
 
     #[test]

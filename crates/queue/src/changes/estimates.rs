@@ -51,7 +51,7 @@ pub struct ChangeEstimate {
     /// When it is done, from the snapshot on, where its run time is known.
     pub done: Option<Estimate>,
     /// What the changes are ordered by: the median time to the start, and what the run takes longer than before.
-    pub(super) worth: f64,
+    pub(crate) worth: f64,
 }
 
 /// A change is worth a word from so much on, in seconds,
@@ -168,7 +168,7 @@ impl ChangeQuestion<'_> {
             let is_notable =
                 gain.is_none_or(|gain| gain >= notable && sooner.is_some_and(|own| own.0 >= notable));
             let worth = own.start.median.0 + longer;
-            let done = (self.run_of)(&request).map(|run| after(own.start, run));
+            let done = (self.run_of)(&request).map(|run| own.start.later(run));
             is_notable.then_some(ChangeEstimate { set, request, start, sooner, done, worth })
         };
         played.into_iter().filter_map(gain).collect()
@@ -202,13 +202,6 @@ impl ChangeQuestion<'_> {
 fn notable_gain(as_is: &Start) -> f64 {
     let wait = as_is.forecast().map_or(0.0, |own| own.start.median.0);
     LEAST_GAIN.max(LEAST_PART * wait)
-}
-
-/// Returns when something is done that starts then and runs so long.
-fn after(start: Estimate, run: Seconds) -> Estimate {
-    let end = |start: Seconds| Seconds(start.0 + run.0);
-    let Estimate { low, median, high, mean } = start;
-    Estimate { low: end(low), median: end(median), high: end(high), mean: end(mean) }
 }
 
 /// Returns how much earlier something starts on average, in the futures in which both were tried.

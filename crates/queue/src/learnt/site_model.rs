@@ -9,10 +9,10 @@ use crate::learnt::hazard_model::HazardModel;
 use crate::learnt::interval::{PastEstimates, Spread};
 use crate::learnt::queue_figures::LookJobs;
 use crate::learnt::seen_job::{NumberOf, PlayerEstimate, RequestSize, SeenJob};
-use crate::learnt::site_log::SiteLog;
+use crate::learnt::site_log::{SiteLog, key};
 use crate::learnt::wait_history::WaitHistory;
 use crate::learnt::wait_record::{QueueFigures, WaitRecord};
-use crate::{Estimate, Request, Snapshot};
+use crate::{Estimate, QueueJob, Request, Snapshot};
 use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time};
 
@@ -146,6 +146,17 @@ impl SiteModel {
             estimate(&self.score.spread.of(density, has_gpus), begin)
         });
         estimates.collect()
+    }
+
+    /// Returns when a job starts that a look has shown pending and that is pending at a moment, in seconds from then: of the waits that
+    /// were estimated for it, those are left that are longer than what it has waited. `None` if its wait was not seen from its beginning.
+    pub fn pending_start(&self, job: &QueueJob, now: Time, number: NumberOf) -> Option<Estimate> {
+        let (record, density) = self.history.wait_of(key(job, number), &self.model)?;
+        let waited = now.since(record.asked).0.max(0.0);
+        let density = self.score.spread.of(&density, record.has_gpus()).after(waited);
+        let left = |wait: f64| Seconds((wait - waited).max(0.0));
+        let [low, median, high] = [0.1, 0.5, 0.9].map(|part| left(density.quantile(part)));
+        Some(Estimate { low, median, high, mean: left(density.mean_s()) })
     }
 }
 

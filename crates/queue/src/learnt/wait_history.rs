@@ -159,6 +159,12 @@ impl WaitHistory {
         kept
     }
 
+    /// Returns a request of this id as it was when it was made, with the density of its wait since then.
+    pub(super) fn wait_of(&self, id: u64, model: &HazardModel) -> Option<(&WaitRecord, WaitDensity)> {
+        let seen = self.seen.iter().rev().find(|seen| seen.record.id == id)?;
+        Some((&seen.record, model.density(&seen.features)))
+    }
+
     /// Returns how many requests there are.
     pub fn len(&self) -> usize {
         self.seen.len()

@@ -1,0 +1,114 @@
+//! Starts of a job with changes, in proportion to a better estimate of its start as it is.
+//!
+//! How much a change gains is known from the simulated queue alone. Where the start of the job as it is was learnt from looks at the
+//! site, the starts with changes keep their ratio to it.
+
+use crate::estimate::Estimate;
+use crate::{ChangeEstimate, ChangeEstimates, Forecast, Start, StartAdvice};
+use hsched_model::Seconds;
+
+/// A simulated start this soon is no measure for others, in seconds.
+const AT_ONCE: f64 = 60.0;
+
+impl Estimate {
+    /// Returns all its times multiplied by a factor.
+    fn times(self, factor: f64) -> Self {
+        let of = |time: Seconds| Seconds(time.0 * factor);
+        Self { low: of(self.low), median: of(self.median), high: of(self.high), mean: of(self.mean) }
+    }
+}
+
+/// Returns the start with a change, by the ratio of the simulated medians with and without it; `None` if there is none.
+fn in_proportion(changed: &Start, simulated: &Start, better: &Start) -> Option<Start> {
+    let (before, better, changed) = (simulated.forecast()?, better.forecast()?, changed.forecast()?);
+    let part = changed.start.median.0 / before.start.median.0;
+    let is_known = before.start.median.0 >= AT_ONCE && part.is_finite();
+    let run = changed.finish.median.0 - changed.start.median.0;
+    let start = better.start.times(part);
+    let finish = start.later(Seconds(run));
+    is_known.then(|| {
+        Start::Estimated(Forecast {
+            start,
+            finish,
+            starts: Vec::new(),
+            learnt: better.learnt,
+            ..changed.clone()
+        })
+    })
+}
+
+/// Returns how much sooner a start is than another, by the medians.
+fn sooner(before: &Start, after: &Start) -> Option<Seconds> {
+    let (before, after) = (before.forecast()?, after.forecast()?);
+    Some(Seconds(before.start.median.0 - after.start.median.0))
+}
+
+impl ChangeEstimates {
+    /// Returns them with a better estimate of the start of the job as it is; changes whose starts cannot be compared with it are left out.
+    #[must_use]
+    pub fn corrected(self, better: Start) -> Self {
+        let Self { as_is, list } = self;
+        let corrected = |own: ChangeEstimate| {
+            let start = in_proportion(&own.start, &as_is, &better)?;
+            let median = |start: &Start| start.forecast().map_or(0.0, |forecast| forecast.start.median.0);
+            let run = own.done.map(|done| done.median.0 - median(&own.start));
+            let done = run.zip(start.forecast()).map(|(run, forecast)| forecast.start.later(Seconds(run)));
+            Some(ChangeEstimate { sooner: sooner(&better, &start), start, done, ..own })
+        };
+        Self { list: list.into_iter().filter_map(corrected).collect(), as_is: better }
+    }
+}
+
+impl StartAdvice {
+    /// Returns it with a better estimate of the start of the pending job as it is; as for `ChangeEstimates::corrected`.
+    #[must_use]
+    pub fn corrected(self, better: Start) -> Self {
+        let Self { as_is, advice, is_looked_for } = self;
+        let simulated = as_is.unwrap_or(Start::Never);
+        let corrected = |mut own: crate::Advice| {
+            own.start = in_proportion(&own.start, &simulated, &better)?;
+            own.sooner = sooner(&better, &own.start);
+            Some(own)
+        };
+        let advice = advice.into_iter().filter_map(corrected).collect();
+        Self { as_is: Some(better), advice, is_looked_for }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn start(median: f64, is_learnt: bool) -> Start {
+        let [low, median, high] = [median / 2.0, median, median * 4.0].map(Seconds);
+        let start = Estimate { low, median, high, mean: high };
+        let finish = start.later(Seconds(100.0));
+        let learnt = is_learnt.then_some(crate::learnt::LearntBasis { days: 14.0, starts: 40 });
+        Start::Estimated(Forecast {
+            at_limits: None,
+            start,
+            finish,
+            first: 0.0,
+            starts: vec![median],
+            past_waits: 0,
+            learnt,
+            waiting: 0,
+            ahead: 0,
+        })
+    }
+
+    #[test]
+    fn changes_keep_their_ratio_to_the_start_as_it_is() {
+        let scaled = in_proportion(&start(900.0, false), &start(3600.0, false), &start(7200.0, true));
+        let forecast = scaled.as_ref().and_then(Start::forecast).expect("a start");
+        assert_eq!((forecast.start.median, forecast.start.high), (Seconds(1800.0), Seconds(7200.0)));
+        assert_eq!(forecast.finish.median, Seconds(1900.0));
+        assert!(forecast.learnt.is_some() && forecast.starts.is_empty());
+    }
+
+    #[test]
+    fn what_starts_at_once_in_the_simulation_is_no_measure() {
+        assert_eq!(in_proportion(&start(10.0, false), &start(20.0, false), &start(7200.0, true)), None);
+        assert_eq!(in_proportion(&start(10.0, false), &Start::Never, &start(7200.0, true)), None);
+    }
+}
