@@ -21,6 +21,7 @@ pub(crate) mod named;
 pub(crate) mod notify;
 pub(crate) mod offer;
 pub(crate) mod output;
+pub(crate) mod pareto;
 pub(crate) mod permissions;
 pub(crate) mod planning;
 pub(crate) mod policy_args;

@@ -84,6 +84,13 @@ impl PlanningArgs {
         let budget = self.budget.or(usual);
         move || budget.is_some_and(|budget| clock.elapsed().saturating_sub(start) >= budget)
     }
+
+    /// Returns whether a part of the time for searches that begin now is over, when asked: of the budget, or else of `usual`.
+    pub(crate) fn stop_by_parts(&self, context: &Context, usual: Duration) -> impl Fn(f64) -> bool {
+        let (clock, start) = (context.clock, context.clock.elapsed());
+        let budget = self.budget.unwrap_or(usual);
+        move |part: f64| clock.elapsed().saturating_sub(start) >= budget.mul_f64(part)
+    }
 }
 
 /// A plan with the problem that it solves.
@@ -110,7 +117,7 @@ impl Planned {
 pub(crate) struct PlanningInput {
     pub jobs: Vec<Job>,
     pub cluster: Cluster,
-    capacity: Capacity,
+    pub capacity: Capacity,
     pub access: Access,
     /// Whether others hold GPUs that the jobs could use.
     is_in_use: bool,

@@ -22,6 +22,7 @@ mod init;
 mod inventory;
 mod local;
 mod logs;
+mod pareto;
 mod pieces;
 mod plan;
 mod plan_queue;

@@ -10,7 +10,7 @@ use crate::app::start_estimates::{QueueViewArgs, without_queue};
 use crate::app::{input, planning};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::explain::explain_plan;
-use crate::commands::plan_queue;
+use crate::commands::{pareto, plan_queue};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
@@ -42,6 +42,11 @@ pub(super) struct Args {
     /// With --queue, show each job's requests that no other request beats in both time and cost.
     #[arg(long, value_name = "JOB", num_args = 0..=1, default_missing_value = "", conflicts_with = "compare")]
     explain: Option<String>,
+    /// List plans between mean completion time, fairness and, if all GPU types have reference GPU units, cost. No plan of
+    /// the list is as good as another one in all of these and better in one. The policy is optimal, and the search
+    /// takes up to 10 s unless --budget is given.
+    #[arg(long, conflicts_with_all = ["compare", "explain", "queue", "output", "policy", "objective"])]
+    pareto: bool,
     /// Plan through Slurm's queue: choose a request for each job to minimise the mean completion time. Start
     /// estimates are those of `hsched when`, but include the chosen requests of the other jobs.
     #[arg(long, help_heading = "Queue", conflicts_with_all = ["compare", "policy", "capacity", "cluster", "from"])]
@@ -75,6 +80,9 @@ impl Subcommand for Args {
         }
         if self.view.is_given() {
             return Err(without_queue("--snapshot, --cost-weight and --futures"));
+        }
+        if self.pareto {
+            return pareto::run(context, &self.planning, (&text, path), self.format);
         }
         if !self.compare.is_empty() {
             return compare(self, context, &text, path);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hsched_model::catalogue::recognise;
+use hsched_model::catalogue::reference_units;
 use hsched_model::{
     Access, Asks, BitRate, Bytes, Cluster, Cost, FurtherOptions, GpuAsk, GpuStock, GpuType, Holdings, Job,
     JobDefaults, Node, Partition, QueueChoice, Request, RequestId, RequestOption, SbatchOptions, Seconds,
@@ -370,9 +370,7 @@ fn cost(
         };
         return Some(Cost { hours: billed * run.0 / 3600.0, unit: Unit::Billing });
     }
-    let known = recognise(gpu_type.as_str()).filter(|known| known.slice.is_none())?;
-    // Products of one model may differ: the dearest is not too little.
-    let units = known.gpus.iter().filter_map(|gpu| gpu.rgu).max_by(f64::total_cmp)?;
+    let units = reference_units(gpu_type)?;
     Some(Cost { hours: units * gpus * run.0 / 3600.0, unit: Unit::Rgu })
 }
 

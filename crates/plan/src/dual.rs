@@ -5,7 +5,7 @@
 //! by cutting planes.
 
 use crate::bound::Bound;
-use crate::pricing::{Pricer, Rings};
+use crate::pricing::{Pricer, Rings, StepTimes};
 use crate::solve::{Cut, Highest, highest_under};
 use crate::{Dues, Objective, Problem};
 use hsched_model::number::to_f64;
@@ -50,8 +50,10 @@ struct PriceResponse {
 
 impl<'a> Dual<'a> {
     /// Returns the market of `jobs`; `None` when one of them has no legal bundle at all.
-    pub(super) fn new(problem: &'a Problem, jobs: &[usize]) -> Option<Self> {
-        let mut dual = Self::unpriced(problem, jobs);
+    ///
+    /// `kept` has what was found out about such jobs before.
+    pub(super) fn new(problem: &'a Problem, jobs: &[usize], kept: Option<&'a StepTimes>) -> Option<Self> {
+        let mut dual = Self::unpriced(problem, jobs, kept);
         let free = dual.answer(&dual.prices.clone(), ROUGH, &|| false)?;
         dual.value = free.floor;
         dual.remember(&dual.prices.clone(), &free);
@@ -59,11 +61,12 @@ impl<'a> Dual<'a> {
     }
 
     /// Returns the same where nobody was asked yet.
-    pub(super) fn unpriced(problem: &'a Problem, jobs: &[usize]) -> Self {
+    pub(super) fn unpriced(problem: &'a Problem, jobs: &[usize], kept: Option<&'a StepTimes>) -> Self {
         let rings = Rings::new(problem);
         let offered = problem.offered();
         let dues = Dues::of(problem);
-        let pricer = |&job: &usize| Pricer::new(&problem.jobs[job], &rings, &offered).due(dues.due(job));
+        let pricer =
+            |&job: &usize| Pricer::new(&problem.jobs[job], &rings, &offered, kept).due(dues.due(job));
         let pricers = jobs.iter().map(pricer).collect();
         let weight = |&job: &usize| problem.objective.weight(&problem.jobs[job]);
         let weights: Vec<f64> = jobs.iter().map(weight).collect();

@@ -81,7 +81,7 @@ impl View<'_> {
     /// Returns what the job answers to prices (by type, in weighted seconds).
     fn choice(&self, prices: &[f64], weight: f64) -> Option<Alternative> {
         let own: Vec<f64> = prices.iter().map(|price| price / weight).collect();
-        let mut pricer = Pricer::new(self.job, &Rings::new(self.problem), &self.problem.offered());
+        let mut pricer = Pricer::new(self.job, &Rings::new(self.problem), &self.problem.offered(), None);
         let priced = pricer.cheapest(&own, ROUNDING, None)?;
         Some(Alternative { counts: priced.bundle.counts, node: None, jct: priced.bundle.cost })
     }

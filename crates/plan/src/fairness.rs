@@ -29,11 +29,11 @@ pub fn fairness(problem: &Problem, jobs: &[usize], times: &[f64]) -> f64 {
     if squares > 0.0 { sum * sum / (count * squares) } else { 1.0 }
 }
 
-/// Returns Λᵉ of every job of a problem: its completion time in seconds with an equal share of the GPUs on offer
+/// Returns Λᵉ of some jobs of a problem: the completion time in seconds of each with an equal share of the GPUs on offer
 /// (eq. 32).
-pub(super) fn equal_share_times(problem: &Problem) -> Vec<f64> {
-    let share = EqualShare::new(problem, problem.jobs.len());
-    (0..problem.jobs.len()).map(|job| share.completion_time(job)).collect()
+pub(super) fn equal_share_times(problem: &Problem, jobs: &[usize]) -> Vec<f64> {
+    let share = EqualShare::new(problem, jobs.len());
+    jobs.iter().map(|&job| share.completion_time(job)).collect()
 }
 
 /// Returns the heterogeneity degree of the GPUs on offer for these jobs (eq. 35): their mean speed over that of

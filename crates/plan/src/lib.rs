@@ -40,6 +40,7 @@ mod optimus;
 mod pace;
 mod packing;
 mod parameters;
+mod pareto;
 mod parts;
 mod placement;
 mod pricing;
@@ -77,6 +78,7 @@ pub use self::offered::{Basis, Unclaimed};
 pub use self::optimal::bound;
 pub use self::pace::{Pace, Paces};
 pub use self::parameters::{ExecutionMode, FlagValues, Parameters};
+pub use self::pareto::{ParetoPlan, pareto};
 pub use self::placement::{Outcome, Placement, Quality, Rank, Sharing, Slot, Verdict};
 pub use self::problem::{
     Changed, Forecast, Host, JobStartEstimates, Objective, Problem, ProblemError, RequestStartEstimate, Room,

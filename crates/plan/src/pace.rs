@@ -51,7 +51,7 @@ impl Pace {
         let one = JobModel { epochs: 1, ..job.clone() };
         let offered = problem.offered();
         let free = vec![0.0; offered.len()];
-        let fastest = Pricer::new(&one, rings, &offered).cheapest(&free, 1e-9, None);
+        let fastest = Pricer::new(&one, rings, &offered, None).cheapest(&free, 1e-9, None);
         let largest = |ty: usize| problem.nodes.iter().map(|node| node.gpus[ty]).max().unwrap_or(0);
         let types = 0..offered.len();
         let asked = types.clone().map(|ty| asked_epoch(problem, job, ty, offered[ty], largest(ty)));

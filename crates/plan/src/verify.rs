@@ -235,6 +235,10 @@ fn balanced_step(job: &JobModel, ranks: &[Rank], broken: &mut Vec<String>) -> f6
     }
     for _ in 0..200 {
         let middle = low + (high - low) / 2.0;
+        if middle <= low || middle >= high {
+            // No number is between them.
+            break;
+        }
         if handed_out(middle) < batch {
             low = middle;
         } else {

@@ -132,6 +132,17 @@ impl<'a> Guest<'a> {
         Self { market, job, worth, held }
     }
 
+    /// Returns whether the job would gain by what it holds where some GPUs are taken.
+    pub(super) fn may_keep(&self, taken: &[u32]) -> bool {
+        self.held.is_some_and(|worth| self.is_free(taken) && worth > self.market.cost(taken, &self.job.held))
+    }
+
+    /// Returns whether nobody has taken what the job holds.
+    fn is_free(&self, taken: &[u32]) -> bool {
+        let cells = &self.market.cells.list;
+        self.job.held.iter().all(|&(cell, count)| cells[cell].count - taken[cell] >= count)
+    }
+
     /// Returns the GPUs of a choice.
     pub(super) fn parts<'b>(&self, menu: &'b Menu, choice: Chosen) -> &'b [(usize, u32)]
     where
@@ -171,9 +182,7 @@ impl<'a> Guest<'a> {
             self.worth[own.pace as usize] - own.cost
         };
         let listed = (listed.0..listed.1).map(|choice| (Some(choice), worth(choice)));
-        let cells = &self.market.cells.list;
-        let is_free = |&(cell, count): &(usize, u32)| cells[cell].count - taken[cell] >= count;
-        let held = self.held.filter(|_| self.job.held.iter().all(is_free));
+        let held = self.held.filter(|_| self.is_free(taken));
         let held = held.map(|worth| (None, worth - self.market.cost(taken, &self.job.held)));
         listed.chain(held).reduce(|best, own| if self.prefers(menu, own, best) { own } else { best })
     }

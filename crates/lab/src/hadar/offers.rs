@@ -65,13 +65,11 @@ impl OfferSearch {
         self.awake.extend((self.listed.len()..states.count()).map(to_index));
         self.listed.resize(states.count(), None);
         self.is_awake.resize(states.count(), true);
-        // What a job holds is on no menu.
-        let passes_over = kept.is_none() && job.held.is_empty();
+        let passes_over = kept.is_none();
         let urgency = job.urgency(market.now, market.parameters);
         let asked: Vec<u32> = match kept {
             Some(kept) => kept.to_vec(),
-            None if passes_over => std::mem::take(&mut self.awake),
-            None => (0..to_index(states.count())).collect(),
+            None => std::mem::take(&mut self.awake),
         };
         for &state in &asked {
             let listed = &mut self.listed[state as usize];
@@ -81,34 +79,46 @@ impl OfferSearch {
         }
         self.hopes.learn(market, queue, &self.menu);
         let guest = Guest::new(market, job, &self.menu);
+        let before = to_index(states.count());
         for &state in &asked {
             let Some(listed) = self.listed[state as usize] else { continue };
             if passes_over {
-                if self.may_sleep(market, urgency, states, state, listed) {
-                    self.is_awake[state as usize] = false;
+                let sleeps = self.may_sleep(market, urgency, states, state, listed);
+                self.is_awake[state as usize] = !sleeps;
+                if sleeps {
                     continue;
                 }
                 self.awake.push(state);
             }
-            let Some((chosen, payoff)) = guest.best(&self.menu, listed, || states.taken(state)) else {
-                continue;
-            };
-            if payoff <= 0.0 {
-                continue;
-            }
-            let then = match chosen.map(|choice| self.menu.choices[choice as usize].then) {
-                Some(then) if then != NOWHERE => then,
-                _ => states.after(state, guest.parts(&self.menu, chosen)),
-            };
-            if let Some(choice) = chosen {
-                self.menu.choices[choice as usize].then = then;
-            }
-            let payoff = states.payoff(state) + payoff;
-            if states.may_take(then, payoff) {
-                offers.push(Offer { state: then, payoff, before: states.last(state) });
+            self.offer(&guest, states, state, offers);
+        }
+        // What a job holds is on no menu: it may matter in states that sleep, too.
+        let sleeping = if passes_over && !job.held.is_empty() { 0..before } else { 0..0 };
+        for state in sleeping.filter(|&state| !self.is_awake[state as usize]).collect::<Vec<_>>() {
+            let is_new = || states.find(state, &job.held).is_none();
+            if guest.may_keep(states.taken(state)) && (!is_lost(market, urgency, states, state) || is_new()) {
+                self.offer(&guest, states, state, offers);
             }
         }
         self.hopes.go_on();
+    }
+
+    /// Adds what a job would take in a state, where it gains by that.
+    fn offer(&mut self, guest: &Guest<'_>, states: &mut States, state: u32, offers: &mut Vec<Offer>) {
+        let Some(listed) = self.listed[state as usize] else { return };
+        let best = guest.best(&self.menu, listed, || states.taken(state));
+        let Some((chosen, payoff)) = best.filter(|(_, payoff)| *payoff > 0.0) else { return };
+        let then = match chosen.map(|choice| self.menu.choices[choice as usize].then) {
+            Some(then) if then != NOWHERE => then,
+            _ => states.after(state, guest.parts(&self.menu, chosen)),
+        };
+        if let Some(choice) = chosen {
+            self.menu.choices[choice as usize].then = then;
+        }
+        let payoff = states.payoff(state) + payoff;
+        if states.may_take(then, payoff) {
+            offers.push(Offer { state: then, payoff, before: states.last(state) });
+        }
     }
 
     /// Returns whether neither this job nor one after it leads from a state to a new one, nor to the answer by a better way.

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use super::gpu::Gpu;
 use super::table::{gpus, spelling};
-use crate::{Precision, split_mig};
+use crate::{GpuType, Precision, split_mig};
 
 /// What a name may mean.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,6 +55,13 @@ static BY_NAME: LazyLock<BTreeMap<String, Vec<&'static Gpu>>> = LazyLock::new(||
     }
     by_name
 });
+
+/// Returns the reference GPU units of a whole GPU of a type: those of the dearest product that may be meant. `None` where the
+/// table has none.
+pub fn reference_units(gpu_type: &GpuType) -> Option<f64> {
+    let known = recognise(gpu_type.as_str()).filter(|known| known.slice.is_none())?;
+    known.gpus.iter().filter_map(|gpu| gpu.rgu).max_by(f64::total_cmp)
+}
 
 /// Returns what a GPU type or product name may mean, or `None` where the table does not have it.
 ///

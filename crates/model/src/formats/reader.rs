@@ -5,7 +5,9 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::RangeInclusive;
+use std::rc::Rc;
 
 use super::duration::parse_duration;
 use super::number::{parse_number, parse_whole};
@@ -26,8 +28,34 @@ pub(super) struct Sink {
 #[derive(Clone)]
 pub(super) struct Value<'a> {
     node: &'a Node,
-    path: String,
+    path: Path<'a>,
     sink: &'a Sink,
+}
+
+/// The place of a value in its file; put into words for a report alone, as long traces have a million values.
+#[derive(Clone)]
+enum Path<'a> {
+    Root,
+    Key(Rc<Path<'a>>, &'a str),
+    Item(Rc<Path<'a>>, usize),
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let simple = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | '+');
+        match self {
+            Self::Root => Ok(()),
+            Self::Item(list, index) => write!(f, "{list}[{index}]"),
+            Self::Key(map, key) => {
+                let dot = if matches!(**map, Self::Root) { "" } else { "." };
+                if !key.is_empty() && key.len() <= 60 && key.chars().all(simple) {
+                    write!(f, "{map}{dot}{key}")
+                } else {
+                    write!(f, "{map}{dot}{}", quoted(key))
+                }
+            }
+        }
+    }
 }
 
 /// A map whose keys are known.
@@ -54,7 +82,7 @@ pub(super) fn read_tree<T>(
     read: impl FnOnce(&Value<'_>) -> Option<T>,
 ) -> Result<T, Problems> {
     let sink = Sink { is_json, ..Sink::default() };
-    let result = read(&Value { node, path: String::new(), sink: &sink });
+    let result = read(&Value { node, path: Path::Root, sink: &sink });
     let problems = sink.problems.into_inner();
     Problems::unless_none(problems, result)?.ok_or_else(|| {
         // Reached only if a reader forgot to report; a file must never be half read in silence.
@@ -89,7 +117,7 @@ impl<'a> Value<'a> {
     /// Reports a problem with this value.
     pub(super) fn report(&self, error: ValueError) {
         let ValueError { message, hint } = error;
-        let problem = Problem { line: self.node.line, path: self.path.clone(), message, hint };
+        let problem = Problem { line: self.node.line, path: self.path.to_string(), message, hint };
         self.sink.problems.borrow_mut().push(problem);
     }
 
@@ -208,7 +236,8 @@ impl<'a> Value<'a> {
     pub(super) fn items(&self) -> Vec<Self> {
         match &self.node.kind {
             Kind::List(nodes) => {
-                let item = |(index, node)| self.inner(node, format!("{}[{index}]", self.path));
+                let list = Rc::new(self.path.clone());
+                let item = |(index, node)| self.inner(node, Path::Item(Rc::clone(&list), index));
                 nodes.iter().enumerate().map(item).collect()
             }
             _ if self.is_nothing() => Vec::new(),
@@ -223,10 +252,11 @@ impl<'a> Value<'a> {
             _ if self.is_nothing() => return Vec::new(),
             _ => return self.wrong_shape("a map of keys and values").unwrap_or_default(),
         };
+        let map = Rc::new(self.path.clone());
         let mut first_lines = BTreeMap::new();
         let mut once = Vec::with_capacity(entries.len());
         for (key, node) in entries {
-            let value = self.inner(node, join(&self.path, &key.text));
+            let value = self.inner(node, Path::Key(Rc::clone(&map), &key.text));
             if let Some(first) = first_lines.get(&key.text) {
                 let message = format!("appears twice; the first is on line {first}");
                 value.at(key.line).report(ValueError::new(message));
@@ -243,8 +273,9 @@ impl<'a> Value<'a> {
         let Kind::Map(entries) = &self.node.kind else {
             return Vec::new();
         };
+        let map = Rc::new(self.path.clone());
         let entry = |(key, node): &'a (yaml::Key, Node)| {
-            (key.text.as_str(), self.inner(node, join(&self.path, &key.text)))
+            (key.text.as_str(), self.inner(node, Path::Key(Rc::clone(&map), &key.text)))
         };
         entries.iter().map(entry).collect()
     }
@@ -296,7 +327,7 @@ impl<'a> Value<'a> {
         matches!(&self.node.kind, Kind::Scalar { text, quoted: false } if is_null(text))
     }
 
-    fn inner(&self, node: &'a Node, path: String) -> Self {
+    fn inner(&self, node: &'a Node, path: Path<'a>) -> Self {
         Self { node, path, sink: self.sink }
     }
 
@@ -361,14 +392,14 @@ impl<'a> Fields<'a> {
 /// A place to report at.
 struct Report<'a> {
     line: usize,
-    path: &'a str,
+    path: &'a Path<'a>,
     sink: &'a Sink,
 }
 
 impl Report<'_> {
     fn report(&self, error: ValueError) {
         let ValueError { message, hint } = error;
-        let problem = Problem { line: self.line, path: self.path.to_owned(), message, hint };
+        let problem = Problem { line: self.line, path: self.path.to_string(), message, hint };
         self.sink.problems.borrow_mut().push(problem);
     }
 }
@@ -394,14 +425,4 @@ pub(super) fn with_nearest<'k>(
 /// Returns whether a plain scalar is YAML's null.
 fn is_null(text: &str) -> bool {
     matches!(text, "" | "~" | "null" | "Null" | "NULL")
-}
-
-fn join(path: &str, key: &str) -> String {
-    let simple = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/' | '+');
-    let dot = if path.is_empty() { "" } else { "." };
-    if !key.is_empty() && key.len() <= 60 && key.chars().all(simple) {
-        format!("{path}{dot}{key}")
-    } else {
-        format!("{path}{dot}{}", quoted(key))
-    }
 }

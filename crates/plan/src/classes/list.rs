@@ -82,7 +82,15 @@ impl Bundles {
 
     /// Returns what each bundle costs at these prices.
     pub(crate) fn rents(&self, prices: &[f64]) -> Vec<f64> {
-        (0..self.len()).map(|bundle| self.rent(bundle, prices)).collect()
+        let mut rents = Vec::new();
+        self.put_rents(prices, &mut rents);
+        rents
+    }
+
+    /// Puts what each bundle costs at these prices in place of what is there.
+    pub(crate) fn put_rents(&self, prices: &[f64], rents: &mut Vec<f64>) {
+        rents.clear();
+        rents.extend((0..self.len()).map(|bundle| self.rent(bundle, prices)));
     }
 
     /// Returns the least cost of a step: min over bundles of (waiting + rent) / speed, where a second of the job's time

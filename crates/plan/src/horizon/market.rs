@@ -21,6 +21,8 @@ pub(super) struct Market<'a> {
     /// GPUs on offer by type.
     offered: &'a [u32],
     envelopes: Vec<Envelope>,
+    /// Scratch: what each bundle of a class costs.
+    rents: Vec<f64>,
     /// The step for which each envelope was made.
     made: Vec<u32>,
     step: u32,
@@ -29,7 +31,7 @@ pub(super) struct Market<'a> {
 impl<'a> Market<'a> {
     pub(super) fn new(classes: &'a [Class], offered: &'a [u32]) -> Self {
         let envelopes = vec![Envelope::default(); classes.len()];
-        Self { classes, offered, envelopes, made: vec![0; classes.len()], step: 0 }
+        Self { classes, offered, envelopes, rents: Vec::new(), made: vec![0; classes.len()], step: 0 }
     }
 
     /// Moves the prices towards those at which the demand is what is on offer.
@@ -56,7 +58,8 @@ impl<'a> Market<'a> {
     fn ask(&mut self, class: usize, worth: f64, prices: &[f64], wanted: &mut [f64]) {
         let bundles = &self.classes[class].bundles;
         if self.made[class] != self.step {
-            self.envelopes[class].renew(bundles, &bundles.rents(prices));
+            bundles.put_rents(prices, &mut self.rents);
+            self.envelopes[class].renew(bundles, &self.rents);
             self.made[class] = self.step;
         }
         if let Some(best) = self.envelopes[class].best(worth) {

@@ -8,6 +8,7 @@ use crate::dual::Dual;
 use crate::optimal::exact::prove;
 use crate::optimal::many::{self, Cleared, Kinds};
 use crate::optimal::primal::Primal;
+use crate::pricing::StepTimes;
 use crate::{
     Assignment, Dues, Entry, Flag, FlagKind, Make, Objective, Placement, Placer, PolicyError, Problem,
     Sharing, Slot, Verdict, admission, cost,
@@ -39,15 +40,17 @@ pub(super) struct OptimalParameters {
 }
 
 /// The proving policy.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Optimal {
     parameters: OptimalParameters,
+    /// What was found out about jobs at earlier decisions, which need not be found out again.
+    kept: StepTimes,
 }
 
 impl Optimal {
     /// Returns it with these parameters.
     pub(super) fn new(parameters: OptimalParameters) -> Self {
-        Self { parameters }
+        Self { parameters, kept: StepTimes::default() }
     }
 }
 
@@ -95,7 +98,7 @@ impl Placer for Optimal {
             let jobs = &admission.jobs;
             let total: u32 = problem.offered().iter().sum();
             let idle = self.parameters.use_all.then(|| total - admission.workers);
-            let Some(answer) = solve(problem, jobs, idle, stop) else { return Ok(None) };
+            let Some(answer) = solve(problem, jobs, idle, (Some(&self.kept), stop)) else { return Ok(None) };
             let place = |(&job, slots): (&usize, &Vec<Slot>)| {
                 Placement::new(problem, job, slots, Sharing::Balanced).map(Verdict::Place)
             };
@@ -117,9 +120,9 @@ pub fn bound(problem: &Problem, jobs: &[usize], stop: &dyn Fn() -> bool) -> Opti
     if jobs.is_empty() {
         return None;
     }
-    match solve(problem, jobs, None, stop) {
+    match solve(problem, jobs, None, (None, stop)) {
         Some(answer) => Some(answer.bound),
-        None => Dual::new(problem, jobs)?.bound(),
+        None => Dual::new(problem, jobs, None)?.bound(),
     }
 }
 
@@ -128,14 +131,14 @@ fn solve(
     problem: &Problem,
     jobs: &[usize],
     idle: Option<u32>,
-    stop: &dyn Fn() -> bool,
+    (kept, stop): (Option<&StepTimes>, &dyn Fn() -> bool),
 ) -> Option<OptimalPlan> {
     let is_mean = matches!(problem.objective, Objective::MeanJct | Objective::Weighted);
     let is_large = jobs.len() >= MANY && is_mean && idle.is_none();
-    if let Some(plan) = is_large.then(|| of_many(problem, jobs, stop)).flatten() {
+    if let Some(plan) = is_large.then(|| of_many(problem, jobs, (kept, stop))).flatten() {
         return Some(plan);
     }
-    let mut dual = Dual::new(problem, jobs)?;
+    let mut dual = Dual::new(problem, jobs, kept)?;
     dual.ascend(PRICES, stop);
     let mut bound = dual.bound()?;
     if let Some(more) = with_whole_jobs(problem, jobs, bound.root, stop) {
@@ -170,8 +173,12 @@ fn solve(
 }
 
 /// Returns a plan for very many jobs and its bound; `None` where a job finds no room.
-fn of_many(problem: &Problem, jobs: &[usize], stop: &dyn Fn() -> bool) -> Option<OptimalPlan> {
-    let mut dual = Dual::unpriced(problem, jobs);
+fn of_many(
+    problem: &Problem,
+    jobs: &[usize],
+    (kept, stop): (Option<&StepTimes>, &dyn Fn() -> bool),
+) -> Option<OptimalPlan> {
+    let mut dual = Dual::unpriced(problem, jobs, kept);
     let mut kinds = Kinds::new(problem, &dual, jobs)?;
     let first = dual.first_prices();
     let Cleared { mut prices, lower, mut mix } = many::clear(&mut kinds, &first, MANY_PRICES, stop)?;
@@ -205,7 +212,7 @@ fn with_whole_jobs(problem: &Problem, jobs: &[usize], root: f64, stop: &dyn Fn()
         return None;
     }
     let times = Problem { objective: Objective::MeanJct, ..problem.clone() };
-    let mut dual = Dual::new(&times, jobs)?;
+    let mut dual = Dual::new(&times, jobs, None)?;
     dual.ascend(PRICES, stop);
     let share = to_f64(late) / to_f64(jobs.len());
     Some(share * dues.late()? + dual.bound()?.root)

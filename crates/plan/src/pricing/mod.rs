@@ -8,5 +8,6 @@ mod across;
 mod pricer;
 mod rings;
 
+pub(super) use self::across::StepTimes;
 pub(super) use self::pricer::{Bundle, Pricer, price};
 pub(super) use self::rings::{Rings, holds};

@@ -1,6 +1,7 @@
 //! One job against prices.
 
 use crate::pricing::Rings;
+use crate::pricing::StepTimes;
 use crate::pricing::across::Across;
 use crate::{Due, JobModel, cost};
 
@@ -32,11 +33,18 @@ pub(crate) struct Pricer<'a> {
     /// Rings inside halls, by their GPUs.
     halls: Vec<(Vec<u32>, Across<'a>)>,
     across: Option<Across<'a>>,
+    /// What was found out about jobs like this one.
+    kept: Option<&'a StepTimes>,
 }
 
 impl<'a> Pricer<'a> {
     /// Returns the pricer of a job that may have up to `offered` GPUs by type.
-    pub(crate) fn new(job: &'a JobModel, rings: &Rings, offered: &[u32]) -> Self {
+    pub(crate) fn new(
+        job: &'a JobModel,
+        rings: &Rings,
+        offered: &[u32],
+        kept: Option<&'a StepTimes>,
+    ) -> Self {
         let usable: Vec<bool> = job.types.iter().map(Option::is_some).collect();
         let alone: Vec<bool> =
             job.types.iter().map(|own| own.is_some_and(|model| model.single_rank)).collect();
@@ -52,9 +60,10 @@ impl<'a> Pricer<'a> {
         };
         let rings_inside = rings.inside(&usable, &alone);
         let inside = rings_inside.bundles.into_iter().filter_map(bundle).collect();
-        let hall = |(gpus, rate): (Vec<u32>, f64)| Some((Across::new(job, rate, &gpus)?, gpus));
+        let hall = |(gpus, rate): (Vec<u32>, f64)| Some((Across::new(job, rate, &gpus, kept)?, gpus));
         let halls = rings_inside.halls.into_iter().filter_map(hall).map(|(own, gpus)| (gpus, own)).collect();
-        Self { job, due: None, inside, halls, across: Across::new(job, rings.network, offered) }
+        let across = Across::new(job, rings.network, offered, kept);
+        Self { job, due: None, inside, halls, across, kept }
     }
 
     /// Returns the same, of a job whose lateness has a cost.
@@ -152,7 +161,8 @@ impl<'a> Pricer<'a> {
             due: None,
             inside: Vec::new(),
             halls: Vec::new(),
-            across: Across::new(self.job, network, offered),
+            across: Across::new(self.job, network, offered, self.kept),
+            kept: self.kept,
         }
         .due(self.due)
     }

@@ -144,7 +144,9 @@ impl ReplanContext<'_> {
         }
         let jobs: Vec<usize> =
             ready.iter().copied().chain(residents.iter().map(|resident| resident.job)).collect();
-        let times = equal_share_times(&self.problem.extract(&jobs, Basis::Free).problem);
+        let extract = self.problem.extract(&jobs, Basis::Free).problem;
+        let all: Vec<usize> = (0..extract.jobs.len()).collect();
+        let times = equal_share_times(&extract, &all);
         ready.iter().copied().zip(times).filter(|(_, time)| time.is_finite()).collect()
     }
 

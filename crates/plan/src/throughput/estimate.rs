@@ -33,7 +33,7 @@ pub enum Method {
 
 /// The speeds of all models, from which ratios are learnt.
 pub(super) struct Tables {
-    /// By model and precision, then by GPU model.
+    /// By model and precision, then by GPU model; those that ran on several.
     rows: BTreeMap<(String, Option<Precision>), Row>,
 }
 
@@ -89,6 +89,8 @@ impl Tables {
                 row.rates.entry(canonical(gpu_type)).or_insert(rate);
             }
         }
+        // One speed tells no ratio, and a trace may have a hundred thousand models with one.
+        rows.retain(|_, row| row.rates.len() > 1);
         Self { rows }
     }
 

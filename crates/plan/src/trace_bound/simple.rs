@@ -19,7 +19,7 @@ pub(super) fn alone(problem: &Problem) -> Option<f64> {
     let free = vec![0.0; offered.len()];
     let mut sum = 0.0;
     for job in &problem.jobs {
-        sum += Pricer::new(job, &rings, &offered).cheapest(&free, TOLERANCE, None)?.floor;
+        sum += Pricer::new(job, &rings, &offered, None).cheapest(&free, TOLERANCE, None)?.floor;
     }
     Some(sum / to_f64(problem.jobs.len()))
 }

@@ -17,6 +17,7 @@ mod oracle;
 mod oracle_checks;
 mod oracle_milp;
 mod oracle_pool;
+mod pareto;
 mod planner_facts;
 mod policy_properties;
 mod throughput_names;

@@ -3,7 +3,7 @@
 mod packer;
 mod repack;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{Basis, Changed, Problem, Slot};
 use hsched_model::RankNeeds;
@@ -32,8 +32,9 @@ pub struct Floor {
     held: Vec<Vec<Slot>>,
     /// Jobs with GPUs on each node.
     on_node: Vec<BTreeSet<usize>>,
-    /// Jobs on several nodes.
-    spread: BTreeSet<usize>,
+    /// Jobs on several nodes that one node could hold, by type, and what an epoch there would save in seconds, once that was
+    /// looked at.
+    spread: Vec<BTreeMap<usize, Option<f64>>>,
     /// Types of which some were freed since the last repacking.
     freed: Vec<bool>,
     /// The most that any rank of a job that has been there needs beside its GPU.
@@ -95,7 +96,7 @@ impl Floor {
         self.on_node = vec![BTreeSet::new(); size.len()];
         self.size = size;
         self.held = vec![Vec::new(); problem.jobs.len()];
-        self.spread.clear();
+        self.spread = vec![BTreeMap::new(); types];
         self.freed = vec![true; types];
         for job in decided {
             self.take_held(problem, job);
@@ -132,8 +133,10 @@ impl Floor {
             self.set_free(slot, free.saturating_sub(slot.count));
             self.on_node[slot.node].insert(job);
         }
-        if slots.iter().any(|slot| slot.node != slots[0].node) {
-            self.spread.insert(job);
+        if slots.iter().any(|slot| slot.node != slots[0].node)
+            && let Some((gpu_type, _)) = self.one_type(&slots)
+        {
+            self.spread[gpu_type].insert(job, None);
         }
         if self.held.len() <= job {
             self.held.resize(job + 1, Vec::new());
@@ -149,8 +152,8 @@ impl Floor {
             self.set_free(slot, free.min(self.size[slot.node][slot.gpu_type]));
             self.on_node[slot.node].remove(&job);
             self.freed[slot.gpu_type] = true;
+            self.spread[slot.gpu_type].remove(&job);
         }
-        self.spread.remove(&job);
     }
 
     fn set_free(&mut self, slot: &Slot, count: u32) {

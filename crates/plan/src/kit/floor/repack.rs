@@ -40,52 +40,60 @@ impl Floor {
     /// Brings spread jobs together; `chosen` are the placements of this decision, which move free, and grows by the
     /// jobs that move.
     pub fn repack(&mut self, problem: &Problem, chosen: &mut Vec<(usize, Placement)>, repacking: Repacking) {
-        let freed = std::mem::replace(&mut self.freed, vec![false; self.total.len()]);
         let mut savings: Vec<(f64, usize)> = Vec::new();
-        for &job in &self.spread {
-            if self.one_type(job).is_some_and(|(gpu_type, _)| freed[gpu_type])
-                && let Some(saving) = self.saving(problem, job)
-            {
-                savings.push((saving, job));
+        for gpu_type in 0..self.freed.len() {
+            if std::mem::take(&mut self.freed[gpu_type]) {
+                self.add_savings(problem, gpu_type, &mut savings);
             }
         }
         savings.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         for (saving, job) in savings {
             let is_movable =
                 |job: usize| is_movable(problem, job) || chosen.iter().any(|(own, _)| *own == job);
-            if !is_movable(job) {
+            let is_chosen = chosen.iter().any(|(own, _)| *own == job);
+            // Its own move is the least that it takes.
+            if saving < needed(problem, job, u32::from(!is_chosen)) || !is_movable(job) {
                 continue;
             }
             let Some(found) = self.gathering(job, chosen, repacking) else { continue };
             if !found.evicted.iter().all(|(other, _)| is_movable(*other)) {
                 continue;
             }
-            let cost = 2.0 * problem.jobs[job].progress.restart_cost.0 * f64::from(found.moves);
-            let least = if found.moves > 0 { LEAST_SAVING } else { 0.0 };
-            if saving >= cost + least && saving > 0.0 {
+            if saving >= needed(problem, job, found.moves) {
                 self.gather(problem, job, found, chosen);
             }
         }
     }
 
-    /// Returns the type and number of a job's GPUs, where they are of one type and one node could hold them.
-    fn one_type(&self, job: usize) -> Option<(usize, u32)> {
-        let slots = self.held(job);
+    /// Adds the seconds that each spread job with GPUs of this type would be done earlier on one node, if it would be.
+    fn add_savings(&mut self, problem: &Problem, gpu_type: usize, savings: &mut Vec<(f64, usize)>) {
+        let mut spread = std::mem::take(&mut self.spread[gpu_type]);
+        for (&job, gain) in &mut spread {
+            let gain = *gain.get_or_insert_with(|| self.gain(problem, job).unwrap_or(0.0));
+            if gain > 0.0 {
+                savings.push((problem.jobs[job].progress.left(problem.now) * gain, job));
+            }
+        }
+        self.spread[gpu_type] = spread;
+    }
+
+    /// Returns the type and number of these GPUs, where they are of one type and one node could hold them.
+    pub(super) fn one_type(&self, slots: &[Slot]) -> Option<(usize, u32)> {
         let gpu_type = slots.first()?.gpu_type;
         let count = slots.iter().map(|slot| slot.count).sum();
         let fits = slots.iter().all(|slot| slot.gpu_type == gpu_type) && count <= self.largest[gpu_type];
         fits.then_some((gpu_type, count))
     }
 
-    /// Returns the seconds that a job would be done earlier on one node.
-    fn saving(&self, problem: &Problem, job: usize) -> Option<f64> {
-        let (gpu_type, count) = self.one_type(job)?;
+    /// Returns the seconds by which an epoch of a job would be shorter on one node.
+    fn gain(&self, problem: &Problem, job: usize) -> Option<f64> {
+        let (gpu_type, count) = self.one_type(self.held(job))?;
         let node = self.size.iter().position(|node| node[gpu_type] >= count)?;
         let together = [Slot { node, gpu_type, count }];
         let model = &problem.jobs[job];
         let epoch =
             |slots: &[Slot]| Some(cost::epoch_time(problem, model, slots, Sharing::Balanced)?.total());
-        Some(model.progress.left(problem.now) * (epoch(self.held(job))? - epoch(&together)?))
+        Some(epoch(self.held(job))? - epoch(&together)?)
     }
 
     /// Returns the node that takes the fewest moves.
@@ -95,7 +103,7 @@ impl Floor {
         chosen: &[(usize, Placement)],
         repacking: Repacking,
     ) -> Option<Gathering> {
-        let (gpu_type, count) = self.one_type(job)?;
+        let (gpu_type, count) = self.one_type(self.held(job))?;
         let own = |node: usize| -> u32 {
             self.held(job).iter().filter(|slot| slot.node == node).map(|slot| slot.count).sum()
         };
@@ -163,7 +171,7 @@ impl Floor {
         found: Gathering,
         chosen: &mut Vec<(usize, Placement)>,
     ) {
-        let Some((gpu_type, count)) = self.one_type(job) else { return };
+        let Some((gpu_type, count)) = self.one_type(self.held(job)) else { return };
         let mut places = vec![(job, Slot { node: found.node, gpu_type, count })];
         for (other, node) in found.evicted {
             places.push((other, Slot { node, ..self.held(other)[0] }));
@@ -184,6 +192,12 @@ impl Floor {
             }
         }
     }
+}
+
+/// Returns the seconds that so many moves for a job must save.
+fn needed(problem: &Problem, job: usize, moves: u32) -> f64 {
+    let least = if moves > 0 { LEAST_SAVING } else { 0.0 };
+    2.0 * problem.jobs[job].progress.restart_cost.0 * f64::from(moves) + least
 }
 
 /// Returns whether a job may be stopped to go on elsewhere.

@@ -33,6 +33,9 @@ struct Climb {
 const ROUNDS: u32 = 20;
 const CLIMBS: u32 = 200;
 
+/// Planes even without time: with worse prices plans are far from the optimum, and a plane costs little beside the lists.
+const LEAST_CLIMBS: u32 = 80;
+
 /// The box is at least so wide on each side, as a part of the highest price or of the objective by GPU, before it grows or shrinks.
 const LEAST_WIDTH: f64 = 0.05;
 
@@ -68,7 +71,7 @@ pub(crate) fn clear(
             best = Some((answers, climb.prices.clone()));
         }
         let known = best.as_ref().map_or(f64::NEG_INFINITY, |(known, _)| known.value);
-        let gap = (promised - known) / promised.abs();
+        let gap = gap_below(promised, known);
         if gap <= tolerance && exactness <= 10.0 * EXACT {
             break;
         }
@@ -78,6 +81,15 @@ pub(crate) fn clear(
     let mix = climb.mix.iter().zip(climb.planes).filter(|(weight, _)| **weight > 0.0);
     let mix = mix.map(|(weight, plane)| (*weight, plane.choice)).collect();
     Some(Cleared { prices, lower: answers.floor, mix })
+}
+
+/// Returns how far what is known is below what is promised, relative; infinite where nothing is promised, as after a climb
+/// that failed, or nothing known.
+fn gap_below(promised: f64, known: f64) -> f64 {
+    if !promised.is_finite() || !known.is_finite() {
+        return f64::INFINITY;
+    }
+    (promised - known) / promised.abs().max(f64::MIN_POSITIVE)
 }
 
 /// What all kinds answer together.
@@ -124,7 +136,7 @@ impl Climb {
         let mean = self.value.abs() / kinds.capacity.iter().sum::<f64>();
         let floor = self.prices.iter().copied().fold(mean, f64::max) * LEAST_WIDTH;
         for climb in 0..CLIMBS {
-            if climb > 20 && stop() {
+            if climb > LEAST_CLIMBS && stop() {
                 return;
             }
             let side = |&price: &f64| {
@@ -205,4 +217,17 @@ fn answer(kinds: &mut Kinds<'_>, prices: &[f64]) -> Plane {
         }
     }
     Plane { cut: Cut { at: prices.to_vec(), value, slope }, choice }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_climb_that_failed_leaves_the_answers_as_rough_as_they_were() {
+        let gap = gap_below(f64::INFINITY, 5.0);
+        assert_eq!(gap.clamp(10.0 * EXACT, ROUGH).total_cmp(&ROUGH), std::cmp::Ordering::Equal);
+        assert!(gap_below(5.0, f64::NEG_INFINITY) > ROUGH && gap_below(0.0, 0.0) <= EXACT);
+        assert!((gap_below(10.0, 9.0) - 0.1).abs() < 1e-12);
+    }
 }

@@ -9,6 +9,8 @@ mod boxes;
 mod relaxation;
 mod table;
 
+pub(crate) use self::table::StepTimes;
+
 use crate::pricing::Bundle;
 use crate::pricing::across::boxes::Range;
 use crate::pricing::across::table::Table;
@@ -82,7 +84,12 @@ pub(super) struct Found {
 }
 
 impl<'a> Across<'a> {
-    pub(super) fn new(job: &'a JobModel, network: f64, offered: &[u32]) -> Option<Self> {
+    pub(super) fn new(
+        job: &'a JobModel,
+        network: f64,
+        offered: &[u32],
+        kept: Option<&StepTimes>,
+    ) -> Option<Self> {
         let ring = |(ty, model): (usize, &Option<TypeModel>)| {
             model.filter(|model| !model.single_rank && offered[ty] > 0).map(|model| (ty, model))
         };
@@ -115,7 +122,7 @@ impl<'a> Across<'a> {
             due: None,
             search: Search::default(),
         };
-        across.table = (!across.linear).then(|| Table::new(&across)).flatten();
+        across.table = (!across.linear).then(|| Table::new(&across, kept)).flatten();
         Some(across)
     }
 
@@ -292,6 +299,19 @@ impl<'a> Across<'a> {
 
     /// Returns the time of computing where it is not that of plain rates.
     fn stepwise(&self, counts: &[u32]) -> Option<f64> {
+        self.legal_step(counts).map(|step| self.compute / self.batch * step)
+    }
+
+    /// Returns the time of a step of a ring; `None` where it is not legal.
+    fn step(&self, counts: &[u32]) -> Option<f64> {
+        let ranks: u32 = counts.iter().sum();
+        if !(self.ranks.0..=self.ranks.1).contains(&ranks) {
+            return None;
+        }
+        self.legal_step(counts)
+    }
+
+    fn legal_step(&self, counts: &[u32]) -> Option<f64> {
         if !self.job.accumulate && !cost::holds_batch(self.job, &self.full(counts)) {
             return None;
         }
@@ -299,7 +319,26 @@ impl<'a> Across<'a> {
         let enough = |(&count, &(_, model)): (&u32, &(usize, TypeModel))| {
             count == 0 || cost::enough(self.job, model, step)
         };
-        counts.iter().zip(&self.types).all(enough).then_some(self.compute / self.batch * step)
+        counts.iter().zip(&self.types).all(enough).then_some(step)
+    }
+
+    /// Returns the cost of a legal ring from the time of its step.
+    fn cost_of_step(&self, counts: &[u32], step: f64) -> f64 {
+        let ranks: u32 = counts.iter().sum();
+        self.compute / self.batch * step + self.comm * (1.0 - f64::from(ranks).recip())
+    }
+
+    /// Returns all that the times of a step depend on.
+    fn key(&self) -> Vec<u64> {
+        let JobModel { global_batch, batch_quantum, accumulate, .. } = self.job;
+        let mut key = vec![*global_batch, *batch_quantum, u64::from(*accumulate)];
+        key.extend([u64::from(self.ranks.0), u64::from(self.ranks.1)]);
+        for (&(ty, model), &cap) in self.types.iter().zip(&self.caps) {
+            let TypeModel { speed, max_batch, .. } = model;
+            key.extend([ty as u64, cap.into(), max_batch.unwrap_or(u64::MAX)]);
+            key.extend([speed.alpha().to_bits(), speed.beta().to_bits()]);
+        }
+        key
     }
 
     /// Looks at the bundle in `search.counts`.

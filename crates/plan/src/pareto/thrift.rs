@@ -1,0 +1,52 @@
+//! Jobs kept to GPUs on which they cost little.
+
+use crate::pricing::{Pricer, Rings};
+use crate::{JobModel, Problem};
+
+/// The most GPUs of a type whose cost is looked at one by one; above, steps grow.
+const ONE_BY_ONE: u32 = 16;
+const GROWTH: f64 = 1.25;
+
+/// What a job costs with each number of GPUs of each type, where that is legal.
+pub(super) struct Costs {
+    /// Type, number of GPUs, cost.
+    options: Vec<(usize, u32, f64)>,
+}
+
+impl Costs {
+    /// Returns the costs of a job at prices of a GPU-hour by type.
+    pub(super) fn new(problem: &Problem, job: &JobModel, (rings, prices): (&Rings, &[f64])) -> Self {
+        let offered = problem.offered();
+        let pricer = Pricer::new(job, rings, &offered, None);
+        let mut options = Vec::new();
+        for (ty, &most) in offered.iter().enumerate() {
+            let mut count = job.min_gpus.max(1);
+            while count <= most.min(job.max_gpus) {
+                let mut counts = vec![0; offered.len()];
+                counts[ty] = count;
+                if let Some(time) = pricer.cost(&counts, rings.fastest(&counts)) {
+                    options.push((ty, count, time * f64::from(count) * prices[ty]));
+                }
+                count = if count < ONE_BY_ONE { count + 1 } else { grown(count) };
+            }
+        }
+        Self { options }
+    }
+
+    /// Returns the job with no types and numbers of GPUs on which it costs over so many times the least; `None` where no GPUs
+    /// of one type are legal.
+    pub(super) fn limit(&self, job: &JobModel, times: f64) -> Option<JobModel> {
+        let least = self.options.iter().map(|option| option.2).min_by(f64::total_cmp)?;
+        let cheap = || self.options.iter().filter(|option| option.2 <= least * times);
+        let mut job = job.clone();
+        job.max_gpus = cheap().map(|option| option.1).max()?;
+        for (ty, model) in job.types.iter_mut().enumerate() {
+            model.take_if(|_| !cheap().any(|option| option.0 == ty));
+        }
+        Some(job)
+    }
+}
+
+fn grown(count: u32) -> u32 {
+    hsched_model::number::to_u32((f64::from(count) * GROWTH).ceil())
+}

@@ -1,0 +1,108 @@
+//! Plans between mean completion time, fairness and cost, each with the file that `submit` reads.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::app::context::Context;
+use crate::app::planning::{PlanningArgs, PlanningInput, prepare, those_behind};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::ui::ProgressLine;
+use hsched_model::catalogue::reference_units;
+use hsched_model::{Seconds, Unit};
+use hsched_plan::plan_file::{PlanFile, Solved};
+use hsched_plan::{Bound, Parameters, ParetoPlan, PolicyError, Problem};
+
+/// The policy that makes the plans: the only one that proves bounds.
+const POLICY: &str = "optimal";
+
+/// How long the search may take unless told otherwise.
+const USUAL_BUDGET: Duration = Duration::from_secs(10);
+
+/// Plans that none of the others beats, by mean completion time.
+pub(crate) struct ParetoFront {
+    pub problem: Problem,
+    pub plans: Vec<(ParetoPlan, PlanFile)>,
+    /// The unit of their costs; `None` where some GPU type on offer has no price.
+    pub unit: Option<Unit>,
+    pub notes: Vec<String>,
+}
+
+/// Returns the plans of a job file.
+///
+/// # Errors
+/// When a file or setting is wrong, Slurm does not answer, or the policy breaks its rules.
+pub(crate) fn front(
+    args: &PlanningArgs,
+    context: &Context,
+    text: &str,
+    path: &Path,
+) -> Result<ParetoFront, Failure> {
+    let PlanningInput { jobs, cluster, capacity, access, notes, problem, .. } =
+        prepare(args, context, text, path)?;
+    let mut policy = args.policy.find(POLICY, Parameters::default())?;
+    let prices = prices(&problem);
+    let stop = args.stop_by_parts(context, USUAL_BUDGET);
+    let progress = ProgressLine::start(format!("looking for plans (jobs: {})", problem.jobs.len()));
+    let plans =
+        hsched_plan::pareto(&problem, (policy.as_mut(), those_behind(&jobs)), prices.as_deref(), &stop);
+    drop(progress);
+    let plans = plans.map_err(|error| match error {
+        PolicyError::BreaksRules { .. } => Failure::from_error(Exit::Internal, &error)
+            .hint("please report this, with the job and cluster files"),
+        PolicyError::TooLarge { .. } => Failure::from_error(Exit::Failed, &error),
+    })?;
+    let with_file = |own: ParetoPlan| {
+        let proven = own.plan.plan().bound.clone().map(|bound| (bound, None::<Seconds>));
+        let solved = Solved {
+            problem: &problem,
+            jobs: &jobs,
+            cluster: &cluster,
+            access: &access,
+            plan: &own.plan,
+            policy: POLICY,
+            solve: None,
+            proven: proven.as_ref(),
+        };
+        let file = PlanFile::new(solved, notes.clone(), capacity.name(), args.pin);
+        (own, file)
+    };
+    let plans = plans.into_iter().map(with_file).collect();
+    Ok(ParetoFront { plans, unit: prices.map(|_| Unit::Rgu), notes, problem })
+}
+
+impl ParetoFront {
+    /// Returns the exit code: 3 where a job was rejected or none placed.
+    pub(crate) fn exit(&self) -> Exit {
+        match self.plans.first() {
+            Some((_, file)) if file.jobs.iter().all(|job| job.verdict != "reject") => Exit::Done,
+            _ => Exit::Unplaced,
+        }
+    }
+
+    /// Returns how far a plan's mean completion time is at most above the least of any plan that is as fair, relative.
+    pub(crate) fn gap(plan: &ParetoPlan) -> f64 {
+        if plan.bound > 0.0 { (plan.mean / plan.bound - 1.0).max(0.0) } else { 0.0 }
+    }
+
+    /// Returns the prices and weights that prove a plan's bound, by name.
+    pub(crate) fn certificate(&self, plan: &ParetoPlan) -> serde_json::Value {
+        let Bound { root, prices, weights, .. } = &plan.certificate;
+        let by_type: serde_json::Map<_, _> =
+            self.problem.labels.iter().cloned().zip(prices.iter().map(|price| (*price).into())).collect();
+        let name = |job: usize| self.problem.jobs[job].name.to_string();
+        let placed = plan.plan.placed().into_iter().map(name);
+        let by_job: serde_json::Map<_, _> =
+            placed.zip(weights.iter().map(|weight| (*weight).into())).collect();
+        serde_json::json!({ "prices": by_type, "weights": by_job, "root_bound": root })
+    }
+}
+
+/// Returns the price of an hour of a GPU by type; `None` where one on offer has none.
+fn prices(problem: &Problem) -> Option<Vec<f64>> {
+    let offered = problem.offered();
+    let price = |(gpu_type, count): (&hsched_model::GpuType, &u32)| {
+        if *count == 0 { Some(0.0) } else { reference_units(gpu_type) }
+    };
+    problem.gpu_types.iter().zip(&offered).map(price).collect()
+}
