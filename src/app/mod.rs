@@ -34,6 +34,7 @@ pub(crate) mod requests;
 pub(crate) mod sbatch_options;
 pub(crate) mod script;
 pub(crate) mod script_files;
+pub(crate) mod script_moves;
 pub(crate) mod script_outlook;
 pub(crate) mod script_remedy;
 pub(crate) mod script_speeds;

@@ -10,7 +10,7 @@ use crate::app::answered::Answered;
 use crate::app::context::{Context, Format};
 use crate::app::script::{Script, ScriptFile};
 use crate::app::script_remedy::remedy;
-use crate::app::script_submission::{self, NewScript};
+use crate::app::script_submission::{self, NewScript, kept_script};
 use crate::app::state;
 use crate::commands::cli::{json_text, print};
 use crate::error::Failure;
@@ -90,7 +90,7 @@ impl FollowArgs {
         refuse(&crate::app::input::name(input.path), &reading)?;
         let job = self.job(context, input, (&script, &path), &reading)?;
         let file_name = path.file_name().and_then(|name| name.to_str()).unwrap_or("script");
-        let kept = run_folder(&state::root(context)?, input.run).join(file_name);
+        let kept = kept_script(&state::root(context)?, input.run, file_name);
         let submitted = if is_stdin { &kept } else { &path };
         if input.dry_run {
             let command = script_command(&job, &submitted.display().to_string()).to_string();
@@ -98,8 +98,7 @@ impl FollowArgs {
         }
         let name = job.name.clone();
         let path = (!is_stdin).then_some(path.as_path());
-        let answered =
-            script_submission::submit(context, NewScript { job, path, file_name, bytes: input.bytes })?;
+        let answered = script_submission::submit(context, NewScript { job, path, bytes: input.bytes })?;
         said(context, input, &name, &answered)
     }
 
@@ -153,6 +152,7 @@ impl FollowArgs {
             name,
             slurm_name,
             script: if input.path == Path::new("-") { "-".to_owned() } else { utf8(path)? },
+            submitted_in: utf8(&context.directory)?,
             workdir: utf8(&workdir)?,
             options: script.options(reading, &[]),
             comment: value("comment"),
@@ -163,6 +163,7 @@ impl FollowArgs {
             last: (at, "about to be submitted".to_owned()),
             submission,
             end: None,
+            next: None,
         })
     }
 }

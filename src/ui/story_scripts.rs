@@ -54,6 +54,7 @@ fn tell_news(news: &News, script: &ScriptJob) -> Option<(Topic, String)> {
             Some(Outcome::Failed { reason }) => {
                 (Topic::GivenUp, format!("{reason}; hsched logs {} shows its output", script.name))
             }
+            _ if script.is_between() => (Topic::Queue, script.last.1.clone()),
             _ => (Topic::GivenUp, "cancelled".to_owned()),
         },
         News::Waits(_) | News::Facts(_) | News::Epoch(_) | News::Odd { .. } => return None,

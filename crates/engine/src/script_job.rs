@@ -16,6 +16,8 @@ pub struct ScriptJob {
     pub slurm_name: String,
     /// The user's file, absolute; the run's folder has its text as submitted.
     pub script: String,
+    /// The directory in which it was submitted, absolute.
+    pub submitted_in: String,
     /// The directory in which it runs, absolute.
     pub workdir: String,
     /// Options on the command line of sbatch.
@@ -39,6 +41,9 @@ pub struct ScriptJob {
     /// How that ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<ScriptEnd>,
+    /// The options with which it is submitted again once the last submission, which is pending, is cancelled for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<Vec<String>>,
 }
 
 /// A part of a request that its owner allows to be changed.
@@ -148,7 +153,12 @@ impl ScriptJob {
 
     /// Returns whether it has ended for good.
     pub fn is_over(&self) -> bool {
-        self.end.is_some()
+        self.end.is_some() && self.next.is_none()
+    }
+
+    /// Returns whether its last submission was cancelled for another one, which is to be made.
+    pub fn is_between(&self) -> bool {
+        self.end.is_some() && self.next.is_some()
     }
 
     /// Returns whether it ended without Slurm's word on it: should the queue show it after all, it goes on.
@@ -158,23 +168,57 @@ impl ScriptJob {
 
     /// Returns where it stands, in one word.
     pub fn word(&self) -> &'static str {
-        self.end.as_ref().map_or_else(|| self.submission.stage.word(), |own| own.outcome.word())
+        match &self.end {
+            Some(_) if self.next.is_some() => Stage::Meant.word(),
+            Some(own) => own.outcome.word(),
+            None => self.submission.stage.word(),
+        }
     }
 
     /// Returns the request that ends it, where Slurm has it and was not asked yet.
     pub fn due_cancel(&self) -> Option<JobId> {
-        let is_meant = matches!(self.submission.stage, Stage::Stopping { request: StopProgress::Meant, .. });
+        let is_meant = matches!(
+            self.submission.stage,
+            Stage::Stopping { then: AfterStop::Cancel, request: StopProgress::Meant, .. }
+        );
         self.submission.job_id.filter(|_| is_meant && !self.is_over())
     }
 
     /// Marks it to end; one that Slurm does not show yet ends when it appears.
     pub(super) fn cancel(&mut self, at: Time) {
-        if self.is_over() || matches!(self.submission.stage, Stage::Stopping { .. }) {
+        self.next = None;
+        let is_asked = matches!(self.submission.stage, Stage::Stopping { then: AfterStop::Cancel, .. });
+        if self.is_over() || is_asked {
             return;
         }
         let (then, request) = (AfterStop::Cancel, StopProgress::Meant);
         self.submission.stage = Stage::Stopping { since: at, then, request };
         self.last = (at, "is being cancelled".to_owned());
+    }
+
+    /// Marks its pending submission to be cancelled, and the script to be submitted again with these options.
+    pub fn submit_again(&mut self, at: Time, options: Vec<String>) {
+        let (then, request) = (AfterStop::GoOn, StopProgress::Meant);
+        self.submission.stage = Stage::Stopping { since: at, then, request };
+        self.next = Some(options);
+    }
+
+    /// Begins the next submission, of which nothing is known yet.
+    pub fn begin_next(&mut self, run: &str, at: Time) {
+        if let Some(options) = self.next.take() {
+            self.options = options;
+        }
+        self.submission =
+            ScriptSubmission { examined: self.submission.examined, ..ScriptSubmission::new(run, at) };
+        self.end = None;
+        self.last = (at, "about to be submitted again".to_owned());
+    }
+
+    /// Ends a script that cannot be submitted again.
+    pub fn give_up(&mut self, at: Time, why: &str) {
+        self.next = None;
+        self.last = (at, why.to_owned());
+        self.end = Some(ScriptEnd { at, outcome: Outcome::Failed { reason: why.to_owned() }, end: None });
     }
 
     /// Applies what came of a request about its submission.
@@ -207,7 +251,13 @@ impl ScriptJob {
                 }
                 "is being cancelled".to_owned()
             }
-            Answer::NotStopped { message } => format!("could not be cancelled: {message}"),
+            Answer::NotStopped { message } => {
+                if matches!(submission.stage, Stage::Stopping { then: AfterStop::GoOn, .. }) {
+                    submission.stage = Stage::Pending;
+                    self.next = None;
+                }
+                format!("could not be cancelled: {message}")
+            }
             Answer::Amended => {
                 let change = submission.change.take().unwrap_or_default();
                 format!("its request was changed: {change}")
@@ -241,7 +291,11 @@ impl ScriptJob {
                 self.identify(*job_id, submit_time.as_ref());
                 let submission = &mut self.submission;
                 (submission.started, submission.reason, submission.change) = (Some(*since), None, None);
-                self.end = None;
+                if matches!(submission.stage, Stage::Stopping { then: AfterStop::GoOn, .. }) {
+                    // It has started before it was cancelled for another request.
+                    submission.stage = Stage::Running;
+                }
+                (self.end, self.next) = (None, None);
                 self.last = (*since, format!("running as job {job_id}"));
                 self.advance(Stage::Running);
             }
@@ -282,7 +336,13 @@ impl ScriptJob {
             End::Cancelled => Outcome::Cancelled,
             other => Outcome::Failed { reason: other.to_string() },
         };
+        if *end != End::Cancelled || self.submission.started.is_some() {
+            self.next = None;
+        }
         self.last = (at, outcome.to_string());
+        if self.next.is_some() {
+            "cancelled, to be submitted again with a better request".clone_into(&mut self.last.1);
+        }
         self.submission.reason = None;
         self.end = Some(ScriptEnd { at, outcome, end: Some(end.clone()) });
     }

@@ -11,6 +11,9 @@ pub struct ScriptSighting {
 
 /// Returns what has happened to the job of a script since the state was brought up to date.
 pub(super) fn script_news(script: &ScriptJob, seen: &Observation) -> Vec<Event> {
+    if script.is_between() {
+        return Vec::new();
+    }
     let key = script.key();
     let own = seen.scripts.iter().find(|own| own.sighting.of == key);
     let news = match own {

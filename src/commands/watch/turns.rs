@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use crate::app::context::{Context, Format};
 use crate::app::metrics::metrics;
+use crate::app::script_moves::{self, MoveOptions};
+use crate::app::script_submission;
 use crate::app::session::{Log, PlanOptions, QueueSession};
 use crate::app::state;
 use crate::app::unison;
@@ -16,7 +18,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{ProgressLine, duration, scripts_table, status_table};
 use hsched_engine::store::deferred_ids;
-use hsched_engine::{JobState, Outcome, Phase, Planner, Rules, ScriptJob, State};
+use hsched_engine::{Event, JobState, Outcome, Phase, Planner, Rules, ScriptJob, State, Update};
 use hsched_model::formats;
 use hsched_model::{JobName, Seconds, Time};
 
@@ -100,7 +102,8 @@ impl<'a> Watch<'a> {
             if let Some(note) = self.change_policy(&mut session.state) {
                 self.context.note(&note);
             }
-            session.preview(planner, &self.log, Vec::new())
+            session.preview(planner, &self.log, Vec::new())?;
+            self.move_scripts(session)
         })
         .map(|()| Exit::Done)
     }
@@ -180,6 +183,9 @@ impl<'a> Watch<'a> {
             self.followed.borrow_mut().extend(open.map(|script| script.name.clone()));
             self.log.recall(session.directory);
             let turn = session.turn(planner, &self.log, Vec::new());
+            if turn.is_ok() {
+                self.move_scripts(session)?;
+            }
             let state = &session.state;
             self.listen(state);
             unread_events::forget(self.context, session.directory);
@@ -196,6 +202,25 @@ impl<'a> Watch<'a> {
             let table = (!busy).then(|| self.table(state));
             Ok(Left { busy, failed, summary: summary(state), table })
         })
+    }
+
+    /// Submits scripts again that were cancelled for that, and with --queue moves pending ones.
+    fn move_scripts(&self, session: &mut QueueSession<'_>) -> Result<(), Failure> {
+        let mut tell = |event: &Event| self.log.hear(Update::Event(event));
+        let mut notes = Vec::new();
+        if !self.args.dry_run {
+            script_submission::submit_next(self.context, session, &mut tell)?;
+        }
+        if self.args.queue {
+            let options = MoveOptions {
+                seed: self.args.policy.seed(),
+                budget: self.args.budget,
+                dry_run: self.args.dry_run,
+            };
+            notes = script_moves::examine(self.context, session, options, &mut tell)?;
+        }
+        self.log.print(&notes, &session.state);
+        Ok(())
     }
 
     /// Says, once for each job that has ended, if its ranks all did the same.

@@ -296,9 +296,9 @@ impl<'a> SlurmWorld<'a> {
     }
 
     /// Submits once, and returns what came of it.
-    fn send(&mut self, of: &SubmissionKey, command: &CommandLine) -> Answer {
+    fn send(&mut self, of: &SubmissionKey, command: &CommandLine, runner: &dyn Runner) -> Answer {
         self.hold();
-        match sbatch::submit(self.runner, command) {
+        match sbatch::submit(runner, command) {
             Ok(submitted) => Answer::Submitted { job_id: submitted.id },
             Err(RequestError::Refused { message }) => Answer::Refused { message },
             Err(RequestError::Deferred { message }) => Answer::Deferred { message },
@@ -311,9 +311,17 @@ impl<'a> SlurmWorld<'a> {
     }
 
     /// Submits a script as it is, once, with the comment by which it is known.
-    pub fn submit_script(&mut self, script: &ScriptJob, path: &str) -> Answer {
+    ///
+    /// `runner` is for a script that is submitted again, with the environment and from the directory of the first time.
+    pub fn submit_script(&mut self, script: &ScriptJob, path: &str, runner: Option<&dyn Runner>) -> Answer {
         let of = script.key();
-        self.send(&of, &script_command(script, path))
+        let runner = runner.unwrap_or(self.runner);
+        self.send(&of, &script_command(script, path), runner)
+    }
+
+    /// Cancels a script's job if it is still pending.
+    pub fn cancel_pending(&mut self, script: &ScriptJob, job_id: JobId) -> Answer {
+        self.signal(&scancel::cancel_pending(&script.slurm_name, job_id), Answer::Killed)
     }
 
     /// Changes what the pending job of a script asks for, by a command of `scontrol`.
@@ -368,7 +376,8 @@ impl World for SlurmWorld<'_> {
             Err(message) => return Answer::Refused { message },
         }
         let path = prepared.path(&of).display().to_string();
-        self.send(&of, &sbatch::command(&path, &self.site.sbatch))
+        let runner = self.runner;
+        self.send(&of, &sbatch::command(&path, &self.site.sbatch), runner)
     }
 
     fn stop(&mut self, of: &SubmissionKey, job_id: JobId) -> Answer {
