@@ -178,8 +178,8 @@ pub(crate) fn submit_next(
         session.keep(at, &[], &[]).map_err(wrong)?;
         let path = kept.path.display().to_string();
         let answer = session.world.submit_script(&job, &path, Some(&kept.runner));
-        if matches!(answer, Answer::Deferred { .. } | Answer::Unreachable { .. }) {
-            // Slurm does not have it: it is tried again at the next turn.
+        if let Answer::Deferred { message } | Answer::Unreachable { message } = &answer {
+            context.note(&format!("{} is submitted again at the next turn: {message}", script.name));
             if let Some(own) = session.state.script_mut(&script.name) {
                 *own = script;
             }
