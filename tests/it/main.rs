@@ -92,6 +92,7 @@ mod real_ranks;
 mod real_records;
 mod real_run;
 mod real_run_night;
+mod real_scripts;
 mod real_setup;
 mod real_simulate;
 mod real_stop;
