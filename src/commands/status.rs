@@ -100,14 +100,10 @@ impl Subcommand for Args {
             (own, scripts.iter().filter(is_meant).cloned().collect())
         };
         let chosen = self.chosen(&own, &state)?;
-        let followed: Vec<&ScriptJob> = match self.jobs.is_empty() {
-            true => state.scripts.iter().collect(),
-            false => state
-                .scripts
-                .iter()
-                .filter(|script| own.iter().any(|name| **name == script.name.as_str()))
-                .collect(),
+        let is_chosen = |script: &&ScriptJob| {
+            self.jobs.is_empty() || own.iter().any(|name| **name == script.name.as_str())
         };
+        let followed: Vec<&ScriptJob> = state.scripts.iter().filter(is_chosen).collect();
         let output = |script: &ScriptJob| {
             script_output(script, None).ok().and_then(|files| Some(files.first()?.display().to_string()))
         };

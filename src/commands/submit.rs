@@ -115,6 +115,13 @@ impl Subcommand for Args {
                 "--may is for a batch script; for a job file, see the job keys",
             ));
         }
+        self.submit_jobs(context, bytes)
+    }
+}
+
+impl Args {
+    /// Submits the jobs of a plan or a job file.
+    fn submit_jobs(&self, context: &Context, bytes: Vec<u8>) -> Result<Exit, Failure> {
         self.through.check()?;
         let text = input::text_of(bytes, &self.input)?;
         let run_id = self.run_id(context)?;
@@ -212,9 +219,7 @@ impl Subcommand for Args {
         }
         Ok(exit)
     }
-}
 
-impl Args {
     /// Submits what no plan places: all jobs together, or a script in pieces. `None` for everything else.
     fn submit_whole(&self, context: &Context) -> Result<Option<Exit>, Failure> {
         if self.together.together {

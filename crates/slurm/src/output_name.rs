@@ -58,9 +58,8 @@ impl OutputName {
             let number = |value: u32| format!("{value:0width$}");
             match letters.next() {
                 Some('%') if digits.is_empty() => name.push('%'),
-                Some('A') => name.extend(&number(facts.job_id.0)),
                 Some('a' | 'j' | 'J') if facts.is_array => name.0.push(Part::Number),
-                Some('j' | 'J') => name.extend(&number(facts.job_id.0)),
+                Some('A' | 'j' | 'J') => name.extend(&number(facts.job_id.0)),
                 Some('a') => name.extend(&number(NO_TASK)),
                 Some('n' | 't') => name.extend(&number(0)),
                 Some('s') => name.extend("batch"),
@@ -113,10 +112,7 @@ impl OutputName {
         let (mut rest, mut numbers) = (file, Vec::new());
         for (place, part) in self.0.iter().enumerate() {
             match part {
-                Part::Text(text) => {
-                    // Letters of one text may stand in several parts.
-                    rest = rest.strip_prefix(text.as_str())?;
-                }
+                Part::Text(text) => rest = rest.strip_prefix(text.as_str())?,
                 Part::Number => {
                     let next_is_number = matches!(self.0.get(place + 1), Some(Part::Number));
                     let length = rest.bytes().take_while(u8::is_ascii_digit).count();

@@ -18,6 +18,7 @@
 //! STATE/NAME.damaged         a damaged file that was replaced, or one that a restored file replaced
 //! STATE/runs/RUN/plan.json   the plan as it was submitted
 //! STATE/runs/RUN/JOB.sbatch  the script of each job, as sbatch got it
+//! STATE/runs/RUN/SCRIPT      a batch script of the user's, as it was submitted; SCRIPT.environment what it was submitted with
 //! STATE/runs/RUN/hsched_*.py    what training programs may import
 //! STATE/runs/RUN/JOB.guard   under hsched run: the process that watches over the job's others
 //! STATE/runs/RUN/report/JOB:claim  which Slurm job took JOB, where several raced for it: a symbolic link to its number; with -after-ID the one that went on after ID

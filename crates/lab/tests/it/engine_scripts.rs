@@ -38,11 +38,12 @@ fn answer(state: &mut State, answer: Answer) {
 }
 
 /// Applies a look that shows the script so, or not at all; returns its state in one word.
-fn see(state: &mut State, at: f64, queue_state: Option<QueueState>) -> &'static str {
+fn see(state: &mut State, at: f64, queue_state: impl Into<Option<QueueState>>) -> &'static str {
     let of = state.scripts[0].key();
     let sighting = |state| Sighting { of, job_id: JobId(7), submit_time: None, state, reason: None };
-    let scripts =
-        queue_state.map(|state| ScriptSighting { sighting: sighting(state), facts: ScriptFacts::default() });
+    let scripts = queue_state
+        .into()
+        .map(|state| ScriptSighting { sighting: sighting(state), facts: ScriptFacts::default() });
     let seen = Observation { scripts: scripts.into_iter().collect(), ..look(at, Vec::new()) };
     for event in notice(state, &seen) {
         apply(state, Time(at), &event, &rules());
@@ -50,12 +51,12 @@ fn see(state: &mut State, at: f64, queue_state: Option<QueueState>) -> &'static 
     state.scripts[0].word()
 }
 
-fn running() -> Option<QueueState> {
-    Some(QueueState::Running { since: Some(Time(5.0)), gpus: None })
+fn running() -> QueueState {
+    QueueState::Running { since: Some(Time(5.0)), gpus: None }
 }
 
-fn ended(end: End) -> Option<QueueState> {
-    Some(QueueState::Ended { end, at: Some(Time(9.0)) })
+fn ended(end: End) -> QueueState {
+    QueueState::Ended { end, at: Some(Time(9.0)) }
 }
 
 #[test]
@@ -70,7 +71,7 @@ fn a_submission_without_an_answer_is_looked_for_and_found_later() {
         Some(Outcome::Failed { reason })
     );
     // Slurm has it after all.
-    assert_eq!(see(&mut state, 200.0, Some(QueueState::Pending)), "pending");
+    assert_eq!(see(&mut state, 200.0, QueueState::Pending), "pending");
     assert_eq!(state.scripts[0].submission.job_id, Some(JobId(7)));
 }
 
@@ -106,7 +107,7 @@ fn a_job_that_slurm_requeues_is_pending_again() {
     let mut state = state();
     answer(&mut state, Answer::Submitted { job_id: JobId(7) });
     assert_eq!(see(&mut state, 5.0, running()), "running");
-    assert_eq!(see(&mut state, 6.0, Some(QueueState::Pending)), "pending");
+    assert_eq!(see(&mut state, 6.0, QueueState::Pending), "pending");
     assert_eq!(state.scripts[0].submission.started, None);
     assert_eq!(see(&mut state, 7.0, running()), "running");
 }
@@ -116,7 +117,7 @@ fn a_submission_that_was_cancelled_for_another_one_is_followed_by_it_only_if_it_
     let pending = || {
         let mut state = state();
         answer(&mut state, Answer::Submitted { job_id: JobId(7) });
-        assert_eq!(see(&mut state, 1.0, Some(QueueState::Pending)), "pending");
+        assert_eq!(see(&mut state, 1.0, QueueState::Pending), "pending");
         state.scripts[0].submit_again(Time(2.0), vec!["-p".into(), "short".into()]);
         state
     };
@@ -148,7 +149,7 @@ fn a_cancelled_script_that_slurm_does_not_show_ends_when_it_appears() {
     let job = state.scripts[0].name.clone();
     apply(&mut state, Time(1.0), &Event::CancelAsked { job }, &rules());
     assert_eq!((see(&mut state, 2.0, None), state.scripts[0].due_cancel()), ("stopping", None));
-    assert_eq!(see(&mut state, 3.0, Some(QueueState::Pending)), "stopping");
+    assert_eq!(see(&mut state, 3.0, QueueState::Pending), "stopping");
     assert_eq!(state.scripts[0].due_cancel(), Some(JobId(7)));
     answer(&mut state, Answer::Killed);
     assert_eq!(state.scripts[0].due_cancel(), None);
