@@ -1,13 +1,21 @@
 //! The files that the job of a script prints to.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::app::input;
 use crate::app::permissions::user_name;
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::ScriptJob;
 use hsched_engine::live::absolute;
+use hsched_engine::store::ScriptChain;
+use hsched_model::JobId;
+use hsched_slurm::script::{ScriptSource, read_script};
 use hsched_slurm::{OutputFacts, OutputName};
+
+/// The folder in a chain's of the script that Slurm gets, whose name is that of the user's: no other file is there.
+pub(crate) const WRAPPER: &str = "wrapper";
 
 /// Returns the files of a script's job, the output before the errors; of an array those of its tasks that are there, in the
 /// order of their numbers, or only those of `task`.
@@ -41,6 +49,42 @@ pub(crate) fn script_output(script: &ScriptJob, task: Option<u64>) -> Result<Vec
         }
     }
     Ok(files)
+}
+
+/// Returns the files of the piece of a chain that is this Slurm job, the output before the errors.
+///
+/// # Errors
+/// When the script of the chain cannot be read, or only Slurm knows the names.
+pub(crate) fn piece_output(chain: &ScriptChain, job_id: JobId) -> Result<Vec<PathBuf>, Failure> {
+    let bytes = input::raw_bytes(&chain.folder.join(WRAPPER).join(&chain.name))?;
+    let environment = BTreeMap::new();
+    let reading = read_script(&ScriptSource {
+        script: Some(&bytes),
+        file_name: &chain.name,
+        command_line: &[],
+        environment: &environment,
+        version: None,
+    });
+    let value = |name: &str| {
+        let option = reading.options.iter().rev().find(|option| option.name == name);
+        option.and_then(|option| option.value.clone())
+    };
+    let job_name = reading.request.as_ref().map_or(chain.name.as_str(), |request| request.job_name.as_str());
+    let unknown = || {
+        Failure::new(Exit::Failed, format!("only Slurm knows the file that {} prints to", chain.name))
+            .hint(format!("scontrol show job {job_id} shows it as StdOut"))
+    };
+    let submitted_in = chain.workdir.as_ref().ok_or_else(unknown)?;
+    let workdir = value("chdir").map_or_else(|| submitted_in.clone(), |own| absolute(submitted_in, own));
+    let user = user_name();
+    let facts = OutputFacts { job_id, name: job_name, user: &user, nodes: "", is_array: false };
+    let output = value("output").unwrap_or_else(|| "slurm-%j.out".to_owned());
+    let error = value("error").filter(|error| *error != output);
+    let file = |pattern: String| {
+        let name = OutputName::of(&pattern, &facts).and_then(|name| name.text());
+        name.map(|name| absolute(&workdir, name)).ok_or_else(unknown)
+    };
+    std::iter::once(output).chain(error).map(file).collect()
 }
 
 /// Returns the files of tasks that are there.

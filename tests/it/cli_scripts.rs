@@ -249,3 +249,40 @@ fn a_script_that_has_started_is_not_submitted_again() {
     sandbox.run("watch --once").exits(0);
     assert_eq!((script(&sandbox)["state"].clone(), sandbox.calls("sbatch").len()), (json!("cancelled"), 1));
 }
+
+#[test]
+fn the_output_of_pieces_is_found_by_the_pattern_of_the_script() {
+    let sandbox = with_script();
+    sandbox.run("submit train.sh --pieces 1h --run-id c1").exits(0);
+    assert!(
+        sandbox.run("logs train.sh").fails(1).starts_with("error: train.sh has not started yet: pending")
+    );
+    fs::write(sandbox.state("pieces/c1/report/started"), "1\n7\n").expect("a file");
+    let sandbox = sandbox.file("log-train.sh-0001", "first\n").file("log-train.sh-0007", "second\n");
+    assert_eq!(sandbox.run("logs train.sh").succeeds(), "second\n");
+    assert_eq!(sandbox.run("logs c1 --attempt 1").succeeds(), "first\n");
+    assert!(
+        sandbox
+            .run("logs train.sh --attempt 3")
+            .fails(1)
+            .starts_with("error: piece 3 of train.sh has not started")
+    );
+    assert!(sandbox.run("watch").exits(0).stdout.starts_with("no jobs to follow: scripts in pieces"));
+}
+
+#[test]
+fn an_ended_chain_hides_no_job_of_its_name() {
+    let sandbox = with_script();
+    sandbox.run("submit train.sh --pieces 1h --run-id c1").exits(0);
+    let again = sandbox.run("submit train.sh").fails(1);
+    assert!(again.contains("already in the queue: train.sh (a chain of pieces)"), "{again}");
+    sandbox.run("cancel train.sh").exits(0);
+    sandbox.run("submit train.sh --run-id r1").exits(0);
+    let value = sandbox.run("status train.sh --format json").json();
+    let states: Vec<&Value> =
+        value["scripts"].as_array().expect("scripts").iter().map(|own| &own["state"]).collect();
+    assert_eq!(states, ["cancelled", "pending"]);
+    let own = line(&sandbox, (2, "2"), "PENDING", 0);
+    let sandbox = sandbox.printing("squeue", &[&own]);
+    assert_snapshot!(sandbox.run("cancel train.sh").succeeds(), @"train.sh: cancelling (job 2)");
+}

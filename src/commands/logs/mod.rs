@@ -14,6 +14,7 @@ use crate::commands::cli::Subcommand;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::JobSummary;
+use hsched_engine::store::script_chains;
 use hsched_engine::{JobState, State};
 
 /// Print the output of a job
@@ -40,7 +41,7 @@ pub(super) struct Args {
     /// Print the output of this task of a job array that a script asked for.
     #[arg(long, value_name = "TASK")]
     task: Option<u64>,
-    /// Print the output of this submission, counted from 1.
+    /// Print the output of this submission, or of this piece of a script, counted from 1.
     #[arg(long, value_name = "NUMBER")]
     attempt: Option<usize>,
 }
@@ -51,6 +52,13 @@ impl Subcommand for Args {
         let state = deferred_commands::expected(context, &rules)?;
         if let Some(script) = state.scripts.iter().find(|script| script.name.as_str() == self.job) {
             return self.of_script(context, &rules, script);
+        }
+        if !state.jobs.iter().any(|tracked| tracked.job.name.as_str() == self.job) {
+            let chains = script_chains(&state::root(context)?);
+            // Of several of the name, the last one.
+            if let Some(chain) = chains.iter().rev().find(|own| own.name == self.job || own.run == self.job) {
+                return self.of_chain(context, chain);
+            }
         }
         if self.task.is_some() {
             let message = format!("--task is for the job arrays of scripts; {} is none", self.job);

@@ -17,7 +17,7 @@ use crate::commands::watch::Args;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{ProgressLine, duration, scripts_table, status_table};
-use hsched_engine::store::deferred_ids;
+use hsched_engine::store::{deferred_ids, script_chains};
 use hsched_engine::{Event, JobState, Outcome, Phase, Planner, Rules, ScriptJob, State, Update};
 use hsched_model::formats;
 use hsched_model::{JobName, Seconds, Time};
@@ -268,6 +268,10 @@ impl<'a> Watch<'a> {
             return String::new();
         }
         if state.jobs.is_empty() && state.scripts.is_empty() {
+            let chains = state::root(self.context).map(|root| script_chains(&root)).unwrap_or_default();
+            if chains.iter().any(|chain| !chain.state().is_over()) {
+                return "no jobs to follow: scripts in pieces go on by themselves; hsched status shows them\n".into();
+            }
             return "no jobs: add jobs with hsched add JOBS or hsched submit JOBS\n".into();
         }
         let mut followed = state.clone();
