@@ -37,6 +37,7 @@ impl World for Full {
             cluster: self.0.clone(),
             sightings: Vec::new(),
             strays: Vec::new(),
+            scripts: Vec::new(),
             epochs: Vec::new(),
             odd: Vec::new(),
             notes: Vec::new(),

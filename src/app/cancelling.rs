@@ -6,13 +6,19 @@ use crate::app::session::{Seen, Session};
 use crate::app::state;
 use crate::error::Failure;
 use crate::exit::Exit;
-use hsched_engine::{Action, AfterStop, Answer, BackendKind, Event, Stage, Submission, Update, apply};
+use hsched_engine::{
+    Action, AfterStop, Answer, BackendKind, Event, ScriptJob, Stage, Submission, Update, apply,
+};
 use hsched_model::JobName;
 
 /// Brings the state up to date where one of the jobs may be in Slurm, or where no `hsched run` is at work any more; also
 /// returns why Slurm did not answer.
 pub(crate) fn look(session: &mut Session<'_>, names: &[JobName]) -> Result<(Seen, Option<Failure>), Failure> {
-    let in_slurm = |name: &JobName| session.state.find(name).is_some_and(|job| job.phase.is_submitted());
+    let state = &session.state;
+    let in_slurm = |name: &JobName| {
+        state.find(name).is_some_and(|job| job.phase.is_submitted())
+            || state.script(name).is_some_and(|script| !script.is_over())
+    };
     if session.rules.backend == BackendKind::Queue && !names.iter().any(in_slurm) {
         return Ok((Seen::nothing(session.context), None));
     }
@@ -39,7 +45,12 @@ pub(crate) fn request_cancel(session: &mut Session<'_>, names: &[JobName], seen:
         let (of, why) = (submission.attempt.key(name), "cancelled by the user".to_owned());
         Some(Action::Cancel { of, job_id: submission.attempt.job_id?, why })
     };
-    submissions.filter_map(request).collect()
+    let scripts = names.iter().filter_map(|name| state.script(name));
+    let of_script = |script: &ScriptJob| {
+        let why = "cancelled by the user".to_owned();
+        Some(Action::Cancel { of: script.key(), job_id: script.due_cancel()?, why })
+    };
+    submissions.filter_map(request).chain(scripts.filter_map(of_script)).collect()
 }
 
 fn asked(name: &JobName) -> Event {

@@ -122,6 +122,10 @@ pub(crate) fn show(state: &mut State, commands: &[DeferredCommand], rules: &Rule
             if matches!(event, Event::Added { .. }) || !waits(state) {
                 apply(state, command.at, &event, rules);
             }
+            if let Some(script) = state.script_mut(&name).filter(|script| !script.is_over()) {
+                script.last = (command.at, what);
+                continue;
+            }
             let Some(tracked) = state.find_mut(&name).filter(|tracked| !tracked.phase.is_over()) else {
                 continue;
             };
@@ -156,7 +160,7 @@ fn play(
             }
         }
         Wanted::Cancel { jobs } => {
-            let unknown = jobs.iter().filter(|job| state.find(job).is_none());
+            let unknown = jobs.iter().filter(|job| state.find(job).is_none() && state.script(job).is_none());
             let unknown: Vec<&str> = unknown.map(JobName::as_str).collect();
             (!unknown.is_empty()).then(|| format!("no such job: {}", unknown.join(", ")))
         }

@@ -239,7 +239,15 @@ pub(crate) fn folder(path: &Path, endings: &[&str]) -> Result<Vec<PathBuf>, Fail
 /// # Errors
 /// When it cannot be read, is too long or is no UTF-8 (exit 78).
 pub(crate) fn text(path: &Path) -> Result<String, Failure> {
-    String::from_utf8(bytes(path)?).map_err(|error| {
+    text_of(raw_bytes(path)?, path)
+}
+
+/// Returns what a file holds as text, without a byte order mark.
+///
+/// # Errors
+/// When it is no UTF-8 (exit 78).
+pub(crate) fn text_of(bytes: Vec<u8>, path: &Path) -> Result<String, Failure> {
+    String::from_utf8(without_mark(bytes)).map_err(|error| {
         let line = error.as_bytes()[..error.utf8_error().valid_up_to()].split(|&b| b == b'\n').count();
         Failure::new(Exit::BadInput, format!("{}: line {line} is not UTF-8 text", name(path)))
     })
@@ -250,11 +258,14 @@ pub(crate) fn text(path: &Path) -> Result<String, Failure> {
 /// # Errors
 /// When it cannot be read or is too long (exit 78).
 pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
-    let mut bytes = raw_bytes(path)?;
+    raw_bytes(path).map(without_mark)
+}
+
+fn without_mark(mut bytes: Vec<u8>) -> Vec<u8> {
     if bytes.starts_with(MARK) {
         bytes.drain(..MARK.len());
     }
-    Ok(bytes)
+    bytes
 }
 
 /// Returns what a file holds; `-` is standard input.

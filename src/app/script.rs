@@ -65,6 +65,12 @@ impl Script {
         Self { file, words, notes, environment: plain.collect() }
     }
 
+    /// Returns a script as it was submitted: the options have those of the environment.
+    pub(crate) fn as_submitted(file: ScriptFile, options: &[String]) -> Self {
+        let (words, environment) = (options.to_vec(), BTreeMap::new());
+        Self { file: Some(file), words, notes: Vec::new(), environment }
+    }
+
     /// Returns the name of its file for people.
     pub(crate) fn name(&self) -> String {
         self.file.as_ref().map_or_else(|| "this request".to_owned(), |file| input::name(&file.path))

@@ -58,6 +58,15 @@ impl<'a> JobFinder<'a> {
         Ok(Self { context, queue, is_live: view.snapshot.is_empty() })
     }
 
+    /// Looks at Slurm's queue.
+    ///
+    /// # Errors
+    /// When Slurm does not answer (exit 69).
+    pub(crate) fn live(context: &'a Context) -> Result<Self, Failure> {
+        let queue = Queue::live(context, queue_look::look(context)?);
+        Ok(Self { context, queue, is_live: true })
+    }
+
     /// Returns the user's pending jobs.
     ///
     /// # Errors

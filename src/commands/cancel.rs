@@ -14,7 +14,7 @@ use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::store::Wanted;
-use hsched_engine::{BackendKind, JobState, Outcome, Phase, Rules, State};
+use hsched_engine::{BackendKind, JobState, Outcome, Phase, Rules, ScriptJob, State};
 use hsched_model::JobName;
 use hsched_model::formats;
 
@@ -26,11 +26,11 @@ use hsched_model::formats;
 /// `hsched run` at once.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Names of jobs. A * matches any text, as in 'sweep-*', but only in names of jobs that have not ended. Or names or ids of
-    /// scripts that run in pieces.
+    /// Names of jobs. A * matches any text, as in 'sweep-*', but only in names of jobs that have not ended. Scripts have
+    /// names too, and those that run in pieces also ids.
     #[arg(value_name = "JOB", required_unless_present = "all", conflicts_with = "all")]
     jobs: Vec<String>,
-    /// All jobs of job files that have not ended.
+    /// All jobs that have not ended, without scripts that run in pieces.
     #[arg(long)]
     all: bool,
     /// Show what would be cancelled, without cancelling it.
@@ -93,10 +93,14 @@ impl Subcommand for Args {
         };
         let state = &session.state;
         let answer = |(name, over): (&JobName, &bool)| {
-            Some((name.clone(), answer(state.find(name)?, *over, &failures)))
+            let outcome = match state.script(name) {
+                Some(script) => script_answer(script, *over, &failures),
+                None => answer(state.find(name)?, *over, &failures),
+            };
+            Some((name.clone(), outcome))
         };
         let answers: Vec<(JobName, CancelOutcome)> = names.iter().zip(&over).filter_map(answer).collect();
-        self.print(context, &answers, "cancel", state.jobs.is_empty())?;
+        self.print(context, &answers, "cancel", is_empty(state))?;
         Ok(if failures.is_empty() { Exit::Done } else { Exit::Failed })
     }
 }
@@ -106,26 +110,29 @@ impl Args {
     fn leave(&self, context: &Context, rules: &Rules) -> Result<Exit, Failure> {
         let (state, backend) = deferred_commands::expected_there(context, rules)?;
         let names = self.names(&state)?;
-        let answer = |name: &JobName| match &state.find(name)?.phase {
-            Phase::Ended { outcome, .. } => Some((name.clone(), CancelOutcome::Over(outcome.word()))),
-            _ => Some((name.clone(), CancelOutcome::Left(backend))),
+        let answer = |name: &JobName| {
+            let ended = match (state.script(name), state.find(name).map(|tracked| &tracked.phase)) {
+                (Some(script), _) => script.is_over().then(|| script.word()),
+                (None, Some(Phase::Ended { outcome, .. })) => Some(outcome.word()),
+                (None, _) => None,
+            };
+            (name.clone(), ended.map_or(CancelOutcome::Left(backend), CancelOutcome::Over))
         };
-        let answers: Vec<(JobName, CancelOutcome)> = names.iter().filter_map(answer).collect();
+        let answers: Vec<(JobName, CancelOutcome)> = names.iter().map(answer).collect();
         let open = answers.iter().filter(|(_, answer)| matches!(answer, CancelOutcome::Left(_)));
         let jobs: Vec<JobName> = open.map(|(name, _)| name.clone()).collect();
         if !jobs.is_empty() && !self.dry_run {
             deferred_commands::leave(context, Wanted::Cancel { jobs })?;
         }
-        self.print(context, &answers, deferred_commands::word(backend), state.jobs.is_empty())
-            .map(|()| Exit::Done)
+        self.print(context, &answers, deferred_commands::word(backend), is_empty(&state)).map(|()| Exit::Done)
     }
 
     /// Returns the jobs that are meant.
     fn names(&self, state: &State) -> Result<Vec<JobName>, Failure> {
-        let known = || state.jobs.iter().map(|tracked| &tracked.job.name);
+        let scripts = || state.scripts.iter().map(|script| &script.name);
+        let known = || state.jobs.iter().map(|tracked| &tracked.job.name).chain(scripts());
         if self.all {
-            let active = state.jobs.iter().filter(|tracked| !tracked.phase.is_over());
-            return Ok(active.map(|tracked| tracked.job.name.clone()).collect());
+            return Ok(known().filter(|name| !is_over(state, name)).cloned().collect());
         }
         let mut names = Vec::new();
         for name in &self.jobs {
@@ -179,7 +186,9 @@ impl Args {
 
 /// Returns the failure of a name that no job has.
 pub(super) fn unknown_job(name: &str, state: &State) -> Failure {
-    let known: Vec<&str> = state.jobs.iter().map(|tracked| tracked.job.name.as_str()).collect();
+    let scripts = state.scripts.iter().map(|script| script.name.as_str());
+    let known: Vec<&str> =
+        state.jobs.iter().map(|tracked| tracked.job.name.as_str()).chain(scripts).collect();
     let failure = Failure::new(Exit::Usage, format!("there is no job {name:?}"));
     match formats::nearest(name, known.iter().copied()) {
         Some(near) => failure.hint(format!("did you mean {near}?")),
@@ -204,6 +213,23 @@ fn is_meant(word: &str, name: &str) -> bool {
 
 fn is_over(state: &State, name: &JobName) -> bool {
     state.find(name).is_some_and(|tracked| tracked.phase.is_over())
+        || state.script(name).is_some_and(ScriptJob::is_over)
+}
+
+/// Returns whether there are neither jobs nor scripts.
+fn is_empty(state: &State) -> bool {
+    state.jobs.is_empty() && state.scripts.is_empty()
+}
+
+fn script_answer(script: &ScriptJob, over: bool, failures: &BTreeMap<JobName, String>) -> CancelOutcome {
+    let job_id = script.submission.job_id;
+    match (failures.get(&script.name), job_id) {
+        _ if over => CancelOutcome::Over(script.word()),
+        (Some(message), _) => CancelOutcome::Untold(message.clone()),
+        (None, _) if script.is_over() => CancelOutcome::Over(script.word()),
+        (None, Some(id)) => CancelOutcome::Asked(id.to_string()),
+        (None, None) => CancelOutcome::Later,
+    }
 }
 
 fn answer(tracked: &JobState, over: bool, failures: &BTreeMap<JobName, String>) -> CancelOutcome {

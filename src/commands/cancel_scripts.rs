@@ -3,11 +3,12 @@
 use serde_json::{Value, json};
 
 use crate::app::context::{Context, Format};
-use crate::app::state;
+use crate::app::{deferred_commands, state};
 use crate::commands::cli::{json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::store::{ScriptChain, script_chains};
+use hsched_model::JobName;
 use hsched_slurm::scancel;
 
 /// What is said of a chain of which no Slurm job is known.
@@ -18,7 +19,17 @@ const NO_JOB: &str = "no Slurm job to cancel; the chain is closed";
 /// # Errors
 /// When some names are those of scripts and others are not: the answers of both are not alike.
 pub(super) fn meant(context: &Context, names: &[String]) -> Result<Vec<ScriptChain>, Failure> {
-    let all = script_chains(&state::root(context)?);
+    let mut all = script_chains(&state::root(context)?);
+    if all.is_empty() {
+        return Ok(Vec::new());
+    }
+    // A chain that has ended hides no job of its name.
+    let state = deferred_commands::expected(context, &state::rules(context))?;
+    let is_job = |name: &str| {
+        let job = JobName::new(name).ok();
+        job.is_some_and(|job| state.find(&job).is_some() || state.script(&job).is_some())
+    };
+    all.retain(|chain| !chain.state().is_over() || names.contains(&chain.run) || !is_job(&chain.name));
     let is_meant = |chain: &ScriptChain, name: &String| chain.name == *name || chain.run == *name;
     let is_script = |name: &&String| all.iter().any(|chain| is_meant(chain, name));
     let scripts = names.iter().filter(is_script).count();

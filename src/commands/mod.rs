@@ -34,6 +34,7 @@ mod simulate;
 mod status;
 mod submit;
 mod submit_queue;
+mod submit_script;
 mod together;
 mod trace;
 mod train_policy;

@@ -1,18 +1,20 @@
 //! `hsched submit SCRIPT --pieces TIME`: a script of the user's, unchanged, as a chain of Slurm jobs.
 
 use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use serde_json::json;
 
 use crate::app::context::{Context, Format};
+use crate::app::script_files::WRAPPER;
 use crate::app::{file_kind, input, state};
 use crate::commands::cli::{json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::duration;
 use hsched_engine::render::Pieces;
-use hsched_engine::store::{StateDir, keep_first_piece, pieces_folder};
+use hsched_engine::store::{StateDir, WORKDIR, keep_first_piece, pieces_folder};
 use hsched_model::number::to_u64;
 use hsched_model::{JobId, Seconds, formats};
 use hsched_slurm::script::{OptionSource, ScriptReading, ScriptSource, read_script};
@@ -39,9 +41,6 @@ pub(super) struct PiecesArgs {
 
 /// A time limit of which less is left for the script than it may take to save is of no use.
 const LEAST: Seconds = Seconds(60.0);
-
-/// The folder of the script that Slurm gets, whose name is that of the user's: no other file is there.
-const WRAPPER: &str = "wrapper";
 
 /// Options that would hold for each piece, or that submit none.
 const NOT_IN_PIECES: [&str; 5] = ["wait", "test-only", "hold", "begin", "deadline"];
@@ -93,7 +92,9 @@ impl PiecesArgs {
         }
         let directory = state::open(context)?;
         let (wrapper, original) = (Path::new(WRAPPER).join(name), Path::new("script").join(name));
-        let files: [(&Path, &[u8]); 2] = [(&wrapper, text.as_bytes()), (&original, &bytes)];
+        let workdir = context.directory.as_os_str().as_bytes();
+        let files: [(&Path, &[u8]); 3] =
+            [(&wrapper, text.as_bytes()), (&original, &bytes), (Path::new(WORKDIR), workdir)];
         directory.create_pieces(chain.run, &files).map_err(|error| state::failure(&error))?;
         let id = first_piece(context, &directory, chain.run, &folder.join(wrapper))?;
         if let Err(error) = keep_first_piece(&root, chain.run, id) {

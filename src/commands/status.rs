@@ -6,21 +6,26 @@ use serde_json::json;
 
 use crate::app::context::{Context, Format};
 use crate::app::metrics::metrics;
+use crate::app::script_files::script_output;
 use crate::app::{deferred_commands, session, state};
 use crate::commands::cancel::unknown_job;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::together;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::ui::{Align, Files, JobSummary, Table, duration, status_details, status_json, status_table};
+use crate::ui::{
+    Align, Files, JobSummary, Table, duration, script_details, script_json, scripts_table, status_details,
+    status_json, status_table,
+};
 use hsched_engine::live::{Reported, absolute, reported};
 use hsched_engine::store::{
     Peeked, ScriptChain, StateDir, last_look, report_folder, run_folder, script_chains,
 };
 use hsched_engine::{
-    EpochReport, Event, JobState, News, Phase, Rules, Stage, State, Submission, SubmissionRecord, apply,
+    EpochReport, Event, JobState, News, Phase, Rules, ScriptJob, Stage, State, Submission, SubmissionRecord,
+    apply,
 };
-use hsched_model::{Seconds, Time};
+use hsched_model::{JobName, Seconds, Time};
 
 /// Show all jobs: state, GPUs, epochs, predicted and observed epoch times, expected end
 ///
@@ -85,27 +90,36 @@ impl Subcommand for Args {
         } else {
             let is_script =
                 |name: &&String| scripts.iter().any(|chain| chain.name == **name || chain.run == **name);
-            let (named, own): (Vec<&String>, Vec<&String>) = self.jobs.iter().partition(is_script);
-            (
-                own,
-                scripts
-                    .iter()
-                    .filter(|chain| named.contains(&&chain.name) || named.contains(&&chain.run))
-                    .cloned()
-                    .collect(),
-            )
+            let named: Vec<&String> = self.jobs.iter().filter(is_script).collect();
+            let is_known = |name: &str| {
+                let name = JobName::new(name).ok();
+                name.is_some_and(|name| state.find(&name).is_some() || state.script(&name).is_some())
+            };
+            let own = self.jobs.iter().filter(|name| is_known(name) || !named.contains(name)).collect();
+            let is_meant = |chain: &&ScriptChain| named.contains(&&chain.name) || named.contains(&&chain.run);
+            (own, scripts.iter().filter(is_meant).cloned().collect())
         };
         let chosen = self.chosen(&own, &state)?;
+        let is_chosen = |script: &&ScriptJob| {
+            self.jobs.is_empty() || own.iter().any(|name| **name == script.name.as_str())
+        };
+        let followed: Vec<&ScriptJob> = state.scripts.iter().filter(is_chosen).collect();
+        let output = |script: &ScriptJob| {
+            script_output(script, None).ok().and_then(|files| Some(files.first()?.display().to_string()))
+        };
         let files = |tracked: &JobState, attempt: &SubmissionRecord| files(context, &root, tracked, attempt);
         let (looked, metrics) = (last_look(&root), metrics(&root, &state));
         let text = match self.format {
             Format::Json => {
                 let mut value = status_json(&state, &chosen, &metrics, now, &files);
                 value["looked_at"] = json!(looked.map(|at| at.0));
-                value["scripts"] = scripts.iter().map(script_json).collect();
+                let jobs = followed.iter().map(|script| script_json(script, output(script).as_deref()));
+                value["scripts"] = scripts.iter().map(chain_json).chain(jobs).collect();
                 json_text(&value)?
             }
-            Format::Table if state.jobs.is_empty() && !scripts.is_empty() => scripts_table(context, &scripts),
+            Format::Table if state.jobs.is_empty() && !(scripts.is_empty() && state.scripts.is_empty()) => {
+                self.scripts_text(context, &followed, now) + &chains_table(context, &scripts)
+            }
             Format::Table if state.jobs.is_empty() => {
                 let place = root.display();
                 format!(
@@ -113,7 +127,9 @@ impl Subcommand for Args {
                 )
             }
             Format::Table if self.jobs.is_empty() => {
-                status_table(&state, &metrics, now, context.terminal) + &scripts_table(context, &scripts)
+                status_table(&state, &metrics, now, context.terminal)
+                    + &self.scripts_text(context, &followed, now)
+                    + &chains_table(context, &scripts)
             }
             Format::Table => {
                 let details = |tracked: &&JobState| {
@@ -122,7 +138,9 @@ impl Subcommand for Args {
                     let metric = metrics.get(&tracked.job.name);
                     status_details(summary, metric, &files, now, context.terminal)
                 };
-                chosen.iter().map(details).collect::<Vec<_>>().join("\n") + &scripts_table(context, &scripts)
+                chosen.iter().map(details).collect::<Vec<_>>().join("\n")
+                    + &self.scripts_text(context, &followed, now)
+                    + &chains_table(context, &scripts)
             }
         };
         print(context, &text)?;
@@ -143,16 +161,31 @@ impl Args {
         if self.jobs.is_empty() {
             return Ok(state.jobs.iter().collect());
         }
+        let is_script =
+            |name: &&&String| state.scripts.iter().any(|script| script.name.as_str() == name.as_str());
         let find = |name: &&String| {
             let job = state.jobs.iter().find(|tracked| tracked.job.name.as_str() == name.as_str());
             job.ok_or_else(|| unknown_job(name, state))
         };
-        names.iter().map(find).collect()
+        names.iter().filter(|name| !is_script(name)).map(find).collect()
+    }
+
+    /// Returns the scripts that are followed, in full where they were asked for.
+    fn scripts_text(&self, context: &Context, scripts: &[&ScriptJob], now: Time) -> String {
+        if self.jobs.is_empty() {
+            return scripts_table(scripts, now, context.terminal);
+        }
+        let text = |script: &&ScriptJob| {
+            let output =
+                script_output(script, None).ok().and_then(|files| Some(files.first()?.display().to_string()));
+            scripts_table(&[script], now, context.terminal) + &script_details(script, output.as_deref(), now)
+        };
+        scripts.iter().map(text).collect::<Vec<_>>().join("\n")
     }
 }
 
 /// Returns a row for each script that runs in pieces; nothing for none.
-fn scripts_table(context: &Context, scripts: &[ScriptChain]) -> String {
+fn chains_table(context: &Context, scripts: &[ScriptChain]) -> String {
     if scripts.is_empty() {
         return String::new();
     }
@@ -171,7 +204,7 @@ fn scripts_table(context: &Context, scripts: &[ScriptChain]) -> String {
     table.show(context.terminal)
 }
 
-fn script_json(chain: &ScriptChain) -> serde_json::Value {
+fn chain_json(chain: &ScriptChain) -> serde_json::Value {
     json!({
         "name": chain.name, "run": chain.run, "state": chain.state().word(),
         "job_id": chain.job().map(|job| job.to_string()), "pieces": chain.pieces(), "folder": chain.folder,

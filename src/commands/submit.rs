@@ -14,12 +14,14 @@ use crate::app::folders::note_shared_checkpoints;
 use crate::app::planning::Planned;
 use crate::app::policy_args::PolicyName;
 use crate::app::queue_args::QueueArgs;
+use crate::app::script::is_script;
 use crate::app::state;
 use crate::app::submission::{self, Outcome, SubmissionOptions};
 use crate::app::{deferred_commands, file_kind, input, permissions, planning, predictions};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::pieces::{Chain, PiecesArgs};
 use crate::commands::submit_queue::ThroughArgs;
+use crate::commands::submit_script::{FollowArgs, ScriptInput};
 use crate::commands::together::TogetherArgs;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -36,7 +38,7 @@ const KEPT: &str = "; it is kept as waiting for hsched watch --queue";
 /// What follows the submissions of `--queue`.
 const FOLLOW: &str = "hsched watch --queue follows the jobs and replaces requests by better ones";
 
-/// Write a job script for each placed job and submit it with sbatch
+/// Write a job script for each placed job and submit it with sbatch, or submit a batch script as it is
 ///
 /// Takes a plan that `hsched plan` wrote, or a job file, which it plans first. `--dry-run` prints the scripts and
 /// changes nothing; with `-j NAME`, you can pipe the output into sbatch. A job that is already in the queue is not
@@ -44,13 +46,16 @@ const FOLLOW: &str = "hsched watch --queue follows the jobs and replaces request
 ///
 /// A job that is waiting, failed or was cancelled resumes after the last reported epoch, unless its model,
 /// `samples_per_epoch` or `global_batch` changed. A job that completed starts over.
+///
+/// A batch script (a file with `#!` or `#SBATCH` lines) is submitted unchanged, once. `hsched watch`, `status`, `logs` and
+/// `cancel` know its job by its name in Slurm; hsched does not retry it.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("policy", |policy| policy
     .value_parser(PolicyName::RUN)
     .default_value_if("together", "true", hsched_lab::registry().names_over_time()[0])
     .help(format!("Policy that places the jobs. All policies except optimal use every GPU that the jobs can use. With --together, the policy of hsched run, which may also be one that reschedules running jobs [default with --together: {}]", hsched_lab::registry().names_over_time()[0]))))]
 pub(super) struct Args {
-    /// Plan (JSON), job file (YAML), or with --pieces a batch script; - reads standard input.
+    /// Plan (JSON), job file (YAML), or batch script; - reads standard input.
     #[arg(value_name = "PLAN|JOBS|SCRIPT")]
     input: PathBuf,
     /// Submit only this job; may be given several times.
@@ -80,6 +85,8 @@ pub(super) struct Args {
     #[command(flatten)]
     together: TogetherArgs,
     #[command(flatten)]
+    follow: FollowArgs,
+    #[command(flatten)]
     pieces: PiecesArgs,
     #[command(flatten)]
     planning: planning::PlanningArgs,
@@ -98,8 +105,25 @@ impl Subcommand for Args {
         if let Some(exit) = self.submit_whole(context)? {
             return Ok(exit);
         }
+        let bytes = input::raw_bytes(&self.input)?;
+        if is_script(&bytes) {
+            return self.submit_script(context, &bytes);
+        }
+        if !self.follow.may.is_empty() {
+            return Err(Failure::new(
+                Exit::Usage,
+                "--may is for a batch script; for a job file, see the job keys",
+            ));
+        }
+        self.submit_jobs(context, bytes)
+    }
+}
+
+impl Args {
+    /// Submits the jobs of a plan or a job file.
+    fn submit_jobs(&self, context: &Context, bytes: Vec<u8>) -> Result<Exit, Failure> {
         self.through.check()?;
-        let text = input::text(&self.input)?;
+        let text = input::text_of(bytes, &self.input)?;
         let run_id = self.run_id(context)?;
         let (planned, planned_by, requested) = if PlanFile::recognises(&text) {
             if !self.planning.says_nothing() || self.through.is_wanted() {
@@ -195,9 +219,7 @@ impl Subcommand for Args {
         }
         Ok(exit)
     }
-}
 
-impl Args {
     /// Submits what no plan places: all jobs together, or a script in pieces. `None` for everything else.
     fn submit_whole(&self, context: &Context) -> Result<Option<Exit>, Failure> {
         if self.together.together {
@@ -212,6 +234,30 @@ impl Args {
         let (dry_run, format) = (self.dry_run, self.format);
         let chain = Chain { script: &self.input, run: &run, limit, sbatch: &self.sbatch, dry_run, format };
         self.pieces.submit(context, &chain).map(Some)
+    }
+
+    /// Submits a batch script as it is.
+    fn submit_script(&self, context: &Context, bytes: &[u8]) -> Result<Exit, Failure> {
+        let is_for_jobs = !self.jobs.is_empty() || self.restart || self.through.is_wanted();
+        if is_for_jobs || self.planning.pin || !self.planning.says_nothing() {
+            let name = input::name(&self.input);
+            let message = format!(
+                "{name} is a batch script: --job, --restart, --queue, --race, --pin and options of policies are for job files"
+            );
+            return Err(Failure::new(Exit::Usage, message)
+                .hint(format!("hsched submit {name} --may partition,limit, then hsched watch --queue, moves a pending script"))
+                .hint(format!("hsched when {name} shows what would start it sooner")));
+        }
+        let run = self.run_id(context)?;
+        let input = ScriptInput {
+            path: &self.input,
+            bytes,
+            run: &run,
+            sbatch: &self.sbatch,
+            dry_run: self.dry_run,
+            format: self.format,
+        };
+        self.follow.submit(context, &input)
     }
 
     /// Returns the id that the user gave, or a new one.

@@ -48,7 +48,16 @@ impl World for EndedRun<'_> {
             }
         }
         let Reported { epochs, odd, notes } = reported(root, state, at);
-        Ok(Observation { at, cluster: Cluster::default(), sightings, strays: Vec::new(), epochs, odd, notes })
+        Ok(Observation {
+            at,
+            cluster: Cluster::default(),
+            sightings,
+            strays: Vec::new(),
+            scripts: Vec::new(),
+            epochs,
+            odd,
+            notes,
+        })
     }
 
     fn prepare(&mut self, _: &Run) -> Result<(), String> {

@@ -302,7 +302,16 @@ impl World for LocalWorld<'_> {
         // After the ends: epochs that were reported before them count.
         let Reported { epochs, odd, notes } = reported(&self.site.site.state, state, at);
         let cluster = self.devices.cluster();
-        Ok(Observation { at, cluster, sightings, strays: Vec::new(), epochs, odd, notes })
+        Ok(Observation {
+            at,
+            cluster,
+            sightings,
+            strays: Vec::new(),
+            scripts: Vec::new(),
+            epochs,
+            odd,
+            notes,
+        })
     }
 
     fn prepare(&mut self, run: &Run) -> Result<(), String> {

@@ -2,6 +2,7 @@
 
 use crate::ui::duration;
 use crate::ui::story::{StoryLine, Topic, line};
+use crate::ui::story_scripts::{script_of, tell_script};
 use hsched_engine::{
     AfterStop, Answer, BackendKind, End, Event, JobState, News, Outcome, PastAttempt, Phase, Stage, State,
     Submission, SubmissionKey, SubmissionRecord,
@@ -10,6 +11,9 @@ use hsched_model::{GpuType, JobId, NodeName, hostlist};
 
 /// Returns the line of an event, if it is worth one.
 pub(super) fn tell(event: &Event, state: &State, backend: BackendKind) -> Option<StoryLine> {
+    if let Some(script) = script_of(event, state) {
+        return tell_script(event, script);
+    }
     match event {
         Event::Added { job, .. } => {
             let text = format!("added: {} epochs of {} samples", job.epochs, job.samples_per_epoch);
@@ -120,7 +124,7 @@ fn tell_news(news: &News, tracked: &JobState, attempt: Option<&SubmissionRecord>
             let saved = *end == End::Saved && !tracked.phase.is_over();
             (if saved { Topic::Saved } else { fate(tracked) }, ended(end, &said, tracked))
         }
-        News::Waits(_) => return None,
+        News::Waits(_) | News::Facts(_) => return None,
     };
     Some(told)
 }

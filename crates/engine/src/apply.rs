@@ -1,8 +1,8 @@
 //! Applies an event to the state: the only place that changes a job's phase because something happened.
 
 use crate::{
-    Action, AfterStop, End, Event, JobState, News, Outcome, PastAttempt, Phase, ResumePoint, Rules, Stage,
-    State, StopProgress, Submission, SubmissionKey,
+    Action, AfterStop, End, Event, JobState, News, Outcome, PastAttempt, Phase, ResumePoint, Rules,
+    ScriptJob, Stage, State, StopProgress, Submission, SubmissionKey,
 };
 use hsched_model::{JobId, NodeName, Time};
 use hsched_plan::throughput::LearnRule;
@@ -17,6 +17,7 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
             let fresh = JobState::new((**job).clone(), at);
             // Another job by the same name may have the same speeds.
             state.decided = None;
+            state.scripts.retain(|script| script.name != job.name || !script.is_over());
             match state.find_mut(&job.name) {
                 // What waits or has ended may be changed by its owner; what Slurm has may not.
                 Some(tracked) if !tracked.phase.is_submitted() => tracked.begin_again(fresh, &beginning),
@@ -26,17 +27,29 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
             None
         }
         Event::CancelAsked { job } => {
+            if let Some(script) = state.script_mut(job) {
+                script.cancel(at);
+                return None;
+            }
             let tracked = state.find_mut(job)?;
             tracked.cancel(at);
             None
         }
         Event::Answer { of, answer } => {
+            if let Some(script) = script_of(state, of) {
+                script.answered(at, answer);
+                return None;
+            }
             let tracked = state.find_mut(&of.job)?;
             tracked.submission(of)?;
             tracked.answered(at, of, answer, rules);
             None
         }
         Event::News { of, news } => {
+            if let Some(script) = script_of(state, of) {
+                script.hear(at, news);
+                return None;
+            }
             let State { jobs, cache, contributor, nodes_down, .. } = state;
             let tracked = jobs.iter_mut().find(|tracked| tracked.job.name == of.job)?;
             let attempt = &tracked.submission(of)?.attempt;
@@ -76,6 +89,11 @@ pub fn apply(state: &mut State, at: Time, event: &Event, rules: &Rules) -> Optio
             None
         }
     }
+}
+
+/// Returns the script of which this is the submission.
+fn script_of<'s>(state: &'s mut State, of: &SubmissionKey) -> Option<&'s mut ScriptJob> {
+    state.scripts.iter_mut().find(|script| script.key() == *of)
 }
 
 impl JobState {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Gpus, QueueReason, SubmissionKey};
+use crate::{Gpus, QueueReason, ScriptFacts, SubmissionKey};
 use hsched_model::{Availability, Job, JobId, JobName, NodeName, Seconds, Time};
 
 /// Something that happened.
@@ -93,6 +93,8 @@ pub enum News {
     Started { job_id: JobId, submit_time: Option<String>, at: Time, gpus: Option<Gpus> },
     /// Rank 0 has reported an epoch.
     Epoch(EpochReport),
+    /// Slurm says something else of the job of a script.
+    Facts(ScriptFacts),
     /// Something about rank 0's reports is odd; told once.
     Odd { what: String },
     /// It has left the queue.
@@ -168,6 +170,12 @@ pub enum End {
     Interrupted,
     /// Slurm does not know it any more, and it left no word.
     Vanished,
+    /// Of the tasks of an array these many did not complete; the first one ended so.
+    Tasks {
+        failed: u64,
+        all: u64,
+        first: Box<Self>,
+    },
     /// A state that this version does not know, as printed.
     Other(String),
 }
@@ -202,6 +210,9 @@ impl fmt::Display for End {
             Self::Untaken(end) => end.fmt(f),
             Self::Cut | Self::Unhandled | Self::Interrupted => f.write_str("was interrupted"),
             Self::Vanished => f.write_str("is no longer known to Slurm"),
+            Self::Tasks { failed, all, first } => {
+                write!(f, "{failed} of {all} tasks did not complete; the first {first}")
+            }
             Self::Other(text) => write!(f, "ended in state {text}"),
         }
     }

@@ -113,6 +113,8 @@ impl JobState {
                 }
                 self.never_ran(at, of, why, |job| job.put_off(at, why, rules));
             }
+            // Only the jobs of scripts have them.
+            News::Facts(_) => {}
             News::Missing => {
                 if let Some(attempt) = self.attempt_mut(of) {
                     attempt.missing = Some(at);

@@ -32,6 +32,8 @@ mod requests;
 mod resume_point;
 mod rules;
 mod run;
+mod script_job;
+mod script_notice;
 mod state;
 mod step;
 mod submission;
@@ -58,6 +60,8 @@ pub use self::requests::{Knows, Listed, Listing, SpeedsOf, requests};
 pub use self::resume_point::ResumePoint;
 pub use self::rules::Rules;
 pub use self::run::{PlannedSubmission, Run};
+pub use self::script_job::{RequestPart, ScriptEnd, ScriptFacts, ScriptJob, ScriptSubmission};
+pub use self::script_notice::ScriptSighting;
 pub use self::state::{JobState, Outcome, PastAttempt, Phase, State};
 pub use self::step::{Step, step};
 pub use self::submission::{

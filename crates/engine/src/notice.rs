@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::script_notice::script_news;
 use crate::{
     End, EpochReport, Event, JobState, News, Observation, PastAttempt, QueueState, Rules, Sighting, Stage,
     State, Submission, SubmissionKey, SubmissionRecord,
@@ -46,6 +47,7 @@ pub fn notice(state: &State, seen: &Observation) -> Vec<Event> {
             events.extend(news(tracked, submission, &sights));
         }
     }
+    events.extend(state.scripts.iter().flat_map(|script| script_news(script, seen)));
     events
 }
 

@@ -1,6 +1,6 @@
 //! Observations: what a world shows at one moment.
 
-use crate::{End, EpochReport, Gpus, SubmissionKey};
+use crate::{End, EpochReport, Gpus, ScriptSighting, SubmissionKey};
 use hsched_model::{Cluster, JobId, Time};
 
 /// The cluster, the jobs in its queue and what their ranks reported, at one moment.
@@ -13,6 +13,8 @@ pub struct Observation {
     pub sightings: Vec<Sighting>,
     /// Submissions that are in the queue for a job of the state, and are none that the job has.
     pub strays: Vec<Sighting>,
+    /// The jobs of scripts that Slurm knows.
+    pub scripts: Vec<ScriptSighting>,
     /// Epochs that were reported since the last look, in order.
     pub epochs: Vec<(SubmissionKey, EpochReport)>,
     /// What is odd about rank 0's reports.

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Early, End, Stage, Submission, SubmissionKey, SubmissionRecord};
+use crate::{Early, End, ScriptJob, Stage, Submission, SubmissionKey, SubmissionRecord};
 use hsched_model::number::to_f64;
 use hsched_model::{GpuType, Job, JobId, JobName, NodeName, Seconds, Time};
 use hsched_plan::Memory;
@@ -30,6 +30,9 @@ pub struct State {
     pub planned_by: Option<String>,
     /// In the order in which they were added.
     pub jobs: Vec<JobState>,
+    /// Scripts that were submitted as they are, in the order in which they were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scripts: Vec<ScriptJob>,
     /// What is known of speeds; kept in a file of its own.
     #[serde(skip)]
     pub cache: Cache,
@@ -133,9 +136,19 @@ impl State {
         self.jobs.iter_mut().find(|tracked| tracked.job.name == *name)
     }
 
-    /// Returns whether every job has ended.
+    /// Returns the script of that name.
+    pub fn script(&self, name: &JobName) -> Option<&ScriptJob> {
+        self.scripts.iter().find(|script| script.name == *name)
+    }
+
+    /// Returns the script of that name, to be changed.
+    pub fn script_mut(&mut self, name: &JobName) -> Option<&mut ScriptJob> {
+        self.scripts.iter_mut().find(|script| script.name == *name)
+    }
+
+    /// Returns whether every job has ended, those of scripts included.
     pub fn is_over(&self) -> bool {
-        self.jobs.iter().all(|tracked| tracked.phase.is_over())
+        self.jobs.iter().all(|tracked| tracked.phase.is_over()) && self.scripts.iter().all(ScriptJob::is_over)
     }
 }
 

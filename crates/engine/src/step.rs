@@ -1,7 +1,9 @@
 //! One step: applies events to the state, then decides which actions follow.
 
 use crate::decide::{Decision, decide, is_settled};
-use crate::{Action, Event, Inquiry, JobState, Phase, Planner, Question, Rules, State, after, apply};
+use crate::{
+    Action, Event, Inquiry, JobState, Phase, Planner, Question, Rules, ScriptJob, State, after, apply,
+};
 use hsched_model::{Cluster, Time};
 
 /// What a step gives.
@@ -32,9 +34,11 @@ pub fn step(
     planner: &mut Planner<'_>,
 ) -> Step {
     state.jobs.retain(|tracked| is_remembered(tracked, at));
+    state.scripts.retain(|script| is_script_remembered(script, at));
     let mut actions: Vec<Action> =
         events.iter().filter_map(|event| apply(&mut state, at, event, rules)).collect();
     actions.extend(after::settle(&mut state, at));
+    actions.extend(state.scripts.iter().filter_map(cancel_script));
     let Decision { actions: mut own, questions, inquiries, notes } =
         decide(&mut state, at, cluster, rules, planner);
     actions.append(&mut own);
@@ -52,7 +56,21 @@ pub(super) fn is_idle(
 ) -> bool {
     events.is_empty()
         && state.jobs.iter().all(|tracked| is_remembered(tracked, at))
+        && state
+            .scripts
+            .iter()
+            .all(|script| is_script_remembered(script, at) && script.due_cancel().is_none())
         && is_settled(state, at, cluster, rules, planner)
+}
+
+/// Returns the request that ends a script that its owner has cancelled.
+fn cancel_script(script: &ScriptJob) -> Option<Action> {
+    let why = "cancelled by the user".to_owned();
+    Some(Action::Cancel { of: script.key(), job_id: script.due_cancel()?, why })
+}
+
+fn is_script_remembered(script: &ScriptJob, at: Time) -> bool {
+    script.end.as_ref().is_none_or(|end| at.since(end.at) < Rules::REMEMBERED)
 }
 
 fn is_remembered(tracked: &JobState, at: Time) -> bool {

@@ -9,6 +9,8 @@ pub struct JobRecord {
     pub id: JobId,
     /// The id of the first component and this component's place, for heterogeneous jobs.
     pub het: Option<(JobId, u32)>,
+    /// The id of its array, for a task of one.
+    pub array: Option<JobId>,
     pub name: String,
     pub state: SlurmState,
     /// How the job ended, in Slurm's words; only `scontrol` knows.

@@ -130,6 +130,7 @@ fn job(id: JobId, fields: &[&str]) -> Option<JobRecord> {
     Some(JobRecord {
         id,
         het: component(shown_id),
+        array: shown_id.split_once('_').and_then(|(array, _)| array.parse().ok()).map(JobId),
         name: one_line(&name.concat()),
         reason: None,
         submit_time: owned(submit),

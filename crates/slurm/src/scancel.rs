@@ -26,6 +26,11 @@ pub fn cancel(name: &str, id: JobId) -> CommandLine {
     command(name, &[], id)
 }
 
+/// Returns the command line that cancels the user's job of that name and id if it is pending.
+pub fn cancel_pending(name: &str, id: JobId) -> CommandLine {
+    command(name, &["--state=PENDING"], id)
+}
+
 /// Returns the command line that cancels these jobs of the user, whatever their names; `None` for no job, because
 /// `scancel --me` without an id cancels all of them.
 pub fn cancel_all(ids: &[JobId]) -> Option<CommandLine> {

@@ -71,6 +71,7 @@ pub(super) fn record(text: &str) -> Option<JobRecord> {
     Some(JobRecord {
         id: number(ids.strip_prefix(BEGIN)?.split(' ').next()?).map(JobId)?,
         het: leader.zip(field(ids, "HetJobOffset").and_then(number)),
+        array: field(ids, "ArrayJobId").and_then(number).map(JobId),
         name: one_line(name),
         reason: fact("Reason").map(one_line),
         submit_time: owned("SubmitTime"),

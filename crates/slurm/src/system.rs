@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io::{self, PipeReader, Read};
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
@@ -20,6 +21,8 @@ pub struct System {
     environment: Environment,
     limit: Duration,
     most_output: u64,
+    /// Where programs start; `None` is the present directory.
+    directory: Option<PathBuf>,
 }
 
 /// How long the pipes of a program that has ended may stay open, held by programs it started.
@@ -35,7 +38,14 @@ impl System {
     /// Returns a runner whose programs get `environment` (without what would change their output) and
     /// at most `limit` of time each.
     pub fn new(environment: impl IntoIterator<Item = (OsString, OsString)>, limit: Duration) -> Self {
-        Self { environment: Environment::new(environment), limit, most_output: Self::MOST_OUTPUT }
+        let environment = Environment::new(environment);
+        Self { environment, limit, most_output: Self::MOST_OUTPUT, directory: None }
+    }
+
+    /// Returns the same runner, whose programs start in a directory.
+    #[must_use]
+    pub fn in_directory(self, directory: &Path) -> Self {
+        Self { directory: Some(directory.to_owned()), ..self }
     }
 
     fn start(&self, command: &CommandLine) -> io::Result<Running> {
@@ -51,6 +61,10 @@ impl System {
                 child.process_group(0);
                 Ok(())
             });
+        let expression = match &self.directory {
+            Some(directory) => expression.dir(directory),
+            None => expression,
+        };
         let expression = match &command.stdin {
             Some(text) => expression.stdin_bytes(text.as_str()),
             None => expression.stdin_null(),

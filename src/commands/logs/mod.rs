@@ -1,6 +1,7 @@
 //! `hsched logs`: what a job has printed.
 
 mod follow;
+mod script;
 
 use std::io::{self, ErrorKind};
 
@@ -13,13 +14,14 @@ use crate::commands::cli::Subcommand;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::JobSummary;
+use hsched_engine::store::script_chains;
 use hsched_engine::{JobState, State};
 
 /// Print the output of a job
 ///
 /// Prints the output of the job's latest submission, or of an earlier one. All submissions of a job write to the same
-/// file, NAME.out in the job's workdir; hsched prints only the part that belongs to one submission. Does not call
-/// Slurm.
+/// file, NAME.out in the job's workdir; hsched prints only the part that belongs to one submission. A batch script
+/// prints to the files that it names itself, of an array one for each task. Does not call Slurm.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Name of the job.
@@ -36,7 +38,10 @@ pub(super) struct Args {
     /// Print the output of this run (`hsched status JOB` lists them).
     #[arg(long = "run", value_name = "RUN", conflicts_with = "attempt")]
     of_run: Option<String>,
-    /// Print the output of this submission, counted from 1.
+    /// Print the output of this task of a job array that a script asked for.
+    #[arg(long, value_name = "TASK")]
+    task: Option<u64>,
+    /// Print the output of this submission, or of this piece of a script, counted from 1.
     #[arg(long, value_name = "NUMBER")]
     attempt: Option<usize>,
 }
@@ -45,6 +50,20 @@ impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let rules = state::rules(context);
         let state = deferred_commands::expected(context, &rules)?;
+        if let Some(script) = state.scripts.iter().find(|script| script.name.as_str() == self.job) {
+            return self.of_script(context, &rules, script);
+        }
+        if !state.jobs.iter().any(|tracked| tracked.job.name.as_str() == self.job) {
+            let chains = script_chains(&state::root(context)?);
+            // Of several of the name, the last one.
+            if let Some(chain) = chains.iter().rev().find(|own| own.name == self.job || own.run == self.job) {
+                return self.of_chain(context, chain);
+            }
+        }
+        if self.task.is_some() {
+            let message = format!("--task is for the job arrays of scripts; {} is none", self.job);
+            return Err(Failure::new(Exit::Usage, message));
+        }
         let tracked = self.find(&state)?;
         if self.follow {
             return follow::Follower::new(self, context, rules)?.go_on(state);

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use crate::app::context::{Context, Format};
 use crate::app::metrics::metrics;
+use crate::app::script_moves::{self, MoveOptions};
+use crate::app::script_submission;
 use crate::app::session::{Log, PlanOptions, QueueSession};
 use crate::app::state;
 use crate::app::unison;
@@ -14,9 +16,9 @@ use crate::commands::cli::print;
 use crate::commands::watch::Args;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::ui::{ProgressLine, duration, status_table};
-use hsched_engine::store::deferred_ids;
-use hsched_engine::{JobState, Outcome, Phase, Planner, Rules, State};
+use crate::ui::{ProgressLine, duration, scripts_table, status_table};
+use hsched_engine::store::{deferred_ids, script_chains};
+use hsched_engine::{Event, JobState, Outcome, Phase, Planner, Rules, ScriptJob, State, Update};
 use hsched_model::formats;
 use hsched_model::{JobName, Seconds, Time};
 
@@ -58,8 +60,9 @@ struct Left {
 /// Returns how many jobs are in each phase: `2 running, 1 waiting`.
 fn summary(state: &State) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for tracked in &state.jobs {
-        *counts.entry(tracked.phase.word()).or_default() += 1;
+    let scripts = state.scripts.iter().map(ScriptJob::word);
+    for word in state.jobs.iter().map(|tracked| tracked.phase.word()).chain(scripts) {
+        *counts.entry(word).or_default() += 1;
     }
     let count = |(word, count): (&&str, &usize)| format!("{count} {word}");
     counts.iter().map(count).collect::<Vec<_>>().join(", ")
@@ -99,7 +102,8 @@ impl<'a> Watch<'a> {
             if let Some(note) = self.change_policy(&mut session.state) {
                 self.context.note(&note);
             }
-            session.preview(planner, &self.log, Vec::new())
+            session.preview(planner, &self.log, Vec::new())?;
+            self.move_scripts(session)
         })
         .map(|()| Exit::Done)
     }
@@ -175,8 +179,13 @@ impl<'a> Watch<'a> {
             }
             let open = session.state.jobs.iter().filter(|tracked| !tracked.phase.is_over());
             self.followed.borrow_mut().extend(open.map(|tracked| tracked.job.name.clone()));
+            let open = session.state.scripts.iter().filter(|script| !script.is_over());
+            self.followed.borrow_mut().extend(open.map(|script| script.name.clone()));
             self.log.recall(session.directory);
             let turn = session.turn(planner, &self.log, Vec::new());
+            if turn.is_ok() {
+                self.move_scripts(session)?;
+            }
             let state = &session.state;
             self.listen(state);
             unread_events::forget(self.context, session.directory);
@@ -185,11 +194,33 @@ impl<'a> Watch<'a> {
                 matches!(&tracked.phase, Phase::Ended { outcome, .. } if *outcome != Outcome::Completed)
                     && self.follows(tracked)
             };
-            let failed = state.jobs.iter().any(failed);
+            let has_failed =
+                |script: &&ScriptJob| script.is_over() && script.word() != Outcome::Completed.word();
+            let failed = state.jobs.iter().any(failed)
+                || state.scripts.iter().filter(has_failed).any(|script| self.follows_script(script));
             let busy = !state.is_over();
             let table = (!busy).then(|| self.table(state));
             Ok(Left { busy, failed, summary: summary(state), table })
         })
+    }
+
+    /// Submits scripts again that were cancelled for that, and with --queue moves pending ones.
+    fn move_scripts(&self, session: &mut QueueSession<'_>) -> Result<(), Failure> {
+        let mut tell = |event: &Event| self.log.hear(Update::Event(event));
+        let mut notes = Vec::new();
+        if !self.args.dry_run {
+            script_submission::submit_next(self.context, session, &mut tell)?;
+        }
+        if self.args.queue {
+            let options = MoveOptions {
+                seed: self.args.policy.seed(),
+                budget: self.args.budget,
+                dry_run: self.args.dry_run,
+            };
+            notes = script_moves::examine(self.context, session, options, &mut tell)?;
+        }
+        self.log.print(&notes, &session.state);
+        Ok(())
     }
 
     /// Says, once for each job that has ended, if its ranks all did the same.
@@ -207,6 +238,12 @@ impl<'a> Watch<'a> {
     /// Returns whether it has seen the job before its end, whoever noted the end.
     fn follows(&self, tracked: &JobState) -> bool {
         !tracked.phase.ended_before(self.begun) || self.followed.borrow().contains(&tracked.job.name)
+    }
+
+    /// Returns whether it has seen a script before its end.
+    fn follows_script(&self, script: &ScriptJob) -> bool {
+        let is_new = script.end.as_ref().is_none_or(|end| end.at >= self.begun);
+        is_new || self.followed.borrow().contains(&script.name)
     }
 
     /// Does something with the state on disk and its world, under the lock.
@@ -230,15 +267,26 @@ impl<'a> Watch<'a> {
         if self.args.format == Format::Json {
             return String::new();
         }
-        if state.jobs.is_empty() {
+        if state.jobs.is_empty() && state.scripts.is_empty() {
+            let chains = state::root(self.context).map(|root| script_chains(&root)).unwrap_or_default();
+            if chains.iter().any(|chain| !chain.state().is_over()) {
+                return "no jobs to follow: scripts in pieces go on by themselves; hsched status shows them\n".into();
+            }
             return "no jobs: add jobs with hsched add JOBS or hsched submit JOBS\n".into();
         }
         let mut followed = state.clone();
         followed.jobs.retain(|tracked| self.follows(tracked));
+        let scripts: Vec<&ScriptJob> =
+            state.scripts.iter().filter(|script| self.follows_script(script)).collect();
+        let now = state::now(self.context);
+        let scripts = scripts_table(&scripts, now, self.context.terminal);
+        if followed.jobs.is_empty() && !scripts.is_empty() {
+            return scripts;
+        }
         if followed.jobs.is_empty() {
             return "all jobs have ended: hsched status shows them\n".into();
         }
         let metrics = state::root(self.context).map(|root| metrics(&root, &followed)).unwrap_or_default();
-        status_table(&followed, &metrics, state::now(self.context), self.context.terminal)
+        status_table(&followed, &metrics, now, self.context.terminal) + &scripts
     }
 }

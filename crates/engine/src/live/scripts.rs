@@ -64,8 +64,8 @@ impl Prepared {
         let texts =
             scripts.iter().filter_map(|script| Some((script_name(&script.of), script.text.as_deref().ok()?)));
         let helpers = site.template.helpers.iter().map(|(name, text)| ((*name).to_owned(), text.as_str()));
-        let files: Vec<(String, &str)> =
-            texts.chain([("plan.json".to_owned(), plan.as_str())]).chain(helpers).collect();
+        let files = texts.chain([("plan.json".to_owned(), plan.as_str())]).chain(helpers);
+        let files: Vec<(String, &[u8])> = files.map(|(name, text)| (name, text.as_bytes())).collect();
         let folder = directory.create_run(&run.id, &files)?;
         Ok(Self { folder, scripts })
     }

@@ -42,6 +42,13 @@ impl Tag {
         format!(r#"{{"hsched":{VERSION},"run":{run},"job":{job}{copy}}}"#)
     }
 
+    /// Returns the text for `--comment` of a job that has a comment of its user's.
+    pub fn to_comment_with(&self, own: &str) -> String {
+        let comment = self.to_comment();
+        let begin = comment.strip_suffix('}').unwrap_or(&comment);
+        format!(r#"{begin},"comment":{}}}"#, serde_json::Value::from(own))
+    }
+
     /// Returns the tag that a job's comment carries, or `None` for jobs of other origin.
     pub fn from_comment(comment: &str) -> Option<Self> {
         let Comment { hsched, run, job, copy } = serde_json::from_str(comment.trim()).ok()?;
@@ -61,6 +68,7 @@ mod tests {
         assert_eq!(tag.to_comment(), r#"{"hsched":1,"run":"r1","job":"resnet18"}"#);
         let copy = Tag { copy: 2, ..tag.clone() };
         assert_eq!(copy.to_comment(), r#"{"hsched":1,"run":"r1","job":"resnet18","copy":2}"#);
+        assert_eq!(Tag::from_comment(&copy.to_comment_with("for \"ann\"}\n")), Some(copy));
         let later = r#"{"hsched":2,"run":"r1","job":"resnet18","more":[]} "#;
         assert_eq!(Tag::from_comment(later), Some(tag));
         for other in

@@ -110,11 +110,11 @@ pub(super) fn aside(path: &Path) -> PathBuf {
 ///
 /// # Errors
 /// When something cannot be written: no space, no permission, another folder of that name.
-pub(super) fn make_folder(folder: &Path, files: &[(String, &str)]) -> Result<(), StateError> {
+pub(super) fn make_folder(folder: &Path, files: &[(String, &[u8])]) -> Result<(), StateError> {
     let parent = folder.parent().unwrap_or(Path::new("."));
     let new = temporary_folder(parent).map_err(write_error(folder))?;
     for (name, text) in files {
-        let write = |mut file: File| file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+        let write = |mut file: File| file.write_all(text).and_then(|()| file.sync_all());
         let path = new.path().join(name);
         let inner = path.parent().filter(|inner| *inner != new.path());
         if let Some(inner) = inner {

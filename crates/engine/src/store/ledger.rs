@@ -62,11 +62,11 @@ impl Keeper for Ledger<'_> {
         actions: &[Action],
     ) -> Result<(), StateError> {
         self.keep_speeds(state)?;
-        let known = self.recorded.as_ref().map_or(0, |file| file.state.jobs.len());
+        let known = self.recorded.as_ref().map_or(0, |file| count(&file.state));
         let entries = events.iter().map(journal::event_line);
         let entries = entries.chain(actions.iter().flat_map(journal::action_lines)).collect();
         self.record(at, state, entries, actions, Some(&self.path(OLDER)))?;
-        if state.jobs.len() < known {
+        if count(state) < known {
             old_runs::remove(&self.directory.root, state, at);
         }
         Ok(())
@@ -81,6 +81,11 @@ impl Keeper for Ledger<'_> {
         self.note_newest(false);
         Ok(())
     }
+}
+
+/// Returns how many jobs and scripts a state remembers.
+fn count(state: &State) -> usize {
+    state.jobs.len() + state.scripts.len()
 }
 
 impl<'a> Ledger<'a> {

@@ -24,7 +24,8 @@ pub(super) fn remove(root: &Path, state: &State, now: Time) {
         let past = tracked.past.iter().map(|past| &past.attempt);
         tracked.phase.submissions().iter().map(|submission| &submission.attempt).chain(past)
     });
-    let remembered: BTreeSet<&str> = attempts.map(|attempt| attempt.run.as_str()).collect();
+    let scripts = state.scripts.iter().map(|script| script.submission.run.as_str());
+    let remembered: BTreeSet<&str> = attempts.map(|attempt| attempt.run.as_str()).chain(scripts).collect();
     for entry in fs::read_dir(root.join("runs")).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let run = name.to_str().unwrap_or_default();

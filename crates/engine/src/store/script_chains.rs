@@ -18,6 +18,8 @@ pub struct ScriptChain {
     /// Unique id of the chain.
     pub run: String,
     pub folder: PathBuf,
+    /// The directory in which it was submitted; older versions did not keep it.
+    pub workdir: Option<PathBuf>,
     /// The Slurm jobs of its pieces that have ended, with their exit statuses, in this order.
     ended: Vec<(JobId, u32)>,
     /// Those that have started,
@@ -43,6 +45,9 @@ pub enum ChainState {
 
 /// Exit statuses of pieces after which the next one resumes.
 const RESUMES: [u32; 3] = [85, 86, 143];
+
+/// The file that names the directory in which a chain was submitted.
+pub const WORKDIR: &str = "workdir";
 
 /// The file whose presence ends a chain.
 const CANCELLED: &str = "cancelled";
@@ -86,6 +91,11 @@ impl ScriptChain {
     /// Returns how many pieces have started.
     pub fn pieces(&self) -> usize {
         self.started.len()
+    }
+
+    /// Returns the Slurm jobs of the pieces that have started, in order.
+    pub fn started(&self) -> &[JobId] {
+        &self.started
     }
 
     /// Returns the Slurm job of the piece that runs, else of the next one.
@@ -140,6 +150,7 @@ fn chain(folder: &Path) -> Option<ScriptChain> {
         name: script.file_name().to_str()?.to_owned(),
         run: folder.file_name()?.to_str()?.to_owned(),
         folder: folder.to_owned(),
+        workdir: fs::read_to_string(folder.join(WORKDIR)).ok().map(PathBuf::from),
         ended: text("ends").lines().filter_map(ended).collect(),
         started,
         queued: jobs("queued"),
@@ -173,6 +184,7 @@ mod tests {
                 name: "x.sh".to_owned(),
                 run: "r".to_owned(),
                 folder: PathBuf::new(),
+                workdir: None,
                 ended: ends.iter().map(|(id, status)| (JobId(*id), *status)).collect(),
                 started: jobs(started),
                 queued: jobs(queued),

@@ -18,6 +18,7 @@
 //! STATE/NAME.damaged         a damaged file that was replaced, or one that a restored file replaced
 //! STATE/runs/RUN/plan.json   the plan as it was submitted
 //! STATE/runs/RUN/JOB.sbatch  the script of each job, as sbatch got it
+//! STATE/runs/RUN/SCRIPT      a batch script of the user's, as it was submitted; SCRIPT.environment what it was submitted with
 //! STATE/runs/RUN/hsched_*.py    what training programs may import
 //! STATE/runs/RUN/JOB.guard   under hsched run: the process that watches over the job's others
 //! STATE/runs/RUN/report/JOB:claim  which Slurm job took JOB, where several raced for it: a symbolic link to its number; with -after-ID the one that went on after ID
@@ -234,7 +235,7 @@ impl StateDir {
     ///
     /// # Errors
     /// When the run exists, or a file cannot be written: no space, no permission.
-    pub fn create_run(&self, id: &str, files: &[(String, &str)]) -> Result<PathBuf, StateError> {
+    pub fn create_run(&self, id: &str, files: &[(String, &[u8])]) -> Result<PathBuf, StateError> {
         let folder = run_folder(&self.root, id);
         if folder.symlink_metadata().is_ok() {
             return Err(StateError::Exists { id: id.to_owned(), folder });
@@ -382,12 +383,12 @@ mod tests {
     fn a_run_is_whole_private_and_made_once() {
         let root = tempfile::tempdir().expect("a directory");
         let directory = StateDir::open(&root.path().join("state")).expect("opens");
-        let files = [("a.sbatch".to_owned(), "#!/bin/bash\n")];
+        let files = [("a.sbatch".to_owned(), "#!/bin/bash\n".as_bytes())];
         let folder = directory.create_run("r1", &files).expect("writes");
         let mode = |path: &Path| path.metadata().expect("exists").permissions().mode() & 0o777;
         assert_eq!((mode(&folder.join("a.sbatch")), mode(&folder)), (0o600, 0o700));
         assert!(matches!(directory.create_run("r1", &files), Err(StateError::Exists { .. })));
-        let files = [("plan.json".to_owned(), "{}"), ("plan.json/x".to_owned(), "")];
+        let files = [("plan.json".to_owned(), "{}".as_bytes()), ("plan.json/x".to_owned(), "".as_bytes())];
         assert!(matches!(directory.create_run("r2", &files), Err(StateError::Write { .. })));
         assert!(!root.path().join("state/runs/r2").exists());
     }

@@ -60,6 +60,7 @@ impl StateFile {
             memory: state.memory.clone(),
             planned_by: state.planned_by.clone(),
             jobs: state.jobs.clone(),
+            scripts: state.scripts.clone(),
             decided: state.decided,
             wake: state.wake,
             ..State::default()

@@ -15,6 +15,7 @@ impl hsched_engine::World for World {
             cluster: self.cluster(),
             sightings: Vec::new(),
             strays: Vec::new(),
+            scripts: Vec::new(),
             epochs: Vec::new(),
             odd: Vec::new(),
             notes: Vec::new(),

@@ -19,6 +19,7 @@ mod engine_ends;
 mod engine_excuses;
 mod engine_learning;
 mod engine_rules;
+mod engine_scripts;
 mod engine_troubles;
 mod explored;
 mod full_disk;

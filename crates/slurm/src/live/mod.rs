@@ -2,11 +2,13 @@
 //! requests to Slurm. It decides nothing.
 
 mod observe;
+mod script_jobs;
 mod slurm_world;
 
 use crate::{CommandError, ParseError};
 use hsched_engine::live::LiveError;
 
+pub use self::script_jobs::script_command;
 pub use self::slurm_world::{Complete, SlurmWorld, StartEstimator};
 
 impl From<CommandError> for LiveError {

@@ -3,11 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use super::script_jobs::base_id;
 use crate::permission;
 use crate::{ExitStatus, JobRecord, QueuedJob, SlurmState, holdings, time};
 use hsched_engine::live::Tag;
 use hsched_engine::{
-    End, Gpus, JobState, QueueReason, QueueState, Sighting, State, SubmissionKey, SubmissionRecord,
+    End, Gpus, JobState, QueueReason, QueueState, ScriptJob, Sighting, State, SubmissionKey, SubmissionRecord,
 };
 use hsched_model::{Cluster, JobId, JobName, Time};
 
@@ -51,6 +52,28 @@ impl<'a> Queue<'a> {
         seen(key, Some(attempt.gpus.total()), &own, cluster)
     }
 
+    /// Returns the job of a script, task by task and component by component.
+    ///
+    /// Without its comment it is known by its name, its number and the time of its submission.
+    pub(super) fn of_script(&self, script: &ScriptJob) -> Vec<&'a QueuedJob> {
+        let submission = &script.submission;
+        let is_own = |queued: &&&QueuedJob| {
+            let is_same_time = match (&submission.submit_time, queued.submit_time.as_deref()) {
+                (Some(own), Some(other)) => own == other,
+                (None, Some(other)) => time::unix(other).is_none_or(|at| at + 1.0 >= submission.meant.0),
+                (_, None) => true,
+            };
+            submission.job_id == Some(base_id(queued)) && queued.name == script.slurm_name && is_same_time
+        };
+        let bare = || self.bare.iter().filter(is_own).copied().collect();
+        let Some(mut own) = self.by_tag.get(&Tag::of(&script.key())).cloned() else { return bare() };
+        // Of a heterogeneous job only the first component has the comment.
+        let leader = own.iter().find_map(|queued| queued.het).map(|(leader, _)| leader);
+        let is_component = |queued: &&&QueuedJob| leader.is_some_and(|leader| base_id(queued) == leader);
+        own.extend(self.bare.iter().filter(is_component));
+        own
+    }
+
     /// Returns the submissions that are active in the queue for tracked jobs and that these do not have.
     pub(super) fn strays(&self, state: &State, cluster: &Cluster) -> Vec<Sighting> {
         let jobs: BTreeMap<&str, &JobState> =
@@ -81,7 +104,7 @@ fn seen(of: SubmissionKey, planned: Option<u32>, own: &[&QueuedJob], cluster: &C
 }
 
 /// Returns why a submission waits: of several components one that is stuck speaks for all.
-fn reason(own: &[&QueuedJob]) -> Option<QueueReason> {
+pub(super) fn reason(own: &[&QueuedJob]) -> Option<QueueReason> {
     let waiting = own.iter().filter(|queued| !queued.state.is_final() && queued.reason.is_some());
     let speaker = waiting.max_by_key(|queued| (queued.is_stuck(), Reverse(queued.id)))?;
     let reason = speaker.reason.as_deref()?;
@@ -166,7 +189,7 @@ fn is_same(
     named && in_time
 }
 
-fn end(state: &SlurmState, exit: Option<ExitStatus>) -> End {
+pub(super) fn end(state: &SlurmState, exit: Option<ExitStatus>) -> End {
     match state {
         SlurmState::Completed => End::Completed,
         SlurmState::Failed => exit.map_or(End::Failed { exit: 1, signal: 0 }, by_status),

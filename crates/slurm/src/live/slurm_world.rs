@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 
 use crate::live::observe;
 use crate::live::observe::Queue;
+use crate::live::script_jobs::{self, script_command};
 use crate::scontrol_update::{OtherGpus, Update};
 use crate::{
     CommandError, CommandLine, Forecast, JobRecord, QueuedJob, Reply, RequestError, Runner, read, sacct,
@@ -20,7 +21,8 @@ use hsched_engine::live::{
 use hsched_engine::store::{StateDir, claim_file, lay_output, report_folder, reports};
 use hsched_engine::{
     Amendment, Answer, End, Inquiry, JobStartEstimates, Kind, Observation, PlannedSubmission, QueueState,
-    Run, Sighting, State, Submission, SubmissionKey, SubmissionRecord, TaggedJob, World,
+    Run, ScriptJob, ScriptSighting, Sighting, State, Submission, SubmissionKey, SubmissionRecord, TaggedJob,
+    World,
 };
 use hsched_model::{Bytes, Cluster, JobId, JobName, QueueChoice, Seconds, Time};
 
@@ -47,6 +49,8 @@ pub struct SlurmWorld<'a> {
     prepared: BTreeMap<String, Prepared>,
     /// What the owners of outputs that were made should know, one sentence for each directory.
     pub noted: BTreeSet<String>,
+    /// The names in Slurm of the jobs of scripts, as last looked for.
+    slurm_names: BTreeMap<JobName, String>,
     /// Signals held back until the answer of the last request is written down.
     held: Option<Held>,
 }
@@ -60,8 +64,18 @@ impl<'a> SlurmWorld<'a> {
         site: Site,
         complete: Complete<'a>,
     ) -> Self {
-        let (prepared, noted) = (BTreeMap::new(), BTreeSet::new());
-        Self { runner, clock, directory, site, complete, start_estimator: None, prepared, noted, held: None }
+        Self {
+            runner,
+            clock,
+            directory,
+            site,
+            complete,
+            start_estimator: None,
+            prepared: BTreeMap::new(),
+            noted: BTreeSet::new(),
+            slurm_names: BTreeMap::new(),
+            held: None,
+        }
     }
 
     /// Returns what the queue, accounting and reports show, without a look at the nodes, and the jobs in the queue that
@@ -69,20 +83,22 @@ impl<'a> SlurmWorld<'a> {
     ///
     /// # Errors
     /// When Slurm does not answer or prints nonsense.
-    pub fn observe_jobs(&self, state: &State) -> Result<(Observation, Vec<TaggedJob>), LiveError> {
+    pub fn observe_jobs(&mut self, state: &State) -> Result<(Observation, Vec<TaggedJob>), LiveError> {
         let (queue, mut notes) = squeue::parse(&self.ask(&squeue::command())?)?;
         let seen = self.observe_queue(state, &queue, Cluster::default(), self.now(), &mut notes)?;
         Ok((seen, queue.iter().filter_map(QueuedJob::tagged).collect()))
     }
 
     fn observe_queue(
-        &self,
+        &mut self,
         state: &State,
         queue: &[QueuedJob],
         cluster: Cluster,
         at: Time,
         notes: &mut Vec<String>,
     ) -> Result<Observation, LiveError> {
+        let names = state.scripts.iter().map(|script| (script.name.clone(), script.slurm_name.clone()));
+        self.slurm_names = names.collect();
         let queue = Queue::new(queue);
         let (mut sightings, mut left) = (Vec::new(), Vec::new());
         for tracked in &state.jobs {
@@ -93,13 +109,23 @@ impl<'a> SlurmWorld<'a> {
                 }
             }
         }
-        sightings.extend(self.endings(&left, notes)?);
+        let (scripts, gone): (Vec<_>, Vec<_>) = state
+            .scripts
+            .iter()
+            .map(|script| (script, script_jobs::sighting(&queue, script)))
+            .partition(|(_, sighting)| sighting.is_some());
+        let mut scripts: Vec<ScriptSighting> = scripts.into_iter().filter_map(|(_, own)| own).collect();
+        let gone: Vec<&ScriptJob> =
+            gone.into_iter().map(|(script, _)| script).filter(|script| !script.is_over()).collect();
+        let records = self.records_of(&left, &gone, notes)?;
+        sightings.extend(self.endings(&left, &records)?);
+        scripts.extend(gone.iter().filter_map(|script| script_jobs::recorded(script, &records)));
         self.judge_stops(state, &mut sightings, at)?;
         let sightings = self.judge_races(state, sightings)?;
         let Reported { epochs, odd, notes: unread } = reported(&self.site.state, state, at);
         notes.extend(unread.into_iter().chain(self.noted.iter().cloned()));
         let strays = queue.strays(state, &cluster);
-        Ok(Observation { at, cluster, sightings, strays, epochs, odd, notes: std::mem::take(notes) })
+        Ok(Observation { at, cluster, sightings, strays, scripts, epochs, odd, notes: std::mem::take(notes) })
     }
 
     /// Tells submissions that saved before they stopped on request from those that were only interrupted: Slurm shows the same exit
@@ -154,22 +180,33 @@ impl<'a> SlurmWorld<'a> {
         Ok(judged)
     }
 
+    /// Returns what Slurm remembers of submissions that the queue does not show.
+    fn records_of(
+        &self,
+        left: &[(&JobName, &SubmissionRecord)],
+        scripts: &[&ScriptJob],
+        notes: &mut Vec<String>,
+    ) -> Result<Vec<JobRecord>, LiveError> {
+        let jobs = left.iter().map(|(_, attempt)| (attempt.job_id, attempt.meant.0));
+        let scripts = scripts.iter().map(|script| (script.submission.job_id, script.submission.meant.0));
+        let all: Vec<(Option<JobId>, f64)> = jobs.chain(scripts).collect();
+        let ids: Vec<JobId> = all.iter().filter_map(|(id, _)| *id).collect();
+        let first = all.iter().map(|(_, meant)| *meant).min_by(f64::total_cmp);
+        match (ids.is_empty(), first) {
+            (false, Some(first)) => self.records(&ids, Time(first), notes),
+            _ => Ok(Vec::new()),
+        }
+    }
+
     /// Returns how those ended that the queue does not show: as accounting says, or the controller, or the word that
     /// the script left.
     fn endings(
         &self,
         left: &[(&JobName, &SubmissionRecord)],
-        notes: &mut Vec<String>,
+        records: &[JobRecord],
     ) -> Result<Vec<Sighting>, LiveError> {
-        let attempts = left.iter().map(|(_, attempt)| attempt);
-        let ids: Vec<JobId> = attempts.clone().filter_map(|attempt| attempt.job_id).collect();
-        let first = attempts.map(|attempt| attempt.meant.0).min_by(f64::total_cmp);
-        let records = match (ids.is_empty(), first) {
-            (false, Some(first)) => self.records(&ids, Time(first), notes)?,
-            _ => Vec::new(),
-        };
         let ending = |&(job, attempt): &(&JobName, &SubmissionRecord)| {
-            let recorded = observe::recorded(job, attempt, &records).map(Ok);
+            let recorded = observe::recorded(job, attempt, records).map(Ok);
             recorded.or_else(|| self.word_of(job, attempt).transpose())
         };
         left.iter().filter_map(ending).collect()
@@ -258,6 +295,41 @@ impl<'a> SlurmWorld<'a> {
         self.held = Some(hold());
     }
 
+    /// Submits once, and returns what came of it.
+    fn send(&mut self, of: &SubmissionKey, command: &CommandLine, runner: &dyn Runner) -> Answer {
+        self.hold();
+        match sbatch::submit(runner, command) {
+            Ok(submitted) => Answer::Submitted { job_id: submitted.id },
+            Err(RequestError::Refused { message }) => Answer::Refused { message },
+            Err(RequestError::Deferred { message }) => Answer::Deferred { message },
+            Err(RequestError::Unreachable { source }) => Answer::Unreachable { message: source.to_string() },
+            Err(RequestError::Unclear { message }) => match self.find(of) {
+                Some(job_id) => Answer::Submitted { job_id },
+                None => Answer::Unclear { message },
+            },
+        }
+    }
+
+    /// Submits a script as it is, once, with the comment by which it is known.
+    ///
+    /// `runner` is for a script that is submitted again, with the environment and from the directory of the first time.
+    pub fn submit_script(&mut self, script: &ScriptJob, path: &str, runner: Option<&dyn Runner>) -> Answer {
+        let of = script.key();
+        let runner = runner.unwrap_or(self.runner);
+        self.send(&of, &script_command(script, path), runner)
+    }
+
+    /// Cancels a script's job if it is still pending.
+    pub fn cancel_pending(&mut self, script: &ScriptJob, job_id: JobId) -> Answer {
+        self.signal(&scancel::cancel_pending(&script.slurm_name, job_id), Answer::Killed)
+    }
+
+    /// Changes what the pending job of a script asks for, by a command of `scontrol`.
+    pub fn amend_script(&mut self, command: &CommandLine) -> Answer {
+        self.hold();
+        amended(scontrol_update::send(self.runner, command))
+    }
+
     fn signal(&mut self, command: &CommandLine, done: Answer) -> Answer {
         self.hold();
         match scancel::send(self.runner, command) {
@@ -304,17 +376,8 @@ impl World for SlurmWorld<'_> {
             Err(message) => return Answer::Refused { message },
         }
         let path = prepared.path(&of).display().to_string();
-        self.hold();
-        match sbatch::submit(self.runner, &sbatch::command(&path, &self.site.sbatch)) {
-            Ok(submitted) => Answer::Submitted { job_id: submitted.id },
-            Err(RequestError::Refused { message }) => Answer::Refused { message },
-            Err(RequestError::Deferred { message }) => Answer::Deferred { message },
-            Err(RequestError::Unreachable { source }) => Answer::Unreachable { message: source.to_string() },
-            Err(RequestError::Unclear { message }) => match self.find(&of) {
-                Some(job_id) => Answer::Submitted { job_id },
-                None => Answer::Unclear { message },
-            },
-        }
+        let runner = self.runner;
+        self.send(&of, &sbatch::command(&path, &self.site.sbatch), runner)
     }
 
     fn stop(&mut self, of: &SubmissionKey, job_id: JobId) -> Answer {
@@ -322,19 +385,13 @@ impl World for SlurmWorld<'_> {
     }
 
     fn cancel(&mut self, of: &SubmissionKey, job_id: JobId) -> Answer {
-        self.signal(&scancel::cancel(&of.name(), job_id), Answer::Killed)
+        let name = self.slurm_names.get(&of.job).cloned().unwrap_or_else(|| of.name());
+        self.signal(&scancel::cancel(&name, job_id), Answer::Killed)
     }
 
     fn amend(&mut self, _: &SubmissionKey, job_id: JobId, to: &Amendment) -> Answer {
         self.hold();
-        match scontrol_update::send(self.runner, &scontrol_update::command(job_id, &update(to))) {
-            Ok(()) => Answer::Amended,
-            Err(RequestError::Unclear { message }) => Answer::Unclear { message },
-            Err(RequestError::Refused { message } | RequestError::Deferred { message }) => {
-                Answer::NotAmended { message }
-            }
-            Err(RequestError::Unreachable { source }) => Answer::NotAmended { message: source.to_string() },
-        }
+        amended(scontrol_update::send(self.runner, &scontrol_update::command(job_id, &update(to))))
     }
 
     fn start_estimates(&mut self, inquiries: &[Inquiry]) -> Vec<JobStartEstimates> {
@@ -348,6 +405,18 @@ impl World for SlurmWorld<'_> {
         let command = sbatch::test_command(&text, &self.site.sbatch);
         let Forecast::Starts(date) = sbatch::test(self.runner, &command).ok()? else { return None };
         Some(Time(time::unix(&date)?).since(self.now()))
+    }
+}
+
+/// Returns what came of a request to change a job.
+fn amended(done: Result<(), RequestError>) -> Answer {
+    match done {
+        Ok(()) => Answer::Amended,
+        Err(RequestError::Unclear { message }) => Answer::Unclear { message },
+        Err(RequestError::Refused { message } | RequestError::Deferred { message }) => {
+            Answer::NotAmended { message }
+        }
+        Err(RequestError::Unreachable { source }) => Answer::NotAmended { message: source.to_string() },
     }
 }
 

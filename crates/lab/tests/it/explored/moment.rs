@@ -144,8 +144,17 @@ impl Moment {
     /// rule waits for. A new field of the state must find its place here, or this does not compile.
     pub fn words(&self) -> String {
         let mut text = self.slurm.words();
-        let State { jobs, nodes_down, decided, wake, memory, planned_by: _, cache: _, contributor: _ } =
-            &self.state;
+        let State {
+            jobs,
+            nodes_down,
+            decided,
+            wake,
+            memory,
+            planned_by: _,
+            scripts: _,
+            cache: _,
+            contributor: _,
+        } = &self.state;
         assert!(wake.is_none() && memory.is_none(), "the policy of these tests needs neither");
         let _ = write!(text, "|{}|{:x}|", self.faults, decided.unwrap_or_default());
         let down: Vec<&str> = nodes_down.iter().map(NodeName::as_str).collect();

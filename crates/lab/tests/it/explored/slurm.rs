@@ -99,6 +99,7 @@ impl Slurm {
             cluster: self.cluster(),
             sightings: Vec::new(),
             strays: Vec::new(),
+            scripts: Vec::new(),
             epochs: Vec::new(),
             odd: Vec::new(),
             notes: Vec::new(),

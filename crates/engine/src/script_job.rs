@@ -1,0 +1,349 @@
+//! Jobs of batch scripts that hsched did not write: what was submitted, where it stands, and how it ended.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{AfterStop, Answer, End, News, Outcome, Stage, StopProgress, SubmissionKey};
+use hsched_model::{JobId, JobName, Seconds, Time};
+
+/// A batch script that was submitted unchanged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScriptJob {
+    /// By which people know it, and Slurm's comment names it; unique among jobs and scripts.
+    pub name: JobName,
+    /// The job's name in Slurm.
+    pub slurm_name: String,
+    /// The user's file, absolute; the run's folder has its text as submitted.
+    pub script: String,
+    /// The directory in which it was submitted, absolute.
+    pub submitted_in: String,
+    /// The directory in which it runs, absolute.
+    pub workdir: String,
+    /// Options on the command line of sbatch.
+    pub options: Vec<String>,
+    /// Its comment in the script or on the command line, which stands within that of hsched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+    /// The files that it prints to, the output before the errors: patterns of Slurm, from `workdir`.
+    pub outputs: Vec<String>,
+    /// Tasks of its array; `None` for other jobs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<u64>,
+    /// What `watch --queue` may change while it is pending.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub may: BTreeSet<RequestPart>,
+    pub added: Time,
+    /// What happened last, for people.
+    pub last: (Time, String),
+    /// The last submission.
+    pub submission: ScriptSubmission,
+    /// How that ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<ScriptEnd>,
+    /// The options with which it is submitted again once the last submission, which is pending, is cancelled for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<Vec<String>>,
+}
+
+/// A part of a request that its owner allows to be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestPart {
+    /// The GPU type.
+    Type,
+    Partition,
+    Account,
+    /// A shorter time limit.
+    Limit,
+}
+
+/// A submission of a script.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScriptSubmission {
+    /// Unique id, which Slurm carries in the job's comment.
+    pub run: String,
+    /// When it was decided on.
+    pub meant: Time,
+    pub stage: Stage,
+    pub job_id: Option<JobId>,
+    /// In Slurm's spelling.
+    pub submit_time: Option<String>,
+    pub started: Option<Time>,
+    /// Since when Slurm has not known of it although it should.
+    pub missing: Option<Time>,
+    /// Why it is pending, in Slurm's words.
+    pub reason: Option<String>,
+    #[serde(default)]
+    pub facts: ScriptFacts,
+    /// The change of its request that is about to be made, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<String>,
+    /// When a change was last looked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub examined: Option<Time>,
+}
+
+/// What Slurm says of the job of a script beside its state.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ScriptFacts {
+    pub partition: Option<String>,
+    /// The time limit; `None` without one, and before Slurm has said it.
+    #[serde(default, rename = "limit_s", skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Seconds>,
+    /// When Slurm expects a pending job to start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_start: Option<Time>,
+    /// The nodes as a hostlist; empty before the start.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub nodes: String,
+    /// Tasks of an array that hold nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub running_tasks: Option<u64>,
+}
+
+/// How a script's job ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScriptEnd {
+    pub at: Time,
+    pub outcome: Outcome,
+    /// As Slurm saw it; `None` where Slurm never had it.
+    pub end: Option<End>,
+}
+
+/// Estimates of a start that differ by less are the same.
+const SAME_START: f64 = 60.0;
+
+impl ScriptSubmission {
+    /// Returns a submission that is about to be made.
+    pub fn new(run: &str, meant: Time) -> Self {
+        Self {
+            run: run.to_owned(),
+            meant,
+            stage: Stage::Meant,
+            job_id: None,
+            submit_time: None,
+            started: None,
+            missing: None,
+            reason: None,
+            facts: ScriptFacts::default(),
+            change: None,
+            examined: None,
+        }
+    }
+}
+
+impl ScriptFacts {
+    /// Returns whether another look has shown nothing that people should know.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        let is_same_start = match (self.expected_start, other.expected_start) {
+            (Some(own), Some(other)) => (own.0 - other.0).abs() < SAME_START,
+            (own, other) => own == other,
+        };
+        let without = |facts: &Self| Self { expected_start: None, ..facts.clone() };
+        is_same_start && without(self) == without(other)
+    }
+}
+
+impl ScriptJob {
+    /// Returns what tells its submission from every other one.
+    pub fn key(&self) -> SubmissionKey {
+        SubmissionKey::new(self.name.clone(), &self.submission.run)
+    }
+
+    /// Returns whether it has ended for good.
+    pub fn is_over(&self) -> bool {
+        self.end.is_some() && self.next.is_none()
+    }
+
+    /// Returns whether its last submission was cancelled for another one, which is to be made.
+    pub fn is_between(&self) -> bool {
+        self.end.is_some() && self.next.is_some()
+    }
+
+    /// Returns whether it ended without Slurm's word on it: should the queue show it after all, it goes on.
+    pub fn is_lost(&self) -> bool {
+        self.end.as_ref().is_some_and(|own| matches!(own.end, None | Some(End::Vanished)))
+    }
+
+    /// Returns where it stands, in one word.
+    pub fn word(&self) -> &'static str {
+        match &self.end {
+            Some(_) if self.next.is_some() => Stage::Meant.word(),
+            Some(own) => own.outcome.word(),
+            None => self.submission.stage.word(),
+        }
+    }
+
+    /// Returns the request that ends it, where Slurm has it and was not asked yet.
+    pub fn due_cancel(&self) -> Option<JobId> {
+        let is_meant = matches!(
+            self.submission.stage,
+            Stage::Stopping { then: AfterStop::Cancel, request: StopProgress::Meant, .. }
+        );
+        self.submission.job_id.filter(|_| is_meant && !self.is_over())
+    }
+
+    /// Marks it to end; one that Slurm does not show yet ends when it appears.
+    pub(super) fn cancel(&mut self, at: Time) {
+        self.next = None;
+        let is_asked = matches!(self.submission.stage, Stage::Stopping { then: AfterStop::Cancel, .. });
+        if self.is_over() || is_asked {
+            return;
+        }
+        let (then, request) = (AfterStop::Cancel, StopProgress::Meant);
+        self.submission.stage = Stage::Stopping { since: at, then, request };
+        self.last = (at, "is being cancelled".to_owned());
+    }
+
+    /// Marks its pending submission to be cancelled, and the script to be submitted again with these options.
+    pub fn submit_again(&mut self, at: Time, options: Vec<String>) {
+        let (then, request) = (AfterStop::GoOn, StopProgress::Meant);
+        self.submission.stage = Stage::Stopping { since: at, then, request };
+        self.next = Some(options);
+    }
+
+    /// Begins the next submission, of which nothing is known yet.
+    pub fn begin_next(&mut self, run: &str, at: Time) {
+        if let Some(options) = self.next.take() {
+            self.options = options;
+        }
+        self.submission =
+            ScriptSubmission { examined: self.submission.examined, ..ScriptSubmission::new(run, at) };
+        self.end = None;
+        self.last = (at, "about to be submitted again".to_owned());
+    }
+
+    /// Ends a script that cannot be submitted again.
+    pub fn give_up(&mut self, at: Time, why: &str) {
+        self.next = None;
+        self.last = (at, why.to_owned());
+        self.end = Some(ScriptEnd { at, outcome: Outcome::Failed { reason: why.to_owned() }, end: None });
+    }
+
+    /// Applies what came of a request about its submission.
+    pub(super) fn answered(&mut self, at: Time, answer: &Answer) {
+        let submission = &mut self.submission;
+        let said = match answer {
+            Answer::Submitted { job_id } => {
+                (submission.job_id, submission.missing) = (Some(*job_id), None);
+                self.advance(Stage::Pending);
+                format!("submitted as job {job_id}")
+            }
+            Answer::Refused { message } => {
+                return self.never_ran(at, &format!("Slurm refused it: {message}"));
+            }
+            Answer::Deferred { message } => {
+                return self.never_ran(at, &format!("Slurm takes no jobs now: {message}"));
+            }
+            Answer::Unreachable { message } => {
+                return self.never_ran(at, &format!("it could not be submitted: {message}"));
+            }
+            Answer::Unclear { message } => {
+                if submission.stage != Stage::Meant {
+                    return;
+                }
+                format!("unclear whether Slurm received the request ({message})")
+            }
+            Answer::Stopped | Answer::Killed => {
+                if let Stage::Stopping { request, .. } = &mut submission.stage {
+                    *request = StopProgress::Killed;
+                }
+                "is being cancelled".to_owned()
+            }
+            Answer::NotStopped { message } => {
+                if matches!(submission.stage, Stage::Stopping { then: AfterStop::GoOn, .. }) {
+                    submission.stage = Stage::Pending;
+                    self.next = None;
+                }
+                format!("could not be cancelled: {message}")
+            }
+            Answer::Amended => {
+                let change = submission.change.take().unwrap_or_default();
+                format!("its request was changed: {change}")
+            }
+            Answer::NotAmended { message } => {
+                submission.change = None;
+                format!("its request was not changed: {message}")
+            }
+        };
+        self.last = (at, said);
+    }
+
+    /// Applies news of its submission.
+    pub(super) fn hear(&mut self, at: Time, news: &News) {
+        let submission = &mut self.submission;
+        match news {
+            News::Missing => submission.missing = Some(at),
+            News::NeverSubmitted => self.never_ran(at, "Slurm never received it; submit it again"),
+            News::Queued { job_id, submit_time } => {
+                let is_new = submission.job_id != Some(*job_id) || submission.stage != Stage::Pending;
+                self.identify(*job_id, submit_time.as_ref());
+                // One that ran is pending again where Slurm starts it anew.
+                self.submission.started = None;
+                self.end = None;
+                if is_new {
+                    self.last = (at, format!("pending as job {job_id}"));
+                }
+                self.advance(Stage::Pending);
+            }
+            News::Started { job_id, submit_time, at: since, .. } => {
+                self.identify(*job_id, submit_time.as_ref());
+                let submission = &mut self.submission;
+                (submission.started, submission.reason, submission.change) = (Some(*since), None, None);
+                if matches!(submission.stage, Stage::Stopping { then: AfterStop::GoOn, .. }) {
+                    // It has started before it was cancelled for another request.
+                    submission.stage = Stage::Running;
+                }
+                (self.end, self.next) = (None, None);
+                self.last = (*since, format!("running as job {job_id}"));
+                self.advance(Stage::Running);
+            }
+            News::Waits(reason) => submission.reason = Some(reason.text.clone()),
+            News::Facts(facts) => submission.facts = facts.clone(),
+            News::Ended { end, at } => self.finish(*at, end),
+            News::Epoch(_) | News::Odd { .. } => {}
+        }
+    }
+
+    fn identify(&mut self, job_id: JobId, submit_time: Option<&String>) {
+        let submission = &mut self.submission;
+        submission.job_id = Some(job_id);
+        submission.submit_time = submit_time.cloned().or(submission.submit_time.take());
+        submission.missing = None;
+    }
+
+    /// Brings the submission to its next stage; one that is being ended stays so.
+    fn advance(&mut self, next: Stage) {
+        if !matches!(self.submission.stage, Stage::Stopping { .. }) {
+            self.submission.stage = next;
+        }
+    }
+
+    /// Ends a submission that Slurm does not have.
+    fn never_ran(&mut self, at: Time, why: &str) {
+        let is_cancelled = matches!(self.submission.stage, Stage::Stopping { .. });
+        let outcome =
+            if is_cancelled { Outcome::Cancelled } else { Outcome::Failed { reason: why.to_owned() } };
+        self.last = (at, why.to_owned());
+        self.end = Some(ScriptEnd { at, outcome, end: None });
+    }
+
+    /// Ends it as Slurm says: only exit status 0 is a completion.
+    fn finish(&mut self, at: Time, end: &End) {
+        let outcome = match end {
+            End::Completed => Outcome::Completed,
+            End::Cancelled => Outcome::Cancelled,
+            other => Outcome::Failed { reason: other.to_string() },
+        };
+        if *end != End::Cancelled || self.submission.started.is_some() {
+            self.next = None;
+        }
+        self.last = (at, outcome.to_string());
+        if self.next.is_some() {
+            "cancelled, to be submitted again with a better request".clone_into(&mut self.last.1);
+        }
+        self.submission.reason = None;
+        self.end = Some(ScriptEnd { at, outcome, end: Some(end.clone()) });
+    }
+}

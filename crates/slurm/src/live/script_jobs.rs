@@ -1,0 +1,165 @@
+//! The jobs of scripts as the queue shows them, and how those ended that it does not show any more.
+//!
+//! A job array is one job: it runs while one of its tasks does, and has completed when all of them have.
+
+use std::collections::BTreeMap;
+
+use super::observe::{Queue, end, reason};
+use crate::{CommandLine, ExitStatus, JobRecord, QueuedJob, SlurmState, sbatch, time};
+use hsched_engine::live::Tag;
+use hsched_engine::{End, QueueState, ScriptFacts, ScriptJob, ScriptSighting, Sighting};
+use hsched_model::{JobId, Seconds, Time};
+
+/// Ends of the tasks of an array, or of the components of a heterogeneous job; of other jobs one.
+struct Ends {
+    list: Vec<End>,
+    /// When the last of them ended.
+    at: Option<Time>,
+}
+
+/// Returns the command that submits a script with the comment by which it is known; `path` is the file that has its text.
+pub fn script_command(script: &ScriptJob, path: &str) -> CommandLine {
+    let tag = Tag::of(&script.key());
+    let comment = script.comment.as_ref().map_or_else(|| tag.to_comment(), |own| tag.to_comment_with(own));
+    let options: Vec<String> =
+        script.options.iter().cloned().chain([format!("--comment={comment}")]).collect();
+    sbatch::command(path, &options)
+}
+
+/// Returns the job of a script as the queue shows it; `None` where it does not, or shows only some of what has ended.
+pub(super) fn sighting(queue: &Queue<'_>, script: &ScriptJob) -> Option<ScriptSighting> {
+    let own = queue.of_script(script);
+    let first = own.iter().min_by_key(|queued| queued.id)?;
+    let active: Vec<&&QueuedJob> = own.iter().filter(|queued| !queued.state.is_final()).collect();
+    let facts = facts(&active, script);
+    let state = if active.is_empty() {
+        let ends = Ends {
+            list: own.iter().map(|queued| script_end(&queued.state, queued.exit)).collect(),
+            at: own
+                .iter()
+                .filter_map(|queued| moment(queued.end_time.as_deref()))
+                .max_by(|a, b| a.0.total_cmp(&b.0)),
+        };
+        // The queue forgets tasks one by one.
+        let is_whole = script.tasks.is_none_or(|tasks| ends.list.len() as u64 >= tasks);
+        is_whole.then(|| ends.judged(script.tasks)).flatten()?
+    } else {
+        let starts = own.iter().filter(|queued| queued.holds_nodes() || is_past_task(queued));
+        let since = starts.clone().filter_map(|queued| moment(queued.start_time.as_deref()));
+        let since = since.min_by(|a, b| a.0.total_cmp(&b.0));
+        let is_array = script.tasks.is_some();
+        let runs = starts.count() > 0 || is_array && script.submission.started.is_some();
+        if runs { QueueState::Running { since, gpus: None } } else { QueueState::Pending }
+    };
+    let reason = reason(&own).filter(|_| state == QueueState::Pending);
+    let sighting = Sighting {
+        of: script.key(),
+        job_id: base_id(first),
+        submit_time: first.submit_time.clone(),
+        state,
+        reason,
+    };
+    Some(ScriptSighting { sighting, facts })
+}
+
+/// Returns whether a task of an array has ended after it ran.
+fn is_past_task(queued: &QueuedJob) -> bool {
+    queued.state.is_final()
+        && queued.shown_id.contains('_')
+        && queued.start_time.is_some()
+        && !queued.nodes.is_empty()
+}
+
+/// Returns the id of the whole job, of which this is a task or a component.
+pub(super) fn base_id(queued: &QueuedJob) -> JobId {
+    let array = queued.shown_id.split_once('_').and_then(|(id, _)| id.parse().ok());
+    queued.het.map(|(leader, _)| leader).or(array.map(JobId)).unwrap_or(queued.id)
+}
+
+fn facts(active: &[&&QueuedJob], script: &ScriptJob) -> ScriptFacts {
+    let Some(first) = active.first() else { return script.submission.facts.clone() };
+    let holding: Vec<&&&QueuedJob> = active.iter().filter(|queued| queued.holds_nodes()).collect();
+    let limit = |queued: &QueuedJob| {
+        let (start, end) = (moment(queued.start_time.as_deref())?, moment(queued.end_time.as_deref())?);
+        Some(end.since(start))
+    };
+    let limit: Option<Seconds> =
+        if holding.is_empty() { first.time_left } else { holding.iter().find_map(|queued| limit(queued)) };
+    let expected = active.iter().filter(|queued| holding.is_empty() && queued.state.is_pending());
+    let expected = expected.filter_map(|queued| moment(queued.start_time.as_deref()));
+    let nodes: Vec<&str> = holding.iter().map(|queued| queued.nodes.as_str()).collect();
+    ScriptFacts {
+        partition: Some(first.partition.clone()).filter(|name| !name.is_empty()),
+        limit: limit.or(script.submission.facts.limit),
+        expected_start: expected.min_by(|a, b| a.0.total_cmp(&b.0)),
+        nodes: nodes.join(","),
+        running_tasks: script.tasks.map(|_| holding.len() as u64),
+    }
+}
+
+/// Returns how the job of a script ended that the queue does not show any more, by what Slurm remembers of it.
+pub(super) fn recorded(script: &ScriptJob, records: &[JobRecord]) -> Option<ScriptSighting> {
+    let base = script.submission.job_id?;
+    let is_own = |record: &&JobRecord| {
+        let is_part = record.id == base
+            || record.array == Some(base)
+            || record.het.is_some_and(|(leader, _)| leader == base);
+        // Ids are given out again when a controller loses its state.
+        let is_new = record.submit_time.as_deref().and_then(time::unix);
+        let is_new = is_new.is_none_or(|at| at + 1.0 >= script.submission.meant.0);
+        is_part && is_new && record.name == script.slurm_name
+    };
+    let mut latest: BTreeMap<JobId, &JobRecord> = BTreeMap::new();
+    for record in records.iter().filter(is_own) {
+        let known = latest.entry(record.id).or_insert(record);
+        if known.submit_time <= record.submit_time {
+            *known = record;
+        }
+    }
+    if latest.is_empty() || latest.values().any(|record| !record.settled) {
+        return None;
+    }
+    let of_record = |record: &&JobRecord| match script_end(&record.state, record.exit) {
+        End::Failed { .. } if record.out_of_memory => End::OutOfMemory,
+        own => own,
+    };
+    let times = latest.values().filter_map(|record| moment(record.end_time.as_deref()));
+    let ends =
+        Ends { list: latest.values().map(of_record).collect(), at: times.max_by(|a, b| a.0.total_cmp(&b.0)) };
+    let state = ends.judged(script.tasks)?;
+    let submit_time = latest.values().next().and_then(|record| record.submit_time.clone());
+    let sighting = Sighting { of: script.key(), job_id: base, submit_time, state, reason: None };
+    Some(ScriptSighting { sighting, facts: script.submission.facts.clone() })
+}
+
+impl Ends {
+    /// Returns the end of the whole; `None` where all that is seen has completed and some of it is not seen.
+    fn judged(self, tasks: Option<u64>) -> Option<QueueState> {
+        let seen = self.list.len() as u64;
+        let all = tasks.unwrap_or(seen);
+        let mut others = self.list.iter().filter(|end| **end != End::Completed);
+        let end = match others.next() {
+            None if seen < all => return None,
+            None => End::Completed,
+            Some(first) if self.list.iter().all(|end| end == first) => first.clone(),
+            Some(first) => {
+                End::Tasks { failed: 1 + others.count() as u64, all, first: Box::new(first.clone()) }
+            }
+        };
+        Some(QueueState::Ended { end, at: self.at })
+    }
+}
+
+/// Returns how the job of a script ended; its exit status means nothing of hsched's.
+fn script_end(state: &SlurmState, exit: Option<ExitStatus>) -> End {
+    match (state, exit) {
+        (SlurmState::Failed, Some(exit)) if !exit.is_out_of_memory() => {
+            End::Failed { exit: exit.code, signal: exit.signal }
+        }
+        _ => end(state, exit),
+    }
+}
+
+fn moment(text: Option<&str>) -> Option<Time> {
+    text.and_then(time::unix).map(Time)
+}

@@ -1,0 +1,249 @@
+//! From a batch script of the user's to a job in Slurm's queue: the intent is on disk before the request, the answer after it.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::app::answered::Answered;
+use crate::app::context::Context;
+use crate::app::session::{QueueSession, Seen};
+use crate::app::{input, state};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::settings::process_environment;
+use hsched_engine::store::{StateError, run_folder, script_chains};
+use hsched_engine::{
+    Answer, Event, Keeper as _, RequestPart, ResumePoint, ScriptJob, State, TaggedJob, apply,
+};
+use hsched_slurm::System;
+
+/// A script that is about to be submitted.
+pub(crate) struct NewScript<'a> {
+    pub job: ScriptJob,
+    /// The file that sbatch gets; `None`: the text as it is kept.
+    pub path: Option<&'a Path>,
+    pub bytes: &'a [u8],
+}
+
+/// What is added to the name of a script for the file of the environment in which it was submitted.
+const ENVIRONMENT: &str = ".environment";
+
+/// Returns the file that keeps the text of a script of this name.
+pub(crate) fn kept_script(root: &Path, run: &str, file_name: &str) -> PathBuf {
+    run_folder(root, run).join(file_name)
+}
+
+/// Submits a script once, and returns what came of it. Where Slurm has certainly not taken it, nothing of it is kept.
+///
+/// # Errors
+/// When nothing was submitted: a job of that name has not ended, the state cannot be written, Slurm does not answer.
+pub(crate) fn submit(context: &Context, new: NewScript<'_>) -> Result<Answered, Failure> {
+    let nothing = |failure: Failure| state::undone(failure, "nothing was submitted");
+    let wrong = |error: StateError| nothing(state::failure(&error));
+    let directory = state::open(context).map_err(nothing)?;
+    let rules = state::rules(context);
+    let mut session = QueueSession::of_queue(context, &directory, rules, &[], false).map_err(nothing)?;
+    let seen = session.look().map_err(nothing)?;
+    session.leave_untold(&seen);
+    let Seen { at, events, queue, .. } = seen;
+    let NewScript { job, path, bytes } = new;
+    if let Err(failure) = refuse_taken(context, &job, &queue, &session.state) {
+        // What was seen counts all the same: since when a job has been missing, for one.
+        session.keep(at, &events, &[]).map_err(wrong)?;
+        return Err(failure);
+    }
+    let run = job.submission.run.clone();
+    let file_name = file_name(&job);
+    // Only another GPU type takes a new submission.
+    let environment = job.may.contains(&RequestPart::Type).then(environment);
+    let files = files(&file_name, bytes, environment.as_deref());
+    let folder = directory.create_run(&run, &files).map_err(wrong)?;
+    let path = path.map_or_else(|| folder.join(&file_name), Path::to_owned);
+    let before: Vec<ScriptJob> = session.state.scripts.clone();
+    session.state.scripts.retain(|own| own.name != job.name);
+    session.state.scripts.push(job.clone());
+    if let Err(error) = session.keep(at, &events, &[]) {
+        directory.remove_run(&run);
+        return Err(wrong(error));
+    }
+    let answer = session.world.submit_script(&job, &path.display().to_string(), None);
+    let event = Event::Answer { of: job.key(), answer: answer.clone() };
+    let kept = session.ledger.add(at, &event);
+    apply(&mut session.state, at, &event, &session.rules);
+    let answered = Answered { job: job.name.clone(), answer, beginning: ResumePoint::First };
+    let kept = kept.and_then(|()| {
+        if !answered.is_not_submitted() {
+            return Ok(());
+        }
+        session.state.scripts = before;
+        let kept = session.keep(at, &[], &[]);
+        directory.remove_run(&run);
+        kept
+    });
+    if let Err(error) = kept {
+        // What became of the job is told all the same.
+        context.terminal.say(&state::failure(&error).to_string());
+    }
+    Ok(answered)
+}
+
+/// Returns the files of a run of a script.
+fn files<'a>(file_name: &str, bytes: &'a [u8], environment: Option<&'a [u8]>) -> Vec<(String, &'a [u8])> {
+    let kept = environment.map(|text| (format!("{file_name}{ENVIRONMENT}"), text));
+    std::iter::once((file_name.to_owned(), bytes)).chain(kept).collect()
+}
+
+/// Returns the name of a script's file.
+fn file_name(script: &ScriptJob) -> String {
+    let name = Path::new(&script.script).file_name().filter(|_| script.script != "-");
+    name.map_or_else(|| "script".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// Returns the environment as `NAME=VALUE`, each with a zero behind it.
+fn environment() -> Vec<u8> {
+    let mut text = Vec::new();
+    for (name, value) in process_environment() {
+        text.extend([name.as_bytes(), b"=", value.as_bytes(), b"\0"].concat());
+    }
+    text
+}
+
+/// What a script was submitted with the first time.
+pub(crate) struct KeptScript {
+    pub bytes: Vec<u8>,
+    environment: Vec<u8>,
+    /// The file to submit: the user's while it has the same text, else the kept one.
+    pub path: PathBuf,
+    /// Starts programs as they would have been started then.
+    pub runner: System,
+}
+
+impl KeptScript {
+    /// Reads what was kept of the last submission of a script.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub(crate) fn read(context: &Context, script: &ScriptJob) -> Result<Self, Failure> {
+        let name = file_name(script);
+        let kept = kept_script(&state::root(context)?, &script.submission.run, &name);
+        let bytes = input::raw_bytes(&kept)?;
+        let is_kept = script.may.contains(&RequestPart::Type);
+        let environment = kept.with_file_name(format!("{name}{ENVIRONMENT}"));
+        let environment = if is_kept { input::raw_bytes(&environment)? } else { Vec::new() };
+        let variables = environment.split(|byte| *byte == 0).filter_map(|text| {
+            let equals = text.iter().position(|byte| *byte == b'=')?;
+            let word = |bytes: &[u8]| OsStr::from_bytes(bytes).to_owned();
+            Some((word(&text[..equals]), word(&text[equals + 1..])))
+        });
+        let limit = Duration::try_from_secs_f64(context.settings.slurm_timeout.0).unwrap_or(System::LIMIT);
+        let runner = System::new(variables, limit).in_directory(Path::new(&script.submitted_in));
+        let own = PathBuf::from(&script.script);
+        let is_same = script.script != "-" && input::raw_bytes(&own).is_ok_and(|text| text == bytes);
+        Ok(Self { path: if is_same { own } else { kept }, bytes, environment, runner })
+    }
+}
+
+/// Submits those scripts again whose pending submission was cancelled for that; tells each answer.
+///
+/// # Errors
+/// When the state cannot be written.
+pub(crate) fn submit_next(
+    context: &Context,
+    session: &mut QueueSession<'_>,
+    tell: &mut dyn FnMut(&Event),
+) -> Result<(), Failure> {
+    let wrong = |error: StateError| state::failure(&error);
+    cancel_for_next(context, session, tell)?;
+    let between: Vec<ScriptJob> =
+        session.state.scripts.iter().filter(|script| script.is_between()).cloned().collect();
+    for script in between {
+        let at = state::now(context);
+        let run = state::new_run(context)?;
+        let kept = match KeptScript::read(context, &script) {
+            Ok(kept) => kept,
+            Err(failure) => {
+                if let Some(own) = session.state.script_mut(&script.name) {
+                    own.give_up(at, &format!("cannot be submitted again: {}", failure.message));
+                }
+                session.keep(at, &[], &[]).map_err(wrong)?;
+                continue;
+            }
+        };
+        let files = files(&file_name(&script), &kept.bytes, Some(&kept.environment));
+        session.directory.create_run(&run, &files).map_err(wrong)?;
+        let Some(own) = session.state.script_mut(&script.name) else { continue };
+        own.begin_next(&run, at);
+        let job = own.clone();
+        session.keep(at, &[], &[]).map_err(wrong)?;
+        let path = kept.path.display().to_string();
+        let answer = session.world.submit_script(&job, &path, Some(&kept.runner));
+        if let Answer::Deferred { message } | Answer::Unreachable { message } = &answer {
+            context.note(&format!("{} is submitted again at the next turn: {message}", script.name));
+            if let Some(own) = session.state.script_mut(&script.name) {
+                *own = script;
+            }
+            session.keep(at, &[], &[]).map_err(wrong)?;
+            session.directory.remove_run(&run);
+            continue;
+        }
+        let event = Event::Answer { of: job.key(), answer };
+        session.ledger.add(at, &event).map_err(wrong)?;
+        apply(&mut session.state, at, &event, &session.rules);
+        tell(&event);
+    }
+    Ok(())
+}
+
+/// Cancels again what is pending although it was to be cancelled for another submission: hsched was killed in between.
+fn cancel_for_next(
+    context: &Context,
+    session: &mut QueueSession<'_>,
+    tell: &mut dyn FnMut(&Event),
+) -> Result<(), Failure> {
+    let is_left = |script: &&ScriptJob| script.next.is_some() && !script.is_between();
+    let left: Vec<ScriptJob> = session.state.scripts.iter().filter(is_left).cloned().collect();
+    for script in left {
+        let Some(job_id) = script.submission.job_id else { continue };
+        let at = state::now(context);
+        let answer = session.world.cancel_pending(&script, job_id);
+        let event = Event::Answer { of: script.key(), answer };
+        session.ledger.add(at, &event).map_err(|error| state::failure(&error))?;
+        apply(&mut session.state, at, &event, &session.rules);
+        tell(&event);
+    }
+    Ok(())
+}
+
+/// Refuses a name that another job has which has not ended, or a job of a job file: nothing is ever submitted twice.
+fn refuse_taken(
+    context: &Context,
+    job: &ScriptJob,
+    queue: &[TaggedJob],
+    state: &State,
+) -> Result<(), Failure> {
+    let name = &job.name;
+    let other = "to submit it beside that one, name it: hsched submit SCRIPT -- --job-name=OTHER";
+    let twice = |what: String| {
+        let message = format!("already in the queue: {name} ({what}); nothing was submitted");
+        Err(Failure::new(Exit::Failed, message).hint(format!("hsched cancel {name} cancels it")).hint(other))
+    };
+    if let Some(queued) = queue.iter().find(|own| own.name == name.as_str()) {
+        return twice(format!("job {}, {}", queued.id, queued.state));
+    }
+    if let Some(known) = state.script(name).filter(|own| !own.is_over()) {
+        return twice(known.submission.job_id.map_or_else(
+            || "Slurm has not confirmed the submission yet; try again in a minute".to_owned(),
+            |id| format!("job {id}, not in Slurm's queue at the moment"),
+        ));
+    }
+    let chains = script_chains(&state::root(context)?);
+    if chains.iter().any(|chain| chain.name == name.as_str() && !chain.state().is_over()) {
+        return twice("a chain of pieces".to_owned());
+    }
+    if state.find(name).is_some() {
+        let message = format!("{name} is a job of a job file; nothing was submitted");
+        return Err(Failure::new(Exit::Failed, message).hint(other));
+    }
+    Ok(())
+}
