@@ -83,7 +83,7 @@ fn no_division_as_fair_has_a_mean_below_the_bound() {
     for (a, b) in all.iter().flat_map(|a| all.iter().map(move |b| (a, b))) {
         let fits = a.iter().zip(b).zip(problem.offered()).all(|((a, b), offered)| a + b <= offered);
         let Some((a, b)) = times(0, a).zip(times(1, b)).filter(|_| fits) else { continue };
-        let (mean, fairness) = ((a + b) / 2.0, fairness(&problem, &[0, 1], &[a, b]));
+        let (mean, fairness) = (f64::midpoint(a, b), fairness(&problem, &[0, 1], &[a, b]));
         divisions += 1;
         fairest = fairest.max(fairness);
         for plan in &found {
