@@ -3,6 +3,7 @@
 //! The ratio is that of other models that ran on both, drawn towards what the table of GPUs says by a prior of the
 //! weight of [`PRIOR_MODELS`] models. Held-out cells of published tables chose the numbers: see the test `cold_start`.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -66,7 +67,7 @@ const FEWEST_MODELS: usize = 2;
 const USUAL_BATCH: f64 = 64.0;
 
 impl Tables {
-    pub(super) fn new(jobs: &[Job], cache: &Cache) -> Self {
+    pub(super) fn new(jobs: &[impl Borrow<Job>], cache: &Cache) -> Self {
         let mut rows = BTreeMap::<_, Row>::new();
         let mut names = BTreeMap::new();
         let mut measured = BTreeMap::<_, Vec<(GpuType, Measured)>>::new();
@@ -82,7 +83,7 @@ impl Tables {
                 row.rates.insert(name.clone(), (measured.speed.rate_at(batch).ln(), true));
             }
         }
-        for job in jobs {
+        for job in jobs.iter().map(Borrow::borrow) {
             let row = rows.entry((job.model.clone(), job.precision)).or_default();
             for (gpu_type, speed) in &job.throughput {
                 let rate = (speed.rate_at(batch_size(job.global_batch)).ln(), false);

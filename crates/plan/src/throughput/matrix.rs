@@ -1,5 +1,6 @@
 //! The matrix of speeds: one row per job, one column per GPU type, each cell with its source or a reason.
 
+use std::borrow::Borrow;
 use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -77,7 +78,7 @@ impl ThroughputMatrix {
     /// `a100-40gb` is not. Of several such names the one that leaves least open counts, then the first by name.
     ///
     /// Where none says anything, an estimate counts, if the job allows one; `estimate` is for jobs that do not say.
-    pub fn new(jobs: &[Job], gpu_types: &[GpuType], cache: &Cache, estimate: Estimates) -> Self {
+    pub fn new(jobs: &[impl Borrow<Job>], gpu_types: &[GpuType], cache: &Cache, estimate: Estimates) -> Self {
         // Learning ratios looks at the whole cache: only where it is needed and can help.
         let tables = LazyCell::new(|| Tables::new(jobs, cache));
         let row = |job: &Job| {
@@ -91,7 +92,7 @@ impl ThroughputMatrix {
             let known = Knowledge { job, measured: &measured, cluster: gpu_types, estimate: &estimate };
             gpu_types.iter().map(|gpu_type| known.cell(gpu_type)).collect()
         };
-        Self { columns: gpu_types.to_vec(), rows: jobs.iter().map(row).collect() }
+        Self { columns: gpu_types.to_vec(), rows: jobs.iter().map(Borrow::borrow).map(row).collect() }
     }
 
     /// Leaves out a GPU type on which the first run of a job failed.
@@ -203,6 +204,9 @@ fn max_batch(job: &Job, gpu_type: &GpuType, cluster: &[GpuType], remarks: &mut V
         return Some(own);
     }
     let names = other_names(job.max_batch.keys(), gpu_type, cluster);
+    if names.is_empty() {
+        return None;
+    }
     let memory = |name: &GpuType| recognise(name.as_str()).map(|known| known.memory_gb());
     // Types that only capitals tell apart, unknown to the catalogue, are one and the same.
     let own = memory(gpu_type);
@@ -223,6 +227,11 @@ fn other_names<'a>(
     gpu_type: &GpuType,
     cluster: &[GpuType],
 ) -> Vec<&'a GpuType> {
+    let others: Vec<&GpuType> = names.into_iter().filter(|name| !cluster.contains(name)).collect();
+    if others.is_empty() {
+        // Nearly always: to recognise a name takes long beside all else that is done for a job.
+        return others;
+    }
     let recognised = recognise(gpu_type.as_str());
     let open = |name: &'a GpuType| {
         let known = recognise(name.as_str());
@@ -231,8 +240,7 @@ fn other_names<'a>(
             _ => name.as_str().eq_ignore_ascii_case(gpu_type.as_str()).then_some((0, name)),
         }
     };
-    let others = names.into_iter().filter(|name| !cluster.contains(name));
-    let mut found: Vec<(usize, &GpuType)> = others.filter_map(open).collect();
+    let mut found: Vec<(usize, &GpuType)> = others.into_iter().filter_map(open).collect();
     found.sort_unstable();
     found.into_iter().map(|(_, name)| name).collect()
 }
