@@ -30,18 +30,21 @@ impl Admission {
     fn new(problem: &Problem) -> Self {
         let mut left_out = Vec::new();
         let mut candidates = Vec::new();
+        let offered = problem.offered();
         for (job, model) in problem.jobs.iter().enumerate() {
-            match alone(problem, model) {
+            match alone(problem, model, &offered) {
                 Some(verdict) => left_out.push((job, verdict)),
                 None => candidates.push(job),
             }
         }
         let mut admitted = candidates.clone();
-        if !fits(problem, &admitted) {
+        let mut needs = Needs::least(problem, &admitted);
+        if !needs.fit() {
             candidates = most_urgent_first(problem, &candidates);
             admitted.clear();
+            needs.groups.clear();
             let mut waiting = Vec::new();
-            let offered: u32 = problem.offered().iter().sum();
+            let offered: u32 = offered.iter().sum();
             let mut needed = 0;
             for job in candidates {
                 let least = problem.jobs[job].min_gpus;
@@ -50,11 +53,12 @@ impl Admission {
                     waiting.push(job);
                     continue;
                 }
-                admitted.push(job);
-                if fits(problem, &admitted) {
+                *needs.of(problem, job) += least;
+                if needs.fit() {
                     needed += least;
+                    admitted.push(job);
                 } else {
-                    admitted.pop();
+                    *needs.of(problem, job) -= least;
                     waiting.push(job);
                 }
             }
@@ -157,7 +161,7 @@ fn waits(place: usize, min_gpus: u32) -> Verdict {
 
 /// Returns why a job of a problem could not be placed even if it were alone, if so.
 pub fn refusal(problem: &Problem, job: usize) -> Option<String> {
-    alone(problem, &problem.jobs[job])?.reason().map(str::to_owned)
+    alone(problem, &problem.jobs[job], &problem.offered())?.reason().map(str::to_owned)
 }
 
 /// What to do about a job whose speed is not known.
@@ -165,7 +169,7 @@ const ADVICE: &str = ": add throughput to the job or run hsched probe; if its sp
 /// The same, if that may be the reason.
 const SPEED: &str = "that throughput has one of these types";
 
-fn alone(problem: &Problem, job: &JobModel) -> Option<Verdict> {
+fn alone(problem: &Problem, job: &JobModel, offered: &[u32]) -> Option<Verdict> {
     let name = |ty: usize| problem.labels[ty].as_str();
     let usable: Vec<usize> = (0..job.types.len()).filter(|&ty| job.types[ty].is_some()).collect();
     if problem.gpu_types.is_empty() {
@@ -210,7 +214,7 @@ fn alone(problem: &Problem, job: &JobModel) -> Option<Verdict> {
         (_, 1) => format!("needs a GPU of type {}", types.join(", ")),
         _ => format!("needs {least} GPUs of types {}", types.join(", ")),
     };
-    let (ever, now) = (most(&problem.ceiling), most(&problem.offered()));
+    let (ever, now) = (most(&problem.ceiling), most(offered));
     if least > ever {
         let reason = format!("{needs}; a job can have at most {ever} on this cluster");
         return Some(Verdict::Reject { reason });
@@ -260,16 +264,51 @@ fn by_time(problem: &Problem, jobs: &[usize], weight: impl Fn(usize) -> f64) -> 
     timed.into_iter().map(|(_, job)| job).collect()
 }
 
-/// Returns whether all these jobs can have their least number of GPUs at once.
-fn fits(problem: &Problem, jobs: &[usize]) -> bool {
-    let supply: Vec<u32> = jobs.iter().map(|&job| problem.jobs[job].min_gpus).collect();
-    let values = jobs.iter().zip(&supply).flat_map(|(&job, &gpus)| {
-        problem.jobs[job].types.iter().map(move |model| match model {
-            Some(model) if gpus == 1 || !model.single_rank => 0.0,
-            _ => f64::NEG_INFINITY,
-        })
+/// GPUs that jobs need, by the types that these jobs may use: who may use the same types is alike here, however many they are.
+struct Needs {
+    groups: Vec<(Vec<bool>, u32)>,
+    offered: Vec<u32>,
+}
+
+impl Needs {
+    /// Returns the least numbers of GPUs of these jobs.
+    fn least(problem: &Problem, jobs: &[usize]) -> Self {
+        let mut needs = Self { groups: Vec::new(), offered: problem.offered() };
+        for &job in jobs {
+            *needs.of(problem, job) += problem.jobs[job].min_gpus;
+        }
+        needs
+    }
+
+    /// Returns the least GPUs of all jobs that may use the types that this one may.
+    fn of(&mut self, problem: &Problem, job: usize) -> &mut u32 {
+        let JobModel { min_gpus, types, .. } = &problem.jobs[job];
+        let reach =
+            || types.iter().map(|model| model.is_some_and(|model| *min_gpus == 1 || !model.single_rank));
+        group(&mut self.groups, reach)
+    }
+
+    /// Returns whether all can have them at once.
+    fn fit(&self) -> bool {
+        let supply: Vec<u32> = self.groups.iter().map(|(_, gpus)| *gpus).collect();
+        let all: u64 = supply.iter().map(|gpus| u64::from(*gpus)).sum();
+        if all > self.offered.iter().map(|count| u64::from(*count)).sum() {
+            return false;
+        }
+        let types = self.groups.iter().flat_map(|(types, _)| types);
+        let values = types.map(|may| if *may { 0.0 } else { f64::NEG_INFINITY });
+        Transport::new(values.collect(), self.offered.len()).solve(&supply, &self.offered)
+    }
+}
+
+/// Returns the number of the group that may use these types, a new one where there is none.
+fn group<I: Iterator<Item = bool>>(groups: &mut Vec<(Vec<bool>, u32)>, types: impl Fn() -> I) -> &mut u32 {
+    let known = groups.iter().position(|(own, _)| own.iter().copied().eq(types()));
+    let place = known.unwrap_or_else(|| {
+        groups.push((types().collect(), 0));
+        groups.len() - 1
     });
-    Transport::new(values.collect(), problem.gpu_types.len()).solve(&supply, &problem.offered())
+    &mut groups[place].1
 }
 
 /// Returns the most workers that the jobs can use together, each at least one; MIG slices, which take one
@@ -281,20 +320,25 @@ fn usable_workers(problem: &Problem, jobs: &[usize]) -> u32 {
         (0..offered.len()).filter(|&t| is_slice[t] == slices).map(|t| offered[t]).sum()
     };
     let (whole, slices) = (total(false), total(true));
-    let supply: Vec<u32> = jobs.iter().map(|&job| problem.jobs[job].max_gpus.min(whole)).collect();
-    // One column more than types takes what a job leaves unused.
-    let values = jobs.iter().flat_map(|&job| {
-        let types = problem.jobs[job].types.iter();
-        let worth =
-            |model: &Option<_>, slice: &bool| if model.is_some() && !slice { 1.0 } else { f64::NEG_INFINITY };
-        types.zip(&is_slice).map(move |(model, slice)| worth(model, slice)).chain([0.0])
+    let mut groups: Vec<(Vec<bool>, u32)> = Vec::new();
+    for &job in jobs {
+        let JobModel { max_gpus, types, .. } = &problem.jobs[job];
+        let usable = || types.iter().zip(&is_slice).map(|(model, slice)| model.is_some() && !slice);
+        let gpus = group(&mut groups, usable);
+        // More than all is no use.
+        *gpus = gpus.saturating_add(*max_gpus).min(whole);
+    }
+    // One column more than types takes what a group leaves unused.
+    let values = groups.iter().flat_map(|(types, _)| {
+        types.iter().map(|usable| if *usable { 1.0 } else { f64::NEG_INFINITY }).chain([0.0])
     });
     let columns = offered.len() + 1;
     let capacity: Vec<u32> = offered.iter().copied().chain([u32::MAX]).collect();
+    let supply: Vec<u32> = groups.iter().map(|(_, gpus)| *gpus).collect();
     let mut transport = Transport::new(values.collect(), columns);
     let mut used = 0;
     if transport.solve(&supply, &capacity) {
-        used = (0..jobs.len()).flat_map(|row| &transport.row(row)[..columns - 1]).sum();
+        used = (0..groups.len()).flat_map(|row| &transport.row(row)[..columns - 1]).sum();
     }
     let only_slices = |job: &&usize| {
         let on_offer = problem.jobs[**job].types.iter().zip(&offered).filter(|(_, count)| **count > 0);
