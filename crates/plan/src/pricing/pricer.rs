@@ -1,8 +1,8 @@
 //! One job against prices.
 
-use crate::pricing::Rings;
-use crate::pricing::StepTimes;
 use crate::pricing::across::Across;
+use crate::pricing::across::PATIENCE;
+use crate::pricing::{Rings, StepTimes};
 use crate::{Due, JobModel, cost};
 
 /// A bundle and the completion time of its job, in seconds, with what it costs that the job is late.
@@ -101,17 +101,19 @@ impl<'a> Pricer<'a> {
     }
 
     /// Returns the best bundle over the network or in a hall that is cheaper than `below`, with its value, and what none
-    /// undercuts, as [`Self::cheapest`] does.
+    /// undercuts, as [`Self::cheapest`] does; the search is as long as `patience` says.
     pub(crate) fn cheapest_across(
         &mut self,
         prices: &[f64],
-        tolerance: f64,
+        (tolerance, patience): (f64, u32),
         below: f64,
         hint: &[u32],
     ) -> (Option<(Bundle, f64)>, f64) {
         let (mut best, mut least, mut floor) = (None, below, f64::INFINITY);
         for rings in self.halls.iter_mut().map(|(_, hall)| hall).chain(&mut self.across) {
+            rings.patience = patience;
             let found = rings.cheapest(prices, tolerance, least, Some(hint));
+            rings.patience = PATIENCE;
             floor = floor.min(found.floor);
             if let Some(bundle) = found.bundle {
                 least = bundle.cost + price(prices, &bundle.counts);

@@ -12,30 +12,28 @@ pub(super) struct Range {
     pub step: (f64, f64),
 }
 
-/// Boxes of so few bundles are not worth a bound.
+/// Boxes of so few bundles are not worth a bound; where bundles take long to cost, fewer are not.
 const FEW: u64 = 48;
+const FEW_STEPWISE: u64 = 12;
 
-/// Boxes looked at before a search for one bundle gives up and tells what is open.
-const PATIENCE: u32 = 20_000;
+/// Parts of a range of steps that are bounded for one box, at most.
+const MOST_PARTS: u32 = 24;
 
 impl Across<'_> {
     /// Looks for bundles in the box between `low` and `high`.
     pub(super) fn visit(&mut self, range: Range) {
         self.search.visits += 1;
-        let Some(range) = self.tighten(range) else { return };
-        if self.volume() <= FEW {
+        let Some(mut range) = self.tighten(range) else { return };
+        if self.volume() <= if self.linear { FEW } else { FEW_STEPWISE } {
             self.look_at_all(range);
             return;
         }
         if self.needed_rate(range) > self.most_held() {
             return;
         }
-        let relaxed = self.relax(range);
-        if !self.promising(relaxed.bound) {
-            return;
-        }
+        let Some(relaxed) = self.bounded(&mut range) else { return };
         let full = self.search.goal == Goal::Within && self.search.found.len() > self.search.most;
-        if self.search.visits > PATIENCE || full {
+        if self.search.visits > self.patience || full {
             self.search.open = self.search.open.min(relaxed.bound);
             return;
         }
@@ -48,12 +46,14 @@ impl Across<'_> {
         self.divide(range, &relaxed);
     }
 
-    /// Returns the samples a second without which the ring takes longer than the longest time that is looked for.
+    /// Returns the samples a second without which the ring takes longer than the longest time that is looked for, or a step
+    /// longer than the range has.
     pub(super) fn needed_rate(&self, range: Range) -> f64 {
         let comm = self.comm * (1.0 - f64::from(range.ranks.0).recip());
         let left = self.search.latest - comm;
         // A hair less: the bound must stay true.
-        if left > 0.0 { self.compute / left * (1.0 - 1e-9) } else { f64::INFINITY }
+        let least = if left > 0.0 { self.compute / left * (1.0 - 1e-9) } else { f64::INFINITY };
+        if self.linear { least } else { least.max(self.batch / range.step.1 * (1.0 - 1e-9)) }
     }
 
     /// Returns the most samples a second of any bundle in the box.
@@ -83,7 +83,52 @@ impl Across<'_> {
         }
     }
 
-    fn promising(&self, bound: f64) -> bool {
+    /// Solves the convex problem of the box, and leaves of the range of steps what may have a bundle that is good enough;
+    /// `None` where nothing has.
+    ///
+    /// The problem takes each GPU's best rate over all steps of a range: where that is what keeps the box, parts of the range are
+    /// bounded each for itself. To divide the counts in each of them apart would take many times as long.
+    fn bounded(&mut self, range: &mut Range) -> Option<Relaxed> {
+        if self.linear {
+            let relaxed = self.relax(*range);
+            return self.promising(relaxed.bound).then_some(relaxed);
+        }
+        let mut parts = std::mem::take(&mut self.search.parts);
+        parts.push(range.step);
+        let (mut best, mut left) = (None::<Relaxed>, (f64::INFINITY, 0.0_f64));
+        // Once a part may have such a bundle the box stays, whatever becomes of the others.
+        let (mut looks, mut stays) = (0, false);
+        while let Some(step) = parts.pop() {
+            let part = Range { step, ..*range };
+            self.rate_within(step);
+            let relaxed = self.relax(part);
+            if !self.promising(relaxed.bound) {
+                continue;
+            }
+            looks += 1;
+            let least = relaxed.bound + self.step_gap(part, &relaxed);
+            let is_narrow = step.1 - step.0 <= 1e-9 * step.1;
+            if !stays && !self.promising(least) && looks < MOST_PARTS && !is_narrow {
+                let own = self.batch / relaxed.rate;
+                let last = if step.1 == f64::INFINITY { 3.0 * step.0.max(own) } else { step.1 };
+                let middle = f64::midpoint(step.0, last);
+                parts.extend([(step.0, middle), (middle, step.1)]);
+                continue;
+            }
+            stays = true;
+            left = (left.0.min(step.0), left.1.max(step.1));
+            if best.as_ref().is_none_or(|best| relaxed.bound < best.bound) {
+                std::mem::swap(&mut self.search.point, &mut self.search.best_point);
+                best = Some(relaxed);
+            }
+        }
+        self.search.parts = parts;
+        std::mem::swap(&mut self.search.point, &mut self.search.best_point);
+        range.step = left;
+        best
+    }
+
+    pub(super) fn promising(&self, bound: f64) -> bool {
         let search = &self.search;
         match search.goal {
             Goal::Least => bound < search.worth_less(),
@@ -134,7 +179,7 @@ impl Across<'_> {
             })
             .sum();
         let worth = (self.search.best - paid) * self.batch / self.compute * (1.0 + 1e-9);
-        range.step.1 = range.step.1.min(worth);
+        range.step.1 = range.step.1.min(worth).min(self.longest);
         if low > 0
             && let Some(slowest) = self.steps.time(&self.search.low)
         {
@@ -143,10 +188,15 @@ impl Across<'_> {
         if range.step.0 > range.step.1 {
             return None;
         }
-        for (rate, (_, model)) in self.search.rates.iter_mut().zip(&self.types) {
-            *rate = most_rate(*model, self.job.accumulate, range.step);
-        }
+        self.rate_within(range.step);
         Some(range)
+    }
+
+    /// Takes each GPU's best rate over these steps.
+    fn rate_within(&mut self, step: (f64, f64)) {
+        for (rate, (_, model)) in self.search.rates.iter_mut().zip(&self.types) {
+            *rate = most_rate(*model, self.job.accumulate, step);
+        }
     }
 
     /// Divides the box where its bound is loosest and visits the parts, the likelier first.
@@ -159,26 +209,15 @@ impl Across<'_> {
         };
         let within = relaxed.ranks.clamp(f64::from(first), f64::from(last));
         let comm_gap = if last > first { at(within) - chord(within) } else { 0.0 };
-        let step_gap = self.step_gap(range, relaxed);
         let missing = (self.search.best - relaxed.bound).max(self.search.best - self.search.worth_less());
         let worth = if missing.is_finite() { 0.1 * missing } else { 0.1 * relaxed.bound };
         if self.search.goal == Goal::Within && self.search.best == f64::INFINITY {
             self.divide_counts(range, relaxed.fractional);
-        } else if comm_gap >= step_gap && comm_gap > worth {
+        } else if comm_gap > worth {
             let middle = to_u32((f64::from(first) * f64::from(last)).sqrt()).clamp(first, last - 1);
             let parts =
                 [Range { ranks: (first, middle), ..range }, Range { ranks: (middle + 1, last), ..range }];
             let right = relaxed.ranks > f64::from(middle) + 0.5;
-            self.visit(parts[usize::from(right)]);
-            self.visit(parts[usize::from(!right)]);
-        } else if step_gap > worth && range.step.1 - range.step.0 > 1e-9 * range.step.1 {
-            let last = if range.step.1 == f64::INFINITY { 3.0 * range.step.0 } else { range.step.1 };
-            let middle = f64::midpoint(range.step.0, last);
-            let parts = [
-                Range { step: (range.step.0, middle), ..range },
-                Range { step: (middle, range.step.1), ..range },
-            ];
-            let right = self.batch / relaxed.rate > middle;
             self.visit(parts[usize::from(right)]);
             self.visit(parts[usize::from(!right)]);
         } else {

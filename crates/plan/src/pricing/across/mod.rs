@@ -19,6 +19,9 @@ use crate::steps::Steps;
 use crate::{Due, JobModel, TypeModel, cost};
 use hsched_model::number::to_f64;
 
+/// Boxes looked at before a search for one bundle gives up and tells what is open, where nothing else is said.
+pub(super) const PATIENCE: u32 = 20_000;
+
 /// The rings of one job over links of one rate.
 #[derive(Clone, Debug)]
 pub(super) struct Across<'a> {
@@ -35,6 +38,8 @@ pub(super) struct Across<'a> {
     batch: f64,
     /// Whether all speeds are plain rates without limits, so that no step time needs to be looked at.
     linear: bool,
+    /// No step takes longer: without micro-batches, no GPU takes more samples than its memory holds.
+    longest: f64,
     /// Samples a second at most, by type, whatever the step.
     rates: Vec<f64>,
     /// The time of a step, by counts of these types.
@@ -42,6 +47,8 @@ pub(super) struct Across<'a> {
     /// All legal rings where they are few and each takes long to cost.
     table: Option<Table>,
     pub due: Option<Due>,
+    /// Boxes that a search looks at before it gives up and tells what is open.
+    pub patience: u32,
     search: Search,
 }
 
@@ -53,6 +60,9 @@ struct Search {
     low: Vec<u32>,
     high: Vec<u32>,
     point: Vec<f64>,
+    /// Scratch: the point of the best part, and parts to be looked at.
+    best_point: Vec<f64>,
+    parts: Vec<(f64, f64)>,
     rates: Vec<f64>,
     order: Vec<usize>,
     counts: Vec<u32>,
@@ -106,10 +116,15 @@ impl<'a> Across<'a> {
         let epochs = job.completion_time(1.0);
         // With two ranks a ring sends D: twice that is what infinitely many send.
         let comm = epochs * 2.0 * cost::comm_time(job, 2, network);
+        let full = |&(_, own): &(usize, TypeModel)| {
+            own.max_batch.map_or(f64::INFINITY, |most| own.speed.alpha() + own.speed.beta() * to_f64(most))
+        };
+        let longest = types.iter().map(full).fold(0.0, f64::max);
         let most = |own: &(usize, TypeModel)| most_rate(own.1, job.accumulate, (0.0, f64::INFINITY));
         let mut across = Self {
             job,
             linear: types.iter().all(plain),
+            longest: if job.accumulate { f64::INFINITY } else { longest * (1.0 + 1e-9) },
             rates: types.iter().map(most).collect(),
             steps: Steps::new(job, types.iter().map(|&(_, model)| model).enumerate()),
             types,
@@ -120,6 +135,7 @@ impl<'a> Across<'a> {
             batch,
             table: None,
             due: None,
+            patience: PATIENCE,
             search: Search::default(),
         };
         across.table = (!across.linear).then(|| Table::new(&across, kept)).flatten();
@@ -254,6 +270,7 @@ impl<'a> Across<'a> {
         search.low.clear();
         search.low.resize(self.types.len(), 0);
         search.point.resize(self.types.len(), 0.0);
+        search.best_point.resize(self.types.len(), 0.0);
         search.rates.clone_from(&self.rates);
         search.order.clear();
         search.order.extend(0..self.types.len());

@@ -42,13 +42,16 @@ impl Across<'_> {
     ) -> Relaxed {
         let start = self.compute / (limit * limit * self.rates.iter().copied().fold(0.0, f64::max));
         let (mut near, mut far, mut closed) = (0.0, side * start, false);
-        for _ in 0..20 {
+        for _ in 0..if self.linear { 20 } else { 8 } {
             let toll = if closed { f64::midpoint(near, far) } else { far };
             let tolled = self.fill(range, slope + toll);
             let beyond = (tolled.ranks - limit) * side > 0.0;
             let bound = tolled.bound + constant - toll * limit;
             if bound > best.bound {
                 best = Relaxed { bound, ..tolled };
+                if !self.promising(bound) {
+                    return best;
+                }
             }
             match (closed, beyond) {
                 (false, true) => (near, far) = (far, far * 4.0),
@@ -100,6 +103,9 @@ impl Across<'_> {
             if more < room && point[ty].fract() > 1e-9 && point[ty].fract() < 1.0 - 1e-9 {
                 fractional = Some(ty);
             }
+        }
+        if rate < needed * (1.0 - 1e-9) {
+            return Relaxed { bound: f64::INFINITY, fractional, ranks, rate };
         }
         let compute = self.compute / rate.min(most);
         Relaxed { bound: (compute + paid) * (1.0 - 1e-12), fractional, ranks, rate }
