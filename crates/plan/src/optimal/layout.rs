@@ -1,9 +1,10 @@
 //! The positions of jobs during the search: rings inside nodes by node, rings over the network by type.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::pricing::{Bundle, Pricer, holds, price};
-use crate::{Problem, Slot, packing};
+use crate::{Problem, Slot};
 
 /// One job's GPUs.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,7 +91,7 @@ impl<'a> Layout<'a> {
     /// Returns the node for a ring inside it: of those with the fastest links the one that it leaves fullest.
     fn node_for(&self, counts: &[u32]) -> Option<usize> {
         let able = self.alike.iter().filter(|((left, _), _)| holds(left, counts));
-        let best = able.max_by_key(|((left, rank), _)| (*rank, std::cmp::Reverse(left.iter().sum::<u32>())));
+        let best = able.max_by_key(|((left, rank), _)| (*rank, Reverse(left.iter().sum::<u32>())));
         best.and_then(|(_, nodes)| nodes.first().copied())
     }
 
@@ -149,20 +150,67 @@ impl<'a> Layout<'a> {
         Some(RingPlacement { counts, node, cost })
     }
 
-    /// Returns the nodes of all places: rings over the network take what those inside nodes leave, the largest
-    /// first.
+    /// Returns the nodes of all places: rings over the network take what those inside nodes leave, the largest first. A node
+    /// whose links are slower than the network gets one rank of a ring where that can be.
     pub(super) fn slots(&self, places: &[RingPlacement]) -> Vec<Vec<Slot>> {
-        let mut free = self.nodes.clone();
+        let mut left = self.clone();
         let mut order: Vec<usize> = (0..places.len()).collect();
-        order.sort_by_key(|&at| std::cmp::Reverse(places[at].counts.iter().sum::<u32>()));
+        order.sort_by_key(|&at| Reverse(places[at].counts.iter().sum::<u32>()));
         let mut slots = vec![Vec::new(); places.len()];
         for at in order {
             slots[at] = match places[at].node {
                 Some(node) => inside(node, &places[at].counts),
-                None => packing::place(self.problem, &mut free, &places[at].counts),
+                None => left.slots_across(&places[at].counts),
             };
         }
         slots
+    }
+
+    /// Takes a bundle from nodes that are free, as [`packing::place`] does, which looks at each node.
+    fn slots_across(&mut self, counts: &[u32]) -> Vec<Slot> {
+        let network = self.problem.network.bytes_per_second();
+        let is_apart = self.rates.iter().any(|rate| *rate < network);
+        let mut need = counts.to_vec();
+        let mut slots: Vec<Slot> = Vec::new();
+        while is_apart && need.iter().any(|count| *count > 0) {
+            // The nodes with most GPUs left first: so all rings find enough.
+            let given = |left: &[u32]| left.iter().zip(&need).position(|(left, need)| left.min(need) > &0);
+            let able = self.alike.iter().filter(|((left, _), _)| given(left).is_some());
+            let fresh = able.filter_map(|((left, rank), nodes)| {
+                let is_slow = nodes.first().is_some_and(|node| self.rates[*node] < network);
+                let used = |node: &usize| slots.iter().any(|slot| slot.node == *node);
+                let node = *nodes.iter().find(|node| !is_slow || !used(node))?;
+                Some((left.iter().sum::<u32>(), *rank, Reverse(node), given(left)?))
+            });
+            let Some((_, _, Reverse(node), gpu_type)) = fresh.max() else { break };
+            self.change(node, |own| own[gpu_type] -= 1);
+            need[gpu_type] -= 1;
+            add(&mut slots, Slot { node, gpu_type, count: 1 });
+        }
+        while need.iter().any(|count| *count > 0) {
+            let given = |left: &[u32]| -> u32 { left.iter().zip(&need).map(|(a, b)| a.min(b)).sum() };
+            let able = self.alike.iter().filter(|((left, _), _)| given(left) > 0);
+            let best = able.min_by_key(|((left, rank), nodes)| {
+                let given = given(left);
+                (Reverse(given), left.iter().sum::<u32>() - given, Reverse(*rank), nodes.first().copied())
+            });
+            let Some(node) = best.and_then(|(_, nodes)| nodes.first().copied()) else { break };
+            let most: Vec<u32> = self.nodes[node].iter().zip(&need).map(|(a, b)| *a.min(b)).collect();
+            self.change(node, |own| own.iter_mut().zip(&most).for_each(|(own, most)| *own -= most));
+            need.iter_mut().zip(&most).for_each(|(need, most)| *need -= most);
+            for slot in inside(node, &most) {
+                add(&mut slots, slot);
+            }
+        }
+        slots
+    }
+}
+
+/// Adds GPUs, to those of their node and type where there are some.
+fn add(slots: &mut Vec<Slot>, more: Slot) {
+    match slots.iter_mut().find(|slot| (slot.node, slot.gpu_type) == (more.node, more.gpu_type)) {
+        Some(slot) => slot.count += more.count,
+        None => slots.push(more),
     }
 }
 

@@ -1,10 +1,11 @@
 //! Kinds of equal jobs, and the bundles that each kind chooses from.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use crate::dual::Dual;
 use crate::optimal::many::NodeRule;
-use crate::pricing::{Pricer, Rings, holds};
+use crate::optimal::many::catalogue::Catalogue;
+use crate::pricing::Pricer;
 use crate::{JobModel, Problem};
 use hsched_model::number::{to_f64, to_u32};
 
@@ -14,14 +15,7 @@ pub(crate) struct Kinds<'a> {
     pub all: Vec<Kind>,
     /// What there is of each resource: GPUs by type, then what nodes can hold, by rule.
     pub capacity: Vec<f64>,
-    site: Site,
-}
-
-/// What all lists depend on beside their jobs.
-struct Site {
-    rings: Rings,
-    offered: Vec<u32>,
-    rules: Vec<NodeRule>,
+    pub catalogue: Catalogue,
 }
 
 /// Jobs that no price can tell apart.
@@ -32,7 +26,7 @@ pub(crate) struct Kind {
     pub scale: f64,
     /// Its jobs by their place in the market.
     pub jobs: Vec<usize>,
-    /// The bundle of the list that was the cheapest last time.
+    /// The place on the list of the bundle that was the cheapest last time.
     pub last: usize,
 }
 
@@ -41,18 +35,10 @@ pub(crate) struct Choices<'a> {
     /// One of these jobs.
     pricer: Pricer<'a>,
     epochs: f64,
-    types: usize,
-    resources: usize,
-    counts: Vec<u32>,
-    /// What each bundle takes of each resource.
-    uses: Vec<f64>,
+    /// Bundles by their numbers in the catalogue.
+    pub bundles: Vec<u32>,
     /// Cost of an epoch by bundle, in seconds.
     pub costs: Vec<f64>,
-    /// Whether its ring is inside a node, by bundle.
-    pub inside: Vec<bool>,
-    known: HashMap<(Vec<u32>, bool), usize>,
-    /// What each bundle costs beside time at the latest prices.
-    pub rents: Vec<f64>,
 }
 
 /// The most bundles of a node that a list begins with: all of them, or no list is made.
@@ -67,7 +53,7 @@ impl<'a> Kinds<'a> {
     pub(crate) fn new(problem: &'a Problem, dual: &Dual<'a>, jobs: &[usize]) -> Option<Self> {
         let (mut lists, mut kinds) = (Vec::new(), Vec::<Kind>::new());
         let (mut list_by_key, mut kind_by_key) = (BTreeMap::new(), BTreeMap::new());
-        let site = Site { rings: Rings::new(problem), offered: dual.offered.clone(), rules: Vec::new() };
+        let mut catalogue = Catalogue::new(problem, &dual.offered);
         for (place, &job) in jobs.iter().enumerate() {
             let model = &problem.jobs[job];
             let pricer = &dual.pricers[place];
@@ -75,7 +61,7 @@ impl<'a> Kinds<'a> {
                 return None;
             }
             let list = *list_by_key.entry(key(model)).or_insert_with(|| {
-                lists.push(Choices::new(pricer, &site));
+                lists.push(Choices::new(pricer, &mut catalogue));
                 lists.len() - 1
             });
             let scale = dual.weights[place] * to_f64(model.epochs);
@@ -89,95 +75,76 @@ impl<'a> Kinds<'a> {
             return None;
         }
         let capacity = dual.offered.iter().map(|&count| f64::from(count)).collect();
-        Some(Self { lists, all: kinds, capacity, site })
+        Some(Self { lists, all: kinds, capacity, catalogue })
     }
 
     /// Makes what nodes can hold by these rules a resource, too.
     pub(crate) fn obey(&mut self, rules: Vec<NodeRule>) {
         self.capacity.extend(rules.iter().map(|rule| rule.capacity));
-        self.site.rules.extend(rules);
-        for list in &mut self.lists {
-            list.resources = self.capacity.len();
-            let uses = list.counts.chunks_exact(list.types).zip(&list.inside);
-            list.uses = uses.flat_map(|(counts, &inside)| self.site.uses(counts, inside)).collect();
-        }
+        self.catalogue.obey(rules);
     }
 
-    /// Computes what all bundles cost at these prices.
-    pub(crate) fn look_at(&mut self, prices: &[f64]) {
-        for list in &mut self.lists {
-            let rent =
-                |uses: &[f64]| uses.iter().zip(prices).map(|(count, price)| count * price).sum::<f64>();
-            list.rents.clear();
-            list.rents.extend(list.uses.chunks_exact(list.resources).map(rent));
-        }
-    }
-
-    /// Returns each kind's cheapest bundle on its list, after [`Self::look_at`].
-    pub(crate) fn cheapest(&mut self) -> Vec<u32> {
-        let Self { lists, all, .. } = self;
+    /// Returns each kind's cheapest bundle on its list at these prices, as its place there.
+    pub(crate) fn cheapest(&mut self, prices: &[f64]) -> Vec<u32> {
+        let Self { lists, all, catalogue, .. } = self;
+        catalogue.look_at(prices);
         let choice = |kind: &mut Kind| {
-            kind.last = lists[kind.list].cheapest(kind.scale);
+            kind.last = lists[kind.list].cheapest(kind.scale, catalogue);
             u32::try_from(kind.last).unwrap_or(u32::MAX)
         };
         all.iter_mut().map(choice).collect()
     }
 
+    /// Returns what a kind's latest choice costs one of its jobs, after [`Self::cheapest`].
+    pub(crate) fn value(&self, kind: &Kind) -> f64 {
+        let list = &self.lists[kind.list];
+        kind.scale * list.costs[kind.last] + self.catalogue.rent(list.bundles[kind.last])
+    }
+
+    /// Returns what a bundle of a kind's list takes of each resource.
+    pub(crate) fn uses(&self, kind: &Kind, place: usize) -> &[f64] {
+        self.catalogue.uses(self.lists[kind.list].bundles[place])
+    }
+
     /// Asks a kind for its cheapest bundle of all at these prices, which joins its list; returns what no bundle
-    /// undercuts, and the value found, each for one job.
+    /// undercuts, and the value found, each for one job. `effort` is how exactly it is asked, and for how long.
     ///
-    /// After [`Self::look_at`] and [`Self::cheapest`]: bundles inside nodes are all on the list.
-    pub(crate) fn ask(&mut self, kind: usize, prices: &[f64], tolerance: f64) -> (f64, f64) {
+    /// After [`Self::cheapest`]: bundles inside nodes are all on the list.
+    pub(crate) fn ask(&mut self, kind: usize, prices: &[f64], effort: (f64, u32)) -> (f64, f64) {
+        let known = self.value(&self.all[kind]);
         let Kind { list, scale, last, .. } = self.all[kind];
-        let (list, site) = (&mut self.lists[list], &self.site);
-        let known = scale * list.costs[last] + list.rents[last];
+        let (list, catalogue) = (&mut self.lists[list], &mut self.catalogue);
         // In seconds of the job that the list has its costs from.
         let unit = scale / list.epochs;
-        let own: Vec<f64> = prices.iter().take(list.types).map(|price| price / unit).collect();
-        let hint = list.counts(last).to_vec();
-        let (found, floor) = list.pricer.cheapest_across(&own, tolerance, known / unit, &hint);
+        let own: Vec<f64> = prices.iter().take(catalogue.types()).map(|price| price / unit).collect();
+        let hint = catalogue.counts(list.bundles[last]);
+        let (found, floor) = list.pricer.cheapest_across(&own, effort, known / unit, hint);
         let Some((bundle, value)) = found else { return (floor.min(known / unit) * unit, known) };
-        list.take(&bundle.counts, site);
-        list.take_neighbours(&bundle.counts, site);
+        list.take(&bundle.counts, catalogue);
+        list.take_neighbours(&bundle.counts, catalogue);
         (unit * floor, unit * value)
     }
 }
 
-impl Site {
-    /// Returns what a bundle takes of each resource.
-    fn uses(&self, counts: &[u32], inside: bool) -> Vec<f64> {
-        let gpus = counts.iter().map(|&count| f64::from(count));
-        let by_rule = self.rules.iter().map(|rule| if inside { rule.uses(counts) } else { 0.0 });
-        gpus.chain(by_rule).collect()
-    }
-}
-
 impl<'a> Choices<'a> {
-    fn new(pricer: &Pricer<'a>, site: &Site) -> Self {
-        let types = site.offered.len();
+    fn new(pricer: &Pricer<'a>, catalogue: &mut Catalogue) -> Self {
         let mut list = Self {
             epochs: to_f64(pricer.job.epochs).max(f64::MIN_POSITIVE),
             pricer: pricer.clone(),
-            types,
-            resources: types,
-            counts: Vec::new(),
-            uses: Vec::new(),
+            bundles: Vec::new(),
             costs: Vec::new(),
-            inside: Vec::new(),
-            known: HashMap::new(),
-            rents: Vec::new(),
         };
         for bundle in pricer.inside() {
-            list.take(&bundle.counts, site);
+            list.take(&bundle.counts, catalogue);
         }
-        for ty in 0..types {
-            let mut counts = vec![0; types];
+        for ty in 0..catalogue.types() {
+            let mut counts = vec![0; catalogue.types()];
             counts[ty] = pricer.job.min_gpus;
-            list.take(&counts, site);
+            list.take(&counts, catalogue);
             let mut count = 1.0_f64;
-            while count <= f64::from(site.offered[ty]) {
+            while count <= f64::from(catalogue.offered()[ty]) {
                 counts[ty] = to_u32(count);
-                list.take(&counts, site);
+                list.take(&counts, catalogue);
                 count = (count * GROWTH).ceil();
             }
         }
@@ -185,70 +152,50 @@ impl<'a> Choices<'a> {
     }
 
     /// Adds a bundle over the network, and inside a node where one can hold it and that is faster, where it is legal and new.
-    fn take(&mut self, counts: &[u32], site: &Site) {
-        if !holds(&site.offered, counts) || self.known.contains_key(&(counts.to_vec(), false)) {
+    fn take(&mut self, counts: &[u32], catalogue: &mut Catalogue) {
+        let Some(rated) = catalogue.rated(counts) else { return };
+        if self.bundles.contains(&rated.across) {
             return;
         }
-        let fastest = site.rings.fastest(counts);
-        let is_ring = counts.iter().sum::<u32>() > 1;
-        for (ring, inside) in [(site.rings.network, false), (fastest, true)] {
-            if inside && (fastest <= site.rings.network || !is_ring) {
-                continue;
-            }
-            let Some(cost) = self.pricer.cost(counts, ring) else { return };
-            self.known.insert((counts.to_vec(), inside), self.costs.len());
-            self.counts.extend(counts);
-            self.uses.extend(site.uses(counts, inside));
+        for (bundle, rate) in [Some((rated.across, catalogue.network())), rated.inside].into_iter().flatten()
+        {
+            let Some(cost) = self.pricer.cost(counts, rate) else { return };
+            self.bundles.push(bundle);
             self.costs.push(cost / self.epochs);
-            self.inside.push(inside);
         }
     }
 
     /// Adds the bundles that have a GPU more, less, or of another type.
-    fn take_neighbours(&mut self, counts: &[u32], site: &Site) {
+    fn take_neighbours(&mut self, counts: &[u32], catalogue: &mut Catalogue) {
         let mut near = counts.to_vec();
-        for ty in 0..self.types {
+        for ty in 0..counts.len() {
             near[ty] += 1;
-            self.take(&near, site);
+            self.take(&near, catalogue);
             near[ty] -= 1;
             if near[ty] == 0 {
                 continue;
             }
             near[ty] -= 1;
-            self.take(&near, site);
-            for other in (0..self.types).filter(|&other| other != ty) {
+            self.take(&near, catalogue);
+            for other in (0..counts.len()).filter(|&other| other != ty) {
                 near[other] += 1;
-                self.take(&near, site);
+                self.take(&near, catalogue);
                 near[other] -= 1;
             }
             near[ty] += 1;
         }
     }
 
-    /// Returns the bundle with the least value for a job of that scale; there is at least one.
-    fn cheapest(&self, scale: f64) -> usize {
+    /// Returns the place of the bundle with the least value for a job of that scale; there is at least one.
+    fn cheapest(&self, scale: f64, catalogue: &Catalogue) -> usize {
         let mut best = (f64::INFINITY, 0);
-        for (bundle, (cost, rent)) in self.costs.iter().zip(&self.rents).enumerate() {
-            let value = scale * cost + rent;
+        for (place, (cost, &bundle)) in self.costs.iter().zip(&self.bundles).enumerate() {
+            let value = scale * cost + catalogue.rent(bundle);
             if value < best.0 {
-                best = (value, bundle);
+                best = (value, place);
             }
         }
         best.1
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.costs.len()
-    }
-
-    /// Returns a bundle's GPUs by type.
-    pub(crate) fn counts(&self, bundle: usize) -> &[u32] {
-        &self.counts[bundle * self.types..][..self.types]
-    }
-
-    /// Returns what a bundle takes of each resource.
-    pub(crate) fn uses(&self, bundle: usize) -> &[f64] {
-        &self.uses[bundle * self.resources..][..self.resources]
     }
 }
 

@@ -5,6 +5,7 @@
 //! (`prices`). What the lists prove most with is a mix of a few choices: it is rounded job by job (`rounding`), switched
 //! towards what is on offer (`switching`) and put on nodes (`nodes`).
 
+mod catalogue;
 mod kinds;
 mod nodes;
 mod prices;

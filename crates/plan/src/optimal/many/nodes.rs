@@ -9,7 +9,8 @@ use crate::Problem;
 use crate::dual::Dual;
 use crate::optimal::layout::{Layout, RingPlacement};
 use crate::optimal::many::Kinds;
-use crate::optimal::many::kinds::Choices;
+use crate::optimal::many::catalogue::rent;
+use crate::optimal::many::kinds::{Choices, Kind};
 use crate::optimal::many::rounding::Chosen;
 use crate::pricing::Pricer;
 use hsched_model::number::{to_f64, to_usize};
@@ -24,9 +25,16 @@ pub(crate) struct OnNodes<'a, 'b> {
     pricers: &'b [Pricer<'a>],
     weights: &'b [f64],
     prices: &'b [f64],
-    /// Scratch: what each bundle of a list costs.
+    /// By list: the places of its bundles, the fastest first.
+    fastest: Vec<Vec<u32>>,
+    /// By kind: the places of the bundles that cost it least at the market's prices; empty where nobody asked yet.
+    near: Vec<Vec<u32>>,
+    /// Scratch: what bundles cost.
     values: Vec<(f64, usize)>,
 }
+
+/// So many of a kind's bundles are looked at first.
+const NEAR: usize = 96;
 
 /// Exchanges end after so many in vain, per job.
 const VAIN: usize = 400;
@@ -59,24 +67,37 @@ pub(crate) fn on_nodes<'a, 'b>(
         pricers: &dual.pricers,
         weights,
         prices,
+        fastest: kinds.lists.iter().map(fastest_first).collect(),
+        near: vec![Vec::new(); kinds.all.len()],
         values: Vec::new(),
     };
-    let is_inside = |job: usize| all.list(job).inside[bundle_of[job]];
-    let size = |job: usize| all.list(job).counts(bundle_of[job]).iter().sum::<u32>();
+    let is_inside = |job: usize| kinds.catalogue.is_inside(all.list(job).bundles[bundle_of[job]]);
+    let size = |job: usize| kinds.catalogue.counts(all.list(job).bundles[bundle_of[job]]).iter().sum::<u32>();
     let mut order: Vec<usize> = (0..weights.len()).collect();
     order.sort_by_key(|&job| (!is_inside(job), Reverse(size(job)), job));
     let mut stuck = Vec::new();
     for job in order {
         match all.place(job, bundle_of[job]) {
             Some(place) => all.put(job, place),
-            None => stuck.push(job),
+            // What is left in the end would be far worse.
+            None => match all.best_place(job, Some(prices)) {
+                Some(place) => all.put(job, place),
+                None => stuck.push(job),
+            },
         }
     }
     for job in stuck {
-        let place = all.best_place(job, prices)?;
+        let place = all.best_place(job, Some(prices))?;
         all.put(job, place);
     }
     Some(all)
+}
+
+/// Returns the places of a list's bundles, the fastest first.
+fn fastest_first(list: &Choices<'_>) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..).take(list.costs.len()).collect();
+    order.sort_by(|&a, &b| list.costs[a as usize].total_cmp(&list.costs[b as usize]));
+    order
 }
 
 impl<'a> OnNodes<'a, '_> {
@@ -97,8 +118,9 @@ impl<'a> OnNodes<'a, '_> {
     /// Returns the place for a bundle where it fits.
     fn place(&self, job: usize, bundle: usize) -> Option<RingPlacement> {
         let list = self.list(job);
-        let counts = list.counts(bundle);
-        if !list.inside[bundle] {
+        let number = list.bundles[bundle];
+        let counts = self.kinds.catalogue.counts(number);
+        if !self.kinds.catalogue.is_inside(number) {
             let fits = counts.iter().zip(&self.layout.room).all(|(need, have)| need <= have);
             let cost = self.scale(job) / self.weights[job] * list.costs[bundle];
             return fits.then(|| RingPlacement { counts: counts.to_vec(), node: None, cost });
@@ -107,25 +129,69 @@ impl<'a> OnNodes<'a, '_> {
         place.filter(|place| place.node.is_some())
     }
 
-    /// Returns the place for a job that is the best at these prices, where any of its bundles fits.
-    fn best_place(&mut self, job: usize, prices: &[f64]) -> Option<RingPlacement> {
+    /// Returns the place for a job that is the best at these prices, or the fastest where GPUs are free of charge; `None` where
+    /// none of its bundles fits.
+    fn best_place(&mut self, job: usize, prices: Option<&[f64]>) -> Option<RingPlacement> {
+        let kind = self.kind_of[job];
+        let Some(prices) = prices else {
+            let mut order = self.fastest[self.kinds.all[kind].list].iter();
+            return order
+                .find_map(|&place| self.fits(job, place).then(|| self.place(job, place as usize))?);
+        };
+        if self.near[kind].is_empty() {
+            self.near[kind] = self.nearest(kind);
+        }
+        let near = std::mem::take(&mut self.near[kind]);
+        let found = self.best_of(job, prices, near.iter().copied());
+        self.near[kind] = near;
+        found.or_else(|| self.best_of(job, prices, (0..).take(self.list(job).costs.len())))
+    }
+
+    /// Returns the places of the bundles that cost a kind least at the market's prices.
+    fn nearest(&self, kind: usize) -> Vec<u32> {
+        let Kind { list, scale, .. } = self.kinds.all[kind];
+        let list = &self.kinds.lists[list];
+        let own = |place: u32| {
+            let uses = self.kinds.catalogue.uses(list.bundles[place as usize]);
+            scale * list.costs[place as usize] + rent(uses, self.prices)
+        };
+        let mut values: Vec<(f64, u32)> =
+            (0..).take(list.costs.len()).map(|place| (own(place), place)).collect();
+        let order = |a: &(f64, u32), b: &(f64, u32)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
+        if values.len() > NEAR {
+            values.select_nth_unstable_by(NEAR, order);
+            values.truncate(NEAR);
+        }
+        values.sort_unstable_by(order);
+        values.into_iter().map(|(_, place)| place).collect()
+    }
+
+    /// Returns whether there are GPUs for a bundle, be it on any nodes.
+    fn fits(&self, job: usize, place: u32) -> bool {
+        let counts = self.kinds.catalogue.counts(self.list(job).bundles[place as usize]);
+        counts.iter().zip(&self.layout.room).all(|(need, have)| need <= have)
+    }
+
+    /// Returns the place for a job that is the best of these at these prices.
+    fn best_of(
+        &mut self,
+        job: usize,
+        prices: &[f64],
+        places: impl Iterator<Item = u32>,
+    ) -> Option<RingPlacement> {
         let mut values = std::mem::take(&mut self.values);
         values.clear();
-        let list = self.list(job);
-        let scale = self.scale(job);
-        for bundle in 0..list.len() {
-            let counts = list.counts(bundle);
-            if counts.iter().zip(&self.layout.room).all(|(need, have)| need <= have) {
-                let rent: f64 =
-                    list.uses(bundle).iter().zip(prices).map(|(count, price)| count * price).sum();
-                values.push((scale * list.costs[bundle] + rent, bundle));
-            }
-        }
+        let (list, scale) = (self.list(job), self.scale(job));
+        let own = |place: u32| {
+            let (place, catalogue) = (place as usize, &self.kinds.catalogue);
+            (scale * list.costs[place] + rent(catalogue.uses(list.bundles[place]), prices), place)
+        };
+        values.extend(places.filter(|&place| self.fits(job, place)).map(own));
         // Nearly always the cheapest finds room: no sort.
         let mut found = None;
         while let Some(at) = (0..values.len()).min_by(|&a, &b| values[a].0.total_cmp(&values[b].0)) {
-            let (_, bundle) = values.swap_remove(at);
-            found = self.place(job, bundle);
+            let (_, place) = values.swap_remove(at);
+            found = self.place(job, place);
             if found.is_some() {
                 break;
             }
@@ -140,9 +206,8 @@ impl<'a> OnNodes<'a, '_> {
         let mut value: f64 =
             self.places.iter().zip(self.weights).map(|(place, weight)| weight * place.cost).sum();
         let mut random = Pcg64::seed_from_u64(seed);
-        let free = vec![0.0; self.prices.len()];
         for job in 0..jobs {
-            value += self.renew(&[(job, &free)]);
+            value += self.renew(&[(job, None)]);
         }
         let any = |random: &mut Pcg64| to_usize(random.random::<f64>() * to_f64(jobs)).min(jobs - 1);
         let (mut vain, mut tries) = (0, 0_usize);
@@ -157,15 +222,15 @@ impl<'a> OnNodes<'a, '_> {
             }
             let about: Vec<f64> =
                 self.prices.iter().map(|price| price * (0.5 + 1.2 * random.random::<f64>())).collect();
-            let change = self.renew(&[(a, &about), (b, &free)]);
+            let change = self.renew(&[(a, Some(&about)), (b, None)]);
             value += change;
             vain = if change < 0.0 { 0 } else { vain + 1 };
         }
     }
 
-    /// Places jobs anew in turn, each at its prices, and leaves all as it is where they cost no less so; returns how their
+    /// Places jobs anew in turn, each at its prices or as fast as can be, and leaves all as it is where they cost no less so; returns how their
     /// cost changes.
-    fn renew(&mut self, jobs: &[(usize, &[f64])]) -> f64 {
+    fn renew(&mut self, jobs: &[(usize, Option<&[f64]>)]) -> f64 {
         let before: Vec<RingPlacement> = jobs.iter().map(|(job, _)| self.places[*job].clone()).collect();
         for place in &before {
             self.layout.give_back(place);

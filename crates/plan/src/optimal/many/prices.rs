@@ -39,9 +39,14 @@ const LEAST_CLIMBS: u32 = 80;
 /// The box is at least so wide on each side, as a part of the highest price or of the objective by GPU, before it grows or shrinks.
 const LEAST_WIDTH: f64 = 0.05;
 
+/// Boxes that a kind looks at in the first round of asking, four times as many in the next, and so on, and how often that
+/// doubles at most.
+const HASTY: u32 = 300;
+const PATIENT: u32 = 4;
+
 /// How exactly kinds answer, at first and in the end.
 const ROUGH: f64 = 1e-3;
-const EXACT: f64 = 1e-7;
+const EXACT: f64 = 5e-7;
 
 /// Returns prices within `tolerance` of those that prove most, as far as `stop` lets it; `None` where a kind has no
 /// bundle.
@@ -60,12 +65,14 @@ pub(crate) fn clear(
     };
     let mut best: Option<(Answers, Vec<f64>)> = None;
     let mut exactness = ROUGH;
-    for _ in 0..ROUNDS {
+    for round in 0..ROUNDS {
         let slack = (0.1 * exactness).max(0.2 * tolerance);
         climb.start(kinds);
         climb.rise(kinds, slack, stop);
-        let interrupt = || best.is_some() && stop();
-        let Some(answers) = ask(kinds, &climb.prices, 0.1 * exactness, &interrupt) else { break };
+        let is_first = best.is_none();
+        let patience = HASTY << (2 * round).min(PATIENT);
+        let effort = (0.1 * exactness, patience);
+        let Some(answers) = ask(kinds, &climb.prices, effort, is_first, stop) else { break };
         let promised = climb.value.max(climb.promised);
         if best.as_ref().is_none_or(|(known, _)| answers.floor > known.floor) {
             best = Some((answers, climb.prices.clone()));
@@ -101,16 +108,26 @@ struct Answers {
 }
 
 /// Asks all kinds for their cheapest bundles at these prices; `None` where `stop` says so meanwhile.
-fn ask(kinds: &mut Kinds<'_>, prices: &[f64], tolerance: f64, stop: &dyn Fn() -> bool) -> Option<Answers> {
-    kinds.look_at(prices);
-    kinds.cheapest();
+///
+/// The first time they all answer, though it be in haste from then on: without an answer of each nothing is proven.
+fn ask(
+    kinds: &mut Kinds<'_>,
+    prices: &[f64],
+    (tolerance, patience): (f64, u32),
+    is_first: bool,
+    stop: &dyn Fn() -> bool,
+) -> Option<Answers> {
+    kinds.cheapest(prices);
     let worth: f64 = prices.iter().zip(&kinds.capacity).map(|(price, count)| price * count).sum();
     let (mut value, mut floor, mut scale) = (-worth, -worth, worth);
+    let mut is_late = false;
     for kind in 0..kinds.all.len() {
-        if stop() {
+        is_late = is_late || stop();
+        if is_late && !is_first {
             return None;
         }
-        let (least, found) = kinds.ask(kind, prices, tolerance);
+        let patience = if is_late { 1 } else { patience };
+        let (least, found) = kinds.ask(kind, prices, (tolerance, patience));
         let count = to_f64(kinds.all[kind].jobs.len());
         value += count * found;
         floor += count * least;
@@ -205,14 +222,13 @@ impl Climb {
 
 /// Returns the plane of the kinds' cheapest choices at these prices.
 fn answer(kinds: &mut Kinds<'_>, prices: &[f64]) -> Plane {
-    kinds.look_at(prices);
-    let choice = kinds.cheapest();
+    let choice = kinds.cheapest(prices);
     let mut slope: Vec<f64> = kinds.capacity.iter().map(|count| -count).collect();
     let mut value: f64 = prices.iter().zip(&slope).map(|(price, slope)| price * slope).sum();
     for kind in &kinds.all {
-        let (list, count) = (&kinds.lists[kind.list], to_f64(kind.jobs.len()));
-        value += count * (kind.scale * list.costs[kind.last] + list.rents[kind.last]);
-        for (slope, gpus) in slope.iter_mut().zip(list.uses(kind.last)) {
+        let count = to_f64(kind.jobs.len());
+        value += count * kinds.value(kind);
+        for (slope, gpus) in slope.iter_mut().zip(kinds.uses(kind, kind.last)) {
             *slope += count * gpus;
         }
     }

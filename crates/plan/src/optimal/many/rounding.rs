@@ -1,6 +1,7 @@
 //! From a mix of choices to one bundle for each job.
 
 use crate::optimal::many::Kinds;
+use crate::optimal::many::catalogue::rent;
 
 /// How many jobs of each kind have which bundle of its list.
 pub(crate) type Chosen = Vec<Vec<(usize, u32)>>;
@@ -12,18 +13,16 @@ pub(crate) type Chosen = Vec<Vec<(usize, u32)>>;
 pub(crate) fn round(kinds: &Kinds<'_>, mix: &[(f64, Vec<u32>)], prices: &[f64]) -> Chosen {
     let types = kinds.capacity.len();
     let total: f64 = mix.iter().map(|(weight, _)| weight).sum();
-    let rent = |kind: usize| {
-        let list = &kinds.lists[kinds.all[kind].list];
-        mix.first().map_or(0.0, |(_, choice)| {
-            list.uses(choice[kind] as usize).iter().zip(prices).map(|(count, price)| count * price).sum()
-        })
+    let dearness = |kind: usize| {
+        mix.first()
+            .map_or(0.0, |(_, choice)| rent(kinds.uses(&kinds.all[kind], choice[kind] as usize), prices))
     };
-    let mut order: Vec<(f64, usize)> = (0..kinds.all.len()).map(|kind| (rent(kind), kind)).collect();
+    let mut order: Vec<(f64, usize)> = (0..kinds.all.len()).map(|kind| (dearness(kind), kind)).collect();
     order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     let mut missing = vec![0.0; types];
     let mut chosen: Chosen = vec![Vec::new(); kinds.all.len()];
     for (_, kind) in order {
-        let list = &kinds.lists[kinds.all[kind].list];
+        let uses = |place: usize| kinds.uses(&kinds.all[kind], place);
         let mut options: Vec<(usize, f64)> = Vec::new();
         for (weight, choice) in mix {
             let bundle = choice[kind] as usize;
@@ -33,17 +32,17 @@ pub(crate) fn round(kinds: &Kinds<'_>, mix: &[(f64, Vec<u32>)], prices: &[f64]) 
             }
         }
         let mean: Vec<f64> = (0..types)
-            .map(|ty| options.iter().map(|(bundle, weight)| weight * list.uses(*bundle)[ty]).sum())
+            .map(|ty| options.iter().map(|(bundle, weight)| weight * uses(*bundle)[ty]).sum())
             .collect();
         for _ in &kinds.all[kind].jobs {
             missing.iter_mut().zip(&mean).for_each(|(missing, mean)| *missing += mean);
             let off = |bundle: usize| {
-                let sides = missing.iter().zip(list.uses(bundle)).zip(prices);
+                let sides = missing.iter().zip(uses(bundle)).zip(prices);
                 sides.map(|((missing, gpus), price)| (price * (missing - gpus)).powi(2)).sum::<f64>()
             };
             let best = options.iter().map(|(bundle, _)| *bundle).min_by(|&a, &b| off(a).total_cmp(&off(b)));
             let Some(best) = best else { continue };
-            missing.iter_mut().zip(list.uses(best)).for_each(|(missing, gpus)| *missing -= gpus);
+            missing.iter_mut().zip(uses(best)).for_each(|(missing, gpus)| *missing -= gpus);
             match chosen[kind].iter_mut().find(|(own, _)| *own == best) {
                 Some((_, count)) => *count += 1,
                 None => chosen[kind].push((best, 1)),

@@ -54,10 +54,11 @@ pub(crate) fn broken(problem: &Problem, kinds: &Kinds<'_>, mix: &[(f64, Vec<u32>
         let mut rings = vec![0.0; largest as usize + 1];
         for (weight, choice) in mix {
             for (kind, &bundle) in kinds.all.iter().zip(choice) {
-                let (list, bundle) = (&kinds.lists[kind.list], bundle as usize);
-                if list.inside[bundle] {
+                let bundle = kinds.lists[kind.list].bundles[bundle as usize];
+                if kinds.catalogue.is_inside(bundle) {
                     let jobs = to_f64(kind.jobs.len());
-                    rings[list.counts(bundle)[gpu_type] as usize] += weight / total * jobs;
+                    let gpus = kinds.catalogue.counts(bundle)[gpu_type];
+                    rings[gpus as usize] += weight / total * jobs;
                 }
             }
         }

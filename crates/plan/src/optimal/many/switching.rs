@@ -1,6 +1,7 @@
 //! Jobs switch to other bundles until together they take what is on offer.
 
 use crate::optimal::many::Kinds;
+use crate::optimal::many::kinds::Kind;
 use crate::optimal::many::rounding::Chosen;
 
 /// How much of its price a GPU too many or too few counts, in turn: jobs that lose little by a switch make it first.
@@ -25,13 +26,13 @@ struct Balance {
 }
 
 /// Switches jobs to other bundles of their lists, the cheapest switches first, until no GPU is given twice and few are
-/// idle.
+/// idle. Before no GPU is given twice there is no stop: a plan made of what remained by chance is far from the best.
 pub(crate) fn switch(kinds: &mut Kinds<'_>, chosen: &mut Chosen, prices: &[f64], stop: &dyn Fn() -> bool) {
-    kinds.look_at(prices);
+    kinds.cheapest(prices);
     let mut used = vec![0.0; prices.len()];
     for (kind, own) in kinds.all.iter().zip(chosen.iter()) {
         for &(bundle, count) in own {
-            let gpus = kinds.lists[kind.list].uses(bundle);
+            let gpus = kinds.uses(kind, bundle);
             used.iter_mut().zip(gpus).for_each(|(used, gpus)| *used += f64::from(count) * gpus);
         }
     }
@@ -42,14 +43,13 @@ pub(crate) fn switch(kinds: &mut Kinds<'_>, chosen: &mut Chosen, prices: &[f64],
         balance.pressure = pressure;
         for _ in 0..SWEEPS {
             let mut has_switched = false;
+            if balance.is_met() && stop() {
+                return;
+            }
             for (kind, own) in kinds.all.iter().zip(chosen.iter_mut()) {
-                if stop() {
-                    return;
-                }
-                let list = &kinds.lists[kind.list];
-                while let Some((place, to)) = balance.best_switch(kind.scale, list, own) {
+                while let Some((place, to)) = balance.best_switch(kinds, kind, own) {
                     let from = own[place].0;
-                    balance.change(list.uses(from), list.uses(to));
+                    balance.change(kinds.uses(kind, from), kinds.uses(kind, to));
                     own[place].1 -= 1;
                     match own.iter_mut().find(|(bundle, _)| *bundle == to) {
                         Some((_, count)) => *count += 1,
@@ -72,23 +72,20 @@ pub(crate) fn switch(kinds: &mut Kinds<'_>, chosen: &mut Chosen, prices: &[f64],
 impl Balance {
     /// Returns the place of the bundle among those that the jobs have from which a switch to another lowers most what the
     /// market pays, and that other.
-    fn best_switch(
-        &self,
-        scale: f64,
-        list: &crate::optimal::many::kinds::Choices<'_>,
-        own: &[(usize, u32)],
-    ) -> Option<(usize, usize)> {
+    fn best_switch(&self, kinds: &Kinds<'_>, kind: &Kind, own: &[(usize, u32)]) -> Option<(usize, usize)> {
+        let list = &kinds.lists[kind.list];
+        let rent = |place: usize| kinds.catalogue.rent(list.bundles[place]);
         let mut best: Option<(f64, (usize, usize))> = None;
         for (place, &(from, _)) in own.iter().enumerate() {
-            let value = scale * list.costs[from] + list.rents[from];
+            let value = kind.scale * list.costs[from] + rent(from);
             let least = -1e-12 * value;
-            for to in 0..list.len() {
-                let loss = scale * list.costs[to] + list.rents[to] - value;
-                let most = self.pressure * (list.rents[from] + list.rents[to]);
-                if loss >= most || to == from {
+            for (to, (cost, &bundle)) in list.costs.iter().zip(&list.bundles).enumerate() {
+                let paid = kinds.catalogue.rent(bundle);
+                let loss = kind.scale * cost + paid - value;
+                if loss >= self.pressure * (rent(from) + paid) || to == from {
                     continue;
                 }
-                let change = loss + self.effect(list.uses(from), list.uses(to));
+                let change = loss + self.effect(kinds.uses(kind, from), kinds.uses(kind, to));
                 if change < best.map_or(least, |(change, _)| change) {
                     best = Some((change, (place, to)));
                 }
