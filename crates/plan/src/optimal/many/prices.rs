@@ -46,7 +46,7 @@ const PATIENT: u32 = 4;
 
 /// How exactly kinds answer, at first and in the end.
 const ROUGH: f64 = 1e-3;
-const EXACT: f64 = 5e-7;
+const EXACT: f64 = 1e-7;
 
 /// Returns prices within `tolerance` of those that prove most, as far as `stop` lets it; `None` where a kind has no
 /// bundle.
