@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -45,9 +44,8 @@ pub struct State {
 /// A job and its story.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobState {
-    /// What its file says; shared, because every turn thinks about a copy of the state.
-    #[serde(rename = "spec", with = "shared")]
-    pub job: Arc<Job>,
+    #[serde(rename = "spec")]
+    pub job: Job,
     pub phase: Phase,
     pub epochs_done: u64,
     /// Ends that counted against its retries.
@@ -89,23 +87,6 @@ pub struct JobState {
     /// Whether the speeds in its spec are assumed: unknown before any.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub assumed: bool,
-}
-
-/// Jobs that are shared are stored as others are.
-mod shared {
-    use std::sync::Arc;
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use hsched_model::Job;
-
-    pub(super) fn serialize<S: Serializer>(job: &Arc<Job>, to: S) -> Result<S::Ok, S::Error> {
-        job.as_ref().serialize(to)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<Job>, D::Error> {
-        Job::deserialize(from).map(Arc::new)
-    }
 }
 
 /// Where a job stands.
@@ -180,7 +161,7 @@ impl JobState {
     /// Returns a job that was just added and waits.
     pub fn new(job: Job, at: Time) -> Self {
         Self {
-            job: Arc::new(job),
+            job,
             phase: Phase::Waiting { not_before: None, reason: Self::NOT_PLANNED.into() },
             epochs_done: 0,
             failures: 0,
@@ -229,7 +210,7 @@ impl JobState {
 
     /// Returns the job as it is still to be trained: with the epochs left, at least one.
     pub fn rest(&self) -> Job {
-        Job { epochs: self.epochs_left().max(1), ..Job::clone(&self.job) }
+        Job { epochs: self.epochs_left().max(1), ..self.job.clone() }
     }
 
     /// Returns how many retries are left once it is tried again, for people.

@@ -43,8 +43,8 @@ impl View {
         let is_open = |place: &usize| !state.jobs[*place].phase.is_over();
         let places: Vec<usize> = (0..state.jobs.len()).filter(is_open).collect();
         let open: Vec<&JobState> = places.iter().map(|&place| &state.jobs[place]).collect();
-        let jobs: Vec<&Job> = open.iter().map(|tracked| tracked.job.as_ref()).collect();
-        let access = Access::new(cluster, jobs.iter().copied(), &rules.defaults);
+        let jobs: Vec<Job> = open.iter().map(|tracked| tracked.rest()).collect();
+        let access = Access::new(cluster, &jobs, &rules.defaults);
         let types = Problem::types_of(cluster);
         let mut speeds = ThroughputMatrix::new(&jobs, &types, &state.cache, rules.defaults.estimate);
         for (number, tracked) in open.iter().enumerate() {
@@ -64,8 +64,6 @@ impl View {
             model.max_gpus = model.max_gpus.min(most);
         }
         for (number, tracked) in open.iter().enumerate() {
-            // What is still to be trained: with the epochs left, at least one.
-            problem.jobs[number].epochs = tracked.epochs_left().max(1);
             let job_progress = progress(tracked, number, &problem, at, cluster, rules);
             problem.jobs[number].progress = job_progress;
             problem.jobs[number].aims.deadline = tracked.deadline();
