@@ -13,10 +13,7 @@ pub(crate) const PLANNED_BY: &str = "optimal";
 /// # Errors
 /// When there is such a job.
 pub(crate) fn refuse<'a>(jobs: impl IntoIterator<Item = &'a Job>, what: &str) -> Result<(), Failure> {
-    let is_replicated = |job: &&Job| {
-        job.replica.as_ref().is_some_and(|replica| replica.gpus.values().iter().any(|&gpus| gpus > 1))
-    };
-    match jobs.into_iter().find(is_replicated) {
+    match jobs.into_iter().find(|job| job.has_replicas()) {
         None => Ok(()),
         Some(job) => {
             let message =

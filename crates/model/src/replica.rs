@@ -58,6 +58,11 @@ impl Replica {
 }
 
 impl Job {
+    /// Returns whether a replica of it may have several GPUs.
+    pub fn has_replicas(&self) -> bool {
+        self.replica.as_ref().is_some_and(|replica| replica.gpus.values().iter().any(|&gpus| gpus > 1))
+    }
+
     /// Returns the job with speeds of its replicas, where its file gives those of one GPU: g GPUs of efficiency e are g · e times
     /// as fast, whatever a step costs that does not grow with the batch.
     pub fn with_speeds_of_replicas(&self) -> Self {

@@ -34,6 +34,9 @@ pub(super) struct Dual<'a> {
 /// What room for a whole replica on a node costs at first, as a part of the price of its GPUs.
 const WHOLE: f64 = 0.05;
 
+/// Rings and the most replicas of a kind of job.
+type Hold = (Rings, Vec<u32>);
+
 /// How exactly jobs answer while prices are looked for, and when they are printed.
 const ROUGH: f64 = 1e-4;
 const EXACT: f64 = 1e-9;
@@ -73,7 +76,7 @@ impl<'a> Dual<'a> {
         let gpus = problem.offered();
         let dues = Dues::of(problem);
         // What there is of replicas of the same sizes is found out once.
-        let mut by_sizes: BTreeMap<(bool, &[u32]), (Rings, Vec<u32>)> = BTreeMap::new();
+        let mut by_sizes: BTreeMap<(bool, &[u32]), Hold> = BTreeMap::new();
         let mut pricer = |&job: &usize| {
             let model = &problem.jobs[job];
             let (rings, most) = match &model.replica {

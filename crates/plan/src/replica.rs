@@ -39,6 +39,11 @@ impl JobModel {
         self.replica.as_ref().map_or(1, |own| own.sizes[gpu_type])
     }
 
+    /// Returns how many GPUs of a replica on a type have to be on one node.
+    pub fn block(&self, gpu_type: usize) -> u32 {
+        if self.needs_blocks() { self.size(gpu_type) } else { 1 }
+    }
+
     /// Returns whether a replica may need several free GPUs of one node.
     pub fn needs_blocks(&self) -> bool {
         self.replica.as_ref().is_some_and(|own| own.same_node && own.sizes.iter().any(|&size| size > 1))

@@ -33,7 +33,7 @@ pub(super) fn replicas_fit(problem: &Problem, jobs: &[usize]) -> bool {
         let model = &problem.jobs[*job];
         let usable = (0..types).filter(|&ty| model.types[ty].is_some());
         let (count, block) =
-            usable.fold((0, 0), |(count, block), ty| (count + 1, block.max(block_of(problem, *job, ty))));
+            usable.fold((0, 0), |(count, block), ty| (count + 1, block.max(model.block(ty))));
         (std::cmp::Reverse(block), count, std::cmp::Reverse(model.min_gpus))
     };
     order.sort_by_key(hardest);
@@ -46,12 +46,6 @@ pub(super) fn replicas_fit(problem: &Problem, jobs: &[usize]) -> bool {
         steps: 0,
     };
     search.place(0)
-}
-
-/// Returns how many GPUs of a replica have to be on one node.
-fn block_of(problem: &Problem, job: usize, ty: usize) -> u32 {
-    let model = &problem.jobs[job];
-    if model.needs_blocks() { model.size(ty) } else { 1 }
 }
 
 impl Search<'_> {
@@ -75,7 +69,7 @@ impl Search<'_> {
         let Some(own) = model.types.get(ty) else { return false };
         let usable = own.is_some_and(|own| !own.single_rank || model.min_gpus == 1);
         let most = if usable { left } else { 0 };
-        let (block, size) = (block_of(self.problem, job, ty), model.size(ty));
+        let (block, size) = (model.block(ty), model.size(ty));
         let blocks = |count: u32| if block == size { count } else { count * size };
         for count in (0..=most).rev() {
             let more = blocks(count);

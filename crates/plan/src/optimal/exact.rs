@@ -89,14 +89,14 @@ pub(super) fn prove(
         + dual.stock.surplus(&prices);
     let gap = if makespan { f64::INFINITY } else { (best - bound).max(0.0) };
     let mut jobs = Vec::with_capacity(dual.pricers.len());
-    for job in 0..dual.pricers.len() {
+    for (job, &least) in least.iter().enumerate() {
         if stop() {
             return unknown;
         }
         let weight = dual.weights[job];
         let own = dual.own_prices(job, &prices);
         let pricer = &mut dual.pricers[job];
-        let Some(mut ways) = ways(problem, pricer, &own, least[job], gap / weight) else { return unknown };
+        let Some(mut ways) = ways(problem, pricer, &own, least, gap / weight) else { return unknown };
         for way in &mut ways {
             way.excess *= weight;
             way.uses = dual.stock.uses(pricer.job, &way.counts);

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use crate::optimal::layout::inside;
 use crate::pricing::holds;
@@ -38,6 +39,14 @@ impl<'a> Piece<'a> {
             if job.replica.is_none() { Cow::Borrowed(replicas) } else { Cow::Owned(job.gpus(replicas)) };
         Self { gpus, ring, blocks: job.needs_blocks().then_some(job) }
     }
+}
+
+/// A replica that is whole on a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Block {
+    piece: usize,
+    gpu_type: usize,
+    size: u32,
 }
 
 /// A packing under way.
@@ -146,17 +155,22 @@ impl Packing<'_> {
         let is_block = |&&at: &&usize| self.class(at) == 1;
         let own = order.iter().take_while(is_block).count();
         let (own, rest) = order.split_at(own);
-        let before = self.free.clone();
-        for gpu_type in 0..self.problem.gpu_types.len() {
-            let (mut blocks, mut owners) = (Vec::new(), Vec::new());
-            for &at in own {
-                let Piece { gpus, blocks: Some(job), .. } = &self.pieces[at] else { continue };
-                let size = job.size(gpu_type);
-                for _ in 0..gpus[gpu_type] / size {
-                    blocks.push(size);
-                    owners.push(at);
-                }
+        if self.is_picky(own, rest) {
+            let mut blocks = self.blocks(own);
+            blocks.sort_by_key(|block| (Reverse(block.size), block.piece, block.gpu_type));
+            if !self.put_one_by_one(&blocks, 0, rest) {
+                return false;
             }
+            for &at in own {
+                merge(&mut self.slots[at]);
+            }
+            return true;
+        }
+        let (before, all) = (self.free.clone(), self.blocks(own));
+        for gpu_type in 0..self.problem.gpu_types.len() {
+            let own_blocks = all.iter().filter(|block| block.gpu_type == gpu_type);
+            let (blocks, owners): (Vec<u32>, Vec<usize>) =
+                own_blocks.map(|block| (block.size, block.piece)).unzip();
             let free: Vec<u32> = self.free.iter().map(|node| node[gpu_type]).collect();
             match stack(&free, &blocks) {
                 Stacked::On(nodes) => {
@@ -174,13 +188,32 @@ impl Packing<'_> {
         for &at in own {
             merge(&mut self.slots[at]);
         }
-        let keeps_apart = own.iter().all(|&at| self.keeps_to_rates(at));
-        if keeps_apart && self.put(rest) {
+        if self.put(rest) {
             return true;
         }
-        // Other nodes for the same replicas may leave room for the rest, or keep them apart.
-        self.doubts |= !keeps_apart || rest.iter().any(|&at| self.class(at) == 2);
         self.without_blocks(own, before)
+    }
+
+    /// Returns whether it matters which nodes of equal room whole replicas take.
+    fn is_picky(&self, own: &[usize], rest: &[usize]) -> bool {
+        let restricts = |&at: &usize| match self.pieces[at].ring {
+            Ring::Across { least } => self.is_restricted(least),
+            Ring::Single | Ring::Inside { .. } => false,
+        };
+        own.iter().any(restricts) || rest.iter().any(|&at| self.class(at) == 2)
+    }
+
+    /// Returns the whole replicas of these pieces.
+    fn blocks(&self, own: &[usize]) -> Vec<Block> {
+        let mut blocks = Vec::new();
+        for &piece in own {
+            let Piece { gpus, blocks: Some(job), .. } = &self.pieces[piece] else { continue };
+            for (gpu_type, &count) in gpus.iter().enumerate() {
+                let size = job.size(gpu_type);
+                blocks.extend((0..count / size).map(|_| Block { piece, gpu_type, size }));
+            }
+        }
+        blocks
     }
 
     fn without_blocks(&mut self, own: &[usize], before: Vec<Vec<u32>>) -> bool {
@@ -191,16 +224,40 @@ impl Packing<'_> {
         false
     }
 
-    /// Returns whether a ring of whole replicas has no two of them on a node with slower links than it should have.
-    fn keeps_to_rates(&self, at: usize) -> bool {
-        let Piece { ring: Ring::Across { least }, blocks: Some(job), .. } = &self.pieces[at] else {
-            return true;
+    /// Puts these blocks one by one wherever they can go, no two of a ring on a node with slower links than the ring should have,
+    /// then the rest.
+    fn put_one_by_one(&mut self, blocks: &[Block], least: usize, rest: &[usize]) -> bool {
+        self.steps += 1;
+        if self.steps > PATIENCE {
+            return false;
+        }
+        let Some((block, others)) = blocks.split_first() else { return self.put(rest) };
+        let ring = match self.pieces[block.piece].ring {
+            Ring::Across { least } => least,
+            Ring::Single | Ring::Inside { .. } => 0.0,
         };
-        let replicas = |node: usize| -> u32 {
-            let own = self.slots[at].iter().filter(|slot| slot.node == node);
-            own.map(|slot| slot.count / job.size(slot.gpu_type)).sum()
-        };
-        self.slots[at].iter().all(|slot| self.rates[slot.node] >= *least || replicas(slot.node) < 2)
+        let mut tried = BTreeSet::new();
+        for node in least..self.free.len() {
+            let is_there = |at: usize| self.slots[at].iter().any(|slot| slot.node == node);
+            let meets = self.rates[node] < ring && is_there(block.piece);
+            if self.free[node][block.gpu_type] < block.size || meets {
+                continue;
+            }
+            let owners: Vec<usize> = (0..self.pieces.len()).filter(|&at| is_there(at)).collect();
+            if !tried.insert((self.free[node].clone(), self.rates[node].to_bits(), owners)) {
+                continue;
+            }
+            self.free[node][block.gpu_type] -= block.size;
+            self.slots[block.piece].push(Slot { node, gpu_type: block.gpu_type, count: block.size });
+            // Equal blocks of one job are taken in the order of their nodes.
+            let next = if others.first() == Some(block) { node } else { 0 };
+            if self.put_one_by_one(others, next, rest) {
+                return true;
+            }
+            self.slots[block.piece].pop();
+            self.free[node][block.gpu_type] += block.size;
+        }
+        false
     }
 
     /// Takes from the nodes from `node` on in every way that the slow ones allow, most first.

@@ -40,7 +40,7 @@ impl Stock {
         stock.nodes = vec![BTreeMap::new(); types];
         for job in jobs.iter().map(|&job| &problem.jobs[job]) {
             for ty in (0..types).filter(|&ty| job.types[ty].is_some()) {
-                let block = stock.block(job, ty);
+                let block = job.block(ty);
                 stock.in_use[ty].insert(block);
             }
         }
@@ -64,9 +64,7 @@ impl Stock {
 
     /// Returns the price of a replica of a job by type, from the prices of the resources.
     pub(crate) fn own_prices(&self, job: &JobModel, prices: &[f64], weight: f64) -> Vec<f64> {
-        (0..self.types)
-            .map(|ty| self.of_size(prices, ty, self.block(job, ty), job.size(ty)) / weight)
-            .collect()
+        (0..self.types).map(|ty| self.of_size(prices, ty, job.block(ty), job.size(ty)) / weight).collect()
     }
 
     /// Returns the price of so many GPUs of a type, of which each `block` have to be on one node.
@@ -80,15 +78,10 @@ impl Stock {
         price
     }
 
-    /// Returns how many GPUs of a replica have to be on one node.
-    fn block(&self, job: &JobModel, ty: usize) -> u32 {
-        if job.needs_blocks() { job.size(ty) } else { 1 }
-    }
-
     /// Returns what so many replicas by type take of each resource.
     pub(crate) fn uses(&self, job: &JobModel, replicas: &[u32]) -> Vec<u32> {
         let mut uses = job.gpus(replicas);
-        let of_part = |&(ty, part): &(usize, u32)| replicas[ty] * (self.block(job, ty) / part);
+        let of_part = |&(ty, part): &(usize, u32)| replicas[ty] * (job.block(ty) / part);
         uses.extend(self.sizes.iter().map(of_part));
         uses
     }

@@ -155,7 +155,7 @@ impl Knowledge<'_> {
         };
         let max_batch = max_batch(job, gpu_type, cluster, &mut remarks);
         let gpus = match &job.replica {
-            Some(replica) => match size(&replica.gpus, gpu_type, cluster) {
+            Some(replica) => match replica_size(&replica.gpus, gpu_type, cluster) {
                 Some(size) if size > 1 && gpu_type.is_mig_slice() => {
                     return Cell::Unusable(Unusable::SliceOfReplica);
                 }
@@ -215,8 +215,8 @@ impl Knowledge<'_> {
     }
 }
 
-/// Returns the GPUs of a replica on a type, which the job may know by another name.
-fn size(sizes: &ByType<u32>, gpu_type: &GpuType, cluster: &[GpuType]) -> Option<u32> {
+/// Returns the GPUs of a replica on a type of a cluster, which the job may know by another name.
+pub fn replica_size(sizes: &ByType<u32>, gpu_type: &GpuType, cluster: &[GpuType]) -> Option<u32> {
     let ByType::Each(by_name) = sizes else { return sizes.of(gpu_type) };
     let other = || other_names(by_name.keys(), gpu_type, cluster).first().and_then(|name| sizes.of(name));
     sizes.of(gpu_type).or_else(other)
