@@ -2,55 +2,56 @@
 
 use std::collections::HashMap;
 
-use crate::Problem;
 use crate::optimal::many::NodeRule;
-use crate::pricing::{Rings, holds};
+use crate::pricing::Rings;
+use crate::{JobModel, Problem};
 
 /// All bundles that some list has, by number.
-pub(crate) struct Catalogue {
+pub(crate) struct Catalogue<'a> {
     rings: Rings,
-    offered: Vec<u32>,
+    types: usize,
     rules: Vec<NodeRule>,
+    /// A job for each kind of replicas that jobs have.
+    shapes: Vec<&'a JobModel>,
+    /// Replicas by type, bundle by bundle, and the number of their shape.
     counts: Vec<u32>,
+    shape_of: Vec<usize>,
     /// What each bundle takes of each resource: GPUs by type, then what nodes can hold, by rule.
     uses: Vec<f64>,
     /// Whether its ring is inside a node, by bundle.
     inside: Vec<bool>,
     /// What each bundle costs beside time at the latest prices.
     rents: Vec<f64>,
-    /// The bundles of these GPUs.
-    known: HashMap<Box<[u32]>, Rated>,
+    /// By shape: the bundles of these replicas.
+    known: Vec<HashMap<Box<[u32]>, Rated>>,
 }
 
-/// The bundles of some GPUs: over the network, and inside a node where one can hold them and that is faster.
+/// The bundles of some replicas: over the network, and inside a node where one can hold them and that is faster.
 #[derive(Clone, Copy)]
 pub(super) struct Rated {
     pub across: u32,
     pub inside: Option<(u32, f64)>,
 }
 
-impl Catalogue {
-    pub(super) fn new(problem: &Problem, offered: &[u32]) -> Self {
+impl<'a> Catalogue<'a> {
+    pub(super) fn new(problem: &Problem, rules: Vec<NodeRule>) -> Self {
         Self {
             rings: Rings::new(problem),
-            offered: offered.to_vec(),
-            rules: Vec::new(),
+            types: problem.gpu_types.len(),
+            rules,
+            shapes: Vec::new(),
             counts: Vec::new(),
+            shape_of: Vec::new(),
             uses: Vec::new(),
             inside: Vec::new(),
             rents: Vec::new(),
-            known: HashMap::new(),
+            known: Vec::new(),
         }
     }
 
     /// Returns the number of GPU types.
     pub(super) fn types(&self) -> usize {
-        self.offered.len()
-    }
-
-    /// Returns the GPUs on offer, by type.
-    pub(super) fn offered(&self) -> &[u32] {
-        &self.offered
+        self.types
     }
 
     /// Returns the rate of rings over the network.
@@ -58,38 +59,65 @@ impl Catalogue {
         self.rings.network
     }
 
+    /// Returns the number of the kind of replicas that a job has: equal ones take the same resources.
+    pub(super) fn shape(&mut self, job: &'a JobModel) -> usize {
+        let is_same = |own: &&JobModel| {
+            let sizes = (0..self.types).all(|ty| own.size(ty) == job.size(ty));
+            sizes && own.needs_blocks() == job.needs_blocks() && own.is_loose() == job.is_loose()
+        };
+        self.shapes.iter().position(is_same).unwrap_or_else(|| {
+            self.shapes.push(job);
+            self.known.push(HashMap::new());
+            self.shapes.len() - 1
+        })
+    }
+
     /// Makes what nodes can hold by these rules resources, too.
     pub(super) fn obey(&mut self, rules: Vec<NodeRule>) {
         self.rules.extend(rules);
-        self.uses.clear();
-        for (counts, &inside) in self.counts.chunks_exact(self.offered.len()).zip(&self.inside) {
-            self.uses.extend(uses(counts, inside, &self.rules));
-        }
+        let bundles = self.counts.chunks_exact(self.types).zip(&self.inside).zip(&self.shape_of);
+        let uses = |((counts, &inside), &shape): ((&[u32], &bool), &usize)| {
+            uses(self.shapes[shape], counts, inside, &self.rules).collect::<Vec<f64>>()
+        };
+        self.uses = bundles.flat_map(uses).collect();
     }
 
-    /// Returns the bundles of these GPUs, which it has from now on; `None` where they are not on offer.
-    pub(super) fn rated(&mut self, counts: &[u32]) -> Option<Rated> {
-        if let Some(&known) = self.known.get(counts) {
-            return Some(known);
+    /// Returns the bundles of these replicas, which it has from now on.
+    pub(super) fn rated(&mut self, shape: usize, counts: &[u32]) -> Rated {
+        if let Some(&known) = self.known[shape].get(counts) {
+            return known;
         }
-        if !holds(&self.offered, counts) {
-            return None;
-        }
-        let fastest = self.rings.fastest(counts);
+        let fastest = self.rings.fastest(&self.shapes[shape].gpus(counts));
         let is_faster = fastest > self.rings.network && counts.iter().sum::<u32>() > 1;
-        let across = self.add(counts, false);
-        let inside = is_faster.then(|| (self.add(counts, true), fastest));
+        let across = self.add(shape, counts, false);
+        let inside = is_faster.then(|| (self.add(shape, counts, true), fastest));
         let rated = Rated { across, inside };
-        self.known.insert(counts.into(), rated);
-        Some(rated)
+        self.known[shape].insert(counts.into(), rated);
+        rated
     }
 
-    fn add(&mut self, counts: &[u32], inside: bool) -> u32 {
+    fn add(&mut self, shape: usize, counts: &[u32], inside: bool) -> u32 {
         let number = u32::try_from(self.inside.len()).unwrap_or(u32::MAX);
         self.counts.extend(counts);
-        self.uses.extend(uses(counts, inside, &self.rules));
+        self.shape_of.push(shape);
+        self.uses.extend(uses(self.shapes[shape], counts, inside, &self.rules));
         self.inside.push(inside);
         number
+    }
+
+    /// Returns the prices of a job's replicas by type, over the network, in units of `unit`.
+    pub(super) fn own_prices(&self, job: &JobModel, prices: &[f64], unit: f64) -> Vec<f64> {
+        let (gpus, extra) = prices.split_at(self.types);
+        let price = |(ty, price): (usize, &f64)| {
+            if job.replica.is_none() {
+                return price / unit;
+            }
+            let mut one = vec![0; gpus.len()];
+            one[ty] = 1;
+            let rules = self.rules.iter().zip(extra).map(|(rule, price)| rule.uses(job, &one, false) * price);
+            (f64::from(job.size(ty)) * price + rules.sum::<f64>()) / unit
+        };
+        gpus.iter().enumerate().map(price).collect()
     }
 
     /// Computes what all bundles cost at these prices.
@@ -103,14 +131,14 @@ impl Catalogue {
         self.rents[bundle as usize]
     }
 
-    /// Returns a bundle's GPUs by type.
+    /// Returns a bundle's replicas by type.
     pub(super) fn counts(&self, bundle: u32) -> &[u32] {
-        &self.counts[bundle as usize * self.types()..][..self.types()]
+        &self.counts[bundle as usize * self.types..][..self.types]
     }
 
     /// Returns what a bundle takes of each resource.
     pub(super) fn uses(&self, bundle: u32) -> &[f64] {
-        let resources = self.types() + self.rules.len();
+        let resources = self.types + self.rules.len();
         &self.uses[bundle as usize * resources..][..resources]
     }
 
@@ -120,10 +148,10 @@ impl Catalogue {
     }
 }
 
-/// Returns what a bundle takes of each resource.
-fn uses(counts: &[u32], inside: bool, rules: &[NodeRule]) -> impl Iterator<Item = f64> {
-    let by_rule = rules.iter().map(move |rule| if inside { rule.uses(counts) } else { 0.0 });
-    counts.iter().map(|&count| f64::from(count)).chain(by_rule)
+/// Returns what so many replicas of a job take of each resource.
+fn uses(job: &JobModel, counts: &[u32], inside: bool, rules: &[NodeRule]) -> impl Iterator<Item = f64> {
+    let gpus = counts.iter().enumerate().map(|(ty, &count)| f64::from(count * job.size(ty)));
+    gpus.chain(rules.iter().map(move |rule| rule.uses(job, counts, inside)))
 }
 
 /// Returns what uses of resources cost at these prices.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::dual::Dual;
 use crate::optimal::many::NodeRule;
 use crate::optimal::many::catalogue::Catalogue;
-use crate::pricing::Pricer;
-use crate::{JobModel, Problem};
+use crate::pricing::{Pricer, holds};
+use crate::{JobModel, Problem, Sharing};
 use hsched_model::number::{to_f64, to_u32};
 
 /// All jobs of a market by kind.
@@ -15,7 +15,7 @@ pub(crate) struct Kinds<'a> {
     pub all: Vec<Kind>,
     /// What there is of each resource: GPUs by type, then what nodes can hold, by rule.
     pub capacity: Vec<f64>,
-    pub catalogue: Catalogue,
+    pub catalogue: Catalogue<'a>,
 }
 
 /// Jobs that no price can tell apart.
@@ -35,6 +35,8 @@ pub(crate) struct Choices<'a> {
     /// One of these jobs.
     pricer: Pricer<'a>,
     epochs: f64,
+    /// What the catalogue calls its replicas.
+    shape: usize,
     /// Bundles by their numbers in the catalogue.
     pub bundles: Vec<u32>,
     /// Cost of an epoch by bundle, in seconds.
@@ -53,7 +55,10 @@ impl<'a> Kinds<'a> {
     pub(crate) fn new(problem: &'a Problem, dual: &Dual<'a>, jobs: &[usize]) -> Option<Self> {
         let (mut lists, mut kinds) = (Vec::new(), Vec::<Kind>::new());
         let (mut list_by_key, mut kind_by_key) = (BTreeMap::new(), BTreeMap::new());
-        let mut catalogue = Catalogue::new(problem, &dual.offered);
+        let offered = problem.offered();
+        let parts = dual.stock.sizes.iter().zip(&dual.stock.offered[offered.len()..]);
+        let rules = parts.map(|(&(ty, part), &most)| NodeRule::of_part(ty, part, most)).collect();
+        let mut catalogue = Catalogue::new(problem, rules);
         for (place, &job) in jobs.iter().enumerate() {
             let model = &problem.jobs[job];
             let pricer = &dual.pricers[place];
@@ -74,7 +79,7 @@ impl<'a> Kinds<'a> {
         if lists.iter().any(|list: &Choices<'_>| list.costs.is_empty()) {
             return None;
         }
-        let capacity = dual.offered.iter().map(|&count| f64::from(count)).collect();
+        let capacity = dual.stock.offered.iter().map(|&count| f64::from(count)).collect();
         Some(Self { lists, all: kinds, capacity, catalogue })
     }
 
@@ -116,7 +121,7 @@ impl<'a> Kinds<'a> {
         let (list, catalogue) = (&mut self.lists[list], &mut self.catalogue);
         // In seconds of the job that the list has its costs from.
         let unit = scale / list.epochs;
-        let own: Vec<f64> = prices.iter().take(catalogue.types()).map(|price| price / unit).collect();
+        let own = catalogue.own_prices(list.pricer.job, prices, unit);
         let hint = catalogue.counts(list.bundles[last]);
         let (found, floor) = list.pricer.cheapest_across(&own, effort, known / unit, hint);
         let Some((bundle, value)) = found else { return (floor.min(known / unit) * unit, known) };
@@ -127,10 +132,11 @@ impl<'a> Kinds<'a> {
 }
 
 impl<'a> Choices<'a> {
-    fn new(pricer: &Pricer<'a>, catalogue: &mut Catalogue) -> Self {
+    fn new(pricer: &Pricer<'a>, catalogue: &mut Catalogue<'a>) -> Self {
         let mut list = Self {
             epochs: to_f64(pricer.job.epochs).max(f64::MIN_POSITIVE),
             pricer: pricer.clone(),
+            shape: catalogue.shape(pricer.job),
             bundles: Vec::new(),
             costs: Vec::new(),
         };
@@ -142,7 +148,7 @@ impl<'a> Choices<'a> {
             counts[ty] = pricer.job.min_gpus;
             list.take(&counts, catalogue);
             let mut count = 1.0_f64;
-            while count <= f64::from(catalogue.offered()[ty]) {
+            while count <= f64::from(list.pricer.most()[ty]) {
                 counts[ty] = to_u32(count);
                 list.take(&counts, catalogue);
                 count = (count * GROWTH).ceil();
@@ -152,8 +158,11 @@ impl<'a> Choices<'a> {
     }
 
     /// Adds a bundle over the network, and inside a node where one can hold it and that is faster, where it is legal and new.
-    fn take(&mut self, counts: &[u32], catalogue: &mut Catalogue) {
-        let Some(rated) = catalogue.rated(counts) else { return };
+    fn take(&mut self, counts: &[u32], catalogue: &mut Catalogue<'a>) {
+        if !holds(self.pricer.most(), counts) {
+            return;
+        }
+        let rated = catalogue.rated(self.shape, counts);
         if self.bundles.contains(&rated.across) {
             return;
         }
@@ -166,7 +175,7 @@ impl<'a> Choices<'a> {
     }
 
     /// Adds the bundles that have a GPU more, less, or of another type.
-    fn take_neighbours(&mut self, counts: &[u32], catalogue: &mut Catalogue) {
+    fn take_neighbours(&mut self, counts: &[u32], catalogue: &mut Catalogue<'a>) {
         let mut near = counts.to_vec();
         for ty in 0..counts.len() {
             near[ty] += 1;
@@ -187,7 +196,7 @@ impl<'a> Choices<'a> {
     }
 
     /// Returns the place of the bundle with the least value for a job of that scale; there is at least one.
-    fn cheapest(&self, scale: f64, catalogue: &Catalogue) -> usize {
+    fn cheapest(&self, scale: f64, catalogue: &Catalogue<'_>) -> usize {
         let mut best = (f64::INFINITY, 0);
         for (place, (cost, &bundle)) in self.costs.iter().zip(&self.bundles).enumerate() {
             let value = scale * cost + catalogue.rent(bundle);
@@ -196,6 +205,11 @@ impl<'a> Choices<'a> {
             }
         }
         best.1
+    }
+
+    /// Returns one of its jobs.
+    pub(crate) fn job(&self) -> &'a JobModel {
+        self.pricer.job
     }
 }
 
@@ -211,7 +225,10 @@ fn key(model: &JobModel) -> Vec<u64> {
         model.min_gpus.into(),
         model.max_gpus.into(),
         model.accumulate.into(),
+        (model.sharing == Sharing::Equal).into(),
+        model.is_loose().into(),
     ];
+    key.extend((0..model.types.len()).map(|ty| u64::from(model.size(ty))));
     for own in &model.types {
         match own {
             Some(own) => key.extend([
