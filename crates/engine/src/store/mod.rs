@@ -25,6 +25,7 @@ pub mod reports;
 mod restore;
 mod script_chains;
 mod seal;
+mod shares_file;
 mod site_looks;
 mod snapshot;
 mod speeds;
