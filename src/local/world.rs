@@ -342,7 +342,9 @@ impl World for LocalWorld<'_> {
     fn share(&mut self, of: &SubmissionKey, _: JobId, shares: &NewShares) -> Answer {
         // The processes of a training that was parked know the run for which they were started.
         if !self.running.get(of).is_some_and(|running| running.is_of(of)) {
-            return Answer::NotShared { message: "its processes were started for another submission".to_owned() };
+            return Answer::NotShared {
+                message: "its processes were started for another submission".to_owned(),
+            };
         }
         match self.directory.write_shares(of, shares) {
             Ok(()) => Answer::Shared,

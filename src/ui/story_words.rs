@@ -4,8 +4,8 @@ use crate::ui::duration;
 use crate::ui::story::{StoryLine, Topic, line};
 use crate::ui::story_scripts::{script_of, tell_script};
 use hsched_engine::{
-    AfterStop, Answer, BackendKind, End, Event, JobState, News, Outcome, PastAttempt, Phase, SharesStage, Stage,
-    State, Submission, SubmissionKey, SubmissionRecord,
+    AfterStop, Answer, BackendKind, End, Event, JobState, News, Outcome, PastAttempt, Phase, SharesStage,
+    Stage, State, Submission, SubmissionKey, SubmissionRecord,
 };
 use hsched_model::{GpuType, JobId, NodeName, hostlist};
 

@@ -6,7 +6,8 @@ use crate::plan_executor::{Effects, execute_plan};
 use crate::timeouts::Timeouts;
 use crate::view::{Aims, View, is_ready, nowhere};
 use crate::{
-    Action, AfterStop, Inquiry, JobState, Phase, Planner, Question, Rules, State, chain, early, lateness, shares,
+    Action, AfterStop, Inquiry, JobState, Phase, Planner, Question, Rules, State, chain, early, lateness,
+    shares,
 };
 use hsched_model::{Cluster, Time};
 use hsched_plan::{CheckedPlan, PolicyError};

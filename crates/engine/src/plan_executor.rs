@@ -126,7 +126,11 @@ impl PlanExecutor<'_> {
         let tracked = self.view.tracked(state, job);
         for (place, hold) in self.view.problem.jobs[job].progress.holds.iter().enumerate() {
             // Who takes other shares while it runs is not stopped for them.
-            let takes = tracked.phase.submissions().get(place).is_some_and(|own| own.attempt.takes_shares(&tracked.job));
+            let takes = tracked
+                .phase
+                .submissions()
+                .get(place)
+                .is_some_and(|own| own.attempt.takes_shares(&tracked.job));
             match change.new.iter().position(|placement| is_same(hold, placement, takes)) {
                 Some(own) => drop(change.new.remove(own)),
                 None => change.given_up.push(place),

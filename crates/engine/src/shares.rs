@@ -23,6 +23,8 @@ pub struct NewShares {
     pub version: u64,
     /// Samples of a global batch, by rank.
     pub batches: Vec<u64>,
+    /// Samples of an epoch, by rank.
+    pub samples: Vec<u64>,
     /// Most samples of one pass, by rank.
     pub micro: Vec<u64>,
     /// Predicted time of an epoch.
@@ -80,8 +82,9 @@ impl SubmissionRecord {
         if version.is_some_and(|share| share.version >= new.version) {
             new.stage = SharesStage::Adopted { epoch: report.epoch };
             (self.epoch, self.communication) = (new.epoch, new.communication);
-            for (rank, &batch) in self.ranks.iter_mut().zip(&new.batches) {
-                rank.batch = batch;
+            for (rank, (&batch, &samples)) in self.ranks.iter_mut().zip(new.batches.iter().zip(&new.samples))
+            {
+                (rank.batch, rank.samples) = (batch, samples);
             }
         } else if report.epoch >= new.decided_after + PATIENCE {
             new.stage = SharesStage::Ignored;
@@ -100,7 +103,8 @@ impl SubmissionRecord {
 pub(super) fn unwritten(state: &State) -> impl Iterator<Item = Action> {
     let one = |tracked: &JobState| {
         let meant = |own: &&Submission| {
-            own.is_running() && own.attempt.new_shares.as_ref().is_some_and(|new| new.stage == SharesStage::Meant)
+            own.is_running()
+                && own.attempt.new_shares.as_ref().is_some_and(|new| new.stage == SharesStage::Meant)
         };
         let own: Vec<Action> = tracked
             .phase
@@ -147,7 +151,10 @@ pub(super) fn correct(state: &mut State, view: &View, policy: &str) -> Vec<Actio
             let list = shares.batches.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
             let times = format!("{after:.3} s per epoch instead of {epoch:.3} s, {left} epochs left");
             let (of, job_id) = (own.attempt.key(&tracked.job.name), own.attempt.job_id?);
-            Some((place, Action::Share { of, job_id, shares, why: format!("{list} samples by rank: {times}") }))
+            Some((
+                place,
+                Action::Share { of, job_id, shares, why: format!("{list} samples by rank: {times}") },
+            ))
         });
         if let Some((place, action)) = found {
             if let Action::Share { shares, .. } = &action {
@@ -167,22 +174,92 @@ fn new_shares(
     placement: &Placement,
     decided_after: u64,
 ) -> Option<NewShares> {
-    let mut left: Vec<(&GpuType, u64)> =
-        placement.ranks.iter().map(|rank| (&problem.gpu_types[rank.gpu_type], rank.batch)).collect();
-    let mut take = |gpu_type: &GpuType| {
-        let place = left.iter().position(|own| own.0 == gpu_type)?;
-        Some(left.remove(place).1)
+    let mut left: Vec<(&GpuType, u64, u64)> = placement
+        .ranks
+        .iter()
+        .map(|rank| (&problem.gpu_types[rank.gpu_type], rank.batch, rank.samples))
+        .collect();
+    let mut other = |rank: &PlacedRank| {
+        let (_, batch, samples) = left.remove(left.iter().position(|own| *own.0 == rank.gpu_type)?);
+        Some(PlacedRank { batch, samples, ..rank.clone() })
     };
-    let ranks: Option<Vec<PlacedRank>> =
-        attempt.ranks.iter().map(|rank| Some(PlacedRank { batch: take(&rank.gpu_type)?, ..rank.clone() })).collect();
+    let ranks: Option<Vec<PlacedRank>> = attempt.ranks.iter().map(&mut other).collect();
     let ranks = ranks.filter(|_| left.is_empty())?;
     Some(NewShares {
         version: attempt.new_shares.as_ref().map_or(0, |own| own.version) + 1,
         batches: ranks.iter().map(|rank| rank.batch).collect(),
+        samples: ranks.iter().map(|rank| rank.samples).collect(),
         micro: ranks.iter().map(|rank| rank.micro_batches(job).0).collect(),
         epoch: Seconds(placement.epoch.total()),
         communication: Seconds(placement.epoch.comm),
         decided_after,
         stage: SharesStage::Meant,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{RankReport, ReportedShare};
+    use hsched_model::{NodeName, Time};
+
+    /// Returns what rank 0 says of an epoch with shares of a version.
+    fn report(epoch: u64, version: Option<u64>) -> EpochReport {
+        let share = version.map(|version| ReportedShare { batch: 6, version });
+        let rank =
+            RankReport { rank: 0, samples: 60, compute: Seconds(1.0), step: None, probes: Vec::new(), share };
+        EpochReport { epoch, at: Time(9.0), length: None, ranks: vec![rank], metrics: Vec::new() }
+    }
+
+    /// Returns a submission of two ranks with shares 6 and 2 for which 5 and 3 were written after epoch 2.
+    fn record() -> SubmissionRecord {
+        let rank = |name: &str, batch| PlacedRank {
+            node: NodeName::new("n1").expect("a node"),
+            gpu_type: GpuType::new(name).expect("a type"),
+            local_rank: 0,
+            batch,
+            samples: batch,
+        };
+        let ranks = vec![rank("v100", 6), rank("t4", 2)];
+        let mut record = SubmissionRecord::new("run", ranks, Seconds(9.0), 0, Time(0.0));
+        record.hear_shares(&report(1, Some(0)));
+        record.new_shares = Some(Box::new(NewShares {
+            version: 1,
+            batches: vec![5, 3],
+            samples: vec![50, 30],
+            micro: vec![5, 3],
+            epoch: Seconds(7.0),
+            communication: Seconds(0.5),
+            decided_after: 2,
+            stage: SharesStage::Meant,
+        }));
+        record.hear_of_file(true);
+        record
+    }
+
+    fn batches(record: &SubmissionRecord) -> Vec<u64> {
+        record.ranks.iter().map(|rank| rank.batch).collect()
+    }
+
+    #[test]
+    fn new_shares_count_from_the_epoch_that_reports_them() {
+        let mut record = record();
+        assert_eq!(record.shares_to_come().map(|own| own.1).collect::<Vec<_>>(), [5, 3]);
+        record.hear_shares(&report(3, Some(0)));
+        assert_eq!((batches(&record), record.epoch), (vec![6, 2], Seconds(9.0)));
+        record.hear_shares(&report(4, Some(1)));
+        assert_eq!((batches(&record), record.epoch), (vec![5, 3], Seconds(7.0)));
+        let stage = record.new_shares.as_ref().map(|own| own.stage);
+        assert_eq!(stage, Some(SharesStage::Adopted { epoch: 4 }));
+    }
+
+    #[test]
+    fn who_takes_no_new_shares_within_three_epochs_is_given_none() {
+        let mut record = record();
+        record.hear_shares(&report(4, Some(0)));
+        assert!(record.new_shares.as_ref().is_some_and(|own| own.is_open()));
+        record.hear_shares(&report(5, Some(0)));
+        let stage = record.new_shares.as_ref().map(|own| own.stage);
+        assert_eq!((stage, batches(&record)), (Some(SharesStage::Ignored), vec![6, 2]));
+    }
 }

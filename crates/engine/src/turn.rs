@@ -4,8 +4,8 @@ use std::convert::Infallible;
 
 use crate::step::is_idle;
 use crate::{
-    Action, Amendment, Answer, Event, Inquiry, NewShares, Observation, PlannedSubmission, Planner, Rules, Run, State,
-    Step, SubmissionKey, apply, notice, step,
+    Action, Amendment, Answer, Event, Inquiry, NewShares, Observation, PlannedSubmission, Planner, Rules,
+    Run, State, Step, SubmissionKey, apply, notice, step,
 };
 use hsched_model::{JobId, Seconds, Time};
 use hsched_plan::JobStartEstimates;

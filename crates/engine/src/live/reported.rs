@@ -35,7 +35,8 @@ pub fn reported(root: &Path, state: &State, at: Time) -> Reported {
             match read {
                 Ok((mut epochs, mut odd)) => {
                     if may_ignore_shares(tracked, attempt, &epochs) && reports::is_silent(&folder) {
-                        let silent = "no rank reported a batch, so unequal shares may have been ignored".to_owned();
+                        let silent =
+                            "no rank reported a batch, so unequal shares may have been ignored".to_owned();
                         odd = Some(odd.map_or_else(|| silent.clone(), |odd| format!("{odd}; {silent}")));
                     }
                     let begun = || attempt.started.or_else(|| reports::begun(&folder));
@@ -56,7 +57,8 @@ pub fn reported(root: &Path, state: &State, at: Time) -> Reported {
 /// Returns whether ranks with unequal shares have not shown yet that they use them.
 fn may_ignore_shares(tracked: &JobState, attempt: &SubmissionRecord, new: &[EpochReport]) -> bool {
     let batches = || attempt.ranks.iter().map(|rank| rank.batch);
-    let is_told = attempt.tells_shares || new.iter().flat_map(|epoch| &epoch.ranks).any(|rank| rank.share.is_some());
+    let is_told =
+        attempt.tells_shares || new.iter().flat_map(|epoch| &epoch.ranks).any(|rank| rank.share.is_some());
     batches().min() != batches().max() && !is_told && tracked.job.training().is_none()
 }
 

@@ -76,7 +76,8 @@ pub fn is_silent(folder: &Path) -> bool {
     let texts: Vec<String> = of_ranks.filter_map(|name| read(&folder.join(name)).ok().flatten()).collect();
     let whole = texts.iter().flat_map(|text| text.split_inclusive('\n')).filter(|line| line.ends_with('\n'));
     let lines: Vec<Line> = whole.filter_map(|line| Line::parse(line).ok()).collect();
-    let has_done = lines.iter().any(|line| line.epoch.is_some()) || word(folder, None).is_ok_and(|word| word.is_some());
+    let has_done =
+        lines.iter().any(|line| line.epoch.is_some()) || word(folder, None).is_ok_and(|word| word.is_some());
     has_done && lines.iter().all(|line| line.batch.is_none())
 }
 

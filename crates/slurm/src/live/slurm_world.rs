@@ -20,9 +20,9 @@ use hsched_engine::live::{
 };
 use hsched_engine::store::{StateDir, claim_file, lay_output, report_folder, reports};
 use hsched_engine::{
-    Amendment, Answer, End, Inquiry, JobStartEstimates, Kind, NewShares, Observation, PlannedSubmission, QueueState,
-    Run, ScriptJob, ScriptSighting, Sighting, State, Submission, SubmissionKey, SubmissionRecord, TaggedJob,
-    World,
+    Amendment, Answer, End, Inquiry, JobStartEstimates, Kind, NewShares, Observation, PlannedSubmission,
+    QueueState, Run, ScriptJob, ScriptSighting, Sighting, State, Submission, SubmissionKey, SubmissionRecord,
+    TaggedJob, World,
 };
 use hsched_model::{Bytes, Cluster, JobId, JobName, QueueChoice, Seconds, Time};
 
