@@ -132,7 +132,7 @@ class Epochs:
                 "compute_s": round(sum(seconds for _, seconds in passes), 6), "epoch_s": round(epoch_s, 6), "batch": self.me.batch,
                 "micro_batch": micro_batch, "step_s": round(sum(whole) / len(whole), 9) if whole else None,
                 "metrics": {name: float(value) for name, value in metrics.items()}}
-        if self._shares and self._shares.version:
+        if self._shares and not self.copies:  # from 0: hsched sees that others would be taken
             line["shares"] = self._shares.version
         return line
 

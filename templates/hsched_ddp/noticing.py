@@ -11,7 +11,7 @@ _forward: Any = None  # that of DistributedDataParallel, while this module looks
 
 
 def look(share: int, rank: int) -> None:
-    """Looks at the first batch of DistributedDataParallel that is no `Training`'s, and says so if it is not the rank's share."""
+    """Looks at the first batch of DistributedDataParallel that comes before a `Training`, and says so if it is not the rank's share."""
     global _forward
     if _forward is not None:
         return
@@ -19,9 +19,7 @@ def look(share: int, rank: int) -> None:
     seen: List[Optional[int]] = []  # samples of each pass so far of the first step; None where a batch does not show them
 
     def forward(model: Any, *inputs: Any, **named: Any) -> Any:
-        if hasattr(model, "_hsched_exchange"):
-            stop()
-        elif model.module.training and torch.is_grad_enabled():
+        if model.module.training and torch.is_grad_enabled():
             sizes = {size for part in (*inputs, *named.values()) for size in sizes_of(part)}
             seen.append(sizes.pop() if len(sizes) == 1 else None)
             if model.require_backward_grad_sync:

@@ -13,6 +13,7 @@ from .epochs import Epochs
 from .evaluation import Evaluation
 from .exchange import Exchange
 from .losses import LossCheck
+from .noticing import stop as stop_looking
 from .optional import DistributedDataParallel, dist, torch
 from .process import SAVED, leave, stop_requested
 from .ranges import Ranges, after, numbers, without
@@ -38,6 +39,7 @@ class Training(Epochs, Saving, Evaluation):
 
         With several ranks, random numbers differ between ranks from here on.
         """
+        stop_looking()
         self.models = [own for own in (model, *(other for other in models if other is not model)) if own is not None]
         self.me, self.sampler, self.save_every = me, sampler, save_every
         whole = checked_models(self.models, stateful, me.world_size)

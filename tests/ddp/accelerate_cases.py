@@ -32,6 +32,7 @@ def train(program: Program) -> None:
                 accelerator.backward(functional.cross_entropy(model(inputs), labels))
                 optimizer.step()
                 optimizer.zero_grad()
+        program.note(model, 0, [], [], 0)
         hsched_ddp.leave()
     optimizer = accelerator.prepare(optimizer)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 50)

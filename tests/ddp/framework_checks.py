@@ -94,6 +94,11 @@ def notices(train: Train, sizes: Sequence[str]) -> float:
             lines = [line for own in ended for line in own.said.splitlines() if re.search("its share (of the global batch )?is", line)]
             assert bool(lines) == expected, (shares, [(own.status, own.said[-2000:]) for own in ended])
             said = " ".join(lines)
+            if expected:
+                alone = os.path.join(folder, "alone")
+                os.makedirs(alone)
+                own, whole = program.noted(), trained(train, alone, True, (8,), (8,), 1).noted()
+                assert difference(own["weights"], whole["weights"]) > 1e-6, "a plain program trains as one process does"
             assert not expected or len(lines) == 2 and all(size in said for size in sizes), lines
     finally:
         shutil.rmtree(folder)

@@ -65,7 +65,7 @@ def train(program: Program) -> Dict[str, Any]:
     torch.manual_seed(3 + me.rank)  # as careless programs have it: the weights of rank 0 count
     module = Module()
     module.net.register_forward_pre_hook(lambda own, inputs: setattr(counter, "largest", max(counter.largest, len(inputs[0]) if own.training else 0)))
-    settings: Dict[str, Any] = {"max_epochs": EPOCHS, "accumulate_grad_batches": 3, "gradient_clip_val": 0.05, "precision": "64-true" if program.double else "32-true",
+    settings: Dict[str, Any] = {"max_epochs": 1 if program.plain else EPOCHS, "accumulate_grad_batches": 3, "gradient_clip_val": 0.05, "precision": "64-true" if program.double else "32-true",
                                 "callbacks": [counter], "logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False,
                                 "accelerator": "cpu", "num_sanity_val_steps": 1, "default_root_dir": tempfile.gettempdir()}
     rows = program.data(SAMPLES)

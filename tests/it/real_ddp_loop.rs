@@ -60,8 +60,9 @@ fn a_training_planned_with_wrong_speeds_comes_to_the_limit() {
     let lines = &runs[0];
     let count = lines[0].len();
     assert_eq!(shares(lines, 0), ([32; 4].to_vec(), 0), "{}", told());
-    let (last, version) = shares(lines, count - 1);
-    let right = last.iter().zip([48_u64, 48, 16, 16]).all(|(own, ideal)| own.abs_diff(ideal) <= 1);
+    let (mut last, version) = shares(lines, count - 1);
+    last.sort_unstable();
+    let right = last.iter().zip([16_u64, 16, 48, 48]).all(|(own, ideal)| own.abs_diff(ideal) <= 1);
     assert!(right && version > 0, "{last:?}, version {version}: {}", told());
     let numbers = lines[0].iter().filter_map(|line| line["epoch"].as_u64());
     assert_eq!(numbers.collect::<Vec<_>>(), (1..=EPOCHS).collect::<Vec<_>>(), "every epoch once");

@@ -141,8 +141,8 @@ pub struct RankReport {
 pub struct ReportedShare {
     /// Samples.
     pub batch: u64,
-    /// Version of the shares that it took while it ran; 0 for those with which it was started.
-    pub version: u64,
+    /// Version of the shares that it took while it ran, 0 for those with which it was started; `None` where it takes no others.
+    pub version: Option<u64>,
 }
 
 /// The time of a (micro-)step at some size.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::view::{View, is_movable};
-use crate::{Action, EpochReport, JobState, State, Submission, SubmissionRecord};
+use crate::{Action, EpochReport, JobState, RankReport, State, Submission, SubmissionRecord};
 use hsched_model::{GpuType, Job, PlacedRank, Seconds};
 use hsched_plan::{Placement, Problem, Sharing};
 
@@ -59,7 +59,7 @@ impl NewShares {
 }
 
 impl SubmissionRecord {
-    /// Returns whether its ranks use their shares and may be given others while they run.
+    /// Returns whether its ranks can be given other shares while they run.
     pub(super) fn takes_shares(&self, job: &Job) -> bool {
         let ignored = self.new_shares.as_ref().is_some_and(|own| own.stage == SharesStage::Ignored);
         self.tells_shares && !ignored && self.ranks.len() > 1 && job.training().is_none()
@@ -76,10 +76,11 @@ impl SubmissionRecord {
 
     /// Takes in with which shares its ranks have done an epoch.
     pub(super) fn hear_shares(&mut self, report: &EpochReport) {
-        self.tells_shares |= report.ranks.iter().any(|rank| rank.share.is_some());
+        let version = |rank: &RankReport| rank.share.and_then(|share| share.version);
+        self.tells_shares |= report.ranks.iter().any(|rank| version(rank).is_some());
         let Some(new) = self.new_shares.as_mut().filter(|own| own.is_open()) else { return };
-        let version = report.ranks.iter().find(|rank| rank.rank == 0).and_then(|rank| rank.share);
-        if version.is_some_and(|share| share.version >= new.version) {
+        let told = report.ranks.iter().find(|rank| rank.rank == 0).and_then(version);
+        if told.is_some_and(|told| told >= new.version) {
             new.stage = SharesStage::Adopted { epoch: report.epoch };
             (self.epoch, self.communication) = (new.epoch, new.communication);
             for (rank, (&batch, &samples)) in self.ranks.iter_mut().zip(new.batches.iter().zip(&new.samples))
@@ -200,12 +201,12 @@ fn new_shares(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{RankReport, ReportedShare};
+    use crate::ReportedShare;
     use hsched_model::{NodeName, Time};
 
     /// Returns what rank 0 says of an epoch with shares of a version.
     fn report(epoch: u64, version: Option<u64>) -> EpochReport {
-        let share = version.map(|version| ReportedShare { batch: 6, version });
+        let share = Some(ReportedShare { batch: 6, version });
         let rank =
             RankReport { rank: 0, samples: 60, compute: Seconds(1.0), step: None, probes: Vec::new(), share };
         EpochReport { epoch, at: Time(9.0), length: None, ranks: vec![rank], metrics: Vec::new() }

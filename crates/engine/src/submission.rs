@@ -142,7 +142,7 @@ pub struct SubmissionRecord {
     /// Whether its script tells a stop from an end: those of 0.1.0 exited 0 in both cases.
     #[serde(default)]
     pub tells_stops: bool,
-    /// Whether its ranks say their shares in their reports: they use them.
+    /// Whether its ranks say in their reports which shares they use: they can take others while they run.
     #[serde(default, skip_serializing_if = "is_false")]
     pub tells_shares: bool,
     /// The last shares that were decided on while it ran.

@@ -193,7 +193,7 @@ fn lines(folder: &Path, rank: usize) -> io::Result<Vec<Said>> {
 
 fn report(rank: usize, line: &Line, probes: &mut Vec<Timed>) -> Option<RankReport> {
     let (compute, samples) = (line.compute?, line.samples?);
-    let share = line.batch.map(|batch| ReportedShare { batch, version: line.shares.unwrap_or(0) });
+    let share = line.batch.map(|batch| ReportedShare { batch, version: line.shares });
     Some(RankReport { rank, samples, compute, step: line.step, probes: std::mem::take(probes), share })
 }
 
