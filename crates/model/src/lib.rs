@@ -19,6 +19,7 @@ mod node_state;
 pub mod number;
 mod offer;
 mod placed_rank;
+mod replica;
 mod request;
 pub mod serde_defaults;
 mod speed;
@@ -34,7 +35,7 @@ pub use self::estimates::Estimates;
 pub use self::gpu_type::{GpuType, split_mig};
 pub use self::graph::{GraphJob, GraphTask, RESOURCES, Server};
 pub use self::job::{
-    Checkpoint, Command, Copies, CopyOptimizer, Deadline, GoalMode, Job, Launch, Precision, Target,
+    Checkpoint, Command, Copies, CopyOptimizer, Deadline, GoalMode, Job, Launch, Precision, Target, Variant,
 };
 pub use self::job_defaults::JobDefaults;
 pub use self::job_id::JobId;
@@ -42,6 +43,7 @@ pub use self::name::{JobName, NameError, NodeName};
 pub use self::node_state::{Availability, NodeState};
 pub use self::offer::{Held, Holdings, OfferedNode, RankNeeds, keep_to_ranks};
 pub use self::placed_rank::PlacedRank;
+pub use self::replica::{ByType, Replica, Sharing};
 pub use self::request::{
     Asks, Cost, FurtherOptions, GpuAsk, Request, RequestId, RequestOption, SbatchOptions, Unit,
 };
