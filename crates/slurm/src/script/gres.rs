@@ -103,7 +103,7 @@ pub(super) fn tres_per_task(
 fn items<'a>(parts: impl Iterator<Item = &'a str>, version: SlurmVersion) -> Result<Vec<GresItem>, String> {
     let mut all = Vec::new();
     let is_newer = version.is_at_least(23, 11);
-    for part in parts.filter(|part| !part.is_empty() && !(is_newer && *part == "0")) {
+    for part in parts.filter(|part| !(part.is_empty() || is_newer && *part == "0")) {
         let item = if is_newer { item(part) } else { older_item(part) }?;
         let is_odd = item.name.is_empty() || item.name.contains(['/', '(', '=']) || item.name == "gres";
         let is_gpu_in_capitals = !item.is_gpu() && item.name.eq_ignore_ascii_case("gpu");

@@ -95,9 +95,8 @@ fn exceeds_time(settings: &Settings) -> bool {
     let least = settings.text("time-min").and_then(time_limit);
     let most = settings.text("time").and_then(time_limit);
     match (least, most) {
-        (None, _) | (_, Some(TimeLimit::Unlimited)) => false,
+        (None, _) | (_, Some(TimeLimit::Unlimited)) | (Some(TimeLimit::Seconds(_)), None) => false,
         (Some(TimeLimit::Unlimited), _) => !settings.is_unknown("time"),
-        (Some(TimeLimit::Seconds(_)), None) => false,
         (Some(TimeLimit::Seconds(least)), Some(TimeLimit::Seconds(most))) => least > most,
     }
 }
