@@ -172,7 +172,7 @@ impl GpuCounts {
             ));
         }
         (counts.least_nodes, counts.most_nodes) = (Some(nodes), Some(nodes));
-        counts.usual_tasks = counts.usual_tasks.max(nodes);
+        counts.usual_tasks = counts.usual_tasks.max(nodes.saturating_mul(counts.tasks_per_node.unwrap_or(1)));
         Ok(())
     }
 

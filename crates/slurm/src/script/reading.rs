@@ -391,6 +391,19 @@ mod tests {
     }
 
     #[test]
+    fn tasks_of_nodes_that_follow_from_gpus_count() {
+        let all = |options: &str| fields(&format!("§ {options}"), &[], &[], &["nodes_min", "ntasks"]);
+        assert_eq!(all("--gpus=8 --gpus-per-node=4 --ntasks-per-node=4"), [json!(2), json!(8)]);
+        assert_eq!(all("--gpus=8 --gpus-per-node=4"), [json!(2), json!(2)]);
+    }
+
+    #[test]
+    fn a_variable_in_a_name_hides_no_refusal() {
+        let reading = reading("§ -J $HOME --gpus-per-node=1 --gpus-per-task=4 -n 1", &[], &[]);
+        assert!(reading.refused.is_some_and(|why| why.contains("--gpus-per-task")));
+    }
+
+    #[test]
     fn a_type_without_a_number_is_noted() {
         let reading = reading("§ --gpus-per-task=a100 -n 4", &[], &[]);
         assert_eq!(reading.request.map(|own| own.total.gpus_total), Some(Some(0)));
