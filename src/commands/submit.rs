@@ -106,7 +106,7 @@ impl Subcommand for Args {
             return Ok(exit);
         }
         let bytes = input::raw_bytes(&self.input)?;
-        if is_script(&bytes) {
+        if is_script(&bytes, &self.input) {
             return self.submit_script(context, &bytes);
         }
         if !self.follow.may.is_empty() {
@@ -148,7 +148,7 @@ impl Args {
             (planned, self.planning.policy.words(), None)
         };
         let chosen = choose(&planned.jobs, &self.jobs)?;
-        replicas::refuse(chosen.iter().map(|&index| &planned.jobs[index]), "hsched submit")?;
+        replicas::refuse_spread(chosen.iter().map(|&index| &planned.jobs[index]))?;
         let options = SubmissionOptions {
             run: &run_id,
             chosen: &chosen,
