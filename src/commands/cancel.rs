@@ -200,7 +200,7 @@ pub(super) fn unknown_job(name: &str, state: &State) -> Failure {
 }
 
 /// Returns whether a word of the command line names a job; its stars stand for any letters.
-fn is_meant(word: &str, name: &str) -> bool {
+pub(super) fn is_meant(word: &str, name: &str) -> bool {
     let Some((begin, rest)) = word.split_once('*') else { return word == name };
     let Some(mut left) = name.strip_prefix(begin) else { return false };
     let Some((middle, end)) = rest.rsplit_once('*') else { return left.ends_with(rest) };

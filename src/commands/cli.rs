@@ -9,8 +9,8 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 use crate::app::context::Context;
 use crate::commands::{
     add, cache, cancel, check_ddp, config, consolidate, curve, demo, doctor, generate, gpus, guard,
-    idle_flags, import, init, inventory, logs, plan, probe, report, review, run, simulate, status, submit,
-    trace, train_policy, watch, when, why, write_docs,
+    idle_flags, import, init, inventory, logs, plan, probe, report, results, review, run, simulate, status,
+    submit, trace, train_policy, watch, when, why, write_docs,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -44,6 +44,7 @@ enum Command {
     Watch(watch::Args),
     Probe(probe::Args),
     Status(status::Args),
+    Results(results::Args),
     Logs(logs::Args),
     Cancel(cancel::Args),
     Review(review::Args),
@@ -176,6 +177,7 @@ impl Command {
             Self::Watch(args) => args,
             Self::Probe(args) => args,
             Self::Status(args) => args,
+            Self::Results(args) => args,
             Self::Logs(args) => args,
             Self::Cancel(args) => args,
             Self::Review(args) => args,

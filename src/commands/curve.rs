@@ -215,7 +215,7 @@ impl Args {
             ));
             2 * last
         });
-        let mode = self.mode.unwrap_or_else(|| usual_mode(metric));
+        let mode = self.mode.unwrap_or_else(|| Kind::of(metric).usual_mode());
         let rule = if self.target.is_some() { StopRule::Target } else { StopRule::Best };
         Ok(Asked {
             metric: metric.to_owned(),
@@ -240,11 +240,6 @@ fn usual<'a>(names: &'a [&'a str]) -> Option<&'a &'a str> {
     let known = ["val_loss", "loss/val", "loss/validation", "loss"];
     let only = if let [only] = names { Some(only) } else { None };
     only.or_else(|| known.iter().find_map(|known| names.iter().find(|name| name.eq_ignore_ascii_case(known))))
-}
-
-/// Returns whether a metric falls or rises, by its name.
-fn usual_mode(metric: &str) -> GoalMode {
-    if Kind::of(metric) == Kind::Loss { GoalMode::Min } else { GoalMode::Max }
 }
 
 /// Returns what a word of the file means.

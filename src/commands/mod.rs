@@ -28,6 +28,7 @@ mod plan;
 mod plan_queue;
 mod probe;
 mod report;
+mod results;
 mod review;
 mod run;
 mod simulate;

@@ -15,7 +15,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{
     Align, Files, JobSummary, Table, duration, script_details, script_json, scripts_table, status_details,
-    status_json, status_table,
+    status_json, status_table, unfolded_status_table,
 };
 use hsched_engine::live::{Reported, absolute, reported};
 use hsched_engine::store::{
@@ -33,7 +33,7 @@ use hsched_model::{JobName, Seconds, Time};
 /// `hsched watch` keeps the state up to date. Exit code 0 only means that the state could be read.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Show these jobs in full, with all submissions and files.
+    /// Show these jobs in full, with all submissions and files. The name of a sweep shows a row for each of its jobs.
     #[arg(value_name = "JOB")]
     jobs: Vec<String>,
     /// Output format.
@@ -131,6 +131,10 @@ impl Subcommand for Args {
                     + &self.scripts_text(context, &followed, now)
                     + &chains_table(context, &scripts)
             }
+            Format::Table if self.names_sweeps(&state) => {
+                let jobs = chosen.iter().map(|tracked| (*tracked).clone()).collect();
+                unfolded_status_table(&State { jobs, ..State::default() }, &metrics, now, context.terminal)
+            }
             Format::Table => {
                 let details = |tracked: &&JobState| {
                     let summary = JobSummary::new(tracked);
@@ -163,11 +167,27 @@ impl Args {
         }
         let is_script =
             |name: &&&String| state.scripts.iter().any(|script| script.name.as_str() == name.as_str());
-        let find = |name: &&String| {
+        let mut chosen = Vec::new();
+        for name in names.iter().filter(|name| !is_script(name)) {
             let job = state.jobs.iter().find(|tracked| tracked.job.name.as_str() == name.as_str());
-            job.ok_or_else(|| unknown_job(name, state))
-        };
-        names.iter().filter(|name| !is_script(name)).map(find).collect()
+            let before = chosen.len();
+            match job {
+                Some(job) => chosen.push(job),
+                None => chosen
+                    .extend(state.jobs.iter().filter(|tracked| sweep_of(tracked) == Some(name.as_str()))),
+            }
+            if chosen.len() == before {
+                return Err(unknown_job(name, state));
+            }
+        }
+        Ok(chosen)
+    }
+
+    /// Returns whether all names are those of sweeps: then their jobs are shown in a table.
+    fn names_sweeps(&self, state: &State) -> bool {
+        let is_job = |name: &str| state.jobs.iter().any(|tracked| tracked.job.name.as_str() == name);
+        let is_sweep = |name: &str| state.jobs.iter().any(|tracked| sweep_of(tracked) == Some(name));
+        self.jobs.iter().all(|name| is_sweep(name) && !is_job(name))
     }
 
     /// Returns the scripts that are followed, in full where they were asked for.
@@ -182,6 +202,11 @@ impl Args {
         };
         scripts.iter().map(text).collect::<Vec<_>>().join("\n")
     }
+}
+
+/// Returns the name of the sweep that a job is of.
+fn sweep_of(tracked: &JobState) -> Option<&str> {
+    tracked.job.variant.as_ref().map(|variant| variant.sweep.as_str())
 }
 
 /// Returns a row for each script that runs in pieces; nothing for none.

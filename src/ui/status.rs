@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use crate::ui::lateness::late;
 use crate::ui::quantity::duration;
+use crate::ui::status_folds::{Row, rows};
 use crate::ui::terminal::harmless;
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
@@ -13,7 +14,7 @@ use hsched_model::number::{to_f64, to_usize};
 use hsched_model::{GoalMode, JobName, NodeName, Seconds, Time, hostlist};
 
 /// The words for where a job stands, in the order of the summary.
-const WORDS: [&str; 8] =
+pub(super) const WORDS: [&str; 8] =
     ["running", "pending", "submitting", "stopping", "waiting", "completed", "failed", "cancelled"];
 
 /// Files of a submission, each with its name.
@@ -31,8 +32,17 @@ pub struct JobSummary<'a> {
 pub type Metrics = BTreeMap<JobName, (String, f64)>;
 
 /// Returns all jobs as a table, each with what its row does not say, and a summary; with a column for metrics where there
-/// are any.
+/// are any. A sweep of many jobs has one row.
 pub fn status_table(state: &State, metrics: &Metrics, now: Time, terminal: Terminal) -> String {
+    table(state, &rows(state), metrics, now, terminal)
+}
+
+/// Returns the same with a row for every job.
+pub fn unfolded_status_table(state: &State, metrics: &Metrics, now: Time, terminal: Terminal) -> String {
+    table(state, &state.jobs.iter().map(Row::Job).collect::<Vec<_>>(), metrics, now, terminal)
+}
+
+fn table(state: &State, rows: &[Row<'_>], metrics: &Metrics, now: Time, terminal: Terminal) -> String {
     let mut columns = vec![
         ("JOB", Align::Left),
         ("STATE", Align::Left),
@@ -43,7 +53,21 @@ pub fn status_table(state: &State, metrics: &Metrics, now: Time, terminal: Termi
     ];
     columns.extend((!metrics.is_empty()).then_some(("METRIC", Align::Left)));
     let mut table = Table::new(&columns);
-    for tracked in &state.jobs {
+    let folded = rows.iter().find_map(|row| match row {
+        Row::Sweep(sweep) => Some(sweep.name),
+        Row::Job(_) => None,
+    });
+    for row in rows {
+        let tracked = match row {
+            Row::Job(tracked) => tracked,
+            Row::Sweep(sweep) => {
+                table.row(sweep.cells(metrics, now).into_iter().take(columns.len()));
+                if let Some(note) = sweep.note() {
+                    table.note(harmless(&note));
+                }
+                continue;
+            }
+        };
         let own = JobSummary::new(tracked);
         let metric = metrics.get(&tracked.job.name).map_or_else(|| "-".to_owned(), metric);
         let row = [
@@ -71,6 +95,9 @@ pub fn status_table(state: &State, metrics: &Metrics, now: Time, terminal: Termi
     say(&summary(state));
     for line in best_lines(&bests(state, metrics)) {
         say(&line);
+    }
+    if let Some(name) = folded {
+        say(&format!("hsched status {name} shows each job of {name}"));
     }
     text
 }
@@ -121,7 +148,7 @@ fn best_lines(bests: &[Best<'_>]) -> Vec<String> {
 }
 
 /// Returns a number with four digits that count.
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     let size = value.abs();
     if size >= 1e5 || (size < 1e-3 && size > 0.0) {
         return format!("{value:.3e}");

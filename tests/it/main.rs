@@ -33,6 +33,7 @@ mod cli_mistakes;
 mod cli_pareto;
 mod cli_plan;
 mod cli_plan_file;
+mod cli_results;
 mod cli_review;
 mod cli_run;
 mod cli_run_faults;

@@ -68,6 +68,8 @@ pub struct Job {
     pub after: Vec<JobName>,
     /// How often a failed run is tried again.
     pub retries: u32,
+    /// Which combination of a sweep's values it is; `None` of a job that no sweep made.
+    pub variant: Option<Variant>,
     pub launch: Launch,
 }
 
@@ -107,6 +109,7 @@ impl Job {
             estimate: None,
             after: Vec::new(),
             retries: 3,
+            variant: None,
             launch: Launch {
                 command: Command::Words(Vec::new()),
                 container: None,
@@ -188,6 +191,15 @@ pub struct Launch {
     pub checkpoint: Checkpoint,
     /// How it is trained as copies apart from each other; `None` where it is one training.
     pub copies: Option<Copies>,
+}
+
+/// A job of a sweep: one combination of its values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Variant {
+    /// The name in the job file, from which the sweep made this job's own.
+    pub sweep: String,
+    /// The value of each key, in the order of the sweep: a number, a truth value or text.
+    pub parameters: serde_json::Map<String, serde_json::Value>,
 }
 
 /// The training command.

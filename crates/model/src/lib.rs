@@ -34,7 +34,7 @@ pub use self::estimates::Estimates;
 pub use self::gpu_type::{GpuType, split_mig};
 pub use self::graph::{GraphJob, GraphTask, RESOURCES, Server};
 pub use self::job::{
-    Checkpoint, Command, Copies, CopyOptimizer, Deadline, GoalMode, Job, Launch, Precision, Target,
+    Checkpoint, Command, Copies, CopyOptimizer, Deadline, GoalMode, Job, Launch, Precision, Target, Variant,
 };
 pub use self::job_defaults::JobDefaults;
 pub use self::job_id::JobId;

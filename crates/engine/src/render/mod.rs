@@ -6,7 +6,7 @@ mod batch;
 mod component;
 mod helper;
 mod pieces;
-mod quote;
+pub(crate) mod quote;
 mod script;
 mod together;
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 /// Returns `word` so that bash reads it as one word on one line and nothing in it acts.
-pub(super) fn shell(word: &str) -> String {
+pub(crate) fn shell(word: &str) -> String {
     if is_plain(word) {
         return word.to_owned();
     }

@@ -18,7 +18,7 @@ use crate::store::recovery::{Condition, Contents};
 use crate::store::state_file::{Claim, StateFile};
 use crate::store::state_record::Record;
 use crate::store::{
-    DeferredCommand, SpeedFile, StateDir, StateError, journal, journal_file, old_runs, snapshot,
+    DeferredCommand, SpeedFile, StateDir, StateError, journal, journal_file, old_runs, results, snapshot,
 };
 use crate::{Action, Event, Keeper, Rules, State};
 use hsched_model::Time;
@@ -228,6 +228,9 @@ impl<'a> Ledger<'a> {
         actions: &[Action],
         older: Option<&Path>,
     ) -> Result<(), StateError> {
+        if let Some(before) = &self.recorded {
+            results::keep(&self.directory.root, &before.state, state, at)?;
+        }
         let mut file = StateFile::new(state, self.seq, at, self.claim.clone());
         let record = Record::of(&file, self.recorded.as_ref());
         let path = self.path(JOURNAL);

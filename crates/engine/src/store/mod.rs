@@ -23,6 +23,7 @@ mod report_file;
 mod report_line;
 pub mod reports;
 mod restore;
+mod results;
 mod script_chains;
 mod seal;
 mod site_looks;
@@ -46,14 +47,15 @@ pub use self::output_cache::{CachedOutput, OutputCache};
 pub use self::predictions::{Predicted, Predictions};
 pub use self::report_file::{ReportLine, planned_samples};
 pub use self::restore::Replaced;
+pub use self::results::Results;
 pub use self::script_chains::{ChainState, ScriptChain, WORKDIR, keep_first_piece, script_chains};
 pub use self::site_looks::{LastLook, LooksSize, SiteLooks};
 pub use self::snapshot::BY_HAND;
 pub use self::speeds::{SpeedFile, SpeedFileError};
 pub(super) use self::state_dir::fence_folder;
 pub use self::state_dir::{
-    Peeked, StateDir, StateError, claim_file, new_run_id, pieces_folder, report_folder,
-    run_folder, state_stamp,
+    Peeked, StateDir, StateError, claim_file, new_run_id, pieces_folder, report_folder, run_folder,
+    state_stamp,
 };
 pub use self::state_location::StateLocation;
 pub use self::unread_events::Untold;

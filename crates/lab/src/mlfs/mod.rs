@@ -13,8 +13,8 @@ mod priority;
 mod servers;
 
 pub use self::graphs::{GraphOptions, GraphRecord, replay_graphs};
-pub(super) use self::learnt::MLF_RL;
 pub use self::learnt::Chooser;
+pub(super) use self::learnt::MLF_RL;
 pub(super) use self::learnt::{Choice, FEATURES, MlfRl};
 pub(super) use self::mlf::MLF_H;
 pub use self::net::Net;

@@ -64,7 +64,8 @@ fn read_jobs(root: &Value<'_>, runs: bool) -> Option<Vec<Job>> {
         );
         return None;
     }
-    let known: &[&str] = if runs { &["jobs", "sweep"] } else { &["jobs", "sweep", "now"] };
+    let known: &[&str] =
+        if runs { &["jobs", "sweep", "search"] } else { &["jobs", "sweep", "search", "now"] };
     let fields = root.fields_with_anchors(known);
     let mut sweeps = Sweeps::of_file(&fields);
     let list = fields.required("jobs")?;
@@ -78,6 +79,7 @@ fn read_jobs(root: &Value<'_>, runs: bool) -> Option<Vec<Job>> {
         let jobs = if runs { copies::forked(&item, jobs?, &mut lines)? } else { jobs? };
         Some((item, jobs))
     }));
+    sweeps.finish(&fields);
     Some(after::settled(entries?))
 }
 

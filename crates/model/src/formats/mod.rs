@@ -30,6 +30,7 @@ mod number;
 mod placeholder;
 mod problem;
 mod reader;
+mod search;
 mod size;
 mod sweep;
 #[cfg(test)]

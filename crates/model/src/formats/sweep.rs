@@ -4,15 +4,17 @@
 //! of the file.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
+
+use serde_json::Value as Json;
 
 use super::job_keys::{Filling, JobKey};
 use super::launch::{one_line, variable};
 use super::placeholder::{self, Syntax};
 use super::problem::{ValueError, nearest, quoted};
 use super::reader::{Fields, Value};
+use super::search::{Search, Values};
 use super::yaml::{Kind, Node};
-use crate::{Job, JobName};
+use crate::{Job, JobName, Variant};
 
 /// Most jobs that the sweeps of one file may make.
 const JOB_LIMIT: usize = 10_000;
@@ -28,14 +30,15 @@ const VITAL: [&str; 7] = ["PATH", "HOME", "LD_LIBRARY_PATH", "PYTHONPATH", "SHEL
 struct Axis {
     key: String,
     variable: String,
-    /// Scalars, at least one; a stand-in where the file has none that can be used.
-    values: Rc<[Node]>,
+    values: Values,
 }
 
 /// The keys of a sweep in their order, and whether all of it could be read.
 #[derive(Clone)]
 struct Sweep {
     axes: Vec<Axis>,
+    /// Combinations to draw; `None` takes all.
+    search: Option<Search>,
     is_sound: bool,
 }
 
@@ -48,8 +51,16 @@ pub(super) struct Sweeps {
 impl Sweeps {
     /// Reads the sweep at the top of a file, if there is one.
     pub(super) fn of_file(fields: &Fields<'_>) -> Self {
-        let none = Sweep { axes: Vec::new(), is_sound: true };
-        Self { shared: fields.get("sweep").map_or(none, read_sweep), made: 0 }
+        let none = Sweep { axes: Vec::new(), search: None, is_sound: true };
+        let shared = fields.get("sweep").map_or(none, read_sweep).searched(fields.get("search"));
+        Self { shared, made: 0 }
+    }
+
+    /// Reports a search of the file if no job has a sweep.
+    pub(super) fn finish(&self, fields: &Fields<'_>) {
+        if let Some(search) = fields.get("search").filter(|_| self.made == 0) {
+            report_idle(search);
+        }
     }
 
     /// Reads the variants of a job with `read`, or the job itself where there is no sweep.
@@ -59,12 +70,17 @@ impl Sweeps {
         mut read: impl FnMut(&Value<'_>) -> Option<Job>,
     ) -> Vec<Option<Job>> {
         let own = inner(job, "sweep");
-        let sweep = self.shared.clone().with(own.as_ref().map(read_sweep));
+        let search = inner(job, "search");
+        let sweep = self.shared.clone().with(own.as_ref().map(read_sweep)).searched(search.as_ref());
         if sweep.axes.is_empty() {
+            if let Some(search) = search {
+                report_idle(&search);
+            }
             return vec![read(job)];
         }
         check_placeholders(job, &sweep.axes);
-        let count = sweep.axes.iter().fold(1_usize, |count, axis| count.saturating_mul(axis.values.len()));
+        let sweep = sweep.checked(own.as_ref().unwrap_or(job));
+        let count = sweep.count();
         let was_enough = self.made > JOB_LIMIT;
         self.made = self.made.saturating_add(count);
         if self.made > JOB_LIMIT {
@@ -75,7 +91,7 @@ impl Sweeps {
             }
             return vec![read(&job.with(&sweep.filled(job.node(), 0, None)))];
         }
-        let Some(base) = base_name(job, &sweep.axes).filter(|_| sweep.is_sound) else {
+        let Some(base) = base_name(job, &sweep).filter(|_| sweep.is_sound) else {
             return vec![read(&job.with(&sweep.filled(job.node(), 0, None)))];
         };
         let mut jobs = Vec::with_capacity(count);
@@ -96,6 +112,35 @@ impl Sweeps {
 }
 
 impl Sweep {
+    /// Adds what a job or a file says under `search`.
+    fn searched(mut self, search: Option<&Value<'_>>) -> Self {
+        if let Some(search) = search {
+            self.search = Search::read(search);
+            self.is_sound &= self.search.is_some();
+        }
+        self
+    }
+
+    /// Reports ranges that nothing is drawn from.
+    fn checked(mut self, value: &Value<'_>) -> Self {
+        let range = self.axes.iter().find(|axis| !matches!(axis.values, Values::List(_)));
+        if let Some(axis) = range.filter(|_| self.search.is_none() && self.is_sound) {
+            let message = format!("has a range for {}, but no number of samples", axis.key);
+            value.report(ValueError::new(message).hint("add search: {samples: 20} beside sweep"));
+            self.is_sound = false;
+        }
+        self
+    }
+
+    /// Returns how many jobs it makes of one.
+    fn count(&self) -> usize {
+        let all = self.axes.iter().map(|axis| match &axis.values {
+            Values::List(values) => values.len(),
+            Values::Uniform { .. } | Values::LogUniform { .. } => 1,
+        });
+        self.search.map_or_else(|| all.fold(1, usize::saturating_mul), |search| search.samples)
+    }
+
     /// Adds a job's own keys; they win over keys of the same name.
     fn with(mut self, own: Option<Self>) -> Self {
         let Some(own) = own else { return self };
@@ -109,17 +154,29 @@ impl Sweep {
         self
     }
 
-    /// Returns each key's value in a combination; the last key changes first.
-    fn chosen(&self, number: usize) -> Vec<(&Axis, &Node)> {
+    /// Returns each key's value in a combination; of all combinations the last key changes first.
+    fn chosen(&self, number: usize) -> Vec<(&Axis, Node)> {
+        if let Some(search) = self.search {
+            let drawn = search.draw(number, self.axes.iter().map(|axis| &axis.values));
+            return self.axes.iter().zip(drawn).collect();
+        }
         let mut rest = number;
         let mut chosen = Vec::with_capacity(self.axes.len());
         for axis in self.axes.iter().rev() {
-            let count = axis.values.len();
-            chosen.push((axis, &axis.values[rest % count]));
-            rest /= count;
+            let Values::List(values) = &axis.values else { continue };
+            chosen.push((axis, values[rest % values.len()].clone()));
+            rest /= values.len();
         }
         chosen.reverse();
         chosen
+    }
+
+    /// Returns the name of a combination: by its number if it was drawn, else by its values.
+    fn name(&self, base: &str, number: usize, chosen: &[(&Axis, Node)]) -> String {
+        match self.search {
+            Some(_) => format!("{base}-s{}", number + 1),
+            None => name(base, chosen),
+        }
     }
 
     /// Returns the tree of a job with the values of a combination, named after them where it has a `base` name.
@@ -134,7 +191,8 @@ impl Sweep {
                 (Filling::Nothing, _) => Node { kind: Kind::Map(Vec::new()), ..*node },
                 (Filling::Name, None) => node.clone(),
                 (Filling::Name, Some(base)) => {
-                    Node { kind: Kind::Scalar { text: name(base, &chosen), quoted: true }, ..*node }
+                    let text = self.name(base, number, &chosen);
+                    Node { kind: Kind::Scalar { text, quoted: true }, ..*node }
                 }
                 (Filling::ShellUnlessList, _) if is_list => filled(node, Syntax::Plain, &chosen),
                 (Filling::Shell | Filling::ShellUnlessList, _) => filled(node, Syntax::Shell, &chosen),
@@ -156,8 +214,17 @@ impl Sweep {
         let added: Vec<_> =
             missing.map(|(axis, value)| (axis.variable.clone(), text(value).to_owned())).collect();
         job.launch.env.splice(0..0, added);
+        job.variant = Some(Variant {
+            sweep: base.to_owned(),
+            parameters: chosen.iter().map(|(axis, value)| (axis.key.clone(), scalar_json(value))).collect(),
+        });
         job
     }
+}
+
+/// Reports a search that has nothing to draw from.
+fn report_idle(search: &Value<'_>) {
+    search.report(ValueError::new("needs a sweep").hint("add sweep: {lr: {log_uniform: [1e-5, 1e-1]}}"));
 }
 
 /// Reads a sweep; a key without usable values gets a stand-in, so that its placeholders are no further problems.
@@ -172,15 +239,23 @@ fn read_sweep(value: &Value<'_>) -> Sweep {
     for (key, list) in entries {
         let variable = key.to_uppercase();
         is_sound &= list.accept(check_key(key, &variable, keys.insert(variable.clone(), key))).is_some();
-        let (mut values, all_sound) = read_values(&list);
-        is_sound &= all_sound;
-        if values.is_empty() {
-            values
-                .push(Node { line: list.line(), kind: Kind::Scalar { text: "1".to_owned(), quoted: false } });
-        }
-        axes.push(Axis { key: key.to_owned(), variable, values: values.into() });
+        let values = if list.is_map() {
+            Values::read(&list, |choice| {
+                let (values, all_sound) = read_values(choice);
+                all_sound.then(|| values.into())
+            })
+        } else {
+            let (values, all_sound) = read_values(&list);
+            is_sound &= all_sound;
+            (!values.is_empty()).then(|| Values::List(values.into()))
+        };
+        is_sound &= values.is_some();
+        let stand_in =
+            || Node { line: list.line(), kind: Kind::Scalar { text: "1".to_owned(), quoted: false } };
+        let values = values.unwrap_or_else(|| Values::List([stand_in()].into()));
+        axes.push(Axis { key: key.to_owned(), variable, values });
     }
-    Sweep { axes, is_sound }
+    Sweep { axes, search: None, is_sound }
 }
 
 /// Returns whether a name can be a key of a sweep.
@@ -243,14 +318,17 @@ fn read_values(list: &Value<'_>) -> (Vec<Node>, bool) {
 /// Returns the name of a job with a sweep when it and those of its variants are names; reports why not.
 ///
 /// What is missing or no text is left to the reader of the job.
-fn base_name<'a>(job: &Value<'a>, axes: &[Axis]) -> Option<&'a str> {
+fn base_name<'a>(job: &Value<'a>, sweep: &Sweep) -> Option<&'a str> {
     let value = inner(job, "name")?;
     let Kind::Scalar { text: base, .. } = &value.node().kind else { return None };
     JobName::new(base).ok()?;
-    let longest = axes.iter().filter_map(|axis| {
-        axis.values.iter().max_by_key(|value| text(value).len()).map(|value| (axis, value))
+    let longest = sweep.axes.iter().filter_map(|axis| match &axis.values {
+        Values::List(values) => {
+            values.iter().max_by_key(|value| text(value).len()).map(|value| (axis, value.clone()))
+        }
+        Values::Uniform { .. } | Values::LogUniform { .. } => None,
     });
-    let longest = name(base, &longest.collect::<Vec<_>>());
+    let longest = sweep.name(base, sweep.count(), &longest.collect::<Vec<_>>());
     let checked = JobName::new(&longest).map_err(|error| {
         ValueError::new(format!("with the values of its sweep, the {error}"))
             .hint("shorten it, the keys or the values")
@@ -259,7 +337,7 @@ fn base_name<'a>(job: &Value<'a>, axes: &[Axis]) -> Option<&'a str> {
 }
 
 /// Returns a variant's name: `digits-lr0.1-seed1`.
-fn name(base: &str, chosen: &[(&Axis, &Node)]) -> String {
+fn name(base: &str, chosen: &[(&Axis, Node)]) -> String {
     let parts = chosen.iter().map(|(axis, value)| format!("-{}{}", axis.key, name_part(text(value))));
     base.chars().map(String::from).chain(parts).collect()
 }
@@ -271,8 +349,8 @@ fn name_part(text: &str) -> String {
 }
 
 /// Returns a value with its placeholders filled; one that is a placeholder alone is the value itself, text or number.
-fn filled(node: &Node, syntax: Syntax, chosen: &[(&Axis, &Node)]) -> Node {
-    let value_of = |name: &str| chosen.iter().find(|(axis, _)| axis.key == name).map(|(_, value)| *value);
+fn filled(node: &Node, syntax: Syntax, chosen: &[(&Axis, Node)]) -> Node {
+    let value_of = |name: &str| chosen.iter().find(|(axis, _)| axis.key == name).map(|(_, value)| value);
     if let Some(value) = placeholder::alone(node).and_then(value_of) {
         return match syntax {
             Syntax::Plain => Node { kind: value.kind.clone(), ..*node },
@@ -337,6 +415,19 @@ fn check_checkpoints(job: &Value<'_>, axes: &[Axis], jobs: &[Option<Job>]) {
 /// Returns an entry of a map, without a word where there is none.
 fn inner<'a>(map: &Value<'a>, key: &str) -> Option<Value<'a>> {
     map.entries_quietly().into_iter().find(|(own, _)| *own == key).map(|(_, value)| value)
+}
+
+/// Returns a scalar as what it looks like: a number, a truth value, else text.
+pub(super) fn scalar_json(value: &Node) -> Json {
+    let text = text(value);
+    if matches!(value.kind, Kind::Scalar { quoted: true, .. }) {
+        return Json::from(text);
+    }
+    let whole = || text.parse::<i64>().ok().map(Json::from);
+    // The letters of infinity and of no number are text: JSON has neither.
+    let number = || text.parse::<f64>().ok().filter(|number| number.is_finite()).map(Json::from);
+    let truth = || text.parse::<bool>().ok().map(Json::from);
+    whole().or_else(number).or_else(truth).unwrap_or_else(|| Json::from(text))
 }
 
 /// Returns the text of a scalar.

@@ -139,3 +139,61 @@ proptest! {
         }
     }
 }
+
+/// A file with a job whose sweep and search are these.
+fn searched(sweep: &str, search: &str) -> String {
+    format!(
+        "jobs:\n  - {{name: a, samples_per_epoch: 1, epochs: 1, global_batch: 1, model_size: 0, throughput: {{t4: 1}}, command: 'x {{lr}}'}}\nsweep: {sweep}\n{search}\n"
+    )
+}
+
+#[test]
+fn a_search_draws_values_that_stay_the_same_when_it_grows() {
+    let sweep = "{lr: {log_uniform: [1e-5, 1e-1]}, drop: {uniform: [0, 0.5]}, act: {choice: [relu, gelu]}, seed: [1, 2]}";
+    let draw = |samples: usize| {
+        parse(&searched(sweep, &format!("search: {{samples: {samples}, seed: 3}}"))).expect("jobs")
+    };
+    let (few, many) = (draw(20), draw(400));
+    assert_eq!(few, many[..20]);
+    assert_eq!((few[0].name.as_str(), few[19].name.as_str()), ("a-s1", "a-s20"));
+    let parameter = |job: &Job, key: &str| job.variant.as_ref().expect("a variant").parameters[key].clone();
+    let numbers = |key: &str| {
+        many.iter().map(|job| parameter(job, key).as_f64().expect("a number")).collect::<Vec<_>>()
+    };
+    let rates = numbers("lr");
+    assert!(rates.iter().all(|rate| (1e-5..=1e-1).contains(rate)));
+    // Half of the logarithm's range has half of the values.
+    let below = rates.iter().filter(|rate| **rate < 1e-3).count();
+    assert!((160..240).contains(&below), "{below}");
+    let drops = numbers("drop");
+    let below = drops.iter().filter(|drop| **drop < 0.25).count();
+    assert!(drops.iter().all(|drop| (0.0..=0.5).contains(drop)) && (160..240).contains(&below), "{below}");
+    let gelu = many.iter().filter(|job| parameter(job, "act") == "gelu").count();
+    assert!((160..240).contains(&gelu), "{gelu}");
+    let other = parse(&searched(sweep, "search: {samples: 20, seed: 4}")).expect("jobs");
+    assert_ne!(few, other);
+}
+
+#[test]
+fn what_is_wrong_in_a_search_is_said() {
+    let refused = |sweep: &str, search: &str, expected: &str| {
+        let text = parse(&searched(sweep, search)).expect_err("wrong").to_string();
+        assert!(text.contains(expected), "{text}");
+    };
+    let few = "search: {samples: 2}";
+    refused("{lr: {uniform: [0, 1]}}", "", "has a range for lr, but no number of samples");
+    refused("{lr: {uniform: [1, 1]}}", few, "must rise, got 1 and 1");
+    refused("{lr: {log_uniform: [0, 1]}}", few, "must be above 0");
+    refused("{lr: {uniform: [1]}}", few, "must be a list of two numbers");
+    refused("{lr: {normal: [0, 1]}}", few, "normal");
+    refused(
+        "{lr: {uniform: [0, 1], choice: [1]}}",
+        few,
+        "must have one of the keys choice, uniform, log_uniform",
+    );
+    refused("{lr: [1, 2]}", "search: {samples: 0}", "samples");
+    refused("{lr: [1, 2]}", "search: {seed: 1}", "samples");
+    let alone = searched("{lr: [1]}", few).replace("sweep: {lr: [1]}\n", "").replace(" {lr}", "");
+    let text = parse(&alone).expect_err("wrong").to_string();
+    assert!(text.contains("needs a sweep"), "{text}");
+}

@@ -1,5 +1,7 @@
 //! What a metric can be, by its name.
 
+use hsched_model::GoalMode;
+
 use crate::curve::Report;
 
 /// What is known of a metric by its name.
@@ -46,6 +48,11 @@ impl Kind {
         } else {
             Self::Other
         }
+    }
+
+    /// Returns whether metrics of the kind should fall or rise, where nobody says.
+    pub fn usual_mode(self) -> GoalMode {
+        if self == Self::Loss { GoalMode::Min } else { GoalMode::Max }
     }
 
     /// Returns the least and the greatest value that the metric can have; reports beyond them show that the name misleads.

@@ -12,7 +12,8 @@ use crate::formats::job_json::{duration_json, filled_list};
 use crate::formats::jobs::label;
 use crate::formats::problem::{ValueError, quoted};
 use crate::formats::reader::{Value, all};
-use crate::{Estimates, GoalMode, GpuType, Job, JobName, NodeName, Stop, StopRule, Target};
+use crate::formats::sweep::scalar_json;
+use crate::{Estimates, GoalMode, GpuType, Job, JobName, NodeName, Stop, StopRule, Target, Variant};
 
 pub(super) const KEYS: &[JobKey] = &[
     JobKey {
@@ -161,6 +162,44 @@ pub(super) const KEYS: &[JobKey] = &[
         filling: Filling::Nothing,
         ..KEY
     },
+    JobKey {
+        name: "search",
+        form: "map of samples (whole number), seed (whole number, 0)",
+        help: "Draws this many combinations of the values of sweep at random, instead of one job for each: search: {samples: 50, seed: 3} makes NAME-s1 to NAME-s50. Values of sweep may then also be ranges: {log_uniform: [1e-5, 1e-1]}, {uniform: [0, 0.5]} or {choice: [a, b]}. With more samples, the first ones stay the same.",
+        filling: Filling::Nothing,
+        ..KEY
+    },
+    JobKey {
+        name: "variant",
+        help: "Which combination of a sweep's values the job is. hsched writes it into plans for the jobs that a sweep made, and hsched results reads it.",
+        inner: &[
+            JobKey {
+                name: "sweep",
+                form: "sweep (name of the job with the sweep)",
+                needed: Needed::Yes,
+                read: |value, job| value.text().map(|name| name.clone_into(&mut variant(job).sweep)),
+                write: |job| job.variant.as_ref().map(|variant| json!(variant.sweep)),
+                ..KEY
+            },
+            JobKey {
+                name: "parameters",
+                form: "parameters (map from key to value)",
+                needed: Needed::Yes,
+                read: |value, job| {
+                    let entries = value.entries();
+                    let scalar = |(key, item): &(&str, Value<'_>)| {
+                        item.text().map(|_| ((*key).to_owned(), scalar_json(item.node())))
+                    };
+                    let entries = all(entries.iter().map(scalar))?;
+                    variant(job).parameters = entries.into_iter().collect();
+                    Some(())
+                },
+                write: |job| job.variant.as_ref().map(|variant| json!(variant.parameters)),
+                ..KEY
+            },
+        ],
+        ..KEY
+    },
 ];
 
 const STOP: &[JobKey] = &[
@@ -238,6 +277,11 @@ fn check_stop(draft: &mut Draft<'_>) {
         let error = ValueError::new("needs a metric, but the job has no target");
         value.report(error.hint("add target: {metric: loss, mode: min}; the rule target also needs a value"));
     }
+}
+
+/// Returns the variant of a job that is being read.
+fn variant(job: &mut Job) -> &mut Variant {
+    job.variant.get_or_insert_with(|| Variant { sweep: String::new(), parameters: serde_json::Map::new() })
 }
 
 /// Returns the target of a job that is being read.

@@ -1,0 +1,181 @@
+//! Results of jobs that are forgotten: the file `results` of the state directory, a line of JSON each, oldest first.
+//!
+//! A result is written before the job leaves the state, and a job leaves it with its reports. Killed in between, the next turn
+//! writes the same line again: of two lines of one key the later counts.
+
+#![expect(clippy::disallowed_methods, reason = "this module is where state is written")]
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+
+use crate::store::files::{private, read, replace, write_error};
+use crate::store::{StateError, report_folder, reports};
+use crate::{JobState, RunResult, State};
+use hsched_model::Time;
+
+const NAME: &str = "results";
+
+/// Longest file, in bytes: some ten thousand results. Beyond it the oldest half is dropped.
+const LONGEST: usize = 16 << 20;
+
+/// Results of a state directory.
+#[derive(Debug, Default)]
+pub struct Results {
+    /// Of forgotten jobs in the order in which they were forgotten, then of those in the state.
+    pub runs: Vec<RunResult>,
+    /// Numbers of lines that cannot be read, from 1.
+    pub damaged: Vec<usize>,
+}
+
+impl Results {
+    /// Reads what is kept of forgotten jobs, and adds the jobs of a state.
+    ///
+    /// # Errors
+    /// When the file is there and cannot be read.
+    pub fn read(root: &Path, state: &State, now: Time) -> Result<Self, StateError> {
+        let text = read(&root.join(NAME))?.unwrap_or_default();
+        let mut results = Self::default();
+        let mut places: BTreeMap<_, usize> = BTreeMap::new();
+        let mut add = |runs: &mut Vec<RunResult>, run: RunResult| {
+            let place = *places.entry(run.key()).or_insert(runs.len());
+            match runs.get_mut(place) {
+                Some(known) => *known = run,
+                None => runs.push(run),
+            }
+        };
+        let lines = (1..).zip(text.split(|byte| *byte == b'\n')).filter(|(_, line)| !line.is_empty());
+        for (number, line) in lines {
+            match serde_json::from_slice(line) {
+                Ok(run) => add(&mut results.runs, run),
+                Err(_) => results.damaged.push(number),
+            }
+        }
+        for tracked in &state.jobs {
+            add(&mut results.runs, of_job(root, tracked, now));
+        }
+        Ok(results)
+    }
+}
+
+/// Keeps the results of jobs that have run or ended in `before` and are not in `after`.
+///
+/// # Errors
+/// When they cannot be written: then the jobs should stay.
+pub(super) fn keep(root: &Path, before: &State, after: &State, now: Time) -> Result<(), StateError> {
+    let stays = |tracked: &&JobState| {
+        after.find(&tracked.job.name).is_some_and(|own| own.added.0.to_bits() == tracked.added.0.to_bits())
+    };
+    let has_result = |tracked: &&JobState| tracked.phase.is_over() || !tracked.past.is_empty();
+    let mut text = Vec::new();
+    for tracked in before.jobs.iter().filter(|tracked| !stays(tracked)).filter(has_result) {
+        let run = of_job(root, tracked, now);
+        serde_json::to_writer(&mut text, &run).map_err(|source| StateError::Json { source })?;
+        text.push(b'\n');
+    }
+    if text.is_empty() {
+        return Ok(());
+    }
+    let path = root.join(NAME);
+    let known = read(&path)?.unwrap_or_default();
+    if known.len() + text.len() > LONGEST {
+        let later = &known[known.len().min(LONGEST / 2)..];
+        let whole = later.iter().position(|byte| *byte == b'\n').map_or(later, |end| &later[end + 1..]);
+        return replace(&path, [whole, &text].concat(), None);
+    }
+    // A line that was cut off must not spoil the next one.
+    if known.last().is_some_and(|last| *last != b'\n') {
+        text.insert(0, b'\n');
+    }
+    let append = || {
+        let mut file = private().append(true).open(&path)?;
+        file.write_all(&text)?;
+        file.sync_data()
+    };
+    append().map_err(write_error(&path))
+}
+
+/// Returns the result of a job so far; reports that cannot be read tell nothing.
+fn of_job(root: &Path, tracked: &JobState, now: Time) -> RunResult {
+    let past = tracked.past.iter().map(|past| &past.attempt);
+    let current = tracked.phase.submissions().iter().map(|own| &own.attempt);
+    let mut curve = BTreeMap::new();
+    for attempt in past.chain(current) {
+        let key = attempt.key(&tracked.job.name);
+        let folder = report_folder(root, &key.run, &key.name());
+        for epoch in reports::epochs(&folder, 1, 0, now).unwrap_or_default() {
+            // An epoch that was trained again counts as it was then.
+            curve.insert(epoch.epoch, epoch.metrics);
+        }
+    }
+    RunResult::new(tracked, &curve, now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Outcome, Phase};
+    use hsched_model::formats::jobs;
+
+    fn job(name: &str, added: f64) -> JobState {
+        let text = format!(
+            "jobs: [{{name: {name}, samples_per_epoch: 1, epochs: 3, global_batch: 1, model_size: 0, throughput: {{t4: 1}}, command: [python, 'a b.py'], env: {{LR: '0.1'}}}}]"
+        );
+        let job = jobs::parse(&text).expect("a job").remove(0);
+        let phase = Phase::Ended { at: Time(added + 9.0), outcome: Outcome::Completed };
+        JobState { phase, ..JobState::new(job, Time(added)) }
+    }
+
+    fn state(jobs: &[JobState]) -> State {
+        State { jobs: jobs.to_vec(), ..State::default() }
+    }
+
+    fn names(root: &Path, state: &State) -> Vec<(String, f64)> {
+        let results = Results::read(root, state, Time(50.0)).expect("reads");
+        results.runs.iter().map(|run| (run.name.to_string(), run.added.0)).collect()
+    }
+
+    #[test]
+    fn forgotten_and_replaced_jobs_are_kept_once() {
+        let root = tempfile::tempdir().expect("a folder");
+        let root = root.path();
+        let (a, b, again) = (job("a", 1.0), job("b", 2.0), job("a", 3.0));
+        let before = state(&[a.clone(), b.clone()]);
+        assert_eq!(names(root, &before), [("a".to_owned(), 1.0), ("b".to_owned(), 2.0)]);
+        for _killed_in_between in 0..2 {
+            keep(root, &before, &state(&[b.clone(), again.clone()]), Time(20.0)).expect("writes");
+        }
+        let after = state(&[b, again]);
+        let expected = [("a".to_owned(), 1.0), ("b".to_owned(), 2.0), ("a".to_owned(), 3.0)];
+        assert_eq!(names(root, &after), expected);
+        let run = Results::read(root, &state(&[]), Time(50.0)).expect("reads").runs.remove(0);
+        assert_eq!((run.state.as_str(), run.ended), ("completed", Some(Time(10.0))));
+        assert_eq!(run.command, "LR=0.1 python 'a b.py'");
+    }
+
+    #[test]
+    fn a_line_that_was_cut_spoils_no_other() {
+        let root = tempfile::tempdir().expect("a folder");
+        let root = root.path();
+        std::fs::write(root.join(NAME), "{\"name\": \"half").expect("writes");
+        keep(root, &state(&[job("a", 1.0)]), &state(&[]), Time(20.0)).expect("writes");
+        let results = Results::read(root, &state(&[]), Time(50.0)).expect("reads");
+        assert_eq!((results.runs.len(), results.damaged), (1, vec![1]));
+    }
+
+    #[test]
+    fn the_oldest_are_dropped_from_a_file_that_has_become_too_long() {
+        let root = tempfile::tempdir().expect("a folder");
+        let root = root.path();
+        let line = |name: &str| {
+            keep(root, &state(&[job(name, 1.0)]), &state(&[]), Time(20.0)).expect("writes");
+        };
+        line("oldest");
+        let one = std::fs::read(root.join(NAME)).expect("reads");
+        std::fs::write(root.join(NAME), one.repeat(LONGEST / one.len())).expect("writes");
+        line("newest");
+        let length = std::fs::metadata(root.join(NAME)).expect("a file").len();
+        assert!(length < (LONGEST as u64) * 2 / 3, "{length}");
+        assert_eq!(names(root, &state(&[])).last().expect("one").0, "newest");
+    }
+}

@@ -1,0 +1,112 @@
+//! Random search: how many combinations of a sweep's values to draw, and the ranges that values are drawn from.
+
+use std::rc::Rc;
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use super::problem::{ValueError, quoted};
+use super::reader::Value;
+use super::yaml::{Kind, Node};
+use crate::number::{to_f64, to_usize};
+
+/// Most combinations that one search may draw.
+const SAMPLE_LIMIT: u64 = 10_000;
+
+/// What a key of a sweep may be.
+#[derive(Clone)]
+pub(super) enum Values {
+    /// Scalars, at least one; a stand-in where the file has none that can be used.
+    List(Rc<[Node]>),
+    Uniform {
+        low: f64,
+        high: f64,
+    },
+    /// With an even logarithm; both above zero.
+    LogUniform {
+        low: f64,
+        high: f64,
+    },
+}
+
+/// What a job file says under `search`.
+#[derive(Clone, Copy)]
+pub(super) struct Search {
+    pub(super) samples: usize,
+    seed: u64,
+}
+
+impl Search {
+    /// Reads it; `None` if something in it is wrong.
+    pub(super) fn read(value: &Value<'_>) -> Option<Self> {
+        let fields = value.fields(&["samples", "seed"]);
+        let samples = fields.required("samples").and_then(|samples| samples.whole(1..=SAMPLE_LIMIT));
+        let seed = fields.get("seed").map_or(Some(0), |seed| seed.whole(0..=u64::MAX));
+        Some(Self { samples: to_usize(to_f64(samples?)), seed: seed? })
+    }
+
+    /// Draws the values of a combination, counted from 0. A combination is the same however many are drawn, so that a search can be made larger.
+    pub(super) fn draw<'v>(self, number: usize, axes: impl Iterator<Item = &'v Values>) -> Vec<Node> {
+        let stream = u64::try_from(number).unwrap_or(u64::MAX).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mut random = Pcg64Mcg::seed_from_u64(self.seed ^ stream);
+        axes.map(|values| values.at(random.random::<f64>())).collect()
+    }
+}
+
+impl Values {
+    /// Returns the value at this part, in [0, 1), of all.
+    fn at(&self, part: f64) -> Node {
+        match self {
+            Self::List(nodes) => {
+                let place = to_usize(part * to_f64(nodes.len())).min(nodes.len() - 1);
+                nodes[place].clone()
+            }
+            Self::Uniform { low, high } => number(low + part * (high - low)),
+            Self::LogUniform { low, high } => number(low * (part * (high / low).ln()).exp()),
+        }
+    }
+
+    /// Reads a range such as `{log_uniform: [1e-5, 1e-1]}`; `list` reads what stands under `choice`.
+    pub(super) fn read(
+        value: &Value<'_>,
+        list: impl FnOnce(&Value<'_>) -> Option<Rc<[Node]>>,
+    ) -> Option<Self> {
+        let fields = value.fields(&["choice", "uniform", "log_uniform"]);
+        let given = |key: &str| fields.get(key).map(|value| (key.to_owned(), value.clone()));
+        let all: Vec<_> = ["choice", "uniform", "log_uniform"].into_iter().filter_map(given).collect();
+        let [(key, inner)] = all.as_slice() else {
+            value.report(
+                ValueError::new("must have one of the keys choice, uniform, log_uniform")
+                    .hint("write {log_uniform: [1e-5, 1e-1]}"),
+            );
+            return None;
+        };
+        if key == "choice" {
+            return list(inner).map(Self::List);
+        }
+        let bounds = inner.items();
+        let [low, high] = bounds.as_slice() else {
+            inner.report(ValueError::new("must be a list of two numbers").hint("write [1e-5, 1e-1]"));
+            return None;
+        };
+        let (low, high) = (low.number()?, high.number()?);
+        if low >= high {
+            inner.report(ValueError::new(format!("must rise, got {low} and {high}")));
+            return None;
+        }
+        if key == "uniform" {
+            return Some(Self::Uniform { low, high });
+        }
+        if low <= 0.0 {
+            inner.report(ValueError::new(format!("must be above 0, got {}", quoted(&low.to_string()))));
+            return None;
+        }
+        Some(Self::LogUniform { low, high })
+    }
+}
+
+/// Returns a number of six digits that count.
+fn number(value: f64) -> Node {
+    let rounded = format!("{value:.5e}").parse::<f64>().unwrap_or(value);
+    Node { line: 0, kind: Kind::Scalar { text: rounded.to_string(), quoted: false } }
+}

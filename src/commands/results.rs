@@ -1,0 +1,221 @@
+//! `hsched results`: what runs have reached, also those whose jobs are forgotten.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use clap::ValueEnum;
+
+use crate::app::context::Context;
+use crate::app::{deferred_commands, state};
+use crate::commands::cancel::is_meant;
+use crate::commands::cli::{Subcommand, json_text, print};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::ui::{
+    RESULT_COLUMNS, ResultRow, RowMetric, parameter_order, results_csv, results_json, results_table,
+};
+use hsched_engine::RunResult;
+use hsched_engine::store::Results;
+use hsched_model::{GoalMode, formats};
+use hsched_plan::curve::Kind;
+
+/// Show the results of runs: parameters, best and last metric, epochs, GPU hours
+///
+/// One row per run, also of jobs that ended long ago: `hsched status` forgets a job 30 days after its end, results are kept.
+/// BEST and LAST are of the metric that --sort names, else of the job's target, else of its loss. Metrics come from
+/// the reports of rank 0. Does not call Slurm.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Names of sweeps (the name of the job in the job file) or of runs. A * matches any text. Default: all runs.
+    #[arg(value_name = "SWEEP")]
+    names: Vec<String>,
+    /// Sort by a metric, the best run first, by a parameter, or by a column: name, sweep, state, epoch, `gpu_hours`.
+    #[arg(long, value_name = "KEY")]
+    sort: Option<String>,
+    /// Print only the command that repeats the best run.
+    ///
+    /// The command is that of the job file with its working directory and environment variables, without setup lines, and runs as one process.
+    #[arg(long)]
+    best: bool,
+    /// Output format.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: ResultFormat,
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum ResultFormat {
+    /// Human-readable text.
+    #[default]
+    Table,
+    /// One line per run; parameters are columns.
+    Csv,
+    /// JSON.
+    Json,
+}
+
+impl Subcommand for Args {
+    fn wants_json(&self) -> bool {
+        self.format == ResultFormat::Json
+    }
+
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let root = state::root(context)?;
+        let known = deferred_commands::expected(context, &state::rules(context))?;
+        let results = Results::read(&root, &known, state::now(context));
+        let Results { runs, damaged } = results.map_err(|error| state::failure(&error))?;
+        if let Some(first) = damaged.first() {
+            let path = root.join("results").display().to_string();
+            context.warn(&format!("{path} has {} damaged lines, the first is line {first}", damaged.len()));
+        }
+        let runs = self.meant(runs)?;
+        let metric = self.metric(&runs)?;
+        let mut rows: Vec<ResultRow> = runs.iter().map(|run| row(run, metric, &runs)).collect();
+        if let Some(key) = &self.sort {
+            rows.sort_by(|a, b| order(key, metric, a, b));
+        }
+        if self.best {
+            rows = vec![best(rows)?];
+        }
+        let text = match self.format {
+            ResultFormat::Json => json_text(&results_json(&rows))?,
+            ResultFormat::Csv => {
+                results_csv(&rows).map_err(|error| Failure::from_error(Exit::Internal, &error))?
+            }
+            ResultFormat::Table if self.best => {
+                rows.iter().map(|row| row.run.command.clone() + "\n").collect()
+            }
+            ResultFormat::Table if rows.is_empty() => {
+                context.note("there are no runs yet: hsched submit, hsched add or hsched run start some");
+                String::new()
+            }
+            ResultFormat::Table => results_table(&rows, context.terminal) + "\n",
+        };
+        print(context, &text).map(|()| Exit::Done)
+    }
+}
+
+impl Args {
+    /// Returns the runs that are meant, in their order.
+    fn meant(&self, runs: Vec<RunResult>) -> Result<Vec<RunResult>, Failure> {
+        let is_one = |name: &str, run: &RunResult| {
+            let sweep = run.sweep.as_deref();
+            sweep.is_some_and(|sweep| is_meant(name, sweep)) || is_meant(name, run.name.as_str())
+        };
+        for name in &self.names {
+            if !runs.iter().any(|run| is_one(name, run)) {
+                let failure = Failure::new(Exit::Usage, format!("there is no sweep and no run {name:?}"));
+                let known =
+                    runs.iter().flat_map(|run| run.sweep.as_deref().into_iter().chain([run.name.as_str()]));
+                return Err(match formats::nearest(name, known) {
+                    Some(near) => failure.hint(format!("did you mean {near}?")),
+                    None => failure.hint("hsched results lists all runs"),
+                });
+            }
+        }
+        let is_any =
+            |run: &RunResult| self.names.is_empty() || self.names.iter().any(|name| is_one(name, run));
+        Ok(runs.into_iter().filter(is_any).collect())
+    }
+
+    /// Returns the metric that --sort names; `None` where it names a column, a parameter or nothing.
+    fn metric(&self, runs: &[RunResult]) -> Result<Option<&str>, Failure> {
+        let Some(key) = self.sort.as_deref() else { return Ok(None) };
+        let is_metric = runs.iter().any(|run| run.metrics.contains_key(key));
+        let is_parameter = runs.iter().any(|run| run.parameters.contains_key(key));
+        if is_metric && !is_parameter {
+            return Ok(Some(key));
+        }
+        if is_parameter || RESULT_COLUMNS.contains(&key) || runs.is_empty() {
+            return Ok(None);
+        }
+        let names: BTreeSet<&str> = runs
+            .iter()
+            .flat_map(|run| run.metrics.keys().chain(run.parameters.keys()).map(String::as_str))
+            .collect();
+        let failure = Failure::new(Exit::Usage, format!("no run has a metric or a parameter {key:?}"));
+        let names: Vec<&str> = names.into_iter().collect();
+        Err(match formats::nearest(key, names.iter().copied()) {
+            Some(near) => failure.hint(format!("did you mean {near}?")),
+            None => failure.hint(format!("known: {}", names.join(", "))),
+        })
+    }
+}
+
+/// Returns a run with the metric that it is shown by: the one asked for, else its target's, else a loss, else the first by name.
+fn row(run: &RunResult, wanted: Option<&str>, runs: &[RunResult]) -> ResultRow {
+    let metrics = &run.metrics;
+    let target = run.target.as_ref().map(|(name, _)| name.as_str());
+    let named =
+        || target.into_iter().chain(["val_loss", "loss"]).find_map(|name| metrics.get_key_value(name));
+    let loss = || metrics.iter().find(|(name, _)| name.contains("loss"));
+    let found = match wanted {
+        Some(name) => metrics.get_key_value(name),
+        None => named().or_else(loss).or_else(|| metrics.first_key_value()),
+    };
+    let metric = found.map(|(name, range)| {
+        let mode = mode(name, runs);
+        let (best, best_epoch) = range.best(mode);
+        RowMetric { name: name.clone(), mode, best, best_epoch, last: range.last }
+    });
+    ResultRow { run: run.clone(), metric }
+}
+
+/// Returns whether a metric should fall or rise: as the target of a job says, else by its name.
+fn mode(metric: &str, runs: &[RunResult]) -> GoalMode {
+    let targets = runs.iter().filter_map(|run| run.target.as_ref());
+    let said = targets.filter(|(name, _)| name == metric).map(|(_, mode)| mode.as_str()).next();
+    let said = said.and_then(|word| GoalMode::NAMES.iter().find(|(name, _)| *name == word));
+    said.map_or_else(|| Kind::of(metric).usual_mode(), |(_, mode)| *mode)
+}
+
+/// Orders rows by a metric, the best first, or by a parameter or a column, the least first; what is missing comes last.
+fn order(key: &str, metric: Option<&str>, a: &ResultRow, b: &ResultRow) -> Ordering {
+    if metric.is_some() || matches!(key, "best" | "last" | "best_epoch" | "metric") {
+        return by_metric(a, b);
+    }
+    let column = |row: &ResultRow| match key {
+        "name" => Some(row.run.name.as_str().into()),
+        "sweep" => row.run.sweep.as_deref().map(Into::into),
+        "state" => Some(row.run.state.as_str().into()),
+        "epoch" => Some(row.run.epochs_done.into()),
+        "epochs" => Some(row.run.epochs.into()),
+        "gpu_hours" => Some(row.run.gpu_hours().into()),
+        _ => row.run.parameters.get(key).cloned(),
+    };
+    let [a, b] = [a, b].map(|row| parameter_order(column(row).as_ref()));
+    a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.cmp(&b.2))
+}
+
+fn by_metric(a: &ResultRow, b: &ResultRow) -> Ordering {
+    match (&a.metric, &b.metric) {
+        (Some(a), Some(b)) => match a.mode {
+            GoalMode::Min => a.best.total_cmp(&b.best),
+            GoalMode::Max => b.best.total_cmp(&a.best),
+        },
+        (a, b) => a.is_none().cmp(&b.is_none()),
+    }
+}
+
+/// Returns the best of runs that can be compared.
+fn best(rows: Vec<ResultRow>) -> Result<ResultRow, Failure> {
+    let sweeps: BTreeSet<&str> = rows.iter().filter_map(|row| row.run.sweep.as_deref()).collect();
+    if sweeps.len() > 1 {
+        let names = sweeps.into_iter().collect::<Vec<_>>().join(", ");
+        let failure = Failure::new(Exit::Usage, "--best needs the name of one sweep, for there are several");
+        return Err(failure.hint(format!("they are: {names}")));
+    }
+    let metrics: BTreeSet<&str> =
+        rows.iter().filter_map(|row| Some(row.metric.as_ref()?.name.as_str())).collect();
+    if metrics.len() > 1 {
+        let names = metrics.into_iter().collect::<Vec<_>>().join(", ");
+        let failure =
+            Failure::new(Exit::Usage, "--best needs --sort METRIC, for the runs have different metrics");
+        return Err(failure.hint(format!("they are: {names}")));
+    }
+    let best = rows.into_iter().filter(|row| row.metric.is_some()).min_by(by_metric);
+    best.ok_or_else(|| {
+        Failure::new(Exit::Failed, "no run has reported a metric")
+            .hint("write metrics into the reports, as docs/training.md shows")
+    })
+}

@@ -1,0 +1,96 @@
+//! `hsched results` and the line of a sweep in `hsched status`.
+
+use serde_json::Value;
+
+use crate::sandbox::Sandbox;
+
+/// Six runs whose loss falls and whose accuracy falls, too, and one whose program fails.
+const JOBS: &str = r#"jobs:
+  - name: lr
+    samples_per_epoch: 10
+    epochs: 2
+    global_batch: 10
+    model_size: 0
+    max_gpus: 1
+    retries: 0
+    throughput: {cpu: 100}
+    env: {NOTE: "a b"}
+    command: 'for e in 1 2; do echo "{\"epoch\": $e, \"metrics\": {\"val_loss\": 1$SEED.$LR, \"acc\": 0.$((9 - e))}}" >>"$HSCHED_REPORT"; done; [ $LR$SEED != 13 ]'
+    sweep: {lr: [2, 1], seed: [1, 2, 3]}
+"#;
+
+fn ran() -> Sandbox {
+    let sandbox = Sandbox::new().file("sweep.yaml", JOBS).variable("PATH", "/usr/local/bin:/usr/bin:/bin");
+    let ran = sandbox.run("run sweep.yaml --devices cpu:2");
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    sandbox
+}
+
+fn rows(value: &Value, key: &str) -> Vec<Value> {
+    value["runs"].as_array().expect("runs").iter().map(|run| run[key].clone()).collect()
+}
+
+#[test]
+fn results_tell_parameters_metrics_and_how_to_repeat_the_best() {
+    let sandbox = ran();
+    let json = sandbox.run("results lr --sort val_loss --format json").json();
+    assert_eq!(json["schema"], "hsched.results/1");
+    assert_eq!(rows(&json, "name").len(), 6);
+    let best = &json["runs"][0];
+    assert_eq!((&best["name"], &best["sweep"]), (&"lr-lr1-seed1".into(), &"lr".into()));
+    assert_eq!(best["parameters"], serde_json::json!({ "lr": 1, "seed": 1 }));
+    assert_eq!((&best["best"], &best["last"]), (&11.1.into(), &11.1.into()));
+    assert_eq!(
+        (&best["epoch"], &best["epochs"], &best["state"]),
+        (&2.into(), &2.into(), &"completed".into())
+    );
+    let states = rows(&json, "state");
+    assert_eq!(states.iter().filter(|state| **state == "failed").count(), 1, "{states:?}");
+
+    // An accuracy should rise: its best is not its last.
+    let json = sandbox.run("results --sort acc --format json").json();
+    let first = &json["runs"][0];
+    assert_eq!((&first["best"], &first["best_epoch"], &first["last"]), (&0.8.into(), &1.into(), &0.7.into()));
+
+    let csv = sandbox.run("results --format csv --sort seed").succeeds();
+    let mut lines = csv.lines();
+    assert_eq!(
+        lines.next(),
+        Some("name,sweep,lr,seed,metric,best,best_epoch,last,epoch,epochs,gpu_hours,state,why")
+    );
+    assert!(
+        lines.next().is_some_and(|line| line.starts_with("lr-lr2-seed1,lr,2,1,val_loss,11.2,1,11.2,2,2,")),
+        "{csv}"
+    );
+
+    let command = sandbox.run("results --best").succeeds();
+    assert!(command.contains("NOTE='a b'") && command.contains("LR=1 SEED=1"), "{command}");
+    assert_eq!(command.lines().count(), 1);
+}
+
+#[test]
+fn a_sweep_has_one_line_and_its_jobs_have_a_table_of_their_own() {
+    let sandbox = ran();
+    let table = sandbox.run("status").succeeds();
+    assert!(table.contains("lr (6 jobs)  5 completed, 1"), "{table}");
+    assert!(table.contains("lr-lr1-seed3: all epochs were done, but then it failed"), "{table}");
+    assert!(table.contains("best val_loss"), "{table}");
+    let table = sandbox.run("status lr").succeeds();
+    assert!(table.contains("lr-lr2-seed3") && !table.contains("(6 jobs)"), "{table}");
+    let json = sandbox.run("status lr --format json").json();
+    assert_eq!(json["jobs"].as_array().map(Vec::len), Some(6));
+}
+
+#[test]
+fn unknown_names_and_keys_are_refused() {
+    let sandbox = Sandbox::new();
+    assert_eq!(sandbox.run("results --format csv").succeeds().lines().count(), 1);
+    assert!(sandbox.run("results").exits(0).stderr.contains("there are no runs yet"));
+    let text = sandbox.run("results lr").fails(2);
+    assert!(text.contains("no sweep and no run \"lr\""), "{text}");
+    let sandbox = ran();
+    let text = sandbox.run("results --sort val_los").fails(2);
+    assert!(text.contains("did you mean val_loss?"), "{text}");
+    let text = sandbox.run("results lr-lr1-seed9").fails(2);
+    assert!(text.contains("did you mean lr-lr1-seed"), "{text}");
+}
