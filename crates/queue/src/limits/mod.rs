@@ -14,7 +14,7 @@ mod uncounted;
 
 pub(super) use self::amounts::{TresAmounts, asked_tres};
 pub(super) use self::counters::Counters;
-pub(super) use self::rules::{Rule, Rules, Subject};
+pub(super) use self::rules::{LimitRules, Rule, Subject};
 
 pub use self::of_job::{JobLimits, LimitUse};
 pub use self::reached::ReachedLimit;
