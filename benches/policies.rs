@@ -58,6 +58,8 @@ fn problem(workers: u32, jobs: u32) -> Problem {
             aims: hsched_plan::Aims::default(),
             may_use: vec![true; NAMES.len()],
             needs: RankNeeds::default(),
+            replica: None,
+            sharing: hsched_model::Sharing::Balanced,
             progress: Progress::default(),
         }
     };

@@ -122,6 +122,8 @@ fn job(place: usize, asks: u32, kind: f64, seconds: f64) -> JobModel {
         aims: hsched_plan::Aims::default(),
         may_use: vec![true; SPEEDS.len()],
         needs: RankNeeds::default(),
+        replica: None,
+        sharing: hsched_model::Sharing::Balanced,
         progress: Progress::of_epochs(epochs),
     }
 }

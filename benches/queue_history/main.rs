@@ -57,8 +57,9 @@ fn main() -> ExitCode {
     let estimates = estimate(&recording.waits, days);
     if is_scored {
         score::print(&recording.waits, &estimates);
-    } else {
-        print(&recording, &estimates);
+    } else if let Err(error) = print(&recording, &estimates) {
+        eprintln!("standard output: {error}");
+        return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
 }
@@ -105,10 +106,15 @@ fn quantiles(wait: &WaitRecord, density: &WaitDensity, spread: Spread) -> [f64; 
     QUANTILES.map(|part| density.quantile(part))
 }
 
-fn print(recording: &Recording, estimates: &BTreeMap<usize, [f64; 3]>) {
-    println!("job_unique_id,poll_time,q10_s,q50_s,q90_s");
-    for (place, [low, median, high]) in estimates {
+/// Prints a line for each job, in the order of the file.
+fn print(recording: &Recording, estimates: &BTreeMap<usize, [f64; 3]>) -> Result<(), csv::Error> {
+    let mut lines = csv::Writer::from_writer(std::io::stdout().lock());
+    lines.write_record(["job_unique_id", "poll_time", "q10_s", "q50_s", "q90_s"])?;
+    for (place, quantiles) in estimates {
         let (id, look) = &recording.names[*place];
-        println!("{id},{look},{low:.1},{median:.1},{high:.1}");
+        let [low, median, high] = quantiles.map(|seconds| format!("{seconds:.1}"));
+        lines.write_record([id, look, &low, &median, &high])?;
     }
+    lines.flush()?;
+    Ok(())
 }

@@ -59,13 +59,18 @@ fn seconds(time: NaiveDateTime) -> Time {
     Time(to_f64(time.and_utc().timestamp()))
 }
 
+/// Returns a moment: a date, with or without a time of day, which is taken as UTC.
 fn time(text: &str) -> Option<Time> {
     let text = text.trim().replace('T', " ");
-    NaiveDateTime::parse_from_str(&text, "%Y-%m-%d %H:%M:%S%.f").ok().map(seconds)
+    let text = text.trim_end_matches('Z').trim_end_matches("+00:00");
+    let at = NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%.f").ok();
+    let day = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?.and_hms_opt(0, 0, 0);
+    at.or_else(day).map(seconds)
 }
 
 impl Recording {
-    /// Reads a file, compressed with gzip or not.
+    /// Reads a file, compressed with gzip or not. A row without a time of its look belongs to no day and is left out, with a word on
+    /// standard error; whatever else a row lacks is unknown of its job.
     pub fn read(path: &str) -> Result<Self, Box<dyn Error>> {
         let mut bytes = Vec::new();
         File::open(path)?.read_to_end(&mut bytes)?;
@@ -74,16 +79,24 @@ impl Recording {
             MultiGzDecoder::new(bytes.as_slice()).read_to_end(&mut text)?;
             bytes = text;
         }
-        let mut reader = csv::Reader::from_reader(bytes.as_slice());
+        let text = String::from_utf8_lossy(&bytes);
+        let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
         let header = reader.headers()?.clone();
         let place: BTreeMap<&str, usize> =
             header.iter().enumerate().map(|(place, name)| (name.trim(), place)).collect();
+        if !place.contains_key("poll_time") {
+            return Err("its header has no column poll_time".into());
+        }
         let mut recording = Self { names: Vec::new(), waits: Vec::new() };
         let mut numbers = Numbers::default();
-        for (line, row) in (2..).zip(reader.records()) {
+        for row in reader.records() {
             let row = row?;
             let field = |name: &str| place.get(name).and_then(|place| row.get(*place)).unwrap_or_default();
-            let asked = time(field("poll_time")).ok_or_else(|| format!("line {line}: no poll_time"))?;
+            let Some(asked) = time(field("poll_time")) else {
+                let line = row.position().map_or(0, csv::Position::line);
+                eprintln!("{path}: line {line} has no poll_time, and is left out");
+                continue;
+            };
             recording.names.push((field("job_unique_id").to_owned(), field("poll_time").to_owned()));
             recording.waits.push(wait(&field, asked, &mut numbers));
         }

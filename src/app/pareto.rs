@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::app::context::Context;
 use crate::app::planning::{PlanningArgs, PlanningInput, prepare, those_behind};
+use crate::app::replicas;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::ProgressLine;
@@ -40,6 +41,7 @@ pub(crate) fn front(
 ) -> Result<ParetoFront, Failure> {
     let PlanningInput { jobs, cluster, capacity, access, notes, problem, .. } =
         prepare(args, context, text, path)?;
+    replicas::refuse(&jobs, "--pareto")?;
     let mut policy = args.policy.find(POLICY, Parameters::default())?;
     let prices = prices(&problem);
     let stop = args.stop_by_parts(context, USUAL_BUDGET);

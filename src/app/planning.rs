@@ -14,6 +14,7 @@ use crate::app::guesses;
 use crate::app::input::{self, Seen};
 use crate::app::offer::{Capacity, Offered, keep_partitions, offer};
 use crate::app::policy_args::PolicyArgs;
+use crate::app::replicas;
 use crate::app::speeds::{self, SpeedArgs};
 use crate::app::type_names;
 use crate::error::Failure;
@@ -284,6 +285,7 @@ pub(crate) fn solve(
     jobs: &[Job],
     problem: &Problem,
 ) -> Result<(CheckedPlan, Seconds), Failure> {
+    replicas::refuse_policy(name, &args.policy.words(), problem)?;
     let mut policy = args.policy.find(name, Parameters::default())?;
     let _progress = ProgressLine::start(format!("{name}: planning (jobs: {})", problem.jobs.len()));
     let start = context.clock.elapsed();

@@ -7,7 +7,7 @@ use crate::app::state;
 use hsched_engine::clock::Clock;
 use hsched_engine::store::{LastLook, SiteLooks, StateError};
 use hsched_model::number::to_u64;
-use hsched_queue::learnt::{Comparison, LearntBasis, MOST_EXAMPLES, SiteModel};
+use hsched_queue::learnt::{Comparison, LearntBasis, MOST_JOBS, SiteModel};
 use hsched_queue::{Estimate, Forecast, PendingJob, Request, RequestId, Snapshot, Start, StartEstimate};
 
 /// How long the player may estimate starts of pending jobs after a look, which tells later how right it is.
@@ -56,7 +56,7 @@ fn kept(context: &Context, looks: &SiteLooks, snapshot: &Snapshot) -> Result<(),
 pub(crate) fn learnt(context: &Context) -> Option<SiteWaits> {
     let looks = SiteLooks::of(&state::root(context).ok()?);
     let mut last = looks.last().ok()?;
-    let settled = looks.settled(MOST_EXAMPLES);
+    let settled = looks.settled(MOST_JOBS);
     let model = SiteModel::learn(&last.log, &settled, last.score, SEED)?;
     if last.score != Some(model.score) {
         last.score = Some(model.score);

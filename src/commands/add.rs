@@ -20,7 +20,7 @@ use crate::app::slurm;
 use crate::app::speeds::EstimateArgs;
 use crate::app::state;
 use crate::app::submission::{in_queue, settled};
-use crate::app::{file_kind, input};
+use crate::app::{file_kind, input, replicas};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -99,6 +99,7 @@ impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let text = input::text(&self.input)?;
         let jobs = input::jobs(&text, &self.input)?;
+        replicas::refuse(&jobs, "hsched add")?;
         if !self.dry_run {
             file_kind::refuse_examples(&text, &self.input, &jobs.iter().collect::<Vec<_>>())?;
         }

@@ -9,7 +9,7 @@ use crate::app::after::note_unknown;
 use crate::app::context::{Context, Format};
 use crate::app::start_estimates::{self, OptionEstimate, Queue, QueueViewArgs, without_beaten};
 use crate::app::through_queue::{self, Through};
-use crate::app::{input, planning};
+use crate::app::{input, planning, replicas};
 use crate::commands::cli::{json_text, print};
 use crate::commands::when::row;
 use crate::commands::when_json::option_json;
@@ -37,6 +37,7 @@ pub(super) fn run(
     (format, output): (Format, Option<&Path>),
 ) -> Result<Exit, Failure> {
     let jobs = input::jobs(text, path)?;
+    replicas::refuse(&jobs, "hsched plan --queue")?;
     let mut notes = Vec::new();
     note_unknown(&jobs, &mut notes);
     for note in &notes {

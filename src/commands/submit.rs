@@ -17,7 +17,7 @@ use crate::app::queue_args::QueueArgs;
 use crate::app::script::is_script;
 use crate::app::state;
 use crate::app::submission::{self, Outcome, SubmissionOptions};
-use crate::app::{deferred_commands, file_kind, input, permissions, planning, predictions};
+use crate::app::{deferred_commands, file_kind, input, permissions, planning, predictions, replicas};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::pieces::{Chain, PiecesArgs};
 use crate::commands::submit_queue::ThroughArgs;
@@ -148,6 +148,7 @@ impl Args {
             (planned, self.planning.policy.words(), None)
         };
         let chosen = choose(&planned.jobs, &self.jobs)?;
+        replicas::refuse(chosen.iter().map(|&index| &planned.jobs[index]), "hsched submit")?;
         let options = SubmissionOptions {
             run: &run_id,
             chosen: &chosen,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::app::context::{Context, Format};
 use crate::app::input;
 use crate::app::queue_args::ElsewhereArgs;
+use crate::app::replicas;
 use crate::app::script::{Script, script_file};
 use crate::app::speeds::SpeedArgs;
 use crate::app::start_estimates::{self, Found, OptionEstimate, Possible, Queue, QueueViewArgs};
@@ -87,6 +88,7 @@ impl Subcommand for Args {
             return Err(Failure::new(Exit::Usage, format!("{message}; {} is none", input::name(path))));
         }
         let jobs = self.elsewhere.applied(input::jobs(&input::text(path)?, path)?);
+        replicas::refuse(&jobs, "hsched when")?;
         let queues = self.view.learnt_queues(context)?;
         if let (Some(path), [queue]) = (&self.save, queues.as_slice()) {
             save(path, queue)?;

@@ -97,7 +97,8 @@ impl<'a> Entry<'a> {
         if self.jobs.len() > 1 {
             slots.sort_by_key(|slot| (slot.gpu_type, slot.node));
         }
-        let own_batches = batches(&first.ranks);
+        let heads: Vec<Rank> = job.ranks_by_replica(&first.ranks).iter().map(|ranks| ranks[0]).collect();
+        let own_batches = batches(&heads);
         let batches = match (self.jobs[0].training(), self.placed().count()) {
             (None, _) => own_batches,
             (Some(_), 1) => format!("1 copy of {own_batches}"),
@@ -190,11 +191,12 @@ fn with_deadlines(problem: &Problem, plan: &CheckedPlan, bound: &Bound, outcome:
 /// Says that a job would be done sooner on a part of its GPUs, and how to have it so.
 fn fewer(problem: &Problem, advice: &Advice) -> String {
     let job = &problem.jobs[advice.job];
-    let count: u32 = advice.slots.iter().map(|slot| slot.count).sum();
+    let count: u32 = job.replicas_by_type(&advice.slots).iter().flatten().sum();
+    let key = if job.replica.is_some() { "max_replicas" } else { "max_gpus" };
     let epoch = duration(Seconds(advice.epoch));
     let gpus = gpu_list(problem, job, &advice.slots);
     format!(
-        "{}: {gpus} alone would take {epoch} per epoch; set max_gpus: {count} to leave the rest to other jobs",
+        "{}: {gpus} alone would take {epoch} per epoch; set {key}: {count} to leave the rest to other jobs",
         job.name
     )
 }

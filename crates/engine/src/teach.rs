@@ -14,6 +14,10 @@ pub(super) fn by_epoch(
     report: &EpochReport,
     cache: &Cache,
 ) -> Vec<Sample> {
+    if tracked.job.has_replicas() {
+        // Times of replicas would be taken for those of single GPUs.
+        return Vec::new();
+    }
     if !report.ranks.is_empty() {
         let samples = report.ranks.iter().flat_map(|rank| by_rank(tracked, attempt, rank, report.at));
         return typical(samples.collect());
@@ -45,7 +49,7 @@ pub(super) fn by_the_whole(
     ended: Time,
     cache: &Cache,
 ) -> Vec<Sample> {
-    let silent = tracked.epochs_done == 0 && !tracked.may_have_saved();
+    let silent = !tracked.job.has_replicas() && tracked.epochs_done == 0 && !tracked.may_have_saved();
     let Some(submission) = tracked.submission(of).filter(|_| silent && *end == End::Completed) else {
         return Vec::new();
     };

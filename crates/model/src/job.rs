@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use crate::{Bytes, Estimates, GpuType, JobName, NodeName, Seconds, Speed, Stop, Time};
+use crate::{Bytes, Estimates, GpuType, JobName, NodeName, Replica, Seconds, Sharing, Speed, Stop, Time};
 
 /// What stands between a training's name and the number of a copy in the copy's name.
 const COPY_MARK: &str = ".c";
@@ -36,6 +36,13 @@ pub struct Job {
     pub max_gpus: Option<u32>,
     /// The number of GPUs that its owner asks for; `None` is `min_gpus`.
     pub gpus: Option<u32>,
+    /// The GPUs of each of its replicas; `None` where a replica is one GPU.
+    pub replica: Option<Replica>,
+    /// Counts where it has a `replica`; `min_gpus` and `max_gpus` then do not.
+    pub min_replicas: u32,
+    pub max_replicas: Option<u32>,
+    /// How its batch is divided.
+    pub shares: Sharing,
     /// When it arrives in a trace, from the trace's start.
     pub arrival: Seconds,
     /// The equal parts of a global batch whose gradients are synchronised together (Hare's K), at least 1 and no more than
@@ -51,7 +58,7 @@ pub struct Job {
     pub held: BTreeMap<(NodeName, GpuType), u32>,
     /// Types the job may use; `None` allows every type with a known speed.
     pub gpu_types: Option<BTreeSet<GpuType>>,
-    /// Samples that fit one GPU's memory at once, by GPU type.
+    /// Samples that fit one GPU's memory at once, or those of a replica, by GPU type.
     pub max_batch: BTreeMap<GpuType, u64>,
     /// Whether a rank may split its batch into micro-batches.
     pub accumulate: bool,
@@ -92,6 +99,10 @@ impl Job {
             min_gpus: 1,
             max_gpus: None,
             gpus: None,
+            replica: None,
+            min_replicas: 1,
+            max_replicas: None,
+            shares: Sharing::Balanced,
             arrival: Seconds(0.0),
             sync_scale: 1,
             predicted_epochs: 0,

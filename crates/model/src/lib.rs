@@ -19,6 +19,7 @@ mod node_state;
 pub mod number;
 mod offer;
 mod placed_rank;
+mod replica;
 mod request;
 pub mod serde_defaults;
 mod speed;
@@ -42,6 +43,7 @@ pub use self::name::{JobName, NameError, NodeName};
 pub use self::node_state::{Availability, NodeState};
 pub use self::offer::{Held, Holdings, OfferedNode, RankNeeds, keep_to_ranks};
 pub use self::placed_rank::PlacedRank;
+pub use self::replica::{ByType, Replica, Sharing};
 pub use self::request::{
     Asks, Cost, FurtherOptions, GpuAsk, Request, RequestId, RequestOption, SbatchOptions, Unit,
 };

@@ -6,8 +6,9 @@
 use crate::due_order::{self, Piece};
 use crate::fairness::EqualShare;
 use crate::solve::Transport;
+use crate::stowing::replicas_fit;
 use crate::throughput::Unusable;
-use crate::{Exclusion, JobModel, Objective, Problem, Verdict};
+use crate::{Exclusion, JobModel, Objective, Problem, ReplicaModel, Verdict};
 
 /// The jobs to place and the workers to use.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,7 +60,7 @@ impl Admission {
                 }
             }
             for (place, job) in waiting.into_iter().enumerate() {
-                left_out.push((job, waits(place + 1, problem.jobs[job].min_gpus)));
+                left_out.push((job, waits(place + 1, &problem.jobs[job])));
             }
             admitted.sort_unstable();
         }
@@ -146,8 +147,12 @@ fn relaxing<E>(
     Ok(admission.verdicts(Vec::new()))
 }
 
-fn waits(place: usize, min_gpus: u32) -> Verdict {
-    let left = if min_gpus == 1 {
+fn waits(place: usize, job: &JobModel) -> Verdict {
+    let min_gpus = job.min_gpus;
+    let left = if job.replica.is_some() {
+        let replicas = if min_gpus == 1 { "a replica".to_owned() } else { format!("{min_gpus} replicas") };
+        format!("no room is left for {replicas} beside the other jobs")
+    } else if min_gpus == 1 {
         "no GPU is left".to_owned()
     } else {
         format!("fewer than {min_gpus} GPUs are left")
@@ -190,9 +195,10 @@ fn alone(problem: &Problem, job: &JobModel) -> Option<Verdict> {
     }
     if job.min_gpus > job.max_gpus {
         let (least, most) = (job.min_gpus, job.max_gpus);
-        let reason = format!(
-            "min_gpus is {least}, but its limits and global batch limit the number of ranks to {most}"
-        );
+        let (key, what) =
+            if job.replica.is_some() { ("min_replicas", "replicas") } else { ("min_gpus", "ranks") };
+        let reason =
+            format!("{key} is {least}, but its limits and global batch limit the number of {what} to {most}");
         return Some(Verdict::Reject { reason });
     }
     let most = |counts: &[u32]| {
@@ -202,6 +208,9 @@ fn alone(problem: &Problem, job: &JobModel) -> Option<Verdict> {
         let slice = usable.iter().filter(single).map(of).sum::<u64>().min(1);
         whole.max(slice)
     };
+    if let Some(own) = &job.replica {
+        return alone_in_replicas(problem, job, own, &usable);
+    }
     let types: Vec<&str> = usable.iter().map(|&ty| name(ty)).collect();
     let least = u64::from(job.min_gpus);
     let needs = match (types.as_slice(), least) {
@@ -219,6 +228,49 @@ fn alone(problem: &Problem, job: &JobModel) -> Option<Verdict> {
         let reason = format!("{needs}; {now} available now");
         Verdict::Defer { reason }
     })
+}
+
+/// Returns why a job could not have its least number of replicas even if it were alone.
+fn alone_in_replicas(
+    problem: &Problem,
+    job: &JobModel,
+    own: &ReplicaModel,
+    usable: &[usize],
+) -> Option<Verdict> {
+    let least = u64::from(job.min_gpus);
+    let nodes = problem.nodes.iter().map(|node| node.gpus.as_slice());
+    let most = job.most_replicas(nodes);
+    let slices = usable.iter().any(|&ty| job.types[ty].is_some_and(|model| model.single_rank));
+    let now: u64 = usable.iter().map(|&ty| u64::from(most[ty])).sum();
+    let now = if slices && least > 1 { whole_gpus(job, &most) } else { now };
+    let size = |&ty: &usize| format!("{} {}", own.sizes[ty], problem.labels[ty]);
+    let sizes = usable.iter().map(size).collect::<Vec<_>>().join(" or ");
+    let on_node = if own.same_node { " on one node" } else { "" };
+    if least > own.ever {
+        let largest = |&ty: &usize| {
+            let most = own.largest.get(ty).copied().unwrap_or(0);
+            format!("{most} {}", problem.labels[ty])
+        };
+        let largest = usable.iter().map(largest).collect::<Vec<_>>().join(" or ");
+        let reason = if own.same_node && own.ever == 0 {
+            format!("a replica needs {sizes}{on_node}; the largest has {largest}")
+        } else {
+            let ever = own.ever;
+            format!("needs {least} replicas of {sizes}{on_node}; this cluster can hold {ever}")
+        };
+        return Some(Verdict::Reject { reason });
+    }
+    (least > now).then(|| {
+        let replicas = if least == 1 { "a replica".to_owned() } else { format!("{least} replicas") };
+        let reason = format!("needs {replicas} of {sizes}{on_node}; {now} can be placed now");
+        Verdict::Defer { reason }
+    })
+}
+
+/// Returns how many of these replicas by type are on whole GPUs.
+fn whole_gpus(job: &JobModel, most: &[u32]) -> u64 {
+    let whole = most.iter().zip(&job.types).filter(|(_, model)| model.is_some_and(|own| !own.single_rank));
+    whole.map(|(&count, _)| u64::from(count)).sum()
 }
 
 /// Returns the jobs in the order in which they should run when not all can at once: the shortest first keeps
@@ -260,8 +312,11 @@ fn by_time(problem: &Problem, jobs: &[usize], weight: impl Fn(usize) -> f64) -> 
     timed.into_iter().map(|(_, job)| job).collect()
 }
 
-/// Returns whether all these jobs can have their least number of GPUs at once.
+/// Returns whether all these jobs can have their least number of replicas or GPUs at once.
 fn fits(problem: &Problem, jobs: &[usize]) -> bool {
+    if jobs.iter().any(|&job| problem.jobs[job].needs_blocks() || problem.jobs[job].is_loose()) {
+        return replicas_fit(problem, jobs);
+    }
     let supply: Vec<u32> = jobs.iter().map(|&job| problem.jobs[job].min_gpus).collect();
     let values = jobs.iter().zip(&supply).flat_map(|(&job, &gpus)| {
         problem.jobs[job].types.iter().map(move |model| match model {
@@ -275,6 +330,10 @@ fn fits(problem: &Problem, jobs: &[usize]) -> bool {
 /// Returns the most workers that the jobs can use together, each at least one; MIG slices, which take one
 /// rank alone, count only where whole GPUs do not suffice.
 fn usable_workers(problem: &Problem, jobs: &[usize]) -> u32 {
+    if jobs.iter().any(|&job| problem.jobs[job].replica.is_some()) {
+        // Only policies that give out single GPUs one by one ask for it.
+        return jobs.iter().map(|&job| problem.jobs[job].min_gpus).sum();
+    }
     let offered = problem.offered();
     let is_slice: Vec<bool> = problem.gpu_types.iter().map(hsched_model::GpuType::is_mig_slice).collect();
     let total = |slices: bool| -> u32 {

@@ -31,7 +31,7 @@ fn fewer(problem: &Problem, job: usize, placement: &Placement) -> Option<Advice>
     let by_node = placement.slots.iter().map(|own| part(&|slot| slot.node == own.node));
     let by_type = placement.slots.iter().map(|own| part(&|slot| slot.gpu_type == own.gpu_type));
     let priced = by_node.chain(by_type).filter_map(|slots| {
-        let ranks: u32 = slots.iter().map(|slot| slot.count).sum();
+        let ranks: u32 = model.replicas_by_type(&slots)?.iter().sum();
         let epoch = cost::epoch_time(problem, model, &slots, Sharing::Balanced)?.total();
         (ranks >= model.min_gpus).then_some(Advice { job, slots, epoch })
     });

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::parts::{Part, Parts};
 use crate::throughput::ThroughputMatrix;
-use crate::{Changed, Host, JobModel, Objective, Problem, ProblemError, Room, Slot, TypeLimit, WorkerNode};
+use crate::{
+    Changed, Host, JobModel, Objective, Problem, ProblemError, ReplicaModel, Room, Slot, TypeLimit,
+    WorkerNode,
+};
 use hsched_model::{
     Access, Availability, BitRate, Cluster, GpuType, Holdings, Job, Node, NodeName, OfferedNode, Time, Usage,
 };
@@ -18,6 +21,23 @@ pub struct ClusterView<'a> {
     pub held: &'a Holdings,
     /// Rates between nodes and inside them where the cluster does not say its own.
     pub rates: (BitRate, BitRate),
+}
+
+/// Returns a job with the number of replicas that the cluster's nodes could hold, whatever their state and whoever has them.
+fn with_ceiling(mut job: JobModel, parts: &Parts, cluster: &Cluster) -> JobModel {
+    if job.replica.is_none() {
+        return job;
+    }
+    let counts =
+        |node: &Node| parts.counts(&node.name, node.gpus.iter().map(|stock| (&stock.gpu_type, stock.total)));
+    let nodes: Vec<Vec<u32>> = cluster.nodes.iter().map(counts).collect();
+    let most = job.most_replicas(nodes.iter().map(Vec::as_slice));
+    let usable = most.iter().zip(&job.types).filter(|(_, model)| model.is_some());
+    let ever = usable.map(|(&count, _)| u64::from(count)).sum();
+    let largest = |ty: usize| nodes.iter().map(|gpus| gpus[ty]).max().unwrap_or(0);
+    let largest = (0..job.types.len()).map(largest).collect();
+    job.replica = job.replica.map(|own| ReplicaModel { ever, largest, ..own });
+    job
 }
 
 impl Problem {
@@ -83,7 +103,8 @@ impl Problem {
         let model = |(index, job)| {
             let refusal = |part: &Part| access.refusal(index, &cluster.nodes[part.node]);
             let needs = access.needs(index);
-            JobModel { needs, ..JobModel::new(job, &parts, &refusal, &offered, speeds.row(index)) }
+            let own = JobModel::new(job, &parts, &refusal, &offered, speeds.row(index));
+            JobModel { needs, ..with_ceiling(own, &parts, cluster) }
         };
         Ok(Self {
             nodes,

@@ -1,7 +1,10 @@
 //! The time of a job on a bundle of GPUs: step time with the best split, and communication.
 
+use std::collections::BTreeMap;
+
 use crate::steps::Steps;
 use crate::{JobModel, Problem, Sharing, Slot, TypeModel};
+use hsched_model::BitRate;
 use hsched_model::number::to_f64;
 
 /// Seconds of one epoch, split into computing and visible communication.
@@ -28,16 +31,13 @@ pub(super) fn epoch_time(
     slots: &[Slot],
     sharing: Sharing,
 ) -> Option<EpochTime> {
-    let mut bundle = vec![0; problem.gpu_types.len()];
-    for slot in slots {
-        bundle[slot.gpu_type] += slot.count;
-    }
+    let bundle = job.replicas_by_type(slots)?;
     let compute = match sharing {
         Sharing::Balanced => compute_time(job, &bundle)?,
         Sharing::Equal => equal_compute_time(job, &bundle)?,
     };
     let ranks = bundle.iter().sum();
-    Some(EpochTime { compute, comm: comm_time(job, ranks, ring_rate(problem, slots)) })
+    Some(EpochTime { compute, comm: comm_time(job, ranks, ring_rate(problem, job, slots)) })
 }
 
 /// Returns the time of an epoch on `slots` when each rank keeps the batch that it has, by GPU type and samples: the
@@ -54,15 +54,18 @@ pub fn epoch_as_shared(
         slowest = slowest.max(model.speed.step(batch, model.max_batch));
     }
     let (batch, samples) = (to_f64(job.global_batch), to_f64(job.samples_per_epoch));
-    let count = slots.iter().map(|slot| slot.count).sum();
+    let count = job.replicas_by_type(slots)?.iter().sum();
     Some(EpochTime {
         compute: samples / batch * slowest,
-        comm: comm_time(job, count, ring_rate(problem, slots)),
+        comm: comm_time(job, count, ring_rate(problem, job, slots)),
     })
 }
 
-/// Returns the computing time of an epoch on `bundle` (GPUs by type), or `None` when it is illegal.
+/// Returns the computing time of an epoch on `bundle` (replicas by type), or `None` when it is illegal.
 pub(super) fn compute_time(job: &JobModel, bundle: &[u32]) -> Option<f64> {
+    if job.sharing == Sharing::Equal {
+        return equal_compute_time(job, bundle);
+    }
     let (mut ranks, mut rate, mut slowest) = (0, 0.0, f64::INFINITY);
     let mut linear = true;
     for (&count, model) in bundle.iter().zip(&job.types) {
@@ -103,6 +106,9 @@ pub(super) fn compute_time(job: &JobModel, bundle: &[u32]) -> Option<f64> {
 /// bundle is illegal.
 fn equal_compute_time(job: &JobModel, bundle: &[u32]) -> Option<f64> {
     let ranks: u32 = bundle.iter().sum();
+    if ranks == 0 || (job.sharing == Sharing::Equal && !holds_equal_parts(job, bundle)) {
+        return None;
+    }
     let (batch, samples, quantum) =
         (to_f64(job.global_batch), to_f64(job.samples_per_epoch), to_f64(job.batch_quantum));
     let own = batch / f64::from(ranks);
@@ -118,6 +124,18 @@ fn equal_compute_time(job: &JobModel, bundle: &[u32]) -> Option<f64> {
     }
     let legal = own >= quantum * (1.0 - SHARE_TOLERANCE);
     slowest.filter(|_| legal).map(|step| samples / batch * step)
+}
+
+/// Returns whether the GPUs can take the global batch in equal parts of whole quanta.
+fn holds_equal_parts(job: &JobModel, bundle: &[u32]) -> bool {
+    let ranks: u64 = bundle.iter().map(|&count| u64::from(count)).sum();
+    let quanta = job.global_batch / job.batch_quantum;
+    let largest = quanta.div_ceil(ranks) * job.batch_quantum;
+    let mut used = bundle.iter().zip(&job.types).filter(|(count, _)| **count > 0);
+    let fits = |model: &Option<TypeModel>| {
+        model.is_some_and(|model| model.max_batch.is_none_or(|memory| largest <= memory))
+    };
+    ranks <= quanta && (job.accumulate || used.all(|(_, model)| fits(model)))
 }
 
 /// Returns whether the GPUs can take the global batch: in micro-batches always, else at once in whole
@@ -189,7 +207,10 @@ pub fn comm_time(job: &JobModel, ranks: u32, ring: f64) -> f64 {
 /// Returns the slowest link of the ring over `slots` in bytes per second (eq. 5).
 ///
 /// The network counts when the ring spans nodes, a node's own links when two or more ranks are there.
-pub(super) fn ring_rate(problem: &Problem, slots: &[Slot]) -> f64 {
+fn ring_rate(problem: &Problem, job: &JobModel, slots: &[Slot]) -> f64 {
+    if job.needs_blocks() || job.is_loose() {
+        return ring_rate_of_replicas(problem, job, slots);
+    }
     let first = slots.first().map_or(0, |slot| slot.node);
     let mut rate = f64::INFINITY;
     if slots.iter().any(|slot| slot.node != first) {
@@ -203,4 +224,17 @@ pub(super) fn ring_rate(problem: &Problem, slots: &[Slot]) -> f64 {
         }
     }
     rate
+}
+
+/// Returns the slowest link of the ring of the replicas on `slots`: a node's own links count where two of them meet.
+fn ring_rate_of_replicas(problem: &Problem, job: &JobModel, slots: &[Slot]) -> f64 {
+    let placed = job.placed(slots).unwrap_or_default();
+    let mut meet: BTreeMap<usize, u32> = BTreeMap::new();
+    for (node, _) in placed.iter().flat_map(|replica| &replica.parts) {
+        *meet.entry(*node).or_default() += 1;
+    }
+    let across = (meet.len() > 1).then_some(problem.network);
+    let inside =
+        meet.iter().filter(|(_, count)| **count > 1).map(|(&node, _)| problem.nodes[node].intra_node);
+    across.into_iter().chain(inside).map(BitRate::bytes_per_second).fold(f64::INFINITY, f64::min)
 }

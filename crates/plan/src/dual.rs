@@ -4,8 +4,10 @@
 //! on offer are worth, no plan undercuts. The prices that prove most are found as a market finds them, then
 //! by cutting planes.
 
+use std::collections::BTreeMap;
+
 use crate::bound::Bound;
-use crate::pricing::{Pricer, Rings, StepTimes};
+use crate::pricing::{Pricer, Rings, StepTimes, Stock};
 use crate::solve::{Cut, Highest, highest_under};
 use crate::{Dues, Objective, Problem};
 use hsched_model::number::to_f64;
@@ -13,7 +15,8 @@ use hsched_model::number::to_f64;
 /// The market of some jobs for the GPUs on offer.
 pub(super) struct Dual<'a> {
     pub pricers: Vec<Pricer<'a>>,
-    pub offered: Vec<u32>,
+    /// What prices are of: GPUs by type, then what nodes hold of replicas.
+    pub stock: Stock,
     /// Weight by job; they sum to one, so that sums are in the objective's unit.
     pub weights: Vec<f64>,
     pub(super) total_weight: f64,
@@ -27,6 +30,12 @@ pub(super) struct Dual<'a> {
     pub(super) times: Vec<f64>,
     cuts: Vec<Cut>,
 }
+
+/// What room for a whole replica on a node costs at first, as a part of the price of its GPUs.
+const WHOLE: f64 = 0.05;
+
+/// Rings and the most replicas of a kind of job.
+type Hold = (Rings, Vec<u32>);
 
 /// How exactly jobs answer while prices are looked for, and when they are printed.
 const ROUGH: f64 = 1e-4;
@@ -63,11 +72,25 @@ impl<'a> Dual<'a> {
     /// Returns the same where nobody was asked yet.
     pub(super) fn unpriced(problem: &'a Problem, jobs: &[usize], kept: Option<&'a StepTimes>) -> Self {
         let rings = Rings::new(problem);
-        let offered = problem.offered();
+        let stock = Stock::new(problem, jobs);
+        let gpus = problem.offered();
         let dues = Dues::of(problem);
-        let pricer =
-            |&job: &usize| Pricer::new(&problem.jobs[job], &rings, &offered, kept).due(dues.due(job));
-        let pricers = jobs.iter().map(pricer).collect();
+        // What there is of replicas of the same sizes is found out once.
+        let mut by_sizes: BTreeMap<(bool, &[u32]), Hold> = BTreeMap::new();
+        let mut pricer = |&job: &usize| {
+            let model = &problem.jobs[job];
+            let (rings, most) = match &model.replica {
+                Some(own) if model.needs_blocks() || model.is_loose() => {
+                    let nodes = || problem.nodes.iter().map(|node| node.gpus.as_slice());
+                    let new = || (rings.of_replicas(model), model.most_replicas(nodes()));
+                    let (rings, most) = by_sizes.entry((own.same_node, &own.sizes)).or_insert_with(new);
+                    (&*rings, most.as_slice())
+                }
+                _ => (&rings, gpus.as_slice()),
+            };
+            Pricer::new(model, rings, most, kept).due(dues.due(job))
+        };
+        let pricers = jobs.iter().map(&mut pricer).collect();
         let weight = |&job: &usize| problem.objective.weight(&problem.jobs[job]);
         let weights: Vec<f64> = jobs.iter().map(weight).collect();
         let sum: f64 = weights.iter().sum();
@@ -76,13 +99,13 @@ impl<'a> Dual<'a> {
             pricers,
             weights: weights.iter().map(|weight| weight / sum).collect(),
             total_weight,
-            prices: vec![0.0; offered.len()],
+            prices: vec![0.0; stock.offered.len()],
             value: f64::NEG_INFINITY,
             makespan: problem.objective == Objective::Makespan,
-            answers: vec![vec![0; offered.len()]; jobs.len()],
+            answers: vec![vec![0; gpus.len()]; jobs.len()],
             times: vec![0.0; jobs.len()],
             cuts: Vec::new(),
-            offered,
+            stock,
         }
     }
 
@@ -95,15 +118,18 @@ impl<'a> Dual<'a> {
     /// Returns what the best prices prove, exactly.
     pub(super) fn bound(&mut self) -> Option<Bound> {
         let root = self.answer(&self.prices.clone(), EXACT, &|| false)?.floor;
+        let root = root + self.stock.surplus(&self.prices);
         self.value = root;
         Some(self.proves(root))
     }
 
     /// Returns the bound that the prices prove.
     pub(super) fn proves(&self, root: f64) -> Bound {
-        let prices = self.prices.iter().map(|price| price * self.total_weight).collect();
+        let prices: Vec<f64> = self.prices.iter().map(|price| price * self.total_weight).collect();
         let weights = self.weights.iter().map(|weight| weight * self.total_weight).collect();
-        Bound { lower: root, root, prices, weights }
+        let replica_prices = self.stock.replica_prices(&prices);
+        let prices = prices.into_iter().take(self.types()).collect();
+        Bound { lower: root, root, prices, replica_prices, weights }
     }
 
     /// As a market: prices rise where too many GPUs are wanted and fall where too few.
@@ -129,7 +155,7 @@ impl<'a> Dual<'a> {
                 self.shift(&mut weights, speed);
             }
             for (ty, price) in prices.iter_mut().enumerate() {
-                let offered = f64::from(self.offered[ty].max(1));
+                let offered = f64::from(self.stock.offered[ty].max(1));
                 let excess = ((answer.demand[ty] - offered) / offered).clamp(-1.0, 2.0);
                 *price *= (speed * excess).exp();
             }
@@ -162,12 +188,15 @@ impl<'a> Dual<'a> {
 
     /// Returns prices at which the GPUs on offer are worth what the jobs, each with an equal share, would pay.
     pub(super) fn first_prices(&self) -> Vec<f64> {
-        let types = self.offered.len();
+        let types = self.types();
         let mut worth = vec![0.0; types];
         let mut counted = vec![0.0; types];
         for (pricer, weight) in self.pricers.iter().zip(&self.weights) {
-            let rate = |ty: usize| pricer.job.types[ty].map_or(0.0, |model| model.speed.rate_at(32.0));
-            let total: f64 = (0..types).map(|ty| rate(ty) * f64::from(self.offered[ty])).sum();
+            let size = |ty: usize| f64::from(pricer.job.size(ty));
+            let rate = |ty: usize| {
+                pricer.job.types[ty].map_or(0.0, |model| model.speed.rate_at(32.0 * size(ty)) / size(ty))
+            };
+            let total: f64 = (0..types).map(|ty| rate(ty) * f64::from(self.stock.offered[ty])).sum();
             let samples = to_f64(pricer.job.samples_per_epoch);
             let share = total / to_f64(self.weights.len());
             let time = pricer.job.completion_time(samples / share);
@@ -177,7 +206,23 @@ impl<'a> Dual<'a> {
                 counted[ty] += f64::from(u8::from(rate(ty) > 0.0));
             }
         }
-        worth.iter().zip(&counted).map(|(w, &n): (&f64, &f64)| if n > 0.0 { w / n } else { 0.0 }).collect()
+        let worth = worth.iter().zip(&counted);
+        let mut prices: Vec<f64> =
+            worth.map(|(w, &n): (&f64, &f64)| if n > 0.0 { w / n } else { 0.0 }).collect();
+        for &(ty, size) in &self.stock.sizes {
+            prices.push(WHOLE * f64::from(size) * prices[ty]);
+        }
+        prices
+    }
+
+    /// Returns the number of GPU types: the resources that come first.
+    fn types(&self) -> usize {
+        self.stock.offered.len() - self.stock.sizes.len()
+    }
+
+    /// Returns prices of a job's replicas by type, in seconds of its own time.
+    pub(super) fn own_prices(&self, job: usize, prices: &[f64]) -> Vec<f64> {
+        self.stock.own_prices(self.pricers[job].job, prices, self.weights[job])
     }
 
     /// By cutting planes in a box around the best prices, which grows where the planes foretell well.
@@ -238,7 +283,7 @@ impl<'a> Dual<'a> {
         if self.cuts.len() >= PLANES {
             self.cuts.remove(0);
         }
-        let slope = answer.demand.iter().zip(&self.offered).map(|(d, &c)| d - f64::from(c)).collect();
+        let slope = answer.demand.iter().zip(&self.stock.offered).map(|(d, &c)| d - f64::from(c)).collect();
         self.cuts.push(Cut { at: prices.to_vec(), value: answer.value, slope });
     }
 
@@ -258,23 +303,21 @@ impl<'a> Dual<'a> {
 
     /// Returns the jobs' answers; `None` where one of them has no legal bundle, or `stop` says so meanwhile.
     fn answer(&mut self, prices: &[f64], tolerance: f64, stop: &dyn Fn() -> bool) -> Option<PriceResponse> {
-        let worth: f64 = prices.iter().zip(&self.offered).map(|(p, &count)| p * f64::from(count)).sum();
+        let worth: f64 = prices.iter().zip(&self.stock.offered).map(|(p, &count)| p * f64::from(count)).sum();
         let mut answer = PriceResponse { value: -worth, floor: -worth, demand: vec![0.0; prices.len()] };
-        let mut own = vec![0.0; prices.len()];
         let mut scale = worth;
         let last = self.answers.iter_mut().zip(&mut self.times);
         for ((pricer, &weight), (last, time)) in self.pricers.iter_mut().zip(&self.weights).zip(last) {
             if stop() {
                 return None;
             }
-            for (own, price) in own.iter_mut().zip(prices) {
-                *own = price / weight;
-            }
+            let own = self.stock.own_prices(pricer.job, prices, weight);
             let priced = pricer.cheapest(&own, tolerance, Some(last))?;
             answer.value += weight * priced.value;
             answer.floor += weight * priced.floor;
             scale += weight * priced.value;
-            for (demand, &count) in answer.demand.iter_mut().zip(&priced.bundle.counts) {
+            let uses = self.stock.uses(pricer.job, &priced.bundle.counts);
+            for (demand, count) in answer.demand.iter_mut().zip(uses) {
                 *demand += f64::from(count);
             }
             *time = priced.bundle.cost;

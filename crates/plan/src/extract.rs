@@ -1,5 +1,7 @@
 //! Extracts: a problem cut down to some jobs and the GPUs that they may use, which is the input of placers.
 
+use std::collections::BTreeMap;
+
 use crate::{
     Basis, Bound, Changed, Dues, Exclusion, JobModel, Placement, Problem, Progress, Rank, Slot, WorkerNode,
 };
@@ -115,6 +117,7 @@ impl JobModel {
             unusable: first(&self.unusable, why_not),
             sources: first(&self.sources, class),
             remarks: first(&self.remarks, class),
+            replica: self.replica.as_ref().map(|own| own.for_types(types)),
             unlisted,
             progress: Progress {
                 epochs_left: self.progress.epochs_left,
@@ -160,12 +163,23 @@ impl Extract {
                 prices[gpu_type] = *price;
             }
         }
-        Bound { prices, ..bound.clone() }
+        let mut replica_prices = vec![BTreeMap::new(); whole.gpu_types.len()];
+        for (own, prices) in self.types.iter().zip(&bound.replica_prices) {
+            for &gpu_type in own {
+                replica_prices[gpu_type].clone_from(prices);
+            }
+        }
+        Bound { prices, replica_prices, ..bound.clone() }
     }
 
     /// Returns what is proven of a plan of the whole problem in the extract's types.
     pub fn bound_of_whole(&self, bound: &Bound) -> Bound {
-        Bound { prices: self.types.iter().map(|own| bound.prices[own[0]]).collect(), ..bound.clone() }
+        let sizes = |own: &Vec<usize>| bound.replica_prices.get(own[0]).cloned().unwrap_or_default();
+        Bound {
+            prices: self.types.iter().map(|own| bound.prices[own[0]]).collect(),
+            replica_prices: self.types.iter().map(sizes).collect(),
+            ..bound.clone()
+        }
     }
 }
 

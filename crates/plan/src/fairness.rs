@@ -41,7 +41,8 @@ pub(super) fn equal_share_times(problem: &Problem, jobs: &[usize]) -> Vec<f64> {
 pub fn heterogeneity(problem: &Problem) -> Option<f64> {
     let jobs = problem.jobs.len();
     let share = EqualShare::new(problem, jobs);
-    let speed = |ty: usize| (0..jobs).filter_map(|job| share.rate(job, ty)).sum::<f64>();
+    let rate = |job: usize, ty: usize| Some(share.rate(job, ty)? / f64::from(problem.jobs[job].size(ty)));
+    let speed = |ty: usize| (0..jobs).filter_map(|job| rate(job, ty)).sum::<f64>();
     let used = (0..share.offered.len()).map(|ty| (speed(ty), f64::from(share.offered[ty])));
     let used: Vec<(f64, f64)> = used.filter(|&(speed, count)| speed > 0.0 && count > 0.0).collect();
     let slowest = used.iter().map(|&(speed, _)| speed).fold(f64::INFINITY, f64::min);
@@ -62,7 +63,7 @@ impl<'a> EqualShare<'a> {
     pub(super) fn rate(&self, job: usize, gpu_type: usize) -> Option<f64> {
         let model = &self.problem.jobs[job];
         let batch = to_f64(model.global_batch);
-        let own_batch = (batch * self.jobs / self.workers).max(1.0);
+        let own_batch = (batch * self.jobs * f64::from(model.size(gpu_type)) / self.workers).max(1.0);
         model.types[gpu_type].map(|model| model.speed.rate_at(own_batch))
     }
 
@@ -75,7 +76,8 @@ impl<'a> EqualShare<'a> {
     /// Returns Λᵉ: the completion time with an equal share of the cluster, in seconds.
     fn completion_time(&self, job: usize) -> f64 {
         let model = &self.problem.jobs[job];
-        let ranks = self.workers / self.jobs;
+        let ranks = self.replicas(job).map_or(self.workers, |all| all.iter().map(|&n| f64::from(n)).sum());
+        let ranks = ranks / self.jobs;
         let comm = if ranks <= 1.0 {
             0.0
         } else {
@@ -89,7 +91,20 @@ impl<'a> EqualShare<'a> {
 
     fn total_rate(&self, job: usize) -> f64 {
         let of = |(ty, &count): (usize, &u32)| f64::from(count) * self.rate(job, ty).unwrap_or(0.0);
-        self.offered.iter().enumerate().map(of).sum()
+        self.replicas(job).as_ref().unwrap_or(&self.offered).iter().enumerate().map(of).sum()
+    }
+
+    /// Returns the most replicas of a job by type on all nodes, 0 on types that it cannot use; `None` where a replica is one GPU.
+    fn replicas(&self, job: usize) -> Option<Vec<u32>> {
+        let model = &self.problem.jobs[job];
+        if !model.needs_blocks() && !model.is_loose() {
+            return None;
+        }
+        let mut most = model.most_replicas(self.problem.nodes.iter().map(|node| node.gpus.as_slice()));
+        for (most, _) in most.iter_mut().zip(&model.types).filter(|(_, model)| model.is_none()) {
+            *most = 0;
+        }
+        Some(most)
     }
 }
 

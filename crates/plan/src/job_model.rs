@@ -4,9 +4,9 @@ use thiserror::Error;
 
 use crate::parts::{Part, Parts};
 use crate::throughput::{Cell, Known, Source, Unusable};
-use crate::{Problem, Progress};
+use crate::{Problem, Progress, ReplicaModel};
 use hsched_model::number::to_f64;
-use hsched_model::{Deadline, GpuType, Job, JobName, RankNeeds, Refusal, Speed, SpeedBasis, Time};
+use hsched_model::{Deadline, GpuType, Job, JobName, RankNeeds, Refusal, Sharing, Speed, SpeedBasis, Time};
 
 /// What planning needs to know of a job.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,8 +25,9 @@ pub struct JobModel {
     /// φ, the hidden part of the communication.
     pub overlap: f64,
     pub weight: f64,
+    /// Its least number of replicas; a replica is one GPU where `replica` is none.
     pub min_gpus: u32,
-    /// The lesser of the job's own limit and the number of quanta in a batch.
+    /// Its largest number of replicas: the lesser of the job's own limit and the number of quanta in a batch.
     pub max_gpus: u32,
     /// The number of GPUs that its owner asks for, from `min_gpus` to `max_gpus`: what policies of fixed size give it.
     pub asks: u32,
@@ -49,6 +50,10 @@ pub struct JobModel {
     pub may_use: Vec<bool>,
     /// What each of its ranks needs beside a GPU.
     pub needs: RankNeeds,
+    /// The GPUs of a replica; `None` where the job says nothing of replicas.
+    pub replica: Option<ReplicaModel>,
+    /// How its batch is divided by policies that leave that to the job.
+    pub sharing: Sharing,
     pub progress: Progress,
 }
 
@@ -179,7 +184,7 @@ impl JobModel {
             }
             let ty = &part.gpu_type;
             match &row[part.column] {
-                Cell::Known(Known { speed, source, max_batch, is_listed, remarks: own }) => {
+                Cell::Known(Known { speed, source, max_batch, is_listed, remarks: own, .. }) => {
                     if offered[number] > 0 {
                         remarks.extend(own.iter().map(|remark| (number, remark.clone())));
                     }
@@ -203,7 +208,19 @@ impl JobModel {
             }
             None
         });
-        let types = types.collect();
+        let types: Vec<Option<TypeModel>> = types.collect();
+        let (least, most) = match &job.replica {
+            Some(_) => (job.min_replicas, job.max_replicas),
+            None => (job.min_gpus, job.max_gpus),
+        };
+        let replica = job.replica.as_ref().map(|own| {
+            let size = |part: &Part| match &row[part.column] {
+                Cell::Known(known) => known.gpus,
+                Cell::Unusable(_) => 1,
+            };
+            let sizes = parts.list.iter().map(size).collect();
+            ReplicaModel { sizes, same_node: own.same_node, ever: 0, largest: Vec::new() }
+        });
         let quanta = u32::try_from(job.global_batch / job.batch_quantum).unwrap_or(u32::MAX);
         let (model_bytes, syncs_per_epoch) = (to_f64(job.model_size.0), to_f64(job.syncs_per_epoch));
         Self {
@@ -216,9 +233,9 @@ impl JobModel {
             syncs_per_epoch,
             overlap: job.overlap,
             weight: job.weight,
-            min_gpus: job.min_gpus,
-            max_gpus: job.max_gpus.map_or(quanta, |own| own.min(quanta)),
-            asks: job.gpus.unwrap_or(job.min_gpus),
+            min_gpus: least,
+            max_gpus: most.map_or(quanta, |own| own.min(quanta)),
+            asks: job.gpus.unwrap_or(least),
             accumulate: job.accumulate,
             types,
             unusable,
@@ -234,6 +251,8 @@ impl JobModel {
             aims: Aims::of(job),
             may_use: parts.list.iter().map(|part| refusal(part).is_none()).collect(),
             needs: RankNeeds::default(),
+            replica,
+            sharing: job.shares,
             progress: Progress::of_epochs(job.epochs),
         }
     }

@@ -49,10 +49,13 @@ mod progress;
 mod registry;
 mod replace_all;
 mod replan;
+mod replica;
 mod requests;
 mod share;
 mod shared;
+mod stacking;
 mod steps;
+mod stowing;
 mod taken;
 mod trace_bound;
 mod verify;
@@ -79,7 +82,7 @@ pub use self::optimal::bound;
 pub use self::pace::{Pace, Paces};
 pub use self::parameters::{ExecutionMode, FlagValues, Parameters};
 pub use self::pareto::{ParetoPlan, pareto};
-pub use self::placement::{Outcome, Placement, Quality, Rank, Sharing, Slot, Verdict};
+pub use self::placement::{Outcome, Placement, Quality, Rank, Slot, Verdict};
 pub use self::problem::{
     Changed, Forecast, Host, JobStartEstimates, Objective, Problem, ProblemError, RequestStartEstimate, Room,
     TypeLimit, WorkerNode,
@@ -87,9 +90,12 @@ pub use self::problem::{
 pub use self::progress::{Eligibility, HeldPlacement, Progress, Stage};
 pub use self::registry::{Entry, Make, POLICIES, Registry, RegistryError};
 pub use self::replan::{Moves, Replan, Replanning};
+pub use self::replica::{Placed, ReplicaModel};
 pub(crate) use self::requests::{Instead, Pending, Remedy, is_legal, remedy};
 pub use self::requests::{MOST_GPUS, options};
 pub use self::shared::{Alone, Shared};
 pub use self::taken::Taken;
 pub use self::trace_bound::{Certificate, TraceBound, bound_of_prices, trace_bound};
+pub use hsched_model::Sharing;
+
 pub use self::verify::{CheckedPlan, Violation, checked, verify, verify_change};

@@ -4,7 +4,7 @@ use crate::bound::Bound;
 use crate::cost::{self, EpochTime};
 use crate::{CheckedPlan, Dues, JobModel, Problem, fairness, share};
 use hsched_model::number::to_f64;
-use hsched_model::{Seconds, SpeedBasis};
+use hsched_model::{Seconds, Sharing, SpeedBasis};
 
 /// The decision for one job. An expected "no" is a value with a reason.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +23,7 @@ pub enum Verdict {
 /// The GPUs of one job, its ranks and its predicted times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placement {
-    /// GPUs in rank order, one entry per node and type.
+    /// GPUs in the order of their first ranks, one entry per node and type.
     pub slots: Vec<Slot>,
     /// Ranks 0 … N−1; the largest batch is rank 0, ranks of a node are consecutive.
     pub ranks: Vec<Rank>,
@@ -31,15 +31,6 @@ pub struct Placement {
     pub sharing: Sharing,
     /// Predicted time of an epoch, from real-valued shares.
     pub epoch: EpochTime,
-}
-
-/// How a batch is divided over unequal GPUs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sharing {
-    /// So that all ranks are done at the same time (eq. 12).
-    Balanced,
-    /// In equal parts, so that the slowest GPU sets the pace: what plain data-parallel training does.
-    Equal,
 }
 
 /// Some GPUs of one type in one node.
@@ -106,6 +97,7 @@ impl Placement {
     /// `None` when the job may not run so: a type it cannot use, too small a share, no room for the batch.
     pub fn new(problem: &Problem, job: usize, slots: &[Slot], sharing: Sharing) -> Option<Self> {
         let model = &problem.jobs[job];
+        let sharing = if model.sharing == Sharing::Equal { Sharing::Equal } else { sharing };
         let epoch = cost::epoch_time(problem, model, slots, sharing)?;
         let ranks = share::ranks(model, slots, sharing)?;
         let mut in_rank_order = slots.to_vec();
@@ -124,19 +116,6 @@ impl Placement {
     /// Returns the job's predicted completion time: T (l^p + l^c), eq. 7.
     pub fn jct(&self, epochs: u64) -> Seconds {
         Seconds(to_f64(epochs) * self.epoch.total())
-    }
-}
-
-impl Sharing {
-    /// Both ways with their names in plan files.
-    pub const NAMES: [(&'static str, Self); 2] = [("balanced", Self::Balanced), ("equal", Self::Equal)];
-
-    /// Returns the way's name in plan files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Balanced => "balanced",
-            Self::Equal => "equal",
-        }
     }
 }
 

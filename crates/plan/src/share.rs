@@ -4,14 +4,46 @@
 //! with the lexicographically least sorted rank times, then the one that favours earlier ranks.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-use crate::{JobModel, Rank, Sharing, Slot, TypeModel, blocks, cost};
+use crate::{JobModel, Placed, Rank, Sharing, Slot, TypeModel, blocks, cost};
 use hsched_model::number::to_f64;
 
 /// Returns the ranks of a job on `slots`: the largest batch first, ranks of a node consecutive, nodes with
 /// the same GPUs next to each other. `None` where the GPUs cannot hold the batch in whole quanta.
 pub(super) fn ranks(job: &JobModel, slots: &[Slot], sharing: Sharing) -> Option<Vec<Rank>> {
+    if !job.needs_blocks() && !job.is_loose() {
+        return one_each(job, slots, sharing);
+    }
+    let placed = job.placed(slots)?;
+    // A replica is one rank on its first node until batches are known.
+    let mut heads: BTreeMap<(usize, usize), u32> = BTreeMap::new();
+    for replica in &placed {
+        *heads.entry((replica.parts[0].0, replica.gpu_type)).or_default() += 1;
+    }
+    let heads: Vec<Slot> =
+        heads.into_iter().map(|((node, gpu_type), count)| Slot { node, gpu_type, count }).collect();
+    let mut waiting: BTreeMap<(usize, usize), VecDeque<Placed>> = BTreeMap::new();
+    for replica in placed {
+        waiting.entry((replica.parts[0].0, replica.gpu_type)).or_default().push_back(replica);
+    }
+    let mut ranks = Vec::new();
+    let mut local: BTreeMap<usize, u32> = BTreeMap::new();
+    for head in one_each(job, &heads, sharing)? {
+        let replica = waiting.get_mut(&(head.node, head.gpu_type))?.pop_front()?;
+        let nodes = replica.parts.iter().flat_map(|&(node, count)| (0..count).map(move |_| node));
+        for node in nodes {
+            let next = local.entry(node).or_default();
+            ranks.push(Rank { node, local_rank: *next, ..head });
+            *next += 1;
+        }
+    }
+    Some(ranks)
+}
+
+/// Returns the ranks of replicas of one GPU, or of what stands for a replica.
+fn one_each(job: &JobModel, slots: &[Slot], sharing: Sharing) -> Option<Vec<Rank>> {
+    let sharing = if job.sharing == Sharing::Equal { Sharing::Equal } else { sharing };
     let mut bundle = vec![0; job.types.len()];
     for slot in slots {
         bundle[slot.gpu_type] += slot.count;
@@ -241,6 +273,8 @@ mod tests {
             aims: crate::Aims::default(),
             may_use: vec![true; types.len()],
             needs: hsched_model::RankNeeds::default(),
+            replica: None,
+            sharing: Sharing::Balanced,
             progress: crate::Progress::default(),
         }
     }

@@ -127,25 +127,49 @@ pub(super) fn placements(decision: &Decision) -> &[Placement] {
 
 fn broken_rules(problem: &Problem, job: &JobModel, placement: &Placement) -> Vec<String> {
     let mut broken = Vec::new();
-    let mut models = Vec::new();
     for rank in &placement.ranks {
-        match job.types.get(rank.gpu_type).copied().flatten() {
-            Some(model) => models.push(model),
-            None => broken.push(format!("may not use GPU type number {}", rank.gpu_type)),
+        if job.types.get(rank.gpu_type).copied().flatten().is_none() {
+            broken.push(format!("may not use GPU type number {}", rank.gpu_type));
         }
     }
     if !broken.is_empty() || placement.ranks.is_empty() {
         broken.push("has no legal ranks".into());
         return broken;
     }
+    let replicas = replicas(job, &placement.ranks, &mut broken);
+    let heads: Vec<Rank> = replicas.iter().map(|own| own[0]).collect();
+    let models: Vec<TypeModel> = heads.iter().filter_map(|rank| job.types[rank.gpu_type]).collect();
     check_ranks(job, placement, &models, &mut broken);
-    check_batches(job, &placement.ranks, &models, &mut broken);
-    check_times(problem, job, placement, &models, &mut broken);
+    check_batches(job, &heads, &models, &mut broken);
+    check_times(problem, job, placement, (&replicas, &heads, &models), &mut broken);
     broken
 }
 
+/// Returns the ranks of each replica: neighbours of one type with one share, and on one node where they must be.
+fn replicas<'a>(job: &JobModel, ranks: &'a [Rank], broken: &mut Vec<String>) -> Vec<&'a [Rank]> {
+    let Some(own) = &job.replica else { return ranks.chunks(1).collect() };
+    let (mut replicas, mut at) = (Vec::new(), 0);
+    while at < ranks.len() {
+        let first = ranks[at];
+        let end = (at + own.sizes[first.gpu_type].max(1) as usize).min(ranks.len());
+        let replica = &ranks[at..end];
+        let same = |rank: &Rank| {
+            (rank.gpu_type, rank.batch, rank.samples) == (first.gpu_type, first.batch, first.samples)
+        };
+        if replica.len() != own.sizes[first.gpu_type] as usize || !replica.iter().all(same) {
+            broken.push("has a replica whose ranks differ, or are too few".into());
+        }
+        if own.same_node && replica.iter().any(|rank| rank.node != first.node) {
+            broken.push("has a replica that is not on one node".into());
+        }
+        replicas.push(replica);
+        at = end;
+    }
+    replicas
+}
+
 fn check_ranks(job: &JobModel, placement: &Placement, models: &[TypeModel], broken: &mut Vec<String>) {
-    let count = placement.ranks.len();
+    let count = models.len();
     let limits = job.min_gpus as usize..=job.max_gpus as usize;
     if !limits.contains(&count) {
         broken.push(format!("has {count} ranks, but {} to {} are allowed", job.min_gpus, job.max_gpus));
@@ -159,7 +183,8 @@ fn check_ranks(job: &JobModel, placement: &Placement, models: &[TypeModel], brok
     for rank in &placement.ranks {
         *by_slot.entry((rank.node, rank.gpu_type)).or_default() += 1;
         let next = local.entry(rank.node).or_default();
-        if rank.local_rank != *next || (*next > 0 && node_before != Some(rank.node)) {
+        let apart = *next > 0 && node_before != Some(rank.node);
+        if rank.local_rank != *next || (apart && job.replica.as_ref().is_none_or(|own| own.same_node)) {
             broken.push("has ranks of one node that are not consecutive".into());
         }
         *next += 1;
@@ -198,17 +223,20 @@ fn check_times(
     problem: &Problem,
     job: &JobModel,
     placement: &Placement,
-    models: &[TypeModel],
+    (replicas, heads, models): (&[&[Rank]], &[Rank], &[TypeModel]),
     broken: &mut Vec<String>,
 ) {
+    if job.sharing == Sharing::Equal && placement.sharing != Sharing::Equal {
+        broken.push("does not share its batch in equal parts".into());
+    }
     let batch = to_f64(job.global_batch);
     let step = match placement.sharing {
-        Sharing::Balanced => balanced_step(job, &placement.ranks, broken),
+        Sharing::Balanced => balanced_step(job, heads, broken),
         Sharing::Equal => equal_step(job, models, broken),
     };
-    let count = to_f64(placement.ranks.len());
+    let count = to_f64(heads.len());
     let volume = 2.0 * (count - 1.0) / count * job.model_bytes * job.syncs_per_epoch * (1.0 - job.overlap);
-    let comm = if placement.ranks.len() > 1 { volume / slowest_link(problem, &placement.ranks) } else { 0.0 };
+    let comm = if heads.len() > 1 { volume / slowest_link(problem, replicas) } else { 0.0 };
     let compute = to_f64(job.samples_per_epoch) / batch * step;
     let agree = |a: f64, b: f64| (a - b).abs() <= TOLERANCE * (a.abs() + b.abs()) + f64::MIN_POSITIVE;
     if !agree(placement.epoch.compute, compute) || !agree(placement.epoch.comm, comm) {
@@ -279,11 +307,20 @@ fn share(job: &JobModel, model: TypeModel, time: f64) -> f64 {
     }
 }
 
-fn slowest_link(problem: &Problem, ranks: &[Rank]) -> f64 {
-    let mut links = Vec::new();
-    for (rank, next) in ranks.iter().zip(ranks.iter().cycle().skip(1)) {
-        let link = if rank.node == next.node { problem.nodes[rank.node].intra_node } else { problem.network };
-        links.push(link.bytes_per_second());
+/// The slowest link of a ring that visits the nodes one after the other: the network between two nodes, and a node's own where
+/// two replicas meet.
+fn slowest_link(problem: &Problem, replicas: &[&[Rank]]) -> f64 {
+    let mut on_node: BTreeMap<usize, u32> = BTreeMap::new();
+    for replica in replicas {
+        for node in replica.iter().map(|rank| rank.node).collect::<BTreeSet<_>>() {
+            *on_node.entry(node).or_default() += 1;
+        }
+    }
+    let shared = on_node.iter().filter(|(_, count)| **count > 1);
+    let mut links: Vec<f64> =
+        shared.map(|(&node, _)| problem.nodes[node].intra_node.bytes_per_second()).collect();
+    if on_node.len() > 1 {
+        links.push(problem.network.bytes_per_second());
     }
     links.into_iter().fold(f64::INFINITY, f64::min)
 }

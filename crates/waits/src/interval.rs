@@ -21,7 +21,7 @@ const HELD: f64 = 0.8;
 
 /// Days of estimates that count, and days after which one counts half.
 pub const WINDOW_DAYS: f64 = 12.0;
-const HALF_LIFE_DAYS: f64 = 5.0;
+const HALF_LIFE_DAYS: f64 = 8.0;
 
 /// Jobs of an account on a day have much in common: together they weigh as this power of their number does, times one.
 const SHARED: f64 = 0.75;

@@ -16,6 +16,7 @@ use crate::app::context::{Context, Format};
 use crate::app::folders::{note_missing_workdirs, note_shared_checkpoints};
 use crate::app::input;
 use crate::app::policy_args::OverTimeArgs;
+use crate::app::replicas;
 use crate::app::speeds::EstimateArgs;
 use crate::app::state;
 use crate::app::submission::settled;
@@ -89,6 +90,7 @@ impl Subcommand for Args {
             Some(path) => input::jobs(&input::text(path)?, path)?,
             None => Vec::new(),
         };
+        replicas::refuse(&jobs, "hsched run")?;
         let jobs: Vec<Job> = jobs.iter().map(|job| settled(context, job, &[])).collect();
         note_missing_workdirs(context, &jobs);
         note_shared_checkpoints(context, &jobs.iter().collect::<Vec<_>>());

@@ -1,7 +1,7 @@
 //! Problems for tests: the planner's examples, and random small ones with all features mixed.
 
 use hsched_model::{BitRate, GpuType, JobName, NodeName, RankNeeds, Seconds, Speed, Time};
-use hsched_plan::{Changed, JobModel, Objective, Problem, Progress, Rounds, TypeModel, WorkerNode};
+use hsched_plan::{Changed, JobModel, Objective, Problem, Progress, Rounds, Sharing, TypeModel, WorkerNode};
 use proptest::prelude::*;
 
 pub fn rate(gigabits: f64) -> BitRate {
@@ -38,6 +38,8 @@ pub fn job(name: &str, epochs: u64, samples: u64, megabytes: f64, rates: &[f64])
         aims: hsched_plan::Aims::default(),
         may_use: vec![true; rates.len()],
         needs: RankNeeds::default(),
+        replica: None,
+        sharing: Sharing::Balanced,
         progress: Progress::of_epochs(epochs),
     }
 }

@@ -1,5 +1,6 @@
 //! The job script: everything that was decided about a job, put into its template.
 
+use std::collections::BTreeSet;
 use std::error::Error;
 
 use minijinja::value::Serde;
@@ -26,6 +27,8 @@ pub struct Template {
     pub batch_functions: String,
     /// bash functions by which the batch shell judges how its ranks ended, put in behind its others.
     pub end_functions: String,
+    /// bash functions of the batch shell for replicas of several GPUs, put in behind all others.
+    pub replica_functions: String,
     /// The Python package for training programs: paths beside the script, and texts.
     pub helpers: Vec<(&'static str, String)>,
 }
@@ -40,6 +43,7 @@ impl Default for Template {
             fence_functions: include_str!("../../../../templates/fence.sh").into(),
             batch_functions: include_str!("../../../../templates/batch.sh").into(),
             end_functions: include_str!("../../../../templates/ends.sh").into(),
+            replica_functions: include_str!("../../../../templates/replicas.sh").into(),
             helpers: PACKAGE.map(|(path, text)| (path, text.into())).to_vec(),
         }
     }
@@ -123,6 +127,19 @@ fn env(job: &Job, checkpoint_dir: &str) -> Vec<(String, String)> {
     env
 }
 
+/// Returns the GPUs of a replica on each type of the tables; nothing where the job says nothing of replicas.
+fn replica_sizes(job: &Job, ranks: &[PlacedRank], others: &[Vec<PlacedRank>]) -> Vec<JsonValue> {
+    let Some(replica) = &job.replica else { return Vec::new() };
+    let types: BTreeSet<&GpuType> =
+        ranks.iter().chain(others.iter().flatten()).map(|rank| &rank.gpu_type).collect();
+    let cluster: Vec<GpuType> = types.iter().map(|own| (*own).clone()).collect();
+    let size = |gpu_type: &GpuType| {
+        let gpus = hsched_plan::throughput::replica_size(&replica.gpus, gpu_type, &cluster)?;
+        Some(json!({ "gpu_type": gpu_type.as_str(), "gpus": gpus }))
+    };
+    types.into_iter().filter_map(size).collect()
+}
+
 /// Returns what templates can use, by name.
 fn context(template: &Template, batch: &Batch<'_>) -> JsonValue {
     let facts = &batch.facts;
@@ -147,6 +164,8 @@ fn context(template: &Template, batch: &Batch<'_>) -> JsonValue {
     let device_order = |(node, types): &(NodeName, Vec<GpuType>)| json!({ "node": node.as_str(), "types": types.iter().map(GpuType::as_str).collect::<Vec<_>>() });
     json!({
         "rank_functions": format!("{}\n{}", template.rank_functions, template.fence_functions),
+        "replica_functions": template.replica_functions,
+        "replica_sizes": replica_sizes(job, facts.ranks, facts.others),
         "batch_functions": format!("{}\n{}", template.batch_functions, template.end_functions),
         "job": {
             "name": job.name.as_str(),

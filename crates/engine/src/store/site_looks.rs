@@ -305,4 +305,21 @@ mod tests {
         store.keep(&later, Vec::new()).expect("written");
         assert_eq!(store.days().len(), 1);
     }
+
+    #[test]
+    fn the_oldest_days_go_where_there_is_too_much() {
+        let root = tempfile::tempdir().expect("a directory");
+        let store = SiteLooks::of(root.path());
+        let last = looks(&store, 3);
+        std::fs::remove_file(&store.days()[0].1).expect("removed");
+        // Three fifths of the most, twice, within the 90 days.
+        for day in ["2024-09-01", "2024-09-02"] {
+            let file = std::fs::File::create(store.folder.join(format!("{day}{DAY_SUFFIX}"))).expect("made");
+            file.set_len(MOST * 3 / 5).expect("long");
+        }
+        store.keep(&last, Vec::new()).expect("written");
+        let kept: Vec<String> = store.days().into_iter().map(|(day, _)| day.to_string()).collect();
+        assert_eq!(kept, ["2024-09-02"]);
+        assert!(store.bytes() <= MOST);
+    }
 }

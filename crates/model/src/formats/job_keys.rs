@@ -13,6 +13,7 @@ use crate::Job;
 mod course;
 mod gpus;
 mod launch;
+mod replicas;
 #[cfg(test)]
 mod tests;
 mod training;
@@ -24,7 +25,7 @@ const COUNT_LIMIT: u64 = 1_000_000_000_000;
 const GPU_LIMIT: u32 = 1_000_000;
 
 /// All keys in the order in which a file is best written, by subject.
-static TABLE: [&[JobKey]; 4] = [training::KEYS, gpus::KEYS, launch::KEYS, course::KEYS];
+static TABLE: [&[JobKey]; 5] = [training::KEYS, gpus::KEYS, replicas::KEYS, launch::KEYS, course::KEYS];
 
 /// A key of a job, or of a map in a job.
 pub struct JobKey {

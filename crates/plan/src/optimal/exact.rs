@@ -4,10 +4,9 @@
 //! the price of idle GPUs. So a bundle that alone costs more than the gap is part of no better plan.
 
 use crate::dual::Dual;
-use crate::optimal::fit::{Ring, fit};
-use crate::optimal::primal::own;
+use crate::optimal::fit::{Piece, Ring, fit};
 use crate::pricing::{Bundle, Pricer, holds, price};
-use crate::{Objective, Problem, Slot, WorkerNode};
+use crate::{JobModel, Objective, Problem, Slot, WorkerNode};
 
 /// What the search found.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +20,10 @@ pub(super) struct Proof {
 /// One way to run one job.
 #[derive(Clone, Debug)]
 struct Way {
+    /// Replicas by type.
     counts: Vec<u32>,
+    /// What it takes of each resource.
+    uses: Vec<u32>,
     ring: Ring,
     /// Completion time, with what it costs that the job is late.
     cost: f64,
@@ -45,7 +47,7 @@ const ROUNDING: f64 = 1e-12;
 struct Search<'a> {
     problem: &'a Problem,
     /// Jobs in the order in which they are decided, and their ways by rising excess.
-    jobs: Vec<(usize, Vec<Way>)>,
+    jobs: Vec<(usize, &'a JobModel, Vec<Way>)>,
     weights: &'a [f64],
     /// What the prices prove.
     bound: f64,
@@ -68,26 +70,36 @@ pub(super) fn prove(
     stop: &dyn Fn() -> bool,
 ) -> Proof {
     let unknown = Proof { better: None, complete: false };
+    let network = problem.network.bytes_per_second();
+    let has_slow_nodes = problem.nodes.iter().any(|node| node.intra_node.bytes_per_second() < network);
+    if has_slow_nodes && dual.pricers.iter().any(|pricer| pricer.job.is_loose()) {
+        // Where replicas on several nodes meet is nothing that is searched.
+        return unknown;
+    }
     let prices = dual.prices.clone();
     let makespan = problem.objective == Objective::Makespan;
     let mut least = Vec::with_capacity(dual.pricers.len());
-    for (pricer, &weight) in dual.pricers.iter_mut().zip(&dual.weights) {
-        let Some(priced) = pricer.cheapest(&own(weight, &prices), EXACT, None) else { return unknown };
+    for job in 0..dual.pricers.len() {
+        let own = dual.own_prices(job, &prices);
+        let Some(priced) = dual.pricers[job].cheapest(&own, EXACT, None) else { return unknown };
         least.push(priced.floor);
     }
     let bound = dual.weights.iter().zip(&least).map(|(weight, least)| weight * least).sum::<f64>()
-        - price(&prices, &dual.offered);
+        - price(&prices, &dual.stock.offered)
+        + dual.stock.surplus(&prices);
     let gap = if makespan { f64::INFINITY } else { (best - bound).max(0.0) };
     let mut jobs = Vec::with_capacity(dual.pricers.len());
-    for (job, pricer) in dual.pricers.iter_mut().enumerate() {
+    for (job, &least) in least.iter().enumerate() {
         if stop() {
             return unknown;
         }
         let weight = dual.weights[job];
-        let found = ways(problem, pricer, &own(weight, &prices), least[job], gap / weight);
-        let Some(mut ways) = found else { return unknown };
+        let own = dual.own_prices(job, &prices);
+        let pricer = &mut dual.pricers[job];
+        let Some(mut ways) = ways(problem, pricer, &own, least, gap / weight) else { return unknown };
         for way in &mut ways {
             way.excess *= weight;
+            way.uses = dual.stock.uses(pricer.job, &way.counts);
         }
         if makespan {
             ways.retain(|way| way.cost < best);
@@ -95,9 +107,9 @@ pub(super) fn prove(
         } else {
             ways.sort_by(|a, b| a.excess.total_cmp(&b.excess).then_with(|| a.counts.cmp(&b.counts)));
         }
-        jobs.push((job, ways));
+        jobs.push((job, pricer.job, ways));
     }
-    jobs.sort_by_key(|(job, ways)| (ways.len(), *job));
+    jobs.sort_by_key(|(job, _, ways)| (ways.len(), *job));
     let mut search = Search {
         problem,
         weights: &dual.weights,
@@ -111,7 +123,7 @@ pub(super) fn prove(
         steps: 0,
         complete: true,
     };
-    let mut room = problem.offered();
+    let mut room = dual.stock.offered.clone();
     search.decide(&mut room, 0.0);
     Proof { better: search.better, complete: search.complete }
 }
@@ -132,7 +144,7 @@ fn ways(
     rates.dedup();
     let way = |bundle: &Bundle, ring: Ring, cost: f64| {
         let excess = (cost + price(prices, &bundle.counts) - least_value).max(0.0);
-        (excess <= gap).then(|| Way { counts: bundle.counts.clone(), ring, cost, excess })
+        (excess <= gap).then(|| Way { counts: bundle.counts.clone(), uses: Vec::new(), ring, cost, excess })
     };
     let mut ways = Vec::new();
     let in_halls = pricer.inside_halls_within(prices, limit, MOST_WAYS)?;
@@ -141,10 +153,10 @@ fn ways(
             ways.extend(way(bundle, Ring::Single, bundle.cost));
             continue;
         }
+        let gpus = pricer.gpus(&bundle.counts);
         for &least in &rates {
-            let able = |node: &WorkerNode| {
-                node.intra_node.bytes_per_second() == least && holds(&node.gpus, &bundle.counts)
-            };
+            let able =
+                |node: &WorkerNode| node.intra_node.bytes_per_second() == least && holds(&node.gpus, &gpus);
             if problem.nodes.iter().any(able)
                 && let Some(cost) = pricer.cost(&bundle.counts, least)
             {
@@ -157,14 +169,14 @@ fn ways(
         let bundles = if least == network {
             pricer.across_within(prices, limit, MOST_WAYS)?
         } else {
-            pricer.over(least, &problem.offered()).across_within(prices, limit, MOST_WAYS)?
+            pricer.over(least).across_within(prices, limit, MOST_WAYS)?
         };
         ways.extend(bundles.iter().filter_map(|bundle| way(bundle, Ring::Across { least }, bundle.cost)));
     }
     Some(ways)
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
     /// Decides the job after those chosen; `spent` is their excess in sum.
     fn decide(&mut self, room: &mut Vec<u32>, spent: f64) {
         let depth = self.chosen.len();
@@ -172,7 +184,7 @@ impl Search<'_> {
             self.look(room);
             return;
         }
-        for index in 0..self.jobs[depth].1.len() {
+        for index in 0..self.jobs[depth].2.len() {
             self.steps += 1;
             if self.steps > MOST_STEPS || (self.steps.is_multiple_of(STRIDE) && (self.stop)()) {
                 self.complete = false;
@@ -180,7 +192,7 @@ impl Search<'_> {
             if !self.complete {
                 return;
             }
-            let way = &self.jobs[depth].1[index];
+            let way = &self.jobs[depth].2[index];
             let makespan = self.problem.objective == Objective::Makespan;
             let hopeless = if makespan {
                 way.cost >= self.best
@@ -190,52 +202,53 @@ impl Search<'_> {
             if hopeless {
                 return;
             }
-            if !way.counts.iter().zip(room.iter()).all(|(need, have)| need <= have) {
+            if !way.uses.iter().zip(room.iter()).all(|(need, have)| need <= have) {
                 continue;
             }
-            let (counts, excess, ring) = (way.counts.clone(), way.excess, way.ring);
-            room.iter_mut().zip(&counts).for_each(|(have, need)| *have -= need);
+            let (uses, excess) = (way.uses.clone(), way.excess);
+            let is_tied = is_tied(self.jobs[depth].1, way);
+            room.iter_mut().zip(&uses).for_each(|(have, need)| *have -= need);
             self.chosen.push(index);
-            if !matches!(ring, Ring::Inside { .. }) || self.rings_fit() {
+            if !is_tied || self.rings_fit() {
                 self.decide(room, spent + excess);
             }
             self.chosen.pop();
-            room.iter_mut().zip(&counts).for_each(|(have, need)| *have += need);
+            room.iter_mut().zip(&uses).for_each(|(have, need)| *have += need);
         }
     }
 
-    fn chosen_ways(&self) -> impl Iterator<Item = &Way> {
-        self.jobs.iter().zip(&self.chosen).map(|((_, ways), index)| &ways[*index])
+    fn chosen_ways(&self) -> impl Iterator<Item = (&'a JobModel, &Way)> {
+        self.jobs.iter().zip(&self.chosen).map(|((_, job, ways), index)| (*job, &ways[*index]))
     }
 
-    /// Returns whether the rings inside nodes that are chosen so far can stand together.
+    /// Returns whether what is chosen so far and has to be on one node can stand together.
     fn rings_fit(&mut self) -> bool {
-        let rings = self.chosen_ways().filter(|way| matches!(way.ring, Ring::Inside { .. }));
-        let rings: Vec<(&[u32], Ring)> = rings.map(|way| (way.counts.as_slice(), way.ring)).collect();
+        let rings = self.chosen_ways().filter(|(job, way)| is_tied(job, way));
+        let rings: Vec<Piece<'_>> = rings.map(|(job, way)| Piece::new(job, &way.counts, way.ring)).collect();
         // What takes too long to tell may fit.
         fit(self.problem, &rings).map_or(true, |slots| slots.is_some())
     }
 
     fn look(&mut self, room: &[u32]) {
-        let left: u32 = room.iter().sum();
+        let left: u32 = room.iter().take(self.problem.gpu_types.len()).sum();
         if self.idle.is_some_and(|idle| idle != left) {
             return;
         }
         let value = if self.problem.objective == Objective::Makespan {
-            self.chosen_ways().map(|way| way.cost).fold(0.0, f64::max)
+            self.chosen_ways().map(|(_, way)| way.cost).fold(0.0, f64::max)
         } else {
-            let weights = self.jobs.iter().map(|(job, _)| self.weights[*job]);
-            self.chosen_ways().zip(weights).map(|(way, weight)| weight * way.cost).sum()
+            let weights = self.jobs.iter().map(|(job, ..)| self.weights[*job]);
+            self.chosen_ways().zip(weights).map(|((_, way), weight)| weight * way.cost).sum()
         };
         if value >= self.best * (1.0 - ROUNDING) {
             return;
         }
-        let bundles: Vec<(&[u32], Ring)> =
-            self.chosen_ways().map(|way| (way.counts.as_slice(), way.ring)).collect();
-        match fit(self.problem, &bundles) {
+        let pieces: Vec<Piece<'_>> =
+            self.chosen_ways().map(|(job, way)| Piece::new(job, &way.counts, way.ring)).collect();
+        match fit(self.problem, &pieces) {
             Ok(Some(slots)) => {
                 let mut by_job = vec![Vec::new(); slots.len()];
-                for ((job, _), slots) in self.jobs.iter().zip(slots) {
+                for ((job, ..), slots) in self.jobs.iter().zip(slots) {
                     by_job[*job] = slots;
                 }
                 self.best = value;
@@ -245,4 +258,9 @@ impl Search<'_> {
             Err(_) => self.complete = false,
         }
     }
+}
+
+/// Returns whether some of its GPUs have to be on one node.
+fn is_tied(job: &JobModel, way: &Way) -> bool {
+    matches!(way.ring, Ring::Inside { .. }) || job.needs_blocks()
 }

@@ -1,10 +1,13 @@
 //! Exact packing: whether rings of given speeds can stand on the nodes together, and where.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use crate::optimal::layout::inside;
 use crate::pricing::holds;
-use crate::{Problem, Slot, packing};
+use crate::stacking::{Stacked, stack};
+use crate::{JobModel, Problem, Slot, packing};
 
 /// The ring that a bundle's completion time was computed with; rates in bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,34 +23,64 @@ pub(super) enum Ring {
 /// Steps of one packing before it is given up.
 const PATIENCE: u32 = 20_000;
 
+/// A job's GPUs as they have to be placed.
+pub(super) struct Piece<'a> {
+    /// GPUs by type.
+    gpus: Cow<'a, [u32]>,
+    ring: Ring,
+    /// The job, where each of its replicas has to be on one node.
+    blocks: Option<&'a JobModel>,
+}
+
+impl<'a> Piece<'a> {
+    /// Returns the piece of so many replicas of a job by type.
+    pub(super) fn new(job: &'a JobModel, replicas: &'a [u32], ring: Ring) -> Self {
+        let gpus =
+            if job.replica.is_none() { Cow::Borrowed(replicas) } else { Cow::Owned(job.gpus(replicas)) };
+        Self { gpus, ring, blocks: job.needs_blocks().then_some(job) }
+    }
+}
+
+/// A replica that is whole on a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Block {
+    piece: usize,
+    gpu_type: usize,
+    size: u32,
+}
+
 /// A packing under way.
 struct Packing<'a> {
     problem: &'a Problem,
-    bundles: &'a [(&'a [u32], Ring)],
+    pieces: &'a [Piece<'a>],
     free: Vec<Vec<u32>>,
     rates: Vec<f64>,
     slots: Vec<Vec<Slot>>,
     steps: u32,
+    /// Whether something was given up that may have been possible.
+    doubts: bool,
 }
 
-/// Returns the slots of bundles that must stand together; `Ok(None)` when they cannot.
+/// Returns the slots of pieces that must stand together; `Ok(None)` when they cannot.
 ///
 /// # Errors
 /// When that takes too many steps to find out.
-pub(super) fn fit(problem: &Problem, bundles: &[(&[u32], Ring)]) -> Result<Option<Vec<Vec<Slot>>>, TooLong> {
+pub(super) fn fit(problem: &Problem, pieces: &[Piece<'_>]) -> Result<Option<Vec<Vec<Slot>>>, TooLong> {
     let mut packing = Packing {
         problem,
-        bundles,
+        pieces,
         free: problem.nodes.iter().map(|node| node.gpus.clone()).collect(),
         rates: problem.nodes.iter().map(|node| node.intra_node.bytes_per_second()).collect(),
-        slots: vec![Vec::new(); bundles.len()],
+        slots: vec![Vec::new(); pieces.len()],
         steps: 0,
+        doubts: false,
     };
-    let mut order: Vec<usize> = (0..bundles.len()).collect();
-    let size = |at: usize| bundles[at].0.iter().sum::<u32>();
+    let mut order: Vec<usize> = (0..pieces.len()).collect();
+    let size = |at: usize| pieces[at].gpus.iter().sum::<u32>();
     order.sort_by_key(|&at| (packing.class(at), Reverse(size(at))));
     let fits = packing.put(&order);
-    if packing.steps > PATIENCE { Err(TooLong) } else { Ok(fits.then_some(packing.slots)) }
+    let unknown = packing.steps > PATIENCE || (packing.doubts && !fits);
+    if unknown { Err(TooLong) } else { Ok(fits.then_some(packing.slots)) }
 }
 
 /// A packing took too many steps.
@@ -55,13 +88,19 @@ pub(super) fn fit(problem: &Problem, bundles: &[(&[u32], Ring)]) -> Result<Optio
 pub(super) struct TooLong;
 
 impl Packing<'_> {
-    /// Rings inside nodes first, then those that slow nodes restrict; the others take what is left.
+    /// Rings inside nodes first, then replicas that are whole on nodes, then rings that slow nodes restrict; the others take
+    /// what is left.
     fn class(&self, at: usize) -> u8 {
-        match self.bundles[at].1 {
+        match self.pieces[at].ring {
             Ring::Inside { .. } => 0,
-            Ring::Across { least } if self.rates.iter().any(|rate| *rate < least) => 1,
-            Ring::Across { .. } | Ring::Single => 2,
+            _ if self.pieces[at].blocks.is_some() => 1,
+            Ring::Across { least } if self.is_restricted(least) => 2,
+            Ring::Across { .. } | Ring::Single => 3,
         }
+    }
+
+    fn is_restricted(&self, least: f64) -> bool {
+        self.rates.iter().any(|rate| *rate < least)
     }
 
     fn put(&mut self, order: &[usize]) -> bool {
@@ -70,10 +109,12 @@ impl Packing<'_> {
         if self.steps > PATIENCE {
             return false;
         }
-        let (counts, ring) = self.bundles[at];
-        match (self.class(at), ring) {
+        let piece = &self.pieces[at];
+        let counts = &*piece.gpus;
+        match (self.class(at), piece.ring) {
             (0, Ring::Inside { least }) => self.put_inside(at, least, rest),
-            (1, Ring::Across { least }) => self.put_across(at, least, counts, 0, rest),
+            (1, _) => self.put_blocks(order),
+            (2, Ring::Across { least }) => self.put_across(at, least, counts, 0, rest),
             _ => {
                 let before = self.free.clone();
                 self.slots[at] = packing::place(self.problem, &mut self.free, counts);
@@ -89,7 +130,7 @@ impl Packing<'_> {
     }
 
     fn put_inside(&mut self, at: usize, least: f64, rest: &[usize]) -> bool {
-        let counts = self.bundles[at].0;
+        let counts = &*self.pieces[at].gpus;
         for node in 0..self.free.len() {
             if self.rates[node] < least || !holds(&self.free[node], counts) {
                 continue;
@@ -105,6 +146,116 @@ impl Packing<'_> {
                 return true;
             }
             self.free[node].iter_mut().zip(counts).for_each(|(free, count)| *free += count);
+        }
+        false
+    }
+
+    /// Puts all replicas that are whole on nodes, type by type, then the rest.
+    fn put_blocks(&mut self, order: &[usize]) -> bool {
+        let is_block = |&&at: &&usize| self.class(at) == 1;
+        let own = order.iter().take_while(is_block).count();
+        let (own, rest) = order.split_at(own);
+        if self.is_picky(own, rest) {
+            let mut blocks = self.blocks(own);
+            blocks.sort_by_key(|block| (Reverse(block.size), block.piece, block.gpu_type));
+            if !self.put_one_by_one(&blocks, 0, rest) {
+                return false;
+            }
+            for &at in own {
+                merge(&mut self.slots[at]);
+            }
+            return true;
+        }
+        let (before, all) = (self.free.clone(), self.blocks(own));
+        for gpu_type in 0..self.problem.gpu_types.len() {
+            let own_blocks = all.iter().filter(|block| block.gpu_type == gpu_type);
+            let (blocks, owners): (Vec<u32>, Vec<usize>) =
+                own_blocks.map(|block| (block.size, block.piece)).unzip();
+            let free: Vec<u32> = self.free.iter().map(|node| node[gpu_type]).collect();
+            match stack(&free, &blocks) {
+                Stacked::On(nodes) => {
+                    for ((node, at), count) in nodes.into_iter().zip(owners).zip(blocks) {
+                        self.free[node][gpu_type] -= count;
+                        self.slots[at].push(Slot { node, gpu_type, count });
+                    }
+                }
+                found => {
+                    self.doubts |= found == Stacked::Unknown;
+                    return self.without_blocks(own, before);
+                }
+            }
+        }
+        for &at in own {
+            merge(&mut self.slots[at]);
+        }
+        if self.put(rest) {
+            return true;
+        }
+        self.without_blocks(own, before)
+    }
+
+    /// Returns whether it matters which nodes of equal room whole replicas take.
+    fn is_picky(&self, own: &[usize], rest: &[usize]) -> bool {
+        let restricts = |&at: &usize| match self.pieces[at].ring {
+            Ring::Across { least } => self.is_restricted(least),
+            Ring::Single | Ring::Inside { .. } => false,
+        };
+        own.iter().any(restricts) || rest.iter().any(|&at| self.class(at) == 2)
+    }
+
+    /// Returns the whole replicas of these pieces.
+    fn blocks(&self, own: &[usize]) -> Vec<Block> {
+        let mut blocks = Vec::new();
+        for &piece in own {
+            let Piece { gpus, blocks: Some(job), .. } = &self.pieces[piece] else { continue };
+            for (gpu_type, &count) in gpus.iter().enumerate() {
+                let size = job.size(gpu_type);
+                blocks.extend((0..count / size).map(|_| Block { piece, gpu_type, size }));
+            }
+        }
+        blocks
+    }
+
+    fn without_blocks(&mut self, own: &[usize], before: Vec<Vec<u32>>) -> bool {
+        self.free = before;
+        for &at in own {
+            self.slots[at].clear();
+        }
+        false
+    }
+
+    /// Puts these blocks one by one wherever they can go, no two of a ring on a node with slower links than the ring should have,
+    /// then the rest.
+    fn put_one_by_one(&mut self, blocks: &[Block], least: usize, rest: &[usize]) -> bool {
+        self.steps += 1;
+        if self.steps > PATIENCE {
+            return false;
+        }
+        let Some((block, others)) = blocks.split_first() else { return self.put(rest) };
+        let ring = match self.pieces[block.piece].ring {
+            Ring::Across { least } => least,
+            Ring::Single | Ring::Inside { .. } => 0.0,
+        };
+        let mut tried = BTreeSet::new();
+        for node in least..self.free.len() {
+            let is_there = |at: usize| self.slots[at].iter().any(|slot| slot.node == node);
+            let meets = self.rates[node] < ring && is_there(block.piece);
+            if self.free[node][block.gpu_type] < block.size || meets {
+                continue;
+            }
+            let owners: Vec<usize> = (0..self.pieces.len()).filter(|&at| is_there(at)).collect();
+            if !tried.insert((self.free[node].clone(), self.rates[node].to_bits(), owners)) {
+                continue;
+            }
+            self.free[node][block.gpu_type] -= block.size;
+            self.slots[block.piece].push(Slot { node, gpu_type: block.gpu_type, count: block.size });
+            // Equal blocks of one job are taken in the order of their nodes.
+            let next = if others.first() == Some(block) { node } else { 0 };
+            if self.put_one_by_one(others, next, rest) {
+                return true;
+            }
+            self.slots[block.piece].pop();
+            self.free[node][block.gpu_type] += block.size;
         }
         false
     }
@@ -142,4 +293,16 @@ impl Packing<'_> {
             given[..place].copy_from_slice(&most[..place]);
         }
     }
+}
+
+/// Makes one slot of those of one type on one node.
+fn merge(slots: &mut Vec<Slot>) {
+    slots.sort_unstable();
+    slots.dedup_by(|next, own| {
+        let same = (next.node, next.gpu_type) == (own.node, own.gpu_type);
+        if same {
+            own.count += next.count;
+        }
+        same
+    });
 }

@@ -3,15 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::pricing::{Bundle, Pricer, holds, price};
-use crate::{Problem, Slot, packing};
+use crate::{JobModel, Problem, Slot, packing};
+use hsched_model::number::{to_f64, to_u32};
 
 /// One job's GPUs.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct RingPlacement {
     /// GPUs by type.
-    pub counts: Vec<u32>,
+    pub gpus: Vec<u32>,
     /// The node that holds the ring; `None` for a ring over the network, whose nodes are chosen at the end.
     pub node: Option<usize>,
+    /// The nodes of a ring over the network whose replicas need several GPUs of one node: these are chosen at once.
+    pub blocks: Vec<Slot>,
     /// Completion time in seconds, with what it costs that the job is late.
     pub cost: f64,
 }
@@ -58,20 +61,26 @@ impl<'a> Layout<'a> {
     }
 
     pub(super) fn take(&mut self, place: &RingPlacement) {
-        for (room, count) in self.room.iter_mut().zip(&place.counts) {
+        for (room, count) in self.room.iter_mut().zip(&place.gpus) {
             *room -= count;
         }
         if let Some(node) = place.node {
-            self.change(node, |own| own.iter_mut().zip(&place.counts).for_each(|(a, b)| *a -= b));
+            self.change(node, |own| own.iter_mut().zip(&place.gpus).for_each(|(a, b)| *a -= b));
+        }
+        for slot in &place.blocks {
+            self.change(slot.node, |own| own[slot.gpu_type] -= slot.count);
         }
     }
 
     pub(super) fn give_back(&mut self, place: &RingPlacement) {
-        for (room, count) in self.room.iter_mut().zip(&place.counts) {
+        for (room, count) in self.room.iter_mut().zip(&place.gpus) {
             *room += count;
         }
         if let Some(node) = place.node {
-            self.change(node, |own| own.iter_mut().zip(&place.counts).for_each(|(a, b)| *a += b));
+            self.change(node, |own| own.iter_mut().zip(&place.gpus).for_each(|(a, b)| *a += b));
+        }
+        for slot in &place.blocks {
+            self.change(slot.node, |own| own[slot.gpu_type] += slot.count);
         }
     }
 
@@ -87,9 +96,9 @@ impl<'a> Layout<'a> {
         self.alike.entry(self.kind(node)).or_default().insert(node);
     }
 
-    /// Returns the node for a ring inside it: of those with the fastest links the one that it leaves fullest.
-    fn node_for(&self, counts: &[u32]) -> Option<usize> {
-        let able = self.alike.iter().filter(|((left, _), _)| holds(left, counts));
+    /// Returns the node for a ring of these GPUs inside it: of those with the fastest links the one that it leaves fullest.
+    fn node_for(&self, gpus: &[u32]) -> Option<usize> {
+        let able = self.alike.iter().filter(|((left, _), _)| holds(left, gpus));
         let best = able.max_by_key(|((left, rank), _)| (*rank, std::cmp::Reverse(left.iter().sum::<u32>())));
         best.and_then(|(_, nodes)| nodes.first().copied())
     }
@@ -113,10 +122,61 @@ impl<'a> Layout<'a> {
             }
         }
         let below = least(&best);
-        let across = pricer.across_in(prices, &self.room, tolerance, below);
-        let across =
-            across.map(|bundle| RingPlacement { counts: bundle.counts, node: None, cost: bundle.cost });
+        let across = if pricer.job.replica.is_none() {
+            pricer.across_in(prices, &self.room, tolerance, below)
+        } else {
+            pricer.across_in(prices, &self.room_for(pricer.job), tolerance, below)
+        };
+        let across = across.and_then(|bundle| self.across(pricer.job, &bundle.counts, bundle.cost));
         across.or(best.map(|(_, place)| place))
+    }
+
+    /// Returns the most replicas of a job by type.
+    fn room_for(&self, job: &JobModel) -> Vec<u32> {
+        let mut room = job.replicas_in(&self.room);
+        if job.needs_blocks() {
+            for (ty, room) in room.iter_mut().enumerate() {
+                let size = job.size(ty);
+                let kinds =
+                    self.alike.iter().map(|((left, _), nodes)| left[ty] / size * to_u32(to_f64(nodes.len())));
+                *room = kinds.sum::<u32>().min(*room);
+            }
+        }
+        room
+    }
+
+    /// Returns the place of so many replicas over the network; `None` where their nodes are not to be found.
+    pub(super) fn across(&self, job: &JobModel, replicas: &[u32], cost: f64) -> Option<RingPlacement> {
+        let gpus = job.gpus(replicas);
+        let mut place = RingPlacement { gpus, node: None, blocks: Vec::new(), cost };
+        if !holds(&self.room, &place.gpus) {
+            return None;
+        }
+        if !job.needs_blocks() {
+            return Some(place);
+        }
+        for (gpu_type, &count) in replicas.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let size = job.size(gpu_type);
+            let mut missing = count;
+            // Nodes that it fills leave nothing over; of others the fullest.
+            let mut kinds: Vec<_> =
+                self.alike.iter().filter(|((left, _), _)| left[gpu_type] >= size).collect();
+            kinds.sort_by_key(|((left, _), _)| (left[gpu_type] % size, left[gpu_type]));
+            for ((left, _), nodes) in kinds {
+                for &node in nodes {
+                    let taken = (left[gpu_type] / size).min(missing);
+                    if taken == 0 {
+                        break;
+                    }
+                    place.blocks.push(Slot { node, gpu_type, count: taken * size });
+                    missing -= taken;
+                }
+            }
+            if missing > 0 {
+                return None;
+            }
+        }
+        Some(place)
     }
 
     /// Returns a place for a bundle inside a node, and its value, where that is less than `below`.
@@ -128,25 +188,37 @@ impl<'a> Layout<'a> {
         below: f64,
     ) -> Option<(f64, RingPlacement)> {
         let worth = price(prices, &bundle.counts);
-        if bundle.cost + worth >= below || !holds(&self.room, &bundle.counts) {
+        if bundle.cost + worth >= below {
             return None;
         }
-        let node = self.node_for(&bundle.counts)?;
+        let gpus = pricer.gpus(&bundle.counts);
+        if !holds(&self.room, &gpus) {
+            return None;
+        }
+        let Some(node) = self.node_for(&gpus) else {
+            let is_one = pricer.job.is_loose() && bundle.counts.iter().sum::<u32>() == 1;
+            let place = is_one.then(|| self.across(pricer.job, &bundle.counts, bundle.cost)).flatten()?;
+            return Some((bundle.cost + worth, place));
+        };
         // The node that is free may have slower links than the best of its kind.
         let cost = if self.uniform { bundle.cost } else { pricer.cost(&bundle.counts, self.rates[node])? };
-        let place = || RingPlacement { counts: bundle.counts.clone(), node: Some(node), cost };
+        let place = || RingPlacement { gpus: gpus.to_vec(), node: Some(node), blocks: Vec::new(), cost };
         (cost + worth < below).then(|| (cost + worth, place()))
     }
 
-    /// Returns the fastest place for just these GPUs, where they fit.
-    pub(super) fn ring_for(&self, pricer: &Pricer<'_>, counts: Vec<u32>) -> Option<RingPlacement> {
-        if !holds(&self.room, &counts) {
+    /// Returns the fastest place for just these replicas, where they fit.
+    pub(super) fn ring_for(&self, pricer: &Pricer<'_>, replicas: &[u32]) -> Option<RingPlacement> {
+        let gpus = pricer.gpus(replicas);
+        if !holds(&self.room, &gpus) {
             return None;
         }
         let network = self.problem.network.bytes_per_second();
-        let node = self.node_for(&counts).filter(|&node| self.rates[node] >= network);
-        let cost = pricer.cost(&counts, node.map_or(network, |node| self.rates[node]))?;
-        Some(RingPlacement { counts, node, cost })
+        let node = self.node_for(&gpus).filter(|&node| self.rates[node] >= network);
+        let cost = pricer.cost(replicas, node.map_or(network, |node| self.rates[node]))?;
+        if node.is_none() {
+            return self.across(pricer.job, replicas, cost);
+        }
+        Some(RingPlacement { gpus: gpus.into_owned(), node, blocks: Vec::new(), cost })
     }
 
     /// Returns the nodes of all places: rings over the network take what those inside nodes leave, the largest
@@ -154,12 +226,13 @@ impl<'a> Layout<'a> {
     pub(super) fn slots(&self, places: &[RingPlacement]) -> Vec<Vec<Slot>> {
         let mut free = self.nodes.clone();
         let mut order: Vec<usize> = (0..places.len()).collect();
-        order.sort_by_key(|&at| std::cmp::Reverse(places[at].counts.iter().sum::<u32>()));
+        order.sort_by_key(|&at| std::cmp::Reverse(places[at].gpus.iter().sum::<u32>()));
         let mut slots = vec![Vec::new(); places.len()];
         for at in order {
             slots[at] = match places[at].node {
-                Some(node) => inside(node, &places[at].counts),
-                None => packing::place(self.problem, &mut free, &places[at].counts),
+                Some(node) => inside(node, &places[at].gpus),
+                None if !places[at].blocks.is_empty() => places[at].blocks.clone(),
+                None => packing::place(self.problem, &mut free, &places[at].gpus),
             };
         }
         slots

@@ -183,7 +183,7 @@ fn of_many(
     let first = dual.first_prices();
     let Cleared { mut prices, lower, mut mix } = many::clear(&mut kinds, &first, MANY_PRICES, stop)?;
     dual.prices.clone_from(&prices);
-    let mut bound = dual.proves(lower);
+    let mut bound = dual.proves(lower + dual.stock.surplus(&prices));
     for _ in 0..MOST_RULES {
         let broken = many::broken(problem, &kinds, &mix);
         if broken.is_empty() || stop() {

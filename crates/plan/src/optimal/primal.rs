@@ -59,7 +59,7 @@ impl<'a> Primal<'a> {
     fn in_turn(problem: &'a Problem, dual: &mut Dual<'_>, prices: &[f64]) -> Option<Self> {
         let empty = Layout::new(problem);
         let jobs = dual.pricers.len();
-        let own_prices: Vec<Vec<f64>> = dual.weights.iter().map(|weight| own(*weight, prices)).collect();
+        let own_prices: Vec<Vec<f64>> = (0..jobs).map(|job| dual.own_prices(job, prices)).collect();
         let cost = |job: usize| dual.weights[job] * dual.times[job];
         let mut order: Vec<usize> = (0..jobs).collect();
         order.sort_by(|&a, &b| cost(b).total_cmp(&cost(a)).then(a.cmp(&b)));
@@ -141,9 +141,9 @@ impl<'a> Primal<'a> {
             for (job, place) in self.rings.iter().enumerate() {
                 self.layout.give_back(place);
                 for ty in 0..self.layout.room.len() {
-                    let mut counts = place.counts.clone();
+                    let mut counts = dual.pricers[job].job.replicas_in(&place.gpus);
                     counts[ty] += 1;
-                    let Some(more) = self.layout.ring_for(&dual.pricers[job], counts) else { continue };
+                    let Some(more) = self.layout.ring_for(&dual.pricers[job], &counts) else { continue };
                     let harm = dual.weights[job] * (more.cost - place.cost);
                     if best.as_ref().is_none_or(|(least, ..)| harm < *least) {
                         best = Some((harm, job, more));
@@ -172,7 +172,7 @@ impl<'a> Primal<'a> {
         let before = (self.rings[a].clone(), self.rings[b].clone());
         self.layout.give_back(&before.0);
         self.layout.give_back(&before.1);
-        let prices = prices_about(&own(dual.weights[a], &dual.prices), &before.0, random, stuck);
+        let prices = prices_about(&dual.own_prices(a, &dual.prices), &before.0, random, stuck);
         let free = vec![0.0; prices.len()];
         let found = self.layout.best_ring(&mut dual.pricers[a], &prices, TOLERANCE).and_then(|first| {
             self.layout.take(&first);
@@ -205,15 +205,10 @@ impl<'a> Primal<'a> {
 /// The market does not see that a node has too few GPUs for two jobs where there are enough of their types in all:
 /// where nothing else helps, every GPU now and then has a toll too, of up to what each is worth to the job where it is.
 fn prices_about(prices: &[f64], place: &RingPlacement, random: &mut Pcg64, stuck: bool) -> Vec<f64> {
-    let ranks: u32 = place.counts.iter().sum();
+    let ranks: u32 = place.gpus.iter().sum();
     let toll = if stuck && random.random::<f64>() < 0.5 { place.cost / f64::from(ranks) } else { 0.0 };
     let about = |price: &f64| price * (0.5 + 1.2 * random.random::<f64>()) + toll * random.random::<f64>();
     prices.iter().map(about).collect()
-}
-
-/// Returns prices in seconds of a job's own time.
-pub(super) fn own(weight: f64, prices: &[f64]) -> Vec<f64> {
-    prices.iter().map(|price| price / weight).collect()
 }
 
 /// Returns what the search lowers: the objective, and for the longest time a little of all the others too, or

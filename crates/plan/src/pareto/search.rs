@@ -232,6 +232,7 @@ impl Search<'_> {
                     lower: proven.mean,
                     root: proven.factor * proof.bound.root,
                     prices: proof.bound.prices.iter().map(|price| price / sum * proven.factor).collect(),
+                    replica_prices: Vec::new(),
                     weights: scaled(&proof.weights),
                 },
                 plan: found.plan,

@@ -78,6 +78,10 @@ impl PlanFile {
         let mut jobs = jobs.to_vec();
         for (index, (job, planned)) in jobs.iter_mut().zip(&self.jobs).enumerate() {
             job.launch.partition.clone_from(&planned.partition);
+            if !planned.speeds.is_empty() {
+                // These are speeds of whole replicas.
+                *job = job.with_speeds_of_replicas();
+            }
             for own in &planned.speeds {
                 let what = "speeds has an invalid GPU type, or neither samples_per_s nor alpha_s and beta_s";
                 let (gpu_type, speed) = own.speed().ok_or_else(|| wrong(planned.place(index), what))?;
@@ -179,6 +183,8 @@ impl PlannedJob {
             format!("{key} is {}, but the formulas give {}", text(own), text(right))
         } else if self.ranks != expected.ranks {
             "ranks must count from 0, and must be empty if the verdict is not place".into()
+        } else if self.replicas != expected.replicas {
+            "replicas do not match the ranks".into()
         } else if self.gpus != expected.gpus {
             "gpus do not match the ranks".into()
         } else if self.reason != expected.reason {

@@ -82,6 +82,9 @@ pub struct PlannedJob {
     pub sharing: Option<String>,
     pub gpus: Vec<PlanGpus>,
     pub ranks: Vec<PlanRank>,
+    /// In ring order, where the job says anything of replicas.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replicas: Vec<PlanReplica>,
     /// Speeds that the plan used on the types on offer, where they are not simply those of `spec`.
     #[serde(default)]
     pub speeds: Vec<PlanSpeed>,
@@ -107,6 +110,18 @@ pub struct PlanRank {
     #[serde(rename = "type")]
     pub gpu_type: String,
     pub local_rank: u32,
+    /// Of which replica it is, where the job says anything of replicas; batch and samples are then those of the replica.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replica: Option<usize>,
+    pub batch: u64,
+    pub samples: u64,
+}
+
+/// One replica.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlanReplica {
+    pub replica: usize,
+    pub gpus: Vec<PlanGpus>,
     pub batch: u64,
     pub samples: u64,
 }
@@ -313,6 +328,15 @@ fn certificate(problem: &Problem, plan: &CheckedPlan, bound: &Bound) -> Value {
     let weights: serde_json::Map<_, _> =
         weights.map(|(job, weight)| (problem.jobs[job].name.to_string(), json!(weight))).collect();
     let mut certificate = json!({ "prices": prices, "weights": weights, "root_bound": bound.root });
+    if bound.replica_prices.iter().any(|own| !own.is_empty()) {
+        let own = problem.labels.iter().zip(&bound.replica_prices).filter(|(_, prices)| !prices.is_empty());
+        let by_size = |prices: &BTreeMap<u32, f64>| -> serde_json::Map<_, _> {
+            prices.iter().map(|(size, price)| (size.to_string(), json!(price))).collect()
+        };
+        let prices: serde_json::Map<_, _> =
+            own.map(|(label, prices)| (label.clone(), Value::Object(by_size(prices)))).collect();
+        certificate["replica_prices"] = Value::Object(prices);
+    }
     if let Some(late) = Dues::of(problem).late() {
         certificate["late_cost_s"] = json!(late);
     }
@@ -339,7 +363,24 @@ impl PlannedJob {
             gpu_type: gpu_type(slot.gpu_type),
             count: slot.count,
         };
+        let by_replica = placement.filter(|_| model.replica.is_some());
+        let by_replica =
+            by_replica.map(|placement| model.ranks_by_replica(&placement.ranks)).unwrap_or_default();
+        let replica_of: Vec<usize> =
+            (0..).zip(&by_replica).flat_map(|(replica, ranks)| ranks.iter().map(move |_| replica)).collect();
+        let replica = |(number, ranks): (usize, &&[Rank])| {
+            let mut gpus: Vec<PlanGpus> = Vec::new();
+            for rank in *ranks {
+                let node = node(rank.node);
+                match gpus.iter_mut().find(|own| own.node == node) {
+                    Some(own) => own.count += 1,
+                    None => gpus.push(PlanGpus { node, gpu_type: gpu_type(rank.gpu_type), count: 1 }),
+                }
+            }
+            PlanReplica { replica: number, gpus, batch: ranks[0].batch, samples: ranks[0].samples }
+        };
         let rank = |(number, rank): (usize, &Rank)| PlanRank {
+            replica: replica_of.get(number).copied(),
             rank: number,
             node: node(rank.node),
             gpu_type: gpu_type(rank.gpu_type),
@@ -362,6 +403,7 @@ impl PlannedJob {
             sharing: placement.map(|placement| placement.sharing.name().to_owned()),
             gpus: placement.map(|p| p.slots.iter().map(gpus).collect()).unwrap_or_default(),
             ranks: placement.map(|p| p.ranks.iter().enumerate().map(rank).collect()).unwrap_or_default(),
+            replicas: by_replica.iter().enumerate().map(replica).collect(),
             speeds: PlanSpeed::of(problem, job),
             notes: model.notes(problem),
             spec,

@@ -7,7 +7,9 @@
 mod across;
 mod pricer;
 mod rings;
+mod stock;
 
 pub(super) use self::across::StepTimes;
 pub(super) use self::pricer::{Bundle, Pricer, price};
 pub(super) use self::rings::{Rings, holds};
+pub(super) use self::stock::Stock;

@@ -1,5 +1,7 @@
 //! One job against prices.
 
+use std::borrow::Cow;
+
 use crate::pricing::Rings;
 use crate::pricing::StepTimes;
 use crate::pricing::across::Across;
@@ -27,6 +29,8 @@ pub(crate) struct Priced {
 #[derive(Clone, Debug)]
 pub(crate) struct Pricer<'a> {
     pub job: &'a JobModel,
+    /// The most replicas by type.
+    most: Vec<u32>,
     due: Option<Due>,
     /// Every legal bundle that some node can hold, without those of halls.
     inside: Vec<Bundle>,
@@ -38,7 +42,7 @@ pub(crate) struct Pricer<'a> {
 }
 
 impl<'a> Pricer<'a> {
-    /// Returns the pricer of a job that may have up to `offered` GPUs by type.
+    /// Returns the pricer of a job that may have up to `offered` replicas by type; `rings` count replicas, too.
     pub(crate) fn new(
         job: &'a JobModel,
         rings: &Rings,
@@ -58,12 +62,15 @@ impl<'a> Pricer<'a> {
             let epoch = compute + cost::comm_time(job, ranks, ring);
             Some(Bundle { cost: job.completion_time(epoch), counts })
         };
-        let rings_inside = rings.inside(&usable, &alone);
+        let mut rings_inside = rings.inside(&usable, &alone);
+        if job.is_loose() {
+            rings_inside.list_loose(offered, &usable, rings.network);
+        }
         let inside = rings_inside.bundles.into_iter().filter_map(bundle).collect();
         let hall = |(gpus, rate): (Vec<u32>, f64)| Some((Across::new(job, rate, &gpus, kept)?, gpus));
         let halls = rings_inside.halls.into_iter().filter_map(hall).map(|(own, gpus)| (gpus, own)).collect();
         let across = Across::new(job, rings.network, offered, kept);
-        Self { job, due: None, inside, halls, across, kept }
+        Self { job, most: offered.to_vec(), due: None, inside, halls, across, kept }
     }
 
     /// Returns the same, of a job whose lateness has a cost.
@@ -121,6 +128,16 @@ impl<'a> Pricer<'a> {
         (best, floor)
     }
 
+    /// Returns the GPUs of so many replicas by type.
+    pub(crate) fn gpus<'b>(&self, replicas: &'b [u32]) -> Cow<'b, [u32]> {
+        if self.job.replica.is_none() { Cow::Borrowed(replicas) } else { Cow::Owned(self.job.gpus(replicas)) }
+    }
+
+    /// Returns the most replicas by type.
+    pub(crate) fn most(&self) -> &[u32] {
+        &self.most
+    }
+
     /// Returns all legal bundles that some node can hold, without those of halls.
     pub(crate) fn inside(&self) -> &[Bundle] {
         &self.inside
@@ -134,6 +151,7 @@ impl<'a> Pricer<'a> {
         tolerance: f64,
         below: f64,
     ) -> Option<Bundle> {
+        let left = self.job.replicas_in(left);
         let usable = |gpus: &[u32]| left.iter().zip(gpus).map(|(left, most)| *left.min(most)).collect();
         let best = self.halls.iter_mut().filter_map(|(gpus, hall)| {
             let room: Vec<u32> = usable(gpus);
@@ -155,13 +173,14 @@ impl<'a> Pricer<'a> {
     }
 
     /// Returns the same job's rings over a network of another rate.
-    pub(crate) fn over(&self, network: f64, offered: &[u32]) -> Self {
+    pub(crate) fn over(&self, network: f64) -> Self {
         Self {
             job: self.job,
+            most: self.most.clone(),
             due: None,
             inside: Vec::new(),
             halls: Vec::new(),
-            across: Across::new(self.job, network, offered, self.kept),
+            across: Across::new(self.job, network, &self.most, self.kept),
             kept: self.kept,
         }
         .due(self.due)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Problem, WorkerNode};
+use crate::{JobModel, Problem, WorkerNode};
 
 /// Node shapes and link rates, in bytes per second.
 #[derive(Clone, Debug)]
@@ -43,6 +43,12 @@ impl Rings {
         Self { network, shapes }
     }
 
+    /// Returns the rings of a job whose replicas may have several GPUs: nodes by the replicas that they hold.
+    pub(crate) fn of_replicas(&self, job: &JobModel) -> Self {
+        let shape = |(gpus, rate): &(Vec<u32>, f64)| (job.replicas_in(gpus), *rate);
+        Self::of(self.network, self.shapes.iter().map(shape))
+    }
+
     /// Returns the fastest ring that a bundle can have: inside a node that could hold it, or over the network.
     pub(crate) fn fastest(&self, bundle: &[u32]) -> f64 {
         let able = self.shapes.iter().filter(|(gpus, _)| holds(gpus, bundle));
@@ -79,6 +85,15 @@ impl Rings {
 }
 
 impl Inside {
+    /// Lists a replica of each type of which there are enough GPUs, on whatever nodes.
+    pub(crate) fn list_loose(&mut self, most: &[u32], usable: &[bool], network: f64) {
+        for ty in (0..most.len()).filter(|&ty| most[ty] > 0 && usable[ty]) {
+            let mut single = vec![0; most.len()];
+            single[ty] = 1;
+            self.bundles.entry(single).or_insert(network);
+        }
+    }
+
     fn list(&mut self, bundle: Vec<u32>, rate: f64) {
         let fastest = self.bundles.entry(bundle).or_insert(rate);
         *fastest = rate.max(*fastest);

@@ -8,7 +8,7 @@ use super::cache::{Cache, Measured};
 use super::estimate::{Estimate, Tables};
 use super::record::batch_size;
 use hsched_model::catalogue::recognise;
-use hsched_model::{Estimates, GpuType, Job, Precision, Speed};
+use hsched_model::{ByType, Estimates, GpuType, Job, Precision, Speed};
 
 /// What is known of every job on every GPU type.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +33,8 @@ pub struct Known {
     pub source: Source,
     /// Samples that fit the GPU's memory at once.
     pub max_batch: Option<u64>,
+    /// The GPUs of a replica, whose speed and largest batch these are.
+    pub gpus: u32,
     /// Whether the job's file names the type, be it by another name.
     pub is_listed: bool,
     /// What the job's owner should know of it, one sentence each.
@@ -66,6 +68,10 @@ pub enum Unusable {
     FailedThere,
     /// The type cannot compute in the job's precision.
     Precision(Precision),
+    /// The sizes of the job's replicas leave it out.
+    NoReplicaSize,
+    /// A replica would be several slices.
+    SliceOfReplica,
 }
 
 impl ThroughputMatrix {
@@ -81,6 +87,7 @@ impl ThroughputMatrix {
         // Learning ratios looks at the whole cache: only where it is needed and can help.
         let tables = LazyCell::new(|| Tables::new(jobs, cache));
         let row = |job: &Job| {
+            let job = &job.with_speeds_of_replicas();
             let which = job.estimate.unwrap_or(estimate);
             let possible =
                 which == Estimates::All || (which == Estimates::Learnt && *cache != Cache::default());
@@ -147,14 +154,28 @@ impl Knowledge<'_> {
             return Cell::Unusable(Unusable::NoThroughput);
         };
         let max_batch = max_batch(job, gpu_type, cluster, &mut remarks);
+        let gpus = match &job.replica {
+            Some(replica) => match replica_size(&replica.gpus, gpu_type, cluster) {
+                Some(size) if size > 1 && gpu_type.is_mig_slice() => {
+                    return Cell::Unusable(Unusable::SliceOfReplica);
+                }
+                Some(size) => size,
+                None => return Cell::Unusable(Unusable::NoReplicaSize),
+            },
+            None => 1,
+        };
         let is_listed = job.throughput.keys().chain(job.gpu_types.iter().flatten()).any(is);
-        Cell::Known(Known { speed, source, max_batch, is_listed, remarks })
+        Cell::Known(Known { speed, source, max_batch, gpus, is_listed, remarks })
     }
 
     /// Returns the job's speed on a GPU type and where it comes from; remarks what its owner would not expect.
     fn speed(&self, gpu_type: &GpuType, remarks: &mut Vec<String>) -> Option<(Speed, Source)> {
         let Self { job, measured, cluster, .. } = *self;
         let said = job.throughput.get(gpu_type).copied();
+        if job.replica.is_some() {
+            // What was measured or learnt of single GPUs says nothing of a replica.
+            return self.said_of_replica(gpu_type, said, remarks);
+        }
         if let Some(&own) = measured.get(gpu_type) {
             remarks.extend(said.and_then(|said| contradiction(gpu_type, said, &own)));
             let scaled = said.and_then(|said| through_the_one_batch(said, &own));
@@ -177,6 +198,28 @@ impl Knowledge<'_> {
         remarks.push(format!("{gpu_type}: {speed} {source}"));
         Some((speed, source))
     }
+
+    fn said_of_replica(
+        &self,
+        gpu_type: &GpuType,
+        said: Option<Speed>,
+        remarks: &mut Vec<String>,
+    ) -> Option<(Speed, Source)> {
+        let Self { job, cluster, .. } = *self;
+        if let Some(said) = said {
+            return Some((said, Source::JobFile));
+        }
+        let name = *other_names(job.throughput.keys(), gpu_type, cluster).first()?;
+        remarks.push(format!("the speed of {name} is used for {gpu_type}: same model"));
+        job.throughput.get(name).map(|&speed| (speed, Source::OtherName(name.clone())))
+    }
+}
+
+/// Returns the GPUs of a replica on a type of a cluster, which the job may know by another name.
+pub fn replica_size(sizes: &ByType<u32>, gpu_type: &GpuType, cluster: &[GpuType]) -> Option<u32> {
+    let ByType::Each(by_name) = sizes else { return sizes.of(gpu_type) };
+    let other = || other_names(by_name.keys(), gpu_type, cluster).first().and_then(|name| sizes.of(name));
+    sizes.of(gpu_type).or_else(other)
 }
 
 /// Returns the job file's speed scaled to what was measured, where that was one batch size alone.
@@ -254,6 +297,8 @@ impl fmt::Display for Unusable {
         match self {
             Self::NotAllowed => f.write_str("not among the job's gpu_types"),
             Self::NoThroughput => f.write_str("no throughput known"),
+            Self::NoReplicaSize => f.write_str("not among the sizes of the job's replica"),
+            Self::SliceOfReplica => f.write_str("a replica on MIG slices has one GPU"),
             Self::FailedThere => f.write_str("its first run there failed"),
             Self::Precision(precision) => write!(f, "{precision} needs Ampere or newer"),
         }

@@ -20,4 +20,5 @@ mod oracle_pool;
 mod pareto;
 mod planner_facts;
 mod policy_properties;
+mod replicas;
 mod throughput_names;

@@ -9,4 +9,4 @@ mod site_model;
 
 pub use self::seen_job::{NumberOf, SeenJob};
 pub use self::site_log::SiteLog;
-pub use self::site_model::{Comparison, LearntBasis, MOST_EXAMPLES, PastScore, SiteModel};
+pub use self::site_model::{Comparison, LearntBasis, MOST_JOBS, PastScore, SiteModel};

@@ -1,5 +1,7 @@
 //! What looks at a site have taught of its waits, and whether that estimates starts better than the player does.
 
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -12,8 +14,14 @@ use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time};
 use hsched_waits::{HazardModel, PastEstimates, Spread, WaitDensity, WaitHistory, WaitRecord};
 
-/// Jobs that are learnt from at most, the latest ones: a model of so many takes half a second.
-pub const MOST_EXAMPLES: usize = 5000;
+/// Jobs among which those are chosen that are learnt from, the latest ones: each has to be read.
+pub const MOST_JOBS: usize = 50_000;
+
+/// Jobs that are learnt from at most: a model of so many takes half a second.
+const MOST_EXAMPLES: usize = 5000;
+
+/// Like requests of one look that are learnt from at most.
+const MOST_ALIKE: usize = 12;
 
 /// Starts from which a site is learnt at least.
 const ENOUGH: usize = 30;
@@ -161,7 +169,7 @@ fn estimate(density: &WaitDensity, begin: f64) -> Estimate {
     Estimate { low, median, high, mean: Seconds(begin + density.mean_s()) }
 }
 
-/// Returns the latest of what looks have shown, by look.
+/// Returns what is learnt from of what looks have shown, by look.
 fn examples(log: &SiteLog, settled: &[SeenJob]) -> Vec<Example> {
     let open: Vec<u64> = log.queue().map(|job| job.job).collect();
     let jobs = settled.iter().map(|job| (job, false));
@@ -171,13 +179,41 @@ fn examples(log: &SiteLog, settled: &[SeenJob]) -> Vec<Example> {
         Some(Example { look, wait, player: job.player })
     };
     let mut examples: Vec<Example> = jobs.chain(unsettled).filter_map(example).collect();
-    examples.sort_by(|a, b| {
-        let by_look = a.look.0.total_cmp(&b.look.0);
-        by_look.then(a.wait.submitted.0.total_cmp(&b.wait.submitted.0)).then(a.wait.id.cmp(&b.wait.id))
-    });
+    examples.sort_by(in_order);
     examples.dedup_by(|a, b| (a.look, a.wait.id) == (b.look, b.wait.id));
-    examples.drain(..examples.len().saturating_sub(MOST_EXAMPLES));
+    if examples.len() > MOST_EXAMPLES {
+        thin(&mut examples);
+        examples.sort_by(in_order);
+    }
     examples
+}
+
+/// Compares two by look, then by submission.
+fn in_order(a: &Example, b: &Example) -> Ordering {
+    let by_look = a.look.0.total_cmp(&b.look.0);
+    by_look.then(a.wait.submitted.0.total_cmp(&b.wait.submitted.0)).then(a.wait.id.cmp(&b.wait.id))
+}
+
+/// Leaves out jobs until few enough are left: first of like requests of one look, which tell much the same, then by chance. Days of
+/// looks at a busy site are kept so, where the latest jobs alone are those of some hours.
+fn thin(examples: &mut Vec<Example>) {
+    // Their numbers are hashes: this order is by chance, and the same at the next look.
+    examples.sort_by_key(|example| example.wait.id);
+    let mut counts: BTreeMap<[u64; 7], usize> = BTreeMap::new();
+    let count_alike = |example: &Example| {
+        let WaitRecord { account, partition, cpus, memory_mib, limit_s, gpus, .. } = example.wait;
+        let size = [example.look.0, cpus, memory_mib, limit_s, gpus].map(f64::to_bits);
+        let key = [size[0], size[1], size[2], size[3], size[4], u64::from(account), u64::from(partition)];
+        let count = counts.entry(key).or_default();
+        *count += 1;
+        *count
+    };
+    let places: Vec<usize> = examples.iter().map(count_alike).collect();
+    let kept = |most: usize| places.iter().filter(|place| **place <= most).count();
+    let most = (1..=MOST_ALIKE).rev().find(|most| kept(*most) <= MOST_EXAMPLES).unwrap_or(1);
+    let mut place = places.iter();
+    examples.retain(|_| place.next().is_some_and(|place| *place <= most));
+    examples.truncate(MOST_EXAMPLES);
 }
 
 /// Models of the last days, each asked about the jobs of its days: how right they were calibrates the next.
@@ -262,4 +298,49 @@ fn pinball(quantiles: [f64; 3], wait: f64) -> f64 {
         (part * above).max((part - 1.0) * above)
     };
     quantiles.into_iter().zip([0.1, 0.5, 0.9]).map(loss).sum::<f64>() / 3.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hsched_waits::QueueFigures;
+
+    /// A job of a look an hour; its number stands for nothing, as a hash does.
+    fn example(number: u64, hour: u32, cpus: f64) -> Example {
+        let look = Time(f64::from(hour) * 3600.0);
+        let size = RequestSize {
+            owner: 1,
+            partition: 2,
+            cpus,
+            memory_mib: 1000.0,
+            limit_s: 3600.0,
+            gpus: 1.0,
+            priority: 0.0,
+        };
+        let id = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        Example { look, wait: size.record(id, look, QueueFigures::default()), player: None }
+    }
+
+    #[test]
+    fn of_many_jobs_days_are_kept_and_like_ones_left_out() {
+        let different =
+            (0..4_000_u32).map(|number| example(u64::from(number), number / 10, f64::from(number % 10)));
+        let alike = (0..9_000_u32).map(|number| example(u64::from(10_000 + number), 500, 99.0));
+        let mut examples: Vec<Example> = different.chain(alike).collect();
+        thin(&mut examples);
+        let count = |is: &dyn Fn(&Example) -> bool| examples.iter().filter(|example| is(example)).count();
+        assert_eq!(count(&|example| example.wait.cpus < 50.0), 4_000);
+        assert_eq!(count(&|example| example.wait.cpus > 50.0), MOST_ALIKE);
+    }
+
+    #[test]
+    fn of_different_jobs_a_part_is_kept_of_each_day() {
+        let mut examples: Vec<Example> = (0..10_000_u32)
+            .map(|number| example(u64::from(number), number / 10, f64::from(number)))
+            .collect();
+        thin(&mut examples);
+        assert_eq!(examples.len(), MOST_EXAMPLES);
+        let early = examples.iter().filter(|example| example.look.0 < 500.0 * 3600.0).count();
+        assert!((2_300..2_700).contains(&early), "{early}");
+    }
 }

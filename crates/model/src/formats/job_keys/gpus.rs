@@ -31,7 +31,7 @@ pub(super) const KEYS: &[JobKey] = &[
         help: "Minimum number of GPUs.",
         default: "1",
         read: |value, job| value.whole_u32(1..=GPU_LIMIT).map(|gpus| job.min_gpus = gpus),
-        write: |job| Some(json!(job.min_gpus)),
+        write: |job| job.replica.is_none().then(|| json!(job.min_gpus)),
         ..KEY
     },
     JobKey {

@@ -51,6 +51,7 @@ fn values(key: &JobKey) -> Vec<String> {
 fn needed(map: &JobKey) -> BTreeMap<&'static str, &'static str> {
     match map.name {
         "copies" => BTreeMap::from([("max", "3")]),
+        "replica" => BTreeMap::from([("gpus", "2")]),
         "variant" => BTreeMap::from([("sweep", "lr"), ("parameters", "{lr: 0.1}")]),
         "target" => BTreeMap::from([("metric", "accuracy"), ("mode", "max")]),
         _ => BTreeMap::new(),

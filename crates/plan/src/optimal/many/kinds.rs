@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use crate::dual::Dual;
 use crate::optimal::many::NodeRule;
 use crate::pricing::{Pricer, Rings, holds};
-use crate::{JobModel, Problem};
+use crate::{JobModel, Problem, Sharing};
 use hsched_model::number::{to_f64, to_u32};
 
 /// All jobs of a market by kind.
@@ -20,6 +20,7 @@ pub(crate) struct Kinds<'a> {
 /// What all lists depend on beside their jobs.
 struct Site {
     rings: Rings,
+    /// GPUs by type.
     offered: Vec<u32>,
     rules: Vec<NodeRule>,
 }
@@ -67,7 +68,10 @@ impl<'a> Kinds<'a> {
     pub(crate) fn new(problem: &'a Problem, dual: &Dual<'a>, jobs: &[usize]) -> Option<Self> {
         let (mut lists, mut kinds) = (Vec::new(), Vec::<Kind>::new());
         let (mut list_by_key, mut kind_by_key) = (BTreeMap::new(), BTreeMap::new());
-        let site = Site { rings: Rings::new(problem), offered: dual.offered.clone(), rules: Vec::new() };
+        let offered = problem.offered();
+        let parts = dual.stock.sizes.iter().zip(&dual.stock.offered[offered.len()..]);
+        let rules = parts.map(|(&(ty, part), &most)| NodeRule::of_part(ty, part, most)).collect();
+        let site = Site { rings: Rings::new(problem), offered, rules };
         for (place, &job) in jobs.iter().enumerate() {
             let model = &problem.jobs[job];
             let pricer = &dual.pricers[place];
@@ -88,7 +92,7 @@ impl<'a> Kinds<'a> {
         if lists.iter().any(|list: &Choices<'_>| list.costs.is_empty()) {
             return None;
         }
-        let capacity = dual.offered.iter().map(|&count| f64::from(count)).collect();
+        let capacity = dual.stock.offered.iter().map(|&count| f64::from(count)).collect();
         Some(Self { lists, all: kinds, capacity, site })
     }
 
@@ -99,7 +103,8 @@ impl<'a> Kinds<'a> {
         for list in &mut self.lists {
             list.resources = self.capacity.len();
             let uses = list.counts.chunks_exact(list.types).zip(&list.inside);
-            list.uses = uses.flat_map(|(counts, &inside)| self.site.uses(counts, inside)).collect();
+            let job = list.pricer.job;
+            list.uses = uses.flat_map(|(counts, &inside)| self.site.uses(job, counts, inside)).collect();
         }
     }
 
@@ -133,7 +138,7 @@ impl<'a> Kinds<'a> {
         let known = scale * list.costs[last] + list.rents[last];
         // In seconds of the job that the list has its costs from.
         let unit = scale / list.epochs;
-        let own: Vec<f64> = prices.iter().take(list.types).map(|price| price / unit).collect();
+        let own = site.own_prices(list.pricer.job, prices, unit);
         let hint = list.counts(last).to_vec();
         let (found, floor) = list.pricer.cheapest_across(&own, tolerance, known / unit, &hint);
         let Some((bundle, value)) = found else { return (floor.min(known / unit) * unit, known) };
@@ -145,10 +150,30 @@ impl<'a> Kinds<'a> {
 
 impl Site {
     /// Returns what a bundle takes of each resource.
-    fn uses(&self, counts: &[u32], inside: bool) -> Vec<f64> {
-        let gpus = counts.iter().map(|&count| f64::from(count));
-        let by_rule = self.rules.iter().map(|rule| if inside { rule.uses(counts) } else { 0.0 });
+    fn uses(&self, job: &JobModel, counts: &[u32], inside: bool) -> Vec<f64> {
+        let gpus = counts.iter().enumerate().map(|(ty, &count)| f64::from(count * job.size(ty)));
+        let by_rule = self.rules.iter().map(|rule| rule.uses(job, counts, inside));
         gpus.chain(by_rule).collect()
+    }
+
+    /// Returns the prices of a job's replicas by type, over the network, in units of `unit`.
+    fn own_prices(&self, job: &JobModel, prices: &[f64], unit: f64) -> Vec<f64> {
+        let (gpus, extra) = prices.split_at(self.offered.len());
+        let price = |(ty, price): (usize, &f64)| {
+            if job.replica.is_none() {
+                return price / unit;
+            }
+            let mut one = vec![0; gpus.len()];
+            one[ty] = 1;
+            let rules = self.rules.iter().zip(extra).map(|(rule, price)| rule.uses(job, &one, false) * price);
+            (f64::from(job.size(ty)) * price + rules.sum::<f64>()) / unit
+        };
+        gpus.iter().enumerate().map(price).collect()
+    }
+
+    /// Returns the rate of the fastest ring of so many replicas.
+    fn fastest(&self, pricer: &Pricer<'_>, counts: &[u32]) -> f64 {
+        self.rings.fastest(&pricer.gpus(counts))
     }
 }
 
@@ -159,7 +184,7 @@ impl<'a> Choices<'a> {
             epochs: to_f64(pricer.job.epochs).max(f64::MIN_POSITIVE),
             pricer: pricer.clone(),
             types,
-            resources: types,
+            resources: types + site.rules.len(),
             counts: Vec::new(),
             uses: Vec::new(),
             costs: Vec::new(),
@@ -175,7 +200,7 @@ impl<'a> Choices<'a> {
             counts[ty] = pricer.job.min_gpus;
             list.take(&counts, site);
             let mut count = 1.0_f64;
-            while count <= f64::from(site.offered[ty]) {
+            while count <= f64::from(list.pricer.most()[ty]) {
                 counts[ty] = to_u32(count);
                 list.take(&counts, site);
                 count = (count * GROWTH).ceil();
@@ -186,10 +211,10 @@ impl<'a> Choices<'a> {
 
     /// Adds a bundle over the network, and inside a node where one can hold it and that is faster, where it is legal and new.
     fn take(&mut self, counts: &[u32], site: &Site) {
-        if !holds(&site.offered, counts) || self.known.contains_key(&(counts.to_vec(), false)) {
+        if !holds(self.pricer.most(), counts) || self.known.contains_key(&(counts.to_vec(), false)) {
             return;
         }
-        let fastest = site.rings.fastest(counts);
+        let fastest = site.fastest(&self.pricer, counts);
         let is_ring = counts.iter().sum::<u32>() > 1;
         for (ring, inside) in [(site.rings.network, false), (fastest, true)] {
             if inside && (fastest <= site.rings.network || !is_ring) {
@@ -198,7 +223,7 @@ impl<'a> Choices<'a> {
             let Some(cost) = self.pricer.cost(counts, ring) else { return };
             self.known.insert((counts.to_vec(), inside), self.costs.len());
             self.counts.extend(counts);
-            self.uses.extend(site.uses(counts, inside));
+            self.uses.extend(site.uses(self.pricer.job, counts, inside));
             self.costs.push(cost / self.epochs);
             self.inside.push(inside);
         }
@@ -237,11 +262,16 @@ impl<'a> Choices<'a> {
         best.1
     }
 
+    /// Returns one of its jobs.
+    pub(crate) fn job(&self) -> &'a JobModel {
+        self.pricer.job
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.costs.len()
     }
 
-    /// Returns a bundle's GPUs by type.
+    /// Returns a bundle's replicas by type.
     pub(crate) fn counts(&self, bundle: usize) -> &[u32] {
         &self.counts[bundle * self.types..][..self.types]
     }
@@ -264,7 +294,10 @@ fn key(model: &JobModel) -> Vec<u64> {
         model.min_gpus.into(),
         model.max_gpus.into(),
         model.accumulate.into(),
+        (model.sharing == Sharing::Equal).into(),
+        model.is_loose().into(),
     ];
+    key.extend((0..model.types.len()).map(|ty| u64::from(model.size(ty))));
     for own in &model.types {
         match own {
             Some(own) => key.extend([

@@ -5,13 +5,13 @@ use std::cmp::Reverse;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use crate::Problem;
 use crate::dual::Dual;
 use crate::optimal::layout::{Layout, RingPlacement};
 use crate::optimal::many::Kinds;
 use crate::optimal::many::kinds::Choices;
 use crate::optimal::many::rounding::Chosen;
 use crate::pricing::Pricer;
+use crate::{JobModel, Problem};
 use hsched_model::number::{to_f64, to_usize};
 
 /// The jobs of a market on nodes.
@@ -50,7 +50,8 @@ pub(crate) fn on_nodes<'a, 'b>(
             (bundle_of[job], kind_of[job]) = (bundle, number);
         }
     }
-    let nowhere = RingPlacement { counts: vec![0; prices.len()], node: None, cost: 0.0 };
+    let gpus = vec![0; problem.gpu_types.len()];
+    let nowhere = RingPlacement { gpus, node: None, blocks: Vec::new(), cost: 0.0 };
     let mut all = OnNodes {
         kinds,
         layout: Layout::new(problem),
@@ -62,9 +63,15 @@ pub(crate) fn on_nodes<'a, 'b>(
         values: Vec::new(),
     };
     let is_inside = |job: usize| all.list(job).inside[bundle_of[job]];
-    let size = |job: usize| all.list(job).counts(bundle_of[job]).iter().sum::<u32>();
+    let size = |job: usize| all.pricers[job].gpus(all.list(job).counts(bundle_of[job])).iter().sum::<u32>();
+    // Rings inside nodes, then whole replicas, then what any GPUs serve.
+    let class = |job: usize| match (is_inside(job), largest_block(all.pricers[job].job)) {
+        (true, _) => (0, 0),
+        (false, 0) => (2, 0),
+        (false, block) => (1, u32::MAX - block),
+    };
     let mut order: Vec<usize> = (0..weights.len()).collect();
-    order.sort_by_key(|&job| (!is_inside(job), Reverse(size(job)), job));
+    order.sort_by_key(|&job| (class(job), Reverse(size(job)), job));
     let mut stuck = Vec::new();
     for job in order {
         match all.place(job, bundle_of[job]) {
@@ -99,11 +106,10 @@ impl<'a> OnNodes<'a, '_> {
         let list = self.list(job);
         let counts = list.counts(bundle);
         if !list.inside[bundle] {
-            let fits = counts.iter().zip(&self.layout.room).all(|(need, have)| need <= have);
             let cost = self.scale(job) / self.weights[job] * list.costs[bundle];
-            return fits.then(|| RingPlacement { counts: counts.to_vec(), node: None, cost });
+            return self.layout.across(self.pricers[job].job, counts, cost);
         }
-        let place = self.layout.ring_for(&self.pricers[job], counts.to_vec());
+        let place = self.layout.ring_for(&self.pricers[job], counts);
         place.filter(|place| place.node.is_some())
     }
 
@@ -114,8 +120,8 @@ impl<'a> OnNodes<'a, '_> {
         let list = self.list(job);
         let scale = self.scale(job);
         for bundle in 0..list.len() {
-            let counts = list.counts(bundle);
-            if counts.iter().zip(&self.layout.room).all(|(need, have)| need <= have) {
+            let gpus = self.pricers[job].gpus(list.counts(bundle));
+            if gpus.iter().zip(&self.layout.room).all(|(need, have)| need <= have) {
                 let rent: f64 =
                     list.uses(bundle).iter().zip(prices).map(|(count, price)| count * price).sum();
                 values.push((scale * list.costs[bundle] + rent, bundle));
@@ -191,4 +197,10 @@ impl<'a> OnNodes<'a, '_> {
         }
         0.0
     }
+}
+
+/// Returns the most GPUs that a replica of a job needs of one node, 0 where any nodes serve.
+fn largest_block(job: &JobModel) -> u32 {
+    let sizes = (0..job.types.len()).filter(|&ty| job.types[ty].is_some()).map(|ty| job.size(ty));
+    if job.needs_blocks() { sizes.max().unwrap_or(0) } else { 0 }
 }

@@ -1,7 +1,7 @@
 //! What nodes can hold beyond the sum of their GPUs: rules that rings inside nodes break where they do not fit together.
 
-use crate::Problem;
 use crate::optimal::many::Kinds;
+use crate::{JobModel, Problem};
 use hsched_model::number::to_f64;
 
 /// A rule: each ring inside a node counts by how many GPUs of a type it has there, and a node holds no more than so much.
@@ -10,6 +10,8 @@ pub(crate) struct NodeRule {
     gpu_type: usize,
     /// What a ring counts, by its GPUs of the type.
     worth: Vec<f64>,
+    /// Whether each replica counts for itself in a ring inside a node, too, as the certificate of prices has it.
+    by_replica: bool,
     /// The most that all nodes can hold together.
     pub capacity: f64,
 }
@@ -21,9 +23,23 @@ const BROKEN: f64 = 1e-6;
 const LARGEST: u32 = 64;
 
 impl NodeRule {
-    /// Returns what a ring inside a node counts.
-    pub(crate) fn uses(&self, counts: &[u32]) -> f64 {
-        self.worth.get(counts[self.gpu_type] as usize).copied().unwrap_or(0.0)
+    /// Returns what a job counts on so many replicas by type, in a ring inside a node or over the network.
+    pub(crate) fn uses(&self, job: &JobModel, replicas: &[u32], inside: bool) -> f64 {
+        let (count, size) = (replicas[self.gpu_type], job.size(self.gpu_type));
+        let worth = |gpus: u32| self.worth.get(gpus as usize).copied().unwrap_or(0.0);
+        if inside && !self.by_replica {
+            worth(count * size)
+        } else if job.needs_blocks() {
+            f64::from(count) * worth(size)
+        } else {
+            0.0
+        }
+    }
+
+    /// Returns the rule that a node holds no more than `most` replicas of a size that is a multiple of `part`, all together.
+    pub(crate) fn of_part(gpu_type: usize, part: u32, most: u32) -> Self {
+        let worth = (0..=LARGEST.max(part)).map(|gpus| f64::from(gpus / part)).collect();
+        Self { gpu_type, worth, by_replica: true, capacity: f64::from(most) }
     }
 
     /// Returns the rule with these values, where a type's nodes have so many GPUs each.
@@ -35,7 +51,7 @@ impl NodeRule {
             most[size] = (1..=size).map(hold).fold(most[size - 1], f64::max);
         }
         let capacity = nodes.iter().map(|&size| most[size as usize]).sum();
-        Self { gpu_type, worth, capacity }
+        Self { gpu_type, worth, by_replica: false, capacity }
     }
 }
 
@@ -50,14 +66,17 @@ pub(crate) fn broken(problem: &Problem, kinds: &Kinds<'_>, mix: &[(f64, Vec<u32>
         if !(2..=LARGEST).contains(&largest) {
             continue;
         }
-        // Rings by their GPUs of the type.
+        // Rings, and replicas of others, by their GPUs of the type.
         let mut rings = vec![0.0; largest as usize + 1];
         for (weight, choice) in mix {
             for (kind, &bundle) in kinds.all.iter().zip(choice) {
                 let (list, bundle) = (&kinds.lists[kind.list], bundle as usize);
+                let (count, size) = (list.counts(bundle)[gpu_type], list.job().size(gpu_type));
+                let jobs = weight / total * to_f64(kind.jobs.len());
                 if list.inside[bundle] {
-                    let jobs = to_f64(kind.jobs.len());
-                    rings[list.counts(bundle)[gpu_type] as usize] += weight / total * jobs;
+                    rings[(count * size) as usize] += jobs;
+                } else if list.job().needs_blocks() && count > 0 {
+                    rings[size as usize] += f64::from(count) * jobs;
                 }
             }
         }
@@ -104,7 +123,8 @@ mod tests {
             candidates(8).into_iter().map(|worth| NodeRule::new(0, worth, &[8, 8])).collect();
         let is_broken = |rings: &[u32]| {
             rules.iter().any(|rule| {
-                rings.iter().map(|&ring| rule.uses(&[ring])).sum::<f64>() > rule.capacity * (1.0 + 1e-9)
+                rings.iter().map(|&ring| rule.worth[ring as usize]).sum::<f64>()
+                    > rule.capacity * (1.0 + 1e-9)
             })
         };
         assert!(!is_broken(&[5, 3, 5, 3]) && !is_broken(&[8, 4, 4]) && !is_broken(&[6, 2, 2, 2, 2, 2]));
@@ -124,7 +144,7 @@ mod tests {
             let largest = sizes.iter().copied().max().unwrap_or(0).max(2);
             for worth in candidates(largest) {
                 let rule = NodeRule::new(0, worth, &sizes);
-                let used: f64 = nodes.iter().flatten().map(|&ring| rule.uses(&[ring])).sum();
+                let used: f64 = nodes.iter().flatten().map(|&ring| rule.worth[ring as usize]).sum();
                 prop_assert!(used <= rule.capacity * (1.0 + 1e-12) + 1e-12, "{used} of {}", rule.capacity);
             }
         }

@@ -1,8 +1,8 @@
 //! Branch and bound over boxes of counts: bound, look, divide.
 
-use crate::TypeModel;
 use crate::pricing::across::relaxation::Relaxed;
 use crate::pricing::across::{Across, Goal, Search, most_rate, quantum};
+use crate::{Sharing, TypeModel};
 use hsched_model::number::to_u32;
 
 /// The part of a box that is looked at: ranks, and seconds of a step.
@@ -135,7 +135,9 @@ impl Across<'_> {
             .sum();
         let worth = (self.search.best - paid) * self.batch / self.compute * (1.0 + 1e-9);
         range.step.1 = range.step.1.min(worth);
+        // In equal parts one more GPU may make the step longer.
         if low > 0
+            && self.job.sharing == Sharing::Balanced
             && let Some(slowest) = self.steps.time(&self.search.low)
         {
             range.step.1 = range.step.1.min(slowest * (1.0 + 1e-9));

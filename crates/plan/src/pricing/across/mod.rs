@@ -16,7 +16,7 @@ use crate::pricing::across::boxes::Range;
 use crate::pricing::across::table::Table;
 use crate::pricing::{holds, price};
 use crate::steps::Steps;
-use crate::{Due, JobModel, TypeModel, cost};
+use crate::{Due, JobModel, Sharing, TypeModel, cost};
 use hsched_model::number::to_f64;
 
 /// The rings of one job over links of one rate.
@@ -100,7 +100,8 @@ impl<'a> Across<'a> {
             return None;
         }
         let plain = |own: &(usize, TypeModel)| {
-            own.1.speed.alpha() == 0.0 && (job.accumulate || own.1.max_batch.is_none())
+            let is_plain = own.1.speed.alpha() == 0.0 && (job.accumulate || own.1.max_batch.is_none());
+            is_plain && job.sharing == Sharing::Balanced
         };
         let (batch, samples) = (to_f64(job.global_batch), to_f64(job.samples_per_epoch));
         let epochs = job.completion_time(1.0);
@@ -312,6 +313,10 @@ impl<'a> Across<'a> {
     }
 
     fn legal_step(&self, counts: &[u32]) -> Option<f64> {
+        if self.job.sharing == Sharing::Equal {
+            let time = cost::compute_time(self.job, &self.full(counts))?;
+            return Some(time * self.batch / to_f64(self.job.samples_per_epoch));
+        }
         if !self.job.accumulate && !cost::holds_batch(self.job, &self.full(counts)) {
             return None;
         }
@@ -332,6 +337,7 @@ impl<'a> Across<'a> {
     fn key(&self) -> Vec<u64> {
         let JobModel { global_batch, batch_quantum, accumulate, .. } = self.job;
         let mut key = vec![*global_batch, *batch_quantum, u64::from(*accumulate)];
+        key.push((self.job.sharing == Sharing::Equal).into());
         key.extend([u64::from(self.ranks.0), u64::from(self.ranks.1)]);
         for (&(ty, model), &cap) in self.types.iter().zip(&self.caps) {
             let TypeModel { speed, max_batch, .. } = model;

@@ -1,0 +1,176 @@
+//! Keys of a job: the GPUs of a replica, how many replicas it may have, and how its batch is divided.
+
+use serde_json::{Value as Json, json};
+
+use super::{GPU_LIMIT, JobKey, KEY, Needed};
+use crate::formats::draft::Draft;
+use crate::formats::gpus::by_type;
+use crate::formats::job_json::keyed;
+use crate::formats::problem::ValueError;
+use crate::formats::reader::Value;
+use crate::{ByType, Job, Replica, Sharing};
+
+pub(super) const KEYS: &[JobKey] = &[
+    JobKey {
+        name: "replica",
+        help: "Trains the job as replicas of several GPUs, with tensor or pipeline parallelism or sharding inside a replica and data parallelism between replicas. `throughput` and `max_batch` are then those of one replica. See docs/replicas.md.",
+        inner: &[
+            JobKey {
+                name: "gpus",
+                form: "gpus",
+                help: "gpus: the number of GPUs of a replica, or a map from GPU type to number; types that a map does not name are not used.",
+                needed: Needed::Yes,
+                read: |value, job| {
+                    read_by_type(value, |item| item.whole_u32(1..=GPU_LIMIT))
+                        .map(|gpus| replica(job).gpus = gpus)
+                },
+                write: |job| job.replica.as_ref().map(|own| by_type_json(&own.gpus, |&gpus| json!(gpus))),
+                ..KEY
+            },
+            JobKey {
+                name: "same_node",
+                form: "same_node (true)",
+                help: "same_node: whether all GPUs of a replica are on one node.",
+                read: |value, job| value.switch().map(|same_node| replica(job).same_node = same_node),
+                write: |job| job.replica.as_ref().map(|own| json!(own.same_node)),
+                ..KEY
+            },
+            JobKey {
+                name: "efficiency",
+                form: "efficiency",
+                help: "efficiency: a number above 0, at most 1, or a map from GPU type to number. `throughput` is then that of one GPU, and a replica of g GPUs is g times that times the efficiency as fast.",
+                read: |value, job| {
+                    let fits = |part: f64| (part > 0.0 && part <= 1.0).then_some(part);
+                    read_by_type(value, |item| item.ranged(fits, "above 0, at most 1"))
+                        .map(|efficiency| replica(job).efficiency = Some(efficiency))
+                },
+                write: |job| {
+                    let efficiency = job.replica.as_ref()?.efficiency.as_ref()?;
+                    Some(by_type_json(efficiency, |&part| json!(part)))
+                },
+                ..KEY
+            },
+        ],
+        settle: check_replica,
+        ..KEY
+    },
+    JobKey {
+        name: "min_replicas",
+        form: "whole number",
+        help: "Minimum number of replicas. Without `replica`, a replica is one GPU, and this is min_gpus.",
+        default: "1",
+        read: |value, job| value.whole_u32(1..=GPU_LIMIT).map(|least| job.min_replicas = least),
+        settle: settle_least,
+        write: |job| is_told(job).then(|| json!(job.min_replicas)),
+        ..KEY
+    },
+    JobKey {
+        name: "max_replicas",
+        form: "whole number",
+        help: "Maximum number of replicas. Without `replica`, a replica is one GPU, and this is max_gpus. Default: no limit.",
+        read: |value, job| value.whole_u32(1..=GPU_LIMIT).map(|most| job.max_replicas = Some(most)),
+        settle: settle_most,
+        write: |job| job.max_replicas.map(Json::from),
+        ..KEY
+    },
+    JobKey {
+        name: "shares",
+        form: "balanced or equal",
+        help: "How the global batch is divided over unequal GPUs: so that all are done at the same time, or in equal parts, so that the slowest sets the pace.",
+        default: "balanced",
+        read: |value, job| value.word_of(&Sharing::NAMES).map(|shares| job.shares = shares),
+        write: |job| (job.shares != Sharing::Balanced).then(|| json!(job.shares.name())),
+        ..KEY
+    },
+];
+
+/// Keys that count single GPUs.
+const OF_GPUS: [&str; 3] = ["min_gpus", "max_gpus", "gpus"];
+
+/// Returns the replica of a job that is being read.
+fn replica(job: &mut Job) -> &mut Replica {
+    job.replica.get_or_insert(Replica::of(1))
+}
+
+/// Returns whether a job's least number of replicas is worth writing.
+fn is_told(job: &Job) -> bool {
+    job.replica.is_some() || job.min_replicas != 1
+}
+
+fn read_by_type<T>(value: &Value<'_>, read: impl Fn(&Value<'_>) -> Option<T>) -> Option<ByType<T>> {
+    if !value.is_map() {
+        return read(value).map(ByType::All);
+    }
+    let values = by_type(value, read)?;
+    if values.is_empty() {
+        value.report(ValueError::new("must name at least one GPU type".to_owned()));
+        return None;
+    }
+    Some(ByType::Each(values))
+}
+
+fn by_type_json<T>(values: &ByType<T>, json: impl Fn(&T) -> Json) -> Json {
+    match values {
+        ByType::All(value) => json(value),
+        ByType::Each(values) => keyed(values, json),
+    }
+}
+
+/// Refuses keys that count single GPUs, slices that would be several, and efficiencies of other types than the sizes.
+fn check_replica(draft: &mut Draft<'_>) {
+    let Some(own) = draft.job.replica.clone() else { return };
+    for key in OF_GPUS {
+        if let Some(value) = draft.get(key) {
+            let error = ValueError::new("cannot stand beside replica".to_owned());
+            value.report(error.hint("use min_replicas and max_replicas"));
+        }
+    }
+    let Some(value) = draft.get("replica") else { return };
+    if draft.job.launch.copies.is_some() {
+        value.report(ValueError::new("cannot stand beside copies, which have one GPU each".to_owned()));
+    }
+    let ByType::Each(sizes) = &own.gpus else { return };
+    for (gpu_type, &gpus) in sizes {
+        if gpu_type.is_mig_slice() && gpus > 1 {
+            let message = format!("{gpu_type} is a MIG slice: a replica on it has one GPU, not {gpus}");
+            value.report(ValueError::new(message));
+        }
+        if own.efficiency.as_ref().is_some_and(|efficiency| efficiency.of(gpu_type).is_none()) {
+            value.report(ValueError::new(format!("efficiency has no value for {gpu_type}")));
+        }
+    }
+}
+
+fn settle_least(draft: &mut Draft<'_>) {
+    let Some(value) = draft.get("min_replicas") else { return };
+    let (least, quanta) = (draft.job.min_replicas, draft.job.global_batch / draft.job.batch_quantum);
+    if draft.is_sound(&["global_batch", "batch_quantum", "min_replicas"]) && u64::from(least) > quanta {
+        let message =
+            format!("{least} is more than {quanta}, the largest number of replicas for global_batch");
+        value.report(ValueError::new(message));
+    }
+    if draft.job.replica.is_none() {
+        same_as_gpus(draft, "min_gpus", draft.job.min_gpus, least);
+        draft.job.min_gpus = least;
+    }
+}
+
+fn settle_most(draft: &mut Draft<'_>) {
+    let Some((most, value)) = draft.job.max_replicas.zip(draft.get("max_replicas")) else { return };
+    let least = draft.job.min_replicas;
+    if least > most {
+        value.report(ValueError::new(format!("{most} is less than min_replicas {least}")));
+    }
+    if draft.job.replica.is_none() {
+        same_as_gpus(draft, "max_gpus", draft.job.max_gpus.unwrap_or(most), most);
+        draft.job.max_gpus = Some(most);
+    }
+}
+
+/// Reports a key that counts the GPUs of a job without `replica` otherwise than its key for replicas.
+fn same_as_gpus(draft: &Draft<'_>, key: &str, own: u32, replicas: u32) {
+    if let Some(value) = draft.get(key).filter(|_| own != replicas) {
+        let message = format!("{own} does not match the number of replicas, {replicas}, of one GPU each");
+        value.report(ValueError::new(message));
+    }
+}

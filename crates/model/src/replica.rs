@@ -1,0 +1,96 @@
+//! Replicas: several GPUs that train one copy of a model together, and how a batch is divided over all of a job.
+
+use std::collections::BTreeMap;
+
+use crate::{GpuType, Job, Seconds, Speed};
+
+/// The GPUs of a replica: always of one type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replica {
+    /// How many GPUs it has.
+    pub gpus: ByType<u32>,
+    /// Whether they are on one node.
+    pub same_node: bool,
+    /// Where the job's speeds are those of one GPU: the part of so many times that speed that a replica has.
+    pub efficiency: Option<ByType<f64>>,
+}
+
+/// A value for all GPU types, or for each type that is named.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ByType<T> {
+    All(T),
+    Each(BTreeMap<GpuType, T>),
+}
+
+/// How a batch is divided over unequal GPUs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sharing {
+    /// So that all ranks are done at the same time (eq. 12).
+    #[default]
+    Balanced,
+    /// In equal parts, so that the slowest GPU sets the pace: what plain data-parallel training does.
+    Equal,
+}
+
+impl<T: Copy> ByType<T> {
+    /// Returns the value of a type; `None` where it is not named.
+    pub fn of(&self, gpu_type: &GpuType) -> Option<T> {
+        match self {
+            Self::All(value) => Some(*value),
+            Self::Each(values) => values.get(gpu_type).copied(),
+        }
+    }
+
+    /// Returns all values.
+    pub fn values(&self) -> Vec<T> {
+        match self {
+            Self::All(value) => vec![*value],
+            Self::Each(values) => values.values().copied().collect(),
+        }
+    }
+}
+
+impl Replica {
+    /// Returns replicas of so many GPUs on whatever type.
+    pub fn of(gpus: u32) -> Self {
+        Self { gpus: ByType::All(gpus), same_node: true, efficiency: None }
+    }
+}
+
+impl Job {
+    /// Returns whether a replica of it may have several GPUs.
+    pub fn has_replicas(&self) -> bool {
+        self.replica.as_ref().is_some_and(|replica| replica.gpus.values().iter().any(|&gpus| gpus > 1))
+    }
+
+    /// Returns the job with speeds of its replicas, where its file gives those of one GPU: g GPUs of efficiency e are g · e times
+    /// as fast, whatever a step costs that does not grow with the batch.
+    pub fn with_speeds_of_replicas(&self) -> Self {
+        let mut job = self.clone();
+        let Some(replica) = &mut job.replica else { return job };
+        let Some(efficiency) = replica.efficiency.take() else { return job };
+        let speed = |(gpu_type, speed): (&GpuType, &Speed)| {
+            let factor = f64::from(replica.gpus.of(gpu_type)?) * efficiency.of(gpu_type)?;
+            let own = match *speed {
+                Speed::Rate { samples_per_second } => Speed::rate(samples_per_second * factor),
+                Speed::Affine { alpha, beta } => Speed::affine(alpha, Seconds(beta.0 / factor)),
+            };
+            Some((gpu_type.clone(), own?))
+        };
+        job.throughput = job.throughput.iter().filter_map(speed).collect();
+        job
+    }
+}
+
+impl Sharing {
+    /// Both ways with their names in files.
+    pub const NAMES: [(&'static str, Self); 2] = [("balanced", Self::Balanced), ("equal", Self::Equal)];
+
+    /// Returns the way's name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Balanced => "balanced",
+            Self::Equal => "equal",
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What jobs pay for: GPUs by type, and what nodes can hold of replicas of several GPUs.
+//!
+//! A node of 6 GPUs holds one replica of 4, so that GPUs alone are no measure. Beside them, each size g of replicas that leaves GPUs over
+//! on some nodes is a resource: a node of f GPUs has floor(f/g) of it, and a replica of h GPUs takes floor(h/g).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{JobModel, Problem};
+
+/// The resources of a problem: its types first, then the sizes.
+#[derive(Clone, Debug)]
+pub(crate) struct Stock {
+    /// How much there is of each resource.
+    pub offered: Vec<u32>,
+    types: usize,
+    /// The type and the size behind each resource that is no type.
+    pub sizes: Vec<(usize, u32)>,
+    /// What has to be on one node together, by type, 1 for single GPUs; empty where there is nothing else.
+    in_use: Vec<BTreeSet<u32>>,
+    /// Nodes by type and number of GPUs.
+    nodes: Vec<BTreeMap<u32, u32>>,
+}
+
+impl Stock {
+    /// Returns what there is for these jobs.
+    pub(crate) fn new(problem: &Problem, jobs: &[usize]) -> Self {
+        let types = problem.gpu_types.len();
+        let mut stock = Self {
+            offered: problem.offered(),
+            types,
+            sizes: Vec::new(),
+            in_use: Vec::new(),
+            nodes: Vec::new(),
+        };
+        let blocks = || jobs.iter().map(|&job| &problem.jobs[job]).filter(|job| job.needs_blocks());
+        if blocks().next().is_none() {
+            return stock;
+        }
+        stock.in_use = vec![BTreeSet::new(); types];
+        stock.nodes = vec![BTreeMap::new(); types];
+        for job in jobs.iter().map(|&job| &problem.jobs[job]) {
+            for ty in (0..types).filter(|&ty| job.types[ty].is_some()) {
+                let block = job.block(ty);
+                stock.in_use[ty].insert(block);
+            }
+        }
+        for node in &problem.nodes {
+            for (ty, &count) in node.gpus.iter().enumerate().filter(|(_, count)| **count > 0) {
+                *stock.nodes[ty].entry(count).or_default() += 1;
+            }
+        }
+        for ty in 0..types {
+            for &size in stock.in_use[ty].iter().filter(|&&size| size > 1) {
+                let hold: u32 = stock.nodes[ty].iter().map(|(gpus, nodes)| gpus / size * nodes).sum();
+                // Where nothing is left over, GPUs say it all.
+                if hold * size < stock.offered[ty] {
+                    stock.sizes.push((ty, size));
+                    stock.offered.push(hold);
+                }
+            }
+        }
+        stock
+    }
+
+    /// Returns the price of a replica of a job by type, from the prices of the resources.
+    pub(crate) fn own_prices(&self, job: &JobModel, prices: &[f64], weight: f64) -> Vec<f64> {
+        (0..self.types).map(|ty| self.of_size(prices, ty, job.block(ty), job.size(ty)) / weight).collect()
+    }
+
+    /// Returns the price of so many GPUs of a type, of which each `block` have to be on one node.
+    fn of_size(&self, prices: &[f64], ty: usize, block: u32, size: u32) -> f64 {
+        let mut price = if size == 1 { prices[ty] } else { f64::from(size) * prices[ty] };
+        for (&(own, part), extra) in self.sizes.iter().zip(&prices[self.types..]) {
+            if own == ty {
+                price += f64::from(block / part) * extra;
+            }
+        }
+        price
+    }
+
+    /// Returns what so many replicas by type take of each resource.
+    pub(crate) fn uses(&self, job: &JobModel, replicas: &[u32]) -> Vec<u32> {
+        let mut uses = job.gpus(replicas);
+        let of_part = |&(ty, part): &(usize, u32)| replicas[ty] * (job.block(ty) / part);
+        uses.extend(self.sizes.iter().map(of_part));
+        uses
+    }
+
+    /// Returns how much less all nodes are worth at these prices than the resources: what nodes can hold at once may be less.
+    pub(crate) fn surplus(&self, prices: &[f64]) -> f64 {
+        let mut surplus = 0.0;
+        for (ty, nodes) in self.nodes.iter().enumerate() {
+            let sizes = self.in_use[ty].iter().map(|&size| (size, self.of_size(prices, ty, size, size)));
+            let sizes: Vec<(u32, f64)> = sizes.collect();
+            let most = nodes.keys().copied().max().unwrap_or(0) as usize;
+            // The most that a node of so many GPUs can be worth.
+            let mut worth = vec![0.0_f64; most + 1];
+            for gpus in 1..=most {
+                let fits = sizes.iter().filter(|(size, _)| *size as usize <= gpus);
+                let with = fits.map(|&(size, price)| worth[gpus - size as usize] + price);
+                worth[gpus] = with.fold(worth[gpus - 1], f64::max);
+            }
+            for (&gpus, &count) in nodes {
+                let mut own = f64::from(gpus) * prices[ty];
+                for (&(other, part), price) in self.sizes.iter().zip(&prices[self.types..]) {
+                    if other == ty {
+                        own += f64::from(gpus / part) * price;
+                    }
+                }
+                surplus += f64::from(count) * (own - worth[gpus as usize]);
+            }
+        }
+        surplus.max(0.0)
+    }
+
+    /// Returns the prices of replicas by type and size; empty where all replicas are single GPUs.
+    pub(crate) fn replica_prices(&self, prices: &[f64]) -> Vec<BTreeMap<u32, f64>> {
+        let of_type = |(ty, sizes): (usize, &BTreeSet<u32>)| {
+            let sizes = sizes.iter().filter(|&&size| size > 1);
+            sizes.map(|&size| (size, self.of_size(prices, ty, size, size))).collect()
+        };
+        self.in_use.iter().enumerate().map(of_type).collect()
+    }
+}

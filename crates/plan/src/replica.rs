@@ -1,0 +1,129 @@
+//! Replicas: the GPUs that train one copy of a job's model together, as policies see them.
+//!
+//! To a policy a replica is a worker: bundles, limits, shares and rings count replicas. Only nodes count GPUs.
+
+use crate::{JobModel, Rank, Slot};
+
+/// What a replica of a job is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplicaModel {
+    /// Its GPUs, by type; 1 for a type that the job cannot use.
+    pub sizes: Vec<u32>,
+    /// Whether they are on one node.
+    pub same_node: bool,
+    /// How many the whole cluster could hold, in use or not, up or down, if the job were alone.
+    pub ever: u64,
+    /// The most GPUs of one node, by type.
+    pub largest: Vec<u32>,
+}
+
+/// The GPUs of one replica.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed {
+    pub gpu_type: usize,
+    /// Nodes, and how many of its GPUs are there.
+    pub parts: Vec<(usize, u32)>,
+}
+
+impl ReplicaModel {
+    /// Returns the same for classes of types.
+    pub(super) fn for_types(&self, types: &[Vec<usize>]) -> Self {
+        let of = |values: &[u32]| types.iter().map(|own| values.get(own[0]).copied().unwrap_or(1)).collect();
+        Self { sizes: of(&self.sizes), largest: of(&self.largest), ..self.clone() }
+    }
+}
+
+impl JobModel {
+    /// Returns the number of GPUs of a replica on a type.
+    pub fn size(&self, gpu_type: usize) -> u32 {
+        self.replica.as_ref().map_or(1, |own| own.sizes[gpu_type])
+    }
+
+    /// Returns how many GPUs of a replica on a type have to be on one node.
+    pub fn block(&self, gpu_type: usize) -> u32 {
+        if self.needs_blocks() { self.size(gpu_type) } else { 1 }
+    }
+
+    /// Returns whether a replica may need several free GPUs of one node.
+    pub fn needs_blocks(&self) -> bool {
+        self.replica.as_ref().is_some_and(|own| own.same_node && own.sizes.iter().any(|&size| size > 1))
+    }
+
+    /// Returns whether a replica may be several GPUs on any nodes.
+    pub fn is_loose(&self) -> bool {
+        self.replica.as_ref().is_some_and(|own| !own.same_node && own.sizes.iter().any(|&size| size > 1))
+    }
+
+    /// Returns the GPUs of so many replicas by type.
+    pub fn gpus(&self, replicas: &[u32]) -> Vec<u32> {
+        replicas.iter().enumerate().map(|(ty, &count)| count * self.size(ty)).collect()
+    }
+
+    /// Returns the replicas of any kind that some GPUs by type have room for, on one node or where nodes do not matter.
+    pub fn replicas_in(&self, gpus: &[u32]) -> Vec<u32> {
+        gpus.iter().enumerate().map(|(ty, &count)| count / self.size(ty)).collect()
+    }
+
+    /// Returns the most replicas by type on nodes with these free GPUs, when the job is alone.
+    pub fn most_replicas<'a>(&self, nodes: impl Iterator<Item = &'a [u32]>) -> Vec<u32> {
+        let mut most = vec![0; self.types.len()];
+        let whole = self.needs_blocks();
+        for gpus in nodes {
+            for (ty, (most, &count)) in most.iter_mut().zip(gpus).enumerate() {
+                *most += if whole { count / self.size(ty) } else { count };
+            }
+        }
+        if whole { most } else { self.replicas_in(&most) }
+    }
+
+    /// Returns the replicas on some GPUs by type; `None` where GPUs are left over.
+    pub fn replicas_by_type(&self, slots: &[Slot]) -> Option<Vec<u32>> {
+        let mut counts = vec![0; self.types.len()];
+        for slot in slots {
+            if self.needs_blocks() && slot.count % self.size(slot.gpu_type) != 0 {
+                return None;
+            }
+            counts[slot.gpu_type] += slot.count;
+        }
+        let whole = counts.iter().enumerate().all(|(ty, count)| count % self.size(ty) == 0);
+        whole.then(|| self.replicas_in(&counts))
+    }
+
+    /// Returns the GPUs of each replica on some GPUs, one after the other in the order of the slots; `None` where GPUs are left
+    /// over.
+    pub fn placed(&self, slots: &[Slot]) -> Option<Vec<Placed>> {
+        self.replicas_by_type(slots)?;
+        let mut placed = Vec::new();
+        for gpu_type in 0..self.types.len() {
+            let mut open: Option<(Placed, u32)> = None;
+            for slot in slots.iter().filter(|slot| slot.gpu_type == gpu_type) {
+                let mut left = slot.count;
+                while left > 0 {
+                    let fresh = || (Placed { gpu_type, parts: Vec::new() }, self.size(gpu_type));
+                    let (mut own, missing) = open.take().unwrap_or_else(fresh);
+                    let taken = missing.min(left);
+                    own.parts.push((slot.node, taken));
+                    left -= taken;
+                    if taken == missing {
+                        placed.push(own);
+                    } else {
+                        open = Some((own, missing - taken));
+                    }
+                }
+            }
+        }
+        Some(placed)
+    }
+
+    /// Returns the ranks of each replica, in rank order.
+    pub fn ranks_by_replica<'a>(&self, ranks: &'a [Rank]) -> Vec<&'a [Rank]> {
+        let (mut rest, mut replicas) = (ranks, Vec::new());
+        while let Some(first) = rest.first() {
+            let size = (self.size(first.gpu_type) as usize).min(rest.len());
+            let (own, others) = rest.split_at(size);
+            replicas.push(own);
+            rest = others;
+        }
+        replicas
+    }
+}

@@ -1,0 +1,165 @@
+//! Whole blocks of GPUs of one type on nodes, exactly: whether they fit, and where.
+//!
+//! Where each size divides the next larger one, the largest first finds room if there is any: a node's free GPUs, cut into blocks of the
+//! smallest size, lose nothing to a larger block. Otherwise it is searched.
+
+use std::collections::BTreeSet;
+
+/// Steps of one search before it is given up.
+const PATIENCE: u32 = 50_000;
+
+/// Where blocks are, or that nobody found out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Stacked {
+    /// The node of each block, in the order of the blocks.
+    On(Vec<usize>),
+    Never,
+    /// The search took too long.
+    Unknown,
+}
+
+/// Puts blocks of these sizes on nodes with so many free GPUs.
+pub(super) fn stack(free: &[u32], blocks: &[u32]) -> Stacked {
+    let mut order: Vec<usize> = (0..blocks.len()).collect();
+    order.sort_by_key(|&block| std::cmp::Reverse(blocks[block]));
+    let sizes: BTreeSet<u32> = blocks.iter().copied().filter(|&size| size > 0).collect();
+    for &size in &sizes {
+        let need: u64 = blocks.iter().map(|&block| u64::from(block / size)).sum();
+        let room: u64 = free.iter().map(|&free| u64::from(free / size)).sum();
+        if need > room {
+            return Stacked::Never;
+        }
+    }
+    let mut search = Search {
+        left: free.to_vec(),
+        blocks,
+        order,
+        on: vec![0; blocks.len()],
+        dead: BTreeSet::new(),
+        steps: 0,
+    };
+    if search.fill() {
+        return Stacked::On(search.on);
+    }
+    let divide = sizes.iter().zip(sizes.iter().skip(1)).all(|(small, large)| large % small == 0);
+    if divide {
+        return Stacked::Never;
+    }
+    search.left = free.to_vec();
+    match search.put(0) {
+        true => Stacked::On(search.on),
+        false if search.steps > PATIENCE => Stacked::Unknown,
+        false => Stacked::Never,
+    }
+}
+
+struct Search<'a> {
+    left: Vec<u32>,
+    blocks: &'a [u32],
+    /// The largest first.
+    order: Vec<usize>,
+    on: Vec<usize>,
+    /// Free GPUs of all nodes, sorted, on which the blocks from some place on found no room.
+    dead: BTreeSet<(usize, Vec<u32>)>,
+    steps: u32,
+}
+
+impl Search<'_> {
+    /// Puts each block on the node that it leaves fullest; returns whether all found room.
+    fn fill(&mut self) -> bool {
+        // Nodes by their free GPUs: a heap of buckets.
+        let most = self.left.iter().copied().max().unwrap_or(0) as usize;
+        let mut buckets: Vec<Vec<usize>> = vec![Vec::new(); most + 1];
+        for (node, &free) in self.left.iter().enumerate().rev() {
+            buckets[free as usize].push(node);
+        }
+        for place in 0..self.order.len() {
+            let block = self.order[place];
+            let size = self.blocks[block] as usize;
+            let Some(bucket) = (size..=most).find(|&free| !buckets[free].is_empty()) else { return false };
+            let Some(node) = buckets[bucket].pop() else { return false };
+            buckets[bucket - size].push(node);
+            self.on[block] = node;
+        }
+        true
+    }
+
+    /// Puts the blocks from `place` on wherever they can go.
+    fn put(&mut self, place: usize) -> bool {
+        self.steps += 1;
+        if self.steps > PATIENCE {
+            return false;
+        }
+        let Some(&block) = self.order.get(place) else { return true };
+        let mut sorted = self.left.clone();
+        sorted.sort_unstable();
+        let state = (place, sorted);
+        if self.dead.contains(&state) {
+            return false;
+        }
+        let size = self.blocks[block];
+        let mut tried = BTreeSet::new();
+        for node in 0..self.left.len() {
+            if self.left[node] < size || !tried.insert(self.left[node]) {
+                continue;
+            }
+            self.left[node] -= size;
+            self.on[block] = node;
+            if self.put(place + 1) {
+                return true;
+            }
+            self.left[node] += size;
+        }
+        self.dead.insert(state);
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn fits(free: &mut Vec<u32>, blocks: &[u32]) -> bool {
+        let Some((&first, rest)) = blocks.split_first() else { return true };
+        (0..free.len()).any(|node| {
+            if free[node] < first {
+                return false;
+            }
+            free[node] -= first;
+            let fits = fits(free, rest);
+            free[node] += first;
+            fits
+        })
+    }
+
+    #[test]
+    fn the_largest_first_is_not_always_right() {
+        assert!(matches!(stack(&[6, 5], &[5, 3, 3]), Stacked::On(nodes) if nodes == [1, 0, 0]));
+        assert_eq!(stack(&[6, 6], &[4, 4, 4]), Stacked::Never);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #[test]
+        fn equals_brute_force(
+            free in proptest::collection::vec(0_u32..9, 1..4),
+            blocks in proptest::collection::vec(1_u32..7, 0..7),
+        ) {
+            let expected = fits(&mut free.clone(), &blocks);
+            match stack(&free, &blocks) {
+                Stacked::On(nodes) => {
+                    prop_assert!(expected);
+                    let mut left = free.clone();
+                    for (&node, &size) in nodes.iter().zip(&blocks) {
+                        prop_assert!(left[node] >= size);
+                        left[node] -= size;
+                    }
+                }
+                Stacked::Never => prop_assert!(!expected),
+                Stacked::Unknown => prop_assert!(false, "{free:?} {blocks:?}"),
+            }
+        }
+    }
+}

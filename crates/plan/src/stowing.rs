@@ -1,0 +1,112 @@
+//! Whether jobs can all have their least number of replicas at once, exactly: which types each takes, and the nodes.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::Problem;
+use crate::stacking::{Stacked, stack};
+
+/// Choices of types before a search is given up.
+const PATIENCE: u32 = 20_000;
+
+/// What is asked for of one type: replicas by the GPUs that each needs of one node.
+type Blocks = BTreeMap<u32, u32>;
+
+struct Search<'a> {
+    problem: &'a Problem,
+    /// Jobs, those that are hardest to place first.
+    order: Vec<usize>,
+    /// Free GPUs by type, then node.
+    free: Vec<Vec<u32>>,
+    taken: Vec<Blocks>,
+    known: HashMap<(usize, Blocks), bool>,
+    steps: u32,
+}
+
+/// Returns whether all these jobs can have their least number of replicas at once; what takes too long to find out does not count
+/// as possible.
+pub(super) fn replicas_fit(problem: &Problem, jobs: &[usize]) -> bool {
+    let types = problem.gpu_types.len();
+    let of_type =
+        |ty: usize| problem.nodes.iter().map(|node| node.gpus[ty]).filter(|&count| count > 0).collect();
+    let mut order = jobs.to_vec();
+    let hardest = |job: &usize| {
+        let model = &problem.jobs[*job];
+        let usable = (0..types).filter(|&ty| model.types[ty].is_some());
+        let (count, block) =
+            usable.fold((0, 0), |(count, block), ty| (count + 1, block.max(model.block(ty))));
+        (std::cmp::Reverse(block), count, std::cmp::Reverse(model.min_gpus))
+    };
+    order.sort_by_key(hardest);
+    let mut search = Search {
+        problem,
+        order,
+        free: (0..types).map(of_type).collect(),
+        taken: vec![Blocks::new(); types],
+        known: HashMap::new(),
+        steps: 0,
+    };
+    search.place(0)
+}
+
+impl Search<'_> {
+    /// Places the jobs from a place of the order on.
+    fn place(&mut self, at: usize) -> bool {
+        let Some(&job) = self.order.get(at) else { return true };
+        self.share(at, 0, self.problem.jobs[job].min_gpus)
+    }
+
+    /// Gives a job so many replicas on the types from `ty` on, most of the first type first, then places the others.
+    fn share(&mut self, at: usize, ty: usize, left: u32) -> bool {
+        self.steps += 1;
+        if self.steps > PATIENCE {
+            return false;
+        }
+        if left == 0 {
+            return self.place(at + 1);
+        }
+        let job = self.order[at];
+        let model = &self.problem.jobs[job];
+        let Some(own) = model.types.get(ty) else { return false };
+        let usable = own.is_some_and(|own| !own.single_rank || model.min_gpus == 1);
+        let most = if usable { left } else { 0 };
+        let (block, size) = (model.block(ty), model.size(ty));
+        let blocks = |count: u32| if block == size { count } else { count * size };
+        for count in (0..=most).rev() {
+            let more = blocks(count);
+            if more > 0 {
+                *self.taken[ty].entry(block).or_default() += more;
+            }
+            let fits = more == 0 || self.fits(ty);
+            if fits && self.share(at, ty + 1, left - count) {
+                return true;
+            }
+            if more > 0
+                && let Some(own) = self.taken[ty].get_mut(&block)
+            {
+                *own -= more;
+                if *own == 0 {
+                    self.taken[ty].remove(&block);
+                }
+            }
+        }
+        false
+    }
+
+    /// Returns whether what is taken of a type fits its nodes.
+    fn fits(&mut self, ty: usize) -> bool {
+        let key = (ty, self.taken[ty].clone());
+        if let Some(&known) = self.known.get(&key) {
+            return known;
+        }
+        let (free, taken) = (&self.free[ty], &key.1);
+        let all: u64 = free.iter().map(|&count| u64::from(count)).sum();
+        let need: u64 = taken.iter().map(|(&block, &count)| u64::from(block) * u64::from(count)).sum();
+        // Single GPUs fit wherever there are enough.
+        let blocks = taken.iter().filter(|(block, _)| **block > 1);
+        let blocks: Vec<u32> =
+            blocks.flat_map(|(&block, &count)| std::iter::repeat_n(block, count as usize)).collect();
+        let fits = need <= all && matches!(stack(free, &blocks), Stacked::On(_));
+        self.known.insert(key, fits);
+        fits
+    }
+}
