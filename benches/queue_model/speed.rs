@@ -20,11 +20,11 @@ pub fn main() {
         let (snapshot, requests) = (made_up::snapshot(nodes, waiting, 1), made_up::requests());
         let clock = SystemClock::default();
         let ask = |samples: usize| {
-            let (begin, processor) = (clock.elapsed(), processor_seconds());
+            let (begin, processor) = (clock.elapsed().as_secs_f64(), processor_seconds());
             let question =
                 Question { snapshot: &snapshot, requests: &requests, seed: 1, samples, calibration: None };
             let estimates = forecast(&question, &|| false);
-            (estimates, (clock.elapsed() - begin).as_secs_f64(), processor_seconds() - processor)
+            (estimates, clock.elapsed().as_secs_f64() - begin, processor_seconds() - processor)
         };
         let ((_, at_limits, _), (estimates, time, processor)) = (ask(0), ask(samples));
         let futures = |own: &StartEstimate| own.start.forecast().map_or(0, |own| own.starts.len());
