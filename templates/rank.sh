@@ -58,7 +58,7 @@ hs_rank_main() {
   export RANK=$hs_rank LOCAL_RANK=$hs_local_rank LOCAL_WORLD_SIZE=$hs_local_world_size
   export HSCHED_GPU_TYPE=$hs_gpu_type HSCHED_LOCAL_BATCH=$hs_batch
   export HSCHED_MICRO_BATCH=$hs_micro_batch HSCHED_ACCUMULATION=$hs_accumulation
-  export HSCHED_REPORT=$hs_report_dir/rank-$hs_rank.jsonl
+  export HSCHED_REPORT=$hs_report_dir/rank-$hs_rank.jsonl HSCHED_SHARES=$hs_report_dir/shares.json
   # Last, so that it does not hide modules of the user.
   export PYTHONPATH=${PYTHONPATH:+$PYTHONPATH:}$hs_helper_dir
   # In a heterogeneous job, Slurm sets this to the value of the last component in every rank.

@@ -21,7 +21,7 @@ use hsched_engine::live::{LiveError, Prepared, Reported, Site, reported, word_en
 use hsched_engine::render::Launcher;
 use hsched_engine::store::{StateDir, laid_by_another, report_folder, reports, run_folder};
 use hsched_engine::{
-    Answer, End, Gpus, Observation, PlannedSubmission, QueueState, Rules, Run, Sighting, State,
+    Answer, End, Gpus, NewShares, Observation, PlannedSubmission, QueueState, Rules, Run, Sighting, State,
     SubmissionKey, SubmissionRecord, World, named_ranks,
 };
 use hsched_model::{JobId, JobName, NodeName, Seconds, Time};
@@ -337,6 +337,19 @@ impl World for LocalWorld<'_> {
             running.kill();
         }
         Answer::Killed
+    }
+
+    fn share(&mut self, of: &SubmissionKey, _: JobId, shares: &NewShares) -> Answer {
+        // The processes of a training that was parked know the run for which they were started.
+        if !self.running.get(of).is_some_and(|running| running.is_of(of)) {
+            return Answer::NotShared {
+                message: "its processes were started for another submission".to_owned(),
+            };
+        }
+        match self.directory.write_shares(of, shares) {
+            Ok(()) => Answer::Shared,
+            Err(error) => Answer::NotShared { message: error.in_one_line() },
+        }
     }
 
     /// There is no queue.

@@ -243,6 +243,9 @@ impl Story {
                 let what = format!("changing its request to {gpus}, limit {limit}{place}: {why}");
                 vec![line(job, Topic::Queue, what)]
             }
+            Action::Share { of: SubmissionKey { job, .. }, why, .. } => {
+                vec![line(job, Topic::Speed, format!("new batch shares while it runs: {why}"))]
+            }
             Action::Wait { job, why } => {
                 // Why changes with every job before it; that it waits is news once.
                 let is_news = self.waits.insert(job.clone());

@@ -36,7 +36,7 @@ fn tell_answer(answer: &Answer, script: &ScriptJob) -> Option<(Topic, String)> {
         ),
         Answer::NotStopped { message } => (Topic::Stop, format!("could not be cancelled: {message}")),
         Answer::Amended | Answer::NotAmended { .. } => (Topic::Queue, script.last.1.clone()),
-        Answer::Stopped | Answer::Killed => return None,
+        Answer::Stopped | Answer::Killed | Answer::Shared | Answer::NotShared { .. } => return None,
     })
 }
 

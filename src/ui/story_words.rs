@@ -4,8 +4,8 @@ use crate::ui::duration;
 use crate::ui::story::{StoryLine, Topic, line};
 use crate::ui::story_scripts::{script_of, tell_script};
 use hsched_engine::{
-    AfterStop, Answer, BackendKind, End, Event, JobState, News, Outcome, PastAttempt, Phase, Stage, State,
-    Submission, SubmissionKey, SubmissionRecord,
+    AfterStop, Answer, BackendKind, End, Event, JobState, News, Outcome, PastAttempt, Phase, SharesStage,
+    Stage, State, Submission, SubmissionKey, SubmissionRecord,
 };
 use hsched_model::{GpuType, JobId, NodeName, hostlist};
 
@@ -84,8 +84,9 @@ fn tell_answer(
                 .to_owned(),
         ),
         Answer::NotAmended { message } => (Topic::Queue, format!("its request was not changed: {message}")),
+        Answer::NotShared { message } => (Topic::Stop, format!("its shares were not changed: {message}")),
         Answer::NotStopped { message } => (Topic::Stop, format!("could not be stopped: {message}")),
-        Answer::Stopped | Answer::Killed => return None,
+        Answer::Stopped | Answer::Killed | Answer::Shared => return None,
     };
     Some(told)
 }
@@ -106,7 +107,10 @@ fn tell_news(news: &News, tracked: &JobState, attempt: Option<&SubmissionRecord>
         News::Started { .. } => (Topic::Start, format!("running on {}", attempt.map(place)?)),
         News::Epoch(report) => {
             let length = report.length.map_or(String::new(), |length| format!(" ({})", duration(length)));
-            (Topic::Epoch, format!("epoch {} of {} done{length}", report.epoch, tracked.job.epochs))
+            let new = attempt.and_then(|record| record.new_shares.as_ref());
+            let is_first = new.is_some_and(|new| new.stage == SharesStage::Adopted { epoch: report.epoch });
+            let shares = if is_first { " with its new batch shares" } else { "" };
+            (Topic::Epoch, format!("epoch {} of {} done{shares}{length}", report.epoch, tracked.job.epochs))
         }
         News::Ended { end, .. } => {
             // What the engine made of it: ranks fail for a node that is lost.

@@ -8,7 +8,9 @@ It also works under torchrun and as a single process; the shares are then equal.
 `BatchSampler`, `Rank.report` and `stop_requested` are available. Needs Python 3.8 and, if used, torch 1.13. You may copy
 this folder freely.
 """
+import importlib
 from dataclasses import replace
+from typing import Any
 
 from .checkpoint import FORMAT, new_file, read_plain
 from .core import Rank, init, read_rank
@@ -25,3 +27,10 @@ from .values import Refused, decode, encode
 
 __all__ = ["FORMAT", "SAVED", "BatchSampler", "Gate", "Rank", "Refused", "Step", "Timer", "Training", "decode", "encode", "init", "leave", "new_file",
            "prepare", "read_plain", "read_rank", "replace", "scale_loss", "stop_requested", "torch"]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports the part for a framework when it is asked for: it needs that framework."""
+    if name in ("hf", "lightning"):
+        return importlib.import_module("." + name, __name__)
+    raise AttributeError("module %r has no attribute %r" % (__name__, name))

@@ -8,21 +8,21 @@ from .optional import torch
 
 def check_size(batch: Any, samples: int) -> None:
     """Raises ValueError if a batch has another number of samples; what does not show its number is not looked at."""
-    sizes = _sizes(batch)
+    sizes = sizes_of(batch)
     if sizes and samples not in sizes and not _is_time_first(batch, samples):
         raise ValueError("this rank's batch has %s samples, but its share is %d: the loader must yield exactly the samples of the sampler. If collate_fn drops "
                          "samples, drop them from the dataset before; if a batch does not show its samples (tokens in a row), count what the loss is "
                          "taken over with steps(loader, count=...)" % (" or ".join(map(str, sizes)), samples))
 
 
-def _sizes(batch: Any, depth: int = 3) -> List[int]:
+def sizes_of(batch: Any, depth: int = 3) -> List[int]:
     """Returns how many samples a batch may have, by the first dimensions of its tensors; nothing if it does not say."""
     own = _length(batch)
     if own is not None:
         return [own]
     if isinstance(batch, Mapping) or _is_row(batch):
         parts = list(batch.values()) if isinstance(batch, Mapping) else list(batch)
-        inner = [size for part in parts if depth for size in _sizes(part, depth - 1)]
+        inner = [size for part in parts if depth for size in sizes_of(part, depth - 1)]
         if not isinstance(batch, Mapping) and inner and (_are_alike(parts) or len(set(inner)) > 1):
             inner.append(len(parts))  # a list of samples
         return sorted(set(inner))

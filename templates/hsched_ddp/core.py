@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, List, Mapping, Optional, Tuple
 
 from .gate import PARKED, Gate
+from .noticing import look
 from .optional import dist, torch
 from .process import SAVED, on_stop
 from .report import append_line
@@ -146,6 +147,8 @@ def init(global_batch: Optional[int] = None, epochs: int = 1, backend: Optional[
         # Since 2.4 PyTorch meets by libuv, and asks for it where it was built without, as Debian's.
         os.environ["USE_LIBUV"] = "0"
         dist.init_process_group(backend, rank=me.rank, world_size=me.world_size, timeout=timeout, store=store)
+    if len(set(me.batches)) > 1:
+        look(me.batch, me.rank)
     started = me if backend == "gloo" else replace(me, control=dist.new_group(timeout=timeout, backend="gloo"))
     return started
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any, Callable, Iterable, List, Optional, Tuple
 
 from . import core
+from .accelerated import mark
 from .core import Rank
 from .optional import DistributedDataParallel, dist, torch
 from .sampler import BatchSampler
@@ -69,7 +70,7 @@ def _rank(global_batch: Optional[int], epochs: int) -> Rank:
     if core.started is not None:
         return core.started
     if dist.is_initialized():
-        raise ValueError("the program has initialised a process group: remove init_process_group, prepare() does it")
+        raise ValueError("the program has initialised a process group: remove init_process_group, prepare() does it (or call hsched_ddp.init() before what does, such as Accelerator())")
     return core.init(global_batch, epochs)
 
 
@@ -80,5 +81,5 @@ def _data(dataset: Any, me: Rank, collate_fn: Any, seed: int, num_workers: int, 
         stateful["stream"] = stream
         return stream, StreamLoader(stream, collate_fn)
     sampler = BatchSampler(len(dataset), me, seed=seed)
-    return sampler, torch.utils.data.DataLoader(dataset, batch_sampler=sampler, collate_fn=collate_fn, num_workers=num_workers,
-                                                persistent_workers=num_workers > 0, pin_memory=me.device.type == "cuda")
+    return sampler, mark(torch.utils.data.DataLoader(dataset, batch_sampler=sampler, collate_fn=collate_fn, num_workers=num_workers,
+                                                     persistent_workers=num_workers > 0, pin_memory=me.device.type == "cuda"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 import random
 from typing import Any, Iterator, List, Optional, Sequence
 
+from .accelerated import check_reader
 from .core import Rank
 from .optional import torch
 from .ranges import Ranges, numbers
@@ -97,6 +98,10 @@ class BatchSampler:
         return sum(len(self.parts(step)) for step in numbers(self.ranges))
 
     def __iter__(self) -> Iterator[List[int]]:
+        check_reader()
+        return self._indices()
+
+    def _indices(self) -> Iterator[List[int]]:
         order = permutation(self.samples, self.seed + self.epoch) if self.shuffle else range(self.samples)
         for first, end in self.ranges:
             for step in range(first, end):

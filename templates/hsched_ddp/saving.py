@@ -29,6 +29,10 @@ class Saving:
     _sum: Callable[..., Any]
     _group: Any
     _unreported: Optional[Dict[str, Any]]
+    loss: Any
+    counted: float
+    copies: Any
+    _so_far: List[float]
 
     def _begin_saving(self) -> None:
         self.path = os.path.join(self.me.checkpoint_dir, "hsched-ddp.pt")
@@ -38,6 +42,7 @@ class Saving:
 
     def save(self) -> None:
         """Replaces the checkpoint atomically, on all ranks or none. All ranks must call this, between steps."""
+        so_far = [0.0, 0.0] if self.copies else self._sum([float(self.loss), self.counted]).tolist()
         states: List[Any] = [None] * self.me.world_size
         dist.all_gather_object(states, random_state(self.me.device), group=self._group)
         problem: Optional[Exception] = None
@@ -45,7 +50,7 @@ class Saving:
             try:
                 saved = dict(self._position(), format=FORMAT, epoch=self.epoch, left=self.sampler.samples_of(self.left), ranks=self.sampler.ranks,
                              global_step=self.global_step, plan=self.me.plan,  # type: ignore[attr-defined]
-                             **encode({"unreported": self._unreported, "random": states}, "it"), state=self._states())
+                             **encode({"unreported": self._unreported, "random": states, "so_far": so_far}, "it"), state=self._states())
                 os.makedirs(self.me.checkpoint_dir, exist_ok=True)
                 self._files.write(saved, check_fence)
             except Exception as error:  # of the disk, or of something that cannot be in a checkpoint
@@ -126,6 +131,8 @@ class Saving:
         for name, part in self.stateful.items():
             part.load_state_dict(saved["state"][name])
         self.epoch = saved["epoch"]
+        if self.me.rank == 0:
+            self._so_far = saved.get("so_far", [0.0, 0.0])
         self.sampler.note_steps(saved["global_step"] - (self.sampler.steps - count(self.left)))
         if self.left == [[0, self.sampler.steps]]:
             self.sampler.cut(self.me.world_size)
@@ -189,6 +196,15 @@ def random_state(device: Any) -> Dict[str, Any]:
         state["numpy"] = (kind, key.tolist(), *rest)  # not as an array: those of numpy 2 cannot be read by numpy 1
     if device.type == "cuda":
         state["cuda"] = torch.cuda.get_rng_state(device)
+    return state
+
+
+def seeded_state(seed: int) -> Dict[str, Any]:
+    """Returns the states that random numbers on the CPU have when they begin with a seed."""
+    state: Dict[str, Any] = {"python": random.Random(seed).getstate(), "torch": torch.Generator().manual_seed(seed).get_state()}
+    if "numpy" in sys.modules:
+        kind, key, *rest = sys.modules["numpy"].random.RandomState(seed).get_state()
+        state["numpy"] = (kind, key.tolist(), *rest)
     return state
 
 

@@ -20,15 +20,17 @@ class Step:
         self.is_last = number + 1 == sampler.steps  # whether it is the last step of the epoch
         self.total = total  # what the losses of all ranks are taken over: samples, or the sum of the counts
         self._sizes = sampler.sizes(number)  # samples of each rank
+        self.samples = self._sizes[training.me.rank]  # samples that this rank takes
         self._training, self._passes, self._last = training, passes, len(sampler.parts(number)) - 1
-        self._batch, self._count, self._samples, self._begun = None, 0.0, 0, False
+        self.count = 0.0  # what the loss of the current micro-batch is taken over
+        self._batch, self._samples, self._begun = None, 0, False
 
     def __iter__(self) -> Iterator[Any]:
         if self._begun and not isinstance(self._passes, list):
             raise RuntimeError("the micro-batches of this step are no longer available; to iterate over them again, use steps(..., keep=True)")
         self._begun, timer, exchange = True, self._training.timer, self._training.exchange
         exchange.begin(self._sizes)
-        for k, (self._batch, self._samples, self._count) in enumerate(self._passes):
+        for k, (self._batch, self._samples, self.count) in enumerate(self._passes):
             exchange.begin_pass(is_last=k == self._last)
             timer.start()
             yield self._batch
@@ -40,8 +42,8 @@ class Step:
         training = self._training
         if training.loss_check:
             training.loss_check.look(loss, reduction, self._samples, self._batch)
-        scaled = scale_loss(loss, training.me, self._count, self.total, reduction)
-        if self._count > 0:  # the mean of nothing is not a number
+        scaled = scale_loss(loss, training.me, self.count, self.total, reduction)
+        if self.count > 0:  # the mean of nothing is not a number
             training.loss += scaled.detach().double() * self.total / training.me.world_size
-            training.counted += self._count
+            training.counted += self.count
         return scaled

@@ -1,14 +1,19 @@
 """Streams of samples without an index: every rank reads the same stream and takes its part of each global batch."""
 from __future__ import annotations
 
+import contextlib
 import itertools
-from typing import Any, Callable, Dict, Iterator, List, Optional
+import zlib
+from types import SimpleNamespace
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 
 from .core import Rank
-from .optional import torch
+from .optional import dist, torch
 from .ranges import Ranges
 from .sampler import evenly
+from .saving import random_state, seeded_state, set_random_state
 
+_CPU = SimpleNamespace(type="cpu")  # the device of a stream's random numbers
 _ENDLESS = 1 << 40  # steps of an epoch whose end is not known yet
 
 
@@ -27,7 +32,13 @@ class StreamSampler:
         self._state: Any = None  # what the stream said of its place after the last block that was read
         self._resumes_at: Any = None  # the same, of a checkpoint
         self._block: List[Any] = []  # this rank's samples of the step
-        self._sizes = [end - begin for begin, end in zip(me.edges(me.global_batch), me.edges(me.global_batch)[1:])]
+        self._random: Any = None  # the states of the random numbers that the stream draws, equal on all ranks
+        self._is_new = False  # whether nothing was read since it was opened
+        if num_workers > 1:
+            raise ValueError("a stream is read by one worker at most (num_workers=1): of several, each would read all of it or a part that nobody knows")
+        if getattr(dataset, "_distributed", None) is not None:
+            raise ValueError("the stream is split by nodes already (split_dataset_by_node): pass the whole one, each rank takes its part of it")
+        self.cut(me.world_size)
 
     # As of BatchSampler
 
@@ -35,6 +46,8 @@ class StreamSampler:
         """Begins to count the steps of an epoch."""
         self._done_before += self.steps if self.steps < _ENDLESS else 0
         self.steps = _ENDLESS
+        edges = self.me.edges(self.me.global_batch)
+        self._sizes = [end - begin for begin, end in zip(edges, edges[1:])]
 
     def steps_before(self, epochs: int) -> int:
         return self._done_before
@@ -69,24 +82,53 @@ class StreamSampler:
         if hasattr(self._dataset, "set_epoch"):
             self._dataset.set_epoch(self.epoch)
         skipped = self._first * self.me.global_batch
+        self._random = seeded_state(self.seed + self.epoch)
         if self._resumes_at is not None and skipped:
-            self._dataset.load_state_dict(self._resumes_at)
+            place, self._random = self._resumes_at
+            self._dataset.load_state_dict(place)
             skipped = 0
         self._resumes_at = self._state = None
-        samples = iter(torch.utils.data.DataLoader(self._dataset, batch_size=None, collate_fn=_as_it_is, num_workers=self._workers))
-        self._samples = itertools.islice(samples, skipped, None)
+        loader: Any = torch.utils.data.DataLoader(self._dataset, batch_size=None, collate_fn=_as_it_is, num_workers=self._workers,
+                                                  generator=torch.Generator().manual_seed(self.seed + self.epoch))
+        with self._own_random():
+            self._samples = itertools.islice(iter(loader), skipped, None)
+        self._is_new = True
+
+    @contextlib.contextmanager
+    def _own_random(self) -> Iterator[None]:
+        """Lets the stream draw random numbers that are equal on all ranks, and none of the training's."""
+        outside = random_state(_CPU)
+        set_random_state(self._random, _CPU)
+        try:
+            yield
+        finally:
+            self._random = random_state(_CPU)
+            set_random_state(outside, _CPU)
 
     def has_block(self, step: int) -> bool:
         """Reads the samples of a step; returns whether there are as many as a global batch."""
         edges = self.me.edges(self.me.global_batch)
-        block = list(itertools.islice(self._samples, self.me.global_batch))
+        with self._own_random():
+            block = list(itertools.islice(self._samples, self.me.global_batch))
+        if self._is_new:
+            self._check_equal(block)
         self._block = block[edges[self.me.rank]:edges[self.me.rank + 1]]
         if len(block) < self.me.global_batch:
             self.steps, self._state = step, None
             return False
         if self._tells:
-            self._state = self._dataset.state_dict()
+            self._state = [self._dataset.state_dict(), self._random]
         return True
+
+    def _check_equal(self, block: List[Any]) -> None:
+        """Raises ValueError on all ranks if they do not read the same samples."""
+        self._is_new = False
+        digests: List[Any] = [None] * self.me.world_size
+        dist.all_gather_object(digests, [digest(sample) for sample in block], group=self.me.group if self.me.control is None else self.me.control)
+        other = next((rank for rank, own in enumerate(digests) if own != digests[0]), None)
+        if other is not None:
+            raise ValueError("the ranks read different streams (rank 0 and rank %d differ in the first %d samples): each must read all samples in the same order, of which it "
+                             "takes its part. Remove what splits the stream by ranks or nodes, and seed what shuffles it" % (other, self.me.global_batch))
 
     def taken(self) -> List[Any]:
         """Returns this rank's samples of the step."""
@@ -96,7 +138,9 @@ class StreamSampler:
         return {"place": self._state}
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
-        self._resumes_at = state["place"] if self._tells else None
+        place = state["place"]
+        is_pair = isinstance(place, list) and len(place) == 2  # a checkpoint of an earlier version has the place alone
+        self._resumes_at = place if self._tells and is_pair else None
 
 
 class StreamLoader:
@@ -115,6 +159,21 @@ class StreamLoader:
             samples = iter(self.batch_sampler.taken())
             for size in self.batch_sampler.parts(0):
                 yield self._collate(list(itertools.islice(samples, size)))
+
+
+def digest(sample: Any) -> int:
+    """Returns a number that tells samples with different values apart; of what it does not know, only the type."""
+    if isinstance(sample, Mapping):
+        own = [(key, digest(value)) for key, value in sample.items() if not str(key).startswith("__")]  # such as where a sample was read from
+        return zlib.crc32(repr(own).encode())
+    if isinstance(sample, (list, tuple)):
+        return zlib.crc32(repr([digest(value) for value in sample]).encode())
+    if isinstance(sample, torch.Tensor):
+        return zlib.crc32(repr(sample.flatten()[:4096].tolist()).encode())
+    if hasattr(sample, "tobytes"):
+        return zlib.crc32(sample.tobytes())
+    known = isinstance(sample, (bool, int, float, str, bytes)) or sample is None
+    return zlib.crc32((repr(sample) if known else type(sample).__name__).encode())
 
 
 def _as_it_is(sample: Any) -> Any:

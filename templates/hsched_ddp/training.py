@@ -1,18 +1,19 @@
-"""The loop over epochs and steps."""
+"""A training: its parts, and the loop over steps."""
 from __future__ import annotations
 
 import functools
-import math
 import os
 import time
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
+from .accelerated import check_loader, check_scheduler, is_of_accelerate, take_over_accumulation
 from .batches import check_size
 from .core import Rank
+from .epochs import Epochs
 from .evaluation import Evaluation
 from .exchange import Exchange
-from .gate import PARKED, Moved, tensors_in
 from .losses import LossCheck
+from .noticing import stop as stop_looking
 from .optional import DistributedDataParallel, dist, torch
 from .process import SAVED, leave, stop_requested
 from .ranges import Ranges, after, numbers, without
@@ -23,7 +24,7 @@ from .step import Pass, Step
 from .wrapping import checked_models, uncompiled
 
 
-class Training(Saving, Evaluation):
+class Training(Epochs, Saving, Evaluation):
     """The loop over epochs and steps: weights losses, measures speeds, reports, saves checkpoints and stops on request."""
 
     def __init__(self, me: Rank, sampler: BatchSampler, model: Any = None, comm_hook: Optional[Callable[[Any, Any], Any]] = None,
@@ -38,6 +39,7 @@ class Training(Saving, Evaluation):
 
         With several ranks, random numbers differ between ranks from here on.
         """
+        stop_looking()
         self.models = [own for own in (model, *(other for other in models if other is not model)) if own is not None]
         self.me, self.sampler, self.save_every = me, sampler, save_every
         whole = checked_models(self.models, stateful, me.world_size)
@@ -47,10 +49,8 @@ class Training(Saving, Evaluation):
         self.epoch = 0  # epochs done
         self.left: Ranges = [[0, sampler.steps]]  # steps still to do of the epoch after those
         self.measure: Optional[Callable[[], float]] = None  # says how good a model is, the lower the better: for copies
-        self.metrics: Dict[str, float] = {}  # reported with the epoch, beside the loss; the same on all ranks, please
         self._unreported: Optional[Dict[str, Any]] = None  # the line of an epoch between its end and its report
-        # The epoch's loss so far on this rank, as a sum over what is counted, the count, and the samples.
-        self.loss, self.counted, self._samples = 0.0, 0.0, 0
+        self._begin_epochs()
         self.loss_check: Optional[LossCheck] = None  # none where the program counts what its losses are taken over
         self._modules = [uncompiled(own.module) if isinstance(own, DistributedDataParallel) else own for own in whole]
         names = ["model"] + ["model %d" % number for number in range(2, len(whole) + 1)]
@@ -61,9 +61,10 @@ class Training(Saving, Evaluation):
             self._check_passes()
         self._asked = self._sum([0.0], later=True)
         self.exchange = Exchange(me, [own for own in whole if isinstance(own, DistributedDataParallel)], comm_hook)
-        for part in stateful.values():
+        for name, part in stateful.items():
+            check_scheduler(name, part)
             if isinstance(part, torch.optim.Optimizer):
-                _call_before_step(part, self._before_optimizer)
+                _call_before_step(part.optimizer if is_of_accelerate(part) else part, self._before_optimizer)
         seed_by_rank(me)
         self.copies: Any = None  # the copies of this training, where hsched trains it as several
         if os.environ.get("HSCHED_COPY"):
@@ -96,72 +97,7 @@ class Training(Saving, Evaluation):
         """Number of finished steps in all epochs."""
         return self.sampler.steps_before(self.epoch) + self.step
 
-    # Epochs
-
-    def epochs(self) -> Iterator[int]:
-        """Yields the remaining epochs, counted from 1. Saves a checkpoint and reports after each one.
-
-        Rank 0 reports last, after the checkpoint is written: its line marks the epoch as done.
-        """
-        gate = self.me.gate
-        self._check_states()
-        if self.copies:
-            self.copies.enter()
-        if gate and self.epoch < self.me.epochs:
-            gate.parks = True
-            gate.say("running")
-        while self.epoch < self.me.epochs:
-            self.loss, self.counted, self._samples, self.metrics = 0.0, 0.0, 0, {}
-            begin, epoch = time.monotonic(), self.epoch + 1
-            yield epoch
-            line = dict(self._line(time.monotonic() - begin), epoch=epoch)
-            self._unreported = line
-            if self.copies:
-                self.copies.begin_epoch()
-            else:
-                self.begin_epoch(epoch)
-            # Rank 0 alone looks whether to wait: all ranks do so after the same epoch, with its checkpoint written.
-            number, want = gate.read() if gate and self.me.rank == 0 else (0, "go")
-            asked = self._sum([float(stop_requested()), float(want in PARKED), float(number)]).tolist()
-            stopping, parking = asked[0] > 0, asked[1] > 0 and self.epoch < self.me.epochs
-            if self.copies:
-                self.copies.save()
-            elif stopping or parking or self.epoch % self.save_every == 0 or self.epoch == self.me.epochs:
-                self.save()
-            if self.me.rank != 0:
-                self.me.report(line)
-            self._sum([0.0])
-            if self.me.rank == 0:
-                self.me.report(line)
-            self._unreported = None
-            if stopping and self.epoch < self.me.epochs:
-                self.leave(SAVED)
-            if parking:
-                self._park()
-            elif gate and asked[2] != gate.number:
-                gate.number = int(asked[2])
-                gate.say("running")
-        if self.copies:
-            self.copies.finish()
-
-    def begin_epoch(self, done: int) -> None:
-        """Begins the epoch after so many, cut for the ranks that there are."""
-        self.sampler.cut(self.me.world_size)
-        self.epoch, self.left = done, [[0, self.sampler.steps]]
-
-    def _line(self, epoch_s: float) -> Dict[str, Any]:
-        """Returns the report of an epoch; times in seconds."""
-        passes, micro_batch = self.timer.flush(), evenly(self.me.batch, self.me.micro_batch)[0]
-        whole = [seconds for samples, seconds in passes if samples == micro_batch]
-        whole = whole[2:] or whole[1:] or whole  # the first one warms up, in the second one memory is still allocated
-        if self.loss_check:
-            self.loss_check.end_epoch()
-        loss, count = self._sum([float(self.loss), self.counted]).tolist()
-        metrics = dict({"loss": loss / count if count else math.nan}, **self.metrics)
-        return {"epoch": self.epoch + 1, "rank": self.me.rank, "samples": self._samples,
-                "compute_s": round(sum(seconds for _, seconds in passes), 6), "epoch_s": round(epoch_s, 6), "batch": self.me.batch,
-                "micro_batch": micro_batch, "step_s": round(sum(whole) / len(whole), 9) if whole else None,
-                "metrics": {name: float(value) for name, value in metrics.items()}}
+    # Ends
 
     def pause(self, seconds: float) -> None:
         """Waits for other copies. Exits if a stop was requested."""
@@ -175,28 +111,6 @@ class Training(Saving, Evaluation):
             self.copies.leave()
         leave(status)
 
-    def _park(self) -> None:
-        """Waits until hsched lets the training go on. What is on the device stays there, or goes to the host's memory.
-
-        A stop, or a wait that takes too long, ends the training: its checkpoint is written.
-        """
-        moved = Moved(self.me.device)
-
-        def enter(state: str) -> None:
-            if state == "offloaded":
-                moved.take(tensors_in([part.state_dict() for part in self.stateful.values()]))
-                moved.take(own for module in self._modules for own in (*module.buffers(), *(p.grad for p in module.parameters() if p.grad is not None)))
-            elif state == "parked":
-                moved.put_back()
-                if self.me.device.type == "cuda":
-                    torch.cuda.empty_cache()  # what no tensor needs between epochs
-
-        leaving = self.me.gate.hold(PARKED, enter)
-        if self._sum([float(leaving)]) > 0:
-            leave(SAVED)  # without what was moved: the device may have another user
-        moved.put_back()
-        self.me.gate.say("running")
-
     # Steps
 
     def steps(self, loader: Iterable[Any], count: Optional[Callable[[Any], float]] = None, keep: bool = False) -> Iterator[Step]:
@@ -208,9 +122,10 @@ class Training(Saving, Evaluation):
         and `count`, each micro-batch is loaded when it is needed. If a rank receives the stop signal, all ranks save
         after the same step and exit with status 85.
         """
-        if getattr(loader, "_is_accelerate_prepared", False) or type(loader).__module__.split(".")[0] == "accelerate":
-            raise ValueError("accelerate has prepared this loader and would divide its batches again: pass the "
-                             "original DataLoader to steps(), without preparing it")
+        check_loader(loader)
+        take_over_accumulation()
+        if isinstance(getattr(loader, "dataset", None), torch.utils.data.IterableDataset) and self.sampler.samples is not None:
+            raise ValueError("the loader reads a stream, of which each rank would take samples of its own: pass the IterableDataset to hsched_ddp.prepare()")
         if getattr(loader, "batch_sampler", self.sampler) is not self.sampler:
             raise ValueError("the loader has a different sampler: create it with batch_sampler=sampler")
         if count:

@@ -1,10 +1,15 @@
 """The examples of moved programs: whole programs as hsched starts them, with unequal shares, against one process."""
+import contextlib
+import io
 import os
 import re
+import runpy
 import subprocess
 import sys
-from typing import Any, Dict, List, Optional
+import tempfile
+from typing import Any, Callable, Dict, List, Optional
 
+import fleet
 from world import LIMIT_S, World, free_port
 
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "moved")
@@ -18,15 +23,35 @@ def figures(folder: str, name: str, batches: List[int], micro: List[int], epochs
     ranks = []
     for rank, size in enumerate(micro):
         own = dict(os.environ, **common, RANK=str(rank), LOCAL_RANK=str(rank), HSCHED_MICRO_BATCH=str(size), HSCHED_REPORT=os.path.join(folder, "report-%d" % rank))
-        ranks.append(subprocess.Popen([sys.executable, os.path.join(EXAMPLES, name)], env=own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True))
+        ranks.append(subprocess.Popen([sys.executable, os.path.join(EXAMPLES, name)], env=own, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True))
     said = [own.communicate(timeout=LIMIT_S) for own in ranks]
     assert all(own.returncode == 0 for own in ranks), said
-    return {key: float(value) for key, value in re.findall(r"(.*?) ([0-9.]+)(?: of \d+)?$", said[0][0], re.MULTILINE)}
+    return numbers(said[0][0])
 
 
-def compared(world: World, name: str, epochs: int) -> Optional[float]:
-    together = figures(world.path("."), name, [24, 8], [7, 8], epochs)
-    alone = figures(world.path("."), name, [32], [32], epochs)
+Run = Callable[[str, str, List[int], List[int], int], Dict[str, Any]]
+
+
+def forked(folder: str, name: str, batches: List[int], micro: List[int], epochs: int) -> Dict[str, Any]:
+    """As `figures`, in processes that have imported what this one has."""
+    def program() -> str:
+        os.chdir(folder)
+        with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.suppress(SystemExit):
+            runpy.run_path(os.path.join(EXAMPLES, name), run_name="__main__")
+        return said.getvalue()
+    ended = fleet.run(program, batches, os.path.join(folder, str(len(batches))), micro, EPOCHS=epochs)
+    assert all(own.status == 0 for own in ended), ended
+    return numbers(ended[0].result)
+
+
+def numbers(said: str) -> Dict[str, Any]:
+    """Returns the numbers that a program has printed, by what is before them."""
+    return {key: float(value) for key, value in re.findall(r"(.*?) ([0-9.]+)(?: of \d+)?$", said, re.MULTILINE)}
+
+
+def compared(name: str, epochs: int, run: Run = figures) -> Optional[float]:
+    with tempfile.TemporaryDirectory(prefix="hsched-moved-") as folder:
+        together, alone = run(folder, name, [24, 8], [7, 8], epochs), run(folder, name, [32], [32], epochs)
     for key, value in alone.items():
         assert key == "weights" or "loss" in key or together[key] == value, (together, alone)
     error = abs(together["weights"] / alone["weights"] - 1)
@@ -34,11 +59,11 @@ def compared(world: World, name: str, epochs: int) -> Optional[float]:
 
 
 def moved_images(world: World) -> Optional[float]:
-    return compared(world, "images.py", 3)
+    return compared("images.py", 3)
 
 
 def moved_text(world: World) -> Optional[float]:
-    return compared(world, "text.py", 1)
+    return compared("text.py", 1)
 
 
 CASES = [moved_images, moved_text]

@@ -1,4 +1,6 @@
 """Programs that call `prepare`, and evaluation: equal to one process, or refused with the reason."""
+import itertools
+import random
 import sys
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
@@ -107,6 +109,37 @@ def stream_that_tells_its_place(world: World) -> Optional[float]:
     return figure
 
 
+class Shuffled(Stream):
+    """A stream that draws random numbers, for its order and for its samples."""
+
+    def __iter__(self) -> Iterator[Any]:
+        for place in torch.randperm(len(self.rows)).tolist():
+            self.reads += 1
+            yield self.rows[place][0] + 0.1 * torch.randn(6) + random.random(), self.rows[place][1]
+
+
+def stream_with_random_numbers(world: World) -> Optional[float]:
+    """The stream's random numbers are equal on all ranks, although the training's are not."""
+    return worlds(world, "shuffled", [(SHARES, MICRO, 7), ((5, 2, 1), (2, 2, 1), None)], by(world, lambda: Shuffled(45)))
+
+
+def other_streams(world: World) -> Optional[float]:
+    """Streams that differ between ranks, or that come without `prepare`, and several workers: refused."""
+    me = world.rank(SHARES, MICRO, epochs=1, checkpoint_dir=world.path("other streams"))
+    if me:
+        hsched_ddp.core.started = me
+
+        class Own(Stream):
+            def __iter__(self) -> Iterator[Any]:
+                yield from itertools.islice(super().__iter__(), me.rank, None)
+        refused(ValueError, ["read different streams"], lambda: by(world, lambda: Own(45))(me, None))
+        refused(ValueError, ["one worker at most"], lambda: by(world, lambda: Stream(45), num_workers=2)(me, None))
+        model = world.wrapped(network(), me)
+        training = hsched_ddp.Training(me, hsched_ddp.BatchSampler(16, me), model)
+        refused(ValueError, ["pass the IterableDataset to hsched_ddp.prepare()"], lambda: next(training.steps(DataLoader(Stream(45), batch_size=4))))
+    return None
+
+
 def refusals(world: World) -> Optional[float]:
     """What `prepare` cannot do, with the reason."""
     me = world.alone(8)
@@ -156,4 +189,4 @@ def evaluation(world: World) -> Optional[float]:
     return worst
 
 
-CASES = [prepared, prepared_with_workers, stream, stream_that_tells_its_place, refusals, evaluation]
+CASES = [prepared, prepared_with_workers, stream, stream_that_tells_its_place, stream_with_random_numbers, other_streams, refusals, evaluation]

@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
 """Runs the cases of training with unequal ranks with this Python's torch; prints one JSON object. `tests/frameworks` calls it."""
 import importlib
+import importlib.metadata
+import importlib.util
 import json
 import os
 import sys
+import traceback
+from typing import Any, Callable, Dict, List, Optional
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import torch  # noqa: E402
@@ -11,6 +15,8 @@ import torch  # noqa: E402
 import world  # noqa: E402
 
 FILES = ["passes", "faults", "prepared", "moved"]
+FRAMEWORKS = {"shares_cases": "torch", "lightning_cases": "lightning", "hf_cases": "transformers", "accelerate_cases": "accelerate"}
+"""Cases that start their ranks themselves, by the package that they need."""
 
 
 def ranks(file: str, case: str) -> int:
@@ -20,16 +26,35 @@ def ranks(file: str, case: str) -> int:
     return 6 if "6" in case else 4 if "4" in case else 3
 
 
+def alone(case: Callable[[], Optional[float]]) -> Dict[str, Any]:
+    """Runs a case in this process, from which it starts its ranks."""
+    try:
+        return {"name": case.__name__, "figure": case(), "problem": None}
+    except Exception as error:  # pylint: disable=broad-except
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        return {"name": case.__name__, "figure": None, "problem": "%s: %s (%s:%d)" % (type(error).__name__, error, place.filename, place.lineno or 0)}
+
+
 def main() -> None:
     wanted = sys.argv[1:]
-    answers = []
+    answers: List[Dict[str, Any]] = []
+
+    def add(answer: Dict[str, Any]) -> None:
+        print("%s: %s" % (answer["name"], answer["problem"] or answer["figure"]), file=sys.stderr, flush=True)
+        answers.append(answer)
     for name in FILES:
         for case in importlib.import_module(name).CASES:
             if not wanted or case.__name__ in wanted or name in wanted:
-                answer, = world.run([case], ranks(name, case.__name__))
-                print("%s: %s" % (case.__name__, answer["problem"] or answer["figure"]), file=sys.stderr, flush=True)
-                answers.append(answer)
-    json.dump({"torch": torch.__version__, "cases": answers}, sys.stdout)
+                add(world.run([case], ranks(name, case.__name__))[0])
+    versions = {"torch": torch.__version__}
+    for name, package in FRAMEWORKS.items():
+        if importlib.util.find_spec(package) is None:
+            continue
+        versions[package] = importlib.metadata.version(package)
+        for case in importlib.import_module(name).CASES:
+            if not wanted or case.__name__ in wanted or name in wanted:
+                add(alone(case))
+    json.dump({"torch": torch.__version__, "versions": versions, "cases": answers}, sys.stdout)
     print()
 
 

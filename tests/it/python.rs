@@ -190,8 +190,8 @@ with tempfile.TemporaryDirectory() as folder:
 
     data = TensorDataset(torch.randn(8, 3))
     training = hsched.Training(me, sampler, DistributedDataParallel(plain))
-    for loader in DataLoader(data, batch_size=4), DataLoader(Endless(), batch_size=4):
-        refused(ValueError, "has a different sampler", lambda: next(training.steps(loader)))
+    refused(ValueError, "has a different sampler", lambda: next(training.steps(DataLoader(data, batch_size=4))))
+    refused(ValueError, "pass the IterableDataset to hsched_ddp.prepare()", lambda: next(training.steps(DataLoader(Endless(), batch_size=4))))
     refused(ValueError, "ended before the end of the epoch (2 steps)", lambda: list(training.steps([data[:4]])))
     loader = DataLoader(data, batch_sampler=sampler)
 

@@ -1,4 +1,4 @@
-//! The loop over a real training: speeds are learnt from the ranks' reports, and the job goes on with right shares.
+//! The loop over a real training: speeds are learnt from the ranks' reports, and the ranks get right shares while they run.
 
 use std::fs;
 
@@ -56,16 +56,21 @@ fn a_training_planned_with_wrong_speeds_comes_to_the_limit() {
     assert_eq!(watched.code, Some(0), "{}", told());
 
     let runs = runs(&user);
-    let (first, last) = (runs.first().expect("a run"), runs.last().expect("a run"));
-    assert!(runs.len() >= 2, "it was stopped and went on: {}", told());
-    assert_eq!(shares(first), [32; 4]);
-    let right = shares(last).iter().zip([48_u64, 48, 16, 16]).all(|(own, ideal)| own.abs_diff(ideal) <= 1);
-    assert!(right, "{:?}: {}", shares(last), told());
-    let numbers = runs.iter().flat_map(|run| &run[0]).filter_map(|line| line["epoch"].as_u64());
+    assert_eq!(runs.len(), 1, "it was never stopped: {}", told());
+    let lines = &runs[0];
+    let count = lines[0].len();
+    assert_eq!(shares(lines, 0), ([32; 4].to_vec(), 0), "{}", told());
+    let (mut last, version) = shares(lines, count - 1);
+    last.sort_unstable();
+    let right = last.iter().zip([16_u64, 16, 48, 48]).all(|(own, ideal)| own.abs_diff(ideal) <= 1);
+    assert!(right && version > 0, "{last:?}, version {version}: {}", told());
+    let numbers = lines[0].iter().filter_map(|line| line["epoch"].as_u64());
     assert_eq!(numbers.collect::<Vec<_>>(), (1..=EPOCHS).collect::<Vec<_>>(), "every epoch once");
+    assert!(watched.stdout.contains("new batch shares while it runs"), "{}", told());
+    assert!(watched.stdout.contains("done with its new batch shares"), "{}", told());
 
     let best = f64::from(SAMPLES) / limit();
-    let (equal, found) = (epoch_time(first), epoch_time(last));
+    let (equal, found) = (epoch_time(lines, 0), epoch_time(lines, version));
     // For people: cargo test -- --nocapture.
     println!(
         "{}epoch: {equal:.3} s in equal shares, {found:.3} s in those learnt, {best:.3} s at the limit",
@@ -96,16 +101,20 @@ fn runs(user: &TestUser<'_>) -> Vec<Vec<Vec<Value>>> {
     runs
 }
 
-/// Returns the ranks' shares of a global batch.
-fn shares(run: &[Vec<Value>]) -> Vec<u64> {
-    run.iter().filter_map(|rank| rank.first()?["batch"].as_u64()).collect()
+/// Returns the ranks' shares of a global batch in an epoch, and their version.
+fn shares(run: &[Vec<Value>], number: usize) -> (Vec<u64>, u64) {
+    let batches = run.iter().filter_map(|rank| rank[number]["batch"].as_u64()).collect();
+    (batches, version(&run[0][number]))
 }
 
-/// Returns the median length of a run's whole epochs: the one in which it was stopped goes on in the next run.
-fn epoch_time(run: &[Vec<Value>]) -> f64 {
-    let samples = |number: usize| run.iter().filter_map(|rank| rank[number]["samples"].as_u64()).sum::<u64>();
-    let whole = (0..run[0].len()).filter(|&number| samples(number) == u64::from(SAMPLES));
-    let mut lengths: Vec<f64> = whole.filter_map(|number| run[0][number]["epoch_s"].as_f64()).collect();
+fn version(line: &Value) -> u64 {
+    line["shares"].as_u64().unwrap_or(0)
+}
+
+/// Returns the median length of the epochs with shares of a version.
+fn epoch_time(run: &[Vec<Value>], wanted: u64) -> f64 {
+    let own = run[0].iter().filter(|line| version(line) == wanted);
+    let mut lengths: Vec<f64> = own.filter_map(|line| line["epoch_s"].as_f64()).collect();
     lengths.sort_by(f64::total_cmp);
     lengths[lengths.len() / 2]
 }

@@ -218,6 +218,7 @@ fn in_words(action: &Action) -> Vec<String> {
         }
         Action::Stop { of: SubmissionKey { job, .. }, .. } => vec![format!("stop {job}")],
         Action::Cancel { of: SubmissionKey { job, .. }, .. } => vec![format!("cancel {job}")],
+        Action::Share { .. } => panic!("nobody says a share here"),
         Action::Amend { .. } | Action::Wait { .. } | Action::GiveUp { .. } | Action::Learn { .. } => {
             Vec::new()
         }

@@ -1,6 +1,6 @@
 //! Actions: what the engine wants a world to do.
 
-use crate::{Amendment, Run, SubmissionKey};
+use crate::{Amendment, NewShares, Run, SubmissionKey};
 use hsched_model::{JobId, JobName};
 use hsched_plan::throughput::{Lesson, Sample};
 
@@ -15,6 +15,8 @@ pub enum Action {
     Cancel { of: SubmissionKey, job_id: JobId, why: String },
     /// Change what a pending job asks for; it keeps its place in the queue.
     Amend { of: SubmissionKey, job_id: JobId, to: Box<Amendment>, why: String },
+    /// Give the ranks of a running job other shares.
+    Share { of: SubmissionKey, job_id: JobId, shares: Box<NewShares>, why: String },
     /// Leave a job where it is, for now.
     Wait { job: JobName, why: String },
     /// A job that waits never starts; the state says that it has ended.

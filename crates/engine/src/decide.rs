@@ -7,6 +7,7 @@ use crate::timeouts::Timeouts;
 use crate::view::{Aims, View, is_ready, nowhere};
 use crate::{
     Action, AfterStop, Inquiry, JobState, Phase, Planner, Question, Rules, State, chain, early, lateness,
+    shares,
 };
 use hsched_model::{Cluster, Time};
 use hsched_plan::{CheckedPlan, PolicyError};
@@ -30,7 +31,8 @@ pub(super) fn is_settled(
     planner: &Planner<'_>,
 ) -> bool {
     let patience = Timeouts::new(cluster, rules, at);
-    state.wake.is_none_or(|wake| wake > at)
+    shares::unwritten(state).next().is_none()
+        && state.wake.is_none_or(|wake| wake > at)
         && state
             .jobs
             .iter()
@@ -54,6 +56,7 @@ pub(super) fn decide(
     }
     let (stops, mut notes) = early::stop(state, at, cluster);
     actions.extend(stops);
+    actions.extend(shares::unwritten(state));
     let warnings = lateness::warn(state, at);
     if !warnings.is_empty() {
         // A policy may do something about it.
@@ -77,7 +80,16 @@ pub(super) fn decide(
         }
     }
     (state.decided, state.wake) = (Some(seen), None);
-    let Some(view) = view else { return Decision { actions, notes, ..Decision::default() } };
+    let Some(mut view) = view else { return Decision { actions, notes, ..Decision::default() } };
+    let corrected = shares::correct(state, &view, planner.policy.name());
+    if !corrected.is_empty() {
+        // The policy sees these jobs as they will be.
+        let Planner { objective, seed, forecasts, start_estimates, policy, .. } = &*planner;
+        let (objective, seed, queues) = (*objective, *seed, policy.queues());
+        let aims = Aims { objective, seed, forecasts, start_estimates: start_estimates.as_ref(), queues };
+        view = View::new(state, at, cluster, rules, aims).unwrap_or(view);
+        actions.extend(corrected);
+    }
     let (questions, inquiries, told) = match ask(state, &view, planner) {
         Ok(plan) => {
             match plan.plan().wake {

@@ -76,6 +76,10 @@ pub enum Answer {
     Amended,
     /// Slurm has not changed what it asks for.
     NotAmended { message: String },
+    /// New shares are where its ranks look for them.
+    Shared,
+    /// Its ranks cannot be given other shares.
+    NotShared { message: String },
 }
 
 /// What is seen of a submission.
@@ -128,6 +132,17 @@ pub struct RankReport {
     pub step: Option<Timed>,
     /// What it measured at other sizes before its first epoch.
     pub probes: Vec<Timed>,
+    /// Its share of each global batch, where it says so.
+    pub share: Option<ReportedShare>,
+}
+
+/// The share that a rank had in an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReportedShare {
+    /// Samples.
+    pub batch: u64,
+    /// Version of the shares that it took while it ran, 0 for those with which it was started; `None` where it takes no others.
+    pub version: Option<u64>,
 }
 
 /// The time of a (micro-)step at some size.

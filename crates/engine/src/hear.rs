@@ -46,6 +46,13 @@ impl JobState {
                 let said = format!("its request is now {}", attempt.gpus);
                 self.last = (at, said);
             }
+            Answer::Shared | Answer::NotShared { .. } => {
+                let Some(attempt) = self.attempt_mut(of) else { return };
+                attempt.hear_of_file(*answer == Answer::Shared);
+                if let Answer::NotShared { message } = answer {
+                    self.last = (at, format!("its shares were not changed: {message}"));
+                }
+            }
             Answer::NotAmended { message } => {
                 let Some(attempt) = self.attempt_mut(of) else { return };
                 // What was refused once is not asked again.
@@ -200,6 +207,12 @@ impl JobState {
         if report.epoch <= self.epochs_done || report.epoch > self.job.epochs {
             return Vec::new();
         }
+        let mut attempt = attempt.clone();
+        attempt.hear_shares(report);
+        if let Some(own) = self.attempt_mut(of) {
+            own.clone_from(&attempt);
+        }
+        let attempt = &attempt;
         let samples = teach::by_epoch(self, attempt, report, cache);
         let before = attempt.epochs_before;
         let startup = startup(attempt, report);

@@ -91,7 +91,7 @@ impl PlanExecutor<'_> {
                 let trials =
                     placements.first().map(|placement| Trials::of(&self.view.problem, job, placement));
                 let why = format!("{why}{}", trials.unwrap_or_default().clause());
-                (self.change(job, placements).given_up, why, AfterStop::GoOn)
+                (self.change(state, job, placements).given_up, why, AfterStop::GoOn)
             }
             Decision::Defer { why } | Decision::Reject { why } => (all.clone(), why.clone(), AfterStop::GoOn),
             Decision::Finish { why } => (all.clone(), why.clone(), AfterStop::Finish),
@@ -121,10 +121,17 @@ impl PlanExecutor<'_> {
     }
 
     /// Compares the placements of a decision with what a job has: the same GPUs in shares that are as good are no change.
-    fn change<'p>(&self, job: usize, placements: &'p [Placement]) -> Change<'p> {
+    fn change<'p>(&self, state: &State, job: usize, placements: &'p [Placement]) -> Change<'p> {
         let mut change = Change { given_up: Vec::new(), new: placements.iter().collect() };
+        let tracked = self.view.tracked(state, job);
         for (place, hold) in self.view.problem.jobs[job].progress.holds.iter().enumerate() {
-            match change.new.iter().position(|placement| is_same(hold, placement)) {
+            // Who takes other shares while it runs is not stopped for them.
+            let takes = tracked
+                .phase
+                .submissions()
+                .get(place)
+                .is_some_and(|own| own.attempt.takes_shares(&tracked.job));
+            match change.new.iter().position(|placement| is_same(hold, placement, takes)) {
                 Some(own) => drop(change.new.remove(own)),
                 None => change.given_up.push(place),
             }
@@ -145,7 +152,7 @@ impl PlanExecutor<'_> {
             let waits = problem.jobs[*job].progress.holds.is_empty();
             match decision {
                 Decision::Place { placements, queued: is_queued, .. } => {
-                    let change = self.change(*job, placements);
+                    let change = self.change(state, *job, placements);
                     // What replaces a submission waits for its end.
                     if change.new.is_empty() || !change.given_up.is_empty() {
                         continue;
@@ -358,13 +365,13 @@ impl PlanExecutor<'_> {
     }
 }
 
-/// Returns whether a submission has just the GPUs of a placement, in shares that are as good.
-fn is_same(hold: &HeldPlacement, placement: &Placement) -> bool {
+/// Returns whether a submission has just the GPUs of a placement, in shares that are as good or that it can take while it runs.
+fn is_same(hold: &HeldPlacement, placement: &Placement, takes_shares: bool) -> bool {
     if let hsched_plan::Stage::Leaving { .. } = hold.stage {
         return false;
     }
     let epoch = if let hsched_plan::Stage::Running { epoch, .. } = hold.stage { epoch } else { hold.epoch };
-    let is_as_good = (placement.epoch.total() - epoch).abs() <= SAME * epoch;
+    let is_as_good = takes_shares || (placement.epoch.total() - epoch).abs() <= SAME * epoch;
     let slots = |slots: &[Slot]| slots.iter().copied().collect::<BTreeSet<Slot>>();
     is_as_good && slots(&hold.slots) == slots(&placement.slots)
 }

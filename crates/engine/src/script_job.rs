@@ -262,6 +262,8 @@ impl ScriptJob {
                 let change = submission.change.take().unwrap_or_default();
                 format!("its request was changed: {change}")
             }
+            // A script has no shares.
+            Answer::Shared | Answer::NotShared { .. } => return,
             Answer::NotAmended { message } => {
                 submission.change = None;
                 format!("its request was not changed: {message}")

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Amendment, Gpus, Kind, Trials, named_ranks};
+use crate::{Amendment, Gpus, Kind, NewShares, Trials, named_ranks};
 use hsched_model::serde_defaults::is_false;
 use hsched_model::{JobId, JobName, PlacedRank, QueueChoice, Seconds, Time, Walltime};
 use hsched_plan::{Placement, Problem};
@@ -142,6 +142,12 @@ pub struct SubmissionRecord {
     /// Whether its script tells a stop from an end: those of 0.1.0 exited 0 in both cases.
     #[serde(default)]
     pub tells_stops: bool,
+    /// Whether its ranks say in their reports which shares they use: they can take others while they run.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub tells_shares: bool,
+    /// The last shares that were decided on while it ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_shares: Option<Box<NewShares>>,
     /// Its time limit, where that is known.
     #[serde(default, rename = "limit_s", skip_serializing_if = "Option::is_none")]
     pub limit: Option<Seconds>,
@@ -308,6 +314,8 @@ impl SubmissionRecord {
             queue_choice: None,
             pieces: None,
             tells_stops: true,
+            tells_shares: false,
+            new_shares: None,
             limit: None,
         }
     }

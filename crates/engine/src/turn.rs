@@ -4,8 +4,8 @@ use std::convert::Infallible;
 
 use crate::step::is_idle;
 use crate::{
-    Action, Amendment, Answer, Event, Inquiry, Observation, PlannedSubmission, Planner, Rules, Run, State,
-    Step, SubmissionKey, apply, notice, step,
+    Action, Amendment, Answer, Event, Inquiry, NewShares, Observation, PlannedSubmission, Planner, Rules,
+    Run, State, Step, SubmissionKey, apply, notice, step,
 };
 use hsched_model::{JobId, Seconds, Time};
 use hsched_plan::JobStartEstimates;
@@ -38,6 +38,11 @@ pub trait World {
     /// Changes what a pending submission asks for; it keeps its place in the queue.
     fn amend(&mut self, _: &SubmissionKey, _: JobId, _: &Amendment) -> Answer {
         Answer::NotAmended { message: "requests cannot be changed here".to_owned() }
+    }
+
+    /// Puts new shares where the ranks of a running submission look for them.
+    fn share(&mut self, _: &SubmissionKey, _: JobId, _: &NewShares) -> Answer {
+        Answer::NotShared { message: "ranks cannot be given other shares here".to_owned() }
     }
 
     /// Returns what some jobs may ask of the queue and when that would start, of those where it can be told.
@@ -248,6 +253,9 @@ fn act<W: World + ?Sized, E>(
         }
         Action::Amend { of, job_id, to, .. } => {
             hear(Event::Answer { of: of.clone(), answer: world.amend(of, *job_id, to) })
+        }
+        Action::Share { of, job_id, shares, .. } => {
+            hear(Event::Answer { of: of.clone(), answer: world.share(of, *job_id, shares) })
         }
         Action::Wait { .. } | Action::GiveUp { .. } | Action::Learn { .. } => Ok(()),
     }

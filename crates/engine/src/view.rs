@@ -216,7 +216,7 @@ fn stage(
     }
 }
 
-/// Returns the time of an epoch with the shares that the ranks have.
+/// Returns the time of an epoch with the shares that the ranks have, or are about to take.
 fn present_epoch(problem: &Problem, job: usize, attempt: &SubmissionRecord, slots: &[Slot]) -> Option<f64> {
     let model = &problem.jobs[job];
     let number = |name: &GpuType| {
@@ -224,7 +224,7 @@ fn present_epoch(problem: &Problem, job: usize, attempt: &SubmissionRecord, slot
         let mut own = (0..problem.gpu_types.len()).filter(known);
         own.clone().find(|&gpu_type| model.types[gpu_type].is_some()).or_else(|| own.next())
     };
-    let shares = attempt.ranks.iter().map(|rank| Some((number(&rank.gpu_type)?, rank.batch)));
+    let shares = attempt.shares_to_come().map(|(gpu_type, batch)| Some((number(gpu_type)?, batch)));
     let time = epoch_as_shared(problem, model, &shares.collect::<Option<Vec<_>>>()?, slots)?;
     Some(time.total())
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::store::{report_folder, reports};
-use crate::{EpochReport, State, Submission, SubmissionKey};
+use crate::{EpochReport, JobState, State, Submission, SubmissionKey, SubmissionRecord};
 use hsched_model::Time;
 use hsched_model::number::to_f64;
 
@@ -33,7 +33,12 @@ pub fn reported(root: &Path, state: &State, at: Time) -> Reported {
             let read = reports::epochs(&folder, attempt.ranks.len(), tracked.epochs_done, written)
                 .and_then(|epochs| Ok((epochs, reports::odd(&folder, tracked.job.epochs, metric)?)));
             match read {
-                Ok((mut epochs, odd)) => {
+                Ok((mut epochs, mut odd)) => {
+                    if may_ignore_shares(tracked, attempt, &epochs) && reports::is_silent(&folder) {
+                        let silent =
+                            "no rank reported a batch, so unequal shares may have been ignored".to_owned();
+                        odd = Some(odd.map_or_else(|| silent.clone(), |odd| format!("{odd}; {silent}")));
+                    }
                     let begun = || attempt.started.or_else(|| reports::begun(&folder));
                     let is_going = tracked.epochs_done > attempt.epochs_before;
                     spread(&mut epochs, if is_going { tracked.epoch_at } else { begun() });
@@ -47,6 +52,14 @@ pub fn reported(root: &Path, state: &State, at: Time) -> Reported {
         }
     }
     all
+}
+
+/// Returns whether ranks with unequal shares have not shown yet that they use them.
+fn may_ignore_shares(tracked: &JobState, attempt: &SubmissionRecord, new: &[EpochReport]) -> bool {
+    let batches = || attempt.ranks.iter().map(|rank| rank.batch);
+    let is_told =
+        attempt.tells_shares || new.iter().flat_map(|epoch| &epoch.ranks).any(|rank| rank.share.is_some());
+    batches().min() != batches().max() && !is_told && tracked.job.training().is_none()
 }
 
 /// Spreads the times of epochs that were all seen now evenly from a moment before them.

@@ -11,17 +11,23 @@ macro_rules! package {
 }
 
 /// The files of the package: paths beside the job script, and texts.
-pub(super) const PACKAGE: [(&str, &str); 23] = package![
+pub(super) const PACKAGE: [(&str, &str); 30] = package![
     "__init__.py",
+    "accelerated.py",
     "batches.py",
     "checkpoint.py",
     "copies.py",
     "core.py",
+    "driven.py",
+    "epochs.py",
     "evaluation.py",
     "exchange.py",
     "gate.py",
+    "hf.py",
+    "lightning.py",
     "losses.py",
     "merge.py",
+    "noticing.py",
     "optional.py",
     "prepare.py",
     "process.py",
@@ -30,6 +36,7 @@ pub(super) const PACKAGE: [(&str, &str); 23] = package![
     "rounds.py",
     "sampler.py",
     "saving.py",
+    "shares.py",
     "step.py",
     "stream.py",
     "training.py",

@@ -105,6 +105,10 @@ pub(super) fn action_lines(action: &Action) -> Vec<Value> {
             });
             vec![about(of, what)]
         }
+        Action::Share { of, shares, why, .. } => {
+            let what = json!({ "action": "share", "why": why, "version": shares.version, "batches": shares.batches, "micro": shares.micro });
+            vec![about(of, what)]
+        }
         // The state says why jobs wait; a thousand of them would fill the journal.
         Action::Wait { .. } => Vec::new(),
         Action::GiveUp { job, why } => {

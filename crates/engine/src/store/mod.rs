@@ -26,6 +26,7 @@ mod restore;
 mod results;
 mod script_chains;
 mod seal;
+mod shares_file;
 mod site_looks;
 mod snapshot;
 mod speeds;

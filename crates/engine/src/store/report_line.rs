@@ -22,6 +22,10 @@ pub(super) struct Line {
     pub length: Option<Seconds>,
     /// Size and mean time of a (micro-)step.
     pub step: Option<Timed>,
+    /// The rank's share of each global batch.
+    pub batch: Option<u64>,
+    /// Version of the shares that the ranks took while they ran.
+    pub shares: Option<u64>,
     /// Sizes and times of trial steps.
     pub probes: Vec<Timed>,
     /// What the training says of itself, in finite numbers.
@@ -52,6 +56,8 @@ impl Line {
         line.samples = line.number(&fields, "samples").and_then(count);
         line.compute = line.time(&fields, "compute_s");
         line.length = line.time(&fields, "epoch_s");
+        line.batch = line.number(&fields, "batch").and_then(count);
+        line.shares = line.number(&fields, "shares").and_then(count);
         let batch = line.number(&fields, "micro_batch").and_then(count);
         line.step = line.time(&fields, "step_s").and_then(|time| timed(batch?, time.0));
         line.probes = line.trials(&fields);

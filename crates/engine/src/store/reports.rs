@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use crate::store::report_line::Line;
-use crate::{EpochReport, RankReport, Timed};
+use crate::{EpochReport, RankReport, ReportedShare, Timed};
 use hsched_model::{JobId, Seconds, Time};
 
 /// Epochs after which a metric that is in no report is missed.
@@ -66,6 +66,19 @@ pub fn lacking(folder: &Path) -> Option<&'static str> {
         (Some(_), None) => Some("no compute_s"),
         (Some(_), Some(_)) => None,
     }
+}
+
+/// Returns whether a submission has come to an end or done an epoch, and none of its ranks has said its share of a batch.
+pub fn is_silent(folder: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(folder) else { return false };
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let of_ranks = names.filter(|name| name.starts_with("rank-") && name.strip_suffix(".jsonl").is_some());
+    let texts: Vec<String> = of_ranks.filter_map(|name| read(&folder.join(name)).ok().flatten()).collect();
+    let whole = texts.iter().flat_map(|text| text.split_inclusive('\n')).filter(|line| line.ends_with('\n'));
+    let lines: Vec<Line> = whole.filter_map(|line| Line::parse(line).ok()).collect();
+    let has_done =
+        lines.iter().any(|line| line.epoch.is_some()) || word(folder, None).is_ok_and(|word| word.is_some());
+    has_done && lines.iter().all(|line| line.batch.is_none())
 }
 
 /// Returns what rank 0 has reported of its last epoch; none where there is none or it cannot be read.
@@ -180,7 +193,8 @@ fn lines(folder: &Path, rank: usize) -> io::Result<Vec<Said>> {
 
 fn report(rank: usize, line: &Line, probes: &mut Vec<Timed>) -> Option<RankReport> {
     let (compute, samples) = (line.compute?, line.samples?);
-    Some(RankReport { rank, samples, compute, step: line.step, probes: std::mem::take(probes) })
+    let share = line.batch.map(|batch| ReportedShare { batch, version: line.shares });
+    Some(RankReport { rank, samples, compute, step: line.step, probes: std::mem::take(probes), share })
 }
 
 /// The last word of a batch script: how its submission ended.

@@ -172,7 +172,7 @@ impl Submission {
         let rank = |(number, (rank, compute)): (usize, (&PlacedRank, &Seconds))| {
             let samples = to_u64((to_f64(rank.samples) * part).round());
             let compute = Seconds(compute.0 * part);
-            RankReport { rank: number, samples, compute, step: None, probes: Vec::new() }
+            RankReport { rank: number, samples, compute, step: None, probes: Vec::new(), share: None }
         };
         let report = EpochReport {
             epoch: training.epoch,

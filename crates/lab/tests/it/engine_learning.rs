@@ -12,8 +12,14 @@ use hsched_fixtures::engine_states::{attempt, gpu, heard, job, key, rules, runni
 fn an_epoch_counts_once_and_teaches() {
     let tracked = running(job("a", "{v100: 500}", ""), attempt("r", "v1", "v100", 2, 0), 0);
     let mut state = state(vec![tracked]);
-    let rank =
-        |rank| RankReport { rank, samples: 500, compute: Seconds(5.0), step: None, probes: Vec::new() };
+    let rank = |rank| RankReport {
+        rank,
+        samples: 500,
+        compute: Seconds(5.0),
+        step: None,
+        probes: Vec::new(),
+        share: None,
+    };
     let report = EpochReport {
         epoch: 1,
         at: Time(9.0),

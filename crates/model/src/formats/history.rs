@@ -89,8 +89,8 @@ fn checked(case: Case) -> Result<Case, ValueError> {
 }
 
 /// What a rank's report says beside its metrics.
-const OF_REPORTS: [&str; 9] =
-    ["epoch", "rank", "samples", "compute_s", "epoch_s", "step_s", "batch", "micro_batch", "probe"];
+const OF_REPORTS: [&str; 10] =
+    ["epoch", "rank", "samples", "compute_s", "epoch_s", "step_s", "batch", "micro_batch", "shares", "probe"];
 
 /// Returns the metrics that a line of a report has beside its key `metrics`: all numbers but the report's own and those that count
 /// epochs or steps.

@@ -20,9 +20,9 @@ use hsched_engine::live::{
 };
 use hsched_engine::store::{StateDir, claim_file, lay_output, report_folder, reports};
 use hsched_engine::{
-    Amendment, Answer, End, Inquiry, JobStartEstimates, Kind, Observation, PlannedSubmission, QueueState,
-    Run, ScriptJob, ScriptSighting, Sighting, State, Submission, SubmissionKey, SubmissionRecord, TaggedJob,
-    World,
+    Amendment, Answer, End, Inquiry, JobStartEstimates, Kind, NewShares, Observation, PlannedSubmission,
+    QueueState, Run, ScriptJob, ScriptSighting, Sighting, State, Submission, SubmissionKey, SubmissionRecord,
+    TaggedJob, World,
 };
 use hsched_model::{Bytes, Cluster, JobId, JobName, QueueChoice, Seconds, Time};
 
@@ -392,6 +392,13 @@ impl World for SlurmWorld<'_> {
     fn amend(&mut self, _: &SubmissionKey, job_id: JobId, to: &Amendment) -> Answer {
         self.hold();
         amended(scontrol_update::send(self.runner, &scontrol_update::command(job_id, &update(to))))
+    }
+
+    fn share(&mut self, of: &SubmissionKey, _: JobId, shares: &NewShares) -> Answer {
+        match self.directory.write_shares(of, shares) {
+            Ok(()) => Answer::Shared,
+            Err(error) => Answer::NotShared { message: error.in_one_line() },
+        }
     }
 
     fn start_estimates(&mut self, inquiries: &[Inquiry]) -> Vec<JobStartEstimates> {

@@ -275,6 +275,8 @@ impl Moment {
             tables: _,
             amendment: _,
             tells_stops: _,
+            tells_shares: _,
+            new_shares: _,
         } = attempt;
         assert!(submit_time.is_none() && reason.is_none() && odd.is_none(), "this Slurm says none of it");
         // One that has not started waits a minute for its nodes.

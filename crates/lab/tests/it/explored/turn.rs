@@ -251,7 +251,7 @@ pub fn turns(start: &Start<'_>, rules: &Rules, policy: &mut dyn Policy, plant: P
     };
     let requests = step.actions.iter().map(|action| match action {
         Action::Submit(run) => run.submissions.len(),
-        Action::Stop { .. } | Action::Cancel { .. } | Action::Amend { .. } => 1,
+        Action::Stop { .. } | Action::Cancel { .. } | Action::Amend { .. } | Action::Share { .. } => 1,
         Action::Wait { .. } | Action::GiveUp { .. } | Action::Learn { .. } => 0,
     });
     let requests = requests.sum();

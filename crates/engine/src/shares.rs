@@ -1,0 +1,266 @@
+//! Shares of a submission that change while it runs: its ranks take them at the end of an epoch, with the same GPUs and global batch.
+
+use serde::{Deserialize, Serialize};
+
+use crate::view::{View, is_movable};
+use crate::{Action, EpochReport, JobState, RankReport, State, Submission, SubmissionRecord};
+use hsched_model::{GpuType, Job, PlacedRank, Seconds};
+use hsched_plan::{Placement, Problem, Sharing};
+
+/// Epochs within which ranks must have taken new shares: they look at the end of the one that runs when they are written.
+const PATIENCE: u64 = 3;
+
+/// Epochs that differ by less than this part of them are equally long.
+const SAME: f64 = 0.01;
+
+/// Policies that give all ranks equal shares, whatever their speeds.
+const EQUAL: [&str; 2] = ["optimus", "hadar"];
+
+/// Shares that were decided on while a submission ran.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NewShares {
+    /// Counts from 1 within a submission.
+    pub version: u64,
+    /// Samples of a global batch, by rank.
+    pub batches: Vec<u64>,
+    /// Samples of an epoch, by rank.
+    pub samples: Vec<u64>,
+    /// Most samples of one pass, by rank.
+    pub micro: Vec<u64>,
+    /// Predicted time of an epoch.
+    #[serde(rename = "epoch_s")]
+    pub epoch: Seconds,
+    /// What of that is communication.
+    #[serde(rename = "communication_s")]
+    pub communication: Seconds,
+    /// Epochs that were done when they were decided on.
+    pub decided_after: u64,
+    pub stage: SharesStage,
+}
+
+/// How far new shares have come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SharesStage {
+    /// About to be written.
+    Meant,
+    /// Where the ranks look for them.
+    Written,
+    /// In force since this epoch.
+    Adopted { epoch: u64 },
+    /// The ranks have not taken them, or they could not be written: this submission is stopped for others.
+    Ignored,
+}
+
+impl NewShares {
+    fn is_open(&self) -> bool {
+        matches!(self.stage, SharesStage::Meant | SharesStage::Written)
+    }
+}
+
+impl SubmissionRecord {
+    /// Returns whether its ranks can be given other shares while they run.
+    pub(super) fn takes_shares(&self, job: &Job) -> bool {
+        let ignored = self.new_shares.as_ref().is_some_and(|own| own.stage == SharesStage::Ignored);
+        self.tells_shares && !ignored && self.ranks.len() > 1 && job.training().is_none()
+    }
+
+    /// Returns GPU type and batch of each rank, as they will be when new shares are in force.
+    pub(super) fn shares_to_come(&self) -> impl Iterator<Item = (&GpuType, u64)> {
+        let new = self.new_shares.as_ref().filter(|own| own.is_open());
+        let batch = move |(number, rank): (usize, &PlacedRank)| {
+            new.and_then(|own| own.batches.get(number).copied()).unwrap_or(rank.batch)
+        };
+        self.ranks.iter().enumerate().map(move |own| (&own.1.gpu_type, batch(own)))
+    }
+
+    /// Takes in with which shares its ranks have done an epoch.
+    pub(super) fn hear_shares(&mut self, report: &EpochReport) {
+        let version = |rank: &RankReport| rank.share.and_then(|share| share.version);
+        self.tells_shares |= report.ranks.iter().any(|rank| version(rank).is_some());
+        let Some(new) = self.new_shares.as_mut().filter(|own| own.is_open()) else { return };
+        let told = report.ranks.iter().find(|rank| rank.rank == 0).and_then(version);
+        if told.is_some_and(|told| told >= new.version) {
+            new.stage = SharesStage::Adopted { epoch: report.epoch };
+            (self.epoch, self.communication) = (new.epoch, new.communication);
+            for (rank, (&batch, &samples)) in self.ranks.iter_mut().zip(new.batches.iter().zip(&new.samples))
+            {
+                (rank.batch, rank.samples) = (batch, samples);
+            }
+        } else if report.epoch >= new.decided_after + PATIENCE {
+            new.stage = SharesStage::Ignored;
+        }
+    }
+
+    /// Takes in whether new shares are where the ranks look for them.
+    pub(super) fn hear_of_file(&mut self, is_written: bool) {
+        if let Some(new) = self.new_shares.as_mut().filter(|own| own.is_open()) {
+            new.stage = if is_written { SharesStage::Written } else { SharesStage::Ignored };
+        }
+    }
+}
+
+/// Returns the shares that are decided on and of which nobody knows whether they were written.
+pub(super) fn unwritten(state: &State) -> impl Iterator<Item = Action> {
+    let one = |tracked: &JobState| {
+        let meant = |own: &&Submission| {
+            own.is_running()
+                && own.attempt.new_shares.as_ref().is_some_and(|new| new.stage == SharesStage::Meant)
+        };
+        let own: Vec<Action> = tracked
+            .phase
+            .submissions()
+            .iter()
+            .filter(meant)
+            .filter_map(|own| {
+                let shares = own.attempt.new_shares.clone()?;
+                let (of, job_id) = (own.attempt.key(&tracked.job.name), own.attempt.job_id?);
+                Some(Action::Share { of, job_id, shares, why: "as was decided before".to_owned() })
+            })
+            .collect();
+        own
+    };
+    state.jobs.iter().flat_map(one)
+}
+
+/// Returns new shares for running submissions whose batch is divided by speeds that turned out wrong, and marks them in the state.
+pub(super) fn correct(state: &mut State, view: &View, policy: &str) -> Vec<Action> {
+    if EQUAL.contains(&policy) {
+        return Vec::new();
+    }
+    let mut actions = Vec::new();
+    for job in 0..view.names.len() {
+        let holds = &view.problem.jobs[job].progress.holds;
+        let tracked = view.tracked_mut(state, job);
+        let (left, done) = (tracked.epochs_left(), tracked.epochs_done);
+        // Policies see no submission that is to go on after another one.
+        let submissions = tracked.phase.submissions();
+        let shown = (0..submissions.len()).filter(|&place| !tracked.is_next(&submissions[place].attempt));
+        let found = shown.zip(holds).find_map(|(place, hold)| {
+            let hsched_plan::Stage::Running { epoch, .. } = hold.stage else { return None };
+            let own = &submissions[place];
+            let is_open = own.attempt.new_shares.as_ref().is_some_and(|new| new.is_open());
+            if is_open || !is_movable(tracked, own) || !own.attempt.takes_shares(&tracked.job) {
+                return None;
+            }
+            let placement = Placement::new(&view.problem, job, &hold.slots, Sharing::Balanced)?;
+            let after = placement.epoch.total();
+            if epoch - after <= SAME * epoch {
+                return None;
+            }
+            let shares = Box::new(new_shares(&own.attempt, &tracked.job, &view.problem, &placement, done)?);
+            let list = shares.batches.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            let times = format!("{after:.3} s per epoch instead of {epoch:.3} s, {left} epochs left");
+            let (of, job_id) = (own.attempt.key(&tracked.job.name), own.attempt.job_id?);
+            Some((
+                place,
+                Action::Share { of, job_id, shares, why: format!("{list} samples by rank: {times}") },
+            ))
+        });
+        if let Some((place, action)) = found {
+            if let Action::Share { shares, .. } = &action {
+                tracked.phase.submissions_mut()[place].attempt.new_shares = Some(shares.clone());
+            }
+            actions.push(action);
+        }
+    }
+    actions
+}
+
+/// Returns the shares of a placement for the ranks as they are: those of one GPU type are alike.
+fn new_shares(
+    attempt: &SubmissionRecord,
+    job: &Job,
+    problem: &Problem,
+    placement: &Placement,
+    decided_after: u64,
+) -> Option<NewShares> {
+    let mut left: Vec<(&GpuType, u64, u64)> = placement
+        .ranks
+        .iter()
+        .map(|rank| (&problem.gpu_types[rank.gpu_type], rank.batch, rank.samples))
+        .collect();
+    let mut other = |rank: &PlacedRank| {
+        let (_, batch, samples) = left.remove(left.iter().position(|own| *own.0 == rank.gpu_type)?);
+        Some(PlacedRank { batch, samples, ..rank.clone() })
+    };
+    let ranks: Option<Vec<PlacedRank>> = attempt.ranks.iter().map(&mut other).collect();
+    let ranks = ranks.filter(|_| left.is_empty())?;
+    Some(NewShares {
+        version: attempt.new_shares.as_ref().map_or(0, |own| own.version) + 1,
+        batches: ranks.iter().map(|rank| rank.batch).collect(),
+        samples: ranks.iter().map(|rank| rank.samples).collect(),
+        micro: ranks.iter().map(|rank| rank.micro_batches(job).0).collect(),
+        epoch: Seconds(placement.epoch.total()),
+        communication: Seconds(placement.epoch.comm),
+        decided_after,
+        stage: SharesStage::Meant,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ReportedShare;
+    use hsched_model::{NodeName, Time};
+
+    /// Returns what rank 0 says of an epoch with shares of a version.
+    fn report(epoch: u64, version: Option<u64>) -> EpochReport {
+        let share = Some(ReportedShare { batch: 6, version });
+        let rank =
+            RankReport { rank: 0, samples: 60, compute: Seconds(1.0), step: None, probes: Vec::new(), share };
+        EpochReport { epoch, at: Time(9.0), length: None, ranks: vec![rank], metrics: Vec::new() }
+    }
+
+    /// Returns a submission of two ranks with shares 6 and 2 for which 5 and 3 were written after epoch 2.
+    fn record() -> SubmissionRecord {
+        let rank = |name: &str, batch| PlacedRank {
+            node: NodeName::new("n1").expect("a node"),
+            gpu_type: GpuType::new(name).expect("a type"),
+            local_rank: 0,
+            batch,
+            samples: batch,
+        };
+        let ranks = vec![rank("v100", 6), rank("t4", 2)];
+        let mut record = SubmissionRecord::new("run", ranks, Seconds(9.0), 0, Time(0.0));
+        record.hear_shares(&report(1, Some(0)));
+        record.new_shares = Some(Box::new(NewShares {
+            version: 1,
+            batches: vec![5, 3],
+            samples: vec![50, 30],
+            micro: vec![5, 3],
+            epoch: Seconds(7.0),
+            communication: Seconds(0.5),
+            decided_after: 2,
+            stage: SharesStage::Meant,
+        }));
+        record.hear_of_file(true);
+        record
+    }
+
+    fn batches(record: &SubmissionRecord) -> Vec<u64> {
+        record.ranks.iter().map(|rank| rank.batch).collect()
+    }
+
+    #[test]
+    fn new_shares_count_from_the_epoch_that_reports_them() {
+        let mut record = record();
+        assert_eq!(record.shares_to_come().map(|own| own.1).collect::<Vec<_>>(), [5, 3]);
+        record.hear_shares(&report(3, Some(0)));
+        assert_eq!((batches(&record), record.epoch), (vec![6, 2], Seconds(9.0)));
+        record.hear_shares(&report(4, Some(1)));
+        assert_eq!((batches(&record), record.epoch), (vec![5, 3], Seconds(7.0)));
+        let stage = record.new_shares.as_ref().map(|own| own.stage);
+        assert_eq!(stage, Some(SharesStage::Adopted { epoch: 4 }));
+    }
+
+    #[test]
+    fn who_takes_no_new_shares_within_three_epochs_is_given_none() {
+        let mut record = record();
+        record.hear_shares(&report(4, Some(0)));
+        assert!(record.new_shares.as_ref().is_some_and(|own| own.is_open()));
+        record.hear_shares(&report(5, Some(0)));
+        let stage = record.new_shares.as_ref().map(|own| own.stage);
+        assert_eq!((stage, batches(&record)), (Some(SharesStage::Ignored), vec![6, 2]));
+    }
+}

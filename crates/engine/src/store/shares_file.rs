@@ -1,0 +1,21 @@
+//! The file of new shares beside a submission's reports, where its ranks look for them.
+
+use serde_json::json;
+
+use crate::store::files::replace;
+use crate::store::{StateDir, StateError};
+use crate::{NewShares, SubmissionKey};
+
+impl StateDir {
+    /// Puts new shares where the ranks of a running submission look for them (`HSCHED_SHARES`): as a whole or not at all.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write_shares(&self, of: &SubmissionKey, shares: &NewShares) -> Result<(), StateError> {
+        let folder = self.make_report_folder(&of.run, &of.name())?;
+        let content = json!({
+            "schema": "hsched.shares/1", "run": of.run, "version": shares.version, "batches": shares.batches, "micro": shares.micro,
+        });
+        replace(&folder.join("shares.json"), format!("{content}\n"), None)
+    }
+}

@@ -1,0 +1,82 @@
+"""Trainings whose loop belongs to a framework: what such a loop gets as its loader, one iteration an epoch, one batch a step."""
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Iterator, List, Optional
+
+from .core import Rank
+from .optional import torch
+from .sampler import BatchSampler
+from .training import Training
+
+
+class Loader:
+    """Hands out the steps of a training, which are this rank's micro-batches of each global batch."""
+
+    def __init__(self, dataset: Any, me: Rank, *, count: Optional[Callable[[Any], float]] = None, collate_fn: Optional[Callable[[List[Any]], Any]] = None,
+                 seed: int = 0, num_workers: int = 0, **options: Any) -> None:
+        """`count` is that of `Training.steps`; `options` are those of torch's DataLoader."""
+        if isinstance(dataset, torch.utils.data.DataLoader):
+            raise ValueError("loader() takes a data set, not a DataLoader: pass loader.dataset, and its collate_fn")
+        if isinstance(dataset, torch.utils.data.IterableDataset) or not hasattr(dataset, "__len__"):
+            raise ValueError("loader() takes a data set with a length, not a %s: streams need hsched_ddp.prepare()" % type(dataset).__name__)
+        wrong = {"batch_size", "shuffle", "sampler", "batch_sampler", "drop_last"} & set(options)
+        if wrong:
+            raise ValueError("loader() chooses %s itself: the shares say which samples this rank takes" % ", ".join(sorted(wrong)))
+        self.dataset, self.count, self.places = dataset, count, BatchSampler(len(dataset), me, seed=seed)
+        more: Dict[str, Any] = {"persistent_workers": num_workers > 0, "pin_memory": me.device.type == "cuda", **options}
+        self.batches = torch.utils.data.DataLoader(dataset, batch_sampler=self.places, collate_fn=collate_fn, num_workers=num_workers, **more)
+        self.training: Optional[Training] = None
+        self._before_close: Callable[[], None] = lambda: None
+        self._is_open = False  # whether an epoch was begun and not closed
+
+    def attach(self, training: Training, before_close: Callable[[], None]) -> None:
+        """Begins the training whose steps these are; `before_close` is called before each epoch's report."""
+        self.training, self._before_close, self._is_open = training, before_close, False
+        training.begin()
+
+    def __len__(self) -> int:
+        """Returns the steps of an epoch."""
+        return self.places.steps
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._steps()
+
+    def _steps(self) -> Iterator[Any]:
+        if self.training is None:
+            raise RuntimeError("this loader belongs to the training that hsched_ddp makes for its framework, and none has begun")
+        # The framework has done by now what it does after an epoch, such as evaluations and schedules.
+        self.close()
+        self._is_open = True
+        self.training.open_epoch()
+        yield from self.training.steps(self.batches, self.count)
+
+    def close(self, is_whole: bool = True) -> None:
+        """Ends the epoch that was begun, if there is one, or saves what was done of it. All ranks must call this."""
+        if not self._is_open or self.training is None:
+            return
+        self._is_open = False
+        if is_whole:
+            self._before_close()
+            self.training.close_epoch()
+        else:
+            self.training.save()
+
+    # What loops ask of a loader that should resume: its place is in the training's checkpoint.
+
+    def state_dict(self) -> Dict[str, Any]:
+        return {}
+
+    def load_state_dict(self, state: Dict[str, Any]) -> None:
+        """There is nothing to load."""
+
+
+def numbered(name: str, parts: List[Any]) -> Dict[str, Any]:
+    """Returns parts of a checkpoint by name: NAME, NAME 2, and so on."""
+    return {name if number == 1 else "%s %d" % (name, number): part for number, part in enumerate(parts, 1)}
+
+
+class Part:
+    """A part of a checkpoint, of two functions: what they refer to is not looked at for models."""
+
+    def __init__(self, get: Callable[[], Dict[str, Any]], put: Callable[[Dict[str, Any]], None]) -> None:
+        self.state_dict, self.load_state_dict = get, put
