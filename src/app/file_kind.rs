@@ -27,15 +27,20 @@ pub(crate) fn of_script(text: &str, path: &Path) -> Option<Failure> {
     None
 }
 
+/// Returns whether a file is YAML or JSON, and no script.
+pub(crate) fn is_data(text: &str, path: &Path) -> bool {
+    let looks_so = has_ending(path, &["yaml", "yml", "json"])
+        || text.trim_start().starts_with('{')
+        || text.lines().any(|line| matches!(line.trim_end(), "jobs:" | "nodes:"));
+    looks_so && !is_script(text)
+}
+
 /// Refuses YAML and JSON where a batch script is wanted.
 ///
 /// # Errors
 /// Names the commands that read such a file.
 pub(crate) fn refuse_no_script(text: &str, path: &Path) -> Result<(), Failure> {
-    let is_data = has_ending(path, &["yaml", "yml", "json"])
-        || text.trim_start().starts_with('{')
-        || text.lines().any(|line| matches!(line.trim_end(), "jobs:" | "nodes:"));
-    if is_script(text) || !is_data {
+    if !is_data(text, path) {
         return Ok(());
     }
     let file = name(path);

@@ -13,6 +13,7 @@ pub(crate) mod entries;
 pub(crate) mod false_ends;
 pub(crate) mod file_kind;
 pub(crate) mod folders;
+pub(crate) mod foreign;
 pub(crate) mod goals;
 pub(crate) mod guesses;
 pub(crate) mod input;

@@ -1,4 +1,4 @@
-//! `hsched import`: an entry of a job file from a batch script.
+//! `hsched import`: an entry of a job file from a batch script, or from a file of another tool.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -6,22 +6,22 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 
 use crate::app::context::Context;
-use crate::app::{file_kind, input};
+use crate::app::{file_kind, foreign, input};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::create_output;
 use hsched_slurm::batch_script;
 
-/// Make a job file from a batch script
+/// Make a job file from a batch script, a W&B or Hydra sweep, or a `SkyPilot` task
 ///
 /// Converts the #SBATCH options that have a job key, the lines that prepare the training (`setup`, `node_setup`,
 /// `env`), and the command as each rank runs it, without srun or torchrun. Lists on stderr, with line numbers, what
-/// it drops or changes. Values that the script does not contain are written as TODO, and `hsched plan` names
+/// it drops or changes. Of the YAML files of other tools it takes parameters, commands, metrics and GPUs. Values that the file does not contain are written as TODO, and `hsched plan` names
 /// them.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The batch script; - reads standard input.
+    /// The batch script or file; - reads standard input.
     #[arg(value_name = "SCRIPT")]
     script: PathBuf,
     /// Write to this file, which must not exist, instead of stdout.
@@ -52,10 +52,19 @@ impl Subcommand for Args {
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let script = input::text(&self.script)?;
-        file_kind::refuse_no_script(&script, &self.script)?;
         let source = input::name(&self.script);
         let stem = self.script.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-        let imported = batch_script::read(&script, stem);
+        let foreign = if file_kind::is_data(&script, &self.script) {
+            foreign::read(&script, stem, &source)?
+        } else {
+            None
+        };
+        let imported = if let Some(imported) = foreign {
+            imported
+        } else {
+            file_kind::refuse_no_script(&script, &self.script)?;
+            batch_script::read(&script, stem)
+        };
         let text = match self.format {
             Format::Yaml => imported.to_yaml(&source),
             Format::Json => json_text(&imported.to_json())?,
@@ -74,7 +83,7 @@ impl Subcommand for Args {
             context.note(&format!("{source}:{}: {}", remark.line, remark.text));
         }
         let left: Vec<&str> = imported.unknown().collect();
-        context.note(&format!("the script does not contain {}: replace each TODO", left.join(", ")));
+        context.note(&format!("the file does not contain {}: replace each TODO", left.join(", ")));
         Ok(Exit::Done)
     }
 }

@@ -9,7 +9,9 @@ import torch
 from torch.utils.data import TensorDataset
 
 import fleet
+from shares_cases import offer, shares
 from world import difference
+import hsched_ddp
 
 
 class Program:
@@ -35,13 +37,14 @@ class Program:
 Train = Callable[[Program], Any]
 
 
-def trained(train: Train, folder: str, double: bool, shares: Sequence[int], micro: Sequence[int], epochs: int, stop_at: int = -1, status: int = 0) -> Program:
+def trained(train: Train, folder: str, double: bool, batches: Sequence[int], micro: Sequence[int], epochs: int, stop_at: int = -1, status: int = 0,
+            **variables: Any) -> Program:
     """Trains on ranks, which must end with a status."""
     program = Program(folder, double, stop_at)
-    ended = fleet.run(lambda: train(program), shares, folder, micro, EPOCHS=epochs)
-    assert [own.status for own in ended] == [status] * len(shares), [(own.status, own.said[-2000:]) for own in ended]
+    ended = fleet.run(lambda: train(program), batches, folder, micro, EPOCHS=epochs, **variables)
+    assert [own.status for own in ended] == [status] * len(batches), [(own.status, own.said[-2000:]) for own in ended]
     assert not any("noticed" in own.said or "its share is" in own.said for own in ended), ended
-    largest = [program.noted(rank)["largest"] for rank in range(len(shares))]
+    largest = [program.noted(rank)["largest"] for rank in range(len(batches))]
     assert all(own <= most for own, most in zip(largest, micro)), (largest, micro)
     return program
 
@@ -84,15 +87,44 @@ def _check_reports(together: str, alone: str, epochs: int, metric: str, limit: f
         assert abs(line["metrics"]["loss"] - other["metrics"]["loss"]) < limit, (line, other)
 
 
+def corrected(train: Train, epochs: int, limit: float = 1e-12) -> float:
+    """Trains by shares 6,2, which become 5,3 and then 2,6 while it runs; returns how far that is from one process."""
+    folder = tempfile.mkdtemp(prefix="hsched-framework-")
+    together, alone = os.path.join(folder, "together"), os.path.join(folder, "alone")
+    close = hsched_ddp.epochs.Epochs.close_epoch
+
+    def close_epoch(training: Any) -> None:
+        """Ends an epoch, in which hsched has written new shares."""
+        if training.me.rank == 0 and training.epoch in (0, 2):
+            first = training.epoch == 0
+            offer(together, shares(1, [5, 3], [2, 3]) if first else shares(2, [2, 6], [2, 2]))
+        close(training)
+    try:
+        os.makedirs(together)
+        os.makedirs(alone)
+        hsched_ddp.epochs.Epochs.close_epoch = close_epoch
+        program = trained(train, together, True, (6, 2), (3, 3), epochs, SHARES=os.path.join(together, "shares.json"))
+        hsched_ddp.epochs.Epochs.close_epoch = close
+        whole = trained(train, alone, True, (8,), (8,), epochs).noted()
+        lines = [[(line["batch"], line["shares"]) for line in fleet.reports(together, rank)] for rank in (0, 1)]
+        assert lines == [[(6, 0), (5, 1), (5, 1), (2, 2)], [(2, 0), (3, 1), (3, 1), (6, 2)]], lines
+        figure = difference(program.noted()["weights"], whole["weights"])
+        assert figure < limit, figure
+        return figure if figure < 1e-12 else 0.0
+    finally:
+        hsched_ddp.epochs.Epochs.close_epoch = close
+        shutil.rmtree(folder)
+
+
 def notices(train: Train, sizes: Sequence[str]) -> float:
     """A plain program of the framework is told so under unequal shares, trains otherwise than one process; under equal shares nothing is said."""
     folder = tempfile.mkdtemp(prefix="hsched-plain-")
     try:
-        for shares, expected in ((6, 2), True), ((4, 4), False):
+        for batches, expected in ((6, 2), True), ((4, 4), False):
             program = Program(folder, plain=True)
-            ended = fleet.run(lambda: train(program), shares, folder, EPOCHS=1)
+            ended = fleet.run(lambda: train(program), batches, folder, EPOCHS=1)
             lines = [line for own in ended for line in own.said.splitlines() if re.search("its share (of the global batch )?is", line)]
-            assert bool(lines) == expected, (shares, [(own.status, own.said[-2000:]) for own in ended])
+            assert bool(lines) == expected, (batches, [(own.status, own.said[-2000:]) for own in ended])
             said = " ".join(lines)
             if expected:
                 alone = os.path.join(folder, "alone")

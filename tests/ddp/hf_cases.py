@@ -4,7 +4,7 @@ import signal
 from typing import Any, Dict, List, Optional
 
 os.environ["HF_HUB_OFFLINE"] = "1"
-from framework_checks import Program, checked, notices
+from framework_checks import Program, checked, corrected, notices
 import moved
 import hsched_ddp
 import torch
@@ -91,6 +91,10 @@ def transformers_float32() -> Optional[float]:
     return checked(train, False, EPOCHS, "eval_loss")
 
 
+def transformers_new_shares() -> Optional[float]:
+    return corrected(train, EPOCHS, 1e-6)
+
+
 def transformers_plain() -> Optional[float]:
     return notices(train, ["4 samples", "is 6", "is 2"])
 
@@ -99,4 +103,4 @@ def moved_fine_tuning() -> Optional[float]:
     return moved.compared("fine_tuning.py", 3, moved.forked)
 
 
-CASES: List[Any] = [moved_fine_tuning, transformers_float64, transformers_float32, transformers_plain]
+CASES: List[Any] = [moved_fine_tuning, transformers_float64, transformers_float32, transformers_new_shares, transformers_plain]

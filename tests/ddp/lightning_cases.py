@@ -4,7 +4,7 @@ import signal
 import tempfile
 from typing import Any, Dict, List, Optional
 
-from framework_checks import Program, checked, notices
+from framework_checks import Program, checked, corrected, notices
 import moved
 import hsched_ddp
 import lightning as L
@@ -93,6 +93,10 @@ def lightning_float32() -> Optional[float]:
     return checked(train, False, EPOCHS, "val_loss")
 
 
+def lightning_new_shares() -> Optional[float]:
+    return corrected(train, EPOCHS)
+
+
 def lightning_plain() -> Optional[float]:
     return notices(train, ["12 samples (3 passes of 4)", "is 6", "is 2"])
 
@@ -101,4 +105,4 @@ def moved_module() -> Optional[float]:
     return moved.compared("module.py", 3, moved.forked)
 
 
-CASES: List[Any] = [moved_module, lightning_float64, lightning_float32, lightning_plain]
+CASES: List[Any] = [moved_module, lightning_float64, lightning_float32, lightning_new_shares, lightning_plain]

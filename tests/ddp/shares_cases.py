@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import tempfile
+import threading
 from typing import Any, Callable, Dict, List, Optional
 
 import fleet
@@ -121,4 +122,48 @@ def wrong_shares() -> Optional[float]:
     return worst
 
 
-CASES: List[Any] = [two_corrections, two_corrections_of_a_stream, wrong_shares]
+def shares_while_parked() -> Optional[float]:
+    """New shares that come with the wish to park are refused, and said; the training takes them after the next epoch."""
+    folder = tempfile.mkdtemp(prefix="hsched-shares-")
+    gate = os.path.join(folder, "gate")
+
+    def files(unused: str, epoch: int) -> None:
+        if epoch == 1:
+            offer(folder, shares(1, [5, 3], [5, 3]))
+            wish(gate, 1, "park")
+
+    def let_go() -> None:
+        """Waits for the ranks to ring, and lets them go on when both wait."""
+        bell = os.open(gate + ".bell", os.O_RDWR)
+        while not all(state(gate, rank) == "parked" for rank in (0, 1)):
+            os.read(bell, 1)
+        wish(gate, 2, "go")
+    try:
+        os.mkfifo(gate + ".bell")
+        helper = threading.Thread(target=let_go, daemon=True)
+        helper.start()
+        ended = fleet.run(lambda: train(folder, files), (6, 2), folder, EPOCHS=4, SHARES=os.path.join(folder, "shares.json"), GATE=gate)
+        assert [own.status for own in ended] == [0, 0], ended
+        assert ended[0].said.count("version 1: the training is parked") == 1, ended[0].said
+        lines = [(line["batch"], line["shares"]) for line in fleet.reports(folder)]
+        assert lines == [(6, 0), (6, 0), (5, 1), (5, 1)], lines
+        return 0.0
+    finally:
+        shutil.rmtree(folder)
+
+
+def wish(gate: str, number: int, want: str) -> None:
+    with open(gate + ".new", "w") as file:
+        json.dump({"number": number, "want": want}, file)
+    os.replace(gate + ".new", gate)
+
+
+def state(gate: str, rank: int) -> str:
+    try:
+        with open("%s.%d" % (gate, rank)) as file:
+            return str(json.load(file)["state"])
+    except FileNotFoundError:
+        return ""
+
+
+CASES: List[Any] = [shares_while_parked, two_corrections, two_corrections_of_a_stream, wrong_shares]

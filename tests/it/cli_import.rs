@@ -23,7 +23,7 @@ fn a_script_becomes_a_job_that_is_planned_once_its_gaps_are_filled() {
     assert_eq!(told.stdout, "");
     assert_snapshot!(told.stderr, @r"
     note: train.sh:3: --output=%j.out: the output goes to NAME.out in the workdir
-    note: the script does not contain samples_per_epoch, epochs, global_batch, model_size: replace each TODO
+    note: the file does not contain samples_per_epoch, epochs, global_batch, model_size: replace each TODO
     ");
     let yaml = sandbox.text(&sandbox.work("own.yaml"));
     assert_snapshot!(yaml, @r#"
@@ -69,4 +69,76 @@ fn what_is_there_is_not_overwritten_and_json_is_data() {
     let value = sandbox.run_with_input("import - --format json", SCRIPT).exits(0).json();
     assert_eq!((&value["jobs"][0]["gpus"], &value["jobs"][0]["epochs"]), (&2.into(), &"TODO".into()));
     assert_eq!(sandbox.run("import nothing.sh --format json").exits(78).json()["error"]["code"], "bad_input");
+}
+
+/// Returns the keys of the job that a file of another tool becomes, and what is said of the rest.
+fn foreign(name: &str, text: &str) -> (serde_json::Value, String) {
+    let sandbox = Sandbox::new().file(name, text);
+    let ran = sandbox.run(&format!("import {name} --format json")).exits(0);
+    (ran.json()["jobs"][0].clone(), ran.stderr)
+}
+
+#[test]
+fn a_sweep_of_weights_and_biases_becomes_a_search() {
+    let text = "program: train.py\nname: demo\nmethod: random\nrun_cap: 30\nproject: p\nmetric: {goal: maximize, name: acc}\n\
+                parameters:\n  lr: {min: 0.0001, max: 0.1}\n  batch: {values: [16, 32]}\n  model.depth: {min: 2, max: 4}\n  \
+                wd: {distribution: log_uniform_values, min: 1.0e-5, max: 0.1}\n  fixed: {value: 3}\n  z: {distribution: normal, mu: 0, sigma: 1}\n";
+    let (job, said) = foreign("w.yaml", text);
+    assert_eq!(
+        job["sweep"],
+        serde_json::json!({ "lr": { "uniform": [0.0001, 0.1] }, "batch": [16, 32], "model_depth": [2, 3, 4], "wd": { "log_uniform": [1e-5, 0.1] } })
+    );
+    assert_eq!((&job["search"]["samples"], &job["target"]["mode"]), (&30.into(), &"max".into()));
+    let command = job["command"].to_string();
+    assert!(command.contains("--model.depth={model_depth}") && command.contains("--fixed=3"), "{command}");
+    assert!(said.contains("w.yaml:13: z: not known") && said.contains("w.yaml:5: project"), "{said}");
+    // What is written is a job file once its gaps are filled.
+    let sandbox = Sandbox::new().file("cluster.yaml", CLUSTER).file("w.yaml", text);
+    let yaml = sandbox.run("import w.yaml").exits(0).stdout;
+    let filled = yaml
+        .replace("size: TODO", "size: 4096B")
+        .replace(": TODO", ": 4096")
+        .replace("#throughput", "throughput");
+    let plan =
+        sandbox.file("own.yaml", filled).run("plan own.yaml --cluster cluster.yaml --format json").json();
+    assert_eq!(plan["jobs"].as_array().map(Vec::len), Some(30));
+}
+
+#[test]
+fn a_task_of_skypilot_becomes_a_job() {
+    let text = "name: my-task\nnum_nodes: 2\nresources:\n  accelerators: A100:8\n  infra: aws\nenvs:\n  MODEL: 13b\nsetup: |\n  \
+                module load python\nrun: |\n  torchrun --nproc_per_node=8 train.py --lr 1\n";
+    let (job, said) = foreign("s.yaml", text);
+    assert_eq!((&job["name"], &job["gpus"]), (&"my-task".into(), &16.into()));
+    assert_eq!(job["gpu_types"], serde_json::json!(["a100"]));
+    assert_eq!((&job["command"], &job["env"]["MODEL"]), (&"python train.py --lr 1".into(), &"13b".into()));
+    assert_eq!(job["node_setup"], serde_json::json!(["module load python"]));
+    assert!(
+        said.contains("s.yaml:11: torchrun --nproc_per_node=8: dropped") && said.contains("s.yaml:5: infra"),
+        "{said}"
+    );
+    assert!(!said.contains("no GPU"), "{said}");
+}
+
+#[test]
+fn a_sweep_of_hydra_becomes_a_sweep() {
+    let text = "hydra:\n  sweeper:\n    params:\n      db.lr: tag(log, interval(1e-4, 1))\n      n: range(1, 4)\n      model: small,large\n      q: glob(*)\n";
+    let (job, said) = foreign("h.yaml", text);
+    assert_eq!(
+        job["sweep"],
+        serde_json::json!({ "db_lr": { "log_uniform": [1e-4, 1.0] }, "n": [1, 2, 3], "model": ["small", "large"] })
+    );
+    assert_eq!(job["command"], "TODO");
+    assert!(said.contains("h.yaml:7: q: glob(*)"), "{said}");
+}
+
+#[test]
+fn other_yaml_is_no_batch_script() {
+    let sandbox = Sandbox::new()
+        .file("a.yaml", "a: [b")
+        .file("b.yaml", "method: x\nparameters: [1]\n")
+        .file("c.yaml", "run: 3\n");
+    assert!(sandbox.run("import a.yaml").fails(78).contains("a.yaml is not YAML"));
+    assert!(sandbox.run("import b.yaml").fails(78).contains("not a batch script"));
+    assert!(sandbox.run("import c.yaml").fails(78).contains("not a batch script"));
 }

@@ -90,31 +90,32 @@ struct Processes {
 }
 
 impl Imported {
-    fn remark(&mut self, line: usize, text: impl Into<String>) {
+    /// Adds a sentence about a line.
+    pub fn remark(&mut self, line: usize, text: impl Into<String>) {
         self.remarks.push(Remark { line, text: text.into() });
     }
 
     /// Leaves a key to be filled in.
-    fn todo(&mut self, key: &'static str, why: impl Into<String>) {
+    pub fn todo(&mut self, key: &'static str, why: impl Into<String>) {
         self.todos.entry(key).or_insert_with(|| why.into());
     }
 
     /// Adds to a key that is a list.
-    fn push(&mut self, key: &'static str, value: impl Into<Value>) {
+    pub fn push(&mut self, key: &'static str, value: impl Into<Value>) {
         if let Value::Array(items) = self.keys.entry(key).or_insert_with(|| json!([])) {
             items.push(value.into());
         }
     }
 
     /// Adds to a key that is a map.
-    fn put(&mut self, key: &'static str, name: &str, value: &str) {
+    pub fn put(&mut self, key: &'static str, name: &str, value: &str) {
         if let Value::Object(map) = self.keys.entry(key).or_insert_with(|| json!({})) {
             map.insert(name.to_owned(), json!(value));
         }
     }
 
     /// Names the job after the script's name for it, or else `other`, without what no name may have.
-    fn set_name(&mut self, own: Option<&(usize, String)>, other: &str) {
+    pub fn set_name(&mut self, own: Option<&(usize, String)>, other: &str) {
         let wanted = own.map_or(other, |(_, name)| name);
         let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
         let name: String = wanted.chars().map(plain).take(100).collect();

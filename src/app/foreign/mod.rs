@@ -1,0 +1,92 @@
+//! Files of other tools as entries of a job file: sweeps of Weights & Biases and Hydra, tasks of `SkyPilot`.
+//!
+//! What has no counterpart is said with its line, and what only the owner knows is left to be filled in, as for batch scripts.
+
+mod hydra;
+mod skypilot;
+mod wandb;
+
+use serde_json::{Map, Value, json};
+
+use crate::error::Failure;
+use crate::exit::Exit;
+use hsched_model::formats::is_sweep_key;
+use hsched_slurm::batch_script::Imported;
+
+/// A file of another tool, as a tree without positions; lines are found again by the names of keys.
+struct ForeignFile<'a> {
+    text: &'a str,
+    keys: &'a Map<String, Value>,
+}
+
+/// Reads a file of another tool; `None` where it is none that is known. `name` is the job's where the file names none; `source` names the file in errors.
+///
+/// # Errors
+/// When the text is not YAML.
+pub(crate) fn read(text: &str, name: &str, source: &str) -> Result<Option<Imported>, Failure> {
+    let tree: Value = yaml_serde::from_str(text)
+        .map_err(|error| Failure::new(Exit::BadInput, format!("{source} is not YAML: {error}")))?;
+    let Some(keys) = tree.as_object() else { return Ok(None) };
+    let file = ForeignFile { text, keys };
+    let mut imported = Imported::default();
+    imported.set_name(None, name);
+    let has = |key: &str| keys.contains_key(key);
+    if keys.get("parameters").is_some_and(Value::is_object) && has("method") {
+        wandb::read(&file, &mut imported);
+    } else if keys.get("hydra").is_some_and(Value::is_object) {
+        hydra::read(&file, &mut imported);
+    } else if file.text_of("run").is_some()
+        || keys.get("resources").is_some_and(|own| own.get("accelerators").is_some())
+    {
+        skypilot::read(&file, &mut imported);
+    } else {
+        return Ok(None);
+    }
+    imported.remarks.sort_by_key(|remark| remark.line);
+    Ok(Some(imported))
+}
+
+impl ForeignFile<'_> {
+    /// Returns the first line that begins with a key, from 1; the first line of all where none does, as in JSON on one line.
+    fn line(&self, key: &str) -> usize {
+        let begins = |line: &str| {
+            let line = line.trim_start().trim_start_matches("- ").trim_start_matches(['"', '\'']);
+            line.strip_prefix(key)
+                .is_some_and(|rest| rest.trim_start_matches(['"', '\'', ' ']).starts_with(':'))
+        };
+        self.text.lines().position(begins).map_or(1, |place| place + 1)
+    }
+
+    /// Returns a text of the file's top.
+    fn text_of(&self, key: &str) -> Option<&str> {
+        self.keys.get(key)?.as_str()
+    }
+
+    /// Names the keys of the top that are not in `known`.
+    fn remark_others(&self, known: &[&str], imported: &mut Imported) {
+        for key in self.keys.keys().filter(|key| !known.contains(&key.as_str())) {
+            imported.remark(self.line(key), format!("{key}: hsched has nothing like it; left out"));
+        }
+    }
+
+    /// Names the job as the file does.
+    fn name(&self, key: &str, imported: &mut Imported) {
+        if let Some(name) = self.text_of(key) {
+            imported.set_name(Some(&(self.line(key), name.to_owned())), name);
+        }
+    }
+}
+
+/// Returns a key of another tool as a key of a sweep, which is also the name of a placeholder: `model.lr` becomes `model_lr`.
+fn sweep_key(key: &str) -> Option<String> {
+    let plain: String = key.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    is_sweep_key(&plain).then_some(plain)
+}
+
+/// Draws so many combinations.
+fn search(samples: Option<u64>, imported: &mut Imported) {
+    match samples {
+        Some(samples) => drop(imported.keys.insert("search", json!({ "samples": samples }))),
+        None => imported.todo("search", "how many combinations to draw: {samples: 20}"),
+    }
+}
