@@ -52,7 +52,9 @@ pub(crate) fn front(
     let plans = plans.map_err(|error| match error {
         PolicyError::BreaksRules { .. } => Failure::from_error(Exit::Internal, &error)
             .hint("please report this, with the job and cluster files"),
-        PolicyError::TooLarge { .. } => Failure::from_error(Exit::Failed, &error),
+        PolicyError::TooLarge { .. } | PolicyError::SingleGpus { .. } => {
+            Failure::from_error(Exit::Failed, &error)
+        }
     })?;
     let with_file = |own: ParetoPlan| {
         let proven = own.plan.plan().bound.clone().map(|bound| (bound, None::<Seconds>));

@@ -300,7 +300,9 @@ pub(crate) fn solve(
             |error| match error {
                 PolicyError::BreaksRules { .. } => Failure::from_error(Exit::Internal, &error)
                     .hint("please report this, with the job and cluster files"),
-                PolicyError::TooLarge { .. } => Failure::from_error(Exit::Failed, &error),
+                PolicyError::TooLarge { .. } | PolicyError::SingleGpus { .. } => {
+                    Failure::from_error(Exit::Failed, &error)
+                }
             },
         )?;
     Ok((plan, Seconds(time.as_secs_f64())))

@@ -23,6 +23,22 @@ pub(crate) fn refuse<'a>(jobs: impl IntoIterator<Item = &'a Job>, what: &str) ->
     }
 }
 
+/// Refuses jobs whose replicas may be on several nodes: a job script starts the ranks of a node one after the other.
+///
+/// # Errors
+/// When there is such a job.
+pub(crate) fn refuse_spread<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> Result<(), Failure> {
+    let is_spread =
+        |job: &&Job| job.has_replicas() && job.replica.as_ref().is_some_and(|replica| !replica.same_node);
+    match jobs.into_iter().find(is_spread) {
+        None => Ok(()),
+        Some(job) => {
+            let message = format!("{}: a replica on several nodes can be planned, but not started", job.name);
+            Err(Failure::new(Exit::BadInput, message).hint("remove same_node: false"))
+        }
+    }
+}
+
 /// Refuses the policies that give out single GPUs for a problem with replicas of several.
 ///
 /// # Errors

@@ -148,7 +148,7 @@ impl Args {
             (planned, self.planning.policy.words(), None)
         };
         let chosen = choose(&planned.jobs, &self.jobs)?;
-        replicas::refuse(chosen.iter().map(|&index| &planned.jobs[index]), "hsched submit")?;
+        replicas::refuse_spread(chosen.iter().map(|&index| &planned.jobs[index]))?;
         let options = SubmissionOptions {
             run: &run_id,
             chosen: &chosen,

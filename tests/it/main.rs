@@ -103,6 +103,7 @@ mod real_user;
 mod real_versions;
 mod real_watch;
 mod real_why;
+mod replicas;
 mod report_lines;
 mod sandbox;
 mod simulate_stories;

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::bound::Bound;
 use crate::{Placement, Problem, Verdict};
-use hsched_model::{RequestId, Seconds, Time};
+use hsched_model::{JobName, RequestId, Seconds, Time};
 
 /// What decides over time: who holds which GPUs from now on.
 pub trait Policy {
@@ -106,6 +106,10 @@ pub enum PolicyError {
         "policy {policy}: {count} {what} are too many to enumerate (limit {limit}); use --policy {instead}"
     )]
     TooLarge { policy: &'static str, what: &'static str, count: String, limit: u64, instead: &'static str },
+    #[error(
+        "policy {policy} gives out single GPUs, and replicas of {job} have several; use --policy optimal"
+    )]
+    SingleGpus { policy: &'static str, job: JobName },
     #[error("policy {policy} returned an invalid plan: {violations}")]
     BreaksRules { policy: &'static str, violations: String },
 }

@@ -53,6 +53,7 @@ mod replica;
 mod requests;
 mod share;
 mod shared;
+mod single_gpus;
 mod stacking;
 mod steps;
 mod stowing;

@@ -9,6 +9,7 @@ use crate::jps::JPS;
 use crate::optimal::OPTIMAL;
 use crate::optimus::{LOAD_BALANCED, OPTIMUS};
 use crate::replace_all::ReplaceAll;
+use crate::single_gpus::SingleGpus;
 use crate::whole_epochs::WholeEpochs;
 use crate::{Alone, ExecutionMode, Flag, Objective, Parameters, Placer, Policy, Replan, Shared, fixed};
 
@@ -96,12 +97,13 @@ impl Registry {
         let entry = self.known(name)?;
         match entry.make {
             Make::Placer(make) => {
-                let placer = made(entry, make, parameters)?;
+                let placer = placer_of(entry, make, parameters)?;
                 Ok(Box::new(Replan::new(placer, parameters.replanning)))
             }
             Make::Policy { make, watched: true } => {
                 let parameters = Parameters { carrying: ExecutionMode::Shared, ..parameters.clone() };
-                Ok(Box::new(Shared::new(made(entry, make, &parameters)?, &parameters.replanning)))
+                let policy = Box::new(SingleGpus(made(entry, make, &parameters)?));
+                Ok(Box::new(Shared::new(policy, &parameters.replanning)))
             }
             Make::Policy { watched: false, .. } => Err(RegistryError::Elsewhere(name.to_owned())),
         }
@@ -120,14 +122,14 @@ impl Registry {
         let entry = self.known(name)?;
         let policy = match (entry.make, parameters.carrying) {
             (Make::Placer(make), ExecutionMode::Shared) => {
-                let replan = Replan::new(made(entry, make, parameters)?, parameters.replanning);
+                let replan = Replan::new(placer_of(entry, make, parameters)?, parameters.replanning);
                 return Ok(Box::new(WholeEpochs(Box::new(replan))));
             }
             (Make::Placer(make), _) => {
-                Box::new(ReplaceAll::new(made(entry, make, parameters)?, parameters.repacking))
+                Box::new(ReplaceAll::new(placer_of(entry, make, parameters)?, parameters.repacking))
                     as Box<dyn Policy>
             }
-            (Make::Policy { make, .. }, _) => made(entry, make, parameters)?,
+            (Make::Policy { make, .. }, _) => Box::new(SingleGpus(made(entry, make, parameters)?)),
         };
         Ok(match parameters.carrying {
             ExecutionMode::AtOnce => policy,
@@ -143,7 +145,7 @@ impl Registry {
     pub fn placer(&self, name: &str, parameters: &Parameters) -> Result<Box<dyn Placer>, RegistryError> {
         let entry = self.known(name)?;
         match entry.make {
-            Make::Placer(make) => made(entry, make, parameters),
+            Make::Placer(make) => placer_of(entry, make, parameters),
             Make::Policy { .. } => Err(RegistryError::Elsewhere(name.to_owned())),
         }
     }
@@ -192,6 +194,16 @@ impl Entry {
     pub fn is_ready(&self) -> bool {
         !self.flags.iter().any(|flag| flag.is_needed())
     }
+}
+
+/// Returns a placer, which is asked about replicas of several GPUs only where it knows them.
+fn placer_of(
+    entry: &Entry,
+    make: fn(&Parameters) -> Result<Box<dyn Placer>, String>,
+    parameters: &Parameters,
+) -> Result<Box<dyn Placer>, RegistryError> {
+    let placer = made(entry, make, parameters)?;
+    Ok(if entry.name == OPTIMAL.name { placer } else { Box::new(SingleGpus(placer)) })
 }
 
 fn made<T: ?Sized>(

@@ -54,6 +54,11 @@ impl JobModel {
         self.replica.as_ref().is_some_and(|own| !own.same_node && own.sizes.iter().any(|&size| size > 1))
     }
 
+    /// Returns whether a replica may have several GPUs.
+    pub fn has_several_gpus(&self) -> bool {
+        self.needs_blocks() || self.is_loose()
+    }
+
     /// Returns the GPUs of so many replicas by type.
     pub fn gpus(&self, replicas: &[u32]) -> Vec<u32> {
         replicas.iter().enumerate().map(|(ty, &count)| count * self.size(ty)).collect()

@@ -258,7 +258,9 @@ impl Runner<'_> {
         match replay(&cell.trace, &options, policy.as_mut(), hooks) {
             Ok(record) => Ok(Ok(record)),
             // A problem too large for one policy says nothing of the others.
-            Err(ReplayError::Policy(error @ PolicyError::TooLarge { .. })) => Ok(Err(error.to_string())),
+            Err(ReplayError::Policy(
+                error @ (PolicyError::TooLarge { .. } | PolicyError::SingleGpus { .. }),
+            )) => Ok(Err(error.to_string())),
             Err(error) => Err(Failure::from_error(Exit::Internal, &error)
                 .hint("please report this, with the trace and the cluster file")),
         }

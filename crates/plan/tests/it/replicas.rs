@@ -288,3 +288,71 @@ proptest! {
         }
     }
 }
+
+/// A thousand jobs on 10 000 GPUs of six types, in nodes of 16 of which some are partly in use; with replicas of 1 to 16 GPUs, or the
+/// same jobs on single GPUs.
+fn of_a_large_cluster(in_replicas: bool) -> Problem {
+    let names = ["a100", "h100", "l40s", "p100", "t4", "v100"];
+    let speeds = [2.0, 4.0, 1.2, 0.5, 0.4, 1.0];
+    let spread = |number: u32, step: u32, most: u32| number * step % most;
+    let nodes: Vec<Vec<u32>> = (0..640)
+        .map(|node| {
+            let mut gpus = vec![0; names.len()];
+            gpus[node as usize % names.len()] = if spread(node, 7, 20) == 0 { 11 } else { 16 };
+            gpus
+        })
+        .collect();
+    let shapes: Vec<&[u32]> = nodes.iter().map(Vec::as_slice).collect();
+    let own = |number: u32| {
+        let size = 1 << spread(number, 3, 5);
+        let rates: Vec<f64> =
+            speeds.iter().map(|speed| speed * f64::from(100 + spread(number, 37, 90))).collect();
+        let rates: Vec<f64> =
+            if in_replicas { rates.iter().map(|rate| rate * f64::from(size) * 0.9).collect() } else { rates };
+        let replica =
+            ReplicaModel { sizes: vec![size; 6], same_node: true, ever: 10_000, largest: vec![16; 6] };
+        let epochs = u64::from(20 + spread(number, 29, 60));
+        let megabytes = f64::from(50 + spread(number, 41, 2000));
+        JobModel {
+            syncs_per_epoch: f64::from(1 + spread(number, 13, 40)),
+            replica: in_replicas.then_some(replica),
+            ..job(
+                &format!("j{number}"),
+                epochs,
+                u64::from(20_000 + 1000 * spread(number, 17, 40)),
+                megabytes,
+                &rates,
+            )
+        }
+    };
+    problem(&names, &shapes, (0..1000).map(own).collect())
+}
+
+/// Seconds that this thread has computed.
+fn computed() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split(' ').next().and_then(|own| own.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
+}
+
+#[test]
+#[ignore = "takes a minute; run it in release mode"]
+fn ten_thousand_gpus_take_hardly_longer_in_replicas() {
+    let solve = |in_replicas: bool| {
+        let problem = of_a_large_cluster(in_replicas);
+        let mut policy = find("optimal", &Parameters::default()).expect("a policy");
+        let start = computed();
+        let begin = std::time::Instant::now();
+        let plan =
+            policy.decide(&problem, &Budget::until(&|| begin.elapsed().as_secs() > 200)).expect("a plan");
+        let took = computed() - start;
+        let bound = plan.bound.clone().expect("a bound");
+        let plan = verify(&problem, plan).expect("a valid plan");
+        assert_eq!(plan.placed().len(), problem.jobs.len());
+        let value = Outcome::of(&problem, &plan).expect("jobs are placed").objective_value;
+        println!("replicas {in_replicas}: {took:.2} s, gap {:.5}", value / bound.lower - 1.0);
+        (took, value / bound.lower - 1.0)
+    };
+    let ((single, _), (whole, gap)) = (solve(false), solve(true));
+    assert!(whole <= 1.5 * single, "{whole} s instead of {single} s");
+    assert!(gap < 0.01, "{gap}");
+}

@@ -1,0 +1,74 @@
+//! What policies that give out single GPUs do with replicas of several: they treat no problem with such jobs.
+
+use crate::{Assignment, Budget, Memory, Placer, Plan, Policy, PolicyError, Problem};
+use hsched_model::Seconds;
+
+/// A policy that counts GPUs where replicas would have to be counted.
+pub(super) struct SingleGpus<T: ?Sized>(pub Box<T>);
+
+/// Refuses jobs whose replicas have several GPUs.
+fn refuse(policy: &'static str, problem: &Problem) -> Result<(), PolicyError> {
+    let mut jobs = problem.present().map(|job| &problem.jobs[job]);
+    match jobs.find(|job| job.needs_blocks() || job.is_loose()) {
+        Some(job) => Err(PolicyError::SingleGpus { policy, job: job.name.clone() }),
+        None => Ok(()),
+    }
+}
+
+impl Placer for SingleGpus<dyn Placer> {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn parameters(&self) -> String {
+        self.0.parameters()
+    }
+
+    fn needs_budget(&self) -> bool {
+        self.0.needs_budget()
+    }
+
+    fn place(&self, problem: &Problem, stop: &dyn Fn() -> bool) -> Result<Assignment, PolicyError> {
+        refuse(self.name(), problem)?;
+        self.0.place(problem, stop)
+    }
+}
+
+impl Policy for SingleGpus<dyn Policy> {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn parameters(&self) -> String {
+        self.0.parameters()
+    }
+
+    fn round(&self) -> Option<Seconds> {
+        self.0.round()
+    }
+
+    fn queues(&self) -> bool {
+        self.0.queues()
+    }
+
+    fn starts_cost(&self) -> bool {
+        self.0.starts_cost()
+    }
+
+    fn needs_budget(&self) -> bool {
+        self.0.needs_budget()
+    }
+
+    fn decide(&mut self, problem: &Problem, budget: &Budget<'_>) -> Result<Plan, PolicyError> {
+        refuse(self.name(), problem)?;
+        self.0.decide(problem, budget)
+    }
+
+    fn memory(&self) -> Option<Memory> {
+        self.0.memory()
+    }
+
+    fn remember(&mut self, memory: &Memory) {
+        self.0.remember(memory);
+    }
+}

@@ -1,0 +1,93 @@
+//! Jobs with replicas of several GPUs on the command line: what their ranks see, and who refuses them.
+
+use serde_json::Value;
+
+use crate::sandbox::Sandbox;
+
+const CLUSTER: &str = "nodes: [{name: a, gpus: {a100: 5}}, {name: b, gpus: {h100: 2}}]";
+
+const JOBS: &str = "\
+jobs:
+  - {name: llm, samples_per_epoch: 800, epochs: 3, global_batch: 8, model_size: 0,
+     replica: {gpus: {a100: 2, h100: 1}}, throughput: {a100: 100, h100: 100}, command: train}
+";
+
+fn sandbox() -> Sandbox {
+    Sandbox::with_slurm().file("cluster.yaml", CLUSTER).file("jobs.yaml", JOBS)
+}
+
+#[test]
+fn ranks_know_their_replica_and_a_batch_is_that_of_a_replica() {
+    let sandbox = sandbox();
+    let script = sandbox.run("submit jobs.yaml --cluster cluster.yaml --run-id r1 --dry-run").succeeds();
+    let (functions, _) = script.rsplit_once("hs_batch_main").expect("the call of the batch shell");
+    // As the batch shell and then each rank does it.
+    let look = "hs_join_batches; hs_master_addr=a hs_master_port=1\n\
+                eval \"$(declare -f hs_export_common)\"\n\
+                for hs_rank in \"${!hs_ranks[@]}\"; do (hs_export_common\n\
+                  env | grep -E '^HSCHED_(BATCHES|REPLICA)' | sort | tr '\\n' ' '; echo); done";
+    let ran = std::process::Command::new("bash").arg("-c").arg(format!("{functions}\n{look}")).output();
+    let ran = ran.expect("bash");
+    let seen = String::from_utf8_lossy(&ran.stdout).into_owned();
+    let of = |replica: u32, rank: u32, size: u32| {
+        format!(
+            "HSCHED_BATCHES=2,2,2,2 HSCHED_REPLICA={replica} HSCHED_REPLICA_RANK={rank} HSCHED_REPLICA_SIZE={size} \n"
+        )
+    };
+    let expected = [of(0, 0, 2), of(0, 1, 2), of(1, 0, 2), of(1, 1, 2), of(2, 0, 1), of(3, 0, 1)];
+    assert_eq!(seen, expected.concat(), "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
+#[test]
+fn a_job_without_replicas_has_no_trace_of_them_in_its_script() {
+    let sandbox = Sandbox::with_slurm()
+        .file("cluster.yaml", CLUSTER)
+        .file("jobs.yaml", JOBS.replace("replica: {gpus: {a100: 2, h100: 1}},", "max_gpus: 2,"));
+    let script = sandbox.run("submit jobs.yaml --cluster cluster.yaml --run-id r1 --dry-run").succeeds();
+    assert!(!script.to_lowercase().contains("replica"), "{script}");
+}
+
+#[test]
+fn a_plan_of_replicas_is_read_again_and_checked() {
+    let sandbox = sandbox();
+    let text = sandbox.run("plan jobs.yaml --cluster cluster.yaml --format json").succeeds();
+    let mut plan: Value = serde_json::from_str(&text).expect("JSON");
+    let job = &plan["jobs"][0];
+    let batches: Vec<u64> = job["replicas"]
+        .as_array()
+        .expect("replicas")
+        .iter()
+        .filter_map(|own| own["batch"].as_u64())
+        .collect();
+    assert_eq!(batches, [2, 2, 2, 2]);
+    assert_eq!(job["ranks"].as_array().expect("ranks").len(), 6);
+    let sandbox = sandbox.file("plan.json", &text);
+    let again = sandbox.run("submit plan.json --run-id r1 --dry-run").succeeds();
+    assert!(again.contains("hs_replica_sizes"), "{again}");
+    plan["jobs"][0]["replicas"][0]["batch"] = 4.into();
+    let sandbox = sandbox.file("wrong.json", plan.to_string());
+    let ran = sandbox.run("submit wrong.json --run-id r1 --dry-run").exits(78);
+    assert!(ran.stderr.contains("replicas do not match the ranks"), "{}", ran.stderr);
+}
+
+#[test]
+fn what_does_not_know_replicas_refuses_them() {
+    let sandbox = sandbox();
+    for command in ["add jobs.yaml", "run jobs.yaml", "plan jobs.yaml --cluster cluster.yaml --pareto"] {
+        let ran = sandbox.run(command).exits(78);
+        assert!(
+            ran.stderr.contains("llm: ") && ran.stderr.contains("replicas of several GPUs"),
+            "{}",
+            ran.stderr
+        );
+    }
+    let ran = sandbox.run("plan jobs.yaml --cluster cluster.yaml --policy jps").exits(1);
+    assert!(ran.stderr.contains("policy jps gives out single GPUs"), "{}", ran.stderr);
+    let sandbox = sandbox.file("large.yaml", JOBS.replace("a100: 2, h100: 1", "a100: 8, h100: 4"));
+    let ran = sandbox.run("plan large.yaml --cluster cluster.yaml --format json").exits(3);
+    let reason = "a replica needs 8 a100 or 4 h100 on one node; the largest has 5 a100 or 2 h100";
+    assert!(ran.stdout.contains(reason), "{}", ran.stdout);
+    let sandbox = sandbox.file("spread.yaml", JOBS.replace("h100: 1}", "h100: 1}, same_node: false"));
+    let ran = sandbox.run("submit spread.yaml --cluster cluster.yaml --dry-run").exits(78);
+    assert!(ran.stderr.contains("can be planned, but not started"), "{}", ran.stderr);
+}
