@@ -12,6 +12,8 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "templates"))
 import torch  # noqa: E402  # before ranks are forked, which saves each of them seconds
+if hasattr(torch, "compile"):
+    import torch._dynamo  # noqa: E402,F401  # which every optimizer imports otherwise
 import hsched_ddp  # noqa: E402
 
 TIMEOUT_S = 300.0
