@@ -64,14 +64,25 @@ hs_claim_piece() {
   fi
 }
 
-# Ends the chain if the previous piece was killed before it could judge itself, and no checkpoint has changed in it.
+# Ends the chain if the previous piece was killed before it could judge itself, and no checkpoint has changed in it. What
+# earlier pieces have saved is worth some more tries.
 hs_refuse_standstill() {
   local before=$hs_report_dir/checkpoints-$hs_follows
   if [[ -n $(hs_word_of "$hs_follows") || ! -r $before ]]; then return; fi
-  if hs_list_checkpoints | cmp -s - "$before"; then
+  if hs_list_checkpoints | cmp -s - "$before" && ! hs_may_try_again; then
     hs_say "error: job $hs_follows, the previous piece, was killed, and no checkpoint changed in it: the chain ends"
     hs_end 1
   fi
+}
+
+# Counts a piece that was killed before it saved as a failed one; returns whether an earlier piece of the chain has saved,
+# and few have failed in a row since.
+hs_may_try_again() {
+  local failures=0 file=$hs_report_dir/failures
+  grep -q ' saved$' "$hs_report_dir/ends" 2>/dev/null || return 1
+  if [[ -r $file ]]; then read -r failures <"$file"; fi
+  ((failures < hs_retries)) || return 1
+  printf '%s\n' "$((failures + 1))" >"$file"
 }
 
 # Submits the next piece, to be eligible half a time limit before the end of this one: this one has time to save, and the next
@@ -241,6 +252,11 @@ hs_judge_piece() {
   # It had too little time to save, so the next piece has its whole limit.
   if ((!hs_saved && hs_stopping && hs_asked_at * 10 < (hs_limit - hs_grace) * 9)); then
     hs_say "no checkpoint changed before the early end of this piece: the next piece runs the script again"
+    hs_release_next
+    hs_end 85
+  fi
+  if ((!hs_saved && !hs_stopping && hs_status == 137)) && [[ -n $hs_next ]] && hs_may_try_again; then
+    hs_say "the script was killed before it saved: the next piece resumes from what an earlier one has saved"
     hs_release_next
     hs_end 85
   fi

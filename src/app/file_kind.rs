@@ -21,7 +21,7 @@ pub(crate) fn of_script(text: &str, path: &Path) -> Option<Failure> {
         let hint = format!("`hsched init` writes a job file; its `command` runs {file}");
         return failure("a Python program", hint);
     }
-    if is_script(text) || has_ending(path, &SCRIPTS) {
+    if is_script(text) || has_script_ending(path) {
         return failure("a script", format!("`hsched import {file}` makes a job file from a batch script"));
     }
     None
@@ -81,6 +81,11 @@ pub(crate) fn refuse_examples(text: &str, path: &Path, jobs: &[&Job]) -> Result<
     }
     Err(Failure::new(Exit::BadInput, wrong.join("\n"))
         .hint("replace the example values; to keep one, remove its comment # REPLACE"))
+}
+
+/// Returns whether the name of a file ends as those of batch scripts do.
+pub(crate) fn has_script_ending(path: &Path) -> bool {
+    has_ending(path, &SCRIPTS)
 }
 
 fn is_script(text: &str) -> bool {

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::app::asking::{Question, ask};
 use crate::app::context::Context;
+use crate::app::file_kind::has_script_ending;
 use crate::app::permissions::user_name;
 use crate::app::{input, state};
 use crate::error::Failure;
@@ -141,10 +142,10 @@ fn clock_of(text: &str) -> Option<String> {
     Some(format!("{}:{:02}:00", minutes / 60, minutes % 60))
 }
 
-/// Returns whether a file's text is a batch script: its head has `#!` or options.
-pub(crate) fn is_script(text: &[u8]) -> bool {
+/// Returns whether a file is a batch script: its head has `#!` or options, or its name ends as those of scripts do.
+pub(crate) fn is_script(text: &[u8], path: &Path) -> bool {
     let mut lines = text.split(|byte| *byte == b'\n');
-    text.starts_with(b"#!") || lines.any(|line| line.starts_with(b"#SBATCH"))
+    text.starts_with(b"#!") || lines.any(|line| line.starts_with(b"#SBATCH")) || has_script_ending(path)
 }
 
 /// Returns the file of this path where it is a batch script.
@@ -156,7 +157,7 @@ pub(crate) fn script_file(path: &Path) -> Result<Option<ScriptFile>, Failure> {
         return Ok(None);
     }
     let bytes = input::raw_bytes(path)?;
-    Ok(is_script(&bytes).then(|| ScriptFile { path: path.to_owned(), bytes }))
+    Ok(is_script(&bytes, path).then(|| ScriptFile { path: path.to_owned(), bytes }))
 }
 
 /// Returns the name of the file of an answer to a question about some texts.

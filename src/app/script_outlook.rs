@@ -153,16 +153,17 @@ pub(crate) fn unknown_partition(reading: &ScriptReading, queue: &Queue) -> Optio
     let option = reading.options.iter().rev().find(|option| option.name == "partition")?;
     let names = option.value.as_deref()?;
     let is_known = |name: &str| partitions.iter().any(|own| own.name == name);
-    let wrong = names.split(',').map(str::trim).find(|name| !is_known(name))?;
+    let wrong: Vec<&str> = names.split(',').map(str::trim).filter(|name| !is_known(name)).collect();
     let known: Vec<&str> = partitions.iter().map(|own| own.name.as_str()).collect();
     let place = match &option.source {
         OptionSource::Script { line, .. } => format!("line {line}, "),
         OptionSource::Environment(variable) => format!("{variable}, "),
         OptionSource::CommandLine(_) => String::new(),
     };
-    (!partitions.is_empty()).then(|| {
+    (!partitions.is_empty() && !wrong.is_empty()).then(|| {
         format!(
-            "{place}--partition={names}: this cluster has no partition {wrong}; it has {}",
+            "{place}--partition={names}: this cluster has no partition {}; it has {}",
+            wrong.join(", "),
             known.join(", ")
         )
     })

@@ -1,7 +1,8 @@
 //! What to do about a script that `sbatch` refuses, by its reason.
 
 /// Words of reasons, and what helps.
-const REMEDIES: [(&str, &str); 10] = [
+const REMEDIES: [(&str, &str); 11] = [
+    ("this cluster has no partition", "look at one of these: hsched when FILE -- --partition=NAME"),
     ("DOS line breaks", "remove them: sed -i 's/\\r$//' FILE"),
     ("does not look like a batch script", "let its first line be #!/bin/bash, without anything before it"),
     ("is ambiguous; possibilities", "write the option in full, as one of these"),

@@ -71,8 +71,17 @@ impl<'a> JobFinder<'a> {
     ///
     /// # Errors
     /// When Slurm does not answer.
-    pub(crate) fn own_pending(&self) -> Result<Vec<FoundJob>, Failure> {
+    pub(crate) fn own_pending(&mut self) -> Result<Vec<FoundJob>, Failure> {
         let named = if self.is_live { self.own_jobs()? } else { Vec::new() };
+        // Of an array, the tasks that are still pending may have changed.
+        let whole = |id: &str| id.split(['_', '+']).next().unwrap_or_default().to_owned();
+        let is_missing = |own: &QueuedJob| {
+            let is_it = |job: &QueueJob| job.running.is_none() && whole(&job.id) == whole(&own.shown_id);
+            own.state.is_pending() && !self.queue.snapshot.jobs.iter().any(is_it)
+        };
+        if named.iter().any(is_missing) {
+            self.look_anew()?;
+        }
         let name = |job: &QueueJob| {
             let is_meant = |own: &&QueuedJob| own.shown_id == job.id;
             named.iter().find(is_meant).map(|own| own.name.clone())
@@ -86,6 +95,13 @@ impl<'a> JobFinder<'a> {
             record: None,
         });
         Ok(found.collect())
+    }
+
+    /// Looks at the queue once more: a job was submitted, or has changed, since the last look.
+    fn look_anew(&mut self) -> Result<(), Failure> {
+        let site = self.queue.site.take();
+        self.queue = Queue { site, ..Queue::live(self.context, queue_look::look_anew(self.context)?) };
+        Ok(())
     }
 
     fn own_jobs(&self) -> Result<Vec<QueuedJob>, Failure> {
@@ -124,9 +140,7 @@ impl<'a> JobFinder<'a> {
                 && !self.queue.snapshot.jobs.iter().any(|job| is_same(job, own) && job.running.is_none())
         };
         if details.iter().any(is_missing) {
-            // It was submitted, or has changed, since the last look.
-            let site = self.queue.site.take();
-            self.queue = Queue { site, ..Queue::live(self.context, queue_look::look_anew(self.context)?) };
+            self.look_anew()?;
         }
         Ok(details.into_iter().map(|own| self.with_job(own)).collect())
     }

@@ -106,7 +106,7 @@ impl Subcommand for Args {
             return Ok(exit);
         }
         let bytes = input::raw_bytes(&self.input)?;
-        if is_script(&bytes) {
+        if is_script(&bytes, &self.input) {
             return self.submit_script(context, &bytes);
         }
         if !self.follow.may.is_empty() {

@@ -249,7 +249,7 @@ impl ScriptQuestion<'_> {
     /// Returns the command that looks at the script.
     fn line(&self) -> String {
         let separator = if self.script.words.is_empty() { "" } else { " -- " };
-        format!("hsched when {}{separator}{}", self.script.name(), self.script.words.join(" "))
+        format!("hsched when {}{separator}{}", self.script.name(), shell_words::join(&self.script.words))
     }
 
     fn apply(
@@ -286,7 +286,7 @@ impl ScriptQuestion<'_> {
             let older = free_name(path, bytes);
             rewrite_output(path, &older, bytes, &rewritten.text)
                 .map_err(|error| Failure::new(Exit::Failed, format!("{name}: cannot be written: {error}")))?;
-            let (older, words) = (input::name(&older), self.script.words.join(" "));
+            let (older, words) = (input::name(&older), shell_words::join(&self.script.words));
             let options = if words.is_empty() { words } else { words + " " };
             let command = format!("sbatch {options}{name}");
             let _ = writeln!(text, "Written. The old file is {older}. Submit it as before: {command}");
@@ -350,7 +350,8 @@ impl ScriptReport<'_> {
     /// Returns why nothing can be said of its start.
     pub(super) fn why_not(&self) -> Option<String> {
         let name = self.script.name();
-        if let Some(why) = &self.refused {
+        if let Some(why) = self.refused.as_ref().filter(|why| !self.is_of_placeholder(why)) {
+            let why = why.trim_end_matches('.');
             let remedy = remedy(why, &name).map_or_else(String::new, |own| format!(". To fix it: {own}"));
             return Some(format!("sbatch would refuse {name}: {why}{remedy}"));
         }
@@ -367,5 +368,11 @@ impl ScriptReport<'_> {
         Some(format!(
             "{name}: what it asks for is known only later ({unknown}): give it as an option of sbatch, such as {example} -- --nodes=1 --gres=gpu:1"
         ))
+    }
+
+    /// Returns whether Slurm refuses a line only because something in it is still to be replaced.
+    fn is_of_placeholder(&self, why: &str) -> bool {
+        let lines = self.reading.unknown.iter().filter_map(|own| own.line);
+        lines.into_iter().any(|line| why.starts_with(&format!("line {line}: ")))
     }
 }

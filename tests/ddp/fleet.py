@@ -16,7 +16,7 @@ class Ended(NamedTuple):
 
     status: int  # its exit status
     result: Any  # what the program returned
-    said: str  # what it wrote to standard error
+    said: str  # what it wrote to standard output and error
 
 
 def run(program: Callable[[], Any], shares: Sequence[int], folder: str, micro: Optional[Sequence[int]] = None, **variables: Any) -> List[Ended]:
@@ -27,6 +27,7 @@ def run(program: Callable[[], Any], shares: Sequence[int], folder: str, micro: O
         errors, other = os.pipe()
         child = os.fork()
         if child == 0:
+            os.dup2(other, 1)  # standard output is for the cases' answers
             os.dup2(other, 2)
             _work(program, rank, shares, micro or shares, port, folder, sink, variables)
         os.close(sink)
@@ -78,6 +79,7 @@ def _work(program: Callable[[], Any], rank: int, shares: Sequence[int], micro: S
     except BaseException:  # pylint: disable=broad-except
         traceback.print_exc()
         status = 1
+    sys.stdout.flush()
     sys.stderr.flush()
     with os.fdopen(sink, "wb") as file:
         pickle.dump({"status": status, "result": result}, file)

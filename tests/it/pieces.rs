@@ -108,6 +108,21 @@ fn a_script_that_fails_again_and_again_ends_its_chain() {
     assert_eq!(codes, [Some(85), Some(85), Some(85), Some(3)]);
 }
 
+/// A kill before the first checkpoint of a piece loses nothing that an earlier one has saved.
+#[test]
+fn a_script_that_is_killed_before_it_saves_resumes_from_earlier_pieces() {
+    let sandbox = with("if [[ ! -e last.ckpt ]]; then echo x >last.ckpt; exit 3; fi; kill -KILL $$\n");
+    let wrapper = wrapper(&sandbox, "");
+    let run = || {
+        let code = ended(piece(&sandbox, &wrapper)).0;
+        std::fs::remove_file(report(&wrapper).join("claim")).expect("a claim");
+        code
+    };
+    // The first piece saves and fails, two more are tried, and the fourth failure in a row ends the chain.
+    assert_eq!([run(), run(), run(), run()], [Some(85), Some(85), Some(85), Some(137)]);
+    assert_eq!(end_of("kill -KILL $$\n", "").0, Some(137));
+}
+
 /// What a script does with signals decides which one it gets.
 #[test]
 fn a_script_saves_on_the_signal_that_it_handles() {

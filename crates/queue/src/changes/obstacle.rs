@@ -28,12 +28,26 @@ pub fn obstacle(snapshot: &Snapshot, request: &Request) -> Option<String> {
             stocks.map(|(own, count)| format!("{count} {}", own.as_str())).collect();
         let there = there.into_iter().collect::<Vec<_>>().join(", ");
         let there = if there.is_empty() { "no GPUs".to_owned() } else { there };
-        return Some(format!("no node{of} has {gpus} {wanted}GPUs for it: the nodes have {there}"));
+        let noun = if gpus == 1 { "GPU" } else { "GPUs" };
+        return Some(format!("no node{of} has {gpus} {wanted}{noun} for it: the nodes have {there}"));
     }
     (!room::fits(snapshot, request)).then(|| {
-        let nodes = request.asks.nodes;
-        format!("fewer than {nodes} nodes{of} have the GPUs, CPUs and memory that it asks for")
+        let who = match request.asks.nodes {
+            0 | 1 => format!("no node{of} has"),
+            nodes => format!("fewer than {nodes} nodes{of} have"),
+        };
+        format!("{who} the GPUs, CPUs and memory that it asks for{}", largest(snapshot, request))
     })
+}
+
+/// Returns the most CPUs and the most memory of a node with the GPUs, where they are known.
+fn largest(snapshot: &Snapshot, request: &Request) -> String {
+    let nodes = room::nodes(snapshot, request);
+    let cpus = nodes.iter().filter_map(|node| node.cpus).max().map(|own| format!("{own} CPUs"));
+    let memory = nodes.iter().filter_map(|node| node.memory_mib).max();
+    let memory = memory.map(|own| format!("{} GB of memory", own / 1024));
+    let most: Vec<String> = cpus.into_iter().chain(memory).collect();
+    if most.is_empty() { String::new() } else { format!(", but at most {}", most.join(" and ")) }
 }
 
 fn refusal(partition: &QueuePartition, snapshot: &Snapshot, request: &Request) -> String {

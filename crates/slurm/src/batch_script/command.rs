@@ -36,6 +36,8 @@ pub(super) fn started(words: &[String]) -> Option<Started> {
         let options = srun_options(&words);
         let has_programs = words[..=options].iter().any(|word| word == "--multi-prog");
         own.launchers.push(words[..=options].join(" "));
+        let container = words[..=options].iter().find(|word| word.starts_with("--container"));
+        own.unclear = container.map(|option| format!("srun runs it in a container ({option})"));
         words.drain(..=options);
         let is_in_variable = words.first().is_some_and(|word| is_variable(word));
         if has_programs || is_in_variable {
@@ -111,6 +113,11 @@ fn runs_script(words: &[String]) -> bool {
 
 /// Returns whether a command may start a training that cannot be looked into: it is none of those that prepare.
 pub(super) fn is_opaque(words: &[String]) -> bool {
+    words.split(|word| word == "|").any(is_opaque_part)
+}
+
+/// The same of a part of a pipe.
+fn is_opaque_part(words: &[String]) -> bool {
     let Some(first) = words.iter().find(|word| assignment(word).is_none()) else { return false };
     let name = program(first);
     let text = words.join(" ");
@@ -119,12 +126,20 @@ pub(super) fn is_opaque(words: &[String]) -> bool {
         && ["hook", "init", "activate"].iter().any(|own| text.contains(own));
     let python = words.iter().position(|word| is_python(word));
     let is_quiet_python = python == Some(0) && !trains(&words[1..]);
+    // Of these programs some arguments say that they do more than prepare.
+    let has = |own: &str| words[1..].iter().any(|word| word.contains(own));
+    let does_more = match name {
+        "make" | "ninja" => ["train", "run", "fit"].into_iter().any(has),
+        "wandb" => has("agent"),
+        "source" | "." => has("train"),
+        "xargs" => has("python"),
+        _ => false,
+    };
     let is_tool = WRAPPERS.contains(&name)
         && ["pull", "build", "sync", "install", "create", "import", "add", "lock", "venv", "pip", "activate"]
             .iter()
             .any(|own| words.get(1).is_some_and(|word| word == own));
-    !(PREPARING.contains(&name)
-        || ALSO_PREPARING.contains(&name)
+    !((PREPARING.contains(&name) || ALSO_PREPARING.contains(&name)) && !does_more
         || ["srun", "pdsh"].contains(&name)
         || first.starts_with("$(") && !text.contains("python")
         || is_shell_hook
@@ -155,7 +170,7 @@ fn trains(arguments: &[String]) -> bool {
     match arguments.next() {
         None | Some("-c" | "-V" | "--version" | "-") => false,
         Some("-m") => arguments.next().is_some_and(|module| !MODULES.contains(&module)),
-        Some(_) => true,
+        Some(file) => program(file) != "setup.py",
     }
 }
 
@@ -231,7 +246,7 @@ fn of_shell(line: &str, mut own: Started, by_srun: bool) -> Option<Started> {
         return None;
     }
     line.clone_into(&mut own.command);
-    own.unclear = foreign_part(line);
+    own.unclear = own.unclear.or_else(|| foreign_part(line));
     if line.trim().starts_with('$') && is_variable(line.trim()) {
         own.unclear = Some(format!("the command is in the variable {}", line.trim()));
     }

@@ -104,13 +104,17 @@ impl Asked<'_> {
             return;
         };
         let cpus = tasks.saturating_mul(each);
-        if gpus == 0 || !self.is_set(&names) || cpus <= 1 {
+        if gpus == 0 || !self.is_set(&names) {
             return;
         }
-        imported.keys.insert("cpus_per_gpu", json!((cpus / gpus).max(1)));
-        if !cpus.is_multiple_of(gpus) {
-            imported
-                .remark(self.line(&names), format!("{cpus} CPUs for {gpus} GPUs: cpus_per_gpu is rounded"));
+        let line = self.line(&names);
+        if cpus > 1 {
+            imported.keys.insert("cpus_per_gpu", json!((cpus / gpus).max(1)));
+            if !cpus.is_multiple_of(gpus) {
+                imported.remark(line, format!("{cpus} CPUs for {gpus} GPUs: cpus_per_gpu is rounded"));
+            }
+        } else if gpus > 1 && self.is_set(&["cpus-per-task"]) {
+            imported.remark(line, format!("1 CPU for {gpus} GPUs: each GPU gets the usual number of CPUs"));
         }
     }
 
@@ -122,11 +126,13 @@ impl Asked<'_> {
         });
         let cpus = imported.keys.get("cpus_per_gpu").and_then(serde_json::Value::as_u64);
         let mebibytes = match (self.own.mem_mb_per_node, self.own.mem_mb_per_cpu, self.own.mem_mb_per_gpu) {
-            (Some(0), ..) => {
-                let line = self.line(&["mem"]);
+            (Some(0), ..) | (None, Some(0), _) | (None, None, Some(0)) => {
+                let names = ["mem", "mem-per-cpu", "mem-per-gpu"];
+                let own = self.reading.options.iter().rfind(|own| names.contains(&own.name.as_str()));
+                let name = own.map_or("mem", |own| own.name.as_str());
                 return imported.remark(
-                    line,
-                    "--mem=0: hsched does not request all memory of a node; set memory_per_gpu",
+                    own.map_or(1, line),
+                    format!("--{name}=0: hsched does not request all memory of a node; set memory_per_gpu"),
                 );
             }
             (Some(all), ..) => {

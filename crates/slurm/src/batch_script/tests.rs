@@ -315,6 +315,8 @@ fn commands_that_ranks_would_not_run_alike_are_left_open() {
         "singularity_wrapper exec a.sif python train.py",
         "apptainer run a.sif python train.py",
         "uv run train.py",
+        "srun --container-image=x python train.py",
+        "srun --container-image=x bash -c \"python train.py; true\"",
     ] {
         let hint = hint(line);
         assert!(hint.starts_with("line 3: "), "{line}: {hint}");
@@ -325,6 +327,10 @@ fn commands_that_ranks_would_not_run_alike_are_left_open() {
         "my_training --x",
         "if true; then ./run.sh; fi",
         "apptainer run a.sif",
+        "cat seeds | xargs -n1 python train.py --seed",
+        "make train",
+        "wandb agent me/project/id",
+        "source train.sh",
     ] {
         let hint = hint(line);
         assert!(hint.contains("put it in command, setup or node_setup"), "{line}: {hint}");
@@ -348,6 +354,8 @@ fn only_what_prepares_moves_into_setup() {
     assert_eq!(keys("my_training\nif true; then rm -rf out; fi"), (String::new(), String::new()));
     assert_eq!(keys("mkdir -p out\nsrun python a.py"), ("[\"mkdir -p out\"]".to_owned(), String::new()));
     assert_eq!(keys("pip install deepspeed\npython a.py"), node("pip install deepspeed"));
+    let setup = "[\"python setup.py install\"]";
+    assert_eq!(keys("python setup.py install\nsrun python a.py"), (setup.to_owned(), String::new()));
     assert_eq!(keys("declare -a A=(\n 1\n)\npython a.py"), (String::new(), String::new()));
 }
 
@@ -364,6 +372,7 @@ fn what_slurm_makes_of_the_options_counts() {
     check("-G1 | hetjob | -G2", ["-", "-", "-"]);
     check("--gpus={{ n }} -c 4", ["-", "-", "-"]);
     check("--part=gpu --gpus-per-n=2 --tasks=2", ["2", "1", "-"]);
+    check("--gres=gpu:4 -c 1 --mem-per-cpu=0", ["4", "-", "-"]);
     check("-N2 --gpus-per-node=4 --ntasks-per-node=4 -c 8 --mem=256G", ["8", "8", "\"64GiB\""]);
 }
 

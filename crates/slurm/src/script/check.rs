@@ -1,6 +1,6 @@
 //! Whether `sbatch` or the controller takes the value of an option, as far as no site decides it.
 
-use super::gres::{gpus, gres, tres_per_task};
+use super::gres::{gpus, gpus_of_task, gres, tres_per_task};
 use super::moments::is_moment;
 use super::numbers::{array, count, duration, leading_number, mebibytes, nodes, time_limit};
 use super::source::SlurmVersion;
@@ -78,13 +78,16 @@ pub(super) fn check(name: &str, value: Option<&str>, version: SlurmVersion) -> R
         | "ntasks-per-socket" | "ntasks-per-gpu" | "ntasks-per-tres" | "mincpus" | "sockets-per-node"
         | "cores-per-socket" | "threads-per-core" | "thread-spec" => count(name, text, 1).map(|_| ()),
         "core-spec" => count(name, text, 0).map(|_| ()),
+        "extra-node-info" => node_parts(text),
         "array" if text.is_empty() => Ok(()),
         "array" => array(text).map(|_| ()),
         "gres" => gres(text, version).map(|_| ()),
-        "gpus" | "gpus-per-node" | "gpus-per-socket" | "gpus-per-task" => gpus(text, version).map(|_| ()),
+        "gpus" | "gpus-per-node" | "gpus-per-socket" => gpus(text, version).map(|_| ()),
+        "gpus-per-task" => gpus_of_task(text, version).map(|_| ()),
         "tres-per-task" => tres_per_task(text, version).map(|_| ()),
         "exclusive" => valid(
             value.is_none()
+                || text.is_empty() && version.is_at_least(24, 5)
                 || is_any(&["exclusive", "oversubscribe", "user", "mcs"])
                 || is_any(&["topo"]) && version.is_at_least(24, 5),
         ),
@@ -151,6 +154,18 @@ pub(super) fn check(name: &str, value: Option<&str>, version: SlurmVersion) -> R
     is_short
         .then_some(())
         .ok_or_else(|| "Pathname of a file, directory or other parameter too long".to_owned())
+}
+
+/// Checks the sockets, cores and threads of `--extra-node-info`: numbers, ranges or `*`.
+fn node_parts(text: &str) -> Result<(), String> {
+    for (part, place) in text.split(':').zip(["first", "second", "third"]) {
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let (least, most) = part.split_once('-').unwrap_or((part, part));
+        if part != "*" && !(is_number(least) && is_number(most)) {
+            return Err(format!("Invalid numeric value \"{part}\" for {place} arg of -B."));
+        }
+    }
+    Ok(())
 }
 
 fn are_words(text: &str, known: &[&str]) -> bool {
@@ -315,6 +330,9 @@ mod tests {
             ("open-mode", "append"),
             ("hint", "nomultithread"),
             ("oom-kill-step", "1"),
+            ("extra-node-info", "2:*:1"),
+            ("extra-node-info", "1-2"),
+            ("exclusive", ""),
         ] {
             assert!(check(name, value), "--{name}={value}");
         }
@@ -339,6 +357,9 @@ mod tests {
             ("segment", "x"),
             ("hint", "x"),
             ("kill-on-invalid-dep", "x"),
+            ("extra-node-info", "x"),
+            ("extra-node-info", "1:x"),
+            ("extra-node-info", "1,"),
         ] {
             assert!(!check(name, value), "--{name}={value}");
         }

@@ -1,6 +1,7 @@
 //! How many GPUs a component asks for, and whether its counts of GPUs, nodes and tasks agree.
 
 use super::gres::GpuCounts;
+use super::numbers::mebibytes;
 use super::settings::Settings;
 use super::source::SlurmVersion;
 use super::tasks::Counts;
@@ -83,7 +84,8 @@ fn refuse_without_gpus(gpus: &[GpuCounts], settings: &Settings, version: SlurmVe
     for (option, word, is_refused) in
         [("mem-per-gpu", "mem", true), ("cpus-per-gpu", "cpus", version.is_at_least(23, 2))]
     {
-        if settings.is_set(option) && is_refused {
+        let asks = settings.text(option).is_some_and(|text| mebibytes(text) != Some(0));
+        if asks && is_refused {
             return Err(format!("Requested {word}_per_tres by --{option} but did not request any GPU."));
         }
     }
@@ -170,7 +172,7 @@ impl GpuCounts {
             ));
         }
         (counts.least_nodes, counts.most_nodes) = (Some(nodes), Some(nodes));
-        counts.usual_tasks = counts.usual_tasks.max(nodes);
+        counts.usual_tasks = counts.usual_tasks.max(nodes.saturating_mul(counts.tasks_per_node.unwrap_or(1)));
         Ok(())
     }
 
@@ -200,6 +202,11 @@ impl GpuCounts {
                     "Failed to validate job spec. Based on --gres=gpu/--gpus-per-node and --gpus-per-task requested number of tasks per node differ from --ntasks-per-node."
                         .to_owned(),
                 );
+            }
+            counts.tasks_per_node = Some(tasks);
+            let nodes = counts.tasks.map(|all| all.div_ceil(tasks));
+            if nodes > counts.least_nodes && (counts.most_nodes.is_none() || nodes <= counts.most_nodes) {
+                counts.least_nodes = nodes;
             }
         }
         if self.per_socket > 0 {

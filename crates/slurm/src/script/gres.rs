@@ -50,7 +50,28 @@ pub(super) fn gpus(text: &str, version: SlurmVersion) -> Result<Vec<GresItem>, S
     items(parts.iter().map(String::as_str), version)
 }
 
-/// Returns the CPUs and the generic resources of `--tres-per-task`.
+/// Returns the GPUs of `--gpus-per-task`.
+///
+/// Since 23.11 `sbatch` takes what stands before the first `:` or `=` for the type, and the digits behind it for the number.
+/// Without digits it asks for no GPUs.
+///
+/// # Errors
+/// Returns what Slurm says.
+pub(super) fn gpus_of_task(text: &str, version: SlurmVersion) -> Result<Vec<GresItem>, String> {
+    if !version.is_at_least(23, 11) {
+        return gpus(text, version);
+    }
+    let (kind, count) = match text.split_once([':', '=']) {
+        Some((kind, count)) => (Some(kind.to_owned()), count),
+        None => (None, text),
+    };
+    let count = leading_number(count).map_or(0, |(number, _)| number);
+    let count = u64::try_from(count).map_err(|_| INVALID_TRES.to_owned())?;
+    let item = GresItem { name: "gpu".to_owned(), kind, count };
+    Ok(Some(item).filter(|item| item.count > 0).into_iter().collect())
+}
+
+/// Returns the CPUs and the generic resources of `--tres-per-task`; `sbatch` passes over other words without a number.
 ///
 /// # Errors
 /// Returns what Slurm says.
@@ -71,7 +92,7 @@ pub(super) fn tres_per_task(
             cpus = Some(number.ok_or_else(|| "Invalid --tres-per-task=cpu=0".to_owned())?);
         } else if let Some(rest) = part.strip_prefix("gres/").or_else(|| part.strip_prefix("gres:")) {
             resources.extend(items([rest].into_iter(), version)?);
-        } else if !lower.starts_with("license") {
+        } else if !lower.starts_with("license") && lower.contains([':', '=']) {
             return Err(INVALID_TRES.to_owned());
         }
     }
@@ -81,8 +102,9 @@ pub(super) fn tres_per_task(
 /// Returns the type and the number of items such as `gpu:a100:2`; those of number 0 are left out.
 fn items<'a>(parts: impl Iterator<Item = &'a str>, version: SlurmVersion) -> Result<Vec<GresItem>, String> {
     let mut all = Vec::new();
-    for part in parts.filter(|part| !part.is_empty()) {
-        let item = if version.is_at_least(23, 11) { item(part) } else { older_item(part) }?;
+    let is_newer = version.is_at_least(23, 11);
+    for part in parts.filter(|part| !(part.is_empty() || is_newer && *part == "0")) {
+        let item = if is_newer { item(part) } else { older_item(part) }?;
         let is_odd = item.name.is_empty() || item.name.contains(['/', '(', '=']) || item.name == "gres";
         let is_gpu_in_capitals = !item.is_gpu() && item.name.eq_ignore_ascii_case("gpu");
         if is_odd || is_gpu_in_capitals || item.name.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -112,7 +134,7 @@ fn item(part: &str) -> Result<GresItem, String> {
     };
     let (name, kind) = match (name.split_once(':'), kind) {
         (Some(_), Some(_)) => return Err(INVALID_TRES.to_owned()),
-        (Some((name, kind)), None) => (name, Some(kind)),
+        (Some((name, kind)), None) => (name, Some(kind).filter(|kind| !kind.is_empty())),
         (None, kind) => (name, kind),
     };
     Ok(GresItem { name: name.to_owned(), kind: kind.map(str::to_owned), count })
@@ -255,6 +277,29 @@ mod tests {
         assert_eq!(show(gres("gres/gpu:2", NEW)).as_deref(), Some("gpu//2"));
         assert_eq!(show(gpus("a100:2,v100:4", NEW)).as_deref(), Some("gpu/a100/2 gpu/v100/4"));
         assert_eq!(show(gpus("", NEW)).as_deref(), Some(""));
+        assert_eq!(show(gpus("=2", NEW)).as_deref(), Some("gpu//2"));
+        assert_eq!((show(gres("0", NEW)).as_deref(), show(gres("0", OLD))), (Some(""), None));
+    }
+
+    #[test]
+    fn gpus_of_a_task_have_a_number_in_newer_versions() {
+        let check = |text: &str, version: SlurmVersion, expected: Option<&str>| {
+            assert_eq!(show(gpus_of_task(text, version)).as_deref(), expected, "{text} {version:?}");
+        };
+        for (text, expected) in [
+            ("2", Some("gpu//2")),
+            ("a100:2", Some("gpu/a100/2")),
+            ("a100=2", Some("gpu/a100/2")),
+            ("2k", Some("gpu//2")),
+            ("a100:1,h100:1", Some("gpu/a100/1")),
+            ("a100", Some("")),
+            ("gpu:a100:2", Some("")),
+            ("0", Some("")),
+            ("-1", None),
+        ] {
+            check(text, NEW, expected);
+        }
+        check("a100", OLD, Some("gpu/a100/1"));
     }
 
     #[test]
@@ -262,6 +307,7 @@ mod tests {
         let read = |text: &str| tres_per_task(text, NEW).ok().map(|(cpus, items)| (cpus, show(Ok(items))));
         assert_eq!(read("cpu=4,gres/gpu:a100:1"), Some((Some(4), Some("gpu/a100/1".to_owned()))));
         assert_eq!(read("cpu:4"), Some((Some(4), Some(String::new()))));
+        assert_eq!(read("gpu"), Some((None, Some(String::new()))));
         for text in ["gpu:1", "mem=4G", "cpu=0", "cpu", "node=1"] {
             assert_eq!(read(text), None, "{text}");
         }

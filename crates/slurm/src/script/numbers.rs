@@ -8,6 +8,9 @@ use super::source::SlurmVersion;
 /// Greatest index that the largest `MaxArraySize` allows.
 const LAST_INDEX: i64 = 4_000_000;
 
+/// How many numbers of 32 bits there are.
+const I32_RANGE: u64 = 1 << 32;
+
 /// Greatest index of an array unless the site sets `MaxArraySize`.
 pub(super) const USUAL_LAST_INDEX: i64 = 1000;
 
@@ -45,11 +48,14 @@ pub(super) fn time_limit(text: &str) -> Option<TimeLimit> {
     if ["-1", "infinite", "unlimited"].iter().any(|word| text.eq_ignore_ascii_case(word)) {
         return Some(TimeLimit::Unlimited);
     }
-    let seconds = duration(text)?;
-    Some(if seconds == 0 {
-        TimeLimit::Unlimited
-    } else {
-        TimeLimit::Seconds(seconds.div_ceil(60).checked_mul(60)?)
+    // Slurm counts seconds in 32 bits with a sign, and minutes without one; all minutes are no limit.
+    let wrapped = i64::try_from((duration(text)? + I32_RANGE / 2) % I32_RANGE).ok()?;
+    let minutes = (wrapped - i64::from(i32::MAX) - 1 + 59) / 60;
+    Some(match u64::try_from(minutes) {
+        Ok(0) => TimeLimit::Unlimited,
+        Ok(minutes) => TimeLimit::Seconds(60 * minutes),
+        Err(_) if minutes == -1 => TimeLimit::Unlimited,
+        Err(_) => TimeLimit::Seconds(60 * (I32_RANGE - minutes.unsigned_abs())),
     })
 }
 
@@ -136,8 +142,13 @@ fn node_count(text: &str) -> Option<i64> {
 fn node_list(text: &str) -> Option<(i64, i64)> {
     let (mut least, mut most) = (i64::MAX, 0);
     for part in text.split(',').filter(|part| !part.is_empty()) {
-        let (range, step) = part.split_once(':').unwrap_or((part, "1"));
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last, step) = match part.split_once('-') {
+            None => (part, part, "1"),
+            Some((first, rest)) => {
+                let (last, step) = rest.split_once(':').unwrap_or((rest, "1"));
+                (first, last, step)
+            }
+        };
         let number = |text: &str| text.parse::<i64>().ok().filter(|number| (0..1 << 16).contains(number));
         let (first, last, step) = (number(first)?, number(last)?, number(step).filter(|step| *step > 0)?);
         if last < first {
@@ -205,12 +216,15 @@ mod tests {
         check("0-60:00:00", Some(216_000));
         check("1-", Some(86_400));
         check("0:0:30", Some(60));
+        check("71582789", Some(60));
+        check("99999999", Some(1_705_032_660));
+        check("50000000", Some(60 * 4_273_384_509));
         for text in
             ["", "2h", "30s", "1:", "1-0:", "12:00:00.5", "01:30:00:00", "1d-0", "-5", "1--2", "NOT_SET"]
         {
             check(text, None);
         }
-        for text in ["0", "-1", "00:00:00", "UNLIMITED", "Infinite"] {
+        for text in ["0", "-1", "00:00:00", "UNLIMITED", "Infinite", "71582788", "4294967294"] {
             assert_eq!(time_limit(text), Some(TimeLimit::Unlimited), "{text}");
         }
     }
@@ -239,7 +253,7 @@ mod tests {
         assert_eq!(new("-4"), Some((1, 4)));
         assert_eq!(new("1,3"), Some((1, 3)));
         assert_eq!(new("1-4:2"), Some((1, 3)));
-        for text in ["", "4-2", "all", "2-", "1,x", "{nodes}"] {
+        for text in ["", "4-2", "all", "2-", "1,x", "{nodes}", "2:3", "1,2:3"] {
             assert_eq!(new(text), None, "{text}");
         }
         let old = SlurmVersion { year: 22, month: 5 };

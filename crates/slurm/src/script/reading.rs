@@ -382,6 +382,46 @@ mod tests {
     }
 
     #[test]
+    fn gpus_of_nodes_and_tasks_tell_the_number_of_nodes() {
+        let names = ["nodes_min", "nodes_max", "gpus_total"];
+        let all = |options: &str| fields(&format!("§ {options}"), &[], &[], &names);
+        assert_eq!(all("--gres=gpu:2 --gpus-per-task=1 -n 5"), [json!(3), json!(null), json!(5)]);
+        assert_eq!(all("--gres=gpu:2 --gpus-per-task=1 -n 4 -N 1"), [json!(1), json!(1), json!(4)]);
+        assert_eq!(all("--gres=gpu:2 --gpus-per-task=1 -n 4 -N 1-4"), [json!(2), json!(4), json!(4)]);
+    }
+
+    #[test]
+    fn tasks_of_nodes_that_follow_from_gpus_count() {
+        let all = |options: &str| fields(&format!("§ {options}"), &[], &[], &["nodes_min", "ntasks"]);
+        assert_eq!(all("--gpus=8 --gpus-per-node=4 --ntasks-per-node=4"), [json!(2), json!(8)]);
+        assert_eq!(all("--gpus=8 --gpus-per-node=4"), [json!(2), json!(2)]);
+    }
+
+    #[test]
+    fn a_variable_in_a_name_hides_no_refusal() {
+        let reading = reading("§ -J $HOME --gpus-per-node=1 --gpus-per-task=4 -n 1", &[], &[]);
+        assert!(reading.refused.is_some_and(|why| why.contains("--gpus-per-task")));
+    }
+
+    #[test]
+    fn a_type_without_a_number_is_noted() {
+        let reading = reading("§ --gpus-per-task=a100 -n 4", &[], &[]);
+        assert_eq!(reading.request.map(|own| own.total.gpus_total), Some(Some(0)));
+        assert_eq!(reading.notes.iter().map(|own| own.line).collect::<Vec<_>>(), [Some(2)]);
+    }
+
+    #[test]
+    fn the_shortest_time_is_no_longer_than_the_limit() {
+        let is_refused = |options: &str| reading(&format!("§ {options}"), &[], &[]).refused.is_some();
+        for options in ["-t 10 --time-min=20", "--time-min=0", "-t 10 --time-min=UNLIMITED"] {
+            assert!(is_refused(options), "{options}");
+        }
+        for options in ["-t 10 --time-min=10", "--time-min=10", "-t 0 --time-min=0", "-t 0 --time-min=5"] {
+            assert!(!is_refused(options), "{options}");
+        }
+    }
+
+    #[test]
     fn options_know_where_they_were_found() {
         let reading = reading("§ -N2 | § hetjob | § -n3", &["-t5"], &[("SBATCH_QOS", "q")]);
         let found: Vec<(&str, usize, bool)> = reading

@@ -1,9 +1,9 @@
 //! What the options of a component ask for together, by the rules of `sbatch` and the controller.
 
 use super::gpus::total;
-use super::gres::{GpuCounts, GresItem, GresLists, gpus, gres, tres_per_task};
+use super::gres::{GpuCounts, GresItem, GresLists, gpus, gpus_of_task, gres, tres_per_task};
 use super::numbers::{mebibytes, time_limit};
-use super::request::{Exclusive, ResourceRequest};
+use super::request::{Exclusive, ResourceRequest, TimeLimit};
 use super::settings::Settings;
 use super::source::SlurmVersion;
 use super::tasks::{Counts, Note, counts};
@@ -30,6 +30,7 @@ pub(super) fn resolve(settings: &mut Settings, version: SlurmVersion) -> Result<
     let (cpus_per_task, lists) = lists(settings, version)?;
     let mut counts = counts(settings, version, &mut notes)?;
     counts.cpus_per_task = counts.cpus_per_task.or(cpus_per_task);
+    note_numbers(settings, version, &mut notes);
     let mut all = lists.gpus()?;
     let gpus_total = total(&mut all, &mut counts, settings, version)?;
     counts.most_nodes = counts.most_nodes.or(counts.listed_nodes);
@@ -75,6 +76,9 @@ fn refuse_contradictions(settings: &Settings, version: SlurmVersion) -> Result<(
             return Err(format!("--{one} and --{other} options are mutually exclusive"));
         }
     }
+    if exceeds_time(settings) {
+        return Err("Invalid time-min specification (exceeds job's time or other limits)".to_owned());
+    }
     if let (Some(tasks), Some(threads)) = (settings.number("ntasks-per-core"), settings.threads)
         && version.is_at_least(23, 11)
         && threads < tasks
@@ -84,6 +88,17 @@ fn refuse_contradictions(settings: &Settings, version: SlurmVersion) -> Result<(
         ));
     }
     Ok(())
+}
+
+/// Returns whether `--time-min` is longer than `--time`; no limit at all is longer than the limit of any partition.
+fn exceeds_time(settings: &Settings) -> bool {
+    let least = settings.text("time-min").and_then(time_limit);
+    let most = settings.text("time").and_then(time_limit);
+    match (least, most) {
+        (None, _) | (_, Some(TimeLimit::Unlimited)) | (Some(TimeLimit::Seconds(_)), None) => false,
+        (Some(TimeLimit::Unlimited), _) => !settings.is_unknown("time"),
+        (Some(TimeLimit::Seconds(least)), Some(TimeLimit::Seconds(most))) => least > most,
+    }
 }
 
 /// Keeps one kind of memory: what the script or the command line asks for wins over the environment.
@@ -128,6 +143,7 @@ fn lists(settings: &Settings, version: SlurmVersion) -> Result<(Option<u64>, Gre
             // Of a number that is known only later, only that there is one is known.
             Some(_) if settings.is_unknown(name) => gpus("1", version),
             Some(text) if name == "gres" => gres(text, version),
+            Some(text) if name == "gpus-per-task" => gpus_of_task(text, version),
             Some(text) => gpus(text, version),
         }
     };
@@ -147,6 +163,22 @@ fn lists(settings: &Settings, version: SlurmVersion) -> Result<(Option<u64>, Gre
         task: [read("gpus-per-task")?, of_tasks].concat(),
     };
     Ok((cpus, lists))
+}
+
+/// Notes resources of a task that Slurm passes over because they have no number.
+fn note_numbers(settings: &Settings, version: SlurmVersion, notes: &mut Vec<Note>) {
+    let text = |name: &str| settings.text(name).filter(|_| !settings.is_unknown(name));
+    if let Some(text) = text("gpus-per-task").filter(|text| text.contains(|c: char| c.is_alphabetic()))
+        && gpus_of_task(text, version).is_ok_and(|items| items.is_empty())
+        && gpus(text, version).is_ok_and(|items| !items.is_empty())
+    {
+        let why = "Slurm 23.11 and newer find no number of GPUs here and ask for none; write TYPE:NUMBER, such as a100:1";
+        notes.push(("gpus-per-task", why.to_owned()));
+    }
+    let is_bare = |part: &str| !part.is_empty() && !part.contains([':', '=', '/']);
+    if let Some(word) = text("tres-per-task").and_then(|text| text.split(',').find(|part| is_bare(part))) {
+        notes.push(("tres-per-task", format!("Slurm passes over {word}: there is no number")));
+    }
 }
 
 /// Checks the form of `--constraint`.

@@ -203,9 +203,9 @@ impl Settings {
         })
     }
 
-    /// Returns whether any value is known only later.
+    /// Returns whether any value that says what the job asks for is known only later.
     pub(super) fn has_unknown(&self) -> bool {
-        self.values.keys().any(|name| self.is_unknown(name))
+        self.values.keys().any(|name| self.is_unknown(name) && !UNASKED.contains(name))
     }
 
     /// Returns the last of `--exclusive` and `--oversubscribe`; only the former makes nodes exclusive.

@@ -55,12 +55,16 @@ pub(super) fn site_names(settings: &Settings, version: SlurmVersion) -> Vec<Line
             }
             "gpus" | "gpus-per-node" | "gpus-per-task" | "gpus-per-socket" => {
                 for item in gpus(text, version).unwrap_or_default() {
-                    if let Some(kind) = item.kind.filter(|kind| kind.contains(':')) {
+                    let is_odd = |kind: &String| kind.contains([':', '/']) || kind == "gpu";
+                    if let Some(kind) = item.kind.filter(is_odd) {
                         remark(format!(
                             "Slurm takes {kind} for the GPU type: --{name} has no gpu: before the type"
                         ));
                     }
                 }
+            }
+            "tres-per-task" if text.contains("license") => {
+                remark("only the site knows whether it has these licenses".to_owned());
             }
             "gres" => {
                 let items = gres(text, version).unwrap_or_default();

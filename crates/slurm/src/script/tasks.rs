@@ -91,6 +91,9 @@ pub(super) fn counts(
     } else if tasks.is_none() {
         usual_tasks = least.unwrap_or(1).saturating_mul(tasks_per_node.unwrap_or(1));
     }
+    if least == Some(0) && tasks.is_none() {
+        notes.push(("nodes", "Slurm starts no job of 0 nodes".to_owned()));
+    }
     let mut is_late = false;
     if let (Some(tasks), Some(nodes)) = (tasks, least) {
         most = most.map(|most| most.min(tasks));

@@ -59,6 +59,8 @@ pub fn site_request(reading: &ScriptReading, snapshot: &Snapshot) -> Option<Site
     let mut not_counted = extra.not_counted;
     let reservation = extra.further.reservation.filter(|name| !has_reservation(snapshot, name));
     not_counted.extend(reservation.map(|name| format!("--reservation={name}")));
+    let further_types = components.iter().flat_map(|own| own.gpu_types.iter().skip(1));
+    not_counted.extend(further_types.map(|name| format!("GPUs of type {name}")));
     let shared = |own: &ResourceRequest| match own.exclusive {
         Exclusive::No | Exclusive::Nodes => None,
         Exclusive::User => Some("--exclusive=user"),
