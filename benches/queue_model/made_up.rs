@@ -33,6 +33,8 @@ impl Random {
 }
 
 const TYPES: [&str; 3] = ["a100", "v100", "t4"];
+/// Nodes of a request, and GPUs on each.
+const SHAPES: [(u32, u32); 8] = [(1, 1), (1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4), (4, 4)];
 const NOW: f64 = 1_800_000_000.0;
 
 /// Returns a full cluster of so many nodes of 4 GPUs in which so many jobs wait.
@@ -113,11 +115,11 @@ fn asks(random: &mut Random) -> (Value, f64) {
     (json!({ "nodes": nodes, "cpus": 2 * count, "gpus": [{ "type": gpu_type, "count": count }] }), limit)
 }
 
-/// Returns twelve requests for the same work: each type on 1, 2, 4 and 8 GPUs.
+/// Returns 24 requests for the same work: each type on 1 to 16 GPUs.
 pub fn requests() -> Vec<Request> {
     let mut list = Vec::new();
     for (gpu_type, speed) in [("a100", 1.0), ("v100", 0.6), ("t4", 0.25)] {
-        for (nodes, count) in [(1_u32, 1_u32), (1, 2), (1, 4), (2, 4)] {
+        for (nodes, count) in SHAPES {
             let run = 8.0 * 3600.0 / (speed * f64::from(nodes * count));
             let gpus = vec![GpuAsk { gpu_type: GpuType::new(gpu_type), count }];
             list.push(Request {

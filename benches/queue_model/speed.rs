@@ -1,35 +1,38 @@
 //! How long a question takes by the size of the queue, and how far requests that are tried together are from each alone.
 
+use std::fs;
+
 use hsched_engine::clock::{Clock, SystemClock};
 use hsched_queue::{Question, Request, Snapshot, StartEstimate, forecast};
 
 use crate::made_up;
 
-/// Nodes and waiting jobs of each row.
-const SIZES: [(usize, usize); 3] = [(8, 50), (50, 500), (200, 2000)];
-const SAMPLES: usize = 30;
-/// Seconds after which no more futures are looked at.
-const BUDGET: f64 = 10.0;
+/// Nodes, waiting jobs and futures of each row.
+const SIZES: [(usize, usize, usize); 4] = [(8, 50, 60), (50, 500, 60), (200, 2000, 60), (2000, 20_000, 10)];
 
-/// Prints the time of twelve requests, at limits and in 30 futures.
+/// Prints the time of 24 requests, at limits and in as many futures as are named, and what it takes of processors and memory.
 pub fn main() {
-    println!("| nodes | waiting | at limits | futures of the best | time |");
-    println!("|---|---|---|---|---|");
-    for (nodes, waiting) in SIZES {
+    println!(
+        "| nodes | waiting | at limits | futures of the best | time | processor time | most memory so far |"
+    );
+    println!("|---|---|---|---|---|---|---|");
+    for (nodes, waiting, samples) in SIZES {
         let (snapshot, requests) = (made_up::snapshot(nodes, waiting, 1), made_up::requests());
         let clock = SystemClock::default();
-        let now = || clock.elapsed().as_secs_f64();
         let ask = |samples: usize| {
-            let begin = now();
+            let (begin, processor) = (clock.elapsed().as_secs_f64(), processor_seconds());
             let question =
                 Question { snapshot: &snapshot, requests: &requests, seed: 1, samples, calibration: None };
-            let estimates = forecast(&question, &|| now() - begin > BUDGET);
-            (estimates, now() - begin)
+            let estimates = forecast(&question, &|| false);
+            (estimates, clock.elapsed().as_secs_f64() - begin, processor_seconds() - processor)
         };
-        let ((_, at_limits), (estimates, time)) = (ask(0), ask(SAMPLES));
+        let ((_, at_limits, _), (estimates, time, processor)) = (ask(0), ask(samples));
         let futures = |own: &StartEstimate| own.start.forecast().map_or(0, |own| own.starts.len());
         let most = estimates.iter().map(futures).max().unwrap_or(0);
-        println!("| {nodes} | {waiting} | {at_limits:.2} s | {most} | {time:.2} s |");
+        println!(
+            "| {nodes} | {waiting} | {at_limits:.2} s | {most} | {time:.2} s | {processor:.2} s | {} MB |",
+            most_memory_kb() / 1000
+        );
     }
     beside_each_other();
 }
@@ -63,4 +66,21 @@ fn starts(snapshot: &Snapshot, requests: &[Request]) -> Vec<Vec<f64>> {
         starts.iter().map(|start| start.0).collect()
     };
     forecast(&question, &|| false).iter().map(known).collect()
+}
+
+/// Returns what all threads of this process have taken of processors, in seconds.
+fn processor_seconds() -> f64 {
+    let text = fs::read_to_string("/proc/self/stat").expect("Linux");
+    let after_name = text.rsplit(')').next().expect("a line");
+    let ticks = after_name.split_whitespace().skip(11).take(2);
+    ticks.map(|ticks| ticks.parse::<f64>().expect("a number")).sum::<f64>() / TICKS
+}
+
+/// Ticks of `/proc` in a second.
+const TICKS: f64 = 100.0;
+
+fn most_memory_kb() -> u64 {
+    let text = fs::read_to_string("/proc/self/status").expect("Linux");
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the peak");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
 }

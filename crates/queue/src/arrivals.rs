@@ -7,6 +7,7 @@ use crate::history::Ratios;
 use crate::limits::{Subject, asked_tres};
 use crate::line::{Key, Use};
 use crate::queue_model::QueueModel;
+use crate::ranks::Whose;
 use crate::shape::Shapes;
 use crate::snapshot_jobs::Known;
 use crate::{Ended, Snapshot};
@@ -110,7 +111,7 @@ impl Past {
             }
             let Some(rule) = known.rule_of(job, snapshot) else { continue };
             let partition = job.partitions.first().map(String::as_str);
-            let whose = (job.user.as_deref(), job.account.as_deref());
+            let whose = Whose { user: job.user.as_deref(), account: job.account.as_deref() };
             // What its rank added to the priority of a job that runs nobody knows: that was another day.
             let is_current = ranks.is_none() || job.running.is_none();
             list.push(Self {
@@ -126,7 +127,7 @@ impl Past {
                     .first_priority(snapshot.taken_at, per_hour)
                     .map(|priority| priority - to_f64(job.nice))
                     .filter(|_| is_current),
-                counts: snapshot.counted(ranks, whose, (&job.asks, partition)),
+                counts: snapshot.counted(ranks, whose, &job.asks, partition),
                 rule,
             });
         }
@@ -134,13 +135,13 @@ impl Past {
         for job in ended.filter(|job| job.submitted.0 >= begin) {
             let partitions: Vec<String> = job.partition.iter().cloned().collect();
             let Some(shape) = shapes.of(&job.asks, &partitions, None) else { continue };
-            let whose = (job.user.as_deref(), job.account.as_deref());
-            let counts = snapshot.counted(ranks, whose, (&job.asks, job.partition.as_deref()));
+            let whose = Whose { user: job.user.as_deref(), account: job.account.as_deref() };
+            let counts = snapshot.counted(ranks, whose, &job.asks, job.partition.as_deref());
             let habit = users.of(job.user.as_deref());
             let subject = Subject {
-                user: whose.0,
-                account: whose.1,
-                qos: Some(users.past_qos(whose.0)),
+                user: whose.user,
+                account: whose.account,
+                qos: Some(users.past_qos(whose.user)),
                 partition: job.partition.as_deref(),
                 limit: snapshot.limit_in(job.limit_s.map(|own| own.0), job.partition.as_deref()),
             };
@@ -148,18 +149,13 @@ impl Past {
             if known.limits.refusal(rule).is_some() {
                 continue;
             }
-            list.push(Self { counts, rule, ..Self::ended(snapshot, job, &partitions, (shape, habit)) });
+            list.push(Self { counts, rule, ..Self::ended(snapshot, job, &partitions, shape, habit) });
         }
         list.sort_by(|a, b| a.submitted.total_cmp(&b.submitted));
         list
     }
 
-    fn ended(
-        snapshot: &Snapshot,
-        job: &Ended,
-        partitions: &[String],
-        (shape, habit): (usize, usize),
-    ) -> Self {
+    fn ended(snapshot: &Snapshot, job: &Ended, partitions: &[String], shape: usize, habit: usize) -> Self {
         let limit = snapshot.limit_in(job.limit_s.map(|own| own.0), job.partition.as_deref());
         let priority = job.priority.map(to_f64);
         Self {
@@ -226,11 +222,12 @@ impl Arrivals {
         Belief { past, gaps, mean_gap, excess: (load / SUSTAINED).max(1.0) }
     }
 
-    /// Returns the arrival after one at `at`, which is the `count`-th; `None` where nothing arrives.
+    /// Returns the arrival after one at `at`, with its `order` among jobs of one priority; `None` where nothing arrives.
     pub(super) fn next(
         &self,
         belief: &Belief,
-        (at, count): (f64, u32),
+        at: f64,
+        order: u32,
         model: &QueueModel,
         random: &mut Pcg64Mcg,
     ) -> Option<Arrival> {
@@ -250,7 +247,7 @@ impl Arrivals {
         let priority = known.unwrap_or(0.0) - model.rules.growth * (at - model.now);
         Some(Arrival {
             at,
-            key: Key { tier: own.tier, priority, submitted: at, order: count },
+            key: Key { tier: own.tier, priority, submitted: at, order },
             shape: own.shape,
             limit: own.limit,
             tasks: own.tasks,

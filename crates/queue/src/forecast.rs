@@ -16,8 +16,8 @@ use crate::learnt::LearntBasis;
 use crate::line::{Joins, Key, Waiting};
 use crate::node_timeline::Viewer;
 use crate::others::Others;
-use crate::play::{Entry, HORIZON, play};
-use crate::queue_model::{Asked, QueueModel};
+use crate::play::{Entry, HORIZON, Ours, play};
+use crate::queue_model::{NumberedRequest, QueueModel};
 use crate::{QueuePosition, Refusal, Request, RequestId, Snapshot};
 use hsched_model::Seconds;
 use hsched_model::number::to_f64;
@@ -136,7 +136,7 @@ impl Table {
         let model = QueueModel::new(snapshot, requests);
         let entries = (0_u32..).zip(requests).zip(&model.requests);
         let entries = entries.map(|((number, request), known)| {
-            let Asked { part, shape, rule } = (*known)?;
+            let NumberedRequest { part, shape, rule } = (*known)?;
             let estimate = snapshot.priority_of(request);
             let partitions: Vec<String> = request.partition.iter().cloned().collect();
             let key = Key {
@@ -177,10 +177,11 @@ impl Table {
         &self,
         part: usize,
         entries: &[Entry],
-        future: (&Future, Option<&mut Others>),
+        future: &Future,
+        others: Option<&mut Others>,
         stop: &dyn Fn() -> bool,
     ) -> Option<Vec<f64>> {
-        let starts = play(&self.model, part, future, (entries, Viewer::Guest), stop)?;
+        let starts = play(&self.model, part, future, others, Ours { entries, viewer: Viewer::Guest }, stop)?;
         let after = |at: f64| (at - self.model.now).min(HORIZON);
         Some(starts.into_iter().map(|start| start.map_or(HORIZON, after)).collect())
     }
@@ -334,7 +335,7 @@ impl Table {
         let mut list = vec![None; self.entries.len()];
         for (part, group) in self.groups(&vec![true; list.len()]) {
             let starts =
-                self.starts_alone(part, &self.entries_of(&group), (&Future::at_limits(), None), &|| false);
+                self.starts_alone(part, &self.entries_of(&group), &Future::at_limits(), None, &|| false);
             for (number, start) in group.into_iter().zip(starts.into_iter().flatten()) {
                 list[number] = Some(start);
             }
@@ -380,8 +381,8 @@ impl Table {
         let mut others = Others::new(&self.model, &future);
         let mut starts = Vec::new();
         for (part, group) in self.groups(meant) {
-            let known = (&future, others.as_mut());
-            let found = self.starts_alone(part, &self.entries_of(&group), known, stop)?;
+            let entries = self.entries_of(&group);
+            let found = self.starts_alone(part, &entries, &future, others.as_mut(), stop)?;
             starts.extend(group.into_iter().zip(found));
         }
         Some(starts)

@@ -77,7 +77,7 @@ impl Future {
                 self.belief.get_or_insert_with(|| part.arrivals.belief(&self.habits, &mut self.random));
             let before = self.last.unwrap_or(model.now);
             let order = (u32::MAX / 2).saturating_add(self.came);
-            let arrival = part.arrivals.next(belief, (before, order), model, &mut self.random);
+            let arrival = part.arrivals.next(belief, before, order, model, &mut self.random);
             self.next = arrival.map(|arrival| {
                 let drawn = self.habits[arrival.habit].draw(0.0, self.random.random());
                 let run = arrival.ratio.unwrap_or(drawn) * arrival.limit;

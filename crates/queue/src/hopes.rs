@@ -73,7 +73,7 @@ impl Hopes {
             for node in nodes {
                 // They are in order.
                 if let Ok(place) = hope.nodes.binary_search(node)
-                    && timeline.opening(hope.shape, *node, (now, hope.limit), hope.viewer) > now
+                    && timeline.opening(hope.shape, *node, now, hope.limit, hope.viewer) > now
                 {
                     hope.nodes.remove(place);
                 }

@@ -2,7 +2,7 @@
 
 use crate::future::Future;
 use crate::node_timeline::Viewer;
-use crate::play::Play;
+use crate::play::{Ours, Play};
 use crate::queue_model::QueueModel;
 use crate::ranks::Ranks;
 
@@ -27,7 +27,7 @@ impl<'a> Others<'a> {
     pub(super) fn new(model: &'a QueueModel, future: &Future) -> Option<Self> {
         let ranks = model.ranks.as_ref()?;
         let begin = |part| {
-            let mut play = Play::new(model, part, future, (&[], Viewer::Member));
+            let mut play = Play::new(model, part, future, Ours { entries: &[], viewer: Viewer::Member });
             play.step(model.now);
             play
         };

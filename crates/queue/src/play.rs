@@ -40,6 +40,14 @@ pub(super) struct Entry {
     pub begin: f64,
 }
 
+/// Our requests in a play. Members see what the others take or keep. Guests do not, each being alone with the jobs of others; these do
+/// see them, so guests should be few beside them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ours<'a> {
+    pub entries: &'a [Entry],
+    pub viewer: Viewer,
+}
+
 /// A job in line, whoever it is.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
@@ -118,14 +126,12 @@ struct Used {
 
 /// Returns when each of our requests starts in a future, in seconds since 1970: `None` where another of its job starts first, or
 /// it does not start within [`HORIZON`]. Returns `None` when it was stopped.
-///
-/// Of ours, members see what the others take or keep. Guests do not, each being alone with the jobs of others; these do see
-/// them, so guests should be few beside them.
 pub(super) fn play(
     model: &QueueModel,
     part: usize,
-    (future, others): (&Future, Option<&mut Others>),
-    ours: (&[Entry], Viewer),
+    future: &Future,
+    others: Option<&mut Others>,
+    ours: Ours,
     stop: &dyn Fn() -> bool,
 ) -> Option<Vec<Option<f64>>> {
     let mut play = Play::new(model, &model.parts[part], future, ours);
@@ -137,7 +143,7 @@ impl<'a> Play<'a> {
         model: &'a QueueModel,
         part: &'a Part,
         future: &Future,
-        (ours, viewer): (&'a [Entry], Viewer),
+        Ours { entries: ours, viewer }: Ours<'a>,
     ) -> Self {
         let mut array_tasks = vec![0; model.arrays];
         let mut ends = BinaryHeap::with_capacity(part.running.len());

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::arrivals::{Arrivals, Past};
 use crate::awaited::{Awaited, AwaitedJob};
 use crate::history::{Habits, Users};
-use crate::limits::{Refusal, Rule, Rules as LimitRules, Subject, asked_tres};
+use crate::limits::{LimitRules, Refusal, Rule, Subject, asked_tres};
 use crate::line::{Joins, Use, Waiting};
 use crate::parts::Parts;
 use crate::ranks::Ranks;
@@ -27,7 +27,7 @@ pub(super) struct QueueModel {
     pub sets: Vec<Vec<u32>>,
     pub shapes: Vec<Shape>,
     pub habits: Habits,
-    pub rules: Rules,
+    pub rules: SchedulingRules,
     /// Who shares with whom, and what each one's rank adds to his priorities when the snapshot is taken; `None` where unknown.
     pub ranks: Option<Ranks>,
     /// The number of arrays; their tasks that run at first are counted in `Part`.
@@ -35,7 +35,7 @@ pub(super) struct QueueModel {
     /// Parts of the queue that have no node in common.
     pub parts: Vec<Part>,
     /// What each request is; `None` where no node could ever hold it.
-    pub requests: Vec<Option<Asked>>,
+    pub requests: Vec<Option<NumberedRequest>>,
     /// The limit that never lets each request start.
     pub refusals: Vec<Option<Refusal>>,
     /// What limits mean for jobs; the first means nothing.
@@ -50,7 +50,7 @@ pub(super) struct QueueModel {
 
 /// A request in numbers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
+pub(super) struct NumberedRequest {
     pub part: usize,
     pub shape: usize,
     pub rule: usize,
@@ -94,7 +94,7 @@ pub(super) struct Closure {
 
 /// How the cluster schedules.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rules {
+pub(super) struct SchedulingRules {
     pub backfill: bool,
     /// How far a pass looks ahead, in seconds.
     pub window: f64,
@@ -176,7 +176,7 @@ impl QueueModel {
         let parts = Parts::new(&shapes.list, &shapes.sets, total.len(), &groups);
         let request = |(shape, rule): &(Option<usize>, usize)| {
             let shape = shape.filter(|_| limits[*rule].refusal().is_none())?;
-            Some(Asked { part: parts.of_shape[shape], shape, rule: *rule })
+            Some(NumberedRequest { part: parts.of_shape[shape], shape, rule: *rule })
         };
         let requests = asked.iter().map(request).collect();
         let mut model = Self {
@@ -255,9 +255,9 @@ const USUAL_DEPTH: u32 = 500;
 /// Slurm's own `bf_window`.
 const USUAL_WINDOW: f64 = 86_400.0;
 
-fn rules(snapshot: &Snapshot, growth: f64) -> Rules {
+fn rules(snapshot: &Snapshot, growth: f64) -> SchedulingRules {
     let scheduling = &snapshot.scheduling;
-    Rules {
+    SchedulingRules {
         backfill: scheduling.backfill.unwrap_or(true),
         window: scheduling.window_s.map_or(USUAL_WINDOW, |window| window.0),
         growth,

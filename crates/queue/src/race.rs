@@ -13,35 +13,35 @@ pub fn race(
     first: Option<RequestId>,
     entries: usize,
 ) -> Vec<RequestId> {
-    let all: Vec<Entry> = requests.iter().map(|request| Entry::new(request, estimates)).collect();
-    let mut chosen: Vec<&Entry> = all.iter().filter(|entry| Some(entry.id) == first).collect();
+    let all: Vec<Racer> = requests.iter().map(|request| Racer::new(request, estimates)).collect();
+    let mut chosen: Vec<&Racer> = all.iter().filter(|racer| Some(racer.id) == first).collect();
     let mut best = mean_finish(&chosen).unwrap_or(f64::INFINITY);
     while chosen.len() < entries {
-        let with = |entry| {
+        let with = |racer| {
             let mut together = chosen.clone();
-            together.push(entry);
-            Some((mean_finish(&together)?, entry))
+            together.push(racer);
+            Some((mean_finish(&together)?, racer))
         };
-        let is_other = |entry: &&Entry| chosen.iter().all(|other| other.id != entry.id) && entry.run <= best;
+        let is_other = |racer: &&Racer| chosen.iter().all(|other| other.id != racer.id) && racer.run <= best;
         let others = all.iter().filter(is_other).filter_map(with);
-        let Some((finish, entry)) = others.min_by(|a, b| a.0.total_cmp(&b.0)) else { break };
+        let Some((finish, racer)) = others.min_by(|a, b| a.0.total_cmp(&b.0)) else { break };
         if finish >= best {
             break;
         }
         best = finish;
-        chosen.push(entry);
+        chosen.push(racer);
     }
-    chosen.into_iter().map(|entry| entry.id).collect()
+    chosen.into_iter().map(|racer| racer.id).collect()
 }
 
 /// A request with its start in each future.
-struct Entry<'a> {
+struct Racer<'a> {
     id: RequestId,
     run: f64,
     starts: &'a [Seconds],
 }
 
-impl<'a> Entry<'a> {
+impl<'a> Racer<'a> {
     fn new(request: &Request, estimates: &'a [StartEstimate]) -> Self {
         let forecast = StartEstimate::of(estimates, request.id).and_then(Start::forecast);
         Self { id: request.id, run: request.run.0, starts: forecast.map_or(&[], |forecast| &forecast.starts) }
@@ -49,10 +49,10 @@ impl<'a> Entry<'a> {
 }
 
 /// Returns the mean time to the end of what starts first of some requests, in the futures in which all were tried.
-fn mean_finish(all: &[&Entry]) -> Option<f64> {
-    let futures = all.iter().map(|entry| entry.starts.len()).min()?;
+fn mean_finish(all: &[&Racer]) -> Option<f64> {
+    let futures = all.iter().map(|racer| racer.starts.len()).min()?;
     let finish = |future: usize| {
-        let start = |entry: &&Entry| Some((entry.starts.get(future)?.0, entry.run));
+        let start = |racer: &&Racer| Some((racer.starts.get(future)?.0, racer.run));
         let first = all.iter().filter_map(start).min_by(|a, b| a.0.total_cmp(&b.0))?;
         Some(first.0 + first.1)
     };

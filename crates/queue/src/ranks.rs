@@ -5,6 +5,13 @@ use std::collections::BTreeMap;
 use crate::line::Use;
 use crate::{Asks, Branch, QueueJob, Shares, Snapshot};
 
+/// The user and account of a job, as far as they are known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Whose<'a> {
+    pub user: Option<&'a str>,
+    pub account: Option<&'a str>,
+}
+
 /// Fair share when the snapshot is taken.
 #[derive(Clone, Debug)]
 pub(super) struct Ranks {
@@ -37,8 +44,9 @@ impl Snapshot {
     pub(super) fn counted(
         &self,
         ranks: Option<&Ranks>,
-        (user, account): (Option<&str>, Option<&str>),
-        (asks, partition): (&Asks, Option<&str>),
+        Whose { user, account }: Whose,
+        asks: &Asks,
+        partition: Option<&str>,
     ) -> Use {
         let Some((ranks, user)) = ranks.zip(user) else { return Use::default() };
         Use { branch: ranks.branch_of(user, account), rate: self.billing_rate(asks, partition) }
@@ -46,6 +54,7 @@ impl Snapshot {
 
     pub(super) fn counted_job(&self, ranks: Option<&Ranks>, job: &QueueJob) -> Use {
         let partition = job.partitions.first().map(String::as_str);
-        self.counted(ranks, (job.user.as_deref(), job.account.as_deref()), (&job.asks, partition))
+        let whose = Whose { user: job.user.as_deref(), account: job.account.as_deref() };
+        self.counted(ranks, whose, &job.asks, partition)
     }
 }

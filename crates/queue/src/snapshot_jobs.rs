@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::awaited::Awaited;
 use crate::history::Users;
-use crate::limits::{Rules as LimitRules, Subject, asked_tres};
+use crate::limits::{LimitRules, Subject, asked_tres};
 use crate::line::{Array, Joins, Key, Waiting};
 use crate::queue_model::Active;
 use crate::ranks::Ranks;

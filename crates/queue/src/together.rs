@@ -6,7 +6,7 @@ use crate::forecast::Table;
 use crate::future::Future;
 use crate::node_timeline::Viewer;
 use crate::others::Others;
-use crate::play::{Entry, HORIZON, play};
+use crate::play::{Entry, HORIZON, Ours, play};
 use crate::{Request, RequestId, Snapshot};
 use hsched_model::{Candidate, Seconds, choose};
 
@@ -51,7 +51,7 @@ pub fn choose_together(jobs: &Jobs, stop: &dyn Fn() -> bool) -> Vec<Option<Chose
         return vec![None; jobs.options.len()];
     }
     let (table, first) = table(jobs);
-    let mut search = JointSearch::new(jobs, (&table, first));
+    let mut search = JointSearch::new(jobs, &table, first);
     search.by_regret(stop);
     search.swap(stop);
     if jobs.cost_weight == 0.0 {
@@ -95,7 +95,7 @@ fn table(jobs: &Jobs) -> (Table, Vec<usize>) {
 }
 
 impl<'a> JointSearch<'a> {
-    fn new(jobs: &'a Jobs<'a>, (table, first): (&'a Table, Vec<usize>)) -> Self {
+    fn new(jobs: &'a Jobs<'a>, table: &'a Table, first: Vec<usize>) -> Self {
         let draw = |sample: usize| {
             let future = Future::of(&table.model, jobs.seed.wrapping_add(sample as u64));
             Drawn { others: Others::new(&table.model, &future), future }
@@ -131,8 +131,8 @@ impl<'a> JointSearch<'a> {
         let mut finishes: Finishes = there.iter().map(|(job, ..)| (*job, Vec::new())).collect();
         for sample in 0..self.drawn.len() {
             let Drawn { future, others } = &mut self.drawn[sample];
-            let starts =
-                play(&self.table.model, part, (future, others.as_mut()), (&entries, Viewer::Member), stop)?;
+            let ours = Ours { entries: &entries, viewer: Viewer::Member };
+            let starts = play(&self.table.model, part, future, others.as_mut(), ours, stop)?;
             for ((start, list), (job, option, entry)) in starts.iter().zip(&mut finishes).zip(&there) {
                 let start = start.map_or(HORIZON, |at| at - self.table.model.now);
                 list.1.push(start + entry.run + self.extra(*job, *option));

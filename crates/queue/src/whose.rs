@@ -55,6 +55,6 @@ impl Snapshot {
 impl QueueJob {
     /// Returns whether it waits for a limit of its QOS or association.
     pub fn waits_for_limit(&self) -> bool {
-        self.running.is_none() && self.reason.as_deref().is_some_and(crate::is_limit_reason)
+        self.running.is_none() && self.reason.as_deref().is_some_and(crate::limits::is_limit_reason)
     }
 }

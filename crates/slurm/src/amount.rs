@@ -50,7 +50,7 @@ pub fn duration(text: &str) -> Option<Seconds> {
 }
 
 /// Returns whether the text is one of Slurm's words for no limit.
-pub fn is_unlimited(text: &str) -> bool {
+pub(crate) fn is_unlimited(text: &str) -> bool {
     ["infinite", "unlimited"].iter().any(|word| text.trim().eq_ignore_ascii_case(word))
 }
 

@@ -248,7 +248,7 @@ fn component_options(
 }
 
 /// Returns whether an option of sbatch is a constraint, which would replace one of hsched's.
-pub fn is_constraint(word: &str) -> bool {
+pub(crate) fn is_constraint(word: &str) -> bool {
     word.starts_with("-C") || word.starts_with("--cons")
 }
 

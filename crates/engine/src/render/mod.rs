@@ -10,7 +10,8 @@ pub(crate) mod quote;
 mod script;
 mod together;
 
-pub use self::batch::{Batch, BatchError, Facts, is_constraint};
+pub(super) use self::batch::is_constraint;
+pub use self::batch::{Batch, BatchError, Facts};
 pub use self::component::{Component, Launcher, components};
 pub use self::pieces::Pieces;
 pub use self::script::{RenderError, Template, render};

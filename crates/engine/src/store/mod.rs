@@ -53,9 +53,10 @@ pub use self::script_chains::{ChainState, ScriptChain, WORKDIR, keep_first_piece
 pub use self::site_looks::{LastLook, LooksSize, SiteLooks};
 pub use self::snapshot::BY_HAND;
 pub use self::speeds::{SpeedFile, SpeedFileError};
+pub(super) use self::state_dir::fence_folder;
 pub use self::state_dir::{
-    Peeked, StateDir, StateError, claim_file, fence_folder, new_run_id, pieces_folder, report_folder,
-    run_folder, state_stamp,
+    Peeked, StateDir, StateError, claim_file, new_run_id, pieces_folder, report_folder, run_folder,
+    state_stamp,
 };
 pub use self::state_location::StateLocation;
 pub use self::unread_events::Untold;

@@ -324,7 +324,7 @@ pub fn claim_file(root: &Path, run: &str, job: &str, after: Option<JobId>) -> Pa
 
 /// Returns the folder in which each submission of a job takes a number when it begins: those of lower numbers end. One of
 /// several copies that train at the same time has its own.
-pub fn fence_folder(root: &Path, job: &str, copy: Option<u32>) -> PathBuf {
+pub(crate) fn fence_folder(root: &Path, job: &str, copy: Option<u32>) -> PathBuf {
     let copy = copy.map_or_else(String::new, |copy| format!(":c{copy}"));
     root.join("fences").join(format!("{job}{copy}"))
 }

@@ -56,7 +56,7 @@ impl HadareParameters {
 
 /// A job that may be forked.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Fork {
+pub(super) struct Fork {
     /// S, the steps left.
     pub steps: u64,
     /// X, steps per second by node; 0 where it cannot run.
@@ -67,7 +67,7 @@ pub struct Fork {
 
 /// What a copy does in a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CopyShare {
+pub(super) struct CopyShare {
     pub node: usize,
     pub steps: u64,
     /// How long that takes it, in seconds.
@@ -78,12 +78,12 @@ pub struct CopyShare {
 const SLACK: f64 = 1e-9;
 
 /// Returns the steps per second of a job on all GPUs of each node that it can use.
-pub fn node_speeds(problem: &Problem, job: &JobModel) -> Vec<f64> {
+pub(super) fn node_speeds(problem: &Problem, job: &JobModel) -> Vec<f64> {
     problem.nodes.iter().map(|node| node_speed(job, &node.gpus)).collect()
 }
 
 /// Returns the steps per second of one copy on some GPUs, by type; 0 where it can use none of them.
-pub fn node_speed(job: &JobModel, gpus: &[u32]) -> f64 {
+pub(super) fn node_speed(job: &JobModel, gpus: &[u32]) -> f64 {
     // Slices form no ring: one of them has to do alone, where there is nothing else.
     let usable = |alone: bool| {
         let own = gpus.iter().zip(&job.types).filter(|(count, _)| **count > 0);
@@ -100,7 +100,7 @@ pub fn node_speed(job: &JobModel, gpus: &[u32]) -> f64 {
 
 /// Returns the copies of every job for one round of which they train `time` seconds, in the order in which each job took its
 /// nodes; `free` says which nodes are.
-pub fn fork(jobs: &[Fork], free: &[bool], time: f64, objective: ForkObjective) -> Vec<Vec<CopyShare>> {
+pub(super) fn fork(jobs: &[Fork], free: &[bool], time: f64, objective: ForkObjective) -> Vec<Vec<CopyShare>> {
     let mut seats = Seats::new(jobs, free);
     if objective == ForkObjective::MeanJct {
         let mut queue: Vec<usize> = (0..jobs.len()).collect();
@@ -202,7 +202,7 @@ fn split(job: &Fork, nodes: &[usize], time: f64) -> Vec<CopyShare> {
 }
 
 /// Splits steps in proportion to speeds: what is left by rounding down goes to the largest remainders, the earlier first.
-pub fn shares(steps: u64, speeds: &[f64]) -> Vec<u64> {
+pub(super) fn shares(steps: u64, speeds: &[f64]) -> Vec<u64> {
     let total: f64 = speeds.iter().sum();
     let exact: Vec<f64> = speeds.iter().map(|speed| to_f64(steps) * speed / total).collect();
     let mut parts: Vec<u64> = exact.iter().map(|part| floor(*part)).collect();

@@ -4,6 +4,4 @@ mod copies;
 mod fork;
 
 pub use self::copies::replay_copies;
-pub use self::fork::{
-    CopyShare, Fork, ForkObjective, HadareParameters, fork, node_speed, node_speeds, shares,
-};
+pub use self::fork::{ForkObjective, HadareParameters};

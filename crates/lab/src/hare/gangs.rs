@@ -11,7 +11,7 @@ use hsched_plan::{Budget, Decision, Memory, Placement, Plan, Policy, PolicyError
 
 /// The policy.
 #[derive(Default)]
-pub struct Hare {
+pub(super) struct Hare {
     turns: Turns,
     /// When the first of the turns is over that begin in the decision under way.
     begun_until: Option<f64>,

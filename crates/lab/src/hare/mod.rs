@@ -11,7 +11,7 @@ mod order;
 mod tasks;
 
 pub(super) use self::entry::HARE;
-pub use self::gangs::Hare;
+use self::gangs::Hare;
 pub use self::list::{Assign, schedule};
 pub use self::order::{Order, order};
-pub use self::tasks::TasksOfHare;
+use self::tasks::TasksOfHare;

@@ -7,7 +7,7 @@ use hsched_plan::kit::Tasks;
 
 /// `hare` as the paper has it.
 #[derive(Clone, Copy, Debug)]
-pub struct TasksOfHare {
+pub(super) struct TasksOfHare {
     pub assign: Assign,
 }
 

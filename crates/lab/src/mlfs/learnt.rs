@@ -45,7 +45,7 @@ const NETWORK: Flag = Flag {
 };
 
 /// What the net sees of a candidate, in this order; all between -1 and about 1.
-pub const FEATURES: [&str; 15] = [
+pub(crate) const FEATURES: [&str; 15] = [
     "own_ml",
     "deadline",
     "left",
@@ -79,7 +79,7 @@ pub enum Chooser {
 
 /// A choice that was made.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Choice {
+pub(crate) struct Choice {
     pub at: Time,
     /// The features of each; the last is to wait.
     pub candidates: Vec<Vec<f64>>,
@@ -87,7 +87,7 @@ pub struct Choice {
 }
 
 /// MLF-RL for whole jobs.
-pub struct MlfRl {
+pub(crate) struct MlfRl {
     state: SchedulingState,
     parameters: MlfsParameters,
     chooser: Chooser,
@@ -139,13 +139,13 @@ impl Chooser {
 
 impl MlfRl {
     /// Returns the policy; its choices are kept if `keeps`.
-    pub fn new(chooser: Chooser, keeps: bool) -> Self {
+    pub(crate) fn new(chooser: Chooser, keeps: bool) -> Self {
         let choices = keeps.then(Vec::new);
         Self { state: SchedulingState::default(), parameters: MlfsParameters::default(), chooser, choices }
     }
 
     /// Returns the choices made so far, and forgets them.
-    pub fn take_choices(&mut self) -> Vec<Choice> {
+    pub(crate) fn take_choices(&mut self) -> Vec<Choice> {
         self.choices.as_mut().map(std::mem::take).unwrap_or_default()
     }
 

@@ -13,12 +13,16 @@ mod priority;
 mod servers;
 
 pub use self::graphs::{GraphOptions, GraphRecord, replay_graphs};
+pub use self::learnt::Chooser;
 pub(super) use self::learnt::MLF_RL;
-pub use self::learnt::{Choice, Chooser, FEATURES, MlfRl};
+pub(super) use self::learnt::{Choice, FEATURES, MlfRl};
 pub(super) use self::mlf::MLF_H;
-pub use self::net::{Adam, Net, discounted};
-pub use self::net_file::{net_of, text_of};
-pub use self::place::{GraphRound, Placed, TaskName, round as graph_round};
+pub use self::net::Net;
+pub(super) use self::net::{Adam, discounted};
+use self::net_file::net_of;
+pub use self::net_file::text_of;
+use self::place::round as graph_round;
+pub use self::place::{GraphRound, Placed, TaskName};
 pub use self::priority::Priority;
 use self::priority::{Own, whole};
 

@@ -20,7 +20,7 @@ pub struct Net {
 
 /// Adam's moments.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Adam {
+pub(crate) struct Adam {
     rate: f64,
     steps: i32,
     first: Vec<f64>,
@@ -136,13 +136,13 @@ impl Net {
 
 impl Adam {
     /// Returns the moments for a net.
-    pub fn new(net: &Net, rate: f64) -> Self {
+    pub(crate) fn new(net: &Net, rate: f64) -> Self {
         let none = net.no_gradient();
         Self { rate, steps: 0, first: none.clone(), second: none }
     }
 
     /// Takes a step down a gradient.
-    pub fn step(&mut self, net: &mut Net, gradient: &[f64]) {
+    pub(crate) fn step(&mut self, net: &mut Net, gradient: &[f64]) {
         self.steps += 1;
         let (first, second) =
             (1.0 - libm::pow(FIRST, self.steps.into()), 1.0 - libm::pow(SECOND, self.steps.into()));
@@ -156,7 +156,7 @@ impl Adam {
 }
 
 /// Returns what each reward and those after it are worth, each later one by a factor less.
-pub fn discounted(rewards: &[f64], factor: f64) -> Vec<f64> {
+pub(crate) fn discounted(rewards: &[f64], factor: f64) -> Vec<f64> {
     let mut worth = rewards.to_vec();
     for place in (1..worth.len()).rev() {
         worth[place - 1] += factor * worth[place];

@@ -30,7 +30,7 @@ pub fn text_of(net: &Net) -> Result<String, serde_json::Error> {
 ///
 /// # Errors
 /// When the text is no net for these features: what is wrong with it.
-pub fn net_of(text: &str) -> Result<Net, String> {
+pub(super) fn net_of(text: &str) -> Result<Net, String> {
     let file: NetFile = serde_json::from_str(text).map_err(|error| format!("not a network file: {error}"))?;
     if file.schema != SCHEMA {
         return Err(format!("its schema is {:?}; this version reads {SCHEMA:?}", file.schema));

@@ -52,7 +52,12 @@ struct Round<'a> {
 }
 
 /// Takes a round at a moment, in seconds from the trace's start; jobs that have not arrived are not there yet.
-pub fn round(servers: &[Server], jobs: &mut [GraphJob], now: f64, parameters: &MlfsParameters) -> GraphRound {
+pub(super) fn round(
+    servers: &[Server],
+    jobs: &mut [GraphJob],
+    now: f64,
+    parameters: &MlfsParameters,
+) -> GraphRound {
     let mut loads = Loads::new(servers, parameters);
     let mut priorities = BTreeMap::new();
     let mut waits = false;

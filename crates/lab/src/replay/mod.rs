@@ -23,4 +23,4 @@ pub use self::options::{Incidents, Loses, Options, Outage};
 pub use self::run::{Hooks, ReplayError, replay};
 pub use self::tasks::{Course, TaskPolicy, replay_tasks};
 pub use self::trace::{Entry, Trace};
-pub use self::world::NO_TYPE;
+pub(super) use self::world::NO_TYPE;

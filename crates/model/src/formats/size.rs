@@ -45,7 +45,7 @@ pub fn parse_size(text: &str) -> Result<Bytes, ValueError> {
 ///
 /// # Errors
 /// As [`parse_size`], except that a missing unit means bytes.
-pub fn parse_size_or_bytes(text: &str) -> Result<Bytes, ValueError> {
+pub(super) fn parse_size_or_bytes(text: &str) -> Result<Bytes, ValueError> {
     let trimmed = text.trim();
     if !trimmed.is_empty() && trimmed.bytes().all(|byte| byte.is_ascii_digit()) {
         return scaled(trimmed, 1).ok_or_else(|| not_a_size(text))?;

@@ -14,7 +14,7 @@ mod uncounted;
 
 pub(super) use self::amounts::{TresAmounts, asked_tres};
 pub(super) use self::counters::Counters;
-pub(super) use self::rules::{Rule, Rules, Subject};
+pub(super) use self::rules::{LimitRules, Rule, Subject};
 
 pub use self::of_job::{JobLimits, LimitUse};
 pub use self::reached::ReachedLimit;
@@ -46,7 +46,7 @@ const LIMIT_REASONS: [&str; 4] = ["QOS", "Assoc", "Max", "Grp"];
 const NO_LIMIT_REASONS: [&str; 3] = ["QOSNotAllowed", "MaxPoweredUpNodes", "MaxMemPerLimit"];
 
 /// Returns whether this reason of a pending job is a limit of a QOS, an account or a user.
-pub fn is_limit_reason(reason: &str) -> bool {
+pub(super) fn is_limit_reason(reason: &str) -> bool {
     let word = reason.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
     LIMIT_REASONS.iter().any(|start| word.starts_with(start)) && !NO_LIMIT_REASONS.contains(&word)
 }

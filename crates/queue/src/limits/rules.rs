@@ -68,7 +68,7 @@ pub(super) struct Count {
 pub(super) type Counter = (String, Option<String>, bool);
 
 /// The limits of a snapshot, with the rules of the jobs seen so far.
-pub(crate) struct Rules<'a> {
+pub(crate) struct LimitRules<'a> {
     snapshot: &'a Snapshot,
     /// Limits by holder.
     limits: BTreeMap<&'a str, Vec<&'a Limit>>,
@@ -115,7 +115,7 @@ struct Draft<'a, 'b> {
     taken: BTreeSet<(&'a str, Option<&'a str>)>,
 }
 
-impl<'a> Rules<'a> {
+impl<'a> LimitRules<'a> {
     pub(crate) fn new(snapshot: &'a Snapshot) -> Self {
         let mut limits: BTreeMap<&str, Vec<&Limit>> = BTreeMap::new();
         for limit in snapshot.limits.iter().flatten() {
@@ -224,7 +224,7 @@ impl<'a> Rules<'a> {
         for (name, span, is_minutes) in GROUP_OF_QOS {
             let counter = draft.subject.counter_of(qos, span);
             for limit in limits.iter().filter(|other| other.name == name) {
-                self.check_group(draft, &counter, (limit, is_minutes));
+                self.check_group(draft, &counter, limit, is_minutes);
             }
         }
         draft.taken.extend(limits.iter().map(|limit| (limit.name.as_str(), limit.tres.as_deref())));
@@ -244,7 +244,7 @@ impl<'a> Rules<'a> {
             self.check_jobs(draft, holder, limits.iter().copied().filter(|limit| limit.name == "GrpJobs"));
             for (name, is_minutes) in [("GrpTRES", false), ("GrpTRESRunMins", true)] {
                 for limit in limits.iter().filter(|limit| limit.name == name) {
-                    self.check_group(draft, holder, (limit, is_minutes));
+                    self.check_group(draft, holder, limit, is_minutes);
                 }
             }
         }
@@ -284,12 +284,7 @@ impl<'a> Rules<'a> {
         }
     }
 
-    fn check_group(
-        &mut self,
-        draft: &mut Draft<'a, '_>,
-        holder: &str,
-        (limit, is_minutes): (&'a Limit, bool),
-    ) {
+    fn check_group(&mut self, draft: &mut Draft<'a, '_>, holder: &str, limit: &'a Limit, is_minutes: bool) {
         let tres = limit.tres.as_deref();
         if draft.taken.contains(&(limit.name.as_str(), tres)) {
             return;

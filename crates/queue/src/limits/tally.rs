@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::rules::Counter;
-use super::{Counters, Rule, Rules};
+use super::{Counters, LimitRules, Rule};
 use crate::history::Users;
 use crate::snapshot_jobs::Known;
 use crate::{QueueJob, Snapshot};
@@ -28,7 +28,7 @@ impl Tally {
         pending: impl FnOnce(&mut Known<'_>) -> T,
     ) -> (Self, T) {
         let (users, _) = Users::new(snapshot);
-        let mut known = Known { users: &users, ranks: None, limits: Rules::new(snapshot) };
+        let mut known = Known { users: &users, ranks: None, limits: LimitRules::new(snapshot) };
         let answer = pending(&mut known);
         let running: Vec<(f64, bool, usize)> = snapshot
             .jobs

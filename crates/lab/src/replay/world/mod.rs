@@ -406,4 +406,4 @@ impl<'a> World<'a> {
 const SAME_EPOCH: f64 = 1e-9;
 
 /// Why a job never ends that has a speed on none of the GPUs.
-pub const NO_TYPE: &str = "it has no known speed on any GPU type of this cluster";
+pub(crate) const NO_TYPE: &str = "it has no known speed on any GPU type of this cluster";
