@@ -153,7 +153,7 @@ fn a_full_disk_is_waited_for() {
     fs::create_dir(bench.sandbox.path("disk")).expect("a folder");
     let disk = bench.sandbox.path("disk").display().to_string();
     // What is mounted here is seen by this shell's programs alone, and gone with them.
-    let script = "mount -t tmpfs -o size=600k,mode=700 none \"$1\" || exit 99; shift; exec \"$@\"";
+    let script = "mount -t tmpfs -o size=4m,mode=700 none \"$1\" || exit 99; shift; exec \"$@\"";
     let hsched = env!("CARGO_BIN_EXE_hsched");
     let shell = ["-rm", "/bin/sh", "-c", script, "sh", disk.as_str(), hsched];
     let words = ["run", "jobs.yaml", "--devices", "cpu:2"];
@@ -175,7 +175,7 @@ fn on_a_full_disk_everything_is_said_once_and_a_signal_ends_it_as_always() {
     fs::create_dir(bench.sandbox.path("disk")).expect("a folder");
     let disk = bench.sandbox.path("disk").display().to_string();
     let script = r#"
-mount -t tmpfs -o size=600k,mode=700 none "$1" || exit 99
+mount -t tmpfs -o size=4m,mode=700 none "$1" || exit 99
 epochs() { until [ "$(wc -l 2>/dev/null <checkpoints/a/epochs || echo 0)" -ge "$1" ]; do sleep 0.02; done; }
 "$2" run jobs.yaml --devices cpu:1 & hsched=$!
 epochs 2; cat /dev/zero >"$1/full" 2>/dev/null; epochs 12

@@ -29,7 +29,7 @@ pub fn memory(text: &str) -> Option<Bytes> {
 
 /// Returns a duration: `[days-]hours:minutes:seconds`, `minutes:seconds`, `days-hours[:minutes]`.
 ///
-/// `None` for any other text, among it `UNLIMITED` and `infinite`: see [`is_unlimited`].
+/// `None` for any other text, among it `UNLIMITED` and `infinite`: see `is_unlimited`.
 pub fn duration(text: &str) -> Option<Seconds> {
     let (days, clock) = match text.trim().split_once('-') {
         Some((days, clock)) => (Some(days), clock),

@@ -239,7 +239,7 @@ impl<'a> Layout<'a> {
         slots
     }
 
-    /// Takes a bundle from nodes that are free, as [`packing::place`] does, which looks at each node.
+    /// Takes a bundle from nodes that are free, as `packing::place` does, which looks at each node.
     fn slots_across(&mut self, counts: &[u32]) -> Vec<Slot> {
         let network = self.problem.network.bytes_per_second();
         let is_apart = self.rates.iter().any(|rate| *rate < network);
