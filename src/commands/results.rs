@@ -11,9 +11,7 @@ use crate::commands::cancel::is_meant;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::ui::{
-    RESULT_COLUMNS, ResultRow, RowMetric, parameter_order, results_csv, results_json, results_table,
-};
+use crate::ui::{ResultRow, RowMetric, parameter_order, results_csv, results_json, results_table};
 use hsched_engine::RunResult;
 use hsched_engine::store::Results;
 use hsched_model::{GoalMode, formats};
@@ -41,6 +39,10 @@ pub(super) struct Args {
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: ResultFormat,
 }
+
+/// Columns that --sort takes beside metrics and parameters.
+const SORTED_COLUMNS: [&str; 8] =
+    ["name", "sweep", "state", "epoch", "epochs", "gpu_hours", "best", "metric"];
 
 /// How results are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -126,7 +128,7 @@ impl Args {
         if is_metric && !is_parameter {
             return Ok(Some(key));
         }
-        if is_parameter || RESULT_COLUMNS.contains(&key) || runs.is_empty() {
+        if is_parameter || SORTED_COLUMNS.contains(&key) || runs.is_empty() {
             return Ok(None);
         }
         let names: BTreeSet<&str> = runs
@@ -171,7 +173,7 @@ fn mode(metric: &str, runs: &[RunResult]) -> GoalMode {
 
 /// Orders rows by a metric, the best first, or by a parameter or a column, the least first; what is missing comes last.
 fn order(key: &str, metric: Option<&str>, a: &ResultRow, b: &ResultRow) -> Ordering {
-    if metric.is_some() || matches!(key, "best" | "last" | "best_epoch" | "metric") {
+    if metric.is_some() || matches!(key, "best" | "metric") {
         return by_metric(a, b);
     }
     let column = |row: &ResultRow| match key {

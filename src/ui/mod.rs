@@ -48,9 +48,7 @@ pub use self::pareto::{ParetoRow, pareto_text};
 pub use self::plan::plan_table;
 pub use self::progress::ProgressLine;
 pub use self::quantity::{date, duration, moment};
-pub use self::results::{
-    RESULT_COLUMNS, ResultRow, RowMetric, parameter_order, results_csv, results_json, results_table,
-};
+pub use self::results::{ResultRow, RowMetric, parameter_order, results_csv, results_json, results_table};
 pub use self::review::{Reviewed, review_text};
 pub use self::script_status::{part_word, script_details, script_json, scripts_table};
 pub use self::simulation::{Cell, Simulated, simulation_table};

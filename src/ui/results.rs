@@ -29,13 +29,13 @@ pub struct RowMetric {
 }
 
 /// The columns of CSV beside the parameters; parameters of these names are prefixed.
-pub const RESULT_COLUMNS: [&str; 11] =
+const RESULT_COLUMNS: [&str; 11] =
     ["name", "sweep", "metric", "best", "best_epoch", "last", "epoch", "epochs", "gpu_hours", "state", "why"];
 
-/// Returns the rows as a table, and below it which run is the best of those that share a metric.
+/// Returns the rows as a table.
 pub fn results_table(rows: &[ResultRow], terminal: Terminal) -> String {
     let parameters = parameters(rows);
-    // Headings live as long as the table: parameters have one column, as they are written in a name.
+    // One column for all of them: headings are fixed, and sweeps have different keys.
     let mut columns = vec![("RUN", Align::Left)];
     columns.extend((!parameters.is_empty()).then_some(("PARAMETERS", Align::Left)));
     columns.extend([

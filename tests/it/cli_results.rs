@@ -91,6 +91,9 @@ fn unknown_names_and_keys_are_refused() {
     let sandbox = ran();
     let text = sandbox.run("results --sort val_los").fails(2);
     assert!(text.contains("did you mean val_loss?"), "{text}");
+    assert!(
+        sandbox.run("results --sort why").fails(2).contains("no run has a metric or a parameter \"why\"")
+    );
     let text = sandbox.run("results lr-lr1-seed9").fails(2);
     assert!(text.contains("did you mean lr-lr1-seed"), "{text}");
 }
