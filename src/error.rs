@@ -3,6 +3,9 @@
 use std::error::Error;
 use std::fmt;
 
+use hsched_model::ErrorId;
+use hsched_model::formats::{Problem, Problems};
+
 use crate::exit::Exit;
 
 /// Why a command ended before its work was done.
@@ -10,16 +13,27 @@ use crate::exit::Exit;
 pub struct Failure {
     /// The exit code to end with.
     pub exit: Exit,
+    /// The stable key of its kind, which `hsched help error` explains.
+    pub id: ErrorId,
     /// What was wrong and where.
     pub message: String,
     /// What the user can do, a sentence each.
     pub hints: Vec<String>,
+    /// What is wrong in a file, one by one; empty for everything else.
+    pub problems: Vec<Problem>,
 }
 
 impl Failure {
-    /// Returns a failure with a message.
+    /// Returns a failure with a message, of no more special kind than its exit code.
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into(), hints: Vec::new() }
+        Self { exit, id: exit.id(), message: message.into(), hints: Vec::new(), problems: Vec::new() }
+    }
+
+    /// Returns the failure of a file with problems; its kind is that of the first problem.
+    pub fn from_problems(problems: &Problems, file: &str) -> Self {
+        let failure = Self::new(Exit::BadInput, problems.in_file(file));
+        let id = problems.as_slice().first().map_or(failure.id, |problem| problem.id);
+        Self { id, problems: problems.as_slice().to_vec(), ..failure }
     }
 
     /// Returns a failure from an error and the chain of its causes.
@@ -32,6 +46,11 @@ impl Failure {
             cause = inner.source();
         }
         Self::new(exit, message)
+    }
+
+    /// Returns the failure as one of that kind.
+    pub fn id(self, id: ErrorId) -> Self {
+        Self { id, ..self }
     }
 
     /// Returns the failure with one more hint.

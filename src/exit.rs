@@ -1,5 +1,7 @@
 //! The exit codes: documented interface, one place.
 
+use hsched_model::ErrorId;
+
 /// How a command ended; the number is the process's exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -73,6 +75,22 @@ impl Exit {
             Self::BadInput => "bad_input",
             Self::Saved => "saved",
             Self::Interrupted => "interrupted",
+        }
+    }
+
+    /// Returns the kind of a failure of which no more is known than this code.
+    pub fn id(self) -> ErrorId {
+        match self {
+            Self::Done | Self::Failed => ErrorId::Failed,
+            Self::Usage => ErrorId::Usage,
+            Self::Unplaced => ErrorId::Unplaced,
+            Self::PartlySubmitted => ErrorId::PartlySubmitted,
+            Self::SlurmUnavailable => ErrorId::SlurmUnavailable,
+            Self::Internal => ErrorId::Internal,
+            Self::Locked => ErrorId::Locked,
+            Self::BadInput => ErrorId::BadInput,
+            Self::Saved => ErrorId::Saved,
+            Self::Interrupted => ErrorId::Interrupted,
         }
     }
 

@@ -6,7 +6,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::State;
 use hsched_model::formats;
-use hsched_model::{Job, JobName};
+use hsched_model::{ErrorId, Job, JobName};
 
 /// Returns why a job cannot be asked for yet, if it comes after others.
 pub(crate) fn behind(job: &Job) -> Option<String> {
@@ -46,14 +46,14 @@ pub(crate) fn refuse_unknown(jobs: &[Job], state: &State) -> Result<(), Failure>
         if let Some(name) = job.after.iter().find(|name| !known.contains_key(name)) {
             let near = did_you_mean(job, name, jobs).unwrap_or_default();
             let message = format!("{} depends on {name}, but there is no job of that name{near}", job.name);
-            return Err(Failure::new(Exit::BadInput, message).hint(format!(
+            return Err(Failure::new(Exit::BadInput, message).id(ErrorId::UnknownDependency).hint(format!(
                 "add {name} first, or put both jobs in one file; hsched status lists the \
                     jobs"
             )));
         }
         if waits_for_itself(job, &known) {
             let message = format!("{} depends on itself: check the key `after` of the jobs", job.name);
-            return Err(Failure::new(Exit::BadInput, message));
+            return Err(Failure::new(Exit::BadInput, message).id(ErrorId::DependencyCycle));
         }
     }
     Ok(())

@@ -13,6 +13,7 @@ use crate::settings::{
 };
 use crate::ui::{ProgressLine, Terminal, TerminalKind};
 use hsched_engine::clock::{Clock, SystemClock};
+use hsched_model::ErrorId;
 use hsched_slurm::{CommandError, CommandLine, System, read, site};
 
 /// A command's surroundings.
@@ -47,15 +48,18 @@ impl Context {
     pub(crate) fn new(flags: Vec<Flag>, lenient: bool) -> Result<Self, Failure> {
         let sources = Sources::of_process(flags);
         let directory = sources.directory.clone();
-        let directory =
-            directory.ok_or_else(|| Failure::new(Exit::Failed, "the current directory no longer exists"))?;
+        let directory = directory.ok_or_else(|| {
+            Failure::new(Exit::Failed, "the current directory no longer exists").id(ErrorId::Directory)
+        })?;
         let loaded = if lenient {
             Settings::load_valid(&sources)
         } else {
             Settings::load(&sources).map(|settings| (settings, None))
         };
-        let (settings, wrong_settings) =
-            loaded.map_err(|problems| Failure::new(Exit::BadInput, format!("settings:\n{problems}")))?;
+        let (settings, wrong_settings) = loaded.map_err(|problems| {
+            let id = problems.as_slice().first().map_or(ErrorId::Setting, |problem| problem.error.id);
+            Failure::new(Exit::BadInput, format!("settings:\n{problems}")).id(id)
+        })?;
         let colour = match settings.color {
             ColorMode::Always => Some(true),
             ColorMode::Never => Some(false),
@@ -119,7 +123,7 @@ impl Context {
             ({origin})",
             feature.name()
         );
-        Err(Failure::new(Exit::Usage, message).hint("ask its administrators"))
+        Err(Failure::new(Exit::Usage, message).id(ErrorId::SiteForbids).hint("ask its administrators"))
     }
 
     /// Writes a warning for people: something is wrong, but the command goes on.
@@ -136,7 +140,14 @@ impl Context {
 /// Returns the failure that a Slurm command's error is for the user.
 pub(crate) fn slurm_failure(error: &CommandError) -> Failure {
     let exit = if error.is_without_slurm() { Exit::SlurmUnavailable } else { Exit::Failed };
-    let failure = Failure::from_error(exit, error);
+    let id = match error {
+        CommandError::NotFound { .. } | CommandError::Unconfigured { .. } => ErrorId::SlurmMissing,
+        CommandError::Unreachable { .. } => ErrorId::SlurmUnreachable,
+        CommandError::TimedOut { .. } => ErrorId::SlurmTimeout,
+        CommandError::TooMuchOutput { .. } | CommandError::Unexpected { .. } => ErrorId::SlurmOutput,
+        CommandError::Start { .. } | CommandError::Failed { .. } => ErrorId::SlurmRefused,
+    };
+    let failure = Failure::from_error(exit, error).id(id);
     match error {
         CommandError::NotFound { .. } | CommandError::Unconfigured { .. } => failure.hint(
             "without Slurm, hsched run trains on the GPUs of this machine, and plan and \

@@ -3,7 +3,7 @@
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::State;
-use hsched_model::Job;
+use hsched_model::{ErrorId, Job};
 
 /// Refuses a copy of a training by whose name the state has another job, and a job by whose name it has a copy.
 ///
@@ -23,7 +23,7 @@ pub(crate) fn refuse_others(jobs: &[Job], state: &State) -> Result<(), Failure> 
             }
         };
         let hint = format!("give {} another name in the job file", job.training().unwrap_or(name.as_str()));
-        return Err(Failure::new(Exit::BadInput, message).hint(hint));
+        return Err(Failure::new(Exit::BadInput, message).id(ErrorId::NameTaken).hint(hint));
     }
     Ok(())
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 use crate::app::input::name;
 use crate::error::Failure;
 use crate::exit::Exit;
-use hsched_model::Job;
 use hsched_model::formats;
+use hsched_model::{ErrorId, Job};
 
 /// Endings of the names of batch scripts.
 const SCRIPTS: [&str; 6] = ["sh", "bash", "slurm", "sbatch", "job", "zsh"];
@@ -15,7 +15,11 @@ const SCRIPTS: [&str; 6] = ["sh", "bash", "slurm", "sbatch", "job", "zsh"];
 pub(crate) fn of_script(text: &str, path: &Path) -> Option<Failure> {
     let file = name(path);
     let failure = |what: &str, hint: String| {
-        Some(Failure::new(Exit::BadInput, format!("{file} is {what}, not a job file")).hint(hint))
+        Some(
+            Failure::new(Exit::BadInput, format!("{file} is {what}, not a job file"))
+                .id(ErrorId::FileKind)
+                .hint(hint),
+        )
     };
     if has_ending(path, &["py"]) {
         let hint = format!("`hsched init` writes a job file; its `command` runs {file}");
@@ -44,9 +48,11 @@ pub(crate) fn refuse_no_script(text: &str, path: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let file = name(path);
-    Err(Failure::new(Exit::BadInput, format!("{file} is YAML or JSON, not a batch script")).hint(format!(
-        "`hsched plan {file}` reads a job file; `hsched plan JOBS --cluster {file}` reads a cluster file"
-    )))
+    Err(Failure::new(Exit::BadInput, format!("{file} is YAML or JSON, not a batch script"))
+        .id(ErrorId::FileKind)
+        .hint(format!(
+            "`hsched plan {file}` reads a job file; `hsched plan JOBS --cluster {file}` reads a cluster file"
+        )))
 }
 
 /// Returns a note on the values of `hsched init` that nobody has replaced.
@@ -80,6 +86,7 @@ pub(crate) fn refuse_examples(text: &str, path: &Path, jobs: &[&Job]) -> Result<
         return Ok(());
     }
     Err(Failure::new(Exit::BadInput, wrong.join("\n"))
+        .id(ErrorId::ExampleValue)
         .hint("replace the example values; to keep one, remove its comment # REPLACE"))
 }
 

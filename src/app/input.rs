@@ -12,7 +12,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::render::Template;
 use hsched_model::formats;
-use hsched_model::{Cluster, Job};
+use hsched_model::{Cluster, ErrorId, Job};
 use hsched_slurm::saved::{self, Bundle, Columns, Saved};
 use hsched_slurm::sinfo;
 
@@ -88,8 +88,8 @@ pub(crate) fn cluster(context: &Context, args: &ClusterArgs) -> Result<Seen, Fai
 /// # Errors
 /// When the text is none of `sinfo`.
 pub(crate) fn printed_cluster(context: &Context, printed: &str) -> Result<Seen, Failure> {
-    let (cluster, mut notes) =
-        sinfo::parse(printed).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
+    let (cluster, mut notes) = sinfo::parse(printed)
+        .map_err(|error| Failure::from_error(Exit::Failed, &error).id(ErrorId::SlurmOutput))?;
     if cluster.nodes.is_empty() {
         notes.push("sinfo lists no nodes: you may not have access to any partition".into());
     }
@@ -116,8 +116,8 @@ pub(crate) fn complete(cluster: &mut Cluster, context: &Context) -> Vec<String> 
 }
 
 fn cluster_file(text: &str, path: &Path) -> Result<Seen, Failure> {
-    let cluster = formats::cluster::parse(text)
-        .map_err(|problems| Failure::new(Exit::BadInput, problems.in_file(&name(path))))?;
+    let cluster =
+        formats::cluster::parse(text).map_err(|problems| Failure::from_problems(&problems, &name(path)))?;
     Ok(Seen { cluster, notes: Vec::new() })
 }
 
@@ -136,7 +136,7 @@ fn saved_cluster(path: &Path, columns: Option<&Columns>) -> Result<Seen, Failure
         }
     };
     let wrong = |error: &dyn Error| {
-        let failure = Failure::from_error(Exit::BadInput, error);
+        let failure = Failure::from_error(Exit::BadInput, error).id(ErrorId::ClusterFile);
         Failure { message: format!("{} {}", name(path), failure.message), ..failure }
     };
     let (cluster, said) = match saved::read(&text, columns) {
@@ -153,7 +153,7 @@ fn saved_cluster(path: &Path, columns: Option<&Columns>) -> Result<Seen, Failure
 /// Returns the cluster of a bundle.
 fn bundled_cluster(bytes: &[u8], path: &Path) -> Result<Seen, Failure> {
     let wrong = |error: &dyn Error| {
-        let failure = Failure::from_error(Exit::BadInput, error);
+        let failure = Failure::from_error(Exit::BadInput, error).id(ErrorId::ClusterFile);
         Failure { message: format!("{} {}", name(path), failure.message), ..failure }
     };
     let bundle = Bundle::parse(bytes).map_err(|error| wrong(&error))?;
@@ -174,7 +174,7 @@ fn utf16(bytes: &[u8]) -> String {
 /// All problems of the file (exit 78).
 pub(crate) fn jobs(text: &str, path: &Path) -> Result<Vec<Job>, Failure> {
     formats::jobs::parse(text).map_err(|problems| {
-        let failure = || Failure::new(Exit::BadInput, problems.in_file(&name(path)));
+        let failure = || Failure::from_problems(&problems, &name(path));
         file_kind::of_script(text, path).unwrap_or_else(failure)
     })
 }
@@ -188,7 +188,7 @@ pub(crate) fn template(context: &Context) -> Result<Template, Failure> {
     let Some(directory) = &context.settings.templates else { return Ok(template) };
     if !directory.is_dir() {
         let message = format!("templates: {} is not a directory", directory.display());
-        return Err(Failure::new(Exit::BadInput, message));
+        return Err(Failure::new(Exit::BadInput, message).id(ErrorId::Template));
     }
     let own = |file: &str| {
         let path = directory.join(file);
@@ -207,7 +207,7 @@ pub(crate) fn template(context: &Context) -> Result<Template, Failure> {
         let message = format!("{}: the training helper is a package of several files", single.display());
         let hint =
             "put the files that you changed into the directory hsched_ddp beside it, and remove this one";
-        return Err(Failure::new(Exit::BadInput, message).hint(hint));
+        return Err(Failure::new(Exit::BadInput, message).id(ErrorId::Template).hint(hint));
     }
     for helper in &mut template.helpers {
         helper.1 = own(helper.0)?.unwrap_or_else(|| std::mem::take(&mut helper.1));
@@ -220,7 +220,9 @@ pub(crate) fn template(context: &Context) -> Result<Template, Failure> {
 /// # Errors
 /// When it cannot be read, or has none.
 pub(crate) fn folder(path: &Path, endings: &[&str]) -> Result<Vec<PathBuf>, Failure> {
-    let wrong = |what: String| Failure::new(Exit::BadInput, format!("{}: {what}", path.display()));
+    let wrong = |what: String| {
+        Failure::new(Exit::BadInput, format!("{}: {what}", path.display())).id(ErrorId::FileUnreadable)
+    };
     let entries = std::fs::read_dir(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
     let ends = |file: &PathBuf| {
         file.extension().and_then(|own| own.to_str()).is_some_and(|own| endings.contains(&own))
@@ -250,6 +252,7 @@ pub(crate) fn text_of(bytes: Vec<u8>, path: &Path) -> Result<String, Failure> {
     String::from_utf8(without_mark(bytes)).map_err(|error| {
         let line = error.as_bytes()[..error.utf8_error().valid_up_to()].split(|&b| b == b'\n').count();
         Failure::new(Exit::BadInput, format!("{}: line {line} is not UTF-8 text", name(path)))
+            .id(ErrorId::FileEncoding)
     })
 }
 
@@ -279,7 +282,9 @@ pub(crate) fn raw_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     } else {
         open(path).and_then(|file| file.take(LENGTH_LIMIT + 1).read_to_end(&mut bytes))
     };
-    let wrong = |what: String| Failure::new(Exit::BadInput, format!("{}: {what}", name(path)));
+    let wrong = |what: String| {
+        Failure::new(Exit::BadInput, format!("{}: {what}", name(path))).id(ErrorId::FileUnreadable)
+    };
     read.map_err(|error| wrong(format!("cannot be read: {error}")))?;
     if bytes.len() as u64 > LENGTH_LIMIT {
         return Err(wrong(format!("longer than {LENGTH_LIMIT} bytes")));
@@ -294,7 +299,10 @@ pub(crate) fn raw_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
 pub(crate) fn weights(path: &Path) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let read = open(path).and_then(|mut file| file.read_to_end(&mut bytes));
-    let wrong = |error| Failure::new(Exit::BadInput, format!("{}: cannot be read: {error}", path.display()));
+    let wrong = |error| {
+        Failure::new(Exit::BadInput, format!("{}: cannot be read: {error}", path.display()))
+            .id(ErrorId::FileUnreadable)
+    };
     read.map(|_| bytes).map_err(wrong)
 }
 

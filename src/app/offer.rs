@@ -9,7 +9,7 @@ use crate::app::slurm;
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_model::formats;
-use hsched_model::{Access, Availability, Cluster, GpuType, Holdings, Job, NodeName};
+use hsched_model::{Access, Availability, Cluster, ErrorId, GpuType, Holdings, Job, NodeName};
 use hsched_plan::throughput::ThroughputMatrix;
 use hsched_plan::{Basis, ClusterView, Problem};
 
@@ -58,14 +58,16 @@ pub(crate) fn offer(
         Capacity::Free => held_by(jobs, context, cluster, is_live, notes)?,
         Capacity::Limits if settings.capacity.is_empty() => {
             let message = "--capacity limits needs a [capacity] table in the settings";
-            return Err(Failure::new(Exit::BadInput, message).hint("or set it here: --set capacity.v100=8"));
+            return Err(Failure::new(Exit::BadInput, message)
+                .id(ErrorId::MissingKey)
+                .hint("or set it here: --set capacity.v100=8"));
         }
         Capacity::Up | Capacity::Limits => Holdings::new(),
     };
     let cluster_view =
         ClusterView { cluster, access, held: &held, rates: (settings.network, settings.intra_node) };
     let mut problem = Problem::live(cluster_view, jobs, speeds)
-        .map_err(|error| Failure::from_error(Exit::BadInput, &error))?;
+        .map_err(|error| Failure::from_error(Exit::BadInput, &error).id(ErrorId::ClusterFile))?;
     let all: Vec<usize> = (0..jobs.len()).collect();
     let up = by_type(&problem, &problem.offered_to(&all, Basis::Queue));
     let basis = if capacity == Capacity::Free { Basis::Free } else { Basis::Queue };
@@ -153,5 +155,5 @@ fn check_partition(cluster: &Cluster, names: &str) -> Result<(), Failure> {
         Some(near) => format!("did you mean {near:?}?"),
         None => format!("partitions: {}", known.into_iter().collect::<Vec<_>>().join(", ")),
     };
-    Err(Failure::new(Exit::BadInput, message).hint(hint))
+    Err(Failure::new(Exit::BadInput, message).id(ErrorId::UnknownPartition).hint(hint))
 }

@@ -10,7 +10,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::ProgressLine;
 use hsched_model::catalogue::reference_units;
-use hsched_model::{Seconds, Unit};
+use hsched_model::{ErrorId, Seconds, Unit};
 use hsched_plan::plan_file::{PlanFile, Solved};
 use hsched_plan::{Bound, Parameters, ParetoPlan, PolicyError, Problem};
 
@@ -53,7 +53,7 @@ pub(crate) fn front(
         PolicyError::BreaksRules { .. } => Failure::from_error(Exit::Internal, &error)
             .hint("please report this, with the job and cluster files"),
         PolicyError::TooLarge { .. } | PolicyError::SingleGpus { .. } => {
-            Failure::from_error(Exit::Failed, &error)
+            Failure::from_error(Exit::Failed, &error).id(ErrorId::PolicyUnfit)
         }
     })?;
     let with_file = |own: ParetoPlan| {

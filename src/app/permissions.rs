@@ -3,7 +3,7 @@
 use crate::app::context::Context;
 use crate::error::Failure;
 use crate::exit::Exit;
-use hsched_model::Job;
+use hsched_model::{ErrorId, Job};
 use hsched_slurm::permission::{self, Associations, Wanted};
 use hsched_slurm::site::{self, Config, PartitionLimits};
 use hsched_slurm::{CommandError, Runner};
@@ -48,6 +48,7 @@ pub(crate) fn refuse_accounts(context: &Context, jobs: &[&Job]) -> Result<(), Fa
             Ok(())
         }
         Some((name, why)) => Err(Failure::new(Exit::BadInput, format!("{name}: {why}"))
+            .id(ErrorId::UnknownAccount)
             .hint("set `account` in the job file or in the settings")),
     }
 }

@@ -23,7 +23,7 @@ use crate::settings::Flag;
 use crate::ui::ProgressLine;
 use hsched_engine::clock::Clock;
 use hsched_model::formats;
-use hsched_model::{Access, Cluster, Deadline, Job, QueueChoice, Seconds};
+use hsched_model::{Access, Cluster, Deadline, ErrorId, Job, QueueChoice, Seconds};
 use hsched_plan::plan_file::{PlanFile, PlanFileError, Solved};
 use hsched_plan::{
     Bound, Budget, CheckedPlan, Decision, Eligibility, Parameters, Plan, PolicyError, Problem, Verdict,
@@ -203,7 +203,9 @@ fn pieces(
 pub(crate) fn read(text: &str, path: &Path) -> Result<Planned, Failure> {
     let wrong = |what: String| {
         let message = format!("{}: {what}", input::name(path));
-        Failure::new(Exit::BadInput, message).hint("create the plan again with hsched plan")
+        Failure::new(Exit::BadInput, message)
+            .id(ErrorId::PlanFile)
+            .hint("create the plan again with hsched plan")
     };
     let unusable = |error: PlanFileError| wrong(Failure::from_error(Exit::BadInput, &error).message);
     let file = PlanFile::parse(text).map_err(unusable)?;
@@ -301,7 +303,7 @@ pub(crate) fn solve(
                 PolicyError::BreaksRules { .. } => Failure::from_error(Exit::Internal, &error)
                     .hint("please report this, with the job and cluster files"),
                 PolicyError::TooLarge { .. } | PolicyError::SingleGpus { .. } => {
-                    Failure::from_error(Exit::Failed, &error)
+                    Failure::from_error(Exit::Failed, &error).id(ErrorId::PolicyUnfit)
                 }
             },
         )?;

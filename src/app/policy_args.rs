@@ -10,6 +10,7 @@ use crate::app::named::Named;
 use crate::app::policy_flags::{AllPolicies, Placers, PolicyFlags};
 use crate::error::Failure;
 use crate::exit::Exit;
+use hsched_model::ErrorId;
 use hsched_plan::{ExecutionMode, Objective, Parameters, Policy, Registry, RegistryError};
 
 /// A policy, its parameters and what it is to minimise.
@@ -115,7 +116,9 @@ impl PolicyArgs {
     pub(crate) fn find(&self, name: &str, parameters: Parameters) -> Result<Box<dyn Policy>, Failure> {
         let parameters = self.flags.parameters(parameters, &[])?;
         hsched_lab::find(name, &parameters).map_err(|error| match error {
-            RegistryError::Elsewhere(name) => Failure::new(Exit::Usage, PolicyName::refusal(&name)),
+            RegistryError::Elsewhere(name) => {
+                Failure::new(Exit::Usage, PolicyName::refusal(&name)).id(ErrorId::PolicyUnfit)
+            }
             other => unregistered(&other),
         })
     }

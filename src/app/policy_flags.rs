@@ -10,6 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use crate::app::input;
 use crate::error::Failure;
 use crate::exit::Exit;
+use hsched_model::ErrorId;
 use hsched_plan::{Entry, Flag, FlagKind, Parameters};
 
 /// Which policies' flags a command has.
@@ -70,7 +71,7 @@ impl<O: Offer> PolicyFlags<O> {
             if let FlagKind::File { missing: [what, hint], .. } = flag.kind
                 && !self.values.iter().any(|(own, _)| own.name == flag.name)
             {
-                return Err(Failure::new(Exit::Usage, what).hint(hint));
+                return Err(Failure::new(Exit::Usage, what).id(ErrorId::PolicyOption).hint(hint));
             }
         }
         self.values.iter().try_fold(parameters, |parameters, (flag, value)| {
@@ -102,8 +103,11 @@ fn content(flag: &Flag, value: &str) -> Result<String, Failure> {
     let FlagKind::File { check, hint, .. } = flag.kind else { return Ok(value.to_owned()) };
     let path = PathBuf::from(value);
     let text = input::text(&path)?;
-    check(&text)
-        .map_err(|why| Failure::new(Exit::BadInput, format!("{}: {why}", input::name(&path))).hint(hint))?;
+    check(&text).map_err(|why| {
+        Failure::new(Exit::BadInput, format!("{}: {why}", input::name(&path)))
+            .id(ErrorId::PolicyOption)
+            .hint(hint)
+    })?;
     Ok(text)
 }
 

@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use hsched_engine::live::absolute;
 use hsched_engine::store::{report_folder, reports};
 use hsched_engine::{JobState, Stage, SubmissionKey, SubmissionRecord};
-use hsched_model::JobId;
+use hsched_model::{ErrorId, JobId};
 
 /// The output of a submission.
 pub(crate) struct Printed {
@@ -91,6 +91,7 @@ fn printed(
     let folder = report_folder(root, &key.run, &key.name());
     let begin = reports::begin(&folder).map_err(|error| {
         Failure::new(Exit::Failed, format!("cannot read a file in {}: {error}", folder.display()))
+            .id(ErrorId::FileUnreadable)
     })?;
     let (workdir, notes, files) = files(context, tracked, attempt, &key);
     let is_later = before.iter().flat_map(|own| &own.parts).any(|part| files.contains(&part.path));

@@ -24,7 +24,7 @@ use hsched_engine::{
     Action, BackendKind, Event, JobState, News, Outcome, Phase, PlannedSubmission, Run, State, SubmissionKey,
     Timed, TurnExecutor, Update, World, apply, notice,
 };
-use hsched_model::{Access, Cluster, Estimates, Holdings, Job, JobId, JobName, Seconds};
+use hsched_model::{Access, Cluster, ErrorId, Estimates, Holdings, Job, JobId, JobName, Seconds};
 use hsched_plan::plan_file::{PlanFile, Solved};
 use hsched_plan::throughput::{Cache, LearnRule, Sample, SampleSource, SpeedKey, ThroughputMatrix};
 use hsched_plan::{Basis, Budget, CheckedPlan, ClusterView, Parameters, Problem, Verdict, checked};
@@ -122,7 +122,7 @@ impl Prober<'_> {
         let cluster_view =
             ClusterView { cluster: self.cluster, access: &access, held: &Holdings::new(), rates };
         let problem = Problem::live(cluster_view, &jobs, &speeds)
-            .map_err(|error| Failure::from_error(Exit::BadInput, &error))?;
+            .map_err(|error| Failure::from_error(Exit::BadInput, &error).id(ErrorId::ClusterFile))?;
         let all: Vec<usize> = (0..jobs.len()).collect();
         let notes = problem.stranded(&all, Basis::Queue);
         let problem = problem.extract(&all, Basis::Queue).problem;
@@ -130,7 +130,9 @@ impl Prober<'_> {
         let placed = plan.placed();
         if placed.is_empty() {
             let reason = plan.verdicts().iter().find_map(Verdict::reason).unwrap_or("no GPU is up");
-            return Err(Failure::new(Exit::Unplaced, format!("cannot measure anything: {reason}")));
+            return Err(
+                Failure::new(Exit::Unplaced, format!("cannot measure anything: {reason}")).id(ErrorId::NoGpu)
+            );
         }
         let policy = hsched_lab::registry().names()[0];
         let solved = Solved {
@@ -156,7 +158,7 @@ impl Prober<'_> {
         let stop = || self.context.clock.elapsed().saturating_sub(begin) >= BUDGET;
         let plan = policy.decide(problem, &Budget::until(&stop));
         let plan = plan.and_then(|plan| checked(policy.name(), problem, plan));
-        plan.map_err(|error| Failure::from_error(Exit::Failed, &error))
+        plan.map_err(|error| Failure::from_error(Exit::Failed, &error).id(ErrorId::PolicyUnfit))
     }
 
     /// Submits the probes, each written down before and after.
@@ -171,9 +173,9 @@ impl Prober<'_> {
             run.submissions.iter().map(|submission| &run.jobs[submission.job].name).collect();
         if let Some(twice) = submission::in_queue(&names, &queue, &State::default(), BackendKind::Queue) {
             let message = format!("already in the queue: {}", twice.jobs);
-            return Err(
-                Failure::new(Exit::Failed, message).hint("cancel them with scancel, or wait for them to end")
-            );
+            return Err(Failure::new(Exit::Failed, message)
+                .id(ErrorId::AlreadyQueued)
+                .hint("cancel them with scancel, or wait for them to end"));
         }
         submission::mark_submitted(&mut round.state, &mut run, seen.at, &session.rules.defaults);
         // Those without a GPU have their turn in the next round.
@@ -260,6 +262,7 @@ impl Prober<'_> {
         let folder = report_folder(&state::root(self.context)?, &round.run, name.as_str());
         reports::probes(&folder).map_err(|error| {
             Failure::new(Exit::Failed, format!("cannot read the reports in {}: {error}", folder.display()))
+                .id(ErrorId::FileUnreadable)
         })
     }
 

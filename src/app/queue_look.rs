@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::settings::Feature;
 use hsched_engine::clock::Clock;
 use hsched_engine::store::{CachedOutput, OutputCache};
-use hsched_model::{Cluster, Seconds, Time};
+use hsched_model::{Cluster, ErrorId, Seconds, Time};
 use hsched_queue::Snapshot;
 use hsched_slurm::queue::{self, Look, Texts, history, jobs, limits};
 use hsched_slurm::site::{self, Config};
@@ -112,7 +112,8 @@ fn seen(
         earlier: earlier.text.as_deref().map(|text| (earlier.at, text)),
     };
     let snapshot = queue::snapshot(texts, Look { at: squeue.at, user: &user_name() });
-    let mut snapshot = snapshot.map_err(|error| Failure::from_error(Exit::Failed, &error))?;
+    let mut snapshot =
+        snapshot.map_err(|error| Failure::from_error(Exit::Failed, &error).id(ErrorId::SlurmOutput))?;
     site.keep_growth(&mut snapshot);
     let age = time(&context.clock).since(squeue.at);
     snapshot.notes.extend(rest.missing());
@@ -250,6 +251,7 @@ fn printed(answer: &CachedOutput) -> Result<&str, Failure> {
     let why = || answer.failure.clone().unwrap_or_else(|| "Slurm did not answer".to_owned());
     answer.text.as_deref().ok_or_else(|| {
         Failure::new(Exit::SlurmUnavailable, why())
+            .id(ErrorId::SlurmUnreachable)
             .hint("without Slurm, use a saved snapshot of the queue: --snapshot FILE")
     })
 }

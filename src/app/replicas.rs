@@ -2,7 +2,7 @@
 
 use crate::error::Failure;
 use crate::exit::Exit;
-use hsched_model::Job;
+use hsched_model::{ErrorId, Job};
 use hsched_plan::Problem;
 
 /// The policy that plans replicas.
@@ -18,7 +18,9 @@ pub(crate) fn refuse<'a>(jobs: impl IntoIterator<Item = &'a Job>, what: &str) ->
         Some(job) => {
             let message =
                 format!("{}: {what} cannot be used for a job with replicas of several GPUs", job.name);
-            Err(Failure::new(Exit::BadInput, message).hint("hsched plan --policy optimal plans such jobs"))
+            Err(Failure::new(Exit::BadInput, message)
+                .id(ErrorId::Replicas)
+                .hint("hsched plan --policy optimal plans such jobs"))
         }
     }
 }
@@ -34,7 +36,7 @@ pub(crate) fn refuse_spread<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> Resu
         None => Ok(()),
         Some(job) => {
             let message = format!("{}: a replica on several nodes can be planned, but not started", job.name);
-            Err(Failure::new(Exit::BadInput, message).hint("remove same_node: false"))
+            Err(Failure::new(Exit::BadInput, message).id(ErrorId::Replicas).hint("remove same_node: false"))
         }
     }
 }
@@ -55,5 +57,7 @@ pub(crate) fn refuse_policy(name: &str, words: &str, problem: &Problem) -> Resul
         return Ok(());
     };
     let message = format!("{what}, and replicas of {} have several", job.name);
-    Err(Failure::new(Exit::Failed, message).hint("use --policy optimal, without --use-all"))
+    Err(Failure::new(Exit::Failed, message)
+        .id(ErrorId::Replicas)
+        .hint("use --policy optimal, without --use-all"))
 }

@@ -2,6 +2,7 @@
 
 use crate::error::Failure;
 use crate::exit::Exit;
+use hsched_model::ErrorId;
 
 /// An option that is refused: its name, its short form, and why or what to use instead.
 type Refused = (&'static str, Option<char>, &'static str);
@@ -68,7 +69,9 @@ pub(crate) fn refuse_options<'a>(options: impl IntoIterator<Item = &'a String>) 
     for option in options {
         if let Some((_, _, why)) = REFUSED.iter().find(|refused| is_meant(option, refused)) {
             let message = format!("sbatch option {option:?} is refused: {why}");
-            return Err(Failure::new(Exit::BadInput, message).hint("leave the option out"));
+            return Err(Failure::new(Exit::BadInput, message)
+                .id(ErrorId::SbatchOption)
+                .hint("leave the option out"));
         }
     }
     Ok(())

@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use hsched_engine::ScriptJob;
 use hsched_engine::live::absolute;
 use hsched_engine::store::ScriptChain;
-use hsched_model::JobId;
+use hsched_model::{ErrorId, JobId};
 use hsched_slurm::script::{ScriptSource, read_script};
 use hsched_slurm::{OutputFacts, OutputName};
 
@@ -25,7 +25,8 @@ pub(crate) const WRAPPER: &str = "wrapper";
 pub(crate) fn script_output(script: &ScriptJob, task: Option<u64>) -> Result<Vec<PathBuf>, Failure> {
     let name = &script.name;
     let Some(job_id) = script.submission.job_id else {
-        return Err(Failure::new(Exit::Failed, format!("{name} has no job in Slurm: {}", script.word())));
+        return Err(Failure::new(Exit::Failed, format!("{name} has no job in Slurm: {}", script.word()))
+            .id(ErrorId::NotStarted));
     };
     let user = user_name();
     let facts = OutputFacts {
@@ -40,7 +41,9 @@ pub(crate) fn script_output(script: &ScriptJob, task: Option<u64>) -> Result<Vec
     for pattern in &script.outputs {
         let unknown = || {
             let message = format!("{name} prints to {pattern}; only Slurm knows the name of that file");
-            Failure::new(Exit::Failed, message).hint(format!("scontrol show job {job_id} shows it as StdOut"))
+            Failure::new(Exit::Failed, message)
+                .id(ErrorId::NoOutput)
+                .hint(format!("scontrol show job {job_id} shows it as StdOut"))
         };
         let file = OutputName::of(pattern, &facts).ok_or_else(unknown)?;
         match file.text() {
@@ -72,6 +75,7 @@ pub(crate) fn piece_output(chain: &ScriptChain, job_id: JobId) -> Result<Vec<Pat
     let job_name = reading.request.as_ref().map_or(chain.name.as_str(), |request| request.job_name.as_str());
     let unknown = || {
         Failure::new(Exit::Failed, format!("only Slurm knows the file that {} prints to", chain.name))
+            .id(ErrorId::NoOutput)
             .hint(format!("scontrol show job {job_id} shows it as StdOut"))
     };
     let submitted_in = chain.workdir.as_ref().ok_or_else(unknown)?;

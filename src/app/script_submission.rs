@@ -16,6 +16,7 @@ use hsched_engine::store::{StateError, run_folder, script_chains};
 use hsched_engine::{
     Answer, Event, Keeper as _, RequestPart, ResumePoint, ScriptJob, State, TaggedJob, apply,
 };
+use hsched_model::ErrorId;
 use hsched_slurm::System;
 
 /// A script that is about to be submitted.
@@ -226,7 +227,10 @@ fn refuse_taken(
     let other = "to submit it beside that one, name it: hsched submit SCRIPT -- --job-name=OTHER";
     let twice = |what: String| {
         let message = format!("already in the queue: {name} ({what}); nothing was submitted");
-        Err(Failure::new(Exit::Failed, message).hint(format!("hsched cancel {name} cancels it")).hint(other))
+        Err(Failure::new(Exit::Failed, message)
+            .id(ErrorId::AlreadyQueued)
+            .hint(format!("hsched cancel {name} cancels it"))
+            .hint(other))
     };
     if let Some(queued) = queue.iter().find(|own| own.name == name.as_str()) {
         return twice(format!("job {}, {}", queued.id, queued.state));
@@ -243,7 +247,7 @@ fn refuse_taken(
     }
     if state.find(name).is_some() {
         let message = format!("{name} is a job of a job file; nothing was submitted");
-        return Err(Failure::new(Exit::Failed, message).hint(other));
+        return Err(Failure::new(Exit::Failed, message).id(ErrorId::NameTaken).hint(other));
     }
     Ok(())
 }

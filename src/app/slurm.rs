@@ -14,7 +14,7 @@ use crate::exit::Exit;
 use hsched_engine::live::LiveError;
 use hsched_engine::store::StateDir;
 use hsched_engine::{BackendKind, Inquiry, Observation, State, TaggedJob};
-use hsched_model::{Cluster, Holdings, Job, JobId, NodeName};
+use hsched_model::{Cluster, ErrorId, Holdings, Job, JobId, NodeName};
 use hsched_slurm::live::SlurmWorld;
 use hsched_slurm::{QueuedJob, allocation, holdings, sbatch, sinfo, squeue};
 
@@ -61,7 +61,8 @@ pub(crate) fn cluster(context: &Context) -> Result<Seen, Failure> {
 /// Returns the user's jobs in the queue, and notes on what could not be read.
 fn queue(context: &Context) -> Result<(Vec<QueuedJob>, Vec<String>), Failure> {
     let printed = context.ask(&squeue::command())?;
-    squeue::parse(&printed).map_err(|error| Failure::from_error(Exit::Failed, &error))
+    squeue::parse(&printed)
+        .map_err(|error| Failure::from_error(Exit::Failed, &error).id(ErrorId::SlurmOutput))
 }
 
 /// Returns the user's jobs in the queue that hsched submitted.
@@ -124,5 +125,7 @@ pub(crate) fn allocated_nodes(context: &Context, job: JobId) -> Result<Vec<NodeN
 pub(crate) fn submit(context: &Context, script: &Path, options: &[String]) -> Result<JobId, Failure> {
     let command = sbatch::command(&script.display().to_string(), options);
     let submitted = sbatch::submit(&context.slurm, &command);
-    submitted.map(|submitted| submitted.id).map_err(|error| Failure::from_error(Exit::Failed, &error))
+    submitted
+        .map(|submitted| submitted.id)
+        .map_err(|error| Failure::from_error(Exit::Failed, &error).id(ErrorId::SlurmRefused))
 }

@@ -9,7 +9,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
 use hsched_engine::store::{BY_HAND, SpeedFile};
-use hsched_model::{Estimates, GpuType, Job};
+use hsched_model::{ErrorId, Estimates, GpuType, Job};
 use hsched_plan::Problem;
 use hsched_plan::throughput::{Cache, Cell, ThroughputMatrix, Unusable};
 
@@ -101,7 +101,7 @@ pub(crate) fn advice(
 pub(crate) fn load(context: &Context) -> Result<SpeedFile, Failure> {
     let state = state::root(context)?;
     SpeedFile::load(&state).map_err(|error| {
-        let failure = Failure::from_error(Exit::BadInput, &error);
+        let failure = Failure::from_error(Exit::BadInput, &error).id(ErrorId::SpeedsFile);
         let message = format!("{}: {}", SpeedFile::path(&state).display(), failure.message);
         Failure { message, ..failure }
             .hint(if error.is_of_checksum() {

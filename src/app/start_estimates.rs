@@ -16,7 +16,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_model::formats;
 use hsched_model::{
-    Candidate, Choice, Job, Request, RequestId, RequestOption, Seconds, choose, worth_a_look,
+    Candidate, Choice, ErrorId, Job, Request, RequestId, RequestOption, Seconds, choose, worth_a_look,
 };
 use hsched_queue::{
     Calibration, Estimate, Growth, GrowthSource, PriorityEstimate, Question, Snapshot, Start, StartEstimate,
@@ -73,7 +73,9 @@ fn weight(text: &str) -> Result<f64, String> {
 
 /// Returns that these flags do nothing without another one.
 pub(crate) fn without_queue(flags: &str) -> Failure {
-    Failure::new(Exit::Usage, format!("{flags} only work with --queue")).hint("add --queue")
+    Failure::new(Exit::Usage, format!("{flags} only work with --queue"))
+        .id(ErrorId::OptionNeeds)
+        .hint("add --queue")
 }
 
 /// Returns the time of `--budget`.
@@ -236,7 +238,9 @@ pub(crate) fn of_file(context: &Context, path: &Path) -> Result<Queue, Failure> 
     let text = input::text(path)?;
     let snapshot = Snapshot::parse(&text).map_err(|error| {
         let message = format!("{}: {error}", input::name(path));
-        Failure::new(Exit::BadInput, message).hint("hsched when --save FILE saves a snapshot")
+        Failure::new(Exit::BadInput, message)
+            .id(ErrorId::SnapshotFile)
+            .hint("hsched when --save FILE saves a snapshot")
     })?;
     let stem = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     let name = snapshot.cluster.clone().unwrap_or(stem);

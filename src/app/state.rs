@@ -13,7 +13,7 @@ use hsched_engine::clock::Clock;
 use hsched_engine::live::{LiveError, Site, absolute};
 use hsched_engine::store::{BY_HAND, StateDir, StateError, new_run_id};
 use hsched_engine::{BackendKind, Rules};
-use hsched_model::Time;
+use hsched_model::{ErrorId, Time};
 
 /// How long another hsched at work is waited for: a turn of `watch` takes seconds where Slurm answers.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -32,6 +32,7 @@ pub(crate) fn root(context: &Context) -> Result<PathBuf, Failure> {
     let directory = context.settings.state_dir.clone();
     directory.map(|path| absolute(&context.directory, path)).ok_or_else(|| {
         Failure::new(Exit::BadInput, "no state directory: HOME is not set")
+            .id(ErrorId::StateDirectory)
             .hint("name a directory that all nodes can see: --set state_dir=DIR")
     })
 }
@@ -129,7 +130,7 @@ pub(crate) fn failure(error: &StateError) -> Failure {
         | StateError::OtherCluster { .. } => Exit::BadInput,
         _ => Exit::Failed,
     };
-    let failure = Failure::from_error(exit, error);
+    let failure = Failure::from_error(exit, error).id(kind(error));
     match error {
         StateError::Locked { by, .. } => {
             let who = by.map_or_else(String::new, |pid| format!(" (process {pid})"));
@@ -164,7 +165,7 @@ pub(crate) fn failure(error: &StateError) -> Failure {
             let message = format!("the jobs in {} are {whose}", path.display());
             let go_on =
                 if own == LOCAL_CLUSTER { "hsched run resumes them" } else { "hsched watch follows them" };
-            Failure::new(exit, message).hint(format!("{go_on}; hsched cancel --all cancels them")).hint(
+            Failure::new(exit, message).id(ErrorId::OtherCluster).hint(format!("{go_on}; hsched cancel --all cancels them")).hint(
                 "for other jobs, use another state directory: HSCHED_STATE_DIR=DIR, or the setting state_dir",
             )
         }
@@ -180,6 +181,23 @@ pub(crate) fn failure(error: &StateError) -> Failure {
                 path.join("state.json").display()
             )),
         StateError::Read { .. } | StateError::Json { .. } | StateError::Random { .. } => failure,
+    }
+}
+
+/// Returns the kind of refusal that an error of the state directory is.
+fn kind(error: &StateError) -> ErrorId {
+    match error {
+        StateError::Locked { .. } => ErrorId::Locked,
+        StateError::Exists { .. } => ErrorId::RunExists,
+        StateError::Write { .. } => ErrorId::FileUnwritable,
+        StateError::Read { .. } => ErrorId::FileUnreadable,
+        StateError::Damaged { .. } | StateError::Lost { .. } | StateError::Whole { .. } => {
+            ErrorId::StateDamaged
+        }
+        StateError::Missing { .. } => ErrorId::StateDirectory,
+        StateError::Open { .. } => ErrorId::StateOpen,
+        StateError::OtherCluster { .. } => ErrorId::OtherCluster,
+        StateError::Random { .. } | StateError::Json { .. } => ErrorId::Internal,
     }
 }
 
@@ -236,10 +254,10 @@ pub(crate) fn live_failure(error: &LiveError) -> Failure {
     match error {
         LiveError::System(error) => match error.downcast_ref() {
             Some(error) => slurm_failure(error),
-            None => Failure::from_error(Exit::Failed, &**error),
+            None => Failure::from_error(Exit::Failed, &**error).id(ErrorId::SlurmOutput),
         },
         LiveError::State(error) => failure(error),
-        LiveError::Scripts { .. } => Failure::from_error(Exit::BadInput, error),
-        LiveError::Reports { .. } => Failure::from_error(Exit::Failed, error),
+        LiveError::Scripts { .. } => Failure::from_error(Exit::BadInput, error).id(ErrorId::Template),
+        LiveError::Reports { .. } => Failure::from_error(Exit::Failed, error).id(ErrorId::FileUnreadable),
     }
 }

@@ -19,7 +19,7 @@ use hsched_engine::{
     Action, Answer, BackendKind, Event, PlannedSubmission, ResumePoint, Run, State, SubmissionKey, TaggedJob,
     Update, apply,
 };
-use hsched_model::{Estimates, Job, JobDefaults, JobId, JobName, Time};
+use hsched_model::{ErrorId, Estimates, Job, JobDefaults, JobId, JobName, Time};
 use hsched_plan::Verdict;
 
 /// How the user wants a plan submitted.
@@ -75,7 +75,7 @@ pub(crate) fn prepare(
     run: &Run,
     options: SubmissionOptions<'_>,
 ) -> Result<Vec<(JobName, String)>, Failure> {
-    let bad = |message: String| Failure::new(Exit::BadInput, message);
+    let bad = |message: String| Failure::new(Exit::BadInput, message).id(ErrorId::Template);
     let site = state::site(context, options.sbatch)?;
     let scripts = scripts(run, &site).map_err(bad)?;
     let text = |script: Script| {
@@ -134,6 +134,7 @@ pub(crate) fn submit(
             Exit::Failed,
             format!("already in the queue: {}; nothing was submitted", twice.jobs),
         )
+        .id(ErrorId::AlreadyQueued)
         .hint(format!(
             "{}cancel it with {}, rename the new job, or choose other jobs with --job",
             if twice.is_known() { "hsched watch follows it; otherwise " } else { "" },

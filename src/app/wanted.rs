@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_model::number::to_f64;
-use hsched_model::{Estimates, GpuType, Job, JobName, Seconds, Speed};
+use hsched_model::{ErrorId, Estimates, GpuType, Job, JobName, Seconds, Speed};
 use hsched_plan::throughput::{Cache, Cell, Source, SpeedKey, ThroughputMatrix, Unusable};
 
 /// A speed that nobody knows well enough, and the job whose command can show it.
@@ -66,7 +66,7 @@ impl Wanted {
     ///
     /// `checkpoints` is where it may save: never where the job itself does.
     pub(crate) fn probe(&self, batch: u64, limit: Seconds, checkpoints: &Path) -> Result<Job, Failure> {
-        let bad = |message: String| Failure::new(Exit::BadInput, message);
+        let bad = |message: String| Failure::new(Exit::BadInput, message).id(ErrorId::NameFormat);
         let legal = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
         let place: String = self.gpu_type.as_str().chars().map(legal).collect();
         let name = format!("{}.probe-{place}-{batch}", self.job.name);

@@ -10,7 +10,7 @@ use crate::app::start_estimates::{Queue, QueueViewArgs};
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::clock::Clock;
-use hsched_model::{JobId, Time};
+use hsched_model::{ErrorId, JobId, Time};
 use hsched_queue::{Explanation, Futures, PendingJob, QueueJob, StartAdvice, StateKind, explain};
 use hsched_slurm::job_details::{self, JobDetails};
 use hsched_slurm::{JobRecord, QueuedJob, SlurmState, ended, read, sacct, scontrol_job, squeue};
@@ -54,7 +54,8 @@ impl<'a> JobFinder<'a> {
     /// When a file is no snapshot (exit 78), or Slurm does not answer (exit 69).
     pub(crate) fn new(context: &'a Context, view: &QueueViewArgs) -> Result<Self, Failure> {
         let queue = view.learnt_queues(context)?.into_iter().next();
-        let queue = queue.ok_or_else(|| Failure::new(Exit::Usage, "no snapshot was given"))?;
+        let queue = queue
+            .ok_or_else(|| Failure::new(Exit::Usage, "no snapshot was given").id(ErrorId::OptionNeeds))?;
         Ok(Self { context, queue, is_live: view.snapshot.is_empty() })
     }
 
@@ -106,7 +107,8 @@ impl<'a> JobFinder<'a> {
 
     fn own_jobs(&self) -> Result<Vec<QueuedJob>, Failure> {
         let printed = self.context.ask(&squeue::command())?;
-        let (jobs, _) = squeue::parse(&printed).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
+        let (jobs, _) = squeue::parse(&printed)
+            .map_err(|error| Failure::from_error(Exit::Failed, &error).id(ErrorId::SlurmOutput))?;
         Ok(jobs)
     }
 
@@ -180,7 +182,9 @@ impl<'a> JobFinder<'a> {
     fn named(&mut self, name: &str) -> Result<Vec<FoundJob>, Failure> {
         if !self.is_live {
             let message = format!("{name}: a snapshot has no names of jobs");
-            return Err(Failure::new(Exit::Failed, message).hint("give the id of a job"));
+            return Err(Failure::new(Exit::Failed, message)
+                .id(ErrorId::UnknownJob)
+                .hint("give the id of a job"));
         }
         let own: Vec<QueuedJob> = self.own_jobs()?.into_iter().filter(|job| job.name == name).collect();
         let in_queue: Vec<&QueuedJob> = own.iter().filter(|job| !job.state.is_final()).collect();
@@ -200,7 +204,7 @@ impl<'a> JobFinder<'a> {
             return Ok(vec![of_record(record)]);
         }
         let message = format!("{name}: you have no job of this name in the queue or in the last 30 days");
-        Err(Failure::new(Exit::Failed, message).hint("squeue --me lists your jobs"))
+        Err(Failure::new(Exit::Failed, message).id(ErrorId::UnknownJob).hint("squeue --me lists your jobs"))
     }
 
     /// Returns a job that the controller does not know any more.
@@ -239,11 +243,14 @@ impl<'a> JobFinder<'a> {
             let message = format!(
                 "{wanted}: no such job, or a hidden one: this site hides the jobs of others (PrivateData=jobs)"
             );
-            return Failure::new(Exit::Failed, message).hint("squeue --me lists your jobs");
+            return Failure::new(Exit::Failed, message)
+                .id(ErrorId::UnknownJob)
+                .hint("squeue --me lists your jobs");
         }
         let place = if self.is_live { "Slurm knows" } else { "the snapshot has" };
         let what = if wanted.contains('_') { "task" } else { "job" };
         Failure::new(Exit::Failed, format!("{wanted}: {place} no such {what}"))
+            .id(ErrorId::UnknownJob)
             .hint("squeue --me lists your jobs")
     }
 

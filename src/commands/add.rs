@@ -27,7 +27,7 @@ use crate::exit::Exit;
 use crate::settings::Flag;
 use hsched_engine::store::Wanted;
 use hsched_engine::{BackendKind, JobState, Phase, ResumePoint, State, TaggedJob, apply};
-use hsched_model::{Job, JobName};
+use hsched_model::{ErrorId, Job, JobName};
 
 /// Add jobs for `hsched watch` to place; submits nothing
 ///
@@ -192,7 +192,7 @@ impl Args {
             None => Ok(jobs.iter().map(|job| Addition::of(job, state, self.restart)).collect()),
             Some(twice) => {
                 let message = format!("{}: {}; no job was added", backend.already(), twice.jobs);
-                Err(Failure::new(Exit::Failed, message).hint(format!(
+                Err(Failure::new(Exit::Failed, message).id(ErrorId::AlreadyQueued).hint(format!(
                     "wait until it ends, cancel it with {}, or rename the new job",
                     twice.cancel()
                 )))

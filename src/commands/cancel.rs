@@ -15,8 +15,8 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::store::Wanted;
 use hsched_engine::{BackendKind, JobState, Outcome, Phase, Rules, ScriptJob, State};
-use hsched_model::JobName;
 use hsched_model::formats;
+use hsched_model::{ErrorId, JobName};
 
 /// Cancel jobs: waiting, pending or running
 ///
@@ -189,7 +189,7 @@ pub(super) fn unknown_job(name: &str, state: &State) -> Failure {
     let scripts = state.scripts.iter().map(|script| script.name.as_str());
     let known: Vec<&str> =
         state.jobs.iter().map(|tracked| tracked.job.name.as_str()).chain(scripts).collect();
-    let failure = Failure::new(Exit::Usage, format!("there is no job {name:?}"));
+    let failure = Failure::new(Exit::Usage, format!("there is no job {name:?}")).id(ErrorId::UnknownJob);
     match formats::nearest(name, known.iter().copied()) {
         Some(near) => failure.hint(format!("did you mean {near}?")),
         None if known.is_empty() => failure.hint(

@@ -8,7 +8,7 @@ use crate::commands::cli::{json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::store::{ScriptChain, script_chains};
-use hsched_model::JobName;
+use hsched_model::{ErrorId, JobName};
 use hsched_slurm::scancel;
 
 /// What is said of a chain of which no Slurm job is known.
@@ -38,7 +38,9 @@ pub(super) fn meant(context: &Context, names: &[String]) -> Result<Vec<ScriptCha
     }
     if scripts < names.len() {
         let message = "scripts and jobs of job files cannot be cancelled together";
-        return Err(Failure::new(Exit::Usage, message).hint("give a command for each"));
+        return Err(Failure::new(Exit::Usage, message)
+            .id(ErrorId::OptionsConflict)
+            .hint("give a command for each"));
     }
     let mut meant: Vec<ScriptChain> = Vec::new();
     for name in names {
@@ -58,7 +60,7 @@ pub(super) fn meant(context: &Context, names: &[String]) -> Result<Vec<ScriptCha
 fn several(name: &str, live: &[&ScriptChain]) -> Failure {
     let ids: Vec<&str> = live.iter().map(|chain| chain.run.as_str()).collect();
     let message = format!("{} chains of {name:?} have not ended: {}", ids.len(), ids.join(", "));
-    Failure::new(Exit::Usage, message).hint("give the id of the one to cancel")
+    Failure::new(Exit::Usage, message).id(ErrorId::SeveralMeant).hint("give the id of the one to cancel")
 }
 
 /// Cancels scripts: no further piece runs them, and Slurm is told to end the piece that runs and the next one.

@@ -16,7 +16,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::process_environment;
 use hsched_engine::named_ranks;
-use hsched_model::{GpuType, Job, PlacedRank};
+use hsched_model::{ErrorId, GpuType, Job, PlacedRank};
 use hsched_slurm::{CommandError, CommandLine, Runner, System};
 
 /// Check that your version of torch computes correct gradients with unequal local batches
@@ -132,6 +132,7 @@ impl Args {
                 CommandError::NotFound { .. } | CommandError::Start { .. } => {
                     let message = format!("{}: cannot start this Python", self.python);
                     Failure::new(Exit::BadInput, message)
+                        .id(ErrorId::Python)
                         .hint("pass the Python of your training environment with --python PROGRAM")
                 }
                 CommandError::Unconfigured { stderr, .. }
@@ -139,7 +140,7 @@ impl Args {
                 | CommandError::Failed { stderr, .. } => {
                     self.odd(stderr.lines().last().unwrap_or("it gave no reason"))
                 }
-                other => Failure::from_error(Exit::Failed, &other),
+                other => Failure::from_error(Exit::Failed, &other).id(ErrorId::Python),
             })?;
         // Libraries may print something in front of it.
         let last = output.stdout.lines().last().unwrap_or_default();
@@ -148,6 +149,7 @@ impl Args {
 
     fn odd(&self, why: &str) -> Failure {
         Failure::new(Exit::Failed, format!("{}: the checks did not run: {why}", self.python))
+            .id(ErrorId::Python)
             .hint("Python 3.8 or later and torch 1.13 or later are needed")
     }
 
@@ -155,7 +157,8 @@ impl Args {
     fn unchecked(&self, version: &str, problem: &str) -> Failure {
         let missing = problem.starts_with("no module");
         let exit = if missing { Exit::BadInput } else { Exit::Failed };
-        let failure = Failure::new(exit, format!("{} (Python {version}): {problem}", self.python));
+        let failure =
+            Failure::new(exit, format!("{} (Python {version}): {problem}", self.python)).id(ErrorId::Python);
         if !missing {
             return failure;
         }

@@ -1,14 +1,15 @@
 //! The command line as typed, and the one place where a failure becomes an exit code.
 
+use std::error::Error;
 use std::ffi::OsString;
-use std::io::ErrorKind;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser};
 
 use crate::app::context::Context;
 use crate::commands::{
-    add, cache, cancel, check_ddp, config, consolidate, curve, demo, doctor, generate, gpus, guard,
+    add, cache, cancel, check_ddp, config, consolidate, curve, demo, doctor, generate, gpus, guard, help,
     idle_flags, import, init, inventory, logs, plan, probe, report, results, review, run, simulate, status,
     submit, trace, train_policy, watch, when, why, write_docs,
 };
@@ -17,13 +18,15 @@ use crate::exit::Exit;
 use crate::settings::Flag;
 use crate::ui::{ProgressLine, Terminal, TerminalKind};
 use hsched_engine::live::on_interrupt;
+use hsched_model::ErrorId;
+use hsched_model::formats::ValueError;
 
 /// Schedule deep-learning jobs on Slurm clusters with mixed GPU types.
 ///
 /// Typical use: `hsched init` once, `hsched inventory` to see the GPUs, `hsched plan jobs.yaml` to see which job gets
 /// which GPUs, `hsched submit jobs.yaml` to run the jobs, and `hsched watch` to follow them.
 #[derive(Debug, Parser)]
-#[command(version, max_term_width = 100, after_help = exit_codes())]
+#[command(version, max_term_width = 100, after_help = exit_codes(), disable_help_subcommand = true)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -63,6 +66,7 @@ enum Command {
     TrainPolicy(train_policy::Args),
     CheckDdp(check_ddp::Args),
     Consolidate(consolidate::Args),
+    Help(help::Args),
     #[command(hide = true)]
     WriteDocs(write_docs::Args),
     #[command(hide = true)]
@@ -126,12 +130,26 @@ fn refuse(error: &clap::Error) -> ExitCode {
         let text = error.render().to_string();
         let message = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
         let failure = Failure::new(Exit::Usage, message.split_whitespace().collect::<Vec<_>>().join(" "));
-        Terminal::new(Some(false), TerminalKind::default()).fail(&failure.hint("see --help"), true);
+        let failure = failure.id(refused_kind(error)).hint("see --help");
+        Terminal::new(Some(false), TerminalKind::default()).fail(&failure, true);
         return ExitCode::from(Exit::Usage.code());
     }
     // clap knows whether this is help for stdout or an error for stderr.
     let _ = error.print();
     ExitCode::from(if error.use_stderr() { Exit::Usage } else { Exit::Done }.code())
+}
+
+/// Returns the kind of mistake in a command line: that of the value, if a value is wrong.
+fn refused_kind(error: &clap::Error) -> ErrorId {
+    let value = error.source().and_then(|source| source.downcast_ref::<ValueError>());
+    match (value, error.kind()) {
+        (Some(value), _) => value.id,
+        (None, ErrorKind::InvalidValue) => ErrorId::UnknownWord,
+        (None, ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand) => ErrorId::UnknownArgument,
+        (None, ErrorKind::MissingRequiredArgument | ErrorKind::MissingSubcommand) => ErrorId::MissingArgument,
+        (None, ErrorKind::ArgumentConflict) => ErrorId::OptionsConflict,
+        (None, _) => ErrorId::Usage,
+    }
 }
 
 /// Returns whether a command line that cannot be read wants JSON.
@@ -153,7 +171,7 @@ impl Cli {
     fn run(self, remarks: &[String]) -> Result<Exit, Failure> {
         on_interrupt(interrupted).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
         let flags = self.settings.iter().map(|text| Flag::set(text)).collect::<Result<Vec<_>, _>>();
-        let flags = flags.map_err(|error| Failure::from_error(Exit::Usage, &error))?;
+        let flags = flags.map_err(|error| Failure::from_error(Exit::Usage, &error).id(error.id))?;
         let command = self.command.typed();
         let flags = flags.into_iter().chain(command.flags()).collect();
         let context = Context::new(flags, command.bears_wrong_settings())?;
@@ -196,6 +214,7 @@ impl Command {
             Self::TrainPolicy(args) => args,
             Self::CheckDdp(args) => args,
             Self::Consolidate(args) => args,
+            Self::Help(args) => args,
             Self::WriteDocs(args) => args,
             Self::Guard(args) => args,
         }
@@ -205,7 +224,7 @@ impl Command {
 /// Returns the exit codes in one line: clap breaks it where the terminal ends.
 fn exit_codes() -> String {
     let codes = Exit::ALL.map(|exit| format!("{} {}", exit.code(), exit.meaning()));
-    format!("Exit codes: {}.", codes.join(", "))
+    format!("Exit codes: {}. `hsched help topics` lists the pages of the documentation.", codes.join(", "))
 }
 
 /// Prints data; a reader that went away is no failure.
@@ -214,8 +233,9 @@ fn exit_codes() -> String {
 /// When stdout cannot be written otherwise, as on a full disk.
 pub(super) fn print(context: &Context, text: &str) -> Result<(), Failure> {
     match context.terminal.print(text) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::new(Exit::Failed, format!("cannot write to stdout: {error}")))
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(Exit::Failed, format!("cannot write to stdout: {error}"))
+                .id(ErrorId::FileUnwritable))
         }
         _ => Ok(()),
     }

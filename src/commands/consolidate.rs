@@ -11,6 +11,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::merge::{Part, Tensors, merge, weights};
 use crate::ui::write_output;
+use hsched_model::ErrorId;
 
 /// Merge the weights of several copies of a model
 ///
@@ -40,7 +41,7 @@ impl Subcommand for Args {
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
-        let bad = |message: String| Failure::new(Exit::BadInput, message);
+        let bad = |message: String| Failure::new(Exit::BadInput, message).id(ErrorId::WeightsFile);
         let read = |(path, _): &(PathBuf, u64)| {
             let bytes = input::weights(path)?;
             Tensors::read(&bytes).map_err(|error| bad(format!("{}: {error}", path.display())))
@@ -49,12 +50,13 @@ impl Subcommand for Args {
         let named = self.copies.iter().map(|(path, steps)| (path.display().to_string(), *steps));
         let parts: Vec<Part<'_>> =
             named.zip(&files).map(|((name, steps), tensors)| Part { name, tensors, steps }).collect();
-        let refused = |error| Failure::from_error(Exit::BadInput, &error);
+        let refused = |error| Failure::from_error(Exit::BadInput, &error).id(ErrorId::WeightsFile);
         let weights = weights(&parts).map_err(refused)?;
         let bytes = merge(&parts).map_err(refused)?.to_bytes();
         if !self.dry_run {
             write_output(&self.output, bytes).map_err(|error| {
                 Failure::new(Exit::Failed, format!("cannot write {}: {error}", self.output.display()))
+                    .id(ErrorId::FileUnwritable)
             })?;
         }
         let steps: u64 = self.copies.iter().map(|(_, steps)| steps).sum();

@@ -12,7 +12,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{CurvePicture, curve_svg, curve_text, wrap, write_output};
 use hsched_model::formats::history::{self, Case, History, Log};
-use hsched_model::{GoalMode, Stop, StopRule};
+use hsched_model::{ErrorId, GoalMode, Stop, StopRule};
 use hsched_plan::curve::{Goal, Kind, Prediction, Reason, Report, Unsettled, Verdict, judge, predict_at};
 
 /// Predict a metric at the last epoch from a training log, and decide whether to stop
@@ -99,6 +99,7 @@ impl Subcommand for Args {
         if let Some(path) = &self.svg {
             write_output(path, curve_svg(&picture)).map_err(|error| {
                 Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
+                    .id(ErrorId::FileUnwritable)
             })?;
         }
         let text = match self.format {
@@ -123,7 +124,7 @@ impl Args {
     }
 
     fn wrong(&self, what: &str) -> Failure {
-        Failure::new(Exit::BadInput, format!("{}: {what}", input::name(&self.path())))
+        Failure::new(Exit::BadInput, format!("{}: {what}", input::name(&self.path()))).id(ErrorId::CurveFile)
     }
 
     /// Returns the curve, with what the command line says in place of what the file does.

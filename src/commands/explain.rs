@@ -7,7 +7,7 @@ use crate::commands::cli::{json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{Explained, ProgressLine};
-use hsched_model::formats;
+use hsched_model::{ErrorId, formats};
 use hsched_plan::Verdict;
 
 /// Prints why the plan is as it is: all jobs in short where `name` is empty, else the job of
@@ -44,7 +44,8 @@ pub(super) fn explain_plan(
 fn find(planned: &Planned, name: &str) -> Result<usize, Failure> {
     let known = || planned.jobs.iter().map(|job| job.name.as_str());
     known().position(|own| own == name).ok_or_else(|| {
-        let failure = Failure::new(Exit::Usage, format!("--explain {name}: no such job in the job file"));
+        let failure = Failure::new(Exit::Usage, format!("--explain {name}: no such job in the job file"))
+            .id(ErrorId::UnknownJob);
         match formats::nearest(name, known()) {
             Some(near) => failure.hint(format!("did you mean {near}?")),
             None => failure.hint(format!("jobs in the file: {}", known().collect::<Vec<_>>().join(", "))),

@@ -16,7 +16,7 @@ use crate::exit::Exit;
 use hsched_lab::generate::{self, Arrivals, Course, Rules, TraceRecipe};
 use hsched_lab::trace::{self, TraceFile};
 use hsched_model::formats;
-use hsched_model::{GpuType, Job, Seconds};
+use hsched_model::{ErrorId, GpuType, Job, Seconds};
 
 /// Generate a random trace for `hsched simulate`, with the distributions of published studies
 ///
@@ -90,10 +90,9 @@ impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let rules = match self.rules {
             RuleName::Gavel => {
-                let path = self
-                    .throughputs
-                    .as_ref()
-                    .ok_or_else(|| Failure::new(Exit::Usage, "--rules gavel needs --throughputs"))?;
+                let path = self.throughputs.as_ref().ok_or_else(|| {
+                    Failure::new(Exit::Usage, "--rules gavel needs --throughputs").id(ErrorId::OptionNeeds)
+                })?;
                 let mut speeds = gavel_speeds(path)?;
                 if let Some(fastest) = &self.no_faster_than {
                     speeds.cap(fastest);
@@ -122,7 +121,9 @@ impl Args {
         let read =
             trace::philly(&input::text(path)?, &GpuType::untyped()).map_err(|error| wrong(path, &error))?;
         if let Some(bad) = read.bad.first() {
-            return Err(Failure::new(Exit::BadInput, format!("{}: {bad}", input::name(path))));
+            return Err(
+                Failure::new(Exit::BadInput, format!("{}: {bad}", input::name(path))).id(ErrorId::SpeedsFile)
+            );
         }
         let mut records = read.entries;
         records.sort_by(|a, b| a.arrival.total_cmp(&b.arrival));
@@ -140,7 +141,7 @@ impl Args {
         let file = TraceFile { now: Seconds(0.0), jobs: jobs.to_vec() };
         let now = on_cluster(context, &file, &self.cluster, &SpeedArgs::of_files())?.load().ok_or_else(|| {
             let message = "cannot scale the load: all jobs of the trace arrive at once, or none can run on this cluster";
-            Failure::new(Exit::BadInput, message)
+            Failure::new(Exit::BadInput, message).id(ErrorId::TraceFile)
         })?;
         for job in jobs {
             job.arrival = Seconds((job.arrival.0 * now / load * 10.0).round() / 10.0);

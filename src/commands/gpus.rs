@@ -8,7 +8,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{gpu_details, gpu_json, gpu_table, recognised_json};
 use hsched_model::catalogue::{Recognised, gpus, names, recognise};
-use hsched_model::formats;
+use hsched_model::{ErrorId, formats};
 
 /// Show known GPU models: memory, speed, MIG slices, names
 ///
@@ -60,7 +60,7 @@ impl Subcommand for Args {
 /// When the catalogue has nothing by that name (exit 2), with the names nearest to it.
 fn find(name: &str) -> Result<Recognised, Failure> {
     recognise(name).ok_or_else(|| {
-        let failure = Failure::new(Exit::Usage, format!("unknown GPU {name:?}"));
+        let failure = Failure::new(Exit::Usage, format!("unknown GPU {name:?}")).id(ErrorId::GpuType);
         let lower = name.to_ascii_lowercase();
         let mut near: Vec<&str> = formats::nearest(&lower, names()).into_iter().collect();
         near.extend(names().filter(|own| lower.len() > 1 && own.contains(&lower)));

@@ -11,6 +11,7 @@ use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::create_output;
+use hsched_model::ErrorId;
 use hsched_slurm::batch_script;
 
 /// Make a job file from a batch script, a W&B or Hydra sweep, or a `SkyPilot` task
@@ -90,6 +91,7 @@ impl Subcommand for Args {
 
 fn refused(path: &Path, error: &std::io::Error) -> Failure {
     let exists = error.kind() == ErrorKind::AlreadyExists;
-    let failure = Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()));
+    let failure = Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
+        .id(ErrorId::FileUnwritable);
     if exists { failure.hint("choose another file, or remove this one") } else { failure }
 }

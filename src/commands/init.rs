@@ -14,7 +14,7 @@ use crate::exit::Exit;
 use crate::settings::Starter;
 use crate::ui::{create_output, duration, make_folder, write_output};
 use hsched_model::formats::starter;
-use hsched_model::{Cluster, GpuType, Partition};
+use hsched_model::{Cluster, ErrorId, GpuType, Partition};
 use hsched_slurm::{CommandError, Runner, sinfo};
 
 /// Write a starter job file and settings file
@@ -186,6 +186,7 @@ fn write(files: &[(PathBuf, String)], folder: &Path, force: bool) -> Result<(), 
     }
     let wrong = |path: &Path, error: &std::io::Error| {
         Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
+            .id(ErrorId::FileUnwritable)
     };
     make_folder(folder).map_err(|error| wrong(folder, &error))?;
     for (path, text) in files {
@@ -201,6 +202,7 @@ fn write(files: &[(PathBuf, String)], folder: &Path, force: bool) -> Result<(), 
 
 fn exists(names: &str) -> Failure {
     Failure::new(Exit::Failed, format!("nothing was written, because these files exist: {names}"))
+        .id(ErrorId::FileExists)
         .hint("overwrite with --force, print the files with --dry-run, or choose another directory")
 }
 

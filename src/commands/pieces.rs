@@ -16,7 +16,7 @@ use crate::ui::duration;
 use hsched_engine::render::Pieces;
 use hsched_engine::store::{StateDir, WORKDIR, keep_first_piece, pieces_folder};
 use hsched_model::number::to_u64;
-use hsched_model::{JobId, Seconds, formats};
+use hsched_model::{ErrorId, JobId, Seconds, formats};
 use hsched_slurm::script::{OptionSource, ScriptReading, ScriptSource, read_script};
 use hsched_slurm::{RequestError, sbatch};
 
@@ -73,7 +73,7 @@ impl PiecesArgs {
         let name = name.unwrap_or("script");
         if name.contains(char::is_control) {
             let message = format!("{name:?}: the name of the script has a control character");
-            return Err(Failure::new(Exit::BadInput, message).hint("rename it"));
+            return Err(Failure::new(Exit::BadInput, message).id(ErrorId::NameFormat).hint("rename it"));
         }
         let reading = read(&bytes, name, chain.sbatch);
         refuse(chain.script, &reading)?;
@@ -114,7 +114,10 @@ impl PiecesArgs {
     ) -> Result<String, Failure> {
         let utf8 = |path: &Path| {
             let text = path.to_str().map(str::to_owned);
-            text.ok_or_else(|| Failure::new(Exit::BadInput, format!("{}: is not UTF-8", path.display())))
+            text.ok_or_else(|| {
+                Failure::new(Exit::BadInput, format!("{}: is not UTF-8", path.display()))
+                    .id(ErrorId::FileEncoding)
+            })
         };
         let (signal, notice) = own_signal(reading);
         let usual = notice.unwrap_or(context.settings.jobs.grace);
@@ -149,11 +152,15 @@ fn first_piece(context: &Context, directory: &StateDir, run: &str, wrapper: &Pat
     sbatch::submit(&context.slurm, &command).map(|submitted| submitted.id).map_err(|error| {
         if let RequestError::Unclear { .. } = error {
             return Failure::from_error(Exit::Failed, &error)
+                .id(ErrorId::SlurmUnclear)
                 .hint(format!("the script is {}", wrapper.display()));
         }
         directory.remove_pieces(run);
-        let is_away = matches!(error, RequestError::Unreachable { .. });
-        Failure::from_error(if is_away { Exit::SlurmUnavailable } else { Exit::Failed }, &error)
+        let (exit, id) = match error {
+            RequestError::Unreachable { .. } => (Exit::SlurmUnavailable, ErrorId::SlurmUnreachable),
+            _ => (Exit::Failed, ErrorId::SlurmRefused),
+        };
+        Failure::from_error(exit, &error).id(id)
     })
 }
 
@@ -175,7 +182,8 @@ fn read(bytes: &[u8], name: &str, sbatch: &[String]) -> ScriptReading {
 /// Refuses what sbatch refuses, and what is no single job.
 fn refuse(path: &Path, reading: &ScriptReading) -> Result<(), Failure> {
     let file = input::name(path);
-    let wrong = |why: &str| Err(Failure::new(Exit::BadInput, format!("{file}: {why}")));
+    let wrong =
+        |why: &str| Err(Failure::new(Exit::BadInput, format!("{file}: {why}")).id(ErrorId::ScriptPieces));
     if let Some(why) = &reading.refused {
         return wrong(&format!("sbatch refuses this script: {why}"));
     }

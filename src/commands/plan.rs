@@ -15,6 +15,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
 use crate::ui::{Compared, Made, compare_table, plan_table, write_output};
+use hsched_model::ErrorId;
 use hsched_plan::plan_file::PlanFile;
 use hsched_plan::{Outcome, Quality};
 
@@ -71,7 +72,9 @@ impl Subcommand for Args {
         let text = input::text(path)?;
         if PlanFile::recognises(&text) {
             let message = format!("{} is a plan, not a job file", path.display());
-            return Err(Failure::new(Exit::BadInput, message).hint("submit it with hsched submit"));
+            return Err(Failure::new(Exit::BadInput, message)
+                .id(ErrorId::FileKind)
+                .hint("submit it with hsched submit"));
         }
         if self.queue {
             let written = (self.format, self.output.as_deref());
@@ -92,6 +95,7 @@ impl Subcommand for Args {
         if let Some(path) = &self.output {
             write_output(path, &json).map_err(|error| {
                 Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
+                    .id(ErrorId::FileUnwritable)
             })?;
         }
         if let Some(name) = explain {
@@ -134,7 +138,7 @@ impl Args {
             (Some(path), explain) => Ok((path, explain)),
             (None, Some(path)) if !path.is_empty() => Ok((Path::new(path), Some(""))),
             (None, _) => {
-                let failure = Failure::new(Exit::Usage, "no job file given");
+                let failure = Failure::new(Exit::Usage, "no job file given").id(ErrorId::MissingArgument);
                 Err(failure.hint("hsched plan JOBS --explain [JOB]"))
             }
         }

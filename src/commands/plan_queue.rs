@@ -16,8 +16,8 @@ use crate::commands::when_json::option_json;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{When, WhenJob, duration, when_legend, when_table, wrap, write_output};
-use hsched_model::Job;
 use hsched_model::number::to_f64;
+use hsched_model::{ErrorId, Job};
 
 /// How long the search takes unless told otherwise.
 const USUAL_BUDGET: Duration = Duration::from_secs(20);
@@ -45,7 +45,8 @@ pub(super) fn run(
     }
     let queues = view.learnt_queues(context)?;
     let [queue] = queues.as_slice() else {
-        let failure = Failure::new(Exit::Usage, "cannot plan jobs across several queues");
+        let failure =
+            Failure::new(Exit::Usage, "cannot plan jobs across several queues").id(ErrorId::OptionsConflict);
         return Err(failure.hint("give one snapshot; hsched when compares clusters and takes several"));
     };
     let stop = planning.stop(context, Some(USUAL_BUDGET));
@@ -69,6 +70,7 @@ pub(super) fn run(
     if let Some(path) = output {
         write_output(path, &json).map_err(|error| {
             Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
+                .id(ErrorId::FileUnwritable)
         })?;
     }
     match format {
@@ -81,7 +83,10 @@ pub(super) fn run(
 /// Refuses the name of a job to explain that there is not; an empty name is all of them.
 fn check_name(name: &str, jobs: &[Job]) -> Result<(), Failure> {
     let is_known = name.is_empty() || jobs.iter().any(|job| job.name.as_str() == name);
-    let unknown = || Failure::new(Exit::Usage, format!("--explain {name}: no such job in the file"));
+    let unknown = || {
+        Failure::new(Exit::Usage, format!("--explain {name}: no such job in the file"))
+            .id(ErrorId::UnknownJob)
+    };
     is_known.then_some(()).ok_or_else(unknown)
 }
 

@@ -10,6 +10,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::process_environment;
 use hsched_engine::store::{ReportLine, planned_samples};
+use hsched_model::ErrorId;
 
 /// What does the same with nothing but a shell.
 const WITHOUT_HSCHED: &str = r#"# The same in plain shell:
@@ -72,6 +73,7 @@ impl Subcommand for Args {
         };
         line.append(&report).map_err(|error| {
             Failure::new(Exit::Failed, format!("cannot write {}: {error}", report.display()))
+                .id(ErrorId::FileUnwritable)
                 .hint("HSCHED_REPORT must name a file in a directory that this node sees")
         })?;
         Ok(Exit::Done)
@@ -84,7 +86,7 @@ struct JobEnvironment(BTreeMap<String, String>);
 impl JobEnvironment {
     fn text(&self, name: &str) -> Result<&str, Failure> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty()).ok_or_else(|| {
-            Failure::new(Exit::Usage, format!("{name} is not set: this process is not a rank of an hsched job"))
+            Failure::new(Exit::Usage, format!("{name} is not set: this process is not a rank of an hsched job")).id(ErrorId::NotARank)
                 .hint("run it inside a job that hsched submitted: the job script sets HSCHED_REPORT, RANK and HSCHED_LOCAL_BATCH")
         })
     }
@@ -93,6 +95,7 @@ impl JobEnvironment {
         let text = self.text(name)?;
         text.parse().map_err(|_| {
             Failure::new(Exit::Usage, format!("{name} is {text:?}, not a whole number"))
+                .id(ErrorId::NotARank)
                 .hint("the job script sets it; your program must not change it")
         })
     }

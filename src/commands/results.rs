@@ -14,7 +14,7 @@ use crate::exit::Exit;
 use crate::ui::{ResultRow, RowMetric, parameter_order, results_csv, results_json, results_table};
 use hsched_engine::RunResult;
 use hsched_engine::store::Results;
-use hsched_model::{GoalMode, formats};
+use hsched_model::{ErrorId, GoalMode, formats};
 use hsched_plan::curve::Kind;
 
 /// Show the results of runs: parameters, best and last metric, epochs, GPU hours
@@ -106,7 +106,8 @@ impl Args {
         };
         for name in &self.names {
             if !runs.iter().any(|run| is_one(name, run)) {
-                let failure = Failure::new(Exit::Usage, format!("there is no sweep and no run {name:?}"));
+                let failure = Failure::new(Exit::Usage, format!("there is no sweep and no run {name:?}"))
+                    .id(ErrorId::UnknownSweep);
                 let known =
                     runs.iter().flat_map(|run| run.sweep.as_deref().into_iter().chain([run.name.as_str()]));
                 return Err(match formats::nearest(name, known) {
@@ -135,7 +136,8 @@ impl Args {
             .iter()
             .flat_map(|run| run.metrics.keys().chain(run.parameters.keys()).map(String::as_str))
             .collect();
-        let failure = Failure::new(Exit::Usage, format!("no run has a metric or a parameter {key:?}"));
+        let failure = Failure::new(Exit::Usage, format!("no run has a metric or a parameter {key:?}"))
+            .id(ErrorId::UnknownKey);
         let names: Vec<&str> = names.into_iter().collect();
         Err(match formats::nearest(key, names.iter().copied()) {
             Some(near) => failure.hint(format!("did you mean {near}?")),
@@ -204,7 +206,8 @@ fn best(rows: Vec<ResultRow>) -> Result<ResultRow, Failure> {
     let sweeps: BTreeSet<&str> = rows.iter().filter_map(|row| row.run.sweep.as_deref()).collect();
     if sweeps.len() > 1 {
         let names = sweeps.into_iter().collect::<Vec<_>>().join(", ");
-        let failure = Failure::new(Exit::Usage, "--best needs the name of one sweep, for there are several");
+        let failure = Failure::new(Exit::Usage, "--best needs the name of one sweep, for there are several")
+            .id(ErrorId::SeveralMeant);
         return Err(failure.hint(format!("they are: {names}")));
     }
     let metrics: BTreeSet<&str> =
@@ -212,12 +215,14 @@ fn best(rows: Vec<ResultRow>) -> Result<ResultRow, Failure> {
     if metrics.len() > 1 {
         let names = metrics.into_iter().collect::<Vec<_>>().join(", ");
         let failure =
-            Failure::new(Exit::Usage, "--best needs --sort METRIC, for the runs have different metrics");
+            Failure::new(Exit::Usage, "--best needs --sort METRIC, for the runs have different metrics")
+                .id(ErrorId::OptionNeeds);
         return Err(failure.hint(format!("they are: {names}")));
     }
     let best = rows.into_iter().filter(|row| row.metric.is_some()).min_by(by_metric);
     best.ok_or_else(|| {
         Failure::new(Exit::Failed, "no run has reported a metric")
+            .id(ErrorId::NoMetric)
             .hint("write metrics into the reports, as docs/training.md shows")
     })
 }

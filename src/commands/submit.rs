@@ -28,7 +28,7 @@ use crate::exit::Exit;
 use crate::settings::Flag;
 use hsched_engine::Run;
 use hsched_model::formats;
-use hsched_model::{Job, JobName};
+use hsched_model::{ErrorId, Job, JobName};
 use hsched_plan::Verdict;
 use hsched_plan::plan_file::PlanFile;
 
@@ -113,7 +113,8 @@ impl Subcommand for Args {
             return Err(Failure::new(
                 Exit::Usage,
                 "--may is for a batch script; for a job file, see the job keys",
-            ));
+            )
+            .id(ErrorId::OptionsConflict));
         }
         self.submit_jobs(context, bytes)
     }
@@ -128,7 +129,9 @@ impl Args {
         let (planned, planned_by, requested) = if PlanFile::recognises(&text) {
             if !self.planning.says_nothing() || self.through.is_wanted() {
                 let message = "the input is a plan: --pin is the only planning option allowed";
-                return Err(Failure::new(Exit::Usage, message).hint("to plan again, give the job file"));
+                return Err(Failure::new(Exit::Usage, message)
+                    .id(ErrorId::OptionsConflict)
+                    .hint("to plan again, give the job file"));
             }
             let planned = planning::read(&text, &self.input)?;
             let planned_by = format!("--policy {}", planned.file.policy);
@@ -245,7 +248,7 @@ impl Args {
             let message = format!(
                 "{name} is a batch script: --job, --restart, --queue, --race, --pin and options of policies are for job files"
             );
-            return Err(Failure::new(Exit::Usage, message)
+            return Err(Failure::new(Exit::Usage, message).id(ErrorId::OptionsConflict)
                 .hint(format!("hsched submit {name} --may partition,limit, then hsched watch --queue, moves a pending script"))
                 .hint(format!("hsched when {name} shows what would start it sooner")));
         }
@@ -266,6 +269,7 @@ impl Args {
         match &self.run_id {
             Some(id) => JobName::new(id).map(|id| id.to_string()).map_err(|error| {
                 Failure::new(Exit::Usage, error.to_string().replace("job name", "--run-id"))
+                    .id(ErrorId::NameFormat)
             }),
             None => state::new_run(context),
         }
@@ -323,7 +327,8 @@ fn choose(jobs: &[Job], names: &[String]) -> Result<Vec<usize>, Failure> {
     let number = |name: &String| {
         let known = || jobs.iter().map(|job| job.name.as_str());
         known().position(|own| own == name).ok_or_else(|| {
-            let failure = Failure::new(Exit::Usage, format!("--job {name}: no such job in the plan"));
+            let failure = Failure::new(Exit::Usage, format!("--job {name}: no such job in the plan"))
+                .id(ErrorId::UnknownJob);
             let all: Vec<&str> = known().collect();
             match formats::nearest(name, known()) {
                 Some(near) => failure.hint(format!("did you mean {near}?")),

@@ -14,7 +14,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Feature;
 use crate::ui::{duration, rough_duration, start_estimate};
-use hsched_model::{Job, Time};
+use hsched_model::{ErrorId, Job, Time};
 use hsched_queue::Start;
 
 /// Why a job has no request if nothing else is known.
@@ -118,7 +118,8 @@ impl ThroughArgs {
                     context.note(&format!("{}: {why}", job.name));
                 }
             }
-            let failure = Failure::new(Exit::Unplaced, "no job has a request that can start on this cluster");
+            let failure = Failure::new(Exit::Unplaced, "no job has a request that can start on this cluster")
+                .id(ErrorId::NoRequest);
             return Err(failure.hint("hsched when JOBS lists the requests"));
         }
         Ok((entries, queue.snapshot.taken_at))

@@ -19,7 +19,7 @@ use hsched_engine::live::absolute;
 use hsched_engine::store::run_folder;
 use hsched_engine::{Answer, RequestPart, ScriptFacts, ScriptJob, ScriptSubmission};
 use hsched_model::number::to_f64;
-use hsched_model::{JobName, Seconds, Time};
+use hsched_model::{ErrorId, JobName, Seconds, Time};
 use hsched_slurm::live::script_command;
 use hsched_slurm::script::{ScriptReading, SlurmVersion, TimeLimit};
 
@@ -110,7 +110,7 @@ impl FollowArgs {
         (script, path): (&Script, &Path),
         reading: &ScriptReading,
     ) -> Result<ScriptJob, Failure> {
-        let bad = |message: String| Failure::new(Exit::BadInput, message);
+        let bad = |message: String| Failure::new(Exit::BadInput, message).id(ErrorId::FileEncoding);
         let utf8 = |path: &Path| {
             path.to_str().map(str::to_owned).ok_or_else(|| bad(format!("{}: is not UTF-8", path.display())))
         };
@@ -174,7 +174,7 @@ fn job_name(slurm_name: &str) -> Result<JobName, Failure> {
     let name: String = slurm_name.chars().take(LONGEST_NAME).map(legal).collect();
     let starts = name.starts_with(|c: char| c.is_ascii_alphanumeric());
     let name = if starts { name } else { format!("script{name}") };
-    JobName::new(&name).map_err(|error| Failure::from_error(Exit::BadInput, &error))
+    JobName::new(&name).map_err(|error| Failure::from_error(Exit::BadInput, &error).id(ErrorId::NameFormat))
 }
 
 /// The longest name that is taken over.
@@ -183,7 +183,8 @@ const LONGEST_NAME: usize = 150;
 /// Refuses what sbatch refuses, and options with which there is no job to follow.
 fn refuse(name: &str, reading: &ScriptReading) -> Result<(), Failure> {
     if let Some(why) = &reading.refused {
-        let failure = Failure::new(Exit::BadInput, format!("sbatch would refuse {name}: {why}"));
+        let failure = Failure::new(Exit::BadInput, format!("sbatch would refuse {name}: {why}"))
+            .id(ErrorId::ScriptRefused);
         return Err(match remedy(why, name) {
             Some(remedy) => failure.hint(remedy),
             None => failure,
@@ -192,7 +193,8 @@ fn refuse(name: &str, reading: &ScriptReading) -> Result<(), Failure> {
     let found = REFUSED.iter().find(|(option, _)| reading.options.iter().any(|own| own.name == *option));
     match found {
         Some((option, why)) => {
-            Err(Failure::new(Exit::BadInput, format!("{name}: --{option} cannot be used: {why}")))
+            Err(Failure::new(Exit::BadInput, format!("{name}: --{option} cannot be used: {why}"))
+                .id(ErrorId::SbatchOption))
         }
         None => Ok(()),
     }

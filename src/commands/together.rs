@@ -20,7 +20,7 @@ use hsched_engine::render::Together;
 use hsched_engine::store::StateDir;
 use hsched_engine::{BackendKind, Event, Rules, apply};
 use hsched_model::formats;
-use hsched_model::{GpuType, Job, Seconds};
+use hsched_model::{ErrorId, GpuType, Job, Seconds};
 
 /// The allocation that all jobs share.
 #[derive(Debug, clap::Args)]
@@ -122,7 +122,10 @@ impl Submission<'_> {
     fn text(&self) -> Result<String, Failure> {
         let utf8 = |path: &Path| {
             let text = path.to_str().map(str::to_owned);
-            text.ok_or_else(|| Failure::new(Exit::BadInput, format!("{}: is not UTF-8", path.display())))
+            text.ok_or_else(|| {
+                Failure::new(Exit::BadInput, format!("{}: is not UTF-8", path.display()))
+                    .id(ErrorId::FileEncoding)
+            })
         };
         let program = std::env::current_exe().map_err(|error| Failure::from_error(Exit::Internal, &error))?;
         let together = Together {
@@ -150,9 +153,9 @@ impl Submission<'_> {
                 formats::duration_text(time),
                 formats::duration_text(Seconds(notice))
             );
-            return Err(
-                Failure::new(Exit::Usage, message).hint("increase --time, or set a shorter checkpoint.grace")
-            );
+            return Err(Failure::new(Exit::Usage, message)
+                .id(ErrorId::TimeTooShort)
+                .hint("increase --time, or set a shorter checkpoint.grace"));
         }
         let cpus = self.jobs.iter().map(|job| job.launch.cpus_per_gpu.unwrap_or(defaults.cpus_per_gpu)).max();
         let memory = self.jobs.iter().filter_map(|job| job.launch.memory_per_gpu.or(defaults.memory_per_gpu));

@@ -17,7 +17,7 @@ use hsched_lab::learning::{Score, Trained, Training, of_policy, train};
 use hsched_lab::mlfs::text_of;
 use hsched_lab::replay::{ReplayError, Trace};
 use hsched_lab::trace;
-use hsched_model::Seconds;
+use hsched_model::{ErrorId, Seconds};
 
 /// Train a neural network that chooses which job gets GPUs next, for the policy mlf-rl
 ///
@@ -93,6 +93,7 @@ impl Subcommand for Args {
         let text = text_of(&trained.net).map_err(|error| Failure::from_error(Exit::Internal, &error))?;
         write_output(&self.output, text).map_err(|error| {
             Failure::new(Exit::Failed, format!("cannot write {}: {error}", self.output.display()))
+                .id(ErrorId::FileUnwritable)
         })?;
         let text = match self.format {
             Format::Json => json_text(&self.json(&rows, &trained, traces.len(), held_out.len()))?,
@@ -125,13 +126,15 @@ impl Args {
         let clusters = input::folder(&self.clusters, &["yaml", "yml"])?;
         if files.len() < 2 {
             let failure =
-                Failure::new(Exit::BadInput, format!("{}: needs at least two traces", self.traces.display()));
+                Failure::new(Exit::BadInput, format!("{}: needs at least two traces", self.traces.display()))
+                    .id(ErrorId::TraceFile);
             return Err(failure.hint("hsched tests the network on traces that it was not trained on"));
         }
         let (mut own, mut held_out) = (Vec::new(), Vec::new());
         for (number, path) in files.iter().enumerate() {
-            let file = trace::parse(&input::text(path)?)
-                .map_err(|error| Failure::new(Exit::BadInput, format!("{}: {error}", path.display())))?;
+            let file = trace::parse(&input::text(path)?).map_err(|error| {
+                Failure::new(Exit::BadInput, format!("{}: {error}", path.display())).id(ErrorId::TraceFile)
+            })?;
             let cluster = ClusterArgs::of_file(clusters[number % clusters.len()].clone());
             let trace = on_cluster(context, &file, &cluster, &self.speeds)?;
             let is_out = (number + 1) % HELD_OUT == 0 || number + 1 == files.len() && held_out.is_empty();
@@ -195,5 +198,5 @@ fn beats(rows: &[(String, Score)]) -> bool {
 }
 
 fn failed(error: &ReplayError) -> Failure {
-    Failure::from_error(Exit::Failed, error)
+    Failure::from_error(Exit::Failed, error).id(ErrorId::PolicyUnfit)
 }

@@ -18,7 +18,7 @@ use crate::exit::Exit;
 use crate::settings::Flag;
 use crate::ui::{ProgressLine, When, WhenJob, WhenRow, when_legend, when_table, wrap, write_output};
 use hsched_engine::clock::Clock;
-use hsched_model::{Choice, Job, SpeedBasis};
+use hsched_model::{Choice, ErrorId, Job, SpeedBasis};
 use hsched_queue::Start;
 
 /// Show which request of each job would finish first, including its wait in the queue
@@ -85,7 +85,8 @@ impl Subcommand for Args {
         let Some(path) = &self.jobs else { return Ok(Exit::Usage) };
         if self.script.is_given() || !self.options.is_empty() {
             let message = "--apply, --submit, --may, --dry-run and options of sbatch are for batch scripts";
-            return Err(Failure::new(Exit::Usage, format!("{message}; {} is none", input::name(path))));
+            return Err(Failure::new(Exit::Usage, format!("{message}; {} is none", input::name(path)))
+                .id(ErrorId::OptionsConflict));
         }
         let jobs = self.elsewhere.applied(input::jobs(&input::text(path)?, path)?);
         replicas::refuse(&jobs, "hsched when")?;
@@ -144,16 +145,17 @@ impl Args {
     fn of_script(&self, context: &Context, script: &Script) -> Result<Exit, Failure> {
         if self.elsewhere.is_given() {
             let message = "--partition and --account before -- are for job files";
-            return Err(
-                Failure::new(Exit::Usage, message).hint("give a script's options for sbatch after --")
-            );
+            return Err(Failure::new(Exit::Usage, message)
+                .id(ErrorId::OptionsConflict)
+                .hint("give a script's options for sbatch after --"));
         }
         let queues = self.view.learnt_queues(context)?;
         let [queue] = queues.as_slice() else {
             return Err(Failure::new(
                 Exit::Usage,
                 "a script is looked at on one cluster: give one --snapshot",
-            ));
+            )
+            .id(ErrorId::OptionsConflict));
         };
         if let Some(path) = &self.save {
             save(path, queue)?;
@@ -223,6 +225,7 @@ fn save(path: &std::path::Path, queue: &Queue) -> Result<(), Failure> {
     let text = queue.snapshot.to_json().map_err(|error| Failure::from_error(Exit::Internal, &error))?;
     write_output(path, &text).map_err(|error| {
         Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", path.display()))
+            .id(ErrorId::FileUnwritable)
     })
 }
 

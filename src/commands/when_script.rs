@@ -21,8 +21,8 @@ use crate::exit::Exit;
 use crate::ui::{DiffLine, ProgressLine, rewrite_output, script_diff};
 use hsched_engine::clock::Clock;
 use hsched_engine::store::{CachedOutput, OutputCache};
-use hsched_model::GpuType;
 use hsched_model::number::to_usize;
+use hsched_model::{ErrorId, GpuType};
 use hsched_queue::{ChangeEstimate, PastRuns};
 use hsched_slurm::sbatch;
 use hsched_slurm::script::{ScriptReading, SlurmVersion};
@@ -131,6 +131,7 @@ impl ScriptQuestion<'_> {
             self.script.name()
         );
         Err(Failure::new(Exit::Usage, message)
+            .id(ErrorId::NoChange)
             .hint(format!("look at the list above, then give {again} again")))
     }
 
@@ -187,7 +188,7 @@ impl ScriptQuestion<'_> {
     ) -> Result<(usize, &'a ChangeEstimate), Failure> {
         let name = self.script.name();
         if let Some(why) = report.why_not() {
-            return Err(Failure::new(Exit::Unplaced, why));
+            return Err(Failure::new(Exit::Unplaced, why).id(ErrorId::ScriptRefused));
         }
         let list = report.outlook.as_ref().map_or(&[][..], |outlook| outlook.estimates.list.as_slice());
         let number = to_usize(f64::from(number));
@@ -195,6 +196,7 @@ impl ScriptQuestion<'_> {
             Some(Some(shown)) => report.place_of(&shown).ok_or_else(|| {
                 let message = format!("{name}: change {number} was {}, which helps no more", shown.join(" "));
                 Failure::new(Exit::Unplaced, message + "; nothing was changed")
+                    .id(ErrorId::NoChange)
                     .hint(format!("look again: {}", self.line()))
             })?,
             // What was not shown is no other change of that number.
@@ -208,15 +210,16 @@ impl ScriptQuestion<'_> {
                 1 => "there is only change 1".to_owned(),
                 count => format!("there are changes 1 to {count}"),
             };
-            return Err(Failure::new(Exit::Unplaced, format!("{name}: {there}; nothing was changed")));
+            return Err(Failure::new(Exit::Unplaced, format!("{name}: {there}; nothing was changed"))
+                .id(ErrorId::NoChange));
         };
         let is_allowed = |gpu_type: &str| self.args.may.iter().any(|own| own == gpu_type);
         if let Some(to) = own.set.gpu_type().filter(|to| !is_allowed(to.as_str())) {
             let to = to.as_str();
             let message = format!("change {number} is to another GPU type, {to}; nothing was changed");
-            return Err(
-                Failure::new(Exit::Usage, message).hint(format!("if {to} is fast enough, add --may {to}"))
-            );
+            return Err(Failure::new(Exit::Usage, message)
+                .id(ErrorId::ChangeToType)
+                .hint(format!("if {to} is fast enough, add --may {to}")));
         }
         Ok((place, own))
     }
@@ -236,6 +239,7 @@ impl ScriptQuestion<'_> {
         let kept = OutputCache::of(&root).keep(&self.script.key("changes"), &answer);
         kept.map_err(|error| {
             Failure::new(Exit::Failed, format!("the list of changes cannot be kept: {error}"))
+                .id(ErrorId::FileUnwritable)
         })
     }
 
@@ -259,21 +263,23 @@ impl ScriptQuestion<'_> {
         (number, version): (u32, Option<SlurmVersion>),
     ) -> Result<Exit, Failure> {
         let Some(ScriptFile { path, bytes }) = &self.script.file else {
-            return Err(Failure::new(Exit::Usage, "--apply needs a script: give its file before --"));
+            return Err(Failure::new(Exit::Usage, "--apply needs a script: give its file before --")
+                .id(ErrorId::OptionNeeds));
         };
         let (place, own) = self.change(context, report, number)?;
         let (Some(outlook), name) = (&report.outlook, self.script.name()) else { return Ok(Exit::Unplaced) };
         let failure = |error: NotInScript| {
             Failure::new(Exit::Unplaced, format!("{name}: {error}; nothing was changed"))
+                .id(ErrorId::NoChange)
         };
         let rewritten = rewrite(bytes, report.reading, &outlook.settings[place]).map_err(failure)?;
         // What Slurm would read otherwise than it is meant must not be written.
         let read_again = self.script.reading_of(Some(&rewritten.text), &[], version);
         if !is_meant(&read_again, report.queue, &own.set.applied(&outlook.request)) {
             let message = format!("{name}: change {number} cannot be written into it; nothing was changed");
-            return Err(
-                Failure::new(Exit::Unplaced, message).hint(format!("hsched when {name} --submit {number}"))
-            );
+            return Err(Failure::new(Exit::Unplaced, message)
+                .id(ErrorId::NoChange)
+                .hint(format!("hsched when {name} --submit {number}")));
         }
         let shown: Vec<DiffLine> = rewritten
             .lines
@@ -284,8 +290,10 @@ impl ScriptQuestion<'_> {
         let _ = writeln!(text, "Costs you: {}.", when_script_text::costs(own));
         if !self.args.dry_run {
             let older = free_name(path, bytes);
-            rewrite_output(path, &older, bytes, &rewritten.text)
-                .map_err(|error| Failure::new(Exit::Failed, format!("{name}: cannot be written: {error}")))?;
+            rewrite_output(path, &older, bytes, &rewritten.text).map_err(|error| {
+                Failure::new(Exit::Failed, format!("{name}: cannot be written: {error}"))
+                    .id(ErrorId::FileUnwritable)
+            })?;
             let (older, words) = (input::name(&older), shell_words::join(&self.script.words));
             let options = if words.is_empty() { words } else { words + " " };
             let command = format!("sbatch {options}{name}");
@@ -297,7 +305,8 @@ impl ScriptQuestion<'_> {
 
     fn submit(&self, context: &Context, report: &ScriptReport, number: u32) -> Result<Exit, Failure> {
         let Some(ScriptFile { path, .. }) = &self.script.file else {
-            return Err(Failure::new(Exit::Usage, "--submit needs a script: give its file before --"));
+            return Err(Failure::new(Exit::Usage, "--submit needs a script: give its file before --")
+                .id(ErrorId::OptionNeeds));
         };
         let (place, _) = self.change(context, report, number)?;
         let Some(outlook) = &report.outlook else { return Ok(Exit::Unplaced) };
@@ -313,7 +322,8 @@ impl ScriptQuestion<'_> {
             return Ok(Exit::Done);
         }
         if !self.is_live {
-            return Err(Failure::new(Exit::Usage, "--submit asks Slurm itself: leave --snapshot out"));
+            return Err(Failure::new(Exit::Usage, "--submit asks Slurm itself: leave --snapshot out")
+                .id(ErrorId::OptionsConflict));
         }
         let id = slurm::submit(context, &path, &options)?;
         print(context, &format!("Submitted as job {id}.\n"))?;

@@ -12,7 +12,7 @@ use crate::commands::why_json;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{ProgressLine, WhyAdvice, WhyJob, WhyLine, why_list, why_text, wrap};
-use hsched_model::{Request, RequestId, Seconds};
+use hsched_model::{ErrorId, Request, RequestId, Seconds};
 use hsched_queue::{Advice, StateKind, asked, span};
 use hsched_slurm::{CommandLine, RemedyTarget, Runner, remedy_command};
 
@@ -101,7 +101,9 @@ impl Subcommand for Args {
                 return self.make_change(context, number, job, &known);
             }
         } else if self.apply.is_some() {
-            return Err(Failure::new(Exit::Usage, "--apply takes exactly one job"));
+            return Err(
+                Failure::new(Exit::Usage, "--apply takes exactly one job").id(ErrorId::OptionsConflict)
+            );
         }
         let mut look = JobFinder::new(context, &self.view)?;
         let is_list = self.jobs.is_empty();
@@ -121,7 +123,8 @@ impl Subcommand for Args {
         if let ([job], [one]) = (self.jobs.as_slice(), shown.as_slice()) {
             shown_advice::keep(context, job, &remedies_of(one));
         } else if self.apply.is_some() {
-            return Err(Failure::new(Exit::Usage, "--apply takes exactly one job; give its id"));
+            return Err(Failure::new(Exit::Usage, "--apply takes exactly one job; give its id")
+                .id(ErrorId::OptionsConflict));
         }
         let text = match (self.format, is_list) {
             (Format::Json, _) => json_text(&why_json::json(&shown))?,
@@ -167,13 +170,15 @@ impl Args {
                 count => format!("--apply {number}: the list has changes 1 to {count}"),
             };
             let hint = format!("hsched why {} looks again", quoted(job));
-            return Err(Failure::new(Exit::Usage, message).hint(hint));
+            return Err(Failure::new(Exit::Usage, message).id(ErrorId::NoChange).hint(hint));
         };
         let command = remedy.command();
         let text = command_text(&command);
         if !remedy.keeps_job {
             let message = format!("--apply {number}: this change is a new job, which hsched does not submit");
-            return Err(Failure::new(Exit::Usage, message).hint(format!("submit it yourself: {text}")));
+            return Err(Failure::new(Exit::Usage, message)
+                .id(ErrorId::NoChange)
+                .hint(format!("submit it yourself: {text}")));
         }
         if !self.dry_run {
             context.slurm.run(&command).map_err(|error| slurm_failure(&error))?;

@@ -10,6 +10,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::manual;
 use crate::ui::{make_folder, write_output};
+use hsched_model::ErrorId;
 
 /// Write man pages, shell completions and the command reference
 ///
@@ -29,6 +30,7 @@ impl Subcommand for Args {
             let folder = path.parent().map_or(Ok(()), make_folder);
             folder.and_then(|()| write_output(&path, &text)).map_err(|error| {
                 Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
+                    .id(ErrorId::FileUnwritable)
             })?;
         }
         Ok(Exit::Done)

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Command;
 use clap_complete::Shell;
 
-use super::{command_page, exit_codes, format_pages, main_page, reference};
+use super::{command_page, environment, exit_codes, format_pages, main_page, reference};
 
 /// Returns the text of each document by its path, relative to where they are to be written.
 ///
@@ -32,6 +32,7 @@ pub fn files(command: &Command) -> BTreeMap<PathBuf, String> {
     }
     add("docs", "cli.md".into(), reference::text(&command));
     add("docs", "exit-codes.md".into(), exit_codes::text());
+    add("docs", "environment.md".into(), environment::text());
     files
 }
 

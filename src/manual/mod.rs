@@ -1,13 +1,16 @@
 //! Man pages, shell completions and the command reference, as texts: from the command line's own description
-//! and the tables of settings, job keys and exit codes. No list of commands or keys is kept here, and nothing
+//! and the tables of settings, job keys and exit codes; and the pages of `docs` that `hsched help` shows. No list of commands or keys is kept here, and nothing
 //! depends on the terminal, the date or the environment.
 
 mod command_page;
+mod environment;
 mod exit_codes;
 mod files;
 mod format_pages;
 mod main_page;
 mod page;
 mod reference;
+mod topics;
 
 pub use self::files::files;
+pub use self::topics::{ERRORS, TOPICS, Topic};

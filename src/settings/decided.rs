@@ -11,7 +11,7 @@ use super::keys::{KEYS, Key, SetBy};
 use super::problem::{SettingsProblem, SettingsProblems};
 use super::sources::Sources;
 use hsched_model::formats::ValueError;
-use hsched_model::{BitRate, GpuType, JobDefaults, NodeName, Seconds};
+use hsched_model::{BitRate, ErrorId, GpuType, JobDefaults, NodeName, Seconds};
 
 /// All settings, every default filled in.
 #[derive(Clone, Debug)]
@@ -93,7 +93,7 @@ impl Settings {
     pub fn load_valid(sources: &Sources) -> Result<(Self, Option<SettingsProblems>), SettingsProblems> {
         let (entries, mut problems) = sources.entries();
         let Some(mut settings) = Self::built_in(sources, &mut problems) else {
-            let error = ValueError::new("the built-in defaults are unusable");
+            let error = ValueError::new("the built-in defaults are unusable").id(ErrorId::Internal);
             problems.push(SettingsProblem { origin: Origin::Default, key: String::new(), error });
             return Err(SettingsProblems::from(problems));
         };
@@ -180,7 +180,7 @@ impl Settings {
         };
         let base = base.unwrap_or(Path::new(""));
         if key.set_by == SetBy::Site && origin.layer() > Layer::Site {
-            let error = ValueError::new("can only be set in the site's file");
+            let error = ValueError::new("can only be set in the site's file").id(ErrorId::SettingPlace);
             problems.push(SettingsProblem { origin, key: full_name(key, &item), error });
             return;
         }

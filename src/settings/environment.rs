@@ -11,6 +11,7 @@ use super::decided::full_name;
 use super::entry::{Entry, Origin, Typed};
 use super::keys::{KEYS, Key};
 use super::problem::SettingsProblem;
+use hsched_model::ErrorId;
 use hsched_model::formats::{ValueError, nearest, quoted};
 
 /// A setting from the command line.
@@ -63,6 +64,7 @@ impl Flag {
         // A hostlist may not hold `=`, a value may.
         let (key, value) = text.split_once('=').ok_or_else(|| {
             ValueError::new(format!("--set takes KEY=VALUE, got {}", quoted(text)))
+                .id(ErrorId::Setting)
                 .hint("write it like --set account=def-me or --set capacity.v100=8")
         })?;
         Ok(Self { name: "--set".to_owned(), key: key.trim().to_owned(), value: value.to_owned() })
@@ -103,7 +105,11 @@ pub(super) fn read_environment(
         };
         match value.to_str() {
             Some(text) => add(key, "", text, &origin, entries, problems),
-            None => problems.push(problem(&origin, key.name, ValueError::new("must be UTF-8 text"))),
+            None => problems.push(problem(
+                &origin,
+                key.name,
+                ValueError::new("must be UTF-8 text").id(ErrorId::Setting),
+            )),
         }
     }
 }
@@ -118,7 +124,8 @@ pub(super) fn read_flags(flags: &[Flag], entries: &mut Vec<Entry>, problems: &mu
                 let error = ValueError::new(format!(
                     "is not a key: {head} is not a table (its value is {})",
                     found.form
-                ));
+                ))
+                .id(ErrorId::UnknownKey);
                 problems.push(problem(&origin, key, error));
             }
             Ok(found) => add(found, item, value, &origin, entries, problems),
@@ -148,7 +155,11 @@ fn add(
             Some((item, value)) if !item.trim().is_empty() => push(item.trim(), value.trim()),
             _ => {
                 let message = format!("must be NAME=VALUE, got {}", quoted(part));
-                problems.push(problem(origin, &full_name(key, ""), ValueError::new(message)));
+                problems.push(problem(
+                    origin,
+                    &full_name(key, ""),
+                    ValueError::new(message).id(ErrorId::Setting),
+                ));
             }
         }
     }
@@ -180,7 +191,7 @@ fn slip(name: &str, variable: &str, origin: &Origin) -> Option<SettingsProblem> 
         return None;
     }
     let hint = format!("did you mean {PREFIX}{}? If not, unset it", near.to_uppercase());
-    Some(problem(origin, "", ValueError::new("is not a known variable").hint(hint)))
+    Some(problem(origin, "", ValueError::new("is not a known variable").id(ErrorId::UnknownKey).hint(hint)))
 }
 
 fn problem(origin: &Origin, key: &str, error: ValueError) -> SettingsProblem {

@@ -11,8 +11,8 @@ use toml::de::{DeInteger, DeTable, DeValue};
 use super::entry::{Entry, Layer, Origin, Typed};
 use super::keys::{Key, SetBy, node_names};
 use super::problem::SettingsProblem;
-use hsched_model::NodeName;
 use hsched_model::formats::ValueError;
+use hsched_model::{ErrorId, NodeName};
 
 /// A file that is being read.
 struct File<'a> {
@@ -30,7 +30,7 @@ pub(super) fn parse(layer: Layer, path: &Path, text: &str) -> (Vec<Entry>, Vec<S
     for error in &errors {
         let span = error.span().unwrap_or(0..0);
         let message = format!("not valid TOML: {}", error.message());
-        file.report(&span, "", ValueError::new(message));
+        file.report(&span, "", ValueError::new(message).id(ErrorId::Setting));
     }
     // What was recovered from broken text may not be what was meant.
     if errors.is_empty() {
@@ -50,6 +50,7 @@ impl File<'_> {
         };
         if self.layer == Layer::Project && key.set_by == SetBy::NoProject {
             let error = ValueError::new("must not be set in a project file")
+                .id(ErrorId::SettingPlace)
                 .hint(format!("set it in your own settings file or with {}", key.variable()));
             return self.report(&name.span(), key.name, error);
         }
@@ -62,6 +63,7 @@ impl File<'_> {
             }
             _ if key.table => {
                 let error = ValueError::new(format!("must be a {}", key.form))
+                    .id(ErrorId::WrongShape)
                     .hint(format!("start it with [{}]", key.name));
                 self.report(&value.span(), key.name, error);
             }
@@ -93,7 +95,8 @@ impl File<'_> {
                 let Some(other) = first.insert(name.clone(), &entry.item) else {
                     continue;
                 };
-                let error = ValueError::new(format!("{name} is already included in {other:?} in this file"));
+                let error = ValueError::new(format!("{name} is already included in {other:?} in this file"))
+                    .id(ErrorId::Setting);
                 let (origin, key) = (entry.origin.clone(), format!("node_gbps.{}", entry.item));
                 self.problems.push(SettingsProblem { origin, key, error });
                 break;

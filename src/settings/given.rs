@@ -8,7 +8,7 @@ use hsched_model::formats::{
     ValueError, no_nul, one_line, parse_duration, parse_number, parse_size, parse_whole, quoted, shell_lines,
     slurm_name, split_words,
 };
-use hsched_model::{BitRate, Bytes, Seconds};
+use hsched_model::{BitRate, Bytes, ErrorId, Seconds};
 
 /// A typed value with what its meaning depends on.
 pub(super) struct Given<'a> {
@@ -54,13 +54,19 @@ impl Given<'_> {
             return Err(self.not("a number"));
         };
         let number = parse_number(text)?;
-        if fits(number) { Ok(number) } else { Err(ValueError::new(format!("must be {range}, got {number}"))) }
+        if fits(number) {
+            Ok(number)
+        } else {
+            Err(ValueError::new(format!("must be {range}, got {number}")).id(ErrorId::NumberRange))
+        }
     }
 
     /// Returns a link's rate in Gbit/s.
     pub(super) fn rate(&self) -> Result<BitRate, ValueError> {
         let number = self.number(|_| true, "a number")?;
-        BitRate::new(number).ok_or_else(|| ValueError::new(format!("must be above 0 Gbit/s, got {number}")))
+        BitRate::new(number).ok_or_else(|| {
+            ValueError::new(format!("must be above 0 Gbit/s, got {number}")).id(ErrorId::NumberRange)
+        })
     }
 
     /// Returns a whole number within the range.
@@ -104,7 +110,9 @@ impl Given<'_> {
         let inside_home = if text == "~" { Some("") } else { text.strip_prefix("~/") };
         match (inside_home, self.home) {
             (Some(rest), Some(home)) => Ok(Some(home.join(rest))),
-            (Some(_), None) => Err(ValueError::new("refers to the home directory, which is unknown")),
+            (Some(_), None) => {
+                Err(ValueError::new("refers to the home directory, which is unknown").id(ErrorId::Directory))
+            }
             (None, _) => Ok(Some(self.base.join(text))),
         }
     }
@@ -126,7 +134,7 @@ impl Given<'_> {
             Typed::List(_) => "a list".to_owned(),
             Typed::Other(words) => (*words).to_owned(),
         };
-        ValueError::new(format!("must be {expected}, got {got}"))
+        ValueError::new(format!("must be {expected}, got {got}")).id(ErrorId::Setting)
     }
 
     /// Returns a text, or a number's digits so that its missing unit can be named.

@@ -7,7 +7,7 @@ use super::decided::{ColorMode, Settings};
 use super::forbidden::Feature;
 use super::given::Given;
 use hsched_model::formats::{ValueError, duration_text, nearest, one_line, quoted};
-use hsched_model::{BitRate, Bytes, Estimates, GpuType, NodeName, hostlist};
+use hsched_model::{BitRate, Bytes, ErrorId, Estimates, GpuType, NodeName, hostlist};
 
 /// A setting that can be given.
 pub struct Key {
@@ -92,7 +92,7 @@ pub static KEYS: [Key; 27] = [
         set: |settings, given| {
             let text = one_line(given.text()?)?;
             if text.trim().is_empty() {
-                return Err(ValueError::new("must not be empty"));
+                return Err(ValueError::new("must not be empty").id(ErrorId::TextFormat));
             }
             settings.jobs.container_command = text;
             Ok(())
@@ -284,7 +284,7 @@ pub static KEYS: [Key; 27] = [
         set: |settings, given| {
             let duration = given.duration()?;
             if duration.0 <= 0.0 {
-                return Err(ValueError::new("must be above 0"));
+                return Err(ValueError::new("must be above 0").id(ErrorId::NumberRange));
             }
             settings.slurm_timeout = duration;
             Ok(())
@@ -334,7 +334,7 @@ impl Key {
     /// When there is none; the error names the nearest.
     pub fn named(name: &str) -> Result<&'static Self, ValueError> {
         KEYS.iter().find(|key| key.name == name).ok_or_else(|| {
-            let error = ValueError::new("is not a known key");
+            let error = ValueError::new("is not a known key").id(ErrorId::UnknownKey);
             match nearest(name, KEYS.iter().map(|key| key.name)) {
                 Some(near) => error.hint(format!("did you mean {near}?")),
                 None => error,
@@ -365,14 +365,18 @@ fn set_node_rate(settings: &mut Settings, given: &Given<'_>) -> Result<(), Value
 
 /// Returns the nodes that a hostlist names.
 pub(super) fn node_names(text: &str) -> Result<Vec<NodeName>, ValueError> {
-    let names = hostlist::expand(text).map_err(|error| ValueError::new(error.to_string()))?;
-    let name = |name: &String| NodeName::new(name).map_err(|error| ValueError::new(error.to_string()));
+    let names =
+        hostlist::expand(text).map_err(|error| ValueError::new(error.to_string()).id(ErrorId::NameFormat))?;
+    let name = |name: &String| {
+        NodeName::new(name).map_err(|error| ValueError::new(error.to_string()).id(ErrorId::NameFormat))
+    };
     names.iter().map(name).collect()
 }
 
 fn set_capacity(settings: &mut Settings, given: &Given<'_>) -> Result<(), ValueError> {
-    let gpu_type = GpuType::new(given.item)
-        .ok_or_else(|| ValueError::new(format!("{} is not a GPU type", quoted(given.item))))?;
+    let gpu_type = GpuType::new(given.item).ok_or_else(|| {
+        ValueError::new(format!("{} is not a GPU type", quoted(given.item))).id(ErrorId::GpuType)
+    })?;
     settings.capacity.insert(gpu_type, given.count(0..=1_000_000)?);
     Ok(())
 }
@@ -382,6 +386,7 @@ fn set_forbidden(settings: &mut Settings, given: &Given<'_>) -> Result<(), Value
         let found = Feature::NAMES.iter().find(|(name, _)| name == word).map(|(_, feature)| *feature);
         found.ok_or_else(|| {
             ValueError::new(format!("{} is not a feature", quoted(word)))
+                .id(ErrorId::UnknownWord)
                 .hint("write race, together or queue")
         })
     };

@@ -17,6 +17,7 @@ use super::environment::{
 };
 use super::file;
 use super::problem::SettingsProblem;
+use hsched_model::ErrorId;
 use hsched_model::formats::ValueError;
 
 /// Name of a project file.
@@ -220,7 +221,7 @@ fn unreadable(layer: Layer, path: PathBuf, variable: Option<&str>, error: &io::E
         io::ErrorKind::InvalidData => "it is not UTF-8 text".to_owned(),
         _ => error.to_string(),
     };
-    let wrong = ValueError::new(format!("cannot be read: {reason}"));
+    let wrong = ValueError::new(format!("cannot be read: {reason}")).id(ErrorId::FileUnreadable);
     let error = match variable {
         Some(variable) => wrong.hint(format!("{variable} names this file")),
         None if error.kind() == io::ErrorKind::PermissionDenied => {

@@ -21,7 +21,7 @@ const NARROWEST: usize = 6;
 /// Rows of text under headings.
 #[derive(Clone, Debug)]
 pub struct Table {
-    headings: Vec<(&'static str, Align)>,
+    headings: Vec<(String, Align)>,
     rows: Vec<Vec<String>>,
     /// What stands below a row, by its number.
     notes: BTreeMap<usize, String>,
@@ -39,7 +39,12 @@ pub enum Align {
 impl Table {
     /// Returns a table without rows.
     pub fn new(headings: &[(&'static str, Align)]) -> Self {
-        Self { headings: headings.to_vec(), rows: Vec::new(), notes: BTreeMap::new() }
+        Self::of_headings(headings.iter().map(|(heading, align)| ((*heading).to_owned(), *align)).collect())
+    }
+
+    /// Returns a table without rows, with headings that are known only now.
+    pub(super) fn of_headings(headings: Vec<(String, Align)>) -> Self {
+        Self { headings, rows: Vec::new(), notes: BTreeMap::new() }
     }
 
     /// Adds a row, one cell per heading.
@@ -69,10 +74,15 @@ impl Table {
         self.lines(width, colour, true)
     }
 
+    /// Returns the table's lines; words that are longer than their column are not cut.
+    pub(super) fn render_whole(&self, width: usize, colour: bool) -> String {
+        self.lines(width, colour, false)
+    }
+
     fn lines(&self, width: usize, colour: bool, cuts: bool) -> String {
         let wrap = if cuts { wrap_cut } else { wrap };
         let mut builder = Builder::default();
-        builder.push_record(self.headings.iter().map(|(heading, _)| *heading));
+        builder.push_record(self.headings.iter().map(|(heading, _)| heading.as_str()));
         let widths = self.widths(width, cuts);
         // The lines that each row takes, headings first.
         let mut heights = vec![1];
@@ -115,7 +125,7 @@ impl Table {
     /// Returns how wide each column may be: the widest give way until all fit, first between words, and only then
     /// within them, if words may be cut.
     fn widths(&self, total: usize, cuts: bool) -> Vec<usize> {
-        let column = |(index, (heading, _)): (usize, &(&str, Align))| {
+        let column = |(index, (heading, _)): (usize, &(String, Align))| {
             let cells = self.rows.iter().map(|row| length(&row[index]));
             cells.max().unwrap_or(0).max(length(heading))
         };

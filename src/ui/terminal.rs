@@ -9,6 +9,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::stat::{SFlag, fstat};
 
 use crate::error::Failure;
+use hsched_model::formats::Problem;
 
 /// Where output goes.
 #[derive(Clone, Copy, Debug)]
@@ -158,12 +159,25 @@ impl Terminal {
     pub fn fail(self, failure: &Failure, json: bool) {
         self.say(&failure.to_string());
         if json {
-            let error = serde_json::json!({
-                "error": { "code": failure.exit.word(), "message": failure.message, "hints": failure.hints }
+            let mut error = serde_json::json!({
+                "code": failure.exit.word(), "id": failure.id.word(), "message": failure.message,
+                "hints": failure.hints
             });
-            let _ = self.print(&format!("{error}\n"));
+            if !failure.problems.is_empty() {
+                error["problems"] = failure.problems.iter().map(problem_json).collect();
+            }
+            let _ = self.print(&format!("{}\n", serde_json::json!({ "error": error })));
+        }
+        // Programs that read stderr know the text without this line.
+        if io::stderr().is_terminal() && failure.id != failure.exit.id() {
+            self.say(&format!("more: hsched help error {}", failure.id.word()));
         }
     }
+}
+
+fn problem_json(problem: &Problem) -> serde_json::Value {
+    let Problem { line, id, path, message, hint } = problem;
+    serde_json::json!({ "line": line, "id": id.word(), "key": path, "message": message, "hint": hint })
 }
 
 fn is_pipe(mode: SFlag) -> bool {

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::Failure;
 use crate::exit::Exit;
+use hsched_model::ErrorId;
 use hsched_model::formats::is_sweep_key;
 use hsched_slurm::batch_script::Imported;
 
@@ -24,8 +25,9 @@ struct ForeignFile<'a> {
 /// # Errors
 /// When the text is not YAML.
 pub(crate) fn read(text: &str, name: &str, source: &str) -> Result<Option<Imported>, Failure> {
-    let tree: Value = yaml_serde::from_str(text)
-        .map_err(|error| Failure::new(Exit::BadInput, format!("{source} is not YAML: {error}")))?;
+    let tree: Value = yaml_serde::from_str(text).map_err(|error| {
+        Failure::new(Exit::BadInput, format!("{source} is not YAML: {error}")).id(ErrorId::YamlSyntax)
+    })?;
     let Some(keys) = tree.as_object() else { return Ok(None) };
     let file = ForeignFile { text, keys };
     let mut imported = Imported::default();

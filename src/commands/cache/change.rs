@@ -13,8 +13,8 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::clock::Clock;
 use hsched_model::catalogue::{self, recognise};
-use hsched_model::formats;
 use hsched_model::number::to_f64;
+use hsched_model::{ErrorId, formats};
 use hsched_plan::throughput::{Cache, SpeedKey};
 
 /// Takes the user's word for a speed.
@@ -51,7 +51,8 @@ pub(super) fn forget(context: &Context, args: &ForgetArgs) -> Result<Exit, Failu
         let count = file.cache.forget(model, gpu_type.as_ref());
         if count == 0 {
             let place = gpu_type.as_ref().map(|gpu_type| format!(" on {gpu_type}")).unwrap_or_default();
-            let failure = Failure::new(Exit::Failed, format!("no speed is known for {model}{place}"));
+            let failure = Failure::new(Exit::Failed, format!("no speed is known for {model}{place}"))
+                .id(ErrorId::NoSpeed);
             let models: Vec<String> = file.cache.estimates().map(|(key, _)| key.model).collect();
             return Err(match formats::nearest(model, models.iter().map(String::as_str)) {
                 Some(near) if near != model.as_str() => failure.hint(format!("did you mean {near}?")),

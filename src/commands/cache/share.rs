@@ -8,6 +8,7 @@ use crate::commands::cli::print;
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::store::{BY_HAND, SpeedFile};
+use hsched_model::ErrorId;
 use hsched_plan::throughput::Cache;
 
 /// Prints all speeds.
@@ -30,7 +31,7 @@ pub(super) fn import(context: &Context, args: &ImportArgs) -> Result<Exit, Failu
         SpeedFile::parse_csv(&text)
     };
     let other = read.map_err(|error| {
-        let failure = Failure::from_error(Exit::BadInput, &error);
+        let failure = Failure::from_error(Exit::BadInput, &error).id(ErrorId::SpeedsFile);
         let message = format!("{}: {}", args.file.display(), failure.message);
         Failure { message, ..failure }.hint(if error.is_of_checksum() {
             format!("if you edited it, set its \"sha256\" to {BY_HAND:?}")

@@ -13,6 +13,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{Align, ProgressLine, Table, wrap, write_output};
 use hsched_engine::clock::Clock;
+use hsched_model::ErrorId;
 use hsched_slurm::saved::{Bundle, BundledCall};
 use hsched_slurm::site_calls::{Call, Names, calls};
 use hsched_slurm::{JobId, Runner, site, squeue};
@@ -59,6 +60,7 @@ pub(super) fn bundle(
     let bytes = bundle.to_bytes().map_err(|error| Failure::from_error(Exit::Internal, &error))?;
     write_output(path, &bytes).map_err(|error| {
         Failure::new(Exit::Failed, format!("{}: cannot be written: {error}", path.display()))
+            .id(ErrorId::FileUnwritable)
     })?;
     let gaps =
         if failed == 0 { String::new() } else { format!(" ({failed} of them failed, which is recorded)") };

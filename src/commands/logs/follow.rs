@@ -13,7 +13,7 @@ use crate::exit::Exit;
 use hsched_engine::clock::Clock as _;
 use hsched_engine::store::{last_look, report_folder, reports, state_stamp};
 use hsched_engine::{JobState, Phase, Rules, State, SubmissionKey};
-use hsched_model::Seconds;
+use hsched_model::{ErrorId, Seconds};
 
 /// Time between two looks. A network file system does not tell this machine of what another node writes, and the state
 /// does not tell of anything.
@@ -148,6 +148,7 @@ impl<'a> Follower<'a> {
         let folder = report_folder(&self.root, &key.run, &key.name());
         let word = reports::word(&folder, None).map_err(|error| {
             Failure::new(Exit::Failed, format!("cannot read a file in {}: {error}", folder.display()))
+                .id(ErrorId::FileUnreadable)
         })?;
         let Some(reports::LastWord { status, .. }) = word else { return Ok(false) };
         let now = state::now(self.context);

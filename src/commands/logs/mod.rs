@@ -16,6 +16,7 @@ use crate::exit::Exit;
 use crate::ui::JobSummary;
 use hsched_engine::store::script_chains;
 use hsched_engine::{JobState, State};
+use hsched_model::ErrorId;
 
 /// Print the output of a job
 ///
@@ -62,7 +63,7 @@ impl Subcommand for Args {
         }
         if self.task.is_some() {
             let message = format!("--task is for the job arrays of scripts; {} is none", self.job);
-            return Err(Failure::new(Exit::Usage, message));
+            return Err(Failure::new(Exit::Usage, message).id(ErrorId::OptionsConflict));
         }
         let tracked = self.find(&state)?;
         if self.follow {
@@ -78,6 +79,7 @@ impl Subcommand for Args {
         if let Some(missing) = parts.iter().find(|part| !part.exists()) {
             let message = format!("{} does not exist", missing.path.display());
             return Err(Failure::new(Exit::Failed, message)
+                .id(ErrorId::NoOutput)
                 .hint("it was removed, or is on a file system that this machine cannot see"));
         }
         chosen.note(context);
@@ -109,7 +111,7 @@ impl Args {
     ) -> Result<&'a Printed, Failure> {
         let job = &tracked.job.name;
         let wrong = |message: String| {
-            let failure = Failure::new(Exit::Usage, message);
+            let failure = Failure::new(Exit::Usage, message).id(ErrorId::UnknownJob);
             Err(failure.hint(format!("hsched status {job} lists its submissions")))
         };
         let count = match all.len() {
@@ -134,11 +136,14 @@ impl Args {
     fn not_started(&self, context: &Context, tracked: &JobState, submissions: usize) -> Failure {
         let job = &tracked.job.name;
         if tracked.phase.is_over() {
-            return Failure::new(Exit::Failed, format!("{job} never started: {}", tracked.phase.word()));
+            return Failure::new(Exit::Failed, format!("{job} never started: {}", tracked.phase.word()))
+                .id(ErrorId::NotStarted);
         }
         let last = JobSummary::new(tracked).last(state::now(context));
         let message = format!("{job} has not started yet: {}, {last}", tracked.phase.word());
-        let failure = Failure::new(Exit::Failed, message).hint("--follow waits for it to start");
+        let failure = Failure::new(Exit::Failed, message)
+            .id(ErrorId::NotStarted)
+            .hint("--follow waits for it to start");
         if submissions < 2 || self.attempt.is_some() || self.of_run.is_some() {
             return failure;
         }
@@ -174,7 +179,8 @@ impl Output<'_> {
                 Ok(()) => {}
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(false),
                 Err(error) => {
-                    return Err(Failure::new(Exit::Failed, format!("cannot write to stdout: {error}")));
+                    return Err(Failure::new(Exit::Failed, format!("cannot write to stdout: {error}"))
+                        .id(ErrorId::FileUnwritable));
                 }
             }
         }
@@ -183,4 +189,5 @@ impl Output<'_> {
 
 fn unreadable(part: &Part, error: &io::Error) -> Failure {
     Failure::new(Exit::Failed, format!("cannot read {}: {error}", part.path.display()))
+        .id(ErrorId::FileUnreadable)
 }

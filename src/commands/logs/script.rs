@@ -13,6 +13,7 @@ use crate::exit::Exit;
 use hsched_engine::clock::Clock as _;
 use hsched_engine::store::{ScriptChain, script_chains};
 use hsched_engine::{Rules, ScriptJob};
+use hsched_model::ErrorId;
 
 /// Time between two looks at the state, which does not tell of changes.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -35,10 +36,11 @@ impl Args {
     ) -> Result<Exit, Failure> {
         if self.of_run.is_some() || self.attempt.is_some() {
             let message = format!("{} is a script: only its last submission is kept", self.job);
-            return Err(Failure::new(Exit::Usage, message));
+            return Err(Failure::new(Exit::Usage, message).id(ErrorId::OptionsConflict));
         }
         if self.task.is_some() && script.tasks.is_none() {
-            return Err(Failure::new(Exit::Usage, format!("{} is no job array", self.job)));
+            return Err(Failure::new(Exit::Usage, format!("{} is no job array", self.job))
+                .id(ErrorId::OptionsConflict));
         }
         if self.follow {
             let several = script.outputs.len() > 1 || script.tasks.is_some();
@@ -69,6 +71,7 @@ impl Args {
         let word = script.word();
         if script.submission.started.is_none() && !script.is_over() {
             return Failure::new(Exit::Failed, format!("{} has not started yet: {word}", self.job))
+                .id(ErrorId::NotStarted)
                 .hint("--follow waits for it to start");
         }
         let files = files.first().map_or_else(
@@ -76,6 +79,7 @@ impl Args {
             |file| format!("{} does not exist", file.display()),
         );
         Failure::new(Exit::Failed, format!("{files} ({} is {word})", self.job))
+            .id(ErrorId::NoOutput)
             .hint("it was removed, or is on a file system that this machine cannot see")
     }
 
@@ -83,7 +87,7 @@ impl Args {
     pub(super) fn of_chain(&self, context: &Context, chain: &ScriptChain) -> Result<Exit, Failure> {
         if self.of_run.is_some() || self.task.is_some() {
             let message = format!("{} runs in pieces: --attempt N prints that of piece N", self.job);
-            return Err(Failure::new(Exit::Usage, message));
+            return Err(Failure::new(Exit::Usage, message).id(ErrorId::OptionsConflict));
         }
         let name = chain.run.clone();
         let look = || {
@@ -105,11 +109,14 @@ impl Args {
                 Some(number) => format!("piece {number} of {} has not started", self.job),
                 None => format!("{} has not started yet: {word}", self.job),
             };
-            return Err(Failure::new(Exit::Failed, what).hint("--follow waits for it to start"));
+            return Err(Failure::new(Exit::Failed, what)
+                .id(ErrorId::NotStarted)
+                .hint("--follow waits for it to start"));
         }
         self.print_files(context, files.clone())?.ok_or_else(|| {
             let file = files.first().map(|file| file.display().to_string()).unwrap_or_default();
             Failure::new(Exit::Failed, format!("{file} does not exist ({} is {word})", self.job))
+                .id(ErrorId::NoOutput)
                 .hint("it was removed, or is on a file system that this machine cannot see")
         })
     }

@@ -16,7 +16,7 @@ use crate::exit::Exit;
 use crate::ui::{Align, Table};
 use hsched_engine::live::Interrupts;
 use hsched_model::formats;
-use hsched_model::{Cluster, Job, Seconds};
+use hsched_model::{Cluster, ErrorId, Job, Seconds};
 use hsched_plan::Problem;
 use hsched_plan::throughput::Cache;
 
@@ -83,7 +83,8 @@ impl Args {
             file_kind::refuse_examples(&text, &self.jobs, &jobs.iter().collect::<Vec<_>>())?;
         }
         if let Some(name) = self.names.iter().find(|name| jobs.iter().all(|job| job.name.as_str() != *name)) {
-            let failure = Failure::new(Exit::Usage, format!("--job {name}: no such job in the job file"));
+            let failure = Failure::new(Exit::Usage, format!("--job {name}: no such job in the job file"))
+                .id(ErrorId::UnknownJob);
             let near = formats::nearest(name, jobs.iter().map(|job| job.name.as_str()));
             return Err(match near {
                 Some(near) => failure.hint(format!("did you mean {near}?")),

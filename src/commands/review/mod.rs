@@ -16,7 +16,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{Reviewed, review_text};
 use hsched_engine::clock::Clock;
-use hsched_model::Time;
+use hsched_model::{ErrorId, Time};
 use hsched_slurm::accounting::{self, Accounting, HeaderError};
 use hsched_slurm::review::review;
 use hsched_slurm::time;
@@ -91,6 +91,7 @@ impl Args {
         let read = Accounting::parse(printed.as_bytes(), |text| time::unix(text).map(Time));
         let accounting = read.map_err(|error| {
             Failure::new(Exit::Failed, format!("the output of sacct cannot be read: {error}"))
+                .id(ErrorId::SlurmOutput)
         })?;
         Ok((accounting, Some(asking::time(&context.clock))))
     }
@@ -114,5 +115,6 @@ impl Args {
 fn unreadable(path: &Path, error: &HeaderError) -> Failure {
     let columns = accounting::COLUMNS.join(",");
     Failure::new(Exit::BadInput, format!("{}: {error}", input::name(path)))
+        .id(ErrorId::SlurmOutput)
         .hint(format!("print it with `sacct -D -P --starttime=now-90days --format={columns}`"))
 }

@@ -8,7 +8,7 @@ use crate::probe::{self, Facts};
 use crate::settings::{Feature, own_slurm_job, own_slurm_job_facts};
 use hsched_engine::render::Launcher;
 use hsched_model::catalogue::recognise;
-use hsched_model::{GpuType, JobId, Node, NodeName, Time, Usage};
+use hsched_model::{ErrorId, GpuType, JobId, Node, NodeName, Time, Usage};
 use hsched_slurm::allocation::{self, AllocatedNode};
 
 /// The devices for jobs, and how ranks are started on them.
@@ -46,6 +46,7 @@ impl ExecutionTarget {
         if devices.count() == 0 {
             facts.notes.iter().for_each(|note| context.note(note));
             return Err(Failure::new(Exit::Failed, "hsched found no GPU on this machine")
+                .id(ErrorId::NoGpu)
                 .hint("to run on its CPUs: --devices cpu:4 (at most 4 ranks at a time)"));
         }
         let unknown =
@@ -70,6 +71,7 @@ impl ExecutionTarget {
         if devices.count() == 0 {
             let message = format!("the current Slurm job {job} has no GPUs");
             return Err(Failure::new(Exit::Failed, message)
+                .id(ErrorId::NoGpu)
                 .hint("request GPUs with --gres, or define devices with --devices cpu:4"));
         }
         Ok(Self {

@@ -17,7 +17,7 @@ use crate::local::{LocalSite, LocalWorld, Wake, Waker};
 use hsched_engine::live::{Site, on_endings};
 use hsched_engine::store::StateDir;
 use hsched_engine::{BackendKind, Event, Planner, Rules, State, Update, due};
-use hsched_model::{GpuType, Job, Seconds, Time};
+use hsched_model::{ErrorId, GpuType, Job, Seconds, Time};
 use hsched_plan::Policy;
 
 /// A `hsched run` at work.
@@ -136,6 +136,7 @@ impl<'a> LocalRun<'a> {
         if self.last_moment(&work.session.state).is_some_and(|last| last <= begun) {
             let message = "the allocation ends too soon for a new job to save a checkpoint";
             return Err(Failure::new(Exit::Failed, message)
+                .id(ErrorId::TimeTooShort)
                 .hint("request more time from Slurm, or set a shorter checkpoint.grace"));
         }
         let mut trouble = BTreeSet::new();

@@ -8,6 +8,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_lab::replay::TaskPolicy;
 use hsched_lab::{LabPolicy, POLICIES, TaskMaker};
+use hsched_model::ErrorId;
 use hsched_plan::{Flag, Parameters};
 
 /// How jobs of policies run that share out single tasks in their papers.
@@ -47,7 +48,8 @@ impl ExecutionArgs {
         }
         let wanted = makers().filter(|(policy, _)| names.iter().any(|name| name == policy.entry.name));
         let made = wanted.map(|(_, tasks)| (tasks.make)(&parameters));
-        made.collect::<Result<_, _>>().map_err(|why: String| Failure::new(Exit::Usage, why))
+        made.collect::<Result<_, _>>()
+            .map_err(|why: String| Failure::new(Exit::Usage, why).id(ErrorId::PolicyOption))
     }
 }
 

@@ -16,7 +16,7 @@ use hsched_lab::mlfs::{
 use hsched_model::formats;
 use hsched_model::formats::graphs::{self, GraphFile};
 use hsched_model::number::to_f64;
-use hsched_model::{GraphJob, Node, Seconds, Server};
+use hsched_model::{ErrorId, GraphJob, Node, Seconds, Server};
 
 /// How `mlf-h` places tasks.
 #[derive(Debug, clap::Args)]
@@ -74,7 +74,7 @@ pub(super) fn run(
 ) -> Result<Exit, Failure> {
     if let Some(other) = asked.policies.iter().find(|name| *name != POLICY) {
         let message = format!("the trace has task graphs, which policy {other} cannot place");
-        return Err(Failure::new(Exit::Usage, message).hint("use --policy mlf-h"));
+        return Err(Failure::new(Exit::Usage, message).id(ErrorId::PolicyUnfit).hint("use --policy mlf-h"));
     }
     let Seen { cluster, .. } = input::cluster(context, asked.cluster)?;
     let network = cluster.network.unwrap_or(context.settings.network).gigabits_per_second();
@@ -82,7 +82,7 @@ pub(super) fn run(
     let nodes: Vec<(String, usize)> =
         servers.iter().map(|server| (server.name.clone(), server.gpus)).collect();
     let GraphFile { now, jobs } = graphs::parse(text, &nodes)
-        .map_err(|problems| Failure::new(Exit::BadInput, problems.in_file(&input::name(asked.trace))))?;
+        .map_err(|problems| Failure::from_problems(&problems, &input::name(asked.trace)))?;
     let usual = MlfsParameters::default();
     let parameters = MlfsParameters {
         gang: args.gang,
@@ -104,6 +104,7 @@ pub(super) fn run(
         Some(_) if on_stdout => print(context, &events)?,
         Some(path) => write_output(path, &events).map_err(|error| {
             Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
+                .id(ErrorId::FileUnwritable)
         })?,
         None => {}
     }

@@ -11,7 +11,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_lab::replay::Trace;
 use hsched_lab::trace::{self, TraceFile};
-use hsched_model::{Cluster, Holdings};
+use hsched_model::{Cluster, ErrorId, Holdings};
 use hsched_plan::{ClusterView, Problem};
 
 /// Returns the trace of a file on a cluster.
@@ -27,11 +27,10 @@ pub(super) fn input_trace(
 ) -> Result<Trace, Failure> {
     let file = trace::parse(text).map_err(|error| {
         let name = input::name(path);
-        let message = match error {
-            trace::TraceError::Problems(problems) => problems.in_file(&name),
-            error => format!("{name}: {error}"),
+        let failure = match error {
+            trace::TraceError::Problems(problems) => Failure::from_problems(&problems, &name),
+            error => Failure::new(Exit::BadInput, format!("{name}: {error}")).id(ErrorId::TraceFile),
         };
-        let failure = Failure::new(Exit::BadInput, message);
         match mistaken(text) {
             Some(hint) => failure.hint(hint),
             None => failure,
@@ -78,11 +77,12 @@ pub(in crate::commands) fn on_cluster(
         rates: (context.settings.network, context.settings.intra_node),
     };
     let problem = Problem::live(cluster_view, jobs, &speeds)
-        .map_err(|error| Failure::from_error(Exit::BadInput, &error))?;
+        .map_err(|error| Failure::from_error(Exit::BadInput, &error).id(ErrorId::ClusterFile))?;
     for note in notes {
         context.terminal.say(&note);
     }
-    Trace::new(problem, file).map_err(|error| Failure::from_error(Exit::BadInput, &error))
+    Trace::new(problem, file)
+        .map_err(|error| Failure::from_error(Exit::BadInput, &error).id(ErrorId::TraceFile))
 }
 
 /// In a simulation nobody else is on the cluster.

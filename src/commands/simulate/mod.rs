@@ -38,8 +38,8 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
 use hsched_lab::replay::{Incidents, Loses, Options, Record, Trace};
-use hsched_model::Seconds;
 use hsched_model::formats;
+use hsched_model::{ErrorId, Seconds};
 use hsched_plan::{ExecutionMode, Moves, Parameters, Repacking, Replanning};
 
 /// Simulate policies on a trace of jobs, such as those of your last month
@@ -143,7 +143,9 @@ impl Subcommand for Args {
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         if self.certificate && self.format != Format::Json {
-            return Err(Failure::new(Exit::Usage, "--certificate needs --format json"));
+            return Err(
+                Failure::new(Exit::Usage, "--certificate needs --format json").id(ErrorId::OptionNeeds)
+            );
         }
         let text = input::text(&self.trace)?;
         if formats::graphs::is_graphs(&text) {
@@ -157,21 +159,27 @@ impl Subcommand for Args {
                 "{flag} does not work with {}, which assigns individual tasks to GPUs",
                 policy.name()
             );
-            return Err(Failure::new(Exit::Usage, message).hint("add --execution gangs"));
+            return Err(Failure::new(Exit::Usage, message)
+                .id(ErrorId::PolicyUnfit)
+                .hint("add --execution gangs"));
         }
         let objective = self.objective.of(&self.policy, context)?;
         let copies = self.hadare.parameters(self.round, objective);
-        let copies = copies.map_err(|why| Failure::new(Exit::Usage, why))?;
+        let copies = copies.map_err(|why| Failure::new(Exit::Usage, why).id(ErrorId::PolicyOption))?;
         let mut trace = input_trace(context, &text, &self.trace, &self.cluster, &self.speeds)?;
         trace.problem.objective = objective;
         let trace = Arc::new(trace);
         if !tasks.is_empty() && !trace.is_whole() {
             let message = "the trace has jobs that have already begun (steps_done, held), which policies that schedule individual tasks do not support";
-            return Err(Failure::new(Exit::Usage, message).hint("add --execution gangs"));
+            return Err(Failure::new(Exit::Usage, message)
+                .id(ErrorId::PolicyUnfit)
+                .hint("add --execution gangs"));
         }
         if !tasks.is_empty() && trace.jobs.iter().any(|entry| !entry.after.is_empty()) {
             let message = "jobs of the trace have the key `after`, which policies that schedule individual tasks do not support";
-            return Err(Failure::new(Exit::Usage, message).hint("add --execution gangs"));
+            return Err(Failure::new(Exit::Usage, message)
+                .id(ErrorId::PolicyUnfit)
+                .hint("add --execution gangs"));
         }
         self.note_unsaved(context, &trace);
         let mut cells = cells(&trace, &self.options(context), &self.sweep)?;

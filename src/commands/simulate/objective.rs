@@ -6,6 +6,7 @@ use crate::commands::simulate::sweep::HADARE;
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_lab::hadare::ForkObjective;
+use hsched_model::ErrorId;
 use hsched_plan::Objective;
 
 /// An objective.
@@ -29,7 +30,7 @@ impl ObjectiveArgs {
         if policies.iter().any(|name| name == HADARE) && ForkObjective::of(objective).is_none() {
             let [one, other] = [Objective::MeanJct, Objective::Makespan].map(Objective::name);
             let message = format!("hadare minimises {one} or {other}, not {}", objective.name());
-            return Err(Failure::new(Exit::Usage, message));
+            return Err(Failure::new(Exit::Usage, message).id(ErrorId::PolicyUnfit));
         }
         let known = hsched_lab::registry();
         let goes_by_it = |name: &str| {

@@ -15,6 +15,7 @@ use crate::ui::{
     sweep_table, write_output,
 };
 use hsched_lab::replay::{Event, Trace};
+use hsched_model::ErrorId;
 use hsched_plan::kit::Gpu;
 
 /// How results are printed.
@@ -82,6 +83,7 @@ impl<'a> EventFile<'a> {
         } else {
             write_output(&self.path, &self.text).map_err(|error| {
                 Failure::new(Exit::Failed, format!("cannot write {}: {error}", self.path.display()))
+                    .id(ErrorId::FileUnwritable)
             })?;
         }
         Ok(EventText { to_stdout })

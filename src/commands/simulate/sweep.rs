@@ -13,8 +13,8 @@ use hsched_lab::hadare::{HadareParameters, replay_copies};
 use hsched_lab::replay::{
     Event, Hooks, Options, Record, ReplayError, TaskPolicy, Trace, replay, replay_tasks,
 };
-use hsched_model::Seconds;
 use hsched_model::formats;
+use hsched_model::{ErrorId, Seconds};
 use hsched_plan::{Parameters, PolicyError};
 
 /// What is varied, with its values.
@@ -126,7 +126,9 @@ pub(super) fn cells(trace: &Arc<Trace>, options: &Options, sweep: &[Axis]) -> Re
     for (place, axis) in axes.iter().enumerate() {
         if axes[..place].iter().any(|other| other.name() == axis.name()) {
             let message = format!("--sweep {} is given twice", axis.name());
-            return Err(Failure::new(Exit::Usage, message).hint("give all its values in one --sweep"));
+            return Err(Failure::new(Exit::Usage, message)
+                .id(ErrorId::OptionsConflict)
+                .hint("give all its values in one --sweep"));
         }
         let mut loads = BTreeMap::new();
         if let Axis::Load(values) = axis {
@@ -134,7 +136,7 @@ pub(super) fn cells(trace: &Arc<Trace>, options: &Options, sweep: &[Axis]) -> Re
                 let scaled = trace.with_load(*value).ok_or_else(|| {
                     let message =
                         "cannot scale the load: all jobs of the trace arrive at once, or none can run";
-                    Failure::new(Exit::BadInput, message)
+                    Failure::new(Exit::BadInput, message).id(ErrorId::TraceFile)
                 })?;
                 loads.insert(value.to_bits(), Arc::new(scaled));
             }

@@ -14,7 +14,7 @@ use crate::ui::write_output;
 use hsched_lab::trace::table::Read;
 use hsched_lab::trace::{self, Applications, GavelSpeeds, Recorded, TraceError};
 use hsched_model::formats;
-use hsched_model::{GpuType, Job};
+use hsched_model::{ErrorId, GpuType, Job};
 
 /// Convert job records of a cluster, or a published trace, into a trace for `hsched simulate`
 ///
@@ -198,7 +198,7 @@ fn whole(read: Read<Recorded>, estimate: bool) -> Read<Job> {
 }
 
 pub(super) fn wrong(path: &Path, error: &TraceError) -> Failure {
-    Failure::new(Exit::BadInput, format!("{}: {error}", input::name(path)))
+    Failure::new(Exit::BadInput, format!("{}: {error}", input::name(path))).id(ErrorId::TraceFile)
 }
 
 /// The most lines that are listed.
@@ -222,7 +222,7 @@ fn told(context: &Context, file: &Path, read: Read<Job>) -> Result<Vec<Job>, Fai
     let jobs = read.entries;
     if jobs.is_empty() {
         let message = format!("{}: no job can be converted", input::name(file));
-        return Err(Failure::new(Exit::BadInput, message));
+        return Err(Failure::new(Exit::BadInput, message).id(ErrorId::TraceFile));
     }
     let types: BTreeSet<&str> =
         jobs.iter().flat_map(|job| job.throughput.keys().map(GpuType::as_str)).collect();
@@ -243,6 +243,7 @@ pub(super) fn write(context: &Context, output: Option<&Path>, text: &str) -> Res
     match output {
         Some(path) => write_output(path, text).map_err(|error| {
             Failure::new(Exit::Failed, format!("cannot write {}: {error}", path.display()))
+                .id(ErrorId::FileUnwritable)
         })?,
         None => print(context, text)?,
     }

@@ -18,7 +18,7 @@ use crate::exit::Exit;
 use crate::settings::Flag;
 use hsched_engine::Rules;
 use hsched_engine::store::{StateDir, StateError};
-use hsched_model::formats;
+use hsched_model::{ErrorId, formats};
 use hsched_plan::{Moves, Parameters, Replanning};
 
 /// Follow the jobs: count epochs, measure speeds, submit waiting jobs to free GPUs, retry failed jobs
@@ -102,10 +102,12 @@ impl Subcommand for Args {
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         if self.race.is_some() {
-            return Err(Failure::new(Exit::Usage, "hsched watch has no --race").hint(
-                "hsched watch --queue adds a better request when there is one; hsched submit --race N \
+            return Err(Failure::new(Exit::Usage, "hsched watch has no --race")
+                .id(ErrorId::OptionsConflict)
+                .hint(
+                    "hsched watch --queue adds a better request when there is one; hsched submit --race N \
                  queues N requests at once",
-            ));
+                ));
         }
         if self.queue && !hsched_lab::registry().names().contains(&self.policy.policy.as_str()) {
             let name = &self.policy.policy;
@@ -113,6 +115,7 @@ impl Subcommand for Args {
                 "policy {name} submits a job only when GPUs are free for it, so --queue has no effect"
             );
             return Err(Failure::new(Exit::Usage, message)
+                .id(ErrorId::OptionsConflict)
                 .hint(format!("remove --queue, or use --policy {}", hsched_lab::registry().names()[0])));
         }
         let rules = Rules { pinned: self.pin, ..state::rules(context) };
@@ -127,7 +130,7 @@ impl Subcommand for Args {
         let _alone = StateDir::lock_watch(&root).map_err(|error| match error {
             StateError::Locked { path, .. } => {
                 let message = format!("{}: another hsched watch already follows these jobs", path.display());
-                Failure::new(Exit::Locked, message).hint("hsched status shows them")
+                Failure::new(Exit::Locked, message).id(ErrorId::Locked).hint("hsched status shows them")
             }
             other => state::failure(&other),
         })?;

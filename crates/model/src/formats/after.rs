@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::problem::ValueError;
 use super::reader::{Value, all};
-use crate::{Job, JobName};
+use crate::{ErrorId, Job, JobName};
 
 /// Reads the names of the jobs that one comes after: one, or a list.
 pub(super) fn read(value: &Value<'_>) -> Option<Vec<JobName>> {
     let name = |item: &Value<'_>| {
-        item.parsed(|text| JobName::new(text).map_err(|error| ValueError::new(error.to_string())))
+        item.parsed(|text| {
+            JobName::new(text).map_err(|error| ValueError::new(error.to_string()).id(ErrorId::NameFormat))
+        })
     };
     if value.is_list() { all(value.items().iter().map(name)) } else { Some(vec![name(value)?]) }
 }
@@ -33,7 +35,10 @@ pub(super) fn settled(mut entries: Vec<(Value<'_>, Vec<Job>)>) -> Vec<Job> {
         let stuck = jobs.iter().find(|job| !free.contains(&job.name));
         if let Some((job, value)) = stuck.zip(field(entry, "after")) {
             let all: Vec<&Job> = entries.iter().flat_map(|(_, jobs)| jobs).collect();
-            value.report(ValueError::new(format!("{} waits for itself{}", job.name, way(job, &all))));
+            value.report(
+                ValueError::new(format!("{} waits for itself{}", job.name, way(job, &all)))
+                    .id(ErrorId::DependencyCycle),
+            );
         }
     }
     entries.into_iter().flat_map(|(_, jobs)| jobs).collect()

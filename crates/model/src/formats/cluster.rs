@@ -10,7 +10,8 @@ use super::problem::{Problems, ValueError, quoted};
 use super::reader::{Fields, Value, all, read_file, with_nearest};
 use super::size::parse_size;
 use crate::{
-    BitRate, Cluster, GpuStock, GpuType, Node, NodeName, NodeState, Partition, Seconds, Usage, hostlist,
+    BitRate, Cluster, ErrorId, GpuStock, GpuType, Node, NodeName, NodeState, Partition, Seconds, Usage,
+    hostlist,
 };
 
 const KEYS: [&str; 4] = ["network_gbps", "intra_node_gbps", "nodes", "partitions"];
@@ -55,7 +56,11 @@ struct Seen {
 pub fn parse(text: &str) -> Result<Cluster, Problems> {
     read_file(text, |root| {
         if root.is_list() {
-            root.report(ValueError::new("must be a map, got a list").hint("put the list under nodes:"));
+            root.report(
+                ValueError::new("must be a map, got a list")
+                    .id(ErrorId::ClusterFile)
+                    .hint("put the list under nodes:"),
+            );
             return None;
         }
         let fields = root.fields(&KEYS);
@@ -108,21 +113,29 @@ fn read_nodes(value: &Value<'_>, seen: &mut Seen) -> Option<Vec<Node>> {
 }
 
 fn read_names(value: &Value<'_>, seen: &mut Seen) -> Option<Vec<NodeName>> {
-    let names =
-        value.parsed(|text| hostlist::expand(text).map_err(|error| ValueError::new(error.to_string())))?;
+    let names = value.parsed(|text| {
+        hostlist::expand(text).map_err(|error| ValueError::new(error.to_string()).id(ErrorId::NameFormat))
+    })?;
     if seen.lines.len() + names.len() > NODE_LIMIT {
         if !seen.too_many_nodes {
             seen.too_many_nodes = true;
-            value.report(ValueError::new(format!("exceeds the limit of {NODE_LIMIT} nodes")));
+            value.report(
+                ValueError::new(format!("exceeds the limit of {NODE_LIMIT} nodes")).id(ErrorId::ClusterFile),
+            );
         }
         return None;
     }
     all(names.into_iter().map(|name| {
         if let Some(first) = seen.lines.get(&name) {
-            value.report(ValueError::new(format!("node {} is already named on line {first}", quoted(&name))));
+            value.report(
+                ValueError::new(format!("node {} is already named on line {first}", quoted(&name)))
+                    .id(ErrorId::NameTaken),
+            );
             return None;
         }
-        let checked = value.accept(NodeName::new(&name).map_err(|error| ValueError::new(error.to_string())));
+        let checked = value.accept(
+            NodeName::new(&name).map_err(|error| ValueError::new(error.to_string()).id(ErrorId::NameFormat)),
+        );
         seen.lines.insert(name, value.line());
         checked
     }))
@@ -135,7 +148,7 @@ impl Seen {
         if self.gpus > GPU_LIMIT && !self.too_many_gpus {
             self.too_many_gpus = true;
             let message = format!("brings the cluster to {} GPUs; the limit is {GPU_LIMIT}", self.gpus);
-            value.report(ValueError::new(message));
+            value.report(ValueError::new(message).id(ErrorId::ClusterFile));
         }
     }
 }
@@ -166,7 +179,7 @@ fn read_stock(fields: &Fields<'_>, counts: Vec<(GpuType, u32)>) -> Option<Vec<Gp
             && used > *total
         {
             let message = format!("{used} {gpu_type} are in use, but the node has {total}");
-            value.report(ValueError::new(message));
+            value.report(ValueError::new(message).id(ErrorId::ClusterFile));
         }
     }
     let (used, memory) = (used?, memory?);
@@ -183,7 +196,7 @@ fn read_stock(fields: &Fields<'_>, counts: Vec<(GpuType, u32)>) -> Option<Vec<Gp
 fn check_types(value: &Value<'_>, counts: &[(GpuType, u32)]) {
     for (key, item) in value.entries_quietly() {
         if !counts.iter().any(|(gpu_type, _)| gpu_type.as_str() == key) {
-            let error = ValueError::new("is not among the node's gpus");
+            let error = ValueError::new("is not among the node's gpus").id(ErrorId::ClusterFile);
             let known = counts.iter().map(|(gpu_type, _)| gpu_type.as_str());
             item.report(with_nearest(error, key, known));
         }
@@ -196,7 +209,7 @@ fn usage(fields: &Fields<'_>, key: &str, read: impl Fn(&Value<'_>) -> Option<u64
     let total = fields.or(key, None, |value| read(value).map(Some));
     let used = fields.or(&used_key, 0, &read);
     if let (Some(value), None) = (fields.get(&used_key), fields.get(key)) {
-        value.report(ValueError::new(format!("has no effect without {key}")));
+        value.report(ValueError::new(format!("has no effect without {key}")).id(ErrorId::KeysConflict));
     }
     Some(Usage { total: total.flatten()?, used: used? })
 }
@@ -210,7 +223,9 @@ fn read_partitions(value: &Value<'_>) -> Option<Vec<Partition>> {
         let max_time = fields.or("max_time", None, |value| value.parsed(limit));
         let name = name?;
         if !seen.insert(name.clone()) {
-            item.report(ValueError::new(format!("partition {} is named twice", quoted(&name))));
+            item.report(
+                ValueError::new(format!("partition {} is named twice", quoted(&name))).id(ErrorId::NameTaken),
+            );
         }
         Some(Partition { name, default: default?, max_time: max_time? })
     }))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::problem::ValueError;
 use super::reader::Value;
-use crate::{Job, JobName};
+use crate::{ErrorId, Job, JobName};
 
 /// Returns the jobs of an entry, those with copies as one job for each; `lines` has the names that are taken.
 pub(super) fn forked(
@@ -20,11 +20,16 @@ pub(super) fn forked(
         }
         if job.min_gpus > 1 || job.gpus.is_some_and(|gpus| gpus > 1) {
             let message = "requests several GPUs, but each copy has one".to_owned();
-            item.report(ValueError::new(message).hint("remove gpus and min_gpus, or copies"));
+            item.report(
+                ValueError::new(message).id(ErrorId::Copies).hint("remove gpus and min_gpus, or copies"),
+            );
             return None;
         }
         let Some(copies) = job.forked() else {
-            item.report(ValueError::new("has a name that is too long to append the numbers of its copies"));
+            item.report(
+                ValueError::new("has a name that is too long to append the numbers of its copies")
+                    .id(ErrorId::Copies),
+            );
             return None;
         };
         for copy in copies {
@@ -32,7 +37,7 @@ pub(super) fn forked(
                 let (name, training) = (copy.name.as_str(), job.name.as_str());
                 let message =
                     format!("{name:?}, a copy of {training}, is already the name of the job on line {line}");
-                item.report(ValueError::new(message).hint("rename one of them"));
+                item.report(ValueError::new(message).id(ErrorId::NameTaken).hint("rename one of them"));
                 return None;
             }
             lines.insert(copy.name.clone(), item.line());

@@ -4,6 +4,7 @@
 //! which Slurm takes for minutes and seconds and people for hours and minutes.
 
 use super::problem::{ValueError, quoted};
+use crate::ErrorId;
 use crate::Seconds;
 
 /// Longest duration taken, about 30 years: longer ones overflow Slurm's times.
@@ -21,7 +22,8 @@ pub fn parse_duration(text: &str) -> Result<Seconds, ValueError> {
     let by_clock = trimmed.contains(':') || trimmed.contains('-');
     let seconds = if by_clock { clock(trimmed)? } else { units(trimmed)? };
     if seconds > LIMIT {
-        return Err(ValueError::new(format!("is too long: at most 10^9 s, got {}", quoted(text))));
+        return Err(ValueError::new(format!("is too long: at most 10^9 s, got {}", quoted(text)))
+            .id(ErrorId::TimeFormat));
     }
     Ok(Seconds(seconds))
 }
@@ -40,7 +42,7 @@ fn clock(text: &str) -> Result<f64, ValueError> {
     let parts: Vec<&str> = rest.split(':').collect();
     if days.is_none() && parts.len() == 2 {
         let [first, second] = [parts[0], parts[1]];
-        return Err(ValueError::new(format!("is ambiguous: {}", quoted(text))).hint(format!(
+        return Err(ValueError::new(format!("is ambiguous: {}", quoted(text))).id(ErrorId::TimeFormat).hint(format!(
             "write {first}:{second}:00 for hours and minutes, or 00:{first}:{second} for minutes and seconds"
         )));
     }
@@ -57,7 +59,7 @@ fn clock(text: &str) -> Result<f64, ValueError> {
     };
     if minutes >= 60.0 || seconds >= 60.0 {
         let message = format!("has minutes or seconds above 59, got {}", quoted(text));
-        return Err(ValueError::new(message));
+        return Err(ValueError::new(message).id(ErrorId::TimeFormat));
     }
     Ok(days * 86_400.0 + hours * 3_600.0 + minutes * 60.0 + seconds)
 }
@@ -66,7 +68,9 @@ fn clock(text: &str) -> Result<f64, ValueError> {
 fn units(text: &str) -> Result<f64, ValueError> {
     if decimal(text).is_some() {
         let hint = format!("write {text}s, {text}m or {text}h");
-        return Err(ValueError::new(format!("has no unit: {}", quoted(text))).hint(hint));
+        return Err(ValueError::new(format!("has no unit: {}", quoted(text)))
+            .id(ErrorId::TimeUnit)
+            .hint(hint));
     }
     let mut total = 0.0;
     let mut allowed = &UNITS[..];
@@ -103,6 +107,7 @@ fn decimal(text: &str) -> Option<f64> {
 
 fn not_a_duration(text: &str) -> ValueError {
     ValueError::new(format!("must be a duration, got {}", quoted(text)))
+        .id(ErrorId::TimeFormat)
         .hint("write it like 90s, 45m, 1h30m, 2d, 12:00:00 or 1-12:00:00")
 }
 

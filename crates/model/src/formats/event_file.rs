@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::problem::ValueError;
+use crate::ErrorId;
 
 /// Bytes of a record beside its own: the length, its checksum before and that of the bytes after them.
 const HEAD: usize = 12;
@@ -27,7 +28,9 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Scalars, ValueError> {
     let mut scalars = Scalars::new();
     let (mut rest, mut number) = (bytes, 1_u64);
     while rest.len() >= HEAD {
-        let damaged = || ValueError::new(format!("record {number} of the event file is damaged"));
+        let damaged = || {
+            ValueError::new(format!("record {number} of the event file is damaged")).id(ErrorId::CurveFile)
+        };
         let length = length(rest).ok_or_else(damaged)?;
         let Some(whole) = rest.get(HEAD..).filter(|rest| rest.len() >= length.saturating_add(TAIL)) else {
             break;

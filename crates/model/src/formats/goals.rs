@@ -5,7 +5,7 @@ use chrono::{DateTime, Local, LocalResult, NaiveDateTime, TimeZone as _, Utc};
 use super::problem::{ValueError, quoted};
 use super::reader::Value;
 use crate::number::{to_f64, to_i64};
-use crate::{Deadline, Seconds, Time};
+use crate::{Deadline, ErrorId, Seconds, Time};
 
 /// Forms of a deadline without an offset, which is local time.
 const LOCAL_FORMS: [&str; 2] = ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M"];
@@ -53,6 +53,7 @@ fn moment(date: DateTime<Utc>) -> Time {
 
 fn no_deadline(text: &str) -> ValueError {
     ValueError::new(format!("must be a date and time or a duration, got {}", quoted(text)))
+        .id(ErrorId::TimeFormat)
         .hint("write it like 12h, 2030-01-31T18:00:00 (local) or 2030-01-31T18:00:00+01:00")
 }
 

@@ -6,7 +6,7 @@ use super::goals::read_deadline;
 use super::jobs::label;
 use super::problem::{Problems, ValueError, quoted};
 use super::reader::{Fields, Value, all, read_file};
-use crate::{Deadline, GraphJob, GraphTask, RESOURCES, Seconds};
+use crate::{Deadline, ErrorId, GraphJob, GraphTask, RESOURCES, Seconds};
 
 /// A trace of graphs.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,7 +70,7 @@ fn read_job(value: &Value<'_>, nodes: &[(String, usize)]) -> Option<GraphJob> {
         tasks: read?,
     };
     if job.children_first().is_none() {
-        value.report(ValueError::new("has a cycle of tasks that wait for each other"));
+        value.report(ValueError::new("has a cycle of tasks that wait for each other").id(ErrorId::TaskGraph));
     }
     Some(job)
 }
@@ -81,12 +81,15 @@ fn ids(tasks: &[Value<'_>]) -> Option<BTreeMap<String, usize>> {
     for (place, task) in tasks.iter().enumerate() {
         let entries = task.entries_quietly();
         let Some((_, id)) = entries.iter().find(|(key, _)| *key == "id") else {
-            task.report(ValueError::new("is missing the required key id"));
+            task.report(ValueError::new("is missing the required key id").id(ErrorId::MissingKey));
             return None;
         };
         let name = id.text()?.to_owned();
         if ids.insert(name.clone(), place).is_some() {
-            id.report(ValueError::new(format!("{} is already the id of a task", quoted(&name))));
+            id.report(
+                ValueError::new(format!("{} is already the id of a task", quoted(&name)))
+                    .id(ErrorId::NameTaken),
+            );
             return None;
         }
     }
@@ -131,18 +134,18 @@ fn read_task(
 
 fn known(value: &Value<'_>, ids: &BTreeMap<String, usize>) -> Option<usize> {
     let id = value.text()?;
-    value.accept(
-        ids.get(id)
-            .copied()
-            .ok_or_else(|| ValueError::new(format!("no task of the job has the id {}", quoted(id)))),
-    )
+    value.accept(ids.get(id).copied().ok_or_else(|| {
+        ValueError::new(format!("no task of the job has the id {}", quoted(id))).id(ErrorId::TaskGraph)
+    }))
 }
 
 /// Reads two tasks and the MB between them.
 fn volume(value: &Value<'_>, ids: &BTreeMap<String, usize>) -> Option<(usize, usize, f64)> {
     let items = value.items();
     let [a, b, amount] = items.as_slice() else {
-        value.report(ValueError::new("must be two tasks and the MB that they exchange"));
+        value.report(
+            ValueError::new("must be two tasks and the MB that they exchange").id(ErrorId::TaskGraph),
+        );
         return None;
     };
     Some((known(a, ids)?, known(b, ids)?, amount.number()?))
@@ -152,16 +155,23 @@ fn volume(value: &Value<'_>, ids: &BTreeMap<String, usize>) -> Option<(usize, us
 fn place(value: &Value<'_>, nodes: &[(String, usize)]) -> Option<(usize, usize)> {
     let items = value.items();
     let [node, gpu] = items.as_slice() else {
-        value.report(ValueError::new("must be a node and the number of a GPU there, such as [gpu01, 0]"));
+        value.report(
+            ValueError::new("must be a node and the number of a GPU there, such as [gpu01, 0]")
+                .id(ErrorId::TaskGraph),
+        );
         return None;
     };
     let (name, number) = (node.text()?, gpu.whole(0..=1_000_000)?);
     let number = usize::try_from(number).ok()?;
     let found = nodes.iter().position(|(own, _)| own == name);
-    let server = node
-        .accept(found.ok_or_else(|| ValueError::new(format!("the cluster has no node {}", quoted(name)))))?;
+    let server = node.accept(found.ok_or_else(|| {
+        ValueError::new(format!("the cluster has no node {}", quoted(name))).id(ErrorId::TaskGraph)
+    }))?;
     if number >= nodes[server].1 {
-        gpu.report(ValueError::new(format!("{name} has {} GPUs, counted from 0", nodes[server].1)));
+        gpu.report(
+            ValueError::new(format!("{name} has {} GPUs, counted from 0", nodes[server].1))
+                .id(ErrorId::TaskGraph),
+        );
         return None;
     }
     Some((server, number))
@@ -171,7 +181,10 @@ fn deadline(value: &Value<'_>) -> Option<f64> {
     match read_deadline(value)? {
         Deadline::Within(time) => Some(time.0),
         Deadline::At(_) => {
-            value.report(ValueError::new("must be a duration from the trace's start, such as 5h"));
+            value.report(
+                ValueError::new("must be a duration from the trace's start, such as 5h")
+                    .id(ErrorId::TimeFormat),
+            );
             None
         }
     }

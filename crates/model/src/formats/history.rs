@@ -9,6 +9,7 @@ use serde_json::{Map, Value as Json};
 use super::event_file;
 use super::loose;
 use super::problem::ValueError;
+use crate::ErrorId;
 use crate::number::to_u64;
 
 /// Names of the column or key that counts epochs; steps are numbered anew.
@@ -59,14 +60,16 @@ pub fn parse(bytes: &[u8]) -> Result<History, ValueError> {
     if event_file::is_event_file(bytes) {
         return Ok(History::Log(numbered(event_file::parse(bytes)?, "steps")));
     }
-    let text = std::str::from_utf8(bytes)
-        .map_err(|_| ValueError::new("is neither UTF-8 text nor a TensorBoard event file"))?;
+    let text = std::str::from_utf8(bytes).map_err(|_| {
+        ValueError::new("is neither UTF-8 text nor a TensorBoard event file").id(ErrorId::CurveFile)
+    })?;
     let log = match text.trim_start() {
-        "" => return Err(ValueError::new("is empty")),
+        "" => return Err(ValueError::new("is empty").id(ErrorId::CurveFile)),
         json if json.starts_with('{') => match serde_json::from_str::<Json>(json) {
             Ok(value) if value.get("history").is_some() => {
-                let case = serde_json::from_value(value)
-                    .map_err(|error| ValueError::new(format!("is not a valid curve: {error}")))?;
+                let case = serde_json::from_value(value).map_err(|error| {
+                    ValueError::new(format!("is not a valid curve: {error}")).id(ErrorId::CurveFile)
+                })?;
                 return checked(case).map(|case| History::Case(Box::new(case)));
             }
             _ => json_lines(text)?,
@@ -74,7 +77,7 @@ pub fn parse(bytes: &[u8]) -> Result<History, ValueError> {
         _ => csv(text)?,
     };
     if log.metrics.is_empty() {
-        return Err(ValueError::new("has no numeric metric"));
+        return Err(ValueError::new("has no numeric metric").id(ErrorId::CurveFile));
     }
     Ok(History::Log(log))
 }
@@ -83,7 +86,7 @@ pub fn parse(bytes: &[u8]) -> Result<History, ValueError> {
 fn checked(case: Case) -> Result<Case, ValueError> {
     let rises = case.history.windows(2).all(|pair| pair[0].0 < pair[1].0);
     if case.epochs == 0 || !rises || case.history.iter().any(|(epoch, _)| *epoch == 0) {
-        return Err(ValueError::new("epochs must increase from 1"));
+        return Err(ValueError::new("epochs must increase from 1").id(ErrorId::CurveFile));
     }
     Ok(case)
 }
@@ -131,7 +134,8 @@ fn json_lines(text: &str) -> Result<Log, ValueError> {
 fn csv(text: &str) -> Result<Log, ValueError> {
     let mut reader =
         csv::ReaderBuilder::new().flexible(true).trim(csv::Trim::All).from_reader(text.as_bytes());
-    let headings = reader.headers().map_err(|error| ValueError::new(error.to_string()))?.clone();
+    let headings =
+        reader.headers().map_err(|error| ValueError::new(error.to_string()).id(ErrorId::CurveFile))?.clone();
     let mut rows = Rows::default();
     let mut unread = 0;
     for record in reader.records() {
@@ -185,7 +189,7 @@ impl Rows {
 
     fn log(mut self, unread: usize) -> Result<Log, ValueError> {
         if self.by_epoch.is_empty() && self.by_step.is_empty() {
-            let error = ValueError::new("has no rows with an epoch and a number");
+            let error = ValueError::new("has no rows with an epoch and a number").id(ErrorId::CurveFile);
             return Err(
                 error.hint("a log is CSV with a column epoch, or a JSON object with epoch on each line")
             );

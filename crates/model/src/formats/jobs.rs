@@ -15,7 +15,7 @@ use super::launch;
 use super::problem::{Problems, ValueError};
 use super::reader::{Value, all, read_file, read_tree};
 use super::sweep::Sweeps;
-use crate::{Job, JobName, Seconds};
+use crate::{ErrorId, Job, JobName, Seconds};
 
 /// Returns the jobs of a job file, every default filled in.
 ///
@@ -55,12 +55,18 @@ pub fn parse_trace(text: &str) -> Result<TraceFile, Problems> {
 
 fn read_jobs(root: &Value<'_>, runs: bool) -> Option<Vec<Job>> {
     if root.is_list() {
-        root.report(ValueError::new("must be a map, got a list").hint("put the list under jobs:"));
+        root.report(
+            ValueError::new("must be a map, got a list")
+                .id(ErrorId::JobFileShape)
+                .hint("put the list under jobs:"),
+        );
         return None;
     }
     if is_one_job(root) {
         root.report(
-            ValueError::new("is a single job, not a list of jobs").hint("put it under jobs: as - name: …"),
+            ValueError::new("is a single job, not a list of jobs")
+                .id(ErrorId::JobFileShape)
+                .hint("put it under jobs: as - name: …"),
         );
         return None;
     }
@@ -71,7 +77,7 @@ fn read_jobs(root: &Value<'_>, runs: bool) -> Option<Vec<Job>> {
     let list = fields.required("jobs")?;
     let items = list.items();
     if items.is_empty() && (list.is_list() || list.is_nothing()) {
-        list.report(ValueError::new("must contain at least one job"));
+        list.report(ValueError::new("must contain at least one job").id(ErrorId::JobFileShape));
     }
     let mut lines = BTreeMap::new();
     let entries = all(items.into_iter().map(|item| {
@@ -102,7 +108,7 @@ fn is_new(value: &Value<'_>, lines: &mut BTreeMap<JobName, usize>) -> bool {
     let Some(name) = value.text_quietly().and_then(|text| JobName::new(text).ok()) else { return true };
     if let Some(first) = lines.get(&name) {
         let message = format!("{:?} is already the name of the job on line {first}", name.as_str());
-        value.report(ValueError::new(message));
+        value.report(ValueError::new(message).id(ErrorId::NameTaken));
         return false;
     }
     lines.insert(name, value.line());
@@ -115,7 +121,7 @@ fn is_new(value: &Value<'_>, lines: &mut BTreeMap<JobName, usize>) -> bool {
 /// When it cannot.
 pub fn label(text: &str) -> Result<String, ValueError> {
     if text.trim().is_empty() {
-        return Err(ValueError::new("must not be empty"));
+        return Err(ValueError::new("must not be empty").id(ErrorId::TextFormat));
     }
     launch::one_line(text)
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::problem::{ValueError, quoted};
 use super::reader::{Value, all};
-use crate::{Command, Seconds};
+use crate::{Command, ErrorId, Seconds};
 
 /// Variables that the launcher or Slurm sets for every rank, and those that its scripts work with.
 const RESERVED: [&str; 6] =
@@ -28,7 +28,8 @@ pub fn one_line(text: &str) -> Result<String, ValueError> {
     match text.chars().find(|c| c.is_control()) {
         None => Ok(text.to_owned()),
         Some(character) => {
-            Err(ValueError::new(format!("must not contain control characters, got {character:?}")))
+            Err(ValueError::new(format!("must not contain control characters, got {character:?}"))
+                .id(ErrorId::TextFormat))
         }
     }
 }
@@ -40,7 +41,7 @@ pub fn one_line(text: &str) -> Result<String, ValueError> {
 pub fn slurm_name(text: &str) -> Result<String, ValueError> {
     if text.is_empty() || text.chars().any(char::is_whitespace) {
         let message = format!("must be one word, got {}", quoted(text));
-        return Err(ValueError::new(message));
+        return Err(ValueError::new(message).id(ErrorId::TextFormat));
     }
     one_line(text)
 }
@@ -50,8 +51,9 @@ pub fn slurm_name(text: &str) -> Result<String, ValueError> {
 /// # Errors
 /// When a quote is not closed, or a word holds a control character.
 pub fn split_words(line: &str) -> Result<Vec<String>, ValueError> {
-    let words = shell_words::split(line)
-        .map_err(|error| ValueError::new(format!("cannot be split into words: {error}")))?;
+    let words = shell_words::split(line).map_err(|error| {
+        ValueError::new(format!("cannot be split into words: {error}")).id(ErrorId::TextFormat)
+    })?;
     words.iter().map(|word| one_line(word)).collect()
 }
 
@@ -70,7 +72,7 @@ pub fn shell_lines(block: &str) -> Result<Vec<String>, ValueError> {
 /// When it holds a NUL character.
 pub fn no_nul(text: &str) -> Result<String, ValueError> {
     if text.contains('\0') {
-        return Err(ValueError::new("must not contain a NUL character"));
+        return Err(ValueError::new("must not contain a NUL character").id(ErrorId::TextFormat));
     }
     Ok(text.to_owned())
 }
@@ -82,7 +84,7 @@ pub(super) fn read_names(value: &Value<'_>) -> Option<Vec<String>> {
     }
     let names = all(value.items().iter().map(|item| item.parsed(slurm_name)))?;
     if names.is_empty() {
-        value.report(ValueError::new("must not be empty"));
+        value.report(ValueError::new("must not be empty").id(ErrorId::TextFormat));
     }
     Some(names)
 }
@@ -90,7 +92,7 @@ pub(super) fn read_names(value: &Value<'_>) -> Option<Vec<String>> {
 /// Returns the text when it can be a path.
 pub(super) fn path(text: &str) -> Result<String, ValueError> {
     if text.is_empty() {
-        return Err(ValueError::new("must not be empty"));
+        return Err(ValueError::new("must not be empty").id(ErrorId::TextFormat));
     }
     one_line(text)
 }
@@ -102,17 +104,25 @@ pub const TODO: &str = "TODO";
 pub(super) fn positive(value: &Value<'_>) -> Option<Seconds> {
     let slurms = |hint| format!("{hint} (Slurm would read it as minutes)");
     let duration = value.duration_with(slurms)?;
-    let checked = if duration.0 > 0.0 { Ok(duration) } else { Err(ValueError::new("must be above 0")) };
+    let checked = if duration.0 > 0.0 {
+        Ok(duration)
+    } else {
+        Err(ValueError::new("must be above 0").id(ErrorId::NumberRange))
+    };
     value.accept(checked)
 }
 
 /// Reads a list of words, or one line for the shell.
 pub(super) fn read_command(value: &Value<'_>) -> Option<Command> {
-    let empty = || ValueError::new("must not be empty");
+    let empty = || ValueError::new("must not be empty").id(ErrorId::TextFormat);
     if !value.is_list() {
         let line = value.parsed(no_nul)?;
         if line.trim() == TODO {
-            value.report(ValueError::new(format!("is still {TODO}")).hint("write what each rank runs"));
+            value.report(
+                ValueError::new(format!("is still {TODO}"))
+                    .id(ErrorId::ExampleValue)
+                    .hint("write what each rank runs"),
+            );
             return None;
         }
         return value.accept(if line.trim().is_empty() { Err(empty()) } else { Ok(Command::Shell(line)) });
@@ -136,13 +146,13 @@ pub(super) fn read_env(value: &Value<'_>) -> Option<Vec<(String, String)>> {
     let mut seen = BTreeSet::new();
     all(value.items().iter().map(|item| {
         let (name, text) = item.parsed(|text| {
-            let (name, text) = text
-                .split_once('=')
-                .ok_or_else(|| ValueError::new(format!("must be NAME=value, got {}", quoted(text))))?;
+            let (name, text) = text.split_once('=').ok_or_else(|| {
+                ValueError::new(format!("must be NAME=value, got {}", quoted(text))).id(ErrorId::EnvVariable)
+            })?;
             Ok((variable(name)?, no_nul(text)?))
         })?;
         if !seen.insert(name.clone()) {
-            item.report(ValueError::new(format!("sets {name} twice")));
+            item.report(ValueError::new(format!("sets {name} twice")).id(ErrorId::EnvVariable));
         }
         Some((name, text))
     }))
@@ -154,13 +164,15 @@ pub(super) fn variable(name: &str) -> Result<String, ValueError> {
     let fits = name.len() <= NAME_LIMIT && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if !starts_well || !fits {
         let hint = "use only letters, digits and _, and do not start with a digit";
-        return Err(ValueError::new(format!("{} is not a valid variable name", quoted(name))).hint(hint));
+        return Err(ValueError::new(format!("{} is not a valid variable name", quoted(name)))
+            .id(ErrorId::EnvVariable)
+            .hint(hint));
     }
     let is_reserved =
         RESERVED.contains(&name) || RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
     if is_reserved && !OF_USERS.contains(&name) {
         let message = format!("hsched sets {name} for every rank; a job cannot set it");
-        return Err(ValueError::new(message).hint("remove it"));
+        return Err(ValueError::new(message).id(ErrorId::EnvVariable).hint("remove it"));
     }
     Ok(name.to_owned())
 }

@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::problem::{ValueError, quoted};
+use crate::ErrorId;
 
 /// Returns the whole number.
 ///
@@ -22,10 +23,14 @@ pub fn parse_whole(text: &str, range: RangeInclusive<u64>) -> Result<u64, ValueE
         let plain = digits.trim_start_matches('0');
         let hint =
             format!("write {}: some parsers read it as octal", if plain.is_empty() { "0" } else { plain });
-        return Err(ValueError::new(format!("has leading zeros: {}", quoted(text))).hint(hint));
+        return Err(ValueError::new(format!("has leading zeros: {}", quoted(text)))
+            .id(ErrorId::NumberFormat)
+            .hint(hint));
     }
     let number = digits.parse::<u64>().ok();
-    let out = |message: String| Err(ValueError::new(format!("must be {message}, got {}", short(text))));
+    let out = |message: String| {
+        Err(ValueError::new(format!("must be {message}, got {}", short(text))).id(ErrorId::NumberRange))
+    };
     match number {
         Some(number) if !negative && range.contains(&number) => Ok(number),
         Some(0) if range.contains(&0) => Ok(0),
@@ -41,17 +46,20 @@ pub fn parse_whole(text: &str, range: RangeInclusive<u64>) -> Result<u64, ValueE
 /// When the text is no decimal number, or one too large for a double.
 pub fn parse_number(text: &str) -> Result<f64, ValueError> {
     if let ".nan" | ".inf" | "-.inf" | "+.inf" = text.to_ascii_lowercase().as_str() {
-        return Err(ValueError::new(format!("must be a finite number, got {text}")));
+        return Err(ValueError::new(format!("must be a finite number, got {text}")).id(ErrorId::NumberFormat));
     }
     if !is_decimal(text) {
-        let error = ValueError::new(format!("must be a number, got {}", quoted(text)));
+        let error =
+            ValueError::new(format!("must be a number, got {}", quoted(text))).id(ErrorId::NumberFormat);
         return Err(with_plain_digits(error, text));
     }
-    let number: f64 = text.parse().map_err(|_| ValueError::new(format!("must be a number, got {text}")))?;
+    let number: f64 = text
+        .parse()
+        .map_err(|_| ValueError::new(format!("must be a number, got {text}")).id(ErrorId::NumberFormat))?;
     if number.is_finite() {
         Ok(number)
     } else {
-        Err(ValueError::new(format!("is too large: {}", short(text))))
+        Err(ValueError::new(format!("is too large: {}", short(text))).id(ErrorId::NumberRange))
     }
 }
 
@@ -72,7 +80,8 @@ fn is_decimal(text: &str) -> bool {
 }
 
 fn not_whole(text: &str) -> ValueError {
-    let error = ValueError::new(format!("must be a whole number, got {}", quoted(text)));
+    let error =
+        ValueError::new(format!("must be a whole number, got {}", quoted(text))).id(ErrorId::NumberFormat);
     if !is_decimal(text) {
         return with_plain_digits(error, text);
     }

@@ -5,10 +5,14 @@ use std::fmt;
 
 use thiserror::Error;
 
+use crate::ErrorId;
+
 /// Why one text is not the value it should be, without a place.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}{}", hint_suffix(hint.as_deref()))]
 pub struct ValueError {
+    /// The kind of mistake.
+    pub id: ErrorId,
     /// What is wrong, such as `must be at least 1, got 0`.
     pub message: String,
     /// What to write instead, where that is known.
@@ -20,6 +24,8 @@ pub struct ValueError {
 pub struct Problem {
     /// Line of the value or key, from 1.
     pub line: usize,
+    /// The kind of mistake.
+    pub id: ErrorId,
     /// Path of the key, such as `jobs[2].max_batch.t4`; empty when the whole file is meant.
     pub path: String,
     /// What is wrong.
@@ -33,9 +39,14 @@ pub struct Problem {
 pub struct Problems(Vec<Problem>);
 
 impl ValueError {
-    /// Returns an error without a hint.
+    /// Returns an error of no special kind, without a hint.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None }
+        Self { id: ErrorId::Value, message: message.into(), hint: None }
+    }
+
+    /// Returns the error as one of that kind.
+    pub fn id(self, id: ErrorId) -> Self {
+        Self { id, ..self }
     }
 
     /// Returns the error with a hint added.
@@ -148,6 +159,7 @@ mod tests {
     fn a_problem_names_line_key_and_remedy() {
         let problem = Problem {
             line: 12,
+            id: ErrorId::NumberRange,
             path: "jobs[0].epochs".to_owned(),
             message: "must be at least 1, got -3".to_owned(),
             hint: None,

@@ -14,7 +14,7 @@ use super::number::{parse_number, parse_whole};
 use super::problem::{Problem, Problems, ValueError, nearest, quoted};
 use super::size::{parse_size, parse_size_or_bytes};
 use super::yaml::{self, Kind, Node};
-use crate::{Bytes, Seconds};
+use crate::{Bytes, ErrorId, Seconds};
 
 /// Where readers leave what they found wrong.
 #[derive(Default)]
@@ -87,7 +87,7 @@ pub(super) fn read_tree<T>(
     Problems::unless_none(problems, result)?.ok_or_else(|| {
         // Reached only if a reader forgot to report; a file must never be half read in silence.
         let message = "cannot be read".to_owned();
-        Problems::from(Problem { line: 1, path: String::new(), message, hint: None })
+        Problems::from(Problem { line: 1, id: ErrorId::Value, path: String::new(), message, hint: None })
     })
 }
 
@@ -116,8 +116,8 @@ impl<'a> Value<'a> {
 
     /// Reports a problem with this value.
     pub(super) fn report(&self, error: ValueError) {
-        let ValueError { message, hint } = error;
-        let problem = Problem { line: self.node.line, path: self.path.to_string(), message, hint };
+        let ValueError { id, message, hint } = error;
+        let problem = Problem { line: self.node.line, id, path: self.path.to_string(), message, hint };
         self.sink.problems.borrow_mut().push(problem);
     }
 
@@ -198,7 +198,9 @@ impl<'a> Value<'a> {
     /// Reads a finite number and what `make` makes of it; `None` there means out of range.
     pub(super) fn ranged<T>(&self, make: impl FnOnce(f64) -> Option<T>, range: &str) -> Option<T> {
         let number = self.number()?;
-        self.accept(make(number).ok_or_else(|| ValueError::new(format!("must be {range}, got {number}"))))
+        self.accept(make(number).ok_or_else(|| {
+            ValueError::new(format!("must be {range}, got {number}")).id(ErrorId::NumberRange)
+        }))
     }
 
     /// Reads `true` or `false`.
@@ -217,7 +219,8 @@ impl<'a> Value<'a> {
             return Some(value);
         }
         let known: Vec<&str> = words.iter().map(|&(word, _)| word).collect();
-        let error = ValueError::new(format!("must be one of {}, got {}", known.join(", "), quoted(text)));
+        let error = ValueError::new(format!("must be one of {}, got {}", known.join(", "), quoted(text)))
+            .id(ErrorId::UnknownWord);
         self.report(with_nearest(error, text, known));
         None
     }
@@ -259,7 +262,7 @@ impl<'a> Value<'a> {
             let value = self.inner(node, Path::Key(Rc::clone(&map), &key.text));
             if let Some(first) = first_lines.get(&key.text) {
                 let message = format!("appears twice; the first is on line {first}");
-                value.at(key.line).report(ValueError::new(message));
+                value.at(key.line).report(ValueError::new(message).id(ErrorId::RepeatedKey));
             } else {
                 first_lines.insert(&key.text, key.line);
                 once.push((key.text.as_str(), value));
@@ -306,7 +309,11 @@ impl<'a> Value<'a> {
             if known.contains(&key) {
                 values.insert(key, value);
             } else if !is_left_alone(key) {
-                let error = with_nearest(ValueError::new("is not a known key"), key, known.iter().copied());
+                let error = with_nearest(
+                    ValueError::new("is not a known key").id(ErrorId::UnknownKey),
+                    key,
+                    known.iter().copied(),
+                );
                 let error = ValueError { hint: error.hint.or_else(|| hint((key, &value))), ..error };
                 value.at(self.key_line(key)).report(error);
             }
@@ -351,7 +358,7 @@ impl<'a> Value<'a> {
             Kind::List(_) => "a list".to_owned(),
             Kind::Map(_) => "a map".to_owned(),
         };
-        let error = ValueError::new(format!("must be {expected}, got {found}"));
+        let error = ValueError::new(format!("must be {expected}, got {found}")).id(ErrorId::WrongShape);
         let is_number = |text: &str| parse_number(text).is_ok();
         self.report(match &self.node.kind {
             Kind::Scalar { text, quoted: true } if is_number(text) => error.hint("remove the quotes"),
@@ -373,7 +380,9 @@ impl<'a> Fields<'a> {
         let value = self.get(key);
         // What is no map has been reported as that.
         if value.is_none() && (self.map.is_map() || self.map.is_nothing()) {
-            self.map.report(ValueError::new(format!("is missing the required key {key}")));
+            self.map.report(
+                ValueError::new(format!("is missing the required key {key}")).id(ErrorId::MissingKey),
+            );
         }
         value
     }
@@ -398,8 +407,8 @@ struct Report<'a> {
 
 impl Report<'_> {
     fn report(&self, error: ValueError) {
-        let ValueError { message, hint } = error;
-        let problem = Problem { line: self.line, path: self.path.to_string(), message, hint };
+        let ValueError { id, message, hint } = error;
+        let problem = Problem { line: self.line, id, path: self.path.to_string(), message, hint };
         self.sink.problems.borrow_mut().push(problem);
     }
 }

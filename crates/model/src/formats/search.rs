@@ -8,6 +8,7 @@ use rand_pcg::Pcg64Mcg;
 use super::problem::{ValueError, quoted};
 use super::reader::Value;
 use super::yaml::{Kind, Node};
+use crate::ErrorId;
 use crate::number::{to_f64, to_usize};
 
 /// Most combinations that one search may draw.
@@ -77,6 +78,7 @@ impl Values {
         let [(key, inner)] = all.as_slice() else {
             value.report(
                 ValueError::new("must have one of the keys choice, uniform, log_uniform")
+                    .id(ErrorId::SearchRange)
                     .hint("write {log_uniform: [1e-5, 1e-1]}"),
             );
             return None;
@@ -86,19 +88,27 @@ impl Values {
         }
         let bounds = inner.items();
         let [low, high] = bounds.as_slice() else {
-            inner.report(ValueError::new("must be a list of two numbers").hint("write [1e-5, 1e-1]"));
+            inner.report(
+                ValueError::new("must be a list of two numbers")
+                    .id(ErrorId::SearchRange)
+                    .hint("write [1e-5, 1e-1]"),
+            );
             return None;
         };
         let (low, high) = (low.number()?, high.number()?);
         if low >= high {
-            inner.report(ValueError::new(format!("must rise, got {low} and {high}")));
+            inner
+                .report(ValueError::new(format!("must rise, got {low} and {high}")).id(ErrorId::SearchRange));
             return None;
         }
         if key == "uniform" {
             return Some(Self::Uniform { low, high });
         }
         if low <= 0.0 {
-            inner.report(ValueError::new(format!("must be above 0, got {}", quoted(&low.to_string()))));
+            inner.report(
+                ValueError::new(format!("must be above 0, got {}", quoted(&low.to_string())))
+                    .id(ErrorId::SearchRange),
+            );
             return None;
         }
         Some(Self::LogUniform { low, high })

@@ -2,6 +2,7 @@
 
 use super::problem::{ValueError, quoted};
 use crate::Bytes;
+use crate::ErrorId;
 
 /// Units with their bytes; powers of ten and of two are told apart by the `i`.
 const UNITS: [(&str, u64); 12] = [
@@ -71,14 +72,19 @@ fn scaled(number: &str, factor: u64) -> Option<Result<Bytes, ValueError>> {
         .and_then(|whole| whole.checked_mul(factor))
         .and_then(|bytes| bytes.checked_add((part * factor + scale / 2) / scale))
         .and_then(|bytes| u64::try_from(bytes).ok());
-    Some(bytes.map(Bytes).ok_or_else(|| ValueError::new("is too large: at most 2^64 - 1 bytes")))
+    Some(
+        bytes
+            .map(Bytes)
+            .ok_or_else(|| ValueError::new("is too large: at most 2^64 - 1 bytes").id(ErrorId::SizeFormat)),
+    )
 }
 
 fn unit_error(text: &str, number: &str, unit: &str) -> ValueError {
-    let error = ValueError::new(format!("has an unknown unit: {}", quoted(text)));
+    let error = ValueError::new(format!("has an unknown unit: {}", quoted(text))).id(ErrorId::SizeUnit);
     let letter = unit.trim_end_matches(['b', 'B']).trim_end_matches(['i', 'I']).to_uppercase();
     match letter.as_str() {
         "" => ValueError::new(format!("has no unit: {}", quoted(text)))
+            .id(ErrorId::SizeUnit)
             .hint(format!("write {number}GiB, {number}MB or {number}B")),
         "K" | "M" | "G" | "T" | "P" => {
             let decimal = if letter == "K" { "kB".to_owned() } else { format!("{letter}B") };
@@ -90,6 +96,7 @@ fn unit_error(text: &str, number: &str, unit: &str) -> ValueError {
 
 fn not_a_size(text: &str) -> ValueError {
     ValueError::new(format!("must be a size in bytes, got {}", quoted(text)))
+        .id(ErrorId::SizeFormat)
         .hint("write it like 46.8MB or 192GiB")
 }
 

@@ -14,7 +14,7 @@ use super::problem::{ValueError, nearest, quoted};
 use super::reader::{Fields, Value};
 use super::search::{Search, Values};
 use super::yaml::{Kind, Node};
-use crate::{Job, JobName, Variant};
+use crate::{ErrorId, Job, JobName, Variant};
 
 /// Most jobs that the sweeps of one file may make.
 const JOB_LIMIT: usize = 10_000;
@@ -86,7 +86,9 @@ impl Sweeps {
         if self.made > JOB_LIMIT {
             if !was_enough {
                 let message = format!("the sweeps of this file make more than {JOB_LIMIT} jobs");
-                let error = ValueError::new(message).hint("remove values, or use several files");
+                let error = ValueError::new(message)
+                    .id(ErrorId::SweepSize)
+                    .hint("remove values, or use several files");
                 own.as_ref().unwrap_or(job).report(error);
             }
             return vec![read(&job.with(&sweep.filled(job.node(), 0, None)))];
@@ -126,7 +128,11 @@ impl Sweep {
         let range = self.axes.iter().find(|axis| !matches!(axis.values, Values::List(_)));
         if let Some(axis) = range.filter(|_| self.search.is_none() && self.is_sound) {
             let message = format!("has a range for {}, but no number of samples", axis.key);
-            value.report(ValueError::new(message).hint("add search: {samples: 20} beside sweep"));
+            value.report(
+                ValueError::new(message)
+                    .id(ErrorId::SearchRange)
+                    .hint("add search: {samples: 20} beside sweep"),
+            );
             self.is_sound = false;
         }
         self
@@ -224,14 +230,20 @@ impl Sweep {
 
 /// Reports a search that has nothing to draw from.
 fn report_idle(search: &Value<'_>) {
-    search.report(ValueError::new("needs a sweep").hint("add sweep: {lr: {log_uniform: [1e-5, 1e-1]}}"));
+    search.report(
+        ValueError::new("needs a sweep")
+            .id(ErrorId::SearchRange)
+            .hint("add sweep: {lr: {log_uniform: [1e-5, 1e-1]}}"),
+    );
 }
 
 /// Reads a sweep; a key without usable values gets a stand-in, so that its placeholders are no further problems.
 fn read_sweep(value: &Value<'_>) -> Sweep {
     let entries = value.entries();
     if entries.is_empty() && (value.is_map() || value.is_nothing()) {
-        value.report(ValueError::new("must have at least one key with a list of values"));
+        value.report(
+            ValueError::new("must have at least one key with a list of values").id(ErrorId::SweepValues),
+        );
     }
     let mut is_sound = !entries.is_empty();
     let mut keys: BTreeMap<String, &str> = BTreeMap::new();
@@ -265,17 +277,20 @@ pub fn is_key(key: &str) -> bool {
 
 fn check_key(key: &str, upper: &str, taken: Option<&str>) -> Result<(), ValueError> {
     if let Some(other) = taken {
-        return Err(ValueError::new(format!("sets the variable {upper}, which the key {other} also sets")));
+        return Err(ValueError::new(format!("sets the variable {upper}, which the key {other} also sets"))
+            .id(ErrorId::SweepKey));
     }
     let is_name = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if !is_name {
         let hint = "use only letters, digits and _, and do not start with a digit";
-        return Err(ValueError::new(format!("{} cannot be a placeholder", quoted(key))).hint(hint));
+        return Err(ValueError::new(format!("{} cannot be a placeholder", quoted(key)))
+            .id(ErrorId::SweepPlaceholder)
+            .hint(hint));
     }
     if VITAL.contains(&upper) || variable(upper).is_err() || variable(key).is_err() {
         let message = format!("would overwrite the variable {upper}");
-        return Err(ValueError::new(message).hint("choose another name"));
+        return Err(ValueError::new(message).id(ErrorId::SweepKey).hint("choose another name"));
     }
     Ok(())
 }
@@ -283,13 +298,13 @@ fn check_key(key: &str, upper: &str, taken: Option<&str>) -> Result<(), ValueErr
 /// Returns the usable values of a list, and whether all are.
 fn read_values(list: &Value<'_>) -> (Vec<Node>, bool) {
     if let Kind::Scalar { text, .. } = &list.node().kind {
-        let error = ValueError::new(format!("must be a list, got {}", quoted(text)));
+        let error = ValueError::new(format!("must be a list, got {}", quoted(text))).id(ErrorId::SweepValues);
         list.report(error.hint(format!("write [{text}]")));
         return (Vec::new(), false);
     }
     let items = list.items();
     if items.is_empty() && (list.is_list() || list.is_nothing()) {
-        list.report(ValueError::new("must have at least one value"));
+        list.report(ValueError::new("must have at least one value").id(ErrorId::SweepValues));
     }
     let mut parts: BTreeMap<String, String> = BTreeMap::new();
     let values: Vec<Node> = items
@@ -299,11 +314,14 @@ fn read_values(list: &Value<'_>) -> (Vec<Node>, bool) {
             if let Some(first) = parts.insert(name_part(&text), text.clone()) {
                 item.report(if first == text {
                     let hint = "to run it several times, add a key such as seed: [1, 2]";
-                    ValueError::new(format!("{} appears twice", quoted(&text))).hint(hint)
+                    ValueError::new(format!("{} appears twice", quoted(&text)))
+                        .id(ErrorId::SweepValues)
+                        .hint(hint)
                 } else {
                     let message =
                         format!("{} gives a job the same name as {}", quoted(&text), quoted(&first));
                     ValueError::new(message)
+                        .id(ErrorId::NameTaken)
                         .hint("these values differ only in characters that names cannot have")
                 });
                 return None;
@@ -331,6 +349,7 @@ fn base_name<'a>(job: &Value<'a>, sweep: &Sweep) -> Option<&'a str> {
     let longest = sweep.name(base, sweep.count(), &longest.collect::<Vec<_>>());
     let checked = JobName::new(&longest).map_err(|error| {
         ValueError::new(format!("with the values of its sweep, the {error}"))
+            .id(ErrorId::NameFormat)
             .hint("shorten it, the keys or the values")
     });
     value.accept(checked).map(|_| base.as_str())
@@ -380,7 +399,8 @@ fn check_placeholders(value: &Value<'_>, axes: &[Axis]) {
         let is_known = axes.iter().any(|axis| axis.key == name);
         let near = nearest(name, axes.iter().map(|axis| axis.key.as_str())).filter(|_| !is_known);
         if let Some(near) = near {
-            let error = ValueError::new(format!("{{{name}}} is not a key of the sweep"));
+            let error = ValueError::new(format!("{{{name}}} is not a key of the sweep"))
+                .id(ErrorId::SweepPlaceholder);
             value.report(error.hint(format!("did you mean {{{near}}}?")));
         }
     };
@@ -408,7 +428,11 @@ fn check_checkpoints(job: &Value<'_>, axes: &[Axis], jobs: &[Option<Job>]) {
     if shared && let Some(dir) = inner(job, "checkpoint").and_then(|checkpoint| inner(&checkpoint, "dir")) {
         let keys: Vec<String> = axes.iter().map(|axis| format!("{{{}}}", axis.key)).collect();
         let hint = format!("add {}, or remove dir: the default is a directory for each", keys.join("-"));
-        dir.report(ValueError::new("is the same directory for several jobs of the sweep").hint(hint));
+        dir.report(
+            ValueError::new("is the same directory for several jobs of the sweep")
+                .id(ErrorId::SweepValues)
+                .hint(hint),
+        );
     }
 }
 

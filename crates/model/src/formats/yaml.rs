@@ -10,6 +10,7 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError};
 
 use super::json;
 use super::problem::Problem;
+use crate::ErrorId;
 
 /// Deepest nesting taken; the files need six levels.
 const DEPTH_LIMIT: usize = 64;
@@ -267,7 +268,7 @@ fn usual_mistake(text: &str, line: usize, said: &str) -> Option<(usize, &'static
 }
 
 fn problem(line: usize, message: impl Into<String>) -> Problem {
-    Problem { line, path: String::new(), message: message.into(), hint: None }
+    Problem { line, id: ErrorId::YamlSyntax, path: String::new(), message: message.into(), hint: None }
 }
 
 fn scalar(text: &str) -> Kind {

@@ -13,7 +13,7 @@ use crate::formats::jobs::label;
 use crate::formats::problem::{ValueError, quoted};
 use crate::formats::reader::{Value, all};
 use crate::formats::sweep::scalar_json;
-use crate::{Estimates, GoalMode, GpuType, Job, JobName, NodeName, Stop, StopRule, Target, Variant};
+use crate::{ErrorId, Estimates, GoalMode, GpuType, Job, JobName, NodeName, Stop, StopRule, Target, Variant};
 
 pub(super) const KEYS: &[JobKey] = &[
     JobKey {
@@ -264,7 +264,10 @@ fn check_sync_scale(draft: &mut Draft<'_>) {
     if let Some(value) =
         draft.get("sync_scale").filter(|_| draft.is_sound(&["global_batch"]) && scale > batch)
     {
-        value.report(ValueError::new(format!("{scale} is more than the samples of global_batch {batch}")));
+        value.report(
+            ValueError::new(format!("{scale} is more than the samples of global_batch {batch}"))
+                .id(ErrorId::NumberRange),
+        );
     }
 }
 
@@ -274,7 +277,7 @@ fn check_stop(draft: &mut Draft<'_>) {
     // A target that is there but wrong has an error of its own.
     let is_wrong = goes_by_metric && draft.is_sound(&["stop"]) && draft.get("target").is_none();
     if let Some(value) = draft.get("stop").filter(|_| is_wrong) {
-        let error = ValueError::new("needs a metric, but the job has no target");
+        let error = ValueError::new("needs a metric, but the job has no target").id(ErrorId::TargetMissing);
         value.report(error.hint("add target: {metric: loss, mode: min}; the rule target also needs a value"));
     }
 }
@@ -302,7 +305,10 @@ fn read_held(value: &Value<'_>) -> Option<BTreeMap<(NodeName, GpuType), u32>> {
         let place = key
             .split_once('/')
             .and_then(|(node, gpu_type)| Some((NodeName::new(node).ok()?, GpuType::new(gpu_type)?)));
-        let wrong = || ValueError::new(format!("{} is not NODE/TYPE, such as gpu01/v100", quoted(key)));
+        let wrong = || {
+            ValueError::new(format!("{} is not NODE/TYPE, such as gpu01/v100", quoted(key)))
+                .id(ErrorId::NameFormat)
+        };
         let place = item.accept(place.ok_or_else(wrong));
         let count = item.whole_u32(1..=GPU_LIMIT);
         Some((place?, count?))

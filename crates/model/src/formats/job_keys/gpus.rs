@@ -9,7 +9,7 @@ use crate::formats::job_json::keyed;
 use crate::formats::problem::{ValueError, quoted};
 use crate::formats::reader::Value;
 use crate::formats::yaml::Kind;
-use crate::{GpuType, Precision};
+use crate::{ErrorId, GpuType, Precision};
 
 pub(super) const KEYS: &[JobKey] = &[
     JobKey {
@@ -117,7 +117,8 @@ fn read_gpus(value: &Value<'_>) -> Option<u32> {
         && let Some((name, count)) = text.rsplit_once(':')
         && let (Some(gpu_type), Ok(count)) = (GpuType::new(name), count.parse::<u32>())
     {
-        let error = ValueError::new(format!("must be a whole number, got {}", quoted(text)));
+        let error = ValueError::new(format!("must be a whole number, got {}", quoted(text)))
+            .id(ErrorId::NumberFormat);
         value.report(error.hint(format!("write gpus: {count} and gpu_types: [{gpu_type}]")));
         return None;
     }
@@ -129,7 +130,7 @@ fn check_range(draft: &mut Draft<'_>) {
     if let Some((max, value)) = draft.job.max_gpus.zip(draft.get("max_gpus"))
         && min > max
     {
-        value.report(ValueError::new(format!("{max} is less than min_gpus {min}")));
+        value.report(ValueError::new(format!("{max} is less than min_gpus {min}")).id(ErrorId::GpuRange));
     }
 }
 
@@ -138,10 +139,10 @@ fn settle_gpus(draft: &mut Draft<'_>) {
     let Some((gpus, value)) = draft.job.gpus.zip(draft.get("gpus")) else { return };
     let (min, max) = (draft.job.min_gpus, draft.job.max_gpus);
     if gpus < min {
-        value.report(ValueError::new(format!("{gpus} is less than min_gpus {min}")));
+        value.report(ValueError::new(format!("{gpus} is less than min_gpus {min}")).id(ErrorId::GpuRange));
     }
     if let Some(max) = max.filter(|max| gpus > *max) {
-        value.report(ValueError::new(format!("{gpus} is more than max_gpus {max}")));
+        value.report(ValueError::new(format!("{gpus} is more than max_gpus {max}")).id(ErrorId::GpuRange));
     }
     if draft.get("min_gpus").is_none() && draft.get("max_gpus").is_none() {
         (draft.job.min_gpus, draft.job.max_gpus) = (gpus, Some(gpus));
@@ -155,7 +156,10 @@ fn check_batches(draft: &mut Draft<'_>) {
     let (batch, quantum) = (draft.job.global_batch, draft.job.batch_quantum);
     if batch % quantum != 0 {
         if let Some(value) = draft.get("batch_quantum") {
-            value.report(ValueError::new(format!("{quantum} does not divide global_batch {batch}")));
+            value.report(
+                ValueError::new(format!("{quantum} does not divide global_batch {batch}"))
+                    .id(ErrorId::GpuRange),
+            );
         }
         return;
     }
@@ -164,6 +168,6 @@ fn check_batches(draft: &mut Draft<'_>) {
         && u64::from(min) > most
     {
         let message = format!("{min} is more than {most}, the largest number of ranks for global_batch");
-        value.report(ValueError::new(message));
+        value.report(ValueError::new(message).id(ErrorId::GpuRange));
     }
 }

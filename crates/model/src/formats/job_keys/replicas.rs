@@ -8,7 +8,7 @@ use crate::formats::gpus::by_type;
 use crate::formats::job_json::keyed;
 use crate::formats::problem::ValueError;
 use crate::formats::reader::Value;
-use crate::{ByType, Job, Replica, Sharing};
+use crate::{ByType, ErrorId, Job, Replica, Sharing};
 
 pub(super) const KEYS: &[JobKey] = &[
     JobKey {
@@ -103,7 +103,7 @@ fn read_by_type<T>(value: &Value<'_>, read: impl Fn(&Value<'_>) -> Option<T>) ->
     }
     let values = by_type(value, read)?;
     if values.is_empty() {
-        value.report(ValueError::new("must name at least one GPU type".to_owned()));
+        value.report(ValueError::new("must name at least one GPU type".to_owned()).id(ErrorId::WrongShape));
         return None;
     }
     Some(ByType::Each(values))
@@ -121,22 +121,27 @@ fn check_replica(draft: &mut Draft<'_>) {
     let Some(own) = draft.job.replica.clone() else { return };
     for key in OF_GPUS {
         if let Some(value) = draft.get(key) {
-            let error = ValueError::new("cannot stand beside replica".to_owned());
+            let error = ValueError::new("cannot stand beside replica".to_owned()).id(ErrorId::KeysConflict);
             value.report(error.hint("use min_replicas and max_replicas"));
         }
     }
     let Some(value) = draft.get("replica") else { return };
     if draft.job.launch.copies.is_some() {
-        value.report(ValueError::new("cannot stand beside copies, which have one GPU each".to_owned()));
+        value.report(
+            ValueError::new("cannot stand beside copies, which have one GPU each".to_owned())
+                .id(ErrorId::KeysConflict),
+        );
     }
     let ByType::Each(sizes) = &own.gpus else { return };
     for (gpu_type, &gpus) in sizes {
         if gpu_type.is_mig_slice() && gpus > 1 {
             let message = format!("{gpu_type} is a MIG slice: a replica on it has one GPU, not {gpus}");
-            value.report(ValueError::new(message));
+            value.report(ValueError::new(message).id(ErrorId::Replicas));
         }
         if own.efficiency.as_ref().is_some_and(|efficiency| efficiency.of(gpu_type).is_none()) {
-            value.report(ValueError::new(format!("efficiency has no value for {gpu_type}")));
+            value.report(
+                ValueError::new(format!("efficiency has no value for {gpu_type}")).id(ErrorId::Replicas),
+            );
         }
     }
 }
@@ -147,7 +152,7 @@ fn settle_least(draft: &mut Draft<'_>) {
     if draft.is_sound(&["global_batch", "batch_quantum", "min_replicas"]) && u64::from(least) > quanta {
         let message =
             format!("{least} is more than {quanta}, the largest number of replicas for global_batch");
-        value.report(ValueError::new(message));
+        value.report(ValueError::new(message).id(ErrorId::Replicas));
     }
     if draft.job.replica.is_none() {
         same_as_gpus(draft, "min_gpus", draft.job.min_gpus, least);
@@ -159,7 +164,9 @@ fn settle_most(draft: &mut Draft<'_>) {
     let Some((most, value)) = draft.job.max_replicas.zip(draft.get("max_replicas")) else { return };
     let least = draft.job.min_replicas;
     if least > most {
-        value.report(ValueError::new(format!("{most} is less than min_replicas {least}")));
+        value.report(
+            ValueError::new(format!("{most} is less than min_replicas {least}")).id(ErrorId::Replicas),
+        );
     }
     if draft.job.replica.is_none() {
         same_as_gpus(draft, "max_gpus", draft.job.max_gpus.unwrap_or(most), most);
@@ -171,6 +178,6 @@ fn settle_most(draft: &mut Draft<'_>) {
 fn same_as_gpus(draft: &Draft<'_>, key: &str, own: u32, replicas: u32) {
     if let Some(value) = draft.get(key).filter(|_| own != replicas) {
         let message = format!("{own} does not match the number of replicas, {replicas}, of one GPU each");
-        value.report(ValueError::new(message));
+        value.report(ValueError::new(message).id(ErrorId::Replicas));
     }
 }

@@ -10,7 +10,7 @@ use crate::formats::jobs::label;
 use crate::formats::launch::{path, read_command};
 use crate::formats::problem::ValueError;
 use crate::formats::reader::Value;
-use crate::{Bytes, JobName};
+use crate::{Bytes, ErrorId, JobName};
 
 /// Largest model: 2^53 bytes, up to which a double holds every whole number.
 const MODEL_LIMIT: u64 = 1 << 53;
@@ -24,7 +24,9 @@ pub(super) const KEYS: &[JobKey] = &[
         is_name: true,
         filling: Filling::Name,
         read: |value, job| {
-            let name = |text: &str| JobName::new(text).map_err(|error| ValueError::new(error.to_string()));
+            let name = |text: &str| {
+                JobName::new(text).map_err(|error| ValueError::new(error.to_string()).id(ErrorId::NameFormat))
+            };
             value.parsed(name).map(|name| job.name = name)
         },
         write: |job| Some(json!(job.name.as_str())),
@@ -118,7 +120,10 @@ pub(super) const KEYS: &[JobKey] = &[
 fn read_model_size(value: &Value<'_>) -> Option<Bytes> {
     let size = value.bytes()?;
     if size.0 > MODEL_LIMIT {
-        value.report(ValueError::new(format!("must be at most {}, got {size}", Bytes(MODEL_LIMIT))));
+        value.report(
+            ValueError::new(format!("must be at most {}, got {size}", Bytes(MODEL_LIMIT)))
+                .id(ErrorId::SizeFormat),
+        );
         return None;
     }
     Some(size)

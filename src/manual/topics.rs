@@ -1,0 +1,50 @@
+//! The pages of the documentation that are part of the program, for `hsched help`.
+
+/// A page of `docs`.
+#[derive(Clone, Copy, Debug)]
+pub struct Topic {
+    /// Name of its file without `.md`.
+    pub name: &'static str,
+    /// Its Markdown.
+    pub page: &'static str,
+}
+
+/// Declares pages by the names of their files.
+macro_rules! topics {
+    ($($name:literal)+) => {
+        /// All pages, in the order of the book. The reference of commands is `hsched help COMMAND`.
+        pub const TOPICS: &[Topic] =
+            &[$(Topic { name: $name, page: include_str!(concat!("../../docs/", $name, ".md")) },)+];
+    };
+}
+
+topics! {
+    "tour" "install" "scripts" "follow" "why" "review" "pieces" "queue" "run" "training" "copies" "replicas" "results"
+    "stopping" "simulate" "sites" "job-file" "program" "settings" "environment" "state" "exit-codes" "errors"
+    "request" "slurm-versions" "glossary" "planning" "speeds" "horizon" "policies" "performance"
+}
+
+/// Name of the page that explains errors.
+pub const ERRORS: &str = "errors";
+
+impl Topic {
+    /// Returns the page of that name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        TOPICS.iter().find(|topic| topic.name == name)
+    }
+
+    /// Returns the page's title.
+    pub fn title(&self) -> &'static str {
+        self.page.lines().find_map(|line| line.strip_prefix("# ")).unwrap_or(self.name)
+    }
+
+    /// Returns the sections below a second-level heading, each with its title.
+    pub fn sections(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let sections = self.page.split("\n## ").skip(1);
+        sections.map(|section| {
+            let (title, text) = section.split_once('\n').unwrap_or((section, ""));
+            // A heading above this level begins another part of the page.
+            (title, text.split("\n# ").next().unwrap_or_default().trim())
+        })
+    }
+}
