@@ -16,6 +16,7 @@ use crate::app::offer::{Capacity, Offered, keep_partitions, offer};
 use crate::app::policy_args::PolicyArgs;
 use crate::app::replicas;
 use crate::app::speeds::{self, SpeedArgs};
+use crate::app::start_estimates;
 use crate::app::type_names;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -50,7 +51,7 @@ pub(crate) struct PlanningArgs {
     no_bound: bool,
     /// Stop the search after this time and use the best plan found so far, such as 10s or 2m [default: 1s for optimal
     /// and for lower bounds, unlimited for other policies].
-    #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", value_parser = start_estimates::duration, allow_hyphen_values = true)]
     budget: Option<Duration>,
 }
 
@@ -354,9 +355,4 @@ pub(crate) fn bound(
     let proven = (bound, Some(Seconds(taken().as_secs_f64())));
     known.push((jobs, proven.clone()));
     Some(proven)
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let time = formats::parse_duration(text).map_err(|error| error.to_string())?;
-    Duration::try_from_secs_f64(time.0).map_err(|error| error.to_string())
 }

@@ -31,10 +31,10 @@ impl QueueArgs {
 #[command(next_help_heading = "Queue")]
 pub(crate) struct ElsewhereArgs {
     /// Look at these partitions instead of those that the jobs name. Repeatable, or several names separated by commas.
-    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = name)]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = slurm_name)]
     partition: Vec<String>,
     /// Look at these accounts instead of those that the jobs name. Repeatable, or several names separated by commas.
-    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = name)]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = slurm_name)]
     account: Vec<String>,
 }
 
@@ -57,8 +57,4 @@ impl ElsewhereArgs {
         }
         jobs
     }
-}
-
-fn name(text: &str) -> Result<String, String> {
-    slurm_name(text).map_err(|error| error.to_string())
 }

@@ -15,6 +15,7 @@ use crate::app::speeds::SpeedArgs;
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_model::formats;
+use hsched_model::formats::ValueError;
 use hsched_model::{
     Candidate, Choice, ErrorId, Job, Request, RequestId, RequestOption, Seconds, choose, worth_a_look,
 };
@@ -79,9 +80,10 @@ pub(crate) fn without_queue(flags: &str) -> Failure {
 }
 
 /// Returns the time of `--budget`.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let time = formats::parse_duration(text).map_err(|error| error.to_string())?;
-    Duration::try_from_secs_f64(time.0).map_err(|error| error.to_string())
+pub(crate) fn duration(text: &str) -> Result<Duration, ValueError> {
+    let time = formats::parse_duration(text)?;
+    Duration::try_from_secs_f64(time.0)
+        .map_err(|error| ValueError::new(error.to_string()).id(ErrorId::TimeFormat))
 }
 
 /// A queue and where it is.

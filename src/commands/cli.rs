@@ -145,6 +145,7 @@ fn refused_kind(error: &clap::Error) -> ErrorId {
     match (value, error.kind()) {
         (Some(value), _) => value.id,
         (None, ErrorKind::InvalidValue) => ErrorId::UnknownWord,
+        (None, ErrorKind::ValueValidation) => ErrorId::Value,
         (None, ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand) => ErrorId::UnknownArgument,
         (None, ErrorKind::MissingRequiredArgument | ErrorKind::MissingSubcommand) => ErrorId::MissingArgument,
         (None, ErrorKind::ArgumentConflict) => ErrorId::OptionsConflict,

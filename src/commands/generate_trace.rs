@@ -54,7 +54,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     jobs: u32,
     /// Mean time between arrivals.
-    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = |text: &str| formats::parse_duration(text).map_err(|error| error.to_string()))]
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = formats::parse_duration)]
     gap: Seconds,
     /// Take arrival times, run times and numbers of GPUs from CSV with `submit_s`, `duration_s` and `num_gpus`, such
     /// as the Philly trace.

@@ -15,6 +15,7 @@ use crate::exit::Exit;
 use crate::ui::duration;
 use hsched_engine::render::Pieces;
 use hsched_engine::store::{StateDir, WORKDIR, keep_first_piece, pieces_folder};
+use hsched_model::formats::ValueError;
 use hsched_model::number::to_u64;
 use hsched_model::{ErrorId, JobId, Seconds, formats};
 use hsched_slurm::script::{OptionSource, ScriptReading, ScriptSource, read_script};
@@ -253,10 +254,11 @@ fn said(
     print(context, &text).map(|()| Exit::Done)
 }
 
-fn time(text: &str) -> Result<Seconds, String> {
-    let limit = formats::parse_duration(text).map_err(|error| error.to_string())?;
+fn time(text: &str) -> Result<Seconds, ValueError> {
+    let limit = formats::parse_duration(text)?;
     if limit.0 < LEAST.0 {
-        return Err(format!("must be at least {}", formats::duration_text(LEAST)));
+        let message = format!("must be at least {}", formats::duration_text(LEAST));
+        return Err(ValueError::new(message).id(ErrorId::NumberRange));
     }
     Ok(limit)
 }

@@ -39,7 +39,7 @@ pub(super) struct TogetherArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), requires = "together")]
     nodes: u32,
     /// With --together: the time limit of the allocation, such as 12h.
-    #[arg(long, value_name = "TIME", value_parser = time, requires = "together")]
+    #[arg(long, value_name = "TIME", value_parser = formats::parse_duration, requires = "together")]
     time: Option<Seconds>,
 }
 
@@ -200,8 +200,4 @@ impl Submission<'_> {
         session.keep(at, &events, &[]).map_err(failure)?;
         directory.write_script(&self.script(), text).map_err(failure)
     }
-}
-
-fn time(text: &str) -> Result<Seconds, String> {
-    formats::parse_duration(text).map_err(|error| error.to_string())
 }

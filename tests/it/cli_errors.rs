@@ -27,7 +27,7 @@ fn a_missing_slurm_is_told_with_the_way_around_it() {
     hint: without Slurm, hsched run trains on the GPUs of this machine, and plan and simulate read a cluster file (--cluster FILE) or saved Slurm output (--from FILE)
     ");
     let ran = Sandbox::new().run("plan jobs.yaml --format json").exits(69);
-    assert_snapshot!(ran.stdout, @r#"{"error":{"code":"slurm_unavailable","hints":["without Slurm, hsched run trains on the GPUs of this machine, and plan and simulate read a cluster file (--cluster FILE) or saved Slurm output (--from FILE)"],"message":"sinfo: command not found; is Slurm installed and in PATH?"}}"#);
+    assert_snapshot!(ran.stdout, @r#"{"error":{"code":"slurm_unavailable","hints":["without Slurm, hsched run trains on the GPUs of this machine, and plan and simulate read a cluster file (--cluster FILE) or saved Slurm output (--from FILE)"],"id":"slurm-missing","message":"sinfo: command not found; is Slurm installed and in PATH?"}}"#);
     let error = &ran.json()["error"];
     assert_eq!(
         ran.stderr,
@@ -130,7 +130,7 @@ fn files_that_cannot_be_read_are_named() {
     assert_snapshot!(sandbox.run("plan . --cluster cluster.yaml").fails(78), @"error: .: cannot be read: Is a directory (os error 21)");
     assert_snapshot!(sandbox.run("submit gone.json").fails(78), @"error: gone.json: cannot be read: No such file or directory (os error 2)");
     let ran = sandbox.run("inventory --cluster gone.yaml --format json").exits(78);
-    assert_snapshot!(ran.stdout, @r#"{"error":{"code":"bad_input","hints":[],"message":"gone.yaml: cannot be read: No such file or directory (os error 2)"}}"#);
+    assert_snapshot!(ran.stdout, @r#"{"error":{"code":"bad_input","hints":[],"id":"file-unreadable","message":"gone.yaml: cannot be read: No such file or directory (os error 2)"}}"#);
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn a_wrong_command_line_has_its_own_code() {
     For more information, try '--help'.
     "#);
     let ran = sandbox.run("plan jobs.yaml --budget 3 --format=json").exits(2);
-    assert_snapshot!(ran.stdout, @r#"{"error":{"code":"usage","hints":["see --help"],"message":"invalid value '3' for '--budget <TIME>': has no unit: \"3\"; write 3s, 3m or 3h"}}"#);
+    assert_snapshot!(ran.stdout, @r#"{"error":{"code":"usage","hints":["see --help"],"id":"time-unit","message":"invalid value '3' for '--budget <TIME>': has no unit: \"3\"; write 3s, 3m or 3h"}}"#);
     assert!(ran.stderr.starts_with("error: invalid value '3'"), "{}", ran.stderr);
     assert_eq!(sandbox.run("plan --format json").exits(2).json()["error"]["code"], "usage");
 }

@@ -61,7 +61,7 @@ struct SetArgs {
     #[arg(value_name = "GPU", value_parser = formats::parse_type)]
     gpu_type: GpuType,
     /// Samples per second on one GPU (644), or the time of a step (`alpha_ms=80,beta_ms=4.21`).
-    #[arg(value_parser = speed, allow_hyphen_values = true)]
+    #[arg(value_parser = formats::parse_speed, allow_hyphen_values = true)]
     speed: Speed,
     /// Precision, for jobs that set the key `precision`.
     #[arg(long, value_name = "NAME", value_parser = precision)]
@@ -132,10 +132,6 @@ impl Subcommand for Args {
             Action::Import(args) => share::import(context, args),
         }
     }
-}
-
-fn speed(text: &str) -> Result<Speed, String> {
-    formats::parse_speed(text).map_err(|error| error.to_string())
 }
 
 fn precision(text: &str) -> Result<Precision, String> {

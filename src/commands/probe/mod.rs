@@ -16,6 +16,7 @@ use crate::exit::Exit;
 use crate::ui::{Align, Table};
 use hsched_engine::live::Interrupts;
 use hsched_model::formats;
+use hsched_model::formats::ValueError;
 use hsched_model::{Cluster, ErrorId, Job, Seconds};
 use hsched_plan::Problem;
 use hsched_plan::throughput::Cache;
@@ -167,7 +168,11 @@ impl Args {
     }
 }
 
-fn minutes(text: &str) -> Result<Seconds, String> {
-    let time = formats::parse_duration(text).map_err(|error| error.to_string())?;
-    if time.0 >= 60.0 { Ok(time) } else { Err("must be at least 1m".into()) }
+fn minutes(text: &str) -> Result<Seconds, ValueError> {
+    let time = formats::parse_duration(text)?;
+    if time.0 >= 60.0 {
+        Ok(time)
+    } else {
+        Err(ValueError::new("must be at least 1m").id(ErrorId::NumberRange))
+    }
 }

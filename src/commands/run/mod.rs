@@ -18,6 +18,7 @@ use crate::app::input;
 use crate::app::policy_args::OverTimeArgs;
 use crate::app::replicas;
 use crate::app::speeds::EstimateArgs;
+use crate::app::start_estimates;
 use crate::app::state;
 use crate::app::submission::settled;
 use crate::commands::cli::Subcommand;
@@ -27,7 +28,6 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::local::Devices;
 use crate::settings::Flag;
-use hsched_model::formats;
 use hsched_model::{GpuType, Job};
 
 /// Run jobs on the GPUs of this machine, without Slurm
@@ -69,7 +69,7 @@ pub(super) struct Args {
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
     /// Stop each search after this time and use the best plan found so far.
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = budget)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = start_estimates::duration)]
     budget: Duration,
 }
 
@@ -111,9 +111,4 @@ impl Args {
             if devices.is_empty() { String::new() } else { format!(" --devices {}", devices.join(",")) };
         format!("hsched run{devices}")
     }
-}
-
-fn budget(text: &str) -> Result<Duration, String> {
-    let time = formats::parse_duration(text).map_err(|error| error.to_string())?;
-    Duration::try_from_secs_f64(time.0).map_err(|error| error.to_string())
 }

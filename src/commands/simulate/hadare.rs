@@ -10,7 +10,7 @@ use hsched_plan::Objective;
 #[command(next_help_heading = "Policy hadare")]
 pub(super) struct HadareArgs {
     /// hadare: time in each round for reading and merging copies, such as 5s.
-    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = overhead)]
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = formats::parse_duration)]
     overhead: Seconds,
 }
 
@@ -36,8 +36,4 @@ impl HadareArgs {
         }
         Ok(parameters)
     }
-}
-
-fn overhead(text: &str) -> Result<Seconds, String> {
-    formats::parse_duration(text).map_err(|error| error.to_string())
 }

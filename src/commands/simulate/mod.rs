@@ -39,6 +39,7 @@ use crate::exit::Exit;
 use crate::settings::Flag;
 use hsched_lab::replay::{Incidents, Loses, Options, Record, Trace};
 use hsched_model::formats;
+use hsched_model::formats::ValueError;
 use hsched_model::{ErrorId, Seconds};
 use hsched_plan::{ExecutionMode, Moves, Parameters, Repacking, Replanning};
 
@@ -77,7 +78,7 @@ pub(super) struct Args {
     rounds: Option<u64>,
     /// Time that each restart costs [default: the job key `checkpoint.restart_cost`, else the setting
     /// `restart_cost`].
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = formats::parse_duration)]
     restart_cost: Option<Seconds>,
     /// Work that a stopped job loses: nothing, or its current epoch.
     #[arg(long, value_name = "WHAT", default_value = "nothing", value_parser = Named(&Loses::NAMES))]
@@ -85,7 +86,7 @@ pub(super) struct Args {
     /// Decide by the rules of `hsched watch --moves auto` on a shared cluster: no running job is stopped only to
     /// wait, and policies that reschedule running jobs stop only jobs with the key `checkpoint`. Each move waits
     /// this long in the queue, such as 0s.
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = formats::parse_duration)]
     queue_wait: Option<Seconds>,
     /// Whether running jobs move between nodes of the same type, so that a job on several nodes fits on one:
     /// never (off), only to free GPUs (gather), or also by moving other jobs (full).
@@ -290,13 +291,9 @@ fn policies() -> Vec<&'static str> {
     PolicyName::all().into_iter().chain([HADARE]).collect()
 }
 
-fn duration(text: &str) -> Result<Seconds, String> {
-    formats::parse_duration(text).map_err(|error| error.to_string())
-}
-
-fn positive(text: &str) -> Result<Seconds, String> {
-    let time = duration(text)?;
-    if time.0 > 0.0 { Ok(time) } else { Err("must be above 0".to_owned()) }
+fn positive(text: &str) -> Result<Seconds, ValueError> {
+    let time = formats::parse_duration(text)?;
+    if time.0 > 0.0 { Ok(time) } else { Err(ValueError::new("must be above 0").id(ErrorId::NumberRange)) }
 }
 
 /// Returns the error of estimates that a command line gives.

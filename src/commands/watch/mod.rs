@@ -10,6 +10,7 @@ use crate::app::context::{Context, Format};
 use crate::app::policy_args::{PolicyArgs, PolicyName};
 use crate::app::policy_flags::{PolicyFlags, WatchedOverTime};
 use crate::app::speeds::EstimateArgs;
+use crate::app::start_estimates;
 use crate::app::state;
 use crate::commands::cli::Subcommand;
 use crate::commands::watch::turns::Watch;
@@ -18,7 +19,8 @@ use crate::exit::Exit;
 use crate::settings::Flag;
 use hsched_engine::Rules;
 use hsched_engine::store::{StateDir, StateError};
-use hsched_model::{ErrorId, formats};
+use hsched_model::ErrorId;
+use hsched_model::formats::ValueError;
 use hsched_plan::{Moves, Parameters, Replanning};
 
 /// Follow the jobs: count epochs, measure speeds, submit waiting jobs to free GPUs, retry failed jobs
@@ -154,10 +156,13 @@ impl Args {
     }
 }
 
-fn interval(text: &str) -> Result<Duration, String> {
-    let time = formats::parse_duration(text).map_err(|error| error.to_string())?;
-    let duration = Duration::try_from_secs_f64(time.0).map_err(|error| error.to_string())?;
-    if duration.is_zero() { Err("must be above 0".into()) } else { Ok(duration) }
+fn interval(text: &str) -> Result<Duration, ValueError> {
+    let duration = start_estimates::duration(text)?;
+    if duration.is_zero() {
+        Err(ValueError::new("must be above 0").id(ErrorId::NumberRange))
+    } else {
+        Ok(duration)
+    }
 }
 
 fn margin(text: &str) -> Result<f64, String> {

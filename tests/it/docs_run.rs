@@ -1,0 +1,330 @@
+//! Every command line in the documents runs, and every output shown is compared with what the command prints now.
+//!
+//! A command is a line of a code block that begins with `$ ` or `hsched `; the lines after it, up to the next one, are its output. A line `…` stands
+//! for any lines. All commands of a page run one after the other in one directory, which `tests/documents/pages/PAGE.sh` prepares.
+//! `HSCHED_DOCS=write cargo test --test it docs_run` writes what the commands print now into the pages.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+/// Commands that do not run here, with the reason; at most ten.
+const NOT_RUN: &[(&str, &str)] = &[];
+
+/// What a page says about estimates: their figures depend on the moment, so only the words are compared.
+const ESTIMATED: &str = "estimated";
+
+/// Returns the folder of the repository.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A command of a page, with the lines that the page shows as its output.
+#[derive(Debug)]
+struct Shown {
+    /// Number of the first line after the command, from 0.
+    begin: usize,
+    command: String,
+    /// Without those of blocks that show no outputs.
+    output: Option<Vec<String>>,
+    is_estimated: bool,
+}
+
+/// Returns the commands of a page.
+fn commands(text: &str) -> Vec<Shown> {
+    let mut found: Vec<Shown> = Vec::new();
+    let mut block: Option<String> = None;
+    let mut is_open = false;
+    let mut end_of_input: Option<String> = None;
+    for (number, line) in text.lines().enumerate() {
+        if let Some(info) = line.strip_prefix("```") {
+            block = if block.is_some() { None } else { Some(info.to_owned()) };
+            (is_open, end_of_input) = (false, None);
+            continue;
+        }
+        let Some(info) = &block else { continue };
+        if let Some(last) = found.last_mut().filter(|_| is_open)
+            && (end_of_input.is_some() || last.command.ends_with('\\') || last.command.ends_with("&&"))
+        {
+            let _ = write!(last.command, "\n{line}");
+            last.begin = number + 1;
+            if end_of_input.as_deref() == Some(line) {
+                end_of_input = None;
+            }
+            continue;
+        }
+        let typed = line.strip_prefix("$ ");
+        if let Some(command) = typed.or_else(|| line.starts_with("hsched ").then_some(line)) {
+            is_open = true;
+            end_of_input = command
+                .split_once("<<'")
+                .and_then(|(_, rest)| rest.split_once('\''))
+                .map(|(word, _)| word.to_owned());
+            found.push(Shown {
+                begin: number + 1,
+                command: command.to_owned(),
+                output: typed.map(|_| Vec::new()),
+                is_estimated: info.contains(ESTIMATED),
+            });
+        } else if let Some(Shown { output: Some(output), .. }) = found.last_mut().filter(|_| is_open) {
+            output.push(line.to_owned());
+        }
+    }
+    found
+}
+
+/// A directory with the examples, `hsched` and what the page's script makes.
+struct Place {
+    root: TempDir,
+}
+
+impl Place {
+    fn new(page: &str) -> Self {
+        let place = Self { root: tempfile::tempdir().expect("a directory") };
+        for folder in ["home/work", "bin"] {
+            fs::create_dir_all(place.root.path().join(folder)).expect("a folder");
+        }
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_hsched"), place.root.path().join("bin/hsched"))
+            .expect("a link");
+        let script = root().join(format!("tests/documents/pages/{page}.sh"));
+        let prepare = format!("set -e\ncp -R {root:?}/examples .\n. {script:?}", root = root());
+        if script.exists() {
+            let (said, code) = place.run(&prepare);
+            assert_eq!(code, Some(0), "{page}: {said}");
+        } else {
+            place.run("true");
+        }
+        place
+    }
+
+    /// Runs lines of bash; returns what they printed, outputs and errors in their order, and the exit code.
+    fn run(&self, lines: &str) -> (String, Option<i32>) {
+        let path = self.root.path();
+        let said = fs::File::create(path.join("said")).expect("a file");
+        let status = Command::new("timeout")
+            .args(["60", "bash", "-c", lines])
+            .current_dir(path.join("home/work"))
+            .env_clear()
+            .env("PATH", format!("{0}/bin:{0}/home/work/bin:/usr/local/bin:/usr/bin:/bin", path.display()))
+            .env("HOME", path.join("home"))
+            .env("DOCUMENTS", root().join("tests/documents"))
+            .env("PLACE", path)
+            .envs([("USER", "you"), ("LC_ALL", "C.UTF-8"), ("COLUMNS", "110"), ("HSCHED_SITE_CONFIG", "")])
+            .stdin(Stdio::null())
+            .stdout(said.try_clone().expect("a file"))
+            .stderr(said)
+            .status()
+            .expect("bash");
+        let text = fs::read(path.join("said")).expect("a text");
+        let text =
+            String::from_utf8_lossy(&text).replace(&path.join("home").display().to_string(), "/home/you");
+        (text, status.code())
+    }
+}
+
+/// Returns what is compared of a line: its words, without moments, random names and the widths of columns.
+fn compared(line: &str, is_estimated: bool) -> String {
+    let word = |word: &str| {
+        let bare = word.trim_matches(|c: char| "()[],;.:".contains(c));
+        let is_of = |marks: &str| {
+            bare.chars().all(|c| c.is_ascii_digit() || marks.contains(c))
+                && bare.contains(|c: char| marks.contains(c))
+        };
+        if bare.len() >= 5 && bare.contains(':') && is_of(":") {
+            return word.replace(bare, "TIME");
+        }
+        if bare.len() == 10 && bare.matches('-').count() == 2 && is_of("-") {
+            return word.replace(bare, "DATE");
+        }
+        masked_runs(word)
+    };
+    let words: Vec<String> = line.split_whitespace().map(word).collect();
+    if !is_estimated {
+        return words.join(" ");
+    }
+    let words = words.iter().filter(|word| !word.contains(|c: char| "·░▒█".contains(c))).map(|word| {
+        let mut plain = String::new();
+        for c in word.chars() {
+            match c {
+                '0'..='9' | '.' if plain.ends_with('N') => {}
+                '0'..='9' => plain.push('N'),
+                _ => plain.push(c),
+            }
+        }
+        plain
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Returns a word with the names of runs, such as `20261122T210306-1c9a44`, masked.
+fn masked_runs(word: &str) -> String {
+    let letters: Vec<char> = word.chars().collect();
+    let is_run = |at: &[char]| {
+        at.len() >= 22
+            && at[..8].iter().all(char::is_ascii_digit)
+            && at[8] == 'T'
+            && at[9..15].iter().all(char::is_ascii_digit)
+            && at[15] == '-'
+            && at[16..22].iter().all(char::is_ascii_hexdigit)
+    };
+    let mut masked = String::new();
+    let mut place = 0;
+    while place < letters.len() {
+        if is_run(&letters[place..]) {
+            masked.push_str("RUN");
+            place += 22;
+        } else {
+            masked.push(letters[place]);
+            place += 1;
+        }
+    }
+    masked
+}
+
+/// Returns whether the lines are those shown, where `…` stands for any.
+fn matches(shown: &[String], printed: &[String]) -> bool {
+    match shown.split_first() {
+        None => printed.is_empty(),
+        Some((first, rest)) if first == "…" => {
+            (0..=printed.len()).any(|from| matches(rest, &printed[from..]))
+        }
+        Some((first, rest)) => {
+            printed.split_first().is_some_and(|(own, more)| own == first && matches(rest, more))
+        }
+    }
+}
+
+/// Runs the commands of a page; returns what is wrong, and the page with what they print now.
+fn check(path: &Path, text: &str) -> (Vec<String>, String) {
+    let name = path.strip_prefix(root()).expect("a page").display().to_string();
+    let stem = name.replace(".md", "").replace('/', "-");
+    let shown = commands(text);
+    let runs = |own: &&Shown| !NOT_RUN.iter().any(|(command, _)| own.command.starts_with(command));
+    if shown.iter().find(runs).is_none() {
+        return (Vec::new(), text.to_owned());
+    }
+    let place = Place::new(&stem);
+    let mut wrong = Vec::new();
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    // From the page's end, so that the numbers of the lines before stay; but in the page's order.
+    let mut changes = Vec::new();
+    for own in shown.iter().filter(runs) {
+        let (said, code) = place.run(&own.command);
+        let printed: Vec<String> = said.trim_end().lines().map(|line| line.trim_end().to_owned()).collect();
+        let Some(output) = &own.output else {
+            if code != Some(0) {
+                wrong.push(format!("{name}:{}: {} exits with {code:?}:\n{said}", own.begin, own.command));
+            }
+            continue;
+        };
+        let of =
+            |lines: &[String]| lines.iter().map(|line| compared(line, own.is_estimated)).collect::<Vec<_>>();
+        let shown_lines: Vec<String> = output.iter().map(|line| line.trim_end().to_owned()).collect();
+        // A command that shows nothing, shows what it is for; its output is not the point.
+        if !shown_lines.is_empty() && !matches(&of(&shown_lines), &of(&printed)) {
+            wrong.push(format!(
+                "{name}:{}: {} prints\n{}\nnot\n{}",
+                own.begin,
+                own.command,
+                printed.join("\n"),
+                shown_lines.join("\n")
+            ));
+            changes.push((own.begin, output.len(), printed));
+        } else if shown_lines.is_empty() && code != Some(0) {
+            wrong.push(format!("{name}:{}: {} exits with {code:?}:\n{said}", own.begin, own.command));
+        }
+    }
+    for (begin, count, printed) in changes.into_iter().rev() {
+        lines.splice(begin..begin + count, printed);
+    }
+    (wrong, lines.join("\n") + "\n")
+}
+
+/// Returns the pages for people, without the reference of commands, which is generated.
+fn pages() -> Vec<PathBuf> {
+    let of = |folder: &str| {
+        let entries =
+            fs::read_dir(root().join(folder)).expect("a folder").map(|entry| entry.expect("an entry").path());
+        entries.filter(|path| path.extension().is_some_and(|end| end == "md")).collect::<Vec<_>>()
+    };
+    let mut pages = [of(""), of("docs"), of("docs/design")].concat();
+    pages.retain(|path| !path.ends_with("docs/cli.md") && !path.ends_with("CHANGELOG.md"));
+    pages.sort();
+    pages
+}
+
+#[test]
+fn commands_run_and_print_what_the_pages_show() {
+    assert!(NOT_RUN.len() <= 10);
+    let only = std::env::var("HSCHED_DOCS_PAGE").unwrap_or_default();
+    let texts: Vec<(PathBuf, String)> = pages()
+        .into_iter()
+        .filter(|path| path.display().to_string().contains(&only))
+        .map(|path| (path.clone(), fs::read_to_string(path).expect("a page")))
+        .collect();
+    for (command, reason) in NOT_RUN {
+        let is_there =
+            texts.iter().any(|(_, text)| commands(text).iter().any(|own| own.command.starts_with(command)));
+        assert!(is_there || !only.is_empty(), "no page has {command:?}, which is not run because {reason}");
+    }
+    let checked: Vec<(Vec<String>, String)> = std::thread::scope(|scope| {
+        let checks: Vec<_> = texts.iter().map(|(path, text)| scope.spawn(|| check(path, text))).collect();
+        checks.into_iter().map(|check| check.join().expect("a page is checked")).collect()
+    });
+    if std::env::var("HSCHED_DOCS").is_ok_and(|what| what == "write") {
+        for ((path, text), (_, now)) in texts.iter().zip(&checked).filter(|((_, text), (_, now))| text != now)
+        {
+            assert!(!text.is_empty());
+            fs::write(path, now).expect("a page");
+        }
+    }
+    let wrong: Vec<String> = checked.into_iter().flat_map(|(wrong, _)| wrong).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+/// Commands within sentences do not run, but their options exist.
+#[test]
+fn options_in_sentences_exist() {
+    let reference = fs::read_to_string(root().join("docs/cli.md")).expect("a page");
+    let sections: Vec<(&str, &str)> =
+        reference.split("\n## `").skip(1).filter_map(|section| section.split_once("`\n")).collect();
+    let section = |words: &[&str]| {
+        // The longest command that the words begin with.
+        (1..=words.len().min(3)).rev().find_map(|count| {
+            let name = words[..count].join(" ");
+            sections.iter().find(|(own, _)| *own == name).map(|(_, text)| *text)
+        })
+    };
+    let mut wrong = Vec::new();
+    for path in pages() {
+        let text = fs::read_to_string(&path).expect("a page");
+        for code in text
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .filter(|code| code.starts_with("hsched ") && !code.contains('\n'))
+        {
+            let words: Vec<&str> =
+                code.split_whitespace().take_while(|word| !["--", "|", "&&"].contains(word)).collect();
+            let Some(section) = section(&words).filter(|_| !words[1].starts_with('-')) else {
+                if words.len() > 1
+                    && !words[1].starts_with('-')
+                    && sections.iter().all(|(own, _)| own.split(' ').nth(1) != Some(words[1]))
+                {
+                    wrong.push(format!("{}: {code}: no such command", path.display()));
+                }
+                continue;
+            };
+            for option in words.iter().filter(|word| word.starts_with("--")) {
+                let name = option.split(['=', ',', ')', ']']).next().unwrap_or(option);
+                if !section.contains(name) {
+                    wrong.push(format!("{}: {code}: no option {name}", path.display()));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
