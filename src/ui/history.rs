@@ -35,7 +35,7 @@ impl HistoryRow {
 
 /// Returns what several jobs have used together.
 fn total(rows: &[HistoryRow]) -> GpuUsage {
-    GpuUsage::sum(rows.iter().map(|row| &row.usage))
+    GpuUsage::sum(&rows.iter().map(|row| &row.usage).collect::<Vec<_>>())
 }
 
 /// Returns the rows as a table, with a last row for all.

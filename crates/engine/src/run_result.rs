@@ -95,6 +95,22 @@ impl MetricRange {
 }
 
 impl RunSubmission {
+    /// Returns a submission that has not ended, without the time of its epochs.
+    fn new(attempt: &SubmissionRecord, epochs: u64) -> Self {
+        Self {
+            copy: attempt.copy,
+            submitted: attempt.meant,
+            started: attempt.started,
+            ended: None,
+            end: None,
+            gpus: attempt.gpus.clone(),
+            epoch_s: attempt.epoch.0,
+            epochs_before: attempt.epochs_before,
+            epochs,
+            trained_s: None,
+        }
+    }
+
     /// Returns how long it has held its GPUs until `now` at the latest, in seconds; `None` where it has not started.
     pub fn held_s(&self, now: Time) -> Option<f64> {
         Some(self.ended.unwrap_or(now).since(self.started?).0.max(0.0))
@@ -162,42 +178,33 @@ fn gpu_seconds(tracked: &JobState, now: Time) -> BTreeMap<GpuType, f64> {
 
 /// Returns what was submitted for a job, with what each got done.
 fn submissions(tracked: &JobState, reported: &[Vec<EpochReport>]) -> Vec<RunSubmission> {
-    let past = tracked.past.iter().map(|past| {
-        let end = (past.ended, past.end.to_string());
-        (&past.attempt, Some(end), past.epochs)
+    let past = tracked.past.iter().map(|past| RunSubmission {
+        ended: Some(past.ended),
+        end: Some(past.end.to_string()),
+        ..RunSubmission::new(&past.attempt, past.epochs)
     });
     let current = tracked.phase.submissions().iter().map(|own| {
+        let has_run = own.attempt.started.is_some();
         let epochs = tracked.epochs_done.saturating_sub(own.attempt.epochs_before);
-        (&own.attempt, None, if own.attempt.started.is_some() { epochs } else { 0 })
+        RunSubmission::new(&own.attempt, if has_run { epochs } else { 0 })
     });
-    let submission =
-        |(place, (attempt, end, epochs)): (usize, (&SubmissionRecord, Option<(Time, String)>, u64))| {
-            let (ended, end) = end.unzip();
-            RunSubmission {
-                copy: attempt.copy,
-                submitted: attempt.meant,
-                started: attempt.started,
-                ended,
-                end,
-                gpus: attempt.gpus.clone(),
-                epoch_s: attempt.epoch.0,
-                epochs_before: attempt.epochs_before,
-                epochs,
-                trained_s: trained(
-                    attempt.epochs_before,
-                    epochs,
-                    reported.get(place).map_or(&[], Vec::as_slice),
-                ),
-            }
-        };
-    past.chain(current).enumerate().map(submission).collect()
+    let mut all: Vec<RunSubmission> = past.chain(current).collect();
+    for (submission, reported) in all.iter_mut().zip(reported) {
+        submission.trained_s = trained(submission, reported);
+    }
+    all
 }
 
-/// Returns the seconds of the epochs after `before`, where each of them has a length.
-fn trained(before: u64, epochs: u64, reported: &[EpochReport]) -> Option<f64> {
-    let own = reported.iter().filter(|report| (before + 1..=before + epochs).contains(&report.epoch));
-    let lengths: Option<Vec<f64>> = own.map(|report| Some(report.length?.0)).collect();
-    lengths.filter(|lengths| lengths.len() as u64 == epochs).map(|lengths| lengths.iter().sum())
+/// Returns the seconds of the epochs that a submission has finished, where each of them has a length.
+fn trained(submission: &RunSubmission, reported: &[EpochReport]) -> Option<f64> {
+    let before = submission.epochs_before;
+    let own = before + 1..=before + submission.epochs;
+    let lengths: Option<Vec<f64>> = reported
+        .iter()
+        .filter(|report| own.contains(&report.epoch))
+        .map(|report| Some(report.length?.0))
+        .collect();
+    lengths.filter(|lengths| lengths.len() as u64 == submission.epochs).map(|lengths| lengths.iter().sum())
 }
 
 /// Returns the metrics by epoch. An epoch that was trained again counts as it was then.

@@ -57,13 +57,14 @@ impl GpuUsage {
     }
 
     /// Returns the usage of several jobs together. GPU time that is unknown for one of them is unknown for all that have held GPUs.
-    pub fn sum<'a>(usages: impl IntoIterator<Item = &'a Self> + Clone) -> Self {
+    pub fn sum(usages: &[&Self]) -> Self {
         let mut held = BTreeMap::new();
-        let has_held = |usage: &&Self| usage.hours() > 0.0;
-        for (gpu_type, hours) in usages.clone().into_iter().flat_map(|usage| &usage.held) {
+        for (gpu_type, hours) in usages.iter().flat_map(|usage| &usage.held) {
             *held.entry(gpu_type.clone()).or_default() += hours;
         }
-        let total = |of: fn(&Self) -> Option<f64>| usages.clone().into_iter().filter(has_held).map(of).sum();
+        let has_held = |usage: &&&Self| usage.hours() > 0.0;
+        let total =
+            |of: fn(&Self) -> Option<f64>| usages.iter().filter(has_held).map(|usage| of(usage)).sum();
         Self { idle: total(|usage| usage.idle), lost: total(|usage| usage.lost), ..Self::priced(held) }
     }
 
@@ -140,9 +141,9 @@ mod tests {
         let old = r#"{"name": "a", "added": 0, "state": "completed", "epochs_done": 5, "epochs": 5, "command": "x", "gpu_s": {"a100": 3600}}"#;
         let (old, new) = (usage(old), usage(RUN));
         assert_eq!((old.hours(), old.lost), (1.0, None));
-        let all = GpuUsage::sum([&old, &new]);
+        let all = GpuUsage::sum(&[&old, &new]);
         assert_eq!((all.hours(), all.lost, all.idle), (1.0 + 4800.0 / 3600.0, None, None));
-        assert_eq!(GpuUsage::sum([&new, &GpuUsage::default()]).lost, new.lost);
+        assert_eq!(GpuUsage::sum(&[&new, &GpuUsage::default()]).lost, new.lost);
     }
 
     #[test]
