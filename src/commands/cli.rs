@@ -10,8 +10,8 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 use crate::app::context::Context;
 use crate::commands::{
     add, cache, cancel, check_ddp, config, consolidate, curve, demo, doctor, generate, gpus, guard, help,
-    idle_flags, import, init, inventory, logs, plan, probe, report, results, review, run, simulate, status,
-    submit, trace, train_policy, watch, when, why, write_docs,
+    history, idle_flags, import, init, inventory, logs, plan, probe, report, results, review, run, simulate,
+    status, submit, trace, train_policy, watch, when, why, write_docs,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -26,7 +26,7 @@ use hsched_model::formats::ValueError;
 /// Typical use: `hsched init` once, `hsched inventory` to see the GPUs, `hsched plan jobs.yaml` to see which job gets
 /// which GPUs, `hsched submit jobs.yaml` to run the jobs, and `hsched watch` to follow them.
 #[derive(Debug, Parser)]
-#[command(version, max_term_width = 100, after_help = exit_codes(), disable_help_subcommand = true)]
+#[command(version = env!("HSCHED_VERSION"), max_term_width = 100, after_help = exit_codes(), disable_help_subcommand = true)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -48,6 +48,7 @@ enum Command {
     Probe(probe::Args),
     Status(status::Args),
     Results(results::Args),
+    History(history::Args),
     Logs(logs::Args),
     Cancel(cancel::Args),
     Review(review::Args),
@@ -197,6 +198,7 @@ impl Command {
             Self::Probe(args) => args,
             Self::Status(args) => args,
             Self::Results(args) => args,
+            Self::History(args) => args,
             Self::Logs(args) => args,
             Self::Cancel(args) => args,
             Self::Review(args) => args,

@@ -17,6 +17,7 @@ mod generate_trace;
 mod gpus;
 mod guard;
 mod help;
+mod history;
 mod idle_flags;
 mod import;
 mod init;

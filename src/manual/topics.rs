@@ -9,20 +9,8 @@ pub struct Topic {
     pub page: &'static str,
 }
 
-/// Declares pages by the names of their files.
-macro_rules! topics {
-    ($($name:literal)+) => {
-        /// All pages, in the order of the book. The reference of commands is `hsched help COMMAND`.
-        pub const TOPICS: &[Topic] =
-            &[$(Topic { name: $name, page: include_str!(concat!("../../docs/", $name, ".md")) },)+];
-    };
-}
-
-topics! {
-    "tour" "install" "scripts" "follow" "why" "review" "pieces" "queue" "run" "training" "copies" "replicas" "results"
-    "stopping" "simulate" "sites" "job-file" "program" "settings" "environment" "state" "exit-codes" "errors"
-    "request" "slurm-versions" "glossary" "planning" "speeds" "horizon" "policies" "performance"
-}
+/// All pages that `docs/SUMMARY.md` lists, in its order. The reference of commands is `hsched help COMMAND`.
+pub const TOPICS: &[Topic] = include!(concat!(env!("OUT_DIR"), "/topics.rs"));
 
 /// Name of the page that explains errors.
 pub const ERRORS: &str = "errors";

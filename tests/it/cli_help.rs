@@ -96,6 +96,15 @@ fn errors_carry_their_key_in_json() {
 }
 
 #[test]
+fn the_version_is_that_of_the_manifest() {
+    let printed = Sandbox::new().run("--version").succeeds();
+    let version = concat!("hsched ", env!("CARGO_PKG_VERSION"));
+    let commit = printed.trim().strip_prefix(version).expect("the version");
+    // A release names its commit and the commit's date, too.
+    assert!(commit.is_empty() || commit.starts_with(" (") && commit.ends_with(')'), "{printed}");
+}
+
+#[test]
 fn pages_and_commands_have_one_help() {
     let sandbox = Sandbox::new();
     assert_eq!(sandbox.run("help plan").succeeds(), sandbox.run("plan --help").succeeds());

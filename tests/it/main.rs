@@ -24,6 +24,7 @@ mod cli_from;
 mod cli_generate;
 mod cli_gpus;
 mod cli_help;
+mod cli_history;
 mod cli_import;
 mod cli_init;
 mod cli_inventory;
