@@ -16,15 +16,14 @@ fn main() -> std::io::Result<()> {
 
 /// Writes the list of pages that `docs/SUMMARY.md` names, without the reference of commands and the pages for developers.
 fn write_topics() -> std::io::Result<()> {
-    let docs = Path::new(&env::var("CARGO_MANIFEST_DIR").unwrap_or_default()).join("docs");
     println!("cargo::rerun-if-changed=docs/SUMMARY.md");
-    let summary = fs::read_to_string(docs.join("SUMMARY.md"))?;
+    let summary = fs::read_to_string("docs/SUMMARY.md")?;
     let links = summary.split("](").skip(1).filter_map(|rest| rest.split_once(".md)"));
     let mut list = String::from("&[\n");
     for (name, _) in links.filter(|(name, _)| !name.contains('/') && *name != "cli") {
-        let page = docs.join(format!("{name}.md"));
+        let page = format!("include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/docs/{name}.md\"))");
         // Writing to memory does not fail.
-        let _ = writeln!(list, "    Topic {{ name: {name:?}, page: include_str!({page:?}) }},");
+        let _ = writeln!(list, "    Topic {{ name: {name:?}, page: {page} }},");
     }
     list.push_str("]\n");
     fs::write(Path::new(&env::var("OUT_DIR").unwrap_or_default()).join("topics.rs"), list)
