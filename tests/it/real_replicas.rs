@@ -43,7 +43,8 @@ fn part(
     stop_after: Option<u64>,
 ) -> Vec<(u64, u64)> {
     let python = newest_torch().expect("looked at before");
-    let mut own = job(name, 1, &shell_words::join(words(&python, kind, &["--samples", "700", "--sample-ms", "4"])));
+    let mut own =
+        job(name, 1, &shell_words::join(words(&python, kind, &["--samples", "700", "--sample-ms", "4"])));
     let keys = own.as_object_mut().expect("a job");
     keys.remove("min_gpus");
     keys.remove("max_gpus");
