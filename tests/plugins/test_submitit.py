@@ -1,10 +1,11 @@
 """submitit through hsched on a real Slurm: single functions, lists, failures, cancellation, time limits and the end of an allocation."""
 import json
 import os
+import pickle
 import subprocess
 import time
 from pathlib import Path
-from typing import Any, Callable, List
+from typing import Any, Callable, List, Tuple
 
 import pytest
 import submitit
@@ -121,6 +122,29 @@ def test_a_checkpoint_at_the_end_of_an_allocation(executor: submitit.AutoExecuto
     assert lines(tmp_path / "starts") == ["0", "1"] and lines(tmp_path / "other" / "starts") == ["0", "0"]
 
 
+def rank() -> Tuple[int, int, str]:
+    environment = submitit.JobEnvironment()
+    return environment.global_rank, environment.num_tasks, environment.cluster
+
+
+def test_the_examples_of_the_documentation(executor: submitit.AutoExecutor) -> None:
+    """Several tasks, a command, and a sequence of functions: with one changed word."""
+    executor.update_parameters(tasks_per_node=2)
+    job = executor.submit(rank)
+    assert job.num_tasks == 2
+    assert job.results() == [(0, 2, "hsched"), (1, 2, "hsched")]
+    executor.update_parameters(tasks_per_node=1)
+    sequence = submitit.helpers.FunctionSequence()
+    sequence.add(add, 4, 5)
+    sequence.add(add, 1, 2)
+    jobs = executor.submit_array([submitit.helpers.CommandFunction(["echo", "hello"], verbose=False), sequence, rank])
+    assert jobs[0].result() == "hello"
+    assert jobs[1].result() == [9, 3]
+    assert jobs[2].result() == (0, 1, "hsched")
+    again = pickle.loads(pickle.dumps(jobs[0]))
+    assert again.result() == "hello" and again.done() and again.exception() is None
+
+
 def test_functions_without_gpus_are_an_array(executor: submitit.AutoExecutor) -> None:
     executor._executor.parameters.pop("gpus_per_node")
     jobs = executor.map_array(add, [1, 2, 3], [10, 20, 30])
@@ -138,6 +162,8 @@ def test_the_request_that_starts_first(executor: submitit.AutoExecutor) -> None:
     assert plugin.first_change(shown, ["partition", "limit"]) == ["--time=10"]
     assert plugin.first_change(shown, ["partition", "limit", "account"]) == ["--account=b", "--partition=hi"]
     assert plugin.first_change(shown, ["partition", "limit", "account", "type"]) == ["--gres=gpu:t4:1"]
+    shown["script"]["changes"][0]["harmless"] = True
+    assert plugin.first_change(shown, [""]) == ["--partition=hi"]
     assert plugin.first_change({"script": None}, ["partition"]) == []
     executor.update_parameters(hsched_queue=True, hsched_may="partition")
     assert executor.submit(add, 1, 2).result() == 3

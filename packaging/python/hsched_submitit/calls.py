@@ -40,7 +40,10 @@ def knows(command: str, option: str) -> bool:
     own = program()
     if own is None:
         return False
-    shown = subprocess.run([own, command, "--help"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, universal_newlines=True, check=False)
+    try:
+        shown = subprocess.run([own, command, "--help"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, universal_newlines=True, check=False)
+    except OSError:
+        return False
     return any(line.split()[:1] == [option] for line in shown.stdout.splitlines())
 
 

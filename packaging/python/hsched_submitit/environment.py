@@ -14,9 +14,17 @@ SAVED = 85
 """The exit status of a run that has saved and wants to be resumed."""
 
 
+class Preempted(job_environment.SignalHandler):
+    """Handles the stop signal of hsched: the allocation ends or another run comes first, and the run's own time does not count."""
+
+    def has_timed_out(self) -> bool:
+        return False
+
+
 class HschedJobEnvironment(SlurmJobEnvironment):
     """Where and as what this job runs. Of a run of a pool, its executor has set the variables."""
 
+    # A run of a pool is one task; the last names are of no variables, so submitit takes its defaults: one task, number 0.
     @property
     def _env(self) -> tp.Dict[str, str]:  # type: ignore[override]
         if not self._is_in_pool():
@@ -33,8 +41,7 @@ class HschedJobEnvironment(SlurmJobEnvironment):
         super()._handle_signals(paths, submission)
         if not self._is_in_pool():
             return
-        handler = job_environment.SignalHandler(self, paths, submission)
-        signal.signal(signal.SIGUSR1, handler.checkpoint_and_try_requeue)
+        signal.signal(signal.SIGUSR1, Preempted(self, paths, submission).checkpoint_and_try_requeue)
         delay_s = float(os.environ.get("SUBMITIT_HSCHED_SIGNAL_DELAY_S", 90))
         limit_s = submission._timeout_min * 60
         timer = threading.Timer(max(limit_s * 0.8, limit_s - delay_s), os.kill, (os.getpid(), self._usr_sig()))

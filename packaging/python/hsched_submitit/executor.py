@@ -26,7 +26,7 @@ class HschedExecutor(slurm.SlurmExecutor):
     gpu_type: str
         the GPU type, such as "a100"; of pools also "v100:2,t4:2"
     may: str
-        what hsched may choose for a single function so that it starts sooner: partition, account, type, limit, with commas
+        what hsched may change for a single function so that it starts sooner, beside what costs nothing: partition, account, type, limit, with commas
     queue: bool
         whether hsched looks at the queue to choose the request; by default it does
     at_most: int
@@ -182,7 +182,9 @@ def first_change(shown: tp.Dict[str, tp.Any], may: tp.Sequence[str]) -> tp.List[
 
 
 def _is_allowed(change: tp.Dict[str, tp.Any], may: tp.Sequence[str]) -> bool:
-    """Returns whether a change touches only what may change: by default another partition or QOS that costs nothing."""
+    """Returns whether a change touches only what may change, or costs nothing; a shorter limit would not be the one that the function knows."""
     words = {"--partition": "partition", "--account": "account", "--time": "limit", "--gres": "type", "--gpus": "type", "--gpus-per-node": "type", "--constraint": "type"}
     needed = [words.get(option.split("=")[0], "other") for option in change["options"]]
+    if change.get("harmless") and not change.get("may") and "limit" not in needed:
+        return True
     return all(own in may for own in needed) and (not change.get("may") or "type" in may)

@@ -1,5 +1,6 @@
 """A job of submitit from outside: a Slurm job, or a run of a pool."""
 import json
+import time as clock
 import typing as tp
 from pathlib import Path
 
@@ -11,8 +12,8 @@ from . import calls
 POOL = "pool"
 """With what the ids of pools begin; those of Slurm are numbers."""
 
-STATES = {"waiting": "PENDING", "deferred": "PENDING", "blocked": "PENDING", "submitting": "PENDING", "pending": "PENDING", "running": "RUNNING", "stopping": "RUNNING",
-          "parked": "RUNNING", "completed": "COMPLETED", "failed": "FAILED", "cancelled": "CANCELLED"}
+STATES = {"waiting": "PENDING", "submitting": "PENDING", "pending": "PENDING", "running": "RUNNING", "stopping": "RUNNING", "completed": "COMPLETED", "failed": "FAILED",
+          "cancelled": "CANCELLED"}
 """States of hsched, in words of Slurm."""
 
 
@@ -45,7 +46,7 @@ class HschedInfoWatcher(SlurmInfoWatcher):
         self.files: tp.Dict[str, Path] = {}  # by the id of the pool
 
     def update(self) -> None:
-        """Asks for the states of all registered jobs."""
+        """Asks for the states of all registered jobs, and marks those that have ended."""
         others = {own for own in self._registered - self._finished if is_of_pool(own)}
         for pool in sorted({own.split("_")[0] for own in others}):
             try:
@@ -53,6 +54,8 @@ class HschedInfoWatcher(SlurmInfoWatcher):
             except (OSError, ValueError, KeyError, utils.FailedSubmissionError) as error:
                 logger.get_logger().warning("The states of %s are not known: %s", pool, error)
         super().update()
+        self._last_status_check = clock.time()  # also if no job is one of Slurm's
+        self._finished |= {job_id for job_id in others if self.is_done(job_id, mode="cache")}
 
     def _make_command(self) -> tp.Optional[tp.List[str]]:
         own = {job_id for job_id in self._registered - self._finished if not is_of_pool(job_id)}
@@ -81,11 +84,10 @@ def read_pool(path: Path) -> Pool:
 class HschedJob(SlurmJob[core.R]):
     """A job of submitit that hsched submitted."""
 
-    watcher = HschedInfoWatcher(delay_s=600)
+    watcher = HschedInfoWatcher(delay_s=60)
 
     def _register_in_watcher(self) -> None:
         if is_of_pool(self.job_id):
-            self.watcher._delay_s = 60  # hsched reads files alone
             self.watcher.files[self.job_id.split("_")[0]] = pool_file(self.paths._folder, self.job_id)
         super()._register_in_watcher()
 

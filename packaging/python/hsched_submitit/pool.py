@@ -24,7 +24,7 @@ _START_S = 60
 def fits(parameters: tp.Dict[str, tp.Any]) -> bool:
     """Returns whether a pool can run functions with these parameters: each is one task on the GPUs of one node."""
     is_single = parameters.get("nodes", 1) == 1 and parameters.get("ntasks_per_node", 1) in (None, 1)
-    others = ("gres", "gpus_per_task", "num_gpus", "nodelist", "dependency", "srun_args")
+    others = ("gres", "gpus_per_task", "num_gpus", "mem_per_cpu", "exclusive", "nodelist", "dependency", "srun_args", "additional_parameters")
     return is_single and isinstance(parameters.get("gpus_per_node"), int) and parameters["gpus_per_node"] > 0 and not any(parameters.get(name) for name in others)
 
 
@@ -47,8 +47,10 @@ def job_file(ids: tp.Sequence[str], folder: Path, python_command: str, parameter
             job["throughput"] = {kind: 1 for kind in types}  # nobody knows better, and a function is not to be measured
         if parameters.get("cpus_per_task"):
             job["cpus_per_gpu"] = max(1, int(parameters["cpus_per_task"]) // gpus)
-        if parameters.get("mem"):
-            job["memory_per_gpu"] = "%dMiB" % (_mebibytes(str(parameters["mem"])) // gpus)
+        if parameters.get("cpus_per_gpu"):
+            job["cpus_per_gpu"] = int(parameters["cpus_per_gpu"])
+        if parameters.get("mem") or parameters.get("mem_per_gpu"):
+            job["memory_per_gpu"] = "%dMiB" % (_mebibytes(str(parameters.get("mem_per_gpu") or parameters["mem"])) // (1 if parameters.get("mem_per_gpu") else gpus))
         jobs.append(job)
     return {"jobs": jobs}
 
@@ -74,6 +76,8 @@ def arguments(file: Path, runs: int, parameters: tp.Dict[str, tp.Any]) -> tp.Lis
     is_pool = calls.knows("submit", "--pack")
     each, at_most = int(parameters["gpus_per_node"]), int(parameters["at_most"]) if is_pool else 1
     gpus = parameters["gpus_per_allocation"] or max(each, min(MOST_GPUS // each * each, math.ceil(runs / at_most) * each))
+    parallel = max(1, int(parameters.get("array_parallelism", 256))) * each
+    gpus, at_most = min(gpus, parallel), max(1, min(at_most, parallel // min(gpus, parallel)))
     if gpus % each:
         raise ValueError("gpus_per_allocation is %d, which is no multiple of gpus_per_node (%d)" % (gpus, each))
     limit, margin = math.ceil(parameters.get("time", 5)), math.ceil((parameters.get("signal_delay_s", 90) + _START_S) / 60)
@@ -85,7 +89,7 @@ def arguments(file: Path, runs: int, parameters: tp.Dict[str, tp.Any]) -> tp.Lis
     wanted = kind if kind and ":" in kind else "%s%d" % (kind + ":" if kind else "", gpus)
     words = ["--pack", str(file), "--at-most", str(at_most)] if is_pool else ["--together", str(file)]
     words += ["--gpus", wanted, "--time", "%dm" % minutes]
-    options = ["--%s=%s" % (name, parameters[name]) for name in ("partition", "account", "qos", "constraint", "exclude") if parameters.get(name)]
+    options = ["--%s=%s" % (name.replace("_", "-"), parameters[name]) for name in ("partition", "account", "qos", "constraint", "exclude", "mail_type", "mail_user") if parameters.get(name)]
     return words + (["--", *options] if options else [])
 
 
