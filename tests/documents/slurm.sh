@@ -30,7 +30,7 @@ TEXT
 cat "$PLACE/sinfo"
 TEXT
   program squeue <<'TEXT'
-case "$*" in *--all*) cat "$PLACE/queue";; *) cat "$PLACE/mine";; esac
+case $1 in --all) cat "$PLACE/queue";; *) cat "$PLACE/mine";; esac
 TEXT
   program sbatch <<'TEXT'
 [[ $1 == --version ]] && { echo "slurm 24.11.5"; exit; }
@@ -46,6 +46,7 @@ ping) echo "Slurmctld(primary) at north is UP";;
   "AccountingStorageType = accounting_storage/slurmdbd" "PriorityType = priority/multifactor";;
 "-o show partition") echo "PartitionName=gpu Default=YES MaxTime=2-00:00:00 PriorityTier=1 State=UP Nodes=a[1-2],v1";;
 "-o show reservation") echo "No reservations in the system";;
+"-o show job "*) cat "$PLACE/job" 2>/dev/null || { echo "slurm_load_jobs error: Invalid job id specified" >&2; exit 1; };;
 update*) exit 0;;
 *) exit 9;;
 esac
@@ -57,7 +58,7 @@ TEXT
 now=$(date +%Y-%m-%dT%H:%M:%S)
 for word in "$@"; do
   case $word in
-  --name=*) cat "$PLACE/past" ;;
+  --name=*) [[ $* != *ElapsedRaw* ]] || cat "$PLACE/past" ;;
   --jobs=*) # every job has ended well
     for id in $(tr , ' ' <<<"${word#--jobs=}"); do
       printf '%s\x1f' "$id" "$id" COMPLETED 0:0 0:0 "$now" "$now" "$now" gpu a2 x

@@ -1,0 +1,2 @@
+# The cluster of the examples.
+cp examples/cluster.yaml .

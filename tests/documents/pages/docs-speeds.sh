@@ -1,0 +1,2 @@
+# Speeds as measured by four GPUs.
+hsched cache set flaky t4 100
