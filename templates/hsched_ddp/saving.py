@@ -11,6 +11,7 @@ from .checkpoint import FORMAT, Damage, Files, read_plain
 from .core import Rank
 from .optional import dist, torch
 from .process import check_fence
+from .progress import Progress
 from .ranges import Ranges, count
 from .sampler import BatchSampler
 from .values import Refused, encode
@@ -32,6 +33,7 @@ class Saving:
     loss: Any
     counted: float
     copies: Any
+    progress: Progress
     _so_far: List[float]
 
     def _begin_saving(self) -> None:
@@ -42,6 +44,10 @@ class Saving:
 
     def save(self) -> None:
         """Replaces the checkpoint atomically, on all ranks or none. All ranks must call this, between steps."""
+        with self.progress.during("save"):
+            self._save()
+
+    def _save(self) -> None:
         so_far = [0.0, 0.0] if self.copies else self._sum([float(self.loss), self.counted]).tolist()
         states: List[Any] = [None] * self.me.world_size
         dist.all_gather_object(states, random_state(self.me.device), group=self._group)
