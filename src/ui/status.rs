@@ -266,8 +266,14 @@ impl<'a> JobSummary<'a> {
             Phase::Ended { outcome: Outcome::Cancelled, .. } => None,
         };
         let odd = self.attempt.and_then(|attempt| attempt.odd.as_ref()).map(|odd| format!("reports: {odd}"));
-        let notes: Vec<String> =
-            self.stall().into_iter().chain(note).chain(odd).chain(self.would_stop()).chain(late(self.tracked, now)).collect();
+        let notes: Vec<String> = self
+            .stall()
+            .into_iter()
+            .chain(note)
+            .chain(odd)
+            .chain(self.would_stop())
+            .chain(late(self.tracked, now))
+            .collect();
         (!notes.is_empty()).then(|| notes.join("; "))
     }
 

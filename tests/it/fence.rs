@@ -107,7 +107,7 @@ fn all_that_a_rank_has_started_ends_when_a_newer_submission_begins() {
         text(&stderr)
     );
     // It has neither failed nor stopped.
-    assert_eq!(names(&folder.path().join("report")), [""; 0]);
+    assert_eq!(names(&folder.path().join("report")), ["samples"]);
     assert_eq!(names(&folder.path().join("fence")), ["1", "2"]);
 }
 
@@ -347,7 +347,8 @@ fn an_epoch_is_dated_by_the_file_that_reports_it() {
     let at = |written: u64, now: f64| {
         let file = fs::File::options().write(true).open(&path).expect("a file");
         file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(written)).expect("a time");
-        hsched_engine::live::reported(folder.path(), &state, Time(now)).epochs[0].1.at
+        let samples = &mut hsched_engine::store::samples::RecentSamples::default();
+        hsched_engine::live::reported(folder.path(), &state, samples, Time(now)).epochs[0].1.at
     };
     assert_eq!(at(100, 200.0), Time(100.0));
     // A clock that is not ours.

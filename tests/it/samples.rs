@@ -54,9 +54,14 @@ impl Node {
     }
 
     fn start(&self, rank: usize, line: &str) -> Child {
-        let path = format!("{}:{}", self.path().join("bin").display(), std::env::var("PATH").expect("a path"));
+        let path =
+            format!("{}:{}", self.path().join("bin").display(), std::env::var("PATH").expect("a path"));
         let mut command = Command::new("bash");
-        command.args(["-uc", RANK, "script"]).arg(repository()).arg(self.path()).args([&rank.to_string(), line]);
+        command
+            .args(["-uc", RANK, "script"])
+            .arg(repository())
+            .arg(self.path())
+            .args([&rank.to_string(), line]);
         command.env("PATH", path).env("HSCHED_SAMPLE_S", "1").env_remove("CUDA_VISIBLE_DEVICES");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("bash")
     }
@@ -92,7 +97,10 @@ fn a_node_is_sampled_once_for_all_its_ranks() {
     let go = node.path().join("go");
     let wait = format!("until [ -e {} ]; do sleep 0.05; done", go.display());
     let second = node.start(1, &wait);
-    let first = node.start(0, &format!("echo '12 data' >$HSCHED_PROGRESS; timeout 1 bash -c 'while :; do :; done'; {wait}; exit 3"));
+    let first = node.start(
+        0,
+        &format!("echo '12 data' >$HSCHED_PROGRESS; timeout 1 bash -c 'while :; do :; done'; {wait}; exit 3"),
+    );
     let sample = node.sample("a sample of a busy rank", |line| {
         line["cpu_s"][0].as_f64().is_some_and(|time| time > 0.5) && line["cpu_s"][1].is_number()
     });
@@ -140,7 +148,10 @@ fn a_sampler_that_cannot_work_changes_nothing() {
             fs::write(node.path().join("report/samples"), "in the way").expect("writes");
         }
         let go = node.path().join("go");
-        let rank = node.start(0, &format!("until [ -e {} ]; do sleep 0.05; done; echo ${{HSCHED_PROGRESS-none}}", go.display()));
+        let rank = node.start(
+            0,
+            &format!("until [ -e {} ]; do sleep 0.05; done; echo ${{HSCHED_PROGRESS-none}}", go.display()),
+        );
         if has_samples {
             node.sample("a sample", |line| text != once || line["gpu"] == json!([5, null]));
         }

@@ -67,7 +67,7 @@ pub enum Activity {
 
 /// What the samples say of the use of GPUs, in GPU-seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct GpuUsage {
+pub struct SampledUse {
     /// Time for which the utilisation is known.
     pub sampled: Seconds,
     /// What of that the GPUs did nothing.
@@ -84,24 +84,24 @@ impl RankSample {
 
     /// Returns whether its GPU did nothing; `None` if nobody measured it.
     pub fn is_idle(&self) -> Option<bool> {
-        self.gpu.map(|use_| use_ <= Self::IDLE)
+        self.gpu.map(|percent| percent <= Self::IDLE)
     }
 }
 
-impl GpuUsage {
-    /// Returns the usage that samples show. Each stands for the time since the one before it on its node, and for no more than twice
+impl SampledUse {
+    /// Returns the use that samples show. Each stands for the time since the one before it on its node, and for no more than twice
     /// the interval.
     pub fn of(nodes: &[NodeSamples]) -> Self {
-        let mut usage = Self::default();
+        let mut total = Self::default();
         for node in nodes {
             for pair in node.samples.windows(2) {
                 let time = pair[1].at.since(pair[0].at).0.clamp(0.0, 2.0 * node.interval.0);
                 for rank in &pair[1].ranks {
-                    usage.add(rank, time);
+                    total.add(rank, time);
                 }
             }
         }
-        usage
+        total
     }
 
     fn add(&mut self, rank: &RankSample, time: f64) {
@@ -137,12 +137,12 @@ mod tests {
         ];
         let node = NodeName::new("n1").expect("a node");
         let nodes = [NodeSamples { node, interval: Seconds(60.0), written: None, samples }];
-        let expected = GpuUsage {
+        let expected = SampledUse {
             sampled: Seconds(240.0),
             idle: Seconds(180.0),
             metered: Seconds(240.0),
             energy_j: 60.0 * 300.0 + 60.0 * 50.0 + 120.0 * 60.0,
         };
-        assert_eq!(GpuUsage::of(&nodes), expected);
+        assert_eq!(SampledUse::of(&nodes), expected);
     }
 }

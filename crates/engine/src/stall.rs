@@ -96,7 +96,10 @@ impl Course<'_> {
     fn stopped(&self) -> Option<Stall> {
         let stopped = |track: &&Track<'_>| track.last().state == Some('T');
         let own: Vec<&Track<'_>> = self.tracks.iter().filter(stopped).collect();
-        let since = own.iter().map(|track| track.since(|sample| sample.state == Some('T')).0).min_by(f64::total_cmp)?;
+        let since = own
+            .iter()
+            .map(|track| track.since(|sample| sample.state == Some('T')).0)
+            .min_by(f64::total_cmp)?;
         Some(self.stall(StallKind::Stopped, Time(since), own.iter().map(|track| track.rank), None))
     }
 
@@ -178,7 +181,8 @@ impl Course<'_> {
     /// Returns what one rank does that all others do not, as far as that explains why they wait.
     fn cause(&self) -> Option<String> {
         let of = |what: &str, is: &dyn Fn(&Track<'_>) -> bool| {
-            let own: Vec<usize> = self.tracks.iter().filter(|track| is(track)).map(|track| track.rank).collect();
+            let own: Vec<usize> =
+                self.tracks.iter().filter(|track| is(track)).map(|track| track.rank).collect();
             let (noun, verb) = if own.len() == 1 { ("rank", "waits") } else { ("ranks", "wait") };
             (!own.is_empty()).then(|| format!("{noun} {} {verb} for {what}", numbers(&own)))
         };
@@ -210,18 +214,28 @@ impl Course<'_> {
         ranks: impl IntoIterator<Item = usize>,
         cause: Option<String>,
     ) -> Stall {
-        Stall { kind, since: Time(since.0.min(self.now.0)), seen: self.now, ranks: ranks.into_iter().collect(), cause }
+        Stall {
+            kind,
+            since: Time(since.0.min(self.now.0)),
+            seen: self.now,
+            ranks: ranks.into_iter().collect(),
+            cause,
+        }
     }
 }
 
 /// Asks submissions to save and end that do not get on, where their jobs' rules say so, and marks that in the state.
 pub(super) fn end(state: &mut State, at: Time) -> Vec<Action> {
     let one = |tracked: &JobState| {
-        let own = tracked.phase.submissions().iter().find(|own| own.is_running() && own.attempt.stall.is_some())?;
+        let own =
+            tracked.phase.submissions().iter().find(|own| own.is_running() && own.attempt.stall.is_some())?;
         let (attempt, stall) = (&own.attempt, own.attempt.stall.as_ref()?);
         let why = stall.text(attempt.gpus.total());
-        (tracked.job.stuck != StuckRule::Warn)
-            .then_some(Action::Stop { of: attempt.key(&tracked.job.name), job_id: attempt.job_id?, why })
+        (tracked.job.stuck != StuckRule::Warn).then_some(Action::Stop {
+            of: attempt.key(&tracked.job.name),
+            job_id: attempt.job_id?,
+            why,
+        })
     };
     let actions: Vec<Action> = state.jobs.iter().filter_map(one).collect();
     for action in &actions {

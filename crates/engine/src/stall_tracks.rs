@@ -24,12 +24,10 @@ pub(super) fn tracks(nodes: &[NodeSamples], started: Time) -> Vec<Track<'_>> {
         let samples = node.samples.iter().filter(|sample| sample.at.0 >= started.0 - SKEW.0);
         for sample in samples {
             for own in &sample.ranks {
-                match tracks.iter_mut().find(|track| track.rank == own.rank) {
-                    Some(track) => track.points.push((sample.at, own)),
-                    None => {
-                        let points = vec![(sample.at, own)];
-                        tracks.push(Track { rank: own.rank, node: &node.node, points });
-                    }
+                if let Some(track) = tracks.iter_mut().find(|track| track.rank == own.rank) {
+                    track.points.push((sample.at, own));
+                } else {
+                    tracks.push(Track { rank: own.rank, node: &node.node, points: vec![(sample.at, own)] });
                 }
             }
         }
@@ -93,7 +91,9 @@ fn is_quiet(now: (Time, &RankSample), before: Option<(Time, &RankSample)>) -> bo
     if now.1.steps.is_some_and(is_new) {
         return false;
     }
-    now.1.is_idle().unwrap_or_else(|| before.and_then(|before| load(now, before)).is_some_and(|load| load < ASLEEP))
+    now.1
+        .is_idle()
+        .unwrap_or_else(|| before.and_then(|before| load(now, before)).is_some_and(|load| load < ASLEEP))
 }
 
 /// Returns the CPUs in use between two samples.

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use crate::{Bytes, Estimates, GpuType, JobName, NodeName, Replica, Seconds, Sharing, Speed, Stop, StuckRule, Time};
+use crate::{
+    Bytes, Estimates, GpuType, JobName, NodeName, Replica, Seconds, Sharing, Speed, Stop, StuckRule, Time,
+};
 
 /// What stands between a training's name and the number of a copy in the copy's name.
 const COPY_MARK: &str = ".c";

@@ -103,7 +103,8 @@ fn files(context: &Context, directory: &Path) -> Vec<Check> {
         .into_iter()
         .map(|finding| note(finding.file, &finding.what).advise(finding.advice))
         .collect();
-    let Reported { odd, notes, .. } = reported(directory, &state, &mut RecentSamples::default(), state::now(context));
+    let Reported { odd, notes, .. } =
+        reported(directory, &state, &mut RecentSamples::default(), state::now(context));
     checks.extend(odd.into_iter().map(|(of, what)| {
         Check::note(NAME, format!("{}: {what}", of.name()))
             .advise("fix the program that writes the reports; hsched ignores such lines")

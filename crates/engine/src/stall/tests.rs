@@ -107,7 +107,9 @@ impl Story {
     }
 
     fn sample(&mut self, stretch: &Stretch, of: &impl Fn(usize, RankSample) -> RankSample) {
-        for (number, node) in self.nodes.iter_mut().enumerate().filter(|(number, _)| self.silent != Some(*number)) {
+        for (number, node) in
+            self.nodes.iter_mut().enumerate().filter(|(number, _)| self.silent != Some(*number))
+        {
             let ranks = (4 * number..self.ranks.min(4 * number + 4)).map(|rank| {
                 let gpu = self.has_gpus.then_some(stretch.gpu[rank.min(1)]);
                 let own = RankSample {
@@ -126,7 +128,9 @@ impl Story {
     }
 
     fn text(&self) -> String {
-        self.seen.last().map_or_else(String::new, |(_, stall)| stall.text(u32::try_from(self.ranks).expect("few")))
+        self.seen
+            .last()
+            .map_or_else(String::new, |(_, stall)| stall.text(u32::try_from(self.ranks).expect("few")))
     }
 }
 
@@ -182,7 +186,10 @@ fn nothing_is_said_of_healthy_trainings() {
 fn a_stopped_rank_is_noticed_at_the_next_look() {
     let mut story = Story::new(4, 600.0, false, false);
     story.go_on(&Stretch { reports: true, ..training(600.0) }, same);
-    story.go_on(&training(90.0), |rank, own| RankSample { state: Some(if rank == 3 { 'T' } else { 'S' }), ..own });
+    story.go_on(&training(90.0), |rank, own| RankSample {
+        state: Some(if rank == 3 { 'T' } else { 'S' }),
+        ..own
+    });
     // The sampler writes a sample as soon as it sees one stopped; here it was due 5 s later.
     assert_eq!(story.seen[0].0, 630.0);
     assert_eq!(story.text(), "rank 3 was stopped by a signal 85 s ago; SIGCONT resumes");
@@ -210,7 +217,9 @@ fn gpus_that_wait_for_one_rank_are_counted_and_explained() {
 
 #[test]
 fn a_hanging_exchange_is_noticed_whether_gpus_spin_or_sleep() {
-    for (gpu, has_gpus, has_helper) in [(100.0, true, true), (0.0, true, false), (0.0, true, true), (0.0, false, true)] {
+    for (gpu, has_gpus, has_helper) in
+        [(100.0, true, true), (0.0, true, false), (0.0, true, true), (0.0, false, true)]
+    {
         let mut story = Story::new(2, 300.0, has_gpus, has_helper);
         story.go_on(&Stretch { reports: true, ..training(300.0) }, same);
         story.go_on(&Stretch::new(590.0, Activity::Step, [gpu, gpu], [0.0, 0.0]), same);

@@ -165,7 +165,8 @@ mod tests {
             {\"at\": 100, \"ranks\": [2, 3], \"state\": [\"R\", null], \"cpu_s\": [1.25, null], \"gpu\": [97, null], \
             \"steps\": [12, null], \"phase\": [\"juggle\", \"data\"], \"new\": 1}\nnonsense\n{\"at\": 160, \"ran";
         fs::write(folder.path().join("samples/n1.jsonl"), text).expect("writes");
-        fs::write(folder.path().join("samples/n2.jsonl"), text.replace("samples/1", "samples/2")).expect("writes");
+        fs::write(folder.path().join("samples/n2.jsonl"), text.replace("samples/1", "samples/2"))
+            .expect("writes");
         fs::write(folder.path().join("samples/progress-2"), "12 step\n").expect("writes");
         let found = samples(folder.path(), Extent::Recent);
         let [NodeSamples { node, interval, samples, .. }] = found.as_slice() else { panic!("{found:?}") };

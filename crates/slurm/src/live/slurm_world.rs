@@ -130,7 +130,17 @@ impl<'a> SlurmWorld<'a> {
             reported(&self.site.state, state, &mut self.samples, at);
         notes.extend(unread.into_iter().chain(self.noted.iter().cloned()));
         let strays = queue.strays(state, &cluster);
-        Ok(Observation { at, cluster, sightings, strays, scripts, epochs, odd, stalls, notes: std::mem::take(notes) })
+        Ok(Observation {
+            at,
+            cluster,
+            sightings,
+            strays,
+            scripts,
+            epochs,
+            odd,
+            stalls,
+            notes: std::mem::take(notes),
+        })
     }
 
     /// Tells submissions that saved before they stopped on request from those that were only interrupted: Slurm shows the same exit

@@ -280,7 +280,10 @@ impl Moment {
             tells_shares: _,
             new_shares: _,
         } = attempt;
-        assert!(submit_time.is_none() && reason.is_none() && odd.is_none() && stall.is_none(), "this Slurm says none of it");
+        assert!(
+            submit_time.is_none() && reason.is_none() && odd.is_none() && stall.is_none(),
+            "this Slurm says none of it"
+        );
         // One that has not started waits a minute for its nodes.
         let meant = self.age(*meant, 1);
         // Which number it is does not matter, only whether it is the one that Slurm has given to it.

@@ -13,7 +13,9 @@ use crate::formats::jobs::label;
 use crate::formats::problem::{ValueError, quoted};
 use crate::formats::reader::{Value, all};
 use crate::formats::sweep::scalar_json;
-use crate::{Estimates, GoalMode, GpuType, Job, JobName, NodeName, Stop, StopRule, StuckRule, Target, Variant};
+use crate::{
+    Estimates, GoalMode, GpuType, Job, JobName, NodeName, Stop, StopRule, StuckRule, Target, Variant,
+};
 
 pub(super) const KEYS: &[JobKey] = &[
     JobKey {
