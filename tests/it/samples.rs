@@ -22,13 +22,13 @@ const RANK: &str = r#"
 "#;
 
 /// An nvidia-smi as the real one answers: again after each interval, with a value that it does not support.
-const SMI: &str = r#"#!/bin/bash
+const SMI: &str = r"#!/bin/bash
 [[ $* == *'--query-gpu=index,uuid,utilization.gpu,memory.used,power.draw --format=csv,noheader,nounits -l 1' ]] || exit 1
 while :; do
   echo '0, GPU-aa, 97, 10240, 61.23'; echo '1, GPU-bb, 0, 12, [Not Supported]'
   sleep 1
 done
-"#;
+";
 
 struct Node {
     folder: tempfile::TempDir,
