@@ -175,22 +175,19 @@ fn plain(text: &str) -> String {
     while let Some((before, after)) = rest.split_once('[') {
         let link = after.split_once("](").and_then(|(label, tail)| Some((label, tail.split_once(')')?.1)));
         let is_in_code = before.matches('`').count() % 2 == 1;
-        match link.filter(|(label, _)| !is_in_code && !label.contains('[')) {
-            Some((label, tail)) => {
-                plain.push_str(before);
-                plain.push_str(label);
-                rest = tail;
-            }
-            None => {
-                plain.push_str(before);
-                plain.push('[');
-                rest = after;
-                if is_in_code && let Some((code, tail)) = rest.split_once('`') {
-                    plain.push_str(code);
-                    plain.push('`');
-                    rest = tail;
-                }
-            }
+        if let Some((label, tail)) = link.filter(|(label, _)| !is_in_code && !label.contains('[')) {
+            plain.push_str(before);
+            plain.push_str(label);
+            rest = tail;
+            continue;
+        }
+        plain.push_str(before);
+        plain.push('[');
+        rest = after;
+        if is_in_code && let Some((code, tail)) = rest.split_once('`') {
+            plain.push_str(code);
+            plain.push('`');
+            rest = tail;
         }
     }
     plain.push_str(rest);
