@@ -1,13 +1,13 @@
--- A module file for Lmod: put it at MODULEPATH/hsched/0.1.0.lua, and the tarball's content at the prefix below.
+-- A module file for Lmod: put it at MODULEPATH/hsched/0.2.0.lua, and the tarball's content at the prefix below.
 help([[
 hsched plans deep-learning jobs over GPUs of different kinds and runs them on Slurm.
 Begin with: hsched doctor, hsched init, man hsched
 ]])
 whatis("Name: hsched")
-whatis("Version: 0.1.0")
+whatis("Version: 0.2.0")
 whatis("Description: plans deep-learning jobs over GPUs of different kinds and runs them on Slurm")
 
-local prefix = "/opt/hsched/0.1.0"
+local prefix = "/opt/hsched/0.2.0"
 
 prepend_path("PATH", pathJoin(prefix, "bin"))
 prepend_path("MANPATH", pathJoin(prefix, "share/man"))

@@ -9,7 +9,7 @@ class Hsched(CargoPackage):
 
     license("MIT OR Apache-2.0")
 
-    version("0.1.0", tag="v0.1.0")
+    version("0.2.0", tag="v0.2.0")
 
     depends_on("rust@1.89:", type="build")
     depends_on("c", type="build")

@@ -26,7 +26,7 @@ const NOT_RUN: &[(&str, &str)] = &[
 ];
 
 /// Pages whose commands do not run yet.
-const WAITING: &[&str] = &["docs-replicas", "docs-speeds", "docs-tour"];
+const WAITING: &[&str] = &["docs-speeds", "docs-tour"];
 
 /// What a page says about estimates: their figures depend on the moment, so only the words are compared.
 const ESTIMATED: &str = "estimated";
