@@ -145,11 +145,14 @@ def test_the_examples_of_the_documentation(executor: submitit.AutoExecutor) -> N
     assert again.result() == "hello" and again.done() and again.exception() is None
 
 
-def test_functions_without_gpus_are_an_array(executor: submitit.AutoExecutor) -> None:
+def test_functions_without_gpus(executor: submitit.AutoExecutor) -> None:
     executor._executor.parameters.pop("gpus_per_node")
     jobs = executor.map_array(add, [1, 2, 3], [10, 20, 30])
     assert [job.result() for job in jobs] == [11, 22, 33]
     assert [job.job_id.split("_")[1] for job in jobs] == ["0", "1", "2"]
+    executor.update_parameters(hsched_additional_parameters={"nice": 1})  # which a pool does not take
+    jobs = executor.map_array(add, [1, 2, 3], [10, 20, 30])
+    assert [job.result() for job in jobs] == [11, 22, 33] and all(job.job_id.split("_")[0].isdigit() for job in jobs)
 
 
 def test_the_request_that_starts_first(executor: submitit.AutoExecutor) -> None:

@@ -32,7 +32,7 @@ class HschedExecutor(slurm.SlurmExecutor):
     at_most: int
         allocations of a pool at a time
     gpus_per_allocation: int
-        GPUs of each allocation of a pool; by default as many as its functions need, and at most 4
+        GPUs of each allocation of a pool, or functions at a time if they have no GPUs; by default as many as its functions need, and at most 4, or 8
     allocation_min: int
         minutes of each allocation of a pool; by default as long as its functions need, and at most 12 hours or timeout_min
     """
@@ -164,7 +164,7 @@ class HschedExecutor(slurm.SlurmExecutor):
         place.mkdir(parents=True)
         file = place / "jobs.json"
         file.write_text(json.dumps(runs, indent=1), encoding="utf-8")
-        shown = calls.run(["submit", *pool.arguments(file, len(ids), own)])
+        shown = calls.run(["submit", *pool.arguments(file, len(ids), own)], folder=place)  # where the output of its Slurm jobs goes
         pool_file(self.folder, main).write_text(json.dumps({
             "state_dir": shown["state_dir"], "names": [job["name"] for job in runs["jobs"]],
             "slurm_jobs": [own["job_id"] for own in shown.get("allocations", [shown])]}), encoding="utf-8")
