@@ -116,10 +116,21 @@ def test_a_checkpoint_at_the_end_of_an_allocation(executor: submitit.AutoExecuto
     jobs = executor.submit_array([Counter(tmp_path, 2), plain.__call__])
     wait_for("both starts", lambda: lines(tmp_path / "starts") and lines(tmp_path / "other" / "starts"))
     pool = json.loads(next((tmp_path / "logs").glob("*_hsched/pool.json")).read_text())
-    subprocess.check_call(["scancel", "--signal=USR1", "--batch", pool["slurm_jobs"][0]])
+    for job_id in pool["slurm_jobs"]:
+        subprocess.check_call(["scancel", "--signal=USR1", "--batch", job_id])
     assert jobs[0].result() == 1
     assert jobs[1].result() == 0
     assert lines(tmp_path / "starts") == ["0", "1"] and lines(tmp_path / "other" / "starts") == ["0", "0"]
+
+
+def test_a_pool_whose_slurm_jobs_are_gone_has_ended(executor: submitit.AutoExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = executor.submit_array([Counter(tmp_path, 9), Counter(tmp_path, 9)])
+    wait_for("a start", lambda: lines(tmp_path / "starts"))
+    pool = json.loads(next((tmp_path / "logs").glob("*_hsched/pool.json")).read_text())
+    assert jobs[0].watcher.get_state(jobs[0].job_id, "force") in ("PENDING", "RUNNING")
+    subprocess.check_call(["scancel", "--signal=KILL", "--full", *pool["slurm_jobs"]])
+    monkeypatch.setattr("hsched_submitit.job.GONE_S", 1.0)
+    wait_for("the end", lambda: jobs[0].watcher.get_state(jobs[0].job_id, "force") == "CANCELLED")
 
 
 def rank() -> Tuple[int, int, str]:
