@@ -193,6 +193,10 @@ def test_what_cannot_be_is_said(executor: submitit.AutoExecutor, monkeypatch: py
     executor.update_parameters(gpus_per_node=2, hsched_gpus_per_allocation=3)
     with pytest.raises(ValueError, match="no multiple"):
         executor.map_array(add, [1, 2], [3, 4])
+    executor.update_parameters(hsched_gpu_type="v100:2,t4:2")
+    with pytest.raises(ValueError, match="of one type"):
+        executor.submit(add, 1, 2)
+    executor.update_parameters(hsched_gpu_type="v100")
     monkeypatch.setenv("HSCHED", "/nowhere/hsched")
     with pytest.raises(utils.FailedSubmissionError, match="/nowhere/hsched"):
         executor.submit(add, 1, 2)
