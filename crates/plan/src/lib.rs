@@ -50,6 +50,7 @@ mod registry;
 mod replace_all;
 mod replan;
 mod replica;
+mod replica_market;
 mod requests;
 mod share;
 mod shared;
@@ -71,7 +72,9 @@ pub use self::cost::{EpochTime, epoch_as_shared};
 pub use self::decision::{Assignment, Budget, Decision, Memory, Placer, Plan, Policy, PolicyError};
 pub use self::due::{Deadlines, Due, Dues};
 pub use self::explain::explain;
-pub use self::explanation::{Change, Explanation, JobExplanation, Limit, Market, Obstacle, TypeExplanation};
+pub use self::explanation::{
+    Change, Explanation, JobExplanation, Limit, Market, Obstacle, ReplicaExplanation, TypeExplanation,
+};
 pub use self::extract::Extract;
 pub use self::fairness::{fairness, heterogeneity};
 pub use self::flag::{Flag, FlagKind, named};

@@ -60,7 +60,7 @@ impl ReplaceAll {
         }
         let mut needed = 0_u32;
         let fits = |own: &Alone| {
-            needed = needed.saturating_add(problem.jobs[own.job].min_gpus);
+            needed = needed.saturating_add(problem.jobs[own.job].least_gpus());
             needed <= all
         };
         jobs.into_iter().take_while(fits).map(|own| own.job).collect()
