@@ -16,7 +16,7 @@ pub struct Alternative {
 }
 
 /// The nodes with GPUs of one type, as far as a ring can tell them apart.
-struct Stock {
+struct TypeStock {
     /// Replicas that a node has room for, its rate inside in bytes per second, and how many nodes are like it.
     kinds: Vec<(u32, f64, u32)>,
     network: f64,
@@ -31,7 +31,7 @@ pub(super) fn one_type(
     room: &[Vec<u32>],
 ) -> Option<Alternative> {
     let size = job.size(ty);
-    let stock = Stock::new(problem, (ty, size), room);
+    let stock = TypeStock::new(problem, (ty, size), room);
     let all = || room.iter().map(|gpus| gpus[ty]).sum::<u32>() / size;
     let most = if job.is_loose() { all() } else { stock.total() }.min(job.max_gpus);
     let bundle = |count: u32| {
@@ -103,7 +103,7 @@ fn next(counts: &mut [u32], most: &[u32]) -> bool {
     false
 }
 
-impl Stock {
+impl TypeStock {
     fn new(problem: &Problem, (ty, size): (usize, u32), room: &[Vec<u32>]) -> Self {
         let mut kinds: BTreeMap<(u32, u64), u32> = BTreeMap::new();
         for (gpus, node) in room.iter().zip(&problem.nodes).filter(|(gpus, _)| gpus[ty] >= size) {

@@ -8,8 +8,8 @@ use crate::alternative::{one_node, one_type};
 use crate::explanation::ROUNDING;
 use crate::pricing::{Pricer, Rings};
 use crate::{
-    Alternative, Bound, Change, CheckedPlan, Explanation, JobExplanation, JobModel, Limit, Market, Obstacle,
-    Placement, Problem, ReplicaExplanation, Sharing, Slot, TypeExplanation, Verdict, cost,
+    Alternative, Bound, CheckedPlan, Explanation, GpuCountEffect, JobExplanation, JobModel, Limit, Obstacle,
+    Placement, Problem, ReplicaExplanation, Sharing, Slot, TypeExplanation, TypeMarket, Verdict, cost,
 };
 
 /// Explains a plan's verdicts on `jobs` at the prices of `bound`, which is over all jobs that the plan places.
@@ -19,18 +19,18 @@ pub fn explain(problem: &Problem, plan: &CheckedPlan, bound: Option<&Bound>, job
     for slot in placements().flat_map(|placement| &placement.slots) {
         free[slot.node][slot.gpu_type] -= slot.count;
     }
-    let market = |(ty, offered): (usize, u32)| Market {
+    let market = |(ty, offered): (usize, u32)| TypeMarket {
         offered,
         free: free.iter().map(|node| node[ty]).sum(),
         price: bound.map(|bound| bound.prices[ty]),
         replica_prices: bound.and_then(|own| own.replica_prices.get(ty).cloned()).unwrap_or_default(),
     };
-    let types: Vec<Market> = problem.offered().into_iter().enumerate().map(market).collect();
+    let types: Vec<TypeMarket> = problem.offered().into_iter().enumerate().map(market).collect();
     let placed = plan.verdicts().iter().enumerate().filter(|(_, verdict)| verdict.placement().is_some());
     let weights = bound.iter().flat_map(|bound| bound.weights.iter().copied());
     let weights: BTreeMap<usize, f64> = placed.map(|(job, _)| job).zip(weights).collect();
     let job = |&job: &usize| {
-        let view = View { problem, job: &problem.jobs[job], number: job, free: &free };
+        let view = JobSurroundings { problem, job: &problem.jobs[job], number: job, free: &free };
         let prices = bound.map(|_| types.as_slice());
         view.explain(plan.verdicts()[job].placement(), prices.zip(weights.get(&job).copied()))
     };
@@ -39,7 +39,7 @@ pub fn explain(problem: &Problem, plan: &CheckedPlan, bound: Option<&Bound>, job
 }
 
 /// One job and the GPUs around it.
-struct View<'a> {
+struct JobSurroundings<'a> {
     problem: &'a Problem,
     job: &'a JobModel,
     number: usize,
@@ -47,9 +47,9 @@ struct View<'a> {
     free: &'a [Vec<u32>],
 }
 
-impl View<'_> {
+impl JobSurroundings<'_> {
     /// Explains a verdict; `bound` has the prices and the job's weight, where it is placed.
-    fn explain(&self, placement: Option<&Placement>, bound: Option<(&[Market], f64)>) -> JobExplanation {
+    fn explain(&self, placement: Option<&Placement>, bound: Option<(&[TypeMarket], f64)>) -> JobExplanation {
         let mut counts = vec![0; self.problem.gpu_types.len()];
         let mut now = self.free.to_vec();
         for slot in placement.iter().flat_map(|placement| &placement.slots) {
@@ -100,8 +100,8 @@ impl View<'_> {
     }
 
     /// Returns what the job answers to prices (in weighted seconds).
-    fn choice(&self, market: &[Market], weight: f64) -> Option<Alternative> {
-        let of_replica = |(ty, own): (usize, &Market)| {
+    fn choice(&self, market: &[TypeMarket], weight: f64) -> Option<Alternative> {
+        let of_replica = |(ty, own): (usize, &TypeMarket)| {
             let whole = own.replica_prices.get(&self.job.block(ty)).copied();
             Some(whole.unwrap_or(own.price? * f64::from(self.job.size(ty))) / weight)
         };
@@ -112,15 +112,15 @@ impl View<'_> {
         Some(Alternative { counts, node: None, jct: priced.bundle.cost })
     }
 
-    fn one_more(&self, placement: &Placement, counts: &[u32], ty: usize) -> Change {
+    fn one_more(&self, placement: &Placement, counts: &[u32], ty: usize) -> GpuCountEffect {
         let (size, block) = (self.job.size(ty), self.job.block(ty));
         let mut bundle = counts.to_vec();
         bundle[ty] += size;
         if let Some(obstacle) = self.cannot_use(ty) {
-            return Change::Not(obstacle);
+            return GpuCountEffect::Not(obstacle);
         }
         if counts[ty] == self.problem.nodes.iter().map(|node| node.gpus[ty]).sum::<u32>() {
-            return Change::Not(Obstacle::HasAll);
+            return GpuCountEffect::Not(Obstacle::HasAll);
         }
         let free = if self.job.is_loose() {
             self.free.iter().map(|node| node[ty]).sum::<u32>() >= size
@@ -141,7 +141,7 @@ impl View<'_> {
             }
         }
         if kinds.is_empty() && self.job.needs_blocks() {
-            return Change::Not(Obstacle::NoNode { size });
+            return GpuCountEffect::Not(Obstacle::NoNode { size });
         }
         let with = |node: usize| {
             let mut slots = placement.slots.clone();
@@ -154,13 +154,13 @@ impl View<'_> {
         self.best(placement, kinds.into_values().map(with), free, &bundle)
     }
 
-    fn one_fewer(&self, placement: &Placement, counts: &[u32], ty: usize) -> Change {
+    fn one_fewer(&self, placement: &Placement, counts: &[u32], ty: usize) -> GpuCountEffect {
         let size = self.job.size(ty);
         let mut bundle = counts.to_vec();
         bundle[ty] -= size;
         if bundle.iter().sum::<u32>() == 0 {
             let is_replica = self.job.has_several_gpus();
-            return Change::Not(if is_replica { Obstacle::OnlyReplica } else { Obstacle::OnlyGpu });
+            return GpuCountEffect::Not(if is_replica { Obstacle::OnlyReplica } else { Obstacle::OnlyGpu });
         }
         let mut kinds: BTreeMap<(u32, u64), usize> = BTreeMap::new();
         for (place, slot) in placement.slots.iter().enumerate().filter(|(_, slot)| slot.gpu_type == ty) {
@@ -191,18 +191,18 @@ impl View<'_> {
         choices: impl Iterator<Item = Vec<Slot>>,
         free: bool,
         bundle: &[u32],
-    ) -> Change {
+    ) -> GpuCountEffect {
         let count = self.job.replicas_in(bundle).iter().sum();
         if !(self.job.min_gpus..=self.job.max_gpus).contains(&count) {
-            return Change::Not(self.obstacle(bundle));
+            return GpuCountEffect::Not(self.obstacle(bundle));
         }
         let time = |slots: Vec<Slot>| {
             let other = Placement::new(self.problem, self.number, &slots, placement.sharing)?;
             Some(other.jct(self.job.epochs).0)
         };
         match choices.filter_map(time).min_by(f64::total_cmp) {
-            Some(jct) => Change::Jct { jct, free },
-            None => Change::Not(self.obstacle(bundle)),
+            Some(jct) => GpuCountEffect::Jct { jct, free },
+            None => GpuCountEffect::Not(self.obstacle(bundle)),
         }
     }
 
@@ -280,7 +280,7 @@ impl View<'_> {
         let mut helps = false;
         for (gpu_type, explanation) in types.iter().enumerate() {
             match &explanation.more {
-                Some(Change::Jct { jct: other, free }) => {
+                Some(GpuCountEffect::Jct { jct: other, free }) => {
                     possible = true;
                     let gain = *other < jct * (1.0 - ROUNDING);
                     helps |= gain;
@@ -288,7 +288,7 @@ impl View<'_> {
                         limits.push(Limit::Taken { gpu_type });
                     }
                 }
-                Some(Change::Not(
+                Some(GpuCountEffect::Not(
                     obstacle @ (Obstacle::Slice | Obstacle::SmallShare { .. } | Obstacle::Memory),
                 )) => limits.push(Limit::Illegal { gpu_type, obstacle: obstacle.clone() }),
                 _ => {}

@@ -73,7 +73,8 @@ pub use self::decision::{Assignment, Budget, Decision, Memory, Placer, Plan, Pol
 pub use self::due::{Deadlines, Due, Dues};
 pub use self::explain::explain;
 pub use self::explanation::{
-    Change, Explanation, JobExplanation, Limit, Market, Obstacle, ReplicaExplanation, TypeExplanation,
+    Explanation, GpuCountEffect, JobExplanation, Limit, Obstacle, ReplicaExplanation, TypeExplanation,
+    TypeMarket,
 };
 pub use self::extract::Extract;
 pub use self::fairness::{fairness, heterogeneity};
@@ -97,7 +98,7 @@ pub use self::replan::{Moves, Replan, Replanning};
 pub use self::replica::{Placed, ReplicaModel};
 pub(crate) use self::requests::{Instead, Pending, Remedy, is_legal, remedy};
 pub use self::requests::{MOST_GPUS, options};
-pub use self::shared::{Alone, Shared};
+pub use self::shared::{Shared, SolePolicy};
 pub use self::taken::Taken;
 pub use self::trace_bound::{Certificate, TraceBound, bound_of_prices, trace_bound};
 pub use hsched_model::Sharing;

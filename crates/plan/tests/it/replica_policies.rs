@@ -1,7 +1,8 @@
 //! Replicas of several GPUs under the paper's policies, and explained.
 
 use hsched_plan::{
-    Budget, Change, Limit, Obstacle, Outcome, Parameters, ReplicaExplanation, ReplicaModel, explain, verify,
+    Budget, GpuCountEffect, Limit, Obstacle, Outcome, Parameters, ReplicaExplanation, ReplicaModel, explain,
+    verify,
 };
 use hsched_problems::find;
 use hsched_problems::problems::{job, problem};
@@ -47,8 +48,8 @@ fn what_is_left_over_in_nodes_is_told() {
     let a = &explained.jobs[0];
     assert_eq!((a.counts[0], a.jct), (8, Some(400.0)));
     assert_eq!(a.replicas, [ReplicaExplanation { size: 4, block: 4, left_over: 4, most_free: 2 }]);
-    assert_eq!(a.types[0].more, Some(Change::Not(Obstacle::NoNode { size: 4 })));
-    assert_eq!(a.types[0].fewer, Some(Change::Jct { jct: 800.0, free: true }));
+    assert_eq!(a.types[0].more, Some(GpuCountEffect::Not(Obstacle::NoNode { size: 4 })));
+    assert_eq!(a.types[0].fewer, Some(GpuCountEffect::Jct { jct: 800.0, free: true }));
     assert!(!a.limits.iter().any(|limit| matches!(limit, Limit::Taken { .. })));
     let alone = a.types[0].alone.as_ref().expect("legal");
     assert_eq!((&alone.counts[..], alone.jct), (&[8][..], 400.0));
