@@ -73,7 +73,7 @@ fn a_plan_of_replicas_is_read_again_and_checked() {
 #[test]
 fn what_does_not_know_replicas_refuses_them() {
     let sandbox = sandbox();
-    for command in ["plan jobs.yaml --cluster cluster.yaml --pareto"] {
+    for command in ["plan jobs.yaml --cluster cluster.yaml --pareto", "probe jobs.yaml"] {
         let ran = sandbox.run(command).exits(78);
         assert!(
             ran.stderr.contains("llm: ") && ran.stderr.contains("replicas of several GPUs"),

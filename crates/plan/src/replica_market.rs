@@ -135,8 +135,8 @@ impl ReplicaMarket {
         may: &dyn Fn(&Self, usize, usize) -> bool,
     ) -> Option<Move> {
         let mut best: Option<(f64, Move)> = None;
-        for row in 0..jobs.len() {
-            let model = &problem.jobs[jobs[row]];
+        for (row, &job) in jobs.iter().enumerate() {
+            let model = &problem.jobs[job];
             let others = self.bundles[row].iter().sum::<u32>().saturating_sub(1);
             if self.bundles[row][full] == 0 {
                 continue;
@@ -195,7 +195,7 @@ pub(super) fn pack(problem: &Problem, jobs: &[usize], bundles: &[Vec<u32>]) -> O
         let found = one_by_one(&problem.jobs[jobs[row]], &mut free, &bundles[row]);
         found.map(|own| slots[row] = own).is_some()
     });
-    if in_turn { Some(slots) } else { largest_first(problem, jobs, bundles, all()) }
+    if in_turn { Some(slots) } else { largest_first(problem, jobs, bundles, &all()) }
 }
 
 /// Puts a job's replicas on the node that they leave fullest, or else each on the node that it leaves fullest.
@@ -226,7 +226,7 @@ fn largest_first(
     problem: &Problem,
     jobs: &[usize],
     bundles: &[Vec<u32>],
-    free: Vec<Vec<u32>>,
+    free: &[Vec<u32>],
 ) -> Option<Vec<Vec<Slot>>> {
     let mut slots = vec![Vec::new(); jobs.len()];
     for gpu_type in 0..problem.gpu_types.len() {

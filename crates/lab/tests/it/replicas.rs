@@ -76,7 +76,7 @@ proptest! {
             let mut torn = None;
             let mut event = |event: &Event| {
                 let Some(model) = event.job.map(|job| &models[job]) else { return };
-                let is_whole = |slot: &Slot| slot.count % model.block(slot.gpu_type) == 0;
+                let is_whole = |slot: &Slot| slot.count.is_multiple_of(model.block(slot.gpu_type));
                 if !event.slots.iter().all(is_whole) {
                     torn = Some(event.clone());
                 }
