@@ -94,6 +94,7 @@ mod real_queue;
 mod real_race;
 mod real_ranks;
 mod real_records;
+mod real_replicas;
 mod real_run;
 mod real_run_night;
 mod real_scripts;

@@ -31,7 +31,7 @@ const LONGEST_EXCERPT: usize = 60;
 pub fn epochs(folder: &Path, ranks: usize, done: u64, at: Time) -> io::Result<Vec<EpochReport>> {
     let mut new: BTreeMap<u64, EpochReport> = BTreeMap::new();
     for Said { epoch, length, report, metrics } in
-        lines(folder, 0)?.into_iter().filter(|own| own.epoch > done)
+        lines(folder, 0)?.into_iter().filter(|said| said.epoch > done)
     {
         let ranks = report.into_iter().collect();
         // What is reported twice counts once, as it was reported first.
@@ -123,8 +123,8 @@ pub fn odd(folder: &Path, epochs: u64, metric: Option<&str>) -> io::Result<Optio
             Ok(EpochLine { epoch: Some(epoch), .. }) if epoch > epochs && strange.is_none() => {
                 strange = Some(format!("{place} reports epoch {epoch}, but the job has {epochs} epochs"));
             }
-            Ok(EpochLine { epoch: Some(1..), ignored: own, .. }) => {
-                for (name, value) in own {
+            Ok(EpochLine { epoch: Some(1..), ignored: unread, .. }) => {
+                for (name, value) in unread {
                     ignored.entry(name).or_insert((number + 1, value));
                 }
             }
