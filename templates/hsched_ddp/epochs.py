@@ -15,6 +15,7 @@ from .gate import PARKED, Moved, tensors_in
 from .losses import LossCheck
 from .optional import torch
 from .process import SAVED, leave, stop_requested
+from .progress import Progress
 from .ranges import Ranges
 from .replica_exchange import ReplicaExchange
 from .report import Timer
@@ -29,6 +30,7 @@ class Epochs:
     sampler: BatchSampler
     exchange: Union[Exchange, ReplicaExchange]
     timer: Timer
+    progress: Progress
     loss_check: Optional[LossCheck]
     epoch: int
     left: Ranges
@@ -183,7 +185,8 @@ class Epochs:
                 if self.me.device.type == "cuda":
                     torch.cuda.empty_cache()  # what no tensor needs between epochs
 
-        leaving = self.me.gate.hold(PARKED, enter)
+        with self.progress.during("parked"):
+            leaving = self.me.gate.hold(PARKED, enter)
         if self._sum([float(leaving)]) > 0:
             leave(SAVED)  # without what was moved: the device may have another user
         moved.put_back()

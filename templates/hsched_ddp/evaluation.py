@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional, Seque
 
 from .core import Rank
 from .optional import torch
+from .progress import Progress
 
 if TYPE_CHECKING:
     from .training import Training
@@ -14,6 +15,7 @@ class Evaluation:
     """What a training offers for evaluation."""
 
     me: Rank
+    progress: Progress
 
     def evaluate(self, dataset: Any, batch_size: Optional[int] = None, collate_fn: Optional[Callable[[List[Any]], Any]] = None,
                  num_workers: int = 0) -> Iterator[Any]:
@@ -33,7 +35,8 @@ class Evaluation:
         # A generator of its own: beginning to load draws a random number, which the training must not miss.
         loader = torch.utils.data.DataLoader(part, batch_size=batch_size or self.me.micro_batch, collate_fn=collate_fn, num_workers=num_workers,
                                              generator=torch.Generator())
-        yield from loader
+        with self.progress.during("evaluate"):
+            yield from loader
 
     def sum(self: Training, values: Sequence[Any]) -> List[float]:  # type: ignore[misc]
         """Returns the sums of some numbers over all ranks, in order; a replica counts once, by its first rank.

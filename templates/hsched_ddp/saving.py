@@ -11,6 +11,7 @@ from .checkpoint import FORMAT, WITHOUT_FOLDER, Damage, Files, read_plain
 from .core import Rank
 from .optional import dist, torch
 from .process import check_fence
+from .progress import Progress
 from .ranges import Ranges, count
 from .sampler import BatchSampler
 from .sharded import ShardedFolders
@@ -34,6 +35,7 @@ class Saving:
     loss: Any
     counted: float
     copies: Any
+    progress: Progress
     _folders: Optional[ShardedFolders]
     _so_far: List[float]
 
@@ -45,6 +47,10 @@ class Saving:
 
     def save(self) -> None:
         """Replaces the checkpoint atomically, on all ranks or none. All ranks must call this, between steps."""
+        with self.progress.during("save"):
+            self._save()
+
+    def _save(self) -> None:
         so_far = [0.0, 0.0] if self.copies else self._sum_once([float(self.loss), self.counted]).tolist()
         own_states: List[Any] = [None] * self.me.world_size
         dist.all_gather_object(own_states, random_state(self.me.device) if self.me.replica_rank == 0 else None, group=self._group)

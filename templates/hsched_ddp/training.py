@@ -16,6 +16,7 @@ from .losses import LossCheck
 from .noticing import stop as stop_looking
 from .optional import DistributedDataParallel, dist, torch
 from .process import SAVED, leave, stop_requested
+from .progress import Progress
 from .ranges import Ranges, after, numbers, without
 from .replica_exchange import ReplicaExchange
 from .report import Timer
@@ -53,6 +54,7 @@ class Training(Epochs, Saving, Evaluation):
         whole = checked_replicas(self.models, me, checkpoint, comm_hook) if in_replicas else checked_models(self.models, stateful, me.world_size)
         self.model = self.models[0]
         self.timer = Timer(me.device)
+        self.progress = Progress()
         self._group = me.group if me.control is None else me.control
         self.epoch = 0  # epochs done
         self.left: Ranges = [[0, sampler.steps]]  # steps still to do of the epoch after those
@@ -143,7 +145,9 @@ class Training(Epochs, Saving, Evaluation):
         elif self.loss_check is None:
             self.loss_check = LossCheck(is_quiet=self.me.rank != 0)
         for ranges in self.copies.rounds() if self.copies else [self.left]:
+            self.progress.say("data")
             yield from self._steps_of(ranges, loader, count, keep)
+        self.progress.say("between")
 
     def _steps_of(self, ranges: Ranges, loader: Iterable[Any], count: Optional[Callable[[Any], float]], keep: bool) -> Iterator[Step]:
         """Yields the steps of some ranges."""
@@ -178,6 +182,7 @@ class Training(Epochs, Saving, Evaluation):
             self.exchange.abandon()
             for _ in passes:  # what the step was left with: the next one begins with its own
                 pass
+            self.progress.count_step()
             if self.copies:
                 self.copies.note_loss(self.loss - loss, self.counted - counted)
                 if self.copies.time_is_up():
@@ -189,7 +194,9 @@ class Training(Epochs, Saving, Evaluation):
         """Yields the passes of a step as their micro-batches are loaded."""
         missing = object()
         for size in sizes:
+            self.progress.say("data")
             batch = next(batches, missing)
+            self.progress.say("step")
             if batch is missing:
                 raise ValueError("the loader ended before the end of the epoch (%d steps)" % self.sampler.steps)
             if count is None:

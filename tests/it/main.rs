@@ -107,6 +107,7 @@ mod real_watch;
 mod real_why;
 mod replicas;
 mod report_lines;
+mod samples;
 mod sandbox;
 mod simulate_stories;
 mod status_table;

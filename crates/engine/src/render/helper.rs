@@ -11,7 +11,7 @@ macro_rules! package {
 }
 
 /// The files of the package: paths beside the job script, and texts.
-pub(super) const PACKAGE: [(&str, &str); 33] = package![
+pub(super) const PACKAGE: [(&str, &str); 34] = package![
     "__init__.py",
     "accelerated.py",
     "batches.py",
@@ -31,6 +31,7 @@ pub(super) const PACKAGE: [(&str, &str); 33] = package![
     "optional.py",
     "prepare.py",
     "process.py",
+    "progress.py",
     "ranges.py",
     "replica_exchange.py",
     "replicas.py",
