@@ -21,7 +21,6 @@ proptest! {
             let mut policy = find(name, &Parameters::default()).expect("a policy");
             let plan = policy.decide(&problem, &Budget::until(&|| false)).expect("a plan");
             let plan = verify(&problem, plan).map_err(|broken| TestCaseError::fail(format!("{broken:?}")))?;
-            prop_assert!(best.is_none() || !plan.placed().is_empty(), "{name} places nothing");
             let all = plan.placed().len() == problem.jobs.len();
             if let (true, Some(best), Some(outcome)) = (all, best, Outcome::of(&problem, &plan)) {
                 let weights: f64 = problem.jobs.iter().map(|job| problem.objective.weight(job)).sum();
