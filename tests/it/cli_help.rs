@@ -41,7 +41,7 @@ fn every_error_is_raised_somewhere() {
     for path in ["src", "crates"].iter().flat_map(|folder| sources(&root().join(folder))) {
         let text = fs::read_to_string(&path).expect("a source");
         for rest in text.split("ErrorId::").skip(1) {
-            let name: String = rest.chars().take_while(|c| c.is_ascii_alphanumeric()).collect();
+            let name: String = rest.chars().take_while(char::is_ascii_alphanumeric).collect();
             raised.insert(name);
         }
     }

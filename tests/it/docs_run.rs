@@ -110,8 +110,8 @@ impl Place {
         std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_hsched"), place.root.path().join("bin/hsched"))
             .expect("a link");
         let script = root().join(format!("tests/documents/pages/{page}.sh"));
-        let own = if script.exists() { format!(". {script:?}") } else { String::new() };
-        let (said, code) = place.run(&format!("set -e\ncp -R {:?}/examples .\n{own}", root()));
+        let own = if script.exists() { format!(". '{}'", script.display()) } else { String::new() };
+        let (said, code) = place.run(&format!("set -e\ncp -R '{}/examples' .\n{own}", root().display()));
         assert_eq!(code, Some(0), "{page}: {said}");
         place
     }
