@@ -239,7 +239,8 @@ mod tests {
         file.truncate(file.len() - 3);
         assert_eq!(parse(&file).expect("the others")["loss"], [(1, 2.5)]);
         file[60] ^= 1;
-        assert_eq!(parse(&file), Err(ValueError::new("record 2 of the event file is damaged")));
+        let damaged = ValueError::new("record 2 of the event file is damaged").id(ErrorId::CurveFile);
+        assert_eq!(parse(&file), Err(damaged));
     }
 
     proptest! {
