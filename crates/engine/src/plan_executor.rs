@@ -85,6 +85,9 @@ impl PlanExecutor<'_> {
     fn end(&self, state: &mut State, job: usize, decision: &Decision) -> Vec<Action> {
         let name = &self.view.names[job];
         let tracked = self.view.tracked(state, job);
+        if tracked.phase.submissions().is_empty() {
+            return Vec::new();
+        }
         let all: Vec<usize> = (0..tracked.phase.submissions().len()).collect();
         let (ending, why, then) = match decision {
             Decision::Place { placements, why, .. } => {
