@@ -27,7 +27,7 @@ pub(super) struct Effects {
 }
 
 /// How the placements of a decision differ from what a job has.
-struct Change<'p> {
+struct PlacementChange<'p> {
     /// Its submissions, by their place, that have none of these GPUs.
     given_up: Vec<usize>,
     /// The placements that no submission has.
@@ -124,8 +124,8 @@ impl PlanExecutor<'_> {
     }
 
     /// Compares the placements of a decision with what a job has: the same GPUs in shares that are as good are no change.
-    fn change<'p>(&self, state: &State, job: usize, placements: &'p [Placement]) -> Change<'p> {
-        let mut change = Change { given_up: Vec::new(), new: placements.iter().collect() };
+    fn change<'p>(&self, state: &State, job: usize, placements: &'p [Placement]) -> PlacementChange<'p> {
+        let mut change = PlacementChange { given_up: Vec::new(), new: placements.iter().collect() };
         let tracked = self.view.tracked(state, job);
         for (place, hold) in self.view.problem.jobs[job].progress.holds.iter().enumerate() {
             // Who takes other shares while it runs is not stopped for them.

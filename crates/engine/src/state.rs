@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Early, End, ScriptJob, Stage, Submission, SubmissionKey, SubmissionRecord};
 use hsched_model::number::to_f64;
+use hsched_model::serde_defaults::is_zero;
 use hsched_model::{GpuType, Job, JobId, JobName, NodeName, Seconds, Time};
 use hsched_plan::Memory;
 use hsched_plan::curve::Report;
@@ -399,9 +400,4 @@ impl fmt::Display for Outcome {
             other => f.write_str(other.word()),
         }
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(count: &u32) -> bool {
-    *count == 0
 }

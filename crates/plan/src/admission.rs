@@ -3,7 +3,7 @@
 //! The paper gives every job a worker and uses every worker. Where that cannot be — more jobs than GPUs, a
 //! limit, a type that nobody can use — this module finds the nearest problem that can.
 
-use crate::due_order::{self, Piece};
+use crate::due_order::{self, DueJob};
 use crate::fairness::EqualShare;
 use crate::solve::Transport;
 use crate::stowing::replicas_fit;
@@ -301,9 +301,9 @@ fn fewest_late_first(problem: &Problem, jobs: &[usize]) -> Vec<usize> {
         // One that cannot use all GPUs takes less of the cluster, and longer.
         let alone = time * f64::from(all) / f64::from(model.max_gpus.clamp(1, all.max(1)));
         let within = model.aims.deadline.map_or(f64::INFINITY, |deadline| deadline.0 - problem.now.0);
-        Piece { time, within: within - (alone - time) }
+        DueJob { time, within: within - (alone - time) }
     };
-    let pieces: Vec<Piece> = jobs.iter().map(piece).collect();
+    let pieces: Vec<DueJob> = jobs.iter().map(piece).collect();
     due_order::order(&pieces).into_iter().map(|number| jobs[number]).collect()
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::classes::Bundles;
-use crate::classes::candidates::{self, Limits};
+use crate::classes::candidates::{self, BundleLimits};
 use crate::pricing::Rings;
 use crate::{JobModel, Problem, Progress, WorkerNode, cost};
 use hsched_model::number::to_f64;
@@ -129,11 +129,11 @@ impl Site {
         (&self.ceiling, &self.shapes, rate(self)) == (&other.ceiling, &other.shapes, rate(other))
     }
 
-    fn limits(&self, model: &JobModel) -> Limits {
+    fn limits(&self, model: &JobModel) -> BundleLimits {
         let usable = |ty: usize| model.types[ty].is_some() && model.may_use[ty];
         let gpus = (0..self.ceiling.len()).map(|ty| if usable(ty) { self.ceiling[ty] } else { 0 }).collect();
         let alone = model.types.iter().map(|own| own.is_some_and(|model| model.single_rank)).collect();
-        Limits { least: model.min_gpus.max(1), most: model.max_gpus, gpus, alone }
+        BundleLimits { least: model.min_gpus.max(1), most: model.max_gpus, gpus, alone }
     }
 
     fn cut(&self, model: &JobModel) -> Bundles {

@@ -26,18 +26,18 @@ pub(super) struct Quick {
     /// Where each job is sorted in.
     spots: Vec<Option<Spot>>,
     /// Waiting jobs by class, the most worth for its rent first.
-    waiting: BTreeMap<usize, BTreeSet<(Reverse<Rank>, usize)>>,
+    waiting: BTreeMap<usize, BTreeSet<(Reverse<OrderedNumber>, usize)>>,
     /// Movable running jobs by their GPUs, the least worth a second first.
-    running: BTreeMap<Vec<u32>, BTreeSet<(Rank, usize)>>,
+    running: BTreeMap<Vec<u32>, BTreeSet<(OrderedNumber, usize)>>,
 }
 
 /// A number that is not negative, in order.
-type Rank = u64;
+type OrderedNumber = u64;
 
 #[derive(Clone, Debug)]
 enum Spot {
-    Waiting { class: usize, rank: Rank },
-    Running { counts: Vec<u32>, rank: Rank },
+    Waiting { class: usize, rank: OrderedNumber },
+    Running { counts: Vec<u32>, rank: OrderedNumber },
 }
 
 /// With fewer jobs than these every decision is a full one.
@@ -54,14 +54,14 @@ const FORESEEN: f64 = 2.0;
 
 /// What a decision looks at.
 #[derive(Clone, Copy)]
-pub(super) struct View<'a> {
+pub(super) struct DecisionView<'a> {
     pub problem: &'a Problem,
     pub roster: &'a Roster,
     pub outlook: &'a Outlook,
     pub preempts: bool,
 }
 
-impl View<'_> {
+impl DecisionView<'_> {
     fn task(&self, job: usize) -> Option<Task> {
         self.roster.task(self.problem, job)
     }
@@ -79,7 +79,7 @@ impl Quick {
     }
 
     /// Sorts all jobs by what a full decision knows of them.
-    pub(super) fn take_up(&mut self, view: View<'_>, jobs: &[usize], worths: Worths) {
+    pub(super) fn take_up(&mut self, view: DecisionView<'_>, jobs: &[usize], worths: Worths) {
         *self = Self { since: Some(0), keys: worths.keys, left: worths.left, ..Self::default() };
         for (&job, worth) in jobs.iter().zip(worths.of) {
             self.reserve(job);
@@ -91,7 +91,7 @@ impl Quick {
     }
 
     /// Takes up what changed.
-    pub(super) fn follow(&mut self, view: View<'_>) {
+    pub(super) fn follow(&mut self, view: DecisionView<'_>) {
         let Changed::Since { came, left, other } = &view.problem.changed else { return };
         if self.since.is_none() {
             return;
@@ -126,7 +126,7 @@ impl Quick {
         }
     }
 
-    fn sort_in(&mut self, view: View<'_>, job: usize) {
+    fn sort_in(&mut self, view: DecisionView<'_>, job: usize) {
         self.reserve(job);
         self.sort_out(job);
         let Some(task) = view.task(job) else { return };
@@ -151,7 +151,7 @@ impl Quick {
     }
 
     /// Returns what a step of a newcomer is worth, from its place among those that are known.
-    fn worth_of(&self, view: View<'_>, task: &Task) -> f64 {
+    fn worth_of(&self, view: DecisionView<'_>, task: &Task) -> f64 {
         let class = &view.roster.classes.list()[task.class];
         let prices = &view.outlook.prices;
         let key = to_do(task, class.fastest) * class.bundles.unit_cost(1.0, prices) / task.weight;
@@ -163,7 +163,7 @@ impl Quick {
     }
 
     /// Returns who gets what is `idle`, by type, and who is pushed out.
-    pub(super) fn decide(&mut self, view: View<'_>, idle: &[u32]) -> Vec<Want> {
+    pub(super) fn decide(&mut self, view: DecisionView<'_>, idle: &[u32]) -> Vec<Want> {
         self.since = self.since.map(|since| since + 1);
         let mut free: Vec<i64> = idle.iter().map(|&count| i64::from(count)).collect();
         let mut wants = Vec::new();
@@ -179,7 +179,7 @@ impl Quick {
     }
 
     /// Gives what is free to waiting jobs, the most worth for its rent first.
-    fn fill(&mut self, view: View<'_>, free: &mut [i64], wants: &mut Vec<Want>) {
+    fn fill(&mut self, view: DecisionView<'_>, free: &mut [i64], wants: &mut Vec<Want>) {
         let classes = view.roster.classes.list();
         let fitting = |class: usize, free: &[i64]| {
             let bundles = &classes[class].bundles;
@@ -205,15 +205,16 @@ impl Quick {
 
     /// Returns the waiting jobs with the most worth for their rent, as many as may push others out.
     fn heads(&self) -> Vec<usize> {
-        let first =
-            |jobs: &BTreeSet<(Reverse<Rank>, usize)>| jobs.iter().take(PUSHES).copied().collect::<Vec<_>>();
-        let mut heads: Vec<(Reverse<Rank>, usize)> = self.waiting.values().flat_map(first).collect();
+        let first = |jobs: &BTreeSet<(Reverse<OrderedNumber>, usize)>| {
+            jobs.iter().take(PUSHES).copied().collect::<Vec<_>>()
+        };
+        let mut heads: Vec<(Reverse<OrderedNumber>, usize)> = self.waiting.values().flat_map(first).collect();
         heads.sort_unstable();
         heads.into_iter().map(|(_, job)| job).collect()
     }
 
     /// Gives a waiting job the GPUs of the running one whose loss is least, where that pays.
-    fn push(&mut self, view: View<'_>, job: usize, free: &mut [i64], wants: &mut Vec<Want>) {
+    fn push(&mut self, view: DecisionView<'_>, job: usize, free: &mut [i64], wants: &mut Vec<Want>) {
         let Some(task) = view.task(job) else { return };
         let bundles = &view.roster.classes.list()[task.class].bundles;
         let foreseen = FORESEEN * view.outlook.life(view.roster.count());

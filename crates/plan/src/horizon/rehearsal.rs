@@ -2,7 +2,7 @@
 
 use crate::classes::Class;
 use crate::horizon::outlook::Outlook;
-use crate::horizon::task::{Choice, Instance, Task, TaskPlacement};
+use crate::horizon::task::{Instance, Task, TaskChoice, TaskPlacement};
 
 /// A job of a trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -104,8 +104,8 @@ fn reset(outlook: &mut Outlook, classes: &[Class], offered: &[u32], under: &mut 
     let instance = Instance { classes, tasks: &tasks, offered, preempts: true };
     let (choices, _) = outlook.decide(&instance);
     for (task, (own, choice)) in under.iter_mut().zip(choices).enumerate() {
-        let Choice::Take(bundle) = choice else {
-            if choice == Choice::Wait {
+        let TaskChoice::Take(bundle) = choice else {
+            if choice == TaskChoice::Wait {
                 own.task.placement = None;
             }
             continue;

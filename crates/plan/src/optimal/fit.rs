@@ -43,7 +43,7 @@ impl<'a> Piece<'a> {
 
 /// A replica that is whole on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Block {
+struct WholeReplica {
     piece: usize,
     gpu_type: usize,
     size: u32,
@@ -204,13 +204,13 @@ impl Packing<'_> {
     }
 
     /// Returns the whole replicas of these pieces.
-    fn blocks(&self, own: &[usize]) -> Vec<Block> {
+    fn blocks(&self, own: &[usize]) -> Vec<WholeReplica> {
         let mut blocks = Vec::new();
         for &piece in own {
             let Piece { gpus, blocks: Some(job), .. } = &self.pieces[piece] else { continue };
             for (gpu_type, &count) in gpus.iter().enumerate() {
                 let size = job.size(gpu_type);
-                blocks.extend((0..count / size).map(|_| Block { piece, gpu_type, size }));
+                blocks.extend((0..count / size).map(|_| WholeReplica { piece, gpu_type, size }));
             }
         }
         blocks
@@ -226,7 +226,7 @@ impl Packing<'_> {
 
     /// Puts these blocks one by one wherever they can go, no two of a ring on a node with slower links than the ring should have,
     /// then the rest.
-    fn put_one_by_one(&mut self, blocks: &[Block], least: usize, rest: &[usize]) -> bool {
+    fn put_one_by_one(&mut self, blocks: &[WholeReplica], least: usize, rest: &[usize]) -> bool {
         self.steps += 1;
         if self.steps > PATIENCE {
             return false;

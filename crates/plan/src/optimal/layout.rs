@@ -27,7 +27,7 @@ pub(super) struct Layout<'a> {
     /// By node: what rings inside nodes leave.
     nodes: Vec<Vec<u32>>,
     /// Nodes with the same GPUs left and the same links.
-    alike: BTreeMap<Kind, BTreeSet<usize>>,
+    alike: BTreeMap<NodeKind, BTreeSet<usize>>,
     /// By type: what all rings leave.
     pub room: Vec<u32>,
     rates: Vec<f64>,
@@ -36,7 +36,7 @@ pub(super) struct Layout<'a> {
 }
 
 /// GPUs left, and the rank of the node's links among those of all nodes.
-type Kind = (Vec<u32>, usize);
+type NodeKind = (Vec<u32>, usize);
 
 impl<'a> Layout<'a> {
     pub(super) fn new(problem: &'a Problem) -> Self {
@@ -55,7 +55,7 @@ impl<'a> Layout<'a> {
         layout
     }
 
-    fn kind(&self, node: usize) -> Kind {
+    fn kind(&self, node: usize) -> NodeKind {
         let faster = |other: &&f64| **other < self.rates[node];
         let rank = if self.uniform { 0 } else { self.rates.iter().filter(faster).count() };
         (self.nodes[node].clone(), rank)

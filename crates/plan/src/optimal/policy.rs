@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use crate::bound::Bound;
 use crate::dual::Dual;
 use crate::optimal::exact::prove;
-use crate::optimal::many::{self, Cleared, Kinds};
+use crate::optimal::many::{self, BalancedPrices, JobKinds};
 use crate::optimal::memory::{LastPrices, NAME};
 use crate::optimal::primal::Primal;
 use crate::pricing::StepTimes;
@@ -198,9 +198,9 @@ fn solve(problem: &Problem, jobs: &[usize], idle: Option<u32>, search: Search<'_
 fn of_many(problem: &Problem, jobs: &[usize], search: Search<'_>) -> Option<OptimalPlan> {
     let Search { kept, first, stop } = search;
     let mut dual = Dual::unpriced(problem, jobs, kept);
-    let mut kinds = Kinds::new(problem, &dual, jobs)?;
+    let mut kinds = JobKinds::new(problem, &dual, jobs)?;
     let first = first.map_or_else(|| dual.first_prices(), |earlier| dual.prices_of(earlier));
-    let Cleared { mut prices, lower, mut mix } = many::clear(&mut kinds, &first, MANY_PRICES, stop)?;
+    let BalancedPrices { mut prices, lower, mut mix } = many::clear(&mut kinds, &first, MANY_PRICES, stop)?;
     dual.prices.clone_from(&prices);
     let mut bound = dual.proves(lower + dual.stock.surplus(&prices));
     for _ in 0..MOST_RULES {

@@ -19,7 +19,7 @@ const NOTHING_SUITS: &str = "every possible time limit is shorter than the job, 
 type Asked = Vec<Vec<u32>>;
 
 /// What a job could have if nobody else waited: GPUs by node and type, and the problem of the job alone on these.
-struct Room {
+struct SoleRoom {
     offered: Vec<Vec<u32>>,
     alone: Extract,
 }
@@ -166,7 +166,8 @@ impl ReplanContext<'_> {
     /// Returns what could be done with what a job waits for: all requests, in its place or anew.
     fn instead(&self, job: usize, start_estimates: &JobStartEstimates) -> Vec<Instead> {
         let holds = &self.problem.jobs[job].progress.holds;
-        let there: Vec<Kinds> = holds.iter().map(|hold| kind(&self.problem.gpu_types, &hold.slots)).collect();
+        let there: Vec<GpuBlocks> =
+            holds.iter().map(|hold| kind(&self.problem.gpu_types, &hold.slots)).collect();
         let other = |estimate: &RequestStartEstimate| {
             let waits = |start: Option<Seconds>| start.map(|start| estimate.request.waits(start).0);
             Instead {
@@ -218,9 +219,9 @@ impl ReplanContext<'_> {
     }
 
     /// Returns what a job could have if nobody else waited.
-    fn room(&self, job: usize) -> Room {
+    fn room(&self, job: usize) -> SoleRoom {
         let offered = self.problem.offered_to(&[job], Basis::Line);
-        Room { alone: self.problem.extract_on(&[job], &offered), offered }
+        SoleRoom { alone: self.problem.extract_on(&[job], &offered), offered }
     }
 
     fn asked_for_nothing(&self) -> Asked {
@@ -231,7 +232,7 @@ impl ReplanContext<'_> {
     fn settle(
         &self,
         job: usize,
-        room: &Room,
+        room: &SoleRoom,
         request: &RequestOption,
         asked: &mut Asked,
     ) -> Option<Placement> {
@@ -266,16 +267,16 @@ fn is_pending(job: &JobModel) -> bool {
 }
 
 /// GPUs as Slurm is asked for them: a type, so many on each node, how many nodes.
-type Kinds = Vec<(GpuType, u32, usize)>;
+type GpuBlocks = Vec<(GpuType, u32, usize)>;
 
 /// Returns what a request asks for.
-fn kind_of(request: &RequestOption) -> Kinds {
+fn kind_of(request: &RequestOption) -> GpuBlocks {
     vec![(request.gpu_type.clone(), request.per_node(), request.request.asks.nodes as usize)]
 }
 
 /// Returns what some GPUs are for Slurm.
-fn kind(gpu_types: &[GpuType], slots: &[Slot]) -> Kinds {
-    let mut kinds = Kinds::new();
+fn kind(gpu_types: &[GpuType], slots: &[Slot]) -> GpuBlocks {
+    let mut kinds = GpuBlocks::new();
     for slot in slots {
         let gpu_type = &gpu_types[slot.gpu_type];
         match kinds.iter_mut().find(|kind| kind.0 == *gpu_type && kind.1 == slot.count) {

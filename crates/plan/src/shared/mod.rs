@@ -8,7 +8,7 @@ mod projected;
 mod promise;
 mod safe;
 
-pub use self::alone::Alone;
+pub use self::alone::SolePolicy;
 
 use std::collections::BTreeMap;
 

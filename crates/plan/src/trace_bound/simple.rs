@@ -55,7 +55,7 @@ pub(super) fn squashed(trace: &Trace, start: Option<&Start>) -> Option<f64> {
 
 /// Returns the mean completion time on one machine where a step of each class takes so long.
 fn shortest_first(trace: &Trace, sizes: &[f64]) -> f64 {
-    let mut left: BinaryHeap<Reverse<Left>> = BinaryHeap::new();
+    let mut left: BinaryHeap<Reverse<WorkLeft>> = BinaryHeap::new();
     let (mut now, mut sum) = (0.0_f64, 0.0);
     let mut jobs = trace.jobs.iter().peekable();
     loop {
@@ -66,34 +66,34 @@ fn shortest_first(trace: &Trace, sizes: &[f64]) -> f64 {
                 sum += now - own.arrived;
             }
             Some(Reverse(own)) => {
-                left.push(Reverse(Left { seconds: own.seconds - (next - now), ..own }));
+                left.push(Reverse(WorkLeft { seconds: own.seconds - (next - now), ..own }));
                 now = next;
             }
             None if next.is_finite() => now = next,
             None => return sum / trace.count(),
         }
         while let Some(job) = jobs.next_if(|job| job.at <= now) {
-            left.push(Reverse(Left { seconds: job.steps * sizes[job.class], arrived: job.at }));
+            left.push(Reverse(WorkLeft { seconds: job.steps * sizes[job.class], arrived: job.at }));
         }
     }
 }
 
 /// What is left of a job on the one machine.
 #[derive(Clone, Copy, PartialEq)]
-struct Left {
+struct WorkLeft {
     seconds: f64,
     arrived: f64,
 }
 
-impl Eq for Left {}
+impl Eq for WorkLeft {}
 
-impl PartialOrd for Left {
+impl PartialOrd for WorkLeft {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Left {
+impl Ord for WorkLeft {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.seconds.total_cmp(&other.seconds).then(self.arrived.total_cmp(&other.arrived))
     }

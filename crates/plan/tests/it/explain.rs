@@ -1,8 +1,8 @@
 //! `policy::explain` against figures worked out by hand, and against the bound that its prices prove.
 
 use hsched_plan::{
-    Bound, Budget, Change, Exclusion, Explanation, JobModel, Limit, Obstacle, Parameters, Problem, bound,
-    explain, verify,
+    Bound, Budget, Exclusion, Explanation, GpuCountEffect, JobModel, Limit, Obstacle, Parameters, Problem,
+    bound, explain, verify,
 };
 use hsched_problems::find;
 
@@ -27,8 +27,8 @@ fn near(value: f64, expected: f64) {
     assert!((value - expected).abs() <= 1e-5 * expected.abs().max(1e-6), "{value} is not {expected}");
 }
 
-fn jct(change: Option<&Change>) -> (f64, bool) {
-    let Some(Change::Jct { jct, free }) = change else { panic!("{change:?} has no time") };
+fn jct(change: Option<&GpuCountEffect>) -> (f64, bool) {
+    let Some(GpuCountEffect::Jct { jct, free }) = change else { panic!("{change:?} has no time") };
     (*jct, *free)
 }
 
@@ -41,7 +41,7 @@ fn the_worked_example() {
     let (more, free) = jct(resnet.types[0].more.as_ref());
     near(more, 2e7 / (1288.0 + 275.0));
     assert!(!free);
-    assert_eq!(resnet.types[1].more, Some(Change::Not(Obstacle::HasAll)));
+    assert_eq!(resnet.types[1].more, Some(GpuCountEffect::Not(Obstacle::HasAll)));
     assert_eq!(resnet.types[0].fewer, None);
     near(jct(resnet.types[1].fewer.as_ref()).0, 2e7 / 644.0);
     near(resnet.loss(1).expect("legal"), 2e7 / 644.0 - 2e7 / 1288.0);
@@ -131,7 +131,7 @@ fn a_slice_is_the_only_rank() {
     let own = &explanation.jobs[0];
     assert_eq!(own.counts, [1]);
     assert_eq!(own.limits, [Limit::Illegal { gpu_type: 0, obstacle: Obstacle::Slice }]);
-    assert_eq!(own.types[0].fewer, Some(Change::Not(Obstacle::OnlyGpu)));
+    assert_eq!(own.types[0].fewer, Some(GpuCountEffect::Not(Obstacle::OnlyGpu)));
     assert_eq!(explanation.types[0].price, Some(0.0));
 }
 

@@ -7,9 +7,9 @@ use rand_pcg::Pcg64;
 
 use crate::dual::Dual;
 use crate::optimal::layout::{Layout, RingPlacement};
-use crate::optimal::many::Kinds;
+use crate::optimal::many::JobKinds;
 use crate::optimal::many::catalogue::rent;
-use crate::optimal::many::kinds::{Choices, Kind};
+use crate::optimal::many::kinds::{Choices, JobKind};
 use crate::optimal::many::rounding::Chosen;
 use crate::pricing::Pricer;
 use crate::{JobModel, Problem};
@@ -17,7 +17,7 @@ use hsched_model::number::{to_f64, to_usize};
 
 /// The jobs of a market on nodes.
 pub(crate) struct OnNodes<'a, 'b> {
-    kinds: &'b Kinds<'a>,
+    kinds: &'b JobKinds<'a>,
     pub layout: Layout<'a>,
     pub places: Vec<RingPlacement>,
     /// Kind by job.
@@ -45,7 +45,7 @@ const STRIDE: usize = 16;
 /// Returns the jobs on nodes with the bundles chosen, or others where these find no room; `None` where a job finds none.
 pub(crate) fn on_nodes<'a, 'b>(
     problem: &'a Problem,
-    kinds: &'b Kinds<'a>,
+    kinds: &'b JobKinds<'a>,
     chosen: &Chosen,
     (dual, prices): (&'b Dual<'a>, &'b [f64]),
 ) -> Option<OnNodes<'a, 'b>> {
@@ -156,7 +156,7 @@ impl<'a> OnNodes<'a, '_> {
 
     /// Returns the places of the bundles that cost a kind least at the market's prices.
     fn nearest(&self, kind: usize) -> Vec<u32> {
-        let Kind { list, scale, .. } = self.kinds.all[kind];
+        let JobKind { list, scale, .. } = self.kinds.all[kind];
         let list = &self.kinds.lists[list];
         let own = |place: u32| {
             let uses = self.kinds.catalogue.uses(list.bundles[place as usize]);

@@ -1,7 +1,7 @@
 //! Jobs switch to other bundles until together they take what is on offer.
 
-use crate::optimal::many::Kinds;
-use crate::optimal::many::kinds::Kind;
+use crate::optimal::many::JobKinds;
+use crate::optimal::many::kinds::JobKind;
 use crate::optimal::many::rounding::Chosen;
 
 /// How much of its price a GPU too many or too few counts, in turn: jobs that lose little by a switch make it first.
@@ -27,7 +27,7 @@ struct Balance {
 
 /// Switches jobs to other bundles of their lists, the cheapest switches first, until no GPU is given twice and few are
 /// idle. Before no GPU is given twice there is no stop: a plan made of what remained by chance is far from the best.
-pub(crate) fn switch(kinds: &mut Kinds<'_>, chosen: &mut Chosen, prices: &[f64], stop: &dyn Fn() -> bool) {
+pub(crate) fn switch(kinds: &mut JobKinds<'_>, chosen: &mut Chosen, prices: &[f64], stop: &dyn Fn() -> bool) {
     kinds.cheapest(prices);
     let mut used = vec![0.0; prices.len()];
     for (kind, own) in kinds.all.iter().zip(chosen.iter()) {
@@ -72,7 +72,12 @@ pub(crate) fn switch(kinds: &mut Kinds<'_>, chosen: &mut Chosen, prices: &[f64],
 impl Balance {
     /// Returns the place of the bundle among those that the jobs have from which a switch to another lowers most what the
     /// market pays, and that other.
-    fn best_switch(&self, kinds: &Kinds<'_>, kind: &Kind, own: &[(usize, u32)]) -> Option<(usize, usize)> {
+    fn best_switch(
+        &self,
+        kinds: &JobKinds<'_>,
+        kind: &JobKind,
+        own: &[(usize, u32)],
+    ) -> Option<(usize, usize)> {
         let list = &kinds.lists[kind.list];
         let rent = |place: usize| kinds.catalogue.rent(list.bundles[place]);
         let mut best: Option<(f64, (usize, usize))> = None;
