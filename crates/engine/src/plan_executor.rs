@@ -34,11 +34,11 @@ struct PlacementChange<'p> {
     new: Vec<&'p Placement>,
 }
 
-/// A decision on a job that waits, or that gets more copies.
+/// A decision that gives a job GPUs, the first or further ones.
 struct Chosen<'p> {
     job: usize,
     decision: &'p Decision,
-    /// What is submitted.
+    /// What is submitted, at least one.
     new: Vec<&'p Placement>,
 }
 
@@ -174,7 +174,6 @@ impl PlanExecutor<'_> {
                     queued = true;
                 }
                 Decision::Defer { why } | Decision::Reject { why } if waits => {
-                    chosen.push(Chosen { job: *job, decision, new: Vec::new() });
                     actions.extend(wait_for(self.view.tracked_mut(state, *job), why, self.at));
                 }
                 Decision::Finish { why } if waits => {
@@ -183,7 +182,7 @@ impl PlanExecutor<'_> {
                 _ => {}
             }
         }
-        if chosen.iter().all(|chosen| chosen.new.is_empty()) {
+        if chosen.is_empty() {
             return actions;
         }
         let basis = if queued { Basis::Queue } else { Basis::Free };

@@ -20,7 +20,9 @@ fn job(name: &str, number: u32) -> JobModel {
 /// Plans with what a policy may know of its last decision; returns the plan and what it knows then.
 fn decide(problem: &Problem, memory: Option<&Memory>) -> (Plan, Option<Memory>) {
     let mut policy = find("optimal", &Parameters::default()).expect("a policy");
-    memory.into_iter().for_each(|memory| policy.remember(memory));
+    if let Some(memory) = memory {
+        policy.remember(memory);
+    }
     // Counted, not timed.
     let calls = std::cell::Cell::new(0);
     let stop = || {
