@@ -7,7 +7,7 @@ use crate::timeouts::Timeouts;
 use crate::view::{Aims, Nowhere, View, is_ready};
 use crate::{
     Action, AfterStop, Inquiry, JobState, Phase, Planner, Question, Rules, State, chain, early, lateness,
-    shares,
+    shares, stall,
 };
 use hsched_model::{Cluster, Time};
 use hsched_plan::{CheckedPlan, PolicyError};
@@ -56,6 +56,7 @@ pub(super) fn decide(
     }
     let (stops, mut notes) = early::stop(state, at, cluster);
     actions.extend(stops);
+    actions.extend(stall::end(state, at));
     actions.extend(shares::unwritten(state));
     let warnings = lateness::warn(state, at);
     if !warnings.is_empty() {
@@ -98,13 +99,13 @@ pub(super) fn decide(
                 Some(wake) if wake <= at => state.decided = None,
                 wake => state.wake = wake,
             }
-            let Effects { actions: own, questions, inquiries } =
+            let Effects { actions: planned, questions, inquiries } =
                 execute_plan(state, &view, &plan, cluster, rules, planner, at);
-            if own.iter().any(Action::is_request) {
+            if planned.iter().any(Action::is_request) {
                 // What comes of it is news, even where all is soon as it was: a request may have been in vain.
                 state.decided = None;
             }
-            actions.extend(own);
+            actions.extend(planned);
             // Not all policies say of each job why it has to wait.
             let unplanned = |tracked: &JobState| matches!(&tracked.phase, Phase::Waiting { reason, .. } if reason == JobState::NOT_PLANNED);
             for job in (0..view.names.len()).filter(|&job| view.problem.jobs[job].progress.is_ready()) {

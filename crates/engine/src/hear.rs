@@ -1,8 +1,8 @@
 //! Applies answers and news to one job: stages of its submissions, epochs, measured speeds.
 
 use crate::{
-    AfterStop, Answer, End, EpochReport, JobState, News, PastAttempt, Phase, Rules, Stage, StopProgress,
-    Submission, SubmissionKey, SubmissionRecord, teach,
+    AfterStop, Answer, End, EpochReport, JobState, News, PastAttempt, Phase, Rules, Stage, Stall, StallKind,
+    StopProgress, Submission, SubmissionKey, SubmissionRecord, teach,
 };
 use hsched_model::number::to_f64;
 use hsched_model::{NodeName, Seconds, Time, hostlist};
@@ -112,6 +112,7 @@ impl JobState {
                     attempt.odd = Some(what.clone());
                 }
             }
+            News::Stalled(stall) => self.hear_of_stall(at, of, stall.as_ref()),
             News::NeverSubmitted => {
                 let why = "Slurm never received it; submitting again";
                 // Should it appear after all, it is known.
@@ -147,16 +148,27 @@ impl JobState {
         if is_asked || is_doubtful { End::Cut } else { end.clone() }
     }
 
+    /// Takes in that a submission does not get on, or gets on again: then the pause was harmless, and one as long is none to speak of.
+    fn hear_of_stall(&mut self, at: Time, of: &SubmissionKey, stall: Option<&Stall>) {
+        let Some(attempt) = self.attempt_mut(of) else { return };
+        let before = std::mem::replace(&mut attempt.stall, stall.cloned());
+        let is_harmless = |stall: &Stall| stall.kind != StallKind::Stopped && stall.kind != StallKind::Silent;
+        if let Some(before) = before.filter(|before| is_harmless(before) && attempt.stall.is_none()) {
+            let pause = at.since(before.since).0.max(self.pause.map_or(0.0, |pause| pause.0));
+            self.pause = Some(Seconds(pause));
+        }
+    }
+
     fn attempt_mut(&mut self, of: &SubmissionKey) -> Option<&mut SubmissionRecord> {
         self.submission_mut(of).map(|submission| &mut submission.attempt)
     }
 
     /// Takes a submission out of the job; returns it where it was the only one, so that the job needs another phase.
     pub(super) fn take_out(&mut self, at: Time, of: &SubmissionKey, why: &str) -> Option<Submission> {
-        let Phase::Submitted(own) = &mut self.phase else { return None };
-        let place = own.iter().position(|submission| submission.is(of))?;
-        let submission = own.remove(place);
-        if own.is_empty() {
+        let Phase::Submitted(submissions) = &mut self.phase else { return None };
+        let place = submissions.iter().position(|submission| submission.is(of))?;
+        let submission = submissions.remove(place);
+        if submissions.is_empty() {
             return Some(submission);
         }
         self.last = (at, format!("one of its submissions {why}"));
@@ -209,8 +221,8 @@ impl JobState {
         }
         let mut attempt = attempt.clone();
         attempt.hear_shares(report);
-        if let Some(own) = self.attempt_mut(of) {
-            own.clone_from(&attempt);
+        if let Some(submission) = self.attempt_mut(of) {
+            submission.clone_from(&attempt);
         }
         let attempt = &attempt;
         let samples = teach::by_epoch(self, attempt, report, cache);

@@ -213,8 +213,8 @@ fn alone(problem: &Problem, job: &JobModel, offered: &[u32]) -> Option<Verdict> 
         let slice = usable.iter().filter(single).map(of).sum::<u64>().min(1);
         whole.max(slice)
     };
-    if let Some(own) = &job.replica {
-        return alone_in_replicas(problem, job, own, &usable);
+    if let Some(replica) = &job.replica {
+        return alone_in_replicas(problem, job, replica, &usable);
     }
     let least = u64::from(job.min_gpus);
     let needs = || {
@@ -242,7 +242,7 @@ fn alone(problem: &Problem, job: &JobModel, offered: &[u32]) -> Option<Verdict> 
 fn alone_in_replicas(
     problem: &Problem,
     job: &JobModel,
-    own: &ReplicaModel,
+    replica: &ReplicaModel,
     usable: &[usize],
 ) -> Option<Verdict> {
     let least = u64::from(job.min_gpus);
@@ -251,19 +251,19 @@ fn alone_in_replicas(
     let slices = usable.iter().any(|&ty| job.types[ty].is_some_and(|model| model.single_rank));
     let now: u64 = usable.iter().map(|&ty| u64::from(most[ty])).sum();
     let now = if slices && least > 1 { whole_gpus(job, &most) } else { now };
-    let size = |&ty: &usize| format!("{} {}", own.sizes[ty], problem.labels[ty]);
+    let size = |&ty: &usize| format!("{} {}", replica.sizes[ty], problem.labels[ty]);
     let sizes = usable.iter().map(size).collect::<Vec<_>>().join(" or ");
-    let on_node = if own.same_node { " on one node" } else { "" };
-    if least > own.ever {
+    let on_node = if replica.same_node { " on one node" } else { "" };
+    if least > replica.ever {
         let largest = |&ty: &usize| {
-            let most = own.largest.get(ty).copied().unwrap_or(0);
+            let most = replica.largest.get(ty).copied().unwrap_or(0);
             format!("{most} {}", problem.labels[ty])
         };
         let largest = usable.iter().map(largest).collect::<Vec<_>>().join(" or ");
-        let reason = if own.same_node && own.ever == 0 {
+        let reason = if replica.same_node && replica.ever == 0 {
             format!("a replica needs {sizes}{on_node}; the largest has {largest}")
         } else {
-            let ever = own.ever;
+            let ever = replica.ever;
             format!("needs {least} replicas of {sizes}{on_node}; this cluster can hold {ever}")
         };
         return Some(Verdict::Reject { reason });
@@ -277,7 +277,8 @@ fn alone_in_replicas(
 
 /// Returns how many of these replicas by type are on whole GPUs.
 fn whole_gpus(job: &JobModel, most: &[u32]) -> u64 {
-    let whole = most.iter().zip(&job.types).filter(|(_, model)| model.is_some_and(|own| !own.single_rank));
+    let whole =
+        most.iter().zip(&job.types).filter(|(_, model)| model.is_some_and(|model| !model.single_rank));
     whole.map(|(&count, _)| u64::from(count)).sum()
 }
 
@@ -372,7 +373,7 @@ impl Needs {
 
 /// Returns the number of the group that may use these types, a new one where there is none.
 fn group<I: Iterator<Item = bool>>(groups: &mut Vec<(Vec<bool>, u32)>, types: impl Fn() -> I) -> &mut u32 {
-    let known = groups.iter().position(|(own, _)| own.iter().copied().eq(types()));
+    let known = groups.iter().position(|(group, _)| group.iter().copied().eq(types()));
     let place = known.unwrap_or_else(|| {
         groups.push((types().collect(), 0));
         groups.len() - 1

@@ -115,7 +115,7 @@ impl TypeStock {
 
     /// Returns the rate of the fastest ring of so many GPUs, in bytes per second.
     fn ring(&self, count: u32) -> f64 {
-        let able = self.kinds.iter().filter(|(own, ..)| *own >= count);
+        let able = self.kinds.iter().filter(|(per_node, ..)| *per_node >= count);
         let inside = able.map(|&(_, rate, _)| rate).fold(0.0, f64::max);
         inside.max(self.across(count))
     }
@@ -127,7 +127,9 @@ impl TypeStock {
             return 0.0;
         }
         let holds = |least: f64| {
-            let of = |&(own, rate, nodes): &(u32, f64, u32)| if rate >= least { own * nodes } else { nodes };
+            let of = |&(per_node, rate, nodes): &(u32, f64, u32)| {
+                if rate >= least { per_node * nodes } else { nodes }
+            };
             self.kinds.iter().map(of).sum::<u32>() >= count
         };
         let rates = self.kinds.iter().map(|&(_, rate, _)| rate.min(self.network)).chain([self.network]);

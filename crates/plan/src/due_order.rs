@@ -89,13 +89,13 @@ mod tests {
         if count == 0 {
             return vec![Vec::new()];
         }
-        let insert = |own: &Vec<usize>, place: usize| {
-            let mut own = own.clone();
-            own.insert(place, count - 1);
-            own
+        let insert = |order: &Vec<usize>, place: usize| {
+            let mut longer = order.clone();
+            longer.insert(place, count - 1);
+            longer
         };
         let shorter = permutations(count - 1);
-        shorter.iter().flat_map(|own| (0..count).map(move |place| insert(own, place))).collect()
+        shorter.iter().flat_map(|order| (0..count).map(move |place| insert(order, place))).collect()
     }
 
     #[test]
@@ -112,8 +112,8 @@ mod tests {
                 },
             };
             let pieces: Vec<DueJob> = (0..6).map(|_| piece()).collect();
-            let own = order(&pieces);
-            let (late_ones, sum) = judge(&pieces, &own);
+            let ordered = order(&pieces);
+            let (late_ones, sum) = judge(&pieces, &ordered);
             assert_eq!(
                 late_ones,
                 all.iter().map(|other| judge(&pieces, other).0).min().unwrap_or(0),
@@ -130,7 +130,7 @@ mod tests {
                 .collect();
             let in_time = all.iter().map(|other| judge(&free, other)).filter(|(late, _)| *late == 0);
             let best = in_time.map(|(_, sum)| sum).fold(f64::INFINITY, f64::min);
-            assert!((sum - best).abs() < 1e-9, "{pieces:?}: {own:?} {sum} {best}");
+            assert!((sum - best).abs() < 1e-9, "{pieces:?}: {ordered:?} {sum} {best}");
         }
     }
 

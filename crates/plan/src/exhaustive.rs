@@ -206,7 +206,7 @@ impl<'a> CellSearch<'a> {
     }
 
     fn slots(&self, place: usize) -> Vec<Slot> {
-        let own = self.cells.iter().zip(&self.shares).filter(|(_, shares)| shares[place] > 0);
-        own.map(|(cell, shares)| Slot { count: shares[place], ..*cell }).collect()
+        let of_node = self.cells.iter().zip(&self.shares).filter(|(_, shares)| shares[place] > 0);
+        of_node.map(|(cell, shares)| Slot { count: shares[place], ..*cell }).collect()
     }
 }

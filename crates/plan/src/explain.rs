@@ -80,9 +80,9 @@ impl JobSurroundings<'_> {
 
     /// Returns what the job answers to prices (by type, in weighted seconds).
     fn choice(&self, prices: &[f64], weight: f64) -> Option<Alternative> {
-        let own: Vec<f64> = prices.iter().map(|price| price / weight).collect();
+        let prices_now: Vec<f64> = prices.iter().map(|price| price / weight).collect();
         let mut pricer = Pricer::new(self.job, &Rings::new(self.problem), &self.problem.offered(), None);
-        let priced = pricer.cheapest(&own, ROUNDING, None)?;
+        let priced = pricer.cheapest(&prices_now, ROUNDING, None)?;
         Some(Alternative { counts: priced.bundle.counts, node: None, jct: priced.bundle.cost })
     }
 
@@ -96,7 +96,7 @@ impl JobSurroundings<'_> {
             return GpuCountEffect::Not(Obstacle::HasAll);
         }
         let free = self.free.iter().any(|node| node[ty] > 0);
-        let own = |node: usize| {
+        let counts_on = |node: usize| {
             let here = placement.slots.iter().filter(|slot| slot.node == node);
             here.map(|slot| (slot.count, if slot.gpu_type == ty { slot.count } else { 0 }))
                 .fold((0, 0), |(all, same), (a, s)| (all + a, same + s))
@@ -104,7 +104,7 @@ impl JobSurroundings<'_> {
         // A ring sees of a node only its links, and whether none, one or more of its ranks are there.
         let mut kinds: BTreeMap<(u32, u64), usize> = BTreeMap::new();
         for (node, gpus) in self.problem.nodes.iter().enumerate() {
-            let (ranks, same) = own(node);
+            let (ranks, same) = counts_on(node);
             if if free { self.free[node][ty] > 0 } else { gpus.gpus[ty] > same } {
                 kinds.entry((ranks.min(2), gpus.intra_node.bytes_per_second().to_bits())).or_insert(node);
             }
@@ -251,8 +251,8 @@ impl JobSurroundings<'_> {
     fn accumulation(&self, placement: &Placement, counts: &[u32]) -> Vec<Limit> {
         let of_type = |gpu_type: usize| {
             let memory = self.job.types[gpu_type]?.max_batch?;
-            let own = placement.ranks.iter().filter(|rank| rank.gpu_type == gpu_type);
-            let batch = own.map(|rank| rank.batch).max()?;
+            let on_type = placement.ranks.iter().filter(|rank| rank.gpu_type == gpu_type);
+            let batch = on_type.map(|rank| rank.batch).max()?;
             let micro_batches = batch.div_ceil(memory);
             (micro_batches > 1).then_some(Limit::Accumulation { gpu_type, micro_batches, batch, memory })
         };

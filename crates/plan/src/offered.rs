@@ -127,8 +127,8 @@ impl Problem {
     fn take_running(&self, job: usize, gpus: &mut [Vec<u32>], left: &mut [HostRemainder]) {
         let model = &self.jobs[job];
         for slot in model.progress.running().flat_map(|hold| &hold.slots) {
-            let own = &mut gpus[slot.node][slot.gpu_type];
-            *own = own.saturating_sub(slot.count);
+            let count = &mut gpus[slot.node][slot.gpu_type];
+            *count = count.saturating_sub(slot.count);
             left[slot.node].take(model.needs, slot.count);
         }
     }
@@ -141,8 +141,8 @@ impl Problem {
         let needs: Vec<RankNeeds> =
             (0..self.gpu_types.len()).map(|gpu_type| self.most_needed(gpu_type)).collect();
         let most = |(gpus, left): (&Vec<u32>, &HostRemainder)| {
-            let own = gpus.iter().zip(&needs).filter(|(count, _)| **count > 0).map(|(_, needs)| *needs);
-            let needs = own.reduce(RankNeeds::max)?;
+            let usable = gpus.iter().zip(&needs).filter(|(count, _)| **count > 0).map(|(_, needs)| *needs);
+            let needs = usable.reduce(RankNeeds::max)?;
             let by_cpus = needs.ranks(left.cpus, None);
             let ranks = left.ranks(needs);
             Some(Most { ranks, scarce: if by_cpus == ranks { "CPUs" } else { "memory" } })
@@ -152,8 +152,8 @@ impl Problem {
 
     /// Returns the most that a rank of any job that may use a type needs.
     fn most_needed(&self, gpu_type: usize) -> RankNeeds {
-        let own = self.jobs.iter().filter(|job| job.may_use[gpu_type]).map(|job| job.needs);
-        own.reduce(RankNeeds::max).unwrap_or_default()
+        let users = self.jobs.iter().filter(|job| job.may_use[gpu_type]).map(|job| job.needs);
+        users.reduce(RankNeeds::max).unwrap_or_default()
     }
 
     /// Takes what is promised to a submission: from its own nodes, else from others that the job may be on, for Slurm

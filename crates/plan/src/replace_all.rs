@@ -53,17 +53,17 @@ impl ReplaceAll {
         let mut jobs: Vec<BestAlone> = alone.collect();
         let all: u32 = self.floor.total.iter().sum();
         if problem.objective == Objective::Deadlines {
-            let pieces: Vec<DueJob> = jobs.iter().map(|own| own.piece(problem, all)).collect();
+            let pieces: Vec<DueJob> = jobs.iter().map(|alone| alone.piece(problem, all)).collect();
             jobs = due_order::order(&pieces).into_iter().map(|number| jobs[number]).collect();
         } else {
             jobs.sort_by(|a, b| a.time.total_cmp(&b.time).then(a.job.cmp(&b.job)));
         }
         let mut needed = 0_u32;
-        let fits = |own: &BestAlone| {
-            needed = needed.saturating_add(problem.jobs[own.job].min_gpus);
+        let fits = |alone: &BestAlone| {
+            needed = needed.saturating_add(problem.jobs[alone.job].min_gpus);
             needed <= all
         };
-        jobs.into_iter().take_while(fits).map(|own| own.job).collect()
+        jobs.into_iter().take_while(fits).map(|alone| alone.job).collect()
     }
 
     /// Returns how a job does alone; `None` where it can run on no type.
@@ -120,9 +120,9 @@ impl Policy for ReplaceAll {
             (budget.begin)();
             let assignment = self.placer.place(&extract.problem, budget.stop)?;
             stopped |= assignment.stopped;
-            let own = jobs.iter().zip(&assignment.verdicts);
+            let judged = jobs.iter().zip(&assignment.verdicts);
             placed.extend(
-                own.filter_map(|(&job, verdict)| {
+                judged.filter_map(|(&job, verdict)| {
                     Some((job, extract.to_whole(problem, verdict.placement()?)))
                 }),
             );

@@ -81,10 +81,10 @@ impl StowSearch<'_> {
                 return true;
             }
             if more > 0
-                && let Some(own) = self.taken[ty].get_mut(&block)
+                && let Some(count) = self.taken[ty].get_mut(&block)
             {
-                *own -= more;
-                if *own == 0 {
+                *count -= more;
+                if *count == 0 {
                     self.taken[ty].remove(&block);
                 }
             }

@@ -114,7 +114,7 @@ impl Taken {
     ) {
         for &(node, gpu_type) in &change.given {
             let offered = problem.nodes.get(node).and_then(|n| of(n).get(gpu_type)).copied().unwrap_or(0);
-            let before = self.gpus.get(node).and_then(|own| own.get(gpu_type)).copied().unwrap_or(0);
+            let before = self.gpus.get(node).and_then(|counts| counts.get(gpu_type)).copied().unwrap_or(0);
             let given = before + change.gpus.get(&(node, gpu_type)).copied().unwrap_or(0);
             if given > i64::from(offered) {
                 let name = |text: Option<&str>| text.unwrap_or("?").to_owned();
@@ -159,7 +159,7 @@ impl Taken {
             };
             let held: i64 = limit.gpu_types.iter().map(held).sum();
             if is_given && held > i64::from(limit.most) {
-                let gpu_type = limit.gpu_types.first().and_then(|own| problem.gpu_types.get(*own));
+                let gpu_type = limit.gpu_types.first().and_then(|ty| problem.gpu_types.get(*ty));
                 let gpu_type = gpu_type.map_or_else(|| "?".to_owned(), ToString::to_string);
                 violations.push(Violation::Limit { gpu_type, held: held.unsigned_abs(), most: limit.most });
             }

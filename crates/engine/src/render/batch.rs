@@ -109,7 +109,7 @@ impl<'a> Batch<'a> {
         let excludes = !pinned && !several.is_empty() && !extra.any(|word| is_exclusion(word));
         let of_several = |part: &Component| part.nodes.iter().any(|node| several.contains(&node));
         let any_excludes = excludes && !parts.iter().all(of_several);
-        let own = |part: Component| {
+        let of_part = |part: Component| {
             if facts.inside.is_some() {
                 return (part, Vec::new());
             }
@@ -126,7 +126,7 @@ impl<'a> Batch<'a> {
         let batch = Self {
             job,
             options: if facts.inside.is_some() { Vec::new() } else { job_options(&facts, grace) },
-            components: parts.into_iter().map(own).collect(),
+            components: parts.into_iter().map(of_part).collect(),
             launcher,
             cpus_per_rank,
             grace_s: whole_seconds(grace),

@@ -171,10 +171,10 @@ impl<'a> Ledger<'a> {
     /// When jobs that have not ended are on another cluster, or the name cannot be written down.
     pub fn claim(&mut self, at: Time, state: &State, cluster: &str) -> Result<(), StateError> {
         match &self.claim.cluster {
-            Some(own) if own.eq_ignore_ascii_case(cluster) => Ok(()),
-            Some(own) if !state.is_over() => Err(StateError::OtherCluster {
+            Some(known) if known.eq_ignore_ascii_case(cluster) => Ok(()),
+            Some(known) if !state.is_over() => Err(StateError::OtherCluster {
                 path: self.directory.root.clone(),
-                own: own.clone(),
+                own: known.clone(),
                 here: cluster.to_owned(),
             }),
             _ => {

@@ -31,7 +31,7 @@ const LONGEST_EXCERPT: usize = 60;
 pub fn epochs(folder: &Path, ranks: usize, done: u64, at: Time) -> io::Result<Vec<EpochReport>> {
     let mut new: BTreeMap<u64, EpochReport> = BTreeMap::new();
     for Said { epoch, length, report, metrics } in
-        lines(folder, 0)?.into_iter().filter(|own| own.epoch > done)
+        lines(folder, 0)?.into_iter().filter(|said| said.epoch > done)
     {
         let ranks = report.into_iter().collect();
         // What is reported twice counts once, as it was reported first.
@@ -123,8 +123,8 @@ pub fn odd(folder: &Path, epochs: u64, metric: Option<&str>) -> io::Result<Optio
             Ok(EpochLine { epoch: Some(epoch), .. }) if epoch > epochs && strange.is_none() => {
                 strange = Some(format!("{place} reports epoch {epoch}, but the job has {epochs} epochs"));
             }
-            Ok(EpochLine { epoch: Some(1..), ignored: own, .. }) => {
-                for (name, value) in own {
+            Ok(EpochLine { epoch: Some(1..), ignored: unread, .. }) => {
+                for (name, value) in unread {
                     ignored.entry(name).or_insert((number + 1, value));
                 }
             }
@@ -267,24 +267,29 @@ pub fn begun(folder: &Path) -> Option<Time> {
     modified(&folder.join("begins"))
 }
 
-fn modified(path: &Path) -> Option<Time> {
+/// Returns when a file was written last, if it is there.
+pub(super) fn modified(path: &Path) -> Option<Time> {
     let at = fs::metadata(path).ok()?.modified().ok()?;
     let since = at.duration_since(SystemTime::UNIX_EPOCH).ok()?;
     Some(Time(since.as_secs_f64()))
 }
 
 /// Lets the processes of a submission go on for another one, with a folder of its own: where its output `begins`, and that
-/// their script's last word is still written into the folder `before`.
+/// their script's last word and samples are still written into the folder `before`.
 ///
 /// # Errors
 /// When it cannot be written.
 pub fn take_over(before: &Path, folder: &Path, begins: u64) -> io::Result<()> {
     fs::write(folder.join("begins"), format!("{begins}\n"))?;
-    let last = fs::canonicalize(before)?.join("ends");
-    match symlink(last, folder.join("ends")) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        _ => Ok(()),
+    let before = fs::canonicalize(before)?;
+    // Their samples, too, go on where they were.
+    for name in ["ends", "samples"] {
+        match symlink(before.join(name), folder.join(name)) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
     }
+    Ok(())
 }
 
 fn read(path: &Path) -> io::Result<Option<String>> {

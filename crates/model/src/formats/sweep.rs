@@ -69,9 +69,9 @@ impl Sweeps {
         job: &Value<'_>,
         mut read: impl FnMut(&Value<'_>) -> Option<Job>,
     ) -> Vec<Option<Job>> {
-        let own = inner(job, "sweep");
+        let value = inner(job, "sweep");
         let search = inner(job, "search");
-        let sweep = self.shared.clone().with(own.as_ref().map(read_sweep)).searched(search.as_ref());
+        let sweep = self.shared.clone().with(value.as_ref().map(read_sweep)).searched(search.as_ref());
         if sweep.axes.is_empty() {
             if let Some(search) = search {
                 report_idle(&search);
@@ -79,7 +79,7 @@ impl Sweeps {
             return vec![read(job)];
         }
         check_placeholders(job, &sweep.axes);
-        let sweep = sweep.checked(own.as_ref().unwrap_or(job));
+        let sweep = sweep.checked(value.as_ref().unwrap_or(job));
         let count = sweep.count();
         let was_enough = self.made > JOB_LIMIT;
         self.made = self.made.saturating_add(count);
@@ -87,7 +87,7 @@ impl Sweeps {
             if !was_enough {
                 let message = format!("the sweeps of this file make more than {JOB_LIMIT} jobs");
                 let error = ValueError::new(message).hint("remove values, or use several files");
-                own.as_ref().unwrap_or(job).report(error);
+                value.as_ref().unwrap_or(job).report(error);
             }
             return vec![read(&job.with(&sweep.filled(job.node(), 0, None)))];
         }
@@ -142,10 +142,10 @@ impl Sweep {
     }
 
     /// Adds a job's own keys; they win over keys of the same name.
-    fn with(mut self, own: Option<Self>) -> Self {
-        let Some(own) = own else { return self };
-        self.is_sound &= own.is_sound;
-        for axis in own.axes {
+    fn with(mut self, sweep: Option<Self>) -> Self {
+        let Some(sweep) = sweep else { return self };
+        self.is_sound &= sweep.is_sound;
+        for axis in sweep.axes {
             match self.axes.iter_mut().find(|known| known.variable == axis.variable) {
                 Some(known) => *known = axis,
                 None => self.axes.push(axis),
@@ -361,8 +361,8 @@ fn filled(node: &YamlNode, syntax: Syntax, chosen: &[(&Axis, YamlNode)]) -> Yaml
         };
     }
     let kind = match &node.kind {
-        Kind::Scalar { text: own, quoted } => {
-            let text = placeholder::fill(own, syntax, |name| value_of(name).map(text));
+        Kind::Scalar { text: scalar, quoted } => {
+            let text = placeholder::fill(scalar, syntax, |name| value_of(name).map(text));
             Kind::Scalar { text, quoted: *quoted }
         }
         Kind::List(items) => Kind::List(items.iter().map(|item| filled(item, syntax, chosen)).collect()),
@@ -393,7 +393,7 @@ fn check_placeholders(value: &Value<'_>, axes: &[Axis]) {
             entries
                 .iter()
                 .filter(|(key, _)| *key != "sweep")
-                .for_each(|(_, own)| check_placeholders(own, axes));
+                .for_each(|(_, value)| check_placeholders(value, axes));
         }
     }
 }
@@ -414,7 +414,7 @@ fn check_checkpoints(job: &Value<'_>, axes: &[Axis], jobs: &[Option<Job>]) {
 
 /// Returns an entry of a map, without a word where there is none.
 fn inner<'a>(map: &Value<'a>, key: &str) -> Option<Value<'a>> {
-    map.entries_quietly().into_iter().find(|(own, _)| *own == key).map(|(_, value)| value)
+    map.entries_quietly().into_iter().find(|(name, _)| *name == key).map(|(_, value)| value)
 }
 
 /// Returns a scalar as what it looks like: a number, a truth value, else text.

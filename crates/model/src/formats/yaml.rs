@@ -247,7 +247,10 @@ fn usual_mistake(text: &str, line: usize, said: &str) -> Option<(usize, &'static
     // The scanner may name the line before.
     let near = lines().filter(|(_, number)| (line..=line + 1).contains(number));
     let indent = |text: &str| text.len() - text.trim_start().len();
-    let tab = near.filter(|(own, _)| own[..indent(own)].contains('\t')).map(|(_, number)| number).next();
+    let tab = near
+        .filter(|(line_text, _)| line_text[..indent(line_text)].contains('\t'))
+        .map(|(_, number)| number)
+        .next();
     if let (Some(number), true) = (tab, said.contains("tab") || said.contains("indent")) {
         return Some((number, "a tab indents this line", "use spaces"));
     }

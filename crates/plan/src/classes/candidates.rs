@@ -75,7 +75,7 @@ fn fill(
 fn singles(limits: &BundleLimits) -> Vec<Vec<u32>> {
     let types = limits.gpus.len();
     let is_single = |ty: &usize| limits.alone[*ty] && limits.gpus[*ty] > 0 && limits.least <= 1;
-    let single = |own: usize| (0..types).map(|ty| u32::from(ty == own)).collect();
+    let single = |gpu_type: usize| (0..types).map(|ty| u32::from(ty == gpu_type)).collect();
     (0..types).filter(is_single).map(single).collect()
 }
 
@@ -139,7 +139,7 @@ fn mixes(
 
 /// Returns the counts that are drawn up to `most`: each one at first, then about every eighth part more.
 fn steps(most: u32, limits: &BundleLimits, coarseness: u32) -> Vec<u32> {
-    let mut own = Vec::new();
+    let mut bundles = Vec::new();
     let is_fixed = limits.least == limits.most;
     let mut count = 0_u32;
     loop {
@@ -152,9 +152,9 @@ fn steps(most: u32, limits: &BundleLimits, coarseness: u32) -> Vec<u32> {
         };
         count = count.saturating_add(wide.saturating_mul(if count < 2 { 1 } else { coarseness }));
         if count > most {
-            return own;
+            return bundles;
         }
-        own.push(count);
+        bundles.push(count);
     }
 }
 
@@ -194,5 +194,5 @@ pub(super) fn cut(types: usize, own: Vec<(Vec<u32>, f64)>) -> Bundles {
         envelope.vertices().iter().for_each(|vertex| keep[vertex.bundle] = true);
     }
     let kept = (0..bundles.len()).filter(|&bundle| keep[bundle]);
-    Bundles::new(types, kept.map(|own| (bundles.counts(own).to_vec(), bundles.speed(own))).collect())
+    Bundles::new(types, kept.map(|bundle| (bundles.counts(bundle).to_vec(), bundles.speed(bundle))).collect())
 }

@@ -222,22 +222,25 @@ mod tests {
         }
     }
 
-    fn near(own: Option<f64>, expected: f64) {
-        assert!(own.is_some_and(|own| (own - expected).abs() < 1e-8), "{own:?} is not {expected}");
+    fn near(actual: Option<f64>, expected: f64) {
+        assert!(
+            actual.is_some_and(|actual| (actual - expected).abs() < 1e-8),
+            "{actual:?} is not {expected}"
+        );
     }
 
     fn check(
-        own: &CurveVerdict,
+        verdict: &CurveVerdict,
         (mean, spread, probability): (f64, f64, f64),
         stop: bool,
         reason: Option<Reason>,
     ) {
-        near(own.prediction.as_ref().map(|prediction| prediction.mean), mean);
-        near(own.prediction.as_ref().map(|prediction| prediction.spread), spread);
+        near(verdict.prediction.as_ref().map(|prediction| prediction.mean), mean);
+        near(verdict.prediction.as_ref().map(|prediction| prediction.spread), spread);
         if probability > 0.0 {
-            near(own.probability, probability);
+            near(verdict.probability, probability);
         }
-        assert_eq!((own.stop, own.reason), (stop, reason));
+        assert_eq!((verdict.stop, verdict.reason), (stop, reason));
     }
 
     const RISING: [f64; 10] = [0.42, 0.55, 0.62, 0.665, 0.70, 0.722, 0.74, 0.755, 0.765, 0.775];
@@ -310,10 +313,10 @@ mod tests {
     #[test]
     fn the_target_comes_first_and_without_a_value_it_is_the_best() {
         let stop = Stop { rule: StopRule::Target, patience: Some(1), ..Stop::default() };
-        let own = |target| judge(&reports(&FALLEN), &goal(GoalMode::Min, 24, target), &stop, false);
-        let reached = own(Some(0.21)).expect("a verdict");
+        let judged = |target| judge(&reports(&FALLEN), &goal(GoalMode::Min, 24, target), &stop, false);
+        let reached = judged(Some(0.21)).expect("a verdict");
         assert_eq!((reached.reason, reached.probability), (Some(Reason::Reached), None));
-        assert_eq!(own(None).expect("a verdict").reason, Some(Reason::Patience));
+        assert_eq!(judged(None).expect("a verdict").reason, Some(Reason::Patience));
     }
 
     #[test]

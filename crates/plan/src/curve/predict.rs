@@ -172,8 +172,8 @@ impl WeightedReports {
     fn fit(&self, shape: CurveShape, prior: f64, at: f64) -> Option<(f64, MixturePart)> {
         let z: Vec<f64> = self.x.iter().map(|&x| shape.at(x)).collect();
         let middle = weighted(&self.weights, &z) / self.count;
-        let over = |own: &dyn Fn(f64, f64) -> f64| -> f64 {
-            self.weights.iter().zip(z.iter().zip(&self.y)).map(|(u, (z, y))| u * own(*z, *y)).sum()
+        let over = |integral: &dyn Fn(f64, f64) -> f64| -> f64 {
+            self.weights.iter().zip(z.iter().zip(&self.y)).map(|(u, (z, y))| u * integral(*z, *y)).sum()
         };
         let variation = over(&|z, _| (z - middle) * (z - middle));
         if variation <= FLAT {
@@ -257,11 +257,11 @@ mod tests {
         for (values, kind) in [(&falls, MetricKind::Loss), (&rises, MetricKind::Share)] {
             let free = predict(&reports(values), 40, MetricKind::Other).expect("a prediction").mean;
             assert!(!(0.0..=1.0).contains(&free), "{free}");
-            let own = predict(&reports(values), 40, kind).expect("a prediction");
-            let (low, high) = own.band();
-            assert!(own.mean >= 0.0 && low >= 0.0, "{own:?}");
-            assert!(kind == MetricKind::Loss || own.mean <= 1.0 && high <= 1.0, "{own:?}");
-            assert!(low <= own.mean && own.mean <= high, "{own:?}");
+            let prediction = predict(&reports(values), 40, kind).expect("a prediction");
+            let (low, high) = prediction.band();
+            assert!(prediction.mean >= 0.0 && low >= 0.0, "{prediction:?}");
+            assert!(kind == MetricKind::Loss || prediction.mean <= 1.0 && high <= 1.0, "{prediction:?}");
+            assert!(low <= prediction.mean && prediction.mean <= high, "{prediction:?}");
         }
     }
 
@@ -272,7 +272,7 @@ mod tests {
         assert!(low < 1.2 && high > 3.4, "{low} {high}");
         // It falls by a tenth an epoch, until nobody knows when.
         let falls: Vec<f64> = (0..10).map(|x| 9.0 - 0.1 * f64::from(x)).collect();
-        let own = predict(&reports(&falls), 20, MetricKind::Loss).expect("a prediction");
-        assert!(own.band().1 - own.mean >= 0.5 - 1e-9, "{own:?}");
+        let prediction = predict(&reports(&falls), 20, MetricKind::Loss).expect("a prediction");
+        assert!(prediction.band().1 - prediction.mean >= 0.5 - 1e-9, "{prediction:?}");
     }
 }

@@ -233,9 +233,9 @@ impl<'a> Allocation<'a> {
 
     /// Returns whether the second task has nothing, or what the first one has.
     fn have_the_same(&self, a: usize, b: usize) -> bool {
-        let (own, other) =
+        let (taken, other) =
             (self.instance.counts(a, self.choices[a]), self.instance.counts(b, self.choices[b]));
-        other.is_empty() || own == other
+        other.is_empty() || taken == other
     }
 
     /// Leaves no task waiting beside GPUs that it could use, however little that gains.
@@ -243,7 +243,7 @@ impl<'a> Allocation<'a> {
         for &task in order.iter().filter(|&&task| self.choices[task] == TaskChoice::Wait).collect::<Vec<_>>()
         {
             let bundles = &self.instance.class(task).bundles;
-            let fitting = (0..bundles.len()).filter(|&own| fits(&self.free, bundles.counts(own)));
+            let fitting = (0..bundles.len()).filter(|&bundle| fits(&self.free, bundles.counts(bundle)));
             let fastest = fitting.max_by(|&a, &b| bundles.speed(a).total_cmp(&bundles.speed(b)));
             if let Some(bundle) = fastest {
                 let place = self.instance.tasks[task].placement.as_ref();

@@ -60,17 +60,17 @@ pub(super) fn read(memory: &Memory, labels: &[String]) -> Option<Outlook> {
     }
     let text: HorizonMemory = serde_json::from_str(&memory.text).ok()?;
     let known = |label: &String| text.gpu_types.iter().find(|prices| prices.label == *label);
-    let own: Vec<&Prices> = labels.iter().map(known).collect::<Option<_>>()?;
+    let known_prices: Vec<&Prices> = labels.iter().map(known).collect::<Option<_>>()?;
     let is_price = |price: &f64| price.is_finite() && *price >= 0.0;
     let valid = |prices: &&Prices| {
         prices.path.len() == LEVELS.len() && prices.path.iter().chain([&prices.now]).all(is_price)
     };
-    if !own.iter().all(valid) || !text.gap.is_finite() {
+    if !known_prices.iter().all(valid) || !text.gap.is_finite() {
         return None;
     }
-    let level = |level: usize| own.iter().map(|prices| prices.path[level]).collect();
+    let level = |level: usize| known_prices.iter().map(|prices| prices.path[level]).collect();
     Some(Outlook {
-        prices: own.iter().map(|prices| prices.now).collect(),
+        prices: known_prices.iter().map(|prices| prices.now).collect(),
         path: Path { levels: (0..LEVELS.len()).map(level).collect() },
         gap: Gap { mean: text.gap.max(0.0), count: text.gaps, last: text.last, quiet: 0.0 },
         crowd: text.crowd,

@@ -90,7 +90,7 @@ impl Horizon {
 
     /// Takes up what changed; returns whether that was everything.
     fn follow(&mut self, problem: &Problem) -> bool {
-        if let Some(outlook) = self.memory.take().and_then(|own| memory::read(&own, &problem.labels)) {
+        if let Some(outlook) = self.memory.take().and_then(|memory| memory::read(&memory, &problem.labels)) {
             self.outlook = outlook;
         } else if self.labels != problem.labels {
             self.outlook = Outlook { gap: self.outlook.gap, ..Outlook::default() };

@@ -115,12 +115,12 @@ impl Quick {
     fn sort_out(&mut self, job: usize) {
         match self.spots.get_mut(job).and_then(Option::take) {
             Some(Spot::Waiting { class, rank }) => {
-                let own = self.waiting.get_mut(&class);
-                own.map(|own| own.remove(&(Reverse(rank), job)));
+                let queue = self.waiting.get_mut(&class);
+                queue.map(|queue| queue.remove(&(Reverse(rank), job)));
             }
             Some(Spot::Running { counts, rank }) => {
-                let own = self.running.get_mut(&counts);
-                own.map(|own| own.remove(&(rank, job)));
+                let queue = self.running.get_mut(&counts);
+                queue.map(|queue| queue.remove(&(rank, job)));
             }
             None => {}
         }
@@ -136,8 +136,9 @@ impl Quick {
         let worth = self.worths[job];
         let Some(place) = task.placement else {
             let bundles = &view.roster.classes.list()[task.class].bundles;
-            let density =
-                |own: usize| worth * bundles.speed(own) / bundles.rent(own, &view.outlook.prices).max(1e-12);
+            let density = |bundle: usize| {
+                worth * bundles.speed(bundle) / bundles.rent(bundle, &view.outlook.prices).max(1e-12)
+            };
             let rank = (0..bundles.len()).map(density).fold(0.0, f64::max).to_bits();
             self.waiting.entry(task.class).or_default().insert((Reverse(rank), job));
             self.spots[job] = Some(Spot::Waiting { class: task.class, rank });
@@ -183,8 +184,8 @@ impl Quick {
         let classes = view.roster.classes.list();
         let fitting = |class: usize, free: &[i64]| {
             let bundles = &classes[class].bundles;
-            let own = (0..bundles.len()).filter(|&own| fits(free, bundles.counts(own)));
-            own.collect::<Vec<usize>>()
+            let fitting = (0..bundles.len()).filter(|&index| fits(free, bundles.counts(index)));
+            fitting.collect::<Vec<usize>>()
         };
         let mut able: Vec<usize> =
             self.waiting.iter().filter(|(_, jobs)| !jobs.is_empty()).map(|(class, _)| *class).collect();
@@ -194,7 +195,8 @@ impl Quick {
             let Some((_, job, class)) = able.iter().filter_map(head).min() else { return };
             let bundles = &classes[class].bundles;
             let worth = self.worths[job];
-            let surplus = |own: usize| worth * bundles.speed(own) - bundles.rent(own, &view.outlook.prices);
+            let surplus =
+                |bundle: usize| worth * bundles.speed(bundle) - bundles.rent(bundle, &view.outlook.prices);
             let best = fitting(class, free).into_iter().max_by(|&a, &b| surplus(a).total_cmp(&surplus(b)));
             let Some(best) = best else { return };
             self.sort_out(job);
@@ -225,7 +227,7 @@ impl Quick {
             add(&mut room, counts, 1);
             let lost = f64::from_bits(rank);
             let restart = view.problem.jobs[other].progress.restart_cost.0;
-            for bundle in (0..bundles.len()).filter(|&own| fits(&room, bundles.counts(own))) {
+            for bundle in (0..bundles.len()).filter(|&index| fits(&room, bundles.counts(index))) {
                 let speed = bundles.speed(bundle);
                 let lasts = (task.left / speed).min(foreseen);
                 let gain = (self.worths[job] * speed - lost) * lasts - restart * lost;

@@ -67,8 +67,8 @@ impl LastingOrder {
     fn remove(&mut self, place: (OrderKey, usize)) {
         let at = self.blocks.partition_point(|block| block.last() < place);
         let Some(block) = self.blocks.get_mut(at) else { return };
-        if let Ok(own) = block.jobs.binary_search(&place) {
-            block.jobs.remove(own);
+        if let Ok(position) = block.jobs.binary_search(&place) {
+            block.jobs.remove(position);
             block.limits = None;
             if block.jobs.is_empty() {
                 self.blocks.remove(at);
@@ -84,8 +84,8 @@ impl LastingOrder {
             self.blocks.push(JobBlock { jobs: vec![place], limits: None });
             return;
         };
-        let own = block.jobs.partition_point(|other| *other < place);
-        block.jobs.insert(own, place);
+        let position = block.jobs.partition_point(|other| *other < place);
+        block.jobs.insert(position, place);
         block.limits = None;
         if block.jobs.len() > MOST {
             let jobs = block.jobs.split_off(MOST / 2);
@@ -142,17 +142,17 @@ impl BlockLimits {
                 limits.tempting.fill(0);
                 return limits;
             };
-            let own = rates.speeds[now] * stick;
+            let sticky = rates.speeds[now] * stick;
             for gpu_type in (0..types).filter(|&gpu_type| gpu_type != now) {
                 let speed = rates.speeds[gpu_type];
                 // Of equally fast types the last is taken.
-                if speed > own || (speed == own && gpu_type > now && speed > 0.0) {
+                if speed > sticky || (speed == sticky && gpu_type > now && speed > 0.0) {
                     let from = limits.held[gpu_type] + rates.asks;
                     limits.tempting[gpu_type] = limits.tempting[gpu_type].min(from);
                 }
             }
             limits.held[now] += rates.asks;
-            if own <= 0.0 {
+            if sticky <= 0.0 {
                 limits.tempting.fill(0);
                 return limits;
             }

@@ -268,7 +268,9 @@ impl<'a> Round<'a> {
     fn offer(&mut self, job: usize) -> bool {
         let rates = self.state.rates(job);
         let Seat { now, stick, .. } = self.state.seats[job];
-        let Some(gpu_type) = fastest(rates, &self.room, now.map(|own| (own, stick))) else { return false };
+        let Some(gpu_type) = fastest(rates, &self.room, now.map(|current| (current, stick))) else {
+            return false;
+        };
         self.room[gpu_type] -= rates.asks;
         if now != Some(gpu_type) {
             self.wants.push(Want::place(job, self.state.counts(job, gpu_type)));
@@ -294,7 +296,7 @@ pub fn fastest(rates: &Rates, room: &[u32], now: Option<(usize, f64)>) -> Option
             continue;
         }
         let speed = match now {
-            Some((own, stick)) if own == gpu_type => speed * stick,
+            Some((current, stick)) if current == gpu_type => speed * stick,
             _ => speed,
         };
         if best.is_none_or(|(most, _)| speed >= most) {

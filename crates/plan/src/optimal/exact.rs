@@ -80,8 +80,8 @@ pub(super) fn prove(
     let makespan = problem.objective == Objective::Makespan;
     let mut least = Vec::with_capacity(dual.pricers.len());
     for job in 0..dual.pricers.len() {
-        let own = dual.own_prices(job, &prices);
-        let Some(priced) = dual.pricers[job].cheapest(&own, EXACT, None) else { return unknown };
+        let job_prices = dual.own_prices(job, &prices);
+        let Some(priced) = dual.pricers[job].cheapest(&job_prices, EXACT, None) else { return unknown };
         least.push(priced.floor);
     }
     let bound = dual.weights.iter().zip(&least).map(|(weight, least)| weight * least).sum::<f64>()
@@ -94,9 +94,9 @@ pub(super) fn prove(
             return unknown;
         }
         let weight = dual.weights[job];
-        let own = dual.own_prices(job, &prices);
+        let job_prices = dual.own_prices(job, &prices);
         let pricer = &mut dual.pricers[job];
-        let Some(mut ways) = ways(problem, pricer, &own, least, gap / weight) else { return unknown };
+        let Some(mut ways) = ways(problem, pricer, &job_prices, least, gap / weight) else { return unknown };
         for way in &mut ways {
             way.excess *= weight;
             way.uses = dual.stock.uses(pricer.job, &way.counts);

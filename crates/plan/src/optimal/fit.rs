@@ -195,12 +195,12 @@ impl Packing<'_> {
     }
 
     /// Returns whether it matters which nodes of equal room whole replicas take.
-    fn is_picky(&self, own: &[usize], rest: &[usize]) -> bool {
+    fn is_picky(&self, blocks: &[usize], rest: &[usize]) -> bool {
         let restricts = |&at: &usize| match self.pieces[at].ring {
             Ring::Across { least } => self.is_restricted(least),
             Ring::Single | Ring::Inside { .. } => false,
         };
-        own.iter().any(restricts) || rest.iter().any(|&at| self.class(at) == 2)
+        blocks.iter().any(restricts) || rest.iter().any(|&at| self.class(at) == 2)
     }
 
     /// Returns the whole replicas of these pieces.
@@ -216,9 +216,9 @@ impl Packing<'_> {
         blocks
     }
 
-    fn without_blocks(&mut self, own: &[usize], before: Vec<Vec<u32>>) -> bool {
+    fn without_blocks(&mut self, blocks: &[usize], before: Vec<Vec<u32>>) -> bool {
         self.free = before;
-        for &at in own {
+        for &at in blocks {
             self.slots[at].clear();
         }
         false
@@ -298,10 +298,10 @@ impl Packing<'_> {
 /// Makes one slot of those of one type on one node.
 fn merge(slots: &mut Vec<Slot>) {
     slots.sort_unstable();
-    slots.dedup_by(|next, own| {
-        let same = (next.node, next.gpu_type) == (own.node, own.gpu_type);
+    slots.dedup_by(|next, slot| {
+        let same = (next.node, next.gpu_type) == (slot.node, slot.gpu_type);
         if same {
-            own.count += next.count;
+            slot.count += next.count;
         }
         same
     });

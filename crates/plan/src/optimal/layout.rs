@@ -66,10 +66,10 @@ impl<'a> Layout<'a> {
             *room -= count;
         }
         if let Some(node) = place.node {
-            self.change(node, |own| own.iter_mut().zip(&place.gpus).for_each(|(a, b)| *a -= b));
+            self.change(node, |counts| counts.iter_mut().zip(&place.gpus).for_each(|(a, b)| *a -= b));
         }
         for slot in &place.blocks {
-            self.change(slot.node, |own| own[slot.gpu_type] -= slot.count);
+            self.change(slot.node, |counts| counts[slot.gpu_type] -= slot.count);
         }
     }
 
@@ -78,10 +78,10 @@ impl<'a> Layout<'a> {
             *room += count;
         }
         if let Some(node) = place.node {
-            self.change(node, |own| own.iter_mut().zip(&place.gpus).for_each(|(a, b)| *a += b));
+            self.change(node, |counts| counts.iter_mut().zip(&place.gpus).for_each(|(a, b)| *a += b));
         }
         for slot in &place.blocks {
-            self.change(slot.node, |own| own[slot.gpu_type] += slot.count);
+            self.change(slot.node, |counts| counts[slot.gpu_type] += slot.count);
         }
     }
 
@@ -256,7 +256,7 @@ impl<'a> Layout<'a> {
                 Some((left.iter().sum::<u32>(), *rank, Reverse(node), given(left)?))
             });
             let Some((_, _, Reverse(node), gpu_type)) = fresh.max() else { break };
-            self.change(node, |own| own[gpu_type] -= 1);
+            self.change(node, |counts| counts[gpu_type] -= 1);
             need[gpu_type] -= 1;
             add(&mut slots, Slot { node, gpu_type, count: 1 });
         }
@@ -269,7 +269,7 @@ impl<'a> Layout<'a> {
             });
             let Some(node) = best.and_then(|(_, nodes)| nodes.first().copied()) else { break };
             let most: Vec<u32> = self.nodes[node].iter().zip(&need).map(|(a, b)| *a.min(b)).collect();
-            self.change(node, |own| own.iter_mut().zip(&most).for_each(|(own, most)| *own -= most));
+            self.change(node, |counts| counts.iter_mut().zip(&most).for_each(|(count, most)| *count -= most));
             need.iter_mut().zip(&most).for_each(|(need, most)| *need -= most);
             for slot in inside(node, &most) {
                 add(&mut slots, slot);

@@ -42,10 +42,10 @@ impl LastPrices {
 
     /// Returns the prices of a memory; none where it is of another policy or version.
     pub(super) fn read(memory: &Memory) -> Self {
-        let is_own = memory.policy == NAME && memory.version == VERSION;
-        let read: Option<Self> = is_own.then(|| serde_json::from_str(&memory.text).ok()).flatten();
+        let is_known = memory.policy == NAME && memory.version == VERSION;
+        let read: Option<Self> = is_known.then(|| serde_json::from_str(&memory.text).ok()).flatten();
         let is_price = |price: &f64| price.is_finite() && *price >= 0.0;
-        read.filter(|own| own.by_label.values().all(is_price)).unwrap_or_default()
+        read.filter(|prices| prices.by_label.values().all(is_price)).unwrap_or_default()
     }
 }
 

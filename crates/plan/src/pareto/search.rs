@@ -254,7 +254,7 @@ impl FrontPlan {
     fn beats(&self, other: &Self) -> bool {
         rounded(self.mean) <= rounded(other.mean)
             && rounded(self.fairness) >= rounded(other.fairness)
-            && self.cost.zip(other.cost).is_none_or(|(own, cost)| rounded(own) <= rounded(cost))
+            && self.cost.zip(other.cost).is_none_or(|(first, cost)| rounded(first) <= rounded(cost))
     }
 }
 

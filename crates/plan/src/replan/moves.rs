@@ -289,13 +289,13 @@ impl<'a> Scales<'a> {
     /// Returns how many jobs are late, and the sum of the times to come or the longest. A job without a place waits for the
     /// first to end and then takes as long as with an equal share of all GPUs.
     fn value(&self, jobs: &[ToCome]) -> Value {
-        let first = jobs.iter().filter_map(|own| own.time).min_by(f64::total_cmp).unwrap_or(0.0);
+        let first = jobs.iter().filter_map(|job| job.time).min_by(f64::total_cmp).unwrap_or(0.0);
         let share = |job: usize| self.shares.get(&job).copied().unwrap_or(first);
-        let time = |own: &ToCome| own.time.unwrap_or_else(|| first + share(own.job));
+        let time = |job: &ToCome| job.time.unwrap_or_else(|| first + share(job.job));
         let is_late =
-            |own: &&ToCome| self.dues.due(own.job).is_some_and(|due| due.is_late(time(own) + own.delay));
+            |job: &&ToCome| self.dues.due(job.job).is_some_and(|due| due.is_late(time(job) + job.delay));
         let late = jobs.iter().filter(is_late).count();
-        let times = jobs.iter().map(|own| self.context.weight(own.job) * time(own));
+        let times = jobs.iter().map(|job| self.context.weight(job.job) * time(job));
         let time = if self.context.problem.objective == Objective::Makespan {
             times.max_by(f64::total_cmp).unwrap_or(0.0)
         } else {

@@ -50,10 +50,10 @@ impl ReplanContext<'_> {
             if draft.placement(self, *job).is_some_and(|placement| self.is_too_short(*job, &placement)) {
                 return true;
             }
-            let own =
+            let runtime =
                 draft.placement(self, *job).map(|placement| placement.jct(self.problem.jobs[*job].epochs).0);
             let queued = self.start_estimates(*job).and_then(|estimates| self.soonest(*job, estimates));
-            own.zip(queued).is_some_and(|(free, queued)| queued < free)
+            runtime.zip(queued).is_some_and(|(free, queued)| queued < free)
         };
         let soon: Vec<usize> = ready.iter().copied().filter(|job| !is_late(job)).collect();
         if soon.len() == ready.len() { Ok(base) } else { self.draft(&soon, Basis::Free) }
@@ -117,9 +117,9 @@ impl ReplanContext<'_> {
     /// Returns whether every time limit of a request for these GPUs would end a job that cannot go on.
     fn is_too_short(&self, job: usize, placement: &Placement) -> bool {
         let Some(start_estimates) = self.start_estimates(job) else { return false };
-        let own = kind(&self.problem.gpu_types, &placement.slots);
-        let is_possible = start_estimates.requests.iter().any(|other| kind_of(&other.request) == own);
-        !is_possible && start_estimates.cut.iter().any(|other| kind_of(other) == own)
+        let blocks = kind(&self.problem.gpu_types, &placement.slots);
+        let is_possible = start_estimates.requests.iter().any(|other| kind_of(&other.request) == blocks);
+        !is_possible && start_estimates.cut.iter().any(|other| kind_of(other) == blocks)
     }
 
     /// Returns that no time limit suits a job, where that is so.
@@ -203,9 +203,9 @@ impl ReplanContext<'_> {
         let decided = remedy(&pending, &all);
         let (Remedy::Amend(id) | Remedy::Beside(id) | Remedy::Replace(id)) = decided else { return None };
         let placement = self.settle(job, &self.room(job), start_estimates.request(id)?, asked)?;
-        let own = all.iter().find(|own| own.id == id)?;
-        let wait = if let Remedy::Amend(_) = decided { own.in_place } else { own.anew };
-        let (before, after) = (hours(pending.finish), hours(wait? + own.run));
+        let remedy = all.iter().find(|remedy| remedy.id == id)?;
+        let wait = if let Remedy::Amend(_) = decided { remedy.in_place } else { remedy.anew };
+        let (before, after) = (hours(pending.finish), hours(wait? + remedy.run));
         let gpus = self.problem.named(&placement.slots);
         if let Remedy::Replace(_) = decided {
             let why = format!(
@@ -237,12 +237,12 @@ impl ReplanContext<'_> {
         asked: &mut Asked,
     ) -> Option<Placement> {
         let (nodes, count) = (request.request.asks.nodes as usize, request.per_node());
-        let may_use = |own: &usize| {
-            self.problem.gpu_types[*own] == request.gpu_type && self.problem.jobs[job].types[*own].is_some()
+        let may_use = |ty: &usize| {
+            self.problem.gpu_types[*ty] == request.gpu_type && self.problem.jobs[job].types[*ty].is_some()
         };
         let types: Vec<usize> = (0..self.problem.gpu_types.len()).filter(may_use).collect();
         let slot = |node: usize| {
-            let left = |own: &&usize| room.offered[node][**own].saturating_sub(asked[node][**own]) >= count;
+            let left = |ty: &&usize| room.offered[node][**ty].saturating_sub(asked[node][**ty]) >= count;
             types.iter().find(left).map(|&gpu_type| Slot { node, gpu_type, count })
         };
         let slots: Vec<Slot> = (0..self.problem.nodes.len()).filter_map(slot).take(nodes).collect();
@@ -280,7 +280,7 @@ fn kind(gpu_types: &[GpuType], slots: &[Slot]) -> GpuBlocks {
     for slot in slots {
         let gpu_type = &gpu_types[slot.gpu_type];
         match kinds.iter_mut().find(|kind| kind.0 == *gpu_type && kind.1 == slot.count) {
-            Some(own) => own.2 += 1,
+            Some(block) => block.2 += 1,
             None => kinds.push((gpu_type.clone(), slot.count, 1)),
         }
     }

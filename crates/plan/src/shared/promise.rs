@@ -64,8 +64,8 @@ pub(super) fn write(policy: &str, promises: &[Promise], inner: Option<Memory>) -
 
 /// Returns what was promised, and reminds the policy `inside` of its own; `None` where the memory is in other words.
 pub(super) fn recall(memory: &Memory, inside: &mut dyn Policy) -> Option<Vec<Promise>> {
-    let own = (memory.version == VERSION).then_some(&memory.text)?;
-    let PromiseMemory { promises, inner } = serde_json::from_str(own).ok()?;
+    let text = (memory.version == VERSION).then_some(&memory.text)?;
+    let PromiseMemory { promises, inner } = serde_json::from_str(text).ok()?;
     if let Some(inner) = inner {
         inside.remember(&inner);
     }

@@ -134,12 +134,12 @@ impl Tables {
         to: &GpuType,
         which: Estimates,
     ) -> Option<KnownSpeed<'a>> {
-        let (own, other) = (canonical(from), canonical(to));
+        let (from_name, other) = (canonical(from), canonical(to));
         let base = table_rate(to).zip(table_rate(from)).map(|(to, from)| to - from);
         let others = self.rows.iter().filter(|((model, _), _)| *model != job.model);
         let seen: Vec<(f64, bool)> = others
             .filter_map(|(_, row)| {
-                let ((to, measured), (from, _)) = (row.rates.get(&other)?, row.rates.get(&own)?);
+                let ((to, measured), (from, _)) = (row.rates.get(&other)?, row.rates.get(&from_name)?);
                 Some((to - from, *measured))
             })
             .collect();
@@ -157,7 +157,7 @@ impl Tables {
         let pull = if base.is_some() { PRIOR_MODELS } else { 0.0 };
         let sum = seen.iter().map(|(ratio, _)| ratio).sum::<f64>() + pull * base.unwrap_or(0.0);
         let ratio = sum / (count + pull);
-        let squares = seen.iter().map(|(own, _)| (own - ratio) * (own - ratio)).sum::<f64>();
+        let squares = seen.iter().map(|(observed, _)| (observed - ratio) * (observed - ratio)).sum::<f64>();
         let variance = (squares + PRIOR_MODELS * PRIOR_VARIANCE) / (count + PRIOR_MODELS);
         let variance = variance * (1.0 + 1.0 / (count + PRIOR_MODELS));
         Some(KnownSpeed { from, speed, ratio, variance, models: seen.len() })

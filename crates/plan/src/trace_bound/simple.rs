@@ -33,19 +33,20 @@ pub(super) fn squashed(trace: &Trace, start: Option<&Start>) -> Option<f64> {
     let bundles = trace.all()?;
     let types = trace.offered.len();
     let mut counted = vec![vec![1.0; types]];
-    counted.extend((0..types).map(|ty| (0..types).map(|own| f64::from(u8::from(own == ty))).collect()));
+    counted.extend((0..types).map(|ty| (0..types).map(|column| f64::from(u8::from(column == ty))).collect()));
     if let Some(start) = start {
         let sum = |ty: usize| start.certificate.prices.iter().map(|price| price[ty]).sum();
         counted.push((0..types).map(sum).collect());
     }
     let single = |ty: usize| {
-        let alone: Vec<u32> = (0..types).map(|own| u32::from(own == ty)).collect();
+        let alone: Vec<u32> = (0..types).map(|column| u32::from(column == ty)).collect();
         let speeds = bundles.iter().filter_map(|bundles| Some(bundles.speed(bundles.find(&alone)?)));
         speeds.fold(0.0, f64::max)
     };
     counted.push((0..types).map(single).collect());
     let mean = |counted: &Vec<f64>| {
-        let machine: f64 = counted.iter().zip(&trace.offered).map(|(own, &gpus)| own * f64::from(gpus)).sum();
+        let machine: f64 =
+            counted.iter().zip(&trace.offered).map(|(rate, &gpus)| rate * f64::from(gpus)).sum();
         let sizes: Vec<f64> =
             bundles.iter().map(|bundles| bundles.unit_cost(0.0, counted) / machine).collect();
         if machine > 0.0 { shortest_first(trace, &sizes) } else { 0.0 }

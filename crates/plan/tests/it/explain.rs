@@ -67,11 +67,12 @@ fn choices_at_the_prices_add_up_to_the_bound() {
         let paid = explanation.jobs.iter().map(|job| {
             let choice = job.choice.as_ref().expect("placed");
             let value = choice.jct + job.pays(types, &choice.counts).expect("prices");
-            let own = job.jct.expect("placed") + job.pays(types, &job.counts).expect("prices");
-            assert!(value <= own * (1.0 + 1e-9), "{value} is not the least: {own}");
+            let total = job.jct.expect("placed") + job.pays(types, &job.counts).expect("prices");
+            assert!(value <= total * (1.0 + 1e-9), "{value} is not the least: {total}");
             value
         });
-        let worth: f64 = types.iter().map(|own| f64::from(own.offered) * own.price.expect("a price")).sum();
+        let worth: f64 =
+            types.iter().map(|market| f64::from(market.offered) * market.price.expect("a price")).sum();
         let jobs = f64::from(u32::try_from(problem.jobs.len()).expect("few"));
         near((paid.sum::<f64>() - worth) / jobs, bound.expect("placed jobs").root);
     }
@@ -153,5 +154,5 @@ fn jobs_without_gpus_are_told_why_by_type() {
     assert_eq!((own.jct, own.weight, &own.choice), (None, None, &None));
     assert_eq!(own.types[0].alone, Err(Obstacle::MinGpus { least: 3 }));
     assert_eq!(own.types[1].alone, Err(Obstacle::Unusable("no throughput known".into())));
-    assert!(own.types.iter().all(|own| own.more.is_none() && own.fewer.is_none()));
+    assert!(own.types.iter().all(|explanation| explanation.more.is_none() && explanation.fewer.is_none()));
 }

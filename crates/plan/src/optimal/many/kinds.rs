@@ -121,9 +121,9 @@ impl<'a> JobKinds<'a> {
         let (list, catalogue) = (&mut self.lists[list], &mut self.catalogue);
         // In seconds of the job that the list has its costs from.
         let unit = scale / list.epochs;
-        let own = catalogue.own_prices(list.pricer.job, prices, unit);
+        let job_prices = catalogue.own_prices(list.pricer.job, prices, unit);
         let hint = catalogue.counts(list.bundles[last]);
-        let (found, floor) = list.pricer.cheapest_across(&own, effort, known / unit, hint);
+        let (found, floor) = list.pricer.cheapest_across(&job_prices, effort, known / unit, hint);
         let Some((bundle, value)) = found else { return (floor.min(known / unit) * unit, known) };
         list.take(&bundle.counts, catalogue);
         list.take_neighbours(&bundle.counts, catalogue);

@@ -52,8 +52,8 @@ pub(crate) fn on_nodes<'a, 'b>(
     let weights = dual.weights.as_slice();
     let mut bundle_of = vec![0; weights.len()];
     let mut kind_of = vec![0; weights.len()];
-    for (number, (kind, own)) in kinds.all.iter().zip(chosen).enumerate() {
-        let bundles = own.iter().flat_map(|&(bundle, count)| (0..count).map(move |_| bundle));
+    for (number, (kind, choices)) in kinds.all.iter().zip(chosen).enumerate() {
+        let bundles = choices.iter().flat_map(|&(bundle, count)| (0..count).map(move |_| bundle));
         for (&job, bundle) in kind.jobs.iter().zip(bundles) {
             (bundle_of[job], kind_of[job]) = (bundle, number);
         }
@@ -158,12 +158,12 @@ impl<'a> OnNodes<'a, '_> {
     fn nearest(&self, kind: usize) -> Vec<u32> {
         let JobKind { list, scale, .. } = self.kinds.all[kind];
         let list = &self.kinds.lists[list];
-        let own = |place: u32| {
+        let on_node = |place: u32| {
             let uses = self.kinds.catalogue.uses(list.bundles[place as usize]);
             scale * list.costs[place as usize] + rent(uses, self.prices)
         };
         let mut values: Vec<(f64, u32)> =
-            (0..).take(list.costs.len()).map(|place| (own(place), place)).collect();
+            (0..).take(list.costs.len()).map(|place| (on_node(place), place)).collect();
         let order = |a: &(f64, u32), b: &(f64, u32)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
         if values.len() > NEAR {
             values.select_nth_unstable_by(NEAR, order);
@@ -189,11 +189,11 @@ impl<'a> OnNodes<'a, '_> {
         let mut values = std::mem::take(&mut self.values);
         values.clear();
         let (list, scale) = (self.list(job), self.scale(job));
-        let own = |place: u32| {
+        let on_node = |place: u32| {
             let (place, catalogue) = (place as usize, &self.kinds.catalogue);
             (scale * list.costs[place] + rent(catalogue.uses(list.bundles[place]), prices), place)
         };
-        values.extend(places.filter(|&place| self.fits(job, place)).map(own));
+        values.extend(places.filter(|&place| self.fits(job, place)).map(on_node));
         // Nearly always the cheapest finds room: no sort.
         let mut found = None;
         while let Some(at) = (0..values.len()).min_by(|&a, &b| values[a].0.total_cmp(&values[b].0)) {

@@ -26,7 +26,7 @@ pub(crate) fn round(kinds: &JobKinds<'_>, mix: &[(f64, Vec<u32>)], prices: &[f64
         let mut options: Vec<(usize, f64)> = Vec::new();
         for (weight, choice) in mix {
             let bundle = choice[kind] as usize;
-            match options.iter_mut().find(|(own, _)| *own == bundle) {
+            match options.iter_mut().find(|(known, _)| *known == bundle) {
                 Some((_, sum)) => *sum += weight / total,
                 None => options.push((bundle, weight / total)),
             }
@@ -43,7 +43,7 @@ pub(crate) fn round(kinds: &JobKinds<'_>, mix: &[(f64, Vec<u32>)], prices: &[f64
             let best = options.iter().map(|(bundle, _)| *bundle).min_by(|&a, &b| off(a).total_cmp(&off(b)));
             let Some(best) = best else { continue };
             missing.iter_mut().zip(uses(best)).for_each(|(missing, gpus)| *missing -= gpus);
-            match chosen[kind].iter_mut().find(|(own, _)| *own == best) {
+            match chosen[kind].iter_mut().find(|(known, _)| *known == best) {
                 Some((_, count)) => *count += 1,
                 None => chosen[kind].push((best, 1)),
             }

@@ -47,7 +47,7 @@ impl NodeRule {
         // The most that a node of each size can hold.
         let mut most = vec![0.0_f64; worth.len()];
         for size in 1..most.len() {
-            let hold = |own: usize| worth[own] + most[size - own];
+            let hold = |part: usize| worth[part] + most[size - part];
             most[size] = (1..=size).map(hold).fold(most[size - 1], f64::max);
         }
         let capacity = nodes.iter().map(|&size| most[size as usize]).sum();

@@ -109,8 +109,8 @@ impl Across<'_> {
             let least = relaxed.bound + self.step_gap(part, &relaxed);
             let is_narrow = step.1 - step.0 <= 1e-9 * step.1;
             if !stays && !self.promising(least) && looks < MOST_PARTS && !is_narrow {
-                let own = self.batch / relaxed.rate;
-                let last = if step.1 == f64::INFINITY { 3.0 * step.0.max(own) } else { step.1 };
+                let time = self.batch / relaxed.rate;
+                let last = if step.1 == f64::INFINITY { 3.0 * step.0.max(time) } else { step.1 };
                 let middle = f64::midpoint(step.0, last);
                 parts.extend([(step.0, middle), (middle, step.1)]);
                 continue;

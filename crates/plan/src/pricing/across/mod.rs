@@ -110,19 +110,23 @@ impl<'a> Across<'a> {
         if ranks.0 > ranks.1 {
             return None;
         }
-        let plain = |own: &(usize, TypeModel)| {
-            let is_plain = own.1.speed.alpha() == 0.0 && (job.accumulate || own.1.max_batch.is_none());
+        let plain = |type_model: &(usize, TypeModel)| {
+            let is_plain =
+                type_model.1.speed.alpha() == 0.0 && (job.accumulate || type_model.1.max_batch.is_none());
             is_plain && job.sharing == Sharing::Balanced
         };
         let (batch, samples) = (to_f64(job.global_batch), to_f64(job.samples_per_epoch));
         let epochs = job.completion_time(1.0);
         // With two ranks a ring sends D: twice that is what infinitely many send.
         let comm = epochs * 2.0 * cost::comm_time(job, 2, network);
-        let full = |&(_, own): &(usize, TypeModel)| {
-            own.max_batch.map_or(f64::INFINITY, |most| own.speed.alpha() + own.speed.beta() * to_f64(most))
+        let full = |&(_, model): &(usize, TypeModel)| {
+            model
+                .max_batch
+                .map_or(f64::INFINITY, |most| model.speed.alpha() + model.speed.beta() * to_f64(most))
         };
         let longest = types.iter().map(full).fold(0.0, f64::max);
-        let most = |own: &(usize, TypeModel)| most_rate(own.1, job.accumulate, (0.0, f64::INFINITY));
+        let most =
+            |type_model: &(usize, TypeModel)| most_rate(type_model.1, job.accumulate, (0.0, f64::INFINITY));
         let mut across = Self {
             job,
             linear: types.iter().all(plain),
@@ -153,19 +157,19 @@ impl<'a> Across<'a> {
         best: f64,
         hint: Option<&[u32]>,
     ) -> LeastBundle {
-        self.in_time_or_late(prices, best, |own, best, latest| {
-            own.start(SearchGoal::Least, prices, (best, latest), tolerance);
+        self.in_time_or_late(prices, best, |search, best, latest| {
+            search.start(SearchGoal::Least, prices, (best, latest), tolerance);
             if let Some(hint) = hint {
-                let counts: Vec<u32> = own.types.iter().map(|&(ty, _)| hint[ty]).collect();
-                if hint.iter().sum::<u32>() >= 2 && holds(&own.caps, &counts) {
-                    own.search.counts = counts;
-                    own.look();
+                let counts: Vec<u32> = search.types.iter().map(|&(ty, _)| hint[ty]).collect();
+                if hint.iter().sum::<u32>() >= 2 && holds(&search.caps, &counts) {
+                    search.search.counts = counts;
+                    search.look();
                 }
             }
-            own.search.high.clone_from(&own.caps);
-            own.search();
-            let floor = own.search.worth_less().min(own.search.open);
-            LeastBundle { bundle: own.answer(), floor }
+            search.search.high.clone_from(&search.caps);
+            search.search();
+            let floor = search.search.worth_less().min(search.search.open);
+            LeastBundle { bundle: search.answer(), floor }
         })
     }
 
@@ -196,12 +200,12 @@ impl<'a> Across<'a> {
         tolerance: f64,
         below: f64,
     ) -> Option<Bundle> {
-        let found = self.in_time_or_late(prices, below, |own, best, latest| {
-            own.start(SearchGoal::Least, prices, (best, latest), tolerance);
+        let found = self.in_time_or_late(prices, below, |search, best, latest| {
+            search.start(SearchGoal::Least, prices, (best, latest), tolerance);
             let most = |(&cap, &(ty, _)): (&u32, &(usize, TypeModel))| cap.min(room[ty]);
-            own.search.high = own.caps.iter().zip(&own.types).map(most).collect();
-            own.search();
-            LeastBundle { bundle: own.answer(), floor: f64::NEG_INFINITY }
+            search.search.high = search.caps.iter().zip(&search.types).map(most).collect();
+            search.search();
+            LeastBundle { bundle: search.answer(), floor: f64::NEG_INFINITY }
         });
         found.bundle
     }

@@ -65,13 +65,13 @@ fn known<T: ?Sized>(
     if let Some(known) = kept.borrow().get(&key) {
         return Rc::clone(known);
     }
-    let own = make();
+    let made = make();
     let mut kept = kept.borrow_mut();
     if kept.len() >= MOST_KEPT {
         kept.clear();
     }
-    kept.insert(key, Rc::clone(&own));
-    own
+    kept.insert(key, Rc::clone(&made));
+    made
 }
 
 /// Returns the time of a step of each ring, in the order of the counts.
