@@ -11,5 +11,7 @@ mod memory;
 mod policy;
 mod primal;
 
+pub(super) use self::fit::merge;
+pub(super) use self::layout::inside;
 pub(super) use self::policy::OPTIMAL;
 pub use self::policy::bound;
