@@ -45,6 +45,7 @@ mod cli_site;
 mod cli_state;
 mod cli_submit;
 mod cli_trace;
+mod cli_trials;
 mod cli_watch;
 mod cli_when;
 mod cli_when_limits;

@@ -75,6 +75,8 @@ pub struct Job {
     pub after: Vec<JobName>,
     /// How often a failed run is tried again.
     pub retries: u32,
+    /// Most runs of its sweep at a time.
+    pub at_most: Option<u32>,
     /// Which combination of a sweep's values it is; `None` of a job that no sweep made.
     pub variant: Option<Variant>,
     pub launch: Launch,
@@ -120,6 +122,7 @@ impl Job {
             estimate: None,
             after: Vec::new(),
             retries: 3,
+            at_most: None,
             variant: None,
             launch: Launch {
                 command: Command::Words(Vec::new()),

@@ -34,6 +34,14 @@ pub(super) const KEYS: &[JobKey] = &[
         ..KEY
     },
     JobKey {
+        name: "at_most",
+        form: "whole number",
+        help: "Most runs of a sweep that hsched watch and hsched run have in the queue or at work at a time. Default: no limit.",
+        read: |value, job| value.whole_u32(1..=1_000_000).map(|most| job.at_most = Some(most)),
+        write: |job| job.at_most.map(Json::from),
+        ..KEY
+    },
+    JobKey {
         name: "after",
         form: "name or list of names",
         help: "Jobs that must complete before this one starts, such as the job that prepares its data. If one of them fails without a retry left or is cancelled, this job also fails. The name of a job with a sweep stands for all its variants.",
