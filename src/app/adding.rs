@@ -42,9 +42,13 @@ pub(crate) struct Addition {
 enum Before {
     Nothing,
     Waits,
-    Ended { outcome: &'static str },
+    Ended {
+        outcome: &'static str,
+    },
     /// The same run of a sweep, which is left alone.
-    Kept { phase: &'static str },
+    Kept {
+        phase: &'static str,
+    },
 }
 
 /// Who adds the jobs: this command or, where another hsched is at work, `watch` or `run`.
@@ -104,8 +108,7 @@ impl Adding<'_> {
 
     /// Leaves the jobs to who holds the lock next.
     fn defer(&self, jobs: &[Job], wanted: DeferredChange) -> Result<(Vec<Addition>, By), Failure> {
-        let (state, backend) =
-            deferred_commands::expected_there(self.context, &state::rules(self.context))?;
+        let (state, backend) = deferred_commands::expected_there(self.context, &state::rules(self.context))?;
         let additions = self.additions(jobs, &[], &state, backend)?;
         if !self.dry_run && additions.iter().any(|addition| !addition.is_kept()) {
             deferred_commands::leave(self.context, wanted)?;

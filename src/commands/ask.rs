@@ -54,14 +54,16 @@ impl Subcommand for Args {
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         if self.input == Path::new("-") {
-            let failure = Failure::new(Exit::Usage, "standard input has the trials: the job file cannot be -");
+            let failure =
+                Failure::new(Exit::Usage, "standard input has the trials: the job file cannot be -");
             return Err(failure.hint("give the path of a file"));
         }
         let text = input::text(&self.input)?;
         let mut exit = Exit::Done;
         for (line, number) in io::stdin().lock().split(b'\n').zip(1..) {
-            let line = line
-                .map_err(|error| Failure::new(Exit::Failed, format!("cannot read standard input: {error}")))?;
+            let line = line.map_err(|error| {
+                Failure::new(Exit::Failed, format!("cannot read standard input: {error}"))
+            })?;
             let line = String::from_utf8_lossy(&line);
             if line.trim().is_empty() {
                 continue;

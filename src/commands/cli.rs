@@ -8,9 +8,9 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 
 use crate::app::context::Context;
 use crate::commands::{
-    add, ask, cache, cancel, check_ddp, config, consolidate, curve, demo, doctor, generate, gpus, guard, history,
-    idle_flags, import, init, inventory, logs, plan, probe, report, results, review, run, simulate, status,
-    submit, tell, trace, train_policy, watch, when, why, write_docs,
+    add, ask, cache, cancel, check_ddp, config, consolidate, curve, demo, doctor, generate, gpus, guard,
+    history, idle_flags, import, init, inventory, logs, plan, probe, report, results, review, run, simulate,
+    status, submit, tell, trace, train_policy, watch, when, why, write_docs,
 };
 use crate::error::Failure;
 use crate::exit::Exit;

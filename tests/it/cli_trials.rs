@@ -26,9 +26,8 @@ fn lines(text: &str) -> Vec<Value> {
 }
 
 fn ask(sandbox: &Sandbox, trials: &[(u32, &str)]) -> Ran {
-    let line = |(trial, rate): &(u32, &str)| {
-        format!("{{\"trial\": {trial}, \"parameters\": {{\"lr\": {rate}}}}}\n")
-    };
+    let line =
+        |(trial, rate): &(u32, &str)| format!("{{\"trial\": {trial}, \"parameters\": {{\"lr\": {rate}}}}}\n");
     sandbox.run_with_input("ask job.yaml", &trials.iter().map(line).collect::<String>())
 }
 
@@ -42,9 +41,7 @@ fn an_optimiser_asks_for_runs_and_is_told_what_came_of_them() {
     assert_eq!(again[0]["state"], "kept", "before anything has run");
     sandbox.run("run --devices cpu:1").exits(1);
     let told = lines(&sandbox.run("tell net").succeeds());
-    let line = |trial: u32, epoch: u32, metric: f64, state: &str| {
-        json!({ "trial": trial, "epoch": epoch, "metric": metric, "state": state })
-    };
+    let line = |trial: u32, epoch: u32, metric: f64, state: &str| json!({ "trial": trial, "epoch": epoch, "metric": metric, "state": state });
     let expected = [
         line(0, 1, 1.2, "running"),
         line(0, 2, 2.2, "running"),
@@ -87,7 +84,9 @@ fn what_an_optimiser_says_wrong_is_refused_and_the_rest_is_read() {
 
 /// The same job as a search of so many samples, one of which fails where `rate` is a value that does.
 fn search(samples: u32, more: &str) -> String {
-    format!("{JOB}    sweep: {{lr: {{choice: [1, 2, 9]}}}}\n    search: {{samples: {samples}, seed: 1}}\n{more}")
+    format!(
+        "{JOB}    sweep: {{lr: {{choice: [1, 2, 9]}}}}\n    search: {{samples: {samples}, seed: 1}}\n{more}"
+    )
 }
 
 #[test]

@@ -55,8 +55,7 @@ impl AtOnce {
         if !is_due || tracked.stray.is_some() {
             return None;
         }
-        let (count, run) =
-            self.0.entry(sweep.to_owned()).or_insert_with(|| (0, tracked.job.name.clone()));
+        let (count, run) = self.0.entry(sweep.to_owned()).or_insert_with(|| (0, tracked.job.name.clone()));
         if tracked.job.at_most.is_some_and(|most| *count >= most) {
             return Some(run.clone());
         }

@@ -12,7 +12,8 @@ impl Args {
     /// Returns the runs of the sweep of this name, or those whose names the pattern fits.
     pub(super) fn runs<'a>(&self, state: &'a State) -> Vec<&'a JobState> {
         let is_one = |tracked: &&JobState| {
-            let of_sweep = tracked.job.variant.as_ref().is_some_and(|variant| is_meant(&self.job, &variant.sweep));
+            let of_sweep =
+                tracked.job.variant.as_ref().is_some_and(|variant| is_meant(&self.job, &variant.sweep));
             of_sweep || is_meant(&self.job, tracked.job.name.as_str())
         };
         state.jobs.iter().filter(is_one).collect()

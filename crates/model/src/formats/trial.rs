@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::json;
 use super::jobs::read_jobs;
+use super::json;
 use super::problem::{Problems, ValueError, nearest, quoted};
 use super::reader::{Fields, read_file};
 use super::sweep::Sweeps;
