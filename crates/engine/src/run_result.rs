@@ -199,10 +199,10 @@ fn submissions(tracked: &JobState, reported: &[Vec<EpochReport>]) -> Vec<RunSubm
 /// Returns the seconds of the epochs that a submission has finished, where each of them has a length.
 fn trained(submission: &RunSubmission, reported: &[EpochReport]) -> Option<f64> {
     let before = submission.epochs_before;
-    let range_inclusive = before + 1..=before + submission.epochs;
+    let epochs = before.saturating_add(1)..=before.saturating_add(submission.epochs);
     let lengths: Option<Vec<f64>> = reported
         .iter()
-        .filter(|report| range_inclusive.contains(&report.epoch))
+        .filter(|report| epochs.contains(&report.epoch))
         .map(|report| Some(report.length?.0))
         .collect();
     lengths.filter(|lengths| lengths.len() as u64 == submission.epochs).map(|lengths| lengths.iter().sum())
