@@ -12,7 +12,6 @@ use crate::commands::cli::{Subcommand, print};
 use crate::commands::results::{meant, shown_metric, warn_of_damage};
 use crate::error::Failure;
 use crate::exit::Exit;
-use hsched_engine::clock::Clock as _;
 use hsched_engine::store::{Curve, Results, state_stamp};
 use hsched_engine::{RunResult, State};
 use hsched_model::JobName;
