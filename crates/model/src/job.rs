@@ -36,6 +36,8 @@ pub struct Job {
     pub weight: f64,
     pub min_gpus: u32,
     pub max_gpus: Option<u32>,
+    /// Runs that may share a GPU where hsched starts them itself.
+    pub slots: Option<u32>,
     /// The number of GPUs that its owner asks for; `None` is `min_gpus`.
     pub gpus: Option<u32>,
     /// The GPUs of each of its replicas; `None` where a replica is one GPU.
@@ -108,6 +110,7 @@ impl Job {
             weight: 1.0,
             min_gpus: 1,
             max_gpus: None,
+            slots: None,
             gpus: None,
             replica: None,
             min_replicas: 1,
