@@ -232,7 +232,11 @@ impl Devices {
             let is_usable = |device: &usize| {
                 let place = (node.name.clone(), *device);
                 devices[*device].gpu_type == rank.gpu_type
-                    && self.taken.values().chain([&lease]).all(|lease| lease.all().all(|taken| *taken != place))
+                    && self
+                        .taken
+                        .values()
+                        .chain([&lease])
+                        .all(|lease| lease.all().all(|taken| *taken != place))
                     && self.may_have(&place, &lease, alone)
             };
             let usable = (0..devices.len()).filter(is_usable);

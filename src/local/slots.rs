@@ -21,8 +21,14 @@ const MOST: u32 = 64;
 const TAIL: u64 = 1 << 16;
 
 /// What programs print when they have run out of memory, in lower case.
-const SHORTAGES: [&str; 6] =
-    ["out of memory", "outofmemory", "cannot allocate memory", "memoryerror", "bad_alloc", "resource_exhausted"];
+const SHORTAGES: [&str; 6] = [
+    "out of memory",
+    "outofmemory",
+    "cannot allocate memory",
+    "memoryerror",
+    "bad_alloc",
+    "resource_exhausted",
+];
 
 /// So many devices of a type, each with so many slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +46,9 @@ impl DeviceCount {
     pub fn parse(text: &str) -> Result<Vec<Self>, DevicesError> {
         let one = |part: &str| {
             let (devices, slots) = match part.rsplit_once('x') {
-                Some((devices, slots)) if devices.ends_with(|c: char| c.is_ascii_digit()) && devices.contains(':') => {
+                Some((devices, slots))
+                    if devices.ends_with(|c: char| c.is_ascii_digit()) && devices.contains(':') =>
+                {
                     (devices, slots.trim().parse().ok().filter(|slots| (1..=MOST).contains(slots))?)
                 }
                 _ => (part, 1),
@@ -82,7 +90,8 @@ impl Devices {
             }
         }
         let is_enough = left.iter().all(|&left| left == 0);
-        let sliced = || Self::new(nodes).sliced(|gpu_type| slots_of(counts, |known| is_like(known, gpu_type)));
+        let sliced =
+            || Self::new(nodes).sliced(|gpu_type| slots_of(counts, |known| is_like(known, gpu_type)));
         is_enough.then(sliced)
     }
 
@@ -312,7 +321,11 @@ mod tests {
     #[test]
     fn devices_at_hand_are_chosen_by_type() {
         let found = Devices::imagined(&Devices::parse("nvidia_a100:2,tesla_t4:1").expect("a list"), &facts());
-        let chosen = |text: &str| found.chosen(&DeviceCount::parse(text).expect("a list")).map(|some| some.count());
-        assert_eq!((chosen("a100:2x3"), chosen("a100:1x2,t4:1"), chosen("a100:3x2")), (Some(6), Some(3), None));
+        let chosen =
+            |text: &str| found.chosen(&DeviceCount::parse(text).expect("a list")).map(|some| some.count());
+        assert_eq!(
+            (chosen("a100:2x3"), chosen("a100:1x2,t4:1"), chosen("a100:3x2")),
+            (Some(6), Some(3), None)
+        );
     }
 }

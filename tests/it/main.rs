@@ -42,6 +42,7 @@ mod cli_run_parking;
 mod cli_scripts;
 mod cli_simulate;
 mod cli_site;
+mod cli_slots;
 mod cli_state;
 mod cli_submit;
 mod cli_trace;

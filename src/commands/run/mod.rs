@@ -28,8 +28,8 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::local::DeviceCount;
 use crate::settings::Flag;
-use hsched_model::formats;
 use hsched_model::Job;
+use hsched_model::formats;
 
 /// Run jobs on the GPUs of this machine, without Slurm
 ///
@@ -53,7 +53,7 @@ pub(super) struct Args {
     /// With slots, as in a100:4x3, each device takes three runs at a time, each on one slot. Where the machine or the
     /// allocation has such GPUs, these are used; runs see the GPU of their slot.
     #[arg(long, value_name = "TYPE:COUNT[xSLOTS],…", value_parser = ValueParser::from(DeviceCount::parse))]
-    devices: Option<Vec<DeviceCount>>,
+    devices: Option<Counts>,
     /// Start the jobs of JOBS over at the first epoch. Checkpoints are not deleted: remove them, or the training program
     /// resumes from them.
     #[arg(long, requires = "input")]
@@ -76,6 +76,9 @@ pub(super) struct Args {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = budget)]
     budget: Duration,
 }
+
+/// Devices to imagine. Under this name, as clap takes a list of values for several flags.
+type Counts = Vec<DeviceCount>;
 
 impl Subcommand for Args {
     fn wants_json(&self) -> bool {

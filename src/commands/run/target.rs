@@ -54,7 +54,9 @@ impl ExecutionTarget {
                 return Ok(Self { devices, ..there });
             }
         }
-        Self::machine(context, Some(counts))
+        let with_slots = |count: &DeviceCount| DeviceCount { slots: count.slots.max(slots), ..count.clone() };
+        let counts: Vec<DeviceCount> = counts.iter().map(with_slots).collect();
+        Self::machine(context, Some(&counts))
     }
 
     fn machine(context: &Context, counts: Option<&[DeviceCount]>) -> Result<Self, Failure> {
