@@ -41,13 +41,13 @@ pub(super) struct Args {
 }
 
 /// What was printed of each run, by its name and when it was added: the last epoch, and whether it has ended.
-type Printed = BTreeMap<(JobName, u64), (u64, bool)>;
+type PrintedLines = BTreeMap<(JobName, u64), (u64, bool)>;
 
 impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let root = state::root(context)?;
         let rules = state::rules(context);
-        let mut printed = Printed::new();
+        let mut printed = PrintedLines::new();
         let mut stamp = None;
         loop {
             let now = state_stamp(&root);
@@ -75,7 +75,7 @@ impl Args {
         context: &Context,
         known: &State,
         results: Results,
-        printed: &mut Printed,
+        printed: &mut PrintedLines,
     ) -> Result<(), Failure> {
         let Results { runs, curves, .. } = results;
         let is_of_sweep = |run: &RunResult| run.sweep.as_deref() == Some(self.sweep.as_str());

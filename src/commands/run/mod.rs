@@ -53,7 +53,7 @@ pub(super) struct Args {
     /// With slots, as in a100:4x3, each device takes three runs at a time, each on one slot. Where the machine or the
     /// allocation has such GPUs, these are used; runs see the GPU of their slot.
     #[arg(long, value_name = "TYPE:COUNT[xSLOTS],…", value_parser = ValueParser::from(DeviceCount::parse))]
-    devices: Option<Counts>,
+    devices: Option<DeviceCounts>,
     /// Start the jobs of JOBS over at the first epoch. Checkpoints are not deleted: remove them, or the training program
     /// resumes from them.
     #[arg(long, requires = "input")]
@@ -78,7 +78,7 @@ pub(super) struct Args {
 }
 
 /// Devices to imagine. Under this name, as clap takes a list of values for several flags.
-type Counts = Vec<DeviceCount>;
+type DeviceCounts = Vec<DeviceCount>;
 
 impl Subcommand for Args {
     fn wants_json(&self) -> bool {
