@@ -411,7 +411,8 @@ mod tests {
         let facts = Facts { host: "box".into(), ..Facts::default() };
         let devices = Devices::imagined(&Devices::parse("t4:3").expect("a list"), &facts);
         let crowd = |_: &NodeName, device: usize| [2, 0, 1][device];
-        let lease = devices.find(&ranks(&["t4", "t4"]), RankNeeds::default(), crowd).expect("are free");
+        let lease =
+            devices.find(&ranks(&["t4", "t4"]), RankNeeds::default(), false, crowd).expect("are free");
         let places: Vec<usize> = lease.devices.iter().map(|(_, device)| *device).collect();
         assert_eq!(places, [1, 2]);
     }
