@@ -88,7 +88,7 @@ impl Subcommand for Args {
             return Err(Failure::new(Exit::Usage, format!("{message}; {} is none", input::name(path))));
         }
         let jobs = self.elsewhere.applied(input::jobs(&input::text(path)?, path)?);
-        replicas::refuse(&jobs, "hsched when")?;
+        replicas::refuse_spread(&jobs)?;
         let queues = self.view.learnt_queues(context)?;
         if let (Some(path), [queue]) = (&self.save, queues.as_slice()) {
             save(path, queue)?;
