@@ -1,5 +1,7 @@
 //! How many GPUs of each model hold so much memory together: sizes of replicas, as a table and as JSON.
 
+use std::fmt::Write as _;
+
 use serde_json::{Value, json};
 
 use crate::ui::{Align, Table, Terminal};
@@ -55,7 +57,7 @@ pub fn fits_table(need: Bytes, known: &[(&String, Recognised)], terminal: Termin
     let sizes: Vec<String> =
         fits.iter().filter_map(|fit| Some(format!("{}: {}", fit.name, fit.count?))).collect();
     if !known.is_empty() && !sizes.is_empty() {
-        text.push_str(&format!("\nreplica: {{gpus: {{{}}}}}\n", sizes.join(", ")));
+        let _ = write!(text, "\nreplica: {{gpus: {{{}}}}}\n", sizes.join(", "));
     }
     text
 }
