@@ -41,7 +41,7 @@ pub fn replay_tasks(trace: &Trace, policy: &dyn TaskPolicy, hooks: Hooks<'_>) ->
         &trace.problem,
         in_file.clone().map(|entry| (&entry.model, entry.arrival.0, entry.model.epochs)),
     );
-    let keys: Vec<_> = in_file.map(|entry| &entry.model.rounds).collect();
+    let keys: Vec<_> = in_file.map(|entry| &*entry.model.rounds).collect();
     let course = policy.play(&tasks, &keys);
     let TaskHistory { runs, queued, mut facts, decisions } = course;
     facts.middles = reordered(&facts.middles, trace);

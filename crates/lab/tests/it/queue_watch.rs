@@ -1,6 +1,7 @@
 //! `watch --queue` by the engine alone: what it asks of Slurm for jobs that wait, and that a death in between loses and doubles nothing.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use hsched_engine::{
     Action, Answer, Event, Inquiry, JobState, Kind, Knows, Listing, Phase, SpeedsOf, Stage, State, Step,
@@ -239,7 +240,7 @@ fn a_pending_request_goes_to_another_partition_and_keeps_its_place() {
     };
     let cluster = Cluster { partitions: vec![partition("short", 3.0), partition("day", 24.0)], ..full() };
     let mut before = state(vec![pending()]);
-    before.jobs[0].job.launch.partition = Some("short,day".into());
+    Arc::make_mut(&mut before.jobs[0].job).launch.partition = Some("short,day".into());
     let Phase::Submitted(own) = &mut before.jobs[0].phase else { panic!() };
     own[0].attempt.tables.push(kind(4, "v100"));
     let mut policy = queueing();
@@ -295,7 +296,7 @@ fn what_a_limit_would_end_is_not_asked_for_where_the_job_cannot_go_on() {
     };
     let job = || JobState::new(ten_hours(), Time(0.0));
     let mut saves = job();
-    saves.job.launch.checkpoint.grace = Some(Seconds(10.0));
+    Arc::make_mut(&mut saves.job).launch.checkpoint.grace = Some(Seconds(10.0));
     assert_eq!(begun(24.0, job()).0, "submit a on 1 t4");
     assert_eq!(begun(3.0, saves.clone()).0, "submit a on 1 t4");
     assert_eq!(begun(3.0, job()).0, "submit a on 4 v100");
@@ -308,7 +309,7 @@ fn what_a_limit_would_end_is_not_asked_for_where_the_job_cannot_go_on() {
     // Of two partitions the one with the longer limit has no V100.
     let both = |more: Vec<Partition>| {
         let mut own = job();
-        own.job.launch.partition = Some("only,long".into());
+        Arc::make_mut(&mut own.job).launch.partition = Some("only,long".into());
         let mut cluster = Cluster { partitions: more, ..free.clone() };
         for (node, names) in cluster.nodes.iter_mut().zip([&["only"][..], &["only", "long"]]) {
             node.partitions = names.iter().map(|&name| name.to_owned()).collect();
@@ -401,7 +402,7 @@ fn a_request_is_not_changed_into_another_one_of_the_job() {
     // It waits for two V100 already.
     assert_eq!(changed(&before), [""; 0]);
     // In another partition these are another request.
-    before.jobs[0].job.launch.partition = Some("short,day".into());
+    Arc::make_mut(&mut before.jobs[0].job).launch.partition = Some("short,day".into());
     let Phase::Submitted(own) = &mut before.jobs[0].phase else { panic!() };
     let queue_choice =
         |partition: &str| QueueChoice { partition: Some(partition.to_owned()), ..QueueChoice::default() };
