@@ -6,9 +6,9 @@ use crate::app::context::{Context, Format};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::ui::{gpu_details, gpu_json, gpu_table, recognised_json};
+use crate::ui::{fits_json, fits_table, gpu_details, gpu_json, gpu_table, recognised_json};
 use hsched_model::catalogue::{Recognised, gpus, names, recognise};
-use hsched_model::{ErrorId, formats};
+use hsched_model::{Bytes, ErrorId, formats};
 
 /// Show known GPU models: memory, speed, MIG slices, names
 ///
@@ -19,6 +19,12 @@ pub(super) struct Args {
     /// GPU types or product names [default: a table of all models].
     #[arg(value_name = "NAME")]
     names: Vec<String>,
+    /// Show how many GPUs of each model hold so much memory together, as sizes of replicas; with names, of these.
+    ///
+    /// Counts are powers of two, and all memory of the GPUs: add what the program needs beside the model, its optimizer and its
+    /// activations. Nothing is set: the key `replica` of a job says which sizes are used.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    fits: Option<Bytes>,
     /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
@@ -33,6 +39,14 @@ impl Subcommand for Args {
         let known = self.names.iter().map(|name| find(name).map(|known| (name, known)));
         let known: Vec<(&String, Recognised)> = known.collect::<Result<_, _>>()?;
         let terminal = context.terminal;
+        if let Some(need) = self.fits {
+            let text = match self.format {
+                Format::Table => fits_table(need, &known, terminal),
+                Format::Json => json_text(&fits_json(need, &known))?,
+            };
+            print(context, &text)?;
+            return Ok(Exit::Done);
+        }
         let text = match self.format {
             Format::Table if known.is_empty() => gpu_table(gpus(), terminal),
             Format::Table => {
@@ -52,6 +66,12 @@ impl Subcommand for Args {
         print(context, &text)?;
         Ok(Exit::Done)
     }
+}
+
+/// Returns an amount of memory above nothing.
+fn size(text: &str) -> Result<Bytes, String> {
+    let bytes = formats::parse_size(text).map_err(|error| error.to_string())?;
+    if bytes.0 == 0 { Err("must be more than nothing".to_owned()) } else { Ok(bytes) }
 }
 
 /// Returns what a name means.

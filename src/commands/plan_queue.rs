@@ -37,7 +37,7 @@ pub(super) fn run(
     (format, output): (Format, Option<&Path>),
 ) -> Result<Exit, Failure> {
     let jobs = input::jobs(text, path)?;
-    replicas::refuse(&jobs, "hsched plan --queue")?;
+    replicas::refuse_spread(&jobs)?;
     let mut notes = Vec::new();
     note_unknown(&jobs, &mut notes);
     for note in &notes {

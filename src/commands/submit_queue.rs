@@ -73,7 +73,7 @@ impl ThroughArgs {
             context.refuse_forbidden(Feature::Race)?;
         }
         let input = planning::prepare(&planning.over_all_up(), context, text, path)?;
-        replicas::refuse(&input.jobs, "hsched submit --queue")?;
+        replicas::refuse_spread(&input.jobs)?;
         let numbers = numbers(&input.jobs)?;
         let looked = queue_look::look_at_nodes_at_least(context)?;
         let queue = Queue::live(context, looked).with_site(context);

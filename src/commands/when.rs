@@ -89,7 +89,7 @@ impl Subcommand for Args {
                 .id(ErrorId::OptionsConflict));
         }
         let jobs = self.elsewhere.applied(input::jobs(&input::text(path)?, path)?);
-        replicas::refuse(&jobs, "hsched when")?;
+        replicas::refuse_spread(&jobs)?;
         let queues = self.view.learnt_queues(context)?;
         if let (Some(path), [queue]) = (&self.save, queues.as_slice()) {
             save(path, queue)?;

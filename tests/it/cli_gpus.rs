@@ -162,3 +162,18 @@ fn a_plan_says_which_names_and_types_it_used() {
     let reason = "a: rejected: cannot use any available GPU type (v100: bf16 needs Ampere or newer)";
     assert!(text.replace("\n  ", " ").contains(reason), "{text}");
 }
+
+#[test]
+fn sizes_of_replicas_are_proposed() {
+    assert_snapshot!(Sandbox::new().run("gpus --fits 60GB a100 v100l h100").succeeds(), @r"
+    GPU    GB  GPUS  GB TOGETHER
+    a100   40     2           80
+    v100l  32     2           64
+    h100   80     1           80
+
+    replica: {gpus: {a100: 2, v100l: 2, h100: 1}}
+    ");
+    let all = Sandbox::new().run("gpus --fits 60GB --format json").json();
+    assert_eq!(all["memory_bytes"], 60_000_000_000_u64);
+    Sandbox::new().run("gpus --fits 60").fails(2);
+}

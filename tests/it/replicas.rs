@@ -105,3 +105,15 @@ fn what_does_not_know_replicas_refuses_them() {
     let ran = sandbox.run("submit spread.yaml --cluster cluster.yaml --dry-run").exits(78);
     assert!(ran.stderr.contains("can be planned, but not started"), "{}", ran.stderr);
 }
+
+#[test]
+fn requests_are_of_whole_replicas() {
+    let queue = include_str!("../../examples/queue.json");
+    let jobs =
+        JOBS.replace("{a100: 2, h100: 1}", "{a100: 4}").replace("global_batch: 8", "global_batch: 512");
+    let sandbox = Sandbox::with_slurm().file("queue.json", queue).file("jobs.yaml", jobs);
+    let ran = sandbox.run("when jobs.yaml --snapshot queue.json --format json");
+    let told: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let text = told.to_string();
+    assert!(text.contains("\"gpus\":4") && !text.contains("\"gpus\":2,"), "{text}");
+}

@@ -234,7 +234,12 @@ impl Listing<'_> {
         for (number, gpu_type) in problem.gpu_types.iter().enumerate() {
             // Nobody wants to wait for more GPUs of a type than the setting `capacity` lets them expect.
             let expected = self.capacity.get(gpu_type).copied().unwrap_or(u32::MAX);
-            let most = self.job.max_gpus.unwrap_or(MOST_GPUS.max(self.job.min_gpus)).min(expected);
+            let size = problem.jobs[0].size(number);
+            let most = match self.job.most_workers() {
+                Some(most) => most.saturating_mul(size),
+                None => MOST_GPUS.max(self.job.least_workers().saturating_mul(size)),
+            };
+            let most = most.min(expected);
             let shape = |placement: Placement| {
                 let (nodes, gpus) = (placement.slots.len(), placement.ranks.len());
                 let count = |to_u32: usize| u32::try_from(to_u32).unwrap_or(u32::MAX);

@@ -27,6 +27,9 @@ pub struct NewShares {
     pub samples: Vec<u64>,
     /// Most samples of one pass, by rank.
     pub micro: Vec<u64>,
+    /// Where the ranks of each replica begin, where replicas have several; empty where each rank is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replicas: Vec<usize>,
     /// Predicted time of an epoch.
     #[serde(rename = "epoch_s")]
     pub epoch: Seconds,
@@ -53,6 +56,14 @@ pub enum SharesStage {
 }
 
 impl NewShares {
+    /// Returns what ranks have as what replicas have, of which each rank is one where nothing else is said.
+    pub(super) fn by_replica(&self, by_rank: &[u64]) -> Vec<u64> {
+        if self.replicas.is_empty() {
+            return by_rank.to_vec();
+        }
+        self.replicas.iter().filter_map(|&rank| by_rank.get(rank).copied()).collect()
+    }
+
     fn is_open(&self) -> bool {
         matches!(self.stage, SharesStage::Meant | SharesStage::Written)
     }
@@ -148,8 +159,9 @@ pub(super) fn correct(state: &mut State, view: &View, policy: &str) -> Vec<Actio
             if epoch - after <= SAME * epoch {
                 return None;
             }
-            let shares =
+            let mut shares =
                 Box::new(new_shares(&submission.attempt, &tracked.job, &view.problem, &placement, done)?);
+            shares.replicas = first_ranks(&submission.attempt.ranks, &view.problem, job);
             let list = shares.batches.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
             let times = format!("{after:.3} s per epoch instead of {epoch:.3} s, {left} epochs left");
             let (of, job_id) = (submission.attempt.key(&tracked.job.name), submission.attempt.job_id?);
@@ -166,6 +178,18 @@ pub(super) fn correct(state: &mut State, view: &View, policy: &str) -> Vec<Actio
         }
     }
     actions
+}
+
+/// Returns where the ranks of each replica of a job begin; nothing where each rank is a replica.
+fn first_ranks(ranks: &[PlacedRank], problem: &Problem, job: usize) -> Vec<usize> {
+    let model = &problem.jobs[job];
+    let (mut first, mut at) = (Vec::new(), 0);
+    while let Some(rank) = ranks.get(at).filter(|_| model.has_several_gpus()) {
+        first.push(at);
+        let gpu_type = problem.gpu_types.iter().position(|name| *name == rank.gpu_type);
+        at += gpu_type.map_or(1, |gpu_type| model.size(gpu_type).max(1) as usize);
+    }
+    first
 }
 
 /// Returns the shares of a placement for the ranks as they are: those of one GPU type are alike.
@@ -192,6 +216,7 @@ fn new_shares(
         batches: ranks.iter().map(|rank| rank.batch).collect(),
         samples: ranks.iter().map(|rank| rank.samples).collect(),
         micro: ranks.iter().map(|rank| rank.micro_batches(job).0).collect(),
+        replicas: Vec::new(),
         epoch: Seconds(placement.epoch.total()),
         communication: Seconds(placement.epoch.comm),
         decided_after,
@@ -230,6 +255,7 @@ mod tests {
             batches: vec![5, 3],
             samples: vec![50, 30],
             micro: vec![5, 3],
+            replicas: Vec::new(),
             epoch: Seconds(7.0),
             communication: Seconds(0.5),
             decided_after: 2,
@@ -241,6 +267,15 @@ mod tests {
 
     fn batches(record: &SubmissionRecord) -> Vec<u64> {
         record.ranks.iter().map(|rank| rank.batch).collect()
+    }
+
+    #[test]
+    fn a_replica_has_one_number() {
+        let record = record();
+        let mut shares = *record.new_shares.expect("new shares");
+        assert_eq!(shares.by_replica(&[5, 3]), [5, 3]);
+        shares.replicas = vec![0, 2];
+        assert_eq!(shares.by_replica(&[5, 5, 3]), [5, 3]);
     }
 
     #[test]

@@ -63,7 +63,10 @@ impl View {
         problem.start_estimates = aims.start_estimates.cloned();
         for (job, model) in jobs.iter().zip(&mut problem.jobs).filter(|_| aims.queues) {
             // Nobody has said that a job may wait for half of a cluster.
-            let most = job.max_gpus.unwrap_or(MOST_GPUS).max(model.min_gpus);
+            let sizes =
+                (0..model.types.len()).filter(|&ty| model.types[ty].is_some()).map(|ty| model.size(ty));
+            let size = sizes.min().unwrap_or(1);
+            let most = job.most_workers().unwrap_or(MOST_GPUS / size).max(model.min_gpus);
             model.max_gpus = model.max_gpus.min(most);
         }
         let mut nowhere = Nowhere::new(cluster, rules);

@@ -64,6 +64,16 @@ impl Job {
         self.replica.as_ref().is_some_and(|replica| replica.gpus.values().iter().any(|&gpus| gpus > 1))
     }
 
+    /// Returns the least number of its workers: replicas, or single GPUs.
+    pub fn least_workers(&self) -> u32 {
+        if self.replica.is_some() { self.min_replicas } else { self.min_gpus }
+    }
+
+    /// Returns the most workers, where that is limited.
+    pub fn most_workers(&self) -> Option<u32> {
+        if self.replica.is_some() { self.max_replicas } else { self.max_gpus }
+    }
+
     /// Returns the fewest GPUs that it can train on.
     pub fn least_gpus(&self) -> u32 {
         let Some(own) = &self.replica else { return self.min_gpus };

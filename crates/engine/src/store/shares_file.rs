@@ -14,7 +14,8 @@ impl StateDir {
     pub fn write_shares(&self, of: &SubmissionKey, shares: &NewShares) -> Result<(), StateError> {
         let folder = self.make_report_folder(&of.run, &of.name())?;
         let content = json!({
-            "schema": "hsched.shares/1", "run": of.run, "version": shares.version, "batches": shares.batches, "micro": shares.micro,
+            "schema": "hsched.shares/1", "run": of.run, "version": shares.version, "batches": shares.by_replica(&shares.batches),
+            "micro": shares.by_replica(&shares.micro),
         });
         replace(&folder.join("shares.json"), format!("{content}\n"), None)
     }

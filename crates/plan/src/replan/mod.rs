@@ -127,10 +127,6 @@ impl Policy for Replan {
     }
 }
 
-/// Why a job with replicas of several GPUs waits where others are queued.
-const UNQUEUED: &str =
-    "its replicas have several GPUs, which are not queued for; without --queue it gets free GPUs";
-
 impl ReplanContext<'_> {
     /// Returns either moves, or a plan for the jobs that may have GPUs now.
     fn decide(&self) -> Plan {
@@ -143,11 +139,7 @@ impl ReplanContext<'_> {
             let why = format!("waiting for {} to release its GPUs", problem.jobs[giver(job)?].name);
             Some((job, Decision::Defer { why }))
         };
-        let mut waiting: Vec<(usize, Decision)> = waiting.into_iter().filter_map(wait).collect();
-        let (ready, unqueued): (Vec<usize>, Vec<usize>) =
-            ready.into_iter().partition(|&job| !self.rules.queue || !problem.jobs[job].has_several_gpus());
-        let unqueued = unqueued.into_iter().map(|job| (job, Decision::Defer { why: UNQUEUED.to_owned() }));
-        waiting.extend(unqueued);
+        let waiting: Vec<(usize, Decision)> = waiting.into_iter().filter_map(wait).collect();
         if self.rules.queue {
             let unasked = self.to_ask_about(&ready);
             if !unasked.is_empty() {

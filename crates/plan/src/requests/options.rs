@@ -9,7 +9,7 @@ pub const MOST_GPUS: u32 = 32;
 const FASTER: f64 = 0.98;
 
 /// Returns the placements of a job on at most so many GPUs of one type on so many nodes, each faster than all smaller ones. Nobody
-/// is thought to hold any of these GPUs; a job of several nodes takes all GPUs of the type of each.
+/// is thought to hold any of these GPUs; a job of several nodes takes all GPUs of the type of each, or as many as make whole replicas.
 pub fn options(
     problem: &Problem,
     job: usize,
@@ -18,13 +18,15 @@ pub fn options(
 ) -> Vec<Placement> {
     let model = &problem.jobs[job];
     let largest = problem.nodes.iter().map(|node| node.up[gpu_type]).max().unwrap_or(0);
-    let most = model.max_gpus.min(most);
-    let on_one = (1..=largest).map(|count| (1, count));
+    let (size, block) = (model.size(gpu_type), model.block(gpu_type));
+    let largest = largest / block * block;
+    let most = model.max_gpus.saturating_mul(size).min(most);
+    let on_one = (1..=largest).filter(|count| count % block == 0).map(|count| (1, count));
     let on_several = (2..=most_nodes.min(MOST_GPUS)).map(|nodes| (nodes, largest));
     let mut list: Vec<Placement> = Vec::new();
     for (nodes, per_node) in on_one.chain(on_several) {
         let gpus = nodes.saturating_mul(per_node);
-        if gpus < model.min_gpus || gpus > most || largest == 0 {
+        if gpus < model.min_gpus.saturating_mul(size) || gpus > most || largest == 0 {
             continue;
         }
         let able = (0..problem.nodes.len()).filter(|&node| problem.nodes[node].up[gpu_type] >= per_node);

@@ -472,3 +472,13 @@ proptest! {
         prop_assert_eq!(yaml.ok(), json.ok());
     }
 }
+
+#[test]
+fn a_program_that_divides_its_model_is_trained_in_replicas() {
+    let script = "#!/bin/bash\n#SBATCH --gres=gpu:a100:8 --nodes=2\n\
+        srun python train.py --tensor-parallel-size 4 --pipeline_model_parallel_size=2\n";
+    let imported = read(script, "job.sh");
+    assert_eq!(imported.keys.get("replica"), Some(&serde_json::json!({ "gpus": 8 })));
+    assert!(!imported.keys.contains_key("gpus"));
+    assert!(imported.remarks.iter().any(|remark| remark.text.contains("16 GPUs, 2 of these replicas")));
+}

@@ -39,6 +39,7 @@ pub(super) fn take_command(piece: &Piece, started: &Started, processes: Processe
         imported.remark(line, "the command uses an array element, but ranks do not get arrays: assign the element to a variable first");
     }
     let words = split(&started.command).unwrap_or_default();
+    replicas(line, &words, imported);
     for (key, wanted) in [("epochs", "epoch"), ("global_batch", "batch")] {
         let place = words.iter().position(|word| word.starts_with('-') && word.contains(wanted));
         let Some(word) = place.and_then(|place| words.get(place)) else { continue };
@@ -52,6 +53,48 @@ pub(super) fn take_command(piece: &Piece, started: &Started, processes: Processe
         }
         let value = value.map(|value| format!(" {value}")).unwrap_or_default();
         imported.hints.insert(key, format!("line {line} has {word}{value}"));
+    }
+}
+
+/// Options that say over how many GPUs the layers of a model, or its parts one after the other, are divided.
+const DIVIDED: [&[&str]; 2] = [
+    &["tensor-parallel-size", "tensor-model-parallel-size", "tp-size"],
+    &["pipeline-parallel-size", "pipeline-model-parallel-size", "pp-size"],
+];
+
+/// Makes replicas of several GPUs of a program that divides its model over some.
+fn replicas(line: usize, words: &[String], imported: &mut Imported) {
+    let given = |names: &[&str]| {
+        let own = |(place, word): (usize, &String)| {
+            let (name, value) =
+                word.split_once('=').map_or((word.as_str(), None), |(name, own)| (name, Some(own)));
+            let name = name.strip_prefix("--")?.replace('_', "-");
+            let value = value.or_else(|| words.get(place + 1).map(String::as_str))?;
+            names.contains(&name.as_str()).then(|| value.parse::<u64>().ok()).flatten()
+        };
+        words.iter().enumerate().find_map(own).filter(|own| (1..=1024).contains(own))
+    };
+    let size: u64 = DIVIDED.iter().map(|names| given(names).unwrap_or(1)).product();
+    if size <= 1 {
+        return;
+    }
+    imported.keys.insert("replica", json!({ "gpus": size }));
+    imported.todos.remove("gpus");
+    imported.remark(
+        line,
+        format!("the program divides its model over {size} GPUs: replicas of {size} GPUs (key replica); throughput is that of a replica"),
+    );
+    for (key, own) in [("min_gpus", "min_replicas"), ("max_gpus", "max_replicas")] {
+        if let Some(gpus) = imported.keys.remove(key).and_then(|value| value.as_u64()) {
+            imported.keys.insert(own, json!((gpus / size).max(1)));
+        }
+    }
+    if let Some(gpus) = imported.keys.remove("gpus").and_then(|value| value.as_u64()) {
+        let count = (gpus / size).max(1);
+        imported.remark(
+            line,
+            format!("the script asks for {gpus} GPUs, {count} of these replicas: hsched chooses how many; limit them with min_replicas and max_replicas"),
+        );
     }
 }
 

@@ -1,0 +1,70 @@
+//! How many GPUs of each model hold so much memory together: sizes of replicas, as a table and as JSON.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use crate::ui::{Align, Table, Terminal};
+use hsched_model::Bytes;
+use hsched_model::catalogue::{Recognised, gpus};
+
+/// A model, or a slice of one, its memory in GB, and how many are needed; `None` where one is too small and several do not work together.
+struct Fit {
+    name: String,
+    gb: u32,
+    count: Option<u32>,
+}
+
+/// Bytes of a GB of the catalogue, as its sources count them.
+const GB: u64 = 1_000_000_000;
+
+/// Returns what is needed of all models, or of those named.
+fn fits(need: Bytes, known: &[(&String, Recognised)]) -> Vec<Fit> {
+    let least = |gb: u32| need.0.div_ceil(u64::from(gb.max(1)) * GB).next_power_of_two();
+    let count = |gb: u32| u32::try_from(least(gb)).ok();
+    if known.is_empty() {
+        let fit = |gpu: &hsched_model::catalogue::Gpu| {
+            let gb = gpu.memory.gb;
+            Fit { name: gpu.name.clone(), gb, count: count(gb) }
+        };
+        return gpus().iter().map(fit).collect();
+    }
+    let of_name = |(name, known): &(&String, Recognised)| {
+        // Of several models that a name may mean, the smallest is safe.
+        let whole = known.gpus.iter().map(|gpu| gpu.memory.gb).min().unwrap_or(1);
+        let gb = known.slice.as_ref().map_or(whole, |slice| slice.memory_gb);
+        let count = count(gb).filter(|count| known.slice.is_none() || *count == 1);
+        Fit { name: (*name).clone(), gb, count }
+    };
+    known.iter().map(of_name).collect()
+}
+
+/// Returns the table of them, and the key of a job that would say so.
+pub fn fits_table(need: Bytes, known: &[(&String, Recognised)], terminal: Terminal) -> String {
+    let fits = fits(need, known);
+    let mut table = Table::new(&[
+        ("GPU", Align::Left),
+        ("GB", Align::Right),
+        ("GPUS", Align::Right),
+        ("GB TOGETHER", Align::Right),
+    ]);
+    for fit in &fits {
+        let together = fit.count.map_or_else(|| "-".to_owned(), |count| (count * fit.gb).to_string());
+        let count = fit.count.map_or_else(|| "-".to_owned(), |count| count.to_string());
+        table.row([fit.name.clone(), fit.gb.to_string(), count, together]);
+    }
+    let mut text = table.show(terminal);
+    let sizes: Vec<String> =
+        fits.iter().filter_map(|fit| Some(format!("{}: {}", fit.name, fit.count?))).collect();
+    if !known.is_empty() && !sizes.is_empty() {
+        let _ = write!(text, "\nreplica: {{gpus: {{{}}}}}\n", sizes.join(", "));
+    }
+    text
+}
+
+/// Returns the same as JSON.
+pub fn fits_json(need: Bytes, known: &[(&String, Recognised)]) -> Value {
+    let fit = |fit: &Fit| json!({ "name": fit.name, "memory_gb": fit.gb, "gpus": fit.count });
+    let fits: Vec<Value> = fits(need, known).iter().map(fit).collect();
+    json!({ "schema": "hsched.gpus/1", "memory_bytes": need.0, "fits": fits })
+}
