@@ -10,7 +10,7 @@ use crate::app::context::Context;
 use crate::commands::{
     add, cache, cancel, check_ddp, config, consolidate, curve, demo, doctor, generate, gpus, guard, history,
     idle_flags, import, init, inventory, logs, plan, probe, report, results, review, run, simulate, status,
-    submit, trace, train_policy, watch, when, why, write_docs,
+    submit, top, trace, train_policy, watch, when, why, write_docs,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -44,6 +44,7 @@ enum Command {
     Watch(watch::Args),
     Probe(probe::Args),
     Status(status::Args),
+    Top(top::Args),
     Results(results::Args),
     History(history::Args),
     Logs(logs::Args),
@@ -178,6 +179,7 @@ impl Command {
             Self::Watch(args) => args,
             Self::Probe(args) => args,
             Self::Status(args) => args,
+            Self::Top(args) => args,
             Self::Results(args) => args,
             Self::History(args) => args,
             Self::Logs(args) => args,
@@ -202,6 +204,16 @@ impl Command {
             Self::Guard(args) => args,
         }
     }
+}
+
+/// Carries out another command line of hsched in this process, as with `hsched WORDS…`.
+///
+/// # Errors
+/// The same as that command line; when it cannot be read, too.
+pub(super) fn run_words(context: &Context, words: &[&str]) -> Result<Exit, Failure> {
+    let cli = Cli::try_parse_from(["hsched"].iter().chain(words));
+    let cli = cli.map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
+    cli.command.typed().run(context)
 }
 
 /// Returns the exit codes in one line: clap breaks it where the terminal ends.

@@ -38,6 +38,7 @@ mod submit;
 mod submit_queue;
 mod submit_script;
 mod together;
+mod top;
 mod trace;
 mod train_policy;
 mod watch;
