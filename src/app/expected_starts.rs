@@ -1,7 +1,7 @@
 //! When Slurm expects pending jobs to start: asked at most once a minute, and nobody waits for the answer.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
@@ -39,7 +39,7 @@ impl ExpectedStarts {
         }
         let (sender, receiver) = mpsc::channel();
         let root = root.to_path_buf();
-        let question = move || drop(sender.send(starts(root)));
+        let question = move || drop(sender.send(starts(&root)));
         // Without a thread there are no starts to show.
         let is_asked = thread::Builder::new().name("expected starts".into()).spawn(question).is_ok();
         (self.asked, self.answer) = (Some(now), is_asked.then_some(receiver));
@@ -52,10 +52,10 @@ impl ExpectedStarts {
 }
 
 /// Returns the expected starts of the user's pending jobs; none if Slurm does not answer.
-fn starts(root: PathBuf) -> BTreeMap<JobId, Time> {
+fn starts(root: &Path) -> BTreeMap<JobId, Time> {
     let slurm = System::new(process_environment(), LIMIT);
     let question = Question { name: "own-jobs", good_for: MINUTE };
-    let answers = OutputCache::of(&root);
+    let answers = OutputCache::of(root);
     let answer = ask(question, &squeue::command(), &slurm, &SystemClock::default(), &answers);
     let jobs = squeue::parse(answer.text.as_deref().unwrap_or_default())
         .map_or_else(|_| Vec::new(), |(jobs, _)| jobs);

@@ -63,8 +63,12 @@ impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let CurrentState { state, root, now, cluster, follower, is_left, warnings, notes } =
             CurrentState::read(context, &mut RecentSamples::default())?;
-        warnings.iter().for_each(|warning| context.warn(warning));
-        notes.iter().for_each(|note| context.note(note));
+        for warning in &warnings {
+            context.warn(warning);
+        }
+        for note in &notes {
+            context.note(note);
+        }
         let scripts = script_chains(&root);
         let (own, scripts): (Vec<&String>, Vec<ScriptChain>) = if self.jobs.is_empty() {
             (Vec::new(), scripts)

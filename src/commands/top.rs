@@ -64,13 +64,21 @@ struct Top<'a> {
     context: &'a Context,
     samples: RecentSamples,
     starts: ExpectedStarts,
-    /// A metric and a curve of each job, after so many epochs.
-    metrics: BTreeMap<JobName, (u64, Option<(String, f64)>, Vec<f64>)>,
+    metrics: BTreeMap<JobName, Measured>,
     view: TopView,
-    /// Whether each row is a job that has ended.
     question: Option<Question>,
     /// When the state is read next, by the time since the start.
     next: Duration,
+}
+
+/// What a job has reported.
+struct Measured {
+    /// Epochs that were done then.
+    epochs: u64,
+    /// The last value of its metric, with its name.
+    metric: Option<(String, f64)>,
+    /// The metric after each epoch that had one.
+    curve: Vec<f64>,
 }
 
 /// What `y` will do.
@@ -160,19 +168,18 @@ impl<'a> Top<'a> {
     /// Returns the row of a job. Its metric is read again after each epoch.
     fn row(&mut self, tracked: &JobState, current: &CurrentState) -> TopRow {
         let done = tracked.epochs_done;
-        let known = self.metrics.get(&tracked.job.name).filter(|(epochs, ..)| *epochs == done);
+        let known = self.metrics.get(&tracked.job.name).filter(|known| known.epochs == done);
         if known.is_none() {
             let metric = (done > 0).then(|| metric_of(&current.root, tracked)).flatten();
             let curve = match &metric {
                 Some((name, _)) => curve_of(&current.root, tracked, name),
                 None => tracked.curve.iter().map(|report| report.value).collect(),
             };
-            self.metrics.insert(tracked.job.name.clone(), (done, metric, curve));
+            self.metrics.insert(tracked.job.name.clone(), Measured { epochs: done, metric, curve });
         }
-        let (metric, curve) = self
-            .metrics
-            .get(&tracked.job.name)
-            .map_or((None, Vec::new()), |(_, metric, curve)| (metric.as_ref(), curve.clone()));
+        let known = self.metrics.get(&tracked.job.name);
+        let (metric, curve) =
+            known.map_or((None, Vec::new()), |known| (known.metric.as_ref(), known.curve.clone()));
         let waits = tracked.phase.is_submitted() && tracked.phase.running().is_none();
         let job = tracked.phase.attempt().and_then(|attempt| attempt.job_id).filter(|_| waits);
         let start = job.and_then(|job| self.start(job, current.now));
@@ -194,9 +201,9 @@ impl<'a> Top<'a> {
         let Some(tracked) = job else { return };
         let samples = samples_of(current, tracked, &mut self.samples);
         self.view.details = top_details(tracked, &samples, current.now);
-        if let Some((_, Some((metric, _)), curve)) = self.metrics.get(&tracked.job.name) {
-            self.view.curve = Some((metric.clone(), curve.clone()));
-        }
+        let known = self.metrics.get(&tracked.job.name);
+        self.view.curve =
+            known.and_then(|known| Some((known.metric.as_ref()?.0.clone(), known.curve.clone())));
     }
 
     fn selected(&self) -> Option<&TopRow> {

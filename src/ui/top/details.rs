@@ -1,6 +1,7 @@
 //! What is known of one job, line by line, and of the GPUs of all.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use crate::ui::lateness::late;
 use crate::ui::status::{JobSummary, nodes};
@@ -74,10 +75,10 @@ fn fresh(samples: &[NodeSamples], now: Time) -> impl Iterator<Item = &RankSample
 fn rank_text(rank: &RankSample) -> Option<String> {
     let mut text = format!("rank {} {:.0} %", rank.rank, rank.gpu?);
     if let Some(memory) = rank.memory_mib {
-        text += &format!(" {:.1} GiB", memory / 1024.0);
+        let _ = write!(text, " {:.1} GiB", memory / 1024.0);
     }
     if let Some(power) = rank.power_w {
-        text += &format!(" {power:.0} W");
+        let _ = write!(text, " {power:.0} W");
     }
     Some(text)
 }

@@ -132,16 +132,14 @@ fn key(event: &Event) -> Option<Key> {
     }
     Some(match key.code {
         KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Key::Interrupt,
-        KeyCode::Up => Key::Up,
-        KeyCode::Down => Key::Down,
+        KeyCode::Up | KeyCode::Char('k') => Key::Up,
+        KeyCode::Down | KeyCode::Char('j') => Key::Down,
         KeyCode::PageUp => Key::PageUp,
         KeyCode::PageDown => Key::PageDown,
         KeyCode::Home => Key::First,
         KeyCode::End => Key::Last,
         KeyCode::Enter => Key::Enter,
         KeyCode::Esc => Key::Escape,
-        KeyCode::Char('k') => Key::Up,
-        KeyCode::Char('j') => Key::Down,
         KeyCode::Char(letter) => Key::Letter(letter),
         _ => return None,
     })
