@@ -124,11 +124,12 @@ hs_find_processes() {
   done < <(grep -l -s -z -x -F -- "HSCHED_FENCE=$hs_fence/$hs_ticket" /proc/[0-9]*/environ)
 }
 
-# Sets the CPU time of each rank, in ticks, and its main process, which is the one with the most CPU time, with its state.
+# Sets the CPU time of each rank, in ticks, and its main process with its state: the one with the most CPU time, of several the
+# oldest.
 hs_read_processes() {
-  local pid rank line
+  local pid rank line own
   local -a field
-  local -A most=()
+  local -A most=() begun=()
   cpu=() state=() main=()
   set -f
   for pid in "${!rank_of[@]}"; do
@@ -138,8 +139,9 @@ hs_read_processes() {
     rank=${rank_of[$pid]}
     # The time of children counts once they were waited for.
     cpu[$rank]=$((${cpu[$rank]:-0} + field[11] + field[12] + field[13] + field[14]))
-    if ((field[11] + field[12] >= ${most[$rank]:-0})); then
-      most[$rank]=$((field[11] + field[12])) main[$rank]=$pid state[$rank]=${field[0]}
+    own=$((field[11] + field[12]))
+    if ((own > ${most[$rank]:--1} || own == ${most[$rank]:--1} && field[19] < begun[$rank])); then
+      most[$rank]=$own begun[$rank]=${field[19]} main[$rank]=$pid state[$rank]=${field[0]}
     fi
   done
   set +f

@@ -1,27 +1,49 @@
 //! What trainings say of themselves: the metric of each job that tells variants apart.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use crate::ui::Metrics;
 use hsched_engine::store::{report_folder, reports};
 use hsched_engine::{JobState, State, SubmissionRecord};
 
-/// Returns a metric of each job that has reported some: its target's, else its loss, else one that is named after a
-/// loss, else the first by name.
+/// Returns a metric of each job that has reported some.
 pub(crate) fn metrics(root: &Path, state: &State) -> Metrics {
-    let own = |tracked: &JobState| {
-        let current = tracked.phase.submissions().iter().map(|submission| &submission.attempt);
-        let past = tracked.past.iter().rev().map(|past| &past.attempt);
-        let of = |attempt: &SubmissionRecord| {
-            let key = attempt.key(&tracked.job.name);
-            reports::metrics(&report_folder(root, &key.run, &key.name()))
-        };
-        let metrics = current.chain(past).map(of).find(|metrics| !metrics.is_empty())?;
-        let wanted = tracked.job.target.as_ref().map(|target| target.metric.as_str());
-        let named = wanted.into_iter().chain(["loss"]).find_map(|name| metrics.get_key_value(name));
-        let loss = || metrics.iter().find(|(name, _)| name.contains("loss"));
-        let (name, value) = named.or_else(loss).or_else(|| metrics.first_key_value())?;
-        Some((tracked.job.name.clone(), (name.clone(), *value)))
-    };
+    let own = |tracked: &JobState| Some((tracked.job.name.clone(), metric_of(root, tracked)?));
     state.jobs.iter().filter(|tracked| tracked.epochs_done > 0).filter_map(own).collect()
+}
+
+/// Returns a metric that a job has reported: its target's, else its loss, else one that is named after a loss, else the first by name.
+pub(crate) fn metric_of(root: &Path, tracked: &JobState) -> Option<(String, f64)> {
+    let current = tracked.phase.submissions().iter().map(|submission| &submission.attempt);
+    let past = tracked.past.iter().rev().map(|past| &past.attempt);
+    let of = |attempt: &SubmissionRecord| reports::metrics(&folder(root, tracked, attempt));
+    let metrics = current.chain(past).map(of).find(|metrics| !metrics.is_empty())?;
+    let wanted = tracked.job.target.as_ref().map(|target| target.metric.as_str());
+    let named = wanted.into_iter().chain(["loss"]).find_map(|name| metrics.get_key_value(name));
+    let loss = || metrics.iter().find(|(name, _)| name.contains("loss"));
+    let (name, value) = named.or_else(loss).or_else(|| metrics.first_key_value())?;
+    Some((name.clone(), *value))
+}
+
+/// Returns the values of a metric after each epoch that had one, from all submissions of a job.
+pub(crate) fn curve_of(root: &Path, tracked: &JobState, metric: &str) -> Vec<f64> {
+    let past = tracked.past.iter().map(|past| &past.attempt);
+    let current = tracked.phase.submissions().iter().map(|submission| &submission.attempt);
+    let mut values: BTreeMap<u64, f64> = BTreeMap::new();
+    for attempt in past.chain(current) {
+        // What cannot be read has no part in the picture.
+        let epochs =
+            reports::epochs(&folder(root, tracked, attempt), 1, 0, attempt.meant).unwrap_or_default();
+        for report in epochs {
+            let own = report.metrics.iter().find(|(name, _)| name == metric);
+            values.extend(own.map(|(_, value)| (report.epoch, *value)));
+        }
+    }
+    values.into_values().collect()
+}
+
+fn folder(root: &Path, tracked: &JobState, attempt: &SubmissionRecord) -> PathBuf {
+    let key = attempt.key(&tracked.job.name);
+    report_folder(root, &key.run, &key.name())
 }

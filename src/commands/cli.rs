@@ -11,7 +11,7 @@ use crate::app::context::Context;
 use crate::commands::{
     add, ask, cache, cancel, check_ddp, config, consolidate, curve, demo, doctor, generate, gpus, guard,
     help, history, idle_flags, import, init, inventory, logs, plan, probe, report, results, review, run,
-    simulate, status, submit, tell, trace, train_policy, watch, when, why, write_docs,
+    simulate, status, submit, tell, top, trace, train_policy, watch, when, why, write_docs,
 };
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -49,6 +49,7 @@ enum Command {
     Watch(watch::Args),
     Probe(probe::Args),
     Status(status::Args),
+    Top(top::Args),
     Results(results::Args),
     History(history::Args),
     Logs(logs::Args),
@@ -201,6 +202,7 @@ impl Command {
             Self::Watch(args) => args,
             Self::Probe(args) => args,
             Self::Status(args) => args,
+            Self::Top(args) => args,
             Self::Results(args) => args,
             Self::History(args) => args,
             Self::Logs(args) => args,
@@ -226,6 +228,16 @@ impl Command {
             Self::Guard(args) => args,
         }
     }
+}
+
+/// Carries out another command line of hsched in this process, as with `hsched WORDS…`.
+///
+/// # Errors
+/// The same as that command line; when it cannot be read, too.
+pub(super) fn run_words(context: &Context, words: &[&str]) -> Result<Exit, Failure> {
+    let cli = Cli::try_parse_from(["hsched"].iter().chain(words));
+    let cli = cli.map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
+    cli.command.typed().run(context)
 }
 
 /// Returns the exit codes in one line: clap breaks it where the terminal ends.

@@ -41,6 +41,7 @@ mod submit_queue;
 mod submit_script;
 mod tell;
 mod together;
+mod top;
 mod trace;
 mod train_policy;
 mod watch;

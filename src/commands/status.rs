@@ -5,9 +5,10 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::app::context::{Context, Format};
+use crate::app::current_state::CurrentState;
 use crate::app::metrics::metrics;
 use crate::app::script_files::script_output;
-use crate::app::{deferred_commands, session, state};
+use crate::app::session;
 use crate::commands::cancel::unknown_job;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::together;
@@ -17,15 +18,10 @@ use crate::ui::{
     Align, Files, JobSummary, Table, duration, script_details, script_json, scripts_table, status_details,
     status_json, status_table, unfolded_status_table,
 };
-use hsched_engine::live::{Reported, absolute, reported};
+use hsched_engine::live::absolute;
 use hsched_engine::store::samples::RecentSamples;
-use hsched_engine::store::{
-    Peeked, ScriptChain, StateDir, last_look, report_folder, run_folder, script_chains,
-};
-use hsched_engine::{
-    EpochReport, Event, JobState, News, Phase, Rules, ScriptJob, Stage, State, Submission, SubmissionRecord,
-    apply,
-};
+use hsched_engine::store::{ScriptChain, last_look, report_folder, run_folder, script_chains};
+use hsched_engine::{JobState, ScriptJob, State, SubmissionRecord};
 use hsched_model::{JobName, Seconds, Time};
 
 /// Show all jobs: state, GPUs, epochs, predicted and observed epoch times, expected end
@@ -65,25 +61,13 @@ impl Subcommand for Args {
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
-        let root = state::root(context)?;
-        let rules = state::rules(context);
-        let Peeked { mut state, deferred_commands: commands, troubles, lost, cluster } =
-            StateDir::peek(&root, &rules).map_err(|error| state::failure(&error))?;
-        let follower = state::follower(cluster.as_deref());
-        for trouble in &troubles {
-            context.warn(&format!("{trouble}; the next {follower} repairs it"));
+        let CurrentState { state, root, now, cluster, follower, is_left, warnings, notes } =
+            CurrentState::read(context, &mut RecentSamples::default())?;
+        for warning in &warnings {
+            context.warn(warning);
         }
-        for command in &lost {
-            context.warn(&format!("{command}; the deferred command is lost: run it again"));
-        }
-        let now = state::now(context);
-        for note in count_reported(&mut state, &root, now, &rules) {
-            context.note(&note);
-        }
-        deferred_commands::show(&mut state, &commands, &rules, follower);
-        let is_left = cluster.as_deref() == Some(session::LOCAL_CLUSTER) && !StateDir::is_held(&root);
-        if is_left {
-            show_interrupted(&mut state, now);
+        for note in &notes {
+            context.note(note);
         }
         let scripts = script_chains(&root);
         let (own, scripts): (Vec<&String>, Vec<ScriptChain>) = if self.jobs.is_empty() {
@@ -237,56 +221,10 @@ fn chain_json(chain: &ScriptChain) -> serde_json::Value {
     })
 }
 
-/// Shows jobs as waiting that an hsched was running which is gone: they ended with it, and go on with the next one.
-fn show_interrupted(state: &mut State, now: Time) {
-    for tracked in state.jobs.iter_mut().filter(|tracked| tracked.phase.is_submitted()) {
-        let from = if tracked.epochs_done > 0 {
-            format!("; resumes after epoch {}", tracked.epochs_done)
-        } else {
-            String::new()
-        };
-        let reason = format!("ended with its hsched run{from}");
-        tracked.last = (tracked.epoch_at.unwrap_or(now), reason.clone());
-        tracked.phase = Phase::Waiting { not_before: None, reason };
-    }
-}
-
 /// Returns a line about a last look that was long ago; `follower` is the command that looks.
 fn stale(looked: Time, now: Time, follower: &str) -> Option<String> {
     let age = now.since(looked);
     (age.0 > STALE.0).then(|| format!("last updated {} ago; run {follower} to continue\n", duration(age)))
-}
-
-/// Counts the epochs that ranks have reported since the state was written, each as old as the report's file.
-///
-/// Returns notes on reports that cannot be read.
-fn count_reported(state: &mut State, root: &Path, now: Time, rules: &Rules) -> Vec<String> {
-    let Reported { epochs, odd, stalls, notes } = reported(root, state, &mut RecentSamples::default(), now);
-    for (of, what) in odd {
-        apply(state, now, &Event::News { of, news: News::Odd { what } }, rules);
-    }
-    for (of, report) in epochs {
-        let submission = state.find(&of.job).and_then(|tracked| tracked.submission(&of));
-        if let Some(news) = submission.and_then(|submission| started(submission, &report)) {
-            apply(state, now, &Event::News { of: of.clone(), news }, rules);
-        }
-        apply(state, now, &Event::News { of, news: News::Epoch(report) }, rules);
-    }
-    for tracked in &mut state.jobs {
-        tracked.show_stalls(&stalls);
-    }
-    notes
-}
-
-/// Returns the start of a submission that was last seen in the queue, and of which a rank has reported an epoch.
-fn started(submission: &Submission, report: &EpochReport) -> Option<News> {
-    let Submission { attempt: SubmissionRecord { job_id, submit_time, .. }, stage: Stage::Pending } =
-        submission
-    else {
-        return None;
-    };
-    let at = Time(report.at.0 - report.length.map_or(0.0, |length| length.0));
-    Some(News::Started { job_id: (*job_id)?, submit_time: submit_time.clone(), at, gpus: None })
 }
 
 /// Returns the files of a submission, each with its name.

@@ -103,7 +103,7 @@ fn table(state: &State, rows: &[StatusRow<'_>], metrics: &Metrics, now: Time, te
 }
 
 /// Returns a metric with its value.
-pub(super) fn metric((name, value): &(String, f64)) -> String {
+pub(in crate::ui) fn metric((name, value): &(String, f64)) -> String {
     format!("{} {}", harmless(name), number(*value))
 }
 
@@ -148,7 +148,7 @@ fn best_lines(bests: &[Best<'_>]) -> Vec<String> {
 }
 
 /// Returns a number with four digits that count.
-pub(super) fn number(value: f64) -> String {
+pub(in crate::ui) fn number(value: f64) -> String {
     let size = value.abs();
     if size >= 1e5 || (size < 1e-3 && size > 0.0) {
         return format!("{value:.3e}");
@@ -278,7 +278,7 @@ impl<'a> JobSummary<'a> {
     }
 
     /// Returns how its running submission does not get on.
-    pub(super) fn stall(&self) -> Option<String> {
+    pub(in crate::ui) fn stall(&self) -> Option<String> {
         let attempt = self.tracked.phase.running()?;
         Some(attempt.stall.as_ref()?.text(attempt.gpus.total()))
     }

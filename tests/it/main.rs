@@ -120,5 +120,6 @@ mod story_lines;
 mod sweep_example;
 mod tables;
 mod task_world;
+mod top;
 mod training;
 mod worlds;

@@ -1,0 +1,109 @@
+//! The state as it stands now: with what ranks have reported since it was written, and with what other commands have left for it.
+
+use std::path::{Path, PathBuf};
+
+use crate::app::context::Context;
+use crate::app::{deferred_commands, session, state};
+use crate::error::Failure;
+use hsched_engine::live::{Reported, reported};
+use hsched_engine::store::samples::RecentSamples;
+use hsched_engine::store::{Peeked, StateDir};
+use hsched_engine::{
+    EpochReport, Event, News, Phase, Rules, Stage, State, Submission, SubmissionRecord, apply,
+};
+use hsched_model::Time;
+
+/// The state as it stands, read without its lock and without a question to Slurm.
+pub(crate) struct CurrentState {
+    pub state: State,
+    pub root: PathBuf,
+    pub now: Time,
+    /// The cluster that the jobs are on; `None` where nobody said.
+    pub cluster: Option<String>,
+    /// The command that goes on with the jobs.
+    pub follower: &'static str,
+    /// Whether their `hsched run` has ended.
+    pub is_left: bool,
+    /// What is damaged or lost.
+    pub warnings: Vec<String>,
+    /// What could not be read.
+    pub notes: Vec<String>,
+}
+
+impl CurrentState {
+    /// Reads it; `samples` are those of running submissions, as last read.
+    ///
+    /// # Errors
+    /// When there is no state directory, or its state cannot be read.
+    pub(crate) fn read(context: &Context, samples: &mut RecentSamples) -> Result<Self, Failure> {
+        let root = state::root(context)?;
+        let rules = state::rules(context);
+        let Peeked { mut state, deferred_commands: commands, troubles, lost, cluster } =
+            StateDir::peek(&root, &rules).map_err(|error| state::failure(&error))?;
+        let follower = state::follower(cluster.as_deref());
+        let troubles = troubles.iter().map(|trouble| format!("{trouble}; the next {follower} repairs it"));
+        let lost =
+            lost.iter().map(|command| format!("{command}; the deferred command is lost: run it again"));
+        let warnings = troubles.chain(lost).collect();
+        let now = state::now(context);
+        let notes = count_reported(&mut state, &root, samples, now, &rules);
+        deferred_commands::show(&mut state, &commands, &rules, follower);
+        let is_left = cluster.as_deref() == Some(session::LOCAL_CLUSTER) && !StateDir::is_held(&root);
+        if is_left {
+            show_interrupted(&mut state, now);
+        }
+        Ok(Self { state, root, now, cluster, follower, is_left, warnings, notes })
+    }
+}
+
+/// Shows jobs as waiting that an hsched was running which is gone: they ended with it, and go on with the next one.
+fn show_interrupted(state: &mut State, now: Time) {
+    for tracked in state.jobs.iter_mut().filter(|tracked| tracked.phase.is_submitted()) {
+        let from = if tracked.epochs_done > 0 {
+            format!("; resumes after epoch {}", tracked.epochs_done)
+        } else {
+            String::new()
+        };
+        let reason = format!("ended with its hsched run{from}");
+        tracked.last = (tracked.epoch_at.unwrap_or(now), reason.clone());
+        tracked.phase = Phase::Waiting { not_before: None, reason };
+    }
+}
+
+/// Counts the epochs that ranks have reported since the state was written, each as old as the report's file.
+///
+/// Returns notes on reports that cannot be read.
+fn count_reported(
+    state: &mut State,
+    root: &Path,
+    samples: &mut RecentSamples,
+    now: Time,
+    rules: &Rules,
+) -> Vec<String> {
+    let Reported { epochs, odd, stalls, notes } = reported(root, state, samples, now);
+    for (of, what) in odd {
+        apply(state, now, &Event::News { of, news: News::Odd { what } }, rules);
+    }
+    for (of, report) in epochs {
+        let submission = state.find(&of.job).and_then(|tracked| tracked.submission(&of));
+        if let Some(news) = submission.and_then(|submission| started(submission, &report)) {
+            apply(state, now, &Event::News { of: of.clone(), news }, rules);
+        }
+        apply(state, now, &Event::News { of, news: News::Epoch(report) }, rules);
+    }
+    for tracked in &mut state.jobs {
+        tracked.show_stalls(&stalls);
+    }
+    notes
+}
+
+/// Returns the start of a submission that was last seen in the queue, and of which a rank has reported an epoch.
+fn started(submission: &Submission, report: &EpochReport) -> Option<News> {
+    let Submission { attempt: SubmissionRecord { job_id, submit_time, .. }, stage: Stage::Pending } =
+        submission
+    else {
+        return None;
+    };
+    let at = Time(report.at.0 - report.length.map_or(0.0, |length| length.0));
+    Some(News::Started { job_id: (*job_id)?, submit_time: submit_time.clone(), at, gpus: None })
+}

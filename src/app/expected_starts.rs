@@ -1,0 +1,64 @@
+//! When Slurm expects pending jobs to start: asked at most once a minute, and nobody waits for the answer.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
+
+use crate::app::asking::{Question, ask};
+use crate::settings::process_environment;
+use hsched_engine::clock::SystemClock;
+use hsched_engine::store::OutputCache;
+use hsched_model::{JobId, Seconds, Time};
+use hsched_slurm::{System, squeue, time};
+
+/// How long an answer is good for, and how often is asked.
+const MINUTE: Seconds = Seconds(60.0);
+
+/// The longest that Slurm may take.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// The starts that Slurm expects, as last heard.
+#[derive(Debug, Default)]
+pub(crate) struct ExpectedStarts {
+    known: BTreeMap<JobId, Time>,
+    asked: Option<Time>,
+    answer: Option<Receiver<BTreeMap<JobId, Time>>>,
+}
+
+impl ExpectedStarts {
+    /// Takes in what Slurm has answered, and asks again if that was a minute ago. `root` is the state directory, which keeps the answer.
+    pub(crate) fn look(&mut self, root: &Path, now: Time) {
+        if let Some(starts) = self.answer.as_ref().and_then(|answer| answer.try_recv().ok()) {
+            self.known = starts;
+            self.answer = None;
+        }
+        if self.asked.is_some_and(|asked| now.since(asked) < MINUTE) {
+            return;
+        }
+        let (sender, receiver) = mpsc::channel();
+        let root = root.to_path_buf();
+        let question = move || drop(sender.send(starts(&root)));
+        // Without a thread there are no starts to show.
+        let is_asked = thread::Builder::new().name("expected starts".into()).spawn(question).is_ok();
+        (self.asked, self.answer) = (Some(now), is_asked.then_some(receiver));
+    }
+
+    /// Returns when Slurm expects a job to start.
+    pub(crate) fn of(&self, job: JobId) -> Option<Time> {
+        self.known.get(&job).copied()
+    }
+}
+
+/// Returns the expected starts of the user's pending jobs; none if Slurm does not answer.
+fn starts(root: &Path) -> BTreeMap<JobId, Time> {
+    let slurm = System::new(process_environment(), LIMIT);
+    let question = Question { name: "own-jobs", good_for: MINUTE };
+    let answers = OutputCache::of(root);
+    let answer = ask(question, &squeue::command(), &slurm, &SystemClock::default(), &answers);
+    let jobs = squeue::parse(answer.text.as_deref().unwrap_or_default())
+        .map_or_else(|_| Vec::new(), |(jobs, _)| jobs);
+    let pending = jobs.into_iter().filter(|job| job.state.is_pending());
+    pending.filter_map(|job| Some((job.id, Time(time::unix(job.start_time.as_deref()?)?)))).collect()
+}

@@ -1,0 +1,183 @@
+//! The terminal while it is drawn on: entered, left again whatever happens, and what is typed there.
+
+#![expect(clippy::disallowed_methods, reason = "the process that restores the terminal cannot be this one")]
+
+use std::io::{self, IsTerminal, Stdout, Write as _};
+use std::panic;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Duration;
+
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+
+use crate::ui::top::{TopView, draw};
+
+/// Something that was typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    Up,
+    Down,
+    PageUp,
+    PageDown,
+    First,
+    Last,
+    Letter(char),
+    Enter,
+    Escape,
+    Interrupt,
+    /// The terminal has another size now, or it has come to the fore again.
+    Redraw,
+}
+
+/// The terminal, drawn on. Dropping it leaves it as it was, and so does a panic; if this process is killed, a small one beside it does.
+pub struct TopScreen {
+    terminal: Terminal<CrosstermBackend<Stdout>>,
+    rescue: Option<Rescue>,
+    colour: bool,
+}
+
+impl TopScreen {
+    /// Enters the terminal.
+    ///
+    /// # Errors
+    /// When stdin and stdout are no terminal, or it cannot be drawn on.
+    pub fn enter(colour: bool) -> io::Result<Self> {
+        if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+            return Err(io::Error::other("stdin and stdout are no terminal"));
+        }
+        let rescue = Rescue::start().ok();
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |panic| {
+            leave();
+            before(panic);
+        }));
+        enter()?;
+        Ok(Self { terminal: Terminal::new(CrosstermBackend::new(io::stdout()))?, rescue, colour })
+    }
+
+    /// Draws a view.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn draw(&mut self, view: &TopView) -> io::Result<()> {
+        let colour = self.colour;
+        self.terminal.draw(|frame| draw(frame, view, colour)).map(drop)
+    }
+
+    /// Returns the next key, within so long.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn key(&mut self, within: Duration) -> io::Result<Option<Key>> {
+        if !event::poll(within)? {
+            return Ok(None);
+        }
+        Ok(key(&event::read()?))
+    }
+
+    /// Leaves the terminal to something else, which prints as ever, and waits for a key afterwards.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn aside(&mut self, act: impl FnOnce()) -> io::Result<()> {
+        leave();
+        act();
+        println_plain("\npress Enter to go back")?;
+        enable_raw_mode()?;
+        while !matches!(
+            key(&event::read()?),
+            Some(Key::Enter | Key::Escape | Key::Interrupt | Key::Letter('q'))
+        ) {}
+        enter()?;
+        self.terminal.clear()
+    }
+}
+
+impl Drop for TopScreen {
+    fn drop(&mut self) {
+        leave();
+        if let Some(rescue) = self.rescue.take() {
+            rescue.end();
+        }
+        drop(panic::take_hook());
+    }
+}
+
+fn println_plain(text: &str) -> io::Result<()> {
+    writeln!(io::stdout().lock(), "{text}")
+}
+
+fn enter() -> io::Result<()> {
+    enable_raw_mode()?;
+    execute!(io::stdout(), EnterAlternateScreen)
+}
+
+/// Leaves the terminal as it was, as far as it can be reached.
+fn leave() {
+    let _ = execute!(io::stdout(), LeaveAlternateScreen, ratatui::crossterm::cursor::Show);
+    let _ = disable_raw_mode();
+}
+
+fn key(event: &Event) -> Option<Key> {
+    let Event::Key(key) = event else {
+        return matches!(event, Event::Resize(..) | Event::FocusGained).then_some(Key::Redraw);
+    };
+    if key.kind == KeyEventKind::Release {
+        return None;
+    }
+    Some(match key.code {
+        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Key::Interrupt,
+        KeyCode::Up | KeyCode::Char('k') => Key::Up,
+        KeyCode::Down | KeyCode::Char('j') => Key::Down,
+        KeyCode::PageUp => Key::PageUp,
+        KeyCode::PageDown => Key::PageDown,
+        KeyCode::Home => Key::First,
+        KeyCode::End => Key::Last,
+        KeyCode::Enter => Key::Enter,
+        KeyCode::Esc => Key::Escape,
+        KeyCode::Char(letter) => Key::Letter(letter),
+        _ => return None,
+    })
+}
+
+/// A process that restores the terminal if this one ends without a word, as when it is killed.
+struct Rescue {
+    child: Child,
+    word: ChildStdin,
+}
+
+/// Saves the terminal's settings and waits for a word. It may write to the terminal from the background.
+const RESCUE: &str = r#"trap '' TTOU INT HUP TERM QUIT TSTP
+saved=$(stty -g </dev/tty) || exit
+printf 'ready\n'
+IFS= read -r word
+if [ "$word" != done ]; then
+  printf '\033[?1049l\033[?25h\r' >/dev/tty
+  stty "$saved" </dev/tty
+fi"#;
+
+impl Rescue {
+    /// Starts it, and waits until it knows the settings.
+    fn start() -> io::Result<Self> {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", RESCUE]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn()?;
+        let word = child.stdin.take().ok_or_else(|| io::Error::other("no pipe"))?;
+        let mut ready = String::new();
+        if let Some(said) = child.stdout.take() {
+            io::BufRead::read_line(&mut io::BufReader::new(said), &mut ready)?;
+        }
+        Ok(Self { child, word })
+    }
+
+    fn end(mut self) {
+        let _ = self.word.write_all(b"done\n");
+        drop(self.word);
+        let _ = self.child.wait();
+    }
+}
