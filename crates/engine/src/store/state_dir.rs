@@ -330,7 +330,7 @@ pub(crate) fn fence_folder(root: &Path, job: &str, copy: Option<u32>) -> PathBuf
 }
 
 /// Makes a folder of the state directory, or that itself, unless it is there.
-fn make(root: &Path, folder: &Path) -> Result<(), StateError> {
+pub(super) fn make(root: &Path, folder: &Path) -> Result<(), StateError> {
     // Whoever may write the scripts and commands in it has them run as this user.
     if let Ok(data) = fs::metadata(root)
         && data.is_dir()

@@ -2,4 +2,5 @@
 
 #![expect(clippy::expect_used, reason = "a test that expects wrongly should fail")]
 
+mod pool;
 mod speed_cache;

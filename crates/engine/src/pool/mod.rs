@@ -1,0 +1,49 @@
+//! The protocol of a pool: several allocations that work on one state directory.
+//!
+//! A *member* is one `hsched run` in one allocation. The member that holds the lock of the state directory is the *leader*: it alone
+//! writes the state, and orders what the others start. Whoever is about to start a submission claims it first, by a link that exists
+//! once. docs/design/pool.md explains why that is safe.
+
+mod files;
+mod leader;
+mod member;
+mod worker;
+
+pub use self::files::PoolFiles;
+pub use self::leader::{Leader, Sight};
+pub use self::member::{
+    MemberDevice, MemberId, MemberNode, Order, Orders, PoolReport, Start, StartedSubmission, Want,
+};
+pub use self::worker::{Duty, Worker};
+
+use crate::SubmissionKey;
+
+/// The folder of the pool in a state directory.
+pub const POOL: &str = "pool";
+
+/// The folder of the claims in it.
+const CLAIMS: &str = "claims";
+
+/// The folder in which each member has a folder.
+const MEMBERS: &str = "members";
+
+/// What a claim holds that no member made: the leader took the order back.
+const WITHDRAWN: &str = "withdrawn";
+
+/// Returns the path of a submission's claim.
+fn claim_path(of: &SubmissionKey) -> String {
+    // No name has a colon.
+    format!("{CLAIMS}/{}:{}", of.run, of.name())
+}
+
+fn report_path(member: &MemberId) -> String {
+    format!("{MEMBERS}/{member}/report")
+}
+
+fn orders_path(member: &MemberId) -> String {
+    format!("{MEMBERS}/{member}/orders")
+}
+
+fn over_path(member: &MemberId) -> String {
+    format!("{MEMBERS}/{member}/over")
+}
