@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use crate::probe::{self, Facts};
 use hsched_engine::SubmissionKey;
+use hsched_engine::pool::{MemberId, Start};
 use hsched_model::{
     Bytes, Cluster, GpuStock, GpuType, Node, NodeName, NodeState, PlacedRank, RankNeeds, Usage,
 };
@@ -37,6 +38,14 @@ pub(super) type DeviceIndex = (NodeName, usize);
 pub struct Lease {
     pub(super) devices: Vec<DeviceIndex>,
     pub(super) needs: RankNeeds,
+}
+
+impl Lease {
+    /// Returns the devices that a submission is started on.
+    pub(super) fn of(start: &Start) -> Self {
+        let (cpus, memory) = start.needs;
+        Self { devices: start.devices.clone(), needs: RankNeeds { cpus, memory } }
+    }
 }
 
 /// The most devices that anyone may imagine.
@@ -160,9 +169,22 @@ impl Devices {
         types
     }
 
+    /// Returns the nodes with their devices.
+    pub fn nodes(&self) -> &[(Node, Vec<Device>)] {
+        &self.nodes
+    }
+
+    /// Returns them as those of a member of a pool: the names of the nodes say which.
+    pub fn of_member(self, member: &MemberId) -> Self {
+        let named =
+            |(node, devices): (Node, Vec<Device>)| (Node { name: member.node(&node.name), ..node }, devices);
+        Self { nodes: self.nodes.into_iter().map(named).collect(), ..self }
+    }
+
     /// Takes in which nodes are still there. Slurm takes a lost node out of its allocation for good.
     pub fn keep(&mut self, left: &[NodeName]) {
-        for (node, _) in self.nodes.iter_mut().filter(|(node, _)| !left.contains(&node.name)) {
+        let is_lost = |node: &Node| !left.contains(&MemberId::plain(&node.name));
+        for (node, _) in self.nodes.iter_mut().filter(|(node, _)| is_lost(node)) {
             node.state = NodeState::parse("down");
             node.reason = Some("no longer in the allocation".to_owned());
         }
@@ -244,6 +266,7 @@ impl Devices {
         let mut words = String::new();
         for (name, devices) in own {
             let imagined = devices.iter().all(|device| device.is_empty());
+            let name = MemberId::plain(name);
             let _ = writeln!(words, "{name} {}", if imagined { String::new() } else { devices.join(",") });
         }
         words

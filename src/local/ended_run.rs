@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use crate::local::fellows::Fellows;
 use crate::local::processes::end_leftovers;
 use crate::local::world::mark;
 use hsched_engine::clock::Clock;
 use hsched_engine::live::{LiveError, Reported, left_word, reported};
+use hsched_engine::pool::Want;
 use hsched_engine::store::{report_folder, reports};
 use hsched_engine::{
     Answer, End, Observation, PlannedSubmission, QueueState, Run, Sighting, State, SubmissionKey,
@@ -30,19 +32,43 @@ impl<'a> EndedRun<'a> {
     }
 }
 
+impl EndedRun<'_> {
+    /// Tells the member of a pool that has a submission what is to become of it.
+    fn want(&self, of: &SubmissionKey, want: Want, done: Answer) -> Answer {
+        let told = Fellows::find(self.root).and_then(|pool| match pool {
+            Some(mut pool) => pool.want(of, want),
+            None => Ok(()),
+        });
+        match told {
+            Ok(()) => done,
+            Err(error) => Answer::Unreachable { message: error.in_one_line() },
+        }
+    }
+}
+
 impl World for EndedRun<'_> {
     type Error = LiveError;
 
     /// Ends what an hsched that was killed may have left of the submissions, and returns what became of them.
     fn observe(&mut self, state: &State) -> Result<Observation, LiveError> {
         let (root, at) = (self.root, self.clock.time());
+        let mut pool = Fellows::find(root)?;
         let mut sightings = Vec::new();
         for tracked in &state.jobs {
             // Its processes may have been parked.
-            if let Some(past) = tracked.past.last() {
+            if let Some(past) = tracked.past.last().filter(|_| pool.is_none()) {
                 end_leftovers(&mark(root, &past.attempt.key(&tracked.job.name)));
             }
             for submission in tracked.phase.submissions() {
+                // The members of a pool go on without a leader.
+                let of_pool = match &mut pool {
+                    Some(pool) => pool.sighting(&tracked.job.name, &submission.attempt, at)?,
+                    None => None,
+                };
+                if let Some(sighting) = of_pool {
+                    sightings.push(sighting);
+                    continue;
+                }
                 end_leftovers(&mark(root, &submission.attempt.key(&tracked.job.name)));
                 sightings.push(left_behind(root, &tracked.job.name, &submission.attempt, at)?);
             }
@@ -68,14 +94,14 @@ impl World for EndedRun<'_> {
         Answer::Unreachable { message: NOT_RUNNING.to_owned() }
     }
 
-    /// Its processes ended with the `hsched run`.
-    fn stop(&mut self, _: &SubmissionKey, _: JobId) -> Answer {
-        Answer::Stopped
+    /// Its processes ended with the `hsched run`; the members of a pool are told.
+    fn stop(&mut self, of: &SubmissionKey, _: JobId) -> Answer {
+        self.want(of, Want::Stop, Answer::Stopped)
     }
 
-    /// Its processes ended with the `hsched run`.
-    fn cancel(&mut self, _: &SubmissionKey, _: JobId) -> Answer {
-        Answer::Killed
+    /// Its processes ended with the `hsched run`; the members of a pool are told.
+    fn cancel(&mut self, of: &SubmissionKey, _: JobId) -> Answer {
+        self.want(of, Want::Kill, Answer::Killed)
     }
 
     /// There is no queue.

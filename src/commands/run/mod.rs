@@ -3,6 +3,9 @@
 mod adding;
 mod assumed;
 mod measuring;
+mod pool;
+mod serving;
+mod sizing;
 mod target;
 mod telling;
 mod turns;
@@ -27,6 +30,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::local::Devices;
 use crate::settings::Flag;
+use hsched_engine::store::{PoolFolder, StateDir};
 use hsched_model::formats;
 use hsched_model::{GpuType, Job};
 
@@ -94,6 +98,9 @@ impl Subcommand for Args {
         let jobs: Vec<Job> = jobs.iter().map(|job| settled(context, job, &[])).collect();
         note_missing_workdirs(context, &jobs);
         note_shared_checkpoints(context, &jobs.iter().collect::<Vec<_>>());
+        if let Some(pool) = PoolFolder::find(&state::root(context)?) {
+            return self.run_in_pool(context, pool);
+        }
         let target = ExecutionTarget::find(context, self.devices.as_deref())?;
         let directory = state::open(context)?;
         // All that this process starts ends with it.
@@ -103,6 +110,18 @@ impl Subcommand for Args {
 }
 
 impl Args {
+    /// Works as a member of the pool to which the state directory belongs.
+    fn run_in_pool(&self, context: &Context, pool: PoolFolder) -> Result<Exit, Failure> {
+        if self.input.is_some() || self.dry_run {
+            let message = "this state directory belongs to a pool of Slurm jobs";
+            return Err(Failure::new(Exit::Usage, message).hint("to add jobs, use hsched add JOBS"));
+        }
+        let target = ExecutionTarget::of_member(context, self.devices.as_deref())?;
+        let directory =
+            StateDir::of_member(&state::root(context)?).map_err(|error| state::failure(&error))?;
+        LocalRun::new(self, context, &directory, target)?.run_in_pool(pool)
+    }
+
     /// Returns the command line that goes on where this one stopped.
     fn again(&self) -> String {
         let devices = self.devices.iter().flatten().map(|(gpu_type, count)| format!("{gpu_type}:{count}"));

@@ -152,6 +152,11 @@ impl<F: PoolFiles> Leader<F> {
         self.orders.get(member)?.orders.iter().find(|order| order.of == *of)
     }
 
+    /// Returns the member that was told to start a submission.
+    pub fn holder(&self, of: &SubmissionKey) -> Option<MemberId> {
+        self.orders.keys().find(|member| self.order_of(of, member).is_some()).cloned()
+    }
+
     /// Returns all that a member was told.
     pub fn orders(&self, member: &MemberId) -> &[Order] {
         self.orders.get(member).map_or(&[], |orders| &orders.orders)

@@ -111,6 +111,17 @@ pub struct Start {
     pub threads: Option<u64>,
 }
 
+/// How the pool was submitted: what its leader needs to submit more allocations.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PoolPlan {
+    /// The devices of an allocation.
+    pub capacity: u32,
+    /// A script for each allocation that there may be at a time.
+    pub scripts: Vec<PathBuf>,
+    /// Options for sbatch.
+    pub sbatch: Vec<String>,
+}
+
 impl MemberId {
     /// Returns the member that is a Slurm job after so many requeues.
     pub fn new(job: JobId, restarts: u32) -> Self {

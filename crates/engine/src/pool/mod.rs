@@ -12,7 +12,7 @@ mod worker;
 pub use self::files::PoolFiles;
 pub use self::leader::{Leader, Sight};
 pub use self::member::{
-    MemberDevice, MemberId, MemberNode, Order, Orders, PoolReport, Start, StartedSubmission, Want,
+    MemberDevice, MemberId, MemberNode, Order, Orders, PoolPlan, PoolReport, Start, StartedSubmission, Want,
 };
 pub use self::worker::{Duty, Worker};
 
@@ -20,6 +20,12 @@ use crate::SubmissionKey;
 
 /// The folder of the pool in a state directory.
 pub const POOL: &str = "pool";
+
+/// The file in which a member reports.
+pub const REPORT: &str = "report";
+
+/// The file in which the leader gives a member its orders.
+pub const ORDERS: &str = "orders";
 
 /// The folder of the claims in it.
 const CLAIMS: &str = "claims";
@@ -37,11 +43,11 @@ fn claim_path(of: &SubmissionKey) -> String {
 }
 
 fn report_path(member: &MemberId) -> String {
-    format!("{MEMBERS}/{member}/report")
+    format!("{MEMBERS}/{member}/{REPORT}")
 }
 
 fn orders_path(member: &MemberId) -> String {
-    format!("{MEMBERS}/{member}/orders")
+    format!("{MEMBERS}/{member}/{ORDERS}")
 }
 
 fn over_path(member: &MemberId) -> String {

@@ -3,10 +3,13 @@
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use crate::pool::{POOL, PoolFiles};
+use crate::pool::{POOL, PoolFiles, PoolPlan};
 use crate::store::StateError;
 use crate::store::files::{create, read, replace};
 use crate::store::state_dir::make;
+
+/// The file that says how the pool was submitted.
+const PLAN: &str = "plan";
 
 /// The files of a pool in a state directory.
 #[derive(Clone, Debug)]
@@ -32,6 +35,24 @@ impl PoolFolder {
     /// Returns the path of a file or folder of the pool.
     pub fn path(&self, path: &str) -> PathBuf {
         self.root.join(POOL).join(path)
+    }
+
+    /// Writes down how the pool was submitted.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_plan(&self, plan: &PoolPlan) -> Result<(), StateError> {
+        let text = serde_json::to_string_pretty(plan).map_err(|source| StateError::Json { source })?;
+        self.replace(PLAN, &text)
+    }
+
+    /// Returns how the pool was submitted.
+    ///
+    /// # Errors
+    /// When that cannot be read.
+    pub fn plan(&self) -> Result<PoolPlan, StateError> {
+        let Some(text) = self.read(PLAN)? else { return Err(StateError::Missing { path: self.path(PLAN) }) };
+        serde_json::from_str(&text).map_err(|error| self.damaged(PLAN, &error.to_string()))
     }
 
     /// Makes the folder of a file.
