@@ -11,7 +11,7 @@ use crate::app::state;
 use crate::app::watch_estimates::start_estimates;
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::local::Fellows;
+use crate::local::OtherMembers;
 use hsched_engine::clock::Clock as _;
 use hsched_engine::live::LiveError;
 use hsched_engine::pool::MemberId;
@@ -134,11 +134,11 @@ pub(crate) fn is_over(context: &Context, member: &MemberId) -> Option<bool> {
 ///
 /// # Errors
 /// When a file of the pool cannot be read or written.
-pub(crate) fn bury_dead(context: &Context, root: &Path, own: Option<&MemberId>) -> Result<(), StateError> {
-    let Some(mut fellows) = Fellows::find(root)? else { return Ok(()) };
-    for member in fellows.members()?.iter().filter(|member| Some(*member) != own) {
+pub(crate) fn mark_dead(context: &Context, root: &Path, own: Option<&MemberId>) -> Result<(), StateError> {
+    let Some(mut others) = OtherMembers::find(root)? else { return Ok(()) };
+    for member in others.members()?.iter().filter(|member| Some(*member) != own) {
         if is_over(context, member) == Some(true) {
-            fellows.bury(member)?;
+            others.mark_over(member)?;
         }
     }
     Ok(())

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crate::local::desk::BEAT;
-use crate::local::fellows::Fellows;
+use crate::local::member_work::BEAT;
+use crate::local::other_members::OtherMembers;
 use crate::local::world::LocalWorld;
 use hsched_engine::clock::Clock;
 use hsched_engine::live::LiveError;
-use hsched_engine::pool::{MemberId, Want, Worker};
+use hsched_engine::pool::{Demand, MemberId, Worker};
 use hsched_engine::store::{PoolFolder, StateError};
 use hsched_engine::{
     Answer, NewShares, Observation, PlannedSubmission, Run, State, SubmissionKey, World, named_ranks,
@@ -24,7 +24,7 @@ pub struct PoolWorld<'a> {
 /// What a leader has beside its own devices.
 pub struct Lead<'a> {
     clock: &'a dyn Clock,
-    pub fellows: Fellows,
+    pub others: OtherMembers,
     /// What it says of itself.
     own: Worker<PoolFolder>,
     /// When it said so last.
@@ -36,8 +36,8 @@ impl<'a> Lead<'a> {
     ///
     /// # Errors
     /// When a file of the pool cannot be read.
-    pub fn new(clock: &'a dyn Clock, fellows: Fellows, own: Worker<PoolFolder>) -> Self {
-        Self { clock, fellows, own, beat: Duration::ZERO }
+    pub fn new(clock: &'a dyn Clock, others: OtherMembers, own: Worker<PoolFolder>) -> Self {
+        Self { clock, others, own, beat: Duration::ZERO }
     }
 
     /// Returns the member that leads.
@@ -56,7 +56,7 @@ impl<'a> Lead<'a> {
             self.own.beat()?;
             self.beat = elapsed;
         }
-        self.fellows.look(&self.own.id().clone(), state, elapsed)
+        self.others.look(&self.own.id().clone(), state, elapsed)
     }
 
     /// Gives the lead up.
@@ -84,7 +84,7 @@ impl<'a> Lead<'a> {
 impl PoolWorld<'_> {
     /// Returns the types of all devices.
     pub fn gpu_types(&self) -> Vec<GpuType> {
-        let others = self.lead.iter().flat_map(|lead| lead.fellows.nodes());
+        let others = self.lead.iter().flat_map(|lead| lead.others.nodes());
         let others = others.flat_map(|node| node.gpus.into_iter().map(|stock| stock.gpu_type));
         let mut types: Vec<GpuType> = self.here.devices.gpu_types().into_iter().chain(others).collect();
         types.sort();
@@ -98,18 +98,18 @@ impl PoolWorld<'_> {
         let (of, ranks) = (run.key(intent), named_ranks(&run.problem, &intent.placement));
         let member = ranks.first().and_then(|rank| MemberId::of_node(&rank.node));
         if member.as_ref() == Some(lead.own.id()) {
-            lead.fellows.claim(&of, lead.own.id())?;
+            lead.others.claim(&of, lead.own.id())?;
             return self.here.start(run, intent);
         }
         let (start, _) = self.here.describe(run, intent)?;
         let needs = self.here.site.site.defaults.rank_needs(&run.jobs[intent.job]);
-        lead.fellows.order(&of, (&ranks, needs), start)
+        lead.others.order(&of, (&ranks, needs), start)
     }
 
     /// Passes on to the others what is to become of a submission that is not here.
-    fn want(&mut self, of: &SubmissionKey, want: Want, done: Answer) -> Answer {
+    fn demand(&mut self, of: &SubmissionKey, demand: Demand, done: Answer) -> Answer {
         let Some(lead) = &mut self.lead else { return done };
-        match lead.fellows.want(of, want) {
+        match lead.others.demand(of, demand) {
             Ok(()) => done,
             Err(error) => Answer::Unreachable { message: error.in_one_line() },
         }
@@ -128,12 +128,12 @@ impl World for PoolWorld<'_> {
         for tracked in &state.jobs {
             for submission in tracked.phase.submissions() {
                 if !self.here.is_here(&submission.attempt) {
-                    let sighting = lead.fellows.sighting(&tracked.job.name, &submission.attempt, seen.at)?;
+                    let sighting = lead.others.sighting(&tracked.job.name, &submission.attempt, seen.at)?;
                     seen.sightings.extend(sighting);
                 }
             }
         }
-        seen.cluster.nodes.extend(lead.fellows.nodes());
+        seen.cluster.nodes.extend(lead.others.nodes());
         Ok(seen)
     }
 
@@ -150,12 +150,12 @@ impl World for PoolWorld<'_> {
 
     fn stop(&mut self, of: &SubmissionKey, _: JobId) -> Answer {
         let answer = self.here.stop(of);
-        self.want(of, Want::Stop, answer)
+        self.demand(of, Demand::Stop, answer)
     }
 
     fn cancel(&mut self, of: &SubmissionKey, _: JobId) -> Answer {
         let answer = self.here.cancel(of);
-        self.want(of, Want::Kill, answer)
+        self.demand(of, Demand::Kill, answer)
     }
 
     fn share(&mut self, of: &SubmissionKey, _: JobId, shares: &NewShares) -> Answer {

@@ -5,7 +5,7 @@ use crate::app::state;
 use crate::commands::run::turns::{Ending, LocalRun, Work};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::local::{Desk, Fellows, Lead, PoolWorld, member_nodes};
+use crate::local::{Lead, MemberWork, OtherMembers, PoolWorld, member_nodes};
 use hsched_engine::pool::{PoolReport, Worker};
 use hsched_engine::store::{PoolFolder, StateError};
 
@@ -23,25 +23,25 @@ impl<'a> LocalRun<'a> {
             ..PoolReport::default()
         };
         let worker = Worker::join(folder, member.clone(), report).map_err(failed)?;
-        if let Some(folder) = Fellows::folder(self.directory.root(), &member) {
+        if let Some(folder) = OtherMembers::folder(self.directory.root(), &member) {
             self.waker.watch(&folder);
         }
-        let (mut desk, mut here, mut leaving) = (Desk::new(worker), self.here()?, None);
+        let (mut work, mut here, mut leaving) = (MemberWork::new(worker), self.here()?, None);
         let mut has_served = false;
         loop {
-            let served = self.serve(&mut desk, &mut here, &mut leaving)?;
+            let served = self.serve(&mut work, &mut here, &mut leaving)?;
             if let Some(exit) = served.exit {
                 return Ok(exit);
             }
             has_served |= served.was_led;
-            let Some(fellows) = Fellows::find(self.directory.root()).map_err(failed)? else {
+            let Some(others) = OtherMembers::find(self.directory.root()).map_err(failed)? else {
                 return Ok(Exit::Internal);
             };
             if has_served && self.is_over()? {
-                desk.worker.leave().map_err(failed)?;
+                work.worker.leave().map_err(failed)?;
                 return Ok(Exit::Done);
             }
-            let lead = Lead::new(&self.context.clock, fellows, desk.worker);
+            let lead = Lead::new(&self.context.clock, others, work.worker);
             let world = PoolWorld { here, lead: Some(lead) };
             let (world, ending) = self.run_on(world, &[], leaving)?;
             let Some(mut lead) = world.lead else { return Ok(Exit::Internal) };
@@ -52,10 +52,10 @@ impl<'a> LocalRun<'a> {
                 }
                 Ending::HandOver(signal) => {
                     leaving = Some(signal);
-                    (here, desk) = (world.here, Desk::new(lead.into_worker()));
-                    desk.take_stock(&here).map_err(failed)?;
+                    (here, work) = (world.here, MemberWork::new(lead.into_worker()));
+                    work.take_stock(&here).map_err(failed)?;
                     self.directory.unlock();
-                    desk.wait_for_lock(&self.context.clock);
+                    work.wait_for_lock(&self.context.clock);
                 }
             }
         }
@@ -76,8 +76,8 @@ impl<'a> LocalRun<'a> {
         lead.ask_to_leave().map_err(failed)?;
         // Whoever Slurm does not have any more does not take over.
         let own = lead.id().clone();
-        slurm::bury_dead(self.context, self.directory.root(), Some(&own)).map_err(failed)?;
-        if lead.fellows.another_stays(&own).map_err(failed)? {
+        slurm::mark_dead(self.context, self.directory.root(), Some(&own)).map_err(failed)?;
+        if lead.others.another_stays(&own).map_err(failed)? {
             return Ok(Ending::HandOver(signal));
         }
         self.close(work, signal).map(Ending::Exit)
@@ -87,15 +87,15 @@ impl<'a> LocalRun<'a> {
     pub(super) fn look_at_members(&self, work: &mut Work<'_>) {
         let Some(lead) = &mut work.session.world.lead else { return };
         let elapsed = lead.elapsed();
-        for member in lead.fellows.doubts(elapsed) {
+        for member in lead.others.doubts(elapsed) {
             if slurm::is_over(self.context, &member) == Some(true) {
                 // Else it is asked again.
-                let _ = lead.fellows.bury(&member);
+                let _ = lead.others.mark_over(&member);
                 self.telling.log.say(&format!("Slurm job {member} of the pool is over"));
             }
         }
-        for member in lead.fellows.heard_first() {
-            if let Some(folder) = Fellows::folder(self.directory.root(), &member) {
+        for member in lead.others.new_members() {
+            if let Some(folder) = OtherMembers::folder(self.directory.root(), &member) {
                 self.waker.watch(&folder);
             }
             self.telling.log.say(&format!("Slurm job {member} has joined the pool"));

@@ -7,12 +7,12 @@ use crate::commands::run::pool::failed;
 use crate::commands::run::turns::{LOOK_POOL, LocalRun};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::local::{Desk, LocalWorld, Told, Wake};
+use crate::local::{Instructions, LocalWorld, MemberWork, Wake};
 use hsched_engine::pool::MemberId;
 use hsched_model::{Seconds, Time};
 
 /// How a member's time under another leader ends: with its exit, or with the lock.
-pub(super) struct Served {
+pub(super) struct ServiceEnd {
     pub exit: Option<Exit>,
     /// Whether another member has led meanwhile.
     pub was_led: bool,
@@ -28,30 +28,30 @@ impl LocalRun<'_> {
     /// When the lock cannot be written.
     pub(super) fn serve(
         &self,
-        desk: &mut Desk,
+        work: &mut MemberWork,
         here: &mut LocalWorld<'_>,
         leaving: &mut Option<i32>,
-    ) -> Result<Served, Failure> {
+    ) -> Result<ServiceEnd, Failure> {
         let clock = &self.context.clock;
         let (mut was_led, mut closing, mut trouble) = (false, None, BTreeSet::new());
         loop {
-            let has_lock = desk.may_lock(clock) && self.directory.try_lock().map_err(failed)?;
+            let has_lock = work.may_lock(clock) && self.directory.try_lock().map_err(failed)?;
             // With the lock these are the last orders of the leader before.
-            let told = self.obey(desk, here, &mut trouble);
+            let told = self.obey(work, here, &mut trouble);
             if has_lock {
-                return Ok(Served { exit: None, was_led });
+                return Ok(ServiceEnd { exit: None, was_led });
             }
             was_led = true;
             if let Some(left) = self.nodes_left(here) {
                 here.keep_nodes(&left);
                 let is_left = |_: &MemberId, name: &str| left.iter().any(|node| node.as_str() == name);
-                let _ = desk.worker.keep_nodes(is_left);
+                let _ = work.worker.keep_nodes(is_left);
             }
             let now = here.now();
             if leaving.is_none() && self.is_late(now) {
                 *leaving = Some(0);
             }
-            if leaving.is_some() && closing.is_none() && desk.worker.ask_to_leave().is_ok() {
+            if leaving.is_some() && closing.is_none() && work.worker.ask_to_leave().is_ok() {
                 self.telling.log.say("leaving the pool: asking the running jobs to save and exit");
                 here.close();
                 closing = Some(now.after(Seconds(self.rules.defaults.grace.0)));
@@ -62,16 +62,21 @@ impl LocalRun<'_> {
             let is_last = self.target.end.is_some_and(|end| now.0 >= end.0 - LAST.0) && here.left() == 0;
             if told.may_leave || closing.is_some() && is_last {
                 // If it cannot be written, Slurm says that this member is over.
-                let _ = desk.worker.leave();
-                return Ok(Served { exit: Some(Exit::Done), was_led });
+                let _ = work.worker.leave();
+                return Ok(ServiceEnd { exit: Some(Exit::Done), was_led });
             }
             self.listen(here, leaving);
         }
     }
 
     /// Carries out orders; what keeps it from that is said once, until it works again.
-    fn obey(&self, desk: &mut Desk, here: &mut LocalWorld<'_>, trouble: &mut BTreeSet<String>) -> Told {
-        match desk.work(here, &self.context.clock) {
+    fn obey(
+        &self,
+        work: &mut MemberWork,
+        here: &mut LocalWorld<'_>,
+        trouble: &mut BTreeSet<String>,
+    ) -> Instructions {
+        match work.work(here, &self.context.clock) {
             Ok(told) => {
                 trouble.clear();
                 told.notes.iter().for_each(|note| self.telling.log.say(note));
@@ -82,7 +87,7 @@ impl LocalRun<'_> {
                 if trouble.insert(message.clone()) {
                     self.telling.log.say(&format!("{message}; retrying"));
                 }
-                Told::default()
+                Instructions::default()
             }
         }
     }

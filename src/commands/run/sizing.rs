@@ -48,16 +48,16 @@ impl LocalRun<'_> {
         let ready = session.state.jobs.iter().filter(|tracked| is_ready(tracked)).map(|tracked| &tracked.job);
         let most = u32::try_from(plan.scripts.len()).unwrap_or(u32::MAX);
         let needed = pool_size::needed(ready, plan.capacity, most) as usize;
-        let present = 1 + lead.fellows.at_work().count();
+        let present = 1 + lead.others.at_work().count();
         if (present != needed || sizing.pending > 0) && elapsed >= sizing.not_before {
             sizing.not_before = elapsed + ASK_AGAIN;
             self.resize(&plan, needed, elapsed, sizing);
         }
         let waits = session.state.jobs.iter().any(is_waiting);
         if !waits {
-            self.let_idle_go(lead, elapsed);
+            self.release_idle(lead, elapsed);
         }
-        let is_idle = is_here_idle && !waits && lead.fellows.are_busy();
+        let is_idle = is_here_idle && !waits && lead.others.are_busy();
         sizing.idle = sizing.idle.or(Some(elapsed)).filter(|_| is_idle);
         sizing.idle.is_some_and(|since| elapsed.saturating_sub(since) >= IDLE)
     }
@@ -102,8 +102,8 @@ impl LocalRun<'_> {
         sizing.pending = jobs.iter().filter(|job| job.state.is_pending()).count();
     }
 
-    fn let_idle_go(&self, lead: &mut Lead<'_>, elapsed: Duration) {
-        for member in lead.fellows.let_idle_go(elapsed).unwrap_or_default() {
+    fn release_idle(&self, lead: &mut Lead<'_>, elapsed: Duration) {
+        for member in lead.others.release_idle(elapsed).unwrap_or_default() {
             self.telling.log.say(&format!("Slurm job {member} may leave: it has nothing to do"));
         }
     }

@@ -21,7 +21,7 @@ use hsched_engine::render::Launcher;
 use hsched_engine::store::StateDir;
 use hsched_engine::{BackendKind, Event, Planner, Rules, State, Update, due};
 use hsched_model::{Job, NodeName, Seconds, Time};
-use hsched_plan::{Apart, Policy};
+use hsched_plan::{PerGroup, Policy};
 
 /// A `hsched run` at work.
 pub(super) struct LocalRun<'a> {
@@ -176,7 +176,7 @@ impl<'a> LocalRun<'a> {
     fn policy(&self, is_pool: bool) -> Result<Box<dyn Policy>, Failure> {
         let policy = self.args.policy.find()?;
         let group = |node: &NodeName| MemberId::of_node(node).map(|member| member.to_string());
-        Ok(if is_pool { Box::new(Apart::new(policy, group)) } else { policy })
+        Ok(if is_pool { Box::new(PerGroup::new(policy, group)) } else { policy })
     }
 
     /// Has signals that ask for an end wake the turns, instead of ending this process.

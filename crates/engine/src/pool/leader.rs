@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::pool::worker::read_orders;
 use crate::pool::{
-    MEMBERS, MemberId, Order, Orders, PoolFiles, PoolReport, WITHDRAWN, Want, claim_path, orders_path,
+    Demand, MEMBERS, MemberId, Order, Orders, PoolFiles, PoolReport, WITHDRAWN, claim_path, orders_path,
     over_path, report_path,
 };
 use crate::{End, SubmissionKey};
@@ -12,7 +12,7 @@ use hsched_model::{JobId, Time};
 
 /// What is known of a submission that a member was to start.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Sight {
+pub enum PoolSighting {
     /// The member was told to start it and has not claimed it.
     Ordered,
     /// The member has claimed it and not said that it ended.
@@ -97,7 +97,7 @@ impl<F: PoolFiles> Leader<F> {
     ///
     /// # Errors
     /// When that cannot be written down.
-    pub fn bury(&mut self, member: &MemberId) -> Result<(), F::Error> {
+    pub fn mark_over(&mut self, member: &MemberId) -> Result<(), F::Error> {
         self.files.claim(&over_path(member), "")?;
         self.over.insert(member.clone());
         Ok(())
@@ -113,27 +113,27 @@ impl<F: PoolFiles> Leader<F> {
         of: &SubmissionKey,
         member: &MemberId,
         take_back: bool,
-    ) -> Result<Sight, F::Error> {
+    ) -> Result<PoolSighting, F::Error> {
         // Before the report: the last report of a member that is over is final.
         let is_over = self.is_over(member)?;
         let report = self.report(member)?.unwrap_or_default();
         if let Some(own) = report.submissions.iter().find(|own| own.of == *of) {
             return Ok(match &own.ended {
-                Some((end, at)) => Sight::Ended { end: end.clone(), at: *at },
-                None if is_over => Sight::Lost,
-                None => Sight::Running { job_id: Some(own.job_id), since: Some(own.since) },
+                Some((end, at)) => PoolSighting::Ended { end: end.clone(), at: *at },
+                None if is_over => PoolSighting::Lost,
+                None => PoolSighting::Running { job_id: Some(own.job_id), since: Some(own.since) },
             });
         }
-        let is_ordered = self.order_of(of, member).is_some_and(|order| order.want == Want::Run);
+        let is_ordered = self.order_of(of, member).is_some_and(|order| order.demand == Demand::Run);
         if is_ordered && !is_over && !take_back && self.files.read(&claim_path(of))?.is_none() {
-            return Ok(Sight::Ordered);
+            return Ok(PoolSighting::Ordered);
         }
         // Whoever makes the claim decides: the member that starts it, or this, that nobody does.
         self.files.claim(&claim_path(of), WITHDRAWN)?;
         Ok(match self.files.read(&claim_path(of))?.as_deref() {
-            Some(WITHDRAWN) => Sight::NeverStarted,
-            _ if is_over => Sight::Lost,
-            _ => Sight::Running { job_id: None, since: None },
+            Some(WITHDRAWN) => PoolSighting::NeverStarted,
+            _ if is_over => PoolSighting::Lost,
+            _ => PoolSighting::Running { job_id: None, since: None },
         })
     }
 
@@ -174,10 +174,10 @@ impl<F: PoolFiles> Leader<F> {
     ///
     /// # Errors
     /// When the order cannot be written.
-    pub fn want(&mut self, of: &SubmissionKey, member: &MemberId, want: Want) -> Result<(), F::Error> {
+    pub fn demand(&mut self, of: &SubmissionKey, member: &MemberId, demand: Demand) -> Result<(), F::Error> {
         self.change(member, |orders| {
             for order in orders.orders.iter_mut().filter(|order| order.of == *of) {
-                order.want = order.want.max(want);
+                order.demand = order.demand.max(demand);
             }
         })
     }
@@ -186,7 +186,7 @@ impl<F: PoolFiles> Leader<F> {
     ///
     /// # Errors
     /// When the order cannot be written.
-    pub fn let_go(&mut self, member: &MemberId) -> Result<(), F::Error> {
+    pub fn release(&mut self, member: &MemberId) -> Result<(), F::Error> {
         self.change(member, |orders| orders.leave = true)
     }
 
@@ -194,10 +194,10 @@ impl<F: PoolFiles> Leader<F> {
     ///
     /// # Errors
     /// When a file cannot be read or written.
-    pub fn let_leavers_go(&mut self) -> Result<(), F::Error> {
+    pub fn release_leaving(&mut self) -> Result<(), F::Error> {
         for (member, report) in self.members()? {
             if report.leaving {
-                self.let_go(&member)?;
+                self.release(&member)?;
             }
         }
         Ok(())
@@ -209,8 +209,8 @@ impl<F: PoolFiles> Leader<F> {
     /// When a file cannot be read.
     pub fn another_stays(&mut self, own: &MemberId) -> Result<bool, F::Error> {
         let members = self.members()?;
-        let is_let_go = |member: &MemberId| self.orders.get(member).is_some_and(|orders| orders.leave);
-        Ok(members.iter().any(|(member, report)| member != own && !report.leaving && !is_let_go(member)))
+        let is_released = |member: &MemberId| self.orders.get(member).is_some_and(|orders| orders.leave);
+        Ok(members.iter().any(|(member, report)| member != own && !report.leaving && !is_released(member)))
     }
 
     /// Drops the orders of submissions that are not `open` in the state on disk. One that its member may still start or run is
@@ -230,8 +230,12 @@ impl<F: PoolFiles> Leader<F> {
             let mut done = BTreeSet::new();
             for of in closed {
                 match self.sight(&of, &member, true)? {
-                    Sight::Ended { .. } | Sight::NeverStarted | Sight::Lost => drop(done.insert(of)),
-                    Sight::Ordered | Sight::Running { .. } => self.want(&of, &member, Want::Kill)?,
+                    PoolSighting::Ended { .. } | PoolSighting::NeverStarted | PoolSighting::Lost => {
+                        done.insert(of);
+                    }
+                    PoolSighting::Ordered | PoolSighting::Running { .. } => {
+                        self.demand(&of, &member, Demand::Kill)?
+                    }
                 }
             }
             if !done.is_empty() {

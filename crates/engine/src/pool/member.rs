@@ -80,14 +80,14 @@ pub struct Orders {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Order {
     pub of: SubmissionKey,
-    pub want: Want,
+    pub demand: Demand,
     pub start: Start,
 }
 
 /// What is to become of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Want {
+pub enum Demand {
     Run,
     /// It is to save and end.
     Stop,

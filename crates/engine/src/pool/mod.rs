@@ -10,9 +10,9 @@ mod member;
 mod worker;
 
 pub use self::files::PoolFiles;
-pub use self::leader::{Leader, Sight};
+pub use self::leader::{Leader, PoolSighting};
 pub use self::member::{
-    MemberDevice, MemberId, MemberNode, Order, Orders, PoolPlan, PoolReport, Start, StartedSubmission, Want,
+    Demand, MemberDevice, MemberId, MemberNode, Order, Orders, PoolPlan, PoolReport, Start, StartedSubmission,
 };
 pub use self::worker::{Duty, Worker};
 

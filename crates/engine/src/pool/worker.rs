@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::pool::{
-    MemberId, Order, Orders, PoolFiles, PoolReport, StartedSubmission, Want, claim_path, orders_path,
+    Demand, MemberId, Order, Orders, PoolFiles, PoolReport, StartedSubmission, claim_path, orders_path,
     report_path,
 };
 use crate::{End, SubmissionKey};
@@ -31,7 +31,7 @@ pub struct Worker<F> {
     own: MemberId,
     report: PoolReport,
     /// What it was asked for last, by submission.
-    asked: Vec<(SubmissionKey, Want)>,
+    asked: Vec<(SubmissionKey, Demand)>,
     /// The submissions whose end the leader has seen.
     forgotten: BTreeSet<SubmissionKey>,
 }
@@ -98,7 +98,7 @@ impl<F: PoolFiles> Worker<F> {
     /// Claims an order that is new, unless it was taken back.
     fn take(&mut self, order: Order) -> Result<Option<Duty>, F::Error> {
         let is_wanted =
-            order.want == Want::Run && !self.report.leaving && !self.forgotten.contains(&order.of);
+            order.demand == Demand::Run && !self.report.leaving && !self.forgotten.contains(&order.of);
         if !is_wanted {
             return Ok(None);
         }
@@ -110,16 +110,17 @@ impl<F: PoolFiles> Worker<F> {
 
     /// Returns what a running submission is asked for anew.
     fn ask(&mut self, order: &Order) -> Option<Duty> {
-        let before = self.asked.iter().find(|(of, _)| *of == order.of).map_or(Want::Run, |(_, want)| *want);
-        if order.want <= before {
+        let before =
+            self.asked.iter().find(|(of, _)| *of == order.of).map_or(Demand::Run, |(_, demand)| *demand);
+        if order.demand <= before {
             return None;
         }
         self.asked.retain(|(of, _)| *of != order.of);
-        self.asked.push((order.of.clone(), order.want));
-        match order.want {
-            Want::Run => None,
-            Want::Stop => Some(Duty::Stop(order.of.clone())),
-            Want::Kill => Some(Duty::Kill(order.of.clone())),
+        self.asked.push((order.of.clone(), order.demand));
+        match order.demand {
+            Demand::Run => None,
+            Demand::Stop => Some(Duty::Stop(order.of.clone())),
+            Demand::Kill => Some(Duty::Kill(order.of.clone())),
         }
     }
 

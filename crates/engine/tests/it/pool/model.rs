@@ -3,7 +3,9 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use hsched_engine::pool::{Duty, Leader, MemberId, Order, PoolFiles, PoolReport, Sight, Start, Want, Worker};
+use hsched_engine::pool::{
+    Demand, Duty, Leader, MemberId, Order, PoolFiles, PoolReport, PoolSighting, Start, Worker,
+};
 use hsched_engine::{End, Gpus, SubmissionKey};
 use hsched_model::{JobId, JobName, Time};
 
@@ -317,7 +319,7 @@ impl Moment {
         let member = std::mem::replace(&mut self.members[number], Member::Killed);
         match member {
             Member::Working(mut worker) => {
-                let is_let_go = self.obey(number, &mut worker)?;
+                let is_released = self.obey(number, &mut worker)?;
                 if !is_led {
                     // The lock is free: it takes it.
                     let leader = Leader::new(Files)?;
@@ -329,10 +331,10 @@ impl Moment {
                     worker.ask_to_leave()?;
                     self.stop_all(number, &mut worker)?;
                 }
-                if is_let_go {
+                if is_released {
                     worker.leave()?;
                 }
-                self.members[number] = if is_let_go { Member::Over } else { Member::Working(worker) };
+                self.members[number] = if is_released { Member::Over } else { Member::Working(worker) };
             }
             Member::Leading(both) => {
                 let (mut worker, mut leader, decided) = *both;
@@ -348,7 +350,7 @@ impl Moment {
                     worker.ask_to_leave()?;
                     self.stop_all(number, &mut worker)?;
                     self.fold(number, &mut leader, None)?;
-                    leader.let_leavers_go()?;
+                    leader.release_leaving()?;
                     let is_trusting =
                         self.setting.plant == Plant::TrustLeavers && leader.members()?.len() > 1;
                     let stays = is_trusting || leader.another_stays(&id(number))?;
@@ -363,7 +365,7 @@ impl Moment {
 
     /// Does what a worker is told; returns whether it may leave.
     fn obey(&mut self, number: usize, worker: &mut Worker<Files>) -> Result<bool, Killed> {
-        let mut is_let_go = false;
+        let mut is_released = false;
         for duty in worker.duties()? {
             match duty {
                 Duty::Start(order) => {
@@ -376,10 +378,10 @@ impl Moment {
                     worker.ended([(of, end, Time(0.0))])?;
                 }
                 Duty::Forget(_) => {}
-                Duty::Leave => is_let_go = true,
+                Duty::Leave => is_released = true,
             }
         }
-        Ok(is_let_go)
+        Ok(is_released)
     }
 
     fn stop_all(&mut self, number: usize, worker: &mut Worker<Files>) -> Result<(), Killed> {
@@ -411,11 +413,11 @@ impl Moment {
         for other in 0..self.members.len() {
             let is_silent = silent == Some(other) && self.setting.plant == Plant::BuryTheSilent;
             if matches!(self.members[other], Member::Over) || is_silent {
-                leader.bury(&id(other))?;
+                leader.mark_over(&id(other))?;
             }
         }
         self.fold(number, leader, silent)?;
-        leader.let_leavers_go()?;
+        leader.release_leaving()?;
         let is_busy = |member: &MemberId, jobs: &[Job]| {
             jobs.iter().any(|job| matches!(job, Job::Open { member: own, .. } if own == member))
         };
@@ -473,10 +475,12 @@ impl Moment {
                 }
             } else {
                 match leader.sight(&of, &member, own.is_some() && own == silent)? {
-                    Sight::Ordered | Sight::Running { .. } => continue,
-                    Sight::Ended { end: End::Completed, .. } => Job::Done,
-                    Sight::Lost if has_completed => Job::Done,
-                    Sight::Ended { .. } | Sight::NeverStarted | Sight::Lost => Job::Waiting,
+                    PoolSighting::Ordered | PoolSighting::Running { .. } => continue,
+                    PoolSighting::Ended { end: End::Completed, .. } => Job::Done,
+                    PoolSighting::Lost if has_completed => Job::Done,
+                    PoolSighting::Ended { .. } | PoolSighting::NeverStarted | PoolSighting::Lost => {
+                        Job::Waiting
+                    }
                 }
             };
             self.save(|own| own.jobs[job] = after)?;
@@ -511,5 +515,5 @@ fn order(of: &SubmissionKey) -> Order {
         epochs: 0,
         threads: None,
     };
-    Order { of: of.clone(), want: Want::Run, start }
+    Order { of: of.clone(), demand: Demand::Run, start }
 }

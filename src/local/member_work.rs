@@ -1,4 +1,4 @@
-//! The desk of a member that is not the leader: it carries out its orders on its own devices.
+//! The work of a member that is not the leader: it carries out its orders on its own devices.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub(super) const BEAT: Duration = Duration::from_secs(3);
 const OTHERS_FIRST: Duration = Duration::from_secs(4);
 
 /// A member at work by orders.
-pub struct Desk {
+pub struct MemberWork {
     pub worker: Worker<PoolFolder>,
     /// When it said last that it lives.
     beat: Duration,
@@ -27,15 +27,15 @@ pub struct Desk {
 
 /// What a member was told.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct Instructions {
     /// Whether it may leave.
     pub may_leave: bool,
     /// What people should know.
     pub notes: Vec<String>,
 }
 
-impl Desk {
-    /// Returns the desk of a member that has joined.
+impl MemberWork {
+    /// Returns the work of a member that has joined.
     pub fn new(worker: Worker<PoolFolder>) -> Self {
         Self { worker, beat: Duration::ZERO, locks_from: Duration::ZERO }
     }
@@ -67,8 +67,8 @@ impl Desk {
     ///
     /// # Errors
     /// When a file of the pool cannot be read or written; nothing is lost by that.
-    pub fn work(&mut self, here: &mut LocalWorld<'_>, clock: &dyn Clock) -> Result<Told, StateError> {
-        let mut told = Told::default();
+    pub fn work(&mut self, here: &mut LocalWorld<'_>, clock: &dyn Clock) -> Result<Instructions, StateError> {
+        let mut told = Instructions::default();
         self.report_ends(here)?;
         for duty in self.worker.duties()? {
             match duty {

@@ -8,12 +8,12 @@ use hsched_model::{NodeName, Seconds};
 /// A policy for nodes in groups, such as the allocations of a pool.
 ///
 /// Groups are decided on one after the other: a job that waits and gets GPUs in one is not seen by the next.
-pub struct Apart<G> {
+pub struct PerGroup<G> {
     policy: Box<dyn Policy>,
     group: G,
 }
 
-impl<G, K: Ord> Apart<G>
+impl<G, K: Ord> PerGroup<G>
 where
     G: Fn(&NodeName) -> K,
 {
@@ -32,7 +32,7 @@ where
     }
 }
 
-impl<G, K: Ord> Policy for Apart<G>
+impl<G, K: Ord> Policy for PerGroup<G>
 where
     G: Fn(&NodeName) -> K,
 {

@@ -8,7 +8,7 @@ use crate::local::devices::{Device, Devices, Lease};
 use crate::local::ended_run::left_behind;
 use crate::local::world::{in_use, member_of};
 use hsched_engine::live::LiveError;
-use hsched_engine::pool::{Leader, MemberId, MemberNode, Order, PoolReport, Sight, Start, Want};
+use hsched_engine::pool::{Demand, Leader, MemberId, MemberNode, Order, PoolReport, PoolSighting, Start};
 use hsched_engine::store::{PoolFolder, StateError};
 use hsched_engine::{Answer, QueueState, Sighting, State, SubmissionKey, SubmissionRecord};
 use hsched_model::{Bytes, JobId, JobName, Node, NodeState, PlacedRank, RankNeeds, Time, Usage};
@@ -23,17 +23,17 @@ const ASK_AGAIN: Duration = Duration::from_secs(3);
 const IDLE: Duration = Duration::from_secs(20);
 
 /// The members beside the one that leads.
-pub struct Fellows {
+pub struct OtherMembers {
     leader: Leader<PoolFolder>,
     /// The state directory.
     root: PathBuf,
-    others: BTreeMap<MemberId, Fellow>,
+    others: BTreeMap<MemberId, OtherMember>,
     /// When Slurm was last asked about each silent member.
     asked: BTreeMap<MemberId, Duration>,
 }
 
 /// A member beside the one that leads.
-struct Fellow {
+struct OtherMember {
     report: PoolReport,
     devices: Devices,
     /// When its report changed last.
@@ -41,12 +41,12 @@ struct Fellow {
     /// When it began to have nothing to do.
     idle: Option<Duration>,
     is_silent: bool,
-    is_let_go: bool,
+    is_released: bool,
     /// Whether nobody has asked yet who is new.
     is_new: bool,
 }
 
-impl Fellows {
+impl OtherMembers {
     /// Takes over the pool of a state directory, whose lock the caller holds; `None` where it is not one of a pool.
     ///
     /// # Errors
@@ -83,18 +83,19 @@ impl Fellows {
                 continue;
             }
             let before = self.others.remove(&member);
-            let is_same = |before: &&Fellow| before.report.beat == report.beat;
+            let is_same = |before: &&OtherMember| before.report.beat == report.beat;
             let heard = before.as_ref().filter(is_same).map_or(elapsed, |before| before.heard);
             let devices = self.devices(&member, &report);
             let is_idle = report.submissions.iter().all(|own| own.ended.is_some())
                 && self.leader.orders(&member).is_empty();
             let idle = before.as_ref().and_then(|before| before.idle).or(Some(elapsed)).filter(|_| is_idle);
             let is_silent = elapsed.saturating_sub(heard) >= SILENCE;
-            let is_let_go = before.as_ref().is_some_and(|before| before.is_let_go);
+            let is_released = before.as_ref().is_some_and(|before| before.is_released);
             let is_new = before.is_none_or(|before| before.is_new);
-            self.others.insert(member, Fellow { report, devices, heard, idle, is_silent, is_let_go, is_new });
+            self.others
+                .insert(member, OtherMember { report, devices, heard, idle, is_silent, is_released, is_new });
         }
-        self.leader.let_leavers_go()
+        self.leader.release_leaving()
     }
 
     /// Returns the devices of a member, of which those are taken that it was told to use.
@@ -110,9 +111,9 @@ impl Fellows {
 
     /// Returns the nodes of the others; those of members that take no orders are down.
     pub(super) fn nodes(&self) -> Vec<Node> {
-        let of_member = |(member, fellow): (&MemberId, &Fellow)| {
-            let mut nodes = fellow.devices.cluster().nodes;
-            if let Some(why) = fellow.why_closed() {
+        let of_member = |(member, other): (&MemberId, &OtherMember)| {
+            let mut nodes = other.devices.cluster().nodes;
+            if let Some(why) = other.why_closed() {
                 for node in &mut nodes {
                     node.state = NodeState::parse("down");
                     node.reason = Some(format!("Slurm job {} {why}", member.job()));
@@ -135,7 +136,7 @@ impl Fellows {
     ) -> Result<Option<Sighting>, LiveError> {
         let Some(member) = member_of(attempt) else { return Ok(None) };
         let of = attempt.key(job);
-        let is_silent = self.others.get(&member).is_some_and(|fellow| fellow.is_silent);
+        let is_silent = self.others.get(&member).is_some_and(|other| other.is_silent);
         let sight = self.leader.sight(&of, &member, is_silent)?;
         let own_id = attempt.job_id.unwrap_or(member.job());
         let seen = |job_id: JobId, state: QueueState| Sighting {
@@ -147,11 +148,11 @@ impl Fellows {
         };
         let running = |since: Option<Time>| QueueState::Running { since, gpus: None };
         Ok(Some(match sight {
-            Sight::Ordered => seen(own_id, running(None)),
-            Sight::Running { since, .. } => seen(own_id, running(since)),
-            Sight::Ended { end, at } => seen(own_id, QueueState::Ended { end, at: Some(at) }),
+            PoolSighting::Ordered => seen(own_id, running(None)),
+            PoolSighting::Running { since, .. } => seen(own_id, running(since)),
+            PoolSighting::Ended { end, at } => seen(own_id, QueueState::Ended { end, at: Some(at) }),
             // Its script may have left word of its end, under the number of its guard.
-            Sight::NeverStarted | Sight::Lost => {
+            PoolSighting::NeverStarted | PoolSighting::Lost => {
                 let unnumbered = SubmissionRecord { job_id: None, ..attempt.clone() };
                 Sighting { job_id: own_id, ..left_behind(&self.root, job, &unnumbered, at)? }
             }
@@ -176,15 +177,15 @@ impl Fellows {
     ) -> Result<JobId, Answer> {
         let failed = |message: String| Answer::Unreachable { message };
         let member = ranks.first().and_then(|rank| MemberId::of_node(&rank.node));
-        let fellow = member.as_ref().and_then(|member| self.others.get_mut(member));
-        let (Some(member), Some(fellow)) = (member, fellow) else {
+        let other = member.as_ref().and_then(|member| self.others.get_mut(member));
+        let (Some(member), Some(other)) = (member, other) else {
             return Err(failed("its allocation has ended".to_owned()));
         };
-        let lease = fellow.devices.find(ranks, needs, |_, _| 0).ok_or_else(in_use)?;
+        let lease = other.devices.find(ranks, needs, |_, _| 0).ok_or_else(in_use)?;
         (start.devices, start.needs) = (lease.devices.clone(), (needs.cpus, needs.memory));
-        let order = Order { of: of.clone(), want: Want::Run, start };
+        let order = Order { of: of.clone(), demand: Demand::Run, start };
         self.leader.order(&member, order).map_err(|error| failed(error.in_one_line()))?;
-        (fellow.idle, _) = (None, fellow.devices.take(of, lease));
+        (other.idle, _) = (None, other.devices.take(of, lease));
         Ok(member.job())
     }
 
@@ -192,14 +193,14 @@ impl Fellows {
     ///
     /// # Errors
     /// When the order cannot be written.
-    pub(super) fn want(&mut self, of: &SubmissionKey, want: Want) -> Result<(), StateError> {
-        self.leader.holder(of).map_or(Ok(()), |member| self.leader.want(of, &member, want))
+    pub(super) fn demand(&mut self, of: &SubmissionKey, demand: Demand) -> Result<(), StateError> {
+        self.leader.holder(of).map_or(Ok(()), |member| self.leader.demand(of, &member, demand))
     }
 
     /// Returns the silent members of which Slurm should say whether they are over, and those that have something of the state and
     /// are not over.
     pub fn doubts(&mut self, elapsed: Duration) -> Vec<MemberId> {
-        let silent = self.others.iter().filter(|(_, fellow)| fellow.is_silent).map(|(id, _)| id.clone());
+        let silent = self.others.iter().filter(|(_, other)| other.is_silent).map(|(id, _)| id.clone());
         let due: Vec<MemberId> = silent
             .filter(|id| self.asked.get(id).is_none_or(|asked| elapsed.saturating_sub(*asked) >= ASK_AGAIN))
             .collect();
@@ -211,9 +212,9 @@ impl Fellows {
     ///
     /// # Errors
     /// When that cannot be written down.
-    pub fn bury(&mut self, member: &MemberId) -> Result<(), StateError> {
+    pub fn mark_over(&mut self, member: &MemberId) -> Result<(), StateError> {
         self.others.remove(member);
-        self.leader.bury(member)
+        self.leader.mark_over(member)
     }
 
     /// Returns all members that may be at work.
@@ -225,35 +226,35 @@ impl Fellows {
     }
 
     /// Returns the members that are new since the last call.
-    pub fn heard_first(&mut self) -> Vec<MemberId> {
+    pub fn new_members(&mut self) -> Vec<MemberId> {
         let new = self
             .others
             .iter_mut()
-            .filter_map(|(id, fellow)| std::mem::take(&mut fellow.is_new).then(|| id.clone()));
+            .filter_map(|(id, other)| std::mem::take(&mut other.is_new).then(|| id.clone()));
         new.collect()
     }
 
     /// Returns the members that take orders.
     pub fn at_work(&self) -> impl Iterator<Item = &MemberId> {
-        self.others.iter().filter(|(_, fellow)| fellow.why_closed().is_none()).map(|(id, _)| id)
+        self.others.iter().filter(|(_, other)| other.why_closed().is_none()).map(|(id, _)| id)
     }
 
     /// Returns whether another member has something to do.
     pub fn are_busy(&self) -> bool {
-        self.others.values().any(|fellow| fellow.idle.is_none() && fellow.why_closed().is_none())
+        self.others.values().any(|other| other.idle.is_none() && other.why_closed().is_none())
     }
 
     /// Lets those members go that have had nothing to do for a while; returns them.
     ///
     /// # Errors
     /// When an order cannot be written.
-    pub fn let_idle_go(&mut self, elapsed: Duration) -> Result<Vec<MemberId>, StateError> {
+    pub fn release_idle(&mut self, elapsed: Duration) -> Result<Vec<MemberId>, StateError> {
         let mut gone = Vec::new();
-        for (member, fellow) in &mut self.others {
-            let is_idle = fellow.idle.is_some_and(|since| elapsed.saturating_sub(since) >= IDLE);
-            if is_idle && fellow.why_closed().is_none() {
-                self.leader.let_go(member)?;
-                fellow.is_let_go = true;
+        for (member, other) in &mut self.others {
+            let is_idle = other.idle.is_some_and(|since| elapsed.saturating_sub(since) >= IDLE);
+            if is_idle && other.why_closed().is_none() {
+                self.leader.release(member)?;
+                other.is_released = true;
                 gone.push(member.clone());
             }
         }
@@ -266,7 +267,7 @@ impl Fellows {
     /// # Errors
     /// When a file of the pool cannot be read or written.
     pub fn another_stays(&mut self, own: &MemberId) -> Result<bool, StateError> {
-        self.leader.let_leavers_go()?;
+        self.leader.release_leaving()?;
         self.leader.another_stays(own)
     }
 
@@ -276,13 +277,13 @@ impl Fellows {
     }
 }
 
-impl Fellow {
+impl OtherMember {
     /// Returns why it takes no orders, where it does not.
     fn why_closed(&self) -> Option<&'static str> {
         match () {
             () if self.is_silent => Some("does not answer"),
             () if self.report.leaving => Some("is ending"),
-            () if self.is_let_go => Some("is not needed"),
+            () if self.is_released => Some("is not needed"),
             () => None,
         }
     }
