@@ -8,6 +8,9 @@ use crate::app::through_queue;
 use crate::error::Failure;
 use hsched_model::{GpuType, Job, JobName, Seconds, Speed};
 
+/// The samples of an epoch of a job that stands in for an allocation.
+const SAMPLES: u32 = 1_000_000;
+
 /// What each allocation of a pool has.
 pub(crate) struct PoolShape<'a> {
     pub gpus: u32,
@@ -61,11 +64,11 @@ pub(crate) fn choose(
 
 /// Returns a job that asks for what an allocation has, for as long.
 fn stand_in(context: &Context, shape: &PoolShape<'_>, types: &[&GpuType], number: u32) -> Option<Job> {
-    let samples = 1_000_000;
-    let mut job = Job::only_planned(JobName::new(&format!("allocation-{number}")).ok()?, samples, 1, samples);
+    let name = JobName::new(&format!("allocation-{number}")).ok()?;
+    let mut job = Job::only_planned(name, SAMPLES.into(), 1, SAMPLES.into());
     // As long as the allocation, with the margin that its time limit gets.
     let run_s = shape.time.0 / context.settings.jobs.time_margin;
-    let speed = Speed::rate(f64::from(samples as u32) / run_s / f64::from(shape.gpus))?;
+    let speed = Speed::rate(f64::from(SAMPLES) / run_s / f64::from(shape.gpus))?;
     job.throughput = types.iter().map(|gpu_type| ((*gpu_type).clone(), speed)).collect();
     (job.min_gpus, job.max_gpus) = (shape.gpus, Some(shape.gpus));
     job.launch.time = Some(shape.time);

@@ -171,9 +171,8 @@ impl PackArgs {
         let submission = Submission { args: self, context, jobs, root, sbatch, policy: &policy };
         submission.check_time()?;
         let choices = submission.choices(planning);
-        let seats: Vec<u32> = (1..=self.at_most).collect();
-        let text = |seat: &u32| submission.text(*seat, choices.get(*seat as usize - 1).unwrap_or(&None));
-        let texts = seats.iter().map(text).collect::<Result<Vec<String>, Failure>>()?;
+        let text = |(seat, choice): (u32, &Option<PoolRequest>)| submission.text(seat, choice.as_ref());
+        let texts = (1..).zip(&choices).map(text).collect::<Result<Vec<String>, Failure>>()?;
         let wanted = submission.wanted();
         if dry_run {
             return texts[..wanted].iter().try_for_each(|text| print(context, text)).map(|()| Exit::Done);
@@ -261,7 +260,7 @@ impl Submission<'_> {
     }
 
     /// Returns the text of a script.
-    fn text(&self, seat: u32, choice: &Option<PoolRequest>) -> Result<String, Failure> {
+    fn text(&self, seat: u32, choice: Option<&PoolRequest>) -> Result<String, Failure> {
         let utf8 = |path: &Path| {
             let text = path.to_str().map(str::to_owned);
             text.ok_or_else(|| Failure::new(Exit::BadInput, format!("{}: is not UTF-8", path.display())))
@@ -272,7 +271,7 @@ impl Submission<'_> {
             arguments.extend(["--devices".to_owned(), format!("cpu:{count}")]);
         }
         let together = Together {
-            options: self.options(seat, choice.as_ref()),
+            options: self.options(seat, choice),
             state: utf8(&self.root)?,
             script: utf8(&script_of(&self.root, seat))?,
             program: utf8(&program)?,

@@ -185,7 +185,8 @@ impl OtherMembers {
         (start.devices, start.needs) = (lease.devices.clone(), (needs.cpus, needs.memory));
         let order = Order { of: of.clone(), demand: Demand::Run, start };
         self.leader.order(&member, order).map_err(|error| failed(error.in_one_line()))?;
-        (other.idle, _) = (None, other.devices.take(of, lease));
+        other.devices.take(of, lease);
+        other.idle = None;
         Ok(member.job())
     }
 

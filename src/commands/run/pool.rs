@@ -9,7 +9,7 @@ use crate::local::{Lead, MemberWork, OtherMembers, PoolWorld, member_nodes};
 use hsched_engine::pool::{PoolReport, Worker};
 use hsched_engine::store::{PoolFolder, StateError};
 
-impl<'a> LocalRun<'a> {
+impl LocalRun<'_> {
     /// Works in the pool until nothing is left to do for this member.
     ///
     /// # Errors
@@ -103,6 +103,7 @@ impl<'a> LocalRun<'a> {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "what `map_err` wants")]
 pub(super) fn failed(error: StateError) -> Failure {
     state::failure(&error)
 }

@@ -234,7 +234,7 @@ impl<F: PoolFiles> Leader<F> {
                         done.insert(of);
                     }
                     PoolSighting::Ordered | PoolSighting::Running { .. } => {
-                        self.demand(&of, &member, Demand::Kill)?
+                        self.demand(&of, &member, Demand::Kill)?;
                     }
                 }
             }
