@@ -8,7 +8,7 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 
 use crate::app::context::Context;
 use crate::commands::{
-    add, cache, cancel, check_ddp, config, consolidate, curve, demo, doctor, generate, gpus, guard,
+    add, cache, cancel, check_ddp, config, consolidate, curve, demo, doctor, generate, gpus, guard, history,
     idle_flags, import, init, inventory, logs, plan, probe, report, results, review, run, simulate, status,
     submit, trace, train_policy, watch, when, why, write_docs,
 };
@@ -45,6 +45,7 @@ enum Command {
     Probe(probe::Args),
     Status(status::Args),
     Results(results::Args),
+    History(history::Args),
     Logs(logs::Args),
     Cancel(cancel::Args),
     Review(review::Args),
@@ -178,6 +179,7 @@ impl Command {
             Self::Probe(args) => args,
             Self::Status(args) => args,
             Self::Results(args) => args,
+            Self::History(args) => args,
             Self::Logs(args) => args,
             Self::Cancel(args) => args,
             Self::Review(args) => args,

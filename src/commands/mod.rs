@@ -16,6 +16,7 @@ mod generate;
 mod generate_trace;
 mod gpus;
 mod guard;
+mod history;
 mod idle_flags;
 mod import;
 mod init;

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use clap::ValueEnum;
 
@@ -15,7 +16,7 @@ use crate::ui::{ResultRow, RowMetric, parameter_order, results_csv, results_json
 use hsched_engine::RunResult;
 use hsched_engine::store::Results;
 use hsched_model::{GoalMode, formats};
-use hsched_plan::curve::Kind;
+use hsched_plan::curve::MetricKind;
 
 /// Show the results of runs: parameters, best and last metric, epochs, GPU hours
 ///
@@ -65,12 +66,9 @@ impl Subcommand for Args {
         let root = state::root(context)?;
         let known = deferred_commands::expected(context, &state::rules(context))?;
         let results = Results::read(&root, &known, state::now(context));
-        let Results { runs, damaged } = results.map_err(|error| state::failure(&error))?;
-        if let Some(first) = damaged.first() {
-            let path = root.join("results").display().to_string();
-            context.warn(&format!("{path} has {} damaged lines, the first is line {first}", damaged.len()));
-        }
-        let runs = self.meant(runs)?;
+        let Results { runs, damaged, .. } = results.map_err(|error| state::failure(&error))?;
+        warn_of_damage(context, &root, &damaged);
+        let runs = meant(runs, &self.names)?;
         let metric = self.metric(&runs)?;
         let mut rows: Vec<ResultRow> = runs.iter().map(|run| row(run, metric, &runs)).collect();
         if let Some(key) = &self.sort {
@@ -98,28 +96,6 @@ impl Subcommand for Args {
 }
 
 impl Args {
-    /// Returns the runs that are meant, in their order.
-    fn meant(&self, runs: Vec<RunResult>) -> Result<Vec<RunResult>, Failure> {
-        let is_one = |name: &str, run: &RunResult| {
-            let sweep = run.sweep.as_deref();
-            sweep.is_some_and(|sweep| is_meant(name, sweep)) || is_meant(name, run.name.as_str())
-        };
-        for name in &self.names {
-            if !runs.iter().any(|run| is_one(name, run)) {
-                let failure = Failure::new(Exit::Usage, format!("there is no sweep and no run {name:?}"));
-                let known =
-                    runs.iter().flat_map(|run| run.sweep.as_deref().into_iter().chain([run.name.as_str()]));
-                return Err(match formats::nearest(name, known) {
-                    Some(near) => failure.hint(format!("did you mean {near}?")),
-                    None => failure.hint("hsched results lists all runs"),
-                });
-            }
-        }
-        let is_any =
-            |run: &RunResult| self.names.is_empty() || self.names.iter().any(|name| is_one(name, run));
-        Ok(runs.into_iter().filter(is_any).collect())
-    }
-
     /// Returns the metric that --sort names; `None` where it names a column, a parameter or nothing.
     fn metric(&self, runs: &[RunResult]) -> Result<Option<&str>, Failure> {
         let Some(key) = self.sort.as_deref() else { return Ok(None) };
@@ -142,6 +118,38 @@ impl Args {
             None => failure.hint(format!("known: {}", names.join(", "))),
         })
     }
+}
+
+/// Warns of lines of the file of results that cannot be read.
+pub(super) fn warn_of_damage(context: &Context, root: &Path, damaged: &[usize]) {
+    if let Some(first) = damaged.first() {
+        let path = root.join("results").display().to_string();
+        context.warn(&format!("{path} has {} damaged lines, the first is line {first}", damaged.len()));
+    }
+}
+
+/// Returns the runs of these names or sweeps, in their order; all where no name is given.
+///
+/// # Errors
+/// When a name is of no run and no sweep.
+pub(super) fn meant(runs: Vec<RunResult>, names: &[String]) -> Result<Vec<RunResult>, Failure> {
+    let is_one = |name: &str, run: &RunResult| {
+        let sweep = run.sweep.as_deref();
+        sweep.is_some_and(|sweep| is_meant(name, sweep)) || is_meant(name, run.name.as_str())
+    };
+    for name in names {
+        if !runs.iter().any(|run| is_one(name, run)) {
+            let failure = Failure::new(Exit::Usage, format!("there is no sweep and no run {name:?}"));
+            let known =
+                runs.iter().flat_map(|run| run.sweep.as_deref().into_iter().chain([run.name.as_str()]));
+            return Err(match formats::nearest(name, known) {
+                Some(near) => failure.hint(format!("did you mean {near}?")),
+                None => failure.hint("hsched results lists all runs"),
+            });
+        }
+    }
+    let is_any = |run: &RunResult| names.is_empty() || names.iter().any(|name| is_one(name, run));
+    Ok(runs.into_iter().filter(is_any).collect())
 }
 
 /// Returns a run with the metric that it is shown by: the one asked for, else its target's, else a loss, else the first by name.
@@ -168,7 +176,7 @@ fn mode(metric: &str, runs: &[RunResult]) -> GoalMode {
     let targets = runs.iter().filter_map(|run| run.target.as_ref());
     let said = targets.filter(|(name, _)| name == metric).map(|(_, mode)| mode.as_str()).next();
     let said = said.and_then(|word| GoalMode::NAMES.iter().find(|(name, _)| *name == word));
-    said.map_or_else(|| Kind::of(metric).usual_mode(), |(_, mode)| *mode)
+    said.map_or_else(|| MetricKind::of(metric).usual_mode(), |(_, mode)| *mode)
 }
 
 /// Orders rows by a metric, the best first, or by a parameter or a column, the least first; what is missing comes last.

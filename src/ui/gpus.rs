@@ -27,7 +27,7 @@ pub fn gpu_table<'a>(gpus: impl IntoIterator<Item = &'a Gpu>, terminal: Terminal
             gpu.memory.gb_s.to_string(),
         ];
         cells.extend([rates.fp32, rates.tf32, rates.fp16, rates.bf16].map(known));
-        cells.push(most_slices(gpu).map_or_else(|| "-".into(), |count| count.to_string()));
+        cells.push(gpu.compute_slices().map_or_else(|| "-".into(), |count| count.to_string()));
         table.row(cells);
     }
     table.show(terminal)
@@ -66,6 +66,9 @@ fn details(gpu: &Gpu, slice: Option<&Slice>, terminal: Terminal) -> String {
     if let Some(units) = gpu.rgu {
         row("RGU", units.to_string());
     }
+    if let Some(watts) = gpu.watts {
+        row("power", format!("{watts} W (nominal)"));
+    }
     if let Some(note) = &gpu.note {
         row("note", note.clone());
     }
@@ -86,15 +89,10 @@ fn other_names(gpu: &Gpu) -> Vec<&str> {
     model.into_iter().chain(short).collect()
 }
 
-/// Returns the number of slices of the smallest kind that a GPU can be cut into.
-fn most_slices(gpu: &Gpu) -> Option<u32> {
-    let whole = gpu.mig.last()?;
-    whole.split_once('g')?.0.parse().ok()
-}
-
 fn slice_text(gpu: &Gpu, slice: &Slice) -> String {
-    let compute =
-        most_slices(gpu).map_or_else(String::new, |all| format!("{}/{all} of the compute, ", slice.compute));
+    let compute = gpu
+        .compute_slices()
+        .map_or_else(String::new, |all| format!("{}/{all} of the compute, ", slice.compute));
     format!("{}: {compute}{} of {} GB", slice.profile, slice.memory_gb, gpu.memory.gb)
 }
 
@@ -125,8 +123,9 @@ pub fn gpu_json(gpu: &Gpu) -> Value {
             "fp32": gpu.tflops.fp32, "tf32": gpu.tflops.tf32, "fp16": gpu.tflops.fp16, "bf16": gpu.tflops.bf16,
         },
         "mig_profiles": gpu.mig,
-        "mig_compute_slices": most_slices(gpu),
+        "mig_compute_slices": gpu.compute_slices(),
         "rgu": gpu.rgu,
+        "watts": gpu.watts,
         "sources": sources,
         "note": gpu.note,
     })

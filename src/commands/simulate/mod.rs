@@ -31,7 +31,7 @@ pub(super) use crate::commands::simulate::input_trace::on_cluster;
 use crate::commands::simulate::objective::ObjectiveArgs;
 use hsched_engine::clock::Clock;
 
-use crate::commands::simulate::output::{EventFile, Form, Format, results};
+use crate::commands::simulate::output::{EventFile, Form, SimulationFormat, results};
 pub(in crate::commands) use crate::commands::simulate::sweep::HADARE;
 use crate::commands::simulate::sweep::{Axis, Results, Runner, cells};
 use crate::error::Failure;
@@ -127,14 +127,14 @@ pub(super) struct Args {
     events: Option<PathBuf>,
     /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    format: Format,
+    format: SimulationFormat,
     #[command(flatten)]
     speeds: SpeedArgs,
 }
 
 impl Subcommand for Args {
     fn wants_json(&self) -> bool {
-        self.format == Format::Json
+        self.format == SimulationFormat::Json
     }
 
     fn flags(&self) -> Vec<Flag> {
@@ -142,7 +142,7 @@ impl Subcommand for Args {
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
-        if self.certificate && self.format != Format::Json {
+        if self.certificate && self.format != SimulationFormat::Json {
             return Err(Failure::new(Exit::Usage, "--certificate needs --format json"));
         }
         let text = input::text(&self.trace)?;
@@ -231,8 +231,8 @@ impl Args {
     }
 
     /// Returns what a trace of graphs is played with.
-    fn asked(&self) -> graphs::Asked<'_> {
-        graphs::Asked {
+    fn asked(&self) -> graphs::GraphChoices<'_> {
+        graphs::GraphChoices {
             trace: &self.trace,
             cluster: &self.cluster,
             policies: &self.policy,
@@ -240,7 +240,7 @@ impl Args {
             rounds: self.rounds,
             restart: self.restart_cost,
             events: self.events.as_ref(),
-            json: self.format == Format::Json,
+            json: self.format == SimulationFormat::Json,
         }
     }
 

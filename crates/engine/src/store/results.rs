@@ -9,21 +9,27 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
+use crate::run_result::curve;
 use crate::store::files::{private, read, replace, write_error};
 use crate::store::{StateError, report_folder, reports};
-use crate::{JobState, RunResult, State};
-use hsched_model::Time;
+use crate::{EpochReport, JobState, RunResult, State, SubmissionRecord};
+use hsched_model::{JobName, Time};
 
 const NAME: &str = "results";
 
 /// Longest file, in bytes: some ten thousand results. Beyond it the oldest half is dropped.
 const LONGEST: usize = 16 << 20;
 
+/// Metrics of a training by epoch.
+pub type Curve = BTreeMap<u64, Vec<(String, f64)>>;
+
 /// Results of a state directory.
 #[derive(Debug, Default)]
 pub struct Results {
     /// Of forgotten jobs in the order in which they were forgotten, then of those in the state.
     pub runs: Vec<RunResult>,
+    /// Metrics by epoch of the jobs in the state; those of forgotten jobs are gone with their reports.
+    pub curves: BTreeMap<JobName, Curve>,
     /// Numbers of lines that cannot be read, from 1.
     pub damaged: Vec<usize>,
 }
@@ -52,7 +58,9 @@ impl Results {
             }
         }
         for tracked in &state.jobs {
-            add(&mut results.runs, of_job(root, tracked, now));
+            let reported = reported(root, tracked, now);
+            add(&mut results.runs, RunResult::new(tracked, &reported, now));
+            results.curves.insert(tracked.job.name.clone(), curve(&reported));
         }
         Ok(results)
     }
@@ -64,12 +72,12 @@ impl Results {
 /// When they cannot be written: then the jobs should stay.
 pub(super) fn keep(root: &Path, before: &State, after: &State, now: Time) -> Result<(), StateError> {
     let stays = |tracked: &&JobState| {
-        after.find(&tracked.job.name).is_some_and(|own| own.added.0.to_bits() == tracked.added.0.to_bits())
+        after.find(&tracked.job.name).is_some_and(|job| job.added.0.to_bits() == tracked.added.0.to_bits())
     };
     let has_result = |tracked: &&JobState| tracked.phase.is_over() || !tracked.past.is_empty();
     let mut text = Vec::new();
     for tracked in before.jobs.iter().filter(|tracked| !stays(tracked)).filter(has_result) {
-        let run = of_job(root, tracked, now);
+        let run = RunResult::new(tracked, &reported(root, tracked, now), now);
         serde_json::to_writer(&mut text, &run).map_err(|source| StateError::Json { source })?;
         text.push(b'\n');
     }
@@ -95,20 +103,16 @@ pub(super) fn keep(root: &Path, before: &State, after: &State, now: Time) -> Res
     append().map_err(write_error(&path))
 }
 
-/// Returns the result of a job so far; reports that cannot be read tell nothing.
-fn of_job(root: &Path, tracked: &JobState, now: Time) -> RunResult {
+/// Returns the epochs that rank 0 has reported, by submission: those of the past ones, then those of the others. Reports that cannot
+/// be read tell nothing.
+fn reported(root: &Path, tracked: &JobState, now: Time) -> Vec<Vec<EpochReport>> {
     let past = tracked.past.iter().map(|past| &past.attempt);
-    let current = tracked.phase.submissions().iter().map(|own| &own.attempt);
-    let mut curve = BTreeMap::new();
-    for attempt in past.chain(current) {
+    let current = tracked.phase.submissions().iter().map(|submission| &submission.attempt);
+    let epochs = |attempt: &SubmissionRecord| {
         let key = attempt.key(&tracked.job.name);
-        let folder = report_folder(root, &key.run, &key.name());
-        for epoch in reports::epochs(&folder, 1, 0, now).unwrap_or_default() {
-            // An epoch that was trained again counts as it was then.
-            curve.insert(epoch.epoch, epoch.metrics);
-        }
-    }
-    RunResult::new(tracked, &curve, now)
+        reports::epochs(&report_folder(root, &key.run, &key.name()), 1, 0, now).unwrap_or_default()
+    };
+    past.chain(current).map(epochs).collect()
 }
 
 #[cfg(test)]

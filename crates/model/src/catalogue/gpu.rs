@@ -28,6 +28,8 @@ pub struct Gpu {
     pub mig: Vec<String>,
     /// Reference GPU units of the Digital Research Alliance of Canada.
     pub rgu: Option<f64>,
+    /// Nominal power in watts.
+    pub watts: Option<f64>,
     /// Keys of the table's sources.
     pub sources: Vec<String>,
     pub note: Option<String>,
@@ -64,6 +66,11 @@ impl Gpu {
     /// Returns the model: products that share one run a job at about the same speed.
     pub fn model(&self) -> &str {
         self.model.as_deref().unwrap_or(&self.name)
+    }
+
+    /// Returns the number of slices of the smallest kind that it can be cut into.
+    pub fn compute_slices(&self) -> Option<u32> {
+        self.mig.last()?.split_once('g')?.0.parse().ok()
     }
 
     /// Returns whether the GPU has this arithmetic, or `None` where that is not known.

@@ -63,6 +63,17 @@ pub fn reference_units(gpu_type: &GpuType) -> Option<f64> {
     known.gpus.iter().filter_map(|gpu| gpu.rgu).max_by(f64::total_cmp)
 }
 
+/// Returns the nominal power in watts of a GPU of a type, or its share of it where the type is a slice; of products that may be
+/// meant, the most. `None` where the table has none.
+pub fn nominal_watts(gpu_type: &GpuType) -> Option<f64> {
+    let known = recognise(gpu_type.as_str())?;
+    let share = |gpu: &Gpu| match &known.slice {
+        None => Some(1.0),
+        Some(slice) => Some(f64::from(slice.compute) / f64::from(gpu.compute_slices()?)),
+    };
+    known.gpus.iter().filter_map(|gpu| Some(gpu.watts? * share(gpu)?)).max_by(f64::total_cmp)
+}
+
 /// Returns what a GPU type or product name may mean, or `None` where the table does not have it.
 ///
 /// A name with a word that no entry explains is not recognised: `gh200_xxx`.

@@ -1,0 +1,50 @@
+//! `hsched history`: what the jobs of a state directory have used, also those that are forgotten.
+
+use crate::app::context::{Context, Format};
+use crate::app::{deferred_commands, state};
+use crate::commands::cli::{Subcommand, json_text, print};
+use crate::commands::results::{meant, warn_of_damage};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::ui::{HistoryRow, history_json, history_table};
+use hsched_engine::store::Results;
+
+/// Show what jobs have used: GPU hours, those idle and lost to restarts, energy, RGU-hours
+///
+/// One row per job, also of jobs that ended long ago, and a row for all. Time in the queue does not count. LOST is the GPU time of
+/// submissions that another one followed, without the epochs that they finished. Energy marked with ~ is nominal power times
+/// time. What is not known is shown as -. Does not call Slurm.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Names of sweeps (the name of the job in the job file) or of jobs. A * matches any text. Default: all jobs.
+    #[arg(value_name = "JOB")]
+    names: Vec<String>,
+    /// Output format.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: Format,
+}
+
+impl Subcommand for Args {
+    fn wants_json(&self) -> bool {
+        self.format == Format::Json
+    }
+
+    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+        let (root, now) = (state::root(context)?, state::now(context));
+        let known = deferred_commands::expected(context, &state::rules(context))?;
+        let Results { runs, damaged, .. } =
+            Results::read(&root, &known, now).map_err(|error| state::failure(&error))?;
+        warn_of_damage(context, &root, &damaged);
+        let rows: Vec<HistoryRow> =
+            meant(runs, &self.names)?.into_iter().map(|run| HistoryRow::new(run, now)).collect();
+        let text = match self.format {
+            Format::Json => json_text(&history_json(&rows, now))?,
+            Format::Table if rows.is_empty() => {
+                context.note("there are no jobs yet: hsched submit, hsched add or hsched run start some");
+                String::new()
+            }
+            Format::Table => history_table(&rows, context.terminal),
+        };
+        print(context, &text).map(|()| Exit::Done)
+    }
+}

@@ -1,0 +1,122 @@
+//! What jobs have used as a table and as JSON: a row a job, and one for all.
+
+use serde_json::{Value, json};
+
+use crate::ui::quantity::duration;
+use crate::ui::{Align, Table, Terminal};
+use hsched_engine::{GpuUsage, RunResult};
+use hsched_model::{Seconds, Time, Unit};
+
+/// A job with what it has used.
+#[derive(Clone, Debug)]
+pub struct HistoryRow {
+    pub run: RunResult,
+    pub usage: GpuUsage,
+}
+
+impl HistoryRow {
+    /// Returns the row of a job until `now`.
+    pub fn new(run: RunResult, now: Time) -> Self {
+        let usage = GpuUsage::of(&run, now);
+        Self { run, usage }
+    }
+
+    /// Returns when it first started.
+    pub fn started(&self) -> Option<Time> {
+        let starts = self.run.submissions.iter().filter_map(|submission| submission.started);
+        starts.min_by(|a, b| a.0.total_cmp(&b.0))
+    }
+
+    /// Returns the time from its addition to its first start.
+    pub fn wait(&self) -> Option<Seconds> {
+        self.started().map(|started| Seconds(started.since(self.run.added).0.max(0.0)))
+    }
+}
+
+/// Returns what several jobs have used together.
+fn total(rows: &[HistoryRow]) -> GpuUsage {
+    GpuUsage::sum(&rows.iter().map(|row| &row.usage).collect::<Vec<_>>())
+}
+
+/// Returns the rows as a table, with a last row for all.
+pub fn history_table(rows: &[HistoryRow], terminal: Terminal) -> String {
+    let mut table = Table::new(&[
+        ("JOB", Align::Left),
+        ("STATE", Align::Left),
+        ("WAIT", Align::Right),
+        ("STARTS", Align::Right),
+        ("GPU HOURS", Align::Right),
+        ("IDLE", Align::Right),
+        ("LOST", Align::Right),
+        ("KWH", Align::Right),
+        ("RGU HOURS", Align::Right),
+    ]);
+    let mut starts = 0;
+    for row in rows {
+        let own = row.run.submissions.iter().filter(|submission| submission.started.is_some()).count();
+        starts += own;
+        let wait = row.wait().map_or_else(|| "-".to_owned(), duration);
+        let cells = [row.run.name.to_string(), row.run.state.clone(), wait, own.to_string()];
+        table.row(cells.into_iter().chain(amounts(&row.usage)));
+    }
+    let all = [format!("all {}", rows.len()), String::new(), String::new(), starts.to_string()];
+    table.row(all.into_iter().chain(amounts(&total(rows))));
+    table.show(terminal)
+}
+
+/// Returns GPU hours, idle and lost ones, energy and RGU hours as cells.
+fn amounts(usage: &GpuUsage) -> [String; 5] {
+    let hours = |hours: Option<f64>| hours.map_or_else(|| "-".to_owned(), |hours| format!("{hours:.2}"));
+    let energy = usage.energy.map(|energy| format!("~{:.2}", energy.kilowatt_hours));
+    [
+        hours(Some(usage.hours())),
+        hours(usage.idle),
+        hours(usage.lost),
+        energy.unwrap_or_else(|| "-".to_owned()),
+        hours(usage.reference_hours),
+    ]
+}
+
+/// Returns the rows as JSON (schema `hsched.history/1`); times are Unix seconds.
+pub fn history_json(rows: &[HistoryRow], now: Time) -> Value {
+    let job = |row: &HistoryRow| {
+        let HistoryRow { run, usage } = row;
+        let mut value = json!({
+            "name": run.name.as_str(),
+            "sweep": run.sweep,
+            "state": run.state,
+            "added": run.added.0,
+            "started": row.started().map(|started| started.0),
+            "ended": run.ended.map(|ended| ended.0),
+            "wait_s": row.wait().map(|wait| wait.0),
+            "submissions": run.submissions.len(),
+            "epochs_done": run.epochs_done,
+            "epochs": run.epochs,
+        });
+        add(&mut value, usage);
+        value
+    };
+    let mut all = json!({ "jobs": rows.len() });
+    add(&mut all, &total(rows));
+    json!({
+        "schema": "hsched.history/1",
+        "at": now.0,
+        "total": all,
+        "jobs": rows.iter().map(job).collect::<Vec<_>>(),
+    })
+}
+
+/// Adds the keys of a usage to those of a job or of all.
+fn add(value: &mut Value, usage: &GpuUsage) {
+    let by_type: serde_json::Map<String, Value> =
+        usage.held.iter().map(|(gpu_type, hours)| (gpu_type.to_string(), json!(hours))).collect();
+    value["gpu_hours"] = json!(usage.hours());
+    value["gpu_hours_by_type"] = Value::Object(by_type);
+    value["idle_gpu_hours"] = json!(usage.idle);
+    value["lost_gpu_hours"] = json!(usage.lost);
+    value["energy_kwh"] = json!(usage.energy.map(|energy| energy.kilowatt_hours));
+    value["energy_from"] = json!(usage.energy.map(|energy| energy.source.word()));
+    value["energy_missing_gpu_hours"] = json!(usage.energy.map(|energy| energy.missing));
+    value["cost"] = json!(usage.reference_hours);
+    value["cost_unit"] = json!(usage.reference_hours.map(|_| Unit::Rgu.word()));
+}
