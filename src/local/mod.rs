@@ -12,6 +12,7 @@ mod parking;
 mod pool_world;
 mod processes;
 mod running;
+mod starting;
 mod switching;
 mod wake;
 mod world;

@@ -39,7 +39,7 @@ impl<'a> Pool<'a> {
             &format!(
                 "jobs:\n  - name: s\n    samples_per_epoch: 1\n    epochs: 1\n    global_batch: 1\n    model_size: 0\n    \
                  max_gpus: 1\n    checkpoint: {{grace: 1s}}\n    command: \"echo start $SLURM_JOB_ID $(date +%s.%N) >>log.$I; \
-                 sleep {seconds}; echo end $SLURM_JOB_ID $(date +%s.%N) >>log.$I\"\n    sweep: {{i: [{}]}}\n",
+                 sleep {seconds} && echo end $SLURM_JOB_ID $(date +%s.%N) >>log.$I\"\n    sweep: {{i: [{}]}}\n",
                 values.join(", ")
             ),
         );

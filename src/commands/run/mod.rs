@@ -2,6 +2,7 @@
 
 mod adding;
 mod assumed;
+mod closing;
 mod measuring;
 mod pool;
 mod serving;
