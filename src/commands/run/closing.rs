@@ -91,7 +91,7 @@ impl LocalRun<'_> {
         Ok(())
     }
 
-    fn longest_grace(&self, state: &State) -> Seconds {
+    pub(super) fn longest_grace(&self, state: &State) -> Seconds {
         let open = state.jobs.iter().filter(|tracked| !tracked.phase.is_over());
         let grace = open.map(|job| job.job.launch.checkpoint.grace.unwrap_or(self.rules.defaults.grace).0);
         Seconds(grace.fold(0.0, f64::max))

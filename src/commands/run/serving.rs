@@ -9,6 +9,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::local::{Instructions, LocalWorld, MemberWork, Wake};
 use hsched_engine::pool::MemberId;
+use hsched_engine::store::StateDir;
 use hsched_model::{Seconds, Time};
 
 /// How a member's time under another leader ends: with its exit, or with the lock.
@@ -54,7 +55,7 @@ impl LocalRun<'_> {
             if leaving.is_some() && closing.is_none() && work.worker.ask_to_leave().is_ok() {
                 self.telling.log.say("leaving the pool: asking the running jobs to save and exit");
                 here.close();
-                closing = Some(now.after(Seconds(self.rules.defaults.grace.0)));
+                closing = Some(now.after(self.grace_of_all()));
             }
             if closing.is_some_and(|until| now >= until) {
                 here.kill();
@@ -90,6 +91,12 @@ impl LocalRun<'_> {
                 Instructions::default()
             }
         }
+    }
+
+    /// Returns how long the running jobs may take to save.
+    fn grace_of_all(&self) -> Seconds {
+        let peeked = StateDir::peek(self.directory.root(), &self.rules);
+        peeked.map_or(self.rules.defaults.grace, |peeked| self.longest_grace(&peeked.state))
     }
 
     /// Returns whether the allocation is about to end, where no signal of Slurm's has said so.
