@@ -8,6 +8,7 @@ use crate::local::world::mark;
 use hsched_engine::clock::Clock;
 use hsched_engine::live::{LiveError, Reported, left_word, reported};
 use hsched_engine::pool::Demand;
+use hsched_engine::store::samples::RecentSamples;
 use hsched_engine::store::{report_folder, reports};
 use hsched_engine::{
     Answer, End, Observation, PlannedSubmission, QueueState, Run, Sighting, State, SubmissionKey,
@@ -73,7 +74,7 @@ impl World for EndedRun<'_> {
                 sightings.push(left_behind(root, &tracked.job.name, &submission.attempt, at)?);
             }
         }
-        let Reported { epochs, odd, notes } = reported(root, state, at);
+        let Reported { epochs, odd, notes, .. } = reported(root, state, &mut RecentSamples::default(), at);
         Ok(Observation {
             at,
             cluster: Cluster::default(),
@@ -82,6 +83,8 @@ impl World for EndedRun<'_> {
             scripts: Vec::new(),
             epochs,
             odd,
+            // Its processes have ended.
+            stalls: Vec::new(),
             notes,
         })
     }
@@ -127,7 +130,7 @@ pub(super) fn left_behind(
     }
     let is_done = reports::all_returned(&folder, attempt.ranks.len());
     let is_done = is_done.map_err(|source| LiveError::Reports { folder, source })?;
-    let end = if word.is_none() && is_done { End::Completed } else { End::Interrupted };
+    let end = if is_done { End::Completed } else { End::Interrupted };
     let queue_state = QueueState::Ended { end, at: Some(at) };
     let job_id = attempt.job_id.unwrap_or(JobId(0));
     Ok(Sighting { of, job_id, submit_time: None, state: queue_state, reason: None })

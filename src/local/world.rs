@@ -15,6 +15,7 @@ use crate::local::wake::Waker;
 use hsched_engine::clock::Clock;
 use hsched_engine::live::{LiveError, Prepared, Reported, Site, reported, word_end};
 use hsched_engine::pool::MemberId;
+use hsched_engine::store::samples::RecentSamples;
 use hsched_engine::store::{StateDir, report_folder, reports, run_folder};
 use hsched_engine::{
     Answer, End, NewShares, Observation, QueueState, Rules, Run, Sighting, State, SubmissionKey,
@@ -48,6 +49,8 @@ pub struct LocalWorld<'a> {
     pub(super) parking: Parking,
     /// What people should know of switches, in order.
     pub(super) said: Vec<Said>,
+    /// The samples of what runs, as last read.
+    samples: RecentSamples,
     /// The run that was prepared last, by its id.
     pub(super) prepared: Option<(String, Prepared)>,
     /// When a submission lost a node, the last time.
@@ -76,6 +79,7 @@ impl<'a> LocalWorld<'a> {
             running: BTreeMap::new(),
             parking: Parking::default(),
             said: Vec::new(),
+            samples: RecentSamples::default(),
             prepared: None,
             lost: None,
             asked: None,
@@ -264,7 +268,8 @@ impl LocalWorld<'_> {
         // What the state has let go was seen to end.
         self.running.retain(|of, running| running.ended.is_none() || seen.contains(&of));
         // After the ends: epochs that were reported before them count.
-        let Reported { epochs, odd, notes } = reported(&self.site.site.state, state, at);
+        let Reported { epochs, odd, stalls, notes } =
+            reported(&self.site.site.state, state, &mut self.samples, at);
         let cluster = self.devices.cluster();
         Ok(Observation {
             at,
@@ -274,6 +279,7 @@ impl LocalWorld<'_> {
             scripts: Vec::new(),
             epochs,
             odd,
+            stalls,
             notes,
         })
     }

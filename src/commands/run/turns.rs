@@ -80,6 +80,9 @@ const LOOK: Seconds = Seconds(5.0);
 /// How often where other members of a pool write it.
 pub(super) const LOOK_POOL: Seconds = Seconds(1.0);
 
+/// How often is looked whether jobs get on.
+const LOOK_AT_SAMPLES: Seconds = Seconds(30.0);
+
 /// How often while jobs give up their devices to others.
 const LOOK_SWITCHING: Seconds = Seconds(0.2);
 
@@ -283,14 +286,17 @@ impl<'a> LocalRun<'a> {
         earliest([due(state, &self.rules, at), soon])
     }
 
-    /// Returns when is looked for what other machines have written, where they do; the last time was at `at`.
+    /// Returns when is looked for what other machines have written, where they do, and else for what samples of the jobs show; the
+    /// last time was at `at`.
     pub(super) fn next_look(&self, at: Time, world: &PoolWorld<'_>) -> Option<Time> {
-        let every = match &world.lead {
-            _ if world.here.is_switching() => LOOK_SWITCHING,
-            Some(_) => LOOK_POOL,
-            None => LOOK,
-        };
-        self.target.job.is_some().then(|| at.after(every))
+        match &world.lead {
+            None if self.target.job.is_none() => {
+                (world.here.at_work() > 0).then(|| at.after(LOOK_AT_SAMPLES))
+            }
+            _ if world.here.is_switching() => Some(at.after(LOOK_SWITCHING)),
+            Some(_) => Some(at.after(LOOK_POOL)),
+            None => Some(at.after(LOOK)),
+        }
     }
 
     /// Waits until something happens or a moment has come.

@@ -25,6 +25,7 @@ mod report_line;
 pub mod reports;
 mod restore;
 mod results;
+pub mod samples;
 mod script_chains;
 mod seal;
 mod shares_file;

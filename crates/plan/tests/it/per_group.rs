@@ -10,7 +10,7 @@ fn nodes_of_jobs(policy: &str) -> Vec<BTreeSet<usize>> {
     let problem = problems::fifteen_gpus();
     let registry = Registry::new(POLICIES);
     let inner = registry.find_over_time(policy, &Parameters::default()).expect("a policy");
-    let mut policy = PerGroup::new(inner, |node| node.to_string());
+    let mut policy = PerGroup::new(inner, ToString::to_string);
     let plan = policy.decide(&problem, &Budget::until(&|| false)).expect("a plan");
     let plan = verify(&problem, plan).expect("a valid plan");
     let placed = plan.plan().changes.iter().filter_map(|(_, decision)| match decision {
