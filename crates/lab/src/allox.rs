@@ -11,6 +11,7 @@ pub(super) const ALLOX: Entry = Entry {
     make: Make::Policy { make: |_| Ok(Box::new(Allox::staying())), watched: false },
     objectives: &[],
     flags: &[],
+    knows_replicas: false,
 };
 
 /// The variant that matches running jobs anew.

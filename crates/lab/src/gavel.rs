@@ -16,6 +16,7 @@ pub(super) const MAX_MIN: Entry = Entry {
     },
     objectives: &[],
     flags: &[],
+    knows_replicas: false,
 };
 
 pub(super) const MTD: Entry = Entry {

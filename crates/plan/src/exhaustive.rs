@@ -15,6 +15,7 @@ pub(super) const EXHAUSTIVE: Entry = Entry {
     make: Make::Placer(|_| Ok(Box::new(Exhaustive))),
     objectives: &Objective::ALL,
     flags: &[],
+    knows_replicas: false,
 };
 
 /// Exhaustive enumeration.

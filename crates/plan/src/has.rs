@@ -6,8 +6,13 @@ use crate::market::{CategoryMarket, ClearedCategory};
 use crate::{Assignment, Entry, Make, Objective, Placer, PolicyError, Problem, admission, category};
 
 /// The paper's HAS among the policies.
-pub(super) const HAS: Entry =
-    Entry { name: "has", make: Make::Placer(|_| Ok(Box::new(Has))), objectives: &Objective::ALL, flags: &[] };
+pub(super) const HAS: Entry = Entry {
+    name: "has",
+    make: Make::Placer(|_| Ok(Box::new(Has))),
+    objectives: &Objective::ALL,
+    flags: &[],
+    knows_replicas: true,
+};
 
 /// The paper's HAS.
 #[derive(Clone, Copy, Debug, Default)]

@@ -16,6 +16,7 @@ pub(super) const OPTIMUS: Entry = Entry {
     make: Make::Placer(|_| Ok(Box::new(Optimus { name: "optimus", sharing: Sharing::Equal }))),
     objectives: &Objective::ALL,
     flags: &[],
+    knows_replicas: false,
 };
 
 /// The same with batches in proportion to speed.

@@ -9,6 +9,7 @@ pub(crate) const HADAR: LabPolicy = LabPolicy::of_gangs(Entry {
     make: Make::Policy { make: |own| Ok(Box::new(Hadar::new(parameters(own)?))), watched: true },
     objectives: &[],
     flags: &[&SHARING, &UTILITY, &WORTH],
+    knows_replicas: false,
 });
 
 const SHARING: Flag = Flag {

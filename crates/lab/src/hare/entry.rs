@@ -10,6 +10,7 @@ pub(crate) const HARE: LabPolicy = LabPolicy {
         make: Make::Policy { make: |_| Ok(Box::<Hare>::default()), watched: true },
         objectives: &[],
         flags: &[],
+        knows_replicas: false,
     },
     tasks: Some(TaskMaker {
         flags: &[&ASSIGN],

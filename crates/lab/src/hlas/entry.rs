@@ -11,6 +11,7 @@ pub(crate) const HLAS: LabPolicy = LabPolicy {
         make: Make::Policy { make: |own| Ok(Box::new(Hlas::new(parameters(own, false)?))), watched: true },
         objectives: &[],
         flags: &[&GROUPS, &THRESHOLDS, &PROMOTE],
+        knows_replicas: false,
     },
     tasks: Some(TaskMaker {
         flags: &[],

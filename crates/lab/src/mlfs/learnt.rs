@@ -27,6 +27,7 @@ pub(crate) const MLF_RL: LabPolicy = LabPolicy::of_gangs(Entry {
     },
     objectives: &[],
     flags: &[&NETWORK],
+    knows_replicas: false,
 });
 
 const NETWORK: Flag = Flag {

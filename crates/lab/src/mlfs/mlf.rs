@@ -21,6 +21,7 @@ pub(crate) const MLF_H: LabPolicy = LabPolicy::of_gangs(Entry {
     make: Make::Policy { make: |_| Ok(Box::<MlfH>::default()), watched: true },
     objectives: &[],
     flags: &[],
+    knows_replicas: false,
 });
 
 /// MLF-H for whole jobs.
@@ -74,7 +75,7 @@ impl Policy for MlfH {
         for job in due.filter(|&job| problem.jobs[job].progress.is_ready()) {
             let rates = state.rates(job);
             let rank = self.rank(&problem.jobs[job], rates, problem.now);
-            let shape = (rates.asks, rates.speeds.iter().map(|speed| *speed > 0.0).collect());
+            let shape = rates.shape();
             state.line.remove(job);
             state.line.wait(job, shape, rank);
         }

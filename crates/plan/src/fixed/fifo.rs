@@ -10,6 +10,7 @@ pub(crate) const FIFO: Entry = Entry {
     make: Make::Policy { make: |_| Ok(Fifo::PLAIN.policy()), watched: false },
     objectives: &[],
     flags: &[],
+    knows_replicas: true,
 };
 
 pub(crate) const FIFO_HET: Entry = Entry {
@@ -60,7 +61,8 @@ impl Fifo {
     }
 
     fn choose(self, problem: &Problem, rates: &Rates, room: &[u32]) -> Option<usize> {
-        let usable = |&gpu_type: &usize| rates.speeds[gpu_type] > 0.0 && room[gpu_type] >= rates.asks;
+        let usable =
+            |&gpu_type: &usize| rates.speeds[gpu_type] > 0.0 && room[gpu_type] >= rates.gpus(gpu_type);
         let usable = (0..room.len()).filter(usable);
         match self.takes {
             Takes::MostFree => usable.max_by_key(|&gpu_type| room[gpu_type]),
@@ -90,7 +92,7 @@ impl Policy for Queue {
             let rates = state.rates(next.job);
             match rule.choose(problem, rates, &room) {
                 Some(gpu_type) => {
-                    room[gpu_type] -= rates.asks;
+                    room[gpu_type] -= rates.gpus(gpu_type);
                     wants.push(Want::place(next.job, state.counts(next.job, gpu_type)));
                 }
                 // A job that no number of ended jobs helps must not hold up the others for good.

@@ -21,6 +21,7 @@ pub(crate) const LAS: Entry = Entry {
     make: Make::Policy { make: |parameters| Ok(Box::new(Las::new(parameters.repacking))), watched: false },
     objectives: &[],
     flags: &[],
+    knows_replicas: true,
 };
 
 /// Least attained service.

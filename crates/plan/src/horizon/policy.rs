@@ -24,6 +24,7 @@ pub(crate) const HORIZON: Entry = Entry {
     },
     objectives: &[Objective::MeanJct, Objective::Weighted],
     flags: &[],
+    knows_replicas: true,
 };
 
 /// The policy with what it remembers.

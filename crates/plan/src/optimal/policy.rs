@@ -22,6 +22,7 @@ pub(crate) const OPTIMAL: Entry = Entry {
     }),
     objectives: &Objective::ALL,
     flags: &[&USE_ALL],
+    knows_replicas: true,
 };
 
 const USE_ALL: Flag = Flag {

@@ -21,5 +21,6 @@ mod pareto;
 mod per_group;
 mod planner_facts;
 mod policy_properties;
+mod replica_policies;
 mod replicas;
 mod throughput_names;
