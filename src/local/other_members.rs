@@ -181,7 +181,7 @@ impl OtherMembers {
         let (Some(member), Some(other)) = (member, other) else {
             return Err(failed("its allocation has ended".to_owned()));
         };
-        let lease = other.devices.find(ranks, needs, |_, _| 0).ok_or_else(in_use)?;
+        let lease = other.devices.find(ranks, needs, false, |_, _| 0).ok_or_else(in_use)?;
         (start.devices, start.needs) = (lease.devices.clone(), (needs.cpus, needs.memory));
         let order = Order { of: of.clone(), demand: Demand::Run, start };
         self.leader.order(&member, order).map_err(|error| failed(error.in_one_line()))?;

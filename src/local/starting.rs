@@ -36,7 +36,8 @@ impl LocalWorld<'_> {
         let ranks = named_ranks(&run.problem, &intent.placement);
         let needs = self.site.site.defaults.rank_needs(job);
         let crowd = |node: &NodeName, device: usize| self.parking.crowd(node, device);
-        let lease = self.devices.find(&ranks, needs, crowd).ok_or_else(in_use)?;
+        let lease =
+            self.devices.find(&ranks, needs, self.sharing.wants_alone(&of.job), crowd).ok_or_else(in_use)?;
         (start.devices, start.needs) = (lease.devices, (lease.needs.cpus, lease.needs.memory));
         self.begin(&of, &start, work)
     }
@@ -106,6 +107,7 @@ impl LocalWorld<'_> {
         guarded.watch = watch;
         let (job_id, step) = (guarded.job_id, if is_held { Step::Held { after } } else { Step::AtWork });
         self.devices.take(of, lease);
+        self.sharing.begin(of, &output, &self.devices);
         let running = Running::new(guarded, self.now(), start.gpus.clone(), start.epochs, step);
         self.running.insert(of.clone(), running);
         Ok(job_id)

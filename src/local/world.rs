@@ -11,6 +11,7 @@ use crate::local::ended_run::left_behind;
 use crate::local::parking::{Parking, Said};
 use crate::local::processes::end_leftovers;
 use crate::local::running::Running;
+use crate::local::slots::Sharing;
 use crate::local::wake::Waker;
 use hsched_engine::clock::Clock;
 use hsched_engine::live::{LiveError, Prepared, Reported, Site, reported, word_end};
@@ -47,6 +48,7 @@ pub struct LocalWorld<'a> {
     pub(super) waker: &'a Waker,
     pub(super) running: BTreeMap<SubmissionKey, Running>,
     pub(super) parking: Parking,
+    pub(super) sharing: Sharing,
     /// What people should know of switches, in order.
     pub(super) said: Vec<Said>,
     /// The samples of what runs, as last read.
@@ -78,6 +80,7 @@ impl<'a> LocalWorld<'a> {
             waker,
             running: BTreeMap::new(),
             parking: Parking::default(),
+            sharing: Sharing::default(),
             said: Vec::new(),
             samples: RecentSamples::default(),
             prepared: None,
@@ -113,6 +116,11 @@ impl<'a> LocalWorld<'a> {
             && self.parking.is_to_blame(&of.job, lease)
         {
             let why = "parked jobs may have left it too little memory; it will start again without them";
+            self.said.push((of.job.clone(), why.to_owned()));
+            end = End::Interrupted;
+        }
+        if self.sharing.is_to_blame(&of, &end) {
+            let why = "it ran out of memory beside others on its GPU; it will start again alone";
             self.said.push((of.job.clone(), why.to_owned()));
             end = End::Interrupted;
         }

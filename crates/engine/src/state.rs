@@ -75,7 +75,7 @@ pub struct JobState {
     /// GPU types that its file does not list and on which its first run failed: it is not tried there again.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub avoids: BTreeSet<GpuType>,
-    /// A job that it comes after and that has not completed.
+    /// A job that it waits for: one that it comes after, or a run of its sweep where no more may be at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub awaits: Option<JobName>,
     pub past: Vec<PastAttempt>,

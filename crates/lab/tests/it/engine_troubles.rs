@@ -93,9 +93,9 @@ fn jobs_of_different_partitions_share_the_nodes_of_both() {
 #[test]
 fn a_job_that_slurm_does_not_manage_to_end_is_not_waited_for_for_ever() {
     let cluster = cluster(&[("v1", "v100", 4, 2, "mixed")]);
-    let own = SubmissionRecord { started: Some(Time(0.0)), ..attempt("r", "v1", "v100", 2, 0) };
+    let submission = SubmissionRecord { started: Some(Time(0.0)), ..attempt("r", "v1", "v100", 2, 0) };
     let stuck = JobState {
-        phase: phase(own, stopping(0.0, AfterStop::GoOn, StopProgress::Killed)),
+        phase: phase(submission, stopping(0.0, AfterStop::GoOn, StopProgress::Killed)),
         ..JobState::new(job("a", "{v100: 100}", ""), Time(0.0))
     };
     let waiting = JobState::new(job("b", "{v100: 100}", ""), Time(0.0));

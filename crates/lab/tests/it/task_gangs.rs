@@ -121,7 +121,7 @@ fn what_they_remember_is_taken_up_as_it_was() {
         assert_eq!(plan.changes.len(), 2, "{name}: one starts, one waits");
         let memory = first.memory().expect("a memory");
         let mut second = policy(name, &Parameters::default());
-        assert_ne!(second.memory().map(|own| own.text), Some(memory.text.clone()), "{name}");
+        assert_ne!(second.memory().map(|memory| memory.text), Some(memory.text.clone()), "{name}");
         second.remember(&memory);
         assert_eq!(second.memory(), Some(memory), "{name}");
     }
