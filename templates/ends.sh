@@ -18,6 +18,13 @@ hs_all_done() {
   return 1
 }
 
+# Returns whether the commands of all ranks had returned 0 before they were asked to stop. Other nodes may see the file of
+# that request late, so this is known of ranks on this node alone.
+hs_have_returned() {
+  local -a marks=("$hs_report_dir/.returned.$hs_token."*)
+  [[ $hs_launch == local && -e ${marks[0]-} ]] && ((!hs_terminated && hs_status == 0 && ${#marks[@]} >= hs_world_size))
+}
+
 # Returns whether Slurm can still start a step on every node: ranks fail long before Slurm detects that a node is lost.
 hs_nodes_answer() {
   local size=${#hs_hosts[@]}
@@ -40,7 +47,7 @@ hs_judge() {
   # If a rank fails, Slurm signals the others, so a signal counts as a stop request only if no rank failed.
   for file in "$hs_report_dir/.asked.$hs_token"*; do if [[ -e $file && -z $failure ]]; then asked=1; fi; done
   hs_count_epochs
-  if ((asked && hs_epochs_done < hs_epochs)); then hs_end_unfinished; fi
+  if ((asked && hs_epochs_done < hs_epochs)) && ! hs_have_returned; then hs_end_unfinished; fi
   if ((hs_status == 0 && stopped)); then
     hs_say_stopped
     hs_end 85

@@ -100,6 +100,10 @@ hs_rank_main() {
 
 # Ends a rank whose command returned 0. After a stop request, the batch shell decides by the reported epochs.
 hs_end_done() {
+  # The command returned before a stop request: those come with this file first. If all is killed now, this shows it.
+  if ((!hs_stopping && !hs_terminated)) && [[ ! -e $hs_report_dir/.stop.$hs_token ]]; then
+    : 2>/dev/null >"$hs_report_dir/.returned.$hs_token.$hs_rank"
+  fi
   # Slurm signals the processes one by one, and this shell may be the last.
   if ((hs_rank == 0 && !hs_stopping && !hs_terminated)) && ! hs_has_last_epoch; then sleep 1; fi
   if ((hs_stopping || hs_terminated)); then : >>"$hs_report_dir/.asked.$hs_token" || exit 85; fi

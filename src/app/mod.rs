@@ -30,6 +30,7 @@ pub(crate) mod permissions;
 pub(crate) mod planning;
 pub(crate) mod policy_args;
 pub(crate) mod policy_flags;
+pub(crate) mod pool_size;
 pub(crate) mod predictions;
 pub(crate) mod printed;
 pub(crate) mod probing;

@@ -11,12 +11,15 @@ use crate::app::state;
 use crate::app::watch_estimates::start_estimates;
 use crate::error::Failure;
 use crate::exit::Exit;
+use crate::local::OtherMembers;
+use hsched_engine::clock::Clock as _;
 use hsched_engine::live::LiveError;
-use hsched_engine::store::StateDir;
+use hsched_engine::pool::MemberId;
+use hsched_engine::store::{StateDir, StateError};
 use hsched_engine::{BackendKind, Inquiry, Observation, State, TaggedJob};
 use hsched_model::{Cluster, ErrorId, Holdings, Job, JobId, NodeName};
 use hsched_slurm::live::SlurmWorld;
-use hsched_slurm::{QueuedJob, allocation, holdings, sbatch, sinfo, squeue};
+use hsched_slurm::{QueuedJob, allocation, holdings, read, sbatch, scontrol_job, sinfo, squeue};
 
 /// Its name for people.
 pub(crate) const NAME: &str = "Slurm";
@@ -116,6 +119,30 @@ pub(crate) fn held_by(
 pub(crate) fn allocated_nodes(context: &Context, job: JobId) -> Result<Vec<NodeName>, Failure> {
     let nodes = allocation::parse(&context.ask(&allocation::command(job))?).nodes;
     Ok(nodes.iter().filter_map(|node| NodeName::new(&node.name).ok()).collect())
+}
+
+/// Returns whether the allocation of a member of a pool is over, so that nothing of it runs; `None` where Slurm does not say.
+pub(crate) fn is_over(context: &Context, member: &MemberId) -> Option<bool> {
+    let pause = |pause| context.clock.sleep(pause);
+    match read(&context.slurm, &scontrol_job::command(member.job()), &pause) {
+        Ok(output) => Some(scontrol_job::is_over(&output.stdout, member.restarts())),
+        Err(error) if scontrol_job::is_unknown(&error) => Some(true),
+        Err(_) => None,
+    }
+}
+
+/// Writes down which members of a pool are over, as Slurm says.
+///
+/// # Errors
+/// When a file of the pool cannot be read or written.
+pub(crate) fn mark_dead(context: &Context, root: &Path, own: Option<&MemberId>) -> Result<(), StateError> {
+    let Some(mut others) = OtherMembers::find(root)? else { return Ok(()) };
+    for member in others.members()?.iter().filter(|member| Some(*member) != own) {
+        if is_over(context, member) == Some(true) {
+            others.mark_over(member)?;
+        }
+    }
+    Ok(())
 }
 
 /// Submits a script with options for sbatch; returns the number of the job.

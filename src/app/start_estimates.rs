@@ -51,6 +51,11 @@ pub(crate) struct SearchArgs {
 }
 
 impl SearchArgs {
+    /// Returns the choice of who says nothing.
+    pub(crate) fn usual() -> Self {
+        Self { cost_weight: 0.0, futures: None }
+    }
+
     /// Returns the futures to look at for each job alone,
     pub(crate) fn futures_alone(&self) -> u32 {
         self.futures.unwrap_or(60)

@@ -11,7 +11,7 @@ use crate::app::script_files::script_output;
 use crate::app::session;
 use crate::commands::cancel::unknown_job;
 use crate::commands::cli::{Subcommand, json_text, print};
-use crate::commands::together;
+use crate::commands::pack;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::ui::{
@@ -43,12 +43,12 @@ const STALE: Seconds = Seconds(120.0);
 
 /// Returns what is said where the jobs' `hsched run` is not at work.
 fn interrupted(root: &Path) -> String {
-    let script = together::script(root);
+    let script = pack::script(root);
     if !script.exists() {
         return "hsched run is not active here, so no job is running; to resume, start hsched run again\n"
             .to_owned();
     }
-    let (name, script) = (together::NAME, shell_words::quote(&script.display().to_string()).into_owned());
+    let (name, script) = (pack::NAME, shell_words::quote(&script.display().to_string()).into_owned());
     format!(
         "these jobs belong to the Slurm job {name}, which is not running: squeue --me --name={name} \
          shows whether it is pending\nif it is gone, submit it again: sbatch {script}\n"

@@ -19,10 +19,10 @@ use crate::app::state;
 use crate::app::submission::{self, SubmissionOptions, SubmissionOutcome};
 use crate::app::{deferred_commands, file_kind, input, permissions, planning, predictions, replicas};
 use crate::commands::cli::{Subcommand, json_text, print};
+use crate::commands::pack::PackArgs;
 use crate::commands::pieces::{Chain, PiecesArgs};
 use crate::commands::submit_queue::ThroughArgs;
 use crate::commands::submit_script::{FollowArgs, ScriptInput};
-use crate::commands::together::TogetherArgs;
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
@@ -52,8 +52,8 @@ const FOLLOW: &str = "hsched watch --queue follows the jobs and replaces request
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("policy", |policy| policy
     .value_parser(PolicyName::RUN)
-    .default_value_if("together", "true", hsched_lab::registry().names_over_time()[0])
-    .help(format!("Policy that places the jobs. All policies except optimal use every GPU that the jobs can use. With --together, the policy of hsched run, which may also be one that reschedules running jobs [default with --together: {}]", hsched_lab::registry().names_over_time()[0]))))]
+    .default_value_ifs(["pack", "together"].map(|pool| (pool, "true", hsched_lab::registry().names_over_time()[0])))
+    .help(format!("Policy that places the jobs. All policies except optimal use every GPU that the jobs can use. With --pack, the policy of hsched run, which may also be one that reschedules running jobs [default with --pack: {}]", hsched_lab::registry().names_over_time()[0]))))]
 pub(super) struct Args {
     /// Plan (JSON), job file (YAML), or batch script; - reads standard input.
     #[arg(value_name = "PLAN|JOBS|SCRIPT")]
@@ -83,7 +83,7 @@ pub(super) struct Args {
     #[arg(last = true, value_name = "SBATCH OPTIONS")]
     sbatch: Vec<String>,
     #[command(flatten)]
-    together: TogetherArgs,
+    pack: PackArgs,
     #[command(flatten)]
     follow: FollowArgs,
     #[command(flatten)]
@@ -226,12 +226,11 @@ impl Args {
 
     /// Submits what no plan places: all jobs together, or a script in pieces. `None` for everything else.
     fn submit_whole(&self, context: &Context) -> Result<Option<Exit>, Failure> {
-        if self.together.together {
+        if self.pack.is_wanted() {
             let run = self.run_id(context)?;
             let submission = (self.input.as_path(), run.as_str(), &self.sbatch[..]);
-            let policy = self.planning.policy.words();
             let format = (self.dry_run, self.format);
-            return self.together.submit(context, submission, &policy, format).map(Some);
+            return self.pack.submit(context, submission, &self.planning, format).map(Some);
         }
         let Some(limit) = self.pieces.pieces else { return Ok(None) };
         let run = self.run_id(context)?;

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use crate::probe::{self, Facts};
 use hsched_engine::SubmissionKey;
+use hsched_engine::pool::{MemberId, Start};
 use hsched_model::{
     Bytes, Cluster, GpuStock, GpuType, Node, NodeName, NodeState, PlacedRank, RankNeeds, Usage,
 };
@@ -47,6 +48,14 @@ impl Lease {
     /// Returns all devices that nobody else may have.
     pub(super) fn all(&self) -> impl Iterator<Item = &DeviceIndex> {
         self.devices.iter().chain(&self.beside)
+    }
+}
+
+impl Lease {
+    /// Returns the devices that a submission is started on.
+    pub(super) fn of(start: &Start) -> Self {
+        let (cpus, memory) = start.needs;
+        Self { devices: start.devices.clone(), needs: RankNeeds { cpus, memory }, beside: Vec::new() }
     }
 }
 
@@ -178,9 +187,22 @@ impl Devices {
         types
     }
 
+    /// Returns the nodes with their devices.
+    pub fn nodes(&self) -> &[(Node, Vec<Device>)] {
+        &self.nodes
+    }
+
+    /// Returns them as those of a member of a pool: the names of the nodes say which.
+    pub fn of_member(self, member: &MemberId) -> Self {
+        let named =
+            |(node, devices): (Node, Vec<Device>)| (Node { name: member.node(&node.name), ..node }, devices);
+        Self { nodes: self.nodes.into_iter().map(named).collect(), ..self }
+    }
+
     /// Takes in which nodes are still there. Slurm takes a lost node out of its allocation for good.
     pub fn keep(&mut self, left: &[NodeName]) {
-        for (node, _) in self.nodes.iter_mut().filter(|(node, _)| !left.contains(&node.name)) {
+        let is_lost = |node: &Node| !left.contains(&MemberId::plain(&node.name));
+        for (node, _) in self.nodes.iter_mut().filter(|(node, _)| is_lost(node)) {
             node.state = NodeState::parse("down");
             node.reason = Some("no longer in the allocation".to_owned());
         }
@@ -276,6 +298,7 @@ impl Devices {
         let mut words = String::new();
         for (name, devices) in own {
             let imagined = devices.iter().all(|device| device.is_empty());
+            let name = MemberId::plain(name);
             let _ = writeln!(words, "{name} {}", if imagined { String::new() } else { devices.join(",") });
         }
         words

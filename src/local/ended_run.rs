@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use crate::local::other_members::OtherMembers;
 use crate::local::processes::end_leftovers;
 use crate::local::world::mark;
 use hsched_engine::clock::Clock;
 use hsched_engine::live::{LiveError, Reported, left_word, reported};
+use hsched_engine::pool::Demand;
 use hsched_engine::store::samples::RecentSamples;
 use hsched_engine::store::{report_folder, reports};
 use hsched_engine::{
@@ -31,19 +33,43 @@ impl<'a> EndedRun<'a> {
     }
 }
 
+impl EndedRun<'_> {
+    /// Tells the member of a pool that has a submission what is to become of it.
+    fn demand(&self, of: &SubmissionKey, demand: Demand, done: Answer) -> Answer {
+        let told = OtherMembers::find(self.root).and_then(|pool| match pool {
+            Some(mut pool) => pool.demand(of, demand),
+            None => Ok(()),
+        });
+        match told {
+            Ok(()) => done,
+            Err(error) => Answer::Unreachable { message: error.in_one_line() },
+        }
+    }
+}
+
 impl World for EndedRun<'_> {
     type Error = LiveError;
 
     /// Ends what an hsched that was killed may have left of the submissions, and returns what became of them.
     fn observe(&mut self, state: &State) -> Result<Observation, LiveError> {
         let (root, at) = (self.root, self.clock.time());
+        let mut pool = OtherMembers::find(root)?;
         let mut sightings = Vec::new();
         for tracked in &state.jobs {
             // Its processes may have been parked.
-            if let Some(past) = tracked.past.last() {
+            if let Some(past) = tracked.past.last().filter(|_| pool.is_none()) {
                 end_leftovers(&mark(root, &past.attempt.key(&tracked.job.name)));
             }
             for submission in tracked.phase.submissions() {
+                // The members of a pool go on without a leader.
+                let of_pool = match &mut pool {
+                    Some(pool) => pool.sighting(&tracked.job.name, &submission.attempt, at)?,
+                    None => None,
+                };
+                if let Some(sighting) = of_pool {
+                    sightings.push(sighting);
+                    continue;
+                }
                 end_leftovers(&mark(root, &submission.attempt.key(&tracked.job.name)));
                 sightings.push(left_behind(root, &tracked.job.name, &submission.attempt, at)?);
             }
@@ -71,14 +97,14 @@ impl World for EndedRun<'_> {
         Answer::Unreachable { message: NOT_RUNNING.to_owned() }
     }
 
-    /// Its processes ended with the `hsched run`.
-    fn stop(&mut self, _: &SubmissionKey, _: JobId) -> Answer {
-        Answer::Stopped
+    /// Its processes ended with the `hsched run`; the members of a pool are told.
+    fn stop(&mut self, of: &SubmissionKey, _: JobId) -> Answer {
+        self.demand(of, Demand::Stop, Answer::Stopped)
     }
 
-    /// Its processes ended with the `hsched run`.
-    fn cancel(&mut self, _: &SubmissionKey, _: JobId) -> Answer {
-        Answer::Killed
+    /// Its processes ended with the `hsched run`; the members of a pool are told.
+    fn cancel(&mut self, of: &SubmissionKey, _: JobId) -> Answer {
+        self.demand(of, Demand::Kill, Answer::Killed)
     }
 
     /// There is no queue.
@@ -96,13 +122,16 @@ pub(super) fn left_behind(
 ) -> Result<Sighting, LiveError> {
     let of = attempt.key(job);
     let folder = report_folder(root, &of.run, &of.name());
-    let word =
-        reports::word(&folder, attempt.job_id).map_err(|source| LiveError::Reports { folder, source })?;
+    let word = reports::word(&folder, attempt.job_id);
+    let word = word.map_err(|source| LiveError::Reports { folder: folder.clone(), source })?;
     // A script that saved, or that was ended with its ranks, did so because its hsched was to end.
     if let Some(word) = word.filter(|word| !matches!(word.status, 85 | 137 | 143)) {
         return Ok(left_word(job, attempt, word));
     }
-    let queue_state = QueueState::Ended { end: End::Interrupted, at: Some(at) };
+    let is_done = reports::all_returned(&folder, attempt.ranks.len());
+    let is_done = is_done.map_err(|source| LiveError::Reports { folder, source })?;
+    let end = if is_done { End::Completed } else { End::Interrupted };
+    let queue_state = QueueState::Ended { end, at: Some(at) };
     let job_id = attempt.job_id.unwrap_or(JobId(0));
     Ok(Sighting { of, job_id, submit_time: None, state: queue_state, reason: None })
 }

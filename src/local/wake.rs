@@ -13,6 +13,7 @@ use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, WatchDescriptor};
 use crate::local::gate::GATE;
 use hsched_engine::SubmissionKey;
 use hsched_engine::clock::Clock;
+use hsched_engine::pool::{ORDERS, REPORT};
 
 /// Something has happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub enum Wake {
     Gated,
     /// Somebody has left a deferred command.
     Wished,
+    /// Another member of the pool has written something.
+    Pool,
     /// A signal has come.
     Signal(i32),
 }
@@ -57,6 +60,7 @@ impl Waker {
                         wd if wd == deferred => Wake::Wished,
                         _ if name.starts_with("rank-") => Wake::Reported,
                         _ if is_word(name) => Wake::Gated,
+                        _ if name == REPORT || name == ORDERS => Wake::Pool,
                         _ => continue,
                     };
                     if tell.send(wake).is_err() {
@@ -75,7 +79,7 @@ impl Waker {
     }
 
     /// Listens for reports and the words of ranks in a folder; the watch ends with the folder.
-    pub(super) fn watch(&self, folder: &Path) -> Option<WatchDescriptor> {
+    pub fn watch(&self, folder: &Path) -> Option<WatchDescriptor> {
         // Words get their name when they are whole.
         self.files.add_watch(folder, AddWatchFlags::IN_MODIFY | AddWatchFlags::IN_MOVED_TO).ok()
     }

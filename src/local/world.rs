@@ -1,30 +1,26 @@
 //! This machine, or an allocation, as a world: what runs on its devices, and requests to the guards.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
-use std::time::Duration;
 
 use nix::sys::inotify::WatchDescriptor;
 
-use crate::local::devices::{Devices, Lease};
+use crate::local::devices::Devices;
 use crate::local::ended_run::left_behind;
-use crate::local::gate::Gate;
-use crate::local::guard::Order;
 use crate::local::parking::{Parking, Said};
 use crate::local::processes::end_leftovers;
-use crate::local::running::{Guarded, Running, Step, Surroundings, work};
+use crate::local::running::Running;
 use crate::local::slots::Sharing;
 use crate::local::wake::Waker;
 use hsched_engine::clock::Clock;
 use hsched_engine::live::{LiveError, Prepared, Reported, Site, reported, word_end};
-use hsched_engine::render::Launcher;
+use hsched_engine::pool::MemberId;
 use hsched_engine::store::samples::RecentSamples;
-use hsched_engine::store::{StateDir, laid_by_another, report_folder, reports, run_folder};
+use hsched_engine::store::{StateDir, report_folder, reports, run_folder};
 use hsched_engine::{
-    Answer, End, Gpus, NewShares, Observation, PlannedSubmission, QueueState, Rules, Run, Sighting, State,
-    SubmissionKey, SubmissionRecord, World, named_ranks,
+    Answer, End, NewShares, Observation, QueueState, Rules, Run, Sighting, State, SubmissionKey,
+    SubmissionRecord,
 };
 use hsched_model::{JobId, JobName, NodeName, Seconds, Time};
 
@@ -36,10 +32,9 @@ pub struct LocalSite {
     pub program: PathBuf,
     /// Threads that a rank may use where its job does not say; `None` leaves it to the program.
     pub threads: Option<u64>,
+    /// The member of a pool that this process is.
+    pub member: Option<MemberId>,
 }
-
-/// How long `srun` may take to end its tasks.
-const FAREWELL: Duration = Duration::from_secs(20);
 
 /// How soon it is asked again which nodes are left.
 const ASK_AGAIN: Seconds = Seconds(4.0);
@@ -47,19 +42,19 @@ const ASK_AGAIN: Seconds = Seconds(4.0);
 /// The devices at hand and what runs on them.
 pub struct LocalWorld<'a> {
     clock: &'a dyn Clock,
-    directory: &'a StateDir,
+    pub(super) directory: &'a StateDir,
     pub(super) site: LocalSite,
     pub(super) devices: Devices,
     pub(super) waker: &'a Waker,
     pub(super) running: BTreeMap<SubmissionKey, Running>,
     pub(super) parking: Parking,
-    sharing: Sharing,
+    pub(super) sharing: Sharing,
     /// What people should know of switches, in order.
     pub(super) said: Vec<Said>,
     /// The samples of what runs, as last read.
     samples: RecentSamples,
     /// The run that was prepared last, by its id.
-    prepared: Option<(String, Prepared)>,
+    pub(super) prepared: Option<(String, Prepared)>,
     /// When a submission lost a node, the last time.
     lost: Option<Time>,
     /// When somebody was asked last which nodes are left.
@@ -201,6 +196,27 @@ impl<'a> LocalWorld<'a> {
         mark(&self.site.site.state, of)
     }
 
+    /// Returns whether a submission is one of this process, and not of another member of its pool.
+    pub(super) fn is_here(&self, attempt: &SubmissionRecord) -> bool {
+        self.site.member.is_none() || member_of(attempt) == self.site.member
+    }
+
+    /// Returns what became of a submission that ran here.
+    pub(super) fn end_of(&self, of: &SubmissionKey) -> Option<(End, Time)> {
+        self.running.get(of)?.ended.clone()
+    }
+
+    /// Returns the submissions of this process that have not ended, with their guards and starts.
+    pub(super) fn at_work_now(&self) -> impl Iterator<Item = (SubmissionKey, JobId, Time)> {
+        let open = self.running.iter().filter(|(_, running)| running.ended.is_none());
+        open.map(|(of, running)| (of.clone(), running.job_id, running.since))
+    }
+
+    /// Forgets a submission that has ended.
+    pub(super) fn forget(&mut self, of: &SubmissionKey) {
+        self.running.retain(|own, running| running.ended.is_none() || own != of);
+    }
+
     fn sighting(&self, job: &JobName, attempt: &SubmissionRecord, at: Time) -> Result<Sighting, LiveError> {
         let of = attempt.key(job);
         if let Some(running) = self.running.get(&of) {
@@ -218,77 +234,23 @@ impl<'a> LocalWorld<'a> {
         }
         left_behind(&self.site.site.state, job, attempt, at)
     }
+}
 
-    /// Starts a submission of the run that was prepared, or lets the training go on that is parked for it.
-    fn start(&mut self, run: &Run, intent: &PlannedSubmission) -> Result<JobId, Answer> {
-        let (of, job) = (run.key(intent), &run.jobs[intent.job]);
-        let failed = |message: String| Answer::Unreachable { message };
-        let prepared = self.prepared.as_ref().filter(|(id, _)| *id == run.id);
-        let script = prepared.and_then(|(_, own)| Some((own.path(&of), own.script(&of)?.clone())));
-        let Some((path, script)) = script else {
-            return Err(Answer::Refused { message: "its script was not written".into() });
-        };
-        let output = script.output();
-        let text = script.text.map_err(|message| Answer::Refused { message })?;
-        let folder = self.directory.make_report_folder(&of.run, &of.name());
-        let folder = folder.map_err(|error| failed(error.in_one_line()))?;
-        if let Some(message) = laid_by_another(&output) {
-            return Err(Answer::Refused { message });
-        }
-        let (ranks, work) = (named_ranks(&run.problem, &intent.placement), work(&text));
-        let gpus = Gpus::of(&ranks);
-        let epochs = run.epochs_done[intent.job];
-        let parked = self.parking.find(&of, &work, epochs);
-        let parked = parked
-            .filter(|parked| self.devices.is_free(&parked.lease))
-            .map(|parked| parked.guarded.origin.clone());
-        if let Some(origin) = parked {
-            return self.adopt(&of, &origin, gpus, &output).map_err(|error| failed(error.to_string()));
-        }
-        let needs = self.site.site.defaults.rank_needs(job);
-        let crowd = |node: &NodeName, device: usize| self.parking.crowd(node, device);
-        let Some(lease) = self.devices.find(&ranks, needs, self.sharing.wants_alone(&of.job), crowd) else {
-            return Err(Answer::Deferred { message: "its devices are still in use".into() });
-        };
-        let after = self.make_room(&of, &lease, false);
-        let farewell = if self.site.site.inside == Some(Launcher::Steps) { FAREWELL } else { Duration::ZERO };
-        let (mark, is_held) = (self.mark(&of), !after.is_empty());
-        let order = Order { script: path, workdir: script.workdir.clone(), mark, farewell, is_held };
-        let gate = Gate::new(&folder, ranks.len());
-        let threads = self.site.threads.filter(|_| job.launch.cpus_per_gpu.is_none());
-        let variables = self.variables(threads, &lease, &gate);
-        let surroundings =
-            Surroundings { program: &self.site.program, output: &output, variables: &variables };
-        let watch = self.waker.watch(&folder);
-        let guarded = Guarded::start(&of, &order, &surroundings, gate, work, self.waker.sender());
-        let mut guarded = guarded.map_err(|error| {
-            let message = format!("cannot start it or open {}: {error}", output.display());
-            // The same will be said the next time; anything else may pass.
-            match error.kind() {
-                io::ErrorKind::NotFound
-                | io::ErrorKind::PermissionDenied
-                | io::ErrorKind::ReadOnlyFilesystem
-                | io::ErrorKind::NotADirectory
-                | io::ErrorKind::IsADirectory => Answer::Refused { message },
-                _ => failed(message),
-            }
-        })?;
-        guarded.watch = watch;
-        let (job_id, step) = (guarded.job_id, if is_held { Step::Held { after } } else { Step::AtWork });
-        self.devices.take(&of, lease);
-        self.sharing.begin(&of, &output, &self.devices);
-        self.running.insert(of, Running::new(guarded, self.now(), gpus, epochs, step));
-        Ok(job_id)
-    }
+/// Returns the member of a pool that a submission was given to.
+pub(super) fn member_of(attempt: &SubmissionRecord) -> Option<MemberId> {
+    MemberId::of_node(&attempt.ranks.first()?.node)
+}
 
-    /// Returns what a submission's processes get from their environment alone.
-    fn variables(&self, threads: Option<u64>, lease: &Lease, gate: &Gate) -> Vec<(&'static str, String)> {
-        let threads = threads.map(|count| ("OMP_NUM_THREADS", count.to_string()));
-        // A path that is no text is none that a variable can have.
-        let gate = gate.path().to_str().map(|path| ("HSCHED_GATE", path.to_owned()));
-        let lease = ("HSCHED_LEASE", self.devices.words(lease));
-        threads.into_iter().chain(gate).chain([lease]).collect()
-    }
+/// Returns a run with the names by which Slurm and programs know the nodes.
+fn plain(run: &Run) -> Run {
+    let mut run = run.clone();
+    run.problem.nodes.iter_mut().for_each(|node| node.name = MemberId::plain(&node.name));
+    run
+}
+
+/// Returns the answer where a device is not free yet.
+pub(super) fn in_use() -> Answer {
+    Answer::Deferred { message: "its devices are still in use".into() }
 }
 
 /// Returns the path of a guard's mark.
@@ -296,17 +258,18 @@ pub(super) fn mark(root: &Path, of: &SubmissionKey) -> PathBuf {
     run_folder(root, &of.run).join(format!("{}.guard", of.name()))
 }
 
-impl World for LocalWorld<'_> {
-    type Error = LiveError;
-
-    fn observe(&mut self, state: &State) -> Result<Observation, LiveError> {
+impl LocalWorld<'_> {
+    /// Returns what is to be seen of the submissions of this process, and of its devices.
+    pub(super) fn observe(&mut self, state: &State) -> Result<Observation, LiveError> {
         let at = self.now();
         self.parking.end_done(state, at);
         self.switch(at);
         let mut sightings = Vec::new();
         for tracked in &state.jobs {
             for submission in tracked.phase.submissions() {
-                sightings.push(self.sighting(&tracked.job.name, &submission.attempt, at)?);
+                if self.is_here(&submission.attempt) {
+                    sightings.push(self.sighting(&tracked.job.name, &submission.attempt, at)?);
+                }
             }
         }
         let seen: Vec<&SubmissionKey> = sightings.iter().map(|sighting| &sighting.of).collect();
@@ -329,46 +292,55 @@ impl World for LocalWorld<'_> {
         })
     }
 
-    fn prepare(&mut self, run: &Run) -> Result<(), String> {
-        let prepared = Prepared::write(run, &self.site.site, self.directory);
+    /// Writes the scripts of a run.
+    pub(super) fn prepare(&mut self, run: &Run) -> Result<(), String> {
+        let plain = self.site.member.is_some().then(|| plain(run));
+        let prepared = Prepared::write(plain.as_ref().unwrap_or(run), &self.site.site, self.directory);
         self.prepared = Some((run.id.clone(), prepared.map_err(|error| error.in_one_line())?));
         Ok(())
     }
 
-    fn submit(&mut self, run: &Run, intent: &PlannedSubmission) -> Answer {
-        match self.start(run, intent) {
-            Ok(job_id) => Answer::Submitted { job_id },
-            Err(answer) => answer,
-        }
-    }
-
-    fn stop(&mut self, of: &SubmissionKey, _: JobId) -> Answer {
+    /// Asks a submission to wait at the end of its epoch, or else to save and end.
+    pub(super) fn stop(&mut self, of: &SubmissionKey) -> Answer {
         self.park_or_stop(of);
         Answer::Stopped
     }
 
-    fn cancel(&mut self, of: &SubmissionKey, _: JobId) -> Answer {
+    /// Asks a submission to save and end.
+    pub(super) fn end(&mut self, of: &SubmissionKey) {
+        if let Some(running) = self.running.get_mut(of) {
+            running.stop();
+        }
+    }
+
+    /// Ends a submission.
+    pub(super) fn cancel(&mut self, of: &SubmissionKey) -> Answer {
         if let Some(running) = self.running.get_mut(of) {
             running.kill();
         }
         Answer::Killed
     }
 
-    fn share(&mut self, of: &SubmissionKey, _: JobId, shares: &NewShares) -> Answer {
+    /// Puts new shares where the ranks of a submission look for them.
+    pub(super) fn share(&mut self, of: &SubmissionKey, shares: &NewShares) -> Answer {
         // The processes of a training that was parked know the run for which they were started.
         if !self.running.get(of).is_some_and(|running| running.is_of(of)) {
             return Answer::NotShared {
                 message: "its processes were started for another submission".to_owned(),
             };
         }
+        self.write_shares(of, shares)
+    }
+
+    pub(super) fn write_shares(&self, of: &SubmissionKey, shares: &NewShares) -> Answer {
         match self.directory.write_shares(of, shares) {
             Ok(()) => Answer::Shared,
             Err(error) => Answer::NotShared { message: error.in_one_line() },
         }
     }
 
-    /// There is no queue.
-    fn forecast(&mut self, _: &Run) -> Option<Seconds> {
-        None
+    /// Returns whether a submission runs here.
+    pub(super) fn has(&self, of: &SubmissionKey) -> bool {
+        self.running.contains_key(of)
     }
 }

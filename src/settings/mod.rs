@@ -26,6 +26,6 @@ pub use self::keys::{KEYS, Key, SetBy};
 pub use self::problem::{SettingsProblem, SettingsProblems};
 pub use self::sources::{
     SlurmJobFacts, Sources, columns, is_ascii, is_dumb_terminal, own_slurm_job, own_slurm_job_facts,
-    process_environment,
+    own_slurm_restarts, process_environment,
 };
 pub use self::starter::Starter;

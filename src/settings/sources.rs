@@ -64,6 +64,12 @@ pub fn own_slurm_job() -> Option<u32> {
     std::env::var("SLURM_JOB_ID").ok()?.trim().parse().ok()
 }
 
+/// Returns how often Slurm has requeued the job that this process runs in.
+pub fn own_slurm_restarts() -> u32 {
+    let count = std::env::var("SLURM_RESTART_COUNT").ok();
+    count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
+}
+
 /// What the variables of a Slurm job say, each where it is there.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SlurmJobFacts {

@@ -214,3 +214,39 @@ fn two_hundred_jobs_end_at_once() {
     assert!(ran.stdout.contains("200 completed"), "{}", ran.stdout);
     (0..200).for_each(|n| bench.did_each_epoch_once(&format!("j{n}"), 1));
 }
+
+/// A command that reports nothing has returned 0, and hsched ends before the script has said so.
+fn completes_once(signal: Signal, code: Option<i32>) {
+    let command = "command: \"echo ran >>ran\"";
+    let silent = job("a", 1, "").replace("command: [bash, train.sh]", command);
+    assert!(silent.contains("echo ran"), "{silent}");
+    let bench = Bench::new(&[silent]);
+    let session = bench.start("run jobs.yaml --devices cpu:1");
+    let runs = bench.sandbox.state("runs");
+    let has_returned = || {
+        let folders = fs::read_dir(&runs).into_iter().flatten().flatten();
+        let reports = folders.filter_map(|run| fs::read_dir(run.path().join("report/a")).ok());
+        let mut names = reports.flatten().flatten().map(|entry| entry.file_name());
+        names.any(|name| name.to_string_lossy().starts_with(".returned."))
+    };
+    bench.await_that("the command returns", has_returned);
+    session.signal(signal);
+    let ran = bench.end(session);
+    if let Some(code) = code {
+        ran.exits(code);
+    }
+    bench.await_that("all its processes end", || bench.processes().is_empty());
+    bench.run("run --devices cpu:1").exits(0);
+    assert_eq!(fs::read_to_string(bench.sandbox.work("ran")).expect("a file"), "ran\n");
+    assert_eq!(bench.sandbox.phase(0), "completed");
+}
+
+#[test]
+fn a_command_that_had_returned_0_is_not_run_again_after_a_kill() {
+    completes_once(Signal::SIGKILL, None);
+}
+
+#[test]
+fn a_command_that_had_returned_0_before_a_stop_has_completed() {
+    completes_once(Signal::SIGUSR1, Some(0));
+}

@@ -93,6 +93,7 @@ mod real_interrupted;
 mod real_jobs;
 mod real_main_job;
 mod real_pieces;
+mod real_pool;
 mod real_probe;
 mod real_queue;
 mod real_race;

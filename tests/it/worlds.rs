@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hsched::local::{Devices, LocalSite, LocalWorld, Wake, Waker};
+use hsched::local::{Devices, LocalSite, LocalWorld, PoolWorld, Wake, Waker};
 use hsched::probe::Facts;
 use hsched_engine::clock::SystemClock;
 use hsched_engine::live::Site;
@@ -365,13 +365,15 @@ fn the_devices_of_this_machine_keep_their_word() {
     let waker = Waker::new(&directory.make_wishes_folder().expect("a folder")).expect("inotify");
     let facts = Facts { host: "box".into(), ..Facts::default() };
     let devices = Devices::imagined(&Devices::parse("t4:2").expect("a list"), &facts);
-    let site = LocalSite { site, program: PathBuf::from(env!("CARGO_BIN_EXE_hsched")), threads: None };
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_hsched"));
+    let site = LocalSite { site, program, threads: None, member: None };
     let clock = SystemClock::default();
-    let world = LocalWorld::new(&clock, &directory, site, devices, &waker);
+    let here = LocalWorld::new(&clock, &directory, site, devices, &waker);
+    let world = PoolWorld { here, lead: None };
     let state = play(world, jobs(folder.path()), |world| {
         for wake in waker.wait(Some(Duration::from_millis(200))) {
             if let Wake::Ended(of, status) = wake {
-                world.ended(&of, status);
+                world.here.ended(&of, status);
             }
         }
     });

@@ -5,6 +5,7 @@
 
 pub mod clock;
 pub mod live;
+pub mod pool;
 pub mod render;
 pub mod store;
 

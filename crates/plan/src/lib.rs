@@ -42,6 +42,7 @@ mod packing;
 mod parameters;
 mod pareto;
 mod parts;
+mod per_group;
 mod placement;
 mod pricing;
 mod problem;
@@ -87,6 +88,7 @@ pub use self::optimal::bound;
 pub use self::pace::{Pace, Paces};
 pub use self::parameters::{ExecutionMode, FlagValues, Parameters};
 pub use self::pareto::{ParetoPlan, pareto};
+pub use self::per_group::PerGroup;
 pub use self::placement::{Outcome, Placement, Quality, Rank, Slot, Verdict};
 pub use self::problem::{
     Changed, Forecast, Host, JobStartEstimates, Objective, Problem, ProblemError, RequestStartEstimate, Room,

@@ -25,6 +25,7 @@ mod job_record;
 pub(crate) mod notes;
 mod output_name;
 pub mod permission;
+pub mod pool_jobs;
 pub mod queue;
 mod read;
 pub(crate) mod record;

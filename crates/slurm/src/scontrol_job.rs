@@ -40,6 +40,17 @@ pub fn parse(text: &str) -> Result<(Vec<JobRecord>, Vec<String>), ParseError> {
     Ok((jobs, notes))
 }
 
+/// Returns whether nothing of a job runs any more that Slurm had requeued so often when it started: it has ended, or is pending
+/// or has started again.
+pub fn is_over(text: &str, restarts: u32) -> bool {
+    let Some(job) = texts(text).iter().find_map(|text| Some((record(text)?, text.clone()))) else {
+        return false;
+    };
+    let (record, text) = job;
+    let again = field(&text, "Restarts").and_then(number).is_some_and(|count| count > restarts);
+    record.state.is_final() || record.state.is_pending() || again && record.state == SlurmState::Running
+}
+
 /// Returns each job's text; a comment may break it into several lines.
 pub(super) fn texts(text: &str) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();

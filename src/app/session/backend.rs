@@ -1,6 +1,6 @@
 //! What a session needs of the world in which jobs run, beyond what the engine needs.
 
-use crate::local::{EndedRun, LocalWorld};
+use crate::local::{EndedRun, PoolWorld};
 use hsched_engine::live::LiveError;
 use hsched_engine::{BackendKind, Observation, State, TaggedJob, World};
 use hsched_model::JobName;
@@ -25,13 +25,13 @@ pub(crate) trait Backend: World<Error = LiveError> {
     }
 }
 
-impl Backend for LocalWorld<'_> {
+impl Backend for PoolWorld<'_> {
     fn backend_kind(&self) -> BackendKind {
         BackendKind::Devices
     }
 
     fn said(&mut self) -> Vec<(JobName, String)> {
-        LocalWorld::said(self)
+        self.here.said()
     }
 }
 

@@ -19,7 +19,7 @@ impl LocalRun<'_> {
     ) -> Result<(), Failure> {
         refuse_unknown(jobs, &work.session.state)?;
         refuse_others(jobs, &work.session.state)?;
-        let at = work.session.world.now();
+        let at = work.session.world.here.now();
         let mut done = Vec::new();
         for job in jobs {
             let before = work.session.state.find(&job.name);

@@ -31,7 +31,7 @@ impl LocalRun<'_> {
         let probe = |own: &MissingSpeed| own.probe(own.batches[0], LIMIT, &folder);
         let probes = wanted.iter().map(probe).collect::<Result<Vec<Job>, Failure>>()?;
         self.telling.log.say(&format!("measuring first: {}", names(&wanted)));
-        let at = work.session.world.now();
+        let at = work.session.world.here.now();
         let mut state = State {
             jobs: probes.into_iter().map(|job| JobState::new(job, at)).collect(),
             cache: work.session.state.cache.clone(),
@@ -39,14 +39,14 @@ impl LocalRun<'_> {
             ..State::default()
         };
         let ending = self.follow(work, &mut state)?;
-        self.learn(&mut state, &wanted, work.session.world.now());
+        self.learn(&mut state, &wanted, work.session.world.here.now());
         work.session.state.cache = state.cache;
         Ok(ending)
     }
 
     /// Returns the speeds to measure: those of jobs that have none, where there are several types.
     fn unknown(&self, state: &State) -> Vec<MissingSpeed> {
-        let types = self.types();
+        let types = self.target.devices.gpu_types();
         let open = state.jobs.iter().filter(|tracked| !tracked.phase.is_over());
         let jobs: Vec<&Job> = open.map(|tracked| &*tracked.job).collect();
         let speeds = ThroughputMatrix::new(&jobs, &types, &state.cache, self.rules.defaults.estimate);

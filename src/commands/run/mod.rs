@@ -2,7 +2,11 @@
 
 mod adding;
 mod assumed;
+mod closing;
 mod measuring;
+mod pool;
+mod serving;
+mod sizing;
 mod target;
 mod telling;
 mod turns;
@@ -29,6 +33,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::local::DeviceCount;
 use crate::settings::Flag;
+use hsched_engine::store::{PoolFolder, StateDir};
 use hsched_model::Job;
 
 /// Run jobs on the GPUs of this machine, without Slurm
@@ -98,6 +103,9 @@ impl Subcommand for Args {
         let jobs: Vec<Job> = jobs.iter().map(|job| settled(context, job, &[])).collect();
         note_missing_workdirs(context, &jobs);
         note_shared_checkpoints(context, &jobs.iter().collect::<Vec<_>>());
+        if let Some(pool) = PoolFolder::find(&state::root(context)?) {
+            return self.run_in_pool(context, pool);
+        }
         let target = ExecutionTarget::find(context, self.devices.as_deref(), slots(context, &jobs)?)?;
         let jobs = if target.devices.has_slots() { on_slots(jobs)? } else { jobs };
         let directory = state::open(context)?;
@@ -108,6 +116,18 @@ impl Subcommand for Args {
 }
 
 impl Args {
+    /// Works as a member of the pool to which the state directory belongs.
+    fn run_in_pool(&self, context: &Context, pool: PoolFolder) -> Result<Exit, Failure> {
+        if self.input.is_some() || self.dry_run {
+            let message = "this state directory belongs to a pool of Slurm jobs";
+            return Err(Failure::new(Exit::Usage, message).hint("to add jobs, use hsched add JOBS"));
+        }
+        let target = ExecutionTarget::of_member(context, self.devices.as_deref())?;
+        let directory =
+            StateDir::of_member(&state::root(context)?).map_err(|error| state::failure(&error))?;
+        LocalRun::new(self, context, &directory, target)?.run_in_pool(pool)
+    }
+
     /// Returns the command line that goes on where this one stopped.
     fn again(&self) -> String {
         let devices: Vec<String> = self.devices.iter().flatten().map(ToString::to_string).collect();

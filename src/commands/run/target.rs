@@ -5,7 +5,8 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::local::{Device, DeviceCount, Devices};
 use crate::probe::{self, Facts};
-use crate::settings::{Feature, own_slurm_job, own_slurm_job_facts};
+use crate::settings::{Feature, own_slurm_job, own_slurm_job_facts, own_slurm_restarts};
+use hsched_engine::pool::MemberId;
 use hsched_engine::render::Launcher;
 use hsched_model::catalogue::recognise;
 use hsched_model::{ErrorId, GpuType, JobId, Node, NodeName, Time, Usage};
@@ -23,6 +24,8 @@ pub(super) struct ExecutionTarget {
     /// The Slurm job whose nodes these are. Other machines write reports and deferred commands then: of files that those change the
     /// system tells nothing.
     pub job: Option<JobId>,
+    /// The member of a pool that this process is.
+    pub member: Option<MemberId>,
 }
 
 impl ExecutionTarget {
@@ -59,6 +62,33 @@ impl ExecutionTarget {
         Self::machine(context, Some(&counts))
     }
 
+    /// Returns the devices as those of a member of a pool. With `counts`, they are imagined devices of its only node.
+    ///
+    /// # Errors
+    /// When this is no Slurm job, or there are no devices.
+    pub(super) fn of_member(context: &Context, counts: Option<&[DeviceCount]>) -> Result<Self, Failure> {
+        let Some(job) = own_slurm_job() else {
+            let message = "this state directory belongs to a pool of Slurm jobs, and this is none";
+            return Err(Failure::new(Exit::BadInput, message).hint(
+                "for another allocation, submit one of the scripts in its folder runs; to add jobs, use hsched add",
+            ));
+        };
+        let target = Self::find(context, counts, 1)?;
+        let member = MemberId::new(JobId(job), own_slurm_restarts());
+        let end = match target.end {
+            Some(end) => Some(end),
+            None => context
+                .ask(&allocation::command(JobId(job)))
+                .ok()
+                .and_then(|text| allocation::parse(&text).end)
+                .map(Time),
+        };
+        let devices = target.devices.of_member(&member);
+        let cpus = own_slurm_job_facts().cpus.filter(|_| counts.is_some());
+        let threads = cpus.map(|cpus| (cpus / devices.count() as u64).max(1)).or(target.threads);
+        Ok(Self { devices, threads, end, job: Some(JobId(job)), member: Some(member), ..target })
+    }
+
     fn machine(context: &Context, counts: Option<&[DeviceCount]>) -> Result<Self, Failure> {
         let facts = probe::look();
         let devices = match counts {
@@ -78,7 +108,7 @@ impl ExecutionTarget {
                 .note(&format!("{gpu_type}: hsched does not know this GPU type and uses it only as a name"));
         }
         let threads = (facts.cpus > 0).then(|| (facts.cpus / devices.count() as u64).max(1));
-        Ok(Self { devices, launcher: Launcher::Local, threads, end: None, job: None })
+        Ok(Self { devices, launcher: Launcher::Local, threads, end: None, job: None, member: None })
     }
 
     fn allocation(context: &Context, job: JobId) -> Result<Self, Failure> {
@@ -102,6 +132,7 @@ impl ExecutionTarget {
             threads: None,
             end: allocation.end.map(Time),
             job: Some(job),
+            member: None,
         })
     }
 
@@ -124,7 +155,14 @@ impl ExecutionTarget {
             failure.message,
             devices.count()
         ));
-        Ok(Self { devices, launcher: Launcher::Local, threads: None, end: own.end.map(Time), job: None })
+        Ok(Self {
+            devices,
+            launcher: Launcher::Local,
+            threads: None,
+            end: own.end.map(Time),
+            job: None,
+            member: None,
+        })
     }
 
     /// Returns how many CPUs a rank gets at most where its job does not say: as many as there are for each device of the

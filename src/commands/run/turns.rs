@@ -8,32 +8,35 @@ use crate::app::context::Context;
 use crate::app::session::{PlanOptions, Session};
 use crate::app::slurm;
 use crate::app::state;
+use crate::commands::run::sizing::{Sizing, is_at_rest};
 use crate::commands::run::target::ExecutionTarget;
 use crate::commands::run::telling::Telling;
 use crate::commands::run::{Args, assumed};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::local::{LocalSite, LocalWorld, Wake, Waker};
+use crate::local::{LocalSite, LocalWorld, PoolWorld, Wake, Waker};
 use hsched_engine::live::{Site, on_endings};
+use hsched_engine::pool::MemberId;
+use hsched_engine::render::Launcher;
 use hsched_engine::store::StateDir;
-use hsched_engine::{BackendKind, Event, Planner, Rules, State, Update, due};
-use hsched_model::{ErrorId, GpuType, Job, Seconds, Time};
-use hsched_plan::Policy;
+use hsched_engine::{BackendKind, Event, Planner, Rules, State, due};
+use hsched_model::{ErrorId, Job, NodeName, Seconds, Time};
+use hsched_plan::{PerGroup, Policy};
 
 /// A `hsched run` at work.
 pub(super) struct LocalRun<'a> {
     pub(super) args: &'a Args,
     pub(super) context: &'a Context,
-    directory: &'a StateDir,
+    pub(super) directory: &'a StateDir,
     pub(super) rules: Rules,
-    target: ExecutionTarget,
-    waker: Waker,
+    pub(super) target: ExecutionTarget,
+    pub(super) waker: Waker,
     pub(super) telling: Telling<'a>,
 }
 
 /// What a `hsched run` changes.
 pub(super) struct Work<'s> {
-    pub session: Session<'s, LocalWorld<'s>>,
+    pub session: Session<'s, PoolWorld<'s>>,
     policy: Box<dyn Policy>,
 }
 
@@ -52,6 +55,13 @@ pub(super) enum Woken {
     Ending(i32),
 }
 
+/// How the turns end.
+pub(super) enum Ending {
+    Exit(Exit),
+    /// This member leaves, asked by this signal, and another one of the pool takes over.
+    HandOver(i32),
+}
+
 /// The program that this process is, whatever has become of its file.
 const OWN_PROGRAM: &str = "/proc/self/exe";
 
@@ -67,19 +77,14 @@ const AGAIN: Seconds = Seconds(2.0);
 /// How often is looked for what other machines write.
 const LOOK: Seconds = Seconds(5.0);
 
+/// How often where other members of a pool write it.
+pub(super) const LOOK_POOL: Seconds = Seconds(1.0);
+
 /// How often is looked whether jobs get on.
 const LOOK_AT_SAMPLES: Seconds = Seconds(30.0);
 
 /// How often while jobs give up their devices to others.
 const LOOK_SWITCHING: Seconds = Seconds(0.2);
-
-/// How long before the end of the allocation all is over: Slurm's clock has no seconds, and the next one must be asked for.
-const BEFORE_END: Seconds = Seconds(30.0);
-
-/// What jobs get beyond their grace, before they are killed.
-const MARGIN: Seconds = Seconds(5.0);
-
-const INTERRUPT: i32 = nix::sys::signal::Signal::SIGINT as i32;
 
 impl<'a> LocalRun<'a> {
     pub(super) fn new(
@@ -104,15 +109,36 @@ impl<'a> LocalRun<'a> {
     /// # Errors
     /// When the state cannot be used.
     pub(super) fn run(self, jobs: &[Job]) -> Result<Exit, Failure> {
-        let mut session =
-            Session::of_devices(self.context, self.directory, self.rules.clone(), self.args.dry_run)?;
+        self.hear_signals()?;
+        let world = PoolWorld { here: self.here()?, lead: None };
+        match self.run_on(world, jobs, None)? {
+            (_, Ending::Exit(exit)) => Ok(exit),
+            // Without a pool nobody takes over.
+            (_, Ending::HandOver(_)) => Ok(Exit::Saved),
+        }
+    }
+
+    /// Returns the devices at hand.
+    pub(super) fn here(&self) -> Result<LocalWorld<'_>, Failure> {
         let inside = Some(self.target.launcher);
         let defaults = self.rules.defaults.clone();
         let site = Site { defaults, inside, ..state::site(self.context, &[])? };
-        let site = LocalSite { site, program: PathBuf::from(OWN_PROGRAM), threads: self.target.threads };
+        let (threads, member) = (self.target.threads, self.target.member.clone());
+        let site = LocalSite { site, program: PathBuf::from(OWN_PROGRAM), threads, member };
         let devices = self.target.devices.clone();
-        let world = LocalWorld::new(&self.context.clock, self.directory, site, devices, &self.waker);
-        let policy = self.args.policy.find()?;
+        Ok(LocalWorld::new(&self.context.clock, self.directory, site, devices, &self.waker))
+    }
+
+    /// Runs the jobs on a world; `leaving` is the signal by which it was asked to end before.
+    pub(super) fn run_on<'s>(
+        &'s self,
+        world: PoolWorld<'s>,
+        jobs: &[Job],
+        leaving: Option<i32>,
+    ) -> Result<(PoolWorld<'s>, Ending), Failure> {
+        let mut session =
+            Session::of_devices(self.context, self.directory, self.rules.clone(), self.args.dry_run)?;
+        let policy = self.policy(world.lead.is_some())?;
         if !self.args.dry_run {
             self.telling.recall(self.directory, &session.state);
         }
@@ -121,52 +147,82 @@ impl<'a> LocalRun<'a> {
         self.telling.log.hear_all(&seen.events);
         let mut work = Work { session: session.on(world), policy };
         self.add(&mut work, jobs, seen.events)?;
+        let ending = self.turns(&mut work, leaving)?;
+        Ok((*work.session.world, ending))
+    }
+
+    /// Takes turns, after what comes before them.
+    fn turns(&self, work: &mut Work<'_>, leaving: Option<i32>) -> Result<Ending, Failure> {
         if self.args.dry_run {
-            return self.preview(&mut work).map(|()| Exit::Done);
+            return self.preview(work).map(|()| Ending::Exit(Exit::Done));
         }
-        let tell = self.waker.sender();
-        on_endings(move |signal| drop(tell.send(Wake::Signal(signal))))
-            .map_err(|error| Failure::from_error(Exit::Failed, &error))?;
-        match self.measure(&mut work)? {
-            Some(signal) => self.close(&mut work, signal),
-            None => self.go_on(&mut work),
+        // The types of allocations to come are unknown.
+        let leaving = match leaving {
+            None if work.session.world.lead.is_none() => self.measure(work)?,
+            leaving => leaving,
+        };
+        match leaving {
+            Some(signal) => self.end(work, signal),
+            None => self.go_on(work),
         }
     }
 
+    /// Returns the policy; in a pool no job is spread over allocations.
+    fn policy(&self, is_pool: bool) -> Result<Box<dyn Policy>, Failure> {
+        let policy = self.args.policy.find()?;
+        let group = |node: &NodeName| MemberId::of_node(node).map(|member| member.to_string());
+        Ok(if is_pool { Box::new(PerGroup::new(policy, group)) } else { policy })
+    }
+
+    /// Has signals that ask for an end wake the turns, instead of ending this process.
+    pub(super) fn hear_signals(&self) -> Result<(), Failure> {
+        let tell = self.waker.sender();
+        on_endings(move |signal| drop(tell.send(Wake::Signal(signal))))
+            .map_err(|error| Failure::from_error(Exit::Failed, &error))
+    }
+
     /// Takes turns until the end.
-    fn go_on(&self, work: &mut Work<'_>) -> Result<Exit, Failure> {
-        let begun = work.session.world.now();
-        if self.last_moment(&work.session.state).is_some_and(|last| last <= begun) {
+    fn go_on(&self, work: &mut Work<'_>) -> Result<Ending, Failure> {
+        let begun = work.session.world.here.now();
+        let is_late = self.last_moment(&work.session.state).is_some_and(|last| last <= begun);
+        if is_late && work.session.world.lead.is_some() {
+            return self.end(work, 0);
+        }
+        if is_late {
             let message = "the allocation ends too soon for a new job to save a checkpoint";
             return Err(Failure::new(Exit::Failed, message)
                 .id(ErrorId::TimeTooShort)
                 .hint("request more time from Slurm, or set a shorter checkpoint.grace"));
         }
-        let mut trouble = BTreeSet::new();
+        let (mut trouble, mut sizing) = (BTreeSet::new(), Sizing::default());
         loop {
             let turned = self.turn_or_trouble(work, &mut trouble)?;
             if work.session.state.is_over() {
                 self.clear(work);
-                return self.telling.finish(&work.session.state, begun);
+                return self.telling.finish(&work.session.state, begun).map(Ending::Exit);
             }
             // What was asked for is there at once.
             if turned.asked {
                 continue;
             }
+            if self.size(work, &mut sizing) {
+                return self.end(work, 0);
+            }
             let last = self.last_moment(&work.session.state);
             let again = (!trouble.is_empty()).then(|| turned.at.after(AGAIN));
-            let due = earliest([self.due(&work.session.state, turned.at), work.session.world.due()]);
-            if due.is_none() && trouble.is_empty() && work.session.world.at_work() == 0 {
+            let due = earliest([self.due(&work.session.state, turned.at), work.session.world.here.due()]);
+            let rests = work.session.world.here.at_work() == 0 && is_at_rest(&work.session.state);
+            if due.is_none() && trouble.is_empty() && rests {
                 self.clear(work);
-                return self.telling.give_up(&work.session.state);
+                return self.telling.give_up(&work.session.state).map(Ending::Exit);
             }
             let due = earliest([due, self.next_look(turned.at, &work.session.world), last, again]);
             let ending = match self.wait(work, due) {
                 Woken::Ending(signal) => Some(signal),
-                Woken::Turn => last.filter(|last| work.session.world.now() >= *last).map(|_| 0),
+                Woken::Turn => last.filter(|last| work.session.world.here.now() >= *last).map(|_| 0),
             };
             if let Some(signal) = ending {
-                return self.close(work, signal);
+                return self.end(work, signal);
             }
         }
     }
@@ -179,6 +235,7 @@ impl<'a> LocalRun<'a> {
         trouble: &mut BTreeSet<String>,
     ) -> Result<Turned, Failure> {
         self.look_at_nodes(work);
+        self.look_at_members(work);
         let kept = if trouble.is_empty() { Ok(()) } else { Self::keep(work, &[]) };
         match kept.and_then(|()| self.take_in(work)).and_then(|()| self.turn(work)) {
             Ok(turned) => {
@@ -191,7 +248,7 @@ impl<'a> LocalRun<'a> {
                 if trouble.insert(failure.message.clone()) {
                     self.telling.log.say(&format!("{}; retrying", failure.message));
                 }
-                Ok(Turned { at: work.session.world.now(), asked: false })
+                Ok(Turned { at: work.session.world.here.now(), asked: false })
             }
             Err(failure) => Err(failure),
         }
@@ -199,17 +256,21 @@ impl<'a> LocalRun<'a> {
 
     /// Asks Slurm for the nodes of the allocation, if one may be lost. Without an answer they are as before.
     fn look_at_nodes(&self, work: &mut Work<'_>) {
-        let Some(job) = self.target.job.filter(|_| work.session.world.doubts_nodes()) else { return };
-        let Ok(left) = slurm::allocated_nodes(self.context, job) else { return };
+        let Some(left) = self.nodes_left(&mut work.session.world.here) else { return };
+        work.session.world.here.keep_nodes(&left);
+    }
+
+    /// Returns the nodes that Slurm has left of the allocation, if one may be lost and Slurm answers.
+    pub(super) fn nodes_left(&self, here: &mut LocalWorld<'_>) -> Option<Vec<NodeName>> {
+        let has_steps = self.target.launcher == Launcher::Steps;
+        let job = self.target.job.filter(|_| has_steps && here.doubts_nodes())?;
         // With none left this process is about to end, too.
-        if !left.is_empty() {
-            work.session.world.keep_nodes(&left);
-        }
+        slurm::allocated_nodes(self.context, job).ok().filter(|left| !left.is_empty())
     }
 
     /// Writes down the state, and these events as what has happened last.
-    fn keep(work: &mut Work<'_>, events: &[Event]) -> Result<(), Failure> {
-        let now = work.session.world.now();
+    pub(super) fn keep(work: &mut Work<'_>, events: &[Event]) -> Result<(), Failure> {
+        let now = work.session.world.here.now();
         work.session.keep(now, events, &[]).map_err(|error| state::failure(&error))
     }
 
@@ -228,38 +289,23 @@ impl<'a> LocalRun<'a> {
 
     /// Returns when is looked for what other machines have written, where they do, and else for what samples of the jobs show; the
     /// last time was at `at`.
-    pub(super) fn next_look(&self, at: Time, world: &LocalWorld<'_>) -> Option<Time> {
-        match () {
-            () if self.target.job.is_none() => (world.at_work() > 0).then(|| at.after(LOOK_AT_SAMPLES)),
-            () if world.is_switching() => Some(at.after(LOOK_SWITCHING)),
-            () => Some(at.after(LOOK)),
-        }
-    }
-
-    /// Ends all processes that are parked, and waits for their end.
-    fn clear(&self, work: &mut Work<'_>) {
-        work.session.world.close();
-        while work.session.world.left() > 0 {
-            let due = work.session.world.due();
-            let is_asked = matches!(self.wait(work, due), Woken::Ending(_));
-            if is_asked || due.is_some_and(|due| work.session.world.now() >= due) {
-                work.session.world.kill();
+    pub(super) fn next_look(&self, at: Time, world: &PoolWorld<'_>) -> Option<Time> {
+        match &world.lead {
+            None if self.target.job.is_none() => {
+                (world.here.at_work() > 0).then(|| at.after(LOOK_AT_SAMPLES))
             }
+            _ if world.here.is_switching() => Some(at.after(LOOK_SWITCHING)),
+            Some(_) => Some(at.after(LOOK_POOL)),
+            None => Some(at.after(LOOK)),
         }
-    }
-
-    /// Returns when all jobs must be asked to save, for the allocation to end after they have.
-    fn last_moment(&self, state: &State) -> Option<Time> {
-        let end = self.target.end?;
-        Some(Time(end.0 - self.longest_grace(state).0 - MARGIN.0 - BEFORE_END.0))
     }
 
     /// Waits until something happens or a moment has come.
     pub(super) fn wait(&self, work: &mut Work<'_>, due: Option<Time>) -> Woken {
-        let now = work.session.world.now();
+        let now = work.session.world.here.now();
         let until = |due: Time| Duration::try_from_secs_f64(due.since(now).0.max(0.0)).unwrap_or_default();
         let mut woken = self.waker.wait(due.map(until));
-        let is_switching = work.session.world.is_switching();
+        let is_switching = work.session.world.here.is_switching();
         let calm = |wake: &Wake| *wake == Wake::Reported || *wake == Wake::Gated && !is_switching;
         if !woken.is_empty() && woken.iter().all(calm) {
             woken.extend(self.waker.wait_for_others(TOGETHER, &self.context.clock, calm));
@@ -267,9 +313,9 @@ impl<'a> LocalRun<'a> {
         let mut ending = None;
         for wake in woken {
             match wake {
-                Wake::Ended(of, status) => work.session.world.ended(&of, status),
+                Wake::Ended(of, status) => work.session.world.here.ended(&of, status),
                 Wake::Signal(signal) => ending = Some(signal),
-                Wake::Reported | Wake::Gated | Wake::Wished => {}
+                Wake::Reported | Wake::Gated | Wake::Wished | Wake::Pool => {}
             }
         }
         ending.map_or(Woken::Turn, Woken::Ending)
@@ -278,7 +324,7 @@ impl<'a> LocalRun<'a> {
     /// Takes a turn.
     fn turn(&self, work: &mut Work<'_>) -> Result<Turned, Failure> {
         let Work { session, policy } = work;
-        let notes = assumed::fill(&mut session.state, &self.types());
+        let notes = assumed::fill(&mut session.state, &session.world.gpu_types());
         session.state.planned_by = Some(self.args.policy.words());
         let turn =
             self.planned(policy.as_mut(), |planner| session.turn(planner, &self.telling.log, notes))?;
@@ -290,7 +336,7 @@ impl<'a> LocalRun<'a> {
     /// Says what the first turn would do.
     fn preview(&self, work: &mut Work<'_>) -> Result<(), Failure> {
         let Work { session, policy } = work;
-        let notes = assumed::fill(&mut session.state, &self.types());
+        let notes = assumed::fill(&mut session.state, &session.world.gpu_types());
         self.planned(policy.as_mut(), |planner| session.preview(planner, &self.telling.log, notes))?
     }
 
@@ -303,70 +349,6 @@ impl<'a> LocalRun<'a> {
         let (objective, seed) = (self.args.policy.objective(), self.args.policy.seed());
         let options = PlanOptions { objective, seed, budget: self.args.budget };
         options.with_planner(self.context, policy, act)
-    }
-
-    /// Has all jobs save, waits for them, and writes down how they ended; those that take too long are killed. Decides
-    /// nothing any more. `signal` is 0 where no signal asked for it. Ctrl-C is always 130; 85 means that something is left to run.
-    fn close(&self, work: &mut Work<'_>, signal: i32) -> Result<Exit, Failure> {
-        let at_work = work.session.world.at_work();
-        if at_work > 0 {
-            let again = if signal == INTERRUPT { "; press Ctrl-C again to kill them" } else { "" };
-            let why = if signal == 0 { "the allocation is about to end; " } else { "" };
-            self.telling
-                .log
-                .say(&format!("{why}asking the running jobs ({at_work}) to save and exit{again}"));
-        }
-        work.session.world.close();
-        let deadline =
-            work.session.world.now().after(Seconds(self.longest_grace(&work.session.state).0 + MARGIN.0));
-        let mut is_killed = false;
-        while work.session.world.left() > 0 {
-            let due = (!is_killed).then_some(deadline);
-            let again = matches!(self.wait(work, due), Woken::Ending(_));
-            if !is_killed && (again || work.session.world.now() >= deadline) {
-                is_killed = true;
-                work.session.world.kill();
-            }
-        }
-        let kept = self.catch_up(work);
-        self.telling.log.end();
-        if let Err(failure) = &kept {
-            // The next hsched run tells what is not written down.
-            self.telling.log.say(&format!(
-                "{}: the last events are not in the state; the next hsched run reads them from the reports",
-                failure.message
-            ));
-        }
-        let over = kept.is_ok() && work.session.state.is_over();
-        let done = if over {
-            self.telling.finish(&work.session.state, work.session.world.now())?
-        } else {
-            Exit::Saved
-        };
-        if !over {
-            self.telling.log.say(&format!("stopped; to resume: {}", self.args.again()));
-        }
-        Ok(if signal == INTERRUPT { Exit::Interrupted } else { done })
-    }
-
-    /// Brings the state up to date with what the world shows, and tells what has happened when that is written down.
-    fn catch_up(&self, work: &mut Work<'_>) -> Result<(), Failure> {
-        let seen = work.session.look()?;
-        Self::keep(work, &seen.events)?;
-        self.telling.log.hear_all(&seen.events);
-        seen.learnt.iter().for_each(|learnt| self.telling.log.hear(Update::Action(learnt)));
-        self.telling.log.print(&[], &work.session.state);
-        Ok(())
-    }
-
-    fn longest_grace(&self, state: &State) -> Seconds {
-        let open = state.jobs.iter().filter(|tracked| !tracked.phase.is_over());
-        let grace = open.map(|job| job.job.launch.checkpoint.grace.unwrap_or(self.rules.defaults.grace).0);
-        Seconds(grace.fold(0.0, f64::max))
-    }
-
-    pub(super) fn types(&self) -> Vec<GpuType> {
-        self.target.devices.gpu_types()
     }
 }
 

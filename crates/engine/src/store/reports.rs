@@ -219,6 +219,28 @@ pub fn word(folder: &Path, job_id: Option<JobId>) -> io::Result<Option<LastWord>
     Ok(words.find(|word| job_id.is_none_or(|wanted| wanted == word.job_id)))
 }
 
+/// Returns whether the commands of all ranks had returned 0 before anybody asked them to stop: the script was killed before it left
+/// its last word.
+///
+/// # Errors
+/// When the folder is there and cannot be read.
+pub fn all_returned(folder: &Path, ranks: usize) -> io::Result<bool> {
+    let mut returned = 0;
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if [".stop.", ".stopped.", ".unhandled.", ".failed."].iter().any(|mark| name.starts_with(mark)) {
+            return Ok(false);
+        }
+        returned += usize::from(name.starts_with(".returned."));
+    }
+    Ok(ranks > 0 && returned == ranks)
+}
+
 impl LastWord {
     /// Parses a line of `ends`: `123 0`, `123 85 saved`, `123 85 interrupted` or `123 85 interrupted unhandled`; scripts of 0.1.0 wrote no third word.
     fn parse(line: &str) -> Option<Self> {

@@ -15,6 +15,7 @@
 //! STATE/foretold/RUN.json   what was foretold of a run's submissions, and what became of them; written without it
 //! STATE/wishes/ID.json       what add and cancel want while another hsched holds the lock; written without it
 //! STATE/fences/JOB/N         which Slurm job was the N-th to train JOB: a symbolic link to its number, nothing else; written by scripts
+//! STATE/pool/             several allocations at work here: what they say of themselves, their orders and claims; see docs/design/pool.md
 //! STATE/NAME.damaged         a damaged file that was replaced, or one that a restored file replaced
 //! STATE/runs/RUN/plan.json   the plan as it was submitted
 //! STATE/runs/RUN/JOB.sbatch  the script of each job, as sbatch got it
@@ -36,6 +37,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use chrono::{DateTime, Utc};
@@ -55,8 +57,8 @@ use hsched_model::{JobId, Time};
 #[derive(Debug)]
 pub struct StateDir {
     pub(super) root: PathBuf,
-    /// Holds the lock until it is dropped.
-    lock: File,
+    /// Holds the lock until it is dropped; empty where another member of the pool may have it.
+    lock: Mutex<Option<File>>,
 }
 
 /// What can be seen of a state directory without its lock.
@@ -146,13 +148,47 @@ impl StateDir {
         // Programs that we start inherit the lock: should we die while sbatch runs, nobody submits the same
         // before it is done. Where that cannot be said, the lock is ours alone.
         let _ = fcntl(&lock, FcntlArg::F_SETFD(FdFlag::empty()));
-        Ok(Self { root: root.to_owned(), lock })
+        Ok(Self { root: root.to_owned(), lock: Mutex::new(Some(lock)) })
+    }
+
+    /// Returns the directory for a member of a pool, without the lock: it may make folders of reports, and nothing else.
+    ///
+    /// # Errors
+    /// When the directory cannot be made or is not its owner's alone to write.
+    pub fn of_member(root: &Path) -> Result<Self, StateError> {
+        make(root, &root.join("runs"))?;
+        Ok(Self { root: root.to_owned(), lock: Mutex::default() })
+    }
+
+    /// Takes the lock for this process alone, as [`Self::keep_lock`] leaves it; returns whether it has it.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn try_lock(&self) -> Result<bool, StateError> {
+        let mut own = self.held();
+        if own.is_none() {
+            match lock(&self.root.join("lock")) {
+                Ok(lock) => *own = Some(lock),
+                Err(StateError::Locked { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(own.is_some())
+    }
+
+    /// Gives the lock back before the end of this process.
+    pub fn unlock(&self) {
+        drop(self.held().take());
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<File>> {
+        self.lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps the lock to this process: programs that it starts from now on do not hold it. For who ends all that it has
     /// started together with itself.
     pub fn keep_lock(&self) {
-        let _ = fcntl(&self.lock, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC));
+        let _ = self.held().as_ref().map(|lock| fcntl(lock, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)));
     }
 
     /// Makes the folder in which the ranks of a run's job report; returns its path.
@@ -330,7 +366,7 @@ pub(crate) fn fence_folder(root: &Path, job: &str, copy: Option<u32>) -> PathBuf
 }
 
 /// Makes a folder of the state directory, or that itself, unless it is there.
-fn make(root: &Path, folder: &Path) -> Result<(), StateError> {
+pub(super) fn make(root: &Path, folder: &Path) -> Result<(), StateError> {
     // Whoever may write the scripts and commands in it has them run as this user.
     if let Ok(data) = fs::metadata(root)
         && data.is_dir()

@@ -18,6 +18,7 @@ mod oracle_checks;
 mod oracle_milp;
 mod oracle_pool;
 mod pareto;
+mod per_group;
 mod planner_facts;
 mod policy_properties;
 mod replica_policies;

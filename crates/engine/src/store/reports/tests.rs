@@ -163,3 +163,20 @@ fn the_last_word_of_processes_is_that_of_the_submission_that_they_went_on_for() 
     assert_eq!(last, Some(0));
     assert_eq!(written(&after), None);
 }
+
+#[test]
+fn ranks_that_all_returned_before_a_stop_are_done() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let check = |ranks: usize, expected: bool| {
+        assert_eq!(all_returned(folder.path(), ranks).expect("reads"), expected, "{ranks}");
+    };
+    check(1, false);
+    fs::write(folder.path().join(".returned.7.0.1.0"), "").expect("a mark");
+    check(1, true);
+    check(2, false);
+    fs::write(folder.path().join(".returned.7.0.1.1"), "").expect("a mark");
+    check(2, true);
+    fs::write(folder.path().join(".stop.7.0.1"), "").expect("a mark");
+    check(2, false);
+    assert!(!all_returned(&folder.path().join("none"), 1).expect("reads"));
+}

@@ -1,0 +1,268 @@
+//! The leader's side: what became of the submissions of other members, and the orders to them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::pool::worker::read_orders;
+use crate::pool::{
+    Demand, MEMBERS, MemberId, Order, Orders, PoolFiles, PoolReport, WITHDRAWN, claim_path, orders_path,
+    over_path, report_path,
+};
+use crate::{End, SubmissionKey};
+use hsched_model::{JobId, Time};
+
+/// What is known of a submission that a member was to start.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PoolSighting {
+    /// The member was told to start it and has not claimed it.
+    Ordered,
+    /// The member has claimed it and not said that it ended.
+    Running {
+        job_id: Option<JobId>,
+        since: Option<Time>,
+    },
+    Ended {
+        end: End,
+        at: Time,
+    },
+    /// Nobody started it, and nobody will.
+    NeverStarted,
+    /// Its member is over and has not said what became of it.
+    Lost,
+}
+
+/// The leader of a pool: whoever holds the lock of the state directory.
+#[derive(Clone, Debug)]
+pub struct Leader<F> {
+    files: F,
+    /// What each member was told.
+    orders: BTreeMap<MemberId, Orders>,
+    /// The members that are over: nothing of them runs.
+    over: BTreeSet<MemberId>,
+}
+
+impl<F: PoolFiles> Leader<F> {
+    /// Takes over: reads what earlier leaders have ordered.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn new(files: F) -> Result<Self, F::Error> {
+        let mut leader = Self { files, orders: BTreeMap::new(), over: BTreeSet::new() };
+        for member in leader.all_members()? {
+            let orders = read_orders(&leader.files, &member)?;
+            leader.orders.insert(member, orders);
+        }
+        Ok(leader)
+    }
+
+    /// Returns all members that ever joined.
+    fn all_members(&self) -> Result<Vec<MemberId>, F::Error> {
+        let names = self.files.list(MEMBERS)?;
+        Ok(names.iter().filter_map(|name| MemberId::of_folder(name)).collect())
+    }
+
+    /// Returns the members that may be at work, with their reports.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn members(&mut self) -> Result<Vec<(MemberId, PoolReport)>, F::Error> {
+        let mut members = Vec::new();
+        for member in self.all_members()? {
+            if self.is_over(&member)? {
+                continue;
+            }
+            if let Some(report) = self.report(&member)? {
+                members.push((member, report));
+            }
+        }
+        Ok(members)
+    }
+
+    /// Returns whether nothing of a member runs any more: it has said so itself, or Slurm has.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn is_over(&mut self, member: &MemberId) -> Result<bool, F::Error> {
+        if !self.over.contains(member) {
+            let is_over = self.files.read(&over_path(member))?.is_some()
+                || self.report(member)?.is_some_and(|report| report.left);
+            if !is_over {
+                return Ok(false);
+            }
+            self.over.insert(member.clone());
+        }
+        Ok(true)
+    }
+
+    /// Takes in that Slurm says that the allocation of a member is over.
+    ///
+    /// # Errors
+    /// When that cannot be written down.
+    pub fn mark_over(&mut self, member: &MemberId) -> Result<(), F::Error> {
+        self.files.claim(&over_path(member), "")?;
+        self.over.insert(member.clone());
+        Ok(())
+    }
+
+    /// Returns what became of a submission that a member was to start. With `take_back`, an order that nobody has claimed is
+    /// withdrawn: the member does not answer.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or a claim cannot be written.
+    pub fn sight(
+        &mut self,
+        of: &SubmissionKey,
+        member: &MemberId,
+        take_back: bool,
+    ) -> Result<PoolSighting, F::Error> {
+        // Before the report: the last report of a member that is over is final.
+        let is_over = self.is_over(member)?;
+        let report = self.report(member)?.unwrap_or_default();
+        if let Some(own) = report.submissions.iter().find(|own| own.of == *of) {
+            return Ok(match &own.ended {
+                Some((end, at)) => PoolSighting::Ended { end: end.clone(), at: *at },
+                None if is_over => PoolSighting::Lost,
+                None => PoolSighting::Running { job_id: Some(own.job_id), since: Some(own.since) },
+            });
+        }
+        let is_ordered = self.order_of(of, member).is_some_and(|order| order.demand == Demand::Run);
+        if is_ordered && !is_over && !take_back && self.files.read(&claim_path(of))?.is_none() {
+            return Ok(PoolSighting::Ordered);
+        }
+        // Whoever makes the claim decides: the member that starts it, or this, that nobody does.
+        self.files.claim(&claim_path(of), WITHDRAWN)?;
+        Ok(match self.files.read(&claim_path(of))?.as_deref() {
+            Some(WITHDRAWN) => PoolSighting::NeverStarted,
+            _ if is_over => PoolSighting::Lost,
+            _ => PoolSighting::Running { job_id: None, since: None },
+        })
+    }
+
+    /// Claims a submission that the leader starts itself; returns whether it may.
+    ///
+    /// # Errors
+    /// When the claim cannot be written.
+    pub fn claim(&self, of: &SubmissionKey, own: &MemberId) -> Result<bool, F::Error> {
+        let (path, text) = (claim_path(of), own.to_string());
+        // A file system that repeats a request may say that its own link is in the way.
+        Ok(self.files.claim(&path, &text)? || self.files.read(&path)? == Some(text))
+    }
+
+    /// Returns what a member was told of a submission.
+    pub fn order_of(&self, of: &SubmissionKey, member: &MemberId) -> Option<&Order> {
+        self.orders.get(member)?.orders.iter().find(|order| order.of == *of)
+    }
+
+    /// Returns the member that was told to start a submission.
+    pub fn holder(&self, of: &SubmissionKey) -> Option<MemberId> {
+        self.orders.keys().find(|member| self.order_of(of, member).is_some()).cloned()
+    }
+
+    /// Returns all that a member was told.
+    pub fn orders(&self, member: &MemberId) -> &[Order] {
+        self.orders.get(member).map_or(&[], |orders| &orders.orders)
+    }
+
+    /// Tells a member to start a submission. The state must have it before.
+    ///
+    /// # Errors
+    /// When the order cannot be written; then the member has not got it.
+    pub fn order(&mut self, member: &MemberId, order: Order) -> Result<(), F::Error> {
+        self.change(member, |orders| orders.orders.push(order))
+    }
+
+    /// Tells a member what is to become of a submission that it was told to start.
+    ///
+    /// # Errors
+    /// When the order cannot be written.
+    pub fn demand(&mut self, of: &SubmissionKey, member: &MemberId, demand: Demand) -> Result<(), F::Error> {
+        self.change(member, |orders| {
+            for order in orders.orders.iter_mut().filter(|order| order.of == *of) {
+                order.demand = order.demand.max(demand);
+            }
+        })
+    }
+
+    /// Allows a member to leave.
+    ///
+    /// # Errors
+    /// When the order cannot be written.
+    pub fn release(&mut self, member: &MemberId) -> Result<(), F::Error> {
+        self.change(member, |orders| orders.leave = true)
+    }
+
+    /// Allows all members to leave that have asked to.
+    ///
+    /// # Errors
+    /// When a file cannot be read or written.
+    pub fn release_leaving(&mut self) -> Result<(), F::Error> {
+        for (member, report) in self.members()? {
+            if report.leaving {
+                self.release(&member)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether another member stays when `own` leaves: one that may not leave before it has the lock or is allowed to.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn another_stays(&mut self, own: &MemberId) -> Result<bool, F::Error> {
+        let members = self.members()?;
+        let is_released = |member: &MemberId| self.orders.get(member).is_some_and(|orders| orders.leave);
+        Ok(members.iter().any(|(member, report)| member != own && !report.leaving && !is_released(member)))
+    }
+
+    /// Drops the orders of submissions that are not `open` in the state on disk. One that its member may still start or run is
+    /// ended first.
+    ///
+    /// # Errors
+    /// When a file cannot be read or written.
+    pub fn tidy(&mut self, open: &BTreeSet<&SubmissionKey>) -> Result<(), F::Error> {
+        for member in self.orders.keys().cloned().collect::<Vec<_>>() {
+            let closed: Vec<SubmissionKey> = self
+                .orders(&member)
+                .iter()
+                .map(|order| &order.of)
+                .filter(|of| !open.contains(of))
+                .cloned()
+                .collect();
+            let mut done = BTreeSet::new();
+            for of in closed {
+                match self.sight(&of, &member, true)? {
+                    PoolSighting::Ended { .. } | PoolSighting::NeverStarted | PoolSighting::Lost => {
+                        done.insert(of);
+                    }
+                    PoolSighting::Ordered | PoolSighting::Running { .. } => {
+                        self.demand(&of, &member, Demand::Kill)?;
+                    }
+                }
+            }
+            if !done.is_empty() {
+                self.change(&member, |orders| orders.orders.retain(|order| !done.contains(&order.of)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes the orders of a member on disk, unless they stay as they are.
+    fn change(&mut self, member: &MemberId, change: impl FnOnce(&mut Orders)) -> Result<(), F::Error> {
+        let before = self.orders.get(member).cloned().unwrap_or_default();
+        let mut after = before.clone();
+        change(&mut after);
+        if after != before {
+            let path = orders_path(member);
+            let text = serde_json::to_string(&after)
+                .map_err(|error| self.files.damaged(&path, &error.to_string()))?;
+            self.files.replace(&path, &text)?;
+            self.orders.insert(member.clone(), after);
+        }
+        Ok(())
+    }
+
+    fn report(&self, member: &MemberId) -> Result<Option<PoolReport>, F::Error> {
+        let path = report_path(member);
+        let Some(text) = self.files.read(&path)? else { return Ok(None) };
+        serde_json::from_str(&text).map(Some).map_err(|error| self.files.damaged(&path, &error.to_string()))
+    }
+}

@@ -1,0 +1,197 @@
+//! A member of a pool, and what the leader and it write for each other.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{End, Gpus, SubmissionKey};
+use hsched_model::{GpuType, JobId, NodeName, Time};
+
+/// An allocation, by its Slurm job and how often Slurm has requeued that: `17`, `17-1`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct MemberId(String);
+
+/// What separates a node's name from the member that has it.
+const OF_MEMBER: &str = ".job";
+
+/// What a member says of itself: one file, which it replaces.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PoolReport {
+    /// Grows for as long as the member lives.
+    pub beat: u64,
+    pub nodes: Vec<MemberNode>,
+    /// When its allocation ends.
+    pub end: Option<Time>,
+    /// Whether it asks to leave: it takes no more orders.
+    #[serde(default)]
+    pub leaving: bool,
+    /// Whether it has left: no process of it is there any more, and the report is its last.
+    #[serde(default)]
+    pub left: bool,
+    /// What it has started, until the leader has dropped the order.
+    pub submissions: Vec<StartedSubmission>,
+}
+
+/// A node of a member.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberNode {
+    /// With the member's id, as [`MemberId::node`] returns it.
+    pub name: NodeName,
+    pub cpus: Option<u64>,
+    /// In bytes.
+    pub memory: Option<u64>,
+    pub devices: Vec<MemberDevice>,
+    /// Whether Slurm has taken it out of the allocation.
+    #[serde(default)]
+    pub is_lost: bool,
+}
+
+/// A device of a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberDevice {
+    pub gpu_type: GpuType,
+    /// Its memory in bytes.
+    pub memory: Option<u64>,
+}
+
+/// A submission that a member has claimed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StartedSubmission {
+    pub of: SubmissionKey,
+    /// The number of its guard.
+    pub job_id: JobId,
+    pub since: Time,
+    /// How it ended, and when.
+    pub ended: Option<(End, Time)>,
+}
+
+/// What the leader wants of a member: one file, which the leader replaces.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Orders {
+    /// Whether the member may leave.
+    #[serde(default)]
+    pub leave: bool,
+    pub orders: Vec<Order>,
+}
+
+/// One submission for a member.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Order {
+    pub of: SubmissionKey,
+    pub demand: Demand,
+    pub start: Start,
+}
+
+/// What is to become of a submission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Demand {
+    Run,
+    /// It is to save and end.
+    Stop,
+    Kill,
+}
+
+/// How a submission is started.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Start {
+    pub script: PathBuf,
+    pub workdir: PathBuf,
+    pub output: PathBuf,
+    /// A device for each rank: its node, and its place among the devices of that node.
+    pub devices: Vec<(NodeName, usize)>,
+    /// CPUs and bytes that each rank needs.
+    pub needs: (u64, u64),
+    pub gpus: Gpus,
+    /// Epochs that were done before it.
+    pub epochs: u64,
+    /// Threads of a rank, where its job does not say.
+    pub threads: Option<u64>,
+}
+
+/// How the pool was submitted: what its leader needs to submit more allocations.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PoolPlan {
+    /// The devices of an allocation.
+    pub capacity: u32,
+    /// A script for each allocation that there may be at a time.
+    pub scripts: Vec<PathBuf>,
+    /// Options for sbatch.
+    pub sbatch: Vec<String>,
+}
+
+impl MemberId {
+    /// Returns the member that is a Slurm job after so many requeues.
+    pub fn new(job: JobId, restarts: u32) -> Self {
+        Self(if restarts == 0 { job.to_string() } else { format!("{job}-{restarts}") })
+    }
+
+    /// Returns the member whose folder has this name.
+    pub fn of_folder(name: &str) -> Option<Self> {
+        let own = Self(name.to_owned());
+        let (job, restarts) = own.parts()?;
+        (Self::new(job, restarts) == own).then_some(own)
+    }
+
+    /// Returns its Slurm job.
+    pub fn job(&self) -> JobId {
+        self.parts().map_or(JobId(0), |(job, _)| job)
+    }
+
+    /// Returns how often Slurm had requeued the job when the member began.
+    pub fn restarts(&self) -> u32 {
+        self.parts().map_or(0, |(_, restarts)| restarts)
+    }
+
+    fn parts(&self) -> Option<(JobId, u32)> {
+        let (job, restarts) = self.0.split_once('-').unwrap_or((&self.0, "0"));
+        Some((JobId(job.parse().ok()?), restarts.parse().ok()?))
+    }
+
+    /// Returns the name of one of its nodes in the state: two members may have parts of one node.
+    pub fn node(&self, name: &NodeName) -> NodeName {
+        NodeName::new(&format!("{name}{OF_MEMBER}{self}")).unwrap_or_else(|_| name.clone())
+    }
+
+    /// Returns the member that has a node of the state; `None` for nodes of no pool.
+    pub fn of_node(name: &NodeName) -> Option<Self> {
+        Self::of_folder(name.as_str().rsplit_once(OF_MEMBER)?.1)
+    }
+
+    /// Returns the name by which Slurm and programs know a node of the state.
+    pub fn plain(name: &NodeName) -> NodeName {
+        let plain = name.as_str().rsplit_once(OF_MEMBER).filter(|(_, id)| Self::of_folder(id).is_some());
+        plain.and_then(|(plain, _)| NodeName::new(plain).ok()).unwrap_or_else(|| name.clone())
+    }
+}
+
+impl fmt::Display for MemberId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_of_the_state_know_their_member_and_their_plain_name() {
+        let check = |restarts: u32, text: &str| {
+            let member = MemberId::new(JobId(17), restarts);
+            let node = member.node(&NodeName::new("gpu01").expect("a name"));
+            assert_eq!(node.as_str(), text);
+            assert_eq!(MemberId::of_node(&node), Some(member.clone()));
+            assert_eq!(MemberId::plain(&node).as_str(), "gpu01");
+            assert_eq!((member.job(), member.restarts()), (JobId(17), restarts));
+        };
+        check(0, "gpu01.job17");
+        check(2, "gpu01.job17-2");
+        for plain in ["gpu01", "a.jobs", "a.job", "a.job017", "a.job1-0"] {
+            let name = NodeName::new(plain).expect("a name");
+            assert_eq!((MemberId::of_node(&name), MemberId::plain(&name)), (None, name.clone()), "{plain}");
+        }
+    }
+}

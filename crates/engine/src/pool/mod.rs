@@ -1,0 +1,55 @@
+//! The protocol of a pool: several allocations that work on one state directory.
+//!
+//! A *member* is one `hsched run` in one allocation. The member that holds the lock of the state directory is the *leader*: it alone
+//! writes the state, and orders what the others start. Whoever is about to start a submission claims it first, by a link that exists
+//! once. docs/design/pool.md explains why that is safe.
+
+mod files;
+mod leader;
+mod member;
+mod worker;
+
+pub use self::files::PoolFiles;
+pub use self::leader::{Leader, PoolSighting};
+pub use self::member::{
+    Demand, MemberDevice, MemberId, MemberNode, Order, Orders, PoolPlan, PoolReport, Start, StartedSubmission,
+};
+pub use self::worker::{Duty, Worker};
+
+use crate::SubmissionKey;
+
+/// The folder of the pool in a state directory.
+pub const POOL: &str = "pool";
+
+/// The file in which a member reports.
+pub const REPORT: &str = "report";
+
+/// The file in which the leader gives a member its orders.
+pub const ORDERS: &str = "orders";
+
+/// The folder of the claims in it.
+const CLAIMS: &str = "claims";
+
+/// The folder in which each member has a folder.
+const MEMBERS: &str = "members";
+
+/// What a claim holds that no member made: the leader took the order back.
+const WITHDRAWN: &str = "withdrawn";
+
+/// Returns the path of a submission's claim.
+fn claim_path(of: &SubmissionKey) -> String {
+    // No name has a colon.
+    format!("{CLAIMS}/{}:{}", of.run, of.name())
+}
+
+fn report_path(member: &MemberId) -> String {
+    format!("{MEMBERS}/{member}/{REPORT}")
+}
+
+fn orders_path(member: &MemberId) -> String {
+    format!("{MEMBERS}/{member}/{ORDERS}")
+}
+
+fn over_path(member: &MemberId) -> String {
+    format!("{MEMBERS}/{member}/over")
+}

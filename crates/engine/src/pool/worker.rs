@@ -1,0 +1,200 @@
+//! A member that is not the leader: reads its orders, claims what it starts, and reports what became of it.
+
+use std::collections::BTreeSet;
+
+use crate::pool::{
+    Demand, MemberId, Order, Orders, PoolFiles, PoolReport, StartedSubmission, claim_path, orders_path,
+    report_path,
+};
+use crate::{End, SubmissionKey};
+use hsched_model::{JobId, Time};
+
+/// What a worker has to do now.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Duty {
+    /// It has claimed this submission: it starts it and says so by [`Worker::started`] or [`Worker::ended`].
+    Start(Box<Order>),
+    /// It asks the submission to save and end.
+    Stop(SubmissionKey),
+    /// It ends the submission.
+    Kill(SubmissionKey),
+    /// The leader has seen the end of this submission.
+    Forget(SubmissionKey),
+    /// It may leave.
+    Leave,
+}
+
+/// A worker's side of the protocol.
+#[derive(Clone, Debug)]
+pub struct Worker<F> {
+    files: F,
+    own: MemberId,
+    report: PoolReport,
+    /// What it was asked for last, by submission.
+    asked: Vec<(SubmissionKey, Demand)>,
+    /// The submissions whose end the leader has seen.
+    forgotten: BTreeSet<SubmissionKey>,
+}
+
+impl<F: PoolFiles> Worker<F> {
+    /// Joins the pool: from the first report on the leader may send orders.
+    ///
+    /// # Errors
+    /// When the report cannot be written.
+    pub fn join(files: F, own: MemberId, report: PoolReport) -> Result<Self, F::Error> {
+        let mut worker = Self { files, own, report, asked: Vec::new(), forgotten: BTreeSet::new() };
+        worker.beat()?;
+        Ok(worker)
+    }
+
+    /// Returns its id.
+    pub fn id(&self) -> &MemberId {
+        &self.own
+    }
+
+    /// Returns what it has started and the leader has not dropped.
+    pub fn submissions(&self) -> &[StartedSubmission] {
+        &self.report.submissions
+    }
+
+    /// Says that it lives.
+    ///
+    /// # Errors
+    /// When the report cannot be written.
+    pub fn beat(&mut self) -> Result<(), F::Error> {
+        self.report.beat += 1;
+        self.write()
+    }
+
+    /// Reads the orders and returns what to do about them. What it is to start is claimed.
+    ///
+    /// # Errors
+    /// When orders cannot be read or a claim cannot be written: nothing is lost, it reads them again.
+    pub fn duties(&mut self) -> Result<Vec<Duty>, F::Error> {
+        let orders = read_orders(&self.files, &self.own)?;
+        let mut duties = Vec::new();
+        let is_ordered = |of: &SubmissionKey| orders.orders.iter().any(|order| order.of == *of);
+        for own in &self.report.submissions {
+            if own.ended.is_some() && !is_ordered(&own.of) {
+                self.forgotten.insert(own.of.clone());
+                duties.push(Duty::Forget(own.of.clone()));
+            }
+        }
+        self.report.submissions.retain(|own| own.ended.is_none() || is_ordered(&own.of));
+        for order in orders.orders {
+            match self.report.submissions.iter().find(|own| own.of == order.of) {
+                None => duties.extend(self.take(order)?),
+                Some(own) if own.ended.is_none() => duties.extend(self.ask(&order)),
+                Some(_) => {}
+            }
+        }
+        self.asked.retain(|(of, _)| self.report.submissions.iter().any(|own| own.of == *of));
+        if orders.leave && self.report.submissions.iter().all(|own| own.ended.is_some()) {
+            duties.push(Duty::Leave);
+        }
+        Ok(duties)
+    }
+
+    /// Claims an order that is new, unless it was taken back.
+    fn take(&mut self, order: Order) -> Result<Option<Duty>, F::Error> {
+        let is_wanted =
+            order.demand == Demand::Run && !self.report.leaving && !self.forgotten.contains(&order.of);
+        if !is_wanted {
+            return Ok(None);
+        }
+        let (path, own) = (claim_path(&order.of), self.own.to_string());
+        // One that is its own already was made by a call that failed after it.
+        let is_own = self.files.claim(&path, &own)? || self.files.read(&path)? == Some(own);
+        Ok(is_own.then(|| Duty::Start(Box::new(order))))
+    }
+
+    /// Returns what a running submission is asked for anew.
+    fn ask(&mut self, order: &Order) -> Option<Duty> {
+        let before =
+            self.asked.iter().find(|(of, _)| *of == order.of).map_or(Demand::Run, |(_, demand)| *demand);
+        if order.demand <= before {
+            return None;
+        }
+        self.asked.retain(|(of, _)| *of != order.of);
+        self.asked.push((order.of.clone(), order.demand));
+        match order.demand {
+            Demand::Run => None,
+            Demand::Stop => Some(Duty::Stop(order.of.clone())),
+            Demand::Kill => Some(Duty::Kill(order.of.clone())),
+        }
+    }
+
+    /// Reports that a claimed submission runs.
+    ///
+    /// # Errors
+    /// When the report cannot be written; the next one has it.
+    pub fn started(&mut self, of: &SubmissionKey, job_id: JobId, since: Time) -> Result<(), F::Error> {
+        self.report.submissions.push(StartedSubmission { of: of.clone(), job_id, since, ended: None });
+        self.write()
+    }
+
+    /// Reports that claimed submissions have ended.
+    ///
+    /// # Errors
+    /// When the report cannot be written; the next one has it.
+    pub fn ended(
+        &mut self,
+        ends: impl IntoIterator<Item = (SubmissionKey, End, Time)>,
+    ) -> Result<(), F::Error> {
+        for (of, end, at) in ends {
+            match self.report.submissions.iter_mut().find(|own| own.of == of) {
+                Some(own) if own.ended.is_some() => {}
+                Some(own) => own.ended = Some((end, at)),
+                None => self.report.submissions.push(StartedSubmission {
+                    of,
+                    job_id: JobId(0),
+                    since: at,
+                    ended: Some((end, at)),
+                }),
+            }
+        }
+        self.write()
+    }
+
+    /// Reports which nodes Slurm has taken away.
+    ///
+    /// # Errors
+    /// When the report cannot be written; the next one has it.
+    pub fn keep_nodes(&mut self, is_left: impl Fn(&MemberId, &str) -> bool) -> Result<(), F::Error> {
+        for node in &mut self.report.nodes {
+            node.is_lost = !is_left(&self.own, MemberId::plain(&node.name).as_str());
+        }
+        self.write()
+    }
+
+    /// Asks to leave: it takes no more orders, and stops what it has started.
+    ///
+    /// # Errors
+    /// When the report cannot be written.
+    pub fn ask_to_leave(&mut self) -> Result<(), F::Error> {
+        self.report.leaving = true;
+        self.write()
+    }
+
+    /// Leaves for good. Nothing of it may run any more.
+    ///
+    /// # Errors
+    /// When the report cannot be written: then Slurm says that it is over.
+    pub fn leave(&mut self) -> Result<(), F::Error> {
+        (self.report.leaving, self.report.left) = (true, true);
+        self.write()
+    }
+
+    fn write(&mut self) -> Result<(), F::Error> {
+        let text = serde_json::to_string(&self.report)
+            .map_err(|error| self.files.damaged(&report_path(&self.own), &error.to_string()))?;
+        self.files.replace(&report_path(&self.own), &text)
+    }
+}
+
+/// Returns the orders of a member; none where nobody has written any.
+pub(super) fn read_orders<F: PoolFiles>(files: &F, member: &MemberId) -> Result<Orders, F::Error> {
+    let path = orders_path(member);
+    let Some(text) = files.read(&path)? else { return Ok(Orders::default()) };
+    serde_json::from_str(&text).map_err(|error| files.damaged(&path, &error.to_string()))
+}

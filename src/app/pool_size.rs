@@ -1,0 +1,111 @@
+//! How many allocations a pool can use, and what each of them asks the queue for.
+
+use crate::app::context::Context;
+use crate::app::planning::{PlanningArgs, USUAL_BUDGET};
+use crate::app::queue_look;
+use crate::app::start_estimates::{OptionEstimate, Queue, SearchArgs};
+use crate::app::through_queue;
+use crate::error::Failure;
+use hsched_model::{GpuType, Job, JobName, Seconds, Speed};
+
+/// The samples of an epoch of a job that stands in for an allocation.
+const SAMPLES: u32 = 1_000_000;
+
+/// What each allocation of a pool has.
+pub(crate) struct PoolShape<'a> {
+    pub gpus: u32,
+    /// The only type that it may have; `None` for any.
+    pub gpu_type: Option<&'a GpuType>,
+    pub time: Seconds,
+    pub sbatch: &'a [String],
+}
+
+/// What an allocation asks the queue for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PoolRequest {
+    pub gpu_type: Option<GpuType>,
+    pub partition: Option<String>,
+    pub account: Option<String>,
+}
+
+/// Returns how many allocations with so many devices these jobs can use at once: at least one, and at most `at_most`. A job runs in
+/// one allocation.
+pub(crate) fn needed<'a>(jobs: impl Iterator<Item = &'a Job>, capacity: u32, at_most: u32) -> u32 {
+    let capacity = u64::from(capacity.max(1));
+    let wants = |job: &Job| job.max_gpus.map_or(capacity, |most| u64::from(most).min(capacity));
+    let devices: u64 = jobs.map(wants).sum();
+    u32::try_from(devices.div_ceil(capacity)).unwrap_or(u32::MAX).clamp(1, at_most.max(1))
+}
+
+/// Chooses what each of some allocations asks for, as `when` does: what starts first, all of them in one queue.
+///
+/// # Errors
+/// When Slurm does not answer.
+pub(crate) fn choose(
+    context: &Context,
+    planning: &PlanningArgs,
+    shape: &PoolShape<'_>,
+    count: u32,
+) -> Result<Vec<Option<PoolRequest>>, Failure> {
+    let looked = queue_look::look_at_nodes_at_least(context)?;
+    let queue = Queue::live(context, looked).with_site(context);
+    let types = queue.snapshot.nodes.iter().flat_map(|node| node.gpus.iter().map(|stock| &stock.gpu_type));
+    let types: Vec<&GpuType> =
+        types.filter(|own| shape.gpu_type.is_none_or(|wanted| wanted == *own)).collect();
+    let job = |number: u32| stand_in(context, shape, &types, number);
+    let jobs: Vec<Job> = (1..=count).filter_map(job).collect();
+    let stop = planning.stop(context, Some(USUAL_BUDGET));
+    let search = SearchArgs::usual();
+    let jobs: Vec<&Job> = jobs.iter().collect();
+    let seed = planning.policy.seed();
+    let found = through_queue::choose(context, &planning.speeds, &jobs, &queue, search, seed, &stop)?;
+    Ok(found.together().into_iter().map(|chosen| chosen.as_ref().map(request)).collect())
+}
+
+/// Returns a job that asks for what an allocation has, for as long.
+fn stand_in(context: &Context, shape: &PoolShape<'_>, types: &[&GpuType], number: u32) -> Option<Job> {
+    let name = JobName::new(&format!("allocation-{number}")).ok()?;
+    let mut job = Job::only_planned(name, SAMPLES.into(), 1, SAMPLES.into());
+    // As long as the allocation, with the margin that its time limit gets.
+    let run_s = shape.time.0 / context.settings.jobs.time_margin;
+    let speed = Speed::rate(f64::from(SAMPLES) / run_s / f64::from(shape.gpus))?;
+    job.throughput = types.iter().map(|gpu_type| ((*gpu_type).clone(), speed)).collect();
+    (job.min_gpus, job.max_gpus) = (shape.gpus, Some(shape.gpus));
+    job.launch.time = Some(shape.time);
+    job.launch.sbatch = shape.sbatch.to_vec();
+    Some(job)
+}
+
+fn request(chosen: &OptionEstimate) -> PoolRequest {
+    let request = &chosen.option.request;
+    PoolRequest {
+        gpu_type: request.asks.gpus.first().and_then(|ask| ask.gpu_type.clone()),
+        partition: request.partition.clone(),
+        account: request.account.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_has_no_more_allocations_than_jobs_can_use() {
+        let check = |jobs: &[Option<u32>], capacity: u32, expected: u32| {
+            let job = |most: &Option<u32>| {
+                let mut job = Job::only_planned(JobName::new("a").expect("a name"), 1, 1, 1);
+                job.max_gpus = *most;
+                job
+            };
+            let jobs: Vec<Job> = jobs.iter().map(job).collect();
+            assert_eq!(needed(jobs.iter(), capacity, 3), expected, "{jobs:?} {capacity}");
+        };
+        check(&[], 4, 1);
+        check(&[Some(1); 4], 4, 1);
+        check(&[Some(1); 5], 4, 2);
+        check(&[Some(1); 1000], 4, 3);
+        // Without a limit each takes all of an allocation.
+        check(&[None, None], 4, 2);
+        check(&[Some(8)], 4, 1);
+    }
+}

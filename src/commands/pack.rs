@@ -1,0 +1,369 @@
+//! `hsched submit --pack`: a few allocations for all jobs, in which `hsched run` runs them; `--together`: one.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use crate::app::context::{Context, Format};
+use crate::app::folders::{note_missing_workdirs, note_shared_checkpoints};
+use crate::app::planning::PlanningArgs;
+use crate::app::pool_size::{self, PoolRequest, PoolShape};
+use crate::app::sbatch_options::refuse_options;
+use crate::app::session::Session;
+use crate::app::state;
+use crate::app::submission::settled;
+use crate::app::{file_kind, input, permissions, replicas, slurm};
+use crate::commands::cli::{json_text, print};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::local::Devices;
+use crate::settings::Feature;
+use hsched_engine::pool::PoolPlan;
+use hsched_engine::render::Together;
+use hsched_engine::store::{PoolFolder, StateDir};
+use hsched_engine::{BackendKind, Event, Rules, apply};
+use hsched_model::formats;
+use hsched_model::{GpuType, Job, JobId, Seconds};
+
+/// The allocations that all jobs share.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Pool")]
+pub(super) struct PackArgs {
+    /// Submit a few Slurm jobs in which `hsched run` runs all jobs, instead of one Slurm job for each.
+    ///
+    /// The jobs get a state directory of their own, which the command prints. Each Slurm job is a member of the pool: it pulls runs
+    /// from there for as long as there are any. If its time limit is reached before the jobs are done, its runs save and another
+    /// member resumes them, or the next Slurm job.
+    #[arg(long, group = "pool", requires_all = ["gpus", "time"])]
+    pub pack: bool,
+    /// The same as --pack --at-most 1.
+    #[arg(long, group = "pool", requires_all = ["gpus", "time"], conflicts_with_all = ["pack", "at_most"])]
+    pub together: bool,
+    /// With --pack: the most Slurm jobs at a time. There are fewer if what is left to run needs fewer.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), requires = "pack")]
+    at_most: u32,
+    /// With --pack: the GPUs of each node, such as v100:4, or v100:2,t4:2, or 4 for any type; cpu:4 for runs on CPUs alone.
+    #[arg(long, value_name = "GPUS", value_parser = Gpus::parse, requires = "pool")]
+    gpus: Option<Gpus>,
+    /// With --pack: the number of nodes of each Slurm job.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), requires = "pool")]
+    nodes: u32,
+    /// With --pack: the time limit of each Slurm job, such as 12h.
+    #[arg(long, value_name = "TIME", value_parser = time, requires = "pool")]
+    time: Option<Seconds>,
+}
+
+/// The GPUs of a node.
+#[derive(Clone, Debug, PartialEq)]
+enum Gpus {
+    /// So many of any type.
+    Any(u32),
+    Typed(Vec<(GpuType, u32)>),
+    /// So many runs at a time, on CPUs.
+    Cpus(u32),
+}
+
+/// The name of the script in the state directory, of the Slurm job, and of its output.
+pub(super) const NAME: &str = "hsched-run";
+
+/// How long before its end Slurm tells the script, beyond what the jobs need to save. hsched knows the end, too.
+const NOTICE_S: f64 = 25.0;
+
+/// Returns the path of the first script of a state directory.
+pub(super) fn script(root: &Path) -> PathBuf {
+    script_of(root, 1)
+}
+
+/// Returns the path of the script of one Slurm job of a pool.
+fn script_of(root: &Path, seat: u32) -> PathBuf {
+    root.join("runs").join(format!("{}.sbatch", name_of(seat)))
+}
+
+fn name_of(seat: u32) -> String {
+    if seat == 1 { NAME.to_owned() } else { format!("{NAME}-{seat}") }
+}
+
+/// What is submitted.
+struct Submission<'a> {
+    args: &'a PackArgs,
+    context: &'a Context,
+    jobs: Vec<Job>,
+    /// The state directory of these jobs.
+    root: PathBuf,
+    sbatch: &'a [String],
+    policy: &'a str,
+}
+
+impl Gpus {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text.trim().parse::<u32>() {
+            Ok(0) => Err("at least 1 GPU is needed".to_owned()),
+            Ok(count) => Ok(Self::Any(count)),
+            Err(_) => match Devices::parse(text).map_err(|error| error.to_string())?.as_slice() {
+                [(gpu_type, count)] if gpu_type.as_str() == "cpu" => Ok(Self::Cpus(*count)),
+                counts => Ok(Self::Typed(counts.to_vec())),
+            },
+        }
+    }
+
+    fn count(&self) -> u32 {
+        match self {
+            Self::Any(count) | Self::Cpus(count) => *count,
+            Self::Typed(counts) => counts.iter().map(|(_, count)| count).sum(),
+        }
+    }
+
+    /// Returns the value of `--gres`; `None` where no GPUs are asked for.
+    fn gres(&self, chosen: Option<&GpuType>) -> Option<String> {
+        match (self, chosen) {
+            (Self::Any(count), Some(gpu_type)) => Some(format!("gpu:{gpu_type}:{count}")),
+            (Self::Any(count), None) => Some(format!("gpu:{count}")),
+            (Self::Typed(counts), _) => {
+                let all: Vec<String> =
+                    counts.iter().map(|(gpu_type, count)| format!("gpu:{gpu_type}:{count}")).collect();
+                Some(all.join(","))
+            }
+            (Self::Cpus(_), _) => None,
+        }
+    }
+
+    /// Returns the type if there is one alone.
+    fn only_type(&self) -> Option<&GpuType> {
+        match self {
+            Self::Typed(counts) if counts.len() == 1 => counts.first().map(|(gpu_type, _)| gpu_type),
+            _ => None,
+        }
+    }
+}
+
+impl PackArgs {
+    /// Returns whether the jobs share allocations.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.pack || self.together
+    }
+
+    /// Submits the jobs of a file; `run` is the id of the pool, `policy` the flags for its hsched run.
+    pub(super) fn submit(
+        &self,
+        context: &Context,
+        (path, run, sbatch): (&Path, &str, &[String]),
+        planning: &PlanningArgs,
+        (dry_run, format): (bool, Format),
+    ) -> Result<Exit, Failure> {
+        context.refuse_forbidden(Feature::Together)?;
+        let text = input::text(path)?;
+        let jobs = input::jobs(&text, path)?;
+        replicas::refuse(&jobs, "hsched submit --pack")?;
+        if !dry_run {
+            file_kind::refuse_examples(&text, path, &jobs.iter().collect::<Vec<_>>())?;
+            permissions::refuse_accounts(context, &jobs.iter().collect::<Vec<_>>())?;
+        }
+        refuse_options(sbatch.iter().chain(&context.settings.jobs.sbatch))?;
+        if matches!(self.gpus, Some(Gpus::Cpus(_))) && self.nodes > 1 {
+            let message = "--gpus cpu:N is for Slurm jobs of one node";
+            return Err(Failure::new(Exit::Usage, message).hint("leave --nodes out, and raise --at-most"));
+        }
+        let jobs: Vec<Job> = jobs.iter().map(|job| settled(context, job, &[])).collect();
+        note_missing_workdirs(context, &jobs);
+        note_shared_checkpoints(context, &jobs.iter().collect::<Vec<_>>());
+        let root = state::root(context)?.join("together").join(run);
+        let policy = planning.policy.words();
+        let submission = Submission { args: self, context, jobs, root, sbatch, policy: &policy };
+        submission.check_time()?;
+        let choices = submission.choices(planning);
+        let text = |(seat, choice): (u32, &Option<PoolRequest>)| submission.text(seat, choice.as_ref());
+        let texts = (1..).zip(&choices).map(text).collect::<Result<Vec<String>, Failure>>()?;
+        let wanted = submission.wanted();
+        if dry_run {
+            return texts[..wanted].iter().try_for_each(|text| print(context, text)).map(|()| Exit::Done);
+        }
+        submission.keep(&texts)?;
+        let allocations = submission.submit(wanted)?;
+        let place = shell_words::quote(&submission.root.display().to_string()).into_owned();
+        let (first, script) = &allocations[0];
+        let said = match format {
+            Format::Table => {
+                let ids: Vec<String> = allocations.iter().map(|(id, _)| id.to_string()).collect();
+                let what = if ids.len() == 1 { "job" } else { "jobs" };
+                format!(
+                    "submitted as {what} {}\nfollow it with: HSCHED_STATE_DIR={place} hsched status\n",
+                    ids.join(", ")
+                )
+            }
+            Format::Json => {
+                let entry =
+                    |(id, script): &(JobId, PathBuf)| json!({ "job_id": id.to_string(), "script": script });
+                json_text(&json!({
+                    "schema": "hsched.together/1", "run": run, "job_id": first.to_string(),
+                    "state_dir": submission.root, "script": script,
+                    "allocations": allocations.iter().map(entry).collect::<Vec<_>>(),
+                }))?
+            }
+        };
+        print(context, &said).map(|()| Exit::Done)
+    }
+}
+
+impl Submission<'_> {
+    fn gpus(&self) -> &Gpus {
+        self.args.gpus.as_ref().unwrap_or(&Gpus::Any(1))
+    }
+
+    /// Returns how many devices a Slurm job has.
+    fn capacity(&self) -> u32 {
+        self.gpus().count().saturating_mul(self.args.nodes)
+    }
+
+    /// Returns how many Slurm jobs the jobs can use at once.
+    fn wanted(&self) -> usize {
+        let ready = self.jobs.iter().filter(|job| job.after.is_empty());
+        pool_size::needed(ready, self.capacity(), self.args.at_most) as usize
+    }
+
+    /// Returns how long before its end Slurm tells a script.
+    fn notice(&self) -> f64 {
+        let defaults = &self.context.settings.jobs;
+        let grace = self.jobs.iter().map(|job| job.launch.checkpoint.grace.unwrap_or(defaults.grace).0);
+        grace.fold(0.0, f64::max) + NOTICE_S
+    }
+
+    fn check_time(&self) -> Result<(), Failure> {
+        let (time, notice) = (self.args.time.unwrap_or_default(), self.notice());
+        if time.0 > 2.0 * notice {
+            return Ok(());
+        }
+        let message = format!(
+            "--time {} is too short: the jobs need {} to save before its end",
+            formats::duration_text(time),
+            formats::duration_text(Seconds(notice))
+        );
+        Err(Failure::new(Exit::Usage, message).hint("increase --time, or set a shorter checkpoint.grace"))
+    }
+
+    /// Returns what each Slurm job asks the queue for, chosen as `when` does; `None` where there is nothing to choose.
+    fn choices(&self, planning: &PlanningArgs) -> Vec<Option<PoolRequest>> {
+        let none = || (0..self.args.at_most).map(|_| None).collect();
+        let gpu_type = match self.gpus() {
+            Gpus::Cpus(_) => return none(),
+            Gpus::Typed(counts) if counts.len() > 1 => return none(),
+            own => own.only_type(),
+        };
+        let time = self.args.time.unwrap_or_default();
+        let shape = PoolShape { gpus: self.capacity(), gpu_type, time, sbatch: self.sbatch };
+        match pool_size::choose(self.context, planning, &shape, self.args.at_most) {
+            Ok(choices) => choices,
+            Err(failure) => {
+                self.context.note(&format!("{}; the request is not chosen by the queue", failure.message));
+                none()
+            }
+        }
+    }
+
+    /// Returns the text of a script.
+    fn text(&self, seat: u32, choice: Option<&PoolRequest>) -> Result<String, Failure> {
+        let utf8 = |path: &Path| {
+            let text = path.to_str().map(str::to_owned);
+            text.ok_or_else(|| Failure::new(Exit::BadInput, format!("{}: is not UTF-8", path.display())))
+        };
+        let program = std::env::current_exe().map_err(|error| Failure::from_error(Exit::Internal, &error))?;
+        let mut arguments: Vec<String> = self.policy.split(' ').map(str::to_owned).collect();
+        if let Gpus::Cpus(count) = self.gpus() {
+            arguments.extend(["--devices".to_owned(), format!("cpu:{count}")]);
+        }
+        let together = Together {
+            options: self.options(seat, choice),
+            state: utf8(&self.root)?,
+            script: utf8(&script_of(&self.root, seat))?,
+            program: utf8(&program)?,
+            arguments,
+        };
+        together.render().map_err(|error| Failure::from_error(Exit::Internal, &error))
+    }
+
+    fn options(&self, seat: u32, choice: Option<&PoolRequest>) -> Vec<Vec<String>> {
+        let PackArgs { nodes, time, .. } = self.args;
+        let defaults = &self.context.settings.jobs;
+        let (time, count) = (time.unwrap_or_default(), self.gpus().count());
+        let cpus = self.jobs.iter().map(|job| job.launch.cpus_per_gpu.unwrap_or(defaults.cpus_per_gpu)).max();
+        let memory = self.jobs.iter().filter_map(|job| job.launch.memory_per_gpu.or(defaults.memory_per_gpu));
+        let output = self.context.directory.join(format!("{}.out", name_of(seat)));
+        let mut options = vec![
+            format!("--job-name={NAME}"),
+            format!("--chdir={}", self.context.directory.display()),
+            format!("--output={}", output.display().to_string().replace('%', "%%")),
+            "--open-mode=append".into(),
+            "--requeue".into(),
+            format!("--nodes={nodes}"),
+            "--ntasks-per-node=1".into(),
+        ];
+        let gres = self.gpus().gres(choice.and_then(|choice| choice.gpu_type.as_ref()));
+        options.extend(gres.map(|gres| format!("--gres={gres}")));
+        options.extend([
+            format!("--cpus-per-task={}", cpus.unwrap_or(1).saturating_mul(count)),
+            format!("--time={:.0}", (time.0 / 60.0).ceil()),
+            format!("--signal=B:USR1@{:.0}", self.notice()),
+        ]);
+        if let Some(memory) = memory.max() {
+            options.push(format!("--mem={}M", memory.0.div_ceil(1 << 20).saturating_mul(count.into())));
+        }
+        let account = choice.and_then(|choice| choice.account.as_ref()).or(defaults.account.as_ref());
+        let partition = choice.and_then(|choice| choice.partition.as_ref()).or(defaults.partition.as_ref());
+        let named = [("account", account), ("partition", partition), ("qos", defaults.qos.as_ref())];
+        options.extend(named.iter().filter_map(|(key, value)| Some(format!("--{key}={}", value.as_ref()?))));
+        let extra = [&defaults.sbatch[..], self.sbatch].concat();
+        let mut options: Vec<Vec<String>> = options.into_iter().map(|option| vec![option]).collect();
+        options.extend((!extra.is_empty()).then_some(extra));
+        options
+    }
+
+    /// Writes the jobs and the scripts down.
+    fn keep(&self, texts: &[String]) -> Result<(), Failure> {
+        let failure = |error| state::failure(&error);
+        let directory = StateDir::open(&self.root).map_err(failure)?;
+        let rules = Rules { backend: BackendKind::Devices, ..state::rules(self.context) };
+        let mut session = Session::of_devices(self.context, &directory, rules, false)?;
+        let (at, mut events) = (state::now(self.context), Vec::new());
+        for job in &self.jobs {
+            let event = Event::Added { job: Box::new(job.clone()), restart: false };
+            apply(&mut session.state, at, &event, &session.rules);
+            events.push(event);
+        }
+        session.keep(at, &events, &[]).map_err(failure)?;
+        let mut scripts = Vec::new();
+        for (seat, text) in (1..).zip(texts) {
+            let script = script_of(&self.root, seat);
+            directory.write_script(&script, text).map_err(failure)?;
+            scripts.push(script);
+        }
+        if self.args.at_most > 1 {
+            let plan = PoolPlan { capacity: self.capacity(), scripts, sbatch: self.sbatch.to_vec() };
+            PoolFolder::create(&self.root).and_then(|pool| pool.write_plan(&plan)).map_err(failure)?;
+        }
+        Ok(())
+    }
+
+    /// Submits the first Slurm jobs; returns them with their scripts. If Slurm refuses a later one, the leader of the pool tries again.
+    fn submit(&self, wanted: usize) -> Result<Vec<(JobId, PathBuf)>, Failure> {
+        let mut allocations = Vec::new();
+        for seat in (1..).take(wanted) {
+            let script = script_of(&self.root, seat);
+            match slurm::submit(self.context, &script, self.sbatch) {
+                Ok(id) => allocations.push((id, script)),
+                Err(failure) if allocations.is_empty() => {
+                    return Err(failure.hint(format!("the jobs are in {}", self.root.display())));
+                }
+                Err(failure) => {
+                    let count = allocations.len();
+                    self.context
+                        .note(&format!("{}; the pool begins with {count} Slurm jobs", failure.message));
+                    break;
+                }
+            }
+        }
+        Ok(allocations)
+    }
+}
+
+fn time(text: &str) -> Result<Seconds, String> {
+    formats::parse_duration(text).map_err(|error| error.to_string())
+}

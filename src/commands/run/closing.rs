@@ -1,0 +1,99 @@
+//! The end of an `hsched run`: all jobs save, and what came of them is written down.
+
+use crate::commands::run::turns::{LocalRun, Woken, Work};
+use crate::error::Failure;
+use crate::exit::Exit;
+use hsched_engine::{State, Update};
+use hsched_model::{Seconds, Time};
+
+/// How long before the end of the allocation all is over: Slurm's clock has no seconds, and the next one must be asked for.
+const BEFORE_END: Seconds = Seconds(30.0);
+
+/// What jobs get beyond their grace, before they are killed.
+const MARGIN: Seconds = Seconds(5.0);
+
+const INTERRUPT: i32 = nix::sys::signal::Signal::SIGINT as i32;
+
+impl LocalRun<'_> {
+    /// Ends all processes that are parked, and waits for their end.
+    pub(super) fn clear(&self, work: &mut Work<'_>) {
+        work.session.world.here.close();
+        while work.session.world.here.left() > 0 {
+            let due = work.session.world.here.due();
+            let is_asked = matches!(self.wait(work, due), Woken::Ending(_));
+            if is_asked || due.is_some_and(|due| work.session.world.here.now() >= due) {
+                work.session.world.here.kill();
+            }
+        }
+    }
+
+    /// Returns when all jobs must be asked to save, for the allocation to end after they have.
+    pub(super) fn last_moment(&self, state: &State) -> Option<Time> {
+        let end = self.target.end?;
+        Some(Time(end.0 - self.longest_grace(state).0 - MARGIN.0 - BEFORE_END.0))
+    }
+
+    /// Has all jobs save, waits for them, and writes down how they ended; those that take too long are killed. Decides
+    /// nothing any more. `signal` is 0 where no signal asked for it. Ctrl-C is always 130; 85 means that something is left to run.
+    pub(super) fn close(&self, work: &mut Work<'_>, signal: i32) -> Result<Exit, Failure> {
+        let at_work = work.session.world.here.at_work();
+        if at_work > 0 {
+            let again = if signal == INTERRUPT { "; press Ctrl-C again to kill them" } else { "" };
+            let why = if signal == 0 { "the allocation is about to end; " } else { "" };
+            self.telling
+                .log
+                .say(&format!("{why}asking the running jobs ({at_work}) to save and exit{again}"));
+        }
+        work.session.world.here.close();
+        let deadline = work
+            .session
+            .world
+            .here
+            .now()
+            .after(Seconds(self.longest_grace(&work.session.state).0 + MARGIN.0));
+        let mut is_killed = false;
+        while work.session.world.here.left() > 0 {
+            let due = (!is_killed).then_some(deadline);
+            let again = matches!(self.wait(work, due), Woken::Ending(_));
+            if !is_killed && (again || work.session.world.here.now() >= deadline) {
+                is_killed = true;
+                work.session.world.here.kill();
+            }
+        }
+        let kept = self.catch_up(work);
+        self.telling.log.end();
+        if let Err(failure) = &kept {
+            // The next hsched run tells what is not written down.
+            self.telling.log.say(&format!(
+                "{}: the last events are not in the state; the next hsched run reads them from the reports",
+                failure.message
+            ));
+        }
+        let over = kept.is_ok() && work.session.state.is_over();
+        let done = if over {
+            self.telling.finish(&work.session.state, work.session.world.here.now())?
+        } else {
+            Exit::Saved
+        };
+        if !over {
+            self.telling.log.say(&format!("stopped; to resume: {}", self.args.again()));
+        }
+        Ok(if signal == INTERRUPT { Exit::Interrupted } else { done })
+    }
+
+    /// Brings the state up to date with what the world shows, and tells what has happened when that is written down.
+    fn catch_up(&self, work: &mut Work<'_>) -> Result<(), Failure> {
+        let seen = work.session.look()?;
+        Self::keep(work, &seen.events)?;
+        self.telling.log.hear_all(&seen.events);
+        seen.learnt.iter().for_each(|learnt| self.telling.log.hear(Update::Action(learnt)));
+        self.telling.log.print(&[], &work.session.state);
+        Ok(())
+    }
+
+    pub(super) fn longest_grace(&self, state: &State) -> Seconds {
+        let open = state.jobs.iter().filter(|tracked| !tracked.phase.is_over());
+        let grace = open.map(|job| job.job.launch.checkpoint.grace.unwrap_or(self.rules.defaults.grace).0);
+        Seconds(grace.fold(0.0, f64::max))
+    }
+}

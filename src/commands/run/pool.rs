@@ -1,0 +1,109 @@
+//! `hsched run` as a member of a pool: it works by the orders of the leader, or leads itself.
+
+use crate::app::slurm;
+use crate::app::state;
+use crate::commands::run::turns::{Ending, LocalRun, Work};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::local::{Lead, MemberWork, OtherMembers, PoolWorld, member_nodes};
+use hsched_engine::pool::{PoolReport, Worker};
+use hsched_engine::store::{PoolFolder, StateError};
+
+impl LocalRun<'_> {
+    /// Works in the pool until nothing is left to do for this member.
+    ///
+    /// # Errors
+    /// When a file of the pool cannot be used.
+    pub(super) fn run_in_pool(&self, folder: PoolFolder) -> Result<Exit, Failure> {
+        let Some(member) = self.target.member.clone() else { return Ok(Exit::Internal) };
+        self.hear_signals()?;
+        let report = PoolReport {
+            nodes: member_nodes(&self.target.devices),
+            end: self.target.end,
+            ..PoolReport::default()
+        };
+        let worker = Worker::join(folder, member.clone(), report).map_err(failed)?;
+        if let Some(folder) = OtherMembers::folder(self.directory.root(), &member) {
+            self.waker.watch(&folder);
+        }
+        let (mut work, mut here, mut leaving) = (MemberWork::new(worker), self.here()?, None);
+        let mut has_served = false;
+        loop {
+            let served = self.serve(&mut work, &mut here, &mut leaving)?;
+            if let Some(exit) = served.exit {
+                return Ok(exit);
+            }
+            has_served |= served.was_led;
+            let Some(others) = OtherMembers::find(self.directory.root()).map_err(failed)? else {
+                return Ok(Exit::Internal);
+            };
+            if has_served && self.is_over()? {
+                work.worker.leave().map_err(failed)?;
+                return Ok(Exit::Done);
+            }
+            let lead = Lead::new(&self.context.clock, others, work.worker);
+            let world = PoolWorld { here, lead: Some(lead) };
+            let (world, ending) = self.run_on(world, &[], leaving)?;
+            let Some(mut lead) = world.lead else { return Ok(Exit::Internal) };
+            match ending {
+                Ending::Exit(exit) => {
+                    lead.leave().map_err(failed)?;
+                    return Ok(exit);
+                }
+                Ending::HandOver(signal) => {
+                    leaving = Some(signal);
+                    (here, work) = (world.here, MemberWork::new(lead.into_worker()));
+                    work.take_stock(&here).map_err(failed)?;
+                    self.directory.unlock();
+                    work.wait_for_lock(&self.context.clock);
+                }
+            }
+        }
+    }
+
+    /// Returns whether all jobs have ended; the caller holds the lock.
+    fn is_over(&self) -> Result<bool, Failure> {
+        let peeked = hsched_engine::store::StateDir::peek(self.directory.root(), &self.rules);
+        let peeked = peeked.map_err(failed)?;
+        Ok(peeked.state.is_over() && peeked.deferred_commands.is_empty())
+    }
+
+    /// Ends this member's part: another member takes over, or all jobs save and the next allocation goes on.
+    pub(super) fn end(&self, work: &mut Work<'_>, signal: i32) -> Result<Ending, Failure> {
+        let Some(lead) = &mut work.session.world.lead else {
+            return self.close(work, signal).map(Ending::Exit);
+        };
+        lead.ask_to_leave().map_err(failed)?;
+        // Whoever Slurm does not have any more does not take over.
+        let own = lead.id().clone();
+        slurm::mark_dead(self.context, self.directory.root(), Some(&own)).map_err(failed)?;
+        if lead.others.another_stays(&own).map_err(failed)? {
+            return Ok(Ending::HandOver(signal));
+        }
+        self.close(work, signal).map(Ending::Exit)
+    }
+
+    /// Asks Slurm about members that are silent, listens to those that are new, and lets those go that have nothing to do.
+    pub(super) fn look_at_members(&self, work: &mut Work<'_>) {
+        let Some(lead) = &mut work.session.world.lead else { return };
+        let elapsed = lead.elapsed();
+        for member in lead.others.doubts(elapsed) {
+            if slurm::is_over(self.context, &member) == Some(true) {
+                // Else it is asked again.
+                let _ = lead.others.mark_over(&member);
+                self.telling.log.say(&format!("Slurm job {member} of the pool is over"));
+            }
+        }
+        for member in lead.others.new_members() {
+            if let Some(folder) = OtherMembers::folder(self.directory.root(), &member) {
+                self.waker.watch(&folder);
+            }
+            self.telling.log.say(&format!("Slurm job {member} has joined the pool"));
+        }
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "what `map_err` wants")]
+pub(super) fn failed(error: StateError) -> Failure {
+    state::failure(&error)
+}

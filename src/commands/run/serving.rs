@@ -1,0 +1,117 @@
+//! A member of a pool that another one leads: it waits for orders, and for the lock.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::commands::run::pool::failed;
+use crate::commands::run::turns::{LOOK_POOL, LocalRun};
+use crate::error::Failure;
+use crate::exit::Exit;
+use crate::local::{Instructions, LocalWorld, MemberWork, Wake};
+use hsched_engine::pool::MemberId;
+use hsched_engine::store::StateDir;
+use hsched_model::{Seconds, Time};
+
+/// How a member's time under another leader ends: with its exit, or with the lock.
+pub(super) struct ServiceEnd {
+    pub exit: Option<Exit>,
+    /// Whether another member has led meanwhile.
+    pub was_led: bool,
+}
+
+/// Before the end of its allocation a member that nobody allows to leave leaves all the same.
+const LAST: Seconds = Seconds(10.0);
+
+impl LocalRun<'_> {
+    /// Works by orders until this member may leave or gets the lock. `leaving` is the signal that asks it to end, if one has come.
+    ///
+    /// # Errors
+    /// When the lock cannot be written.
+    pub(super) fn serve(
+        &self,
+        work: &mut MemberWork,
+        here: &mut LocalWorld<'_>,
+        leaving: &mut Option<i32>,
+    ) -> Result<ServiceEnd, Failure> {
+        let clock = &self.context.clock;
+        let (mut was_led, mut closing, mut trouble) = (false, None, BTreeSet::new());
+        loop {
+            let has_lock = work.may_lock(clock) && self.directory.try_lock().map_err(failed)?;
+            // With the lock these are the last orders of the leader before.
+            let told = self.obey(work, here, &mut trouble);
+            if has_lock {
+                return Ok(ServiceEnd { exit: None, was_led });
+            }
+            was_led = true;
+            if let Some(left) = self.nodes_left(here) {
+                here.keep_nodes(&left);
+                let is_left = |_: &MemberId, name: &str| left.iter().any(|node| node.as_str() == name);
+                let _ = work.worker.keep_nodes(is_left);
+            }
+            let now = here.now();
+            if leaving.is_none() && self.is_late(now) {
+                *leaving = Some(0);
+            }
+            if leaving.is_some() && closing.is_none() && work.worker.ask_to_leave().is_ok() {
+                self.telling.log.say("leaving the pool: asking the running jobs to save and exit");
+                here.close();
+                closing = Some(now.after(self.grace_of_all()));
+            }
+            if closing.is_some_and(|until| now >= until) {
+                here.kill();
+            }
+            let is_last = self.target.end.is_some_and(|end| now.0 >= end.0 - LAST.0) && here.left() == 0;
+            if told.may_leave || closing.is_some() && is_last {
+                // If it cannot be written, Slurm says that this member is over.
+                let _ = work.worker.leave();
+                return Ok(ServiceEnd { exit: Some(Exit::Done), was_led });
+            }
+            self.listen(here, leaving);
+        }
+    }
+
+    /// Carries out orders; what keeps it from that is said once, until it works again.
+    fn obey(
+        &self,
+        work: &mut MemberWork,
+        here: &mut LocalWorld<'_>,
+        trouble: &mut BTreeSet<String>,
+    ) -> Instructions {
+        match work.work(here, &self.context.clock) {
+            Ok(told) => {
+                trouble.clear();
+                told.notes.iter().for_each(|note| self.telling.log.say(note));
+                told
+            }
+            Err(error) => {
+                let message = error.in_one_line();
+                if trouble.insert(message.clone()) {
+                    self.telling.log.say(&format!("{message}; retrying"));
+                }
+                Instructions::default()
+            }
+        }
+    }
+
+    /// Returns how long the running jobs may take to save.
+    fn grace_of_all(&self) -> Seconds {
+        let peeked = StateDir::peek(self.directory.root(), &self.rules);
+        peeked.map_or(self.rules.defaults.grace, |peeked| self.longest_grace(&peeked.state))
+    }
+
+    /// Returns whether the allocation is about to end, where no signal of Slurm's has said so.
+    fn is_late(&self, now: Time) -> bool {
+        self.target.end.is_some_and(|end| now.0 >= end.0 - self.rules.defaults.grace.0.min(60.0) - 15.0)
+    }
+
+    /// Waits until something happens, or for the time between two looks.
+    fn listen(&self, here: &mut LocalWorld<'_>, leaving: &mut Option<i32>) {
+        for wake in self.waker.wait(Some(Duration::from_secs_f64(LOOK_POOL.0))) {
+            match wake {
+                Wake::Ended(of, status) => here.ended(&of, status),
+                Wake::Signal(signal) => *leaving = Some(signal),
+                Wake::Reported | Wake::Gated | Wake::Wished | Wake::Pool => {}
+            }
+        }
+    }
+}

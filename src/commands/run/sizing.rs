@@ -1,0 +1,125 @@
+//! The size of a pool: its leader submits more allocations, takes back those that wait in vain, and lets idle members go.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::app::pool_size;
+use crate::app::slurm;
+use crate::commands::run::turns::{LocalRun, Work};
+use crate::local::Lead;
+use hsched_engine::pool::PoolPlan;
+use hsched_engine::store::PoolFolder;
+use hsched_engine::{JobState, Phase, State};
+use hsched_slurm::pool_jobs::{self, PoolJob};
+use hsched_slurm::scancel;
+
+/// How often Slurm is asked for the allocations of the pool while it may have to grow or shrink.
+const ASK_AGAIN: Duration = Duration::from_secs(10);
+
+/// How long after a refusal another allocation is asked for.
+const AFTER_REFUSAL: Duration = Duration::from_secs(60);
+
+/// How long a leader may have nothing to do before it leaves.
+const IDLE: Duration = Duration::from_secs(20);
+
+/// What a leader remembers of its pool's size.
+#[derive(Debug, Default)]
+pub(super) struct Sizing {
+    /// Before that Slurm is not asked.
+    not_before: Duration,
+    /// Allocations that were pending at the last look.
+    pending: usize,
+    /// Since when the leader itself has had nothing to do.
+    idle: Option<Duration>,
+    /// What Slurm said of the last submission that it refused.
+    refusal: Option<String>,
+}
+
+impl LocalRun<'_> {
+    /// Makes the pool as large as its jobs can use. Returns whether the leader itself is not needed any more.
+    pub(super) fn size(&self, work: &mut Work<'_>, sizing: &mut Sizing) -> bool {
+        let Work { session, .. } = work;
+        let is_here_idle = session.world.here.at_work() == 0;
+        let Some(lead) = &mut session.world.lead else { return false };
+        let Some(plan) = PoolFolder::find(self.directory.root()).and_then(|pool| pool.plan().ok()) else {
+            return false;
+        };
+        let elapsed = lead.elapsed();
+        let ready = session.state.jobs.iter().filter(|tracked| is_ready(tracked)).map(|tracked| &tracked.job);
+        let most = u32::try_from(plan.scripts.len()).unwrap_or(u32::MAX);
+        let needed = pool_size::needed(ready, plan.capacity, most) as usize;
+        let present = 1 + lead.others.at_work().count();
+        if (present != needed || sizing.pending > 0) && elapsed >= sizing.not_before {
+            sizing.not_before = elapsed + ASK_AGAIN;
+            self.resize(&plan, needed, elapsed, sizing);
+        }
+        let waits = session.state.jobs.iter().any(is_waiting);
+        if !waits {
+            self.release_idle(lead, elapsed);
+        }
+        let is_idle = is_here_idle && !waits && lead.others.are_busy();
+        sizing.idle = sizing.idle.or(Some(elapsed)).filter(|_| is_idle);
+        sizing.idle.is_some_and(|since| elapsed.saturating_sub(since) >= IDLE)
+    }
+
+    /// Submits or cancels allocations until as many are in the queue as are needed.
+    fn resize(&self, plan: &PoolPlan, needed: usize, elapsed: Duration, sizing: &mut Sizing) {
+        let Ok(printed) = self.context.ask(&pool_jobs::command()) else { return };
+        let mut jobs = pool_jobs::parse(&printed, &plan.scripts);
+        while jobs.len() < needed {
+            let is_free =
+                |script: &&std::path::PathBuf| jobs.iter().all(|job| Path::new(&job.script) != **script);
+            let Some(script) = plan.scripts.iter().find(is_free) else { break };
+            match slurm::submit(self.context, script, &plan.sbatch) {
+                Ok(id) => {
+                    sizing.refusal = None;
+                    self.telling.log.say(&format!("submitted Slurm job {id} for the pool"));
+                    let script = script.display().to_string();
+                    jobs.push(PoolJob { id, state: hsched_slurm::SlurmState::Pending, script });
+                }
+                Err(failure) => {
+                    sizing.not_before = elapsed + AFTER_REFUSAL;
+                    if sizing.refusal.as_ref() != Some(&failure.message) {
+                        let message = &failure.message;
+                        self.telling.log.say(&format!("the pool does not grow: {message}; retrying"));
+                        sizing.refusal = Some(failure.message);
+                    }
+                    break;
+                }
+            }
+        }
+        let mut left = jobs.len();
+        for job in jobs.iter().rev().filter(|job| job.state.is_pending()) {
+            if left <= needed {
+                break;
+            }
+            let name = crate::commands::pack::NAME;
+            if scancel::send(&self.context.slurm, &scancel::cancel_pending(name, job.id)).is_ok() {
+                left -= 1;
+                self.telling.log.say(&format!("cancelled pending Slurm job {}: not needed any more", job.id));
+            }
+        }
+        sizing.pending = jobs.iter().filter(|job| job.state.is_pending()).count();
+    }
+
+    fn release_idle(&self, lead: &mut Lead<'_>, elapsed: Duration) {
+        for member in lead.others.release_idle(elapsed).unwrap_or_default() {
+            self.telling.log.say(&format!("Slurm job {member} may leave: it has nothing to do"));
+        }
+    }
+}
+
+/// Returns whether a job runs, or may as soon as there are devices.
+fn is_ready(tracked: &JobState) -> bool {
+    !tracked.phase.is_over() && tracked.awaits.is_none()
+}
+
+/// Returns whether a job waits for devices.
+fn is_waiting(tracked: &JobState) -> bool {
+    tracked.awaits.is_none() && matches!(tracked.phase, Phase::Waiting { .. })
+}
+
+/// Returns whether a member has something of a state.
+pub(super) fn is_at_rest(state: &State) -> bool {
+    state.jobs.iter().all(|tracked| tracked.phase.submissions().is_empty())
+}

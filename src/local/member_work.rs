@@ -1,0 +1,117 @@
+//! The work of a member that is not the leader: it carries out its orders on its own devices.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::local::world::LocalWorld;
+use hsched_engine::clock::Clock;
+use hsched_engine::pool::{Duty, Order, Worker};
+use hsched_engine::store::{PoolFolder, StateError};
+use hsched_engine::{Answer, End, SubmissionKey};
+use hsched_model::Time;
+
+/// How often a member says that it lives.
+pub(super) const BEAT: Duration = Duration::from_secs(3);
+
+/// How long a member that has handed over waits before it takes the lock again: the others get it first.
+const OTHERS_FIRST: Duration = Duration::from_secs(4);
+
+/// A member at work by orders.
+pub struct MemberWork {
+    pub worker: Worker<PoolFolder>,
+    /// When it said last that it lives.
+    beat: Duration,
+    /// Before that it does not take the lock.
+    locks_from: Duration,
+}
+
+/// What a member was told.
+#[derive(Debug, Default)]
+pub struct Instructions {
+    /// Whether it may leave.
+    pub may_leave: bool,
+    /// What people should know.
+    pub notes: Vec<String>,
+}
+
+impl MemberWork {
+    /// Returns the work of a member that has joined.
+    pub fn new(worker: Worker<PoolFolder>) -> Self {
+        Self { worker, beat: Duration::ZERO, locks_from: Duration::ZERO }
+    }
+
+    /// Has the others take the lock first.
+    pub fn wait_for_lock(&mut self, clock: &dyn Clock) {
+        self.locks_from = clock.elapsed() + OTHERS_FIRST;
+    }
+
+    /// Returns whether it may take the lock now.
+    pub fn may_lock(&self, clock: &dyn Clock) -> bool {
+        clock.elapsed() >= self.locks_from
+    }
+
+    /// Reports what it has started as the leader.
+    ///
+    /// # Errors
+    /// When the report cannot be written.
+    pub fn take_stock(&mut self, here: &LocalWorld<'_>) -> Result<(), StateError> {
+        let known: BTreeSet<SubmissionKey> =
+            self.worker.submissions().iter().map(|own| own.of.clone()).collect();
+        for (of, job_id, since) in here.at_work_now().filter(|(of, ..)| !known.contains(of)) {
+            self.worker.started(&of, job_id, since)?;
+        }
+        self.report_ends(here)
+    }
+
+    /// Carries out the orders, and reports what has ended.
+    ///
+    /// # Errors
+    /// When a file of the pool cannot be read or written; nothing is lost by that.
+    pub fn work(&mut self, here: &mut LocalWorld<'_>, clock: &dyn Clock) -> Result<Instructions, StateError> {
+        let mut told = Instructions::default();
+        self.report_ends(here)?;
+        for duty in self.worker.duties()? {
+            match duty {
+                Duty::Start(order) => self.start(here, &order, clock.time(), &mut told.notes)?,
+                Duty::Stop(of) => here.end(&of),
+                Duty::Kill(of) => drop(here.cancel(&of)),
+                Duty::Forget(of) => here.forget(&of),
+                Duty::Leave => told.may_leave = here.left() == 0,
+            }
+        }
+        if clock.elapsed().saturating_sub(self.beat) >= BEAT {
+            self.worker.beat()?;
+            self.beat = clock.elapsed();
+        }
+        Ok(told)
+    }
+
+    fn start(
+        &mut self,
+        here: &mut LocalWorld<'_>,
+        order: &Order,
+        at: Time,
+        notes: &mut Vec<String>,
+    ) -> Result<(), StateError> {
+        let (end, message) = match here.begin(&order.of, &order.start, String::new()) {
+            Ok(job_id) => return self.worker.started(&order.of, job_id, at),
+            Err(Answer::Refused { message }) => (End::Failed { exit: 126, signal: 0 }, message),
+            Err(Answer::Deferred { message } | Answer::Unreachable { message }) => {
+                (End::Interrupted, message)
+            }
+            Err(_) => (End::Interrupted, "could not be started".to_owned()),
+        };
+        notes.push(format!("{}: {message}", order.of.job));
+        self.worker.ended([(order.of.clone(), end, at)])
+    }
+
+    fn report_ends(&mut self, here: &LocalWorld<'_>) -> Result<(), StateError> {
+        let open = self.worker.submissions().iter().filter(|own| own.ended.is_none());
+        let ended = open.filter_map(|own| {
+            let (end, at) = here.end_of(&own.of)?;
+            Some((own.of.clone(), end, at))
+        });
+        let ended: Vec<(SubmissionKey, End, Time)> = ended.collect();
+        if ended.is_empty() { Ok(()) } else { self.worker.ended(ended) }
+    }
+}

@@ -1,0 +1,325 @@
+//! The other members of a pool, as its leader sees them: their devices, what became of what they were told to start.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::local::devices::{Device, Devices, Lease};
+use crate::local::ended_run::left_behind;
+use crate::local::world::{in_use, member_of};
+use hsched_engine::live::LiveError;
+use hsched_engine::pool::{Demand, Leader, MemberId, MemberNode, Order, PoolReport, PoolSighting, Start};
+use hsched_engine::store::{PoolFolder, StateError};
+use hsched_engine::{Answer, QueueState, Sighting, State, SubmissionKey, SubmissionRecord};
+use hsched_model::{Bytes, JobId, JobName, Node, NodeState, PlacedRank, RankNeeds, Time, Usage};
+
+/// How long a member may be silent: it says every few seconds that it lives.
+const SILENCE: Duration = Duration::from_secs(8);
+
+/// How soon Slurm is asked again whether a silent member is over.
+const ASK_AGAIN: Duration = Duration::from_secs(3);
+
+/// How long a member may have nothing to do before it leaves.
+const IDLE: Duration = Duration::from_secs(20);
+
+/// The members beside the one that leads.
+pub struct OtherMembers {
+    leader: Leader<PoolFolder>,
+    /// The state directory.
+    root: PathBuf,
+    others: BTreeMap<MemberId, OtherMember>,
+    /// When Slurm was last asked about each silent member.
+    asked: BTreeMap<MemberId, Duration>,
+}
+
+/// A member beside the one that leads.
+struct OtherMember {
+    report: PoolReport,
+    devices: Devices,
+    /// When its report changed last.
+    heard: Duration,
+    /// When it began to have nothing to do.
+    idle: Option<Duration>,
+    is_silent: bool,
+    is_released: bool,
+    /// Whether nobody has asked yet who is new.
+    is_new: bool,
+}
+
+impl OtherMembers {
+    /// Takes over the pool of a state directory, whose lock the caller holds; `None` where it is not one of a pool.
+    ///
+    /// # Errors
+    /// When a file of the pool cannot be read.
+    pub fn find(root: &Path) -> Result<Option<Self>, StateError> {
+        let Some(folder) = PoolFolder::find(root) else { return Ok(None) };
+        let leader = Leader::new(folder)?;
+        let (others, asked) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Some(Self { leader, root: root.to_owned(), others, asked }))
+    }
+
+    /// Reads what the others say of themselves; `own` is the member that leads, and `elapsed` the time since it began.
+    ///
+    /// # Errors
+    /// When a file of the pool cannot be read or written.
+    pub(super) fn look(
+        &mut self,
+        own: &MemberId,
+        state: &State,
+        elapsed: Duration,
+    ) -> Result<(), StateError> {
+        let open: Vec<SubmissionKey> = state
+            .jobs
+            .iter()
+            .flat_map(|job| {
+                job.phase.submissions().iter().map(|submission| submission.attempt.key(&job.job.name))
+            })
+            .collect();
+        self.leader.tidy(&open.iter().collect())?;
+        let members = self.leader.members()?;
+        self.others.retain(|id, _| members.iter().any(|(member, _)| member == id));
+        for (member, report) in members {
+            if member == *own {
+                continue;
+            }
+            let before = self.others.remove(&member);
+            let is_same = |before: &&OtherMember| before.report.beat == report.beat;
+            let heard = before.as_ref().filter(is_same).map_or(elapsed, |before| before.heard);
+            let devices = self.devices(&member, &report);
+            let is_idle = report.submissions.iter().all(|own| own.ended.is_some())
+                && self.leader.orders(&member).is_empty();
+            let idle = before.as_ref().and_then(|before| before.idle).or(Some(elapsed)).filter(|_| is_idle);
+            let is_silent = elapsed.saturating_sub(heard) >= SILENCE;
+            let is_released = before.as_ref().is_some_and(|before| before.is_released);
+            let is_new = before.is_none_or(|before| before.is_new);
+            self.others
+                .insert(member, OtherMember { report, devices, heard, idle, is_silent, is_released, is_new });
+        }
+        self.leader.release_leaving()
+    }
+
+    /// Returns the devices of a member, of which those are taken that it was told to use.
+    fn devices(&self, member: &MemberId, report: &PoolReport) -> Devices {
+        let mut devices = Devices::new(report.nodes.iter().map(node).collect());
+        let has_ended =
+            |of: &SubmissionKey| report.submissions.iter().any(|own| own.of == *of && own.ended.is_some());
+        for order in self.leader.orders(member).iter().filter(|order| !has_ended(&order.of)) {
+            devices.take(&order.of, Lease::of(&order.start));
+        }
+        devices
+    }
+
+    /// Returns the nodes of the others; those of members that take no orders are down.
+    pub(super) fn nodes(&self) -> Vec<Node> {
+        let of_member = |(member, other): (&MemberId, &OtherMember)| {
+            let mut nodes = other.devices.cluster().nodes;
+            if let Some(why) = other.why_closed() {
+                for node in &mut nodes {
+                    node.state = NodeState::parse("down");
+                    node.reason = Some(format!("Slurm job {} {why}", member.job()));
+                }
+            }
+            nodes
+        };
+        self.others.iter().flat_map(of_member).collect()
+    }
+
+    /// Returns what became of a submission that another member has.
+    ///
+    /// # Errors
+    /// When a file cannot be read or written.
+    pub(super) fn sighting(
+        &mut self,
+        job: &JobName,
+        attempt: &SubmissionRecord,
+        at: Time,
+    ) -> Result<Option<Sighting>, LiveError> {
+        let Some(member) = member_of(attempt) else { return Ok(None) };
+        let of = attempt.key(job);
+        let is_silent = self.others.get(&member).is_some_and(|other| other.is_silent);
+        let sight = self.leader.sight(&of, &member, is_silent)?;
+        let own_id = attempt.job_id.unwrap_or(member.job());
+        let seen = |job_id: JobId, state: QueueState| Sighting {
+            of: of.clone(),
+            job_id,
+            submit_time: None,
+            state,
+            reason: None,
+        };
+        let running = |since: Option<Time>| QueueState::Running { since, gpus: None };
+        Ok(Some(match sight {
+            PoolSighting::Ordered => seen(own_id, running(None)),
+            PoolSighting::Running { since, .. } => seen(own_id, running(since)),
+            PoolSighting::Ended { end, at } => seen(own_id, QueueState::Ended { end, at: Some(at) }),
+            // Its script may have left word of its end, under the number of its guard.
+            PoolSighting::NeverStarted | PoolSighting::Lost => {
+                let unnumbered = SubmissionRecord { job_id: None, ..attempt.clone() };
+                Sighting { job_id: own_id, ..left_behind(&self.root, job, &unnumbered, at)? }
+            }
+        }))
+    }
+
+    /// Claims a submission for the member that leads.
+    pub(super) fn claim(&self, of: &SubmissionKey, own: &MemberId) -> Result<(), Answer> {
+        match self.leader.claim(of, own) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Answer::Deferred { message: "another member has claimed it".into() }),
+            Err(error) => Err(Answer::Unreachable { message: error.in_one_line() }),
+        }
+    }
+
+    /// Tells a member to start a submission on its devices.
+    pub(super) fn order(
+        &mut self,
+        of: &SubmissionKey,
+        (ranks, needs): (&[PlacedRank], RankNeeds),
+        mut start: Start,
+    ) -> Result<JobId, Answer> {
+        let failed = |message: String| Answer::Unreachable { message };
+        let member = ranks.first().and_then(|rank| MemberId::of_node(&rank.node));
+        let other = member.as_ref().and_then(|member| self.others.get_mut(member));
+        let (Some(member), Some(other)) = (member, other) else {
+            return Err(failed("its allocation has ended".to_owned()));
+        };
+        let lease = other.devices.find(ranks, needs, false, |_, _| 0).ok_or_else(in_use)?;
+        (start.devices, start.needs) = (lease.devices.clone(), (needs.cpus, needs.memory));
+        let order = Order { of: of.clone(), demand: Demand::Run, start };
+        self.leader.order(&member, order).map_err(|error| failed(error.in_one_line()))?;
+        other.devices.take(of, lease);
+        other.idle = None;
+        Ok(member.job())
+    }
+
+    /// Tells whoever has a submission what is to become of it.
+    ///
+    /// # Errors
+    /// When the order cannot be written.
+    pub(super) fn demand(&mut self, of: &SubmissionKey, demand: Demand) -> Result<(), StateError> {
+        self.leader.holder(of).map_or(Ok(()), |member| self.leader.demand(of, &member, demand))
+    }
+
+    /// Returns the silent members of which Slurm should say whether they are over, and those that have something of the state and
+    /// are not over.
+    pub fn doubts(&mut self, elapsed: Duration) -> Vec<MemberId> {
+        let silent = self.others.iter().filter(|(_, other)| other.is_silent).map(|(id, _)| id.clone());
+        let due: Vec<MemberId> = silent
+            .filter(|id| self.asked.get(id).is_none_or(|asked| elapsed.saturating_sub(*asked) >= ASK_AGAIN))
+            .collect();
+        self.asked.extend(due.iter().map(|id| (id.clone(), elapsed)));
+        due
+    }
+
+    /// Takes in that Slurm says that a member is over.
+    ///
+    /// # Errors
+    /// When that cannot be written down.
+    pub fn mark_over(&mut self, member: &MemberId) -> Result<(), StateError> {
+        self.others.remove(member);
+        self.leader.mark_over(member)
+    }
+
+    /// Returns all members that may be at work.
+    ///
+    /// # Errors
+    /// When a file of the pool cannot be read.
+    pub fn members(&mut self) -> Result<Vec<MemberId>, StateError> {
+        Ok(self.leader.members()?.into_iter().map(|(member, _)| member).collect())
+    }
+
+    /// Returns the members that are new since the last call.
+    pub fn new_members(&mut self) -> Vec<MemberId> {
+        let new = self
+            .others
+            .iter_mut()
+            .filter_map(|(id, other)| std::mem::take(&mut other.is_new).then(|| id.clone()));
+        new.collect()
+    }
+
+    /// Returns the members that take orders.
+    pub fn at_work(&self) -> impl Iterator<Item = &MemberId> {
+        self.others.iter().filter(|(_, other)| other.why_closed().is_none()).map(|(id, _)| id)
+    }
+
+    /// Returns whether another member has something to do.
+    pub fn are_busy(&self) -> bool {
+        self.others.values().any(|other| other.idle.is_none() && other.why_closed().is_none())
+    }
+
+    /// Lets those members go that have had nothing to do for a while; returns them.
+    ///
+    /// # Errors
+    /// When an order cannot be written.
+    pub fn release_idle(&mut self, elapsed: Duration) -> Result<Vec<MemberId>, StateError> {
+        let mut gone = Vec::new();
+        for (member, other) in &mut self.others {
+            let is_idle = other.idle.is_some_and(|since| elapsed.saturating_sub(since) >= IDLE);
+            if is_idle && other.why_closed().is_none() {
+                self.leader.release(member)?;
+                other.is_released = true;
+                gone.push(member.clone());
+            }
+        }
+        Ok(gone)
+    }
+
+    /// Returns whether another member stays when `own` leaves. It lets go all that have asked to leave: afterwards the leader may not
+    /// do so any more.
+    ///
+    /// # Errors
+    /// When a file of the pool cannot be read or written.
+    pub fn another_stays(&mut self, own: &MemberId) -> Result<bool, StateError> {
+        self.leader.release_leaving()?;
+        self.leader.another_stays(own)
+    }
+
+    /// Returns the folder in which a member reports.
+    pub fn folder(root: &Path, member: &MemberId) -> Option<PathBuf> {
+        Some(PoolFolder::find(root)?.path(&format!("members/{member}")))
+    }
+}
+
+impl OtherMember {
+    /// Returns why it takes no orders, where it does not.
+    fn why_closed(&self) -> Option<&'static str> {
+        match () {
+            () if self.is_silent => Some("does not answer"),
+            () if self.report.leaving => Some("is ending"),
+            () if self.is_released => Some("is not needed"),
+            () => None,
+        }
+    }
+}
+
+/// Returns a node as its member describes it, with its devices.
+fn node(own: &MemberNode) -> (Node, Vec<Device>) {
+    let mut node = Node::new(own.name.clone());
+    node.cpus = own.cpus.map(|total| Usage { total, used: 0 });
+    node.memory = own.memory.map(|total| Usage { total, used: 0 });
+    if own.is_lost {
+        node.state = NodeState::parse("down");
+    }
+    let device = |(place, device): (usize, &hsched_engine::pool::MemberDevice)| Device {
+        gpu_type: device.gpu_type.clone(),
+        name: place.to_string(),
+        memory: device.memory.map(Bytes),
+    };
+    (node, own.devices.iter().enumerate().map(device).collect())
+}
+
+/// Returns the nodes of a member for its report.
+pub fn member_nodes(devices: &Devices) -> Vec<MemberNode> {
+    let nodes = devices.nodes().iter().map(|(node, own)| MemberNode {
+        name: node.name.clone(),
+        cpus: node.cpus.map(|cpus| cpus.total),
+        memory: node.memory.map(|memory| memory.total),
+        devices: own
+            .iter()
+            .map(|device| hsched_engine::pool::MemberDevice {
+                gpu_type: device.gpu_type.clone(),
+                memory: device.memory.map(|memory| memory.0),
+            })
+            .collect(),
+        is_lost: false,
+    });
+    nodes.collect()
+}

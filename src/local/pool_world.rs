@@ -1,0 +1,172 @@
+//! The devices of all members of a pool as one world; without a pool, those at hand.
+
+use std::time::Duration;
+
+use crate::local::member_work::BEAT;
+use crate::local::other_members::OtherMembers;
+use crate::local::world::LocalWorld;
+use hsched_engine::clock::Clock;
+use hsched_engine::live::LiveError;
+use hsched_engine::pool::{Demand, MemberId, Worker};
+use hsched_engine::store::{PoolFolder, StateError};
+use hsched_engine::{
+    Answer, NewShares, Observation, PlannedSubmission, Run, State, SubmissionKey, World, named_ranks,
+};
+use hsched_model::{GpuType, JobId, Seconds};
+
+/// The world of `hsched run`.
+pub struct PoolWorld<'a> {
+    /// The devices of this process.
+    pub here: LocalWorld<'a>,
+    pub lead: Option<Lead<'a>>,
+}
+
+/// What a leader has beside its own devices.
+pub struct Lead<'a> {
+    clock: &'a dyn Clock,
+    pub others: OtherMembers,
+    /// What it says of itself.
+    own: Worker<PoolFolder>,
+    /// When it said so last.
+    beat: Duration,
+}
+
+impl<'a> Lead<'a> {
+    /// Returns the lead of a pool, by a member that holds the lock.
+    ///
+    /// # Errors
+    /// When a file of the pool cannot be read.
+    pub fn new(clock: &'a dyn Clock, others: OtherMembers, own: Worker<PoolFolder>) -> Self {
+        Self { clock, others, own, beat: Duration::ZERO }
+    }
+
+    /// Returns the member that leads.
+    pub fn id(&self) -> &MemberId {
+        self.own.id()
+    }
+
+    /// Returns the time since this process began.
+    pub fn elapsed(&self) -> Duration {
+        self.clock.elapsed()
+    }
+
+    fn look(&mut self, state: &State) -> Result<(), StateError> {
+        let elapsed = self.clock.elapsed();
+        if elapsed.saturating_sub(self.beat) >= BEAT {
+            self.own.beat()?;
+            self.beat = elapsed;
+        }
+        self.others.look(&self.own.id().clone(), state, elapsed)
+    }
+
+    /// Gives the lead up.
+    pub fn into_worker(self) -> Worker<PoolFolder> {
+        self.own
+    }
+
+    /// Says that it asks to leave.
+    ///
+    /// # Errors
+    /// When that cannot be written down.
+    pub fn ask_to_leave(&mut self) -> Result<(), StateError> {
+        self.own.ask_to_leave()
+    }
+
+    /// Says that it has left: nothing of it runs.
+    ///
+    /// # Errors
+    /// When that cannot be written down.
+    pub fn leave(&mut self) -> Result<(), StateError> {
+        self.own.leave()
+    }
+}
+
+impl PoolWorld<'_> {
+    /// Returns the types of all devices.
+    pub fn gpu_types(&self) -> Vec<GpuType> {
+        let others = self.lead.iter().flat_map(|lead| lead.others.nodes());
+        let others = others.flat_map(|node| node.gpus.into_iter().map(|stock| stock.gpu_type));
+        let mut types: Vec<GpuType> = self.here.devices.gpu_types().into_iter().chain(others).collect();
+        types.sort();
+        types.dedup();
+        types
+    }
+
+    /// Starts a submission, here or by an order.
+    fn start(&mut self, run: &Run, intent: &PlannedSubmission) -> Result<JobId, Answer> {
+        let Some(lead) = &mut self.lead else { return self.here.start(run, intent) };
+        let (of, ranks) = (run.key(intent), named_ranks(&run.problem, &intent.placement));
+        let member = ranks.first().and_then(|rank| MemberId::of_node(&rank.node));
+        if member.as_ref() == Some(lead.own.id()) {
+            lead.others.claim(&of, lead.own.id())?;
+            return self.here.start(run, intent);
+        }
+        let (start, _) = self.here.describe(run, intent)?;
+        let needs = self.here.site.site.defaults.rank_needs(&run.jobs[intent.job]);
+        lead.others.order(&of, (&ranks, needs), start)
+    }
+
+    /// Passes on to the others what is to become of a submission that is not here.
+    fn demand(&mut self, of: &SubmissionKey, demand: Demand, done: Answer) -> Answer {
+        let Some(lead) = &mut self.lead else { return done };
+        match lead.others.demand(of, demand) {
+            Ok(()) => done,
+            Err(error) => Answer::Unreachable { message: error.in_one_line() },
+        }
+    }
+}
+
+impl World for PoolWorld<'_> {
+    type Error = LiveError;
+
+    fn observe(&mut self, state: &State) -> Result<Observation, LiveError> {
+        if let Some(lead) = &mut self.lead {
+            lead.look(state)?;
+        }
+        let mut seen = self.here.observe(state)?;
+        let Some(lead) = &mut self.lead else { return Ok(seen) };
+        for tracked in &state.jobs {
+            for submission in tracked.phase.submissions() {
+                if !self.here.is_here(&submission.attempt) {
+                    let sighting = lead.others.sighting(&tracked.job.name, &submission.attempt, seen.at)?;
+                    seen.sightings.extend(sighting);
+                }
+            }
+        }
+        seen.cluster.nodes.extend(lead.others.nodes());
+        Ok(seen)
+    }
+
+    fn prepare(&mut self, run: &Run) -> Result<(), String> {
+        self.here.prepare(run)
+    }
+
+    fn submit(&mut self, run: &Run, intent: &PlannedSubmission) -> Answer {
+        match self.start(run, intent) {
+            Ok(job_id) => Answer::Submitted { job_id },
+            Err(answer) => answer,
+        }
+    }
+
+    fn stop(&mut self, of: &SubmissionKey, _: JobId) -> Answer {
+        let answer = self.here.stop(of);
+        self.demand(of, Demand::Stop, answer)
+    }
+
+    fn cancel(&mut self, of: &SubmissionKey, _: JobId) -> Answer {
+        let answer = self.here.cancel(of);
+        self.demand(of, Demand::Kill, answer)
+    }
+
+    fn share(&mut self, of: &SubmissionKey, _: JobId, shares: &NewShares) -> Answer {
+        if self.lead.is_some() && !self.here.has(of) {
+            return self.here.write_shares(of, shares);
+        }
+        self.here.share(of, shares)
+    }
+
+    /// There is no queue.
+    fn forecast(&mut self, _: &Run) -> Option<Seconds> {
+        None
+    }
+}

@@ -1,0 +1,124 @@
+//! How a local world starts a submission: on devices that are free, or where it is parked.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::local::devices::Lease;
+use crate::local::gate::Gate;
+use crate::local::guard::Order;
+use crate::local::running::{Guarded, Running, Step, Surroundings, work};
+use crate::local::world::{LocalWorld, in_use};
+use hsched_engine::pool::Start;
+use hsched_engine::render::Launcher;
+use hsched_engine::store::laid_by_another;
+use hsched_engine::{Answer, Gpus, PlannedSubmission, Run, SubmissionKey, named_ranks};
+use hsched_model::{JobId, NodeName};
+
+/// How long `srun` may take to end its tasks.
+const FAREWELL: Duration = Duration::from_secs(20);
+
+impl LocalWorld<'_> {
+    /// Starts a submission of the run that was prepared, or lets the training go on that is parked for it.
+    pub(super) fn start(&mut self, run: &Run, intent: &PlannedSubmission) -> Result<JobId, Answer> {
+        let (of, job) = (run.key(intent), &run.jobs[intent.job]);
+        let (mut start, text) = self.describe(run, intent)?;
+        self.make_folder(&of, &start)?;
+        let work = work(&text);
+        let parked = self.parking.find(&of, &work, start.epochs);
+        let parked = parked
+            .filter(|parked| self.devices.is_free(&parked.lease))
+            .map(|parked| parked.guarded.origin.clone());
+        if let Some(origin) = parked {
+            let adopted = self.adopt(&of, &origin, start.gpus, &start.output);
+            return adopted.map_err(|error| Answer::Unreachable { message: error.to_string() });
+        }
+        let ranks = named_ranks(&run.problem, &intent.placement);
+        let needs = self.site.site.defaults.rank_needs(job);
+        let crowd = |node: &NodeName, device: usize| self.parking.crowd(node, device);
+        let lease =
+            self.devices.find(&ranks, needs, self.sharing.wants_alone(&of.job), crowd).ok_or_else(in_use)?;
+        (start.devices, start.needs) = (lease.devices, (lease.needs.cpus, lease.needs.memory));
+        self.begin(&of, &start, work)
+    }
+
+    /// Returns how a submission of the run that was prepared is started, without its devices, and the text of its script.
+    pub(super) fn describe(&self, run: &Run, intent: &PlannedSubmission) -> Result<(Start, String), Answer> {
+        let (of, job) = (run.key(intent), &run.jobs[intent.job]);
+        let prepared = self.prepared.as_ref().filter(|(id, _)| *id == run.id);
+        let script = prepared.and_then(|(_, own)| Some((own.path(&of), own.script(&of)?)));
+        let Some((path, script)) = script else {
+            return Err(Answer::Refused { message: "its script was not written".into() });
+        };
+        let text = script.text.clone().map_err(|message| Answer::Refused { message })?;
+        let start = Start {
+            script: path,
+            workdir: script.workdir.clone(),
+            output: script.output(),
+            devices: Vec::new(),
+            needs: (0, 0),
+            gpus: Gpus::of(&named_ranks(&run.problem, &intent.placement)),
+            epochs: run.epochs_done[intent.job],
+            threads: self.site.threads.filter(|_| job.launch.cpus_per_gpu.is_none()),
+        };
+        Ok((start, text))
+    }
+
+    /// Makes the folder in which a submission reports.
+    fn make_folder(&self, of: &SubmissionKey, start: &Start) -> Result<PathBuf, Answer> {
+        let folder = self.directory.make_report_folder(&of.run, &of.name());
+        let folder = folder.map_err(|error| Answer::Unreachable { message: error.in_one_line() })?;
+        match laid_by_another(&start.output) {
+            Some(message) => Err(Answer::Refused { message }),
+            None => Ok(folder),
+        }
+    }
+
+    /// Starts a submission on its devices. `work` says what its script does.
+    pub(super) fn begin(&mut self, of: &SubmissionKey, start: &Start, work: String) -> Result<JobId, Answer> {
+        let folder = self.make_folder(of, start)?;
+        let lease = Lease::of(start);
+        if !self.devices.is_free(&lease) {
+            return Err(in_use());
+        }
+        let after = self.make_room(of, &lease, false);
+        let farewell = if self.site.site.inside == Some(Launcher::Steps) { FAREWELL } else { Duration::ZERO };
+        let (mark, is_held) = (self.mark(of), !after.is_empty());
+        let Start { script, workdir, output, .. } = start.clone();
+        let order = Order { script, workdir, mark, farewell, is_held };
+        let gate = Gate::new(&folder, lease.devices.len());
+        let variables = self.variables(start.threads, &lease, &gate);
+        let surroundings =
+            Surroundings { program: &self.site.program, output: &output, variables: &variables };
+        let watch = self.waker.watch(&folder);
+        let guarded = Guarded::start(of, &order, &surroundings, gate, work, self.waker.sender());
+        let mut guarded = guarded.map_err(|error| {
+            let message = format!("cannot start it or open {}: {error}", output.display());
+            // The same will be said the next time; anything else may pass.
+            match error.kind() {
+                io::ErrorKind::NotFound
+                | io::ErrorKind::PermissionDenied
+                | io::ErrorKind::ReadOnlyFilesystem
+                | io::ErrorKind::NotADirectory
+                | io::ErrorKind::IsADirectory => Answer::Refused { message },
+                _ => Answer::Unreachable { message },
+            }
+        })?;
+        guarded.watch = watch;
+        let (job_id, step) = (guarded.job_id, if is_held { Step::Held { after } } else { Step::AtWork });
+        self.devices.take(of, lease);
+        self.sharing.begin(of, &output, &self.devices);
+        let running = Running::new(guarded, self.now(), start.gpus.clone(), start.epochs, step);
+        self.running.insert(of.clone(), running);
+        Ok(job_id)
+    }
+
+    /// Returns what a submission's processes get from their environment alone.
+    fn variables(&self, threads: Option<u64>, lease: &Lease, gate: &Gate) -> Vec<(&'static str, String)> {
+        let threads = threads.map(|count| ("OMP_NUM_THREADS", count.to_string()));
+        // A path that is no text is none that a variable can have.
+        let gate = gate.path().to_str().map(|path| ("HSCHED_GATE", path.to_owned()));
+        let lease = ("HSCHED_LEASE", self.devices.words(lease));
+        threads.into_iter().chain(gate).chain([lease]).collect()
+    }
+}

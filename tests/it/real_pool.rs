@@ -1,0 +1,198 @@
+//! A pool of allocations on a real Slurm: each run is executed once, whatever happens to an allocation.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+use crate::real_cluster::{Cluster, start};
+use crate::real_user::{TestUser, wait_for, wait_within};
+
+/// Returns a cluster for one test alone that soon notices the loss of a node.
+fn cluster() -> Option<Cluster> {
+    let nodes = tempfile::NamedTempFile::new().expect("a file");
+    let text =
+        "w[1-4] cpus=16 memory=64000 gpus=v100:2\npartition main default max_time=60 default_time=10\n";
+    fs::write(nodes.path(), text).expect("writes");
+    start(nodes.path(), "8/3/1")
+}
+
+/// A pool that was submitted.
+struct Pool<'a> {
+    user: TestUser<'a>,
+    runs: u32,
+    /// The state directory.
+    state: PathBuf,
+    allocations: usize,
+}
+
+impl<'a> Pool<'a> {
+    /// Submits so many runs of some seconds each.
+    fn submit(user: TestUser<'a>, runs: u32, seconds: f64, options: &[&str]) -> Self {
+        let values: Vec<String> = (1..=runs).map(|run| run.to_string()).collect();
+        user.write(
+            "jobs.yaml",
+            &format!(
+                "jobs:\n  - name: s\n    samples_per_epoch: 1\n    epochs: 1\n    global_batch: 1\n    model_size: 0\n    \
+                 max_gpus: 1\n    checkpoint: {{grace: 1s}}\n    command: \"echo start $SLURM_JOB_ID $(date +%s.%N) >>log.$I; \
+                 sleep {seconds} && echo end $SLURM_JOB_ID $(date +%s.%N) >>log.$I\"\n    sweep: {{i: [{}]}}\n",
+                values.join(", ")
+            ),
+        );
+        let words = ["submit", "--pack", "jobs.yaml", "--format", "json"];
+        let done = user.hsched(&[&words[..], options].concat());
+        assert_eq!(done.code, Some(0), "{}", done.stderr);
+        let said: Value = serde_json::from_str(&done.stdout).expect("JSON");
+        let allocations = said["allocations"].as_array().expect("a list");
+        assert_eq!(
+            (&allocations[0]["job_id"], &allocations[0]["script"]),
+            (&said["job_id"], &said["script"])
+        );
+        let (state, allocations) = (said["state_dir"].as_str().expect("a path").into(), allocations.len());
+        Self { user, runs, state, allocations }
+    }
+
+    /// Returns the lines of a run's log: whether it began or ended, in which Slurm job, and when.
+    fn log(&self, run: u32) -> Vec<(String, String, f64)> {
+        let text = fs::read_to_string(self.user.folder.join(format!("log.{run}"))).unwrap_or_default();
+        let line = |line: &str| {
+            let mut words = line.split(' ').map(str::to_owned);
+            let (what, job) = (words.next().expect("a word"), words.next().expect("a job"));
+            (what, job, words.next().expect("a time").parse().expect("a number"))
+        };
+        text.lines().map(line).collect()
+    }
+
+    fn ended(&self) -> usize {
+        (1..=self.runs).filter(|run| self.log(*run).iter().any(|(what, ..)| what == "end")).count()
+    }
+
+    /// Checks that each run ended once and that no two executions of one overlapped. What ended in the second before an allocation was
+    /// killed, before its script could say so, may have been repeated.
+    fn check(&self, kills: &[f64]) {
+        for run in 1..=self.runs {
+            let mut log = self.log(run);
+            let is_cut = |(what, _, at): &(String, String, f64)| {
+                what == "end" && kills.iter().any(|kill| (kill - 1.0..kill + 1.0).contains(at))
+            };
+            if log.len() > 2 && log.get(1).is_some_and(is_cut) {
+                log.drain(..2);
+            }
+            let ends: Vec<_> = log.iter().filter(|(what, ..)| what == "end").collect();
+            assert_eq!(ends.len(), 1, "run {run}: {log:?}");
+            let (_, job, end) = ends[0];
+            let starts = log.iter().filter(|(what, ..)| what == "start");
+            let own = starts.clone().filter(|(_, by, _)| by == job).map(|(.., at)| *at).fold(0.0, f64::max);
+            assert!(own > 0.0 && starts.clone().all(|(.., at)| *at <= own), "run {run}: {log:?}");
+            assert!(*end > own, "run {run}: {log:?}");
+        }
+    }
+
+    /// Returns the jobs in the queue by id, with their states and nodes.
+    fn queue(&self) -> BTreeMap<String, (String, String)> {
+        let text = self.user.ask("squeue", &["--noheader", "--format=%i %T %N"]);
+        let job = |line: &str| {
+            let mut words = line.split_whitespace().map(str::to_owned);
+            Some((words.next()?, (words.next()?, words.next().unwrap_or_default())))
+        };
+        text.lines().filter_map(job).collect()
+    }
+
+    /// Waits until all runs have ended and no allocation is left.
+    fn wait_for_end(&self, limit: Duration) {
+        let is_over = || (self.queue().is_empty() && self.ended() == self.runs as usize).then_some(());
+        let over = wait_within(limit, is_over);
+        assert!(
+            over.is_some(),
+            "{} of {} runs; {:?}\n{}",
+            self.ended(),
+            self.runs,
+            self.queue(),
+            self.output()
+        );
+    }
+
+    fn output(&self) -> String {
+        let names = ["hsched-run.out", "hsched-run-2.out", "hsched-run-3.out"];
+        let texts = names.map(|name| fs::read_to_string(self.user.folder.join(name)).unwrap_or_default());
+        texts.concat()
+    }
+
+    /// Kills the leader; returns when.
+    fn kill_leader(&self) -> f64 {
+        let pid =
+            wait_for("a leader", || fs::read_to_string(self.state.join("lock")).ok()?.trim().parse().ok());
+        kill(Pid::from_raw(pid), Signal::SIGKILL).expect("it is there");
+        now()
+    }
+
+    fn completed(&self) -> u64 {
+        let mut command = self.user.program(env!("CARGO_BIN_EXE_hsched"));
+        command.args(["status", "--format", "json"]).env("HSCHED_STATE_DIR", &self.state);
+        let output = command.output().expect("runs");
+        let status: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        status["counts"]["completed"].as_u64().unwrap_or_default()
+    }
+}
+
+/// Returns the seconds since 1970.
+fn now() -> f64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_secs_f64()
+}
+
+#[test]
+fn another_member_leads_where_the_leader_was_killed_and_no_run_is_lost_or_doubled() {
+    let Some(cluster) = cluster() else { return };
+    let user = TestUser::new(&cluster, "pool", "");
+    let options = ["--gpus", "2", "--time", "5m", "--at-most", "2"];
+    let pool = Pool::submit(user, 12, 1.5, &options);
+    assert_eq!(pool.allocations, 2);
+    wait_for("the first runs", || (pool.ended() >= 2).then_some(()));
+    let killed = pool.kill_leader();
+    pool.wait_for_end(Duration::from_secs(150));
+    pool.check(&[killed]);
+    assert_eq!(pool.completed(), 12, "{}", pool.output());
+}
+
+#[test]
+#[ignore = "takes ten minutes"]
+fn a_thousand_runs_end_once_each_through_a_kill_a_lost_node_and_time_limits() {
+    let Some(cluster) = cluster() else { return };
+    // The last allocation has to wait.
+    for name in ["w3", "w4"] {
+        cluster.node("down", name);
+    }
+    let user = TestUser::new(&cluster, "thousand", "");
+    let options = ["--gpus", "cpu:8", "--time", "3m", "--at-most", "3", "--", "--exclusive"];
+    let pool = Pool::submit(user, 1000, 2.0, &options);
+    let most = std::cell::Cell::new(0);
+    let wait = |what: &str, runs: usize| {
+        let reached = wait_within(Duration::from_secs(900), || {
+            most.set(most.get().max(pool.queue().len()));
+            (pool.ended() >= runs).then_some(())
+        });
+        assert!(reached.is_some(), "{what}: {} runs; {:?}", pool.ended(), pool.queue());
+    };
+    wait("before the third allocation", 100);
+    for name in ["w3", "w4"] {
+        cluster.node("up", name);
+    }
+    wait("before the kill", 250);
+    let killed = pool.kill_leader();
+    wait("before the loss of a node", 450);
+    let running = pool.queue().into_values().find(|(state, _)| state == "RUNNING");
+    let (_, node) = running.expect("an allocation runs");
+    let lost = now();
+    cluster.node("kill", &node);
+    wait("before the node is back", 600);
+    cluster.node("up", &node);
+    wait("the last run", 1000);
+    pool.wait_for_end(Duration::from_secs(300));
+    pool.check(&[killed, lost]);
+    assert!(most.get() <= 3, "{} Slurm jobs at a time", most.get());
+    assert_eq!(pool.completed(), 1000, "{}", pool.output());
+}
