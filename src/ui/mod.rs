@@ -16,6 +16,7 @@ mod pareto;
 mod plan;
 mod progress;
 mod quantity;
+pub mod report;
 mod results;
 mod review;
 mod script_status;
