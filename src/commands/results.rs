@@ -153,7 +153,7 @@ pub(super) fn meant(runs: Vec<RunResult>, names: &[String]) -> Result<Vec<RunRes
 }
 
 /// Returns a run with the metric that it is shown by: the one asked for, else its target's, else a loss, else the first by name.
-fn row(run: &RunResult, wanted: Option<&str>, runs: &[RunResult]) -> ResultRow {
+pub(super) fn row(run: &RunResult, wanted: Option<&str>, runs: &[RunResult]) -> ResultRow {
     let metrics = &run.metrics;
     let target = run.target.as_ref().map(|(name, _)| name.as_str());
     let named =

@@ -109,6 +109,6 @@ function whenSized(node, draw) {
   let last = 0;
   new ResizeObserver(() => {
     const width = Math.floor(node.clientWidth);
-    if (width > 0 && width !== last) { last = width; draw(width); }
+    if (width > 0 && width !== last) { last = width; requestAnimationFrame(() => draw(width)); }
   }).observe(node);
 }

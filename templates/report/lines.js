@@ -20,7 +20,7 @@ function lineChart(parent, { title, summary, x, y, series, diagonal = false, hei
   }
   let cursor = null, place = null;
   const draw = (width) => {
-    const left = 52, right = width - 12, top = 8, bottom = height - 40;
+    const left = 62, right = width - 12, top = 24, bottom = height - 40;
     const atX = (value) => left + scaleX.along(value) * (right - left);
     const atY = (value) => bottom - scaleY.along(value) * (bottom - top);
     const picture = shape("svg", { viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
@@ -34,7 +34,7 @@ function lineChart(parent, { title, summary, x, y, series, diagonal = false, hei
     }
     picture.append(shape("path", { class: "axis", d: `M${left} ${top}V${bottom}H${right}` }),
       shape("text", { class: "soft", x: (left + right) / 2, y: height - 5, "text-anchor": "middle" }, x.label),
-      shape("text", { class: "soft", x: left + 6, y: top + 12 }, y.label));
+      shape("text", { class: "soft", x: left - 6, y: 12 }, y.label));
     if (diagonal) picture.append(shape("line", { class: "grid", x1: left, y1: bottom, x2: right, y2: top, "stroke-dasharray": "4 4" }));
     series.forEach((own, place) => drawSeries(picture, own, place, atX, atY));
     cursor = shape("line", { class: "axis", y1: top, y2: bottom, visibility: "hidden", "stroke-dasharray": "3 3" });

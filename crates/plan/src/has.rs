@@ -3,11 +3,18 @@
 use num_bigint::BigUint;
 
 use crate::market::{Cleared, Market};
-use crate::{Assignment, Entry, Make, Objective, Placer, PolicyError, Problem, admission, category};
+use crate::{
+    Assignment, Entry, Knowledge, Make, Objective, Placer, PolicyError, Problem, admission, category,
+};
 
 /// The paper's HAS among the policies.
-pub(super) const HAS: Entry =
-    Entry { name: "has", make: Make::Placer(|_| Ok(Box::new(Has))), objectives: &Objective::ALL, flags: &[] };
+pub(super) const HAS: Entry = Entry {
+    name: "has",
+    make: Make::Placer(|_| Ok(Box::new(Has))),
+    objectives: &Objective::ALL,
+    flags: &[],
+    knows: &[Knowledge::Lengths, Knowledge::Speeds],
+};
 
 /// The paper's HAS.
 #[derive(Clone, Copy, Debug, Default)]

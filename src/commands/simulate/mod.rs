@@ -44,7 +44,7 @@ use crate::settings::Flag;
 use hsched_lab::replay::{Incidents, Loses, Options, Record, Trace};
 use hsched_model::Seconds;
 use hsched_model::formats;
-use hsched_plan::{ExecutionMode, Moves, Parameters, Repacking, Replanning};
+use hsched_plan::{ExecutionMode, Knowledge, Moves, Parameters, Repacking, Replanning};
 
 /// Simulate policies on a trace of jobs, such as those of your last month
 ///
@@ -52,6 +52,7 @@ use hsched_plan::{ExecutionMode, Moves, Parameters, Repacking, Replanning};
 /// file with the keys `arrival` and `gpus` (the GPUs that the user requested), or CSV with job keys as columns.
 /// Changes nothing. Asks Slurm only for the cluster, and only if no cluster file is given.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = knowledge())]
 pub(super) struct Args {
     /// Trace: a job file (YAML or JSON) or CSV; - reads standard input.
     #[arg(long, value_name = "FILE")]
@@ -317,6 +318,15 @@ impl Args {
             },
         }
     }
+}
+
+/// Returns what each policy knows of the jobs, a line each.
+fn knowledge() -> String {
+    let registry = hsched_lab::registry();
+    let known = registry.entries().map(|entry| (entry.name, Knowledge::words(entry.knows)));
+    let copies = (HADARE, Knowledge::words(&[Knowledge::Lengths, Knowledge::Speeds]));
+    let lines = known.chain([copies]).map(|(name, words)| format!("  {name:<14} {words}\n"));
+    format!("What policies know of jobs, beside the GPUs that they ask for:\n{}", lines.collect::<String>())
 }
 
 /// Returns the names of all policies: those that place jobs, the one that forks them, and the one that a net makes.

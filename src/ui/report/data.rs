@@ -186,7 +186,7 @@ pub struct ReportOption {
     #[serde(rename = "type")]
     pub gpu_type: String,
     pub gpus: u32,
-    pub nodes: u64,
+    pub nodes: u32,
     pub chosen: bool,
     /// Start and finish in seconds from the look at the queue: 10, 50 and 90 %.
     pub start_s: Option<[f64; 3]>,

@@ -30,7 +30,7 @@ fn of_runs(report: &Report, answer: fn(&Report, &ReportRun) -> Option<String>) -
         Some(if several { format!("{}: {answer}", run.name) } else { answer })
     };
     let answers: Vec<String> = report.runs.iter().filter_map(own).collect();
-    (!answers.is_empty()).then(|| answers.join("; "))
+    (!answers.is_empty()).then(|| answers.join("\n"))
 }
 
 fn best(report: &Report) -> Option<String> {
@@ -64,7 +64,9 @@ fn longest_wait(report: &Report, run: &ReportRun) -> Option<String> {
 
 fn idle(report: &Report, run: &ReportRun) -> Option<String> {
     let gpus = to_f64(report.gpus.len());
-    let (begin, end) = report.times()?;
+    let (begin, _) = report.times()?;
+    // Until the last job of this policy is done.
+    let end = run.spans.iter().map(|span| span.end).max_by(f64::total_cmp).filter(|end| *end > begin)?;
     let (mut held, mut longest) = (0.0, (0.0, begin));
     let edges = run.in_use.iter().copied().chain([(end, 0.0)]).collect::<Vec<_>>();
     let before = edges.first().map(|(at, _)| (begin, *at, 0.0));
@@ -137,5 +139,5 @@ fn requests(report: &Report) -> Option<String> {
         format!("{}: {} {}{partition}{done}", option.job, option.gpus, option.gpu_type)
     });
     let text: Vec<String> = text.collect();
-    (!text.is_empty()).then(|| text.join("; "))
+    (!text.is_empty()).then(|| text.join("\n"))
 }

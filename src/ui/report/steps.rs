@@ -28,6 +28,7 @@ impl Counter {
                 _ => steps.push((thousandths(at), number)),
             }
         }
+        steps.dedup_by(|later, earlier| later.1 == earlier.1);
         thinned(steps)
     }
 }

@@ -1,8 +1,13 @@
 //! The numbers of a report as CSV files, by their names.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::data::Report;
+
+/// What a row is about: these columns come first, the others by name.
+const FIRST: [&str; 9] = ["policy", "sweep", "job", "model", "node", "type", "index", "metric", "epoch"];
 
 /// Returns the tables that have rows, each with the name of its file without the ending.
 ///
@@ -102,12 +107,10 @@ fn listed<T: serde::Serialize>(heading: &str, list: &[(&String, &T)]) -> Vec<Val
 /// Returns rows of the same keys as CSV; lists and maps are several columns.
 fn csv(rows: &[Value]) -> Result<String, csv::Error> {
     let flat: Vec<Vec<(String, String)>> = rows.iter().map(flat).collect();
-    let mut headings: Vec<&str> = Vec::new();
-    for (name, _) in flat.iter().flatten() {
-        if !headings.contains(&name.as_str()) {
-            headings.push(name);
-        }
-    }
+    let names: BTreeSet<&str> = flat.iter().flatten().map(|(name, _)| name.as_str()).collect();
+    let mut headings: Vec<&str> = names.into_iter().collect();
+    let place = |name: &str| FIRST.iter().position(|first| *first == name).unwrap_or(FIRST.len());
+    headings.sort_by_key(|name| place(name));
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(&headings)?;
     for row in &flat {

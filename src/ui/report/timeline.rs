@@ -19,12 +19,19 @@ pub struct Held {
 /// The GPUs of a report, by node and type.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
+    /// By how many seconds a job may seem to have held its GPUs too long: an end is seen later than it was.
+    late: f64,
     gpus: Vec<ReportGpu>,
     /// The places of the GPUs of each node and type.
     places: BTreeMap<(String, String), Vec<usize>>,
 }
 
 impl Timeline {
+    /// Returns a timeline of jobs whose ends are seen up to `late` seconds late.
+    pub fn of_seen(late: f64) -> Self {
+        Self { late, ..Self::default() }
+    }
+
     /// Adds the GPUs of a type on a node, where it does not have so many.
     pub fn add(&mut self, node: &str, gpu_type: &str, count: u32) {
         let places = self.places.entry((node.to_owned(), gpu_type.to_owned())).or_default();
@@ -39,12 +46,12 @@ impl Timeline {
         &self.gpus
     }
 
-    /// Returns who holds which GPU when: the lowest that is free, or those that the job had before. Where more GPUs are held than
-    /// there are, as by a job that is said to have ended too late, two share one.
+    /// Returns who holds which GPU when: the lowest that is free, or those that the job had before. GPUs that are not known yet are
+    /// added, in the order of the names of nodes.
     pub fn spans(&mut self, mut held: Vec<Held>) -> Vec<Span> {
         held.sort_by(|a, b| a.start.total_cmp(&b.start).then(a.job.cmp(&b.job)));
-        for own in &held {
-            own.gpus.iter().for_each(|(node, gpu_type, count)| self.add(node, gpu_type, *count));
+        for ((node, gpu_type), count) in most_held(&held, self.late) {
+            self.add(&node, &gpu_type, count);
         }
         // Of each GPU when it is free again, and whose it was.
         let mut users: Vec<(f64, usize)> = vec![(f64::NEG_INFINITY, usize::MAX); self.gpus.len()];
@@ -78,6 +85,28 @@ impl Timeline {
     }
 }
 
+/// Returns the most GPUs of each node and type that are held at once.
+fn most_held(held: &[Held], late: f64) -> BTreeMap<(String, String), u32> {
+    let mut changes: BTreeMap<(String, String), Vec<(f64, i64)>> = BTreeMap::new();
+    for own in held {
+        let end = (own.end - late).max(f64::midpoint(own.start, own.end));
+        for (node, gpu_type, count) in &own.gpus {
+            let list = changes.entry((node.clone(), gpu_type.clone())).or_default();
+            list.extend([(own.start, i64::from(*count)), (end, -i64::from(*count))]);
+        }
+    }
+    let most = |mut list: Vec<(f64, i64)>| {
+        // Who leaves at a moment makes room for who comes then.
+        list.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let counts = list.into_iter().scan(0, |count, (_, change)| {
+            *count += change;
+            Some(*count)
+        });
+        u32::try_from(counts.max().unwrap_or(0)).unwrap_or(0)
+    };
+    changes.into_iter().map(|(key, list)| (key, most(list))).collect()
+}
+
 /// Returns GPUs that stand below each other together: the first of them, and how many.
 pub(super) fn rows(gpus: &[usize]) -> Vec<(usize, usize)> {
     let mut rows: Vec<(usize, usize)> = Vec::new();
@@ -101,23 +130,24 @@ mod tests {
     #[test]
     fn no_gpu_is_held_by_two_jobs_at_once() {
         let mut timeline = Timeline::default();
-        timeline.add("n", "t4", 3);
+        timeline.add("n", "t4", 4);
         let spans = timeline.spans(vec![
             held(2, (5.0, 9.0), 1),
             held(0, (0.0, 4.0), 2),
             held(1, (2.0, 8.0), 1),
             held(0, (4.0, 6.0), 2),
         ]);
-        let of = |place: usize| spans[place].gpus.clone();
-        assert_eq!((of(0), of(1), of(2)), (vec![0, 1], vec![2], vec![0, 1]));
-        // All three are in use: more is held than there is.
-        assert_eq!((of(3).len(), timeline.gpus().len()), (1, 3));
+        let gpus: Vec<_> = spans.iter().map(|span| span.gpus.clone()).collect();
+        assert_eq!(gpus, [vec![0, 1], vec![2], vec![0, 1], vec![3]]);
     }
 
     #[test]
-    fn gpus_that_nobody_named_are_added() {
+    fn gpus_that_nobody_named_are_added_as_many_as_are_held_at_once() {
         let mut timeline = Timeline::default();
-        let spans = timeline.spans(vec![held(0, (0.0, 1.0), 2)]);
-        assert_eq!((timeline.gpus().len(), spans[0].gpus.clone()), (2, vec![0, 1]));
+        timeline.spans(vec![held(0, (0.0, 2.0), 2), held(1, (1.0, 3.0), 1), held(2, (2.0, 4.0), 2)]);
+        assert_eq!(timeline.gpus().len(), 3);
+        let mut timeline = Timeline::of_seen(60.0);
+        timeline.spans(vec![held(0, (0.0, 500.0), 1), held(1, (470.0, 900.0), 1)]);
+        assert_eq!(timeline.gpus().len(), 1);
     }
 }

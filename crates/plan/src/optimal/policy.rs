@@ -10,8 +10,8 @@ use crate::optimal::many::{self, Cleared, Kinds};
 use crate::optimal::primal::Primal;
 use crate::pricing::StepTimes;
 use crate::{
-    Assignment, Dues, Entry, Flag, FlagKind, Make, Objective, Placement, Placer, PolicyError, Problem,
-    Sharing, Slot, Verdict, admission, cost,
+    Assignment, Dues, Entry, Flag, FlagKind, Knowledge, Make, Objective, Placement, Placer, PolicyError,
+    Problem, Sharing, Slot, Verdict, admission, cost,
 };
 
 /// The proving policy among the policies.
@@ -22,6 +22,7 @@ pub(crate) const OPTIMAL: Entry = Entry {
     }),
     objectives: &Objective::ALL,
     flags: &[&USE_ALL],
+    knows: &[Knowledge::Lengths, Knowledge::Speeds],
 };
 
 const USE_ALL: Flag = Flag {
