@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::app::session::{Seen, Session};
+use crate::app::session::{JobsLook, Session};
 use crate::app::state;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -13,26 +13,29 @@ use hsched_model::JobName;
 
 /// Brings the state up to date where one of the jobs may be in Slurm, or where no `hsched run` is at work any more; also
 /// returns why Slurm did not answer.
-pub(crate) fn look(session: &mut Session<'_>, names: &[JobName]) -> Result<(Seen, Option<Failure>), Failure> {
+pub(crate) fn look(
+    session: &mut Session<'_>,
+    names: &[JobName],
+) -> Result<(JobsLook, Option<Failure>), Failure> {
     let state = &session.state;
     let in_slurm = |name: &JobName| {
         state.find(name).is_some_and(|job| job.phase.is_submitted())
             || state.script(name).is_some_and(|script| !script.is_over())
     };
     if session.rules.backend == BackendKind::Queue && !names.iter().any(in_slurm) {
-        return Ok((Seen::nothing(session.context), None));
+        return Ok((JobsLook::nothing(session.context), None));
     }
     match session.look() {
         Ok(seen) => Ok((seen, None)),
         Err(failure) if failure.exit == Exit::SlurmUnavailable => {
-            Ok((Seen::nothing(session.context), Some(failure)))
+            Ok((JobsLook::nothing(session.context), Some(failure)))
         }
         Err(failure) => Err(failure),
     }
 }
 
 /// Writes the request into the state, and returns what it takes: a request for each submission that Slurm has.
-pub(crate) fn request_cancel(session: &mut Session<'_>, names: &[JobName], seen: &Seen) -> Vec<Action> {
+pub(crate) fn request_cancel(session: &mut Session<'_>, names: &[JobName], seen: &JobsLook) -> Vec<Action> {
     let Session { state, rules, .. } = session;
     for event in names.iter().map(asked) {
         apply(state, seen.at, &event, rules);
@@ -61,7 +64,7 @@ fn asked(name: &JobName) -> Event {
 pub(crate) fn keep(
     session: &mut Session<'_>,
     names: &[JobName],
-    seen: &Seen,
+    seen: &JobsLook,
     actions: &[Action],
 ) -> Result<(), Failure> {
     let events: Vec<Event> = seen.events.iter().cloned().chain(names.iter().map(asked)).collect();
@@ -72,7 +75,7 @@ pub(crate) fn keep(
 pub(crate) fn act(
     session: &mut Session<'_>,
     actions: &[Action],
-    seen: &Seen,
+    seen: &JobsLook,
 ) -> Result<BTreeMap<JobName, String>, Failure> {
     let mut failures = BTreeMap::new();
     for action in actions {

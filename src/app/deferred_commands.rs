@@ -3,12 +3,12 @@
 use crate::app::after::refuse_unknown;
 use crate::app::context::Context;
 use crate::app::copies::refuse_others;
-use crate::app::session::{Backend, Seen, Session, backend_kind};
+use crate::app::session::{Backend, JobsLook, Session, backend_kind};
 use crate::app::state;
 use crate::app::submission::in_queue;
 use crate::error::Failure;
 use crate::exit::Exit;
-use hsched_engine::store::{DeferredCommand, Peeked, StateDir, Wanted};
+use hsched_engine::store::{DeferredChange, DeferredCommand, Peeked, StateDir};
 use hsched_engine::{BackendKind, Event, Phase, Rules, State, TaggedJob, apply};
 use hsched_model::{JobName, Time};
 
@@ -30,7 +30,7 @@ pub(crate) fn word(backend: BackendKind) -> &'static str {
 ///
 /// # Errors
 /// When it cannot be written.
-pub(crate) fn leave(context: &Context, wanted: Wanted) -> Result<(), Failure> {
+pub(crate) fn leave(context: &Context, wanted: DeferredChange) -> Result<(), Failure> {
     let left = DeferredCommand::leave(&state::root(context)?, state::now(context), wanted);
     left.map(drop).map_err(|error| state::failure(&error))
 }
@@ -73,7 +73,7 @@ pub(crate) fn take_in<W: Backend + ?Sized>(session: &mut Session<'_, W>) -> Resu
         return Ok(Vec::new());
     }
     let mut next = session.state.clone();
-    let mut seen = Seen::nothing(context);
+    let mut seen = JobsLook::nothing(context);
     let (mut looked, mut events, mut taken) = (false, Vec::new(), Vec::new());
     for command in &commands {
         // What runs on devices is in the state; there is no queue to look at.
@@ -146,7 +146,7 @@ fn play(
     rules: &Rules,
 ) -> (Vec<Event>, Option<String>) {
     let impossible = match &command.wanted {
-        Wanted::Add { jobs, .. } => {
+        DeferredChange::Add { jobs, .. } => {
             if let Err(failure) = refuse_unknown(jobs, state).and_then(|()| refuse_others(jobs, state)) {
                 return (Vec::new(), Some(format!("{}; nothing was added", failure.message)));
             }
@@ -159,7 +159,7 @@ fn play(
                 None => None,
             }
         }
-        Wanted::Cancel { jobs } => {
+        DeferredChange::Cancel { jobs } => {
             let unknown = jobs.iter().filter(|job| state.find(job).is_none() && state.script(job).is_none());
             let unknown: Vec<&str> = unknown.map(JobName::as_str).collect();
             (!unknown.is_empty()).then(|| format!("no such job: {}", unknown.join(", ")))
@@ -176,14 +176,14 @@ fn play(
 /// one of its name waiting, so it decides nothing.
 fn needs_look(command: &DeferredCommand, state: &State) -> bool {
     let in_slurm = |name: &JobName| state.find(name).is_some_and(|job| job.phase.is_submitted());
-    matches!(&command.wanted, Wanted::Add { jobs, .. } if jobs.iter().any(|job| in_slurm(&job.name)))
+    matches!(&command.wanted, DeferredChange::Add { jobs, .. } if jobs.iter().any(|job| in_slurm(&job.name)))
 }
 
 /// Returns a deferred command in words.
 fn describe(command: &DeferredCommand) -> String {
     let (word, names): (&str, Vec<&str>) = match &command.wanted {
-        Wanted::Add { jobs, .. } => ("add", jobs.iter().map(|job| job.name.as_str()).collect()),
-        Wanted::Cancel { jobs } => ("cancel", jobs.iter().map(JobName::as_str).collect()),
+        DeferredChange::Add { jobs, .. } => ("add", jobs.iter().map(|job| job.name.as_str()).collect()),
+        DeferredChange::Cancel { jobs } => ("cancel", jobs.iter().map(JobName::as_str).collect()),
     };
     format!("deferred hsched {word} of {}", names.join(", "))
 }

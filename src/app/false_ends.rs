@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::app::context::Context;
-use crate::app::output::Part;
+use crate::app::output::FilePart;
 use crate::app::printed::submissions;
 use hsched_engine::{End, JobState, Outcome, PastAttempt, Phase, State};
 use hsched_model::GpuType;
@@ -64,7 +64,7 @@ fn was_stopped(context: &Context, tracked: &JobState, past: &PastAttempt) -> boo
 }
 
 /// Returns whether the end of an output says that the run was asked to stop; nothing without a file.
-fn ends_stopped(mut part: Part) -> io::Result<Option<bool>> {
+fn ends_stopped(mut part: FilePart) -> io::Result<Option<bool>> {
     if !part.exists() {
         return Ok(None);
     }

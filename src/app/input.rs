@@ -68,7 +68,7 @@ impl ClusterArgs {
 }
 
 /// A cluster with what was odd about it, for people.
-pub(crate) struct Seen {
+pub(crate) struct ClusterWithNotes {
     pub cluster: Cluster,
     pub notes: Vec<String>,
 }
@@ -79,7 +79,7 @@ pub(crate) struct Seen {
 ///
 /// # Errors
 /// When the file is wrong (exit 78) or Slurm does not answer (exit 69).
-pub(crate) fn cluster(context: &Context, args: &ClusterArgs) -> Result<Seen, Failure> {
+pub(crate) fn cluster(context: &Context, args: &ClusterArgs) -> Result<ClusterWithNotes, Failure> {
     let seen = match (&args.cluster, &args.from) {
         (Some(path), _) => cluster_file(&text(path)?, path)?,
         (None, Some(path)) => saved_cluster(path, args.columns.as_ref())?,
@@ -92,16 +92,16 @@ pub(crate) fn cluster(context: &Context, args: &ClusterArgs) -> Result<Seen, Fai
 ///
 /// # Errors
 /// When the text is none of `sinfo`.
-pub(crate) fn printed_cluster(context: &Context, printed: &str) -> Result<Seen, Failure> {
+pub(crate) fn printed_cluster(context: &Context, printed: &str) -> Result<ClusterWithNotes, Failure> {
     let (cluster, mut notes) =
         sinfo::parse(printed).map_err(|error| Failure::from_error(Exit::Failed, &error))?;
     if cluster.nodes.is_empty() {
         notes.push("sinfo lists no nodes: you may not have access to any partition".into());
     }
-    Ok(completed(Seen { cluster, notes }, context))
+    Ok(completed(ClusterWithNotes { cluster, notes }, context))
 }
 
-fn completed(mut seen: Seen, context: &Context) -> Seen {
+fn completed(mut seen: ClusterWithNotes, context: &Context) -> ClusterWithNotes {
     let named = complete(&mut seen.cluster, context);
     // An inventory brings its notes along.
     seen.notes.retain(|note| !named.contains(note));
@@ -120,14 +120,14 @@ pub(crate) fn complete(cluster: &mut Cluster, context: &Context) -> Vec<String> 
     notes
 }
 
-fn cluster_file(text: &str, path: &Path) -> Result<Seen, Failure> {
+fn cluster_file(text: &str, path: &Path) -> Result<ClusterWithNotes, Failure> {
     let cluster = formats::cluster::parse(text)
         .map_err(|problems| Failure::new(Exit::BadInput, problems.in_file(&name(path))))?;
-    Ok(Seen { cluster, notes: Vec::new() })
+    Ok(ClusterWithNotes { cluster, notes: Vec::new() })
 }
 
 /// Returns the cluster of a file of any kind that shows one.
-fn saved_cluster(path: &Path, columns: Option<&Columns>) -> Result<Seen, Failure> {
+fn saved_cluster(path: &Path, columns: Option<&Columns>) -> Result<ClusterWithNotes, Failure> {
     let bytes = bytes(path)?;
     if Bundle::is_bundle(&bytes) {
         return bundled_cluster(&bytes, path);
@@ -152,11 +152,11 @@ fn saved_cluster(path: &Path, columns: Option<&Columns>) -> Result<Seen, Failure
         Err(error) => return Err(wrong(&error)),
     };
     notes.extend(said);
-    Ok(Seen { cluster, notes })
+    Ok(ClusterWithNotes { cluster, notes })
 }
 
 /// Returns the cluster of a bundle.
-fn bundled_cluster(bytes: &[u8], path: &Path) -> Result<Seen, Failure> {
+fn bundled_cluster(bytes: &[u8], path: &Path) -> Result<ClusterWithNotes, Failure> {
     let wrong = |error: &dyn Error| {
         let failure = Failure::from_error(Exit::BadInput, error);
         Failure { message: format!("{} {}", name(path), failure.message), ..failure }
@@ -164,7 +164,7 @@ fn bundled_cluster(bytes: &[u8], path: &Path) -> Result<Seen, Failure> {
     let bundle = Bundle::parse(bytes).map_err(|error| wrong(&error))?;
     let printed = bundle.output("sinfo").map_err(|error| wrong(&error))?;
     let (cluster, notes) = sinfo::parse(printed).map_err(|error| wrong(&error))?;
-    Ok(Seen { cluster, notes })
+    Ok(ClusterWithNotes { cluster, notes })
 }
 
 /// Returns a text that a shell of Windows wrote.

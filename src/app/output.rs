@@ -12,7 +12,7 @@ const BLOCK: u64 = 1 << 16;
 
 /// A part of a file that is read on and on.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct FilePart {
     pub path: PathBuf,
     /// The byte that is read next.
     pub position: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Part {
     pub end: Option<u64>,
 }
 
-impl Part {
+impl FilePart {
     /// Returns whether the file is there.
     pub(crate) fn exists(&self) -> bool {
         self.path.exists()
@@ -125,7 +125,7 @@ mod tests {
     fn last(text: &str, (from, end): (u64, Option<u64>), lines: u64) -> String {
         let mut file = tempfile::NamedTempFile::new().expect("a file");
         io::Write::write_all(&mut file, text.as_bytes()).expect("writes");
-        let mut part = Part { path: file.path().to_owned(), position: from, end };
+        let mut part = FilePart { path: file.path().to_owned(), position: from, end };
         part.skip_to_last(lines).expect("reads");
         let mut bytes = Vec::new();
         loop {
@@ -165,11 +165,11 @@ mod tests {
     #[test]
     fn a_file_that_was_emptied_is_read_from_its_beginning() {
         let file = tempfile::NamedTempFile::new().expect("a file");
-        let mut part = Part { path: file.path().to_owned(), position: 7, end: None };
+        let mut part = FilePart { path: file.path().to_owned(), position: 7, end: None };
         io::Write::write_all(&mut file.as_file(), b"new").expect("writes");
         assert_eq!(part.read().expect("reads"), b"new");
         assert_eq!(part.read().expect("reads"), b"");
-        let mut nowhere = Part { path: "/nowhere/at/all".into(), position: 0, end: None };
+        let mut nowhere = FilePart { path: "/nowhere/at/all".into(), position: 0, end: None };
         assert!(nowhere.read().expect("reads").is_empty() && !nowhere.exists());
     }
 

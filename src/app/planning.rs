@@ -11,7 +11,7 @@ use crate::app::context::Context;
 use crate::app::file_kind;
 use crate::app::goals;
 use crate::app::guesses;
-use crate::app::input::{self, Seen};
+use crate::app::input::{self, ClusterWithNotes};
 use crate::app::offer::{Capacity, Offered, keep_partitions, offer};
 use crate::app::policy_args::PolicyArgs;
 use crate::app::replicas;
@@ -251,7 +251,7 @@ pub(crate) fn prepare(
     path: &Path,
 ) -> Result<PlanningInput, Failure> {
     let jobs = input::jobs(text, path)?;
-    let Seen { mut cluster, mut notes } = input::cluster(context, &args.source)?;
+    let ClusterWithNotes { mut cluster, mut notes } = input::cluster(context, &args.source)?;
     let access = keep_partitions(&mut cluster, &jobs, context, &mut notes)?;
     notes.extend(file_kind::note_examples(text, path));
     type_names::note_misspelt(&cluster, &jobs, &mut notes);

@@ -10,7 +10,7 @@ use hsched_model::Time;
 use hsched_queue::{Calibration, Prediction};
 
 /// What past predictions teach, and how many there were.
-pub(crate) type Learnt = (Calibration, usize);
+pub(crate) type PastPredictions = (Calibration, usize);
 
 /// Returns what was foretold in the last ninety days, with what became of it.
 ///
@@ -22,7 +22,7 @@ pub(crate) fn known(context: &Context) -> Result<Vec<Predicted>, Failure> {
 }
 
 /// Returns what past predictions teach; `None` where there are too few, or nobody can read them.
-pub(crate) fn learnt(context: &Context) -> Option<Learnt> {
+pub(crate) fn learnt(context: &Context) -> Option<PastPredictions> {
     let known = known(context).ok()?;
     Calibration::learnt(known.iter().map(|predicted| &predicted.prediction))
 }

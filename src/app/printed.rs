@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::app::context::Context;
-use crate::app::output::Part;
+use crate::app::output::FilePart;
 use crate::app::state;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -21,7 +21,7 @@ pub(crate) struct Printed {
     /// Whether it is known where its part begins.
     is_told_apart: bool,
     /// Its files; several where an option for sbatch sends errors to a file of their own.
-    pub parts: Vec<Part>,
+    pub parts: Vec<FilePart>,
     /// What is to be said of its files.
     notes: Vec<String>,
 }
@@ -97,7 +97,7 @@ fn printed(
     let part = |(place, path): (usize, &PathBuf)| {
         // The note is about the output; of a file of errors nothing is noted.
         let position = if place == 0 { begin.unwrap_or(0) } else { 0 };
-        Part { path: workdir.join(path), position, end: None }
+        FilePart { path: workdir.join(path), position, end: None }
     };
     let has_ended = stage.is_none() && attempt.started.is_some();
     let has_begun = begin.is_some() || has_ended || stage == Some(Stage::Running);

@@ -12,7 +12,7 @@ use crate::app::sbatch_options::refuse_options;
 use crate::app::session::QueueSession;
 use crate::app::slurm::{self, QueueWorld};
 use crate::app::state::{self, live_failure};
-use crate::app::wanted::Wanted;
+use crate::app::wanted::MissingSpeed;
 use crate::app::{speeds, submission};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -46,14 +46,14 @@ pub(crate) struct Prober<'a> {
 }
 
 /// What a probe showed.
-pub(crate) struct Found {
+pub(crate) struct ProbeResult {
     pub key: SpeedKey,
     pub samples: Vec<Sample>,
     /// Why it showed nothing.
     pub trouble: Option<String>,
 }
 
-impl Found {
+impl ProbeResult {
     /// Returns how many batch sizes it showed.
     pub(crate) fn sizes(&self) -> usize {
         self.samples.iter().map(|sample| sample.batch).collect::<BTreeSet<_>>().len()
@@ -68,7 +68,7 @@ struct Round {
     learnt: Vec<(JobName, Vec<Sample>)>,
     stopped: BTreeSet<JobName>,
     /// What probes showed that have ended, in the cache already.
-    found: BTreeMap<JobName, Found>,
+    found: BTreeMap<JobName, ProbeResult>,
     story: Story,
 }
 
@@ -77,13 +77,14 @@ impl Prober<'_> {
     ///
     /// # Errors
     /// When Slurm does not answer, no GPU is up, or the user stops it: then the probes are cancelled.
-    pub(crate) fn round(&self, wanted: &[Wanted]) -> Result<Vec<Found>, Failure> {
+    pub(crate) fn round(&self, wanted: &[MissingSpeed]) -> Result<Vec<ProbeResult>, Failure> {
         let context = self.context;
         let run = state::new_run(context)?;
         let checkpoints = run_folder(&state::root(context)?, &run).join("checkpoints");
-        let probe = |own: &Wanted| own.probe(own.batches[0], self.limit, &checkpoints);
+        let probe = |own: &MissingSpeed| own.probe(own.batches[0], self.limit, &checkpoints);
         let jobs = wanted.iter().map(probe).collect::<Result<Vec<Job>, Failure>>()?;
-        let keys = jobs.iter().map(|job| job.name.clone()).zip(wanted.iter().map(Wanted::key)).collect();
+        let keys =
+            jobs.iter().map(|job| job.name.clone()).zip(wanted.iter().map(MissingSpeed::key)).collect();
         let submitted = self.run(&run, jobs)?;
         let state = State {
             jobs: submitted.jobs.iter().map(|job| JobState::new(job.clone(), state::now(context))).collect(),
@@ -102,7 +103,7 @@ impl Prober<'_> {
         if let Err(failure) = self.follow(&mut round) {
             return Err(self.give_up(&mut round, failure));
         }
-        let found: Vec<Found> = std::mem::take(&mut round.found).into_values().collect();
+        let found: Vec<ProbeResult> = std::mem::take(&mut round.found).into_values().collect();
         if found.iter().all(|found| found.trouble.is_none()) {
             // Neither reports nor checkpoints are of use any more; one that stays does no harm.
             state::open(context)?.remove_run(&round.run);
@@ -269,7 +270,7 @@ impl Prober<'_> {
         let found = |tracked: &JobState| {
             Ok(self.found(round, tracked)?.map(|found| (tracked.job.name.clone(), found)))
         };
-        let new: Vec<(JobName, Found)> = round
+        let new: Vec<(JobName, ProbeResult)> = round
             .state
             .jobs
             .iter()
@@ -282,7 +283,7 @@ impl Prober<'_> {
     }
 
     /// Returns what a probe showed: its epoch or trial steps, or else why there is nothing.
-    fn found(&self, round: &Round, tracked: &JobState) -> Result<Option<Found>, Failure> {
+    fn found(&self, round: &Round, tracked: &JobState) -> Result<Option<ProbeResult>, Failure> {
         let name = &tracked.job.name;
         let Some(key) = round.keys.get(name).cloned() else { return Ok(None) };
         let mut samples: Vec<Sample> =
@@ -305,7 +306,7 @@ impl Prober<'_> {
             samples = self.trials(round, name)?.into_iter().map(trial).collect();
         }
         let trouble = if samples.is_empty() { Some(self.trouble(round, tracked)?) } else { None };
-        Ok(Some(Found { key, samples, trouble }))
+        Ok(Some(ProbeResult { key, samples, trouble }))
     }
 
     fn trouble(&self, round: &Round, tracked: &JobState) -> Result<String, Failure> {

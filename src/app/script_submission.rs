@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::app::answered::Answered;
 use crate::app::context::Context;
-use crate::app::session::{QueueSession, Seen};
+use crate::app::session::{JobsLook, QueueSession};
 use crate::app::{input, state};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -46,7 +46,7 @@ pub(crate) fn submit(context: &Context, new: NewScript<'_>) -> Result<Answered, 
     let mut session = QueueSession::of_queue(context, &directory, rules, &[], false).map_err(nothing)?;
     let seen = session.look().map_err(nothing)?;
     session.leave_untold(&seen);
-    let Seen { at, events, queue, .. } = seen;
+    let JobsLook { at, events, queue, .. } = seen;
     let NewScript { job, path, bytes } = new;
     if let Err(failure) = refuse_taken(context, &job, &queue, &session.state) {
         // What was seen counts all the same: since when a job has been missing, for one.

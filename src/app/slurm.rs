@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use crate::app::context::Context;
-use crate::app::input::{self, Seen};
+use crate::app::input::{self, ClusterWithNotes};
 use crate::app::session::Backend;
 use crate::app::state;
 use crate::app::watch_estimates::start_estimates;
@@ -54,7 +54,7 @@ pub(crate) fn world<'a>(
 ///
 /// # Errors
 /// When Slurm does not answer (exit 69) or prints nonsense.
-pub(crate) fn cluster(context: &Context) -> Result<Seen, Failure> {
+pub(crate) fn cluster(context: &Context) -> Result<ClusterWithNotes, Failure> {
     input::printed_cluster(context, &context.ask(&sinfo::command())?)
 }
 

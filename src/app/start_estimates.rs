@@ -7,7 +7,7 @@ use crate::app::after::behind;
 use crate::app::asking::time;
 use crate::app::context::Context;
 use crate::app::input;
-use crate::app::predictions::{self, Learnt};
+use crate::app::predictions::{self, PastPredictions};
 use crate::app::queue_look::{self, Looked};
 use crate::app::requests::requests;
 use crate::app::site_waits::{self, SiteWaits};
@@ -89,7 +89,7 @@ pub(crate) struct Queue {
     pub snapshot: Snapshot,
     pub age: Seconds,
     /// What past predictions on it teach.
-    pub learnt: Option<Learnt>,
+    pub learnt: Option<PastPredictions>,
     /// What looks at it have taught of its waits.
     pub site: Option<SiteWaits>,
 }
@@ -258,7 +258,7 @@ pub(crate) struct Possible {
 
 /// What is known of a job's requests.
 #[derive(Clone)]
-pub(crate) struct Found {
+pub(crate) struct JobEstimates {
     /// The first to finish first.
     pub list: Vec<OptionEstimate>,
     /// Why there are none.
@@ -318,7 +318,7 @@ pub(crate) fn estimate_starts(
     seed: u64,
     futures: u32,
     stop: &(dyn Fn() -> bool + Sync),
-) -> Found {
+) -> JobEstimates {
     let mut list = Vec::new();
     for ((number, queue), own) in queues.iter().enumerate().zip(&possible.requests) {
         let asked: Vec<Request> = own.iter().map(|option| option.request.clone()).collect();
@@ -344,7 +344,7 @@ pub(crate) fn estimate_starts(
         soonest.then(a.option.run.0.total_cmp(&b.option.run.0))
     });
     let nothing = possible.nothing.clone().filter(|_| list.is_empty());
-    Found { list, nothing }
+    JobEstimates { list, nothing }
 }
 
 /// Returns when the whole training would be done; each piece of one that is cut waits as long as the first, part of that while the one

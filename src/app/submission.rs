@@ -9,7 +9,7 @@ use crate::app::context::Context;
 use crate::app::copies::refuse_others;
 use crate::app::planning::Planned;
 use crate::app::sbatch_options::refuse_options;
-use crate::app::session::{QueueSession, Seen};
+use crate::app::session::{JobsLook, QueueSession};
 use crate::app::state;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -38,7 +38,7 @@ pub(crate) struct SubmissionOptions<'a> {
 }
 
 /// What came of all submissions.
-pub(crate) struct Outcome {
+pub(crate) struct SubmissionOutcome {
     pub folder: PathBuf,
     pub answers: Vec<Answered>,
 }
@@ -114,7 +114,7 @@ pub(crate) fn submit(
     planned: &Planned,
     options: SubmissionOptions<'_>,
     tell: &dyn Fn(&Answered),
-) -> Result<Outcome, Failure> {
+) -> Result<SubmissionOutcome, Failure> {
     let nothing = |failure: Failure| state::undone(failure, "nothing was submitted");
     let directory = state::open(context).map_err(nothing)?;
     let rules = state::rules(context);
@@ -122,7 +122,7 @@ pub(crate) fn submit(
         QueueSession::of_queue(context, &directory, rules, options.sbatch, false).map_err(nothing)?;
     let seen = session.look().map_err(nothing)?;
     session.leave_untold(&seen);
-    let Seen { at, mut events, queue, .. } = seen;
+    let JobsLook { at, mut events, queue, .. } = seen;
     let mut names: Vec<&JobName> =
         run.submissions.iter().map(|submission| &run.jobs[submission.job].name).collect();
     // A job of several requests is one job.
@@ -181,7 +181,7 @@ pub(crate) fn submit(
     } else if let Err(error) = forget_refused(&mut session, &before, &answers, at) {
         context.terminal.say(&state::failure(&error).to_string());
     }
-    Ok(Outcome { folder: run_folder(&state::root(context)?, options.run), answers })
+    Ok(SubmissionOutcome { folder: run_folder(&state::root(context)?, options.run), answers })
 }
 
 /// Returns the events by which the chosen jobs become known: those that are submitted, and those that wait.
@@ -312,7 +312,7 @@ pub(crate) fn in_queue(
     (!twice.is_empty()).then(|| Twice { jobs: twice.join(", "), strangers })
 }
 
-impl Outcome {
+impl SubmissionOutcome {
     /// Returns the exit code: 4 when some were submitted and others not.
     pub(crate) fn exit(&self) -> Exit {
         let count = self.answers.iter().filter(|own| own.job_id().is_some()).count();

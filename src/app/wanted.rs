@@ -11,7 +11,7 @@ use hsched_plan::throughput::{Cache, Cell, Source, SpeedKey, ThroughputMatrix, U
 
 /// A speed that nobody knows well enough, and the job whose command can show it.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct MissingSpeed {
     pub job: Job,
     pub gpu_type: GpuType,
     /// Local batches, the largest first: one or two.
@@ -21,7 +21,7 @@ pub(crate) struct Wanted {
 /// Returns the speeds that are to be measured: of every job on every GPU type that it may use, where neither the
 /// cache nor the job file has one, estimated or not; with `all` also where only the job file has. Jobs of one model
 /// need one probe.
-pub(crate) fn wanted(jobs: &[Job], types: &[GpuType], cache: &Cache, all: bool) -> Vec<Wanted> {
+pub(crate) fn wanted(jobs: &[Job], types: &[GpuType], cache: &Cache, all: bool) -> Vec<MissingSpeed> {
     let speeds = ThroughputMatrix::new(jobs, types, cache, Estimates::Off);
     let mut seen = BTreeSet::new();
     let mut wanted = Vec::new();
@@ -35,8 +35,11 @@ pub(crate) fn wanted(jobs: &[Job], types: &[GpuType], cache: &Cache, all: bool) 
                     Source::Estimated(_) => true,
                 },
             };
-            let one =
-                Wanted { batches: batches(job, gpu_type), job: job.clone(), gpu_type: gpu_type.clone() };
+            let one = MissingSpeed {
+                batches: batches(job, gpu_type),
+                job: job.clone(),
+                gpu_type: gpu_type.clone(),
+            };
             if lacks && seen.insert(one.key()) {
                 wanted.push(one);
             }
@@ -56,7 +59,7 @@ fn batches(job: &Job, gpu_type: &GpuType) -> Vec<u64> {
     batches
 }
 
-impl Wanted {
+impl MissingSpeed {
     pub(crate) fn key(&self) -> SpeedKey {
         let Job { model, precision, .. } = &self.job;
         SpeedKey { model: model.clone(), gpu_type: self.gpu_type.clone(), precision: *precision }

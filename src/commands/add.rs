@@ -15,7 +15,7 @@ use crate::app::permissions::{note_troubles, refuse_accounts};
 use crate::app::policy_args::PolicyArgs;
 use crate::app::queue_args::QueueArgs;
 use crate::app::sbatch_options::refuse_options;
-use crate::app::session::{Seen, Session};
+use crate::app::session::{JobsLook, Session};
 use crate::app::slurm;
 use crate::app::speeds::EstimateArgs;
 use crate::app::state;
@@ -25,7 +25,7 @@ use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
-use hsched_engine::store::Wanted;
+use hsched_engine::store::DeferredChange;
 use hsched_engine::{BackendKind, JobState, Phase, ResumePoint, State, TaggedJob, apply};
 use hsched_model::{Job, JobName};
 
@@ -140,7 +140,7 @@ impl Args {
             let queue = slurm::tagged_jobs(context).map_err(nothing)?;
             return Ok((self.additions(jobs, &queue, &State::default(), BackendKind::Queue)?, By::Add));
         }
-        let wanted = Wanted::Add { jobs: jobs.to_vec(), restart: self.restart };
+        let wanted = DeferredChange::Add { jobs: jobs.to_vec(), restart: self.restart };
         let Some(directory) = state::open_at_once(context).map_err(nothing)? else {
             let (state, backend) =
                 deferred_commands::expected_there(context, &state::rules(context)).map_err(nothing)?;
@@ -154,7 +154,7 @@ impl Args {
             Session::anywhere(context, &directory, &self.sbatch, self.dry_run).map_err(nothing)?;
         let seen = session.look().map_err(nothing)?;
         session.leave_untold(&seen);
-        let Seen { at, mut events, queue, .. } = seen;
+        let JobsLook { at, mut events, queue, .. } = seen;
         let additions = self.additions(jobs, &queue, &session.state, session.rules.backend);
         if additions.is_ok() {
             let added = wanted.events();

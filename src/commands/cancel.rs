@@ -13,7 +13,7 @@ use crate::commands::cancel_scripts;
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
-use hsched_engine::store::Wanted;
+use hsched_engine::store::DeferredChange;
 use hsched_engine::{BackendKind, JobState, Outcome, Phase, Rules, ScriptJob, State};
 use hsched_model::JobName;
 use hsched_model::formats;
@@ -122,7 +122,7 @@ impl Args {
         let open = answers.iter().filter(|(_, answer)| matches!(answer, CancelOutcome::Left(_)));
         let jobs: Vec<JobName> = open.map(|(name, _)| name.clone()).collect();
         if !jobs.is_empty() && !self.dry_run {
-            deferred_commands::leave(context, Wanted::Cancel { jobs })?;
+            deferred_commands::leave(context, DeferredChange::Cancel { jobs })?;
         }
         self.print(context, &answers, deferred_commands::word(backend), is_empty(&state)).map(|()| Exit::Done)
     }

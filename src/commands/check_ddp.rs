@@ -38,14 +38,14 @@ pub(super) struct Args {
     python: String,
     /// Device of the ranks. With fewer than four GPUs, the ranks share the GPUs and use gloo.
     #[arg(long, value_enum, default_value_t, value_name = "DEVICE")]
-    device: Device,
+    device: TorchDevice,
     /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Device {
+enum TorchDevice {
     #[default]
     Cpu,
     Cuda,
@@ -61,12 +61,12 @@ struct CheckReport {
     problem: Option<String>,
     backend: Option<String>,
     device: Option<String>,
-    checks: Vec<Check>,
+    checks: Vec<DdpCheck>,
 }
 
 /// One check: the largest error of its cases, relative to what is right.
 #[derive(Debug, Deserialize, Serialize)]
-struct Check {
+struct DdpCheck {
     name: String,
     error: f64,
     cases: u64,
@@ -122,7 +122,7 @@ impl Args {
     /// # Errors
     /// When the Python cannot be started (exit 78), or the checks end without an answer.
     fn ask(&self, package: &[(&'static str, String)]) -> Result<CheckReport, Failure> {
-        let device = if self.device == Device::Cpu { "cpu" } else { "cuda" };
+        let device = if self.device == TorchDevice::Cpu { "cpu" } else { "cuda" };
         let package: BTreeMap<_, _> = package.iter().map(|(path, text)| (path, text)).collect();
         // Strings and objects of JSON are those of Python, too.
         let program = format!("PACKAGE = {}\nDEVICE = {}\n{CHECKS}", json!(package), Value::from(device));
@@ -195,7 +195,7 @@ fn single_samples(job: &Job, ranks: &[PlacedRank]) -> Vec<String> {
 fn verdict(torch: &str, answer: &CheckReport) -> String {
     let word = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".into());
     let place = format!("2 to 4 ranks, {}, {}", word(&answer.device), word(&answer.backend));
-    let part = |check: &Check| match check.limit {
+    let part = |check: &DdpCheck| match check.limit {
         Some(limit) => format!("{} off by {:.1e} (limit {limit:e})", check.name, check.error),
         None => {
             format!("{} off by only {:.1e}: the test failed to detect a known error", check.name, check.error)

@@ -6,18 +6,18 @@ use crate::app::context::{Context, Format};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
-use crate::settings::Row;
+use crate::settings::SettingRow;
 use crate::ui::{Align, Table};
 
 /// Show the settings
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
-    action: Action,
+    action: ConfigAction,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+enum ConfigAction {
     /// Show every setting, its value and its source
     ///
     /// Later sources override earlier ones: built-in defaults, the site's file /etc/hsched/config.toml, your file
@@ -32,18 +32,18 @@ enum Action {
 
 impl Subcommand for Args {
     fn wants_json(&self) -> bool {
-        let Action::Show { format } = self.action;
+        let ConfigAction::Show { format } = self.action;
         format == Format::Json
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
-        let Action::Show { format } = self.action;
+        let ConfigAction::Show { format } = self.action;
         let rows = context.settings.rows();
         let text = match format {
             Format::Table => {
                 let columns = [("KEY", Align::Left), ("VALUE", Align::Left), ("FROM", Align::Left)];
                 let mut table = Table::new(&columns);
-                for Row { key, value, origin, .. } in rows {
+                for SettingRow { key, value, origin, .. } in rows {
                     let value = if value.is_empty() { "-".into() } else { value };
                     table.row([key, value, origin.to_string()]);
                 }
@@ -51,7 +51,7 @@ impl Subcommand for Args {
                 table.render(usize::MAX, context.terminal.colour())
             }
             Format::Json => {
-                let row = |Row { key, value, origin, help }: Row| json!({ "key": key, "value": value, "from": origin.to_string(), "help": help });
+                let row = |SettingRow { key, value, origin, help }: SettingRow| json!({ "key": key, "value": value, "from": origin.to_string(), "help": help });
                 let settings: Vec<Value> = rows.into_iter().map(row).collect();
                 json_text(&json!({ "schema": "hsched.config/1", "settings": settings }))?
             }

@@ -13,7 +13,9 @@ use crate::exit::Exit;
 use crate::ui::{CurvePicture, curve_svg, curve_text, wrap, write_output};
 use hsched_model::formats::history::{self, Case, History, Log};
 use hsched_model::{GoalMode, Stop, StopRule};
-use hsched_plan::curve::{Goal, Kind, Prediction, Reason, Report, Unsettled, Verdict, judge, predict_at};
+use hsched_plan::curve::{
+    CurveVerdict, Goal, MetricKind, Prediction, Reason, Report, Unsettled, judge, predict_at,
+};
 
 /// Predict a metric at the last epoch from a training log, and decide whether to stop
 ///
@@ -76,7 +78,7 @@ fn zero_or_more(text: &str) -> Result<f64, String> {
 const FAR: u64 = 100;
 
 /// A curve with all that is asked of it.
-struct Asked {
+struct CurveQuestion {
     metric: String,
     reports: Vec<Report>,
     goal: Goal,
@@ -127,7 +129,7 @@ impl Args {
     }
 
     /// Returns the curve, with what the command line says in place of what the file does.
-    fn asked(&self) -> Result<Asked, Failure> {
+    fn asked(&self) -> Result<CurveQuestion, Failure> {
         let history =
             history::parse(&input::bytes(&self.path())?).map_err(|error| self.wrong(&error.to_string()))?;
         let mut asked = match history {
@@ -160,7 +162,7 @@ impl Args {
         Ok(asked)
     }
 
-    fn of_case(&self, case: &Case) -> Result<Asked, Failure> {
+    fn of_case(&self, case: &Case) -> Result<CurveQuestion, Failure> {
         let rule = |key: &str, name: &Option<String>| match name.as_deref() {
             None => Ok(StopRule::Epochs),
             Some(name) => named(&StopRule::OF_CURVE, name)
@@ -176,13 +178,13 @@ impl Args {
             confidence: case.confidence.unwrap_or(Stop::default().confidence),
             give_up: case.give_up,
         };
-        Ok(Asked {
+        Ok(CurveQuestion {
             metric: "metric".to_owned(),
             reports: reports(&case.history),
             goal: Goal {
                 mode: self.mode.unwrap_or(mode),
                 // The file does not say what the metric is.
-                kind: Kind::Other,
+                kind: MetricKind::Other,
                 epochs: case.epochs,
                 target: case.target,
                 tolerance: case.tolerance,
@@ -194,7 +196,7 @@ impl Args {
         })
     }
 
-    fn of_log(&self, log: Log) -> Result<Asked, Failure> {
+    fn of_log(&self, log: Log) -> Result<CurveQuestion, Failure> {
         let Log { metrics, mut notes } = log;
         let names: Vec<&str> = metrics.keys().map(String::as_str).collect();
         let metric = match &self.metric {
@@ -215,14 +217,14 @@ impl Args {
             ));
             2 * last
         });
-        let mode = self.mode.unwrap_or_else(|| Kind::of(metric).usual_mode());
+        let mode = self.mode.unwrap_or_else(|| MetricKind::of(metric).usual_mode());
         let rule = if self.target.is_some() { StopRule::Target } else { StopRule::Best };
-        Ok(Asked {
+        Ok(CurveQuestion {
             metric: metric.to_owned(),
             reports: reports(points),
             goal: Goal {
                 mode,
-                kind: Kind::of(metric),
+                kind: MetricKind::of(metric),
                 epochs,
                 target: self.target,
                 tolerance: None,
@@ -252,7 +254,7 @@ fn reports(points: &[(u64, f64)]) -> Vec<Report> {
 }
 
 /// Returns what is drawn: at most one point of the band for each column of a wide terminal.
-fn picture<'a>(asked: &'a Asked, verdict: &Verdict) -> CurvePicture<'a> {
+fn picture<'a>(asked: &'a CurveQuestion, verdict: &CurveVerdict) -> CurvePicture<'a> {
     let (goal, last) = (&asked.goal, asked.reports.last().map_or(0, |report| report.epoch));
     let stride = (goal.epochs.saturating_sub(last) / 64).max(1);
     let step = usize::try_from(stride).unwrap_or(usize::MAX);
@@ -272,7 +274,7 @@ fn picture<'a>(asked: &'a Asked, verdict: &Verdict) -> CurvePicture<'a> {
 }
 
 /// Returns what the numbers say.
-fn sentences(asked: &Asked, verdict: &Verdict) -> Vec<String> {
+fn sentences(asked: &CurveQuestion, verdict: &CurveVerdict) -> Vec<String> {
     let (goal, last) = (&asked.goal, asked.reports.last().map_or(0, |report| report.epoch));
     let best = verdict.best;
     let mut lines = vec![format!(
@@ -294,7 +296,7 @@ fn sentences(asked: &Asked, verdict: &Verdict) -> Vec<String> {
 }
 
 /// Returns why nothing is foretold, if so.
-fn unknown(asked: &Asked, verdict: &Verdict) -> Option<String> {
+fn unknown(asked: &CurveQuestion, verdict: &CurveVerdict) -> Option<String> {
     let (wanted, there) = (asked.goal.min_reports, asked.reports.len());
     verdict.prediction.is_none().then(|| {
         if there < wanted {
@@ -317,7 +319,7 @@ fn too_early(unsettled: Unsettled) -> String {
 }
 
 /// Returns in brackets what the name of a reason does not say by itself.
-fn meaning(reason: Reason, asked: &Asked) -> String {
+fn meaning(reason: Reason, asked: &CurveQuestion) -> String {
     match (reason, asked.stop.patience) {
         (Reason::Patience, Some(epochs)) => format!(" (no better value in {epochs} epochs)"),
         (Reason::Hopeless, _) => " (the target is out of reach)".to_owned(),
@@ -330,7 +332,7 @@ fn expectation(own: &Prediction, epochs: u64) -> String {
     format!("predicted at epoch {epochs}: {:.4} (90 % interval: {low:.4} to {high:.4})", own.mean)
 }
 
-fn json(asked: &Asked, verdict: &Verdict) -> Value {
+fn json(asked: &CurveQuestion, verdict: &CurveVerdict) -> Value {
     let prediction = verdict.prediction.as_ref();
     json!({
         "schema": "hsched.curve/1",

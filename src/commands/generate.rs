@@ -94,7 +94,7 @@ pub(super) enum Sync {
 pub(super) struct Types(pub Vec<GpuSpeed>);
 
 /// A file to be written.
-struct Made {
+struct GeneratedFile {
     name: &'static str,
     /// What it holds, for people.
     content: String,
@@ -176,7 +176,7 @@ impl Subcommand for Args {
             write(self, context, &files)?;
         }
         if self.format == Format::Json {
-            let file = |file: &Made| {
+            let file = |file: &GeneratedFile| {
                 let path = path(self, file.name);
                 json!({ "path": path, "text": self.dry_run.then_some(&file.text) })
             };
@@ -189,7 +189,7 @@ impl Subcommand for Args {
 }
 
 /// Returns the cluster file and the job file.
-fn make(args: &Args) -> Result<[Made; 2], Failure> {
+fn make(args: &Args) -> Result<[GeneratedFile; 2], Failure> {
     let recipe = args.recipe();
     let cluster = generate::cluster(&recipe).map_err(|error| {
         Failure::from_error(Exit::Usage, &error).hint("increase --gpus, or reduce --types or --gpus-per-node")
@@ -199,13 +199,13 @@ fn make(args: &Args) -> Result<[Made; 2], Failure> {
     let gpus = count(args.gpus as usize, "GPU");
     let content =
         format!("{gpus} of {} in {}", count(recipe.types.len(), "type"), count(cluster.nodes.len(), "node"));
-    let cluster = Made {
+    let cluster = GeneratedFile {
         name: "cluster.yaml",
         text: head("A cluster") + &formats::cluster::to_yaml(&cluster),
         content,
     };
     let jobs = generate::jobs(&recipe);
-    let jobs = Made {
+    let jobs = GeneratedFile {
         name: "jobs.yaml",
         content: count(jobs.len(), "job"),
         text: head("Jobs") + &formats::jobs::to_yaml(&jobs),
@@ -214,7 +214,7 @@ fn make(args: &Args) -> Result<[Made; 2], Failure> {
 }
 
 /// Writes both files, or none where one is there already.
-fn write(args: &Args, context: &Context, files: &[Made]) -> Result<(), Failure> {
+fn write(args: &Args, context: &Context, files: &[GeneratedFile]) -> Result<(), Failure> {
     for file in files {
         let path = path(args, file.name);
         if !args.force && context.directory.join(&path).symlink_metadata().is_ok() {

@@ -13,7 +13,7 @@ use crate::commands::simulate::on_cluster;
 use crate::commands::trace::{gavel_speeds, write, wrong};
 use crate::error::Failure;
 use crate::exit::Exit;
-use hsched_lab::generate::{self, Arrivals, Course, Rules, TraceRecipe};
+use hsched_lab::generate::{self, Arrivals, KnownJob, Rules, TraceRecipe};
 use hsched_lab::trace::{self, TraceFile};
 use hsched_model::formats;
 use hsched_model::{GpuType, Job, Seconds};
@@ -127,7 +127,7 @@ impl Args {
         let mut records = read.entries;
         records.sort_by(|a, b| a.arrival.total_cmp(&b.arrival));
         let first = records.first().map_or(0.0, |recorded| recorded.arrival);
-        let course = |recorded: trace::Recorded| Course {
+        let course = |recorded: trace::Recorded| KnownJob {
             arrival: Seconds(recorded.arrival - first),
             length: Seconds(recorded.seconds),
             gpus: recorded.gpus,

@@ -32,12 +32,12 @@ pub(super) struct Args {
     dry_run: bool,
     /// Output format; JSON has no comments.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    format: Format,
+    format: JobFormat,
 }
 
 /// How the job is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum JobFormat {
     /// A job file with comments.
     #[default]
     Yaml,
@@ -47,7 +47,7 @@ enum Format {
 
 impl Subcommand for Args {
     fn wants_json(&self) -> bool {
-        self.format == Format::Json && (self.output.is_none() || self.dry_run)
+        self.format == JobFormat::Json && (self.output.is_none() || self.dry_run)
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
@@ -66,8 +66,8 @@ impl Subcommand for Args {
             batch_script::read(&script, stem)
         };
         let text = match self.format {
-            Format::Yaml => imported.to_yaml(&source),
-            Format::Json => json_text(&imported.to_json())?,
+            JobFormat::Yaml => imported.to_yaml(&source),
+            JobFormat::Json => json_text(&imported.to_json())?,
         };
         match &self.output {
             Some(path) if self.dry_run => {

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::app::context::{Context, slurm_failure};
-use crate::app::input::{self, ClusterArgs, Seen};
+use crate::app::input::{self, ClusterArgs, ClusterWithNotes};
 use crate::app::permissions::associations;
 use crate::commands::cli::{Subcommand, print};
 use crate::error::Failure;
@@ -89,7 +89,7 @@ fn known(args: &Args, context: &Context) -> Result<Known, Failure> {
         }
         Err(error) => return Err(slurm_failure(&error)),
     };
-    let Seen { cluster, mut notes } = input::printed_cluster(context, &text)?;
+    let ClusterWithNotes { cluster, mut notes } = input::printed_cluster(context, &text)?;
     let accounts = match context.config().map(|config| associations(context, config)).transpose() {
         Ok(associations) => {
             associations.unwrap_or_default().accounts().into_iter().map(str::to_owned).collect()

@@ -36,11 +36,11 @@ pub(super) struct Args {
     local: bool,
     /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    format: Format,
+    format: InventoryFormat,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum InventoryFormat {
     /// Human-readable tables.
     #[default]
     Table,
@@ -52,7 +52,7 @@ enum Format {
 
 impl Subcommand for Args {
     fn wants_json(&self) -> bool {
-        self.format == Format::Json
+        self.format == InventoryFormat::Json
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
@@ -64,7 +64,7 @@ impl Subcommand for Args {
         let mut notes = seen.notes;
         let mut mine = Holdings::new();
         // A file says nothing of its readers, and a frozen cluster needs no owner.
-        if machine.is_none() && self.source.is_live() && self.format != Format::Yaml {
+        if machine.is_none() && self.source.is_live() && self.format != InventoryFormat::Yaml {
             let (held, unclear) = slurm::held(context, &seen.cluster)?;
             mine = held;
             notes.extend(unclear);
@@ -74,17 +74,17 @@ impl Subcommand for Args {
             memory: context.settings.jobs.memory_per_gpu.map_or(0, |memory| memory.0),
         };
         let mut text = match self.format {
-            Format::Table => inventory_table(&seen.cluster, needs, &mine, context.terminal),
-            Format::Json => {
+            InventoryFormat::Table => inventory_table(&seen.cluster, needs, &mine, context.terminal),
+            InventoryFormat::Json => {
                 let mut value = inventory_json(&seen.cluster, needs, &mine, &notes);
                 if let Some(facts) = &machine {
                     value["machine"] = local::json(facts);
                 }
                 json_text(&value)?
             }
-            Format::Yaml => formats::cluster::to_yaml(&seen.cluster),
+            InventoryFormat::Yaml => formats::cluster::to_yaml(&seen.cluster),
         };
-        if let Some(facts) = machine.filter(|_| self.format == Format::Table) {
+        if let Some(facts) = machine.filter(|_| self.format == InventoryFormat::Table) {
             text.push_str(&local::table(&facts, context.terminal));
         }
         print(context, &text)?;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::app::context::Context;
-use crate::app::input::Seen;
+use crate::app::input::ClusterWithNotes;
 use crate::probe::{Facts, Gpu, gpu_types, node};
 use crate::ui::{Align, Table, Terminal};
 use hsched_model::{BitRate, Bytes, Cluster, GpuType};
@@ -11,10 +11,13 @@ use hsched_model::{BitRate, Bytes, Cluster, GpuType};
 /// Returns the cluster that has only this machine.
 ///
 /// A rate that the settings name goes over the estimate.
-pub(super) fn seen(context: &Context, facts: &Facts) -> Seen {
+pub(super) fn seen(context: &Context, facts: &Facts) -> ClusterWithNotes {
     let mut own = node(facts);
     own.intra_node = context.settings.node_rates.get(&own.name).copied().or(own.intra_node);
-    Seen { cluster: Cluster { nodes: vec![own], ..Cluster::default() }, notes: facts.notes.clone() }
+    ClusterWithNotes {
+        cluster: Cluster { nodes: vec![own], ..Cluster::default() },
+        notes: facts.notes.clone(),
+    }
 }
 
 /// Returns a line for each GPU; nothing where there are none.

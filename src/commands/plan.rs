@@ -16,7 +16,7 @@ use crate::commands::{pareto, plan_queue};
 use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
-use crate::ui::{Compared, Made, compare_table, plan_table, write_output};
+use crate::ui::{Compared, PolicyResult, compare_table, plan_table, write_output};
 use hsched_plan::plan_file::PlanFile;
 use hsched_plan::{Outcome, Quality};
 
@@ -177,7 +177,7 @@ fn compare(args: &Args, context: &Context, text: &str, path: &Path) -> Result<Ex
                 let proven = planning::bound(&args.planning, context, &input.problem, &plan, &mut known);
                 let outcome = Outcome::of(&input.problem, &plan);
                 let quality = proven.zip(outcome).map(|((bound, _), outcome)| Quality::new(&bound, &outcome));
-                Ok(Made { placed: plan.placed().len(), outcome, quality, time })
+                Ok(PolicyResult { placed: plan.placed().len(), outcome, quality, time })
             }
             // A problem too large for one policy says nothing of the others.
             Err(failure) if failure.exit == Exit::Failed => Err(failure.message),
@@ -199,7 +199,7 @@ fn compare(args: &Args, context: &Context, text: &str, path: &Path) -> Result<Ex
 }
 
 fn compared_json(row: &Compared) -> Value {
-    let Made { placed, outcome, quality, time } = match &row.result {
+    let PolicyResult { placed, outcome, quality, time } = match &row.result {
         Ok(made) => *made,
         Err(message) => return json!({ "policy": row.policy, "error": message }),
     };

@@ -59,7 +59,7 @@ pub(super) fn run(
         planning.policy.seed(),
         &stop,
     )?;
-    let made = Made { jobs: &jobs, together: found.together(), found: &found, queue };
+    let made = QueuePlan { jobs: &jobs, together: found.together(), found: &found, queue };
     if let Some(name) = explain {
         check_name(name, &jobs)?;
         print(context, &made.explained(name, format, context)?)?;
@@ -86,7 +86,7 @@ fn check_name(name: &str, jobs: &[Job]) -> Result<(), Failure> {
 }
 
 /// What was made of a file.
-struct Made<'a> {
+struct QueuePlan<'a> {
     jobs: &'a [Job],
     /// What was chosen for each job, with the others in the queue.
     together: Vec<Option<OptionEstimate>>,
@@ -94,7 +94,7 @@ struct Made<'a> {
     queue: &'a Queue,
 }
 
-impl<'a> Made<'a> {
+impl<'a> QueuePlan<'a> {
     fn exit(&self) -> Exit {
         start_estimates::exit(self.jobs.iter().zip(self.together.iter().map(Option::is_some)))
     }

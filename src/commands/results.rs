@@ -16,7 +16,7 @@ use crate::ui::{ResultRow, RowMetric, parameter_order, results_csv, results_json
 use hsched_engine::RunResult;
 use hsched_engine::store::Results;
 use hsched_model::{GoalMode, formats};
-use hsched_plan::curve::Kind;
+use hsched_plan::curve::MetricKind;
 
 /// Show the results of runs: parameters, best and last metric, epochs, GPU hours
 ///
@@ -176,7 +176,7 @@ fn mode(metric: &str, runs: &[RunResult]) -> GoalMode {
     let targets = runs.iter().filter_map(|run| run.target.as_ref());
     let said = targets.filter(|(name, _)| name == metric).map(|(_, mode)| mode.as_str()).next();
     let said = said.and_then(|word| GoalMode::NAMES.iter().find(|(name, _)| *name == word));
-    said.map_or_else(|| Kind::of(metric).usual_mode(), |(_, mode)| *mode)
+    said.map_or_else(|| MetricKind::of(metric).usual_mode(), |(_, mode)| *mode)
 }
 
 /// Orders rows by a metric, the best first, or by a parameter or a column, the least first; what is missing comes last.

@@ -16,7 +16,7 @@ use crate::app::policy_args::PolicyName;
 use crate::app::queue_args::QueueArgs;
 use crate::app::script::is_script;
 use crate::app::state;
-use crate::app::submission::{self, Outcome, SubmissionOptions};
+use crate::app::submission::{self, SubmissionOptions, SubmissionOutcome};
 use crate::app::{deferred_commands, file_kind, input, permissions, planning, predictions, replicas};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::pieces::{Chain, PiecesArgs};
@@ -288,7 +288,7 @@ fn submit(
     run: Run,
     planned: &Planned,
     options: SubmissionOptions<'_>,
-) -> Result<Outcome, Failure> {
+) -> Result<SubmissionOutcome, Failure> {
     let unprinted = RefCell::new(None);
     let tell = |answered: &Answered| {
         let line = answered.to_string();

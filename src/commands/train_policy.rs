@@ -13,7 +13,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Flag;
 use crate::ui::{Align, ProgressLine, Table, duration, write_output};
-use hsched_lab::learning::{Score, Trained, Training, of_policy, train};
+use hsched_lab::learning::{NetTraining, Score, Trained, of_policy, train};
 use hsched_lab::mlfs::text_of;
 use hsched_lab::replay::{ReplayError, Trace};
 use hsched_lab::trace;
@@ -72,7 +72,7 @@ impl Subcommand for Args {
         if self.dry_run {
             return self.print_intent(context, traces.len(), held_out.len());
         }
-        let training = Training { seed: self.seed, passes: self.passes, ..Training::default() };
+        let training = NetTraining { seed: self.seed, passes: self.passes, ..NetTraining::default() };
         let progress = ProgressLine::start(format!("training on {} traces", traces.len()));
         let mut said = |pass: u32, score: Score| {
             progress.say(format!(

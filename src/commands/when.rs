@@ -12,7 +12,7 @@ use crate::app::replicas;
 use crate::app::report::ReportArgs;
 use crate::app::script::{Script, script_file};
 use crate::app::speeds::SpeedArgs;
-use crate::app::start_estimates::{self, Found, OptionEstimate, Possible, Queue, QueueViewArgs};
+use crate::app::start_estimates::{self, JobEstimates, OptionEstimate, Possible, Queue, QueueViewArgs};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::commands::when_report::when_report;
 use crate::commands::when_script::{ScriptArgs, ScriptQuestion};
@@ -211,7 +211,8 @@ impl Args {
                 told.push(Told { job, first: first[number], list, nothing, choice: alike.choice, notes });
                 continue;
             }
-            let Found { list, nothing } = self.estimate_starts(context, job, &possible[number], queues, left);
+            let JobEstimates { list, nothing } =
+                self.estimate_starts(context, job, &possible[number], queues, left);
             left -= 1;
             let choice = start_estimates::best(&list, self.view.search.cost_weight);
             told.push(Told { job, first: number, list, nothing, choice, notes });
@@ -227,7 +228,7 @@ impl Args {
         possible: &Possible,
         queues: &[Queue],
         left: usize,
-    ) -> Found {
+    ) -> JobEstimates {
         let _progress = ProgressLine::start(format!("{}: simulating the queue", job.name));
         let begin = context.clock.elapsed();
         let share = self.budget / u32::try_from(left.max(1)).unwrap_or(u32::MAX);

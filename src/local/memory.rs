@@ -7,7 +7,7 @@ const CONTEXT: u64 = 1 << 30;
 
 /// What a parked training has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum ParkingStep {
     /// Nothing.
     Keep,
     /// To move what it has on its devices to the host's memory.
@@ -45,19 +45,19 @@ impl Peak {
 /// of a device, where it is known; `spare` the memory that the host has beside the job, where it is known.
 ///
 /// They keep their memory only where the job is known to fit beside it.
-pub(super) fn way(devices: &[Shared], need: Option<u64>, spare: Option<i64>) -> Way {
+pub(super) fn way(devices: &[Shared], need: Option<u64>, spare: Option<i64>) -> ParkingStep {
     let fits = |need: u64, shared: &Shared, held: u64| {
         let contexts = CONTEXT * (1 + shared.held.len() as u64);
         shared.total.is_none_or(|total| need + contexts + held <= total)
     };
     let keeps = |own: &Shared| need.is_some_and(|need| fits(need, own, own.held.iter().sum()));
     if devices.iter().all(|own| own.total.is_none() || keeps(own)) {
-        return Way::Keep;
+        return ParkingStep::Keep;
     }
     let all: u64 = devices.iter().flat_map(|own| &own.held).sum();
     let has_room = spare.is_none_or(|spare| i64::try_from(all).is_ok_and(|all| all <= spare));
     let fits_then = need.is_none_or(|need| devices.iter().all(|own| fits(need, own, 0)));
-    if has_room && fits_then { Way::Offload } else { Way::End }
+    if has_room && fits_then { ParkingStep::Offload } else { ParkingStep::End }
 }
 
 #[cfg(test)]
@@ -68,28 +68,28 @@ mod tests {
 
     #[test]
     fn who_fits_is_kept_who_may_not_is_moved_and_who_cannot_be_ends() {
-        let check = |held: &[u64], need: Option<u64>, spare: Option<i64>, expected: Way| {
+        let check = |held: &[u64], need: Option<u64>, spare: Option<i64>, expected: ParkingStep| {
             let held: Vec<u64> = held.iter().map(|own| own * GIB).collect();
             let devices = [Shared { total: Some(16 * GIB), held }, Shared::default()];
             let need = need.map(|need| need * GIB);
             let spare = spare.map(|spare| spare << 30);
             assert_eq!(way(&devices, need, spare), expected, "{devices:?} {need:?} {spare:?}");
         };
-        check(&[4], Some(10), Some(0), Way::Keep);
-        check(&[4, 1], Some(10), Some(8), Way::Offload);
-        check(&[4, 1], Some(10), None, Way::Offload);
+        check(&[4], Some(10), Some(0), ParkingStep::Keep);
+        check(&[4, 1], Some(10), Some(8), ParkingStep::Offload);
+        check(&[4, 1], Some(10), None, ParkingStep::Offload);
         // Nobody knows what it needs.
-        check(&[1], None, Some(8), Way::Offload);
-        check(&[4], None, Some(3), Way::End);
-        check(&[4], None, Some(-1), Way::End);
+        check(&[1], None, Some(8), ParkingStep::Offload);
+        check(&[4], None, Some(3), ParkingStep::End);
+        check(&[4], None, Some(-1), ParkingStep::End);
         // Not even beside what processes have that hold nothing.
-        check(&[4], Some(15), Some(100), Way::End);
+        check(&[4], Some(15), Some(100), ParkingStep::End);
     }
 
     #[test]
     fn trainings_without_devices_share_none() {
         let shared = Shared { total: None, held: vec![0, 0] };
-        assert_eq!(way(&[shared], None, Some(0)), Way::Keep);
+        assert_eq!(way(&[shared], None, Some(0)), ParkingStep::Keep);
     }
 
     #[test]

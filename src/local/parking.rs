@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::local::devices::{DeviceIndex, Lease};
 use crate::local::gate::{Memory, Stand, Want, Word};
-use crate::local::memory::{Peak, Shared, Way, way};
+use crate::local::memory::{ParkingStep, Peak, Shared, way};
 use crate::local::running::Guarded;
 use hsched_engine::{State, SubmissionKey};
 use hsched_model::{JobName, NodeName, Seconds, Time};
@@ -151,7 +151,7 @@ impl Parking {
             let is_short = spare.is_some_and(|spare| spare < 0);
             // What it does is not what waits, or the devices are not.
             let is_replaced = is_of(origin, of);
-            if is_replaced || is_short || shares && way == Way::End {
+            if is_replaced || is_short || shares && way == ParkingStep::End {
                 if !matches!(parked.hold, Hold::Ending { .. }) {
                     let why = if is_replaced {
                         "its parked processes are stopped: they do not match its new placement".to_owned()
@@ -164,7 +164,7 @@ impl Parking {
                     said.push((parked.job().clone(), why));
                 }
                 parked.end(now);
-            } else if shares && way == Way::Offload && parked.hold == Hold::Kept {
+            } else if shares && way == ParkingStep::Offload && parked.hold == Hold::Kept {
                 parked.hold = Hold::Moving;
                 said.push((parked.job().clone(), format!("moving to host memory: {} gets the GPU", of.job)));
                 if parked.guarded.gate.say(Want::Offload).is_err() {
@@ -178,9 +178,9 @@ impl Parking {
         (after, said)
     }
 
-    fn way(&self, of: &SubmissionKey, lease: &Lease, spare: Option<i64>) -> Way {
+    fn way(&self, of: &SubmissionKey, lease: &Lease, spare: Option<i64>) -> ParkingStep {
         if self.alone.contains(&of.job) {
-            return Way::End;
+            return ParkingStep::End;
         }
         let shared = |place: &DeviceIndex| {
             let there: Vec<(&Parked, &Memory)> =

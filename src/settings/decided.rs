@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::entry::{Entry, Layer, Origin, Typed};
+use super::entry::{Layer, Origin, SettingEntry, Typed};
 use super::environment::no_color;
 use super::forbidden::Feature;
 use super::given::Given;
@@ -63,7 +63,7 @@ pub enum ColorMode {
 
 /// One line of `hsched config show`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct SettingRow {
     /// Key as `--set` takes it, such as `capacity.v100`.
     pub key: String,
     /// Value as text; empty when unset.
@@ -105,13 +105,13 @@ impl Settings {
     }
 
     /// Returns every value with its origin, in the order of [`KEYS`].
-    pub fn rows(&self) -> Vec<Row> {
+    pub fn rows(&self) -> Vec<SettingRow> {
         let of_key = |key: &'static Key| {
             let mut shown = (key.show)(self);
             if shown.is_empty() {
                 shown.push((String::new(), String::new()));
             }
-            shown.into_iter().map(|(item, value)| Row {
+            shown.into_iter().map(|(item, value)| SettingRow {
                 key: full_name(key, &item),
                 value,
                 origin: self.origin(key.name, &item),
@@ -137,7 +137,7 @@ impl Settings {
         settings.state_dir = sources.state_home.as_ref().map(|home| home.join("hsched"));
         for key in KEYS.iter().filter(|key| !key.default.is_empty()) {
             let typed = Typed::Word(key.default.to_owned());
-            let entry = Entry { key, item: String::new(), typed, origin: Origin::Default };
+            let entry = SettingEntry { key, item: String::new(), typed, origin: Origin::Default };
             settings.apply(entry, sources, problems);
         }
         if let Some(entry) = no_color(&sources.environment) {
@@ -172,8 +172,8 @@ impl Settings {
     }
 
     /// Puts one value over what lower layers gave, or notes what is wrong with it.
-    fn apply(&mut self, entry: Entry, sources: &Sources, problems: &mut Vec<SettingsProblem>) {
-        let Entry { key, item, typed, origin } = entry;
+    fn apply(&mut self, entry: SettingEntry, sources: &Sources, problems: &mut Vec<SettingsProblem>) {
+        let SettingEntry { key, item, typed, origin } = entry;
         let base = match &origin {
             Origin::File { path, .. } => path.parent(),
             _ => sources.directory.as_deref(),

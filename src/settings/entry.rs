@@ -31,7 +31,7 @@ pub enum Origin {
 
 /// A value for a key, not yet checked.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct SettingEntry {
     pub(super) key: &'static Key,
     /// Key inside a table; empty for others.
     pub(super) item: String,

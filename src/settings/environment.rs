@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use super::decided::full_name;
-use super::entry::{Entry, Origin, Typed};
+use super::entry::{Origin, SettingEntry, Typed};
 use super::keys::{KEYS, Key};
 use super::problem::SettingsProblem;
 use hsched_model::formats::{ValueError, nearest, quoted};
@@ -73,11 +73,11 @@ impl Flag {
 const NO_COLOR: &str = "NO_COLOR";
 
 /// Returns the setting that the variable for all programs gives, where it has a text.
-pub(super) fn no_color(variables: &BTreeMap<String, OsString>) -> Option<Entry> {
+pub(super) fn no_color(variables: &BTreeMap<String, OsString>) -> Option<SettingEntry> {
     let key = KEYS.iter().find(|key| key.name == "color")?;
     let typed = Typed::Word("never".to_owned());
     let origin = Origin::Environment { variable: NO_COLOR.to_owned() };
-    let entry = Entry { key, item: String::new(), typed, origin };
+    let entry = SettingEntry { key, item: String::new(), typed, origin };
     variables.get(NO_COLOR).is_some_and(|value| !value.is_empty()).then_some(entry)
 }
 
@@ -89,7 +89,7 @@ pub(super) fn is_ours(variable: &str) -> bool {
 /// Adds what the variables say.
 pub(super) fn read_environment(
     variables: &BTreeMap<String, OsString>,
-    entries: &mut Vec<Entry>,
+    entries: &mut Vec<SettingEntry>,
     problems: &mut Vec<SettingsProblem>,
 ) {
     for (variable, value) in variables {
@@ -109,7 +109,11 @@ pub(super) fn read_environment(
 }
 
 /// Adds what the flags say, in their order.
-pub(super) fn read_flags(flags: &[Flag], entries: &mut Vec<Entry>, problems: &mut Vec<SettingsProblem>) {
+pub(super) fn read_flags(
+    flags: &[Flag],
+    entries: &mut Vec<SettingEntry>,
+    problems: &mut Vec<SettingsProblem>,
+) {
     for Flag { name, key, value } in flags {
         let origin = Origin::Flag { name: name.clone() };
         let (head, item) = key.split_once('.').unwrap_or((key, ""));
@@ -133,12 +137,12 @@ fn add(
     item: &str,
     text: &str,
     origin: &Origin,
-    entries: &mut Vec<Entry>,
+    entries: &mut Vec<SettingEntry>,
     problems: &mut Vec<SettingsProblem>,
 ) {
     let mut push = |item: &str, text: &str| {
         let typed = Typed::Word(text.to_owned());
-        entries.push(Entry { key, item: item.to_owned(), typed, origin: origin.clone() });
+        entries.push(SettingEntry { key, item: item.to_owned(), typed, origin: origin.clone() });
     };
     if !key.table || !item.is_empty() {
         return push(item, text);

@@ -8,7 +8,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
 
-use super::entry::{Entry, Layer, Origin, Typed};
+use super::entry::{Layer, Origin, SettingEntry, Typed};
 use super::keys::{Key, SetBy, node_names};
 use super::problem::SettingsProblem;
 use hsched_model::NodeName;
@@ -19,12 +19,12 @@ struct File<'a> {
     layer: Layer,
     path: &'a Path,
     text: &'a str,
-    entries: Vec<Entry>,
+    entries: Vec<SettingEntry>,
     problems: Vec<SettingsProblem>,
 }
 
 /// Returns what a file's text says, and what is wrong with it.
-pub(super) fn parse(layer: Layer, path: &Path, text: &str) -> (Vec<Entry>, Vec<SettingsProblem>) {
+pub(super) fn parse(layer: Layer, path: &Path, text: &str) -> (Vec<SettingEntry>, Vec<SettingsProblem>) {
     let mut file = File { layer, path, text, entries: Vec::new(), problems: Vec::new() };
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
@@ -71,7 +71,7 @@ impl File<'_> {
 
     fn push(&mut self, key: &'static Key, item: String, span: &Range<usize>, typed: Typed) {
         let origin = self.origin(span);
-        self.entries.push(Entry { key, item, typed, origin });
+        self.entries.push(SettingEntry { key, item, typed, origin });
     }
 
     fn report(&mut self, span: &Range<usize>, key: &str, error: ValueError) {

@@ -18,7 +18,7 @@ mod starter;
 #[cfg(test)]
 mod tests;
 
-pub use self::decided::{ColorMode, Row, Settings};
+pub use self::decided::{ColorMode, SettingRow, Settings};
 pub use self::entry::{Layer, Origin};
 pub use self::environment::{Flag, SITE_FILE_VARIABLE, USER_FILE_VARIABLE};
 pub use self::forbidden::Feature;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
 
-use super::entry::{Entry, Layer, Origin};
+use super::entry::{Layer, Origin, SettingEntry};
 use super::environment::{
     Flag, SITE_FILE_VARIABLE, USER_FILE_VARIABLE, is_ours, read_environment, read_flags,
 };
@@ -126,7 +126,7 @@ impl Sources {
     }
 
     /// Returns what all layers say, lowest first, and what is wrong with them.
-    pub(super) fn entries(&self) -> (Vec<Entry>, Vec<SettingsProblem>) {
+    pub(super) fn entries(&self) -> (Vec<SettingEntry>, Vec<SettingsProblem>) {
         let (mut entries, mut problems) = (Vec::new(), Vec::new());
         let user_file = self.config_home.as_ref().map(|home| home.join("hsched/config.toml"));
         let layers = [

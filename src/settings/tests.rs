@@ -59,7 +59,7 @@ impl World {
         let shown = match Settings::load(&self.sources) {
             Ok(settings) => {
                 let rows = settings.rows().into_iter().filter(|row| row.origin.to_string() != "default");
-                let line = |row: super::Row| format!("{} = {} ({})", row.key, row.value, row.origin);
+                let line = |row: super::SettingRow| format!("{} = {} ({})", row.key, row.value, row.origin);
                 rows.map(line).chain(settings.notes().iter().cloned()).collect::<Vec<_>>().join("\n")
             }
             Err(problems) => problems.to_string(),

@@ -10,12 +10,12 @@ use hsched_plan::{Outcome, Quality};
 #[derive(Clone, Debug)]
 pub struct Compared {
     pub policy: &'static str,
-    pub result: Result<Made, String>,
+    pub result: Result<PolicyResult, String>,
 }
 
 /// What a policy made of a problem.
 #[derive(Clone, Copy, Debug)]
-pub struct Made {
+pub struct PolicyResult {
     /// Jobs placed.
     pub placed: usize,
     pub outcome: Option<Outcome>,
@@ -39,14 +39,16 @@ pub fn compare_table(rows: &[Compared], terminal: Terminal) -> String {
     let most = rows.iter().filter_map(|row| Some(row.result.as_ref().ok()?.placed)).max().unwrap_or(0);
     // Figures over fewer jobs compare with nothing.
     let value = |row: &Compared| match &row.result {
-        Ok(Made { placed, outcome: Some(outcome), .. }) if *placed == most => Some(outcome.objective_value),
+        Ok(PolicyResult { placed, outcome: Some(outcome), .. }) if *placed == most => {
+            Some(outcome.objective_value)
+        }
         _ => None,
     };
     let best = rows.iter().filter_map(value).fold(f64::INFINITY, f64::min);
     let mut remarks = String::new();
     for row in rows {
         match &row.result {
-            Ok(Made { placed, outcome, quality, time }) => {
+            Ok(PolicyResult { placed, outcome, quality, time }) => {
                 let figure =
                     |text: &dyn Fn(&Outcome) -> String| outcome.as_ref().map_or_else(|| "-".into(), text);
                 table.row([

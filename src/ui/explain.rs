@@ -8,8 +8,8 @@ use crate::ui::{Align, Table, Terminal};
 use hsched_model::Seconds;
 use hsched_plan::throughput::Source;
 use hsched_plan::{
-    Alternative, Change, CheckedPlan, Explanation, JobExplanation, Limit, Market, Objective, Obstacle,
-    Problem, Verdict,
+    Alternative, CheckedPlan, Explanation, GpuCountEffect, JobExplanation, Limit, Objective, Obstacle,
+    Problem, TypeMarket, Verdict,
 };
 
 /// A plan with its explanation.
@@ -232,7 +232,7 @@ impl Explained<'_> {
     }
 
     /// Says why a job that waits or is rejected has no GPU of a type.
-    fn why_not(&self, job: &JobExplanation, ty: usize, market: &Market) -> String {
+    fn why_not(&self, job: &JobExplanation, ty: usize, market: &TypeMarket) -> String {
         let least = self.problem.jobs[job.job].min_gpus;
         match (&job.types[ty].alone, &job.types[ty].alone_now) {
             (Err(obstacle), _) => obstacle.to_string(),
@@ -349,13 +349,13 @@ fn time(seconds: Option<f64>) -> String {
 }
 
 /// Says what another number of GPUs does: `saved` seconds, or that it cannot be.
-fn change(change: Option<&Change>, saved: Option<f64>) -> String {
+fn change(change: Option<&GpuCountEffect>, saved: Option<f64>) -> String {
     match (change, saved) {
-        (Some(Change::Not(Obstacle::Unusable(_))), _) => "-".into(),
-        (Some(Change::Not(Obstacle::HasAll)), _) => "has all".into(),
-        (Some(Change::Not(Obstacle::OnlyGpu)), _) => "only GPU".into(),
+        (Some(GpuCountEffect::Not(Obstacle::Unusable(_))), _) => "-".into(),
+        (Some(GpuCountEffect::Not(Obstacle::HasAll)), _) => "has all".into(),
+        (Some(GpuCountEffect::Not(Obstacle::OnlyGpu)), _) => "only GPU".into(),
         // A sentence below the table says why.
-        (Some(Change::Not(_)), _) => "no".into(),
+        (Some(GpuCountEffect::Not(_)), _) => "no".into(),
         (_, Some(saved)) if saved.abs() < NOTHING => "the same".into(),
         (_, Some(saved)) if saved > 0.0 => format!("{} sooner", time(Some(saved))),
         (_, Some(saved)) => format!("{} later", time(Some(-saved))),

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::ui::Explained;
-use hsched_plan::{Alternative, Change, JobExplanation, Limit, Obstacle, Verdict};
+use hsched_plan::{Alternative, GpuCountEffect, JobExplanation, Limit, Obstacle, Verdict};
 
 impl Explained<'_> {
     /// Returns the prices and all that there is to say of the jobs asked for. Times and prices are in seconds:
@@ -105,12 +105,12 @@ impl Explained<'_> {
     }
 }
 
-fn changed(change: &Change, jct: Option<f64>) -> Value {
+fn changed(change: &GpuCountEffect, jct: Option<f64>) -> Value {
     match change {
-        Change::Jct { jct: other, free } => {
+        GpuCountEffect::Jct { jct: other, free } => {
             json!({ "jct_s": other, "change_s": jct.map(|jct| other - jct), "free": free })
         }
-        Change::Not(obstacle) => not(obstacle),
+        GpuCountEffect::Not(obstacle) => not(obstacle),
     }
 }
 

@@ -8,7 +8,7 @@ use hsched_plan::throughput::{Lesson, Measured, Sample, SpeedKey};
 
 /// Speeds as they were told, or as they were known when nothing was told.
 #[derive(Debug, Default)]
-pub(super) struct Learnt {
+pub(super) struct LearntSpeeds {
     known: BTreeMap<SpeedKey, Speed>,
 }
 
@@ -23,7 +23,7 @@ struct Change<'a> {
 /// Speeds that differ by less than this part are the same to a reader.
 const NOTABLE: f64 = 0.05;
 
-impl Learnt {
+impl LearntSpeeds {
     /// Returns what is news in lessons: speeds unlike what was told or known before, or at first unlike what the job file
     /// said.
     ///

@@ -39,7 +39,7 @@ mod when_script;
 mod why;
 
 pub use self::board::Board;
-pub use self::compare::{Compared, Made, compare_table};
+pub use self::compare::{Compared, PolicyResult, compare_table};
 pub use self::curve::{CurvePicture, curve_text};
 pub use self::curve_svg::curve_svg;
 pub use self::explain::Explained;

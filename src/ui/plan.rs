@@ -13,7 +13,7 @@ use hsched_plan::{
 };
 
 /// A job of the plan; of a training, all its copies.
-struct Entry<'a> {
+struct PlanEntry<'a> {
     jobs: &'a [Job],
     models: &'a [JobModel],
     verdicts: &'a [Verdict],
@@ -42,7 +42,7 @@ pub fn plan_table(
     ];
     headings.extend(has_deadlines.then_some(("DEADLINE", Align::Left)));
     let mut table = Table::new(&headings);
-    let entries = Entry::all(jobs, problem, plan);
+    let entries = PlanEntry::all(jobs, problem, plan);
     for entry in &entries {
         if let Some(cells) = entry.cells(problem) {
             table.row(cells.into_iter().take(headings.len()));
@@ -64,7 +64,7 @@ pub fn plan_table(
     text
 }
 
-impl<'a> Entry<'a> {
+impl<'a> PlanEntry<'a> {
     /// Returns all jobs; copies of one training are next to each other, as their file has them.
     fn all(jobs: &'a [Job], problem: &'a Problem, plan: &'a CheckedPlan) -> Vec<Self> {
         let mut begin = 0;

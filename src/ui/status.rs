@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use crate::ui::lateness::late;
 use crate::ui::quantity::duration;
-use crate::ui::status_folds::{Row, rows};
+use crate::ui::status_folds::{StatusRow, rows};
 use crate::ui::terminal::harmless;
 use crate::ui::text::wrap;
 use crate::ui::{Align, Table, Terminal};
@@ -39,10 +39,10 @@ pub fn status_table(state: &State, metrics: &Metrics, now: Time, terminal: Termi
 
 /// Returns the same with a row for every job.
 pub fn unfolded_status_table(state: &State, metrics: &Metrics, now: Time, terminal: Terminal) -> String {
-    table(state, &state.jobs.iter().map(Row::Job).collect::<Vec<_>>(), metrics, now, terminal)
+    table(state, &state.jobs.iter().map(StatusRow::Job).collect::<Vec<_>>(), metrics, now, terminal)
 }
 
-fn table(state: &State, rows: &[Row<'_>], metrics: &Metrics, now: Time, terminal: Terminal) -> String {
+fn table(state: &State, rows: &[StatusRow<'_>], metrics: &Metrics, now: Time, terminal: Terminal) -> String {
     let mut columns = vec![
         ("JOB", Align::Left),
         ("STATE", Align::Left),
@@ -54,13 +54,13 @@ fn table(state: &State, rows: &[Row<'_>], metrics: &Metrics, now: Time, terminal
     columns.extend((!metrics.is_empty()).then_some(("METRIC", Align::Left)));
     let mut table = Table::new(&columns);
     let folded = rows.iter().find_map(|row| match row {
-        Row::Sweep(sweep) => Some(sweep.name),
-        Row::Job(_) => None,
+        StatusRow::Sweep(sweep) => Some(sweep.name),
+        StatusRow::Job(_) => None,
     });
     for row in rows {
         let tracked = match row {
-            Row::Job(tracked) => tracked,
-            Row::Sweep(sweep) => {
+            StatusRow::Job(tracked) => tracked,
+            StatusRow::Sweep(sweep) => {
                 table.row(sweep.cells(metrics, now).into_iter().take(columns.len()));
                 if let Some(note) = sweep.note() {
                     table.note(harmless(&note));

@@ -15,7 +15,7 @@ const NAMED: usize = 3;
 
 /// What has a line of its own.
 #[derive(Debug)]
-pub(super) enum Row<'a> {
+pub(super) enum StatusRow<'a> {
     Job(&'a JobState),
     Sweep(Sweep<'a>),
 }
@@ -28,26 +28,26 @@ pub(super) struct Sweep<'a> {
 }
 
 /// Returns the rows of a state's jobs; a sweep stands where its first job does.
-pub(super) fn rows(state: &State) -> Vec<Row<'_>> {
+pub(super) fn rows(state: &State) -> Vec<StatusRow<'_>> {
     let name = |tracked: &'_ JobState| tracked.job.variant.as_ref().map(|variant| variant.sweep.clone());
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for sweep in state.jobs.iter().filter_map(name) {
         *counts.entry(sweep).or_default() += 1;
     }
-    let mut rows: Vec<Row<'_>> = Vec::new();
+    let mut rows: Vec<StatusRow<'_>> = Vec::new();
     for tracked in &state.jobs {
         let sweep = tracked.job.variant.as_ref().map(|variant| variant.sweep.as_str());
         let Some(name) = sweep.filter(|name| counts[*name] >= MANY) else {
-            rows.push(Row::Job(tracked));
+            rows.push(StatusRow::Job(tracked));
             continue;
         };
         let known = rows.iter_mut().find_map(|row| match row {
-            Row::Sweep(sweep) if sweep.name == name => Some(sweep),
+            StatusRow::Sweep(sweep) if sweep.name == name => Some(sweep),
             _ => None,
         });
         match known {
             Some(sweep) => sweep.jobs.push(tracked),
-            None => rows.push(Row::Sweep(Sweep { name, jobs: vec![tracked] })),
+            None => rows.push(StatusRow::Sweep(Sweep { name, jobs: vec![tracked] })),
         }
     }
     rows

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ui::duration;
-use crate::ui::learnt::Learnt;
+use crate::ui::learnt::LearntSpeeds;
 use crate::ui::story_switch::add_switch;
 use crate::ui::story_words::tell;
 use hsched_engine::{
@@ -19,7 +19,7 @@ pub struct Story {
     actions: Vec<Action>,
     /// The jobs of which was said that they wait.
     waits: BTreeSet<JobName>,
-    speeds: Learnt,
+    speeds: LearntSpeeds,
     /// What the world has said since the last lines.
     switches: Vec<(JobName, String)>,
     /// Where submissions go.

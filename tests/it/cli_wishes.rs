@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use hsched_engine::State;
-use hsched_engine::store::{DeferredCommand, StateDir, Wanted, deferred_ids};
+use hsched_engine::store::{DeferredChange, DeferredCommand, StateDir, deferred_ids};
 use hsched_model::{JobName, NodeName, Time};
 use insta::assert_snapshot;
 use nix::sys::stat::Mode;
@@ -181,7 +181,7 @@ fn a_wish_is_carried_out_once_even_if_its_file_stays() {
     let folder = tempfile::tempdir().expect("a directory");
     let root = folder.path();
     let rules = rules();
-    let cancel = |name: &str| Wanted::Cancel { jobs: vec![JobName::new(name).expect("a name")] };
+    let cancel = |name: &str| DeferredChange::Cancel { jobs: vec![JobName::new(name).expect("a name")] };
     let first = DeferredCommand::leave(root, Time(1.0), cancel("a")).expect("writes");
     // A clock that goes back changes no order.
     let second = DeferredCommand::leave(root, Time(0.5), cancel("b")).expect("writes");

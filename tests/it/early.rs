@@ -3,7 +3,7 @@
 use hsched_engine::{
     AfterStop, End, Event, JobState, News, Outcome, Phase, Stage, StopProgress, apply, step,
 };
-use hsched_lab::simulate::{Play, PlayOptions, World};
+use hsched_lab::simulate::{Play, PlayOptions, SimulatedWorld};
 use hsched_model::{Cluster, Seconds, Time};
 use hsched_plan::curve::Report;
 use hsched_plan::{Moves, Objective};
@@ -139,7 +139,8 @@ fn in_the_simulated_world_the_rule_saves_epochs() {
     let rules = rules();
     let options = PlayOptions { rules: &rules, objective: Objective::MeanJct, seed: 0, patience: 10_000 };
     let orders = jobs.into_iter().map(added).collect();
-    let mut play = Play::new(World::new(site, Vec::new(), first), orders, policy(Moves::Never), options);
+    let mut play =
+        Play::new(SimulatedWorld::new(site, Vec::new(), first), orders, policy(Moves::Never), options);
     assert!(play.run(Seconds(1.0), Time(10_000.0)));
     let done: Vec<u64> = play.state.jobs.iter().map(|own| own.epochs_done).collect();
     assert!(done[0] < 25 && done[1] == 40, "{done:?}");

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use hsched_model::{GoalMode, Stop, StopRule};
-use hsched_plan::curve::{Goal, Kind, Report, behind, judge_running, predict};
+use hsched_plan::curve::{Goal, MetricKind, Report, behind, judge_running, predict};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde::Deserialize;
@@ -42,8 +42,8 @@ impl Curve {
         if self.mode() == GoalMode::Min { new < old } else { new > old }
     }
 
-    fn kind(&self) -> Kind {
-        Kind::of(&self.metric)
+    fn kind(&self) -> MetricKind {
+        MetricKind::of(&self.metric)
     }
 
     fn goal(&self, target: Option<f64>) -> Goal {
@@ -296,7 +296,7 @@ fn halving_and_the_rule_best_on_the_same_sweeps() {
         });
         let goal = Goal {
             mode: GoalMode::Min,
-            kind: Kind::Loss,
+            kind: MetricKind::Loss,
             epochs: 81,
             target: None,
             tolerance: None,

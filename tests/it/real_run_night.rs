@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hsched_engine::{BackendKind, End, Event, News, Rules, SubmissionKey, Update};
 use hsched_lab::find_over_time;
-use hsched_lab::simulate::{Delays, Incident, Play, PlayOptions, Site, When, World};
+use hsched_lab::simulate::{Delays, Incident, Play, PlayOptions, SimulatedWorld, Site, When};
 use hsched_model::{Cluster, Job, JobName, NodeName, Seconds, Time};
 use hsched_plan::{ExecutionMode, Objective, Parameters};
 use serde_json::{Value, json};
@@ -170,7 +170,7 @@ fn simulated(journal: &Journal) -> Ends {
     let ways = PlayOptions { rules: &rules, objective: Objective::MeanJct, seed: 0, patience: u64::MAX };
     let parameters = Parameters { carrying: ExecutionMode::Alone, ..Parameters::default() };
     let policy = find_over_time("horizon", &parameters).expect("a policy");
-    let mut play = Play::new(World::new(site, incidents, Time(0.0)), orders, policy, ways);
+    let mut play = Play::new(SimulatedWorld::new(site, incidents, Time(0.0)), orders, policy, ways);
     let mut ends = Ends::new();
     while !play.is_over() && play.world.now().0 < 3000.0 {
         play.turn(&mut |told| {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hsched::ui::Story;
 use hsched_engine::{Action, Answer, End, Event, News, Phase, State, SubmissionKey, Update, look};
-use hsched_lab::simulate::{Delays, Incident, Play, PlayOptions, Saving, Site, When, World};
+use hsched_lab::simulate::{Delays, Incident, Play, PlayOptions, Saving, SimulatedWorld, Site, When};
 use hsched_model::{Bytes, Cluster, GpuType, Job, JobName, Seconds, Speed, Time};
 use hsched_plan::{Moves, Objective, Policy};
 use insta::assert_snapshot;
@@ -177,7 +177,7 @@ impl Watch {
     }
 
     /// Checks the moment after a turn.
-    fn check(&mut self, state: &State, world: &World) {
+    fn check(&mut self, state: &State, world: &SimulatedWorld) {
         for job in self.acted_on.drain(..) {
             if state.find(&job).is_none_or(|tracked| tracked.phase.is_over()) {
                 self.wrong.push(format!("{job} has ended and is acted on"));
@@ -219,7 +219,7 @@ fn orders(story: &Script) -> Vec<(Time, Event)> {
 /// Plays a story to its end.
 fn play_to_its_end(story: &Script, policy: Box<dyn Policy>) -> Result<(), TestCaseError> {
     let rules = rules();
-    let world = World::new(story.site.clone(), story.incidents.clone(), FIRST);
+    let world = SimulatedWorld::new(story.site.clone(), story.incidents.clone(), FIRST);
     let ways = PlayOptions { rules: &rules, objective: Objective::MeanJct, seed: 0, patience: 10_000 };
     let mut play = Play::new(world, orders(story), policy, ways);
     let mut watch = Watch::default();
@@ -263,7 +263,7 @@ fn told(nodes: &str, text: &str, incidents: Vec<Incident>, change: impl Fn(&mut 
         jobs.iter().map(|job| (FIRST, Event::Added { job: Box::new(job.clone()), restart: false })).collect();
     let (rules, policy) = (rules(), hsched_fixtures::engine_states::policy(Moves::Auto { margin: 0.1 }));
     let ways = PlayOptions { rules: &rules, objective: Objective::MeanJct, seed: 0, patience: 10_000 };
-    let mut play = Play::new(World::new(site, incidents, FIRST), orders, policy, ways);
+    let mut play = Play::new(SimulatedWorld::new(site, incidents, FIRST), orders, policy, ways);
     let (mut story, mut lines) = (Story::default(), Vec::new());
     while !play.is_over() && play.world.now().0 < FIRST.0 + 10_000.0 {
         play.turn(&mut |told| story.hear(told));
@@ -314,7 +314,7 @@ fn a_turn_in_which_nothing_has_happened_has_no_step() {
     let ways = PlayOptions { rules: &rules, objective: Objective::MeanJct, seed: 0, patience: 10_000 };
     let own = hsched_fixtures::engine_states::policy(Moves::Never);
     let mut play =
-        Play::new(World::new(site, Vec::new(), FIRST), jobs.iter().map(added).collect(), own, ways);
+        Play::new(SimulatedWorld::new(site, Vec::new(), FIRST), jobs.iter().map(added).collect(), own, ways);
     let mut turns = |play: &mut Play<'_>| {
         // What a turn has asked for is seen by the next one, and thought about once more.
         (0..2).for_each(|_| play.turn(&mut |_| ()));

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use hsched_engine::{Action, Answer, End, Event, News, PlannedSubmission, Rules, SubmissionKey, Update};
-use hsched_lab::simulate::{Delays, Incident, Play, PlayOptions, Saving, Site, When, World};
+use hsched_lab::simulate::{Delays, Incident, Play, PlayOptions, Saving, SimulatedWorld, Site, When};
 use hsched_model::{BitRate, Cluster, GpuType, JobName, NodeName, Seconds, Speed, Time};
 use hsched_plan::{Moves, Objective};
 use serde_json::{Value, json};
@@ -179,7 +179,7 @@ pub fn simulated(delays: Delays, poll: Seconds) -> Played {
         .map(|job| (Time(0.0), Event::Added { job: Box::new(job), restart: false }))
         .collect();
     let ways = PlayOptions { rules: &rules, objective: Objective::MeanJct, seed: 0, patience: u64::MAX };
-    let mut play = Play::new(World::new(site(delays), incidents(), Time(0.0)), orders, policy, ways);
+    let mut play = Play::new(SimulatedWorld::new(site(delays), incidents(), Time(0.0)), orders, policy, ways);
     let (mut actions, mut ends) = (Vec::new(), BTreeMap::new());
     let (mut number, mut epochs) = (BTreeMap::new(), Epochs::new());
     while !play.is_over() && play.world.now().0 < 300.0 {

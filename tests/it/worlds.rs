@@ -340,7 +340,7 @@ proptest! {
         let bad = JobName::new("bad").expect("a name");
         let fails = Incident::Failure { job: bad, submission: 1, epoch: 1, end: End::Failed { exit: 3, signal: 0 } };
         let site = hsched_lab::simulate::Site { delays, pinned: true, ..site(cluster("nodes: [{name: n1, gpus: {t4: 2}}]\n"), &all) };
-        let world = hsched_lab::simulate::World::new(site, vec![fails], Time(0.0));
+        let world = hsched_lab::simulate::SimulatedWorld::new(site, vec![fails], Time(0.0));
         is_the_story(&play(world, (jobs, wide), |world| world.pass(tenths(look))));
     }
 }

@@ -94,19 +94,19 @@ impl Inquiry {
         if own_kind != Some(Kind::asked(request)) {
             return false;
         }
-        let own = amendment.and_then(|to| to.queue_choice.as_ref()).or(attempt.queue_choice.as_ref());
-        let has = |names: &str, name: &str| names.split(',').any(|own| own.trim() == name);
+        let choice = amendment.and_then(|to| to.queue_choice.as_ref()).or(attempt.queue_choice.as_ref());
+        let has = |names: &str, name: &str| names.split(',').any(|known| known.trim() == name);
         let queue_choice = &request.queue_choice;
-        own.is_none_or(|own| {
-            let is_within = match (&own.partition, &queue_choice.partition) {
+        choice.is_none_or(|choice| {
+            let is_within = match (&choice.partition, &queue_choice.partition) {
                 (Some(all), Some(name)) => has(all, name),
                 (all, name) => all == name,
             };
             let minutes =
-                QueueChoice { basis: queue_choice.basis, at_least: queue_choice.at_least, ..own.clone() }
+                QueueChoice { basis: queue_choice.basis, at_least: queue_choice.at_least, ..choice.clone() }
                     .walltime(&self.rest, request.in_one, defaults)
                     .minutes;
-            let is_elsewhere = self.goes_elsewhere && !(own.account == queue_choice.account && is_within);
+            let is_elsewhere = self.goes_elsewhere && !(choice.account == queue_choice.account && is_within);
             !is_elsewhere && minutes == request.walltime.minutes
         })
     }

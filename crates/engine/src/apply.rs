@@ -119,7 +119,7 @@ impl JobState {
         let submissions = match &mut self.phase {
             Phase::Waiting { .. } => return self.finish(at, Outcome::Cancelled),
             Phase::Ended { .. } => return,
-            Phase::Submitted(own) => own,
+            Phase::Submitted(submissions) => submissions,
         };
         let is_new = submissions.iter().any(|submission| !matches!(submission.stage, Stage::Stopping { .. }));
         for submission in submissions {
@@ -195,8 +195,8 @@ impl JobState {
 
     /// Takes up an attempt again that was given up as lost, and that Slurm has after all.
     fn found(&mut self, at: Time, of: &SubmissionKey, job_id: JobId, submit_time: Option<&String>) {
-        let own = |past: &PastAttempt| past.attempt.run == of.run && past.attempt.copy == of.copy;
-        let Some(place) = self.past.iter().position(own) else { return };
+        let is_same = |past: &PastAttempt| past.attempt.run == of.run && past.attempt.copy == of.copy;
+        let Some(place) = self.past.iter().position(is_same) else { return };
         let Some(stage) = self.stage_of_found(at) else { return };
         let mut attempt = self.past.remove(place).attempt;
         attempt.identify(job_id, submit_time);

@@ -14,8 +14,8 @@ const SHORTER: f64 = 0.75;
 
 /// Returns the submission whose next piece is to be queued now: it runs, alone, and ends before the job is done.
 pub(super) fn due<'t>(tracked: &'t JobState, at: Time, rules: &Rules) -> Option<&'t Submission> {
-    let [own] = tracked.phase.submissions() else { return None };
-    let Submission { attempt, stage: Stage::Running } = own else { return None };
+    let [submission] = tracked.phase.submissions() else { return None };
+    let Submission { attempt, stage: Stage::Running } = submission else { return None };
     // Nobody knows what the others ask of the queue. A piece that Slurm refused, or somebody cancelled, is not queued again.
     if attempt.queue_choice.is_none() || attempt.job_id.is_none() || attempt.has_next {
         return None;
@@ -33,7 +33,7 @@ pub(super) fn due<'t>(tracked: &'t JobState, at: Time, rules: &Rules) -> Option<
     }
     // It may well wait as long as this one has.
     let lead = (Walltime::AHEAD * limit.0).max(started.since(attempt.meant).0);
-    (at.0 >= started.0 + limit.0 - lead).then_some(own)
+    (at.0 >= started.0 + limit.0 - lead).then_some(submission)
 }
 
 /// Returns the change of a next piece that waits to the limit that what is left of the job needs by now: short jobs start sooner.
@@ -109,8 +109,8 @@ impl JobState {
             return end.is_cut();
         }
         let grace = self.job.launch.checkpoint.grace.unwrap_or(Self::USUAL_GRACE);
-        let own = |past: &PastAttempt| past.attempt.is_near_limit(past.ended, grace);
-        let is_at_limit = *end == End::TimedOut || self.past.last().is_some_and(own);
+        let is_near_limit = |past: &PastAttempt| past.attempt.is_near_limit(past.ended, grace);
+        let is_at_limit = *end == End::TimedOut || self.past.last().is_some_and(is_near_limit);
         let runs = self.phase.submissions().iter().any(Submission::is_running);
         let goes_on = (runs || !is_at_limit) && self.cuts < Rules::MOST_CUTS;
         self.cuts += u32::from(goes_on);

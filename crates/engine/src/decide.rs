@@ -97,13 +97,13 @@ pub(super) fn decide(
                 Some(wake) if wake <= at => state.decided = None,
                 wake => state.wake = wake,
             }
-            let Effects { actions: own, questions, inquiries } =
+            let Effects { actions: planned, questions, inquiries } =
                 execute_plan(state, &view, &plan, cluster, rules, planner, at);
-            if own.iter().any(Action::is_request) {
+            if planned.iter().any(Action::is_request) {
                 // What comes of it is news, even where all is soon as it was: a request may have been in vain.
                 state.decided = None;
             }
-            actions.extend(own);
+            actions.extend(planned);
             // Not all policies say of each job why it has to wait.
             let unplanned = |tracked: &JobState| matches!(&tracked.phase, Phase::Waiting { reason, .. } if reason == JobState::NOT_PLANNED);
             for job in (0..view.names.len()).filter(|&job| view.problem.jobs[job].progress.is_ready()) {

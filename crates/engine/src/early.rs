@@ -6,7 +6,7 @@ use crate::mark::intend;
 use crate::{Action, AfterStop, JobState, Phase, Stage, State, Submission};
 use hsched_model::number::to_f64;
 use hsched_model::{Availability, Cluster, Node, Stop, StopRule, Time};
-use hsched_plan::curve::{Goal, Kind, Report, Verdict, behind, judge_running};
+use hsched_plan::curve::{CurveVerdict, Goal, MetricKind, Report, behind, judge_running};
 
 /// That a job need not train until its last epoch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -140,22 +140,22 @@ impl State {
 
 impl JobState {
     /// Returns what its curve says by the rule that its owner gave it; `None` where it has none.
-    pub fn verdict(&self, busy: bool) -> Option<Verdict> {
+    pub fn verdict(&self, busy: bool) -> Option<CurveVerdict> {
         self.judged(&self.job.stop, busy)
     }
 
     /// Returns what its curve says by the weakest rule that its target has.
-    pub fn free_verdict(&self) -> Option<Verdict> {
+    pub fn free_verdict(&self) -> Option<CurveVerdict> {
         let has_value = self.job.target.as_ref().is_some_and(|target| target.value.is_some());
         let rule = if has_value { StopRule::Target } else { StopRule::Best };
         self.judged(&Stop { rule, give_up: true, ..self.job.stop.clone() }, false)
     }
 
-    fn judged(&self, stop: &Stop, busy: bool) -> Option<Verdict> {
+    fn judged(&self, stop: &Stop, busy: bool) -> Option<CurveVerdict> {
         let target = self.job.target.as_ref()?;
         let goal = Goal {
             mode: target.mode,
-            kind: Kind::of(&target.metric),
+            kind: MetricKind::of(&target.metric),
             epochs: self.job.epochs,
             target: target.value,
             tolerance: None,

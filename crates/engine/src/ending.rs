@@ -169,8 +169,8 @@ impl JobState {
             return String::new();
         };
         let has_trained = |gpu_type: &GpuType| {
-            let own = |past: &&PastAttempt| past.attempt.gpus.by_type().contains_key(gpu_type);
-            before.iter().filter(own).any(|past| past.epochs > 0)
+            let has_gpu_type = |past: &&PastAttempt| past.attempt.gpus.by_type().contains_key(gpu_type);
+            before.iter().filter(has_gpu_type).any(|past| past.epochs > 0)
         };
         let new: Vec<GpuType> =
             last.attempt.trials.0.keys().filter(|gpu_type| !has_trained(gpu_type)).cloned().collect();

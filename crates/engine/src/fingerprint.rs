@@ -88,17 +88,17 @@ impl Description {
             .map(|tracked| rules.defaults.rank_needs(&tracked.job))
             .map(|needs| (needs.cpus, needs.memory))
             .collect();
-        let own = own(open, rules);
+        let by_node = own(open, rules);
         let nothing = Own::default();
         for node in cluster.nodes.iter().filter(|node| access.reach(node).is_some()) {
-            let own = own.get(&node.name).unwrap_or(&nothing);
-            let counts: Vec<u32> = own.left_of(node).collect();
+            let on_node = by_node.get(&node.name).unwrap_or(&nothing);
+            let counts: Vec<u32> = on_node.left_of(node).collect();
             let all: u64 = counts.iter().map(|&count| u64::from(count)).sum();
             if all == 0 {
                 continue;
             }
             let room = |usage: Option<Usage>, held: u64| usage.map(|usage| usage.free().saturating_add(held));
-            let (cpus, memory) = (room(node.cpus, own.cpus), room(node.memory, own.memory));
+            let (cpus, memory) = (room(node.cpus, on_node.cpus), room(node.memory, on_node.memory));
             let ranks = needs.iter().map(|&(own_cpus, own_memory)| {
                 RankNeeds { cpus: own_cpus, memory: own_memory }.ranks(cpus, memory).min(all)
             });
@@ -127,9 +127,10 @@ impl Description {
         for (model, batch) in wanted {
             let size = to_f64(batch);
             // Sorted by model.
-            let first = model.map_or(0, |own| measured.partition_point(|(key, _)| key.model.as_str() < own));
+            let first =
+                model.map_or(0, |model| measured.partition_point(|(key, _)| key.model.as_str() < model));
             for (key, Measured { speed, .. }) in &measured[first..] {
-                if model.is_some_and(|own| own != key.model) {
+                if model.is_some_and(|model| model != key.model) {
                     break;
                 }
                 let time = to_i64(((speed.alpha() + speed.beta() * size).ln() / 0.05).round());
@@ -152,12 +153,12 @@ fn own<'a>(open: &[&'a JobState], rules: &Rules) -> BTreeMap<&'a NodeName, Own<'
         let waits = !runs && (attempt.started.is_none() || !matches!(stage, Stage::Stopping { .. }));
         let needs = rules.defaults.rank_needs(&tracked.job);
         for (node, gpu_type, count) in attempt.gpus.iter() {
-            let own = all.entry(node).or_default();
-            let (held, promised) = own.gpus.entry(gpu_type).or_default();
+            let on_node = all.entry(node).or_default();
+            let (held, promised) = on_node.gpus.entry(gpu_type).or_default();
             if runs {
                 *held += count;
-                own.cpus += u64::from(count) * needs.cpus;
-                own.memory += u64::from(count) * needs.memory;
+                on_node.cpus += u64::from(count) * needs.cpus;
+                on_node.memory += u64::from(count) * needs.memory;
             } else if waits {
                 *promised += count;
             }

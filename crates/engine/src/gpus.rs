@@ -32,7 +32,7 @@ impl Gpus {
     pub fn iter(&self) -> impl Iterator<Item = (&NodeName, &GpuType, u32)> {
         self.0
             .iter()
-            .flat_map(|(node, own)| own.iter().map(move |(gpu_type, &count)| (node, gpu_type, count)))
+            .flat_map(|(node, types)| types.iter().map(move |(gpu_type, &count)| (node, gpu_type, count)))
     }
 
     /// Returns the number of GPUs by type.

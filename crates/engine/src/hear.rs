@@ -153,10 +153,10 @@ impl JobState {
 
     /// Takes a submission out of the job; returns it where it was the only one, so that the job needs another phase.
     pub(super) fn take_out(&mut self, at: Time, of: &SubmissionKey, why: &str) -> Option<Submission> {
-        let Phase::Submitted(own) = &mut self.phase else { return None };
-        let place = own.iter().position(|submission| submission.is(of))?;
-        let submission = own.remove(place);
-        if own.is_empty() {
+        let Phase::Submitted(submissions) = &mut self.phase else { return None };
+        let place = submissions.iter().position(|submission| submission.is(of))?;
+        let submission = submissions.remove(place);
+        if submissions.is_empty() {
             return Some(submission);
         }
         self.last = (at, format!("one of its submissions {why}"));
@@ -209,8 +209,8 @@ impl JobState {
         }
         let mut attempt = attempt.clone();
         attempt.hear_shares(report);
-        if let Some(own) = self.attempt_mut(of) {
-            own.clone_from(&attempt);
+        if let Some(submission) = self.attempt_mut(of) {
+            submission.clone_from(&attempt);
         }
         let attempt = &attempt;
         let samples = teach::by_epoch(self, attempt, report, cache);

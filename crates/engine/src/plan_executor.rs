@@ -27,7 +27,7 @@ pub(super) struct Effects {
 }
 
 /// How the placements of a decision differ from what a job has.
-struct Change<'p> {
+struct PlacementChange<'p> {
     /// Its submissions, by their place, that have none of these GPUs.
     given_up: Vec<usize>,
     /// The placements that no submission has.
@@ -111,7 +111,7 @@ impl PlanExecutor<'_> {
         let ending = if ending.is_empty() {
             ending
         } else {
-            all.into_iter().filter(|own| ending.contains(own) || is_next(own)).collect()
+            all.into_iter().filter(|place| ending.contains(place) || is_next(place)).collect()
         };
         let actions: Vec<Action> = ending.into_iter().filter_map(request).collect();
         for action in &actions {
@@ -121,8 +121,8 @@ impl PlanExecutor<'_> {
     }
 
     /// Compares the placements of a decision with what a job has: the same GPUs in shares that are as good are no change.
-    fn change<'p>(&self, state: &State, job: usize, placements: &'p [Placement]) -> Change<'p> {
-        let mut change = Change { given_up: Vec::new(), new: placements.iter().collect() };
+    fn change<'p>(&self, state: &State, job: usize, placements: &'p [Placement]) -> PlacementChange<'p> {
+        let mut change = PlacementChange { given_up: Vec::new(), new: placements.iter().collect() };
         let tracked = self.view.tracked(state, job);
         for (place, hold) in self.view.problem.jobs[job].progress.holds.iter().enumerate() {
             // Who takes other shares while it runs is not stopped for them.
@@ -130,9 +130,9 @@ impl PlanExecutor<'_> {
                 .phase
                 .submissions()
                 .get(place)
-                .is_some_and(|own| own.attempt.takes_shares(&tracked.job));
+                .is_some_and(|submission| submission.attempt.takes_shares(&tracked.job));
             match change.new.iter().position(|placement| is_same(hold, placement, takes)) {
-                Some(own) => drop(change.new.remove(own)),
+                Some(place) => drop(change.new.remove(place)),
                 None => change.given_up.push(place),
             }
         }
@@ -147,7 +147,8 @@ impl PlanExecutor<'_> {
         let mut unclaimed = problem.unclaimed();
         let (mut chosen, mut queued) = (Vec::new(), false);
         // What a policy decides about a job whose next piece is queued waits for another turn.
-        let decided = self.plan.plan().changes.iter().filter(|(job, _)| next.iter().all(|own| own.0 != *job));
+        let decided =
+            self.plan.plan().changes.iter().filter(|(job, _)| next.iter().all(|named| named.0 != *job));
         for (job, decision) in decided.chain(next) {
             let waits = problem.jobs[*job].progress.holds.is_empty();
             match decision {
@@ -193,7 +194,8 @@ impl PlanExecutor<'_> {
             }
             Err(error) => {
                 let why = format!("not submitted: {error}");
-                let wait = |own: &Chosen<'_>| wait_for(self.view.tracked_mut(state, own.job), &why, self.at);
+                let wait =
+                    |chosen: &Chosen<'_>| wait_for(self.view.tracked_mut(state, chosen.job), &why, self.at);
                 actions.extend(chosen.iter().filter_map(wait));
             }
         }
@@ -204,7 +206,7 @@ impl PlanExecutor<'_> {
     fn giver(&self, job: usize, placements: &[Placement]) -> String {
         let wanted = || placements.iter().flat_map(|placement| &placement.slots);
         let others = self.view.problem.jobs.iter().zip(&self.view.names).enumerate();
-        let jobs = others.filter(|(own, _)| *own != job).map(|(_, other)| other);
+        let jobs = others.filter(|(named, _)| *named != job).map(|(_, other)| other);
         let has = |job: &JobModel| {
             let held = job.progress.holds.iter().flat_map(|hold| &hold.slots);
             held.into_iter()
@@ -253,23 +255,26 @@ impl PlanExecutor<'_> {
             ..Plan::default()
         };
         let plan = hsched_plan::checked(self.policy, &extract.problem, plan)?;
-        let intents = |(number, own): (usize, &Chosen<'_>)| {
+        let intents = |(number, chosen): (usize, &Chosen<'_>)| {
             let placements: Vec<Placement> =
-                own.new.iter().filter_map(|placement| extract.of_whole(placement)).collect();
-            let copies = self.free_copies(state, own.job);
-            let tracked = self.view.tracked(state, own.job);
+                chosen.new.iter().filter_map(|placement| extract.of_whole(placement)).collect();
+            let copies = self.free_copies(state, chosen.job);
+            let tracked = self.view.tracked(state, chosen.job);
             let intent = |(copy, (placement, whole)): (u32, (Placement, &&Placement))| {
                 let least_limit = tracked.least_limit();
                 let intent =
                     PlannedSubmission { least_limit, ..PlannedSubmission::new(number, copy, placement) };
-                let is_next = next.iter().any(|(job, _)| *job == own.job);
+                let is_next = next.iter().any(|(job, _)| *job == chosen.job);
                 match () {
-                    () if is_next => self.next_piece(intent, tracked, own.job, whole),
-                    () if queues => self.queued_submission(intent, tracked, own.job, whole),
+                    () if is_next => self.next_piece(intent, tracked, chosen.job, whole),
+                    () if queues => self.queued_submission(intent, tracked, chosen.job, whole),
                     () => intent,
                 }
             };
-            copies.zip(placements.into_iter().zip(&own.new)).map(intent).collect::<Vec<PlannedSubmission>>()
+            copies
+                .zip(placements.into_iter().zip(&chosen.new))
+                .map(intent)
+                .collect::<Vec<PlannedSubmission>>()
         };
         let submissions = chosen.iter().enumerate().flat_map(intents).collect();
         Ok(self.run_of(state, &jobs, extract.problem, &plan, submissions))
@@ -277,8 +282,8 @@ impl PlanExecutor<'_> {
 
     /// Returns the numbers that none of a job's copies has, the least first.
     fn free_copies(&self, state: &State, job: usize) -> impl Iterator<Item = u32> + use<> {
-        let own = self.view.tracked(state, job).phase.submissions();
-        let taken: BTreeSet<u32> = own.iter().map(|submission| submission.attempt.copy).collect();
+        let submissions = self.view.tracked(state, job).phase.submissions();
+        let taken: BTreeSet<u32> = submissions.iter().map(|submission| submission.attempt.copy).collect();
         (0..).filter(move |copy| !taken.contains(copy))
     }
 

@@ -70,7 +70,7 @@ pub fn requests<E>(listing: &Listing, knows: &Knows<'_, E>, notes: &mut Vec<Stri
     let (mut list, mut nothing) = (Vec::new(), None);
     for partition in listing.partitions(notes) {
         let own = snapshot.partitions.iter().find(|own| Some(&own.name) == partition.as_ref());
-        if let Some((qos, name)) = own.and_then(|own| listing.refused_qos(own)) {
+        if let Some((qos, name)) = own.and_then(|partition| listing.refused_qos(partition)) {
             notes.push(format!("{}: QOS {qos} may not use partition {name}", job.name));
             continue;
         }
@@ -148,7 +148,7 @@ impl Listing<'_> {
     }
 
     fn has_reservation(&self, name: &str) -> bool {
-        self.snapshot.reservations.iter().any(|own| own.name == name)
+        self.snapshot.reservations.iter().any(|reservation| reservation.name == name)
     }
 
     /// Returns whether the job's options let it use a node.
@@ -159,7 +159,7 @@ impl Listing<'_> {
         (asks.nodelist.is_empty() || asks.nodelist.contains(&node.name))
             && !asks.exclude.contains(&node.name)
             && asks.features.as_deref().is_none_or(|features| meets(features, &node.features))
-            && reserved.is_none_or(|own| own.nodes.contains(&node.name))
+            && reserved.is_none_or(|reservation| reservation.nodes.contains(&node.name))
     }
 
     /// Returns the partitions that the job may go to; `None` where the snapshot knows none.
@@ -237,7 +237,7 @@ impl Listing<'_> {
             let most = self.job.max_gpus.unwrap_or(MOST_GPUS.max(self.job.min_gpus)).min(expected);
             let shape = |placement: Placement| {
                 let (nodes, gpus) = (placement.slots.len(), placement.ranks.len());
-                let count = |own: usize| u32::try_from(own).unwrap_or(u32::MAX);
+                let count = |to_u32: usize| u32::try_from(to_u32).unwrap_or(u32::MAX);
                 Shape {
                     gpu_type: gpu_type.clone(),
                     nodes: count(nodes),
@@ -356,7 +356,7 @@ fn cost(
     let gpus: f64 = asks.gpus.iter().map(|ask| f64::from(ask.count)).sum::<f64>() * nodes;
     if let Some(billing) = partition.and_then(|partition| partition.billing.as_ref()) {
         #[expect(clippy::cast_precision_loss, reason = "CPUs and MiB of a node")]
-        let amount = |own: Option<u64>| own.unwrap_or(0) as f64 * nodes;
+        let amount = |amount: Option<u64>| amount.unwrap_or(0) as f64 * nodes;
         let weight = |name: &str| billing.weights.get(name).copied();
         let gpu = weight(&format!("gres/gpu:{gpu_type}")).or_else(|| weight("gres/gpu")).unwrap_or(0.0);
         let parts = [

@@ -137,8 +137,8 @@ impl ScriptFacts {
     /// Returns whether another look has shown nothing that people should know.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         let is_same_start = match (self.expected_start, other.expected_start) {
-            (Some(own), Some(other)) => (own.0 - other.0).abs() < SAME_START,
-            (own, other) => own == other,
+            (Some(time), Some(other)) => (time.0 - other.0).abs() < SAME_START,
+            (time, other) => time == other,
         };
         let without = |facts: &Self| Self { expected_start: None, ..facts.clone() };
         is_same_start && without(self) == without(other)
@@ -163,14 +163,14 @@ impl ScriptJob {
 
     /// Returns whether it ended without Slurm's word on it: should the queue show it after all, it goes on.
     pub fn is_lost(&self) -> bool {
-        self.end.as_ref().is_some_and(|own| matches!(own.end, None | Some(End::Vanished)))
+        self.end.as_ref().is_some_and(|end| matches!(end.end, None | Some(End::Vanished)))
     }
 
     /// Returns where it stands, in one word.
     pub fn word(&self) -> &'static str {
         match &self.end {
             Some(_) if self.next.is_some() => Stage::Meant.word(),
-            Some(own) => own.outcome.word(),
+            Some(end) => end.outcome.word(),
             None => self.submission.stage.word(),
         }
     }

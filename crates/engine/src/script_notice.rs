@@ -15,7 +15,7 @@ pub(super) fn script_news(script: &ScriptJob, seen: &Observation) -> Vec<Event> 
         return Vec::new();
     }
     let key = script.key();
-    let own = seen.scripts.iter().find(|own| own.sighting.of == key);
+    let own = seen.scripts.iter().find(|sighting| sighting.sighting.of == key);
     let news = match own {
         Some(_) if script.is_over() && !script.is_lost() => Vec::new(),
         Some(ScriptSighting { sighting, facts }) => shown(script, sighting, facts, seen),

@@ -61,24 +61,24 @@ impl NewShares {
 impl SubmissionRecord {
     /// Returns whether its ranks can be given other shares while they run.
     pub(super) fn takes_shares(&self, job: &Job) -> bool {
-        let ignored = self.new_shares.as_ref().is_some_and(|own| own.stage == SharesStage::Ignored);
+        let ignored = self.new_shares.as_ref().is_some_and(|shares| shares.stage == SharesStage::Ignored);
         self.tells_shares && !ignored && self.ranks.len() > 1 && job.training().is_none()
     }
 
     /// Returns GPU type and batch of each rank, as they will be when new shares are in force.
     pub(super) fn shares_to_come(&self) -> impl Iterator<Item = (&GpuType, u64)> {
-        let new = self.new_shares.as_ref().filter(|own| own.is_open());
+        let new = self.new_shares.as_ref().filter(|shares| shares.is_open());
         let batch = move |(number, rank): (usize, &PlacedRank)| {
-            new.and_then(|own| own.batches.get(number).copied()).unwrap_or(rank.batch)
+            new.and_then(|shares| shares.batches.get(number).copied()).unwrap_or(rank.batch)
         };
-        self.ranks.iter().enumerate().map(move |own| (&own.1.gpu_type, batch(own)))
+        self.ranks.iter().enumerate().map(move |numbered| (&numbered.1.gpu_type, batch(numbered)))
     }
 
     /// Takes in with which shares its ranks have done an epoch.
     pub(super) fn hear_shares(&mut self, report: &EpochReport) {
         let version = |rank: &RankReport| rank.share.and_then(|share| share.version);
         self.tells_shares |= report.ranks.iter().any(|rank| version(rank).is_some());
-        let Some(new) = self.new_shares.as_mut().filter(|own| own.is_open()) else { return };
+        let Some(new) = self.new_shares.as_mut().filter(|shares| shares.is_open()) else { return };
         let told = report.ranks.iter().find(|rank| rank.rank == 0).and_then(version);
         if told.is_some_and(|told| told >= new.version) {
             new.stage = SharesStage::Adopted { epoch: report.epoch };
@@ -94,7 +94,7 @@ impl SubmissionRecord {
 
     /// Takes in whether new shares are where the ranks look for them.
     pub(super) fn hear_of_file(&mut self, is_written: bool) {
-        if let Some(new) = self.new_shares.as_mut().filter(|own| own.is_open()) {
+        if let Some(new) = self.new_shares.as_mut().filter(|shares| shares.is_open()) {
             new.stage = if is_written { SharesStage::Written } else { SharesStage::Ignored };
         }
     }
@@ -103,22 +103,22 @@ impl SubmissionRecord {
 /// Returns the shares that are decided on and of which nobody knows whether they were written.
 pub(super) fn unwritten(state: &State) -> impl Iterator<Item = Action> {
     let one = |tracked: &JobState| {
-        let meant = |own: &&Submission| {
-            own.is_running()
-                && own.attempt.new_shares.as_ref().is_some_and(|new| new.stage == SharesStage::Meant)
+        let meant = |submission: &&Submission| {
+            submission.is_running()
+                && submission.attempt.new_shares.as_ref().is_some_and(|new| new.stage == SharesStage::Meant)
         };
-        let own: Vec<Action> = tracked
+        let actions: Vec<Action> = tracked
             .phase
             .submissions()
             .iter()
             .filter(meant)
-            .filter_map(|own| {
-                let shares = own.attempt.new_shares.clone()?;
-                let (of, job_id) = (own.attempt.key(&tracked.job.name), own.attempt.job_id?);
+            .filter_map(|submission| {
+                let shares = submission.attempt.new_shares.clone()?;
+                let (of, job_id) = (submission.attempt.key(&tracked.job.name), submission.attempt.job_id?);
                 Some(Action::Share { of, job_id, shares, why: "as was decided before".to_owned() })
             })
             .collect();
-        own
+        actions
     };
     state.jobs.iter().flat_map(one)
 }
@@ -138,9 +138,9 @@ pub(super) fn correct(state: &mut State, view: &View, policy: &str) -> Vec<Actio
         let shown = (0..submissions.len()).filter(|&place| !tracked.is_next(&submissions[place].attempt));
         let found = shown.zip(holds).find_map(|(place, hold)| {
             let hsched_plan::Stage::Running { epoch, .. } = hold.stage else { return None };
-            let own = &submissions[place];
-            let is_open = own.attempt.new_shares.as_ref().is_some_and(|new| new.is_open());
-            if is_open || !is_movable(tracked, own) || !own.attempt.takes_shares(&tracked.job) {
+            let submission = &submissions[place];
+            let is_open = submission.attempt.new_shares.as_ref().is_some_and(|new| new.is_open());
+            if is_open || !is_movable(tracked, submission) || !submission.attempt.takes_shares(&tracked.job) {
                 return None;
             }
             let placement = Placement::new(&view.problem, job, &hold.slots, Sharing::Balanced)?;
@@ -148,10 +148,11 @@ pub(super) fn correct(state: &mut State, view: &View, policy: &str) -> Vec<Actio
             if epoch - after <= SAME * epoch {
                 return None;
             }
-            let shares = Box::new(new_shares(&own.attempt, &tracked.job, &view.problem, &placement, done)?);
+            let shares =
+                Box::new(new_shares(&submission.attempt, &tracked.job, &view.problem, &placement, done)?);
             let list = shares.batches.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
             let times = format!("{after:.3} s per epoch instead of {epoch:.3} s, {left} epochs left");
-            let (of, job_id) = (own.attempt.key(&tracked.job.name), own.attempt.job_id?);
+            let (of, job_id) = (submission.attempt.key(&tracked.job.name), submission.attempt.job_id?);
             Some((
                 place,
                 Action::Share { of, job_id, shares, why: format!("{list} samples by rank: {times}") },
@@ -181,13 +182,13 @@ fn new_shares(
         .map(|rank| (&problem.gpu_types[rank.gpu_type], rank.batch, rank.samples))
         .collect();
     let mut other = |rank: &PlacedRank| {
-        let (_, batch, samples) = left.remove(left.iter().position(|own| *own.0 == rank.gpu_type)?);
+        let (_, batch, samples) = left.remove(left.iter().position(|of_type| *of_type.0 == rank.gpu_type)?);
         Some(PlacedRank { batch, samples, ..rank.clone() })
     };
     let ranks: Option<Vec<PlacedRank>> = attempt.ranks.iter().map(&mut other).collect();
     let ranks = ranks.filter(|_| left.is_empty())?;
     Some(NewShares {
-        version: attempt.new_shares.as_ref().map_or(0, |own| own.version) + 1,
+        version: attempt.new_shares.as_ref().map_or(0, |shares| shares.version) + 1,
         batches: ranks.iter().map(|rank| rank.batch).collect(),
         samples: ranks.iter().map(|rank| rank.samples).collect(),
         micro: ranks.iter().map(|rank| rank.micro_batches(job).0).collect(),
@@ -245,12 +246,12 @@ mod tests {
     #[test]
     fn new_shares_count_from_the_epoch_that_reports_them() {
         let mut record = record();
-        assert_eq!(record.shares_to_come().map(|own| own.1).collect::<Vec<_>>(), [5, 3]);
+        assert_eq!(record.shares_to_come().map(|share| share.1).collect::<Vec<_>>(), [5, 3]);
         record.hear_shares(&report(3, Some(0)));
         assert_eq!((batches(&record), record.epoch), (vec![6, 2], Seconds(9.0)));
         record.hear_shares(&report(4, Some(1)));
         assert_eq!((batches(&record), record.epoch), (vec![5, 3], Seconds(7.0)));
-        let stage = record.new_shares.as_ref().map(|own| own.stage);
+        let stage = record.new_shares.as_ref().map(|shares| shares.stage);
         assert_eq!(stage, Some(SharesStage::Adopted { epoch: 4 }));
     }
 
@@ -258,9 +259,9 @@ mod tests {
     fn who_takes_no_new_shares_within_three_epochs_is_given_none() {
         let mut record = record();
         record.hear_shares(&report(4, Some(0)));
-        assert!(record.new_shares.as_ref().is_some_and(|own| own.is_open()));
+        assert!(record.new_shares.as_ref().is_some_and(|shares| shares.is_open()));
         record.hear_shares(&report(5, Some(0)));
-        let stage = record.new_shares.as_ref().map(|own| own.stage);
+        let stage = record.new_shares.as_ref().map(|shares| shares.stage);
         assert_eq!((stage, batches(&record)), (Some(SharesStage::Ignored), vec![6, 2]));
     }
 }

@@ -189,7 +189,7 @@ impl JobState {
         self.last = (attempt.meant, format!("about to be submitted on {}", attempt.gpus));
         let submission = Submission { attempt, stage: Stage::Meant };
         match &mut self.phase {
-            Phase::Submitted(own) => own.push(submission),
+            Phase::Submitted(submissions) => submissions.push(submission),
             phase => *phase = Phase::Submitted(vec![submission]),
         }
     }
@@ -235,9 +235,9 @@ impl JobState {
     /// Returns the least time limit of the next attempt: twice the longest one that cut the job since its last new epoch. While the
     /// length of an epoch is unknown, also the longest one in which the job got ahead.
     pub fn least_limit(&self) -> Option<Seconds> {
-        let own = self.past.iter().rev().take_while(|past| past.ended >= self.added);
+        let since_added = self.past.iter().rev().take_while(|past| past.ended >= self.added);
         let mut is_fruitless = true;
-        let least = own.filter_map(|past| {
+        let least = since_added.filter_map(|past| {
             is_fruitless &= past.epochs == 0;
             let limit = past.attempt.limit.filter(|_| past.is_at_limit())?.0;
             match past.epochs {
@@ -323,11 +323,11 @@ impl PastAttempt {
 impl Phase {
     /// Returns the submissions that have not ended.
     pub fn submissions(&self) -> &[Submission] {
-        if let Self::Submitted(own) = self { own } else { &[] }
+        if let Self::Submitted(submissions) = self { submissions } else { &[] }
     }
 
     pub(super) fn submissions_mut(&mut self) -> &mut [Submission] {
-        if let Self::Submitted(own) = self { own } else { &mut [] }
+        if let Self::Submitted(submissions) = self { submissions } else { &mut [] }
     }
 
     /// Returns the submission that is farthest, the first of equals: it stands for its copies before people.

@@ -37,7 +37,7 @@ fn typical(mut samples: Vec<Sample>) -> Vec<Sample> {
     let kind = |sample: &Sample| (sample.key.clone(), sample.source, sample.batch);
     samples.sort_by(|a, b| kind(a).cmp(&kind(b)).then(a.seconds.total_cmp(&b.seconds)));
     let same = |a: &Sample, b: &Sample| kind(a) == kind(b);
-    samples.chunk_by(same).map(|own| own[(own.len() - 1) / 2].clone()).collect()
+    samples.chunk_by(same).map(|alike| alike[(alike.len() - 1) / 2].clone()).collect()
 }
 
 /// Returns what the length of a whole job teaches that has ended well, in one go and without a report, after so long
@@ -67,10 +67,10 @@ fn by_rank(tracked: &JobState, attempt: &SubmissionRecord, report: &RankReport, 
     let (batch, _) = rank.micro_batches(job);
     let mean = Seconds(report.compute.0 * to_f64(batch) / to_f64(report.samples.max(1)));
     let step = report.step.unwrap_or(Timed { batch, time: mean });
-    let own = |timed, steps, source| sample(job, &rank.gpu_type, timed, steps, at, source);
-    let probes = report.probes.iter().map(|&timed| own(timed, 1, SampleSource::Probe));
+    let sample_of = |timed, steps, source| sample(job, &rank.gpu_type, timed, steps, at, source);
+    let probes = report.probes.iter().map(|&timed| sample_of(timed, 1, SampleSource::Probe));
     let steps = report.samples.div_ceil(step.batch.max(1));
-    let epoch = (report.samples > 0).then(|| own(step, steps, SampleSource::Report));
+    let epoch = (report.samples > 0).then(|| sample_of(step, steps, SampleSource::Report));
     probes.chain(epoch).collect()
 }
 

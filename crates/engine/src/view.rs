@@ -190,13 +190,13 @@ fn progress_so_far(tracked: &JobState, at: Time) -> Progress {
 /// Returns how far a submission has come.
 fn stage(
     tracked: &JobState,
-    own: &Submission,
+    submission: &Submission,
     number: usize,
     problem: &Problem,
     slots: &[Slot],
     at: Time,
 ) -> hsched_plan::Stage {
-    let Submission { attempt, stage } = own;
+    let Submission { attempt, stage } = submission;
     match stage {
         Stage::Meant => hsched_plan::Stage::Submitting,
         Stage::Pending if attempt.job_id.is_none() => hsched_plan::Stage::Submitting,
@@ -207,11 +207,16 @@ fn stage(
             let begun = begun.map(|time| time.0).max_by(f64::total_cmp);
             let under_way = begun.map_or(0.0, |begun| at.since(Time(begun)).0.min(epoch));
             let busy_until = attempt.started.unwrap_or(at);
-            hsched_plan::Stage::Running { epoch, under_way, movable: is_movable(tracked, own), busy_until }
+            hsched_plan::Stage::Running {
+                epoch,
+                under_way,
+                movable: is_movable(tracked, submission),
+                busy_until,
+            }
         }
         Stage::Stopping { .. } => hsched_plan::Stage::Leaving {
             started: attempt.started.is_some(),
-            gives_back: gives_back(own, at),
+            gives_back: gives_back(submission, at),
         },
     }
 }
@@ -221,8 +226,8 @@ fn present_epoch(problem: &Problem, job: usize, attempt: &SubmissionRecord, slot
     let model = &problem.jobs[job];
     let number = |name: &GpuType| {
         let known = |gpu_type: &usize| problem.gpu_types[*gpu_type] == *name;
-        let mut own = (0..problem.gpu_types.len()).filter(known);
-        own.clone().find(|&gpu_type| model.types[gpu_type].is_some()).or_else(|| own.next())
+        let mut usable = (0..problem.gpu_types.len()).filter(known);
+        usable.clone().find(|&gpu_type| model.types[gpu_type].is_some()).or_else(|| usable.next())
     };
     let shares = attempt.shares_to_come().map(|(gpu_type, batch)| Some((number(gpu_type)?, batch)));
     let time = epoch_as_shared(problem, model, &shares.collect::<Option<Vec<_>>>()?, slots)?;

@@ -29,7 +29,7 @@ struct Allox {
 }
 
 /// A type, and how many jobs end no sooner there than the one that is matched to this place.
-struct Column {
+struct MatchColumn {
     gpu_type: usize,
     from_end: u32,
 }
@@ -56,12 +56,13 @@ impl Allox {
         let types = 0..state.floor.total.len();
         let wide: u32 = types.clone().map(beside).sum();
         let levels = count.div_ceil(wide.max(1)) + 1;
-        let column = |gpu_type| (1..=levels).map(move |from_end| Column { gpu_type, from_end });
-        let columns: Vec<Column> = types.flat_map(column).collect();
+        let column = |gpu_type| (1..=levels).map(move |from_end| MatchColumn { gpu_type, from_end });
+        let columns: Vec<MatchColumn> = types.flat_map(column).collect();
         let time = |job: usize, gpu_type: usize| {
             problem.jobs[job].progress.left(problem.now) / state.rates(job).speeds[gpu_type]
         };
-        let value = |job: usize, column: &Column| -time(job, column.gpu_type) * f64::from(column.from_end);
+        let value =
+            |job: usize, column: &MatchColumn| -time(job, column.gpu_type) * f64::from(column.from_end);
         let values = jobs.iter().flat_map(|&job| columns.iter().map(move |column| value(job, column)));
         let mut transport = Transport::new(values.collect(), columns.len());
         let capacity: Vec<u32> = columns.iter().map(|column| beside(column.gpu_type)).collect();
@@ -71,7 +72,7 @@ impl Allox {
         let mut matched: Vec<(u32, f64, usize, usize)> = Vec::new();
         for (row, &job) in jobs.iter().enumerate() {
             if let Some(own) = transport.row(row).iter().position(|units| *units > 0) {
-                let Column { gpu_type, from_end } = columns[own];
+                let MatchColumn { gpu_type, from_end } = columns[own];
                 matched.push((from_end, time(job, gpu_type), job, gpu_type));
             }
         }

@@ -119,10 +119,10 @@ impl Group {
 impl RankNeeds {
     /// Returns what a rank needs and a node does not have even where it is idle, in words.
     fn missing_on(self, node: &Node) -> Option<String> {
-        if node.cpus.is_some_and(|own| own.total < self.cpus) {
+        if node.cpus.is_some_and(|usage| usage.total < self.cpus) {
             return Some(format!("{} CPUs", self.cpus));
         }
-        let is_short = node.memory.is_some_and(|own| own.total < self.memory);
+        let is_short = node.memory.is_some_and(|usage| usage.total < self.memory);
         is_short.then(|| format!("{} of memory", Bytes(self.memory)))
     }
 }

@@ -23,9 +23,9 @@ pub struct Candidate {
 impl Candidate {
     /// Returns what counts of those requests of a job whose starts are known: their means, in time from now.
     pub fn of(requests: &[(&RequestOption, Option<Seconds>)]) -> Vec<Self> {
-        let costs = RequestOption::costs(&requests.iter().map(|(own, _)| *own).collect::<Vec<_>>());
-        let candidate = |((own, start), cost): (&(&RequestOption, Option<Seconds>), Option<f64>)| {
-            Some(Self { id: own.id(), finish: own.waits((*start)?).0 + own.run.0, cost })
+        let costs = RequestOption::costs(&requests.iter().map(|(option, _)| *option).collect::<Vec<_>>());
+        let candidate = |((option, start), cost): (&(&RequestOption, Option<Seconds>), Option<f64>)| {
+            Some(Self { id: option.id(), finish: option.waits((*start)?).0 + option.run.0, cost })
         };
         requests.iter().zip(costs).filter_map(candidate).collect()
     }
@@ -65,18 +65,22 @@ pub fn choose(candidates: &[Candidate], hours: f64) -> Option<Choice> {
     let least =
         |value: &dyn Fn(&Candidate) -> f64| candidates.iter().min_by(|a, b| value(a).total_cmp(&value(b)));
     if hours > 0.0 {
-        let traded = |own: &Candidate| own.finish + hours * 3600.0 * own.cost.unwrap_or(f64::INFINITY);
+        let traded = |candidate: &Candidate| {
+            candidate.finish + hours * 3600.0 * candidate.cost.unwrap_or(f64::INFINITY)
+        };
         return Some(Choice { id: least(&traded)?.id, reason: Reason::Traded });
     }
-    let best = least(&|own| own.finish)?;
+    let best = least(&|candidate| candidate.finish)?;
     let limit = (best.finish * (1.0 + NEARLY)).max(best.finish + AS_SOON);
     let cheapest = candidates
         .iter()
-        .filter(|own| own.finish <= limit)
-        .filter_map(|own| Some((own.id, own.cost?)))
+        .filter(|candidate| candidate.finish <= limit)
+        .filter_map(|candidate| Some((candidate.id, candidate.cost?)))
         .min_by(|(_, a), (_, b)| a.total_cmp(b));
     match (cheapest, best.cost) {
-        (Some((id, cost)), Some(own)) if cost < own => Some(Choice { id, reason: Reason::Cheapest }),
+        (Some((id, cost)), Some(cost_of_first)) if cost < cost_of_first => {
+            Some(Choice { id, reason: Reason::Cheapest })
+        }
         _ => Some(Choice { id: best.id, reason: Reason::First }),
     }
 }
@@ -85,13 +89,13 @@ pub fn choose(candidates: &[Candidate], hours: f64) -> Option<Choice> {
 /// One of unknown cost is where nothing is done sooner.
 pub fn worth_a_look(candidates: &[Candidate]) -> Vec<RequestId> {
     let mut known = candidates.to_vec();
-    let cost = |own: &Candidate| own.cost.unwrap_or(f64::INFINITY);
+    let cost = |candidate: &Candidate| candidate.cost.unwrap_or(f64::INFINITY);
     known.sort_by(|a, b| a.finish.total_cmp(&b.finish).then(cost(a).total_cmp(&cost(b))));
     let (mut list, mut cheapest) = (Vec::new(), f64::INFINITY);
-    for own in &known {
-        if cost(own) < cheapest || list.is_empty() {
-            list.push(own.id);
-            cheapest = cheapest.min(cost(own));
+    for candidate in &known {
+        if cost(candidate) < cheapest || list.is_empty() {
+            list.push(candidate.id);
+            cheapest = cheapest.min(cost(candidate));
         }
     }
     list
@@ -103,14 +107,14 @@ mod tests {
 
     /// Candidates of these times and costs, numbered from 0.
     fn numbered(list: &[(f64, Option<f64>)]) -> Vec<Candidate> {
-        let own = |(id, &(finish, cost)): (u32, &_)| Candidate { id: RequestId(id), finish, cost };
-        (0..).zip(list).map(own).collect()
+        let candidate = |(id, &(finish, cost)): (u32, &_)| Candidate { id: RequestId(id), finish, cost };
+        (0..).zip(list).map(candidate).collect()
     }
 
     #[test]
     fn what_is_later_and_dearer_is_not_worth_a_look() {
         let ids = |list: &[(f64, Option<f64>)]| -> Vec<u32> {
-            worth_a_look(&numbered(list)).into_iter().map(|own| own.0).collect()
+            worth_a_look(&numbered(list)).into_iter().map(|id| id.0).collect()
         };
         let list = [(9.0, Some(1.0)), (5.0, Some(4.0)), (6.0, Some(4.0)), (7.0, Some(2.0))];
         assert_eq!(ids(&list), [1, 3, 0]);

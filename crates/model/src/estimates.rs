@@ -20,6 +20,6 @@ impl Estimates {
 
     /// Returns the name in files and on the command line.
     pub fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(_, own)| *own == self).map_or("", |(name, _)| name)
+        Self::NAMES.iter().find(|(_, estimates)| *estimates == self).map_or("", |(name, _)| name)
     }
 }

@@ -155,7 +155,7 @@ impl Job {
 
     /// Returns its copies, each a job of one GPU with the checkpoint of all; `None` where it has none or its name is too long.
     pub fn forked(&self) -> Option<Vec<Self>> {
-        let copies = self.launch.copies.filter(|own| own.number.is_none())?;
+        let copies = self.launch.copies.filter(|copies| copies.number.is_none())?;
         let copy = |number: u32| {
             let mut job = self.clone().on_exactly(1);
             job.name = JobName::new(&format!("{}{COPY_MARK}{number}", self.name.as_str())).ok()?;

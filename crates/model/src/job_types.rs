@@ -16,10 +16,13 @@ impl Job {
     /// Returns that a cluster with these GPU types has none of those that the job names, if so.
     pub fn none_here(&self, types: &[GpuType]) -> Option<String> {
         let is_here = |name: &str| {
-            types.iter().map(GpuType::as_str).any(|own| {
-                let same =
-                    || recognise(own).zip(recognise(name)).is_some_and(|(own, other)| own.may_be(&other));
-                own.eq_ignore_ascii_case(name) || same()
+            types.iter().map(GpuType::as_str).any(|known| {
+                let same = || {
+                    recognise(known)
+                        .zip(recognise(name))
+                        .is_some_and(|(recognised, other)| recognised.may_be(&other))
+                };
+                known.eq_ignore_ascii_case(name) || same()
             })
         };
         // Where the job says which types it may use, a speed on another one does not help.

@@ -116,9 +116,9 @@ impl RequestOption {
     /// Returns what each of some requests costs; `None` where that is unknown, or they are not all charged in one unit and cannot be
     /// compared.
     pub fn costs(list: &[&Self]) -> Vec<Option<f64>> {
-        let units = || list.iter().filter_map(|own| own.cost).map(|cost| cost.unit);
+        let units = || list.iter().filter_map(|option| option.cost).map(|cost| cost.unit);
         let is_one_unit = units().all(|unit| Some(unit) == units().next());
-        list.iter().map(|own| own.cost.filter(|_| is_one_unit).map(|cost| cost.hours)).collect()
+        list.iter().map(|option| option.cost.filter(|_| is_one_unit).map(|cost| cost.hours)).collect()
     }
 }
 

@@ -148,7 +148,7 @@ impl QueueChoice {
     /// Returns the walltime of what is left of the job: `predicted` times the margin and the time to save, in quarters of an hour, at
     /// most the least limit. A limit that the user gave holds until the speed is measured.
     pub fn walltime(&self, job: &Job, predicted: Seconds, defaults: &JobDefaults) -> Walltime {
-        let own = &job.launch.checkpoint;
+        let checkpoint = &job.launch.checkpoint;
         let slow = if self.basis == SpeedBasis::Estimated { ESTIMATED } else { 1.0 };
         let limits = self.longest.into_iter().chain(job.launch.time).map(|limit| limit.0);
         let owners = job.launch.time.filter(|_| self.basis != SpeedBasis::Measured);
@@ -156,8 +156,8 @@ impl QueueChoice {
         Walltime::of(&Needs {
             predicted,
             margin: slow * defaults.time_margin,
-            grace: own.grace.unwrap_or(defaults.grace),
-            restart: own.restart_cost.unwrap_or(Seconds(0.0)),
+            grace: checkpoint.grace.unwrap_or(defaults.grace),
+            restart: checkpoint.restart_cost.unwrap_or(Seconds(0.0)),
             least: Seconds(least.fold(0.0, f64::max)),
             longest: Seconds(limits.fold(f64::INFINITY, f64::min)),
         })
@@ -222,7 +222,7 @@ impl Cluster {
         let way = |account: Option<&String>, least: f64| QueueChoice {
             account: account.cloned(),
             partition: within(least),
-            longest: Some(Seconds(least)).filter(|own| own.0.is_finite()),
+            longest: Some(Seconds(least)).filter(|limit| limit.0.is_finite()),
             ..QueueChoice::default()
         };
         let ways = accounts.iter().flat_map(|&account| limits.iter().map(move |&least| (account, least)));
@@ -231,7 +231,7 @@ impl Cluster {
 
     /// Returns whether a job leaves open which account or partition it goes to.
     pub fn leaves_ways(&self, job: &Job, defaults: &JobDefaults) -> bool {
-        self.ways(job, defaults).iter().any(|own| own.account.is_some() || own.partition.is_some())
+        self.ways(job, defaults).iter().any(|choice| choice.account.is_some() || choice.partition.is_some())
     }
 }
 
@@ -263,10 +263,10 @@ mod tests {
             job.launch.partition = partition.map(str::to_owned);
             let mut accounts = accounts.iter().map(|name| (*name).to_owned());
             (job.launch.account, job.launch.other_accounts) = (accounts.next(), accounts.collect());
-            let word = |own: Option<String>| own.unwrap_or_else(|| "-".to_owned());
-            let text = |own: QueueChoice| {
-                let hours = own.longest.map_or("-".to_owned(), |longest| (longest.0 / 3600.0).to_string());
-                format!("{} {} {hours}", word(own.account), word(own.partition))
+            let word = |word: Option<String>| word.unwrap_or_else(|| "-".to_owned());
+            let text = |choice: QueueChoice| {
+                let hours = choice.longest.map_or("-".to_owned(), |longest| (longest.0 / 3600.0).to_string());
+                format!("{} {} {hours}", word(choice.account), word(choice.partition))
             };
             cluster.ways(&job, &JobDefaults::default()).into_iter().map(text).collect::<Vec<_>>()
         };

@@ -3,7 +3,7 @@
 //! The paper gives every job a worker and uses every worker. Where that cannot be — more jobs than GPUs, a
 //! limit, a type that nobody can use — this module finds the nearest problem that can.
 
-use crate::due_order::{self, Piece};
+use crate::due_order::{self, DueJob};
 use crate::fairness::EqualShare;
 use crate::solve::Transport;
 use crate::stowing::replicas_fit;
@@ -213,8 +213,8 @@ fn alone(problem: &Problem, job: &JobModel, offered: &[u32]) -> Option<Verdict> 
         let slice = usable.iter().filter(single).map(of).sum::<u64>().min(1);
         whole.max(slice)
     };
-    if let Some(own) = &job.replica {
-        return alone_in_replicas(problem, job, own, &usable);
+    if let Some(replica) = &job.replica {
+        return alone_in_replicas(problem, job, replica, &usable);
     }
     let types: Vec<&str> = usable.iter().map(|&ty| name(ty)).collect();
     let least = u64::from(job.min_gpus);
@@ -239,7 +239,7 @@ fn alone(problem: &Problem, job: &JobModel, offered: &[u32]) -> Option<Verdict> 
 fn alone_in_replicas(
     problem: &Problem,
     job: &JobModel,
-    own: &ReplicaModel,
+    replica: &ReplicaModel,
     usable: &[usize],
 ) -> Option<Verdict> {
     let least = u64::from(job.min_gpus);
@@ -248,19 +248,19 @@ fn alone_in_replicas(
     let slices = usable.iter().any(|&ty| job.types[ty].is_some_and(|model| model.single_rank));
     let now: u64 = usable.iter().map(|&ty| u64::from(most[ty])).sum();
     let now = if slices && least > 1 { whole_gpus(job, &most) } else { now };
-    let size = |&ty: &usize| format!("{} {}", own.sizes[ty], problem.labels[ty]);
+    let size = |&ty: &usize| format!("{} {}", replica.sizes[ty], problem.labels[ty]);
     let sizes = usable.iter().map(size).collect::<Vec<_>>().join(" or ");
-    let on_node = if own.same_node { " on one node" } else { "" };
-    if least > own.ever {
+    let on_node = if replica.same_node { " on one node" } else { "" };
+    if least > replica.ever {
         let largest = |&ty: &usize| {
-            let most = own.largest.get(ty).copied().unwrap_or(0);
+            let most = replica.largest.get(ty).copied().unwrap_or(0);
             format!("{most} {}", problem.labels[ty])
         };
         let largest = usable.iter().map(largest).collect::<Vec<_>>().join(" or ");
-        let reason = if own.same_node && own.ever == 0 {
+        let reason = if replica.same_node && replica.ever == 0 {
             format!("a replica needs {sizes}{on_node}; the largest has {largest}")
         } else {
-            let ever = own.ever;
+            let ever = replica.ever;
             format!("needs {least} replicas of {sizes}{on_node}; this cluster can hold {ever}")
         };
         return Some(Verdict::Reject { reason });
@@ -274,7 +274,8 @@ fn alone_in_replicas(
 
 /// Returns how many of these replicas by type are on whole GPUs.
 fn whole_gpus(job: &JobModel, most: &[u32]) -> u64 {
-    let whole = most.iter().zip(&job.types).filter(|(_, model)| model.is_some_and(|own| !own.single_rank));
+    let whole =
+        most.iter().zip(&job.types).filter(|(_, model)| model.is_some_and(|model| !model.single_rank));
     whole.map(|(&count, _)| u64::from(count)).sum()
 }
 
@@ -298,9 +299,9 @@ fn fewest_late_first(problem: &Problem, jobs: &[usize]) -> Vec<usize> {
         // One that cannot use all GPUs takes less of the cluster, and longer.
         let alone = time * f64::from(all) / f64::from(model.max_gpus.clamp(1, all.max(1)));
         let within = model.aims.deadline.map_or(f64::INFINITY, |deadline| deadline.0 - problem.now.0);
-        Piece { time, within: within - (alone - time) }
+        DueJob { time, within: within - (alone - time) }
     };
-    let pieces: Vec<Piece> = jobs.iter().map(piece).collect();
+    let pieces: Vec<DueJob> = jobs.iter().map(piece).collect();
     due_order::order(&pieces).into_iter().map(|number| jobs[number]).collect()
 }
 
@@ -369,7 +370,7 @@ impl Needs {
 
 /// Returns the number of the group that may use these types, a new one where there is none.
 fn group<I: Iterator<Item = bool>>(groups: &mut Vec<(Vec<bool>, u32)>, types: impl Fn() -> I) -> &mut u32 {
-    let known = groups.iter().position(|(own, _)| own.iter().copied().eq(types()));
+    let known = groups.iter().position(|(group, _)| group.iter().copied().eq(types()));
     let place = known.unwrap_or_else(|| {
         groups.push((types().collect(), 0));
         groups.len() - 1

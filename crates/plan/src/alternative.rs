@@ -16,7 +16,7 @@ pub struct Alternative {
 }
 
 /// The nodes with GPUs of one type, as far as a ring can tell them apart.
-struct Stock {
+struct TypeStock {
     /// GPUs on a node, its rate inside in bytes per second, and how many nodes are like it.
     kinds: Vec<(u32, f64, u32)>,
     network: f64,
@@ -30,7 +30,7 @@ pub(super) fn one_type(
     ty: usize,
     room: &[Vec<u32>],
 ) -> Option<Alternative> {
-    let stock = Stock::new(problem, ty, room);
+    let stock = TypeStock::new(problem, ty, room);
     let most = stock.total().min(job.max_gpus);
     let bundle = |count: u32| {
         let mut counts = vec![0; problem.gpu_types.len()];
@@ -99,7 +99,7 @@ fn next(counts: &mut [u32], most: &[u32]) -> bool {
     false
 }
 
-impl Stock {
+impl TypeStock {
     fn new(problem: &Problem, ty: usize, room: &[Vec<u32>]) -> Self {
         let mut kinds: BTreeMap<(u32, u64), u32> = BTreeMap::new();
         for (gpus, node) in room.iter().zip(&problem.nodes).filter(|(gpus, _)| gpus[ty] > 0) {
@@ -115,7 +115,7 @@ impl Stock {
 
     /// Returns the rate of the fastest ring of so many GPUs, in bytes per second.
     fn ring(&self, count: u32) -> f64 {
-        let able = self.kinds.iter().filter(|(own, ..)| *own >= count);
+        let able = self.kinds.iter().filter(|(per_node, ..)| *per_node >= count);
         let inside = able.map(|&(_, rate, _)| rate).fold(0.0, f64::max);
         inside.max(self.across(count))
     }
@@ -127,7 +127,9 @@ impl Stock {
             return 0.0;
         }
         let holds = |least: f64| {
-            let of = |&(own, rate, nodes): &(u32, f64, u32)| if rate >= least { own * nodes } else { nodes };
+            let of = |&(per_node, rate, nodes): &(u32, f64, u32)| {
+                if rate >= least { per_node * nodes } else { nodes }
+            };
             self.kinds.iter().map(of).sum::<u32>() >= count
         };
         let rates = self.kinds.iter().map(|&(_, rate, _)| rate.min(self.network)).chain([self.network]);

@@ -38,11 +38,11 @@ fn parts(block: u64, batches: &[u64]) -> Vec<u64> {
     let all = |least: u64| batches.iter().map(|&batch| batch.min(least)).sum::<u64>();
     let least = [2, 1].into_iter().find(|&least| all(least) <= block).unwrap_or(0);
     let (mut edge, mut before, mut after, mut begin) = (0, 0, all(least), 0);
-    let part = |&own: &u64| {
-        before += own;
-        after -= own.min(least);
+    let part = |&samples: &u64| {
+        before += samples;
+        after -= samples.min(least);
         let ideal = u128::from(before) * u128::from(block) / u128::from(batch);
-        edge = u64::try_from(ideal).unwrap_or(block).max(edge + own.min(least));
+        edge = u64::try_from(ideal).unwrap_or(block).max(edge + samples.min(least));
         let end = edge.min(block - after);
         end - std::mem::replace(&mut begin, end)
     };

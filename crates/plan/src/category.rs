@@ -43,17 +43,17 @@ pub(super) fn unrank(mut number: BigUint, workers: u32, jobs: usize) -> Vec<u32>
     // With one worker for the last job the `others` before it have C(left − 2, others − 1) categories.
     let mut ways = if others > 0 { binomial(left - 2, others - 1) } else { BigUint::ZERO };
     for (job, before) in (1..jobs).rev().zip((1..=others).rev()) {
-        let mut own = 1;
+        let mut power = 1;
         // With `own` workers for this job the jobs before it have C(n, before − 1) categories.
         let mut n = left - 2;
         while number >= ways {
             number -= &ways;
             ways = ways * (n + 1 - before) / n;
             n -= 1;
-            own += 1;
+            power += 1;
         }
-        category[job] = own;
-        left -= own;
+        category[job] = power;
+        left -= power;
         if before > 1 {
             ways = ways * (before - 1) / n;
         }

@@ -36,7 +36,7 @@ fn with_ceiling(mut job: JobModel, parts: &Parts, cluster: &Cluster) -> JobModel
     let ever = usable.map(|(&count, _)| u64::from(count)).sum();
     let largest = |ty: usize| nodes.iter().map(|gpus| gpus[ty]).max().unwrap_or(0);
     let largest = (0..job.types.len()).map(largest).collect();
-    job.replica = job.replica.map(|own| ReplicaModel { ever, largest, ..own });
+    job.replica = job.replica.map(|replica| ReplicaModel { ever, largest, ..replica });
     job
 }
 
@@ -135,8 +135,8 @@ impl Problem {
         let slot = |(name, gpu_type, count): (&NodeName, &GpuType, u32)| {
             let node = self.nodes.iter().position(|node| node.name == *name)?;
             let has = |ty: usize| self.nodes[node].up[ty] > 0 || self.nodes[node].gpus[ty] > 0;
-            let own = |ty: &usize| self.gpu_types[*ty] == *gpu_type;
-            let mut types = (0..self.gpu_types.len()).filter(own);
+            let is_type = |ty: &usize| self.gpu_types[*ty] == *gpu_type;
+            let mut types = (0..self.gpu_types.len()).filter(is_type);
             let gpu_type = types.clone().find(|&ty| has(ty)).or_else(|| types.next())?;
             Some(Slot { node, gpu_type, count })
         };

@@ -111,18 +111,18 @@ fn equal_compute_time(job: &JobModel, bundle: &[u32]) -> Option<f64> {
     }
     let (batch, samples, quantum) =
         (to_f64(job.global_batch), to_f64(job.samples_per_epoch), to_f64(job.batch_quantum));
-    let own = batch / f64::from(ranks);
+    let local_batch = batch / f64::from(ranks);
     let mut slowest: Option<f64> = None;
     for (_, model) in bundle.iter().zip(&job.types).filter(|(count, _)| **count > 0) {
         let model = model.as_ref()?;
         let memory = model.max_batch.map_or(f64::INFINITY, to_f64);
-        if (model.single_rank && ranks > 1) || (own > memory && !job.accumulate) {
+        if (model.single_rank && ranks > 1) || (local_batch > memory && !job.accumulate) {
             return None;
         }
-        let step = model.speed.alpha() * (own / memory).max(1.0) + model.speed.beta() * own;
+        let step = model.speed.alpha() * (local_batch / memory).max(1.0) + model.speed.beta() * local_batch;
         slowest = Some(slowest.map_or(step, |other| other.max(step)));
     }
-    let legal = own >= quantum * (1.0 - SHARE_TOLERANCE);
+    let legal = local_batch >= quantum * (1.0 - SHARE_TOLERANCE);
     slowest.filter(|_| legal).map(|step| samples / batch * step)
 }
 

@@ -80,10 +80,11 @@ impl<'a> Dual<'a> {
         let mut pricer = |&job: &usize| {
             let model = &problem.jobs[job];
             let (rings, most) = match &model.replica {
-                Some(own) if model.needs_blocks() || model.is_loose() => {
+                Some(replica) if model.needs_blocks() || model.is_loose() => {
                     let nodes = || problem.nodes.iter().map(|node| node.gpus.as_slice());
                     let new = || (rings.of_replicas(model), model.most_replicas(nodes()));
-                    let (rings, most) = by_sizes.entry((own.same_node, &own.sizes)).or_insert_with(new);
+                    let (rings, most) =
+                        by_sizes.entry((replica.same_node, &replica.sizes)).or_insert_with(new);
                     (&*rings, most.as_slice())
                 }
                 _ => (&rings, gpus.as_slice()),
@@ -311,8 +312,8 @@ impl<'a> Dual<'a> {
             if stop() {
                 return None;
             }
-            let own = self.stock.own_prices(pricer.job, prices, weight);
-            let priced = pricer.cheapest(&own, tolerance, Some(last))?;
+            let prices_of_job = self.stock.own_prices(pricer.job, prices, weight);
+            let priced = pricer.cheapest(&prices_of_job, tolerance, Some(last))?;
             answer.value += weight * priced.value;
             answer.floor += weight * priced.floor;
             scale += weight * priced.value;

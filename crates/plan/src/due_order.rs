@@ -4,7 +4,7 @@ use std::collections::BinaryHeap;
 
 /// A job as one machine sees it, in seconds.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Piece {
+pub(super) struct DueJob {
     /// How long it takes.
     pub time: f64,
     /// When it must be done, from now; infinite where it has no deadline.
@@ -18,7 +18,7 @@ const ROUNDING: f64 = 1e-9;
 ///
 /// Moore and Hodgson's rule says which are in time, Smith's in which order: from the end, the longest of those that may be
 /// as late as that.
-pub(super) fn order(pieces: &[Piece]) -> Vec<usize> {
+pub(super) fn order(pieces: &[DueJob]) -> Vec<usize> {
     let mut due: Vec<f64> = pieces.iter().map(|piece| piece.within).collect();
     for late in late(pieces) {
         due[late] = f64::INFINITY;
@@ -43,7 +43,7 @@ pub(super) fn order(pieces: &[Piece]) -> Vec<usize> {
 }
 
 /// Returns as few pieces as possible without which all others with a deadline are in time.
-fn late(pieces: &[Piece]) -> Vec<usize> {
+fn late(pieces: &[DueJob]) -> Vec<usize> {
     let mut by_deadline: Vec<usize> =
         (0..pieces.len()).filter(|&job| pieces[job].within.is_finite()).collect();
     by_deadline.sort_by(|&a, &b| pieces[a].within.total_cmp(&pieces[b].within));
@@ -63,7 +63,7 @@ fn late(pieces: &[Piece]) -> Vec<usize> {
 }
 
 /// Returns a piece's time as a number that is in the same order.
-fn length(piece: Piece) -> u64 {
+fn length(piece: DueJob) -> u64 {
     piece.time.max(0.0).to_bits()
 }
 
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     /// Returns how many are late in an order, and the sum of the times until they are done.
-    fn judge(pieces: &[Piece], order: &[usize]) -> (usize, f64) {
+    fn judge(pieces: &[DueJob], order: &[usize]) -> (usize, f64) {
         let (mut end, mut late, mut sum) = (0.0, 0, 0.0);
         for &job in order {
             end += pieces[job].time;
@@ -89,13 +89,13 @@ mod tests {
         if count == 0 {
             return vec![Vec::new()];
         }
-        let insert = |own: &Vec<usize>, place: usize| {
-            let mut own = own.clone();
-            own.insert(place, count - 1);
-            own
+        let insert = |order: &Vec<usize>, place: usize| {
+            let mut longer = order.clone();
+            longer.insert(place, count - 1);
+            longer
         };
         let shorter = permutations(count - 1);
-        shorter.iter().flat_map(|own| (0..count).map(move |place| insert(own, place))).collect()
+        shorter.iter().flat_map(|order| (0..count).map(move |place| insert(order, place))).collect()
     }
 
     #[test]
@@ -103,7 +103,7 @@ mod tests {
         let mut random = Pcg64Mcg::seed_from_u64(1);
         let all = permutations(6);
         for _ in 0..200 {
-            let mut piece = || Piece {
+            let mut piece = || DueJob {
                 time: f64::from(random.random_range(1..10)),
                 within: if random.random_bool(0.3) {
                     f64::INFINITY
@@ -111,18 +111,18 @@ mod tests {
                     f64::from(random.random_range(1..30))
                 },
             };
-            let pieces: Vec<Piece> = (0..6).map(|_| piece()).collect();
-            let own = order(&pieces);
-            let (late_ones, sum) = judge(&pieces, &own);
+            let pieces: Vec<DueJob> = (0..6).map(|_| piece()).collect();
+            let ordered = order(&pieces);
+            let (late_ones, sum) = judge(&pieces, &ordered);
             assert_eq!(
                 late_ones,
                 all.iter().map(|other| judge(&pieces, other).0).min().unwrap_or(0),
                 "{pieces:?}"
             );
-            let free: Vec<Piece> = (0..6)
+            let free: Vec<DueJob> = (0..6)
                 .map(|job| {
                     if late(&pieces).contains(&job) {
-                        Piece { within: f64::INFINITY, ..pieces[job] }
+                        DueJob { within: f64::INFINITY, ..pieces[job] }
                     } else {
                         pieces[job]
                     }
@@ -130,17 +130,17 @@ mod tests {
                 .collect();
             let in_time = all.iter().map(|other| judge(&free, other)).filter(|(late, _)| *late == 0);
             let best = in_time.map(|(_, sum)| sum).fold(f64::INFINITY, f64::min);
-            assert!((sum - best).abs() < 1e-9, "{pieces:?}: {own:?} {sum} {best}");
+            assert!((sum - best).abs() < 1e-9, "{pieces:?}: {ordered:?} {sum} {best}");
         }
     }
 
     #[test]
     fn without_deadlines_the_shortest_come_first() {
-        let pieces = [3.0, 1.0, 2.0, 1.0].map(|time| Piece { time, within: f64::INFINITY });
+        let pieces = [3.0, 1.0, 2.0, 1.0].map(|time| DueJob { time, within: f64::INFINITY });
         assert_eq!(order(&pieces), [1, 3, 2, 0]);
         // The long one just makes it, the short ones can wait; a hopeless one goes as if it had no deadline.
         let pieces = [(5.0, 5.0), (1.0, 9.0), (2.0, 1.0), (1.0, f64::INFINITY)];
-        let pieces = pieces.map(|(time, within)| Piece { time, within });
+        let pieces = pieces.map(|(time, within)| DueJob { time, within });
         assert_eq!(order(&pieces), [0, 1, 3, 2]);
     }
 }

@@ -36,7 +36,7 @@ impl Placer for Exhaustive {
     fn place(&self, problem: &Problem, stop: &dyn Fn() -> bool) -> Result<Assignment, PolicyError> {
         let (mut looked_at, mut stopped) = (0, false);
         let verdicts = admission::place(problem, stop, |admission| {
-            let mut search = Search::new(problem, admission, stop);
+            let mut search = CellSearch::new(problem, admission, stop);
             let assignments = search.assignments();
             if assignments > u128::from(LIMIT) {
                 let count = assignments.to_string();
@@ -58,7 +58,7 @@ impl Placer for Exhaustive {
 }
 
 /// Depth-first enumeration: cell by cell, each cell's GPUs to the jobs in turn and the rest idle.
-struct Search<'a> {
+struct CellSearch<'a> {
     problem: &'a Problem,
     admission: &'a Admission,
     stop: &'a dyn Fn() -> bool,
@@ -77,7 +77,7 @@ struct Search<'a> {
     stopped: bool,
 }
 
-impl<'a> Search<'a> {
+impl<'a> CellSearch<'a> {
     fn new(problem: &'a Problem, admission: &'a Admission, stop: &'a dyn Fn() -> bool) -> Self {
         let mut order: Vec<usize> = (0..problem.nodes.len()).collect();
         let shape = |node: usize| (&problem.nodes[node].gpus, problem.nodes[node].intra_node);
@@ -207,7 +207,7 @@ impl<'a> Search<'a> {
     }
 
     fn slots(&self, place: usize) -> Vec<Slot> {
-        let own = self.cells.iter().zip(&self.shares).filter(|(_, shares)| shares[place] > 0);
-        own.map(|(cell, shares)| Slot { count: shares[place], ..*cell }).collect()
+        let of_node = self.cells.iter().zip(&self.shares).filter(|(_, shares)| shares[place] > 0);
+        of_node.map(|(cell, shares)| Slot { count: shares[place], ..*cell }).collect()
     }
 }

@@ -8,8 +8,8 @@ use crate::alternative::{one_node, one_type};
 use crate::explanation::ROUNDING;
 use crate::pricing::{Pricer, Rings};
 use crate::{
-    Alternative, Bound, Change, CheckedPlan, Explanation, JobExplanation, JobModel, Limit, Market, Obstacle,
-    Placement, Problem, Sharing, Slot, TypeExplanation, Verdict, cost,
+    Alternative, Bound, CheckedPlan, Explanation, GpuCountEffect, JobExplanation, JobModel, Limit, Obstacle,
+    Placement, Problem, Sharing, Slot, TypeExplanation, TypeMarket, Verdict, cost,
 };
 
 /// Explains a plan's verdicts on `jobs` at the prices of `bound`, which is over all jobs that the plan places.
@@ -19,7 +19,7 @@ pub fn explain(problem: &Problem, plan: &CheckedPlan, bound: Option<&Bound>, job
     for slot in placements().flat_map(|placement| &placement.slots) {
         free[slot.node][slot.gpu_type] -= slot.count;
     }
-    let market = |(ty, offered): (usize, u32)| Market {
+    let market = |(ty, offered): (usize, u32)| TypeMarket {
         offered,
         free: free.iter().map(|node| node[ty]).sum(),
         price: bound.map(|bound| bound.prices[ty]),
@@ -29,7 +29,7 @@ pub fn explain(problem: &Problem, plan: &CheckedPlan, bound: Option<&Bound>, job
     let weights = bound.iter().flat_map(|bound| bound.weights.iter().copied());
     let weights: BTreeMap<usize, f64> = placed.map(|(job, _)| job).zip(weights).collect();
     let job = |&job: &usize| {
-        let view = View { problem, job: &problem.jobs[job], number: job, free: &free };
+        let view = JobSurroundings { problem, job: &problem.jobs[job], number: job, free: &free };
         let prices = bound.map(|bound| bound.prices.as_slice());
         view.explain(plan.verdicts()[job].placement(), prices.zip(weights.get(&job).copied()))
     };
@@ -37,7 +37,7 @@ pub fn explain(problem: &Problem, plan: &CheckedPlan, bound: Option<&Bound>, job
 }
 
 /// One job and the GPUs around it.
-struct View<'a> {
+struct JobSurroundings<'a> {
     problem: &'a Problem,
     job: &'a JobModel,
     number: usize,
@@ -45,7 +45,7 @@ struct View<'a> {
     free: &'a [Vec<u32>],
 }
 
-impl View<'_> {
+impl JobSurroundings<'_> {
     /// Explains a verdict; `bound` has the prices and the job's weight, where it is placed.
     fn explain(&self, placement: Option<&Placement>, bound: Option<(&[f64], f64)>) -> JobExplanation {
         let mut counts = vec![0; self.problem.gpu_types.len()];
@@ -80,23 +80,23 @@ impl View<'_> {
 
     /// Returns what the job answers to prices (by type, in weighted seconds).
     fn choice(&self, prices: &[f64], weight: f64) -> Option<Alternative> {
-        let own: Vec<f64> = prices.iter().map(|price| price / weight).collect();
+        let prices_now: Vec<f64> = prices.iter().map(|price| price / weight).collect();
         let mut pricer = Pricer::new(self.job, &Rings::new(self.problem), &self.problem.offered(), None);
-        let priced = pricer.cheapest(&own, ROUNDING, None)?;
+        let priced = pricer.cheapest(&prices_now, ROUNDING, None)?;
         Some(Alternative { counts: priced.bundle.counts, node: None, jct: priced.bundle.cost })
     }
 
-    fn one_more(&self, placement: &Placement, counts: &[u32], ty: usize) -> Change {
+    fn one_more(&self, placement: &Placement, counts: &[u32], ty: usize) -> GpuCountEffect {
         let mut bundle = counts.to_vec();
         bundle[ty] += 1;
         if let Some(obstacle) = self.cannot_use(ty) {
-            return Change::Not(obstacle);
+            return GpuCountEffect::Not(obstacle);
         }
         if counts[ty] == self.problem.nodes.iter().map(|node| node.gpus[ty]).sum::<u32>() {
-            return Change::Not(Obstacle::HasAll);
+            return GpuCountEffect::Not(Obstacle::HasAll);
         }
         let free = self.free.iter().any(|node| node[ty] > 0);
-        let own = |node: usize| {
+        let counts_on = |node: usize| {
             let here = placement.slots.iter().filter(|slot| slot.node == node);
             here.map(|slot| (slot.count, if slot.gpu_type == ty { slot.count } else { 0 }))
                 .fold((0, 0), |(all, same), (a, s)| (all + a, same + s))
@@ -104,7 +104,7 @@ impl View<'_> {
         // A ring sees of a node only its links, and whether none, one or more of its ranks are there.
         let mut kinds: BTreeMap<(u32, u64), usize> = BTreeMap::new();
         for (node, gpus) in self.problem.nodes.iter().enumerate() {
-            let (ranks, same) = own(node);
+            let (ranks, same) = counts_on(node);
             if if free { self.free[node][ty] > 0 } else { gpus.gpus[ty] > same } {
                 kinds.entry((ranks.min(2), gpus.intra_node.bytes_per_second().to_bits())).or_insert(node);
             }
@@ -120,11 +120,11 @@ impl View<'_> {
         self.best(placement, kinds.into_values().map(with), free, &bundle)
     }
 
-    fn one_fewer(&self, placement: &Placement, counts: &[u32], ty: usize) -> Change {
+    fn one_fewer(&self, placement: &Placement, counts: &[u32], ty: usize) -> GpuCountEffect {
         let mut bundle = counts.to_vec();
         bundle[ty] -= 1;
         if bundle.iter().sum::<u32>() == 0 {
-            return Change::Not(Obstacle::OnlyGpu);
+            return GpuCountEffect::Not(Obstacle::OnlyGpu);
         }
         let mut kinds: BTreeMap<(u32, u64), usize> = BTreeMap::new();
         for (place, slot) in placement.slots.iter().enumerate().filter(|(_, slot)| slot.gpu_type == ty) {
@@ -149,17 +149,17 @@ impl View<'_> {
         choices: impl Iterator<Item = Vec<Slot>>,
         free: bool,
         bundle: &[u32],
-    ) -> Change {
+    ) -> GpuCountEffect {
         if !(self.job.min_gpus..=self.job.max_gpus).contains(&bundle.iter().sum()) {
-            return Change::Not(self.obstacle(bundle));
+            return GpuCountEffect::Not(self.obstacle(bundle));
         }
         let time = |slots: Vec<Slot>| {
             let other = Placement::new(self.problem, self.number, &slots, placement.sharing)?;
             Some(other.jct(self.job.epochs).0)
         };
         match choices.filter_map(time).min_by(f64::total_cmp) {
-            Some(jct) => Change::Jct { jct, free },
-            None => Change::Not(self.obstacle(bundle)),
+            Some(jct) => GpuCountEffect::Jct { jct, free },
+            None => GpuCountEffect::Not(self.obstacle(bundle)),
         }
     }
 
@@ -227,7 +227,7 @@ impl View<'_> {
         let mut helps = false;
         for (gpu_type, explanation) in types.iter().enumerate() {
             match &explanation.more {
-                Some(Change::Jct { jct: other, free }) => {
+                Some(GpuCountEffect::Jct { jct: other, free }) => {
                     possible = true;
                     let gain = *other < jct * (1.0 - ROUNDING);
                     helps |= gain;
@@ -235,7 +235,7 @@ impl View<'_> {
                         limits.push(Limit::Taken { gpu_type });
                     }
                 }
-                Some(Change::Not(
+                Some(GpuCountEffect::Not(
                     obstacle @ (Obstacle::Slice | Obstacle::SmallShare { .. } | Obstacle::Memory),
                 )) => limits.push(Limit::Illegal { gpu_type, obstacle: obstacle.clone() }),
                 _ => {}
@@ -251,8 +251,8 @@ impl View<'_> {
     fn accumulation(&self, placement: &Placement, counts: &[u32]) -> Vec<Limit> {
         let of_type = |gpu_type: usize| {
             let memory = self.job.types[gpu_type]?.max_batch?;
-            let own = placement.ranks.iter().filter(|rank| rank.gpu_type == gpu_type);
-            let batch = own.map(|rank| rank.batch).max()?;
+            let on_type = placement.ranks.iter().filter(|rank| rank.gpu_type == gpu_type);
+            let batch = on_type.map(|rank| rank.batch).max()?;
             let micro_batches = batch.div_ceil(memory);
             (micro_batches > 1).then_some(Limit::Accumulation { gpu_type, micro_batches, batch, memory })
         };

@@ -8,14 +8,14 @@ use crate::Alternative;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
     /// By GPU type, in the problem's order.
-    pub types: Vec<Market>,
+    pub types: Vec<TypeMarket>,
     /// The jobs asked for.
     pub jobs: Vec<JobExplanation>,
 }
 
 /// One GPU type over all jobs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Market {
+pub struct TypeMarket {
     pub offered: u32,
     /// GPUs on offer that the plan gives to nobody.
     pub free: u32,
@@ -51,9 +51,9 @@ pub struct JobExplanation {
 #[derive(Clone, Debug, PartialEq)]
 pub struct TypeExplanation {
     /// What a GPU more would do, where the job is placed.
-    pub more: Option<Change>,
+    pub more: Option<GpuCountEffect>,
     /// What a GPU less would do, where it has one.
-    pub fewer: Option<Change>,
+    pub fewer: Option<GpuCountEffect>,
     /// What it could do with this type alone, of all that is on offer.
     pub alone: Result<Alternative, Obstacle>,
     /// What it could do with this type alone, of its own GPUs and the free ones.
@@ -62,7 +62,7 @@ pub struct TypeExplanation {
 
 /// What another number of GPUs does to a job.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Change {
+pub enum GpuCountEffect {
     /// Its completion time in seconds with the best choice of node, and whether the GPU is free (or would be).
     Jct { jct: f64, free: bool },
     /// It cannot be.
@@ -119,12 +119,12 @@ const SAME: f64 = 1e-6;
 
 impl JobExplanation {
     /// Returns what so many GPUs of a type cost at the prices, in seconds of this job's own time.
-    pub fn price(&self, types: &[Market], gpu_type: usize, count: u32) -> Option<f64> {
+    pub fn price(&self, types: &[TypeMarket], gpu_type: usize, count: u32) -> Option<f64> {
         Some(f64::from(count) * types[gpu_type].price? / self.weight?)
     }
 
     /// Returns what GPUs (by type) cost at the prices, in seconds of this job's own time.
-    pub fn pays(&self, types: &[Market], counts: &[u32]) -> Option<f64> {
+    pub fn pays(&self, types: &[TypeMarket], counts: &[u32]) -> Option<f64> {
         counts.iter().enumerate().map(|(ty, &count)| self.price(types, ty, count)).sum()
     }
 
@@ -143,7 +143,7 @@ impl JobExplanation {
 
     /// Returns whether one GPU more of a type is worth it: that it ends the job sooner, by more than its price
     /// where it is not free; `None` where it is illegal or has no price.
-    pub fn is_more_worth_it(&self, types: &[Market], gpu_type: usize) -> Option<bool> {
+    pub fn is_more_worth_it(&self, types: &[TypeMarket], gpu_type: usize) -> Option<bool> {
         let (gain, free) = self.gain(gpu_type)?;
         let price = if free { 0.0 } else { self.price(types, gpu_type, 1)? };
         Some(gain > price * (1.0 + SAME))
@@ -151,7 +151,7 @@ impl JobExplanation {
 
     /// Returns whether the job's last GPU of a type saves it at least the price; `None` where it has none to
     /// spare, or there is no price.
-    pub fn is_last_worth_it(&self, types: &[Market], gpu_type: usize) -> Option<bool> {
+    pub fn is_last_worth_it(&self, types: &[TypeMarket], gpu_type: usize) -> Option<bool> {
         Some(self.loss(gpu_type)? >= self.price(types, gpu_type, 1)? * (1.0 - SAME))
     }
 
@@ -164,7 +164,7 @@ impl JobExplanation {
     }
 }
 
-impl Change {
+impl GpuCountEffect {
     /// Returns the seconds that it saves against `jct`, 0 where that is rounding, and whether its GPU is free.
     fn difference(&self, jct: f64) -> Option<(f64, bool)> {
         let Self::Jct { jct: other, free } = self else { return None };

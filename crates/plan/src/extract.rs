@@ -30,10 +30,11 @@ impl Problem {
         let types = self.classes(jobs);
         // GPUs that none of these jobs may use are there to say why.
         let is_of_use: Vec<bool> =
-            types.iter().map(|own| jobs.iter().any(|&job| self.jobs[job].may_use[own[0]])).collect();
+            types.iter().map(|members| jobs.iter().any(|&job| self.jobs[job].may_use[members[0]])).collect();
         let count = |node: usize| -> Vec<u32> {
-            let sum = |own: &Vec<usize>| own.iter().map(|&gpu_type| gpus[node][gpu_type]).sum::<u32>();
-            types.iter().zip(&is_of_use).map(|(own, &is)| if is { sum(own) } else { 0 }).collect()
+            let sum =
+                |members: &Vec<usize>| members.iter().map(|&gpu_type| gpus[node][gpu_type]).sum::<u32>();
+            types.iter().zip(&is_of_use).map(|(members, &is)| if is { sum(members) } else { 0 }).collect()
         };
         let (mut nodes, mut workers) = (Vec::new(), Vec::new());
         for (number, node) in self.nodes.iter().enumerate() {
@@ -43,11 +44,11 @@ impl Problem {
                 workers.push(WorkerNode::on_offer(node.name.clone(), gpus, node.intra_node));
             }
         }
-        let ceiling = |own: &Vec<usize>| own.iter().map(|&gpu_type| self.ceiling[gpu_type]).sum();
+        let ceiling = |members: &Vec<usize>| members.iter().map(|&gpu_type| self.ceiling[gpu_type]).sum();
         let offered: Vec<u32> =
             (0..types.len()).map(|ty| workers.iter().map(|node: &WorkerNode| node.gpus[ty]).sum()).collect();
         let problem = Self {
-            gpu_types: types.iter().map(|own| self.gpu_types[own[0]].clone()).collect(),
+            gpu_types: types.iter().map(|members| self.gpu_types[members[0]].clone()).collect(),
             labels: self.labels_of(&types),
             nodes: workers,
             ceiling: types.iter().map(ceiling).collect(),
@@ -87,11 +88,12 @@ impl Problem {
 
     /// Returns a name for each class: the type's own where it is the only one of that type.
     fn labels_of(&self, types: &[Vec<usize>]) -> Vec<String> {
-        let name = |own: &Vec<usize>| &self.gpu_types[own[0]];
-        let label = |own: &Vec<usize>| match types.iter().filter(|other| name(other) == name(own)).count() {
-            1 => name(own).to_string(),
-            _ => self.labels[own[0]].clone(),
-        };
+        let name = |members: &Vec<usize>| &self.gpu_types[members[0]];
+        let label =
+            |members: &Vec<usize>| match types.iter().filter(|other| name(other) == name(members)).count() {
+                1 => name(members).to_string(),
+                _ => self.labels[members[0]].clone(),
+            };
         types.iter().map(label).collect()
     }
 }
@@ -99,25 +101,27 @@ impl Problem {
 impl JobModel {
     /// Returns whether its ranks need more than the nodes have that have a type.
     fn is_too_large_for(&self, gpu_type: usize) -> bool {
-        self.unusable.iter().any(|(own, why)| *own == gpu_type && matches!(why, Exclusion::Needs(_)))
+        self.unusable
+            .iter()
+            .any(|(unusable, why)| *unusable == gpu_type && matches!(why, Exclusion::Needs(_)))
     }
 
     /// Returns the job as one that holds nothing, with these classes of types, of which so many GPUs are on offer.
     fn for_types(&self, types: &[Vec<usize>], offered: &[u32]) -> Self {
-        let any_class = |gpu_type: usize| types.iter().position(|own| own.contains(&gpu_type));
-        let class = |gpu_type: usize| any_class(gpu_type).filter(|&own| offered[own] > 0);
+        let any_class = |gpu_type: usize| types.iter().position(|members| members.contains(&gpu_type));
+        let class = |gpu_type: usize| any_class(gpu_type).filter(|&class| offered[class] > 0);
         let why_not = |gpu_type: usize| {
             if self.is_too_large_for(gpu_type) { any_class(gpu_type) } else { class(gpu_type) }
         };
         let mut unlisted: Vec<usize> = self.unlisted.iter().filter_map(|&gpu_type| class(gpu_type)).collect();
         unlisted.dedup();
         Self {
-            types: types.iter().map(|own| self.types[own[0]]).collect(),
-            may_use: types.iter().map(|own| self.may_use[own[0]]).collect(),
+            types: types.iter().map(|members| self.types[members[0]]).collect(),
+            may_use: types.iter().map(|members| self.may_use[members[0]]).collect(),
             unusable: first(&self.unusable, why_not),
             sources: first(&self.sources, class),
             remarks: first(&self.remarks, class),
-            replica: self.replica.as_ref().map(|own| own.for_types(types)),
+            replica: self.replica.as_ref().map(|replica| replica.for_types(types)),
             unlisted,
             progress: Progress {
                 epochs_left: self.progress.epochs_left,
@@ -150,22 +154,22 @@ impl Extract {
     /// Returns a placement of the whole problem as one of the extract; `None` where it is on other GPUs.
     pub fn of_whole(&self, placement: &Placement) -> Option<Placement> {
         renumbered(placement, |node, gpu_type| {
-            let node = self.nodes.iter().position(|own| *own == node)?;
-            Some((node, self.types.iter().position(|own| own.contains(&gpu_type))?))
+            let node = self.nodes.iter().position(|known| *known == node)?;
+            Some((node, self.types.iter().position(|members| members.contains(&gpu_type))?))
         })
     }
 
     /// Returns what is proven of the extract's plan in the whole problem's types.
     pub fn bound_to_whole(&self, whole: &Problem, bound: &Bound) -> Bound {
         let mut prices = vec![0.0; whole.gpu_types.len()];
-        for (own, price) in self.types.iter().zip(&bound.prices) {
-            for &gpu_type in own {
+        for (members, price) in self.types.iter().zip(&bound.prices) {
+            for &gpu_type in members {
                 prices[gpu_type] = *price;
             }
         }
         let mut replica_prices = vec![BTreeMap::new(); whole.gpu_types.len()];
-        for (own, prices) in self.types.iter().zip(&bound.replica_prices) {
-            for &gpu_type in own {
+        for (members, prices) in self.types.iter().zip(&bound.replica_prices) {
+            for &gpu_type in members {
                 replica_prices[gpu_type].clone_from(prices);
             }
         }
@@ -174,9 +178,9 @@ impl Extract {
 
     /// Returns what is proven of a plan of the whole problem in the extract's types.
     pub fn bound_of_whole(&self, bound: &Bound) -> Bound {
-        let sizes = |own: &Vec<usize>| bound.replica_prices.get(own[0]).cloned().unwrap_or_default();
+        let sizes = |members: &Vec<usize>| bound.replica_prices.get(members[0]).cloned().unwrap_or_default();
         Bound {
-            prices: self.types.iter().map(|own| bound.prices[own[0]]).collect(),
+            prices: self.types.iter().map(|members| bound.prices[members[0]]).collect(),
             replica_prices: self.types.iter().map(sizes).collect(),
             ..bound.clone()
         }
@@ -206,7 +210,7 @@ fn renumbered(
 /// Returns entries of types as entries of their classes; of several types behind one class, the first speaks.
 fn first<T: Clone>(entries: &[(usize, T)], class: impl Fn(usize) -> Option<usize>) -> Vec<(usize, T)> {
     let mut speakers: Vec<(usize, usize)> = Vec::new();
-    let mut own = Vec::new();
+    let mut classes = Vec::new();
     for (gpu_type, entry) in entries {
         let Some(class) = class(*gpu_type) else { continue };
         let speaker = speakers.iter().find(|(known, _)| *known == class).map(|(_, speaker)| *speaker);
@@ -214,8 +218,8 @@ fn first<T: Clone>(entries: &[(usize, T)], class: impl Fn(usize) -> Option<usize
             speakers.push((class, *gpu_type));
         }
         if speaker.is_none_or(|speaker| speaker == *gpu_type) {
-            own.push((class, entry.clone()));
+            classes.push((class, entry.clone()));
         }
     }
-    own
+    classes
 }

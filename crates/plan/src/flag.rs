@@ -61,7 +61,7 @@ pub(super) fn fraction(text: &str) -> Result<f64, String> {
 /// # Errors
 /// When there is none.
 pub fn named<T: Copy>(names: &[(&'static str, T)], name: &str) -> Result<T, String> {
-    let found = names.iter().find(|(own, _)| *own == name).map(|(_, value)| *value);
+    let found = names.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
     found.ok_or_else(|| {
         format!("must be one of {}", names.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", "))
     })

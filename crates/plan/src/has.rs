@@ -2,7 +2,7 @@
 
 use num_bigint::BigUint;
 
-use crate::market::{Cleared, Market};
+use crate::market::{CategoryMarket, ClearedCategory};
 use crate::{
     Assignment, Entry, Knowledge, Make, Objective, Placer, PolicyError, Problem, admission, category,
 };
@@ -37,7 +37,7 @@ impl Placer for Has {
                 let count = count.to_string();
                 return Err(PolicyError::too_large(self.name(), "categories", &count, LIMIT, "jps"));
             }
-            let mut search = Search::new(problem, jobs);
+            let mut search = CategorySearch::new(problem, jobs);
             let mut category = category::first(admission.workers, jobs.len());
             search.look_at(&category);
             while !stopped && category::next(&mut category) {
@@ -52,15 +52,15 @@ impl Placer for Has {
 }
 
 /// The best category so far; packs only what can win.
-pub(super) struct Search<'a> {
-    market: Market<'a>,
-    pub best: Option<Cleared>,
+pub(super) struct CategorySearch<'a> {
+    market: CategoryMarket<'a>,
+    pub best: Option<ClearedCategory>,
     pub looked_at: u64,
 }
 
-impl<'a> Search<'a> {
+impl<'a> CategorySearch<'a> {
     pub(super) fn new(problem: &'a Problem, jobs: &'a [usize]) -> Self {
-        Self { market: Market::new(problem, jobs), best: None, looked_at: 0 }
+        Self { market: CategoryMarket::new(problem, jobs), best: None, looked_at: 0 }
     }
 
     /// Clears a category and keeps it if it is better than all before.

@@ -184,9 +184,9 @@ impl JobModel {
             }
             let ty = &part.gpu_type;
             match &row[part.column] {
-                Cell::Known(Known { speed, source, max_batch, is_listed, remarks: own, .. }) => {
+                Cell::Known(Known { speed, source, max_batch, is_listed, remarks: known, .. }) => {
                     if offered[number] > 0 {
-                        remarks.extend(own.iter().map(|remark| (number, remark.clone())));
+                        remarks.extend(known.iter().map(|remark| (number, remark.clone())));
                     }
                     if offered[number] > 0 && *source != Source::JobFile {
                         sources.push((number, source.clone()));
@@ -213,13 +213,13 @@ impl JobModel {
             Some(_) => (job.min_replicas, job.max_replicas),
             None => (job.min_gpus, job.max_gpus),
         };
-        let replica = job.replica.as_ref().map(|own| {
+        let replica = job.replica.as_ref().map(|replica| {
             let size = |part: &Part| match &row[part.column] {
                 Cell::Known(known) => known.gpus,
                 Cell::Unusable(_) => 1,
             };
             let sizes = parts.list.iter().map(size).collect();
-            ReplicaModel { sizes, same_node: own.same_node, ever: 0, largest: Vec::new() }
+            ReplicaModel { sizes, same_node: replica.same_node, ever: 0, largest: Vec::new() }
         });
         let quanta = u32::try_from(job.global_batch / job.batch_quantum).unwrap_or(u32::MAX);
         let (model_bytes, syncs_per_epoch) = (to_f64(job.model_size.0), to_f64(job.syncs_per_epoch));
@@ -234,7 +234,7 @@ impl JobModel {
             overlap: job.overlap,
             weight: job.weight,
             min_gpus: least,
-            max_gpus: most.map_or(quanta, |own| own.min(quanta)),
+            max_gpus: most.map_or(quanta, |limit| limit.min(quanta)),
             asks: job.gpus.unwrap_or(least),
             accumulate: job.accumulate,
             types,

@@ -7,8 +7,8 @@ use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use crate::flag::fraction;
-use crate::has::Search;
-use crate::market::{Cleared, Market};
+use crate::has::CategorySearch;
+use crate::market::{CategoryMarket, ClearedCategory};
 use crate::{
     Assignment, Entry, Flag, FlagKind, Knowledge, Make, Objective, Parameters, Placer, PolicyError, Problem,
     admission, category, fairness,
@@ -159,14 +159,14 @@ impl Jps {
         problem: &Problem,
         jobs: &[usize],
         categories: &mut dyn Iterator<Item = &'_ Vec<u32>>,
-    ) -> Option<Cleared> {
-        let mut market = Market::new(problem, jobs);
-        let cleared: Vec<Cleared> = categories
+    ) -> Option<ClearedCategory> {
+        let mut market = CategoryMarket::new(problem, jobs);
+        let cleared: Vec<ClearedCategory> = categories
             .filter_map(|category| if market.clear(category) { market.pack() } else { None })
             .collect();
         let least = cleared.iter().map(|sample| sample.objective).fold(f64::INFINITY, f64::min);
         let beta = self.parameters.beta;
-        let score = |sample: &Cleared| {
+        let score = |sample: &ClearedCategory| {
             beta * least / sample.objective + (1.0 - beta) * fairness(problem, jobs, &sample.times)
         };
         // The first of equals, as `max_by` keeps the last.
@@ -241,8 +241,8 @@ fn best_objective(
     problem: &Problem,
     jobs: &[usize],
     categories: &mut dyn Iterator<Item = &'_ Vec<u32>>,
-) -> Option<Cleared> {
-    let mut search = Search::new(problem, jobs);
+) -> Option<ClearedCategory> {
+    let mut search = CategorySearch::new(problem, jobs);
     categories.for_each(|category| search.look_at(category));
     search.best
 }

@@ -72,7 +72,9 @@ pub use self::cost::{EpochTime, epoch_as_shared};
 pub use self::decision::{Assignment, Budget, Decision, Memory, Placer, Plan, Policy, PolicyError};
 pub use self::due::{Deadlines, Due, Dues};
 pub use self::explain::explain;
-pub use self::explanation::{Change, Explanation, JobExplanation, Limit, Market, Obstacle, TypeExplanation};
+pub use self::explanation::{
+    Explanation, GpuCountEffect, JobExplanation, Limit, Obstacle, TypeExplanation, TypeMarket,
+};
 pub use self::extract::Extract;
 pub use self::fairness::{fairness, heterogeneity};
 pub use self::flag::{Flag, FlagKind, named};
@@ -96,7 +98,7 @@ pub use self::replan::{Moves, Replan, Replanning};
 pub use self::replica::{Placed, ReplicaModel};
 pub(crate) use self::requests::{Instead, Pending, Remedy, is_legal, remedy};
 pub use self::requests::{MOST_GPUS, options};
-pub use self::shared::{Alone, Shared};
+pub use self::shared::{Shared, SolePolicy};
 pub use self::taken::Taken;
 pub use self::trace_bound::{Certificate, TraceBound, bound_of_prices, trace_bound};
 pub use hsched_model::Sharing;

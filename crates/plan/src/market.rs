@@ -6,7 +6,7 @@ use crate::solve::Transport;
 use crate::{Dues, Placement, Problem, Sharing, Slot, Verdict, cost, packing};
 
 /// The jobs of an admission against the GPUs on offer, ready to be cleared category by category.
-pub(super) struct Market<'a> {
+pub(super) struct CategoryMarket<'a> {
     problem: &'a Problem,
     /// Jobs in the order in which categories name them.
     jobs: &'a [usize],
@@ -24,7 +24,7 @@ const PATIENCE: u32 = 32;
 
 /// A category solved, packed and priced.
 #[derive(Clone, Debug)]
-pub(super) struct Cleared {
+pub(super) struct ClearedCategory {
     /// Objective over the jobs, in seconds.
     pub objective: f64,
     /// Slots by job, in the market's order.
@@ -33,7 +33,7 @@ pub(super) struct Cleared {
     pub times: Vec<f64>,
 }
 
-impl<'a> Market<'a> {
+impl<'a> CategoryMarket<'a> {
     pub(super) fn new(problem: &'a Problem, jobs: &'a [usize]) -> Self {
         let types = problem.gpu_types.len();
         let share = EqualShare::new(problem, jobs.len());
@@ -117,7 +117,7 @@ impl<'a> Market<'a> {
     }
 
     /// Packs the cleared category into nodes and prices it; `None` when a job may not run so.
-    pub(super) fn pack(&self) -> Option<Cleared> {
+    pub(super) fn pack(&self) -> Option<ClearedCategory> {
         let bundles: Vec<Vec<u32>> =
             (0..self.jobs.len()).map(|row| self.transport.row(row).to_vec()).collect();
         let slots = packing::pack(self.problem, self.jobs, &bundles);
@@ -132,7 +132,7 @@ impl<'a> Market<'a> {
             .iter()
             .zip(&times)
             .map(|(&job, &time)| (self.problem.jobs[job].weight, self.dues.cost(job, time)));
-        Some(Cleared { objective: self.problem.objective.value(weighted), slots, times })
+        Some(ClearedCategory { objective: self.problem.objective.value(weighted), slots, times })
     }
 
     fn open_slices(&mut self, row: usize, open: bool) {
@@ -151,7 +151,7 @@ impl<'a> Market<'a> {
     }
 }
 
-impl Cleared {
+impl ClearedCategory {
     /// Returns the verdicts of the jobs, in the order of `jobs`; `None` when one cannot have whole shares.
     pub(super) fn verdicts(&self, problem: &Problem, jobs: &[usize]) -> Option<Vec<Verdict>> {
         let place = |(&job, slots): (&usize, &Vec<Slot>)| {

@@ -21,7 +21,7 @@ pub enum Basis {
 #[derive(Clone, Debug)]
 pub struct Unclaimed {
     gpus: Vec<Vec<u32>>,
-    left: Vec<Left>,
+    left: Vec<HostRemainder>,
 }
 
 /// The most ranks that a node has CPUs and memory for.
@@ -34,7 +34,7 @@ struct Most {
 
 /// What CPUs and memory are left on a node.
 #[derive(Clone, Copy, Debug)]
-struct Left {
+struct HostRemainder {
     cpus: Option<u64>,
     memory: Option<u64>,
 }
@@ -95,12 +95,12 @@ impl Problem {
     }
 
     /// Returns the GPUs by node and type that are there beside what `others` hold, and what else the nodes have then.
-    fn not_held(&self, others: &[usize], basis: Basis) -> (Vec<Vec<u32>>, Vec<Left>) {
+    fn not_held(&self, others: &[usize], basis: Basis) -> (Vec<Vec<u32>>, Vec<HostRemainder>) {
         let start = |node: &WorkerNode| match basis {
-            Basis::Free => (node.gpus.clone(), Left::free(node)),
-            Basis::Queue | Basis::Line => (node.up.clone(), Left::whole(node)),
+            Basis::Free => (node.gpus.clone(), HostRemainder::free(node)),
+            Basis::Queue | Basis::Line => (node.up.clone(), HostRemainder::whole(node)),
         };
-        let (mut gpus, mut left): (Vec<Vec<u32>>, Vec<Left>) = self.nodes.iter().map(start).unzip();
+        let (mut gpus, mut left): (Vec<Vec<u32>>, Vec<HostRemainder>) = self.nodes.iter().map(start).unzip();
         if basis == Basis::Free {
             for &job in others {
                 self.take_running(job, &mut gpus, &mut left);
@@ -112,7 +112,7 @@ impl Problem {
     /// Returns what nobody has or is promised.
     pub fn unclaimed(&self) -> Unclaimed {
         let mut gpus: Vec<Vec<u32>> = self.nodes.iter().map(|node| node.gpus.clone()).collect();
-        let mut left: Vec<Left> = self.nodes.iter().map(Left::free).collect();
+        let mut left: Vec<HostRemainder> = self.nodes.iter().map(HostRemainder::free).collect();
         for job in 0..self.jobs.len() {
             self.take_running(job, &mut gpus, &mut left);
         }
@@ -124,25 +124,25 @@ impl Problem {
         Unclaimed { gpus, left }
     }
 
-    fn take_running(&self, job: usize, gpus: &mut [Vec<u32>], left: &mut [Left]) {
+    fn take_running(&self, job: usize, gpus: &mut [Vec<u32>], left: &mut [HostRemainder]) {
         let model = &self.jobs[job];
         for slot in model.progress.running().flat_map(|hold| &hold.slots) {
-            let own = &mut gpus[slot.node][slot.gpu_type];
-            *own = own.saturating_sub(slot.count);
+            let count = &mut gpus[slot.node][slot.gpu_type];
+            *count = count.saturating_sub(slot.count);
             left[slot.node].take(model.needs, slot.count);
         }
     }
 
     /// Returns for how many ranks each node has CPUs and memory beside these GPUs; `None` where nobody knows.
-    fn ranks_by_host(&self, gpus: &[Vec<u32>], left: &[Left]) -> Vec<Option<Most>> {
+    fn ranks_by_host(&self, gpus: &[Vec<u32>], left: &[HostRemainder]) -> Vec<Option<Most>> {
         if self.nodes.iter().all(|node| node.host.is_none()) {
             return vec![None; self.nodes.len()];
         }
         let needs: Vec<RankNeeds> =
             (0..self.gpu_types.len()).map(|gpu_type| self.most_needed(gpu_type)).collect();
-        let most = |(gpus, left): (&Vec<u32>, &Left)| {
-            let own = gpus.iter().zip(&needs).filter(|(count, _)| **count > 0).map(|(_, needs)| *needs);
-            let needs = own.reduce(RankNeeds::max)?;
+        let most = |(gpus, left): (&Vec<u32>, &HostRemainder)| {
+            let usable = gpus.iter().zip(&needs).filter(|(count, _)| **count > 0).map(|(_, needs)| *needs);
+            let needs = usable.reduce(RankNeeds::max)?;
             let by_cpus = needs.ranks(left.cpus, None);
             let ranks = left.ranks(needs);
             Some(Most { ranks, scarce: if by_cpus == ranks { "CPUs" } else { "memory" } })
@@ -152,8 +152,8 @@ impl Problem {
 
     /// Returns the most that a rank of any job that may use a type needs.
     fn most_needed(&self, gpu_type: usize) -> RankNeeds {
-        let own = self.jobs.iter().filter(|job| job.may_use[gpu_type]).map(|job| job.needs);
-        own.reduce(RankNeeds::max).unwrap_or_default()
+        let users = self.jobs.iter().filter(|job| job.may_use[gpu_type]).map(|job| job.needs);
+        users.reduce(RankNeeds::max).unwrap_or_default()
     }
 
     /// Takes what is promised to a submission: from its own nodes, else from others that the job may be on, for Slurm
@@ -233,7 +233,7 @@ impl Unclaimed {
     }
 }
 
-impl Left {
+impl HostRemainder {
     fn free(node: &WorkerNode) -> Self {
         let host = node.host.unwrap_or_default();
         Self { cpus: host.cpus.map(|room| room.free), memory: host.memory.map(|room| room.free) }

@@ -130,7 +130,7 @@ impl<'a> Greedy<'a> {
             let first = |&ty: &usize| Some((self.free.iter().position(|node| node[ty] > 0)?, ty));
             let may_run =
                 |&(node, ty): &(usize, usize)| self.time(row, &with(&self.slots[row], node, ty)).is_finite();
-            alike.iter().filter_map(first).filter(|own| !legal || may_run(own)).min()
+            alike.iter().filter_map(first).filter(|candidate| !legal || may_run(candidate)).min()
         })
     }
 

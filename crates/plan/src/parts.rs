@@ -77,8 +77,9 @@ impl Parts {
     pub(super) fn ceiling(&self, cluster: &Cluster) -> Vec<u32> {
         let mut ceiling = vec![0; self.list.len()];
         for node in &cluster.nodes {
-            let own = self.counts(&node.name, node.gpus.iter().map(|stock| (&stock.gpu_type, stock.total)));
-            ceiling.iter_mut().zip(own).for_each(|(sum, count)| *sum += count);
+            let counts =
+                self.counts(&node.name, node.gpus.iter().map(|stock| (&stock.gpu_type, stock.total)));
+            ceiling.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
         }
         ceiling
     }
@@ -88,12 +89,12 @@ impl Parts {
     pub(super) fn labels(&self, cluster: &Cluster, access: &Access) -> Vec<String> {
         let of = |part: &Part| access.name(&self.pools[part.pool]);
         let label = |part: &Part| {
-            let own = of(part);
+            let price = of(part);
             let others: Vec<String> =
                 self.list.iter().filter(|other| other.column == part.column).map(of).collect();
-            match others.iter().filter(|other| **other == own).count() {
+            match others.iter().filter(|other| **other == price).count() {
                 _ if others.len() == 1 => part.gpu_type.to_string(),
-                1 if !own.is_empty() => format!("{}@{own}", part.gpu_type),
+                1 if !price.is_empty() => format!("{}@{price}", part.gpu_type),
                 _ => format!("{}@{}", part.gpu_type, cluster.nodes[part.node].name),
             }
         };

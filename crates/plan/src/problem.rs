@@ -172,8 +172,11 @@ impl Problem {
 
     /// Returns the number of a type on one of the nodes.
     pub fn type_on(&self, node: usize, gpu_type: &GpuType) -> Option<usize> {
-        let own = self.nodes.get(node)?.gpus.iter().zip(&self.gpu_types);
-        own.enumerate().find(|(_, (count, name))| **count > 0 && *name == gpu_type).map(|(number, _)| number)
+        let counts = self.nodes.get(node)?.gpus.iter().zip(&self.gpu_types);
+        counts
+            .enumerate()
+            .find(|(_, (count, name))| **count > 0 && *name == gpu_type)
+            .map(|(number, _)| number)
     }
 
     /// Returns the number of GPUs by the name of their type.

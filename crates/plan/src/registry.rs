@@ -12,7 +12,7 @@ use crate::replace_all::ReplaceAll;
 use crate::single_gpus::SingleGpus;
 use crate::whole_epochs::WholeEpochs;
 use crate::{
-    Alone, ExecutionMode, Flag, Knowledge, Objective, Parameters, Placer, Policy, Replan, Shared, fixed,
+    ExecutionMode, Flag, Knowledge, Objective, Parameters, Placer, Policy, Replan, Shared, SolePolicy, fixed,
 };
 
 /// A policy that users choose by its name.
@@ -137,7 +137,7 @@ impl Registry {
         };
         Ok(match parameters.carrying {
             ExecutionMode::AtOnce => policy,
-            ExecutionMode::Alone => Box::new(Alone::new(policy)),
+            ExecutionMode::Alone => Box::new(SolePolicy::new(policy)),
             ExecutionMode::Shared => Box::new(Shared::new(policy, &parameters.replanning)),
         })
     }

@@ -4,7 +4,7 @@ use hsched_model::number::{to_f64, to_u64};
 use std::collections::BTreeSet;
 
 use crate::alternative::one_type;
-use crate::due_order::{self, Piece};
+use crate::due_order::{self, DueJob};
 use crate::kit::{Floor, Want};
 use crate::{Budget, Extract, Objective, Placement, Placer, Plan, Policy, PolicyError, Problem, Repacking};
 use hsched_model::Time;
@@ -21,20 +21,20 @@ pub(super) struct ReplaceAll {
 
 /// A job on as many GPUs of one type as are best for it.
 #[derive(Clone, Copy)]
-struct Alone {
+struct BestAlone {
     job: usize,
     /// Seconds for the work that is left.
     time: f64,
     gpus: u32,
 }
 
-impl Alone {
+impl BestAlone {
     /// Returns the job as the whole cluster sees it, of which it takes a part.
-    fn piece(self, problem: &Problem, all: u32) -> Piece {
+    fn piece(self, problem: &Problem, all: u32) -> DueJob {
         let time = self.time * f64::from(self.gpus) / f64::from(all.max(1));
         let deadline = problem.jobs[self.job].aims.deadline;
         let within = deadline.map_or(f64::INFINITY, |deadline| deadline.0 - problem.now.0);
-        Piece { time, within: within - (self.time - time) }
+        DueJob { time, within: within - (self.time - time) }
     }
 }
 
@@ -50,24 +50,24 @@ impl ReplaceAll {
             progress.is_ready() || progress.running().next().is_some()
         };
         let alone = problem.present().filter(takes_part).filter_map(|job| self.alone(problem, job));
-        let mut jobs: Vec<Alone> = alone.collect();
+        let mut jobs: Vec<BestAlone> = alone.collect();
         let all: u32 = self.floor.total.iter().sum();
         if problem.objective == Objective::Deadlines {
-            let pieces: Vec<Piece> = jobs.iter().map(|own| own.piece(problem, all)).collect();
+            let pieces: Vec<DueJob> = jobs.iter().map(|alone| alone.piece(problem, all)).collect();
             jobs = due_order::order(&pieces).into_iter().map(|number| jobs[number]).collect();
         } else {
             jobs.sort_by(|a, b| a.time.total_cmp(&b.time).then(a.job.cmp(&b.job)));
         }
         let mut needed = 0_u32;
-        let fits = |own: &Alone| {
-            needed = needed.saturating_add(problem.jobs[own.job].min_gpus);
+        let fits = |alone: &BestAlone| {
+            needed = needed.saturating_add(problem.jobs[alone.job].min_gpus);
             needed <= all
         };
-        jobs.into_iter().take_while(fits).map(|own| own.job).collect()
+        jobs.into_iter().take_while(fits).map(|alone| alone.job).collect()
     }
 
     /// Returns how a job does alone; `None` where it can run on no type.
-    fn alone(&self, problem: &Problem, job: usize) -> Option<Alone> {
+    fn alone(&self, problem: &Problem, job: usize) -> Option<BestAlone> {
         let model = &problem.jobs[job];
         let types = 0..problem.gpu_types.len();
         let found = types.filter_map(|ty| one_type(problem, model, ty, self.floor.sizes()));
@@ -75,7 +75,7 @@ impl ReplaceAll {
             found.min_by(|a, b| a.jct.total_cmp(&b.jct)).filter(|alternative| alternative.jct.is_finite())?;
         let epochs = to_f64(model.epochs);
         let time = best.jct / epochs * model.progress.left(problem.now);
-        Some(Alone { job, time, gpus: best.counts.iter().sum() })
+        Some(BestAlone { job, time, gpus: best.counts.iter().sum() })
     }
 
     /// Returns the problem of placing these jobs as if none ran.
@@ -120,9 +120,9 @@ impl Policy for ReplaceAll {
             (budget.begin)();
             let assignment = self.placer.place(&extract.problem, budget.stop)?;
             stopped |= assignment.stopped;
-            let own = jobs.iter().zip(&assignment.verdicts);
+            let judged = jobs.iter().zip(&assignment.verdicts);
             placed.extend(
-                own.filter_map(|(&job, verdict)| {
+                judged.filter_map(|(&job, verdict)| {
                     Some((job, extract.to_whole(problem, verdict.placement()?)))
                 }),
             );

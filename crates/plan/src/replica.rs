@@ -28,7 +28,9 @@ pub struct Placed {
 impl ReplicaModel {
     /// Returns the same for classes of types.
     pub(super) fn for_types(&self, types: &[Vec<usize>]) -> Self {
-        let of = |values: &[u32]| types.iter().map(|own| values.get(own[0]).copied().unwrap_or(1)).collect();
+        let of = |values: &[u32]| {
+            types.iter().map(|members| values.get(members[0]).copied().unwrap_or(1)).collect()
+        };
         Self { sizes: of(&self.sizes), largest: of(&self.largest), ..self.clone() }
     }
 }
@@ -36,7 +38,7 @@ impl ReplicaModel {
 impl JobModel {
     /// Returns the number of GPUs of a replica on a type.
     pub fn size(&self, gpu_type: usize) -> u32 {
-        self.replica.as_ref().map_or(1, |own| own.sizes[gpu_type])
+        self.replica.as_ref().map_or(1, |replica| replica.sizes[gpu_type])
     }
 
     /// Returns how many GPUs of a replica on a type have to be on one node.
@@ -46,12 +48,16 @@ impl JobModel {
 
     /// Returns whether a replica may need several free GPUs of one node.
     pub fn needs_blocks(&self) -> bool {
-        self.replica.as_ref().is_some_and(|own| own.same_node && own.sizes.iter().any(|&size| size > 1))
+        self.replica
+            .as_ref()
+            .is_some_and(|replica| replica.same_node && replica.sizes.iter().any(|&size| size > 1))
     }
 
     /// Returns whether a replica may be several GPUs on any nodes.
     pub fn is_loose(&self) -> bool {
-        self.replica.as_ref().is_some_and(|own| !own.same_node && own.sizes.iter().any(|&size| size > 1))
+        self.replica
+            .as_ref()
+            .is_some_and(|replica| !replica.same_node && replica.sizes.iter().any(|&size| size > 1))
     }
 
     /// Returns whether a replica may have several GPUs.
@@ -125,8 +131,8 @@ impl JobModel {
         let (mut rest, mut replicas) = (ranks, Vec::new());
         while let Some(first) = rest.first() {
             let size = (self.size(first.gpu_type) as usize).min(rest.len());
-            let (own, others) = rest.split_at(size);
-            replicas.push(own);
+            let (replica, others) = rest.split_at(size);
+            replicas.push(replica);
             rest = others;
         }
         replicas

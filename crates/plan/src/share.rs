@@ -105,8 +105,8 @@ fn arrange(slots: &[Slot], preference: &[f64]) -> Vec<Rank> {
     let mut mixes: Vec<(Vec<(usize, u32)>, usize)> = nodes
         .into_iter()
         .map(|node| {
-            let own = slots.iter().filter(|slot| slot.node == node);
-            let mut mix: Vec<(usize, u32)> = own.map(|slot| (slot.gpu_type, slot.count)).collect();
+            let on_node = slots.iter().filter(|slot| slot.node == node);
+            let mut mix: Vec<(usize, u32)> = on_node.map(|slot| (slot.gpu_type, slot.count)).collect();
             mix.sort_by(|a, b| by_preference(a.0, b.0));
             (mix, node)
         })

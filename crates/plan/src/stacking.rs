@@ -30,7 +30,7 @@ pub(super) fn stack(free: &[u32], blocks: &[u32]) -> Stacked {
             return Stacked::Never;
         }
     }
-    let mut search = Search {
+    let mut search = StackSearch {
         left: free.to_vec(),
         blocks,
         order,
@@ -53,7 +53,7 @@ pub(super) fn stack(free: &[u32], blocks: &[u32]) -> Stacked {
     }
 }
 
-struct Search<'a> {
+struct StackSearch<'a> {
     left: Vec<u32>,
     blocks: &'a [u32],
     /// The largest first.
@@ -64,7 +64,7 @@ struct Search<'a> {
     steps: u32,
 }
 
-impl Search<'_> {
+impl StackSearch<'_> {
     /// Puts each block on the node that it leaves fullest; returns whether all found room.
     fn fill(&mut self) -> bool {
         // Nodes by their free GPUs: a heap of buckets.

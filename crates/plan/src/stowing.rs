@@ -11,7 +11,7 @@ const PATIENCE: u32 = 20_000;
 /// What is asked for of one type: replicas by the GPUs that each needs of one node.
 type Blocks = BTreeMap<u32, u32>;
 
-struct Search<'a> {
+struct StowSearch<'a> {
     problem: &'a Problem,
     /// Jobs, those that are hardest to place first.
     order: Vec<usize>,
@@ -37,7 +37,7 @@ pub(super) fn replicas_fit(problem: &Problem, jobs: &[usize]) -> bool {
         (std::cmp::Reverse(block), count, std::cmp::Reverse(model.min_gpus))
     };
     order.sort_by_key(hardest);
-    let mut search = Search {
+    let mut search = StowSearch {
         problem,
         order,
         free: (0..types).map(of_type).collect(),
@@ -48,7 +48,7 @@ pub(super) fn replicas_fit(problem: &Problem, jobs: &[usize]) -> bool {
     search.place(0)
 }
 
-impl Search<'_> {
+impl StowSearch<'_> {
     /// Places the jobs from a place of the order on.
     fn place(&mut self, at: usize) -> bool {
         let Some(&job) = self.order.get(at) else { return true };
@@ -81,10 +81,10 @@ impl Search<'_> {
                 return true;
             }
             if more > 0
-                && let Some(own) = self.taken[ty].get_mut(&block)
+                && let Some(count) = self.taken[ty].get_mut(&block)
             {
-                *own -= more;
-                if *own == 0 {
+                *count -= more;
+                if *count == 0 {
                     self.taken[ty].remove(&block);
                 }
             }

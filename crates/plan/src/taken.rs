@@ -11,23 +11,23 @@ pub struct Taken {
     /// GPUs by node and type.
     gpus: Vec<Vec<i64>>,
     /// CPUs and bytes of memory by node.
-    hosts: Vec<Host>,
+    hosts: Vec<HostDelta>,
     /// GPUs by type.
     types: Vec<i64>,
 }
 
 /// CPUs and bytes of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Host {
+struct HostDelta {
     cpus: i128,
     memory: i128,
 }
 
 /// What a plan changes: less where a job that it names has something, more where it gives something.
 #[derive(Default)]
-struct Change {
+struct PlanDelta {
     gpus: BTreeMap<(usize, usize), i64>,
-    hosts: BTreeMap<usize, Host>,
+    hosts: BTreeMap<usize, HostDelta>,
     types: BTreeMap<usize, i64>,
     /// Where it gives something: what jobs hold is none of its doing.
     given: BTreeSet<(usize, usize)>,
@@ -39,7 +39,7 @@ impl Taken {
         let types = problem.gpu_types.len();
         let mut taken = Self {
             gpus: vec![vec![0; types]; problem.nodes.len()],
-            hosts: vec![Host::default(); problem.nodes.len()],
+            hosts: vec![HostDelta::default(); problem.nodes.len()],
             types: vec![0; types],
         };
         for job in problem.present() {
@@ -74,14 +74,14 @@ impl Taken {
 
     /// Returns where a plan exceeds what nodes have, or the limits.
     pub(super) fn exceeded(&self, problem: &Problem, plan: &Plan) -> Vec<Violation> {
-        let mut free = Change::default();
+        let mut free = PlanDelta::default();
         for (job, _) in &plan.changes {
             let model = &problem.jobs[*job];
             for slot in model.progress.running().flat_map(|hold| &hold.slots) {
                 free.add(model, slot, -1);
             }
         }
-        let (mut queued, mut asked) = (free.clone_changes(), Change::default());
+        let (mut queued, mut asked) = (free.clone_changes(), PlanDelta::default());
         for (job, decision) in &plan.changes {
             let waits = matches!(decision, Decision::Place { queued: true, .. } | Decision::Adjust { .. });
             let change = if waits { &mut queued } else { &mut free };
@@ -108,13 +108,13 @@ impl Taken {
     fn exceeded_gpus(
         &self,
         problem: &Problem,
-        change: &Change,
+        change: &PlanDelta,
         of: impl Fn(&WorkerNode) -> &Vec<u32>,
         violations: &mut Vec<Violation>,
     ) {
         for &(node, gpu_type) in &change.given {
             let offered = problem.nodes.get(node).and_then(|n| of(n).get(gpu_type)).copied().unwrap_or(0);
-            let before = self.gpus.get(node).and_then(|own| own.get(gpu_type)).copied().unwrap_or(0);
+            let before = self.gpus.get(node).and_then(|counts| counts.get(gpu_type)).copied().unwrap_or(0);
             let given = before + change.gpus.get(&(node, gpu_type)).copied().unwrap_or(0);
             if given > i64::from(offered) {
                 let name = |text: Option<&str>| text.unwrap_or("?").to_owned();
@@ -129,7 +129,7 @@ impl Taken {
     }
 
     /// Checks that the ranks on each node have their CPUs and memory.
-    fn exceeded_hosts(&self, problem: &Problem, change: &Change, violations: &mut Vec<Violation>) {
+    fn exceeded_hosts(&self, problem: &Problem, change: &PlanDelta, violations: &mut Vec<Violation>) {
         let nodes: BTreeSet<usize> = change.given.iter().map(|(node, _)| *node).collect();
         for number in nodes {
             let Some(node) = problem.nodes.get(number) else { continue };
@@ -150,7 +150,7 @@ impl Taken {
     }
 
     /// Checks the limits on what all jobs hold together.
-    fn exceeded_limits(&self, problem: &Problem, change: &Change, violations: &mut Vec<Violation>) {
+    fn exceeded_limits(&self, problem: &Problem, change: &PlanDelta, violations: &mut Vec<Violation>) {
         for limit in &problem.limits {
             let is_given = change.given.iter().any(|(_, gpu_type)| limit.gpu_types.contains(gpu_type));
             let held = |gpu_type: &usize| {
@@ -159,7 +159,7 @@ impl Taken {
             };
             let held: i64 = limit.gpu_types.iter().map(held).sum();
             if is_given && held > i64::from(limit.most) {
-                let gpu_type = limit.gpu_types.first().and_then(|own| problem.gpu_types.get(*own));
+                let gpu_type = limit.gpu_types.first().and_then(|ty| problem.gpu_types.get(*ty));
                 let gpu_type = gpu_type.map_or_else(|| "?".to_owned(), ToString::to_string);
                 violations.push(Violation::Limit { gpu_type, held: held.unsigned_abs(), most: limit.most });
             }
@@ -167,7 +167,7 @@ impl Taken {
     }
 }
 
-impl Change {
+impl PlanDelta {
     /// Returns the same amounts, with nothing given.
     fn clone_changes(&self) -> Self {
         Self {
@@ -186,7 +186,7 @@ impl Change {
     }
 }
 
-impl Host {
+impl HostDelta {
     fn add(&mut self, job: &JobModel, ranks: i64) {
         self.cpus += i128::from(job.needs.cpus) * i128::from(ranks);
         self.memory += i128::from(job.needs.memory) * i128::from(ranks);

@@ -137,7 +137,7 @@ fn broken_rules(problem: &Problem, job: &JobModel, placement: &Placement) -> Vec
         return broken;
     }
     let replicas = replicas(job, &placement.ranks, &mut broken);
-    let heads: Vec<Rank> = replicas.iter().map(|own| own[0]).collect();
+    let heads: Vec<Rank> = replicas.iter().map(|replica| replica[0]).collect();
     let models: Vec<TypeModel> = heads.iter().filter_map(|rank| job.types[rank.gpu_type]).collect();
     check_ranks(job, placement, &models, &mut broken);
     check_batches(job, &heads, &models, &mut broken);
@@ -184,7 +184,8 @@ fn check_ranks(job: &JobModel, placement: &Placement, models: &[TypeModel], brok
         *by_slot.entry((rank.node, rank.gpu_type)).or_default() += 1;
         let next = local.entry(rank.node).or_default();
         let apart = *next > 0 && node_before != Some(rank.node);
-        if rank.local_rank != *next || (apart && job.replica.as_ref().is_none_or(|own| own.same_node)) {
+        if rank.local_rank != *next || (apart && job.replica.as_ref().is_none_or(|replica| replica.same_node))
+        {
             broken.push("has ranks of one node that are not consecutive".into());
         }
         *next += 1;
@@ -240,8 +241,8 @@ fn check_times(
     let compute = to_f64(job.samples_per_epoch) / batch * step;
     let agree = |a: f64, b: f64| (a - b).abs() <= TOLERANCE * (a.abs() + b.abs()) + f64::MIN_POSITIVE;
     if !agree(placement.epoch.compute, compute) || !agree(placement.epoch.comm, comm) {
-        let (own, other) = (placement.epoch.total(), compute + comm);
-        broken.push(format!("claims {own} s per epoch, but the formulas give {other} s"));
+        let (stated, other) = (placement.epoch.total(), compute + comm);
+        broken.push(format!("claims {stated} s per epoch, but the formulas give {other} s"));
     }
 }
 

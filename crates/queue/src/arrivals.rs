@@ -117,7 +117,7 @@ impl Past {
             list.push(Self {
                 submitted,
                 shape,
-                limit: snapshot.limit_in(job.limit_s.map(|own| own.0), partition),
+                limit: snapshot.limit_in(job.limit_s.map(|limit| limit.0), partition),
                 tasks: job.tasks.max(1),
                 ratio: None,
                 habit: users.of(job.user.as_deref()),
@@ -143,7 +143,7 @@ impl Past {
                 account: whose.account,
                 qos: Some(users.past_qos(whose.user)),
                 partition: job.partition.as_deref(),
-                limit: snapshot.limit_in(job.limit_s.map(|own| own.0), job.partition.as_deref()),
+                limit: snapshot.limit_in(job.limit_s.map(|limit| limit.0), job.partition.as_deref()),
             };
             let rule = known.limits.of(subject, &asked_tres(&job.asks));
             if known.limits.refusal(rule).is_some() {
@@ -156,7 +156,7 @@ impl Past {
     }
 
     fn ended(snapshot: &Snapshot, job: &Ended, partitions: &[String], shape: usize, habit: usize) -> Self {
-        let limit = snapshot.limit_in(job.limit_s.map(|own| own.0), job.partition.as_deref());
+        let limit = snapshot.limit_in(job.limit_s.map(|limit| limit.0), job.partition.as_deref());
         let priority = job.priority.map(to_f64);
         Self {
             submitted: job.submitted.0,
@@ -177,10 +177,10 @@ impl Past {
 impl Arrivals {
     /// Returns what arrives in a part with so many GPUs, by what arrived there.
     pub(super) fn new(mut past: Vec<Past>, snapshot: &Snapshot, model: &QueueModel, gpus: u64) -> Self {
-        for own in &mut past {
-            own.most_work = model.most_gpu_seconds(own);
+        for user in &mut past {
+            user.most_work = model.most_gpu_seconds(user);
         }
-        if gpus == 0 || past.iter().all(|own| own.most_work <= 0.0) {
+        if gpus == 0 || past.iter().all(|user| user.most_work <= 0.0) {
             return Self::default();
         }
         let (since, until) = recorded(snapshot);
@@ -200,10 +200,10 @@ impl Arrivals {
     /// Returns what a future takes for the past in which jobs run such parts of their limits.
     pub(super) fn belief(&self, ratios: &[Ratios], random: &mut Pcg64Mcg) -> Belief {
         let means: Vec<f64> = ratios.iter().map(Ratios::mean).collect();
-        let work = |own: &Past| own.most_work * own.ratio.unwrap_or_else(|| means[own.habit]);
+        let work = |work_of: &Past| work_of.most_work * work_of.ratio.unwrap_or_else(|| means[work_of.habit]);
         let mut again = |count: usize| -> Vec<usize> { (0..count).map(|_| place(random, count)).collect() };
         let (past, mut gaps) = (again(self.past.len()), again(self.gaps.len()));
-        let drawn = mean(gaps.iter().map(|&own| self.gaps[own]));
+        let drawn = mean(gaps.iter().map(|&gap| self.gaps[gap]));
         let mean_gap = if self.gaps.is_empty() {
             // As much arrives as is done: so it is on a cluster on which jobs wait, in the long run.
             let believed = mean(self.past.iter().map(work)) / self.gpus;
@@ -218,7 +218,7 @@ impl Arrivals {
             self.time / to_f64(self.seen)
         };
         let mean_gap = mean_gap.max(SHORTEST_GAP);
-        let load = mean(past.iter().map(|&own| work(&self.past[own]))) / self.gpus / mean_gap;
+        let load = mean(past.iter().map(|&place| work(&self.past[place]))) / self.gpus / mean_gap;
         Belief { past, gaps, mean_gap, excess: (load / SUSTAINED).max(1.0) }
     }
 
@@ -231,7 +231,7 @@ impl Arrivals {
         model: &QueueModel,
         random: &mut Pcg64Mcg,
     ) -> Option<Arrival> {
-        let own = &self.past[*belief.past.get(place(random, belief.past.len()))?];
+        let user = &self.past[*belief.past.get(place(random, belief.past.len()))?];
         let mut gap = match belief.gaps.get(place(random, belief.gaps.len())) {
             Some(&gap) => self.gaps[gap],
             None => exponential(random) * belief.mean_gap,
@@ -242,19 +242,19 @@ impl Arrivals {
         let at = at + gap;
         let drawn = |random| self.priorities.get(place(random, self.priorities.len())).copied();
         let known =
-            own.priority.or_else(|| drawn(random).map(|priority| priority + model.rank_adds(own.counts)));
+            user.priority.or_else(|| drawn(random).map(|priority| priority + model.rank_adds(user.counts)));
         // What waits grows, and newcomers do not: they fall back by as much.
         let priority = known.unwrap_or(0.0) - model.rules.growth * (at - model.now);
         Some(Arrival {
             at,
-            key: Key { tier: own.tier, priority, submitted: at, order },
-            shape: own.shape,
-            limit: own.limit,
-            tasks: own.tasks,
-            habit: own.habit,
-            ratio: own.ratio,
-            counts: own.counts,
-            rule: own.rule,
+            key: Key { tier: user.tier, priority, submitted: at, order },
+            shape: user.shape,
+            limit: user.limit,
+            tasks: user.tasks,
+            habit: user.habit,
+            ratio: user.ratio,
+            counts: user.counts,
+            rule: user.rule,
         })
     }
 }

@@ -76,9 +76,9 @@ impl Habit {
             at_risk += weight;
             events.push((ratio, Happens::Ends, weight));
         }
-        for own in &self.seen {
+        for seen in &self.seen {
             let weight = weight();
-            let [from, until] = [own.from, own.ratio].map(|ratio| ratio.clamp(0.0, 1.0));
+            let [from, until] = [seen.from, seen.ratio].map(|ratio| ratio.clamp(0.0, 1.0));
             if from >= until && until > 0.0 {
                 continue;
             }
@@ -87,7 +87,7 @@ impl Habit {
             } else {
                 at_risk += weight;
             }
-            events.push((until, if own.has_ended { Happens::Ends } else { Happens::IsLost }, weight));
+            events.push((until, if seen.has_ended { Happens::Ends } else { Happens::IsLost }, weight));
         }
         events.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         let mut survival = 1.0;
@@ -166,7 +166,7 @@ impl Habits {
         let usual: Vec<f64> = units().map(|unit| unit.powf(USUAL_POWER)).collect();
         let all = all.ratios(&usual, CLUSTER_BELIEF, &mut *weight);
         let of_all = all.points();
-        let users = users.iter().map(|own| own.ratios(&of_all, USER_BELIEF, &mut *weight));
+        let users = users.iter().map(|habit| habit.ratios(&of_all, USER_BELIEF, &mut *weight));
         let mut list: Vec<Ratios> = users.collect();
         list.insert(0, all);
         list
@@ -188,12 +188,12 @@ impl<'a> Users<'a> {
         for user in snapshot.jobs.iter().filter_map(|job| job.user.as_deref()) {
             by_user.entry(user).or_default();
         }
-        for (user, own) in &seen {
+        for (user, habits) in &seen {
             if let Some(user) = user {
-                by_user.entry(user).or_default().push(*own);
+                by_user.entry(user).or_default().push(*habits);
             }
         }
-        let all = Habit { seen: seen.iter().map(|(_, own)| *own).collect() };
+        let all = Habit { seen: seen.iter().map(|(_, seen)| *seen).collect() };
         let names = by_user.keys().zip(1..).map(|(user, number)| (*user, number)).collect();
         let list = std::iter::once(all).chain(by_user.into_values().map(|seen| Habit { seen })).collect();
         let jobs = snapshot.jobs.iter().rev();
@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn the_fewer_jobs_were_seen_the_more_futures_differ() {
         let spread = |count: usize| {
-            let seen: Vec<f64> = (0..count).map(|own| to_f64(own) / to_f64(count)).collect();
+            let seen: Vec<f64> = (0..count).map(|number| to_f64(number) / to_f64(count)).collect();
             let habits = Habits { list: vec![habit(&seen, &[])] };
             let mean = |seed| {
                 habits.believed(&mut crate::chance::sequence(seed, crate::chance::Purpose::Habit, 0))[0]
@@ -325,7 +325,7 @@ mod tests {
             };
             let means: Vec<f64> = (0..50).map(mean).collect();
             let middle = means.iter().sum::<f64>() / 50.0;
-            (means.iter().map(|own| (own - middle).powi(2)).sum::<f64>() / 50.0).sqrt()
+            (means.iter().map(|mean| (mean - middle).powi(2)).sum::<f64>() / 50.0).sqrt()
         };
         let (few, many) = (spread(5), spread(500));
         assert!(few > 0.04 && many < 0.03 && few > 2.0 * many, "{few} {many}");

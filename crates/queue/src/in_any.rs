@@ -25,7 +25,7 @@ pub(super) fn in_any(
     for (number, request) in question.requests.iter().enumerate() {
         for partition in partitions(request) {
             let id = RequestId(u32::try_from(list.len()).unwrap_or(u32::MAX));
-            let position = positions.iter().find(|(own, _)| *own == request.id);
+            let position = positions.iter().find(|(id, _)| *id == request.id);
             places.extend(position.map(|(_, position)| (id, *position)));
             list.push(Request { id, partition, ..request.clone() });
             of.push(number);
@@ -33,8 +33,8 @@ pub(super) fn in_any(
     }
     let estimates = forecast_of(&Question { requests: &list, ..*question }, &places, far, stop);
     let one = |(number, request): (usize, &Request)| {
-        let own = of.iter().zip(&estimates).filter(|(of, _)| **of == number);
-        let starts: Vec<&Start> = own.map(|(_, estimate)| &estimate.start).collect();
+        let of_partition = of.iter().zip(&estimates).filter(|(of, _)| **of == number);
+        let starts: Vec<&Start> = of_partition.map(|(_, estimate)| &estimate.start).collect();
         StartEstimate { id: request.id, start: first(&starts, request, question) }
     };
     Some(question.requests.iter().enumerate().map(one).collect())
@@ -50,9 +50,9 @@ fn first(starts: &[&Start], request: &Request, question: &Question) -> Start {
         return unknown.or(refused).map_or(Start::Never, |start| (*start).clone());
     };
     // All were tried in the same futures, those far behind the best in the first of them.
-    let futures = forecasts.iter().map(|own| own.starts.len()).max().unwrap_or(0);
+    let futures = forecasts.iter().map(|forecast| forecast.starts.len()).max().unwrap_or(0);
     let start_in = |future: usize| {
-        let all = forecasts.iter().filter_map(|own| own.starts.get(future));
+        let all = forecasts.iter().filter_map(|forecast| forecast.starts.get(future));
         all.map(|start| start.0).fold(f64::INFINITY, f64::min)
     };
     let all: Vec<f64> = (0..futures).map(start_in).collect();
@@ -60,12 +60,13 @@ fn first(starts: &[&Start], request: &Request, question: &Question) -> Start {
         return Start::Estimated((*soonest).clone());
     }
     let finish: Vec<f64> = all.iter().map(|start| start + request.run.0).collect();
-    let at_limits = forecasts.iter().filter_map(|own| own.at_limits).min_by(|a, b| a.0.total_cmp(&b.0));
+    let at_limits =
+        forecasts.iter().filter_map(|forecast| forecast.at_limits).min_by(|a, b| a.0.total_cmp(&b.0));
     Start::Estimated(Forecast {
         at_limits,
         start: Estimate::of(&all, question.calibration),
         finish: Estimate::of(&finish, question.calibration),
-        first: forecasts.iter().map(|own| own.first).sum::<f64>().min(1.0),
+        first: forecasts.iter().map(|forecast| forecast.first).sum::<f64>().min(1.0),
         starts: all.into_iter().map(Seconds).collect(),
         ..(*soonest).clone()
     })

@@ -48,12 +48,12 @@ impl ChangeEstimates {
     #[must_use]
     pub fn corrected(self, better: Start) -> Self {
         let Self { as_is, list } = self;
-        let corrected = |own: ChangeEstimate| {
-            let start = in_proportion(&own.start, &as_is, &better)?;
+        let corrected = |estimate: ChangeEstimate| {
+            let start = in_proportion(&estimate.start, &as_is, &better)?;
             let median = |start: &Start| start.forecast().map_or(0.0, |forecast| forecast.start.median.0);
-            let run = own.done.map(|done| done.median.0 - median(&own.start));
+            let run = estimate.done.map(|done| done.median.0 - median(&estimate.start));
             let done = run.zip(start.forecast()).map(|(run, forecast)| forecast.start.later(Seconds(run)));
-            Some(ChangeEstimate { sooner: sooner(&better, &start), start, done, ..own })
+            Some(ChangeEstimate { sooner: sooner(&better, &start), start, done, ..estimate })
         };
         Self { list: list.into_iter().filter_map(corrected).collect(), as_is: better }
     }
@@ -65,10 +65,10 @@ impl StartAdvice {
     pub fn corrected(self, better: Start) -> Self {
         let Self { as_is, advice, is_looked_for } = self;
         let simulated = as_is.unwrap_or(Start::Never);
-        let corrected = |mut own: crate::Advice| {
-            own.start = in_proportion(&own.start, &simulated, &better)?;
-            own.sooner = sooner(&better, &own.start);
-            Some(own)
+        let corrected = |mut advice: crate::Advice| {
+            advice.start = in_proportion(&advice.start, &simulated, &better)?;
+            advice.sooner = sooner(&better, &advice.start);
+            Some(advice)
         };
         let advice = advice.into_iter().filter_map(corrected).collect();
         Self { as_is: Some(better), advice, is_looked_for }

@@ -196,17 +196,19 @@ impl Snapshot {
     fn alike(&self, job: &QueueJob) -> Vec<Vec<String>> {
         let known = |name: &String| self.partitions.iter().find(|partition| partition.name == *name);
         let lets_in = |name: &&String| {
-            known(name).is_none_or(|own| {
+            known(name).is_none_or(|partition| {
                 let is_short =
-                    job.limit_s.is_none_or(|limit| own.max_time_s.is_none_or(|most| limit <= most));
-                is_short && own.max_nodes.is_none_or(|most| job.asks.nodes <= most)
+                    job.limit_s.is_none_or(|limit| partition.max_time_s.is_none_or(|most| limit <= most));
+                is_short && partition.max_nodes.is_none_or(|most| job.asks.nodes <= most)
             })
         };
         let mut open: Vec<&String> = job.partitions.iter().filter(lets_in).collect();
         if open.is_empty() {
             open = job.partitions.iter().collect();
         }
-        let kind = |name: &String| known(name).map(|own| (own.tier, own.exclusive, own.limit_qos.as_deref()));
+        let kind = |name: &String| {
+            known(name).map(|partition| (partition.tier, partition.exclusive, partition.limit_qos.as_deref()))
+        };
         let mut groups: Vec<Vec<String>> = Vec::new();
         for name in open {
             match groups.iter_mut().find(|group| kind(&group[0]) == kind(name)) {

@@ -8,7 +8,7 @@ use crate::record::excerpt;
 use hsched_model::{Cluster, GpuType, Node, NodeName, Selector, hostlist};
 
 /// What says the type of a node's GPUs.
-struct Found {
+struct TypeEvidence {
     gpu_type: GpuType,
     selector: Selector,
     /// How it came about, for people.
@@ -40,7 +40,7 @@ pub fn name_types(cluster: &mut Cluster, table: &BTreeMap<String, GpuType>) -> V
             continue;
         }
         match guessed(node) {
-            Ok(Some(Found { gpu_type, selector, from })) => {
+            Ok(Some(TypeEvidence { gpu_type, selector, from })) => {
                 let note = format!(
                     "hsched assumes that its untyped GPUs are {gpu_type}, from its {from}; to change \
                      this, use the setting untyped_gpus"
@@ -90,7 +90,7 @@ fn told(node: &Node, table: &BTreeMap<String, GpuType>) -> Option<(GpuType, Sele
 }
 
 /// Returns the one model that the features, or else the partitions or the name, name; `Err` has several.
-fn guessed(node: &Node) -> Result<Option<Found>, BTreeSet<String>> {
+fn guessed(node: &Node) -> Result<Option<TypeEvidence>, BTreeSet<String>> {
     // Short models may be numbers of nodes and racks: a40, t4.
     let words: Vec<&str> = node.name.as_str().split(|c: char| !c.is_ascii_alphanumeric()).collect();
     let is_whole = |index: usize| !words.get(index + 1).is_some_and(|next| is_other_model(next));
@@ -106,7 +106,11 @@ fn guessed(node: &Node) -> Result<Option<Found>, BTreeSet<String>> {
         }
         let selector = if what == "feature" { selector(word) } else { Selector::Name };
         let from = format!("{what} {}", excerpt(word));
-        return Ok(GpuType::new(&narrowest.label()).map(|gpu_type| Found { gpu_type, selector, from }));
+        return Ok(GpuType::new(&narrowest.label()).map(|gpu_type| TypeEvidence {
+            gpu_type,
+            selector,
+            from,
+        }));
     }
     Ok(None)
 }

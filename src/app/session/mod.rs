@@ -12,5 +12,5 @@ mod turn;
 pub(crate) use self::backend::Backend;
 pub(crate) use self::log::Log;
 pub(crate) use self::open::{LOCAL_CLUSTER, QueueSession, Session, backend_kind};
-pub(crate) use self::steps::Seen;
+pub(crate) use self::steps::JobsLook;
 pub(crate) use self::turn::PlanOptions;

@@ -13,7 +13,7 @@ use hsched_model::Time;
 
 /// What a look at the jobs has brought.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct JobsLook {
     pub at: Time,
     /// What has happened since the last look; the state has taken it in, and is not written down yet.
     pub events: Vec<Event>,
@@ -23,7 +23,7 @@ pub(crate) struct Seen {
     pub queue: Vec<TaggedJob>,
 }
 
-impl Seen {
+impl JobsLook {
     /// Returns a look that has not shown anything.
     pub(crate) fn nothing(context: &Context) -> Self {
         Self { at: state::now(context), events: Vec::new(), learnt: Vec::new(), queue: Vec::new() }
@@ -35,7 +35,7 @@ impl<W: Backend + ?Sized> Session<'_, W> {
     ///
     /// # Errors
     /// When Slurm does not answer (exit 69) or prints nonsense, or reports cannot be read.
-    pub(crate) fn look(&mut self) -> Result<Seen, Failure> {
+    pub(crate) fn look(&mut self) -> Result<JobsLook, Failure> {
         let mut state = std::mem::take(&mut self.state);
         let seen = self.look_into(&mut state);
         self.state = state;
@@ -46,7 +46,7 @@ impl<W: Backend + ?Sized> Session<'_, W> {
     ///
     /// # Errors
     /// The same as [`Self::look`].
-    pub(crate) fn look_into(&mut self, state: &mut State) -> Result<Seen, Failure> {
+    pub(crate) fn look_into(&mut self, state: &mut State) -> Result<JobsLook, Failure> {
         let (seen, queue) = self.world.look(state).map_err(|error| live_failure(&error))?;
         let events = notice(state, &seen);
         let learnt = events.iter().filter_map(|event| apply(state, seen.at, event, &self.rules)).collect();
@@ -55,11 +55,11 @@ impl<W: Backend + ?Sized> Session<'_, W> {
             seen.notes.iter().for_each(|note| self.context.note(note));
             self.directory.looked(seen.at);
         }
-        Ok(Seen { at: seen.at, events, learnt, queue })
+        Ok(JobsLook { at: seen.at, events, learnt, queue })
     }
 
     /// Leaves what deferred commands and a look have shown for the log of `watch` or `run`, except in a dry run.
-    pub(crate) fn leave_untold(&self, seen: &Seen) {
+    pub(crate) fn leave_untold(&self, seen: &JobsLook) {
         if !self.dry_run {
             let events = [&self.taken[..], &seen.events].concat();
             unread_events::leave(self.context, self.directory, &self.state, seen.at, &events);

@@ -21,11 +21,11 @@ use hsched_model::{GpuType, Precision, Speed};
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
-    action: Action,
+    action: CacheAction,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Action {
+enum CacheAction {
     /// Show the measured speeds with their errors and sources
     Show {
         /// Show only this model.
@@ -114,22 +114,22 @@ enum ExportFormat {
 impl Subcommand for Args {
     fn wants_json(&self) -> bool {
         let format = match &self.action {
-            Action::Show { format, .. } => *format,
-            Action::Set(args) => args.format,
-            Action::Forget(args) => args.format,
-            Action::Import(args) => args.format,
-            Action::Export { .. } => Format::Table,
+            CacheAction::Show { format, .. } => *format,
+            CacheAction::Set(args) => args.format,
+            CacheAction::Forget(args) => args.format,
+            CacheAction::Import(args) => args.format,
+            CacheAction::Export { .. } => Format::Table,
         };
         format == Format::Json
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         match &self.action {
-            Action::Show { model, format } => show::show(context, model.as_deref(), *format),
-            Action::Set(args) => change::set(context, args),
-            Action::Forget(args) => change::forget(context, args),
-            Action::Export { format } => share::export(context, *format),
-            Action::Import(args) => share::import(context, args),
+            CacheAction::Show { model, format } => show::show(context, model.as_deref(), *format),
+            CacheAction::Set(args) => change::set(context, args),
+            CacheAction::Forget(args) => change::forget(context, args),
+            CacheAction::Export { format } => share::export(context, *format),
+            CacheAction::Import(args) => share::import(context, args),
         }
     }
 }

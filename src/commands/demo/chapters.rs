@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::commands::demo::Way;
+use crate::commands::demo::Scenario;
 use crate::commands::demo::demo_setup::DemoSetup;
 use crate::commands::demo::performance::{Performance, completion};
 use crate::commands::demo::script::{Excerpt, excerpt};
@@ -31,7 +31,7 @@ pub(super) fn chapters(
     setup: &DemoSetup,
     placer: &dyn Placer,
     played: &Performance,
-    ways: &[Way],
+    ways: &[Scenario],
 ) -> Result<Vec<Chapter>, Failure> {
     let mut chapters = Vec::new();
     let mut add = |explained: &str, command: Option<&str>, output: Vec<String>| {
@@ -177,7 +177,7 @@ fn summary(jobs: &[JobState], terminal: Terminal) -> Vec<String> {
     lines(&table.show(terminal))
 }
 
-fn ways_table(ways: &[Way]) -> Table {
+fn ways_table(ways: &[Scenario]) -> Table {
     let mut table = Table::new(&[
         ("VARIANT", Align::Left),
         ("MEAN COMPLETION", Align::Right),

@@ -6,7 +6,7 @@ use crate::error::Failure;
 use crate::exit::Exit;
 use crate::settings::Settings;
 use hsched_engine::{BackendKind, End, Event, Rules};
-use hsched_lab::simulate::{Delays, Incident, Saving, Site, When, World};
+use hsched_lab::simulate::{Delays, Incident, Saving, SimulatedWorld, Site, When};
 use hsched_model::formats;
 use hsched_model::{BitRate, Cluster, GpuType, Job, JobDefaults, JobName, NodeName, Seconds, Speed, Time};
 
@@ -56,7 +56,7 @@ impl DemoSetup {
     }
 
     /// Returns the cluster before anything has happened.
-    pub(super) fn world(&self) -> World {
+    pub(super) fn world(&self) -> SimulatedWorld {
         let mut speeds: BTreeMap<String, BTreeMap<GpuType, Speed>> =
             self.jobs.iter().map(|job| (job.model.clone(), job.throughput.clone())).collect();
         let (model, gpu_type, rate) = WRONG;
@@ -82,7 +82,7 @@ impl DemoSetup {
             walltime: None,
             grace: self.defaults.grace,
         };
-        World::new(site, incidents(), BEGIN)
+        SimulatedWorld::new(site, incidents(), BEGIN)
     }
 
     /// Returns what owners want: all jobs, at once.

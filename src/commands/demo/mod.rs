@@ -42,7 +42,7 @@ pub(super) struct Args {
 const PAUSES: (Duration, Duration) = (Duration::from_millis(30), Duration::from_millis(300));
 
 /// How all jobs fare in one way of doing things.
-struct Way {
+struct Scenario {
     name: &'static str,
     word: &'static str,
     /// Mean and last completion.
@@ -69,7 +69,7 @@ impl Subcommand for Args {
         let played = perform(&setup, placer()?);
         let other =
             |sharing| -> Result<_, Failure> { Ok(completions(&without_moves(&setup, placer()?, sharing))) };
-        let way = |name, word, completions| Way { name, word, completions };
+        let way = |name, word, completions| Scenario { name, word, completions };
         let ways = [
             way("as above", "moves_auto", completions(&played.state)),
             way("without moves", "moves_never", other(Sharing::Balanced)?),
@@ -110,7 +110,7 @@ fn show(args: &Args, context: &Context, chapters: &[Chapter]) -> Result<(), Fail
     Ok(())
 }
 
-fn to_json(seed: u64, played: &Performance, ways: &[Way]) -> Value {
+fn to_json(seed: u64, played: &Performance, ways: &[Scenario]) -> Value {
     let story = played.lines.iter().map(|(at, line)| {
         let job = line.job.as_ref().map(JobName::as_str);
         json!({ "at_s": at.0, "job": job, "topic": line.topic.word(), "text": line.text })

@@ -10,7 +10,7 @@ use crate::commands::cli::{json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
 use hsched_engine::live::absolute;
-use hsched_engine::store::{Held, StateDir, is_name_of_state};
+use hsched_engine::store::{StateDir, StoredState, is_name_of_state};
 
 /// Restores a file, unless this is a dry run, and says what it holds and what it replaces.
 pub(super) fn restore(
@@ -26,7 +26,7 @@ pub(super) fn restore(
         Some(name) => root.join(name),
         None => absolute(&context.directory, file),
     };
-    let held = || Held::read(&file, &rules).map_err(failure);
+    let held = || StoredState::read(&file, &rules).map_err(failure);
     let (held, replaced) = if dry_run {
         (held()?, StateDir::would_replace(&root, &rules).map_err(failure)?)
     } else {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::app::context::Context;
-use crate::app::output::{Growth, Part};
+use crate::app::output::{FilePart, Growth};
 use crate::app::printed::{Printed, latest, submissions};
 use crate::app::{deferred_commands, state};
 use crate::commands::logs::{Args, Output, unreadable};
@@ -31,7 +31,7 @@ pub(super) struct Follower<'a> {
     output: Output<'a>,
     growth: Growth,
     /// The submission whose output is printed.
-    shown: Option<(SubmissionKey, Vec<Part>)>,
+    shown: Option<(SubmissionKey, Vec<FilePart>)>,
     /// What was said last of a job that waits.
     said: &'static str,
 }

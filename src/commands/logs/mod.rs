@@ -6,7 +6,7 @@ mod script;
 use std::io::{self, ErrorKind};
 
 use crate::app::context::Context;
-use crate::app::output::Part;
+use crate::app::output::FilePart;
 use crate::app::printed::{Printed, latest, submissions};
 use crate::app::{deferred_commands, state};
 use crate::commands::cancel::unknown_job;
@@ -157,7 +157,7 @@ struct Output<'a> {
 
 impl Output<'_> {
     /// Prints what there is of a part; returns whether anybody reads it.
-    fn pass_on(&mut self, part: &mut Part) -> Result<bool, Failure> {
+    fn pass_on(&mut self, part: &mut FilePart) -> Result<bool, Failure> {
         loop {
             let bytes = part.read().map_err(|error| unreadable(part, &error))?;
             if bytes.is_empty() {
@@ -181,6 +181,6 @@ impl Output<'_> {
     }
 }
 
-fn unreadable(part: &Part, error: &io::Error) -> Failure {
+fn unreadable(part: &FilePart, error: &io::Error) -> Failure {
     Failure::new(Exit::Failed, format!("cannot read {}: {error}", part.path.display()))
 }

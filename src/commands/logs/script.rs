@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::app::context::Context;
-use crate::app::output::{Growth, Part};
+use crate::app::output::{FilePart, Growth};
 use crate::app::script_files::{piece_output, script_output};
 use crate::app::{deferred_commands, state};
 use crate::commands::logs::{Args, Output, unreadable};
@@ -57,8 +57,8 @@ impl Args {
     }
 
     /// Returns a file from its beginning, or from its last lines.
-    fn part(&self, path: PathBuf) -> Result<Part, Failure> {
-        let mut part = Part { path, position: 0, end: None };
+    fn part(&self, path: PathBuf) -> Result<FilePart, Failure> {
+        let mut part = FilePart { path, position: 0, end: None };
         if let Some(lines) = self.tail {
             part.skip_to_last(lines).map_err(|error| unreadable(&part, &error))?;
         }
@@ -137,13 +137,13 @@ impl Args {
         mut look: impl FnMut() -> Result<Option<Look>, Failure>,
     ) -> Result<Exit, Failure> {
         let mut output = Output { context, several, shown: None };
-        let (mut parts, growth) = (Vec::<Part>::new(), Growth::new());
+        let (mut parts, growth) = (Vec::<FilePart>::new(), Growth::new());
         let mut is_first = true;
         loop {
             let Some(Look { files, has_started, is_over, word }) = look()? else { return Ok(Exit::Done) };
             for path in files {
                 if !parts.iter().any(|part| part.path == path) {
-                    let new = Part { path: path.clone(), position: 0, end: None };
+                    let new = FilePart { path: path.clone(), position: 0, end: None };
                     parts.push(if is_first { self.part(path)? } else { new });
                 }
             }

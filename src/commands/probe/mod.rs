@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::app::context::{Context, Format};
-use crate::app::input::{self, Seen};
+use crate::app::input::{self, ClusterWithNotes};
 use crate::app::offer::keep_partitions;
-use crate::app::probing::{Found, Prober};
-use crate::app::wanted::{Wanted, wanted};
+use crate::app::probing::{ProbeResult, Prober};
+use crate::app::wanted::{MissingSpeed, wanted};
 use crate::app::{file_kind, replicas, slurm, speeds, submission};
 use crate::commands::cli::{Subcommand, json_text, print};
 use crate::error::Failure;
@@ -57,7 +57,7 @@ impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let interrupts = Interrupts::take().map_err(|error| Failure::from_error(Exit::Failed, &error))?;
         let jobs = self.choose(context)?;
-        let Seen { mut cluster, mut notes } = slurm::cluster(context)?;
+        let ClusterWithNotes { mut cluster, mut notes } = slurm::cluster(context)?;
         keep_partitions(&mut cluster, &jobs, context, &mut notes)?;
         for note in &notes {
             context.note(note);
@@ -100,11 +100,11 @@ impl Args {
         &self,
         context: &Context,
         cluster: &Cluster,
-        mut wanted: Vec<Wanted>,
+        mut wanted: Vec<MissingSpeed>,
         interrupts: Interrupts,
-    ) -> Result<Vec<Found>, Failure> {
+    ) -> Result<Vec<ProbeResult>, Failure> {
         let prober = Prober { context, cluster, limit: self.time, interrupts };
-        let mut all: Vec<Found> = Vec::new();
+        let mut all: Vec<ProbeResult> = Vec::new();
         while !wanted.is_empty() {
             let found = prober.round(&wanted)?;
             for found in &found {
@@ -125,14 +125,15 @@ impl Args {
     fn show(
         &self,
         context: &Context,
-        wanted: &[Wanted],
-        found: &[Found],
+        wanted: &[MissingSpeed],
+        found: &[ProbeResult],
         cache: &Cache,
     ) -> Result<Exit, Failure> {
-        let trouble = |own: &Wanted| found.iter().find(|found| found.key == own.key())?.trouble.as_deref();
+        let trouble =
+            |own: &MissingSpeed| found.iter().find(|found| found.key == own.key())?.trouble.as_deref();
         let missed = wanted.iter().any(|own| trouble(own).is_some());
         if self.format == Format::Json {
-            let probe = |own: &Wanted| -> Value {
+            let probe = |own: &MissingSpeed| -> Value {
                 let known = cache.estimate(&own.key());
                 json!({
                     "job": own.job.name.as_str(), "model": own.job.model, "gpu_type": own.gpu_type.as_str(),

@@ -3,7 +3,7 @@
 
 use crate::app::context::Context;
 use crate::app::state::{self, live_failure};
-use crate::app::wanted::{Wanted, wanted};
+use crate::app::wanted::{MissingSpeed, wanted};
 use crate::commands::run::turns::{LocalRun, Woken, Work, earliest};
 use crate::error::Failure;
 use hsched_engine::live::LiveError;
@@ -28,7 +28,7 @@ impl LocalRun<'_> {
         }
         let run = state::new_run(self.context)?;
         let folder = run_folder(&state::root(self.context)?, &run).join("checkpoints");
-        let probe = |own: &Wanted| own.probe(own.batches[0], LIMIT, &folder);
+        let probe = |own: &MissingSpeed| own.probe(own.batches[0], LIMIT, &folder);
         let probes = wanted.iter().map(probe).collect::<Result<Vec<Job>, Failure>>()?;
         self.telling.log.say(&format!("measuring first: {}", names(&wanted)));
         let at = work.session.world.now();
@@ -45,7 +45,7 @@ impl LocalRun<'_> {
     }
 
     /// Returns the speeds to measure: those of jobs that have none, where there are several types.
-    fn unknown(&self, state: &State) -> Vec<Wanted> {
+    fn unknown(&self, state: &State) -> Vec<MissingSpeed> {
         let types = self.types();
         let open = state.jobs.iter().filter(|tracked| !tracked.phase.is_over());
         let jobs: Vec<Job> = open.map(|tracked| tracked.job.clone()).collect();
@@ -55,7 +55,8 @@ impl LocalRun<'_> {
             (0..jobs.len()).filter(|&job| !is_known(job)).map(|job| jobs[job].clone()).collect();
         let wanted = wanted(&unknown, &types, &state.cache, false);
         // One type is as good as itself.
-        let several = |own: &Wanted| wanted.iter().filter(|other| other.job.name == own.job.name).count() > 1;
+        let several =
+            |own: &MissingSpeed| wanted.iter().filter(|other| other.job.name == own.job.name).count() > 1;
         wanted.iter().filter(|own| several(own)).cloned().collect()
     }
 
@@ -108,7 +109,7 @@ impl LocalRun<'_> {
     }
 
     /// Takes in the steps that a job has timed on purpose, where it has reported no epoch.
-    fn learn(&self, state: &mut State, wanted: &[Wanted], now: Time) {
+    fn learn(&self, state: &mut State, wanted: &[MissingSpeed], now: Time) {
         let State { jobs, cache, contributor, .. } = state;
         let rule = LearnRule { weight: self.rules.learning_rate, contributor };
         for (tracked, own) in jobs.iter().zip(wanted).filter(|(tracked, _)| tracked.epochs_done == 0) {
@@ -136,7 +137,7 @@ fn trials(context: &Context, tracked: &JobState, attempt: Option<&SubmissionReco
 }
 
 /// Returns what is measured, for people.
-fn names(wanted: &[Wanted]) -> String {
-    let one = |own: &Wanted| format!("{} on {}", own.job.name, own.gpu_type);
+fn names(wanted: &[MissingSpeed]) -> String {
+    let one = |own: &MissingSpeed| format!("{} on {}", own.job.name, own.gpu_type);
     wanted.iter().map(one).collect::<Vec<_>>().join(", ")
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use crate::app::context::Context;
-use crate::app::input::{self, ClusterArgs, Seen};
+use crate::app::input::{self, ClusterArgs, ClusterWithNotes};
 use crate::commands::cli::{json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -37,7 +37,7 @@ pub(super) struct GraphArgs {
 }
 
 /// What of the command line matters here.
-pub(super) struct Asked<'a> {
+pub(super) struct GraphChoices<'a> {
     pub trace: &'a Path,
     pub cluster: &'a ClusterArgs,
     pub policies: &'a [String],
@@ -70,13 +70,13 @@ pub(super) fn run(
     context: &Context,
     text: &str,
     args: &GraphArgs,
-    asked: &Asked<'_>,
+    asked: &GraphChoices<'_>,
 ) -> Result<Exit, Failure> {
     if let Some(other) = asked.policies.iter().find(|name| *name != POLICY) {
         let message = format!("the trace has task graphs, which policy {other} cannot place");
         return Err(Failure::new(Exit::Usage, message).hint("use --policy mlf-h"));
     }
-    let Seen { cluster, .. } = input::cluster(context, asked.cluster)?;
+    let ClusterWithNotes { cluster, .. } = input::cluster(context, asked.cluster)?;
     let network = cluster.network.unwrap_or(context.settings.network).gigabits_per_second();
     let servers: Vec<Server> = cluster.nodes.iter().map(|node| server(node, network)).collect();
     let nodes: Vec<(String, usize)> =

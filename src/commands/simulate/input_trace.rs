@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::app::context::Context;
-use crate::app::input::{self, ClusterArgs, Seen};
+use crate::app::input::{self, ClusterArgs, ClusterWithNotes};
 use crate::app::offer::keep_partitions;
 use crate::app::replicas;
 use crate::app::speeds::SpeedArgs;
@@ -66,7 +66,7 @@ pub(in crate::commands) fn on_cluster(
 ) -> Result<Trace, Failure> {
     let jobs = &file.jobs;
     replicas::refuse(jobs, "a simulation")?;
-    let Seen { mut cluster, mut notes } = input::cluster(context, cluster)?;
+    let ClusterWithNotes { mut cluster, mut notes } = input::cluster(context, cluster)?;
     vacate(&mut cluster);
     let access = keep_partitions(&mut cluster, jobs, context, &mut notes)?;
     let types = Problem::types_of(&cluster);

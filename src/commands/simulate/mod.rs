@@ -34,7 +34,7 @@ pub(super) use crate::commands::simulate::input_trace::on_cluster;
 use crate::commands::simulate::objective::ObjectiveArgs;
 use hsched_engine::clock::Clock;
 
-use crate::commands::simulate::output::{EventFile, Form, Format, results, simulated};
+use crate::commands::simulate::output::{EventFile, Form, SimulationFormat, results, simulated};
 use crate::commands::simulate::report::Records;
 pub(in crate::commands) use crate::commands::simulate::sweep::HADARE;
 use crate::commands::simulate::sweep::{Axis, Runner, cells};
@@ -132,7 +132,7 @@ pub(super) struct Args {
     events: Option<PathBuf>,
     /// Output format.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    format: Format,
+    format: SimulationFormat,
     #[command(flatten)]
     report: ReportArgs,
     #[command(flatten)]
@@ -141,7 +141,7 @@ pub(super) struct Args {
 
 impl Subcommand for Args {
     fn wants_json(&self) -> bool {
-        self.format == Format::Json
+        self.format == SimulationFormat::Json
     }
 
     fn flags(&self) -> Vec<Flag> {
@@ -149,7 +149,7 @@ impl Subcommand for Args {
     }
 
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
-        if self.certificate && self.format != Format::Json {
+        if self.certificate && self.format != SimulationFormat::Json {
             return Err(Failure::new(Exit::Usage, "--certificate needs --format json"));
         }
         let text = input::text(&self.trace)?;
@@ -274,8 +274,8 @@ impl Args {
     }
 
     /// Returns what a trace of graphs is played with.
-    fn asked(&self) -> graphs::Asked<'_> {
-        graphs::Asked {
+    fn asked(&self) -> graphs::GraphChoices<'_> {
+        graphs::GraphChoices {
             trace: &self.trace,
             cluster: &self.cluster,
             policies: &self.policy,
@@ -283,7 +283,7 @@ impl Args {
             rounds: self.rounds,
             restart: self.restart_cost,
             events: self.events.as_ref(),
-            json: self.format == Format::Json,
+            json: self.format == SimulationFormat::Json,
         }
     }
 

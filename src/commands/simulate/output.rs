@@ -19,7 +19,7 @@ use hsched_plan::kit::Gpu;
 
 /// How results are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
+pub(super) enum SimulationFormat {
     /// Tables and charts.
     #[default]
     Table,
@@ -31,7 +31,7 @@ pub(super) enum Format {
 
 /// What of the results is printed, and how.
 pub(super) struct Form {
-    pub format: Format,
+    pub format: SimulationFormat,
     pub is_sweep: bool,
     /// Whether the results come after events on stdout: they are one line then, the last of them.
     pub after_events: bool,
@@ -113,10 +113,10 @@ pub(super) fn results(form: &Form, all: &[Simulated], context: &Context) -> Resu
     }
     let terminal = context.terminal;
     match form.format {
-        Format::Json if form.is_sweep => json_text(&sweep_json(all)),
-        Format::Json => json_text(&simulation_json(all, form.certificate)),
-        Format::Csv => Ok(simulation_csv(all)),
-        Format::Table if form.is_sweep => Ok(sweep_table(all, terminal)),
-        Format::Table => Ok(simulation_table(all, terminal)),
+        SimulationFormat::Json if form.is_sweep => json_text(&sweep_json(all)),
+        SimulationFormat::Json => json_text(&simulation_json(all, form.certificate)),
+        SimulationFormat::Csv => Ok(simulation_csv(all)),
+        SimulationFormat::Table if form.is_sweep => Ok(sweep_table(all, terminal)),
+        SimulationFormat::Table => Ok(simulation_table(all, terminal)),
     }
 }

@@ -35,7 +35,7 @@ pub(super) struct Run {
 }
 
 /// What comes of a replay: its record, or why the policy cannot treat the trace.
-type Outcome = Result<Result<Record, String>, Failure>;
+type ReplayOutcome = Result<Result<Record, String>, Failure>;
 
 /// The policy that forks jobs into copies.
 pub(in crate::commands) const HADARE: &str = "hadare";
@@ -222,7 +222,7 @@ impl Runner<'_> {
             done.fetch_add(1, Ordering::Relaxed);
             result
         });
-        let run = |(&(cell, name), record): (&(usize, &String), Outcome)| {
+        let run = |(&(cell, name), record): (&(usize, &String), ReplayOutcome)| {
             Ok(Run { cell, policy: name.clone(), record: record? })
         };
         tasks.iter().zip(results).map(run).collect()
@@ -234,7 +234,7 @@ impl Runner<'_> {
         name: &str,
         event: &mut dyn FnMut(&Event),
         progress: &dyn Fn(usize),
-    ) -> Outcome {
+    ) -> ReplayOutcome {
         if let Some(policy) = self.tasks.iter().find(|policy| policy.name() == name) {
             let hooks = Hooks { event, progress: &mut |ended| progress(ended), elapsed: self.elapsed };
             return Ok(Ok(replay_tasks(&cell.trace, policy.as_ref(), hooks)));

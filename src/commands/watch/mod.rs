@@ -47,7 +47,7 @@ pub(super) struct Args {
     dry_run: bool,
     /// Whether to stop running jobs and move them to better GPUs. With never, only waiting jobs get free GPUs.
     #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
-    moves: Wanted,
+    moves: MoveMode,
     /// Also queue jobs in Slurm that find no free GPUs, or that finish earlier on GPUs that are in use.
     ///
     /// Each job requests the GPUs on which it finishes first, including the wait. Every 10 min, and whenever GPUs
@@ -85,7 +85,7 @@ pub(super) struct Args {
 
 /// Whether running jobs are moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Wanted {
+enum MoveMode {
     #[default]
     Never,
     Auto,
@@ -142,8 +142,8 @@ impl Args {
     /// When a policy needs a file that is missing or wrong.
     fn parameters(&self) -> Result<Parameters, Failure> {
         let moves = match self.moves {
-            Wanted::Never => Moves::Never,
-            Wanted::Auto => Moves::Auto { margin: self.margin },
+            MoveMode::Never => Moves::Never,
+            MoveMode::Auto => Moves::Auto { margin: self.margin },
         };
         let replanning = Replanning { moves, queue: self.queue, ..Replanning::default() };
         let parameters = Parameters { replanning, ..Parameters::default() };

@@ -12,5 +12,5 @@ pub use self::error::LiveError;
 pub use self::last_word::{left_word, word_end};
 pub use self::reported::{Reported, reported};
 pub use self::scripts::{Prepared, Script, Site, absolute, scripts};
-pub use self::signals::{Held, Interrupts, hold, on_endings, on_interrupt};
+pub use self::signals::{HeldSignals, Interrupts, hold, on_endings, on_interrupt};
 pub use self::tag::Tag;

@@ -75,7 +75,7 @@ fn answer() -> MutexGuard<'static, ()> {
 }
 
 /// Holds back the signals that end a process, until the returned value is dropped. One thread may do so once at a time.
-pub fn hold() -> Held {
+pub fn hold() -> HeldSignals {
     let mut answer = self::answer();
     // What came since the last time is heard first.
     while CAME.load(Ordering::SeqCst) && !ASKED.load(Ordering::SeqCst) {
@@ -83,7 +83,7 @@ pub fn hold() -> Held {
         thread::yield_now();
         answer = self::answer();
     }
-    Held { _mask: Mask::block(others()).ok(), _answer: answer }
+    HeldSignals { _mask: Mask::block(others()).ok(), _answer: answer }
 }
 
 /// Returns the signals besides an interrupt that end the process.
@@ -128,7 +128,7 @@ impl Drop for Interrupts {
 
 /// Signals held back.
 #[derive(Debug)]
-pub struct Held {
+pub struct HeldSignals {
     _mask: Option<Mask>,
     _answer: MutexGuard<'static, ()>,
 }

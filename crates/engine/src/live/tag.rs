@@ -43,10 +43,10 @@ impl Tag {
     }
 
     /// Returns the text for `--comment` of a job that has a comment of its user's.
-    pub fn to_comment_with(&self, own: &str) -> String {
+    pub fn to_comment_with(&self, words: &str) -> String {
         let comment = self.to_comment();
         let begin = comment.strip_suffix('}').unwrap_or(&comment);
-        format!(r#"{begin},"comment":{}}}"#, serde_json::Value::from(own))
+        format!(r#"{begin},"comment":{}}}"#, serde_json::Value::from(words))
     }
 
     /// Returns the tag that a job's comment carries, or `None` for jobs of other origin.

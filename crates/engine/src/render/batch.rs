@@ -109,7 +109,7 @@ impl<'a> Batch<'a> {
         let excludes = !pinned && !several.is_empty() && !extra.any(|word| is_exclusion(word));
         let of_several = |part: &Component| part.nodes.iter().any(|node| several.contains(&node));
         let any_excludes = excludes && !parts.iter().all(of_several);
-        let own = |part: Component| {
+        let of_part = |part: Component| {
             if facts.inside.is_some() {
                 return (part, Vec::new());
             }
@@ -126,7 +126,7 @@ impl<'a> Batch<'a> {
         let batch = Self {
             job,
             options: if facts.inside.is_some() { Vec::new() } else { job_options(&facts, grace) },
-            components: parts.into_iter().map(own).collect(),
+            components: parts.into_iter().map(of_part).collect(),
             launcher,
             cpus_per_rank,
             grace_s: whole_seconds(grace),
@@ -145,7 +145,7 @@ impl<'a> Batch<'a> {
 }
 
 /// How a component's GPUs are asked for.
-enum Wanted {
+enum GpuSelection {
     /// By the types of the plan.
     Typed,
     /// By their number on nodes with a feature.
@@ -160,7 +160,7 @@ fn wanted(
     defaults: &JobDefaults,
     untyped: &BTreeMap<NodeName, Selector>,
     part: &Component,
-) -> Wanted {
+) -> GpuSelection {
     let selectors: Vec<Option<&Selector>> = part.nodes.iter().map(|node| untyped.get(node)).collect();
     let mut extra = defaults.sbatch.iter().chain(&job.launch.sbatch);
     let taken = extra.any(|word| is_constraint(word));
@@ -168,10 +168,10 @@ fn wanted(
         Some(Some(Selector::Feature(feature)))
             if !taken && selectors.iter().all(|selector| *selector == selectors[0]) =>
         {
-            Wanted::Feature(feature.clone())
+            GpuSelection::Feature(feature.clone())
         }
-        _ if selectors.iter().any(Option::is_some) => Wanted::Nodes,
-        _ => Wanted::Typed,
+        _ if selectors.iter().any(Option::is_some) => GpuSelection::Nodes,
+        _ => GpuSelection::Typed,
     }
 }
 
@@ -208,7 +208,7 @@ fn component_options(
     part: &Component,
     pinned: bool,
     cpus_per_rank: u32,
-    wanted: &Wanted,
+    wanted: &GpuSelection,
 ) -> Vec<Vec<String>> {
     let mut options = Vec::new();
     let mut add = |name: &str, value: &str| options.push(vec![format!("--{name}={value}")]);
@@ -226,10 +226,12 @@ fn component_options(
     add("nodes", &part.nodes.len().to_string());
     add("ntasks-per-node", &part.ranks_per_node().to_string());
     match wanted {
-        Wanted::Typed => add("gres", &gres(&part.gpus)),
-        Wanted::Feature(_) | Wanted::Nodes => add("gres", &format!("gpu:{}", part.ranks_per_node())),
+        GpuSelection::Typed => add("gres", &gres(&part.gpus)),
+        GpuSelection::Feature(_) | GpuSelection::Nodes => {
+            add("gres", &format!("gpu:{}", part.ranks_per_node()));
+        }
     }
-    if let Wanted::Feature(feature) = wanted {
+    if let GpuSelection::Feature(feature) = wanted {
         add("constraint", feature);
     }
     add("cpus-per-task", &cpus_per_rank.to_string());
@@ -237,7 +239,7 @@ fn component_options(
         let mebibytes = memory.0.div_ceil(1 << 20).saturating_mul(part.ranks_per_node().into());
         add("mem", &format!("{mebibytes}M"));
     }
-    if pinned || matches!(wanted, Wanted::Nodes) {
+    if pinned || matches!(wanted, GpuSelection::Nodes) {
         add("nodelist", &host_list(&part.nodes));
     }
     let extra = [&defaults.sbatch[..], &launch.sbatch].concat();

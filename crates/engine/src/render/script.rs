@@ -115,14 +115,14 @@ fn choice(job: &Job, ranks: &[PlacedRank]) -> Option<JsonValue> {
 fn env(job: &Job, checkpoint_dir: &str) -> Vec<(String, String)> {
     let mut env = job.launch.env.clone();
     if let Some((copies, number)) = job.launch.copies.and_then(|copies| Some((copies, copies.number?))) {
-        let own = [
+        let variables = [
             ("HSCHED_COPY", number.to_string()),
             ("HSCHED_COPIES", copies.max.to_string()),
             ("HSCHED_ROUND_DIR", format!("{checkpoint_dir}/rounds")),
             ("HSCHED_COPY_ROUND_S", copies.round.0.to_string()),
             ("HSCHED_COPY_OPTIMIZER", copies.optimizer.name().to_owned()),
         ];
-        env.extend(own.map(|(name, value)| (name.to_owned(), value)));
+        env.extend(variables.map(|(name, value)| (name.to_owned(), value)));
     }
     env
 }
@@ -132,7 +132,7 @@ fn replica_sizes(job: &Job, ranks: &[PlacedRank], others: &[Vec<PlacedRank>]) ->
     let Some(replica) = &job.replica else { return Vec::new() };
     let types: BTreeSet<&GpuType> =
         ranks.iter().chain(others.iter().flatten()).map(|rank| &rank.gpu_type).collect();
-    let cluster: Vec<GpuType> = types.iter().map(|own| (*own).clone()).collect();
+    let cluster: Vec<GpuType> = types.iter().map(|gpu_type| (*gpu_type).clone()).collect();
     let size = |gpu_type: &GpuType| {
         let gpus = hsched_plan::throughput::replica_size(&replica.gpus, gpu_type, &cluster)?;
         Some(json!({ "gpu_type": gpu_type.as_str(), "gpus": gpus }))
@@ -148,11 +148,11 @@ fn context(template: &Template, batch: &Batch<'_>) -> JsonValue {
         Command::Words(words) => (Some(words), None),
         Command::Shell(line) => (None, Some(line)),
     };
-    let component = |(own, options): &(Component, Vec<Vec<String>>)| {
+    let component = |(component, options): &(Component, Vec<Vec<String>>)| {
         json!({
             "options": options,
-            "nodes": own.nodes.len(),
-            "ranks_per_node": own.ranks_per_node(),
+            "nodes": component.nodes.len(),
+            "ranks_per_node": component.ranks_per_node(),
             "cpus_per_task": batch.cpus_per_rank,
         })
     };

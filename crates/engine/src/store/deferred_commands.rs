@@ -20,7 +20,7 @@ use hsched_model::{Job, JobName, Time};
 
 /// What an owner wants of jobs.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Wanted {
+pub enum DeferredChange {
     Add { jobs: Vec<Job>, restart: bool },
     Cancel { jobs: Vec<JobName> },
 }
@@ -31,7 +31,7 @@ pub struct DeferredCommand {
     /// Unique; those of later deferred commands sort after it.
     pub id: String,
     pub at: Time,
-    pub wanted: Wanted,
+    pub wanted: DeferredChange,
 }
 
 /// The deferred commands of a state directory.
@@ -71,7 +71,7 @@ const SCHEMA: &str = "hsched.wish/1";
 /// How the names of the files end.
 const ENDING: &str = ".json";
 
-impl Wanted {
+impl DeferredChange {
     /// Returns what it means for the state.
     pub fn events(&self) -> Vec<Event> {
         match self {
@@ -89,7 +89,7 @@ impl DeferredCommand {
     ///
     /// # Errors
     /// When it cannot be written: then nothing is wished.
-    pub fn leave(root: &Path, at: Time, wanted: Wanted) -> Result<Self, StateError> {
+    pub fn leave(root: &Path, at: Time, wanted: DeferredChange) -> Result<Self, StateError> {
         let folder = root.join(WISHES);
         DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(write_error(&folder))?;
         // Clocks go back, numbers do not: what is left after another deferred command that is still there sorts after it.
@@ -104,10 +104,10 @@ impl DeferredCommand {
 
     fn to_json(&self) -> Result<String, StateError> {
         let wanted = match &self.wanted {
-            Wanted::Add { jobs, restart } => {
+            DeferredChange::Add { jobs, restart } => {
                 WantedFile::Add { jobs: jobs.iter().map(formats::jobs::to_json).collect(), restart: *restart }
             }
-            Wanted::Cancel { jobs } => {
+            DeferredChange::Cancel { jobs } => {
                 WantedFile::Cancel { jobs: jobs.iter().map(ToString::to_string).collect() }
             }
         };
@@ -127,11 +127,11 @@ impl DeferredCommand {
         let wanted = match file.wanted {
             WantedFile::Add { jobs, restart } => {
                 let jobs = formats::jobs::from_json(&jobs);
-                Wanted::Add { jobs: jobs.map_err(|problems| problems.to_string())?, restart }
+                DeferredChange::Add { jobs: jobs.map_err(|problems| problems.to_string())?, restart }
             }
             WantedFile::Cancel { jobs } => {
                 let jobs: Result<_, _> = jobs.iter().map(|name| JobName::new(name)).collect();
-                Wanted::Cancel { jobs: jobs.map_err(|error| error.to_string())? }
+                DeferredChange::Cancel { jobs: jobs.map_err(|error| error.to_string())? }
             }
         };
         Ok(Self { id: id.to_owned(), at: Time(file.at), wanted })

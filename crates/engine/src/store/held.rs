@@ -23,7 +23,7 @@ const MOST_NAMES: usize = 8;
 
 /// The state that one file holds.
 #[derive(Debug)]
-pub struct Held {
+pub struct StoredState {
     pub state: State,
     /// The time that it is from.
     pub at: Option<Time>,
@@ -34,7 +34,7 @@ pub struct Held {
     pub(super) seq: u64,
 }
 
-impl Held {
+impl StoredState {
     /// Reads a snapshot or a journal, whatever its name.
     ///
     /// # Errors
@@ -99,7 +99,7 @@ pub(super) fn lost(root: &Path, newest: Option<Newest>, rules: &Rules) -> StateE
     let (mut known, mut best): (Vec<String>, Option<(u64, PathBuf)>) = (Vec::new(), None);
     for name in [SNAPSHOT, OLDER, JOURNAL] {
         let path = root.join(name);
-        let held = Held::read(&path, rules);
+        let held = StoredState::read(&path, rules);
         known.push(match &held {
             Ok(held) => {
                 let short = newest.filter(|newest| held.seq < newest.line && held.trouble.is_none());

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::store::deferred_commands::DeferredCommands;
 use crate::store::names::{NEWEST, OLDER, WISHES, chain, unmarked};
-use crate::store::recovery::Contents;
+use crate::store::recovery::DirectoryContents;
 use crate::store::snapshot::Snapshot;
 use crate::store::{StateError, run_folder};
 use crate::{Rules, State};
@@ -45,7 +45,7 @@ impl Inspection {
     /// # Errors
     /// When the state cannot be used.
     pub fn of(root: &Path, rules: &Rules) -> Result<Self, StateError> {
-        let contents = Contents::read(root, rules)?;
+        let contents = DirectoryContents::read(root, rules)?;
         let finding = |file: &str, what: String, advice| Finding { file: file.to_owned(), what, advice };
         let repaired = "nothing to do: the next hsched watch, add, submit or cancel repairs it";
         let troubles = contents.troubles().into_iter();

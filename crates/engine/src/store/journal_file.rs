@@ -11,7 +11,7 @@ use hsched_model::Time;
 
 /// One line.
 #[derive(Debug, Deserialize)]
-pub(super) struct Line {
+pub(super) struct JournalLine {
     /// Counts from 1 across all journals of a state directory.
     pub seq: u64,
     /// Unix seconds.
@@ -39,7 +39,7 @@ struct Number {
 #[derive(Debug, Default)]
 pub(super) struct Journal {
     /// The lines after the requested one.
-    pub lines: Vec<Line>,
+    pub lines: Vec<JournalLine>,
     /// The number of the last line; 0 where there is none.
     pub last: u64,
     /// What is wrong with it, for people.

@@ -12,11 +12,11 @@ use nix::unistd::geteuid;
 ///
 /// The administrator, and whoever owns the directory, could do worse.
 pub fn laid_by_another(path: &Path) -> Option<String> {
-    let own = geteuid().as_raw();
+    let user = geteuid().as_raw();
     path.ancestors().find_map(|part| {
         let (data, above) = (fs::symlink_metadata(part).ok()?, fs::metadata(part.parent()?).ok()?);
         let is_plain = data.is_file() || data.is_dir();
-        let is_trusted = [own, 0, above.uid()].contains(&data.uid());
+        let is_trusted = [user, 0, above.uid()].contains(&data.uid());
         (!is_plain && !is_trusted && above.mode() & 0o022 != 0).then(|| {
             let kind = if data.is_symlink() { "a symbolic link" } else { "a special file" };
             format!(
@@ -44,13 +44,13 @@ pub fn lay_output(path: &Path) -> Result<Option<String>, String> {
     laid()?;
     let above = path.parent().and_then(|folder| Some((folder, fs::metadata(folder).ok()?)));
     let (Some((folder, above)), Ok(data)) = (above, fs::symlink_metadata(path)) else { return Ok(None) };
-    let own = geteuid().as_raw();
+    let user = geteuid().as_raw();
     // On many systems each user has a group of the same number, with nobody else in it.
-    let is_private = above.mode() & 0o002 == 0 && above.gid() == own;
+    let is_private = above.mode() & 0o002 == 0 && above.gid() == user;
     if above.mode() & 0o022 == 0 || is_private {
         return Ok(None);
     }
-    let (is_sticky, is_trusted) = (above.mode() & 0o1000 != 0, [own, 0, above.uid()].contains(&data.uid()));
+    let (is_sticky, is_trusted) = (above.mode() & 0o1000 != 0, [user, 0, above.uid()].contains(&data.uid()));
     match (is_sticky, is_trusted) {
         (true, true) => Ok(None),
         (true, false) => Err(format!(

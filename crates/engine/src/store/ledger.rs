@@ -14,7 +14,7 @@ use crate::store::deferred_commands::{self, DeferredCommands};
 use crate::store::files::{aside, private, replace, sweep, write_error};
 use crate::store::names::{JOURNAL, OLD_JOURNAL, OLDER, SNAPSHOT, SPEEDS};
 use crate::store::newest::Newest;
-use crate::store::recovery::{Condition, Contents};
+use crate::store::recovery::{Condition, DirectoryContents};
 use crate::store::state_file::{Claim, StateFile};
 use crate::store::state_record::Record;
 use crate::store::{
@@ -96,7 +96,7 @@ impl<'a> Ledger<'a> {
         at: Time,
     ) -> Result<(State, Self), StateError> {
         let root = &directory.root;
-        let contents = Contents::read(root, rules)?;
+        let contents = DirectoryContents::read(root, rules)?;
         sweep(root);
         let path = root.join(JOURNAL);
         let damaged = |name| root.join(name).exists().then(|| aside(&root.join(name)));
@@ -171,10 +171,10 @@ impl<'a> Ledger<'a> {
     /// When jobs that have not ended are on another cluster, or the name cannot be written down.
     pub fn claim(&mut self, at: Time, state: &State, cluster: &str) -> Result<(), StateError> {
         match &self.claim.cluster {
-            Some(own) if own.eq_ignore_ascii_case(cluster) => Ok(()),
-            Some(own) if !state.is_over() => Err(StateError::OtherCluster {
+            Some(known) if known.eq_ignore_ascii_case(cluster) => Ok(()),
+            Some(known) if !state.is_over() => Err(StateError::OtherCluster {
                 path: self.directory.root.clone(),
-                own: own.clone(),
+                own: known.clone(),
                 here: cluster.to_owned(),
             }),
             _ => {
@@ -273,7 +273,7 @@ impl<'a> Ledger<'a> {
     /// damaged files are kept.
     fn repair(
         &mut self,
-        contents: &Contents,
+        contents: &DirectoryContents,
         asides: &BTreeMap<&str, Option<PathBuf>>,
         at: Time,
     ) -> Result<(), StateError> {

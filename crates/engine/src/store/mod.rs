@@ -37,8 +37,8 @@ mod state_location;
 mod state_record;
 mod unread_events;
 
-pub use self::deferred_commands::{DeferredCommand, Wanted, deferred_ids};
-pub use self::held::Held;
+pub use self::deferred_commands::{DeferredChange, DeferredCommand, deferred_ids};
+pub use self::held::StoredState;
 pub use self::inspection::{Finding, Inspection};
 pub use self::laid::{laid_by_another, lay_output};
 pub use self::last_look::last_look;

@@ -1,7 +1,7 @@
 //! The lines of a journal, applied to the state before them.
 
 use crate::store::journal;
-use crate::store::journal_file::{Journal, Line, Writer};
+use crate::store::journal_file::{Journal, JournalLine, Writer};
 use crate::store::state_file::StateFile;
 use crate::store::state_record::Record;
 use crate::{Event, Rules, State, apply};
@@ -36,7 +36,7 @@ impl Played {
         let at = start.as_ref().and_then(|file| file.at);
         let mut played =
             Self { recorded: start, reached: known, at, is_of_journal: false, journal, answers: Vec::new() };
-        for Line { seq, at, what } in lines {
+        for JournalLine { seq, at, what } in lines {
             let (at, answer) = (Time(at), journal::answer(&what));
             let record = Record::read(what).map_err(|what| format!("entry {seq}: {what}"))?;
             let is_whole = matches!(record, Some(Record::State(_)));

@@ -19,7 +19,7 @@ use crate::store::{SpeedFile, StateError};
 use crate::{Rules, State};
 
 /// What the files of a state directory say.
-pub(super) struct Contents {
+pub(super) struct DirectoryContents {
     pub state: State,
     /// The state according to the journal's records, without the answers after them; `None` before the first record.
     pub recorded: Option<StateFile>,
@@ -85,7 +85,7 @@ impl<'a> Files<'a> {
     }
 
     /// Returns the state, if it is certain that there was never a newer one.
-    fn contents(self, rules: &Rules) -> Result<Contents, StateError> {
+    fn contents(self, rules: &Rules) -> Result<DirectoryContents, StateError> {
         let due = self.newest.map_or(0, |newest| newest.state);
         let is_new = due == 0
             && matches!((&self.snapshot, &self.older), (Snapshot::Missing, Snapshot::Missing))
@@ -93,13 +93,13 @@ impl<'a> Files<'a> {
         let due = due.max(self.older.file().map_or(0, |file| file.seq));
         match self.snapshot.file() {
             Some(file) if file.seq >= due => self.after(file, rules),
-            None if is_new => Ok(Contents::of(self.played(None, Writer::Own)?, self.newest, rules)),
+            None if is_new => Ok(DirectoryContents::of(self.played(None, Writer::Own)?, self.newest, rules)),
             _ => self.recovered(rules),
         }
     }
 
     /// Returns the newest snapshot with what came after it.
-    fn after(&self, file: &StateFile, rules: &Rules) -> Result<Contents, StateError> {
+    fn after(&self, file: &StateFile, rules: &Rules) -> Result<DirectoryContents, StateError> {
         let writer = if file.is_unsealed() { Writer::Before } else { Writer::Own };
         let played = self.played(Some(file), writer)?;
         let known = self.newest.map_or(0, |newest| newest.line).max(file.seq);
@@ -123,11 +123,16 @@ impl<'a> Files<'a> {
             }
         };
         let kept = file.seq;
-        Ok(Contents { kept, snapshot: outdated, journal, ..Contents::of(played, self.newest, rules) })
+        Ok(DirectoryContents {
+            kept,
+            snapshot: outdated,
+            journal,
+            ..DirectoryContents::of(played, self.newest, rules)
+        })
     }
 
     /// Rebuilds the state without the newest snapshot.
-    fn recovered(&self, rules: &Rules) -> Result<Contents, StateError> {
+    fn recovered(&self, rules: &Rules) -> Result<DirectoryContents, StateError> {
         let copied = self.older.file().map_or(0, |file| file.seq);
         // Numbers that are older than the older copy are a copy themselves.
         let Some(newest) = self.newest.filter(|newest| newest.state >= copied) else {
@@ -162,7 +167,7 @@ impl<'a> Files<'a> {
                     needed"
             )),
         };
-        Ok(Contents { snapshot, journal, ..Contents::of(played, self.newest, rules) })
+        Ok(DirectoryContents { snapshot, journal, ..DirectoryContents::of(played, self.newest, rules) })
     }
 
     /// Applies the journal's lines to a snapshot.
@@ -172,7 +177,7 @@ impl<'a> Files<'a> {
     }
 }
 
-impl Contents {
+impl DirectoryContents {
     /// Reads the snapshot, what came after it, and the measured speeds; changes nothing.
     ///
     /// # Errors

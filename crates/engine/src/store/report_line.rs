@@ -14,7 +14,7 @@ const LONGEST_VALUE: usize = 30;
 
 /// A line of a rank about one epoch; keys that are not known here are for others.
 #[derive(Debug, Default)]
-pub(super) struct Line {
+pub(super) struct EpochLine {
     /// Counts from 1; a line without one tells of something else.
     pub epoch: Option<u64>,
     pub samples: Option<u64>,
@@ -34,7 +34,7 @@ pub(super) struct Line {
     pub ignored: Vec<(String, String)>,
 }
 
-impl Line {
+impl EpochLine {
     /// Parses a line.
     ///
     /// # Errors
@@ -146,8 +146,8 @@ fn timed(batch: u64, time: f64) -> Option<Timed> {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Line {
-        Line::parse(text).expect("a line")
+    fn parse(text: &str) -> EpochLine {
+        EpochLine::parse(text).expect("a line")
     }
 
     fn ignored(text: &str) -> String {
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_line_without_a_whole_epoch_cannot_be_read() {
-        let why = |text: &str| Line::parse(text).expect_err("no line");
+        let why = |text: &str| EpochLine::parse(text).expect_err("no line");
         assert_eq!(why(r#"{"epoch": 2.5}"#), "epoch is 2.5, no whole number");
         assert_eq!(why(r#"{"epoch": "2"}"#), "epoch is \"2\", no whole number");
         assert_eq!(why("[1]"), "it is no JSON object");

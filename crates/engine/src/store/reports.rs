@@ -9,7 +9,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::SystemTime;
 
-use crate::store::report_line::Line;
+use crate::store::report_line::EpochLine;
 use crate::{EpochReport, RankReport, ReportedShare, Timed};
 use hsched_model::{JobId, Seconds, Time};
 
@@ -31,7 +31,7 @@ const LONGEST_EXCERPT: usize = 60;
 pub fn epochs(folder: &Path, ranks: usize, done: u64, at: Time) -> io::Result<Vec<EpochReport>> {
     let mut new: BTreeMap<u64, EpochReport> = BTreeMap::new();
     for Said { epoch, length, report, metrics } in
-        lines(folder, 0)?.into_iter().filter(|own| own.epoch > done)
+        lines(folder, 0)?.into_iter().filter(|said| said.epoch > done)
     {
         let ranks = report.into_iter().collect();
         // What is reported twice counts once, as it was reported first.
@@ -75,17 +75,17 @@ pub fn is_silent(folder: &Path) -> bool {
     let of_ranks = names.filter(|name| name.starts_with("rank-") && name.strip_suffix(".jsonl").is_some());
     let texts: Vec<String> = of_ranks.filter_map(|name| read(&folder.join(name)).ok().flatten()).collect();
     let whole = texts.iter().flat_map(|text| text.split_inclusive('\n')).filter(|line| line.ends_with('\n'));
-    let lines: Vec<Line> = whole.filter_map(|line| Line::parse(line).ok()).collect();
+    let lines: Vec<EpochLine> = whole.filter_map(|line| EpochLine::parse(line).ok()).collect();
     let has_done =
         lines.iter().any(|line| line.epoch.is_some()) || word(folder, None).is_ok_and(|word| word.is_some());
     has_done && lines.iter().all(|line| line.batch.is_none())
 }
 
 /// Returns what rank 0 has reported of its last epoch; none where there is none or it cannot be read.
-fn last_line(folder: &Path) -> Option<Line> {
+fn last_line(folder: &Path) -> Option<EpochLine> {
     let text = read(&folder.join("rank-0.jsonl")).ok().flatten()?;
     let whole = text.split_inclusive('\n').rev().filter(|line| line.ends_with('\n'));
-    whole.filter_map(|line| Line::parse(line).ok()).find(|line| line.epoch.is_some())
+    whole.filter_map(|line| EpochLine::parse(line).ok()).find(|line| line.epoch.is_some())
 }
 
 /// Returns the trial steps that rank 0 has reported so far.
@@ -95,7 +95,7 @@ fn last_line(folder: &Path) -> Option<Line> {
 pub fn probes(folder: &Path) -> io::Result<Vec<Timed>> {
     let text = read(&folder.join("rank-0.jsonl"))?.unwrap_or_default();
     let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-    let lines = whole.filter_map(|line| Line::parse(line).ok());
+    let lines = whole.filter_map(|line| EpochLine::parse(line).ok());
     Ok(lines.flat_map(|line| line.probes).collect())
 }
 
@@ -112,19 +112,19 @@ pub fn odd(folder: &Path, epochs: u64, metric: Option<&str>) -> io::Result<Optio
     let (mut unread, mut strange, mut ignored) = (None, None, BTreeMap::new());
     for (number, line) in whole.enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let place = format!("line {} of {}", number + 1, path.display());
-        match Line::parse(line) {
+        match EpochLine::parse(line) {
             Err(why) if unread.is_none() => {
                 let begin: String = line.trim().chars().take(LONGEST_EXCERPT).collect();
                 unread = Some(format!("{place} cannot be read, {why}: {begin}"));
             }
-            Ok(Line { epoch: Some(0), .. }) if strange.is_none() => {
+            Ok(EpochLine { epoch: Some(0), .. }) if strange.is_none() => {
                 strange = Some(format!("{place} reports epoch 0, but epochs count from 1"));
             }
-            Ok(Line { epoch: Some(epoch), .. }) if epoch > epochs && strange.is_none() => {
+            Ok(EpochLine { epoch: Some(epoch), .. }) if epoch > epochs && strange.is_none() => {
                 strange = Some(format!("{place} reports epoch {epoch}, but the job has {epochs} epochs"));
             }
-            Ok(Line { epoch: Some(1..), ignored: own, .. }) => {
-                for (name, value) in own {
+            Ok(EpochLine { epoch: Some(1..), ignored: unread, .. }) => {
+                for (name, value) in unread {
                     ignored.entry(name).or_insert((number + 1, value));
                 }
             }
@@ -151,8 +151,8 @@ fn told(ignored: &BTreeMap<String, (usize, String)>, path: &Path) -> String {
 /// Returns that a metric is in no report, once so many epochs are there that it should be: some measure it not after each.
 fn without_metric(text: &str, epochs: u64, metric: &str) -> Option<String> {
     let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-    let lines = whole.filter_map(|line| Line::parse(line).ok());
-    let reports: Vec<Line> = lines.filter(|line| line.epoch.is_some()).collect();
+    let lines = whole.filter_map(|line| EpochLine::parse(line).ok());
+    let reports: Vec<EpochLine> = lines.filter(|line| line.epoch.is_some()).collect();
     let names: BTreeSet<String> = reports.iter().flat_map(|line| line.metrics.keys().cloned()).collect();
     if (reports.len() as u64) < EPOCHS_WITHOUT.min(epochs) || names.contains(metric) {
         return None;
@@ -181,7 +181,7 @@ fn lines(folder: &Path, rank: usize) -> io::Result<Vec<Said>> {
     // A last line without its newline is still being written.
     let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
     let (mut epochs, mut probes) = (Vec::new(), Vec::new());
-    for mut line in whole.filter_map(|line| Line::parse(line).ok()) {
+    for mut line in whole.filter_map(|line| EpochLine::parse(line).ok()) {
         probes.append(&mut line.probes);
         let Some(epoch) = line.epoch else { continue };
         let report = report(rank, &line, &mut probes);
@@ -191,7 +191,7 @@ fn lines(folder: &Path, rank: usize) -> io::Result<Vec<Said>> {
     Ok(epochs)
 }
 
-fn report(rank: usize, line: &Line, probes: &mut Vec<Timed>) -> Option<RankReport> {
+fn report(rank: usize, line: &EpochLine, probes: &mut Vec<Timed>) -> Option<RankReport> {
     let (compute, samples) = (line.compute?, line.samples?);
     let share = line.batch.map(|batch| ReportedShare { batch, version: line.shares });
     Some(RankReport { rank, samples, compute, step: line.step, probes: std::mem::take(probes), share })

@@ -12,11 +12,11 @@ use crate::store::files::{aside, read, replace, write_error};
 use crate::store::journal_file::{self, Journal, Writer};
 use crate::store::names::{JOURNAL, OLDER, SNAPSHOT};
 use crate::store::newest::Newest;
-use crate::store::recovery::Contents;
+use crate::store::recovery::DirectoryContents;
 use crate::store::snapshot::{self, Snapshot};
 use crate::store::state_file::StateFile;
 use crate::store::state_record::Record;
-use crate::store::{Held, StateDir, StateError};
+use crate::store::{StateDir, StateError, StoredState};
 use hsched_model::Time;
 
 /// What [`StateDir::restore`] replaces: each file, and the name under which it is kept.
@@ -28,7 +28,7 @@ impl StateDir {
     /// # Errors
     /// When the state can be used as it is, or a file cannot be read.
     pub fn would_replace(root: &Path, rules: &Rules) -> Result<Replaced, StateError> {
-        match Contents::read(root, rules) {
+        match DirectoryContents::read(root, rules) {
             Ok(_) => Err(StateError::Whole { path: root.to_owned() }),
             Err(StateError::Lost { .. }) => {
                 let files = [SNAPSHOT, OLDER, JOURNAL].map(|name| root.join(name));
@@ -43,7 +43,13 @@ impl StateDir {
     ///
     /// # Errors
     /// When the state can be used as it is, or a file cannot be written.
-    pub fn restore(&self, from: &Path, held: &Held, at: Time, rules: &Rules) -> Result<Replaced, StateError> {
+    pub fn restore(
+        &self,
+        from: &Path,
+        held: &StoredState,
+        at: Time,
+        rules: &Rules,
+    ) -> Result<Replaced, StateError> {
         let root = &self.root;
         let replaced = Self::would_replace(root, rules)?;
         // No number is given twice, so that what is replaced now stays older than what comes.

@@ -72,7 +72,7 @@ impl Results {
 /// When they cannot be written: then the jobs should stay.
 pub(super) fn keep(root: &Path, before: &State, after: &State, now: Time) -> Result<(), StateError> {
     let stays = |tracked: &&JobState| {
-        after.find(&tracked.job.name).is_some_and(|own| own.added.0.to_bits() == tracked.added.0.to_bits())
+        after.find(&tracked.job.name).is_some_and(|job| job.added.0.to_bits() == tracked.added.0.to_bits())
     };
     let has_result = |tracked: &&JobState| tracked.phase.is_over() || !tracked.past.is_empty();
     let mut text = Vec::new();
@@ -107,7 +107,7 @@ pub(super) fn keep(root: &Path, before: &State, after: &State, now: Time) -> Res
 /// be read tell nothing.
 fn reported(root: &Path, tracked: &JobState, now: Time) -> Vec<Vec<EpochReport>> {
     let past = tracked.past.iter().map(|past| &past.attempt);
-    let current = tracked.phase.submissions().iter().map(|own| &own.attempt);
+    let current = tracked.phase.submissions().iter().map(|submission| &submission.attempt);
     let epochs = |attempt: &SubmissionRecord| {
         let key = attempt.key(&tracked.job.name);
         reports::epochs(&report_folder(root, &key.run, &key.name()), 1, 0, now).unwrap_or_default()

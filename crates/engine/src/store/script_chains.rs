@@ -74,7 +74,8 @@ impl ChainState {
 impl ScriptChain {
     /// Returns where it stands. A piece that was killed as a whole counts as running until the next one starts.
     pub fn state(&self) -> ChainState {
-        let end = |job: JobId| self.ended.iter().find(|(own, _)| *own == job).map(|(_, status)| *status);
+        let end =
+            |job: JobId| self.ended.iter().find(|(job_id, _)| *job_id == job).map(|(_, status)| *status);
         if self.is_cancelled {
             return ChainState::Cancelled;
         }
@@ -109,7 +110,7 @@ impl ScriptChain {
 
     /// Returns the Slurm jobs that have not ended, as far as the files show.
     pub fn open_jobs(&self) -> Vec<JobId> {
-        let has_ended = |job: &JobId| self.ended.iter().any(|(own, _)| own == job);
+        let has_ended = |job: &JobId| self.ended.iter().any(|(job_id, _)| job_id == job);
         self.queued.iter().copied().filter(|job| !has_ended(job)).collect()
     }
 

@@ -23,7 +23,7 @@ pub(super) enum Snapshot {
 pub const BY_HAND: &str = "edited";
 
 #[derive(Deserialize)]
-struct Seal {
+struct SealFields {
     schema: String,
     sha256: Option<String>,
 }
@@ -93,6 +93,6 @@ pub(super) fn text(file: &StateFile) -> Result<String, StateError> {
 
 /// Returns whether a text is right without a checksum: a version wrote it that knew none, or a person changed it.
 fn is_unsealed(text: &[u8]) -> bool {
-    let seal = serde_json::from_slice::<Seal>(text);
-    seal.is_ok_and(|own| own.sha256.as_deref() == Some(BY_HAND) || own.schema == state_before::UNSEALED)
+    let seal = serde_json::from_slice::<SealFields>(text);
+    seal.is_ok_and(|seal| seal.sha256.as_deref() == Some(BY_HAND) || seal.schema == state_before::UNSEALED)
 }

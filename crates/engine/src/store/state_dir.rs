@@ -45,7 +45,7 @@ use thiserror::Error;
 use crate::store::deferred_commands::{DeferredCommand, DeferredCommands};
 use crate::store::files::{make_folder, private, replace, write_error};
 use crate::store::names::{SNAPSHOT, SPEEDS, WISHES, chain};
-use crate::store::recovery::Contents;
+use crate::store::recovery::DirectoryContents;
 use crate::store::state_file::Claim;
 use crate::store::{Ledger, last_look, old_runs, random};
 use crate::{Rules, State};
@@ -196,7 +196,7 @@ impl StateDir {
     pub fn peek(root: &Path, rules: &Rules) -> Result<Peeked, StateError> {
         // Before the state: what is taken in meanwhile is told twice rather than never.
         let there = DeferredCommands::read(root, &BTreeSet::new());
-        let contents = Contents::read(root, rules)?;
+        let contents = DirectoryContents::read(root, rules)?;
         let trouble = |(name, what): (&str, String)| format!("{} {what}", root.join(name).display());
         let troubles = contents.troubles().into_iter().map(trouble).collect();
         let lost = there.damaged.iter().map(|(name, what)| format!("{} {what}", root.join(name).display()));

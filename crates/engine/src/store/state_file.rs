@@ -107,7 +107,7 @@ impl StateFile {
             if !names.insert(name) {
                 return Err(format!("job {name} appears twice"));
             }
-            if matches!(&tracked.phase, Phase::Submitted(own) if own.is_empty()) {
+            if matches!(&tracked.phase, Phase::Submitted(submissions) if submissions.is_empty()) {
                 return Err(format!("job {name} is submitted but has no submission"));
             }
         }

@@ -17,7 +17,7 @@ pub(super) enum Record {
     /// All of it.
     State(StateFile),
     /// What has changed since the previous record.
-    Change(Change),
+    Change(StateDifference),
 }
 
 /// The keys of records in the journal's entries; the first is that of the whole state.
@@ -25,7 +25,7 @@ const KEYS: [&str; 2] = ["state", "change"];
 
 /// The difference between two states.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Change {
+pub(super) struct StateDifference {
     #[serde(flatten)]
     claim: Claim,
     /// The state, of whose jobs those that are new or different.
@@ -43,7 +43,7 @@ impl Record {
         if earlier.state == file.state && earlier.claim == file.claim {
             return None;
         }
-        let change = Change::between(earlier, file);
+        let change = StateDifference::between(earlier, file);
         // A change cannot express that jobs have changed places.
         Some(if change.keeps_order(earlier, file) { Self::Change(change) } else { Self::State(file.clone()) })
     }
@@ -90,7 +90,7 @@ fn is_record(what: &Map<String, Value>, key: &str) -> bool {
     what.get(key).is_some_and(Value::is_object)
 }
 
-impl Change {
+impl StateDifference {
     fn between(earlier: &StateFile, file: &StateFile) -> Self {
         let before: BTreeMap<&JobName, &JobState> = by_name(&earlier.state).collect();
         let names: BTreeSet<&JobName> = by_name(&file.state).map(|(name, _)| name).collect();

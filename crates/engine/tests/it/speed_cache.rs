@@ -39,8 +39,11 @@ fn step(alpha: f64, beta: f64, batch: u64) -> f64 {
 
 #[track_caller]
 fn assert_near(measured: &Measured, expected: f64, batch: u64, tolerance: f64) {
-    let own = measured.speed.step(batch, None);
-    assert!((own / expected - 1.0).abs() <= tolerance, "{own} at {batch}, expected {expected}: {measured:?}");
+    let time = measured.speed.step(batch, None);
+    assert!(
+        (time / expected - 1.0).abs() <= tolerance,
+        "{time} at {batch}, expected {expected}: {measured:?}"
+    );
 }
 
 #[test]
@@ -173,7 +176,7 @@ fn one_batch_size_leaves_the_fixed_part_of_a_step_to_the_job_file() {
         let Cell::Known(known) = &matrix.row(0)[0] else { panic!("{matrix:?}") };
         known.speed.step(batch, None)
     };
-    let near = |own: f64, expected: f64| (own / expected - 1.0).abs() < 1e-9;
+    let near = |actual: f64, expected: f64| (actual / expected - 1.0).abs() < 1e-9;
     // The job file says 160 ms for 40 samples: all of it takes twice as long.
     let one = seen(&[(40, 0.32)]);
     assert!(near(step(&one, 40), 0.32) && near(step(&one, 10), 0.2), "{one:?}");

@@ -48,12 +48,12 @@ pub enum Arrivals {
     /// So many jobs, with independent gaps between them.
     Poisson { jobs: u32, gap: Seconds },
     /// As somewhere else; with the lengths and the numbers of GPUs that jobs had there.
-    Recorded(Vec<Course>),
+    Recorded(Vec<KnownJob>),
 }
 
 /// What is known of a job from somewhere else.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Course {
+pub struct KnownJob {
     pub arrival: Seconds,
     pub length: Seconds,
     pub gpus: u32,
@@ -365,7 +365,7 @@ mod tests {
     #[test]
     fn recorded_courses_stay_as_they_were() {
         let course =
-            |arrival, length, gpus| Course { arrival: Seconds(arrival), length: Seconds(length), gpus };
+            |arrival, length, gpus| KnownJob { arrival: Seconds(arrival), length: Seconds(length), gpus };
         let courses = vec![course(0.0, 3600.0, 1), course(10.0, 7200.0, 3)];
         let own = TraceRecipe {
             arrivals: Arrivals::Recorded(courses),

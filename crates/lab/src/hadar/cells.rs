@@ -22,7 +22,7 @@ pub(super) struct Cells {
 }
 
 /// GPUs of some cells: the cell's number and how many, by cell.
-pub(super) type Parts = Vec<(usize, u32)>;
+pub(super) type CellParts = Vec<(usize, u32)>;
 
 impl Cells {
     /// Returns the cells of GPUs by node and type.

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::hadar::cells::{Cells, Parts};
+use crate::hadar::cells::{CellParts, Cells};
 use crate::hadar::job::{HadarJob, HadarParameters};
 use crate::hadar::menu::{Listed, Menu, NOWHERE, Taste};
 use crate::hadar::prices::{BidTerms, Prices};
@@ -20,7 +20,7 @@ pub(super) struct Market<'a> {
 /// GPUs for a job, and what it gains.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Allocation {
-    pub parts: Parts,
+    pub parts: CellParts,
     pub terms: BidTerms,
 }
 
@@ -85,7 +85,7 @@ impl<'a> Market<'a> {
     }
 
     /// Returns what an allocation brings.
-    pub(super) fn terms(&self, job: &HadarJob, taken: &[u32], parts: Parts) -> Allocation {
+    pub(super) fn terms(&self, job: &HadarJob, taken: &[u32], parts: CellParts) -> Allocation {
         let speed = job.speed(self.cells, &parts, self.parameters.sharing);
         let restart = if parts == job.held { 0.0 } else { job.restart };
         let (jct, utility) = self.worth(job, speed, restart);

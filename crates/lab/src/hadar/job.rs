@@ -1,6 +1,6 @@
 //! A job in the numbers of a round, and what it is worth to finish it.
 
-use crate::hadar::cells::{Cells, Parts};
+use crate::hadar::cells::{CellParts, Cells};
 use hsched_model::number::to_f64;
 use hsched_model::{Seconds, Time};
 use hsched_plan::kit::{SHARE_TOLERANCE, comm_time};
@@ -77,7 +77,7 @@ pub(super) struct HadarJob {
     pub left: f64,
     /// X, steps per second of one GPU by type; `None` where it cannot run or there are none.
     pub rates: Vec<Option<f64>>,
-    pub held: Parts,
+    pub held: CellParts,
     /// Seconds that a start costs, unless it keeps the GPUs that it holds.
     pub restart: f64,
     /// Bytes that a ring's slowest link carries for each step.
@@ -104,7 +104,7 @@ impl HadarJob {
                 cells.list.iter().position(|cell| (cell.node, cell.gpu_type) == (slot.node, slot.gpu_type));
             at.map(|cell| (cell, slot.count))
         };
-        let mut held: Parts = progress.running().flat_map(|hold| &hold.slots).filter_map(held).collect();
+        let mut held: CellParts = progress.running().flat_map(|hold| &hold.slots).filter_map(held).collect();
         held.sort_unstable();
         Some(Self {
             number,
@@ -122,7 +122,7 @@ impl HadarJob {
     }
 
     /// Returns its steps per second on some GPUs that it can use.
-    pub(super) fn speed(&self, cells: &Cells, parts: &Parts, sharing: Sharing) -> f64 {
+    pub(super) fn speed(&self, cells: &Cells, parts: &CellParts, sharing: Sharing) -> f64 {
         let rates =
             || parts.iter().filter_map(|&(cell, n)| Some((self.rates[cells.list[cell].gpu_type]?, n)));
         let compute = match sharing {

@@ -28,14 +28,14 @@ impl Taste {
 
 /// What decides how fast a job is on some GPUs.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Pace {
+pub(super) struct AllocationPace {
     /// GPUs by rank: all of them at the slowest where a batch is split equally.
     counts: Vec<u32>,
     /// Bytes per second of the slowest link.
     ring: f64,
 }
 
-impl Pace {
+impl AllocationPace {
     /// Returns the steps per second of a job.
     pub(super) fn speed(&self, job: &HadarJob, taste: &Taste) -> f64 {
         let rate = |rank: usize| {
@@ -62,7 +62,7 @@ impl Pace {
 
 /// What is asked of an allocation again and again.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Choice {
+pub(super) struct MenuChoice {
     pub cost: f64,
     /// Among the paces of the menu.
     pub pace: u32,
@@ -86,8 +86,8 @@ struct Details {
 /// All choices of a taste in the states that it was asked about.
 pub(super) struct Menu {
     pub taste: Taste,
-    pub paces: Vec<Pace>,
-    pub choices: Vec<Choice>,
+    pub paces: Vec<AllocationPace>,
+    pub choices: Vec<MenuChoice>,
     details: Vec<Details>,
     parts: Vec<(usize, u32)>,
     /// Free cells in the order in which they are taken, and the GPUs of an allocation by rank; kept for their memory.
@@ -249,7 +249,7 @@ impl Menu {
         if others.into_iter().any(|other| self.always_beats(market, other, cost, pace, &details)) {
             self.parts.truncate(first);
         } else {
-            self.choices.push(Choice { cost, pace, then: NOWHERE });
+            self.choices.push(MenuChoice { cost, pace, then: NOWHERE });
             self.details.push(details);
         }
     }
@@ -258,7 +258,7 @@ impl Menu {
     fn pace(&mut self, counts: &[u32], ring: f64) -> u32 {
         let known = self.paces.iter().position(|own| own.ring == ring && own.counts == counts);
         let number = known.unwrap_or_else(|| {
-            self.paces.push(Pace { counts: counts.to_vec(), ring });
+            self.paces.push(AllocationPace { counts: counts.to_vec(), ring });
             self.paces.len() - 1
         });
         to_index(number)

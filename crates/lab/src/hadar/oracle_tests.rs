@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::hadar::cells::{Cells, Parts};
+use crate::hadar::cells::{CellParts, Cells};
 use crate::hadar::find::{Market, by_digits};
 use crate::hadar::job::{HadarJob, HadarParameters, Utility, Worth};
 use crate::hadar::layers;
@@ -48,7 +48,7 @@ fn job(random: &mut Pcg64, number: usize, cells: &Cells) -> Option<HadarJob> {
         steps,
         left: steps * (0.1 + 0.9 * random.random::<f64>()),
         rates,
-        held: Parts::new(),
+        held: CellParts::new(),
         restart: 10.0,
         ring_bytes: if gpus > 1 { bytes } else { 0.0 },
         fastest,

@@ -26,7 +26,7 @@ pub struct Order {
 }
 
 /// What the one machine does with a job.
-struct Work {
+struct MachineWork {
     /// V, its whole work.
     whole: f64,
     /// How much of it is done.
@@ -42,7 +42,8 @@ struct Work {
 /// Returns the order of all rounds of these jobs.
 pub fn order(tasks: &Tasks) -> Order {
     let prices = prices(tasks);
-    let mut works: Vec<Option<Work>> = tasks.jobs.iter().map(|job| Work::new(job, &prices)).collect();
+    let mut works: Vec<Option<MachineWork>> =
+        tasks.jobs.iter().map(|job| MachineWork::new(job, &prices)).collect();
     rank(&tasks.jobs, &mut works);
     run(&tasks.jobs, &mut works);
     let (mut alone, mut shared) = (0.0, 0.0);
@@ -66,7 +67,8 @@ pub fn order(tasks: &Tasks) -> Order {
 /// nowhere.
 pub(super) fn first_middles(tasks: &Tasks) -> Vec<Option<f64>> {
     let prices = prices(tasks);
-    let mut works: Vec<Option<Work>> = tasks.jobs.iter().map(|job| Work::new(job, &prices)).collect();
+    let mut works: Vec<Option<MachineWork>> =
+        tasks.jobs.iter().map(|job| MachineWork::new(job, &prices)).collect();
     rank(&tasks.jobs, &mut works);
     let mut in_order: Vec<usize> = (0..works.len()).filter(|job| works[*job].is_some()).collect();
     in_order.sort_by_key(|job| works[*job].as_ref().map(|work| work.rank));
@@ -95,7 +97,7 @@ fn prices(tasks: &Tasks) -> Vec<f64> {
     sums.iter().map(|sum| if whole > 0.0 { sum / whole } else { 0.0 }).collect()
 }
 
-impl Work {
+impl MachineWork {
     fn new(job: &TaskJob, prices: &[f64]) -> Option<Self> {
         let costs = job.times.iter().zip(prices).filter_map(|(time, price)| Some((*time)? * price));
         let cheapest = costs.min_by(f64::total_cmp)?;
@@ -120,9 +122,10 @@ impl Work {
 }
 
 /// Puts the jobs in the order of falling weight over work; of equal ones the first comes first.
-fn rank(jobs: &[TaskJob], works: &mut [Option<Work>]) {
-    let ratio =
-        |(number, work): (usize, &Option<Work>)| Some((jobs[number].weight / work.as_ref()?.whole, number));
+fn rank(jobs: &[TaskJob], works: &mut [Option<MachineWork>]) {
+    let ratio = |(number, work): (usize, &Option<MachineWork>)| {
+        Some((jobs[number].weight / work.as_ref()?.whole, number))
+    };
     let mut ratios: Vec<(f64, usize)> = works.iter().enumerate().filter_map(ratio).collect();
     ratios.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     by_number_among_equals(&mut ratios, |a, b| a.1.cmp(&b.1));
@@ -134,7 +137,7 @@ fn rank(jobs: &[TaskJob], works: &mut [Option<Work>]) {
 }
 
 /// Lets one machine of speed one do all the work, at any time that of the first in rank that has arrived.
-fn run(jobs: &[TaskJob], works: &mut [Option<Work>]) {
+fn run(jobs: &[TaskJob], works: &mut [Option<MachineWork>]) {
     let mut arrivals: Vec<usize> = (0..jobs.len()).filter(|&job| works[job].is_some()).collect();
     arrivals.sort_by(|a, b| jobs[*a].arrival.total_cmp(&jobs[*b].arrival).then(a.cmp(b)));
     let mut next = arrivals.into_iter().peekable();

@@ -1,7 +1,7 @@
 //! `hare`, which knows all jobs from the start: one schedule for the whole trace.
 
 use crate::hare::{Assign, Order, order, schedule};
-use crate::replay::{Course, TaskFacts, TaskPolicy};
+use crate::replay::{TaskFacts, TaskHistory, TaskPolicy};
 use hsched_plan::Rounds;
 use hsched_plan::kit::Tasks;
 
@@ -16,7 +16,7 @@ impl TaskPolicy for TasksOfHare {
         "hare"
     }
 
-    fn play(&self, tasks: &Tasks, _: &[&Rounds]) -> Course {
+    fn play(&self, tasks: &Tasks, _: &[&Rounds]) -> TaskHistory {
         let Order { prices, middles, rounds, lower_bound } = order(tasks);
         let runs = schedule(tasks, &rounds, self.assign);
         let facts = TaskFacts {
@@ -26,6 +26,6 @@ impl TaskPolicy for TasksOfHare {
             middles,
             ..TaskFacts::default()
         };
-        Course { runs, queued: Vec::new(), facts, decisions: 1 }
+        TaskHistory { runs, queued: Vec::new(), facts, decisions: 1 }
     }
 }

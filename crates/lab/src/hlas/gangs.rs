@@ -34,13 +34,13 @@ struct Known {
     groups: Groups,
     thresholds: Vec<f64>,
     entries: u64,
-    jobs: BTreeMap<JobName, Service>,
+    jobs: BTreeMap<JobName, GangService>,
     turns: Turns,
 }
 
 /// How far a job has come.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
-struct Service {
+struct GangService {
     done: u64,
     predicted: u64,
     /// Epochs whose service no longer counts.
@@ -142,7 +142,7 @@ impl Hlas {
             else {
                 continue;
             };
-            let service = |own: &Service| {
+            let service = |own: &GangService| {
                 let epochs = to_f64((own.done + own.predicted).saturating_sub(own.forgiven));
                 epochs * round
             };

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 use serde_json::{Map, json};
 
 use crate::hlas::{Groups, HlasParameters, Ladder, Predictor, grouping, round_time};
-use crate::replay::{Course, Event, Kind, TaskFacts, TaskPolicy};
+use crate::replay::{Event, Kind, TaskFacts, TaskHistory, TaskPolicy};
 use hsched_model::Time;
 use hsched_plan::Rounds;
 use hsched_plan::kit::{Gpu, TaskRun, Tasks};
@@ -23,7 +23,7 @@ impl TaskPolicy for TasksOfHlas {
         self.parameters.name()
     }
 
-    fn play(&self, tasks: &Tasks, keys: &[&Rounds]) -> Course {
+    fn play(&self, tasks: &Tasks, keys: &[&Rounds]) -> TaskHistory {
         play(tasks, keys, &self.parameters)
     }
 }
@@ -33,7 +33,7 @@ const SAME: f64 = 1e-9;
 
 /// What is to happen, at a moment as bits, which order as the moments do.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Due {
+enum TaskEvent {
     /// All GPUs of a group have computed.
     Idle(usize),
     /// The gradients of all tasks of a job's round are there.
@@ -42,7 +42,7 @@ enum Due {
 
 /// How far a job has come.
 #[derive(Clone, Default)]
-struct Service {
+struct TaskService {
     done: u64,
     predicted: u64,
     /// Rounds whose service no longer counts.
@@ -55,7 +55,7 @@ struct Service {
     waits_since: f64,
 }
 
-struct World<'a> {
+struct TaskWorld<'a> {
     tasks: &'a Tasks,
     keys: &'a [&'a Rounds],
     parameters: &'a HlasParameters,
@@ -63,10 +63,10 @@ struct World<'a> {
     /// T̄ by job: how long a round takes an average group.
     round_times: Vec<Option<f64>>,
     now: f64,
-    due: BinaryHeap<Reverse<(u64, Due)>>,
+    due: BinaryHeap<Reverse<(u64, TaskEvent)>>,
     idle: BTreeSet<usize>,
     ladder: Ladder,
-    jobs: Vec<Service>,
+    jobs: Vec<TaskService>,
     predictor: Predictor,
     runs: Vec<TaskRun>,
     queued: Vec<Event>,
@@ -74,12 +74,12 @@ struct World<'a> {
 }
 
 /// Returns the course of all jobs; `keys` are what they say of their rounds.
-fn play(tasks: &Tasks, keys: &[&Rounds], parameters: &HlasParameters) -> Course {
+fn play(tasks: &Tasks, keys: &[&Rounds], parameters: &HlasParameters) -> TaskHistory {
     let groups = grouping(tasks, parameters.grouping);
     let round_times: Vec<Option<f64>> =
         tasks.jobs.iter().map(|job| round_time(tasks, &groups, job)).collect();
     let usual = || Ladder::usual_thresholds(round_times.iter().copied().flatten().collect());
-    let mut world = World {
+    let mut world = TaskWorld {
         tasks,
         keys,
         parameters,
@@ -87,7 +87,7 @@ fn play(tasks: &Tasks, keys: &[&Rounds], parameters: &HlasParameters) -> Course 
         due: BinaryHeap::new(),
         idle: (0..groups.len()).collect(),
         ladder: Ladder::new(parameters.thresholds.clone().unwrap_or_else(usual)),
-        jobs: vec![Service::default(); tasks.jobs.len()],
+        jobs: vec![TaskService::default(); tasks.jobs.len()],
         predictor: Predictor::default(),
         runs: Vec::new(),
         queued: Vec::new(),
@@ -101,10 +101,10 @@ fn play(tasks: &Tasks, keys: &[&Rounds], parameters: &HlasParameters) -> Course 
         round_times: world.round_times,
         ..TaskFacts::default()
     };
-    Course { runs: world.runs, queued: world.queued, facts, decisions: world.decisions }
+    TaskHistory { runs: world.runs, queued: world.queued, facts, decisions: world.decisions }
 }
 
-impl World<'_> {
+impl TaskWorld<'_> {
     fn play(&mut self) {
         let mut arrivals: Vec<usize> =
             (0..self.tasks.jobs.len()).filter(|job| self.round_times[*job].is_some()).collect();
@@ -148,8 +148,8 @@ impl World<'_> {
             self.due.pop();
             self.now = self.now.max(f64::from_bits(at));
             match due {
-                Due::Idle(group) => drop(self.idle.insert(group)),
-                Due::Synced(job) => drop(synced.insert(job)),
+                TaskEvent::Idle(group) => drop(self.idle.insert(group)),
+                TaskEvent::Synced(job) => drop(synced.insert(job)),
             }
         }
         synced
@@ -183,7 +183,7 @@ impl World<'_> {
             return 0;
         }
         let others = (0..self.jobs.len()).filter(|other| {
-            let Service { done, .. } = self.jobs[*other];
+            let TaskService { done, .. } = self.jobs[*other];
             *other != job && self.keys[*other].model == *model && done < self.tasks.jobs[*other].rounds
         });
         let best = others.filter_map(|other| losses(other).last().copied()).min_by(f64::total_cmp);
@@ -193,7 +193,7 @@ impl World<'_> {
     /// A job goes to the tail of its queue.
     fn enter(&mut self, job: usize) {
         let service = self.service(job);
-        let Service { done, predicted, .. } = self.jobs[job];
+        let TaskService { done, predicted, .. } = self.jobs[job];
         let level = self.ladder.enter(job, service, predicted);
         self.jobs[job].waits_since = self.now;
         let facts = [
@@ -208,7 +208,7 @@ impl World<'_> {
 
     /// Returns the service that counts, in seconds of an average group.
     fn service(&self, job: usize) -> f64 {
-        let Service { done, predicted, forgiven, .. } = self.jobs[job];
+        let TaskService { done, predicted, forgiven, .. } = self.jobs[job];
         to_f64(done + predicted - forgiven) * self.round_times[job].unwrap_or(0.0)
     }
 
@@ -263,9 +263,9 @@ impl World<'_> {
             idle_at = idle_at.max(computed);
         }
         self.idle.remove(&group);
-        self.due.push(Reverse((idle_at.to_bits(), Due::Idle(group))));
+        self.due.push(Reverse((idle_at.to_bits(), TaskEvent::Idle(group))));
         if own.handed_out == model.scale {
-            self.due.push(Reverse((own.synced.to_bits(), Due::Synced(job))));
+            self.due.push(Reverse((own.synced.to_bits(), TaskEvent::Synced(job))));
             self.ladder.leave(job);
         } else {
             self.ladder.begin(job);

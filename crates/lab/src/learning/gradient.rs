@@ -5,14 +5,14 @@ use std::sync::Arc;
 use libm::sqrt;
 
 use crate::learning::goal::rewards;
-use crate::learning::{Training, play};
-use crate::mlfs::{Choice, Chooser, Net, discounted};
+use crate::learning::{NetTraining, play};
+use crate::mlfs::{Chooser, Net, RecordedChoice, discounted};
 use crate::replay::{ReplayError, Trace};
 use hsched_model::number::to_f64;
 
 /// The choices of a run, when they were made, and what came after each.
-struct Run {
-    choices: Vec<Choice>,
+struct ChoiceRun {
+    choices: Vec<RecordedChoice>,
     worths: Vec<f64>,
 }
 
@@ -20,7 +20,7 @@ struct Run {
 pub(super) fn of_trace(
     net: &Net,
     trace: &Trace,
-    training: &Training,
+    training: &NetTraining,
     seed: u64,
 ) -> Result<Vec<f64>, ReplayError> {
     let shared = Arc::new(net.clone());
@@ -29,9 +29,9 @@ pub(super) fn of_trace(
         let (record, choices) = play::play(trace, chooser)?;
         let moments: Vec<f64> = choices.iter().map(|choice| choice.at.0).collect();
         let worths = discounted(&rewards(trace, &record, &moments), training.factor);
-        Ok(Run { choices, worths })
+        Ok(ChoiceRun { choices, worths })
     };
-    let runs: Vec<Run> = (0..training.runs).map(run).collect::<Result<_, ReplayError>>()?;
+    let runs: Vec<ChoiceRun> = (0..training.runs).map(run).collect::<Result<_, ReplayError>>()?;
     let advantages = advantages(&runs);
     let count: usize = runs.iter().map(|run| run.choices.len()).sum();
     let mut gradient = net.no_gradient();
@@ -47,14 +47,14 @@ pub(super) fn of_trace(
 
 /// Returns by how much more came after each choice than after the first one from its time on in all runs, on average; in
 /// units of the spread of these differences.
-fn advantages(runs: &[Run]) -> Vec<Vec<f64>> {
-    let at = |run: &Run, time: f64| {
+fn advantages(runs: &[ChoiceRun]) -> Vec<Vec<f64>> {
+    let at = |run: &ChoiceRun, time: f64| {
         let place = run.choices.partition_point(|choice| choice.at.0 < time);
         run.worths.get(place).copied().unwrap_or(0.0)
     };
     let count = to_f64(runs.len().max(1));
     let usual = |time: f64| runs.iter().map(|run| at(run, time)).sum::<f64>() / count;
-    let above = |run: &Run| -> Vec<f64> {
+    let above = |run: &ChoiceRun| -> Vec<f64> {
         run.choices.iter().zip(&run.worths).map(|(choice, worth)| worth - usual(choice.at.0)).collect()
     };
     let mut all: Vec<Vec<f64>> = runs.iter().map(above).collect();

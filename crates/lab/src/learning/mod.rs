@@ -8,7 +8,7 @@ mod play;
 
 use std::sync::Arc;
 
-use crate::mlfs::{Adam, Choice, Chooser, FEATURES, Net};
+use crate::mlfs::{Adam, Chooser, FEATURES, Net, RecordedChoice};
 use crate::replay::{ReplayError, Trace};
 use hsched_model::number::to_f64;
 
@@ -17,7 +17,7 @@ pub use self::play::{of_policy, score};
 
 /// How a net is trained.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Training {
+pub struct NetTraining {
     pub seed: u64,
     /// How often each trace is gone through to learn MLF-H's choices.
     pub imitations: u32,
@@ -48,7 +48,7 @@ pub struct Trained {
 /// Sizes of the hidden layers.
 const HIDDEN: [usize; 2] = [32, 16];
 
-impl Default for Training {
+impl Default for NetTraining {
     /// The page's values.
     fn default() -> Self {
         Self { seed: 0, imitations: 20, passes: 10, runs: 8, rate: 0.004, bonus: 0.01, factor: 0.95 }
@@ -62,7 +62,7 @@ impl Default for Training {
 pub fn train(
     traces: &[Trace],
     held_out: &[Trace],
-    training: &Training,
+    training: &NetTraining,
     said: &mut dyn FnMut(u32, Score),
 ) -> Result<Trained, ReplayError> {
     let sizes = [&[FEATURES.len()], &HIDDEN[..], &[1]].concat();
@@ -89,8 +89,8 @@ pub fn train(
 }
 
 /// Lets a net learn the choices of MLF-H.
-fn imitate(net: &mut Net, traces: &[Trace], training: &Training) -> Result<(), ReplayError> {
-    let shown: Vec<Vec<Choice>> = traces
+fn imitate(net: &mut Net, traces: &[Trace], training: &NetTraining) -> Result<(), ReplayError> {
+    let shown: Vec<Vec<RecordedChoice>> = traces
         .iter()
         .map(|trace| Ok(play::play(trace, Chooser::Priority)?.1))
         .collect::<Result<_, ReplayError>>()?;

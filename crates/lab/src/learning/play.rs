@@ -2,13 +2,13 @@
 
 use crate::find_over_time;
 use crate::learning::goal::{Played, Score};
-use crate::mlfs::{Choice, Chooser, MlfRl};
+use crate::mlfs::{Chooser, MlfRl, RecordedChoice};
 use crate::replay::{Hooks, Options, Record, ReplayError, Trace, replay};
 use hsched_model::number::to_f64;
 use hsched_plan::{Parameters, Policy};
 
 /// Replays a trace with choices of this kind; returns what came of it and the choices.
-pub(super) fn play(trace: &Trace, chooser: Chooser) -> Result<(Record, Vec<Choice>), ReplayError> {
+pub(super) fn play(trace: &Trace, chooser: Chooser) -> Result<(Record, Vec<RecordedChoice>), ReplayError> {
     let mut policy = MlfRl::new(chooser, true);
     let record = record(trace, &mut policy)?;
     Ok((record, policy.take_choices()))

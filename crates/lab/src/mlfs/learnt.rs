@@ -82,7 +82,7 @@ pub enum Chooser {
 
 /// A choice that was made.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Choice {
+pub(crate) struct RecordedChoice {
     pub at: Time,
     /// The features of each; the last is to wait.
     pub candidates: Vec<Vec<f64>>,
@@ -95,7 +95,7 @@ pub(crate) struct MlfRl {
     parameters: MlfsParameters,
     chooser: Chooser,
     /// What was chosen, where that is kept.
-    choices: Option<Vec<Choice>>,
+    choices: Option<Vec<RecordedChoice>>,
 }
 
 /// A job on GPUs of a type.
@@ -148,7 +148,7 @@ impl MlfRl {
     }
 
     /// Returns the choices made so far, and forgets them.
-    pub(crate) fn take_choices(&mut self) -> Vec<Choice> {
+    pub(crate) fn take_choices(&mut self) -> Vec<RecordedChoice> {
         self.choices.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
@@ -210,7 +210,7 @@ impl MlfRl {
         }
         let chosen = self.chooser.choose(&candidates, of_priority);
         if let Some(choices) = &mut self.choices {
-            choices.push(Choice { at: problem.now, candidates, chosen });
+            choices.push(RecordedChoice { at: problem.now, candidates, chosen });
         }
         found.get(chosen).copied()
     }

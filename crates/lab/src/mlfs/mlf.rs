@@ -9,7 +9,7 @@ use crate::mlfs::{Own, whole};
 use hsched_model::Time;
 use hsched_model::number::to_usize;
 use hsched_plan::kit::Want;
-use hsched_plan::kit::{Rank, order};
+use hsched_plan::kit::{OrderKey, order};
 use hsched_plan::kit::{Rates, SchedulingState, fastest};
 use hsched_plan::{Budget, Entry, JobModel, Knowledge, Make, Plan, Policy, PolicyError, Problem, Repacking};
 
@@ -36,7 +36,7 @@ impl MlfH {
     ///
     /// The time that passes adds as much to every job that waits. So it counts how much later it arrived, and only jobs with a
     /// deadline get another rank as time goes by.
-    fn rank(&self, model: &JobModel, rates: &Rates, now: Time) -> Rank {
+    fn rank(&self, model: &JobModel, rates: &Rates, now: Time) -> OrderKey {
         let arrival = model.progress.arrival.0;
         let own = own(model, rates, now, -arrival);
         let priority = whole(own.parts(&self.parameters), &self.parameters).whole;

@@ -15,7 +15,7 @@ mod servers;
 pub use self::graphs::{GraphOptions, GraphRecord, replay_graphs};
 pub use self::learnt::Chooser;
 pub(super) use self::learnt::MLF_RL;
-pub(super) use self::learnt::{Choice, FEATURES, MlfRl};
+pub(super) use self::learnt::{FEATURES, MlfRl, RecordedChoice};
 pub(super) use self::mlf::MLF_H;
 pub use self::net::Net;
 pub(super) use self::net::{Adam, discounted};

@@ -1,7 +1,7 @@
 //! When a job of a trace may end before its last epoch.
 
 use hsched_model::{GoalMode, Job, Stop, StopRule};
-use hsched_plan::curve::{Goal, Kind, Report};
+use hsched_plan::curve::{Goal, MetricKind, Report};
 
 /// By which rule a job may stop, and by what it goes.
 #[derive(Clone, Debug, PartialEq)]
@@ -9,7 +9,7 @@ pub struct Early {
     pub stop: Stop,
     pub mode: GoalMode,
     /// Of the target's metric.
-    pub kind: Kind,
+    pub kind: MetricKind,
     /// The value that is enough.
     pub target: Option<f64>,
     /// What its target's metric is after each epoch, also after those to come.
@@ -24,7 +24,7 @@ impl Early {
         (may_stop && !job.losses.is_empty()).then(|| Self {
             stop: job.stop.clone(),
             mode: target.mode,
-            kind: Kind::of(&target.metric),
+            kind: MetricKind::of(&target.metric),
             target: target.value,
             values: job.losses.clone(),
         })

@@ -21,6 +21,6 @@ pub use self::event::{Event, Kind};
 pub use self::figures::{Figures, JobRecord, Record, TaskFacts};
 pub use self::options::{Incidents, Loses, Options, Outage};
 pub use self::run::{Hooks, ReplayError, replay};
-pub use self::tasks::{Course, TaskPolicy, replay_tasks};
+pub use self::tasks::{TaskHistory, TaskPolicy, replay_tasks};
 pub use self::trace::{Entry, Trace};
 pub(super) use self::world::NO_TYPE;

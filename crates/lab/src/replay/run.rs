@@ -10,7 +10,7 @@ use crate::replay::figures::Record;
 use crate::replay::options::Options;
 use crate::replay::queue::Due;
 use crate::replay::trace::Trace;
-use crate::replay::world::World;
+use crate::replay::world::ReplayWorld;
 use hsched_model::number::{to_f64, to_u64};
 use hsched_model::{Seconds, Time};
 use hsched_plan::{Budget, Decision, Forecast, Plan, Policy, PolicyError, RegistryError, verify_change};
@@ -55,8 +55,8 @@ const PROGRESS_EVERY: u64 = 256;
 const PATIENCE: u32 = 3;
 
 /// A replay under way.
-struct Run<'a, 'h> {
-    world: World<'a>,
+struct ReplayRun<'a, 'h> {
+    world: ReplayWorld<'a>,
     policy: &'a mut dyn Policy,
     hooks: Hooks<'h>,
     next_arrival: usize,
@@ -85,12 +85,12 @@ pub fn replay(
     policy: &mut dyn Policy,
     hooks: Hooks<'_>,
 ) -> Result<Record, ReplayError> {
-    let mut world = World::new(trace, options);
+    let mut world = ReplayWorld::new(trace, options);
     (world.record.policy, world.record.in_rounds) = (policy.name(), policy.round().is_some());
     world.starts_cost = policy.starts_cost();
     let nodes = trace.problem.nodes.len();
     let round = options.round.map_or(0, |round| rounds_before(trace.now, round));
-    let mut run = Run {
+    let mut run = ReplayRun {
         world,
         policy,
         hooks,
@@ -110,7 +110,7 @@ pub fn replay(
     Ok(run.world.close(why))
 }
 
-impl Run<'_, '_> {
+impl ReplayRun<'_, '_> {
     /// Plays until nothing is left to happen; returns why what has not ended never will.
     fn play(&mut self) -> Result<&'static str, ReplayError> {
         while self.next_arrival < self.world.trace.jobs.len() || !self.world.is_empty() || self.is_freed() {

@@ -17,12 +17,12 @@ pub trait TaskPolicy: std::fmt::Debug + Send + Sync {
     fn name(&self) -> &'static str;
 
     /// Returns the course of all jobs; `keys` are what they say of their rounds.
-    fn play(&self, tasks: &Tasks, keys: &[&Rounds]) -> Course;
+    fn play(&self, tasks: &Tasks, keys: &[&Rounds]) -> TaskHistory;
 }
 
 /// Which tasks there were, and what else happened, by the jobs' places in the file.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Course {
+pub struct TaskHistory {
     pub runs: Vec<TaskRun>,
     /// Events of the policy's own.
     pub queued: Vec<Event>,
@@ -43,7 +43,7 @@ pub fn replay_tasks(trace: &Trace, policy: &dyn TaskPolicy, hooks: Hooks<'_>) ->
     );
     let keys: Vec<_> = in_file.map(|entry| &entry.model.rounds).collect();
     let course = policy.play(&tasks, &keys);
-    let Course { runs, queued, mut facts, decisions } = course;
+    let TaskHistory { runs, queued, mut facts, decisions } = course;
     facts.middles = reordered(&facts.middles, trace);
     facts.round_times = reordered(&facts.round_times, trace);
     let mut record = record(trace, &tasks, &runs);

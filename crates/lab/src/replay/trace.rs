@@ -72,7 +72,7 @@ pub enum NoSuchState {
 }
 
 /// What an entry is made of.
-type Parts<'a> = (((JobModel, &'a Job), Option<Begun>), Vec<usize>);
+type EntryParts<'a> = (((JobModel, &'a Job), Option<Begun>), Vec<usize>);
 
 /// Returns for each job the places of those that it comes after.
 fn places_before(jobs: &[Job]) -> Result<Vec<Vec<usize>>, NoSuchState> {
@@ -98,7 +98,7 @@ impl Trace {
         check_held(&problem, &begun)?;
         let after = places_before(&file.jobs)?;
         let models = std::mem::take(&mut problem.jobs);
-        let entry = |(place, (((model, job), begun), after)): (usize, Parts<'_>)| Entry {
+        let entry = |(place, (((model, job), begun), after)): (usize, EntryParts<'_>)| Entry {
             model,
             arrival: Time(job.arrival.0),
             restart_cost: job.launch.checkpoint.restart_cost,

@@ -2,11 +2,11 @@
 
 use std::convert::Infallible;
 
-use crate::simulate::World;
+use crate::simulate::SimulatedWorld;
 use hsched_engine::{Amendment, Answer, Observation, PlannedSubmission, Run, State, SubmissionKey};
 use hsched_model::{JobId, Seconds};
 
-impl hsched_engine::World for World {
+impl hsched_engine::World for SimulatedWorld {
     type Error = Infallible;
 
     fn observe(&mut self, state: &State) -> Result<Observation, Infallible> {

@@ -1,6 +1,6 @@
-//! A cluster in virtual time: an [`engine::World`](hsched_engine::World) without Slurm, for the demo and for tests.
+//! A cluster in virtual time: an [`engine::SimulatedWorld`](hsched_engine::World) without Slurm, for the demo and for tests.
 //!
-//! Reads no clock and no file: time passes when [`World::pass`] says so, from one event to the next. Equal sites,
+//! Reads no clock and no file: time passes when [`SimulatedWorld::pass`] says so, from one event to the next. Equal sites,
 //! incidents and requests give equal stories.
 
 mod fit;
@@ -15,4 +15,4 @@ mod world;
 pub use self::incident::{Incident, When};
 pub use self::play::{Play, PlayOptions};
 pub use self::site::{Delays, Saving, Site};
-pub use self::world::World;
+pub use self::world::SimulatedWorld;

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::convert::Infallible;
 
-use crate::simulate::World;
+use crate::simulate::SimulatedWorld;
 use hsched_engine::{Event, KeepsNothing, Planner, Rules, State, Update, apply, turn};
 use hsched_model::{Seconds, Time};
 use hsched_plan::{Budget, Objective, Policy};
@@ -22,7 +22,7 @@ pub struct PlayOptions<'a> {
 
 /// A simulated cluster and what the engine makes of it.
 pub struct Play<'a> {
-    pub world: World,
+    pub world: SimulatedWorld,
     pub state: State,
     /// What owners want and when, the earliest last.
     orders: Vec<(Time, Event)>,
@@ -34,7 +34,7 @@ pub struct Play<'a> {
 impl<'a> Play<'a> {
     /// Returns a play that has not begun.
     pub fn new(
-        world: World,
+        world: SimulatedWorld,
         mut orders: Vec<(Time, Event)>,
         policy: Box<dyn Policy + 'a>,
         options: PlayOptions<'a>,

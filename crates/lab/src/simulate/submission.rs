@@ -8,7 +8,7 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::simulate::fit::Request;
 use crate::simulate::site::Site;
-use crate::simulate::training::{Pace, Steps, Training};
+use crate::simulate::training::{RankPace, SimulatedTraining, Steps};
 use hsched_engine::{End, EpochReport, Gpus, QueueState, RankReport, Sighting, SubmissionKey};
 use hsched_model::{
     Access, Cluster, Estimates, GpuType, Job, JobId, OfferedNode, PlacedRank, RankNeeds, Seconds, Time,
@@ -50,7 +50,7 @@ pub(super) enum Stage {
 pub(super) struct Running {
     pub since: Time,
     pub gpus: Gpus,
-    pub training: Training,
+    pub training: SimulatedTraining,
     /// When it is told that its walltime ends, and when that ends.
     pub limit: Option<(Time, Time)>,
     /// How its ranks have ended, and when Slurm is done with it.
@@ -97,8 +97,8 @@ impl Submission {
         let fits = |own: &Checkpoint| own.epoch == epoch && own.batch == steps.batch;
         let pace = self.pace(site, &gpus);
         let failure = pace.is_none().then_some((epoch, End::Failed { exit: 1, signal: 0 }));
-        let training = Training {
-            pace: pace.unwrap_or(Pace { compute: Vec::new(), epoch: Seconds(0.0) }),
+        let training = SimulatedTraining {
+            pace: pace.unwrap_or(RankPace { compute: Vec::new(), epoch: Seconds(0.0) }),
             epoch,
             last: self.epochs_done + self.job.epochs,
             first_step: checkpoint.filter(fits).map_or(0, |own| own.step),
@@ -120,7 +120,7 @@ impl Submission {
     }
 
     /// Returns how fast the ranks go through an epoch on these GPUs, by the formulas with the true speeds.
-    pub(super) fn pace(&mut self, site: &Site, gpus: &Gpus) -> Option<Pace> {
+    pub(super) fn pace(&mut self, site: &Site, gpus: &Gpus) -> Option<RankPace> {
         let problem = self.problem(site, gpus)?;
         let model = problem.jobs.first()?;
         let number = |name: &GpuType| problem.gpu_types.iter().position(|own| own == name);
@@ -141,7 +141,7 @@ impl Submission {
             })
             .collect::<Option<_>>()?;
         let slowest = compute.iter().map(|own| own.0).fold(0.0, f64::max);
-        Some(Pace { compute, epoch: Seconds(slowest + comm) })
+        Some(RankPace { compute, epoch: Seconds(slowest + comm) })
     }
 
     /// Returns the problem of this job alone on these GPUs, with the true speeds.

@@ -6,7 +6,7 @@ use hsched_model::{Seconds, Time};
 
 /// How fast the ranks go through an epoch.
 #[derive(Clone, Debug)]
-pub(super) struct Pace {
+pub(super) struct RankPace {
     /// Computing time of a whole epoch, by rank.
     pub compute: Vec<Seconds>,
     /// Time of a whole epoch: the slowest rank's computing and the communication.
@@ -15,8 +15,8 @@ pub(super) struct Pace {
 
 /// Training in progress.
 #[derive(Clone, Debug)]
-pub(super) struct Training {
-    pub pace: Pace,
+pub(super) struct SimulatedTraining {
+    pub pace: RankPace,
     /// Epoch in progress, from 1.
     pub epoch: u64,
     /// The epoch after which all is done.
@@ -63,7 +63,7 @@ impl Steps {
     }
 }
 
-impl Training {
+impl SimulatedTraining {
     /// Returns what comes next, and when.
     pub(super) fn next(&self) -> (Time, Doing) {
         if let Some((epoch, end)) = &self.failure
@@ -99,7 +99,7 @@ impl Training {
     }
 
     /// Begins the next epoch.
-    pub(super) fn go_on(&mut self, now: Time, pace: Pace) {
+    pub(super) fn go_on(&mut self, now: Time, pace: RankPace) {
         (self.epoch, self.first_step, self.begun, self.pace) = (self.epoch + 1, 0, now, pace);
     }
 

@@ -14,7 +14,7 @@ use hsched_model::{
 
 /// A cluster with a queue, in virtual time.
 #[derive(Clone, Debug)]
-pub struct World {
+pub struct SimulatedWorld {
     site: Site,
     script: Script,
     now: Time,
@@ -37,7 +37,7 @@ enum Next {
     Queue,
 }
 
-impl World {
+impl SimulatedWorld {
     /// Returns a site without jobs at a moment.
     pub fn new(site: Site, incidents: Vec<Incident>, now: Time) -> Self {
         Self {

@@ -11,7 +11,7 @@ use hsched_model::formats::jobs::TraceFile;
 use hsched_model::formats::{self, JobKey};
 
 /// A column of a trace.
-struct Column {
+struct TraceColumn {
     key: String,
     /// Whether its cells are names: a job may be called 17.
     is_name: bool,
@@ -35,7 +35,7 @@ pub(super) fn parse(text: &str) -> Result<TraceFile, TraceError> {
         },
     };
     let headers = reader.headers().map_err(|error| wrong(&error))?;
-    let header: Vec<Column> = headers.iter().map(Column::named).collect();
+    let header: Vec<TraceColumn> = headers.iter().map(TraceColumn::named).collect();
     let mut file = String::from("{\"jobs\": [");
     let mut line = 1;
     let mut first = true;
@@ -58,7 +58,7 @@ pub(super) fn parse(text: &str) -> Result<TraceFile, TraceError> {
 }
 
 /// Returns the entry of a job file.
-fn job(header: &[Column], record: &csv::StringRecord) -> Value {
+fn job(header: &[TraceColumn], record: &csv::StringRecord) -> Value {
     let mut entry = Map::new();
     let mut maps: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
     for (column, cell) in header.iter().zip(record).filter(|(_, cell)| !cell.is_empty()) {
@@ -88,7 +88,7 @@ fn put(map: &mut Map<String, Value>, key: &str, value: Value) {
     }
 }
 
-impl Column {
+impl TraceColumn {
     fn named(key: &str) -> Self {
         Self { key: key.to_owned(), is_name: JobKey::named(key).is_some_and(|key| key.is_name) }
     }

@@ -12,12 +12,12 @@ use hsched_model::{Bytes, GpuType, Job, Seconds, Speed};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Applications {
     speeds: BTreeMap<String, BTreeMap<GpuType, Speed>>,
-    work: BTreeMap<String, Work>,
+    work: BTreeMap<String, ApplicationWork>,
 }
 
 /// How much an application trains.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Work {
+struct ApplicationWork {
     samples_per_epoch: u64,
     epochs: u64,
     model_size: Bytes,
@@ -70,7 +70,7 @@ impl Applications {
         let read = table::read(applications, b',', &needed, |cells| {
             let megabytes = cells.number(needed[3])?;
             let model_size = Bytes(to_u64(megabytes * 1e6));
-            let work = Work {
+            let work = ApplicationWork {
                 samples_per_epoch: cells.whole(needed[1])?.max(1),
                 epochs: cells.whole(needed[2])?.max(1),
                 model_size,

@@ -33,7 +33,7 @@ pub enum NoEntry {
 }
 
 /// The cells of a line, by column.
-pub struct Cells<'a> {
+pub struct LineCells<'a> {
     columns: &'a BTreeMap<String, usize>,
     record: &'a csv::StringRecord,
 }
@@ -69,7 +69,7 @@ impl fmt::Display for BadLine {
     }
 }
 
-impl<'a> Cells<'a> {
+impl<'a> LineCells<'a> {
     /// Returns the cell of the first of these columns that there is; `None` where it is empty.
     pub fn get(&self, names: &[&str]) -> Option<&'a str> {
         let column = names.iter().find_map(|name| self.columns.get(*name))?;
@@ -125,7 +125,7 @@ pub fn read<T>(
     text: &str,
     delimiter: u8,
     needed: &[&[&str]],
-    mut entry: impl FnMut(&Cells<'_>) -> Result<T, NoEntry>,
+    mut entry: impl FnMut(&LineCells<'_>) -> Result<T, NoEntry>,
 ) -> Result<Read<T>, TraceError> {
     let mut reader = csv::ReaderBuilder::new()
         .delimiter(delimiter)
@@ -147,7 +147,7 @@ pub fn read<T>(
             Ok(record) => {
                 line = record.position().map_or(line + 1, csv::Position::line);
                 let own = if record.len() == header.len() {
-                    entry(&Cells { columns: &columns, record: &record })
+                    entry(&LineCells { columns: &columns, record: &record })
                 } else {
                     let (own, all) = (record.len(), header.len());
                     Err(NoEntry::Bad(format!("has {own} cells, but the header has {all}")))

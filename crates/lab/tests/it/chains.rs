@@ -19,7 +19,7 @@ use hsched_fixtures::sites;
 
 /// The simulated cluster, in which all start at once where there is room, and what was seen and asked of it.
 pub struct Seer {
-    world: simulate::World,
+    world: simulate::SimulatedWorld,
     pub submitted: BTreeMap<SubmissionKey, u32>,
     /// Who reported each epoch.
     reported: BTreeMap<(JobName, u64), BTreeSet<SubmissionKey>>,
@@ -135,7 +135,7 @@ pub fn play_all(story: &Story) -> (Seer, Vec<JobState>, u32) {
         // It holds its GPUs for a while when it is to make room.
         site.saving = simulate::Saving::AfterEpoch;
     }
-    let world = simulate::World::new(site, story.incidents.clone(), Time(0.0));
+    let world = simulate::SimulatedWorld::new(site, story.incidents.clone(), Time(0.0));
     let (submitted, reported, ended) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     let keeps_limits = story.keeps_limits;
     let mut seer = Seer {

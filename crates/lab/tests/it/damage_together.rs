@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use hsched_engine::store::{Held, StateDir, StateError};
+use hsched_engine::store::{StateDir, StateError, StoredState};
 use hsched_engine::{
     Answer, Event, JobState, Keeper, Outcome, Phase, Stage, State, SubmissionKey, SubmissionRecord,
 };
@@ -263,7 +263,7 @@ fn what_was_restored_is_what_goes_on() {
                 if peek(root).is_ok() {
                     continue;
                 }
-                let Ok(held) = Held::read(&root.join(&name), &rules()) else { continue };
+                let Ok(held) = StoredState::read(&root.join(&name), &rules()) else { continue };
                 let before = files(root);
                 let replaced = StateDir::would_replace(root, &rules()).expect("is refused");
                 assert_eq!(files(root), before);
@@ -295,7 +295,7 @@ fn a_state_that_can_be_used_is_not_replaced() {
     let (story, folder) = (Story::tell(), tempfile::tempdir().expect("a directory"));
     let root = folder.path();
     put(root, &story, &[]);
-    let held = Held::read(&root.join("state.json.old"), &rules()).expect("is whole");
+    let held = StoredState::read(&root.join("state.json.old"), &rules()).expect("is whole");
     let directory = StateDir::open(root).expect("opens");
     let error = directory.restore(&root.join("state.json.old"), &held, Time(9e3), &rules());
     assert!(matches!(error, Err(StateError::Whole { .. })), "{error:?}");

@@ -40,7 +40,7 @@ impl Keeper for Disk {
 fn what_cannot_be_written_down_is_neither_done_nor_told_until_it_can() {
     let jobs = [Job { samples_per_epoch: 36_000, ..job("a", "{v100: 100}", ", max_gpus: 1") }];
     let cluster = sites::cluster("nodes:\n  - {name: v1, gpus: {v100: 1}}\n");
-    let mut world = simulate::World::new(sites::site(cluster, &jobs), Vec::new(), Time(0.0));
+    let mut world = simulate::SimulatedWorld::new(sites::site(cluster, &jobs), Vec::new(), Time(0.0));
     let mut state = State { jobs: vec![JobState::new(jobs[0].clone(), Time(0.0))], ..State::default() };
     let (mut disk, mut told) = (Disk { is_full: false }, Vec::new());
     for turn in 0..200 {

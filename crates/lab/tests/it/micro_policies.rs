@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hsched_engine::{Action, End, Event, JobState, Outcome, Phase, Update};
-use hsched_lab::simulate::{Delays, Play, PlayOptions, Saving, Site, World};
+use hsched_lab::simulate::{Delays, Play, PlayOptions, Saving, SimulatedWorld, Site};
 use hsched_model::{Job, Seconds, Speed, Time};
 use hsched_plan::{
     Budget, Decision, Memory, Moves, Objective, Parameters, Placement, Plan, Policy, PolicyError, Problem,
@@ -35,7 +35,7 @@ fn play(policy: Box<dyn Policy>, gpus: u32, jobs: &[(f64, Job)]) -> (Vec<JobStat
         |(at, job): &(f64, Job)| (Time(*at), Event::Added { job: Box::new(job.clone()), restart: false });
     let rules = rules();
     let options = PlayOptions { rules: &rules, objective: Objective::MeanJct, seed: 0, patience: u64::MAX };
-    let world = World::new(site, Vec::new(), Time(0.0));
+    let world = SimulatedWorld::new(site, Vec::new(), Time(0.0));
     let mut play = Play::new(world, jobs.iter().map(order).collect(), policy, options);
     let mut done = Vec::new();
     while !play.is_over() && play.world.now().0 < 2000.0 {

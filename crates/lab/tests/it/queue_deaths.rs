@@ -22,7 +22,7 @@ const CLUSTER: &str = "nodes:\n  - {name: v1, gpus: {v100: 4}}\n  - {name: t1, g
 
 /// The simulated cluster, which says when requests would start by a script, and counts what it is asked.
 struct Seer {
-    world: simulate::World,
+    world: simulate::SimulatedWorld,
     /// How often each submission was made, and how often one was changed.
     submitted: BTreeMap<String, u32>,
     changed: u32,
@@ -86,7 +86,8 @@ fn play(dies_at: u32, before: bool) -> u32 {
         },
         hsched_model::Job { samples_per_epoch: 360_000, ..job("a", "{v100: 100, t4: 50}", ", max_gpus: 4") },
     ];
-    let world = simulate::World::new(sites::site(sites::cluster(CLUSTER), &jobs), Vec::new(), Time(0.0));
+    let world =
+        simulate::SimulatedWorld::new(sites::site(sites::cluster(CLUSTER), &jobs), Vec::new(), Time(0.0));
     let mut seer = Seer { world, submitted: BTreeMap::new(), changed: 0 };
     let mut state = State { jobs: vec![JobState::new(jobs[0].clone(), Time(0.0))], ..State::default() };
     let left = Cell::new(0);

@@ -5,7 +5,7 @@ use hsched_engine::{
     SubmissionKey, World as _, apply,
 };
 use hsched_lab::find;
-use hsched_lab::simulate::{Delays, Incident, Saving, Site, When, World};
+use hsched_lab::simulate::{Delays, Incident, Saving, SimulatedWorld, Site, When};
 use hsched_model::{
     Access, BitRate, Cluster, Estimates, GpuType, Holdings, Job, JobId, RankNeeds, Seconds, Speed, Time,
 };
@@ -62,7 +62,7 @@ fn planned(id: &str, cluster: &Cluster, jobs: &[Job], epochs_done: u64) -> Run {
 
 /// Submits single jobs and looks at them.
 struct Submitter {
-    world: World,
+    world: SimulatedWorld,
     cluster: Cluster,
     state: State,
 }
@@ -70,7 +70,7 @@ struct Submitter {
 impl Submitter {
     fn new(site: Site, incidents: Vec<Incident>) -> Self {
         let cluster = site.cluster.clone();
-        Self { world: World::new(site, incidents, FIRST), cluster, state: State::default() }
+        Self { world: SimulatedWorld::new(site, incidents, FIRST), cluster, state: State::default() }
     }
 
     /// Submits a job, planned as if it was alone; returns its number and its placement.

@@ -36,8 +36,8 @@ pub(super) fn spelling(short: &str) -> Option<&'static str> {
 
 /// Returns all names of GPUs and models, and the short ones.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    let own = gpus().iter().flat_map(|gpu| [gpu.model(), &gpu.name]);
-    own.chain(spellings().map(|(short, _)| short))
+    let names = gpus().iter().flat_map(|gpu| [gpu.model(), &gpu.name]);
+    names.chain(spellings().map(|(short, _)| short))
 }
 
 /// Returns what a key of [`Gpu::sources`] stands for.

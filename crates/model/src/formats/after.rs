@@ -44,12 +44,12 @@ pub(super) fn settled(mut entries: Vec<(Value<'_>, Vec<Job>)>) -> Vec<Job> {
 fn way(job: &Job, all: &[&Job]) -> String {
     let mut before: BTreeMap<&JobName, &JobName> = BTreeMap::new();
     let mut next = vec![job];
-    while let Some(own) = next.pop() {
-        for name in &own.after {
+    while let Some(job) = next.pop() {
+        for name in &job.after {
             if before.contains_key(name) {
                 continue;
             }
-            before.insert(name, &own.name);
+            before.insert(name, &job.name);
             next.extend(all.iter().filter(|other| other.name == *name));
         }
     }
@@ -85,7 +85,7 @@ fn can_start<'a>(jobs: impl Iterator<Item = &'a Job>) -> BTreeSet<JobName> {
 
 /// Returns the value of a key of a job, whatever else is wrong with it.
 fn field<'a>(entry: &Value<'a>, key: &str) -> Option<Value<'a>> {
-    entry.entries_quietly().into_iter().find(|(own, _)| *own == key).map(|(_, value)| value)
+    entry.entries_quietly().into_iter().find(|(name, _)| *name == key).map(|(_, value)| value)
 }
 
 #[cfg(test)]

@@ -161,7 +161,7 @@ mod tests {
             let mut gpus: Vec<GpuStock> = Vec::new();
             for (name, total, used, memory) in stock {
                 let gpu_type = GpuType::new(&name).expect("a type");
-                if gpus.iter().all(|own| own.gpu_type != gpu_type) {
+                if gpus.iter().all(|stock| stock.gpu_type != gpu_type) {
                     gpus.push(GpuStock { gpu_type, total, used: used.min(total), memory: memory.map(Bytes) });
                 }
             }

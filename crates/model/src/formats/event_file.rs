@@ -203,8 +203,9 @@ mod tests {
 
     /// An event with one value, as `PyTorch`'s `SummaryWriter` writes it.
     fn scalar_event(step: u8, tag: &str, value: f32) -> Vec<u8> {
-        let own = [bytes_field(1, tag.as_bytes()), vec![2 << 3 | 5], value.to_le_bytes().to_vec()].concat();
-        [vec![9, 0, 0, 0, 0, 0, 0, 0, 0, 16, step], bytes_field(5, &bytes_field(1, &own))].concat()
+        let value_field =
+            [bytes_field(1, tag.as_bytes()), vec![2 << 3 | 5], value.to_le_bytes().to_vec()].concat();
+        [vec![9, 0, 0, 0, 0, 0, 0, 0, 0, 16, step], bytes_field(5, &bytes_field(1, &value_field))].concat()
     }
 
     #[test]
@@ -216,8 +217,8 @@ mod tests {
     fn scalars_are_read_by_tag() {
         let version = [vec![9, 0, 0, 0, 0, 0, 0, 0, 0], bytes_field(3, b"brain.Event:2")].concat();
         let tensor = [vec![8, 1], bytes_field(4, &0.25_f32.to_le_bytes())].concat();
-        let own = [bytes_field(1, b"val/acc"), bytes_field(8, &tensor)].concat();
-        let second = [vec![16, 2], bytes_field(5, &bytes_field(1, &own))].concat();
+        let value_field = [bytes_field(1, b"val/acc"), bytes_field(8, &tensor)].concat();
+        let second = [vec![16, 2], bytes_field(5, &bytes_field(1, &value_field))].concat();
         let mut file = [
             record(&version),
             record(&scalar_event(1, "loss", 2.5)),

@@ -48,18 +48,18 @@ pub fn parse(text: &str, nodes: &[(String, usize)]) -> Result<GraphFile, Problem
 fn read_job(value: &Value<'_>, nodes: &[(String, usize)]) -> Option<GraphJob> {
     let fields = value.fields(&KEYS);
     let name = fields.required("name").and_then(|name| name.parsed(label));
-    let urgency = fields.or("urgency", 1.0, |own| {
-        own.ranged(|number| (0.0..=10.0).contains(&number).then_some(number), "from 0 to 10")
+    let urgency = fields.or("urgency", 1.0, |value| {
+        value.ranged(|number| (0.0..=10.0).contains(&number).then_some(number), "from 0 to 10")
     });
-    let losses = fields.or("losses", Vec::new(), |own| all(own.items().iter().map(Value::number)));
+    let losses = fields.or("losses", Vec::new(), |value| all(value.items().iter().map(Value::number)));
     let arrival = fields.or("arrival", Seconds(0.0), Value::duration);
-    let deadline = fields.or("deadline", None, |own| deadline(own).map(Some));
+    let deadline = fields.or("deadline", None, |value| deadline(value).map(Some));
     let list = fields.required("tasks").map(Value::items);
     let tasks: Vec<Value<'_>> = list?;
     let ids = ids(&tasks)?;
     let read = all(tasks.iter().map(|task| read_task(task, &ids, nodes)));
     let volumes =
-        fields.or("volumes_mb", Vec::new(), |own| all(own.items().iter().map(|item| volume(item, &ids))));
+        fields.or("volumes_mb", Vec::new(), |value| all(value.items().iter().map(|item| volume(item, &ids))));
     let job = GraphJob {
         name: name?,
         urgency: urgency?,
@@ -100,8 +100,8 @@ fn read_task(
 ) -> Option<GraphTask> {
     let fields = value.fields(&["id", "size", "left_s", "waited_s", "children", "demand", "on"]);
     let amount = |fields: &Fields<'_>, key: &str, default: f64| {
-        fields.or(key, default, |own| {
-            own.ranged(|number| (0.0..=1e12).contains(&number).then_some(number), "from 0 to 1e12")
+        fields.or(key, default, |value| {
+            value.ranged(|number| (0.0..=1e12).contains(&number).then_some(number), "from 0 to 1e12")
         })
     };
     let size = amount(&fields, "size", 1.0);
@@ -109,15 +109,15 @@ fn read_task(
     let left = amount(&fields, "left_s", 0.0);
     let waited = amount(&fields, "waited_s", 0.0);
     let children =
-        fields.or("children", Vec::new(), |own| all(own.items().iter().map(|child| known(child, ids))));
-    let demand = fields.or("demand", [0.0; RESOURCES], |own| {
-        let fields = own.fields(&DEMAND);
+        fields.or("children", Vec::new(), |value| all(value.items().iter().map(|child| known(child, ids))));
+    let demand = fields.or("demand", [0.0; RESOURCES], |value| {
+        let fields = value.fields(&DEMAND);
         let values = DEMAND.map(|key| amount(&fields, key, 0.0));
         let values: Vec<f64> = all(values.into_iter())?;
         values.try_into().ok()
     });
-    let on =
-        fields.or("on", None, |own| if own.is_nothing() { Some(None) } else { place(own, nodes).map(Some) });
+    let on = fields
+        .or("on", None, |value| if value.is_nothing() { Some(None) } else { place(value, nodes).map(Some) });
     Some(GraphTask {
         id: fields.get("id")?.text()?.to_owned(),
         size: size?,
@@ -157,7 +157,7 @@ fn place(value: &Value<'_>, nodes: &[(String, usize)]) -> Option<(usize, usize)>
     };
     let (name, number) = (node.text()?, gpu.whole(0..=1_000_000)?);
     let number = usize::try_from(number).ok()?;
-    let found = nodes.iter().position(|(own, _)| own == name);
+    let found = nodes.iter().position(|(known, _)| known == name);
     let server = node
         .accept(found.ok_or_else(|| ValueError::new(format!("the cluster has no node {}", quoted(name)))))?;
     if number >= nodes[server].1 {

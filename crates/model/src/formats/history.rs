@@ -281,8 +281,8 @@ mod tests {
         let own = log(
             "{\"epoch\": 1, \"rank\": 0, \"samples\": 9, \"compute_s\": 1.5, \"val_loss\": 0.3, \"lr\": 9, \"metrics\": {\"lr\": 0.1}}\n",
         );
-        let own: Vec<_> = own.metrics.iter().map(|(name, points)| (name.as_str(), points[0].1)).collect();
-        assert_eq!(own, [("lr", 0.1), ("val_loss", 0.3)]);
+        let firsts: Vec<_> = own.metrics.iter().map(|(name, points)| (name.as_str(), points[0].1)).collect();
+        assert_eq!(firsts, [("lr", 0.1), ("val_loss", 0.3)]);
     }
 
     #[test]

@@ -111,8 +111,8 @@ fn node(index: usize, json: NodeJson) -> Result<Node, InventoryError> {
     let name = NodeName::new(&json.name).map_err(|source| InventoryError::Name { index, source })?;
     let mut gpus: Vec<GpuStock> = Vec::new();
     for StockJson { r#type, total, used } in json.gpus {
-        let own = if json.gpus_untyped { GpuType::UNTYPED } else { &r#type };
-        match GpuType::new(own) {
+        let type_name = if json.gpus_untyped { GpuType::UNTYPED } else { &r#type };
+        match GpuType::new(type_name) {
             Some(gpu_type) if gpus.iter().all(|stock| stock.gpu_type != gpu_type) => {
                 gpus.push(GpuStock { gpu_type, total, used: used.min(total), memory: None });
             }

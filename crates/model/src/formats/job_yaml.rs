@@ -33,11 +33,11 @@ pub fn flow(value: &Value) -> String {
             Some(real) if number.is_f64() => real.to_string(),
             _ => number.to_string(),
         },
-        Value::String(own) => text(own),
+        Value::String(string) => text(string),
         Value::Array(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),
         Value::Object(map) => {
             let entries: Vec<String> =
-                map.iter().map(|(key, own)| format!("{}: {}", text(key), flow(own))).collect();
+                map.iter().map(|(key, value)| format!("{}: {}", text(key), flow(value))).collect();
             format!("{{{}}}", entries.join(", "))
         }
     }

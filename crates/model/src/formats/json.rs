@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::yaml::{Key, Kind, Node};
+use super::yaml::{Key, Kind, YamlNode};
 
 /// Returns the tree of a value, all of it on line 1.
-pub(super) fn tree(value: &Value) -> Node {
+pub(super) fn tree(value: &Value) -> YamlNode {
     let scalar = |text: String, quoted| Kind::Scalar { text, quoted };
     let key = |text: &String| Key { line: 1, text: text.clone(), quoted: true };
     let kind = match value {
@@ -22,7 +22,7 @@ pub(super) fn tree(value: &Value) -> Node {
             Kind::Map(entries.iter().map(|(name, value)| (key(name), tree(value))).collect())
         }
     };
-    Node { line: 1, kind }
+    YamlNode { line: 1, kind }
 }
 
 /// Returns the text with every pair of surrogate escapes (`\ud83d\ude00`) as YAML's one escape

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::yaml::{Kind, Node};
+use super::yaml::{Kind, YamlNode};
 
 /// How a text is read later, which decides how a value has to be written into it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -29,13 +29,13 @@ pub(super) fn names(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
 /// Returns the name when a value is one placeholder and nothing else.
 ///
 /// YAML reads `{lr}` without quotation marks as a map with the key `lr` and no value.
-pub(super) fn alone(node: &Node) -> Option<&str> {
+pub(super) fn alone(node: &YamlNode) -> Option<&str> {
     match &node.kind {
         Kind::Scalar { text, .. } => {
             names(text).find(|(place, _)| *place == (0..text.len())).map(|(_, name)| name)
         }
         Kind::Map(entries) => match entries.as_slice() {
-            [(key, Node { kind: Kind::Scalar { text, quoted: false }, .. })] if text.is_empty() => {
+            [(key, YamlNode { kind: Kind::Scalar { text, quoted: false }, .. })] if text.is_empty() => {
                 Some(&key.text)
             }
             _ => None,

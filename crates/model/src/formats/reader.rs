@@ -13,7 +13,7 @@ use super::duration::parse_duration;
 use super::number::{parse_number, parse_whole};
 use super::problem::{Problem, Problems, ValueError, nearest, quoted};
 use super::size::{parse_size, parse_size_or_bytes};
-use super::yaml::{self, Kind, Node};
+use super::yaml::{self, Kind, YamlNode};
 use crate::{Bytes, Seconds};
 
 /// Where readers leave what they found wrong.
@@ -27,7 +27,7 @@ pub(super) struct Sink {
 /// A value with its path, and where to report.
 #[derive(Clone)]
 pub(super) struct Value<'a> {
-    node: &'a Node,
+    node: &'a YamlNode,
     path: Path<'a>,
     sink: &'a Sink,
 }
@@ -77,7 +77,7 @@ pub(super) fn read_file<T>(text: &str, read: impl FnOnce(&Value<'_>) -> Option<T
 /// # Errors
 /// When `read` reported anything.
 pub(super) fn read_tree<T>(
-    node: &Node,
+    node: &YamlNode,
     is_json: bool,
     read: impl FnOnce(&Value<'_>) -> Option<T>,
 ) -> Result<T, Problems> {
@@ -102,12 +102,12 @@ impl<'a> Value<'a> {
         self.node.line
     }
 
-    pub(super) fn node(&self) -> &'a Node {
+    pub(super) fn node(&self) -> &'a YamlNode {
         self.node
     }
 
     /// Returns another tree to be read in this one's place.
-    pub(super) fn with<'b>(&self, node: &'b Node) -> Value<'b>
+    pub(super) fn with<'b>(&self, node: &'b YamlNode) -> Value<'b>
     where
         'a: 'b,
     {
@@ -274,7 +274,7 @@ impl<'a> Value<'a> {
             return Vec::new();
         };
         let map = Rc::new(self.path.clone());
-        let entry = |(key, node): &'a (yaml::Key, Node)| {
+        let entry = |(key, node): &'a (yaml::Key, YamlNode)| {
             (key.text.as_str(), self.inner(node, Path::Key(Rc::clone(&map), &key.text)))
         };
         entries.iter().map(entry).collect()
@@ -327,7 +327,7 @@ impl<'a> Value<'a> {
         matches!(&self.node.kind, Kind::Scalar { text, quoted: false } if is_null(text))
     }
 
-    fn inner(&self, node: &'a Node, path: Path<'a>) -> Self {
+    fn inner(&self, node: &'a YamlNode, path: Path<'a>) -> Self {
         Self { node, path, sink: self.sink }
     }
 
@@ -340,7 +340,7 @@ impl<'a> Value<'a> {
         let Kind::Map(entries) = &self.node.kind else {
             return self.node.line;
         };
-        entries.iter().find(|(own, _)| own.text == key).map_or(self.node.line, |(own, _)| own.line)
+        entries.iter().find(|(own, _)| own.text == key).map_or(self.node.line, |(key, _)| key.line)
     }
 
     fn wrong_shape<T>(&self, expected: &str) -> Option<T> {

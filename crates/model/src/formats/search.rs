@@ -7,7 +7,7 @@ use rand_pcg::Pcg64Mcg;
 
 use super::problem::{ValueError, quoted};
 use super::reader::Value;
-use super::yaml::{Kind, Node};
+use super::yaml::{Kind, YamlNode};
 use crate::number::{to_f64, to_usize};
 
 /// Most combinations that one search may draw.
@@ -17,7 +17,7 @@ const SAMPLE_LIMIT: u64 = 10_000;
 #[derive(Clone)]
 pub(super) enum Values {
     /// Scalars, at least one; a stand-in where the file has none that can be used.
-    List(Rc<[Node]>),
+    List(Rc<[YamlNode]>),
     Uniform {
         low: f64,
         high: f64,
@@ -46,7 +46,7 @@ impl Search {
     }
 
     /// Draws the values of a combination, counted from 0. A combination is the same however many are drawn, so that a search can be made larger.
-    pub(super) fn draw<'v>(self, number: usize, axes: impl Iterator<Item = &'v Values>) -> Vec<Node> {
+    pub(super) fn draw<'v>(self, number: usize, axes: impl Iterator<Item = &'v Values>) -> Vec<YamlNode> {
         let stream = u64::try_from(number).unwrap_or(u64::MAX).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let mut random = Pcg64Mcg::seed_from_u64(self.seed ^ stream);
         axes.map(|values| values.at(random.random::<f64>())).collect()
@@ -55,7 +55,7 @@ impl Search {
 
 impl Values {
     /// Returns the value at this part, in [0, 1), of all.
-    fn at(&self, part: f64) -> Node {
+    fn at(&self, part: f64) -> YamlNode {
         match self {
             Self::List(nodes) => {
                 let place = to_usize(part * to_f64(nodes.len())).min(nodes.len() - 1);
@@ -69,7 +69,7 @@ impl Values {
     /// Reads a range such as `{log_uniform: [1e-5, 1e-1]}`; `list` reads what stands under `choice`.
     pub(super) fn read(
         value: &Value<'_>,
-        list: impl FnOnce(&Value<'_>) -> Option<Rc<[Node]>>,
+        list: impl FnOnce(&Value<'_>) -> Option<Rc<[YamlNode]>>,
     ) -> Option<Self> {
         let fields = value.fields(&["choice", "uniform", "log_uniform"]);
         let given = |key: &str| fields.get(key).map(|value| (key.to_owned(), value.clone()));
@@ -106,7 +106,7 @@ impl Values {
 }
 
 /// Returns a number of six digits that count.
-fn number(value: f64) -> Node {
+fn number(value: f64) -> YamlNode {
     let rounded = format!("{value:.5e}").parse::<f64>().unwrap_or(value);
-    Node { line: 0, kind: Kind::Scalar { text: rounded.to_string(), quoted: false } }
+    YamlNode { line: 0, kind: Kind::Scalar { text: rounded.to_string(), quoted: false } }
 }

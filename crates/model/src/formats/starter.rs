@@ -85,21 +85,21 @@ pub fn unedited(text: &str) -> Vec<(usize, &str)> {
     let marked = |line: &'static str| Some(line.split_once(MARK)?.0.trim());
     let examples: Vec<&str> = HEAD.lines().chain(TAIL.lines()).filter_map(marked).collect();
     let lines: Vec<&str> = text.lines().collect();
-    let own = |(index, line): (usize, &&'_ str)| -> Option<(usize, usize)> {
+    let to_replace = |(index, line): (usize, &&'_ str)| -> Option<(usize, usize)> {
         let value = line.split_once(MARK)?.0.trim();
         let is_example =
             examples.contains(&value) && (!value.ends_with(':') || are_examples(&lines[index + 1..], line));
         is_example.then(|| (index, value.find(':').unwrap_or(value.len())))
     };
-    let found: Vec<(usize, usize)> = lines.iter().enumerate().filter_map(own).collect();
+    let found: Vec<(usize, usize)> = lines.iter().enumerate().filter_map(to_replace).collect();
     found.into_iter().map(|(index, end)| (index + 1, &lines[index].trim_start()[..end])).collect()
 }
 
 /// Returns whether the lines that belong to a key are all those of [`jobs`].
 fn are_examples(below: &[&str], key: &str) -> bool {
     let indent = |line: &str| line.len() - line.trim_start().len();
-    let mut own = below.iter().take_while(|line| indent(line) > indent(key)).peekable();
-    own.peek().is_some() && own.all(|line| line.trim_end().ends_with(": 100"))
+    let mut children = below.iter().take_while(|line| indent(line) > indent(key)).peekable();
+    children.peek().is_some() && children.all(|line| line.trim_end().ends_with(": 100"))
 }
 
 /// Returns whether a job runs the command of [`jobs`].
@@ -118,7 +118,7 @@ mod tests {
         let types: Vec<GpuType> = names.iter().map(|name| GpuType::new(name).expect("a type")).collect();
         let text = jobs(&types);
         let read = formats::jobs::parse(&text).expect("jobs");
-        assert!(types.iter().all(|own| read[0].throughput.contains_key(own)), "{text}");
+        assert!(types.iter().all(|gpu_type| read[0].throughput.contains_key(gpu_type)), "{text}");
         let commented: Vec<&str> = text.lines().filter(|line| line.starts_with("    #")).collect();
         assert!(commented.len() > 15, "{text}");
         for line in &commented {

@@ -13,7 +13,7 @@ use super::placeholder::{self, Syntax};
 use super::problem::{ValueError, nearest, quoted};
 use super::reader::{Fields, Value};
 use super::search::{Search, Values};
-use super::yaml::{Kind, Node};
+use super::yaml::{Kind, YamlNode};
 use crate::{Job, JobName, Variant};
 
 /// Most jobs that the sweeps of one file may make.
@@ -69,9 +69,9 @@ impl Sweeps {
         job: &Value<'_>,
         mut read: impl FnMut(&Value<'_>) -> Option<Job>,
     ) -> Vec<Option<Job>> {
-        let own = inner(job, "sweep");
+        let value = inner(job, "sweep");
         let search = inner(job, "search");
-        let sweep = self.shared.clone().with(own.as_ref().map(read_sweep)).searched(search.as_ref());
+        let sweep = self.shared.clone().with(value.as_ref().map(read_sweep)).searched(search.as_ref());
         if sweep.axes.is_empty() {
             if let Some(search) = search {
                 report_idle(&search);
@@ -79,7 +79,7 @@ impl Sweeps {
             return vec![read(job)];
         }
         check_placeholders(job, &sweep.axes);
-        let sweep = sweep.checked(own.as_ref().unwrap_or(job));
+        let sweep = sweep.checked(value.as_ref().unwrap_or(job));
         let count = sweep.count();
         let was_enough = self.made > JOB_LIMIT;
         self.made = self.made.saturating_add(count);
@@ -87,7 +87,7 @@ impl Sweeps {
             if !was_enough {
                 let message = format!("the sweeps of this file make more than {JOB_LIMIT} jobs");
                 let error = ValueError::new(message).hint("remove values, or use several files");
-                own.as_ref().unwrap_or(job).report(error);
+                value.as_ref().unwrap_or(job).report(error);
             }
             return vec![read(&job.with(&sweep.filled(job.node(), 0, None)))];
         }
@@ -142,10 +142,10 @@ impl Sweep {
     }
 
     /// Adds a job's own keys; they win over keys of the same name.
-    fn with(mut self, own: Option<Self>) -> Self {
-        let Some(own) = own else { return self };
-        self.is_sound &= own.is_sound;
-        for axis in own.axes {
+    fn with(mut self, sweep: Option<Self>) -> Self {
+        let Some(sweep) = sweep else { return self };
+        self.is_sound &= sweep.is_sound;
+        for axis in sweep.axes {
             match self.axes.iter_mut().find(|known| known.variable == axis.variable) {
                 Some(known) => *known = axis,
                 None => self.axes.push(axis),
@@ -155,7 +155,7 @@ impl Sweep {
     }
 
     /// Returns each key's value in a combination; of all combinations the last key changes first.
-    fn chosen(&self, number: usize) -> Vec<(&Axis, Node)> {
+    fn chosen(&self, number: usize) -> Vec<(&Axis, YamlNode)> {
         if let Some(search) = self.search {
             let drawn = search.draw(number, self.axes.iter().map(|axis| &axis.values));
             return self.axes.iter().zip(drawn).collect();
@@ -172,7 +172,7 @@ impl Sweep {
     }
 
     /// Returns the name of a combination: by its number if it was drawn, else by its values.
-    fn name(&self, base: &str, number: usize, chosen: &[(&Axis, Node)]) -> String {
+    fn name(&self, base: &str, number: usize, chosen: &[(&Axis, YamlNode)]) -> String {
         match self.search {
             Some(_) => format!("{base}-s{}", number + 1),
             None => name(base, chosen),
@@ -180,7 +180,7 @@ impl Sweep {
     }
 
     /// Returns the tree of a job with the values of a combination, named after them where it has a `base` name.
-    fn filled(&self, job: &Node, number: usize, base: Option<&str>) -> Node {
+    fn filled(&self, job: &YamlNode, number: usize, base: Option<&str>) -> YamlNode {
         let chosen = self.chosen(number);
         let Kind::Map(entries) = &job.kind else { return job.clone() };
         let entries = entries.iter().map(|(key, node)| {
@@ -188,11 +188,11 @@ impl Sweep {
             let filling = JobKey::named(&key.text).map_or(Filling::Plain, |key| key.filling);
             let filled = match (filling, base) {
                 // Not copied for every variant: it may be long.
-                (Filling::Nothing, _) => Node { kind: Kind::Map(Vec::new()), ..*node },
+                (Filling::Nothing, _) => YamlNode { kind: Kind::Map(Vec::new()), ..*node },
                 (Filling::Name, None) => node.clone(),
                 (Filling::Name, Some(base)) => {
                     let text = self.name(base, number, &chosen);
-                    Node { kind: Kind::Scalar { text, quoted: true }, ..*node }
+                    YamlNode { kind: Kind::Scalar { text, quoted: true }, ..*node }
                 }
                 (Filling::ShellUnlessList, _) if is_list => filled(node, Syntax::Plain, &chosen),
                 (Filling::Shell | Filling::ShellUnlessList, _) => filled(node, Syntax::Shell, &chosen),
@@ -200,7 +200,7 @@ impl Sweep {
             };
             (key.clone(), filled)
         });
-        Node { kind: Kind::Map(entries.collect()), ..*job }
+        YamlNode { kind: Kind::Map(entries.collect()), ..*job }
     }
 
     /// Adds what a variant has beside its placeholders: variables, which the job's own win over, and a common model.
@@ -251,7 +251,7 @@ fn read_sweep(value: &Value<'_>) -> Sweep {
         };
         is_sound &= values.is_some();
         let stand_in =
-            || Node { line: list.line(), kind: Kind::Scalar { text: "1".to_owned(), quoted: false } };
+            || YamlNode { line: list.line(), kind: Kind::Scalar { text: "1".to_owned(), quoted: false } };
         let values = values.unwrap_or_else(|| Values::List([stand_in()].into()));
         axes.push(Axis { key: key.to_owned(), variable, values });
     }
@@ -281,7 +281,7 @@ fn check_key(key: &str, upper: &str, taken: Option<&str>) -> Result<(), ValueErr
 }
 
 /// Returns the usable values of a list, and whether all are.
-fn read_values(list: &Value<'_>) -> (Vec<Node>, bool) {
+fn read_values(list: &Value<'_>) -> (Vec<YamlNode>, bool) {
     if let Kind::Scalar { text, .. } = &list.node().kind {
         let error = ValueError::new(format!("must be a list, got {}", quoted(text)));
         list.report(error.hint(format!("write [{text}]")));
@@ -292,7 +292,7 @@ fn read_values(list: &Value<'_>) -> (Vec<Node>, bool) {
         list.report(ValueError::new("must have at least one value"));
     }
     let mut parts: BTreeMap<String, String> = BTreeMap::new();
-    let values: Vec<Node> = items
+    let values: Vec<YamlNode> = items
         .iter()
         .filter_map(|item| {
             let text = item.parsed(one_line)?;
@@ -337,7 +337,7 @@ fn base_name<'a>(job: &Value<'a>, sweep: &Sweep) -> Option<&'a str> {
 }
 
 /// Returns a variant's name: `digits-lr0.1-seed1`.
-fn name(base: &str, chosen: &[(&Axis, Node)]) -> String {
+fn name(base: &str, chosen: &[(&Axis, YamlNode)]) -> String {
     let parts = chosen.iter().map(|(axis, value)| format!("-{}{}", axis.key, name_part(text(value))));
     base.chars().map(String::from).chain(parts).collect()
 }
@@ -349,20 +349,20 @@ fn name_part(text: &str) -> String {
 }
 
 /// Returns a value with its placeholders filled; one that is a placeholder alone is the value itself, text or number.
-fn filled(node: &Node, syntax: Syntax, chosen: &[(&Axis, Node)]) -> Node {
+fn filled(node: &YamlNode, syntax: Syntax, chosen: &[(&Axis, YamlNode)]) -> YamlNode {
     let value_of = |name: &str| chosen.iter().find(|(axis, _)| axis.key == name).map(|(_, value)| value);
     if let Some(value) = placeholder::alone(node).and_then(value_of) {
         return match syntax {
-            Syntax::Plain => Node { kind: value.kind.clone(), ..*node },
-            Syntax::Shell => Node {
+            Syntax::Plain => YamlNode { kind: value.kind.clone(), ..*node },
+            Syntax::Shell => YamlNode {
                 kind: Kind::Scalar { text: shell_words::quote(text(value)).into_owned(), quoted: true },
                 ..*node
             },
         };
     }
     let kind = match &node.kind {
-        Kind::Scalar { text: own, quoted } => {
-            let text = placeholder::fill(own, syntax, |name| value_of(name).map(text));
+        Kind::Scalar { text: scalar, quoted } => {
+            let text = placeholder::fill(scalar, syntax, |name| value_of(name).map(text));
             Kind::Scalar { text, quoted: *quoted }
         }
         Kind::List(items) => Kind::List(items.iter().map(|item| filled(item, syntax, chosen)).collect()),
@@ -370,7 +370,7 @@ fn filled(node: &Node, syntax: Syntax, chosen: &[(&Axis, Node)]) -> Node {
             entries.iter().map(|(key, inner)| (key.clone(), filled(inner, syntax, chosen))).collect(),
         ),
     };
-    Node { kind, ..*node }
+    YamlNode { kind, ..*node }
 }
 
 /// Reports names in braces that are nearly, but not quite, a key of the sweep.
@@ -393,7 +393,7 @@ fn check_placeholders(value: &Value<'_>, axes: &[Axis]) {
             entries
                 .iter()
                 .filter(|(key, _)| *key != "sweep")
-                .for_each(|(_, own)| check_placeholders(own, axes));
+                .for_each(|(_, value)| check_placeholders(value, axes));
         }
     }
 }
@@ -414,11 +414,11 @@ fn check_checkpoints(job: &Value<'_>, axes: &[Axis], jobs: &[Option<Job>]) {
 
 /// Returns an entry of a map, without a word where there is none.
 fn inner<'a>(map: &Value<'a>, key: &str) -> Option<Value<'a>> {
-    map.entries_quietly().into_iter().find(|(own, _)| *own == key).map(|(_, value)| value)
+    map.entries_quietly().into_iter().find(|(name, _)| *name == key).map(|(_, value)| value)
 }
 
 /// Returns a scalar as what it looks like: a number, a truth value, else text.
-pub(super) fn scalar_json(value: &Node) -> Json {
+pub(super) fn scalar_json(value: &YamlNode) -> Json {
     let text = text(value);
     if matches!(value.kind, Kind::Scalar { quoted: true, .. }) {
         return Json::from(text);
@@ -431,7 +431,7 @@ pub(super) fn scalar_json(value: &Node) -> Json {
 }
 
 /// Returns the text of a scalar.
-fn text(value: &Node) -> &str {
+fn text(value: &YamlNode) -> &str {
     match &value.kind {
         Kind::Scalar { text, .. } => text,
         Kind::List(_) | Kind::Map(_) => "",

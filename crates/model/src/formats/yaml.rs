@@ -23,7 +23,7 @@ const NODE_COST: usize = 100;
 
 /// A value and its place.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Node {
+pub(super) struct YamlNode {
     /// Line, from 1.
     pub(super) line: usize,
     pub(super) kind: Kind,
@@ -37,9 +37,9 @@ pub(super) enum Kind {
         text: String,
         quoted: bool,
     },
-    List(Vec<Node>),
+    List(Vec<YamlNode>),
     /// In the file's order; a key may appear twice.
-    Map(Vec<(Key, Node)>),
+    Map(Vec<(Key, YamlNode)>),
 }
 
 /// A key and its place.
@@ -54,7 +54,7 @@ pub(super) struct Key {
 ///
 /// # Errors
 /// When the text is not YAML, or YAML of a kind that is refused.
-pub(super) fn parse(text: &str) -> Result<Node, Problem> {
+pub(super) fn parse(text: &str) -> Result<YamlNode, Problem> {
     // The scanner takes NUL for the end of the text and would drop the rest.
     if let Some(at) = text.find('\0') {
         let line = text[..at].matches('\n').count() + 1;
@@ -67,7 +67,7 @@ pub(super) fn parse(text: &str) -> Result<Node, Problem> {
         let (event, span) = event.map_err(|error| syntax_problem(&text, &error))?;
         builder.take(event, span.start)?;
     }
-    Ok(builder.root.unwrap_or(Node { line: 1, kind: scalar("") }))
+    Ok(builder.root.unwrap_or(YamlNode { line: 1, kind: scalar("") }))
 }
 
 /// A list or map whose end has not been seen.
@@ -81,16 +81,16 @@ struct Open {
 }
 
 enum Items {
-    List(Vec<Node>),
-    Map { entries: Vec<(Key, Node)>, key: Option<Key> },
+    List(Vec<YamlNode>),
+    Map { entries: Vec<(Key, YamlNode)>, key: Option<Key> },
 }
 
 #[derive(Default)]
 struct Builder {
     open: Vec<Open>,
-    root: Option<Node>,
+    root: Option<YamlNode>,
     /// Finished values with an anchor, and what a copy costs.
-    anchors: HashMap<usize, (Node, usize)>,
+    anchors: HashMap<usize, (YamlNode, usize)>,
     /// Bytes that aliases have added so far.
     repeated: usize,
 }
@@ -106,7 +106,7 @@ impl Builder {
                 no_tag(line, tag.is_some())?;
                 let quoted = style != ScalarStyle::Plain;
                 let cost = NODE_COST + text.len();
-                let node = Node { line, kind: Kind::Scalar { text: text.into_owned(), quoted } };
+                let node = YamlNode { line, kind: Kind::Scalar { text: text.into_owned(), quoted } };
                 self.finish(node, anchor, cost)
             }
             Event::SequenceStart(anchor, tag) => {
@@ -143,7 +143,7 @@ impl Builder {
             Items::List(items) => Kind::List(items),
             Items::Map { entries, .. } => Kind::Map(merged(entries)?),
         };
-        self.finish(Node { line, kind }, anchor, cost)
+        self.finish(YamlNode { line, kind }, anchor, cost)
     }
 
     fn alias(&mut self, line: usize, anchor: usize) -> Result<(), Problem> {
@@ -155,12 +155,12 @@ impl Builder {
             return Err(problem(line, "aliases repeat too much: the file would grow without bound"));
         }
         // Problems in the copy are shown where the file uses it.
-        let (node, cost) = (Node { line, ..node.clone() }, *cost);
+        let (node, cost) = (YamlNode { line, ..node.clone() }, *cost);
         self.finish(node, 0, cost)
     }
 
     /// Puts a finished value where it belongs: into the open list or map, or at the root.
-    fn finish(&mut self, node: Node, anchor: usize, cost: usize) -> Result<(), Problem> {
+    fn finish(&mut self, node: YamlNode, anchor: usize, cost: usize) -> Result<(), Problem> {
         if anchor > 0 {
             self.anchors.insert(anchor, (node.clone(), cost));
         }
@@ -180,7 +180,7 @@ impl Builder {
     }
 }
 
-fn key_of(node: Node) -> Result<Key, Problem> {
+fn key_of(node: YamlNode) -> Result<Key, Problem> {
     match node.kind {
         Kind::Scalar { text, quoted } => Ok(Key { line: node.line, text, quoted }),
         Kind::List(_) | Kind::Map(_) => Err(problem(node.line, "a key must be text, not a list or map")),
@@ -189,7 +189,7 @@ fn key_of(node: Node) -> Result<Key, Problem> {
 
 /// Returns the entries with every `<<` replaced by what it merges; keys written out win, then the
 /// maps named first.
-fn merged(entries: Vec<(Key, Node)>) -> Result<Vec<(Key, Node)>, Problem> {
+fn merged(entries: Vec<(Key, YamlNode)>) -> Result<Vec<(Key, YamlNode)>, Problem> {
     let is_merge = |key: &Key| key.text == "<<" && !key.quoted;
     if !entries.iter().any(|(key, _)| is_merge(key)) {
         return Ok(entries);
@@ -200,7 +200,7 @@ fn merged(entries: Vec<(Key, Node)>) -> Result<Vec<(Key, Node)>, Problem> {
         let line = node.line;
         let sources = match node.kind {
             Kind::List(nodes) => nodes,
-            kind => vec![Node { line, kind }],
+            kind => vec![YamlNode { line, kind }],
         };
         for source in sources {
             let Kind::Map(entries) = source.kind else {
@@ -243,7 +243,10 @@ fn usual_mistake(text: &str, line: usize, said: &str) -> Option<(usize, &'static
     // The scanner may name the line before.
     let near = lines().filter(|(_, number)| (line..=line + 1).contains(number));
     let indent = |text: &str| text.len() - text.trim_start().len();
-    let tab = near.filter(|(own, _)| own[..indent(own)].contains('\t')).map(|(_, number)| number).next();
+    let tab = near
+        .filter(|(line_text, _)| line_text[..indent(line_text)].contains('\t'))
+        .map(|(_, number)| number)
+        .next();
     if let (Some(number), true) = (tab, said.contains("tab") || said.contains("indent")) {
         return Some((number, "a tab indents this line", "use spaces"));
     }
@@ -283,13 +286,13 @@ mod tests {
     use super::*;
 
     /// Writes a tree as `line:value`, so that expectations are short.
-    fn show(node: &Node) -> String {
+    fn show(node: &YamlNode) -> String {
         let body = match &node.kind {
             Kind::Scalar { text, quoted: true } => format!("{text:?}"),
             Kind::Scalar { text, quoted: false } => text.clone(),
             Kind::List(items) => format!("[{}]", items.iter().map(show).collect::<Vec<_>>().join(" ")),
             Kind::Map(entries) => {
-                let one = |(key, node): &(Key, Node)| format!("{}={}", key.text, show(node));
+                let one = |(key, node): &(Key, YamlNode)| format!("{}={}", key.text, show(node));
                 format!("{{{}}}", entries.iter().map(one).collect::<Vec<_>>().join(" "))
             }
         };

@@ -8,7 +8,7 @@ use crate::classes::{Bundles, Envelope};
 
 /// What bundles a class may have: GPUs of some types in all.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Limits {
+pub(super) struct BundleLimits {
     pub least: u32,
     pub most: u32,
     /// GPUs there are, by type; 0 for those that it cannot use.
@@ -31,14 +31,14 @@ const DIRECTIONS: usize = 240;
 const SMALL: u32 = 8;
 
 /// Returns counts by type within the limits, in lexicographic order; not all of them where that would be too many.
-pub(super) fn candidates(limits: &Limits) -> Vec<Vec<u32>> {
+pub(super) fn candidates(limits: &BundleLimits) -> Vec<Vec<u32>> {
     let drawn = GRIDS.iter().map(|&(coarseness, mixed)| grid(limits, coarseness, mixed));
     let mut few = drawn.filter(|found| found.len() <= MOST_CANDIDATES);
     few.next().unwrap_or_else(|| grid(limits, 1, 1))
 }
 
 /// Returns all counts by type within the limits, if they are at most `most`.
-pub(super) fn all(limits: &Limits, most: usize) -> Option<Vec<Vec<u32>>> {
+pub(super) fn all(limits: &BundleLimits, most: usize) -> Option<Vec<Vec<u32>>> {
     let mut found = singles(limits);
     let ring: Vec<usize> = ring_types(limits);
     let mut counts = vec![0; limits.gpus.len()];
@@ -52,7 +52,7 @@ pub(super) fn all(limits: &Limits, most: usize) -> Option<Vec<Vec<u32>>> {
 
 /// Visits every way to go on from `counts` with the types of `rest`; returns whether `visit` never said to stop.
 fn fill(
-    limits: &Limits,
+    limits: &BundleLimits,
     rest: &[usize],
     counts: &mut [u32],
     sum: u32,
@@ -72,20 +72,20 @@ fn fill(
 }
 
 /// Returns the GPUs that come alone, where one GPU is within the limits.
-fn singles(limits: &Limits) -> Vec<Vec<u32>> {
+fn singles(limits: &BundleLimits) -> Vec<Vec<u32>> {
     let types = limits.gpus.len();
     let is_single = |ty: &usize| limits.alone[*ty] && limits.gpus[*ty] > 0 && limits.least <= 1;
-    let single = |own: usize| (0..types).map(|ty| u32::from(ty == own)).collect();
+    let single = |gpu_type: usize| (0..types).map(|ty| u32::from(ty == gpu_type)).collect();
     (0..types).filter(is_single).map(single).collect()
 }
 
 /// Returns the types whose GPUs can be in rings.
-fn ring_types(limits: &Limits) -> Vec<usize> {
+fn ring_types(limits: &BundleLimits) -> Vec<usize> {
     (0..limits.gpus.len()).filter(|&ty| limits.gpus[ty] > 0 && !limits.alone[ty]).collect()
 }
 
 /// Returns bundles of up to `mixed` types with counts drawn so coarsely; only some of them where they are too many.
-fn grid(limits: &Limits, coarseness: u32, mixed: usize) -> Vec<Vec<u32>> {
+fn grid(limits: &BundleLimits, coarseness: u32, mixed: usize) -> Vec<Vec<u32>> {
     let mut found = singles(limits);
     let ring = ring_types(limits);
     let axis = |&gpus: &u32| steps(gpus.min(limits.most), limits, coarseness);
@@ -109,7 +109,7 @@ fn grid(limits: &Limits, coarseness: u32, mixed: usize) -> Vec<Vec<u32>> {
 
 /// Adds the bundles with some of each type of `subset`, counts from the axes; the last type of a fixed size has the rest.
 fn mixes(
-    limits: &Limits,
+    limits: &BundleLimits,
     axes: &[Vec<u32>],
     subset: &[usize],
     counts: &mut Vec<u32>,
@@ -138,8 +138,8 @@ fn mixes(
 }
 
 /// Returns the counts that are drawn up to `most`: each one at first, then about every eighth part more.
-fn steps(most: u32, limits: &Limits, coarseness: u32) -> Vec<u32> {
-    let mut own = Vec::new();
+fn steps(most: u32, limits: &BundleLimits, coarseness: u32) -> Vec<u32> {
+    let mut bundles = Vec::new();
     let is_fixed = limits.least == limits.most;
     let mut count = 0_u32;
     loop {
@@ -152,9 +152,9 @@ fn steps(most: u32, limits: &Limits, coarseness: u32) -> Vec<u32> {
         };
         count = count.saturating_add(wide.saturating_mul(if count < 2 { 1 } else { coarseness }));
         if count > most {
-            return own;
+            return bundles;
         }
-        own.push(count);
+        bundles.push(count);
     }
 }
 
@@ -194,5 +194,5 @@ pub(super) fn cut(types: usize, own: Vec<(Vec<u32>, f64)>) -> Bundles {
         envelope.vertices().iter().for_each(|vertex| keep[vertex.bundle] = true);
     }
     let kept = (0..bundles.len()).filter(|&bundle| keep[bundle]);
-    Bundles::new(types, kept.map(|own| (bundles.counts(own).to_vec(), bundles.speed(own))).collect())
+    Bundles::new(types, kept.map(|bundle| (bundles.counts(bundle).to_vec(), bundles.speed(bundle))).collect())
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::classes::Bundles;
-use crate::classes::candidates::{self, Limits};
+use crate::classes::candidates::{self, BundleLimits};
 use crate::pricing::Rings;
 use crate::{JobModel, Problem, Progress, WorkerNode, cost};
 use hsched_model::number::to_f64;
@@ -100,7 +100,7 @@ impl Class {
 
     fn offer(&mut self, offered: &[u32]) {
         self.bundles = self.whole.within(offered);
-        self.fastest = self.bundles.fastest().map_or(0.0, |own| self.bundles.speed(own));
+        self.fastest = self.bundles.fastest().map_or(0.0, |bundle| self.bundles.speed(bundle));
     }
 }
 
@@ -129,31 +129,31 @@ impl Site {
         (&self.ceiling, &self.shapes, rate(self)) == (&other.ceiling, &other.shapes, rate(other))
     }
 
-    fn limits(&self, model: &JobModel) -> Limits {
+    fn limits(&self, model: &JobModel) -> BundleLimits {
         let usable = |ty: usize| model.types[ty].is_some() && model.may_use[ty];
         let gpus = (0..self.ceiling.len()).map(|ty| if usable(ty) { self.ceiling[ty] } else { 0 }).collect();
         let alone = model.types.iter().map(|own| own.is_some_and(|model| model.single_rank)).collect();
-        Limits { least: model.min_gpus.max(1), most: model.max_gpus, gpus, alone }
+        BundleLimits { least: model.min_gpus.max(1), most: model.max_gpus, gpus, alone }
     }
 
     fn cut(&self, model: &JobModel) -> Bundles {
         let counts = candidates::candidates(&self.limits(model));
-        let own = self.with_speeds(model, counts);
-        if model.min_gpus == model.max_gpus || own.len() <= FEW {
-            return Bundles::new(self.ceiling.len(), own);
+        let kept = self.with_speeds(model, counts);
+        if model.min_gpus == model.max_gpus || kept.len() <= FEW {
+            return Bundles::new(self.ceiling.len(), kept);
         }
-        candidates::cut(self.ceiling.len(), own)
+        candidates::cut(self.ceiling.len(), kept)
     }
 
     /// Returns those counts that are legal, with their speeds.
     fn with_speeds(&self, model: &JobModel, counts: Vec<Vec<u32>>) -> Vec<(Vec<u32>, f64)> {
-        let own = counts.into_iter().filter_map(|counts| {
+        let candidates = counts.into_iter().filter_map(|counts| {
             let ring = self.rings.fastest(&counts);
             let step =
                 cost::compute_time(model, &counts)? + cost::comm_time(model, counts.iter().sum(), ring);
             Some((counts, step.recip()))
         });
-        own.collect()
+        candidates.collect()
     }
 }
 

@@ -77,9 +77,9 @@ mod tests {
     fn bundles_below_the_line_between_others_are_no_vertices() {
         let bundles = Bundles::new(1, vec![(vec![1], 1.0), (vec![2], 1.2), (vec![3], 2.5), (vec![4], 2.4)]);
         let envelope = Envelope::new(&bundles, &bundles.rents(&[1.0]));
-        let own: Vec<(usize, f64)> =
+        let points: Vec<(usize, f64)> =
             envelope.vertices().iter().map(|vertex| (vertex.bundle, vertex.marginal)).collect();
-        assert_eq!(own, [(0, 1.0), (2, 2.0 / 1.5)]);
+        assert_eq!(points, [(0, 1.0), (2, 2.0 / 1.5)]);
         assert_eq!(envelope.best(1.0), None, "it costs what it is worth");
         assert_eq!(envelope.best(1.1).map(|vertex| vertex.bundle), Some(0));
         assert_eq!(envelope.best(9.0).map(|vertex| vertex.bundle), Some(2));
@@ -101,7 +101,7 @@ mod tests {
             let rents = bundles.rents(&prices);
             let worth = f64::from(worth) / 10.0;
             let most = (0..bundles.len())
-                .map(|own| worth * bundles.speed(own) - rents[own])
+                .map(|bundle| worth * bundles.speed(bundle) - rents[bundle])
                 .fold(0.0, f64::max);
             let found = Envelope::new(&bundles, &rents)
                 .best(worth)

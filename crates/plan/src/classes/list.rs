@@ -16,12 +16,12 @@ pub(crate) struct Bundles {
 
 impl Bundles {
     /// Returns the list of these bundles: GPUs by type, and steps per second.
-    pub(crate) fn new(types: usize, mut own: Vec<(Vec<u32>, f64)>) -> Self {
-        own.sort_by(|a, b| a.0.cmp(&b.0));
-        let speeds: Vec<f64> = own.iter().map(|bundle| bundle.1).collect();
-        let mut rising: Vec<usize> = (0..own.len()).collect();
+    pub(crate) fn new(types: usize, mut bundles: Vec<(Vec<u32>, f64)>) -> Self {
+        bundles.sort_by(|a, b| a.0.cmp(&b.0));
+        let speeds: Vec<f64> = bundles.iter().map(|bundle| bundle.1).collect();
+        let mut rising: Vec<usize> = (0..bundles.len()).collect();
         rising.sort_by(|&a, &b| speeds[a].total_cmp(&speeds[b]));
-        let counts: Vec<u32> = own.into_iter().flat_map(|bundle| bundle.0).collect();
+        let counts: Vec<u32> = bundles.into_iter().flat_map(|bundle| bundle.0).collect();
         let gpus = counts.iter().map(|&count| f64::from(count)).collect();
         Self { types, counts, gpus, speeds, rising }
     }
@@ -29,7 +29,10 @@ impl Bundles {
     /// Returns those that fit into so many GPUs by type.
     pub(crate) fn within(&self, most: &[u32]) -> Self {
         let fitting = (0..self.len()).filter(|&bundle| holds(most, self.counts(bundle)));
-        Self::new(self.types, fitting.map(|own| (self.counts(own).to_vec(), self.speeds[own])).collect())
+        Self::new(
+            self.types,
+            fitting.map(|bundle| (self.counts(bundle).to_vec(), self.speeds[bundle])).collect(),
+        )
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -76,8 +79,8 @@ impl Bundles {
 
     /// Returns what a bundle's GPUs cost at these prices by type.
     pub(crate) fn rent(&self, bundle: usize, prices: &[f64]) -> f64 {
-        let own = &self.gpus[bundle * self.types..(bundle + 1) * self.types];
-        own.iter().zip(prices).map(|(count, price)| count * price).sum()
+        let counts = &self.gpus[bundle * self.types..(bundle + 1) * self.types];
+        counts.iter().zip(prices).map(|(count, price)| count * price).sum()
     }
 
     /// Returns what each bundle costs at these prices.

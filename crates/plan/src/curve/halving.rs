@@ -24,15 +24,15 @@ pub struct Behind {
 ///
 /// Rungs are at a third of all epochs, a ninth, and so on, none before `not_before`. Fewer than three jobs are no comparison.
 pub fn behind(
-    own: &[Report],
+    reports: &[Report],
     others: &[&[Report]],
     mode: GoalMode,
     (epochs, not_before): (u64, u64),
 ) -> Option<Behind> {
-    let last = own.last()?.epoch;
+    let last = reports.last()?.epoch;
     let rungs = std::iter::successors(Some(epochs / FACTOR), |rung| Some(rung / FACTOR));
     let rung = rungs.take_while(|rung| *rung >= not_before.max(1)).find(|rung| *rung <= last)?;
-    let value = best_until(own, rung, mode)?;
+    let value = best_until(reports, rung, mode)?;
     let there: Vec<f64> = others.iter().filter_map(|curve| best_until(curve, rung, mode)).collect();
     let is_better = |other: &&f64| match mode {
         GoalMode::Min => **other < value,
@@ -64,15 +64,15 @@ mod tests {
 
     #[test]
     fn the_best_third_goes_on() {
-        let others: Vec<Vec<Report>> = (1..=8).map(|own| curve(10, f64::from(own))).collect();
+        let others: Vec<Vec<Report>> = (1..=8).map(|slope| curve(10, f64::from(slope))).collect();
         let others: Vec<&[Report]> = others.iter().map(Vec::as_slice).collect();
-        let own = |last, value| behind(&curve(last, value), &others, GoalMode::Min, (30, 0));
-        assert_eq!(own(10, 2.5), None);
-        assert_eq!(own(10, 3.5), Some(Behind { rung: 10, place: 4, of: 9, kept: 3 }));
+        let behind_with = |last, value| behind(&curve(last, value), &others, GoalMode::Min, (30, 0));
+        assert_eq!(behind_with(10, 2.5), None);
+        assert_eq!(behind_with(10, 3.5), Some(Behind { rung: 10, place: 4, of: 9, kept: 3 }));
         // At an earlier rung all others count, too, and before the first nobody does.
-        assert_eq!(own(3, 9.0), Some(Behind { rung: 3, place: 9, of: 9, kept: 3 }));
+        assert_eq!(behind_with(3, 9.0), Some(Behind { rung: 3, place: 9, of: 9, kept: 3 }));
         let late = |last| behind(&curve(last, 9.0), &others, GoalMode::Min, (30, 5));
-        assert_eq!((late(9), late(10).map(|own| own.rung)), (None, Some(10)));
+        assert_eq!((late(9), late(10).map(|behind| behind.rung)), (None, Some(10)));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::curve::movement::Movement;
-use crate::curve::{Kind, Prediction, Report, predict};
+use crate::curve::{MetricKind, Prediction, Report, predict};
 use hsched_model::number::to_usize;
 use hsched_model::{GoalMode, Stop, StopRule};
 
@@ -12,7 +12,7 @@ use hsched_model::{GoalMode, Stop, StopRule};
 pub struct Goal {
     pub mode: GoalMode,
     /// Of the metric.
-    pub kind: Kind,
+    pub kind: MetricKind,
     /// The epochs that it trains at most.
     pub epochs: u64,
     /// The value that is enough; without one the rule `target` is `best`.
@@ -52,7 +52,7 @@ pub enum Unsettled {
 
 /// What is known of a curve, and what follows.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Verdict {
+pub struct CurveVerdict {
     /// The rule that holds now.
     pub rule: StopRule,
     pub best: Report,
@@ -66,7 +66,7 @@ pub struct Verdict {
     pub reason: Option<Reason>,
 }
 
-impl Verdict {
+impl CurveVerdict {
     /// Returns why it stops with the numbers, such as `nothing to gain (best 0.781, expected 0.784 ± 0.006)`.
     pub fn why(&self) -> Option<String> {
         let reason = self.reason?;
@@ -98,7 +98,7 @@ fn decimals(spread: f64) -> usize {
 const BETTER: f64 = 0.02;
 
 /// Judges a curve by the rule that holds; `None` before the first report. Reports are in the order of epochs.
-pub fn judge(reports: &[Report], goal: &Goal, stop: &Stop, busy: bool) -> Option<Verdict> {
+pub fn judge(reports: &[Report], goal: &Goal, stop: &Stop, busy: bool) -> Option<CurveVerdict> {
     let (first, last) = (reports.first()?, reports.last()?);
     let better = |new: &Report, old: &Report| match goal.mode {
         GoalMode::Max => new.value > old.value,
@@ -108,8 +108,15 @@ pub fn judge(reports: &[Report], goal: &Goal, stop: &Stop, busy: bool) -> Option
     let enough = reports.len() >= goal.min_reports;
     let prediction = enough.then(|| predict(reports, goal.epochs, goal.kind)).flatten();
     let rule = stop.rule(busy);
-    let mut verdict =
-        Verdict { rule, best, prediction, probability: None, unsettled: None, stop: false, reason: None };
+    let mut verdict = CurveVerdict {
+        rule,
+        best,
+        prediction,
+        probability: None,
+        unsettled: None,
+        stop: false,
+        reason: None,
+    };
     let target = goal.target.filter(|_| rule == StopRule::Target);
     let reached = target.is_some_and(|target| !better(&Report { value: target, ..best }, &best));
     let waited = last.epoch.saturating_sub(best.epoch);
@@ -141,7 +148,7 @@ pub fn judge(reports: &[Report], goal: &Goal, stop: &Stop, busy: bool) -> Option
 /// Returns the verdict on a job that trains: the same, but what rests on a prediction must hold for several reports in a row.
 ///
 /// A prediction is looked at after every epoch, and one of many is wrong sooner than one alone.
-pub fn judge_running(reports: &[Report], goal: &Goal, stop: &Stop, busy: bool) -> Option<Verdict> {
+pub fn judge_running(reports: &[Report], goal: &Goal, stop: &Stop, busy: bool) -> Option<CurveVerdict> {
     let verdict = judge(reports, goal, stop, busy)?;
     let times = match verdict.reason {
         Some(Reason::NothingToGain) => 3,
@@ -155,7 +162,7 @@ pub fn judge_running(reports: &[Report], goal: &Goal, stop: &Stop, busy: bool) -
     if (1..times).all(|back| before(back) == verdict.reason) {
         return Some(verdict);
     }
-    Some(Verdict { stop: false, reason: None, ..verdict })
+    Some(CurveVerdict { stop: false, reason: None, ..verdict })
 }
 
 /// Returns why nothing can be said yet of a metric that is to become as good as `wanted`, if so.
@@ -205,25 +212,35 @@ mod tests {
     }
 
     fn goal(mode: GoalMode, epochs: u64, target: Option<f64>) -> Goal {
-        Goal { mode, kind: Kind::Other, epochs, target, tolerance: None, min_reports: Goal::MIN_REPORTS }
+        Goal {
+            mode,
+            kind: MetricKind::Other,
+            epochs,
+            target,
+            tolerance: None,
+            min_reports: Goal::MIN_REPORTS,
+        }
     }
 
-    fn near(own: Option<f64>, expected: f64) {
-        assert!(own.is_some_and(|own| (own - expected).abs() < 1e-8), "{own:?} is not {expected}");
+    fn near(actual: Option<f64>, expected: f64) {
+        assert!(
+            actual.is_some_and(|actual| (actual - expected).abs() < 1e-8),
+            "{actual:?} is not {expected}"
+        );
     }
 
     fn check(
-        own: &Verdict,
+        verdict: &CurveVerdict,
         (mean, spread, probability): (f64, f64, f64),
         stop: bool,
         reason: Option<Reason>,
     ) {
-        near(own.prediction.as_ref().map(|prediction| prediction.mean), mean);
-        near(own.prediction.as_ref().map(|prediction| prediction.spread), spread);
+        near(verdict.prediction.as_ref().map(|prediction| prediction.mean), mean);
+        near(verdict.prediction.as_ref().map(|prediction| prediction.spread), spread);
         if probability > 0.0 {
-            near(own.probability, probability);
+            near(verdict.probability, probability);
         }
-        assert_eq!((own.stop, own.reason), (stop, reason));
+        assert_eq!((verdict.stop, verdict.reason), (stop, reason));
     }
 
     const RISING: [f64; 10] = [0.42, 0.55, 0.62, 0.665, 0.70, 0.722, 0.74, 0.755, 0.765, 0.775];
@@ -284,7 +301,7 @@ mod tests {
     fn a_running_job_stops_when_several_reports_say_so() {
         let stop = Stop { rule: StopRule::Best, ..Stop::default() };
         let goal = goal(GoalMode::Min, 24, None);
-        let first = |judge: fn(&[Report], &Goal, &Stop, bool) -> Option<Verdict>| {
+        let first = |judge: fn(&[Report], &Goal, &Stop, bool) -> Option<CurveVerdict>| {
             (1..=FALLEN.len()).find(|&count| {
                 judge(&reports(&FALLEN[..count]), &goal, &stop, false).is_some_and(|verdict| verdict.stop)
             })
@@ -296,10 +313,10 @@ mod tests {
     #[test]
     fn the_target_comes_first_and_without_a_value_it_is_the_best() {
         let stop = Stop { rule: StopRule::Target, patience: Some(1), ..Stop::default() };
-        let own = |target| judge(&reports(&FALLEN), &goal(GoalMode::Min, 24, target), &stop, false);
-        let reached = own(Some(0.21)).expect("a verdict");
+        let judged = |target| judge(&reports(&FALLEN), &goal(GoalMode::Min, 24, target), &stop, false);
+        let reached = judged(Some(0.21)).expect("a verdict");
         assert_eq!((reached.reason, reached.probability), (Some(Reason::Reached), None));
-        assert_eq!(own(None).expect("a verdict").reason, Some(Reason::Patience));
+        assert_eq!(judged(None).expect("a verdict").reason, Some(Reason::Patience));
     }
 
     #[test]
@@ -320,29 +337,30 @@ mod tests {
         };
         // A plateau that rises a little, and the same after a fall.
         let plateau: Vec<f64> = (0..20).map(|x| 2.3 + 0.01 * f64::from(x)).collect();
-        let own = verdict(&plateau[..16], 24, Kind::Loss);
+        let own = verdict(&plateau[..16], 24, MetricKind::Loss);
         assert!(own.probability.is_some_and(|probability| probability < 0.05), "{own:?}");
         assert_eq!((own.stop, own.reason, own.unsettled), (false, None, Some(Unsettled::NotMoved)));
         let fallen: Vec<f64> = [5.0, 3.0, 2.4].iter().chain(&plateau).copied().collect();
-        let own = verdict(&fallen, 24, Kind::Loss);
+        let own = verdict(&fallen, 24, MetricKind::Loss);
         assert_eq!((own.reason, own.unsettled), (Some(Reason::NothingToGain), None));
         // Every shape levels off, and this one falls by a hundredth an epoch.
         let steady: Vec<f64> =
             (0..30).map(|x: i32| 1.0 / f64::from(x + 1).powi(2) + 0.5 - 0.01 * f64::from(x)).collect();
-        assert_eq!(verdict(&steady, 90, Kind::Loss).reason, None);
+        assert_eq!(verdict(&steady, 90, MetricKind::Loss).reason, None);
     }
 
     #[test]
     fn the_kind_changes_no_prediction_that_was_possible() {
-        for (values, mode, kind, epochs) in
-            [(&LEVEL[..], GoalMode::Max, Kind::Share, 20), (&FALLEN[..], GoalMode::Min, Kind::Loss, 24)]
-        {
+        for (values, mode, kind, epochs) in [
+            (&LEVEL[..], GoalMode::Max, MetricKind::Share, 20),
+            (&FALLEN[..], GoalMode::Min, MetricKind::Loss, 24),
+        ] {
             let mean = |kind| {
                 let goal = Goal { kind, ..goal(mode, epochs, None) };
                 let verdict = judge(&reports(values), &goal, &Stop::default(), false);
                 verdict.expect("a verdict").prediction.expect("a prediction").mean
             };
-            assert!((mean(kind) - mean(Kind::Other)).abs() < 1e-12);
+            assert!((mean(kind) - mean(MetricKind::Other)).abs() < 1e-12);
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::curve::Report;
 
 /// What is known of a metric by its name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kind {
+pub enum MetricKind {
     /// A loss or an error: never below 0.
     Loss,
     /// An accuracy or the like: a part of 1, or of 100 where it is in per cent.
@@ -34,7 +34,7 @@ const SHARES: [&str; 14] = [
     "dice",
 ];
 
-impl Kind {
+impl MetricKind {
     /// Returns the kind that a name has among its words, such as the loss of `val_loss` or `loss/train`.
     pub fn of(metric: &str) -> Self {
         let name = metric.to_ascii_lowercase();
@@ -75,29 +75,29 @@ mod tests {
     #[test]
     fn a_name_tells_the_kind() {
         for name in ["val_loss", "Loss/val", "train.rmse", "top1 error", "test-WER"] {
-            assert_eq!(Kind::of(name), Kind::Loss, "{name}");
+            assert_eq!(MetricKind::of(name), MetricKind::Loss, "{name}");
         }
         for name in ["val_acc", "accuracy", "Acc/top1", "mean IoU"] {
-            assert_eq!(Kind::of(name), Kind::Share, "{name}");
+            assert_eq!(MetricKind::of(name), MetricKind::Share, "{name}");
         }
         for name in ["metric", "reward", "bleu", "glossy", "nll"] {
-            assert_eq!(Kind::of(name), Kind::Other, "{name}");
+            assert_eq!(MetricKind::of(name), MetricKind::Other, "{name}");
         }
     }
 
     #[test]
     fn reports_beyond_the_limits_lift_them() {
-        let limits = |kind: Kind, values: &[f64]| {
+        let limits = |kind: MetricKind, values: &[f64]| {
             let reports: Vec<Report> =
                 (1..).zip(values).map(|(epoch, &value)| Report { epoch, value }).collect();
             kind.limits(&reports)
         };
-        assert_eq!(limits(Kind::Loss, &[2.0, 0.0]), (0.0, f64::INFINITY));
-        assert_eq!(limits(Kind::Share, &[0.1, 1.0]), (0.0, 1.0));
-        assert_eq!(limits(Kind::Share, &[0.8, 1.2]), (0.0, 100.0));
+        assert_eq!(limits(MetricKind::Loss, &[2.0, 0.0]), (0.0, f64::INFINITY));
+        assert_eq!(limits(MetricKind::Share, &[0.1, 1.0]), (0.0, 1.0));
+        assert_eq!(limits(MetricKind::Share, &[0.8, 1.2]), (0.0, 100.0));
         let none = (f64::NEG_INFINITY, f64::INFINITY);
-        assert_eq!(limits(Kind::Loss, &[2.0, -0.1]), none);
-        assert_eq!(limits(Kind::Share, &[50.0, 100.5]), none);
-        assert_eq!(limits(Kind::Other, &[0.5, 0.6]), none);
+        assert_eq!(limits(MetricKind::Loss, &[2.0, -0.1]), none);
+        assert_eq!(limits(MetricKind::Share, &[50.0, 100.5]), none);
+        assert_eq!(limits(MetricKind::Other, &[0.5, 0.6]), none);
     }
 }

@@ -10,6 +10,6 @@ mod movement;
 mod predict;
 
 pub use self::halving::{Behind, behind};
-pub use self::judge::{Goal, Reason, Unsettled, Verdict, judge, judge_running};
-pub use self::kind::Kind;
+pub use self::judge::{CurveVerdict, Goal, Reason, Unsettled, judge, judge_running};
+pub use self::kind::MetricKind;
 pub use self::predict::{Prediction, Report, predict, predict_at};

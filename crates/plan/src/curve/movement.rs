@@ -2,7 +2,7 @@
 
 use hsched_model::number::to_f64;
 
-use crate::curve::{Kind, Report};
+use crate::curve::{MetricKind, Report};
 
 /// The part of its scale by which a metric must have changed before anything is concluded: a plateau at the beginning looks
 /// like one at the end. Chosen on curves with plateaus (`tests/curves/make_plateaus.py`).
@@ -22,12 +22,12 @@ pub(super) struct Movement {
 
 impl Movement {
     /// Returns that of reports in the order of epochs; `None` of none.
-    pub(super) fn of(reports: &[Report], kind: Kind) -> Option<Self> {
+    pub(super) fn of(reports: &[Report], kind: MetricKind) -> Option<Self> {
         let (first, last) = (reports.first()?, *reports.last()?);
         let values = || reports.iter().map(|report| report.value);
         let range = values().fold(f64::NEG_INFINITY, f64::max) - values().fold(f64::INFINITY, f64::min);
         let scale = match (kind, kind.limits(reports)) {
-            (Kind::Share, (_, high)) if high.is_finite() => high,
+            (MetricKind::Share, (_, high)) if high.is_finite() => high,
             _ => first.value.abs(),
         };
         let back = (reports.len() / 3).max(1);
@@ -56,29 +56,29 @@ impl Movement {
 mod tests {
     use super::*;
 
-    fn movement(values: &[f64], kind: Kind) -> Movement {
+    fn movement(values: &[f64], kind: MetricKind) -> Movement {
         let reports: Vec<Report> = (1..).zip(values).map(|(epoch, &value)| Report { epoch, value }).collect();
         Movement::of(&reports, kind).expect("a movement")
     }
 
     #[test]
     fn a_plateau_at_the_beginning_is_no_movement() {
-        assert!(!movement(&[2.30, 2.31, 2.29, 2.30], Kind::Loss).has_moved());
-        assert!(movement(&[2.30, 1.80], Kind::Loss).has_moved());
-        assert!(!movement(&[0.02, 0.10], Kind::Share).has_moved());
-        assert!(!movement(&[2.0, 10.0], Kind::Share).has_moved());
-        assert!(movement(&[0.02, 0.25], Kind::Share).has_moved());
-        assert!(movement(&[-200.0, -20.0], Kind::Other).has_moved());
+        assert!(!movement(&[2.30, 2.31, 2.29, 2.30], MetricKind::Loss).has_moved());
+        assert!(movement(&[2.30, 1.80], MetricKind::Loss).has_moved());
+        assert!(!movement(&[0.02, 0.10], MetricKind::Share).has_moved());
+        assert!(!movement(&[2.0, 10.0], MetricKind::Share).has_moved());
+        assert!(movement(&[0.02, 0.25], MetricKind::Share).has_moved());
+        assert!(movement(&[-200.0, -20.0], MetricKind::Other).has_moved());
     }
 
     #[test]
     fn the_last_third_goes_on() {
-        let own = movement(&[9.0, 5.0, 4.0, 3.5, 3.0, 2.5], Kind::Loss);
+        let own = movement(&[9.0, 5.0, 4.0, 3.5, 3.0, 2.5], MetricKind::Loss);
         assert!((own.change_until(9) + 1.5).abs() < 1e-12 && (own.continued_to(9) - 1.0).abs() < 1e-12);
         assert!((own.continued_to(6) - 2.5).abs() < 1e-12);
         let same = [Report { epoch: 3, value: 1.0 }, Report { epoch: 3, value: 2.0 }];
-        let same = Movement::of(&same, Kind::Other).expect("a movement");
+        let same = Movement::of(&same, MetricKind::Other).expect("a movement");
         assert!((same.continued_to(9) - 2.0).abs() < 1e-12);
-        assert_eq!(Movement::of(&[], Kind::Other), None);
+        assert_eq!(Movement::of(&[], MetricKind::Other), None);
     }
 }

@@ -3,7 +3,7 @@
 use libm::{erfc, exp, log, pow, sqrt};
 use serde::{Deserialize, Serialize};
 
-use crate::curve::Kind;
+use crate::curve::MetricKind;
 use crate::curve::movement::Movement;
 use hsched_model::number::to_f64;
 
@@ -36,7 +36,7 @@ pub struct Prediction {
     pub mean: f64,
     /// Its standard deviation.
     pub spread: f64,
-    parts: Vec<Part>,
+    parts: Vec<MixturePart>,
     /// The least distance of the band's ends from the mean, whatever the spread is.
     slack: f64,
     /// The least and the greatest value that the metric can have.
@@ -45,7 +45,7 @@ pub struct Prediction {
 
 /// One curve's share of a prediction.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Part {
+struct MixturePart {
     weight: f64,
     mean: f64,
     sigma: f64,
@@ -53,7 +53,7 @@ struct Part {
 
 /// A curve `y = c + a z(x)` before it is fitted.
 #[derive(Clone, Copy)]
-enum Shape {
+enum CurveShape {
     /// z = x^-p.
     Power(f64),
     /// z = e^(-x / tau).
@@ -82,26 +82,28 @@ const FLAT: f64 = 1e-18;
 /// Returns what the metric will be at epoch `last`; `None` with fewer than three reports, or none that a curve fits.
 ///
 /// Curves that lead to where a metric of that kind cannot be are left out.
-pub fn predict(reports: &[Report], last: u64, kind: Kind) -> Option<Prediction> {
+pub fn predict(reports: &[Report], last: u64, kind: MetricKind) -> Option<Prediction> {
     predict_at(reports, last, last, kind)
 }
 
 /// Returns what the metric of a job that trains until epoch `last` will be at epoch `at`.
-pub fn predict_at(reports: &[Report], last: u64, at: u64, kind: Kind) -> Option<Prediction> {
+pub fn predict_at(reports: &[Report], last: u64, at: u64, kind: MetricKind) -> Option<Prediction> {
     if reports.len() < 3 {
         return None;
     }
-    let (sample, limits) = (Sample::new(reports), kind.limits(reports));
+    let (sample, limits) = (WeightedReports::new(reports), kind.limits(reports));
     let fits = shapes(last).filter_map(|(shape, prior)| sample.fit(shape, prior, to_f64(at)));
     let fits = possible(fits.collect(), limits);
     let most = fits.iter().map(|(score, _)| *score).max_by(f64::total_cmp)?;
-    let parts: Vec<Part> =
-        fits.iter().map(|(score, part)| Part { weight: exp(score - most), ..*part }).collect();
+    let parts: Vec<MixturePart> =
+        fits.iter().map(|(score, part)| MixturePart { weight: exp(score - most), ..*part }).collect();
     let whole: f64 = parts.iter().map(|part| part.weight).sum();
-    let parts: Vec<Part> = parts.iter().map(|part| Part { weight: part.weight / whole, ..*part }).collect();
+    let parts: Vec<MixturePart> =
+        parts.iter().map(|part| MixturePart { weight: part.weight / whole, ..*part }).collect();
     let mean: f64 = parts.iter().map(|part| part.weight * part.mean).sum();
-    let variance =
-        |part: &Part| part.weight * (part.sigma * part.sigma + (part.mean - mean) * (part.mean - mean));
+    let variance = |part: &MixturePart| {
+        part.weight * (part.sigma * part.sigma + (part.mean - mean) * (part.mean - mean))
+    };
     let spread = sqrt(parts.iter().map(variance).sum());
     let movement = Movement::of(reports, kind)?;
     let unknown = if movement.has_moved() { 0.0 } else { UNMOVED * movement.scale };
@@ -110,23 +112,26 @@ pub fn predict_at(reports: &[Report], last: u64, at: u64, kind: Kind) -> Option<
 }
 
 /// Returns the fits that lead to a possible value; if none does, all of them with the nearest one.
-fn possible(fits: Vec<(f64, Part)>, (low, high): (f64, f64)) -> Vec<(f64, Part)> {
-    let is_possible = |part: &Part| (low..=high).contains(&part.mean);
+fn possible(fits: Vec<(f64, MixturePart)>, (low, high): (f64, f64)) -> Vec<(f64, MixturePart)> {
+    let is_possible = |part: &MixturePart| (low..=high).contains(&part.mean);
     let any = fits.iter().any(|(_, part)| is_possible(part));
-    let nearest = |(score, part): (f64, Part)| (score, Part { mean: part.mean.clamp(low, high), ..part });
+    let nearest =
+        |(score, part): (f64, MixturePart)| (score, MixturePart { mean: part.mean.clamp(low, high), ..part });
     fits.into_iter().filter(|(_, part)| !any || is_possible(part)).map(nearest).collect()
 }
 
 impl Prediction {
     /// Returns the probability that the metric is at most `value`.
     pub fn at_most(&self, value: f64) -> f64 {
-        let below = |part: &Part| part.weight * erfc((part.mean - value) / (part.sigma * sqrt(2.0))) / 2.0;
+        let below =
+            |part: &MixturePart| part.weight * erfc((part.mean - value) / (part.sigma * sqrt(2.0))) / 2.0;
         self.parts.iter().map(below).sum()
     }
 
     /// Returns the probability that the metric is at least `value`.
     pub fn at_least(&self, value: f64) -> f64 {
-        let above = |part: &Part| part.weight * erfc((value - part.mean) / (part.sigma * sqrt(2.0))) / 2.0;
+        let above =
+            |part: &MixturePart| part.weight * erfc((value - part.mean) / (part.sigma * sqrt(2.0))) / 2.0;
         self.parts.iter().map(above).sum()
     }
 
@@ -139,7 +144,7 @@ impl Prediction {
 }
 
 /// The reports with their weights, later ones counting more.
-struct Sample {
+struct WeightedReports {
     x: Vec<f64>,
     y: Vec<f64>,
     weights: Vec<f64>,
@@ -149,7 +154,7 @@ struct Sample {
     grain: f64,
 }
 
-impl Sample {
+impl WeightedReports {
     fn new(reports: &[Report]) -> Self {
         let x: Vec<f64> = reports.iter().map(|report| to_f64(report.epoch)).collect();
         let y: Vec<f64> = reports.iter().map(|report| report.value).collect();
@@ -164,11 +169,11 @@ impl Sample {
     }
 
     /// Fits a shape by least squares; returns the logarithm of its weight and what it foretells for epoch `at`.
-    fn fit(&self, shape: Shape, prior: f64, at: f64) -> Option<(f64, Part)> {
+    fn fit(&self, shape: CurveShape, prior: f64, at: f64) -> Option<(f64, MixturePart)> {
         let z: Vec<f64> = self.x.iter().map(|&x| shape.at(x)).collect();
         let middle = weighted(&self.weights, &z) / self.count;
-        let over = |own: &dyn Fn(f64, f64) -> f64| -> f64 {
-            self.weights.iter().zip(z.iter().zip(&self.y)).map(|(u, (z, y))| u * own(*z, *y)).sum()
+        let over = |integral: &dyn Fn(f64, f64) -> f64| -> f64 {
+            self.weights.iter().zip(z.iter().zip(&self.y)).map(|(u, (z, y))| u * integral(*z, *y)).sum()
         };
         let variation = over(&|z, _| (z - middle) * (z - middle));
         if variation <= FLAT {
@@ -183,11 +188,11 @@ impl Sample {
         let noise = (rest + self.count * self.grain) / (self.count - 2.0);
         let sigma = sqrt(noise * (1.0 + 1.0 / self.count + away * away / variation));
         let score = log(prior) - self.count / 8.0 * log(rest / self.count + self.grain);
-        Some((score, Part { weight: 0.0, mean: self.mean + slope * away, sigma }))
+        Some((score, MixturePart { weight: 0.0, mean: self.mean + slope * away, sigma }))
     }
 }
 
-impl Shape {
+impl CurveShape {
     fn at(self, x: f64) -> f64 {
         match self {
             Self::Power(power) => pow(x, -power),
@@ -198,11 +203,11 @@ impl Shape {
 }
 
 /// Returns the shapes with their prior weights: a third for each family.
-fn shapes(last: u64) -> impl Iterator<Item = (Shape, f64)> {
-    let powers = (1..=20).map(|tenths| (Shape::Power(f64::from(tenths) / 10.0), 1.0 / 60.0));
+fn shapes(last: u64) -> impl Iterator<Item = (CurveShape, f64)> {
+    let powers = (1..=20).map(|tenths| (CurveShape::Power(f64::from(tenths) / 10.0), 1.0 / 60.0));
     let taus = (0..8).map(move |halvings| to_f64(last) / f64::from(1_u32 << halvings));
-    let exponentials = taus.map(|tau| (Shape::Exponential(tau), 1.0 / 24.0));
-    powers.chain(exponentials).chain([(Shape::Logarithm, 1.0 / 3.0)])
+    let exponentials = taus.map(|tau| (CurveShape::Exponential(tau), 1.0 / 24.0));
+    powers.chain(exponentials).chain([(CurveShape::Logarithm, 1.0 / 3.0)])
 }
 
 fn weighted(weights: &[f64], values: &[f64]) -> f64 {
@@ -221,7 +226,7 @@ mod tests {
     fn a_curve_of_one_family_is_continued() {
         let values: Vec<f64> = (1..=12).map(|x| 0.9 - 0.5 * f64::from(x).powf(-0.7)).collect();
         let expected = 0.9 - 0.5 * 60_f64.powf(-0.7);
-        let prediction = predict(&reports(&values), 60, Kind::Other).expect("a prediction");
+        let prediction = predict(&reports(&values), 60, MetricKind::Other).expect("a prediction");
         assert!((prediction.mean - expected).abs() < 0.01, "{prediction:?}");
         let (low, high) = prediction.band();
         assert!(low < expected && expected < high);
@@ -231,16 +236,16 @@ mod tests {
 
     #[test]
     fn what_cannot_be_foretold_is_not() {
-        assert_eq!(predict(&reports(&[1.0, 2.0]), 9, Kind::Loss), None);
+        assert_eq!(predict(&reports(&[1.0, 2.0]), 9, MetricKind::Loss), None);
         // The same epoch over and over.
         let same = [Report { epoch: 3, value: 1.0 }; 7];
-        assert_eq!(predict(&same, 9, Kind::Loss), None);
-        assert_eq!(predict(&reports(&[1.0, 1e200, 1e300]), 9, Kind::Other), None);
+        assert_eq!(predict(&same, 9, MetricKind::Loss), None);
+        assert_eq!(predict(&reports(&[1.0, 1e200, 1e300]), 9, MetricKind::Other), None);
     }
 
     #[test]
     fn a_metric_that_does_not_change_stays() {
-        let prediction = predict(&reports(&[0.5; 8]), 100, Kind::Other).expect("a prediction");
+        let prediction = predict(&reports(&[0.5; 8]), 100, MetricKind::Other).expect("a prediction");
         assert!((prediction.mean - 0.5).abs() < 1e-9 && prediction.spread < 1e-9, "{prediction:?}");
     }
 
@@ -249,25 +254,25 @@ mod tests {
         // A straight line to far below 0, and one to far above 1.
         let falls: Vec<f64> = (0..10).map(|x| 1.0 - 0.08 * f64::from(x)).collect();
         let rises: Vec<f64> = falls.iter().map(|value| 1.05 - value).collect();
-        for (values, kind) in [(&falls, Kind::Loss), (&rises, Kind::Share)] {
-            let free = predict(&reports(values), 40, Kind::Other).expect("a prediction").mean;
+        for (values, kind) in [(&falls, MetricKind::Loss), (&rises, MetricKind::Share)] {
+            let free = predict(&reports(values), 40, MetricKind::Other).expect("a prediction").mean;
             assert!(!(0.0..=1.0).contains(&free), "{free}");
-            let own = predict(&reports(values), 40, kind).expect("a prediction");
-            let (low, high) = own.band();
-            assert!(own.mean >= 0.0 && low >= 0.0, "{own:?}");
-            assert!(kind == Kind::Loss || own.mean <= 1.0 && high <= 1.0, "{own:?}");
-            assert!(low <= own.mean && own.mean <= high, "{own:?}");
+            let prediction = predict(&reports(values), 40, kind).expect("a prediction");
+            let (low, high) = prediction.band();
+            assert!(prediction.mean >= 0.0 && low >= 0.0, "{prediction:?}");
+            assert!(kind == MetricKind::Loss || prediction.mean <= 1.0 && high <= 1.0, "{prediction:?}");
+            assert!(low <= prediction.mean && prediction.mean <= high, "{prediction:?}");
         }
     }
 
     #[test]
     fn the_band_is_wide_before_the_metric_has_moved_and_while_it_goes_on() {
         let plateau: Vec<f64> = (0..12).map(|x| 2.30 - 0.002 * f64::from(x % 3)).collect();
-        let (low, high) = predict(&reports(&plateau), 60, Kind::Loss).expect("a prediction").band();
+        let (low, high) = predict(&reports(&plateau), 60, MetricKind::Loss).expect("a prediction").band();
         assert!(low < 1.2 && high > 3.4, "{low} {high}");
         // It falls by a tenth an epoch, until nobody knows when.
         let falls: Vec<f64> = (0..10).map(|x| 9.0 - 0.1 * f64::from(x)).collect();
-        let own = predict(&reports(&falls), 20, Kind::Loss).expect("a prediction");
-        assert!(own.band().1 - own.mean >= 0.5 - 1e-9, "{own:?}");
+        let prediction = predict(&reports(&falls), 20, MetricKind::Loss).expect("a prediction");
+        assert!(prediction.band().1 - prediction.mean >= 0.5 - 1e-9, "{prediction:?}");
     }
 }

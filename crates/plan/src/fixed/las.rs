@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::kit::{LastingOrder, Rank, SchedulingState, Seat, order};
+use crate::kit::{LastingOrder, OrderKey, SchedulingState, Seat, order};
 use crate::{
     Budget, Changed, Entry, JobModel, Knowledge, Make, Plan, Policy, PolicyError, Problem, Repacking,
 };
@@ -124,7 +124,7 @@ fn level(attained: f64) -> usize {
     LIMITS.iter().filter(|limit| attained >= *limit - SLACK).count()
 }
 
-fn rank(model: &JobModel, now: Time) -> Rank {
+fn rank(model: &JobModel, now: Time) -> OrderKey {
     (level(model.progress.attained(now)) as u64, order(model.progress.arrival.0))
 }
 

@@ -1,6 +1,6 @@
 //! The job that is done soonest comes first, by time (`srtf`) or by time and GPUs (`srsf`).
 
-use crate::kit::{Rank, order};
+use crate::kit::{OrderKey, order};
 use crate::kit::{Rates, SchedulingState};
 use crate::{Budget, Entry, JobModel, Knowledge, Make, Plan, Policy, PolicyError, Problem, Repacking};
 
@@ -51,7 +51,7 @@ impl Policy for Shortest {
 
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
         let Self { counts_gpus, state, .. } = self;
-        let rank = |left: f64, rates: &Rates, arrival: u64| -> Rank {
+        let rank = |left: f64, rates: &Rates, arrival: u64| -> OrderKey {
             let gpus = if *counts_gpus { f64::from(rates.asks) } else { 1.0 };
             (order(left / rates.best * gpus), arrival)
         };

@@ -1,6 +1,6 @@
 //! Whole GPUs for tasks by worth and rent: in turn, in passes over what is left, and by exchanges between two.
 
-use crate::horizon::task::{Choice, Instance, Task};
+use crate::horizon::task::{Instance, Task, TaskChoice};
 
 /// What a plan is made from.
 #[derive(Clone, Copy)]
@@ -23,7 +23,7 @@ struct Allocation<'a> {
     keep: Vec<f64>,
     /// GPUs by type that nobody has; below 0 where running tasks have more than is on offer.
     free: Vec<i64>,
-    choices: Vec<Choice>,
+    choices: Vec<TaskChoice>,
     /// What each task's choice is worth a second.
     values: Vec<f64>,
 }
@@ -31,7 +31,7 @@ struct Allocation<'a> {
 /// A choice, what it is worth, and that less its rent, each a second.
 #[derive(Clone, Copy)]
 struct Offer {
-    choice: Choice,
+    choice: TaskChoice,
     value: f64,
     surplus: f64,
 }
@@ -58,7 +58,7 @@ const TIE: f64 = 1e-12;
 const LEAST_KEPT: f64 = 0.02;
 
 /// Returns who is to have what.
-pub(super) fn allocate(instance: &Instance<'_>, terms: Valuation<'_>) -> Vec<Choice> {
+pub(super) fn allocate(instance: &Instance<'_>, terms: Valuation<'_>) -> Vec<TaskChoice> {
     let mut allocation = Allocation::new(instance, terms);
     let order = allocation.order();
     for &task in &order {
@@ -83,7 +83,7 @@ impl<'a> Allocation<'a> {
         let tasks = instance.tasks.len();
         let keep = |(task, own): (usize, &Task)| kept(own, instance.class(task).fastest, terms.life);
         let keep = instance.tasks.iter().enumerate().map(keep).collect();
-        let (choices, values) = (vec![Choice::Wait; tasks], vec![0.0; tasks]);
+        let (choices, values) = (vec![TaskChoice::Wait; tasks], vec![0.0; tasks]);
         let mut allocation = Self { instance, terms, keep, free, choices, values };
         if !instance.preempts {
             // Nobody can take from a running task what it has.
@@ -91,7 +91,7 @@ impl<'a> Allocation<'a> {
                 .filter(|&task| instance.tasks[task].is_running())
                 .map(|task| (task, terms.worth[task] * instance.tasks[task].speed()))
             {
-                allocation.take(task, Offer { choice: Choice::Stay, value, surplus: 0.0 });
+                allocation.take(task, Offer { choice: TaskChoice::Stay, value, surplus: 0.0 });
             }
         }
         allocation
@@ -164,13 +164,13 @@ impl<'a> Allocation<'a> {
         let own = &self.instance.tasks[task];
         let stay = |counts: &[u32]| {
             let value = self.terms.worth[task] * own.speed();
-            Offer { choice: Choice::Stay, value, surplus: value - part * rent(counts, self.terms.prices) }
+            Offer { choice: TaskChoice::Stay, value, surplus: value - part * rent(counts, self.terms.prices) }
         };
         if let Some(place) = own.placement.as_ref().filter(|_| self.is_frozen(task)) {
             return stay(&place.counts);
         }
         let waiting = self.value_of_waiting(task);
-        let mut best = Offer { choice: Choice::Wait, value: waiting, surplus: waiting };
+        let mut best = Offer { choice: TaskChoice::Wait, value: waiting, surplus: waiting };
         if let Some(place) = own.placement.as_ref().filter(|place| fits(free, &place.counts)) {
             let stay = stay(&place.counts);
             if stay.surplus > best.surplus {
@@ -181,7 +181,7 @@ impl<'a> Allocation<'a> {
         for (bundle, value, rent) in self.bundles(task) {
             let surplus = value - part * rent;
             if surplus > best.surplus + TIE && fits(free, list.counts(bundle)) {
-                best = Offer { choice: Choice::Take(bundle), value, surplus };
+                best = Offer { choice: TaskChoice::Take(bundle), value, surplus };
             }
         }
         best
@@ -233,21 +233,22 @@ impl<'a> Allocation<'a> {
 
     /// Returns whether the second task has nothing, or what the first one has.
     fn have_the_same(&self, a: usize, b: usize) -> bool {
-        let (own, other) =
+        let (taken, other) =
             (self.instance.counts(a, self.choices[a]), self.instance.counts(b, self.choices[b]));
-        other.is_empty() || own == other
+        other.is_empty() || taken == other
     }
 
     /// Leaves no task waiting beside GPUs that it could use, however little that gains.
     fn leave_none_waiting(&mut self, order: &[usize]) {
-        for &task in order.iter().filter(|&&task| self.choices[task] == Choice::Wait).collect::<Vec<_>>() {
+        for &task in order.iter().filter(|&&task| self.choices[task] == TaskChoice::Wait).collect::<Vec<_>>()
+        {
             let bundles = &self.instance.class(task).bundles;
-            let fitting = (0..bundles.len()).filter(|&own| fits(&self.free, bundles.counts(own)));
+            let fitting = (0..bundles.len()).filter(|&bundle| fits(&self.free, bundles.counts(bundle)));
             let fastest = fitting.max_by(|&a, &b| bundles.speed(a).total_cmp(&bundles.speed(b)));
             if let Some(bundle) = fastest {
                 let place = self.instance.tasks[task].placement.as_ref();
                 let stays = place.is_some_and(|place| place.bundle == Some(bundle));
-                let choice = if stays { Choice::Stay } else { Choice::Take(bundle) };
+                let choice = if stays { TaskChoice::Stay } else { TaskChoice::Take(bundle) };
                 self.take(task, Offer { choice, value: self.values[task], surplus: 0.0 });
             }
         }

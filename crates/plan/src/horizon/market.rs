@@ -7,7 +7,7 @@ pub(super) type Demand = [(usize, f64)];
 
 /// How prices move.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Steps {
+pub(super) struct PriceSteps {
     pub count: u32,
     /// How far the first step goes; later ones go less far.
     pub eta: f64,
@@ -16,7 +16,7 @@ pub(super) struct Steps {
 }
 
 /// The classes that meet in a market, and memory for its steps.
-pub(super) struct Market<'a> {
+pub(super) struct ClassMarket<'a> {
     classes: &'a [Class],
     /// GPUs on offer by type.
     offered: &'a [u32],
@@ -28,14 +28,14 @@ pub(super) struct Market<'a> {
     step: u32,
 }
 
-impl<'a> Market<'a> {
+impl<'a> ClassMarket<'a> {
     pub(super) fn new(classes: &'a [Class], offered: &'a [u32]) -> Self {
         let envelopes = vec![Envelope::default(); classes.len()];
         Self { classes, offered, envelopes, rents: Vec::new(), made: vec![0; classes.len()], step: 0 }
     }
 
     /// Moves the prices towards those at which the demand is what is on offer.
-    pub(super) fn settle(&mut self, prices: &mut [f64], demand: &Demand, steps: Steps) {
+    pub(super) fn settle(&mut self, prices: &mut [f64], demand: &Demand, steps: PriceSteps) {
         let mut wanted = vec![0.0; prices.len()];
         let mut eased = 1.0;
         for _ in 0..steps.count {

@@ -14,7 +14,7 @@ const VERSION: u32 = 1;
 
 /// The text's content.
 #[derive(Debug, Deserialize, Serialize)]
-struct Text {
+struct HorizonMemory {
     gpu_types: Vec<Prices>,
     /// Mean time between decisions, in seconds, over how many, and the moment of the last.
     gap: f64,
@@ -42,7 +42,7 @@ pub(super) fn write(outlook: &Outlook, labels: &[String]) -> Option<Memory> {
         now: outlook.prices[gpu_type],
         path: outlook.path.levels.iter().map(|level| level[gpu_type]).collect(),
     };
-    let text = Text {
+    let text = HorizonMemory {
         gpu_types: labels.iter().enumerate().map(prices).collect(),
         gap: outlook.gap.mean,
         gaps: outlook.gap.count,
@@ -58,19 +58,19 @@ pub(super) fn read(memory: &Memory, labels: &[String]) -> Option<Outlook> {
     if memory.policy != NAME || memory.version != VERSION {
         return None;
     }
-    let text: Text = serde_json::from_str(&memory.text).ok()?;
+    let text: HorizonMemory = serde_json::from_str(&memory.text).ok()?;
     let known = |label: &String| text.gpu_types.iter().find(|prices| prices.label == *label);
-    let own: Vec<&Prices> = labels.iter().map(known).collect::<Option<_>>()?;
+    let known_prices: Vec<&Prices> = labels.iter().map(known).collect::<Option<_>>()?;
     let is_price = |price: &f64| price.is_finite() && *price >= 0.0;
     let valid = |prices: &&Prices| {
         prices.path.len() == LEVELS.len() && prices.path.iter().chain([&prices.now]).all(is_price)
     };
-    if !own.iter().all(valid) || !text.gap.is_finite() {
+    if !known_prices.iter().all(valid) || !text.gap.is_finite() {
         return None;
     }
-    let level = |level: usize| own.iter().map(|prices| prices.path[level]).collect();
+    let level = |level: usize| known_prices.iter().map(|prices| prices.path[level]).collect();
     Some(Outlook {
-        prices: own.iter().map(|prices| prices.now).collect(),
+        prices: known_prices.iter().map(|prices| prices.now).collect(),
         path: Path { levels: (0..LEVELS.len()).map(level).collect() },
         gap: Gap { mean: text.gap.max(0.0), count: text.gaps, last: text.last, quiet: 0.0 },
         crowd: text.crowd,

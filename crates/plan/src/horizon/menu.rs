@@ -1,7 +1,7 @@
 //! Several plans, from one in which nobody moves to one in which moves cost next to nothing, and the choice among them.
 
 use crate::horizon::allocate::{Valuation, allocate};
-use crate::horizon::task::{Choice, Instance};
+use crate::horizon::task::{Instance, TaskChoice};
 
 /// How long new places are thought to last, as parts of the usual time between two changes.
 const LIVES: [f64; 4] = [0.5, 1.5, 5.0, 1e6];
@@ -13,7 +13,7 @@ const FORESEEN: f64 = 2.0;
 const TIE: f64 = 1e-12;
 
 /// Returns the plan with the best score; `terms.life` is the usual time between two changes, in seconds.
-pub(super) fn best_plan(instance: &Instance<'_>, terms: Valuation<'_>) -> Vec<Choice> {
+pub(super) fn best_plan(instance: &Instance<'_>, terms: Valuation<'_>) -> Vec<TaskChoice> {
     let plan = |life: f64| allocate(instance, Valuation { life: life * terms.life, ..terms });
     if instance.tasks.iter().all(|task| task.restart <= 0.0) {
         return plan(1e9);
@@ -31,7 +31,7 @@ pub(super) fn best_plan(instance: &Instance<'_>, terms: Valuation<'_>) -> Vec<Ch
 }
 
 /// Returns what a plan gains over the one in which no running task moves, less what its restarts cost.
-fn score(instance: &Instance<'_>, terms: &Valuation<'_>, base: &[Choice], plan: &[Choice]) -> f64 {
+fn score(instance: &Instance<'_>, terms: &Valuation<'_>, base: &[TaskChoice], plan: &[TaskChoice]) -> f64 {
     let (mut gain, mut loss, mut weighted, mut cost) = (0.0, 0.0, 0.0, 0.0);
     for (task, own) in instance.tasks.iter().enumerate() {
         let (before, after) = (instance.speed(task, base[task]), instance.speed(task, plan[task]));
@@ -44,7 +44,7 @@ fn score(instance: &Instance<'_>, terms: &Valuation<'_>, base: &[Choice], plan: 
             loss -= change;
         }
         let restart = worth * own.restart_now();
-        if own.is_running() && plan[task] != Choice::Stay {
+        if own.is_running() && plan[task] != TaskChoice::Stay {
             // Who gets less than it has will want it back, and restart again.
             let shrinks = after > 0.0 && after < before;
             cost += restart * before.max(after) * if shrinks { 2.0 } else { 1.0 };

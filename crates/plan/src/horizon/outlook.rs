@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::horizon::allocate::Valuation;
-use crate::horizon::market::{Market, Steps};
+use crate::horizon::market::{ClassMarket, PriceSteps};
 use crate::horizon::menu;
 use crate::horizon::path::Path;
-use crate::horizon::task::{Choice, Instance};
+use crate::horizon::task::{Instance, TaskChoice};
 use crate::horizon::worth::Worths;
 use hsched_model::number::to_f64;
 
@@ -72,7 +72,7 @@ impl Outlook {
     }
 
     /// Follows the prices, and returns what each task is to have and what its steps are worth.
-    pub(super) fn decide(&mut self, instance: &Instance<'_>) -> (Vec<Choice>, Worths) {
+    pub(super) fn decide(&mut self, instance: &Instance<'_>) -> (Vec<TaskChoice>, Worths) {
         let worths = self.follow(instance);
         let mut aged = worths.clone();
         aged.heed_age(instance);
@@ -90,14 +90,14 @@ impl Outlook {
         }
         let worths = Worths::new(instance, &self.prices, &self.path);
         let demand = worths.demand(instance);
-        let mut market = Market::new(instance.classes, instance.offered);
+        let mut market = ClassMarket::new(instance.classes, instance.offered);
         self.path.settle(&mut market, &demand, &worths.left, gpus);
         let fastest = |&(class, worth): &(usize, f64)| worth * instance.classes[class].fastest;
         let scale = demand.iter().map(fastest).sum::<f64>() / gpus;
         if self.prices.iter().all(|price| *price == 0.0) {
             self.prices.fill(scale);
         }
-        market.settle(&mut self.prices, &demand, Steps { count: 12, eta: 0.4, floor: FLOOR * scale });
+        market.settle(&mut self.prices, &demand, PriceSteps { count: 12, eta: 0.4, floor: FLOOR * scale });
         worths
     }
 

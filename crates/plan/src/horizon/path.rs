@@ -1,6 +1,6 @@
 //! The path of prices backwards from the end: what GPUs cost while the last m jobs are there.
 
-use crate::horizon::market::{Demand, Market, Steps};
+use crate::horizon::market::{ClassMarket, Demand, PriceSteps};
 
 /// Prices by number of jobs that are left, at some numbers of jobs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,7 +40,7 @@ impl Path {
     /// Moves the prices of each level towards balance among the jobs that are left then.
     ///
     /// `demand` has the jobs from the last one to end to the first, `left` how many are left, in weight, with each.
-    pub(super) fn settle(&mut self, market: &mut Market<'_>, demand: &Demand, left: &[f64], gpus: f64) {
+    pub(super) fn settle(&mut self, market: &mut ClassMarket<'_>, demand: &Demand, left: &[f64], gpus: f64) {
         let all = left.last().copied().unwrap_or(0.0);
         for (number, &level) in LEVELS.iter().enumerate() {
             if number > 0 && LEVELS[number - 1] >= all {
@@ -52,7 +52,7 @@ impl Path {
                 self.levels[number] = self.levels[number - 1].iter().map(|price| price * factor).collect();
             } else {
                 let there = left.partition_point(|&left| left <= level);
-                let steps = Steps { count: 6, eta: 0.25, floor: FLOOR * level.min(all) / gpus };
+                let steps = PriceSteps { count: 6, eta: 0.25, floor: FLOOR * level.min(all) / gpus };
                 market.settle(&mut self.levels[number], &demand[..there], steps);
             }
         }

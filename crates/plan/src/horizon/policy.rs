@@ -2,9 +2,9 @@
 
 use crate::horizon::memory;
 use crate::horizon::outlook::{Crowd, Outlook};
-use crate::horizon::quick::{Quick, View};
+use crate::horizon::quick::{DecisionView, Quick};
 use crate::horizon::roster::Roster;
-use crate::horizon::task::{Choice, Instance, Task};
+use crate::horizon::task::{Instance, Task, TaskChoice};
 use crate::kit::{Floor, Want};
 use crate::{
     Budget, Decision, Entry, ExecutionMode, Knowledge, Make, Memory, Objective, Plan, Policy, PolicyError,
@@ -80,13 +80,18 @@ impl Horizon {
         }
     }
 
-    fn view<'a>(&'a self, problem: &'a Problem) -> View<'a> {
-        View { problem, roster: &self.roster, outlook: &self.outlook, preempts: self.parameters.preempts }
+    fn view<'a>(&'a self, problem: &'a Problem) -> DecisionView<'a> {
+        DecisionView {
+            problem,
+            roster: &self.roster,
+            outlook: &self.outlook,
+            preempts: self.parameters.preempts,
+        }
     }
 
     /// Takes up what changed; returns whether that was everything.
     fn follow(&mut self, problem: &Problem) -> bool {
-        if let Some(outlook) = self.memory.take().and_then(|own| memory::read(&own, &problem.labels)) {
+        if let Some(outlook) = self.memory.take().and_then(|memory| memory::read(&memory, &problem.labels)) {
             self.outlook = outlook;
         } else if self.labels != problem.labels {
             self.outlook = Outlook { gap: self.outlook.gap, ..Outlook::default() };
@@ -128,11 +133,11 @@ impl Horizon {
         let mut wants = Vec::new();
         for (task, choice) in choices.into_iter().enumerate() {
             match choice {
-                Choice::Take(_) => {
+                TaskChoice::Take(_) => {
                     wants.push(Want::place(jobs[task], instance.counts(task, choice).to_vec()));
                 }
-                Choice::Wait if tasks[task].is_running() => wants.push(Want::wait(jobs[task])),
-                Choice::Wait | Choice::Stay => {}
+                TaskChoice::Wait if tasks[task].is_running() => wants.push(Want::wait(jobs[task])),
+                TaskChoice::Wait | TaskChoice::Stay => {}
             }
         }
         let mut quick = std::mem::take(&mut self.quick);

@@ -26,18 +26,18 @@ pub(super) struct Quick {
     /// Where each job is sorted in.
     spots: Vec<Option<Spot>>,
     /// Waiting jobs by class, the most worth for its rent first.
-    waiting: BTreeMap<usize, BTreeSet<(Reverse<Rank>, usize)>>,
+    waiting: BTreeMap<usize, BTreeSet<(Reverse<OrderedNumber>, usize)>>,
     /// Movable running jobs by their GPUs, the least worth a second first.
-    running: BTreeMap<Vec<u32>, BTreeSet<(Rank, usize)>>,
+    running: BTreeMap<Vec<u32>, BTreeSet<(OrderedNumber, usize)>>,
 }
 
 /// A number that is not negative, in order.
-type Rank = u64;
+type OrderedNumber = u64;
 
 #[derive(Clone, Debug)]
 enum Spot {
-    Waiting { class: usize, rank: Rank },
-    Running { counts: Vec<u32>, rank: Rank },
+    Waiting { class: usize, rank: OrderedNumber },
+    Running { counts: Vec<u32>, rank: OrderedNumber },
 }
 
 /// With fewer jobs than these every decision is a full one.
@@ -54,14 +54,14 @@ const FORESEEN: f64 = 2.0;
 
 /// What a decision looks at.
 #[derive(Clone, Copy)]
-pub(super) struct View<'a> {
+pub(super) struct DecisionView<'a> {
     pub problem: &'a Problem,
     pub roster: &'a Roster,
     pub outlook: &'a Outlook,
     pub preempts: bool,
 }
 
-impl View<'_> {
+impl DecisionView<'_> {
     fn task(&self, job: usize) -> Option<Task> {
         self.roster.task(self.problem, job)
     }
@@ -79,7 +79,7 @@ impl Quick {
     }
 
     /// Sorts all jobs by what a full decision knows of them.
-    pub(super) fn take_up(&mut self, view: View<'_>, jobs: &[usize], worths: Worths) {
+    pub(super) fn take_up(&mut self, view: DecisionView<'_>, jobs: &[usize], worths: Worths) {
         *self = Self { since: Some(0), keys: worths.keys, left: worths.left, ..Self::default() };
         for (&job, worth) in jobs.iter().zip(worths.of) {
             self.reserve(job);
@@ -91,7 +91,7 @@ impl Quick {
     }
 
     /// Takes up what changed.
-    pub(super) fn follow(&mut self, view: View<'_>) {
+    pub(super) fn follow(&mut self, view: DecisionView<'_>) {
         let Changed::Since { came, left, other } = &view.problem.changed else { return };
         if self.since.is_none() {
             return;
@@ -115,18 +115,18 @@ impl Quick {
     fn sort_out(&mut self, job: usize) {
         match self.spots.get_mut(job).and_then(Option::take) {
             Some(Spot::Waiting { class, rank }) => {
-                let own = self.waiting.get_mut(&class);
-                own.map(|own| own.remove(&(Reverse(rank), job)));
+                let queue = self.waiting.get_mut(&class);
+                queue.map(|queue| queue.remove(&(Reverse(rank), job)));
             }
             Some(Spot::Running { counts, rank }) => {
-                let own = self.running.get_mut(&counts);
-                own.map(|own| own.remove(&(rank, job)));
+                let queue = self.running.get_mut(&counts);
+                queue.map(|queue| queue.remove(&(rank, job)));
             }
             None => {}
         }
     }
 
-    fn sort_in(&mut self, view: View<'_>, job: usize) {
+    fn sort_in(&mut self, view: DecisionView<'_>, job: usize) {
         self.reserve(job);
         self.sort_out(job);
         let Some(task) = view.task(job) else { return };
@@ -136,8 +136,9 @@ impl Quick {
         let worth = self.worths[job];
         let Some(place) = task.placement else {
             let bundles = &view.roster.classes.list()[task.class].bundles;
-            let density =
-                |own: usize| worth * bundles.speed(own) / bundles.rent(own, &view.outlook.prices).max(1e-12);
+            let density = |bundle: usize| {
+                worth * bundles.speed(bundle) / bundles.rent(bundle, &view.outlook.prices).max(1e-12)
+            };
             let rank = (0..bundles.len()).map(density).fold(0.0, f64::max).to_bits();
             self.waiting.entry(task.class).or_default().insert((Reverse(rank), job));
             self.spots[job] = Some(Spot::Waiting { class: task.class, rank });
@@ -151,7 +152,7 @@ impl Quick {
     }
 
     /// Returns what a step of a newcomer is worth, from its place among those that are known.
-    fn worth_of(&self, view: View<'_>, task: &Task) -> f64 {
+    fn worth_of(&self, view: DecisionView<'_>, task: &Task) -> f64 {
         let class = &view.roster.classes.list()[task.class];
         let prices = &view.outlook.prices;
         let key = to_do(task, class.fastest) * class.bundles.unit_cost(1.0, prices) / task.weight;
@@ -163,7 +164,7 @@ impl Quick {
     }
 
     /// Returns who gets what is `idle`, by type, and who is pushed out.
-    pub(super) fn decide(&mut self, view: View<'_>, idle: &[u32]) -> Vec<Want> {
+    pub(super) fn decide(&mut self, view: DecisionView<'_>, idle: &[u32]) -> Vec<Want> {
         self.since = self.since.map(|since| since + 1);
         let mut free: Vec<i64> = idle.iter().map(|&count| i64::from(count)).collect();
         let mut wants = Vec::new();
@@ -179,12 +180,12 @@ impl Quick {
     }
 
     /// Gives what is free to waiting jobs, the most worth for its rent first.
-    fn fill(&mut self, view: View<'_>, free: &mut [i64], wants: &mut Vec<Want>) {
+    fn fill(&mut self, view: DecisionView<'_>, free: &mut [i64], wants: &mut Vec<Want>) {
         let classes = view.roster.classes.list();
         let fitting = |class: usize, free: &[i64]| {
             let bundles = &classes[class].bundles;
-            let own = (0..bundles.len()).filter(|&own| fits(free, bundles.counts(own)));
-            own.collect::<Vec<usize>>()
+            let fitting = (0..bundles.len()).filter(|&index| fits(free, bundles.counts(index)));
+            fitting.collect::<Vec<usize>>()
         };
         let mut able: Vec<usize> =
             self.waiting.iter().filter(|(_, jobs)| !jobs.is_empty()).map(|(class, _)| *class).collect();
@@ -194,7 +195,8 @@ impl Quick {
             let Some((_, job, class)) = able.iter().filter_map(head).min() else { return };
             let bundles = &classes[class].bundles;
             let worth = self.worths[job];
-            let surplus = |own: usize| worth * bundles.speed(own) - bundles.rent(own, &view.outlook.prices);
+            let surplus =
+                |bundle: usize| worth * bundles.speed(bundle) - bundles.rent(bundle, &view.outlook.prices);
             let best = fitting(class, free).into_iter().max_by(|&a, &b| surplus(a).total_cmp(&surplus(b)));
             let Some(best) = best else { return };
             self.sort_out(job);
@@ -205,15 +207,16 @@ impl Quick {
 
     /// Returns the waiting jobs with the most worth for their rent, as many as may push others out.
     fn heads(&self) -> Vec<usize> {
-        let first =
-            |jobs: &BTreeSet<(Reverse<Rank>, usize)>| jobs.iter().take(PUSHES).copied().collect::<Vec<_>>();
-        let mut heads: Vec<(Reverse<Rank>, usize)> = self.waiting.values().flat_map(first).collect();
+        let first = |jobs: &BTreeSet<(Reverse<OrderedNumber>, usize)>| {
+            jobs.iter().take(PUSHES).copied().collect::<Vec<_>>()
+        };
+        let mut heads: Vec<(Reverse<OrderedNumber>, usize)> = self.waiting.values().flat_map(first).collect();
         heads.sort_unstable();
         heads.into_iter().map(|(_, job)| job).collect()
     }
 
     /// Gives a waiting job the GPUs of the running one whose loss is least, where that pays.
-    fn push(&mut self, view: View<'_>, job: usize, free: &mut [i64], wants: &mut Vec<Want>) {
+    fn push(&mut self, view: DecisionView<'_>, job: usize, free: &mut [i64], wants: &mut Vec<Want>) {
         let Some(task) = view.task(job) else { return };
         let bundles = &view.roster.classes.list()[task.class].bundles;
         let foreseen = FORESEEN * view.outlook.life(view.roster.count());
@@ -224,7 +227,7 @@ impl Quick {
             add(&mut room, counts, 1);
             let lost = f64::from_bits(rank);
             let restart = view.problem.jobs[other].progress.restart_cost.0;
-            for bundle in (0..bundles.len()).filter(|&own| fits(&room, bundles.counts(own))) {
+            for bundle in (0..bundles.len()).filter(|&index| fits(&room, bundles.counts(index))) {
                 let speed = bundles.speed(bundle);
                 let lasts = (task.left / speed).min(foreseen);
                 let gain = (self.worths[job] * speed - lost) * lasts - restart * lost;

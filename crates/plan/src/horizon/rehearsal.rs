@@ -2,7 +2,7 @@
 
 use crate::classes::Class;
 use crate::horizon::outlook::Outlook;
-use crate::horizon::task::{Choice, Instance, Task, TaskPlacement};
+use crate::horizon::task::{Instance, Task, TaskChoice, TaskPlacement};
 
 /// A job of a trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,22 +51,23 @@ pub(crate) fn rehearse(
     let mut arrivals = jobs.iter().enumerate().peekable();
     let mut now = jobs.first().map_or(0.0, |job| job.at);
     loop {
-        let end = |own: &Under| own.busy_until.max(now) + own.task.left / own.task.speed();
-        let ends = under.iter().filter(|own| own.task.is_running()).map(end);
+        let end =
+            |training: &Under| training.busy_until.max(now) + training.task.left / training.task.speed();
+        let ends = under.iter().filter(|training| training.task.is_running()).map(end);
         let next = ends.chain(arrivals.peek().map(|(_, job)| job.at)).min_by(f64::total_cmp);
         let Some(next) = next.filter(|next| next.is_finite()) else {
             return under.is_empty().then_some(run);
         };
-        for own in &mut under {
-            let trained = (next - own.busy_until.max(now)).max(0.0);
-            own.task.left -= trained * own.task.speed();
-            own.task.age += next - now;
+        for training in &mut under {
+            let trained = (next - training.busy_until.max(now)).max(0.0);
+            training.task.left -= trained * training.task.speed();
+            training.task.age += next - now;
         }
         now = next;
-        under.retain(|own| {
-            let is_done = own.task.left <= ROUNDING * own.task.whole;
+        under.retain(|training| {
+            let is_done = training.task.left <= ROUNDING * training.task.whole;
             if is_done {
-                run.ends[own.job] = now;
+                run.ends[training.job] = now;
             }
             !is_done
         });
@@ -98,23 +99,25 @@ fn newcomer(arrival: &Arrival, restart: f64) -> Task {
 
 /// Decides once, and gives the jobs what they are to have.
 fn reset(outlook: &mut Outlook, classes: &[Class], offered: &[u32], under: &mut [Under], now: f64) {
-    let seen =
-        |own: &Under| Task { left: own.task.left.max(LEAST_LEFT * own.task.whole), ..own.task.clone() };
+    let seen = |training: &Under| Task {
+        left: training.task.left.max(LEAST_LEFT * training.task.whole),
+        ..training.task.clone()
+    };
     let tasks: Vec<Task> = under.iter().map(seen).collect();
     let instance = Instance { classes, tasks: &tasks, offered, preempts: true };
     let (choices, _) = outlook.decide(&instance);
-    for (task, (own, choice)) in under.iter_mut().zip(choices).enumerate() {
-        let Choice::Take(bundle) = choice else {
-            if choice == Choice::Wait {
-                own.task.placement = None;
+    for (task, (training, choice)) in under.iter_mut().zip(choices).enumerate() {
+        let TaskChoice::Take(bundle) = choice else {
+            if choice == TaskChoice::Wait {
+                training.task.placement = None;
             }
             continue;
         };
-        own.busy_until = now + own.task.restart_now();
-        own.task.started = true;
+        training.busy_until = now + training.task.restart_now();
+        training.task.started = true;
         let counts = instance.counts(task, choice).to_vec();
         let speed = instance.speed(task, choice);
-        own.task.placement = Some(TaskPlacement { counts, speed, movable: true, bundle: Some(bundle) });
+        training.task.placement = Some(TaskPlacement { counts, speed, movable: true, bundle: Some(bundle) });
     }
 }
 
@@ -127,17 +130,17 @@ mod tests {
     fn linear(most: u32, speeds: &[f64], offered: &[u32]) -> Class {
         let mut bundles = vec![(vec![0; speeds.len()], 0.0)];
         for (ty, (speed, &gpus)) in speeds.iter().zip(offered).enumerate() {
-            let more = |own: &(Vec<u32>, f64)| {
+            let more = |bundle: &(Vec<u32>, f64)| {
                 let with = |count: u32| {
-                    let mut counts = own.0.clone();
+                    let mut counts = bundle.0.clone();
                     counts[ty] = count;
-                    (counts, own.1 + f64::from(count) * speed)
+                    (counts, bundle.1 + f64::from(count) * speed)
                 };
                 (0..=gpus).map(with).collect::<Vec<_>>()
             };
             bundles = bundles.iter().flat_map(more).collect();
         }
-        bundles.retain(|own| (1..=most).contains(&own.0.iter().sum::<u32>()));
+        bundles.retain(|bundle| (1..=most).contains(&bundle.0.iter().sum::<u32>()));
         Class::new(Bundles::new(speeds.len(), bundles), offered)
     }
 

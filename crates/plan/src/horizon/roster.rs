@@ -12,7 +12,7 @@ pub(super) struct Roster {
     /// GPUs by type that the jobs may have together.
     pub offered: Vec<u32>,
     /// By job number; `None` for those that are not there, or not to be decided on.
-    entries: Vec<Option<Entry>>,
+    entries: Vec<Option<RosterEntry>>,
     /// How many there are.
     count: usize,
     /// The mean of their weights when they were last weighed.
@@ -21,7 +21,7 @@ pub(super) struct Roster {
 
 /// What does not change while a job is there.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct RosterEntry {
     class: usize,
     /// Steps of an epoch.
     steps: f64,
@@ -47,15 +47,17 @@ impl Roster {
         let model = &problem.jobs[job];
         let known = self.entries.get(job).copied().flatten();
         let entry = model.progress.is_decided_on().then(|| {
-            known
-                .unwrap_or_else(|| Entry { class: self.classes.number(model), steps: steps_per_epoch(model) })
+            known.unwrap_or_else(|| RosterEntry {
+                class: self.classes.number(model),
+                steps: steps_per_epoch(model),
+            })
         });
         // A job for which there is no bundle now waits until nodes come back.
         let entry = entry.filter(|entry| self.classes.list()[entry.class].fastest > 0.0);
         self.set(job, entry);
     }
 
-    fn set(&mut self, job: usize, entry: Option<Entry>) {
+    fn set(&mut self, job: usize, entry: Option<RosterEntry>) {
         if self.entries.len() <= job {
             self.entries.resize(job + 1, None);
         }
@@ -107,7 +109,7 @@ impl Roster {
         })
     }
 
-    fn place(&self, model: &JobModel, entry: Entry) -> Option<TaskPlacement> {
+    fn place(&self, model: &JobModel, entry: RosterEntry) -> Option<TaskPlacement> {
         let hold = model.progress.running().next()?;
         let Stage::Running { epoch, movable, .. } = hold.stage else { return None };
         let mut counts = vec![0; self.offered.len()];

@@ -48,7 +48,7 @@ pub(super) struct Instance<'a> {
 
 /// What a task is to have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Choice {
+pub(super) enum TaskChoice {
     #[default]
     Wait,
     /// The GPUs that it has.
@@ -79,20 +79,20 @@ impl<'a> Instance<'a> {
     }
 
     /// Returns the GPUs of a choice by type.
-    pub(super) fn counts(&self, task: usize, choice: Choice) -> &'a [u32] {
+    pub(super) fn counts(&self, task: usize, choice: TaskChoice) -> &'a [u32] {
         match choice {
-            Choice::Wait => &[],
-            Choice::Stay => self.tasks[task].placement.as_ref().map_or(&[], |place| &place.counts),
-            Choice::Take(bundle) => self.class(task).bundles.counts(bundle),
+            TaskChoice::Wait => &[],
+            TaskChoice::Stay => self.tasks[task].placement.as_ref().map_or(&[], |place| &place.counts),
+            TaskChoice::Take(bundle) => self.class(task).bundles.counts(bundle),
         }
     }
 
     /// Returns the speed of a choice in steps per second.
-    pub(super) fn speed(&self, task: usize, choice: Choice) -> f64 {
+    pub(super) fn speed(&self, task: usize, choice: TaskChoice) -> f64 {
         match choice {
-            Choice::Wait => 0.0,
-            Choice::Stay => self.tasks[task].speed(),
-            Choice::Take(bundle) => self.class(task).bundles.speed(bundle),
+            TaskChoice::Wait => 0.0,
+            TaskChoice::Stay => self.tasks[task].speed(),
+            TaskChoice::Take(bundle) => self.class(task).bundles.speed(bundle),
         }
     }
 

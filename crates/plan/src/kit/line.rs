@@ -7,18 +7,18 @@ use std::ops::Bound;
 use hsched_model::Time;
 
 /// A job's place in the order: lesser comes first. Equal ones go by the job's number.
-pub type Rank = (u64, u64);
+pub type OrderKey = (u64, u64);
 
 /// How many GPUs, and of which types: jobs of one shape all find room, or none does.
-pub type Shape = (u32, Vec<bool>);
+pub type GpuShape = (u32, Vec<bool>);
 
 /// The jobs that wait and those that run.
 #[derive(Default)]
 pub struct Line {
-    shapes: BTreeMap<Shape, usize>,
-    waiting: Vec<BTreeSet<(Rank, usize)>>,
+    shapes: BTreeMap<GpuShape, usize>,
+    waiting: Vec<BTreeSet<(OrderKey, usize)>>,
     /// Where each job waits.
-    place: Vec<Option<(usize, Rank)>>,
+    place: Vec<Option<(usize, OrderKey)>>,
     /// Running jobs in the order of the last decision, and some that run no more.
     order: Vec<usize>,
     runs: Vec<bool>,
@@ -28,7 +28,7 @@ pub struct Line {
 
 /// Jobs of all shapes in one order.
 pub struct Merge {
-    heads: BinaryHeap<Reverse<(Rank, usize, usize)>>,
+    heads: BinaryHeap<Reverse<(OrderKey, usize, usize)>>,
 }
 
 /// The next job in order.
@@ -43,12 +43,12 @@ pub fn order(value: f64) -> u64 {
 }
 
 /// Returns the rank of a job that came at some time.
-pub fn by_arrival(arrival: Time) -> Rank {
+pub fn by_arrival(arrival: Time) -> OrderKey {
     (0, order(arrival.0))
 }
 
 impl Line {
-    pub fn wait(&mut self, job: usize, shape: Shape, rank: Rank) {
+    pub fn wait(&mut self, job: usize, shape: GpuShape, rank: OrderKey) {
         let next = self.waiting.len();
         let shape = *self.shapes.entry(shape).or_insert(next);
         if shape == next {
@@ -89,7 +89,7 @@ impl Line {
     }
 
     /// Keeps the order of all running jobs for the next time.
-    pub fn keep_order(&mut self, ranked: &[(Rank, usize)]) {
+    pub fn keep_order(&mut self, ranked: &[(OrderKey, usize)]) {
         self.order.clear();
         self.order.extend(ranked.iter().map(|(_, job)| *job));
     }
@@ -118,7 +118,7 @@ impl Line {
 
 impl Merge {
     /// Returns the place in the order of the next job.
-    pub fn peek(&self) -> Option<(Rank, usize)> {
+    pub fn peek(&self) -> Option<(OrderKey, usize)> {
         self.heads.peek().map(|Reverse((rank, job, _))| (*rank, *job))
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::kit::floor::{Floor, Want};
 use crate::kit::lasting_order::LastingOrder;
-use crate::kit::line::{Line, Merge, Rank, order};
+use crate::kit::line::{Line, Merge, OrderKey, order};
 use crate::pace::{asked_epoch, key};
 use crate::{Changed, Decision, JobModel, Problem, Progress, Repacking, Stage};
 use hsched_model::Time;
@@ -36,12 +36,12 @@ pub struct Seat {
     /// How much more its present type counts.
     pub stick: f64,
     /// `None` where it has more than one submission.
-    left: Option<Left>,
+    left: Option<EpochsLeft>,
 }
 
 /// The epochs that a job has left, as a function of time.
 #[derive(Clone, Copy)]
-struct Left {
+struct EpochsLeft {
     epochs: f64,
     least: f64,
     /// Since when it trains, in seconds, and how long an epoch takes it; 0 where it does not.
@@ -49,7 +49,7 @@ struct Left {
     epoch: f64,
 }
 
-impl Left {
+impl EpochsLeft {
     fn of(progress: &Progress) -> Option<Self> {
         let (since, epoch) = match progress.holds.as_slice() {
             [] => (0.0, 0.0),
@@ -66,7 +66,7 @@ impl Left {
 impl Seat {
     /// Returns [`Progress::left`] where it is known here.
     pub fn left(&self, now: Time) -> Option<f64> {
-        let Left { epochs, least, since, epoch } = self.left?;
+        let EpochsLeft { epochs, least, since, epoch } = self.left?;
         let done = if epoch > 0.0 { now.since(Time(since)).0 / epoch } else { 0.0 };
         Some((epochs - done).max(least))
     }
@@ -100,7 +100,7 @@ impl SchedulingState {
     }
 
     /// Takes up what changed; jobs that wait are lined up by `rank`.
-    pub fn sync(&mut self, problem: &Problem, rank: &dyn Fn(&JobModel, &Rates) -> Rank) {
+    pub fn sync(&mut self, problem: &Problem, rank: &dyn Fn(&JobModel, &Rates) -> OrderKey) {
         if self.floor.sync(problem) {
             (self.kinds, self.rates, self.line) = (BTreeMap::new(), Vec::new(), Line::default());
         }
@@ -151,7 +151,7 @@ impl SchedulingState {
             attained: progress.attained,
             as_of: progress.as_of.0,
             arrival: order(progress.arrival.0),
-            left: Left::of(progress),
+            left: EpochsLeft::of(progress),
             stick: if progress.restart_cost.0 > 0.0 { STICK.0 } else { STICK.1 },
         };
     }
@@ -180,7 +180,7 @@ impl SchedulingState {
     ///
     /// `running` are the running jobs in their order; those in line come between them by their ranks. The present type
     /// of a job counts somewhat more. A job that finds no room does not hold up the next.
-    pub fn in_order(&self, running: &[(Rank, usize)]) -> Vec<Want> {
+    pub fn in_order(&self, running: &[(OrderKey, usize)]) -> Vec<Want> {
         let mut round = Round::new(self);
         round.offer_all(running);
         round.end()
@@ -210,11 +210,11 @@ impl SchedulingState {
     }
 
     /// Returns the running jobs in order.
-    pub fn running(&mut self, rank: impl Fn(usize, &Seat, &Rates) -> Rank) -> Vec<(Rank, usize)> {
+    pub fn running(&mut self, rank: impl Fn(usize, &Seat, &Rates) -> OrderKey) -> Vec<(OrderKey, usize)> {
         let Self { seats, rates, line, .. } = self;
         let rank = |job: usize| rank(job, &seats[job], &rates[seats[job].kind]);
         let ranked = line.running().iter().map(|&job| (rank(job), job));
-        let mut ranked: Vec<(Rank, usize)> = ranked.collect();
+        let mut ranked: Vec<(OrderKey, usize)> = ranked.collect();
         // They were nearly in this order last time, which a stable sort makes use of.
         #[expect(clippy::stable_sort_primitive, reason = "fast where nearly all is in order")]
         ranked.sort();
@@ -245,7 +245,7 @@ impl<'a> Round<'a> {
     }
 
     /// Offers GPUs to running jobs, and to those in line that come before them.
-    fn offer_all(&mut self, running: &[(Rank, usize)]) {
+    fn offer_all(&mut self, running: &[(OrderKey, usize)]) {
         for &(rank, job) in running {
             while self.merge.peek().is_some_and(|next| next < (rank, job)) {
                 self.offer_next();
@@ -268,7 +268,9 @@ impl<'a> Round<'a> {
     fn offer(&mut self, job: usize) -> bool {
         let rates = self.state.rates(job);
         let Seat { now, stick, .. } = self.state.seats[job];
-        let Some(gpu_type) = fastest(rates, &self.room, now.map(|own| (own, stick))) else { return false };
+        let Some(gpu_type) = fastest(rates, &self.room, now.map(|current| (current, stick))) else {
+            return false;
+        };
         self.room[gpu_type] -= rates.asks;
         if now != Some(gpu_type) {
             self.wants.push(Want::place(job, self.state.counts(job, gpu_type)));
@@ -294,7 +296,7 @@ pub fn fastest(rates: &Rates, room: &[u32], now: Option<(usize, f64)>) -> Option
             continue;
         }
         let speed = match now {
-            Some((own, stick)) if own == gpu_type => speed * stick,
+            Some((current, stick)) if current == gpu_type => speed * stick,
             _ => speed,
         };
         if best.is_none_or(|(most, _)| speed >= most) {

@@ -10,7 +10,7 @@ use crate::{JobModel, Objective, Problem, Slot, WorkerNode};
 
 /// What the search found.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Proof {
+pub(super) struct SearchOutcome {
     /// A better plan, and its objective.
     pub better: Option<(f64, Vec<Vec<Slot>>)>,
     /// Whether no plan is better still.
@@ -44,7 +44,7 @@ const EXACT: f64 = 1e-10;
 /// A limit is passed by as much as rounding could be.
 const ROUNDING: f64 = 1e-12;
 
-struct Search<'a> {
+struct ExactSearch<'a> {
     problem: &'a Problem,
     /// Jobs in the order in which they are decided, and their ways by rising excess.
     jobs: Vec<(usize, &'a JobModel, Vec<Way>)>,
@@ -68,8 +68,8 @@ pub(super) fn prove(
     best: f64,
     idle: Option<u32>,
     stop: &dyn Fn() -> bool,
-) -> Proof {
-    let unknown = Proof { better: None, complete: false };
+) -> SearchOutcome {
+    let unknown = SearchOutcome { better: None, complete: false };
     let network = problem.network.bytes_per_second();
     let has_slow_nodes = problem.nodes.iter().any(|node| node.intra_node.bytes_per_second() < network);
     if has_slow_nodes && dual.pricers.iter().any(|pricer| pricer.job.is_loose()) {
@@ -80,8 +80,8 @@ pub(super) fn prove(
     let makespan = problem.objective == Objective::Makespan;
     let mut least = Vec::with_capacity(dual.pricers.len());
     for job in 0..dual.pricers.len() {
-        let own = dual.own_prices(job, &prices);
-        let Some(priced) = dual.pricers[job].cheapest(&own, EXACT, None) else { return unknown };
+        let job_prices = dual.own_prices(job, &prices);
+        let Some(priced) = dual.pricers[job].cheapest(&job_prices, EXACT, None) else { return unknown };
         least.push(priced.floor);
     }
     let bound = dual.weights.iter().zip(&least).map(|(weight, least)| weight * least).sum::<f64>()
@@ -94,9 +94,9 @@ pub(super) fn prove(
             return unknown;
         }
         let weight = dual.weights[job];
-        let own = dual.own_prices(job, &prices);
+        let job_prices = dual.own_prices(job, &prices);
         let pricer = &mut dual.pricers[job];
-        let Some(mut ways) = ways(problem, pricer, &own, least, gap / weight) else { return unknown };
+        let Some(mut ways) = ways(problem, pricer, &job_prices, least, gap / weight) else { return unknown };
         for way in &mut ways {
             way.excess *= weight;
             way.uses = dual.stock.uses(pricer.job, &way.counts);
@@ -110,7 +110,7 @@ pub(super) fn prove(
         jobs.push((job, pricer.job, ways));
     }
     jobs.sort_by_key(|(job, _, ways)| (ways.len(), *job));
-    let mut search = Search {
+    let mut search = ExactSearch {
         problem,
         weights: &dual.weights,
         bound,
@@ -125,7 +125,7 @@ pub(super) fn prove(
     };
     let mut room = dual.stock.offered.clone();
     search.decide(&mut room, 0.0);
-    Proof { better: search.better, complete: search.complete }
+    SearchOutcome { better: search.better, complete: search.complete }
 }
 
 /// Returns the ways of a job whose value at `prices` is at most `gap` above its `least`, in its own seconds;
@@ -176,7 +176,7 @@ fn ways(
     Some(ways)
 }
 
-impl<'a> Search<'a> {
+impl<'a> ExactSearch<'a> {
     /// Decides the job after those chosen; `spent` is their excess in sum.
     fn decide(&mut self, room: &mut Vec<u32>, spent: f64) {
         let depth = self.chosen.len();

@@ -43,7 +43,7 @@ impl<'a> Piece<'a> {
 
 /// A replica that is whole on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Block {
+struct WholeReplica {
     piece: usize,
     gpu_type: usize,
     size: u32,
@@ -195,30 +195,30 @@ impl Packing<'_> {
     }
 
     /// Returns whether it matters which nodes of equal room whole replicas take.
-    fn is_picky(&self, own: &[usize], rest: &[usize]) -> bool {
+    fn is_picky(&self, blocks: &[usize], rest: &[usize]) -> bool {
         let restricts = |&at: &usize| match self.pieces[at].ring {
             Ring::Across { least } => self.is_restricted(least),
             Ring::Single | Ring::Inside { .. } => false,
         };
-        own.iter().any(restricts) || rest.iter().any(|&at| self.class(at) == 2)
+        blocks.iter().any(restricts) || rest.iter().any(|&at| self.class(at) == 2)
     }
 
     /// Returns the whole replicas of these pieces.
-    fn blocks(&self, own: &[usize]) -> Vec<Block> {
+    fn blocks(&self, own: &[usize]) -> Vec<WholeReplica> {
         let mut blocks = Vec::new();
         for &piece in own {
             let Piece { gpus, blocks: Some(job), .. } = &self.pieces[piece] else { continue };
             for (gpu_type, &count) in gpus.iter().enumerate() {
                 let size = job.size(gpu_type);
-                blocks.extend((0..count / size).map(|_| Block { piece, gpu_type, size }));
+                blocks.extend((0..count / size).map(|_| WholeReplica { piece, gpu_type, size }));
             }
         }
         blocks
     }
 
-    fn without_blocks(&mut self, own: &[usize], before: Vec<Vec<u32>>) -> bool {
+    fn without_blocks(&mut self, blocks: &[usize], before: Vec<Vec<u32>>) -> bool {
         self.free = before;
-        for &at in own {
+        for &at in blocks {
             self.slots[at].clear();
         }
         false
@@ -226,7 +226,7 @@ impl Packing<'_> {
 
     /// Puts these blocks one by one wherever they can go, no two of a ring on a node with slower links than the ring should have,
     /// then the rest.
-    fn put_one_by_one(&mut self, blocks: &[Block], least: usize, rest: &[usize]) -> bool {
+    fn put_one_by_one(&mut self, blocks: &[WholeReplica], least: usize, rest: &[usize]) -> bool {
         self.steps += 1;
         if self.steps > PATIENCE {
             return false;
@@ -298,10 +298,10 @@ impl Packing<'_> {
 /// Makes one slot of those of one type on one node.
 fn merge(slots: &mut Vec<Slot>) {
     slots.sort_unstable();
-    slots.dedup_by(|next, own| {
-        let same = (next.node, next.gpu_type) == (own.node, own.gpu_type);
+    slots.dedup_by(|next, slot| {
+        let same = (next.node, next.gpu_type) == (slot.node, slot.gpu_type);
         if same {
-            own.count += next.count;
+            slot.count += next.count;
         }
         same
     });

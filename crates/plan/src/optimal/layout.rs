@@ -27,7 +27,7 @@ pub(super) struct Layout<'a> {
     /// By node: what rings inside nodes leave.
     nodes: Vec<Vec<u32>>,
     /// Nodes with the same GPUs left and the same links.
-    alike: BTreeMap<Kind, BTreeSet<usize>>,
+    alike: BTreeMap<NodeKind, BTreeSet<usize>>,
     /// By type: what all rings leave.
     pub room: Vec<u32>,
     rates: Vec<f64>,
@@ -36,7 +36,7 @@ pub(super) struct Layout<'a> {
 }
 
 /// GPUs left, and the rank of the node's links among those of all nodes.
-type Kind = (Vec<u32>, usize);
+type NodeKind = (Vec<u32>, usize);
 
 impl<'a> Layout<'a> {
     pub(super) fn new(problem: &'a Problem) -> Self {
@@ -55,7 +55,7 @@ impl<'a> Layout<'a> {
         layout
     }
 
-    fn kind(&self, node: usize) -> Kind {
+    fn kind(&self, node: usize) -> NodeKind {
         let faster = |other: &&f64| **other < self.rates[node];
         let rank = if self.uniform { 0 } else { self.rates.iter().filter(faster).count() };
         (self.nodes[node].clone(), rank)
@@ -66,10 +66,10 @@ impl<'a> Layout<'a> {
             *room -= count;
         }
         if let Some(node) = place.node {
-            self.change(node, |own| own.iter_mut().zip(&place.gpus).for_each(|(a, b)| *a -= b));
+            self.change(node, |counts| counts.iter_mut().zip(&place.gpus).for_each(|(a, b)| *a -= b));
         }
         for slot in &place.blocks {
-            self.change(slot.node, |own| own[slot.gpu_type] -= slot.count);
+            self.change(slot.node, |counts| counts[slot.gpu_type] -= slot.count);
         }
     }
 
@@ -78,10 +78,10 @@ impl<'a> Layout<'a> {
             *room += count;
         }
         if let Some(node) = place.node {
-            self.change(node, |own| own.iter_mut().zip(&place.gpus).for_each(|(a, b)| *a += b));
+            self.change(node, |counts| counts.iter_mut().zip(&place.gpus).for_each(|(a, b)| *a += b));
         }
         for slot in &place.blocks {
-            self.change(slot.node, |own| own[slot.gpu_type] += slot.count);
+            self.change(slot.node, |counts| counts[slot.gpu_type] += slot.count);
         }
     }
 
@@ -256,7 +256,7 @@ impl<'a> Layout<'a> {
                 Some((left.iter().sum::<u32>(), *rank, Reverse(node), given(left)?))
             });
             let Some((_, _, Reverse(node), gpu_type)) = fresh.max() else { break };
-            self.change(node, |own| own[gpu_type] -= 1);
+            self.change(node, |counts| counts[gpu_type] -= 1);
             need[gpu_type] -= 1;
             add(&mut slots, Slot { node, gpu_type, count: 1 });
         }
@@ -269,7 +269,7 @@ impl<'a> Layout<'a> {
             });
             let Some(node) = best.and_then(|(_, nodes)| nodes.first().copied()) else { break };
             let most: Vec<u32> = self.nodes[node].iter().zip(&need).map(|(a, b)| *a.min(b)).collect();
-            self.change(node, |own| own.iter_mut().zip(&most).for_each(|(own, most)| *own -= most));
+            self.change(node, |counts| counts.iter_mut().zip(&most).for_each(|(count, most)| *count -= most));
             need.iter_mut().zip(&most).for_each(|(need, most)| *need -= most);
             for slot in inside(node, &most) {
                 add(&mut slots, slot);

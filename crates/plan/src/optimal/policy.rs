@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use crate::bound::Bound;
 use crate::dual::Dual;
 use crate::optimal::exact::prove;
-use crate::optimal::many::{self, Cleared, Kinds};
+use crate::optimal::many::{self, BalancedPrices, JobKinds};
 use crate::optimal::primal::Primal;
 use crate::pricing::StepTimes;
 use crate::{
@@ -180,9 +180,9 @@ fn of_many(
     (kept, stop): (Option<&StepTimes>, &dyn Fn() -> bool),
 ) -> Option<OptimalPlan> {
     let mut dual = Dual::unpriced(problem, jobs, kept);
-    let mut kinds = Kinds::new(problem, &dual, jobs)?;
+    let mut kinds = JobKinds::new(problem, &dual, jobs)?;
     let first = dual.first_prices();
-    let Cleared { mut prices, lower, mut mix } = many::clear(&mut kinds, &first, MANY_PRICES, stop)?;
+    let BalancedPrices { mut prices, lower, mut mix } = many::clear(&mut kinds, &first, MANY_PRICES, stop)?;
     dual.prices.clone_from(&prices);
     let mut bound = dual.proves(lower + dual.stock.surplus(&prices));
     for _ in 0..MOST_RULES {

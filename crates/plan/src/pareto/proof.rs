@@ -9,7 +9,7 @@ use hsched_model::number::to_f64;
 
 /// A bound of a weighted mean: weights that sum to one, and what that mean is at least, in seconds.
 #[derive(Clone, Debug)]
-pub(super) struct Proof {
+pub(super) struct MeanBound {
     pub weights: Vec<f64>,
     pub bound: Bound,
 }
@@ -24,7 +24,7 @@ pub(super) struct Proven {
 /// Rounding makes no bound too high: relative.
 const ROUNDING: f64 = 1e-9;
 
-impl Proof {
+impl MeanBound {
     /// Returns what is proven of the mean completion time of plans at least so fair; `None` where that is nothing.
     ///
     /// `shares` are the jobs' completion times with an equal share of the cluster, in seconds.

@@ -1,7 +1,7 @@
 //! The search: the policy places the jobs again and again, with other weights and on fewer GPUs.
 
 use crate::fairness::equal_share_times;
-use crate::pareto::proof::{Proof, Proven};
+use crate::pareto::proof::{MeanBound, Proven};
 use crate::pareto::thrift::Costs;
 use crate::pricing::Rings;
 use crate::{Bound, Budget, CheckedPlan, Decision, Eligibility, JobModel, Objective, Outcome, Plan, Policy};
@@ -44,19 +44,19 @@ const DIGITS: usize = 8;
 const FIRST: f64 = 0.3;
 
 /// Plans under way.
-struct Search<'a> {
+struct FrontSearch<'a> {
     problem: &'a Problem,
     policy: &'a mut dyn Policy,
     prices: Option<&'a [f64]>,
     /// The plan with the least mean, and the jobs that it places: all others place the same.
     first: CheckedPlan,
     jobs: Vec<usize>,
-    found: Vec<Found>,
-    proofs: Vec<Proof>,
+    found: Vec<FrontPlan>,
+    proofs: Vec<MeanBound>,
 }
 
 /// A plan and its figures.
-struct Found {
+struct FrontPlan {
     plan: CheckedPlan,
     /// Completion time of each placed job, in seconds.
     times: Vec<f64>,
@@ -83,18 +83,25 @@ pub fn pareto(
     let bound = plan.bound.clone();
     let first = checked(policy.name(), problem, plan)?;
     let jobs = first.placed();
-    let mut search =
-        Search { problem, policy, prices, first: first.clone(), jobs, found: Vec::new(), proofs: Vec::new() };
+    let mut search = FrontSearch {
+        problem,
+        policy,
+        prices,
+        first: first.clone(),
+        jobs,
+        found: Vec::new(),
+        proofs: Vec::new(),
+    };
     search.found.extend(search.figures(first));
     let Some(bound) = bound.filter(|_| !search.found.is_empty()) else { return Ok(Vec::new()) };
     let even = vec![1.0 / to_f64(search.jobs.len()); search.jobs.len()];
-    search.proofs.push(Proof { weights: even, bound });
+    search.proofs.push(MeanBound { weights: even, bound });
     search.towards_fairness(stop)?;
     search.towards_thrift(stop)?;
     Ok(search.best())
 }
 
-impl Search<'_> {
+impl FrontSearch<'_> {
     /// Finds fairer plans: jobs far above an equal share weigh more, those far below less.
     fn towards_fairness(&mut self, stop: &dyn Fn(f64) -> bool) -> Result<(), PolicyError> {
         let shares = equal_share_times(self.problem, &self.jobs);
@@ -125,7 +132,7 @@ impl Search<'_> {
             self.found.push(found);
             let sum: f64 = weights.iter().sum();
             let weights = weights.iter().map(|weight| weight / sum).collect();
-            self.proofs.extend(bound.map(|bound| Proof { weights, bound }));
+            self.proofs.extend(bound.map(|bound| MeanBound { weights, bound }));
         }
         Ok(())
     }
@@ -169,7 +176,7 @@ impl Search<'_> {
         &mut self,
         changed: &Problem,
         stop: &dyn Fn() -> bool,
-    ) -> Result<Option<(Found, Option<Bound>)>, PolicyError> {
+    ) -> Result<Option<(FrontPlan, Option<Bound>)>, PolicyError> {
         let plan = self.policy.decide(changed, &Budget::until(stop))?;
         let bound = plan.bound.clone();
         let is_placed = |job: usize| self.jobs.binary_search(&job).is_ok();
@@ -186,7 +193,7 @@ impl Search<'_> {
         Ok(self.figures(plan).map(|found| (found, bound)))
     }
 
-    fn figures(&self, plan: CheckedPlan) -> Option<Found> {
+    fn figures(&self, plan: CheckedPlan) -> Option<FrontPlan> {
         let outcome = Outcome::of(self.problem, &plan)?;
         let placement = |&job: &usize| Some((job, plan.verdicts()[job].placement()?));
         let time =
@@ -199,13 +206,13 @@ impl Search<'_> {
             };
             placed.iter().map(|&(job, placement)| time((job, placement)) / 3600.0 * rate(placement)).sum()
         });
-        Some(Found { times, mean: outcome.mean_jct, fairness: outcome.fairness, cost, plan })
+        Some(FrontPlan { times, mean: outcome.mean_jct, fairness: outcome.fairness, cost, plan })
     }
 
     /// Returns the plans that no other one beats, by mean completion time.
     fn best(self) -> Vec<ParetoPlan> {
         let shares = equal_share_times(self.problem, &self.jobs);
-        let mut kept: Vec<Found> = Vec::new();
+        let mut kept: Vec<FrontPlan> = Vec::new();
         for found in self.found {
             if kept.iter().any(|other| other.beats(&found)) {
                 continue;
@@ -215,7 +222,7 @@ impl Search<'_> {
         }
         kept.sort_by(|a, b| a.mean.total_cmp(&b.mean).then(b.fairness.total_cmp(&a.fairness)));
         let proofs = self.proofs;
-        let listed = |found: Found| {
+        let listed = |found: FrontPlan| {
             let proven = proofs.iter().filter_map(|proof| {
                 let proven = proof.of_as_fair(&shares, found.fairness)?;
                 Some((proof, Proven { mean: proven.mean.min(found.mean), ..proven }))
@@ -242,12 +249,12 @@ impl Search<'_> {
     }
 }
 
-impl Found {
+impl FrontPlan {
     /// Returns whether another plan is no better in any way.
     fn beats(&self, other: &Self) -> bool {
         rounded(self.mean) <= rounded(other.mean)
             && rounded(self.fairness) >= rounded(other.fairness)
-            && self.cost.zip(other.cost).is_none_or(|(own, cost)| rounded(own) <= rounded(cost))
+            && self.cost.zip(other.cost).is_none_or(|(first, cost)| rounded(first) <= rounded(cost))
     }
 }
 

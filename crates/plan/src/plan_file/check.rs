@@ -93,7 +93,7 @@ impl PlanFile {
 
     /// Returns the nodes on offer as a cluster of their own.
     fn cluster(&self, nodes: &[OfferedNode]) -> Cluster {
-        let node = |(own, offered): (&PlanNode, &OfferedNode)| {
+        let node = |(node, offered): (&PlanNode, &OfferedNode)| {
             let stock = |(gpu_type, total): &(GpuType, u32)| GpuStock {
                 gpu_type: gpu_type.clone(),
                 total: *total,
@@ -101,7 +101,7 @@ impl PlanFile {
                 memory: None,
             };
             let gpus = offered.gpus.iter().map(stock).collect();
-            Node { gpus, partitions: own.partitions.clone(), ..Node::new(offered.name.clone()) }
+            Node { gpus, partitions: node.partitions.clone(), ..Node::new(offered.name.clone()) }
         };
         Cluster { nodes: self.nodes.iter().zip(nodes).map(node).collect(), ..Cluster::default() }
     }
@@ -146,8 +146,8 @@ impl PlannedJob {
         for rank in &self.ranks {
             let node = problem.nodes.iter().position(|node| node.name.as_str() == rank.node);
             let gpu_type = GpuType::new(&rank.gpu_type);
-            let own = node.zip(gpu_type).and_then(|(node, ty)| Some((node, problem.type_on(node, &ty)?)));
-            let Some((node, gpu_type)) = own else {
+            let cell = node.zip(gpu_type).and_then(|(node, ty)| Some((node, problem.type_on(node, &ty)?)));
+            let Some((node, gpu_type)) = cell else {
                 let (number, gpu_type, node) = (rank.rank, &rank.gpu_type, &rank.node);
                 let what =
                     format!("rank {number} is on a GPU that is not available: {gpu_type:?} of {node:?}");
@@ -179,8 +179,8 @@ impl PlannedJob {
         ];
         let text = |number: Option<f64>| number.map_or_else(|| "null".to_owned(), |n| format!("{n:?}"));
         let wrong_time = times.into_iter().find(|&(_, time, right)| !agree(time, right));
-        let what = if let Some((key, own, right)) = wrong_time {
-            format!("{key} is {}, but the formulas give {}", text(own), text(right))
+        let what = if let Some((key, written, right)) = wrong_time {
+            format!("{key} is {}, but the formulas give {}", text(written), text(right))
         } else if self.ranks != expected.ranks {
             "ranks must count from 0, and must be empty if the verdict is not place".into()
         } else if self.replicas != expected.replicas {
@@ -198,7 +198,7 @@ impl PlannedJob {
 
 impl PlanNode {
     fn offered(&self) -> Option<OfferedNode> {
-        let count = |own: &TypeCount| Some((GpuType::new(&own.gpu_type)?, own.count));
+        let count = |type_count: &TypeCount| Some((GpuType::new(&type_count.gpu_type)?, type_count.count));
         let gpus: Vec<(GpuType, u32)> = self.gpus.iter().map(count).collect::<Option<_>>()?;
         let types: BTreeSet<&GpuType> = gpus.iter().map(|(gpu_type, _)| gpu_type).collect();
         let each_once = types.len() == gpus.len();

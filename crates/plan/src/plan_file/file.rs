@@ -300,8 +300,9 @@ impl PlanFile {
             PlanSelector::Feature(feature) => Selector::Feature(feature.clone()),
             PlanSelector::Name => Selector::Name,
         };
-        let own = |node: &PlanNode| Some((NodeName::new(&node.name).ok()?, selector(node.untyped.as_ref()?)));
-        self.nodes.iter().filter_map(own).collect()
+        let to_node =
+            |node: &PlanNode| Some((NodeName::new(&node.name).ok()?, selector(node.untyped.as_ref()?)));
+        self.nodes.iter().filter_map(to_node).collect()
     }
 
     /// Returns the order of devices on nodes with several GPU types.
@@ -328,13 +329,14 @@ fn certificate(problem: &Problem, plan: &CheckedPlan, bound: &Bound) -> Value {
     let weights: serde_json::Map<_, _> =
         weights.map(|(job, weight)| (problem.jobs[job].name.to_string(), json!(weight))).collect();
     let mut certificate = json!({ "prices": prices, "weights": weights, "root_bound": bound.root });
-    if bound.replica_prices.iter().any(|own| !own.is_empty()) {
-        let own = problem.labels.iter().zip(&bound.replica_prices).filter(|(_, prices)| !prices.is_empty());
+    if bound.replica_prices.iter().any(|prices| !prices.is_empty()) {
+        let priced =
+            problem.labels.iter().zip(&bound.replica_prices).filter(|(_, prices)| !prices.is_empty());
         let by_size = |prices: &BTreeMap<u32, f64>| -> serde_json::Map<_, _> {
             prices.iter().map(|(size, price)| (size.to_string(), json!(price))).collect()
         };
         let prices: serde_json::Map<_, _> =
-            own.map(|(label, prices)| (label.clone(), Value::Object(by_size(prices)))).collect();
+            priced.map(|(label, prices)| (label.clone(), Value::Object(by_size(prices)))).collect();
         certificate["replica_prices"] = Value::Object(prices);
     }
     if let Some(late) = Dues::of(problem).late() {
@@ -372,7 +374,7 @@ impl PlannedJob {
             let mut gpus: Vec<PlanGpus> = Vec::new();
             for rank in *ranks {
                 let node = node(rank.node);
-                match gpus.iter_mut().find(|own| own.node == node) {
+                match gpus.iter_mut().find(|gpus| gpus.node == node) {
                     Some(own) => own.count += 1,
                     None => gpus.push(PlanGpus { node, gpu_type: gpu_type(rank.gpu_type), count: 1 }),
                 }

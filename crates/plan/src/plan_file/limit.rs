@@ -7,10 +7,10 @@ use hsched_model::{Cluster, Job, JobDefaults, Partition, Seconds};
 impl PlanFile {
     /// Returns the least time limit of the partitions that a job may go to, if any is known.
     pub fn time_limit(&self, job: &Job, defaults: &JobDefaults) -> Option<Seconds> {
-        let partition = |own: &PlanPartition| Partition {
-            name: own.name.clone(),
-            default: own.default,
-            max_time: own.max_time_s.map(Seconds),
+        let partition = |partition: &PlanPartition| Partition {
+            name: partition.name.clone(),
+            default: partition.default,
+            max_time: partition.max_time_s.map(Seconds),
         };
         let partitions = self.partitions.iter().map(partition).collect();
         Cluster { partitions, ..Cluster::default() }.time_limit(job, defaults)

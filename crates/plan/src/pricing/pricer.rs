@@ -68,7 +68,8 @@ impl<'a> Pricer<'a> {
         }
         let inside = rings_inside.bundles.into_iter().filter_map(bundle).collect();
         let hall = |(gpus, rate): (Vec<u32>, f64)| Some((Across::new(job, rate, &gpus, kept)?, gpus));
-        let halls = rings_inside.halls.into_iter().filter_map(hall).map(|(own, gpus)| (gpus, own)).collect();
+        let halls =
+            rings_inside.halls.into_iter().filter_map(hall).map(|(across, gpus)| (gpus, across)).collect();
         let across = Across::new(job, rings.network, offered, kept);
         Self { job, most: offered.to_vec(), due: None, inside, halls, across, kept }
     }

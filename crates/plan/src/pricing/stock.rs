@@ -70,8 +70,8 @@ impl Stock {
     /// Returns the price of so many GPUs of a type, of which each `block` have to be on one node.
     fn of_size(&self, prices: &[f64], ty: usize, block: u32, size: u32) -> f64 {
         let mut price = if size == 1 { prices[ty] } else { f64::from(size) * prices[ty] };
-        for (&(own, part), extra) in self.sizes.iter().zip(&prices[self.types..]) {
-            if own == ty {
+        for (&(gpu_type, part), extra) in self.sizes.iter().zip(&prices[self.types..]) {
+            if gpu_type == ty {
                 price += f64::from(block / part) * extra;
             }
         }
@@ -101,13 +101,13 @@ impl Stock {
                 worth[gpus] = with.fold(worth[gpus - 1], f64::max);
             }
             for (&gpus, &count) in nodes {
-                let mut own = f64::from(gpus) * prices[ty];
+                let mut rent = f64::from(gpus) * prices[ty];
                 for (&(other, part), price) in self.sizes.iter().zip(&prices[self.types..]) {
                     if other == ty {
-                        own += f64::from(gpus / part) * price;
+                        rent += f64::from(gpus / part) * price;
                     }
                 }
-                surplus += f64::from(count) * (own - worth[gpus as usize]);
+                surplus += f64::from(count) * (rent - worth[gpus as usize]);
             }
         }
         surplus.max(0.0)

@@ -22,8 +22,8 @@ impl ReplanContext<'_> {
     fn detour_of(&self, job: usize, hold: &HeldPlacement) -> Result<Option<Decision>, PolicyError> {
         let free = self.problem.extract(&[job], Basis::Free).problem;
         let offered = |name: &str| -> u32 {
-            let own = free.gpu_types.iter().zip(free.offered());
-            own.filter(|(gpu_type, _)| gpu_type.as_str() == name).map(|(_, count)| count).sum()
+            let by_type = free.gpu_types.iter().zip(free.offered());
+            by_type.filter(|(gpu_type, _)| gpu_type.as_str() == name).map(|(_, count)| count).sum()
         };
         let wanted = self.problem.by_name(&hold.slots);
         if wanted.iter().all(|(name, count)| offered(name.as_str()) >= *count) {

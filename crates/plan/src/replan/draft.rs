@@ -34,15 +34,15 @@ impl Draft {
 
     /// Returns the placement of a job of the whole problem.
     pub(super) fn placement(&self, context: &ReplanContext<'_>, job: usize) -> Option<Placement> {
-        let own = self.extract.jobs.iter().position(|known| *known == job)?;
-        let placement = self.plan.verdicts()[own].placement()?;
+        let position = self.extract.jobs.iter().position(|known| *known == job)?;
+        let placement = self.plan.verdicts()[position].placement()?;
         Some(self.extract.to_whole(context.problem, placement))
     }
 
     /// Returns the time of an epoch of a job in it, in seconds.
     pub(super) fn epoch(&self, job: usize) -> Option<f64> {
-        let own = self.extract.jobs.iter().position(|known| *known == job)?;
-        Some(self.plan.verdicts()[own].placement()?.epoch.total())
+        let position = self.extract.jobs.iter().position(|known| *known == job)?;
+        Some(self.plan.verdicts()[position].placement()?.epoch.total())
     }
 
     /// Returns it as the plan of the whole problem, on GPUs that are free or that jobs wait for in the queue.

@@ -97,9 +97,9 @@ impl Policy for Replan {
     fn parameters(&self) -> String {
         let moves = self.rules.moves.words();
         let queue = if self.rules.queue { "queue" } else { "free GPUs" };
-        let own = self.placer.parameters();
-        let own = if own.is_empty() { own } else { format!("{own}, ") };
-        format!("{own}{moves}, {queue}")
+        let parameters = self.placer.parameters();
+        let parameters = if parameters.is_empty() { parameters } else { format!("{parameters}, ") };
+        format!("{parameters}{moves}, {queue}")
     }
 
     fn needs_budget(&self) -> bool {

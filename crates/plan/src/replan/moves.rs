@@ -21,7 +21,7 @@ struct Resident<'a> {
 }
 
 /// What would come of some moves.
-struct Choice<'a> {
+struct MoveResult<'a> {
     draft: Draft,
     moved: Vec<&'a Resident<'a>>,
     value: Value,
@@ -90,12 +90,12 @@ impl ReplanContext<'_> {
         let alone = movable.iter().take(self.rules.tried).map(|&resident| vec![resident]);
         let sets = std::iter::once(movable.clone()).chain(alone.filter(|_| movable.len() > 1));
         let now = scales.value_of_staying();
-        let worth = |choice: &Choice<'_>| now.time - choice.value.time - choice.costs * (1.0 + margin);
+        let worth = |choice: &MoveResult<'_>| now.time - choice.value.time - choice.costs * (1.0 + margin);
         // One late job less is worth any time.
-        let better = |a: &Choice<'_>, b: &Choice<'_>| {
+        let better = |a: &MoveResult<'_>, b: &MoveResult<'_>| {
             b.value.late.cmp(&a.value.late).then(worth(a).total_cmp(&worth(b)))
         };
-        let choices: Vec<Option<Choice<'_>>> =
+        let choices: Vec<Option<MoveResult<'_>>> =
             sets.map(|movers| scales.choice(movers)).collect::<Result<_, _>>()?;
         let Some(mut best) = choices.into_iter().flatten().max_by(better) else {
             return Ok(MovePlan::default());
@@ -104,7 +104,7 @@ impl ReplanContext<'_> {
         let lost: f64 =
             best.moved.iter().map(|resident| self.weight(resident.job) * resident.under_way).sum();
         let least = self.rules.least_gain * now.time;
-        let pays = |choice: &Choice<'_>| match choice.value.late.cmp(&now.late) {
+        let pays = |choice: &MoveResult<'_>| match choice.value.late.cmp(&now.late) {
             Ordering::Less => true,
             Ordering::Equal => worth(choice) > least,
             Ordering::Greater => false,
@@ -174,7 +174,7 @@ impl ReplanContext<'_> {
         same_gpus && (placement.epoch.total() - resident.epoch).abs() <= self.rules.same * resident.epoch
     }
 
-    fn move_of(&self, resident: &Resident<'_>, choice: &Choice<'_>) -> Option<(usize, Decision)> {
+    fn move_of(&self, resident: &Resident<'_>, choice: &MoveResult<'_>) -> Option<(usize, Decision)> {
         let placement = choice.draft.placement(self, resident.job)?;
         let problem = self.problem;
         let (before, after) = (resident.epoch, placement.epoch.total());
@@ -204,7 +204,7 @@ impl<'a> Scales<'a> {
     }
 
     /// Returns what comes of it when these jobs may move; those that end up where they are do not.
-    fn choice(&self, mut movers: Vec<&'a Resident<'a>>) -> Result<Option<Choice<'a>>, PolicyError> {
+    fn choice(&self, mut movers: Vec<&'a Resident<'a>>) -> Result<Option<MoveResult<'a>>, PolicyError> {
         // Each round fixes at least one job in its place.
         loop {
             let free = movers.iter().map(|resident| resident.job);
@@ -224,12 +224,12 @@ impl<'a> Scales<'a> {
         }
     }
 
-    fn weigh(&self, draft: Draft, moved: Vec<&'a Resident<'a>>) -> Choice<'a> {
+    fn weigh(&self, draft: Draft, moved: Vec<&'a Resident<'a>>) -> MoveResult<'a> {
         let weighted =
             |resident: &&Resident<'_>| self.context.weight(resident.job) * self.restart(resident.job);
         let costs = moved.iter().map(weighted).sum();
         let value = self.value_of_moving(&draft, &moved, &BTreeMap::new());
-        Choice { draft, moved, value, costs }
+        MoveResult { draft, moved, value, costs }
     }
 
     /// Returns the time to come when some move, of which these wait so many seconds in the queue.
@@ -251,7 +251,7 @@ impl<'a> Scales<'a> {
     }
 
     /// Adds to a choice that jobs wait in the queue for so many seconds.
-    fn delay(&self, choice: &mut Choice<'_>, waits: &BTreeMap<usize, f64>) {
+    fn delay(&self, choice: &mut MoveResult<'_>, waits: &BTreeMap<usize, f64>) {
         choice.costs += waits.iter().map(|(&job, wait)| self.context.weight(job) * wait).sum::<f64>();
         choice.value = self.value_of_moving(&choice.draft, &choice.moved, waits);
     }
@@ -265,7 +265,7 @@ impl<'a> Scales<'a> {
     ///
     /// # Errors
     /// What must be asked first.
-    fn queue_waits(&self, choice: &Choice<'_>) -> Result<BTreeMap<usize, f64>, Vec<(usize, Placement)>> {
+    fn queue_waits(&self, choice: &MoveResult<'_>) -> Result<BTreeMap<usize, f64>, Vec<(usize, Placement)>> {
         let problem = self.context.problem;
         let (mut waits, mut questions) = (BTreeMap::new(), Vec::new());
         for resident in &choice.moved {
@@ -289,13 +289,13 @@ impl<'a> Scales<'a> {
     /// Returns how many jobs are late, and the sum of the times to come or the longest. A job without a place waits for the
     /// first to end and then takes as long as with an equal share of all GPUs.
     fn value(&self, jobs: &[ToCome]) -> Value {
-        let first = jobs.iter().filter_map(|own| own.time).min_by(f64::total_cmp).unwrap_or(0.0);
+        let first = jobs.iter().filter_map(|job| job.time).min_by(f64::total_cmp).unwrap_or(0.0);
         let share = |job: usize| self.shares.get(&job).copied().unwrap_or(first);
-        let time = |own: &ToCome| own.time.unwrap_or_else(|| first + share(own.job));
+        let time = |job: &ToCome| job.time.unwrap_or_else(|| first + share(job.job));
         let is_late =
-            |own: &&ToCome| self.dues.due(own.job).is_some_and(|due| due.is_late(time(own) + own.delay));
+            |job: &&ToCome| self.dues.due(job.job).is_some_and(|due| due.is_late(time(job) + job.delay));
         let late = jobs.iter().filter(is_late).count();
-        let times = jobs.iter().map(|own| self.context.weight(own.job) * time(own));
+        let times = jobs.iter().map(|job| self.context.weight(job.job) * time(job));
         let time = if self.context.problem.objective == Objective::Makespan {
             times.max_by(f64::total_cmp).unwrap_or(0.0)
         } else {

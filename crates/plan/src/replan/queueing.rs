@@ -19,7 +19,7 @@ const NOTHING_SUITS: &str = "every possible time limit is shorter than the job, 
 type Asked = Vec<Vec<u32>>;
 
 /// What a job could have if nobody else waited: GPUs by node and type, and the problem of the job alone on these.
-struct Room {
+struct SoleRoom {
     offered: Vec<Vec<u32>>,
     alone: Extract,
 }
@@ -50,10 +50,10 @@ impl ReplanContext<'_> {
             if draft.placement(self, *job).is_some_and(|placement| self.is_too_short(*job, &placement)) {
                 return true;
             }
-            let own =
+            let runtime =
                 draft.placement(self, *job).map(|placement| placement.jct(self.problem.jobs[*job].epochs).0);
             let queued = self.start_estimates(*job).and_then(|estimates| self.soonest(*job, estimates));
-            own.zip(queued).is_some_and(|(free, queued)| queued < free)
+            runtime.zip(queued).is_some_and(|(free, queued)| queued < free)
         };
         let soon: Vec<usize> = ready.iter().copied().filter(|job| !is_late(job)).collect();
         if soon.len() == ready.len() { Ok(base) } else { self.draft(&soon, Basis::Free) }
@@ -117,9 +117,9 @@ impl ReplanContext<'_> {
     /// Returns whether every time limit of a request for these GPUs would end a job that cannot go on.
     fn is_too_short(&self, job: usize, placement: &Placement) -> bool {
         let Some(start_estimates) = self.start_estimates(job) else { return false };
-        let own = kind(&self.problem.gpu_types, &placement.slots);
-        let is_possible = start_estimates.requests.iter().any(|other| kind_of(&other.request) == own);
-        !is_possible && start_estimates.cut.iter().any(|other| kind_of(other) == own)
+        let blocks = kind(&self.problem.gpu_types, &placement.slots);
+        let is_possible = start_estimates.requests.iter().any(|other| kind_of(&other.request) == blocks);
+        !is_possible && start_estimates.cut.iter().any(|other| kind_of(other) == blocks)
     }
 
     /// Returns that no time limit suits a job, where that is so.
@@ -166,7 +166,8 @@ impl ReplanContext<'_> {
     /// Returns what could be done with what a job waits for: all requests, in its place or anew.
     fn instead(&self, job: usize, start_estimates: &JobStartEstimates) -> Vec<Instead> {
         let holds = &self.problem.jobs[job].progress.holds;
-        let there: Vec<Kinds> = holds.iter().map(|hold| kind(&self.problem.gpu_types, &hold.slots)).collect();
+        let there: Vec<GpuBlocks> =
+            holds.iter().map(|hold| kind(&self.problem.gpu_types, &hold.slots)).collect();
         let other = |estimate: &RequestStartEstimate| {
             let waits = |start: Option<Seconds>| start.map(|start| estimate.request.waits(start).0);
             Instead {
@@ -202,9 +203,9 @@ impl ReplanContext<'_> {
         let decided = remedy(&pending, &all);
         let (Remedy::Amend(id) | Remedy::Beside(id) | Remedy::Replace(id)) = decided else { return None };
         let placement = self.settle(job, &self.room(job), start_estimates.request(id)?, asked)?;
-        let own = all.iter().find(|own| own.id == id)?;
-        let wait = if let Remedy::Amend(_) = decided { own.in_place } else { own.anew };
-        let (before, after) = (hours(pending.finish), hours(wait? + own.run));
+        let remedy = all.iter().find(|remedy| remedy.id == id)?;
+        let wait = if let Remedy::Amend(_) = decided { remedy.in_place } else { remedy.anew };
+        let (before, after) = (hours(pending.finish), hours(wait? + remedy.run));
         let gpus = self.problem.named(&placement.slots);
         if let Remedy::Replace(_) = decided {
             let why = format!(
@@ -218,9 +219,9 @@ impl ReplanContext<'_> {
     }
 
     /// Returns what a job could have if nobody else waited.
-    fn room(&self, job: usize) -> Room {
+    fn room(&self, job: usize) -> SoleRoom {
         let offered = self.problem.offered_to(&[job], Basis::Line);
-        Room { alone: self.problem.extract_on(&[job], &offered), offered }
+        SoleRoom { alone: self.problem.extract_on(&[job], &offered), offered }
     }
 
     fn asked_for_nothing(&self) -> Asked {
@@ -231,17 +232,17 @@ impl ReplanContext<'_> {
     fn settle(
         &self,
         job: usize,
-        room: &Room,
+        room: &SoleRoom,
         request: &RequestOption,
         asked: &mut Asked,
     ) -> Option<Placement> {
         let (nodes, count) = (request.request.asks.nodes as usize, request.per_node());
-        let may_use = |own: &usize| {
-            self.problem.gpu_types[*own] == request.gpu_type && self.problem.jobs[job].types[*own].is_some()
+        let may_use = |ty: &usize| {
+            self.problem.gpu_types[*ty] == request.gpu_type && self.problem.jobs[job].types[*ty].is_some()
         };
         let types: Vec<usize> = (0..self.problem.gpu_types.len()).filter(may_use).collect();
         let slot = |node: usize| {
-            let left = |own: &&usize| room.offered[node][**own].saturating_sub(asked[node][**own]) >= count;
+            let left = |ty: &&usize| room.offered[node][**ty].saturating_sub(asked[node][**ty]) >= count;
             types.iter().find(left).map(|&gpu_type| Slot { node, gpu_type, count })
         };
         let slots: Vec<Slot> = (0..self.problem.nodes.len()).filter_map(slot).take(nodes).collect();
@@ -266,20 +267,20 @@ fn is_pending(job: &JobModel) -> bool {
 }
 
 /// GPUs as Slurm is asked for them: a type, so many on each node, how many nodes.
-type Kinds = Vec<(GpuType, u32, usize)>;
+type GpuBlocks = Vec<(GpuType, u32, usize)>;
 
 /// Returns what a request asks for.
-fn kind_of(request: &RequestOption) -> Kinds {
+fn kind_of(request: &RequestOption) -> GpuBlocks {
     vec![(request.gpu_type.clone(), request.per_node(), request.request.asks.nodes as usize)]
 }
 
 /// Returns what some GPUs are for Slurm.
-fn kind(gpu_types: &[GpuType], slots: &[Slot]) -> Kinds {
-    let mut kinds = Kinds::new();
+fn kind(gpu_types: &[GpuType], slots: &[Slot]) -> GpuBlocks {
+    let mut kinds = GpuBlocks::new();
     for slot in slots {
         let gpu_type = &gpu_types[slot.gpu_type];
         match kinds.iter_mut().find(|kind| kind.0 == *gpu_type && kind.1 == slot.count) {
-            Some(own) => own.2 += 1,
+            Some(block) => block.2 += 1,
             None => kinds.push((gpu_type.clone(), slot.count, 1)),
         }
     }

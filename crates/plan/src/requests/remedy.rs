@@ -70,17 +70,17 @@ pub(crate) fn remedy(pending: &Pending, others: &[Instead]) -> Remedy {
             best = Some((finish, remedy));
         }
     };
-    for own in others {
-        if let Some(wait) = own.in_place.filter(|wait| pays(*wait, own.run)) {
-            consider(wait + own.run, Remedy::Amend(own.id));
+    for remedy in others {
+        if let Some(wait) = remedy.in_place.filter(|wait| pays(*wait, remedy.run)) {
+            consider(wait + remedy.run, Remedy::Amend(remedy.id));
         }
     }
-    for own in others.iter().filter(|own| !own.is_there) {
-        let Some(wait) = own.anew.filter(|wait| pays(*wait, own.run)) else { continue };
+    for remedy in others.iter().filter(|remedy| !remedy.is_there) {
+        let Some(wait) = remedy.anew.filter(|wait| pays(*wait, remedy.run)) else { continue };
         if !pending.races {
-            consider(wait + own.run, Remedy::Replace(own.id));
+            consider(wait + remedy.run, Remedy::Replace(remedy.id));
         } else if pending.entries < MOST_ENTRIES {
-            consider(wait + own.run, Remedy::Beside(own.id));
+            consider(wait + remedy.run, Remedy::Beside(remedy.id));
         }
     }
     best.map_or(Remedy::Keep, |(_, remedy)| remedy)
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn the_soonest_of_several_is_taken_and_the_gentlest_of_equals() {
-        let with = |id: u32, own: Instead| Instead { id: RequestId(id), ..own };
+        let with = |id: u32, remedy: Instead| Instead { id: RequestId(id), ..remedy };
         let all = [other(10.0, 3.0, 5.0), with(1, other(10.0, 2.0, None)), with(2, other(4.0, 9.0, 8.5))];
         assert_eq!(remedy(&PENDING, &all), Remedy::Beside(RequestId(1)));
         let equal = [other(10.0, 2.0, None), with(1, other(10.0, 9.0, 2.0))];

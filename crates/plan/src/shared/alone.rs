@@ -6,17 +6,17 @@
 use crate::shared::NOT_FREE_YET;
 use crate::shared::projected::ProjectedProblem;
 use crate::shared::promise::{self, Promise};
-use crate::shared::safe::Limits;
+use crate::shared::safe::TypeLimits;
 use crate::{Budget, Decision, Memory, Plan, Policy, PolicyError, Problem, Slot, Unclaimed};
 
 /// A policy over time that keeps what it has decided.
-pub struct Alone {
+pub struct SolePolicy {
     inner: Box<dyn Policy>,
     /// What was decided and is not carried out yet, as far as it is known.
     promises: Vec<Promise>,
 }
 
-impl Alone {
+impl SolePolicy {
     /// Returns a policy that decides as the one inside would if jobs moved at once.
     pub fn new(inner: Box<dyn Policy>) -> Self {
         Self { inner, promises: Vec::new() }
@@ -26,18 +26,18 @@ impl Alone {
 /// A plan that is made of promises and of what the policy inside wants.
 struct Maker<'a> {
     shown: &'a ProjectedProblem<'a>,
-    room: Room<'a>,
+    room: FutureRoom<'a>,
     promises: Vec<Promise>,
     changes: Vec<(usize, Decision)>,
 }
 
 /// What is free when those who leave have left, and what the limits of GPU types leave then.
-struct Room<'a> {
+struct FutureRoom<'a> {
     free: Unclaimed,
-    limits: Limits<'a>,
+    limits: TypeLimits<'a>,
 }
 
-impl Policy for Alone {
+impl Policy for SolePolicy {
     fn name(&self) -> &'static str {
         self.inner.name()
     }
@@ -81,7 +81,7 @@ impl Policy for Alone {
 
 impl<'a> Maker<'a> {
     fn new(shown: &'a ProjectedProblem<'a>) -> Self {
-        let room = Room { free: shown.free.clone(), limits: Limits::of(shown.real) };
+        let room = FutureRoom { free: shown.free.clone(), limits: TypeLimits::of(shown.real) };
         Self { shown, room, promises: Vec::new(), changes: Vec::new() }
     }
 
@@ -123,7 +123,7 @@ impl<'a> Maker<'a> {
     }
 }
 
-impl Room<'_> {
+impl FutureRoom<'_> {
     /// Takes GPUs for a job; returns whether they are there.
     fn take(&mut self, problem: &Problem, job: usize, slots: &[Slot]) -> bool {
         let is_there = self.limits.allow(slots) && self.free.take(problem.jobs[job].needs, slots.iter());

@@ -8,7 +8,7 @@ mod projected;
 mod promise;
 mod safe;
 
-pub use self::alone::Alone;
+pub use self::alone::SolePolicy;
 
 use std::collections::BTreeMap;
 
@@ -195,9 +195,9 @@ fn price(
 
 /// Returns how far a running job has come in the epoch under way, in seconds.
 fn under_way(problem: &Problem, job: usize) -> f64 {
-    let own = problem.jobs[job].progress.holds.iter().map(|hold| match hold.stage {
+    let held = problem.jobs[job].progress.holds.iter().map(|hold| match hold.stage {
         Stage::Running { under_way, .. } => under_way,
         _ => 0.0,
     });
-    own.fold(0.0, f64::max)
+    held.fold(0.0, f64::max)
 }

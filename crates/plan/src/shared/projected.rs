@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::shared::promise::Promise;
-use crate::shared::safe::{Limits, PlacementRequest};
+use crate::shared::safe::{PlacementRequest, TypeLimits};
 use crate::shared::{Price, Rules};
 use crate::{
     Changed, Eligibility, HeldPlacement, Host, Moves, Placement, Problem, Progress, Room, Sharing, Slot,
@@ -175,7 +175,7 @@ impl<'a> ProjectedProblem<'a> {
         let Some(placement) = Placement::new(self.real, job, &slots, Sharing::Balanced) else { return };
         self.problem.jobs[job].progress.holds.clear();
         let fits =
-            Limits::of(&self.problem).allow(&slots) && free.take(self.real.jobs[job].needs, slots.iter());
+            TypeLimits::of(&self.problem).allow(&slots) && free.take(self.real.jobs[job].needs, slots.iter());
         if !fits {
             self.problem.jobs[job].progress.holds.clone_from(&real.holds);
             return;

@@ -22,7 +22,7 @@ struct Gpus {
 
 /// A memory's content.
 #[derive(Deserialize, Serialize)]
-struct Text {
+struct PromiseMemory {
     promises: Vec<Promise>,
     /// Of the policy inside.
     inner: Option<Memory>,
@@ -58,14 +58,14 @@ pub(super) fn write(policy: &str, promises: &[Promise], inner: Option<Memory>) -
     if promises.is_empty() && inner.is_none() {
         return None;
     }
-    let text = serde_json::to_string(&Text { promises: promises.to_vec(), inner }).ok()?;
+    let text = serde_json::to_string(&PromiseMemory { promises: promises.to_vec(), inner }).ok()?;
     Some(Memory { policy: policy.to_owned(), version: VERSION, text })
 }
 
 /// Returns what was promised, and reminds the policy `inside` of its own; `None` where the memory is in other words.
 pub(super) fn recall(memory: &Memory, inside: &mut dyn Policy) -> Option<Vec<Promise>> {
-    let own = (memory.version == VERSION).then_some(&memory.text)?;
-    let Text { promises, inner } = serde_json::from_str(own).ok()?;
+    let text = (memory.version == VERSION).then_some(&memory.text)?;
+    let PromiseMemory { promises, inner } = serde_json::from_str(text).ok()?;
     if let Some(inner) = inner {
         inside.remember(&inner);
     }

@@ -19,12 +19,12 @@ pub(super) struct PlacementRequest {
 }
 
 /// What the limits of GPU types leave.
-pub(super) struct Limits<'a> {
+pub(super) struct TypeLimits<'a> {
     problem: &'a Problem,
     left: Vec<i64>,
 }
 
-impl<'a> Limits<'a> {
+impl<'a> TypeLimits<'a> {
     /// Returns what is left beside all that jobs have or wait for.
     pub(super) fn of(problem: &'a Problem) -> Self {
         let left = problem.limits.iter().map(|limit| i64::from(limit.most)).collect();
@@ -96,7 +96,7 @@ impl ProjectedProblem<'_> {
     /// The first that moves and finds no room.
     fn fit(&self, requests: &mut Vec<PlacementRequest>) -> Result<(), usize> {
         let (mut then, mut now) = (self.problem.unclaimed(), self.free.clone());
-        let mut limits = Limits::of(&self.problem);
+        let mut limits = TypeLimits::of(&self.problem);
         for request in self.kept().iter().filter(|request| !request.later) {
             now.take(self.real.jobs[request.job].needs, request.placement.slots.iter());
         }

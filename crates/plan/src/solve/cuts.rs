@@ -91,8 +91,8 @@ impl Tableau {
         sum[..count].fill(1.0);
         sum[right] = 1.0;
         let mut costs = vec![0.0; right + 1];
-        for (cost, (own, _)) in costs.iter_mut().zip(planes) {
-            *cost = own - start;
+        for (cost, (plane_cost, _)) in costs.iter_mut().zip(planes) {
+            *cost = plane_cost - start;
         }
         costs[count..count + dimensions].fill(1.0);
         costs[right] = -start;
@@ -101,8 +101,8 @@ impl Tableau {
             let (above, below) = (count + dimension, count + dimensions + dimension);
             let sign = if slope >= 0.0 { 1.0 } else { -1.0 };
             let mut row = vec![0.0; right + 1];
-            for (cell, (_, own)) in row.iter_mut().zip(planes) {
-                *cell = sign * (slope - own[dimension]);
+            for (cell, (_, coefficients)) in row.iter_mut().zip(planes) {
+                *cell = sign * (slope - coefficients[dimension]);
             }
             (row[above], row[below], row[right]) = (sign, -sign, sign * slope);
             if slope >= 0.0 {
@@ -144,20 +144,20 @@ impl Tableau {
     }
 
     fn pivot(&mut self, row: usize, column: usize) {
-        let mut own = std::mem::take(&mut self.rows[row]);
-        let by = own[column].recip();
-        for cell in &mut own {
+        let mut pivot = std::mem::take(&mut self.rows[row]);
+        let by = pivot[column].recip();
+        for cell in &mut pivot {
             *cell *= by;
         }
         for other in self.rows.iter_mut().filter(|other| !other.is_empty()) {
             let times = other[column];
             if times != 0.0 {
-                other.iter_mut().zip(&own).for_each(|(cell, own)| *cell -= times * own);
+                other.iter_mut().zip(&pivot).for_each(|(cell, coefficient)| *cell -= times * coefficient);
                 other[column] = 0.0;
             }
         }
-        own[column] = 1.0;
-        self.rows[row] = own;
+        pivot[column] = 1.0;
+        self.rows[row] = pivot;
         self.basis[row] = column;
     }
 

@@ -121,8 +121,8 @@ impl Cache {
             Entry::Vacant(place) => {
                 place.insert(record);
             }
-            Entry::Occupied(mut own) if record.order() > own.get().order() => {
-                own.insert(record);
+            Entry::Occupied(mut entry) if record.order() > entry.get().order() => {
+                entry.insert(record);
             }
             Entry::Occupied(_) => {}
         }
@@ -141,7 +141,7 @@ impl Cache {
     /// Replaces what all contributors know of a speed by what somebody says.
     pub fn set(&mut self, key: &SpeedKey, speed: Speed, at: f64, contributor: &str) {
         let records = self.records_mut(key);
-        records.retain(|own, _| own == contributor);
+        records.retain(|name, _| name == contributor);
         records.entry(contributor.to_owned()).or_default().state(speed, at);
     }
 

@@ -45,7 +45,7 @@ struct Row {
 }
 
 /// A known speed of the job, with what it tells of the type in question.
-struct Prediction<'a> {
+struct KnownSpeed<'a> {
     from: &'a GpuType,
     speed: Speed,
     /// Natural logarithm of the ratio of the unknown rate to this.
@@ -106,14 +106,14 @@ impl Tables {
         let said = job.throughput.iter().filter(|(gpu_type, _)| !measured.contains_key(gpu_type));
         let known = said.map(|(gpu_type, &speed)| (gpu_type, speed));
         let known = known.chain(measured.iter().map(|(gpu_type, measured)| (*gpu_type, measured.speed)));
-        let told: Vec<Prediction<'_>> =
+        let told: Vec<KnownSpeed<'_>> =
             known.filter_map(|(from, speed)| self.told(job, from, speed, gpu_type, which)).collect();
         let best = told.iter().min_by(|a, b| a.variance.total_cmp(&b.variance))?;
         let batch = batch_size(
             measured.values().filter_map(|measured| measured.batch).max().unwrap_or(job.global_batch),
         );
         let weight: f64 = told.iter().map(|prediction| prediction.variance.recip()).sum();
-        let rate = |prediction: &Prediction<'_>| prediction.speed.rate_at(batch).ln() + prediction.ratio;
+        let rate = |prediction: &KnownSpeed<'_>| prediction.speed.rate_at(batch).ln() + prediction.ratio;
         let mean = told.iter().map(|prediction| rate(prediction) / prediction.variance).sum::<f64>() / weight;
         // The speeds of one model err together: more of them make the mean no surer than one.
         let deviation = (to_f64(told.len()) / weight).sqrt();
@@ -133,13 +133,13 @@ impl Tables {
         speed: Speed,
         to: &GpuType,
         which: Estimates,
-    ) -> Option<Prediction<'a>> {
-        let (own, other) = (canonical(from), canonical(to));
+    ) -> Option<KnownSpeed<'a>> {
+        let (from_name, other) = (canonical(from), canonical(to));
         let base = table_rate(to).zip(table_rate(from)).map(|(to, from)| to - from);
         let others = self.rows.iter().filter(|((model, _), _)| *model != job.model);
         let seen: Vec<(f64, bool)> = others
             .filter_map(|(_, row)| {
-                let ((to, measured), (from, _)) = (row.rates.get(&other)?, row.rates.get(&own)?);
+                let ((to, measured), (from, _)) = (row.rates.get(&other)?, row.rates.get(&from_name)?);
                 Some((to - from, *measured))
             })
             .collect();
@@ -157,10 +157,10 @@ impl Tables {
         let pull = if base.is_some() { PRIOR_MODELS } else { 0.0 };
         let sum = seen.iter().map(|(ratio, _)| ratio).sum::<f64>() + pull * base.unwrap_or(0.0);
         let ratio = sum / (count + pull);
-        let squares = seen.iter().map(|(own, _)| (own - ratio) * (own - ratio)).sum::<f64>();
+        let squares = seen.iter().map(|(observed, _)| (observed - ratio) * (observed - ratio)).sum::<f64>();
         let variance = (squares + PRIOR_MODELS * PRIOR_VARIANCE) / (count + PRIOR_MODELS);
         let variance = variance * (1.0 + 1.0 / (count + PRIOR_MODELS));
-        Some(Prediction { from, speed, ratio, variance, models: seen.len() })
+        Some(KnownSpeed { from, speed, ratio, variance, models: seen.len() })
     }
 }
 

@@ -234,17 +234,17 @@ fn through_the_one_batch(said: Speed, measured: &Measured) -> Option<Speed> {
 /// Returns what to say where the job file is far from what was measured, at the batch seen last.
 fn contradiction(gpu_type: &GpuType, said: Speed, measured: &Measured) -> Option<String> {
     let batch = batch_size(measured.batch.unwrap_or(1));
-    let (own, other) = (measured.speed.rate_at(batch), said.rate_at(batch));
-    let differs = (own / other - 1.0).abs() > NOTABLE;
+    let (rate, other) = (measured.speed.rate_at(batch), said.rate_at(batch));
+    let differs = (rate / other - 1.0).abs() > NOTABLE;
     let how = if measured.batch.is_some() { "measured" } else { "set by hand" };
-    let (speed, other) = (Speed::rate(own)?, Speed::rate(other)?);
+    let (speed, other) = (Speed::rate(rate)?, Speed::rate(other)?);
     differs.then(|| format!("{gpu_type}: {speed} {how}, used instead of the job file's {other}"))
 }
 
 /// Returns the limit on a batch; by another name only where both names say the same memory.
 fn max_batch(job: &Job, gpu_type: &GpuType, cluster: &[GpuType], remarks: &mut Vec<String>) -> Option<u64> {
-    if let Some(&own) = job.max_batch.get(gpu_type) {
-        return Some(own);
+    if let Some(&batch) = job.max_batch.get(gpu_type) {
+        return Some(batch);
     }
     let names = other_names(job.max_batch.keys(), gpu_type, cluster);
     if names.is_empty() {
@@ -252,8 +252,8 @@ fn max_batch(job: &Job, gpu_type: &GpuType, cluster: &[GpuType], remarks: &mut V
     }
     let memory = |name: &GpuType| recognise(name.as_str()).map(|known| known.memory_gb());
     // Types that only capitals tell apart, unknown to the catalogue, are one and the same.
-    let own = memory(gpu_type);
-    let same = |name: &&&GpuType| memory(name) == own && own != Some(None);
+    let bytes = memory(gpu_type);
+    let same = |name: &&&GpuType| memory(name) == bytes && bytes != Some(None);
     if let Some(&name) = names.iter().find(same) {
         remarks.push(format!("the max_batch of {name} is used for {gpu_type}: same model and memory"));
         return job.max_batch.get(name).copied();

@@ -202,7 +202,7 @@ impl Record {
         let last = self.points.iter().map(|point| point.seen).max();
         let agrees = |aside: &&Aside| {
             let in_row = aside.batch == newest.batch || Some(aside.seen) > last;
-            let near = |(own, new): (f64, f64)| (own - new).abs() <= AGREEMENT;
+            let near = |(old, new): (f64, f64)| (old - new).abs() <= AGREEMENT;
             in_row && change(aside).zip(change(&newest)).is_some_and(near)
         };
         let run: Vec<Aside> = self.aside.iter().filter(agrees).copied().collect();
@@ -242,8 +242,8 @@ impl Record {
         let point = &mut self.points[place];
         point.count += 1;
         point.steps = point.steps.saturating_add(steps);
-        let (count, own, all) = (to_f64(point.count), to_f64(steps), to_f64(point.steps));
-        let gain = weight.max(1.0 / count) * (own * count / all).min(1.0);
+        let (count, added, all) = (to_f64(point.count), to_f64(steps), to_f64(point.steps));
+        let gain = weight.max(1.0 / count) * (added * count / all).min(1.0);
         let away = (seconds / point.seconds).ln();
         point.seconds *= (gain * away).exp();
         point.variance = (1.0 - gain) * (point.variance + gain * away * away);

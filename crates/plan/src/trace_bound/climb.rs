@@ -61,8 +61,8 @@ pub(super) fn climb(trace: &Trace, start: &Start, stop: &dyn Fn() -> bool) -> Op
         if fails >= PATIENCE {
             (length, fails) = (length * SHORTER, 0);
             now = best.1.clone();
-            for own in &mut direction {
-                own.fill(0.0);
+            for slopes in &mut direction {
+                slopes.fill(0.0);
             }
             if length < SHORTEST {
                 break;
@@ -88,9 +88,9 @@ impl Climb<'_> {
         let mut used = vec![vec![0.0; trace.offered.len()]; certificate.prices.len()];
         let mut sum = 0.0;
         for (job, least) in trace.jobs.iter().zip(&mut self.leasts) {
-            let own = &envelopes[job.class];
-            sum += least.find(&intervals, own, job, ROUGH)?;
-            least.usage(&intervals, own, job, &mut |interval, bundle, seconds| {
+            let envelope = &envelopes[job.class];
+            sum += least.find(&intervals, envelope, job, ROUGH)?;
+            least.usage(&intervals, envelope, job, &mut |interval, bundle, seconds| {
                 for (used, &count) in used[interval].iter_mut().zip(bundles[job.class].counts(bundle)) {
                     *used += seconds * f64::from(count);
                 }
@@ -107,23 +107,23 @@ impl Climb<'_> {
         let lengths: Vec<f64> = now.edges.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let all = |length: f64, gpu_type: usize| length * f64::from(offered[gpu_type]);
         let mut squares = 0.0;
-        for (((prices, used), own), &length) in
+        for (((prices, used), slopes), &length) in
             now.prices.iter().zip(&seen.used).zip(direction.iter_mut()).zip(&lengths)
         {
             for &gpu_type in &gpu_types {
                 let all = all(length, gpu_type);
                 let slope = (used[gpu_type] - all) / self.trace.count();
-                let kept = KEPT * own[gpu_type];
+                let kept = KEPT * slopes[gpu_type];
                 // A price of 0 can only rise.
                 let is_least = prices[gpu_type] <= 0.0;
-                own[gpu_type] = if is_least { (kept + slope.max(0.0)).max(0.0) } else { kept + slope };
-                squares += own[gpu_type] * own[gpu_type] / all;
+                slopes[gpu_type] = if is_least { (kept + slope.max(0.0)).max(0.0) } else { kept + slope };
+                squares += slopes[gpu_type] * slopes[gpu_type] / all;
             }
         }
         let step = rise / squares.max(f64::MIN_POSITIVE);
-        for ((prices, own), &length) in now.prices.iter_mut().zip(direction).zip(&lengths) {
+        for ((prices, slopes), &length) in now.prices.iter_mut().zip(direction).zip(&lengths) {
             for &gpu_type in &gpu_types {
-                let moved = prices[gpu_type] + step * own[gpu_type] / all(length, gpu_type);
+                let moved = prices[gpu_type] + step * slopes[gpu_type] / all(length, gpu_type);
                 prices[gpu_type] = moved.max(0.0);
             }
         }

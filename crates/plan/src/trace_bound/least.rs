@@ -29,7 +29,7 @@ pub(super) struct Least {
 }
 
 /// One job against prices.
-struct Search<'a> {
+struct LeastSearch<'a> {
     intervals: &'a Intervals<'a>,
     envelopes: &'a [Envelope],
     job: &'a Arrival,
@@ -41,7 +41,7 @@ struct Search<'a> {
 
 /// The value of a worth, and how it rises.
 #[derive(Clone, Copy)]
-struct Point {
+struct WorthPoint {
     worth: f64,
     value: f64,
     slope: f64,
@@ -75,7 +75,7 @@ impl Least {
         exact: f64,
     ) -> Option<f64> {
         let first = intervals.edges.partition_point(|&edge| edge <= job.at).saturating_sub(1);
-        let search = Search { intervals, envelopes, job, first, exact };
+        let search = LeastSearch { intervals, envelopes, job, first, exact };
         let mut best = f64::INFINITY;
         let mut guess = if self.high > 0.0 { self.high } else { search.dearest(first) };
         if self.high > 0.0 && self.end >= first && search.can_end(self.end) {
@@ -133,7 +133,7 @@ impl Least {
     }
 }
 
-impl Search<'_> {
+impl LeastSearch<'_> {
     /// Returns whether the job could have done its steps by the end of an interval.
     fn can_end(&self, end: usize) -> bool {
         let steps = |interval: usize| {
@@ -158,7 +158,7 @@ impl Search<'_> {
     }
 
     /// Returns the value of a worth when the job ends in an interval, without the time before that.
-    fn at(&self, end: usize, worth: f64) -> Point {
+    fn at(&self, end: usize, worth: f64) -> WorthPoint {
         let (mut value, mut slope) = (worth * self.job.steps, self.job.steps);
         for interval in self.first..end {
             if let Some(vertex) = self.envelopes[interval].best(worth) {
@@ -175,7 +175,7 @@ impl Search<'_> {
                 slope -= length * vertex.speed;
             }
         }
-        Point { worth, value, slope }
+        WorthPoint { worth, value, slope }
     }
 
     /// Returns the most that a worth near `guess` proves for an end in this interval; a value above `enough` may be less than
@@ -187,7 +187,7 @@ impl Search<'_> {
         // In others all go at full speed beyond the dearest vertex.
         let most =
             if endless { self.dearest(end) * (1.0 - 4.0 * f64::EPSILON) } else { self.beyond_all(end) };
-        let mut low = Point { worth: 0.0, value: 0.0, slope: self.job.steps };
+        let mut low = WorthPoint { worth: 0.0, value: 0.0, slope: self.job.steps };
         let mut high = self.at(end, guess.min(most));
         let mut steps = 0;
         while high.slope > 0.0 && high.worth < most && steps < STEPS {

@@ -47,8 +47,8 @@ pub fn trace_bound(problem: &Problem, stop: &dyn Fn() -> bool) -> Option<TraceBo
     let alone = simple::alone(problem)? * (1.0 - ROUNDING);
     let start = prices::start(&trace);
     let priced = start.as_ref().and_then(|start| climb::climb(&trace, start, stop));
-    let squashed = simple::squashed(&trace, start.as_ref()).map(|own| own * (1.0 - ROUNDING));
-    let lower = squashed.unwrap_or(0.0).max(priced.as_ref().map_or(0.0, |own| own.0)).max(alone);
+    let squashed = simple::squashed(&trace, start.as_ref()).map(|value| value * (1.0 - ROUNDING));
+    let lower = squashed.unwrap_or(0.0).max(priced.as_ref().map_or(0.0, |proven| proven.0)).max(alone);
     Some(TraceBound { lower, alone, squashed, priced })
 }
 

@@ -40,10 +40,10 @@ impl Certificate {
 
     /// Returns the rent of all GPUs, over all time.
     pub(super) fn rent_of_all(&self, offered: &[u32]) -> f64 {
-        let rent = |own: &Vec<f64>| {
-            own.iter().zip(offered).map(|(price, &gpus)| price * f64::from(gpus)).sum::<f64>()
+        let rent = |prices: &Vec<f64>| {
+            prices.iter().zip(offered).map(|(price, &gpus)| price * f64::from(gpus)).sum::<f64>()
         };
-        self.edges.windows(2).zip(&self.prices).map(|(pair, own)| (pair[1] - pair[0]) * rent(own)).sum()
+        self.edges.windows(2).zip(&self.prices).map(|(pair, prices)| (pair[1] - pair[0]) * rent(prices)).sum()
     }
 }
 
@@ -80,7 +80,7 @@ fn thinned(moments: &[f64], end: f64) -> Vec<f64> {
 /// Returns the mean over an interval of prices that hold from their moments on.
 fn mean_prices(steps: &[(f64, Vec<f64>)], from: f64, to: f64, types: usize) -> Vec<f64> {
     let mut sum = vec![0.0; types];
-    let first = steps.partition_point(|own| own.0 <= from).saturating_sub(1);
+    let first = steps.partition_point(|step| step.0 <= from).saturating_sub(1);
     for (number, (moment, prices)) in steps.iter().enumerate().skip(first).take_while(|(_, step)| step.0 < to)
     {
         let until = steps.get(number + 1).map_or(to, |next| next.0.min(to));

@@ -33,19 +33,20 @@ pub(super) fn squashed(trace: &Trace, start: Option<&Start>) -> Option<f64> {
     let bundles = trace.all()?;
     let types = trace.offered.len();
     let mut counted = vec![vec![1.0; types]];
-    counted.extend((0..types).map(|ty| (0..types).map(|own| f64::from(u8::from(own == ty))).collect()));
+    counted.extend((0..types).map(|ty| (0..types).map(|column| f64::from(u8::from(column == ty))).collect()));
     if let Some(start) = start {
         let sum = |ty: usize| start.certificate.prices.iter().map(|price| price[ty]).sum();
         counted.push((0..types).map(sum).collect());
     }
     let single = |ty: usize| {
-        let alone: Vec<u32> = (0..types).map(|own| u32::from(own == ty)).collect();
+        let alone: Vec<u32> = (0..types).map(|column| u32::from(column == ty)).collect();
         let speeds = bundles.iter().filter_map(|bundles| Some(bundles.speed(bundles.find(&alone)?)));
         speeds.fold(0.0, f64::max)
     };
     counted.push((0..types).map(single).collect());
     let mean = |counted: &Vec<f64>| {
-        let machine: f64 = counted.iter().zip(&trace.offered).map(|(own, &gpus)| own * f64::from(gpus)).sum();
+        let machine: f64 =
+            counted.iter().zip(&trace.offered).map(|(rate, &gpus)| rate * f64::from(gpus)).sum();
         let sizes: Vec<f64> =
             bundles.iter().map(|bundles| bundles.unit_cost(0.0, counted) / machine).collect();
         if machine > 0.0 { shortest_first(trace, &sizes) } else { 0.0 }
@@ -55,7 +56,7 @@ pub(super) fn squashed(trace: &Trace, start: Option<&Start>) -> Option<f64> {
 
 /// Returns the mean completion time on one machine where a step of each class takes so long.
 fn shortest_first(trace: &Trace, sizes: &[f64]) -> f64 {
-    let mut left: BinaryHeap<Reverse<Left>> = BinaryHeap::new();
+    let mut left: BinaryHeap<Reverse<WorkLeft>> = BinaryHeap::new();
     let (mut now, mut sum) = (0.0_f64, 0.0);
     let mut jobs = trace.jobs.iter().peekable();
     loop {
@@ -66,34 +67,34 @@ fn shortest_first(trace: &Trace, sizes: &[f64]) -> f64 {
                 sum += now - own.arrived;
             }
             Some(Reverse(own)) => {
-                left.push(Reverse(Left { seconds: own.seconds - (next - now), ..own }));
+                left.push(Reverse(WorkLeft { seconds: own.seconds - (next - now), ..own }));
                 now = next;
             }
             None if next.is_finite() => now = next,
             None => return sum / trace.count(),
         }
         while let Some(job) = jobs.next_if(|job| job.at <= now) {
-            left.push(Reverse(Left { seconds: job.steps * sizes[job.class], arrived: job.at }));
+            left.push(Reverse(WorkLeft { seconds: job.steps * sizes[job.class], arrived: job.at }));
         }
     }
 }
 
 /// What is left of a job on the one machine.
 #[derive(Clone, Copy, PartialEq)]
-struct Left {
+struct WorkLeft {
     seconds: f64,
     arrived: f64,
 }
 
-impl Eq for Left {}
+impl Eq for WorkLeft {}
 
-impl PartialOrd for Left {
+impl PartialOrd for WorkLeft {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Left {
+impl Ord for WorkLeft {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.seconds.total_cmp(&other.seconds).then(self.arrived.total_cmp(&other.arrived))
     }

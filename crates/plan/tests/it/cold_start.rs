@@ -46,7 +46,7 @@ fn estimate(job: &Job, gpu_type: &str, cache: &Cache, which: Estimates) -> Optio
     let matrix = ThroughputMatrix::new(std::slice::from_ref(job), &[gpu(gpu_type)], cache, which);
     match matrix.row(0).first() {
         Some(Cell::Known(known)) => match &known.source {
-            Source::Estimated(own) => Some((known.speed, own.clone())),
+            Source::Estimated(estimate) => Some((known.speed, estimate.clone())),
             other => panic!("{other:?} is no estimate"),
         },
         _ => None,

@@ -25,9 +25,9 @@ fn by_others(cuts: &[Cut], box_: &[(f64, f64)]) -> f64 {
     let top = problem.add_var(1.0, (f64::NEG_INFINITY, f64::INFINITY));
     let point: Vec<_> = box_.iter().map(|&side| problem.add_var(0.0, side)).collect();
     for cut in cuts {
-        let own = point.iter().zip(&cut.slope).map(|(variable, slope)| (*variable, -slope));
+        let value = point.iter().zip(&cut.slope).map(|(variable, slope)| (*variable, -slope));
         let start = cut.value - cut.slope.iter().zip(&cut.at).map(|(s, at)| s * at).sum::<f64>();
-        let terms: Vec<_> = std::iter::once((top, 1.0)).chain(own).collect();
+        let terms: Vec<_> = std::iter::once((top, 1.0)).chain(value).collect();
         problem.add_constraint(&terms, ComparisonOp::Le, start);
     }
     problem.solve().expect("solvable").into_solution().expect("solved").objective()

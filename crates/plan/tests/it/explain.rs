@@ -1,8 +1,8 @@
 //! `policy::explain` against figures worked out by hand, and against the bound that its prices prove.
 
 use hsched_plan::{
-    Bound, Budget, Change, Exclusion, Explanation, JobModel, Limit, Obstacle, Parameters, Problem, bound,
-    explain, verify,
+    Bound, Budget, Exclusion, Explanation, GpuCountEffect, JobModel, Limit, Obstacle, Parameters, Problem,
+    bound, explain, verify,
 };
 use hsched_problems::find;
 
@@ -27,8 +27,8 @@ fn near(value: f64, expected: f64) {
     assert!((value - expected).abs() <= 1e-5 * expected.abs().max(1e-6), "{value} is not {expected}");
 }
 
-fn jct(change: Option<&Change>) -> (f64, bool) {
-    let Some(Change::Jct { jct, free }) = change else { panic!("{change:?} has no time") };
+fn jct(change: Option<&GpuCountEffect>) -> (f64, bool) {
+    let Some(GpuCountEffect::Jct { jct, free }) = change else { panic!("{change:?} has no time") };
     (*jct, *free)
 }
 
@@ -41,7 +41,7 @@ fn the_worked_example() {
     let (more, free) = jct(resnet.types[0].more.as_ref());
     near(more, 2e7 / (1288.0 + 275.0));
     assert!(!free);
-    assert_eq!(resnet.types[1].more, Some(Change::Not(Obstacle::HasAll)));
+    assert_eq!(resnet.types[1].more, Some(GpuCountEffect::Not(Obstacle::HasAll)));
     assert_eq!(resnet.types[0].fewer, None);
     near(jct(resnet.types[1].fewer.as_ref()).0, 2e7 / 644.0);
     near(resnet.loss(1).expect("legal"), 2e7 / 644.0 - 2e7 / 1288.0);
@@ -67,11 +67,12 @@ fn choices_at_the_prices_add_up_to_the_bound() {
         let paid = explanation.jobs.iter().map(|job| {
             let choice = job.choice.as_ref().expect("placed");
             let value = choice.jct + job.pays(types, &choice.counts).expect("prices");
-            let own = job.jct.expect("placed") + job.pays(types, &job.counts).expect("prices");
-            assert!(value <= own * (1.0 + 1e-9), "{value} is not the least: {own}");
+            let total = job.jct.expect("placed") + job.pays(types, &job.counts).expect("prices");
+            assert!(value <= total * (1.0 + 1e-9), "{value} is not the least: {total}");
             value
         });
-        let worth: f64 = types.iter().map(|own| f64::from(own.offered) * own.price.expect("a price")).sum();
+        let worth: f64 =
+            types.iter().map(|market| f64::from(market.offered) * market.price.expect("a price")).sum();
         let jobs = f64::from(u32::try_from(problem.jobs.len()).expect("few"));
         near((paid.sum::<f64>() - worth) / jobs, bound.expect("placed jobs").root);
     }
@@ -131,7 +132,7 @@ fn a_slice_is_the_only_rank() {
     let own = &explanation.jobs[0];
     assert_eq!(own.counts, [1]);
     assert_eq!(own.limits, [Limit::Illegal { gpu_type: 0, obstacle: Obstacle::Slice }]);
-    assert_eq!(own.types[0].fewer, Some(Change::Not(Obstacle::OnlyGpu)));
+    assert_eq!(own.types[0].fewer, Some(GpuCountEffect::Not(Obstacle::OnlyGpu)));
     assert_eq!(explanation.types[0].price, Some(0.0));
 }
 
@@ -153,5 +154,5 @@ fn jobs_without_gpus_are_told_why_by_type() {
     assert_eq!((own.jct, own.weight, &own.choice), (None, None, &None));
     assert_eq!(own.types[0].alone, Err(Obstacle::MinGpus { least: 3 }));
     assert_eq!(own.types[1].alone, Err(Obstacle::Unusable("no throughput known".into())));
-    assert!(own.types.iter().all(|own| own.more.is_none() && own.fewer.is_none()));
+    assert!(own.types.iter().all(|explanation| explanation.more.is_none() && explanation.fewer.is_none()));
 }

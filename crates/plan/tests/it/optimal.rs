@@ -120,7 +120,7 @@ proptest! {
 
     #[test]
     fn with_use_all_it_leaves_no_more_idle_than_need_be(problem in problems::any_problem(6, 2, false)) {
-        if let Some((idle, best)) = oracle::by_idle(&problem).into_iter().enumerate().find_map(|(n, own)| Some((n, own?))) {
+        if let Some((idle, best)) = oracle::by_idle(&problem).into_iter().enumerate().find_map(|(n, result)| Some((n, result?))) {
             let value = solve(&problem, true)?.value.expect("jobs are placed");
             let all = solve(&problem, false)?.value.expect("jobs are placed");
             prop_assert!(agree(value, best), "{} with {} idle, {} in any case: not {}", value, idle, all, best);

@@ -24,11 +24,11 @@ pub fn by_idle(problem: &Problem) -> Vec<Option<f64>> {
         for (place, &owner) in owners.iter().enumerate() {
             subsets[owner] |= 1 << place;
         }
-        let own: Option<Vec<f64>> =
+        let completions: Option<Vec<f64>> =
             times.iter().zip(&subsets).map(|(times, &subset)| times[subset]).collect();
-        if let Some(own) = own {
+        if let Some(completions) = completions {
             let place = &mut best[subsets[nobody].count_ones() as usize];
-            let value = objective(problem, &own);
+            let value = objective(problem, &completions);
             *place = Some(place.map_or(value, |old: f64| old.min(value)));
         }
         let Some(place) = owners.iter().position(|&owner| owner < nobody) else { return best };
@@ -78,7 +78,12 @@ fn workers(problem: &Problem) -> Vec<Worker> {
 /// A job's time on every subset of the workers, by the subset's bits.
 fn times_by_subset(problem: &Problem, job: &JobModel, workers: &[Worker]) -> Vec<Option<f64>> {
     let subset = |bits: usize| -> Vec<Worker> {
-        workers.iter().enumerate().filter(|(place, _)| bits >> place & 1 == 1).map(|(_, own)| *own).collect()
+        workers
+            .iter()
+            .enumerate()
+            .filter(|(place, _)| bits >> place & 1 == 1)
+            .map(|(_, worker)| *worker)
+            .collect()
     };
     (0..1 << workers.len()).map(|bits| time(problem, job, &subset(bits))).collect()
 }

@@ -26,8 +26,8 @@ pub fn by_idle(problem: &Problem) -> Vec<Option<f64>> {
                 let before = states[place(&used, &offered)];
                 let sum: Vec<u32> = used.iter().zip(bundle).map(|(a, b)| a + b).collect();
                 if before < f64::INFINITY && sum.iter().zip(&offered).all(|(needs, has)| needs <= has) {
-                    let own = &mut next[place(&sum, &offered)];
-                    *own = own.min(merge(before, weight(index) * oracle::cost(problem, index, time)));
+                    let cell = &mut next[place(&sum, &offered)];
+                    *cell = cell.min(merge(before, weight(index) * oracle::cost(problem, index, time)));
                 }
             }
         }
@@ -40,9 +40,9 @@ pub fn by_idle(problem: &Problem) -> Vec<Option<f64>> {
     let mut best = vec![None; gpus as usize + 1];
     for used in bundles {
         let value = states[place(&used, &offered)] / scale;
-        let own = &mut best[(gpus - used.iter().sum::<u32>()) as usize];
+        let cell = &mut best[(gpus - used.iter().sum::<u32>()) as usize];
         if value < f64::INFINITY {
-            *own = Some(own.map_or(value, |old: f64| old.min(value)));
+            *cell = Some(cell.map_or(value, |old: f64| old.min(value)));
         }
     }
     best

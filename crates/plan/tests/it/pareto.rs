@@ -49,8 +49,9 @@ fn the_certificate_proves_its_part_of_the_bound() {
     for plan in plans(&problem, None) {
         let bound = &plan.certificate;
         let sum: f64 = bound.weights.iter().sum();
-        let own = certificate::bound(&problem, &bound.prices, &bound.weights).expect("legal bundles") * sum;
-        assert!((own - bound.root).abs() <= 1e-6 * own, "{own} {bound:?}");
+        let proven =
+            certificate::bound(&problem, &bound.prices, &bound.weights).expect("legal bundles") * sum;
+        assert!((proven - bound.root).abs() <= 1e-6 * proven, "{proven} {bound:?}");
         let shares: Vec<f64> = (0..jobs).map(|job| equal_share(&problem, job)).collect();
         let y = |job: usize| (1.0 / 4.0 - bound.weights[job]) * shares[job];
         let total: f64 = (0..jobs).map(y).sum();
@@ -63,7 +64,7 @@ fn the_certificate_proves_its_part_of_the_bound() {
 /// The completion time with an equal share of the fifteen GPUs for each of four jobs (eq. 32).
 fn equal_share(problem: &Problem, job: usize) -> f64 {
     let job = &problem.jobs[job];
-    let rate: f64 = job.types.iter().flatten().map(|own| 5.0 / own.speed.beta()).sum();
+    let rate: f64 = job.types.iter().flatten().map(|model| 5.0 / model.speed.beta()).sum();
     let ranks = 15.0 / 4.0;
     let comm = 2.0 * (ranks - 1.0) * job.model_bytes / (problem.network.bytes_per_second() * ranks);
     let count = |number: u64| f64::from(u32::try_from(number).expect("few"));

@@ -24,7 +24,7 @@ fn checked(problem: &Problem, policy: &str) -> Result<CheckedPlan, TestCaseError
 fn used(problem: &Problem, policy: &str) -> Result<(usize, usize), TestCaseError> {
     let plan = checked(problem, policy)?;
     let placements = plan.verdicts().iter().filter_map(Verdict::placement);
-    Ok(placements.fold((0, 0), |(jobs, gpus), own| (jobs + 1, gpus + own.ranks.len())))
+    Ok(placements.fold((0, 0), |(jobs, gpus), placement| (jobs + 1, gpus + placement.ranks.len())))
 }
 
 /// The objective of a policy's plan, and how many GPUs it uses, when it places all jobs.

@@ -43,7 +43,7 @@ fn time(problem: &Problem, job: &JobModel, placing: &Placing) -> Option<f64> {
         (0..problem.gpu_types.len()).map(|ty| placing.iter().map(|node| node[ty]).sum()).collect();
     let used = || placing.iter().enumerate().filter(|(_, node)| node.iter().any(|&count| count > 0));
     let mut link = if used().count() > 1 { problem.network.gigabits_per_second() } else { f64::INFINITY };
-    for (node, _) in used().filter(|(_, own)| own.iter().sum::<u32>() > 1) {
+    for (node, _) in used().filter(|(_, counts)| counts.iter().sum::<u32>() > 1) {
         link = link.min(problem.nodes[node].intra_node.gigabits_per_second());
     }
     match job.sharing {
@@ -53,7 +53,7 @@ fn time(problem: &Problem, job: &JobModel, placing: &Placing) -> Option<f64> {
 }
 
 fn size(job: &JobModel, ty: usize) -> u32 {
-    job.replica.as_ref().map_or(1, |own| own.sizes[ty])
+    job.replica.as_ref().map_or(1, |replica| replica.sizes[ty])
 }
 
 /// All placings of a job alone, each with its time, and none that has all GPUs of another and takes no less.
@@ -81,10 +81,10 @@ fn placings(problem: &Problem, job: &JobModel) -> Vec<(Placing, f64)> {
     let within = |a: &Placing, b: &Placing| a.iter().flatten().zip(b.iter().flatten()).all(|(a, b)| a <= b);
     let beaten = |at: usize| {
         let (placing, time) = &all[at];
-        all.iter().enumerate().any(|(other, (own, better))| {
+        all.iter().enumerate().any(|(other, (counts, better))| {
             other != at
-                && within(own, placing)
-                && (better < time || (better <= time && (own != placing || other < at)))
+                && within(counts, placing)
+                && (better < time || (better <= time && (counts != placing || other < at)))
         })
     };
     let kept: Vec<usize> = (0..all.len()).filter(|&at| !beaten(at)).collect();
@@ -92,8 +92,12 @@ fn placings(problem: &Problem, job: &JobModel) -> Vec<(Placing, f64)> {
 }
 
 /// The least weighted sum of times of jobs that all find room.
-fn best(problem: &Problem, own: &[(usize, Vec<(Placing, f64)>)], free: &mut Vec<Vec<u32>>) -> Option<f64> {
-    let Some(((number, placings), rest)) = own.split_first() else { return Some(0.0) };
+fn best(
+    problem: &Problem,
+    options: &[(usize, Vec<(Placing, f64)>)],
+    free: &mut Vec<Vec<u32>>,
+) -> Option<f64> {
+    let Some(((number, placings), rest)) = options.split_first() else { return Some(0.0) };
     let job = &problem.jobs[*number];
     let weight = if problem.objective == Objective::Weighted { job.weight } else { 1.0 };
     let mut least: Option<f64> = None;
@@ -123,9 +127,9 @@ fn best(problem: &Problem, own: &[(usize, Vec<(Placing, f64)>)], free: &mut Vec<
 fn proven(problem: &Problem, jobs: &[usize], bound: &Bound) -> f64 {
     let types = problem.gpu_types.len();
     let price = |ty: usize, size: u32| {
-        let own =
+        let replica_rent =
             bound.replica_prices.get(ty).and_then(|prices: &BTreeMap<u32, f64>| prices.get(&size)).copied();
-        own.unwrap_or(f64::from(size) * bound.prices[ty])
+        replica_rent.unwrap_or(f64::from(size) * bound.prices[ty])
     };
     let mut sum = 0.0;
     for (&number, weight) in jobs.iter().zip(&bound.weights) {
@@ -213,7 +217,7 @@ fn any_job() -> impl Strategy<Value = JobModel> {
                     max_gpus: least + more,
                     accumulate,
                     weight: f64::from(weight),
-                    types: speeds.into_iter().map(|own| own.map(model)).collect(),
+                    types: speeds.into_iter().map(|rate| rate.map(model)).collect(),
                     replica: sizes.map(|sizes| ReplicaModel {
                         sizes,
                         same_node: true,
@@ -257,10 +261,10 @@ fn any_problem() -> impl Strategy<Value = Problem> {
 proptest! {
     #[test]
     fn equals_brute_force(problem in any_problem()) {
-        let own: Vec<(usize, Vec<(Placing, f64)>)> =
+        let options: Vec<(usize, Vec<(Placing, f64)>)> =
             (0..problem.jobs.len()).map(|job| (job, placings(&problem, &problem.jobs[job]))).collect();
         let mut free: Vec<Vec<u32>> = problem.nodes.iter().map(|node| node.gpus.clone()).collect();
-        let best = best(&problem, &own, &mut free);
+        let best = best(&problem, &options, &mut free);
         let mut policy = find("optimal", &Parameters::default()).expect("a policy");
         let plan = policy.decide(&problem, &Budget::until(&|| false)).expect("a plan");
         let bound = plan.bound.clone();
@@ -303,7 +307,7 @@ fn of_a_large_cluster(in_replicas: bool) -> Problem {
         })
         .collect();
     let shapes: Vec<&[u32]> = nodes.iter().map(Vec::as_slice).collect();
-    let own = |number: u32| {
+    let sized = |number: u32| {
         let size = 1 << spread(number, 3, 5);
         let rates: Vec<f64> =
             speeds.iter().map(|speed| speed * f64::from(100 + spread(number, 37, 90))).collect();
@@ -325,13 +329,13 @@ fn of_a_large_cluster(in_replicas: bool) -> Problem {
             )
         }
     };
-    problem(&names, &shapes, (0..1000).map(own).collect())
+    problem(&names, &shapes, (0..1000).map(sized).collect())
 }
 
 /// Seconds that this thread has computed.
 fn computed() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    text.split(' ').next().and_then(|own| own.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
+    text.split(' ').next().and_then(|word| word.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
 }
 
 #[test]

@@ -61,9 +61,9 @@ impl Site<'_> {
         let least = self.past.longest().0 + NO_CHANGE;
         let parts = SHORTER.iter().map(|part| rounded_up(Seconds(limit.min(LONGEST) * part)));
         // The longest that a partition takes opens it.
-        let of_partitions = self.snapshot.partitions.iter().filter_map(|own| own.max_time_s);
+        let of_partitions = self.snapshot.partitions.iter().filter_map(|partition| partition.max_time_s);
         let mut tried: Vec<Seconds> =
-            parts.chain(of_partitions).filter(is_shorter).filter(|own| own.0 >= least).collect();
+            parts.chain(of_partitions).filter(is_shorter).filter(|length| length.0 >= least).collect();
         tried.sort_by(|a, b| a.0.total_cmp(&b.0));
         tried.dedup();
         tried.into_iter().map(|limit| ends_after(limit, None)).collect()
@@ -74,20 +74,22 @@ impl Site<'_> {
         let (snapshot, request) = (self.snapshot, self.request);
         let now = room::partitions(snapshot, request);
         let mut list = Vec::new();
-        for partition in snapshot.partitions.iter().filter(|own| !now.contains(&own.name.as_str())) {
+        for partition in
+            snapshot.partitions.iter().filter(|partition| !now.contains(&partition.name.as_str()))
+        {
             if self.is_like_one_of(partition, &now) && takes(partition, snapshot, request) {
                 continue;
             }
             let longest_first = std::iter::once(None).chain(limits.iter().rev().map(Some));
             let opened = longest_first.filter_map(|limit| {
-                let limited = limit.map_or_else(|| request.clone(), |own| own.applied(request));
+                let limited = limit.map_or_else(|| request.clone(), |changes| changes.applied(request));
                 let there = Request { partition: Some(partition.name.clone()), ..limited.clone() };
                 if !takes(partition, snapshot, &there) || !room::fits(snapshot, &there) {
                     return None;
                 }
                 let kept = now.iter().copied().filter(|name| {
-                    let own = snapshot.partitions.iter().find(|own| own.name == **name);
-                    own.is_some_and(|own| takes(own, snapshot, &limited))
+                    let partition = snapshot.partitions.iter().find(|partition| partition.name == **name);
+                    partition.is_some_and(|partition| takes(partition, snapshot, &limited))
                 });
                 let names: Vec<&str> = kept.chain([partition.name.as_str()]).collect();
                 let added = ChangeSet::new(Change::Partition(names.join(",")), preemption(partition));
@@ -105,24 +107,25 @@ impl Site<'_> {
             let all = self.snapshot.nodes.iter().enumerate();
             all.filter(|(_, node)| node.partitions.contains(name)).map(|(number, _)| number).collect()
         };
-        let own = nodes(&partition.name);
+        let of_partition = nodes(&partition.name);
         let alike = |other: &&QueuePartition| {
             now.contains(&other.name.as_str())
                 && (other.tier, &other.limit_qos) == (partition.tier, &partition.limit_qos)
                 && takes(other, self.snapshot, self.request)
         };
-        self.snapshot.partitions.iter().filter(alike).any(|other| own.is_subset(&nodes(&other.name)))
+        self.snapshot.partitions.iter().filter(alike).any(|other| of_partition.is_subset(&nodes(&other.name)))
     }
 
     fn accounts(&self) -> Vec<ChangeSet> {
         let (snapshot, request) = (self.snapshot, self.request);
         let now = request.account.as_deref().or_else(|| snapshot.own_account());
-        let others = snapshot.accounts.iter().filter(|own| Some(own.name.as_str()) != now && now.is_some());
+        let others =
+            snapshot.accounts.iter().filter(|account| Some(account.name.as_str()) != now && now.is_some());
         let change = |name: &String| {
             let charged = Drawback::Charged { account: name.clone() };
             ChangeSet::new(Change::Account(name.clone()), Some(charged))
         };
-        others.map(|own| change(&own.name)).filter(|set| self.is_taken(set)).collect()
+        others.map(|account| change(&account.name)).filter(|set| self.is_taken(set)).collect()
     }
 
     fn qualities(&self) -> Vec<ChangeSet> {
@@ -130,7 +133,7 @@ impl Site<'_> {
         let account = request.account.as_deref().or_else(|| snapshot.own_account());
         let now = request.further.qos.as_deref().unwrap_or_else(|| snapshot.own_qos(account));
         let known = snapshot.accounts.iter().find(|own| Some(own.name.as_str()) == account);
-        let allowed = known.into_iter().flat_map(|own| &own.allowed_qos).filter(|name| *name != now);
+        let allowed = known.into_iter().flat_map(|account| &account.allowed_qos).filter(|name| *name != now);
         let change = |name: &String| ChangeSet::new(Change::Qos(name.clone()), None);
         allowed.map(change).filter(|set| self.is_taken(set)).collect()
     }
@@ -139,9 +142,13 @@ impl Site<'_> {
     fn is_taken(&self, set: &ChangeSet) -> bool {
         let changed = set.applied(self.request);
         let names = room::partitions(self.snapshot, &changed);
-        let mut known =
-            self.snapshot.partitions.iter().filter(|own| names.contains(&own.name.as_str())).peekable();
-        known.peek().is_none() || known.any(|own| takes(own, self.snapshot, &changed))
+        let mut known = self
+            .snapshot
+            .partitions
+            .iter()
+            .filter(|partition| names.contains(&partition.name.as_str()))
+            .peekable();
+        known.peek().is_none() || known.any(|partition| takes(partition, self.snapshot, &changed))
     }
 
     /// Returns other types of GPUs with at least as much memory, in another partition where those of the request have none.
@@ -181,7 +188,7 @@ impl Site<'_> {
         }
         let all = nodes.saturating_mul(per_node);
         let there = u32::try_from(self.snapshot.nodes.len()).unwrap_or(u32::MAX);
-        let numbers = (1..=all.min(there)).filter(|own| all % own == 0 && *own != nodes);
+        let numbers = (1..=all.min(there)).filter(|number| all % number == 0 && *number != nodes);
         let set = |nodes: u32| {
             let change = Change::Gpus { nodes, per_node: all / nodes };
             ChangeSet::new(change, Some(Drawback::Nodes(nodes)))

@@ -87,7 +87,8 @@ impl ChangeSet {
 
     /// Returns both together; `None` where they change the same.
     pub(super) fn and(&self, other: &Self) -> Option<Self> {
-        let is_tied = self.changes.iter().any(|own| other.changes.iter().any(|more| own.is_of_kind(more)));
+        let is_tied =
+            self.changes.iter().any(|change| other.changes.iter().any(|more| change.is_of_kind(more)));
         (!is_tied).then(|| Self {
             changes: [&self.changes[..], &other.changes].concat(),
             drawbacks: [&self.drawbacks[..], &other.drawbacks].concat(),

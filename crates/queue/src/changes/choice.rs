@@ -14,25 +14,26 @@ pub(super) const MOST: usize = 2 * MOST_OF_KIND;
 pub(super) fn shown(mut list: Vec<ChangeEstimate>, notable: f64) -> Vec<ChangeEstimate> {
     list.sort_by(|a, b| a.worth.total_cmp(&b.worth));
     let is_worth_it = |place: usize| {
-        let own = &list[place];
+        let estimate = &list[place];
         let is_better = |(number, other): (usize, &ChangeEstimate)| {
-            let is_as_good = is_part(&other.set, &own.set)
-                || is_milder(other, own)
+            let is_as_good = is_part(&other.set, &estimate.set)
+                || is_milder(other, estimate)
                 // Of several names that are about as soon the first is enough.
-                || number < place && is_alike(&other.set, &own.set);
-            is_as_good && other.worth - own.worth < notable
+                || number < place && is_alike(&other.set, &estimate.set);
+            is_as_good && other.worth - estimate.worth < notable
         };
         !list.iter().enumerate().any(is_better)
     };
     let kept: Vec<ChangeEstimate> =
         (0..list.len()).filter(|&place| is_worth_it(place)).map(|place| list[place].clone()).collect();
-    let (harmless, costly): (Vec<_>, Vec<_>) = kept.into_iter().partition(|own| own.set.is_harmless());
-    let free = harmless.first().map_or(f64::INFINITY, |own| own.worth);
-    let costly = costly.into_iter().filter(|own| own.worth <= free - notable);
+    let (harmless, costly): (Vec<_>, Vec<_>) =
+        kept.into_iter().partition(|estimate| estimate.set.is_harmless());
+    let free = harmless.first().map_or(f64::INFINITY, |estimate| estimate.worth);
+    let costly = costly.into_iter().filter(|estimate| estimate.worth <= free - notable);
     let all = harmless.into_iter().take(MOST_OF_KIND).chain(costly.take(MOST_OF_KIND));
-    let numbered = |(own, number): (ChangeEstimate, u32)| ChangeEstimate {
-        request: Request { id: RequestId(number), ..own.request },
-        ..own
+    let numbered = |(estimate, number): (ChangeEstimate, u32)| ChangeEstimate {
+        request: Request { id: RequestId(number), ..estimate.request },
+        ..estimate
     };
     all.zip(1..).map(numbered).collect()
 }
@@ -47,17 +48,19 @@ fn is_part(part: &ChangeSet, whole: &ChangeSet) -> bool {
 fn is_alike(one: &ChangeSet, other: &ChangeSet) -> bool {
     let is_name =
         |change: &Change| matches!(change, Change::Partition(_) | Change::Account(_) | Change::Qos(_));
-    let is_same = |(own, other): (&Change, &Change)| {
-        own == other || is_name(own) && std::mem::discriminant(own) == std::mem::discriminant(other)
+    let is_same = |(change, other): (&Change, &Change)| {
+        change == other || is_name(change) && std::mem::discriminant(change) == std::mem::discriminant(other)
     };
     one.changes.len() == other.changes.len() && one.changes.iter().zip(&other.changes).all(is_same)
 }
 
 /// Returns whether changes of the same kinds leave the job more than others.
 fn is_milder(milder: &ChangeEstimate, other: &ChangeEstimate) -> bool {
-    let kinds = |own: &ChangeEstimate| own.set.changes.iter().map(std::mem::discriminant).collect::<Vec<_>>();
-    let leaves = |own: &ChangeEstimate| {
-        let Request { limit, asks, .. } = &own.request;
+    let kinds = |estimate: &ChangeEstimate| {
+        estimate.set.changes.iter().map(std::mem::discriminant).collect::<Vec<_>>()
+    };
+    let leaves = |estimate: &ChangeEstimate| {
+        let Request { limit, asks, .. } = &estimate.request;
         let gpus: u64 = asks.gpus.iter().map(|ask| u64::from(ask.count)).sum();
         (limit.0, gpus.saturating_mul(u64::from(asks.nodes)), asks.cpus, asks.memory_mib)
     };

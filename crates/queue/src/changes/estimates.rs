@@ -100,10 +100,12 @@ impl ChangeQuestion<'_> {
             return (as_is, list);
         }
         list.sort_by(|a, b| a.worth.total_cmp(&b.worth));
-        let (harmless, costly): (Vec<_>, Vec<_>) = list.iter().partition(|own| own.set.is_harmless());
+        let (harmless, costly): (Vec<_>, Vec<_>) =
+            list.iter().partition(|estimate| estimate.set.is_harmless());
         let best = harmless.into_iter().take(MOST).chain(costly.into_iter().take(MOST));
-        let (whole, played) = self.played(best.map(|own| own.set.clone()).collect(), self.samples, stop);
-        let futures = |start: &Start| start.forecast().map_or(0, |own| own.starts.len());
+        let (whole, played) =
+            self.played(best.map(|estimate| estimate.set.clone()).collect(), self.samples, stop);
+        let futures = |start: &Start| start.forecast().map_or(0, |forecast| forecast.starts.len());
         if futures(&whole) < futures(&as_is) {
             // The time was over before as many futures as were looked at first.
             return (as_is, list);
@@ -152,23 +154,24 @@ impl ChangeQuestion<'_> {
     fn gaining(&self, as_is: &Start, played: Vec<(ChangeSet, Request, Start)>) -> Vec<ChangeEstimate> {
         let run_now = (self.run_of)(self.request);
         let gain = |(set, request, start): (ChangeSet, Request, Start)| {
-            let own = start.forecast()?;
+            let forecast = start.forecast()?;
             let longer =
                 run_now.zip((self.run_of)(&request)).map_or(0.0, |(before, after)| after.0 - before.0);
             let before = as_is.forecast();
-            if before.is_some_and(|before| before.starts.is_empty() != own.starts.is_empty()) {
+            if before.is_some_and(|before| before.starts.is_empty() != forecast.starts.is_empty()) {
                 // What was not played is no match for what was.
                 return None;
             }
-            let gain =
-                before.map(|before| earlier(&before.starts, &own.starts, before.start, own.start) - longer);
-            let sooner = before.map(|before| Seconds(before.start.median.0 - own.start.median.0));
+            let gain = before.map(|before| {
+                earlier(&before.starts, &forecast.starts, before.start, forecast.start) - longer
+            });
+            let sooner = before.map(|before| Seconds(before.start.median.0 - forecast.start.median.0));
             // What is shown is the median: a gain on average that does not show there is none to whoever reads it.
             let notable = notable_gain(as_is);
             let is_notable =
-                gain.is_none_or(|gain| gain >= notable && sooner.is_some_and(|own| own.0 >= notable));
-            let worth = own.start.median.0 + longer;
-            let done = (self.run_of)(&request).map(|run| own.start.later(run));
+                gain.is_none_or(|gain| gain >= notable && sooner.is_some_and(|gained| gained.0 >= notable));
+            let worth = forecast.start.median.0 + longer;
+            let done = (self.run_of)(&request).map(|run| forecast.start.later(run));
             is_notable.then_some(ChangeEstimate { set, request, start, sooner, done, worth })
         };
         played.into_iter().filter_map(gain).collect()
@@ -178,9 +181,9 @@ impl ChangeQuestion<'_> {
     fn pairs(&self, singles: &[ChangeEstimate], harmless: &[ChangeSet]) -> Vec<ChangeSet> {
         let mut best: Vec<&ChangeEstimate> = singles.iter().collect();
         best.sort_by(|a, b| a.worth.total_cmp(&b.worth));
-        let sets = || best.iter().map(|own| &own.set);
+        let sets = || best.iter().map(|estimate| &estimate.set);
         let gaining: Vec<&ChangeSet> = sets().filter(|set| set.is_harmless()).take(PAIRED).collect();
-        let idle = harmless.iter().filter(|set| sets().all(|own| own != *set)).take(PAIRED);
+        let idle = harmless.iter().filter(|set| sets().all(|changes| changes != *set)).take(PAIRED);
         let harmless: Vec<&ChangeSet> = gaining.into_iter().chain(idle).collect();
         let best: Vec<&ChangeSet> = sets().take(PAIRED).collect();
         let mut pairs: Vec<ChangeSet> = Vec::new();
@@ -200,7 +203,7 @@ impl ChangeQuestion<'_> {
 
 /// Returns the gain from which on a change of a job is worth a word, in seconds.
 fn notable_gain(as_is: &Start) -> f64 {
-    let wait = as_is.forecast().map_or(0.0, |own| own.start.median.0);
+    let wait = as_is.forecast().map_or(0.0, |forecast| forecast.start.median.0);
     LEAST_GAIN.max(LEAST_PART * wait)
 }
 

@@ -11,21 +11,22 @@ use crate::{QueuePartition, Request, Snapshot};
 pub fn obstacle(snapshot: &Snapshot, request: &Request) -> Option<String> {
     let names = room::partitions(snapshot, request);
     let known: Vec<&QueuePartition> =
-        snapshot.partitions.iter().filter(|own| names.contains(&own.name.as_str())).collect();
-    if !known.is_empty() && !known.iter().any(|own| takes(own, snapshot, request)) {
-        let whys: Vec<String> = known.iter().map(|own| refusal(own, snapshot, request)).collect();
+        snapshot.partitions.iter().filter(|partition| names.contains(&partition.name.as_str())).collect();
+    if !known.is_empty() && !known.iter().any(|partition| takes(partition, snapshot, request)) {
+        let whys: Vec<String> = known.iter().map(|partition| refusal(partition, snapshot, request)).collect();
         return Some(whys.join("; "));
     }
     let of = if names.is_empty() { String::new() } else { format!(" of partition {}", names.join(",")) };
     let gpus = room::gpus_per_node(request);
-    let wanted = room::gpu_type(request).map_or_else(String::new, |own| format!("{} ", own.as_str()));
+    let wanted =
+        room::gpu_type(request).map_or_else(String::new, |gpu_type| format!("{} ", gpu_type.as_str()));
     if gpus > 0 && room::nodes(snapshot, request).is_empty() {
         let in_any = |node: &&crate::QueueNode| {
             names.is_empty() || names.iter().any(|name| node.partitions.contains(*name))
         };
         let stocks = snapshot.nodes.iter().filter(in_any).flat_map(room::stock);
         let there: BTreeSet<String> =
-            stocks.map(|(own, count)| format!("{count} {}", own.as_str())).collect();
+            stocks.map(|(gpu_type, count)| format!("{count} {}", gpu_type.as_str())).collect();
         let there = there.into_iter().collect::<Vec<_>>().join(", ");
         let there = if there.is_empty() { "no GPUs".to_owned() } else { there };
         let noun = if gpus == 1 { "GPU" } else { "GPUs" };
@@ -43,9 +44,9 @@ pub fn obstacle(snapshot: &Snapshot, request: &Request) -> Option<String> {
 /// Returns the most CPUs and the most memory of a node with the GPUs, where they are known.
 fn largest(snapshot: &Snapshot, request: &Request) -> String {
     let nodes = room::nodes(snapshot, request);
-    let cpus = nodes.iter().filter_map(|node| node.cpus).max().map(|own| format!("{own} CPUs"));
+    let cpus = nodes.iter().filter_map(|node| node.cpus).max().map(|count| format!("{count} CPUs"));
     let memory = nodes.iter().filter_map(|node| node.memory_mib).max();
-    let memory = memory.map(|own| format!("{} GB of memory", own / 1024));
+    let memory = memory.map(|megabytes| format!("{} GB of memory", megabytes / 1024));
     let most: Vec<String> = cpus.into_iter().chain(memory).collect();
     if most.is_empty() { String::new() } else { format!(", but at most {}", most.join(" and ")) }
 }
@@ -61,7 +62,11 @@ fn refusal(partition: &QueuePartition, snapshot: &Snapshot, request: &Request) -
         (_, Some(most)) if request.asks.nodes > most => {
             format!("partition {name} allows {most} nodes, it asks for {}", request.asks.nodes)
         }
-        _ if partition.accounts.as_ref().is_some_and(|all| account.is_none_or(|own| !all.contains(own))) => {
+        _ if partition
+            .accounts
+            .as_ref()
+            .is_some_and(|all| account.is_none_or(|name| !all.contains(name))) =>
+        {
             format!("partition {name} is not for account {}", account.unwrap_or("(none)"))
         }
         _ => format!("partition {name} does not take its QOS"),

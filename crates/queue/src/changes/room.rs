@@ -78,7 +78,8 @@ pub(super) fn share(snapshot: &Snapshot, request: &Request) -> Host {
 /// Returns what is left of CPUs and memory on the nodes that have a request's GPUs free now.
 pub(super) fn free(snapshot: &Snapshot, request: &Request) -> Vec<Host> {
     let mut used: BTreeMap<&NodeName, (BTreeMap<&GpuType, u32>, u64, u64)> = BTreeMap::new();
-    for held in snapshot.jobs.iter().filter_map(|job| job.running.as_ref()).flat_map(|own| &own.holds) {
+    for held in snapshot.jobs.iter().filter_map(|job| job.running.as_ref()).flat_map(|running| &running.holds)
+    {
         let (gpus, cpus, memory) = used.entry(&held.node).or_default();
         for gpu in &held.gpus {
             *gpus.entry(&gpu.gpu_type).or_default() += gpu.count;
@@ -88,9 +89,9 @@ pub(super) fn free(snapshot: &Snapshot, request: &Request) -> Vec<Host> {
     }
     let of = |node: &&QueueNode| {
         let (gpus, cpus, memory) = used.get(&node.name).cloned().unwrap_or_default();
-        let left = |(own, count): (GpuType, u32)| {
-            let taken = gpus.get(&own).copied().unwrap_or(0);
-            (own, count.saturating_sub(taken))
+        let left = |(gpu_type, count): (GpuType, u32)| {
+            let taken = gpus.get(&gpu_type).copied().unwrap_or(0);
+            (gpu_type, count.saturating_sub(taken))
         };
         let left = stock(node).into_iter().map(left).collect();
         has_gpus(request, &left).then(|| Host {
@@ -109,7 +110,7 @@ impl Snapshot {
         let names: BTreeSet<&NodeName> = nodes.iter().map(|node| &node.name).collect();
         let gpus = nodes.iter().flat_map(|node| &node.gpus).filter(|gpu| of_type(&gpu.gpu_type));
         let all: u32 = gpus.map(|gpu| gpu.count).sum();
-        let held = self.jobs.iter().filter_map(|job| job.running.as_ref()).flat_map(|own| &own.holds);
+        let held = self.jobs.iter().filter_map(|job| job.running.as_ref()).flat_map(|running| &running.holds);
         let held = held.filter(|held| names.contains(&held.node)).flat_map(|held| &held.gpus);
         let used: u32 = held.filter(|gpu| of_type(&gpu.gpu_type)).map(|gpu| gpu.count).sum();
         (all.saturating_sub(used), all)

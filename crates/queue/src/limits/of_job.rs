@@ -96,14 +96,14 @@ impl LimitUse {
             );
         };
         let used = self.amount(used);
-        let own = if self.by_you > 0.0 {
+        let yours = if self.by_you > 0.0 {
             format!(" ({} by its user)", self.amount(self.by_you))
         } else {
             String::new()
         };
         let verdict = if self.is_full() { "has no room" } else { "has room now" };
         format!(
-            "The limit {name} of {whose} is {max} and {verdict}: in use {used}{own}, it asks for {needed}."
+            "The limit {name} of {whose} is {max} and {verdict}: in use {used}{yours}, it asks for {needed}."
         )
     }
 }
@@ -119,7 +119,7 @@ impl Snapshot {
             partitions.push(None);
         }
         let is_of_user = |other: &QueueJob| other.user == job.user;
-        let (Tally { rules, names, mine, all }, own) = Tally::of(self, &is_of_user, |known| {
+        let (Tally { rules, names, mine, all }, of_user) = Tally::of(self, &is_of_user, |known| {
             let rule = |partition: &Option<String>| known.rule_in(job, self, partition.as_deref());
             partitions.iter().map(rule).collect::<Vec<usize>>()
         });
@@ -143,7 +143,7 @@ impl Snapshot {
                 })
                 .collect(),
         };
-        partitions.into_iter().zip(own).map(of_partition).collect()
+        partitions.into_iter().zip(of_user).map(of_partition).collect()
     }
 }
 

@@ -73,14 +73,14 @@ pub(crate) struct LimitRules<'a> {
     /// Limits by holder.
     limits: BTreeMap<&'a str, Vec<&'a Limit>>,
     counters: BTreeMap<Counter, usize>,
-    known: BTreeMap<Key, usize>,
+    known: BTreeMap<RuleKey, usize>,
     list: Vec<Rule>,
     /// What each rule may add to a counter.
     adds: Vec<Vec<(Counter, f64)>>,
 }
 
 /// The user, account, QOS and partition of a job, and in bits its amounts and limit.
-type Key = ([Option<String>; 4], Vec<(String, u64)>, u64);
+type RuleKey = ([Option<String>; 4], Vec<(String, u64)>, u64);
 
 /// A limit on running jobs, where its sum is kept, and whether it is of minutes.
 const GROUP_OF_QOS: [(&str, Span, bool); 6] = [

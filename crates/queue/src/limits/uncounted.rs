@@ -14,8 +14,9 @@ impl Snapshot {
         let holders =
             if named.is_of_qos { self.holders_of_qos(job) } else { self.holders_of_association(job) };
         let limits = self.limits.as_deref().unwrap_or_default();
-        let find =
-            |holder: &String| limits.iter().find(|own| own.holder == *holder && own.name == named.limit);
+        let find = |holder: &String| {
+            limits.iter().find(|limit| limit.holder == *holder && limit.name == named.limit)
+        };
         let limit = holders.iter().find_map(find)?;
         let minutes = self.limit_of(job) / 60.0;
         let needed = match limit.tres.as_deref() {
@@ -40,8 +41,8 @@ impl Snapshot {
     }
 
     fn holders_of_qos(&self, job: &QueueJob) -> Vec<String> {
-        let partitions = self.partitions.iter().filter(|own| job.partitions.contains(&own.name));
-        let of_partitions = partitions.filter_map(|own| own.limit_qos.as_deref());
+        let partitions = self.partitions.iter().filter(|partition| job.partitions.contains(&partition.name));
+        let of_partitions = partitions.filter_map(|partition| partition.limit_qos.as_deref());
         of_partitions.chain(job.qos.as_deref()).map(|qos| format!("q:{qos}")).collect()
     }
 

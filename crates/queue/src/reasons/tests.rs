@@ -2,7 +2,10 @@ use super::*;
 
 #[test]
 fn names_of_limits_are_read_by_their_parts() {
-    let read = |name: &str| LimitReason::read(name).map(|own| (own.limit, own.resource, own.is_of_qos));
+    let read = |name: &str| {
+        LimitReason::read(name)
+            .map(|limit_reason| (limit_reason.limit, limit_reason.resource, limit_reason.is_of_qos))
+    };
     let gres = Some(Resource::Gres);
     for (name, limit, resource, is_of_qos) in [
         ("AssocGrpGRES", "GrpTRES", gres, false),

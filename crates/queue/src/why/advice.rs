@@ -85,7 +85,7 @@ impl StartAdvice {
             let after = own.start.forecast().map(|forecast| forecast.start.median);
             own.sooner = before.zip(after).map(|(before, after)| Seconds(before.0 - after.0));
         }
-        advice.retain(|own| !own.start.is_never() && adviser.is_let_in(own));
+        advice.retain(|advice| !advice.start.is_never() && adviser.is_let_in(advice));
         let as_it_is = as_is.as_ref().and_then(Start::forecast);
         let mut advice = worthwhile(advice, as_it_is);
         advice.sort_by(compare);
@@ -96,8 +96,8 @@ impl StartAdvice {
 
 /// Compares remedies: the soonest start first; of equal ones, those that cost least, and then those that leave the job most time.
 fn compare(one: &Advice, other: &Advice) -> Ordering {
-    let minutes = |own: &Advice| {
-        own.start.forecast().map_or(f64::INFINITY, |forecast| (forecast.start.mean.0 / 60.0).floor())
+    let minutes = |advice: &Advice| {
+        advice.start.forecast().map_or(f64::INFINITY, |forecast| (forecast.start.mean.0 / 60.0).floor())
     };
     let by_start = minutes(one).total_cmp(&minutes(other)).then(one.cost().cmp(&other.cost()));
     by_start.then(other.request.limit.0.total_cmp(&one.request.limit.0))
@@ -304,7 +304,8 @@ impl Adviser<'_> {
         let request = self.pending.request(RequestId(0));
         let in_place = |changes: &[Change]| !changes.iter().any(is_for_a_new_job);
         let anew = |changes: &[Change]| {
-            changes.iter().any(is_for_a_new_job) && !changes.iter().any(|own| matches!(own, Change::Cpus(_)))
+            changes.iter().any(is_for_a_new_job)
+                && !changes.iter().any(|change| matches!(change, Change::Cpus(_)))
         };
         let keeps = |changes: &[Change]| {
             let set = ChangeSet { changes: changes.to_vec(), drawbacks: Vec::new() };
@@ -337,10 +338,10 @@ impl Adviser<'_> {
             calibration,
         };
         let found = estimate_changes(&question, self.stop).list;
-        let advice = |own: crate::ChangeEstimate| Advice {
-            remedy: if is_in_place { Remedy::InPlace(own.set) } else { Remedy::NewJob(own.set) },
-            request: own.request,
-            start: own.start,
+        let advice = |estimate: crate::ChangeEstimate| Advice {
+            remedy: if is_in_place { Remedy::InPlace(estimate.set) } else { Remedy::NewJob(estimate.set) },
+            request: estimate.request,
+            start: estimate.start,
             sooner: None,
         };
         found.into_iter().map(advice).collect()

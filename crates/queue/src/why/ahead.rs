@@ -175,9 +175,9 @@ impl Snapshot {
         let by_part: Vec<(Cause, f64)> = parts(job)
             .iter()
             .zip(parts(behind))
-            .map(|((cause, own), (_, other))| (*cause, own - other))
+            .map(|((cause, length), (_, other))| (*cause, length - other))
             .collect();
-        let known: f64 = by_part.iter().map(|(_, own)| own).sum();
+        let known: f64 = by_part.iter().map(|(_, length)| length).sum();
         let rest = (Cause::Other, difference - known);
         let all = by_part.into_iter().chain(std::iter::once(rest));
         all.max_by(|(_, a), (_, b)| a.total_cmp(b)).map_or(Cause::Other, |(cause, _)| cause)

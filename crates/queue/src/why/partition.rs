@@ -55,7 +55,7 @@ fn numbers(partition: &QueuePartition, job: &QueueJob) -> Vec<LimitUse> {
     let time = partition
         .max_time_s
         .zip(job.limit_s)
-        .map(|(most, own)| limit("MaxTime", most.0 / 60.0, own.0 / 60.0));
+        .map(|(most, limit_of_job)| limit("MaxTime", most.0 / 60.0, limit_of_job.0 / 60.0));
     let nodes =
         partition.max_nodes.map(|most| limit("MaxNodes", f64::from(most), f64::from(job.asks.nodes.max(1))));
     [time, nodes].into_iter().flatten().filter(|limit| limit.needed > limit.max).collect()

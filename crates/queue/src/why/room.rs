@@ -50,8 +50,8 @@ impl Room {
             })
         };
         let has_room = |node: &u32| {
-            let (own, total) = (&free[*node as usize], &model.total[*node as usize]);
-            !is_closed(node) && shape.fits(own, model.gpu_types) && (!shape.whole || own == total)
+            let (free_here, total) = (&free[*node as usize], &model.total[*node as usize]);
+            !is_closed(node) && shape.fits(free_here, model.gpu_types) && (!shape.whole || free_here == total)
         };
         let with_room: Vec<u32> = nodes.iter().copied().filter(has_room).collect();
         let closures = with_room.iter().flat_map(|node| &model.closures[*node as usize]);

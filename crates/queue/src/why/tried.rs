@@ -26,7 +26,7 @@ impl Adviser<'_> {
         const MOST_TRIED: usize = 4;
         let (job, snapshot) = (&self.pending.job, self.snapshot());
         let takes = |job: &QueueJob, name: &String| snapshot.breaches(job, name).is_empty();
-        let partitions = snapshot.partitions.iter().map(|own| &own.name);
+        let partitions = snapshot.partitions.iter().map(|partition| &partition.name);
         let others = partitions.filter(|name| !job.partitions.contains(name) && takes(job, name));
         let others = others.map(|name| Change::Partition(name.clone()));
         let with = |change: &dyn Fn(&mut QueueJob)| {
@@ -34,11 +34,17 @@ impl Adviser<'_> {
             change(&mut changed);
             job.partitions.iter().any(|name| takes(&changed, name))
         };
-        let own = snapshot.accounts.iter().filter(|own| Some(&own.name) == job.account.as_ref());
-        let qos = own.flat_map(|own| &own.allowed_qos).filter(|name| Some(*name) != job.qos.as_ref());
+        let associations =
+            snapshot.accounts.iter().filter(|account| Some(&account.name) == job.account.as_ref());
+        let qos = associations
+            .flat_map(|account| &account.allowed_qos)
+            .filter(|name| Some(*name) != job.qos.as_ref());
         let qos = qos.filter(|name| with(&|job| job.qos = Some((*name).clone())));
-        let accounts =
-            snapshot.accounts.iter().map(|own| &own.name).filter(|name| Some(*name) != job.account.as_ref());
+        let accounts = snapshot
+            .accounts
+            .iter()
+            .map(|account| &account.name)
+            .filter(|name| Some(*name) != job.account.as_ref());
         let accounts = accounts.filter(|name| with(&|job| job.account = Some((*name).clone())));
         let list: Vec<Change> = match self.reason.name.as_str() {
             "PartitionDown" | "PartitionInactive" | "PartitionTimeLimit" | "PartitionNodeLimit"
@@ -60,13 +66,13 @@ impl Adviser<'_> {
         let Some(ahead) = &self.explanation.ahead else { return Vec::new() };
         let reserved = Room::of(self.pending).and_then(|room| room.reserved);
         let until = |at: f64| Seconds(((at - MARGIN) / 60.0).floor() * 60.0);
-        let closed = reserved.map(|own| until(own.start.since(self.snapshot().taken_at).0));
+        let closed = reserved.map(|reservation| until(reservation.start.since(self.snapshot().taken_at).0));
         let jobs = ahead.jobs.first().into_iter().chain(ahead.largest());
         let mut list: Vec<Seconds> = jobs
             .filter_map(|before| {
                 let first = PendingJob::take(self.snapshot(), &before.job.id)?;
-                let (own, position) = (first.request(RequestId(0)), first.position());
-                let requests = [own];
+                let (request, position) = (first.request(RequestId(0)), first.position());
+                let requests = [request];
                 let question = Question {
                     snapshot: &first.rest,
                     requests: &requests,
@@ -156,9 +162,9 @@ impl Adviser<'_> {
             }
         };
         // With a component, Slurm cancels the whole job.
-        let own = self.snapshot().jobs.iter().filter(|job| job.ours && !is_component(&job.id));
-        let own = own.filter(|job| job.running.is_some() && is_in_the_way(job) || ahead(job));
-        let mut list: Vec<QueueJob> = own.cloned().collect();
+        let running = self.snapshot().jobs.iter().filter(|job| job.ours && !is_component(&job.id));
+        let holders = running.filter(|job| job.running.is_some() && is_in_the_way(job) || ahead(job));
+        let mut list: Vec<QueueJob> = holders.cloned().collect();
         list.sort_by_key(|job| std::cmp::Reverse(job.gpus()));
         list.truncate(CANCELLED);
         list
@@ -193,8 +199,12 @@ pub(super) fn drawbacks(change: &Change, request: &Request, snapshot: &Snapshot)
                 .collect()
         }
         Change::Partition(name) => {
-            let known = snapshot.partitions.iter().find(|own| own.name == *name && own.preemptible);
-            known.map(|own| Drawback::MayBePreempted { partition: own.name.clone() }).into_iter().collect()
+            let known =
+                snapshot.partitions.iter().find(|partition| partition.name == *name && partition.preemptible);
+            known
+                .map(|partition| Drawback::MayBePreempted { partition: partition.name.clone() })
+                .into_iter()
+                .collect()
         }
         Change::Account(account) => vec![Drawback::Charged { account: account.clone() }],
         _ => Vec::new(),

@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn long_lists_are_cut() {
-        let names = |count: usize| (1..=count).map(|own| own.to_string()).collect::<Vec<_>>();
+        let names = |count: usize| (1..=count).map(|name| name.to_string()).collect::<Vec<_>>();
         assert_eq!((named(&names(1)), named(&names(3))), ("1".to_owned(), "1, 2 and 3".to_owned()));
         assert_eq!(named(&names(9)), "1, 2, 3 and 6 more");
     }

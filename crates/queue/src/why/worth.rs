@@ -11,17 +11,17 @@ const LEAST_PART: f64 = 0.05;
 
 /// Returns the remedies that are worth a word, each once; all that may help where it is unknown when the job starts `as_is`.
 pub(super) fn worthwhile(advice: Vec<Advice>, as_is: Option<&Forecast>) -> Vec<Advice> {
-    let gains = |own: &Advice| {
-        as_is.is_none_or(|as_is| own.start.forecast().is_some_and(|after| is_sooner(as_is, after)))
+    let gains = |advice: &Advice| {
+        as_is.is_none_or(|as_is| advice.start.forecast().is_some_and(|after| is_sooner(as_is, after)))
     };
     let list = once(advice.into_iter().filter(gains));
     let notable = LEAST_GAIN.max(as_is.map_or(0.0, |as_is| LEAST_PART * as_is.start.mean.0));
-    let is_needed = |own: &&Advice| {
+    let is_needed = |advice: &&Advice| {
         let is_as_good = |other: &Advice| {
             // A job that never starts as it is has few ways out, and its owner weighs them.
-            (as_is.is_some() || other.cost() == own.cost())
-                && other.is_cheaper(own)
-                && other.is_about_as_soon(own, notable)
+            (as_is.is_some() || other.cost() == advice.cost())
+                && other.is_cheaper(advice)
+                && other.is_about_as_soon(advice, notable)
         };
         !list.iter().any(is_as_good)
     };
@@ -49,13 +49,13 @@ fn is_sooner(before: &Forecast, after: &Forecast) -> bool {
 }
 
 fn median(starts: &[Seconds]) -> Option<f64> {
-    let mut list: Vec<f64> = starts.iter().map(|own| own.0).collect();
+    let mut list: Vec<f64> = starts.iter().map(|start| start.0).collect();
     list.sort_by(f64::total_cmp);
     list.get(list.len() / 2).copied()
 }
 
 fn mean(starts: &[Seconds]) -> Option<f64> {
-    crate::estimate::mean(&starts.iter().map(|own| own.0).collect::<Vec<_>>())
+    crate::estimate::mean(&starts.iter().map(|start| start.0).collect::<Vec<_>>())
 }
 
 /// Returns each remedy once: of two with the same command, the one that says what it costs.
@@ -122,20 +122,21 @@ impl Advice {
 
     fn is_about_as_soon(&self, other: &Self, notable: f64) -> bool {
         let starts = self.start.forecast().zip(other.start.forecast());
-        starts.is_some_and(|(own, other)| {
-            own.start.median.0 - other.start.median.0 < notable
-                && own.start.mean.0 - other.start.mean.0 < notable
+        starts.is_some_and(|(forecast, other)| {
+            forecast.start.median.0 - other.start.median.0 < notable
+                && forecast.start.mean.0 - other.start.mean.0 < notable
         })
     }
 }
 
 /// Returns whether changes of the same kinds leave a job more than others.
-fn is_milder((own, request): (&ChangeSet, &Request), (others, other): (&ChangeSet, &Request)) -> bool {
+fn is_milder((changes, request): (&ChangeSet, &Request), (others, other): (&ChangeSet, &Request)) -> bool {
     let is_amount = |change: &Change| {
         matches!(change, Change::Limit(_) | Change::Memory(_) | Change::Cpus(_) | Change::Gpus { .. })
     };
-    let is_of_kind = |(own, other): (&Change, &Change)| {
-        own == other || is_amount(own) && std::mem::discriminant(own) == std::mem::discriminant(other)
+    let is_of_kind = |(change, other): (&Change, &Change)| {
+        change == other
+            || is_amount(change) && std::mem::discriminant(change) == std::mem::discriminant(other)
     };
     let leaves = |request: &Request| {
         (
@@ -146,8 +147,8 @@ fn is_milder((own, request): (&ChangeSet, &Request), (others, other): (&ChangeSe
         )
     };
     let (more, less) = (leaves(request), leaves(other));
-    own.changes.len() == others.changes.len()
-        && own.changes.iter().zip(&others.changes).all(is_of_kind)
+    changes.changes.len() == others.changes.len()
+        && changes.changes.iter().zip(&others.changes).all(is_of_kind)
         && less != more
         && less.0 <= more.0
         && less.1 <= more.1

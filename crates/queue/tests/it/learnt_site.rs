@@ -81,15 +81,15 @@ impl Site {
         let now = self.now;
         self.queue
             .retain(|job| self.jobs[*job].started.is_none_or(|started| started + self.jobs[*job].run > now));
-        let mut own = Vec::new();
+        let mut waits = Vec::new();
         for user in 0..USERS {
             let often = if user == OWN { 0.16 } else { 0.075 * self.load };
             if self.random.unit() < often {
-                own.extend(self.submit(user));
+                waits.extend(self.submit(user));
             }
         }
         self.pass();
-        own
+        waits
     }
 
     fn submit(&mut self, user: usize) -> Option<usize> {

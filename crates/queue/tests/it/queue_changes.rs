@@ -91,7 +91,8 @@ fn found(snapshot: &Snapshot, request: &Request, past: &PastRuns) -> ChangeEstim
 /// Returns each set of changes with how many hours sooner the job starts; `None` where it never starts as it is.
 fn told(estimates: &ChangeEstimates) -> Vec<(&[Change], Option<f64>)> {
     let list = estimates.list.iter();
-    list.map(|own| (own.set.changes.as_slice(), own.sooner.map(|sooner| sooner.0 / 3600.0))).collect()
+    list.map(|estimate| (estimate.set.changes.as_slice(), estimate.sooner.map(|sooner| sooner.0 / 3600.0)))
+        .collect()
 }
 
 fn hours(hours: f64) -> Change {
@@ -106,11 +107,11 @@ fn to_partition(names: &str) -> Change {
 fn a_limit_that_past_runs_allow_comes_first_and_costs_nothing() {
     let estimates = found(&a_hole(), &request("a100", 2, 24.0), &past("a100", 2, 3.0));
     assert_eq!(told(&estimates), [(&[hours(4.5)][..], Some(16.0))]);
-    let [own] = estimates.list.as_slice() else { panic!("one") };
-    assert!(own.set.is_harmless());
-    let drawback = own.set.drawbacks[0].to_string();
+    let [estimate] = estimates.list.as_slice() else { panic!("one") };
+    assert!(estimate.set.is_harmless());
+    let drawback = estimate.set.drawbacks[0].to_string();
     assert_eq!(drawback, "Slurm ends the job after 4 h 30 min; the 1 past run took 3 h");
-    assert_eq!(own.done.map(|done| done.median), Some(Seconds(3.0 * 3600.0)));
+    assert_eq!(estimate.done.map(|done| done.median), Some(Seconds(3.0 * 3600.0)));
     // Runs of seven hours need more than the hole has.
     assert_eq!(told(&found(&a_hole(), &request("a100", 2, 24.0), &past("a100", 2, 7.0))), []);
 }
@@ -120,9 +121,9 @@ fn without_past_runs_the_longest_limit_that_helps_is_a_question() {
     let estimates = found(&a_hole(), &request("a100", 2, 24.0), &PastRuns::default());
     // With 12 h it waits as before. One GPU instead of two does not help.
     assert_eq!(told(&estimates), [(&[hours(6.0)][..], Some(16.0))]);
-    let [own] = estimates.list.as_slice() else { panic!("one") };
-    assert!(!own.set.is_harmless());
-    let drawback = own.set.drawbacks[0].to_string();
+    let [estimate] = estimates.list.as_slice() else { panic!("one") };
+    assert!(!estimate.set.is_harmless());
+    let drawback = estimate.set.drawbacks[0].to_string();
     assert_eq!(drawback, "Slurm ends the job after 6 h; how long it runs is unknown");
     // A run on other GPUs took longer: not below that.
     assert_eq!(told(&found(&a_hole(), &request("a100", 2, 24.0), &past("v100", 1, 8.0))), []);
@@ -135,8 +136,8 @@ fn other_types_have_at_least_the_memory() {
     let types = |gpu_type: &str, busy: Value| {
         let estimates =
             found(&queue(&nodes, &[busy], &[]), &request(gpu_type, 4, 24.0), &PastRuns::default());
-        let changes = estimates.list.iter().filter_map(|own| own.set.gpu_type().cloned());
-        changes.map(|own| own.as_str().to_owned()).collect::<Vec<_>>()
+        let changes = estimates.list.iter().filter_map(|estimate| estimate.set.gpu_type().cloned());
+        changes.map(|gpu_type| gpu_type.as_str().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(types("v100", busy("n1", "v100")), ["a100"]);
     assert_eq!(types("a100", busy("n2", "a100")), [""; 0]);
@@ -184,7 +185,7 @@ fn fewer_gpus_take_longer_and_get_the_limit_that_they_need() {
     let half = Change::Gpus { nodes: 1, per_node: 2 };
     let told_of = |limit: f64, past: &PastRuns| {
         let estimates = found(&free, &request("a100", 4, limit), past);
-        estimates.list.iter().map(|own| own.set.clone()).collect::<Vec<ChangeSet>>()
+        estimates.list.iter().map(|estimate| estimate.set.clone()).collect::<Vec<ChangeSet>>()
     };
     let longer = Drawback::RunsLonger(2.0);
     let unknown = told_of(24.0, &PastRuns::default());
@@ -202,7 +203,8 @@ fn gpus_on_more_nodes_start_where_no_node_has_as_many() {
     let jobs = [running("n1", "a100", 2, 9.0), running("n2", "a100", 2, 9.0)];
     let estimates = found(&queue(&nodes, &jobs, &[]), &request("a100", 4, 24.0), &PastRuns::default());
     let two = Change::Gpus { nodes: 2, per_node: 2 };
-    let shown = estimates.list.iter().find(|own| own.set.changes == [two.clone()]).expect("two nodes");
+    let shown =
+        estimates.list.iter().find(|estimate| estimate.set.changes == [two.clone()]).expect("two nodes");
     assert_eq!(shown.sooner, Some(Seconds(9.0 * 3600.0)));
     assert_eq!(shown.set.drawbacks[0].to_string(), "the script must train on 2 nodes");
 }
@@ -231,13 +233,13 @@ fn gpus_without_cpus_are_for_jobs_that_need_fewer_of_them() {
 #[test]
 fn another_account_or_qos_may_come_first() {
     let mut snapshot = a_hole();
-    let own = snapshot.accounts[0].clone();
+    let account = snapshot.accounts[0].clone();
     snapshot.accounts[0].allowed_qos = vec!["normal".to_owned(), "high".to_owned()];
     snapshot.accounts.push(hsched_queue::QueueAccount {
         name: "rich".to_owned(),
         default: false,
         priority: Some(500),
-        ..own
+        ..account
     });
     snapshot.qos_priority = [("high".to_owned(), 1000.0)].into();
     let estimates = found(&snapshot, &request("a100", 2, 24.0), &past("a100", 2, 20.0));
@@ -337,14 +339,14 @@ fn what_is_shown_is_compared_in_the_same_futures_and_notable() {
     assert_eq!(as_is.starts.len(), 40);
     assert!(!estimates.list.is_empty());
     let least = 600.0_f64.max(0.05 * as_is.start.median.0);
-    for own in &estimates.list {
-        let forecast = own.start.forecast().expect("an estimate");
+    for estimate in &estimates.list {
+        let forecast = estimate.start.forecast().expect("an estimate");
         assert_eq!(forecast.starts.len(), 40);
-        assert!(own.sooner.is_some_and(|sooner| sooner.0 >= least), "{own:?}");
+        assert!(estimate.sooner.is_some_and(|sooner| sooner.0 >= least), "{estimate:?}");
     }
     let gains = |harmless: bool| -> Vec<f64> {
-        let kind = estimates.list.iter().filter(|own| own.set.is_harmless() == harmless);
-        kind.filter_map(|own| own.sooner).map(|sooner| sooner.0).collect()
+        let kind = estimates.list.iter().filter(|estimate| estimate.set.is_harmless() == harmless);
+        kind.filter_map(|estimate| estimate.sooner).map(|sooner| sooner.0).collect()
     };
     for gains in [gains(true), gains(false)] {
         assert!(gains.is_sorted_by(|a, b| a >= b), "{gains:?}");

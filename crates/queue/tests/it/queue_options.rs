@@ -95,16 +95,16 @@ fn start(snapshot: &Value, request: Request) -> Option<f64> {
 fn nodes_are_those_that_the_options_allow() {
     let queue = snapshot(&[running("1", "n1", 1, 3.0), running("2", "n2", 4, 8.0)]);
     assert_eq!(start(&queue, request(1, 1.0)), Some(0.0));
-    assert_eq!(start(&queue, asking(1, 1.0, |own| own.exclusive = true)), Some(3.0));
-    let constraint = |text: &str| start(&queue, asking(1, 1.0, |own| own.features = Some(text.to_owned())));
+    assert_eq!(start(&queue, asking(1, 1.0, |asks| asks.exclusive = true)), Some(3.0));
+    let constraint = |text: &str| start(&queue, asking(1, 1.0, |asks| asks.features = Some(text.to_owned())));
     assert_eq!(
         (constraint("ib"), constraint("a100&ib"), constraint("h100|ib")),
         (Some(0.0), Some(0.0), Some(0.0))
     );
     assert_eq!((constraint("h100"), constraint("h100|a100&ib")), (None, Some(0.0)));
-    assert_eq!(start(&queue, asking(1, 1.0, |own| own.nodelist = names(&["n2"]))), Some(8.0));
-    assert_eq!(start(&queue, asking(1, 1.0, |own| own.exclude = names(&["n1"]))), Some(8.0));
-    assert_eq!(start(&queue, asking(1, 1.0, |own| own.exclude = names(&["n1", "n2"]))), None);
+    assert_eq!(start(&queue, asking(1, 1.0, |asks| asks.nodelist = names(&["n2"]))), Some(8.0));
+    assert_eq!(start(&queue, asking(1, 1.0, |asks| asks.exclude = names(&["n1"]))), Some(8.0));
+    assert_eq!(start(&queue, asking(1, 1.0, |asks| asks.exclude = names(&["n1", "n2"]))), None);
 }
 
 #[test]

@@ -245,5 +245,5 @@ fn submissions_of_one_second_end_in_an_estimate() {
     let question =
         Question { snapshot: &snapshot, requests: &requests, seed: 1, samples: 10, calibration: None };
     let start = forecast(&question, &|| false).remove(0).start;
-    assert_eq!(start.forecast().map(|own| own.starts.len()), Some(10));
+    assert_eq!(start.forecast().map(|forecast| forecast.starts.len()), Some(10));
 }

@@ -43,8 +43,8 @@ fn pending(id: &str, gpus: u32, limit: f64, reason: &str) -> Value {
 }
 
 fn with(mut job: Value, fields: &Value) -> Value {
-    for (key, own) in fields.as_object().expect("an object") {
-        job[key] = own.clone();
+    for (key, value) in fields.as_object().expect("an object") {
+        job[key] = value.clone();
     }
     job
 }
@@ -158,7 +158,7 @@ fn who_is_ahead_is_counted_with_the_cause() {
     );
     let (_, told) = told(&snapshot, "3");
     let ahead = told.ahead.expect("jobs ahead");
-    let list: Vec<(&str, Cause)> = ahead.jobs.iter().map(|own| (own.job.id.as_str(), own.cause)).collect();
+    let list: Vec<(&str, Cause)> = ahead.jobs.iter().map(|job| (job.job.id.as_str(), job.cause)).collect();
     assert_eq!(
         list,
         [
@@ -170,7 +170,7 @@ fn who_is_ahead_is_counted_with_the_cause() {
             ("6", Cause::Earlier),
         ]
     );
-    assert_eq!((ahead.gpus(), ahead.largest().map(|own| own.job.id.as_str())), (14, Some("8")));
+    assert_eq!((ahead.gpus(), ahead.largest().map(|job| job.job.id.as_str())), (14, Some("8")));
     assert!(
         told.why.contains(&"The largest is job 8, which asks for 4 a100 GPUs on 1 node.".to_owned()),
         "{:?}",
@@ -189,8 +189,8 @@ fn a_shorter_limit_lets_a_job_into_a_hole_and_keeps_its_place() {
     assert_eq!(hours(found.as_is.as_ref().expect("a start")), 16.0);
     let best = &found.advice[0];
     assert!(matches!(&best.remedy, Remedy::InPlace(_)) && best.remedy.keeps_job());
-    assert_eq!((hours(&best.start), best.sooner.map(|own| own.0 / 3600.0)), (0.0, Some(16.0)));
-    let limits: Vec<f64> = found.advice.iter().map(|own| own.request.limit.0 / 3600.0).collect();
+    assert_eq!((hours(&best.start), best.sooner.map(|sooner| sooner.0 / 3600.0)), (0.0, Some(16.0)));
+    let limits: Vec<f64> = found.advice.iter().map(|advice| advice.request.limit.0 / 3600.0).collect();
     assert!(limits[0] <= 6.0 && limits.contains(&(358.0 / 60.0)), "{limits:?}");
 }
 
@@ -200,8 +200,8 @@ fn cancelling_another_job_of_ones_own_is_advised_where_it_helps() {
     let remedies = |snapshot: &Snapshot| {
         let found = outlook(snapshot, "3");
         let is_cancel =
-            |own: &&hsched_queue::Advice| matches!(&own.remedy, Remedy::Cancel { id, .. } if id == "1");
-        found.advice.iter().find(is_cancel).map(|own| own.sooner.map(|own| own.0 / 3600.0))
+            |advice: &&hsched_queue::Advice| matches!(&advice.remedy, Remedy::Cancel { id, .. } if id == "1");
+        found.advice.iter().find(is_cancel).map(|advice| advice.sooner.map(|sooner| sooner.0 / 3600.0))
     };
     assert_eq!(remedies(&queue(&jobs, &json!({}))), Some(Some(6.0)));
     // Those of others are not ours to cancel.
@@ -218,7 +218,9 @@ fn limits_are_met_by_the_smallest_change() {
         found
             .advice
             .iter()
-            .map(|own| (own.remedy.keeps_job(), own.request.limit.0 / 60.0, own.request.asks.gpus[0].count))
+            .map(|advice| {
+                (advice.remedy.keeps_job(), advice.request.limit.0 / 60.0, advice.request.asks.gpus[0].count)
+            })
             .collect::<Vec<_>>()
     };
     let wall = json!({ "limits": [{ "holder": "q:normal", "name": "MaxWall", "max": 90.0 }] });
@@ -236,7 +238,7 @@ fn hidden_jobs_are_said_to_be_hidden() {
     let snapshot = queue(&[pending("3", 4, 2.0, "Priority")], &json!({ "others_hidden": true }));
     let (_, told) = told(&snapshot, "3");
     assert!(
-        told.ahead.is_none() && told.why.iter().any(|own| own.contains("hides the jobs of others")),
+        told.ahead.is_none() && told.why.iter().any(|line| line.contains("hides the jobs of others")),
         "{:?}",
         told.why
     );
@@ -262,7 +264,7 @@ fn a_job_before_it_a_time_and_a_reservation_are_named() {
     let long = queue(&[pending("3", 1, 12.0, "ReqNodeNotAvail, Reserved for maintenance")], &kept);
     let why = told(&long, "3").1.why.join(" ");
     assert!(why.contains("It would fit on n1 now, but reservation course begins there at hour 8, before its time limit (12 h) would end."), "{why}");
-    assert!(outlook(&long, "3").advice.iter().any(|own| own.request.limit.0 <= 8.0 * 3600.0));
+    assert!(outlook(&long, "3").advice.iter().any(|advice| advice.request.limit.0 <= 8.0 * 3600.0));
 }
 
 #[test]
@@ -291,10 +293,9 @@ fn a_change_that_costs_more_and_gains_no_more_is_not_listed() {
         with(pending("2", 4, 10.0, "Resources"), &json!({ "user": "bob", "ours": false, "priority": 500 }));
     let snapshot = queue(&[running("1", "bob", 2, 6.0), wide, pending("3", 2, 20.0, "Priority")], &json!({}));
     let found = outlook(&snapshot, "3");
-    let is_of_limit_alone =
-        |own: &&hsched_queue::Advice| matches!(&own.remedy, Remedy::InPlace(set) if set.changes.len() == 1);
+    let is_of_limit_alone = |advice: &&hsched_queue::Advice| matches!(&advice.remedy, Remedy::InPlace(set) if set.changes.len() == 1);
     assert_eq!(found.advice.iter().filter(is_of_limit_alone).count(), 1, "{:?}", found.advice);
-    assert!(found.advice.iter().all(|own| own.sooner.is_some_and(|own| own.0 >= 600.0)));
+    assert!(found.advice.iter().all(|advice| advice.sooner.is_some_and(|sooner| sooner.0 >= 600.0)));
 }
 
 #[test]
@@ -304,8 +305,8 @@ fn the_same_command_stands_once_with_what_it_costs() {
         "partitions": [{ "name": "gpu", "max_time_s": 3600 }, { "name": "spare", "preemptible": true }],
     });
     let found = outlook(&queue(&[pending("3", 2, 5.0, "PartitionTimeLimit")], &partitions), "3");
-    let spare = |own: &&hsched_queue::Advice| {
-        let Remedy::InPlace(set) = &own.remedy else { return false };
+    let spare = |advice: &&hsched_queue::Advice| {
+        let Remedy::InPlace(set) = &advice.remedy else { return false };
         set.changes == [hsched_queue::Change::Partition("spare".to_owned())]
     };
     let list: Vec<_> = found.advice.iter().filter(spare).collect();
@@ -328,13 +329,13 @@ fn components_start_together_and_are_not_changed_alone() {
     let jobs = [running("1", "bob", 4, 5.0), pending("9+1", 2, 2.0, "Priority")];
     let snapshot = queue(&jobs, &json!({}));
     let (_, told) = told(&snapshot, "9+1");
-    assert!(told.why.iter().any(|own| own.contains("component of job 9")), "{:?}", told.why);
+    assert!(told.why.iter().any(|line| line.contains("component of job 9")), "{:?}", told.why);
     let found = outlook(&snapshot, "9+1");
     assert!(found.advice.is_empty() && !found.is_looked_for);
-    let own = [running("8+1", "ann", 4, 6.0), pending("3", 4, 2.0, "Resources")];
-    let found = outlook(&queue(&own, &json!({})), "3");
+    let snapshot = [running("8+1", "ann", 4, 6.0), pending("3", 4, 2.0, "Resources")];
+    let found = outlook(&queue(&snapshot, &json!({})), "3");
     assert!(
-        !found.advice.iter().any(|own| matches!(own.remedy, Remedy::Cancel { .. })),
+        !found.advice.iter().any(|advice| matches!(advice.remedy, Remedy::Cancel { .. })),
         "{:?}",
         found.advice
     );

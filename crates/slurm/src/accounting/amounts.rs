@@ -1,6 +1,6 @@
 //! Amounts in the columns of `sacct`: an empty cell is none, and what cannot be read is an error that names the column.
 
-use crate::accounting::columns::Row;
+use crate::accounting::columns::AccountingRow;
 use crate::amount;
 use crate::record::{excerpt, value};
 use hsched_model::Seconds;
@@ -10,7 +10,7 @@ use hsched_model::number::to_f64;
 pub(super) const MIB: f64 = 1_048_576.0;
 
 /// Returns a time limit; `None` where there is none, also for `UNLIMITED` and `Partition_Limit`.
-pub(super) fn limit(row: &Row) -> Result<Option<Seconds>, String> {
+pub(super) fn limit(row: &AccountingRow) -> Result<Option<Seconds>, String> {
     let is_none = |text: &str| amount::is_unlimited(text) || text.eq_ignore_ascii_case("Partition_Limit");
     let read = read(row, "Timelimit", |text| match text {
         text if is_none(text) => Some(None),
@@ -20,7 +20,7 @@ pub(super) fn limit(row: &Row) -> Result<Option<Seconds>, String> {
 }
 
 /// Returns a time of processors in seconds, such as `03:25.091` or `5-17:40:37`.
-pub(super) fn cpu_time(row: &Row) -> Result<Option<f64>, String> {
+pub(super) fn cpu_time(row: &AccountingRow) -> Result<Option<f64>, String> {
     read(row, "TotalCPU", |text| {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
         let (days, clock) = whole.split_once('-').unwrap_or(("0", whole));
@@ -42,7 +42,7 @@ pub(super) fn cpu_time(row: &Row) -> Result<Option<f64>, String> {
 }
 
 /// Returns the resident memory of the largest task in MiB. A number alone is of bytes.
-pub(super) fn resident_mib(row: &Row) -> Result<Option<f64>, String> {
+pub(super) fn resident_mib(row: &AccountingRow) -> Result<Option<f64>, String> {
     read(row, "MaxRSS", |text| {
         let is_bytes = text.bytes().all(|byte| byte.is_ascii_digit());
         let bytes = if is_bytes { text.parse().ok() } else { amount::memory(text).map(|bytes| bytes.0) };
@@ -60,7 +60,7 @@ pub(super) enum Requested {
 }
 
 /// Returns the memory that a job asked for; `None` also for all memory of a node, which is printed as 0.
-pub(super) fn requested_memory(row: &Row) -> Result<Option<Requested>, String> {
+pub(super) fn requested_memory(row: &AccountingRow) -> Result<Option<Requested>, String> {
     let read = read(row, "ReqMem", |text| {
         let mib = |text: &str| amount::memory(text).map(|bytes| to_f64(bytes.0) / MIB);
         if let Some(text) = text.strip_suffix('c') {
@@ -77,12 +77,12 @@ pub(super) fn requested_memory(row: &Row) -> Result<Option<Requested>, String> {
 }
 
 /// Returns a count, such as that of nodes or tasks.
-pub(super) fn count(row: &Row, column: &str) -> Result<Option<u64>, String> {
+pub(super) fn count(row: &AccountingRow, column: &str) -> Result<Option<u64>, String> {
     read(row, column, amount::count)
 }
 
 /// Returns the mean use of the GPUs of a task: percent, summed over its GPUs.
-pub(super) fn gpu_percent(row: &Row) -> Option<f64> {
+pub(super) fn gpu_percent(row: &AccountingRow) -> Option<f64> {
     let mut uses = row.cell("TRESUsageInAve").split(',').filter_map(|part| part.trim().split_once('='));
     let (_, percent) = uses.find(|(name, _)| *name == "gres/gpuutil")?;
     percent.parse().ok().filter(|percent: &f64| percent.is_finite() && *percent >= 0.0)
@@ -90,7 +90,7 @@ pub(super) fn gpu_percent(row: &Row) -> Option<f64> {
 
 /// Reads a cell that is not one of Slurm's words for nothing.
 pub(super) fn read<T>(
-    row: &Row,
+    row: &AccountingRow,
     column: &str,
     parse: impl Fn(&str) -> Option<T>,
 ) -> Result<Option<T>, String> {

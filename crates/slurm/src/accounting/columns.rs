@@ -39,14 +39,14 @@ pub enum HeaderError {
 
 /// The places of the columns in rows.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Columns {
+pub(super) struct ColumnPlaces {
     delimiter: char,
     count: usize,
     /// By the order of [`COLUMNS`].
     places: [Option<usize>; COLUMNS.len()],
 }
 
-impl Columns {
+impl ColumnPlaces {
     /// Returns whether a line is a header.
     pub(super) fn is_header(line: &str) -> bool {
         let has = |name: &str| line.split(delimiter(line)).any(|cell| is(cell, name));
@@ -75,10 +75,10 @@ impl Columns {
     ///
     /// # Errors
     /// Says how many columns there are, and how many there should be.
-    pub(super) fn row<'a>(&'a self, line: &'a str) -> Result<Row<'a>, String> {
+    pub(super) fn row<'a>(&'a self, line: &'a str) -> Result<AccountingRow<'a>, String> {
         let cells: Vec<&str> = line.split(self.delimiter).collect();
         if cells.len() == self.count {
-            return Ok(Row { columns: self, cells });
+            return Ok(AccountingRow { columns: self, cells });
         }
         let few = if cells.len() < self.count { "few" } else { "many" };
         Err(format!("too {few} columns: {} for the {} of the header", cells.len(), self.count))
@@ -92,12 +92,12 @@ impl Columns {
 
 /// A row with as many cells as the header has columns.
 #[derive(Clone, Debug)]
-pub(super) struct Row<'a> {
-    columns: &'a Columns,
+pub(super) struct AccountingRow<'a> {
+    columns: &'a ColumnPlaces,
     cells: Vec<&'a str>,
 }
 
-impl<'a> Row<'a> {
+impl<'a> AccountingRow<'a> {
     /// Returns what stands in a column; nothing if there is no such column.
     pub(super) fn cell(&self, column: &str) -> &'a str {
         let number = COLUMNS.iter().position(|name| *name == column);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::accounting::amounts::{self, Requested};
-use crate::accounting::columns::{Columns, HeaderError, Row};
+use crate::accounting::columns::{AccountingRow, ColumnPlaces, HeaderError};
 use crate::accounting::run::{AskedMemory, Run, Steps};
 use crate::record::value;
 use crate::{SlurmState, Tres};
@@ -46,12 +46,12 @@ impl Accounting {
     pub fn parse(bytes: &[u8], date: fn(&str) -> Option<Time>) -> Result<Self, HeaderError> {
         let lines: Vec<String> = bytes.split(|byte| *byte == b'\n').map(line_of).collect();
         let numbered = || (1_usize..).zip(&lines).filter(|(_, line)| !line.trim().is_empty());
-        let first = numbered().find(|(_, line)| Columns::is_header(line)).or_else(|| numbered().next());
+        let first = numbered().find(|(_, line)| ColumnPlaces::is_header(line)).or_else(|| numbered().next());
         let (number, header) = first.ok_or(HeaderError::Empty)?;
-        let mut reader = Reader::new(&Columns::of(header, number)?, date);
+        let mut reader = AccountingReader::new(&ColumnPlaces::of(header, number)?, date);
         for (number, line) in numbered() {
-            if Columns::is_header(line) {
-                reader.begin_pull(&Columns::of(line, number)?);
+            if ColumnPlaces::is_header(line) {
+                reader.begin_pull(&ColumnPlaces::of(line, number)?);
             } else if let Err(why) = reader.read(line) {
                 reader.found.odd.push(OddRow { line: number, why });
             }
@@ -72,8 +72,8 @@ struct Above {
     run: Option<usize>,
 }
 
-struct Reader {
-    columns: Columns,
+struct AccountingReader {
+    columns: ColumnPlaces,
     date: fn(&str) -> Option<Time>,
     found: Accounting,
     above: Option<Above>,
@@ -89,13 +89,13 @@ struct Times {
     end: Option<Time>,
 }
 
-impl Reader {
-    fn new(columns: &Columns, date: fn(&str) -> Option<Time>) -> Self {
+impl AccountingReader {
+    fn new(columns: &ColumnPlaces, date: fn(&str) -> Option<Time>) -> Self {
         let (found, known, steps) = Default::default();
         Self { columns: *columns, date, found, above: None, known, steps }
     }
 
-    fn begin_pull(&mut self, columns: &Columns) {
+    fn begin_pull(&mut self, columns: &ColumnPlaces) {
         for name in columns.missing() {
             if !self.found.missing.contains(&name) {
                 self.found.missing.push(name);
@@ -132,7 +132,7 @@ impl Reader {
         Ok(())
     }
 
-    fn times(&self, row: &Row) -> Result<Times, String> {
+    fn times(&self, row: &AccountingRow) -> Result<Times, String> {
         let date = |column| amounts::read(row, column, self.date);
         let times = Times { submit: date("Submit")?, start: date("Start")?, end: date("End")? };
         match (times.start, times.end) {
@@ -141,7 +141,7 @@ impl Reader {
         }
     }
 
-    fn job(&mut self, row: &Row, times: &Times) -> Result<(), String> {
+    fn job(&mut self, row: &AccountingRow, times: &Times) -> Result<(), String> {
         let run = run(row, times)?;
         let key = row.key(&OF_JOB);
         let run = match (run, self.known.get(&key)) {
@@ -160,7 +160,7 @@ impl Reader {
         Ok(())
     }
 
-    fn step(&mut self, id: &str, row: &Row, times: &Times) -> Result<(), String> {
+    fn step(&mut self, id: &str, row: &AccountingRow, times: &Times) -> Result<(), String> {
         let above = self.above.as_ref().filter(|above| above.id == id);
         let above = above.ok_or_else(|| format!("a step of job {id}, whose row is not above"))?;
         let used = used(row, times)?;
@@ -173,7 +173,7 @@ impl Reader {
 }
 
 /// Returns the run of a job's row; `None` where it has not started and ended.
-fn run(row: &Row, times: &Times) -> Result<Option<Run>, String> {
+fn run(row: &AccountingRow, times: &Times) -> Result<Option<Run>, String> {
     let requested = Tres::parse(row.cell("ReqTRES"));
     let given = Tres::parse(row.cell("AllocTRES"));
     let nodes = amounts::count(row, "NNodes")?.or(given.nodes).or(requested.nodes).unwrap_or(1).max(1);
@@ -228,7 +228,7 @@ pub(super) struct Used {
     pub given: Tres,
 }
 
-fn used(row: &Row, times: &Times) -> Result<Used, String> {
+fn used(row: &AccountingRow, times: &Times) -> Result<Used, String> {
     let nodes = amounts::count(row, "NNodes")?.unwrap_or(1).max(1);
     let tasks = amounts::count(row, "NTasks")?.unwrap_or(1).max(1);
     Ok(Used {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::command::{Started, is_opaque, srun_options, started};
 use super::training::take_command;
 use super::words::{assignment, literal, split};
-use super::{Imported, Line, Processes};
+use super::{Imported, LogicalLine, Processes};
 
 /// A command, or several that belong together: a loop, a condition.
 pub(super) struct Piece {
@@ -61,7 +61,7 @@ const OF_NODES: [&str; 12] = [
 ];
 
 /// Reads the commands.
-pub(super) fn read(lines: &[Line], processes: Processes, imported: &mut Imported) {
+pub(super) fn read(lines: &[LogicalLine], processes: Processes, imported: &mut Imported) {
     let pieces = pieces(lines, imported);
     let training = training(&pieces, imported);
     // Without a training, nothing behind what may be it prepares it for certain.
@@ -227,9 +227,9 @@ fn is_of_nodes(text: &str) -> bool {
 }
 
 /// Returns the commands of a script, what belongs together as one.
-fn pieces(lines: &[Line], imported: &mut Imported) -> Vec<Piece> {
+fn pieces(lines: &[LogicalLine], imported: &mut Imported) -> Vec<Piece> {
     let mut pieces = Vec::new();
-    let mut lines: VecDeque<&Line> =
+    let mut lines: VecDeque<&LogicalLine> =
         lines.iter().filter(|line| !line.text.is_empty() && !line.text.starts_with('#')).collect();
     while let Some(line) = lines.pop_front() {
         if let Some(text) = array(line, &mut lines) {
@@ -284,7 +284,7 @@ fn is_array(text: &str) -> bool {
 }
 
 /// Returns an array of the shell with all its lines, if a line begins one.
-fn array(line: &Line, lines: &mut VecDeque<&Line>) -> Option<String> {
+fn array(line: &LogicalLine, lines: &mut VecDeque<&LogicalLine>) -> Option<String> {
     let words = ["declare -a ", "declare ", "local ", "export ", "readonly "];
     let rest = words.iter().find_map(|word| line.text.strip_prefix(word)).unwrap_or(&line.text);
     assignment(rest).filter(|(_, value)| value.starts_with('('))?;

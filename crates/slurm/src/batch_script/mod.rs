@@ -47,7 +47,7 @@ pub struct Remark {
 
 /// A line of a script with its number; lines that a backslash continues are one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Line {
+struct LogicalLine {
     number: usize,
     text: String,
 }
@@ -144,8 +144,8 @@ impl Imported {
 }
 
 /// Returns the lines of a script with their numbers, without blanks around them, continued lines joined.
-fn lines(script: &str) -> Vec<Line> {
-    let mut lines: Vec<Line> = Vec::new();
+fn lines(script: &str) -> Vec<LogicalLine> {
+    let mut lines: Vec<LogicalLine> = Vec::new();
     let mut continued = false;
     for (place, text) in script.lines().enumerate() {
         let text = text.trim_end_matches('\r');
@@ -159,7 +159,7 @@ fn lines(script: &str) -> Vec<Line> {
                 last.text.push(' ');
                 last.text.push_str(text.trim());
             }
-            None => lines.push(Line { number: place + 1, text: text.trim().to_owned() }),
+            None => lines.push(LogicalLine { number: place + 1, text: text.trim().to_owned() }),
         }
         continued = goes_on;
     }

@@ -23,7 +23,7 @@ pub(super) fn read(reading: &ScriptReading, imported: &mut Imported) {
         );
         return imported.todo("gpus", "the script asks for a heterogeneous job");
     }
-    let asked = Asked { reading, own: &request.total };
+    let asked = ScriptResources { reading, own: &request.total };
     asked.nodes(imported);
     asked.gpus(imported);
     asked.cpus(imported);
@@ -31,12 +31,12 @@ pub(super) fn read(reading: &ScriptReading, imported: &mut Imported) {
     asked.time(imported);
 }
 
-struct Asked<'a> {
+struct ScriptResources<'a> {
     reading: &'a ScriptReading,
     own: &'a ResourceRequest,
 }
 
-impl Asked<'_> {
+impl ScriptResources<'_> {
     /// Returns the line of the last of some options.
     fn line(&self, names: &[&str]) -> usize {
         self.reading.options.iter().rfind(|own| names.contains(&own.name.as_str())).map_or(1, line)

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::words::{assignment, literal, split};
-use super::{Imported, Line};
+use super::{Imported, LogicalLine};
 use hsched_model::formats::is_sweep_key;
 
 /// The most tasks that become values of a sweep.
@@ -15,7 +15,7 @@ const MOST: usize = 100;
 const ID: &str = "SLURM_ARRAY_TASK_ID";
 
 /// An array of the shell, with the lines that define it.
-struct Array {
+struct ShellArray {
     name: String,
     values: Vec<String>,
     text: String,
@@ -23,7 +23,7 @@ struct Array {
 }
 
 /// Makes a sweep of a job array, and returns the script's commands with what they have of it.
-pub(super) fn rewrite(lines: &[Line], imported: &mut Imported) -> Vec<Line> {
+pub(super) fn rewrite(lines: &[LogicalLine], imported: &mut Imported) -> Vec<LogicalLine> {
     let Some((at, asked)) = imported.array.clone() else { return lines.to_vec() };
     if let Some((_, most)) = asked.split_once('%') {
         imported.remark(
@@ -81,7 +81,7 @@ fn numbers(array: &str) -> Option<Vec<u64>> {
 }
 
 /// Returns the arrays whose values are plain words.
-fn arrays(lines: &[Line]) -> Vec<Array> {
+fn arrays(lines: &[LogicalLine]) -> Vec<ShellArray> {
     let mut all = Vec::new();
     for (first, line) in lines.iter().enumerate() {
         let text = line.text.strip_prefix("declare -a ").unwrap_or(&line.text);
@@ -95,12 +95,12 @@ fn arrays(lines: &[Line]) -> Vec<Array> {
         let Some(values) = values.and_then(|words| words.iter().map(|word| literal(word)).collect()) else {
             continue;
         };
-        all.push(Array { name: name.to_owned(), values, text, lines: first..last + 1 });
+        all.push(ShellArray { name: name.to_owned(), values, text, lines: first..last + 1 });
     }
     all
 }
 
-fn is_used(lines: &[Line], array: &Array) -> bool {
+fn is_used(lines: &[LogicalLine], array: &ShellArray) -> bool {
     lines.iter().any(|line| line.text.contains(&format!("${{{}[", array.name)))
 }
 
@@ -124,17 +124,17 @@ fn elements(name: &str, from: u64) -> Vec<String> {
 /// Returns the key of a sweep with its values, the array that has them, and the commands left, if all that the script does with the
 /// number of a task is to take an element of one array.
 fn over_values(
-    lines: &[Line],
-    arrays: &[Array],
+    lines: &[LogicalLine],
+    arrays: &[ShellArray],
     tasks: &[u64],
-) -> Option<(String, Vec<String>, String, Vec<Line>)> {
+) -> Option<(String, Vec<String>, String, Vec<LogicalLine>)> {
     let commands = || lines.iter().filter(|line| !line.text.starts_with('#'));
-    let uses = |array: &Array, from: u64| {
+    let uses = |array: &ShellArray, from: u64| {
         let elements = elements(&array.name, from);
         commands().any(|line| elements.iter().any(|element| line.text.contains(element)))
     };
     let pairs = arrays.iter().flat_map(|array| [(array, 0), (array, 1)]);
-    let used: Vec<(&Array, u64)> = pairs.filter(|(array, from)| uses(array, *from)).collect();
+    let used: Vec<(&ShellArray, u64)> = pairs.filter(|(array, from)| uses(array, *from)).collect();
     let [(array, from)] = used[..] else { return None };
     let values: Option<Vec<String>> = tasks
         .iter()
@@ -146,7 +146,7 @@ fn over_values(
     let variable = own.unwrap_or_else(|| array.name.strip_suffix(['s', 'S']).unwrap_or(&array.name));
     let (key, upper) = (variable.to_lowercase(), variable.to_uppercase());
     let distinct: BTreeSet<&String> = values.iter().collect();
-    let is_set = |line: &Line| {
+    let is_set = |line: &LogicalLine| {
         let word = line.text.strip_prefix("export ").unwrap_or(&line.text);
         assignment(word).is_some_and(|(name, _)| name == variable || name == upper)
     };
@@ -163,8 +163,10 @@ fn over_values(
             line.text = renamed(&line.text, variable, &upper);
         }
     }
-    let other = |line: &Line| line.text.contains(ID) || line.text.contains(&format!("{}[", array.name));
-    let speaks = |line: &Line| ["echo ", "printf ", "#"].iter().any(|word| line.text.starts_with(word));
+    let other =
+        |line: &LogicalLine| line.text.contains(ID) || line.text.contains(&format!("{}[", array.name));
+    let speaks =
+        |line: &LogicalLine| ["echo ", "printf ", "#"].iter().any(|word| line.text.starts_with(word));
     let is_all = !left.iter().any(|line| other(line) && !speaks(line));
     is_all.then(|| (key, values, array.name.clone(), left))
 }
@@ -176,7 +178,7 @@ fn taken<'a>(text: &'a str, elements: &[String]) -> Option<&'a str> {
 }
 
 /// Returns the lines that are in none of these ranges.
-fn without(lines: &[Line], ranges: impl Iterator<Item = std::ops::Range<usize>>) -> Vec<Line> {
+fn without(lines: &[LogicalLine], ranges: impl Iterator<Item = std::ops::Range<usize>>) -> Vec<LogicalLine> {
     let ranges: Vec<std::ops::Range<usize>> = ranges.collect();
     let is_left = |place: usize| !ranges.iter().any(|range| range.contains(&place));
     lines.iter().enumerate().filter(|(place, _)| is_left(*place)).map(|(_, line)| line.clone()).collect()

@@ -16,7 +16,7 @@ use crate::{
 };
 use hsched_engine::clock::Clock;
 use hsched_engine::live::{
-    Held, LiveError, Prepared, Reported, Site, Tag, hold, left_word, reported, scripts, word_end,
+    HeldSignals, LiveError, Prepared, Reported, Site, Tag, hold, left_word, reported, scripts, word_end,
 };
 use hsched_engine::store::{StateDir, claim_file, lay_output, report_folder, reports};
 use hsched_engine::{
@@ -52,7 +52,7 @@ pub struct SlurmWorld<'a> {
     /// The names in Slurm of the jobs of scripts, as last looked for.
     slurm_names: BTreeMap<JobName, String>,
     /// Signals held back until the answer of the last request is written down.
-    held: Option<Held>,
+    held: Option<HeldSignals>,
 }
 
 impl<'a> SlurmWorld<'a> {

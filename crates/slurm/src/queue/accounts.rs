@@ -15,7 +15,7 @@ pub fn shares_command() -> CommandLine {
 }
 
 /// A line of `sshare`.
-struct Row<'a> {
+struct ShareRow<'a> {
     /// How far below the top it is.
     depth: usize,
     account: &'a str,
@@ -26,7 +26,7 @@ struct Row<'a> {
     factor: Option<f64>,
 }
 
-fn rows(text: &str) -> impl Iterator<Item = Row<'_>> {
+fn rows(text: &str) -> impl Iterator<Item = ShareRow<'_>> {
     text.lines().filter_map(|line| {
         let [account, user, shares, usage, factor] = line.split('|').collect::<Vec<_>>()[..] else {
             return None;
@@ -34,7 +34,7 @@ fn rows(text: &str) -> impl Iterator<Item = Row<'_>> {
         let factor = factor.trim().parse::<f64>().ok().filter(|factor| (0.0..=1.0).contains(factor));
         let number =
             |text: &str| text.trim().parse::<f64>().ok().filter(|own| own.is_finite() && *own >= 0.0);
-        Some(Row {
+        Some(ShareRow {
             depth: account.len() - account.trim_start().len(),
             account: Some(account.trim()).filter(|name| !name.is_empty())?,
             user: Some(user.trim()).filter(|name| !name.is_empty()),

@@ -2,7 +2,7 @@
 
 /// What an id says of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Array {
+pub(super) struct JobArray {
     /// The array's own id.
     pub id: String,
     /// Waiting tasks that the id stands for; those that Slurm leaves out of a long list are not counted.
@@ -12,15 +12,15 @@ pub(super) struct Array {
 }
 
 /// Returns what a shown id says; `None` for a job that is of no array.
-pub(super) fn array(shown_id: &str) -> Option<Array> {
+pub(super) fn array(shown_id: &str) -> Option<JobArray> {
     let (id, tasks) = shown_id.split_once('_')?;
     let Some(list) = tasks.strip_prefix('[') else {
-        return Some(Array { id: id.to_owned(), tasks: 1, at_once: None });
+        return Some(JobArray { id: id.to_owned(), tasks: 1, at_once: None });
     };
     let list = list.strip_suffix(']').unwrap_or(list);
     let (list, at_once) = list.split_once('%').map_or((list, None), |(list, most)| (list, most.parse().ok()));
     let tasks = list.split(',').map(count).fold(0, u32::saturating_add);
-    Some(Array { id: id.to_owned(), tasks: tasks.max(1), at_once })
+    Some(JobArray { id: id.to_owned(), tasks: tasks.max(1), at_once })
 }
 
 /// Returns how many tasks `7`, `2-5` or `0-10:5` are; 0 where that cannot be read.

@@ -145,28 +145,30 @@ pub fn parse(associations: Table<'_>, qos: Table<'_>, cluster: Option<&str>) -> 
 }
 
 /// A line of a table, by column in lower case; empty values are left out.
-struct Row<'a>(BTreeMap<String, &'a str>);
+struct LimitRow<'a>(BTreeMap<String, &'a str>);
 
-impl<'a> Row<'a> {
+impl<'a> LimitRow<'a> {
     fn get(&self, field: &str) -> Option<&'a str> {
         self.0.get(field).copied()
     }
 }
 
 impl<'a> Table<'a> {
-    fn rows(self) -> impl Iterator<Item = Row<'a>> {
+    fn rows(self) -> impl Iterator<Item = LimitRow<'a>> {
         self.text.lines().map(move |line| {
             let values = self.fields.iter().zip(line.split('|').map(str::trim));
-            Row(values
-                .filter(|(_, value)| !value.is_empty())
-                .map(|(field, value)| (field.to_ascii_lowercase(), value))
-                .collect())
+            LimitRow(
+                values
+                    .filter(|(_, value)| !value.is_empty())
+                    .map(|(field, value)| (field.to_ascii_lowercase(), value))
+                    .collect(),
+            )
         })
     }
 }
 
 impl SiteLimits {
-    fn take_association(&mut self, row: &Row<'_>, cluster: Option<&str>) {
+    fn take_association(&mut self, row: &LimitRow<'_>, cluster: Option<&str>) {
         let Some(account) = row.get("account") else { return };
         let is_other = |name: &str| row.get("cluster").is_some_and(|own| !own.eq_ignore_ascii_case(name));
         // An association for one partition does not hold for the user's other jobs.
@@ -188,7 +190,7 @@ impl SiteLimits {
         }
     }
 
-    fn take_limits(&mut self, holder: &str, row: &Row<'_>) {
+    fn take_limits(&mut self, holder: &str, row: &LimitRow<'_>) {
         let mut add = |name: &str, tres: Option<&str>, max: f64| {
             let tres = tres.map(str::to_owned);
             self.limits.push(Limit { holder: holder.to_owned(), name: name.to_owned(), tres, max });
@@ -212,12 +214,12 @@ impl SiteLimits {
 }
 
 /// Returns the QOS of jobs that name none: the default, else `normal` or the first of those that the user may use.
-fn default_qos<'a>(row: &Row<'a>) -> Option<&'a str> {
+fn default_qos<'a>(row: &LimitRow<'a>) -> Option<&'a str> {
     let normal = || allowed_qos(row).find(|name| *name == "normal");
     row.get("defaultqos").or_else(normal).or_else(|| allowed_qos(row).next())
 }
 
-fn allowed_qos<'a>(row: &Row<'a>) -> impl Iterator<Item = &'a str> {
+fn allowed_qos<'a>(row: &LimitRow<'a>) -> impl Iterator<Item = &'a str> {
     row.get("qos").into_iter().flat_map(|list| list.split(',')).filter(|name| !name.is_empty())
 }
 

@@ -1,7 +1,7 @@
 //! How the lines of a table fall into the cells of its columns.
 
 use super::fields::What;
-use super::header::{Column, Header, Layout};
+use super::header::{CellLayout, Column, Header};
 use super::looks;
 use crate::amount;
 use crate::record::value;
@@ -30,9 +30,9 @@ impl Header {
     /// Returns the cells of a line, or `None` where it does not fall into these columns.
     pub(super) fn cells<'a>(&self, line: &'a str) -> Option<Vec<&'a str>> {
         match self.layout {
-            Layout::Separated(mark) => self.separated_cells(line, mark),
-            Layout::Blanks => self.words(line),
-            Layout::Fixed => self.slices(line).or_else(|| self.words(line)),
+            CellLayout::Separated(mark) => self.separated_cells(line, mark),
+            CellLayout::Blanks => self.words(line),
+            CellLayout::Fixed => self.slices(line).or_else(|| self.words(line)),
         }
     }
 

@@ -6,7 +6,7 @@ use crate::record::{FIELD_END, RECORD_END};
 
 /// A line with its number in the text, from 1.
 #[derive(Clone, Debug)]
-pub(super) struct Line<'a> {
+pub(super) struct CleanLine<'a> {
     pub number: usize,
     pub text: Cow<'a, str>,
     /// What somebody typed, where the line is a shell's prompt; empty where nothing was typed.
@@ -56,7 +56,7 @@ pub(super) fn text(text: &str) -> Cow<'_, str> {
 }
 
 /// Returns the lines that may be somebody's output or prompts, and those that surely are neither.
-pub(super) fn lines(text: &str) -> (Vec<Line<'_>>, Vec<Line<'_>>) {
+pub(super) fn lines(text: &str) -> (Vec<CleanLine<'_>>, Vec<CleanLine<'_>>) {
     let (mut kept, mut noise) = (Vec::new(), Vec::new());
     for (index, raw) in text.split('\n').enumerate() {
         let (text, number) = (bare(raw), index + 1);
@@ -66,7 +66,7 @@ pub(super) fn lines(text: &str) -> (Vec<Line<'_>>, Vec<Line<'_>>) {
         let command = command(text).map(str::to_owned);
         let is_noise = text.trim().is_empty() || (command.is_none() && is_noise(text));
         let text = Cow::Borrowed(if text.trim().is_empty() { raw } else { text });
-        let line = Line { number, text, command };
+        let line = CleanLine { number, text, command };
         if is_noise { &mut noise } else { &mut kept }.push(line);
     }
     (kept, noise)

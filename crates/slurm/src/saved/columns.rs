@@ -5,7 +5,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use super::fields::{Field, of_letter, of_name};
-use super::header::{Column, Header, Layout};
+use super::header::{CellLayout, Column, Header};
 use crate::record::excerpt;
 
 /// Width of the columns of `-O`, where nobody asks for another.
@@ -36,7 +36,7 @@ pub enum ColumnsError {
 }
 
 /// A field of the format, with its width and what stands behind it.
-struct Asked<'a> {
+struct FormatField<'a> {
     field: &'static Field,
     width: Option<usize>,
     behind: &'a str,
@@ -83,11 +83,11 @@ impl FromStr for Columns {
         let layout = layout(&asked)?;
         let mut start = 0;
         let mut columns = Vec::new();
-        for Asked { field, width, behind } in &asked {
+        for FormatField { field, width, behind } in &asked {
             columns.push(Column { field: Some(field), word: (start, start), width: *width });
             start += width.unwrap_or(0) + behind.len();
         }
-        if layout != Layout::Fixed {
+        if layout != CellLayout::Fixed {
             for column in &mut columns {
                 column.word = (0, 0);
             }
@@ -101,7 +101,7 @@ impl FromStr for Columns {
 }
 
 /// Returns the fields of a format of `-o`: `%[[.]width]letter` with any text between.
-fn short(format: &str) -> Result<Vec<Asked<'_>>, ColumnsError> {
+fn short(format: &str) -> Result<Vec<FormatField<'_>>, ColumnsError> {
     let (before, fields) = format.split_once('%').unwrap_or((format, ""));
     if !before.trim().is_empty() {
         return Err(ColumnsError::Before { text: excerpt(before) });
@@ -117,12 +117,12 @@ fn short(format: &str) -> Result<Vec<Asked<'_>>, ColumnsError> {
     };
     fields
         .split('%')
-        .map(|text| asked(text).map(|(field, width, end)| Asked { field, width, behind: &text[end..] }))
+        .map(|text| asked(text).map(|(field, width, end)| FormatField { field, width, behind: &text[end..] }))
         .collect()
 }
 
 /// Returns the fields of a format of `-O`: `name[:[.][width][text]]` with commas between.
-fn long(format: &str) -> Result<Vec<Asked<'_>>, ColumnsError> {
+fn long(format: &str) -> Result<Vec<FormatField<'_>>, ColumnsError> {
     let asked = |text| {
         let (name, rest) = match str::split_once(text, ':') {
             Some((name, rest)) => (name, Some(rest)),
@@ -131,7 +131,7 @@ fn long(format: &str) -> Result<Vec<Asked<'_>>, ColumnsError> {
         let field =
             of_name(name.trim()).ok_or_else(|| ColumnsError::Field { field: excerpt(name.trim()) })?;
         let (width, behind) = rest.map_or((Some(WIDTH), ""), width);
-        Ok(Asked { field, width, behind })
+        Ok(FormatField { field, width, behind })
     };
     format.split(',').map(asked).collect()
 }
@@ -143,21 +143,21 @@ fn width(text: &str) -> (Option<usize>, &str) {
     (text[..end].parse().ok().filter(|&width| width > 0 && width < 10_000), &text[end..])
 }
 
-fn layout(asked: &[Asked<'_>]) -> Result<Layout, ColumnsError> {
+fn layout(asked: &[FormatField<'_>]) -> Result<CellLayout, ColumnsError> {
     let between = asked.split_last().map_or(asked, |(_, between)| between);
     let mut marks: Vec<&str> = between.iter().map(|asked| asked.behind.trim()).collect();
     marks.dedup();
     match *marks.as_slice() {
-        [] => Ok(Layout::Blanks),
-        [""] if between.iter().all(|asked| !asked.behind.is_empty()) => Ok(Layout::Blanks),
+        [] => Ok(CellLayout::Blanks),
+        [""] if between.iter().all(|asked| !asked.behind.is_empty()) => Ok(CellLayout::Blanks),
         [""] => match between.iter().find(|asked| asked.width.is_none()) {
             Some(asked) => Err(ColumnsError::Together { field: asked.field.header }),
-            None => Ok(Layout::Fixed),
+            None => Ok(CellLayout::Fixed),
         },
         [mark] => {
             let mut letters = mark.chars();
             match (letters.next(), letters.next()) {
-                (Some(mark), None) => Ok(Layout::Separated(mark)),
+                (Some(mark), None) => Ok(CellLayout::Separated(mark)),
                 _ => Err(ColumnsError::Marks),
             }
         }

@@ -20,7 +20,7 @@ pub(super) struct Column {
 
 /// How a table's lines fall into cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Layout {
+pub(super) enum CellLayout {
     Separated(char),
     /// Blanks between the cells.
     Blanks,
@@ -32,7 +32,7 @@ pub(super) enum Layout {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub columns: Vec<Column>,
-    pub layout: Layout,
+    pub layout: CellLayout,
 }
 
 impl Column {
@@ -81,7 +81,7 @@ impl Header {
             columns.remove(0);
         }
         let known = columns.iter().filter(|column| column.field.is_some()).count();
-        let header = Self { columns, layout: Layout::Separated(mark) };
+        let header = Self { columns, layout: CellLayout::Separated(mark) };
         let is_known = known == header.columns.len() && known > 1;
         let is_alike = known > 1 && known * 2 >= header.columns.len() && header.names().is_some();
         (is_known || (is_alike && !refusal::is_header_of_jobs(line))).then_some(header)
@@ -98,7 +98,7 @@ impl Header {
             let width = if is_padded { Some(line.len() - start) } else { is_cut.then_some(word.len()) };
             columns.push(Column { field: Some(field), word: (start, end), width });
         }
-        (!columns.is_empty()).then_some(Self { columns, layout: Layout::Blanks })
+        (!columns.is_empty()).then_some(Self { columns, layout: CellLayout::Blanks })
     }
 
     /// Returns the number of a column.
@@ -132,8 +132,8 @@ impl Header {
     /// Returns whether a line is surely meant for these columns, although it does not fall into them.
     pub(super) fn is_meant(&self, line: &str) -> bool {
         match self.layout {
-            Layout::Separated(mark) => line.matches(mark).count() + 1 >= self.columns.len(),
-            Layout::Blanks | Layout::Fixed => false,
+            CellLayout::Separated(mark) => line.matches(mark).count() + 1 >= self.columns.len(),
+            CellLayout::Blanks | CellLayout::Fixed => false,
         }
     }
 
@@ -150,15 +150,15 @@ impl Header {
         // width from one without any.
         let between = distance.map(|distance| distance - 1).filter(|&width| width > column.name().len());
         let shown = match self.layout {
-            Layout::Fixed => distance,
-            Layout::Blanks => between,
-            Layout::Separated(_) => None,
+            CellLayout::Fixed => distance,
+            CellLayout::Blanks => between,
+            CellLayout::Separated(_) => None,
         };
         let own = (column.what() == What::Reason).then_some(REASON_WIDTH);
         let width = column.width.or(shown).or(own);
         let whole = cell.len() == cell.trim_end().len();
         match width {
-            Some(width) if self.layout == Layout::Blanks && column.has_name() && own.is_none() => {
+            Some(width) if self.layout == CellLayout::Blanks && column.has_name() && own.is_none() => {
                 // Values at the right of their columns begin elsewhere.
                 line.get(column.word.0..column.word.0 + width) == Some(cell)
             }
@@ -180,8 +180,8 @@ impl Header {
         let shown = next.saturating_sub(column.word.0 + 1).max(name);
         let is_open = match (self.layout, column.width) {
             (_, Some(_)) => false,
-            (Layout::Separated(_), None) => cell.len() == name || !column.has_name(),
-            (Layout::Blanks | Layout::Fixed, None) => cell.len() >= shown,
+            (CellLayout::Separated(_), None) => cell.len() == name || !column.has_name(),
+            (CellLayout::Blanks | CellLayout::Fixed, None) => cell.len() >= shown,
         };
         is_open || self.is_full(index, cell, line)
     }

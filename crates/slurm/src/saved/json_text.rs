@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::clean::Line;
+use super::clean::CleanLine;
 use super::error::SavedError;
 use super::gather::Gathering;
 use super::{CLUSTER_KEYS, Saved, json_nodes, refusal};
 
 /// Returns what the first JSON among the lines shows, or `None` where there is none.
-pub(super) fn read(lines: &[Line<'_>], noise: &[Line<'_>]) -> Option<Result<Saved, SavedError>> {
+pub(super) fn read(lines: &[CleanLine<'_>], noise: &[CleanLine<'_>]) -> Option<Result<Saved, SavedError>> {
     let first = lines.iter().position(begins)?;
     let text = lines[first..].iter().map(|line| line.text.as_ref()).collect::<Vec<_>>().join("\n");
     let mut stream = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
@@ -36,7 +36,7 @@ pub(super) fn read(lines: &[Line<'_>], noise: &[Line<'_>]) -> Option<Result<Save
 }
 
 /// Returns whether JSON may begin with a line: `[` may also begin a date or a prompt.
-fn begins(line: &Line<'_>) -> bool {
+fn begins(line: &CleanLine<'_>) -> bool {
     let text = line.text.trim();
     let inside = text.strip_prefix('[').map(str::trim_start);
     let is_list = inside.is_some_and(|inside| inside.is_empty() || inside.starts_with(['{', '[', '"', ']']));

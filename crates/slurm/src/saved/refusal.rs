@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::clean::Line;
+use super::clean::CleanLine;
 use super::error::SavedError;
 use super::fields::{begins_field, in_header};
 use super::looks::{counts, is_job_state, is_state};
@@ -91,14 +91,14 @@ pub(super) fn is_header_of_jobs(line: &str) -> bool {
 }
 
 /// The lines by which a text is told: those that nobody typed, or what a program complained of.
-fn told<'a>(lines: &'a [Line<'_>], noise: &'a [Line<'_>]) -> Vec<&'a str> {
+fn told<'a>(lines: &'a [CleanLine<'_>], noise: &'a [CleanLine<'_>]) -> Vec<&'a str> {
     let printed = lines.iter().filter(|line| line.command.is_none() || line.text.starts_with('#'));
     let told: Vec<&str> = printed.take(HEAD).map(|line| line.text.trim()).collect();
     if told.is_empty() { noise.iter().take(HEAD).map(|line| line.text.trim()).collect() } else { told }
 }
 
 /// Returns why lines are refused that surely are of another kind.
-pub(super) fn known(lines: &[Line<'_>], noise: &[Line<'_>]) -> Option<SavedError> {
+pub(super) fn known(lines: &[CleanLine<'_>], noise: &[CleanLine<'_>]) -> Option<SavedError> {
     let all = told(lines, noise);
     let words = |line: &&'_ str| -> Vec<String> { line.split(SEPARATORS).map(str::to_owned).collect() };
     let is_state = |word: &String| is_job_state(word);
@@ -125,7 +125,7 @@ pub(super) fn known(lines: &[Line<'_>], noise: &[Line<'_>]) -> Option<SavedError
 }
 
 /// Returns why lines are refused that are of no kind that is surely known.
-pub(super) fn of_text(lines: &[Line<'_>], noise: &[Line<'_>]) -> SavedError {
+pub(super) fn of_text(lines: &[CleanLine<'_>], noise: &[CleanLine<'_>]) -> SavedError {
     let all = told(lines, noise);
     let words = || all.iter().flat_map(|line| line.split(SEPARATORS));
     let header =

@@ -1,6 +1,6 @@
 //! One line of a table of `sinfo`: what it says of each of its nodes.
 
-use super::clean::Line;
+use super::clean::CleanLine;
 use super::error::SavedError;
 use super::facts::Facts;
 use super::fields::What;
@@ -16,7 +16,7 @@ use hsched_model::{Availability, NodeName, NodeState, hostlist};
 const MOST_GPUS: u32 = 128;
 
 /// What a line says of its nodes as a whole.
-struct Row<'a> {
+struct NodeRow<'a> {
     header: &'a Header,
     cells: Vec<&'a str>,
     line: &'a str,
@@ -31,11 +31,11 @@ struct Split {
 }
 
 /// Adds what a line says of its nodes, or leaves it out and says why; returns whether it was read.
-pub(super) fn read_row(header: &Header, line: &Line<'_>, gathering: &mut Gathering) -> bool {
+pub(super) fn read_row(header: &Header, line: &CleanLine<'_>, gathering: &mut Gathering) -> bool {
     let added = match header.cells(&line.text) {
         None => Err(format!("it does not match the {} columns", header.columns.len())),
         Some(cells) => {
-            let row = Row { header, cells, line: &line.text };
+            let row = NodeRow { header, cells, line: &line.text };
             row.add(gathering).inspect(|added| row.note(added, gathering))
         }
     };
@@ -45,7 +45,7 @@ pub(super) fn read_row(header: &Header, line: &Line<'_>, gathering: &mut Gatheri
     added.is_ok()
 }
 
-impl<'a> Row<'a> {
+impl<'a> NodeRow<'a> {
     fn cell(&self, what: What) -> Option<&'a str> {
         self.header.position(what).and_then(|index| self.cells.get(index)).copied()
     }
@@ -261,7 +261,7 @@ fn is_cut(text: &str) -> bool {
 }
 
 /// Reads a line of `sinfo -R`: it adds a reason to nodes that another table has.
-pub(super) fn read_reason(header: &Header, line: &Line<'_>, gathering: &mut Gathering) {
+pub(super) fn read_reason(header: &Header, line: &CleanLine<'_>, gathering: &mut Gathering) {
     let cells = header.cells(&line.text);
     let get = |index: Option<usize>| Some(value(cells.as_ref()?.get(index?)?)?.to_owned());
     let (names, reason) = (get(header.names()), get(header.position(What::Reason)));

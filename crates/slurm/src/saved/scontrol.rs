@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::clean::Line;
+use super::clean::CleanLine;
 use super::facts::Facts;
 use super::gather::Gathering;
 use crate::amount;
@@ -22,7 +22,7 @@ const OTHERS: [&str; 6] =
 /// Adds what the records `NodeName=…` say; those `PartitionName=…` between them say time limits and states.
 ///
 /// Returns the lines outside of the records.
-pub(super) fn read<'a>(lines: &[Line<'a>], gathering: &mut Gathering) -> Vec<Line<'a>> {
+pub(super) fn read<'a>(lines: &[CleanLine<'a>], gathering: &mut Gathering) -> Vec<CleanLine<'a>> {
     let (records, rest) = records(lines);
     let records: Vec<(usize, BTreeMap<String, String>)> =
         records.iter().map(|record| (record.line, fields(&record.text))).collect();
@@ -75,8 +75,8 @@ impl Record {
 }
 
 /// Returns the records, and the lines outside of them.
-fn records<'a>(lines: &[Line<'a>]) -> (Vec<Record>, Vec<Line<'a>>) {
-    let (mut records, mut rest): (Vec<Record>, Vec<Line<'a>>) = (Vec::new(), Vec::new());
+fn records<'a>(lines: &[CleanLine<'a>]) -> (Vec<Record>, Vec<CleanLine<'a>>) {
+    let (mut records, mut rest): (Vec<Record>, Vec<CleanLine<'a>>) = (Vec::new(), Vec::new());
     let mut is_open = false;
     // A terminal breaks the long lines of -o at its width, in the middle of words.
     let width = lines.iter().map(|line| line.text.len()).max().unwrap_or(0);

@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::clean::Line;
+use super::clean::CleanLine;
 use super::columns::Columns;
 use super::error::{ASK, SavedError};
 use super::fields::What;
 use super::gather::{Gathering, TABLE};
-use super::header::{Header, Layout};
+use super::header::{CellLayout, Header};
 use super::rows::{read_reason, read_row};
 use super::{looks, refusal};
 use crate::record::{excerpt, value};
@@ -38,7 +38,7 @@ const OF_PARTITIONS: [&str; 15] = [
 /// A header with the lines below it.
 struct Section<'a> {
     header: Header,
-    lines: Vec<&'a Line<'a>>,
+    lines: Vec<&'a CleanLine<'a>>,
 }
 
 /// What tables a text has.
@@ -46,7 +46,7 @@ struct Section<'a> {
 struct Tables<'a> {
     sections: Vec<Section<'a>>,
     /// Lines in no table.
-    rest: Vec<&'a Line<'a>>,
+    rest: Vec<&'a CleanLine<'a>>,
     /// The first line of a table whose columns nobody names.
     headerless: Option<usize>,
 }
@@ -55,7 +55,7 @@ struct Tables<'a> {
 ///
 /// Returns the first line of a table that was not read, because nobody says what its columns hold.
 pub(super) fn read(
-    lines: &[Line<'_>],
+    lines: &[CleanLine<'_>],
     columns: Option<&Columns>,
     gathering: &mut Gathering,
 ) -> Option<usize> {
@@ -99,17 +99,17 @@ pub(super) fn read(
 
 impl<'a> Tables<'a> {
     /// Returns all lines as one table.
-    fn of_columns(lines: &'a [Line<'a>], columns: &Columns) -> Self {
-        let is_row = |line: &&Line<'_>| line.command.is_none() && Header::read(&line.text).is_none();
+    fn of_columns(lines: &'a [CleanLine<'a>], columns: &Columns) -> Self {
+        let is_row = |line: &&CleanLine<'_>| line.command.is_none() && Header::read(&line.text).is_none();
         let (lines, rest) = lines.iter().partition(is_row);
         let section = Section { header: columns.header().clone(), lines };
         Self { sections: vec![section], rest, headerless: None }
     }
 
-    fn find(lines: &'a [Line<'a>], gathering: &mut Gathering) -> Self {
+    fn find(lines: &'a [CleanLine<'a>], gathering: &mut Gathering) -> Self {
         let mut tables = Self::default();
         // Lines below no header line, and what a prompt says of their columns.
-        let (mut run, mut asked): (Vec<&Line<'_>>, Option<Header>) = (Vec::new(), None);
+        let (mut run, mut asked): (Vec<&CleanLine<'_>>, Option<Header>) = (Vec::new(), None);
         let mut is_open = false;
         for line in lines {
             let header = Header::read(&line.text)
@@ -149,7 +149,7 @@ impl<'a> Tables<'a> {
     }
 
     /// Makes a table of neighbouring lines that are under no header line, if a prompt says their columns.
-    fn close(&mut self, run: &mut Vec<&'a Line<'a>>, asked: Option<Header>) {
+    fn close(&mut self, run: &mut Vec<&'a CleanLine<'a>>, asked: Option<Header>) {
         let lines = std::mem::take(run);
         // What was typed may not be what printed these lines.
         if let Some(header) = asked.filter(|header| fits(header, &lines)) {
@@ -168,19 +168,19 @@ impl<'a> Tables<'a> {
     fn find_touching(&mut self) {
         for Section { header, lines, .. } in &mut self.sections {
             let has_places = header.columns.get(1).is_some_and(|column| column.word.0 > 0);
-            let words = |line: &Line<'_>| line.text.split_whitespace().count();
+            let words = |line: &CleanLine<'_>| line.text.split_whitespace().count();
             let touching = lines.iter().any(|line| words(line) < header.columns.len());
             // One odd line does not tell how the others are laid out.
             let fitting = lines.iter().filter(|line| header.slices(&line.text).is_some()).count();
-            if header.layout == Layout::Blanks && has_places && touching && fitting * 2 > lines.len() {
-                header.layout = Layout::Fixed;
+            if header.layout == CellLayout::Blanks && has_places && touching && fitting * 2 > lines.len() {
+                header.layout = CellLayout::Fixed;
             }
         }
     }
 }
 
 /// Returns whether most lines fall into the columns.
-fn fits(header: &Header, lines: &[&Line<'_>]) -> bool {
+fn fits(header: &Header, lines: &[&CleanLine<'_>]) -> bool {
     let fitting = lines.iter().filter(|line| header.cells(&line.text).is_some()).count();
     fitting > 0 && fitting * 2 >= lines.len()
 }
@@ -192,7 +192,7 @@ impl Section<'_> {
             self.check_repeats(gathering);
         }
         let lines = self.lines.len();
-        let (rows, others): (Vec<&Line<'_>>, Vec<_>) =
+        let (rows, others): (Vec<&CleanLine<'_>>, Vec<_>) =
             self.lines.iter().partition(|line| read_row(&self.header, line, gathering));
         let read = rows.len();
         // A few odd lines are what stands around a table; many, or those that are rows, are nodes that are lost.
@@ -204,7 +204,8 @@ impl Section<'_> {
     }
 
     fn is_of_jobs(&self) -> bool {
-        let of_job = |line: &&Line<'_>| line.text.split(['|', ' ', '\t', ',', ';']).any(looks::is_job_state);
+        let of_job =
+            |line: &&CleanLine<'_>| line.text.split(['|', ' ', '\t', ',', ';']).any(looks::is_job_state);
         !self.lines.is_empty() && self.lines.iter().all(of_job)
     }
 

@@ -1,7 +1,7 @@
 //! Options of other batch systems, which `sbatch` translates: `#PBS` and `#BSUB`, anywhere in the script.
 
-use super::getopt::Found;
-use super::lines::{Line, lines};
+use super::getopt::FoundOption;
+use super::lines::{ScriptLine, lines};
 use super::source::SlurmVersion;
 use super::words::{Word, split};
 
@@ -69,7 +69,7 @@ const PBS: Letters = Letters {
 /// The options of one other batch system, in the words of `sbatch`.
 #[derive(Debug, Default)]
 pub(super) struct Foreign {
-    pub options: Vec<Found>,
+    pub options: Vec<FoundOption>,
     /// Why `sbatch` refuses them, with the line.
     pub error: Option<(Option<usize>, String)>,
 }
@@ -96,7 +96,7 @@ pub(super) fn read(script: &[u8], version: SlurmVersion) -> Foreign {
 /// Returns the words of all lines that begin with a word.
 fn words(script: &[u8], begin: &str, version: SlurmVersion, found: &mut Foreign) -> Vec<Word> {
     let (mut all, mut commands) = (Vec::new(), 0);
-    for Line { number, start, bytes } in lines(script) {
+    for ScriptLine { number, start, bytes } in lines(script) {
         if !bytes.starts_with(begin.as_bytes()) {
             commands += usize::from(!bytes.starts_with(b"#"));
             if commands > MOST_COMMANDS {
@@ -153,7 +153,7 @@ impl Foreign {
                 let source =
                     holder.unwrap_or(word).source(place.map(|at| (start + at, start + at + own.len())));
                 let has_value = !["hold", "exclusive"].contains(&name);
-                self.options.push(Found {
+                self.options.push(FoundOption {
                     name,
                     is_plugin: false,
                     value: has_value.then_some(own),

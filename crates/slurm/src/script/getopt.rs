@@ -7,7 +7,7 @@ use super::words::Word;
 
 /// An option found among words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct FoundOption {
     /// Name in full, without dashes.
     pub name: &'static str,
     /// Whether a site's plugin defines it.
@@ -49,8 +49,8 @@ pub(crate) fn named_options(words: &[String], version: SlurmVersion) -> Vec<(&'s
 }
 
 /// Returns the options at the start of some words, and what ends them.
-pub(super) fn options(words: &[Word], version: SlurmVersion) -> (Vec<Found>, End) {
-    let mut reader = Reader { words, version, at: 0, found: Vec::new() };
+pub(super) fn options(words: &[Word], version: SlurmVersion) -> (Vec<FoundOption>, End) {
+    let mut reader = WordReader { words, version, at: 0, found: Vec::new() };
     loop {
         let Some(word) = words.get(reader.at) else { return (reader.found, End::Words) };
         let here = reader.at;
@@ -67,14 +67,14 @@ pub(super) fn options(words: &[Word], version: SlurmVersion) -> (Vec<Found>, End
     }
 }
 
-struct Reader<'a> {
+struct WordReader<'a> {
     words: &'a [Word],
     version: SlurmVersion,
     at: usize,
-    found: Vec<Found>,
+    found: Vec<FoundOption>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> WordReader<'a> {
     /// Reads an option such as `--time=7` or `--time 7`.
     fn long(&mut self, word: &'a Word) -> Result<(), String> {
         self.at += 1;
@@ -154,7 +154,7 @@ impl<'a> Reader<'a> {
             Some((holder, start)) => holder.source(Some((start, holder.text.len()))),
             None => word.source(None),
         };
-        self.found.push(Found {
+        self.found.push(FoundOption {
             name: known.name(),
             is_plugin: matches!(known, LongName::Plugin(..)),
             value: value.map(|(holder, start)| holder.text[start..].to_owned()),
@@ -174,7 +174,7 @@ mod tests {
         let words: Vec<Word> =
             text.split(' ').enumerate().map(|(index, word)| Word::argument(word, index)).collect();
         let (found, end) = options(&words, SlurmVersion::DEFAULT);
-        let show = |found: Found| match found.value {
+        let show = |found: FoundOption| match found.value {
             Some(value) => format!("{}={value}", found.name),
             None => found.name.to_owned(),
         };

@@ -23,7 +23,7 @@ pub(super) struct Component {
 
 /// A line of a file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Line<'a> {
+pub(super) struct ScriptLine<'a> {
     /// Counted from 1.
     pub number: usize,
     /// Place in the file.
@@ -31,7 +31,7 @@ pub(super) struct Line<'a> {
     pub bytes: &'a [u8],
 }
 
-impl Line<'_> {
+impl ScriptLine<'_> {
     pub(super) fn text(&self) -> String {
         String::from_utf8_lossy(self.bytes).trim_end().to_owned()
     }
@@ -59,12 +59,12 @@ pub(super) fn refusal(script: &[u8]) -> Option<&'static str> {
 }
 
 /// Returns the lines of a file.
-pub(super) fn lines(script: &[u8]) -> impl Iterator<Item = Line<'_>> {
+pub(super) fn lines(script: &[u8]) -> impl Iterator<Item = ScriptLine<'_>> {
     let mut start = 0;
     let ends = script.ends_with(b"\n");
     let count = script.split(|byte| *byte == b'\n').count() - usize::from(ends || script.is_empty());
     script.split(|byte| *byte == b'\n').take(count).enumerate().map(move |(index, bytes)| {
-        let line = Line { number: index + 1, start, bytes };
+        let line = ScriptLine { number: index + 1, start, bytes };
         start += bytes.len() + 1;
         line
     })
@@ -96,7 +96,7 @@ pub(super) fn read(script: &[u8], file_name: &str, version: SlurmVersion) -> Scr
 
 impl Script {
     /// Reads an option line; `length` is that of its `#SBATCH`.
-    fn take(&mut self, line: Line, length: usize, file_name: &str, version: SlurmVersion) {
+    fn take(&mut self, line: ScriptLine, length: usize, file_name: &str, version: SlurmVersion) {
         let (start, text) = (line.start + length, &line.bytes[length..]);
         if length == b"#SLURM".len() {
             self.notes.push(line.remark("sbatch reads #SLURM as #SBATCH, with a warning"));

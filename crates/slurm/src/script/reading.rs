@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::foreign::{self, Foreign};
-use super::getopt::{End, Found, options};
+use super::getopt::{End, FoundOption, options};
 use super::lines::{self, Component};
 use super::names::{OptionName, is_unread_variable, options as names, variables};
 use super::numbers::array;
@@ -22,12 +22,12 @@ type Refusal = (Option<usize>, String);
 ///
 /// Follows the rules of `sbatch` of the version: the option lines of the script, then the environment, then the command line.
 pub fn read_script(source: &ScriptSource) -> ScriptReading {
-    let mut reader = Reader::new(source);
+    let mut reader = ScriptReader::new(source);
     let read = reader.read();
     reader.finish(read)
 }
 
-struct Reader<'a> {
+struct ScriptReader<'a> {
     source: &'a ScriptSource<'a>,
     version: SlurmVersion,
     settings: Settings,
@@ -39,7 +39,7 @@ struct Reader<'a> {
     refusal: Option<Refusal>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ScriptReader<'a> {
     fn new(source: &'a ScriptSource<'a>) -> Self {
         Self {
             source,
@@ -138,7 +138,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Applies options of the script or the command line, and lists them if they are new.
-    fn apply(&mut self, component: usize, found: &[Found], is_new: bool) -> Result<(), Refusal> {
+    fn apply(&mut self, component: usize, found: &[FoundOption], is_new: bool) -> Result<(), Refusal> {
         for own in found {
             if is_new {
                 self.list(component, own);
@@ -148,7 +148,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn list(&mut self, component: usize, found: &Found) {
+    fn list(&mut self, component: usize, found: &FoundOption) {
         if let Some(why) = self.note_on(component, found) {
             let remark = LineRemark { line: found.line, text: found.text.clone(), why };
             self.reading.notes.push(remark);
@@ -162,7 +162,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns what is odd about an option.
-    fn note_on(&self, component: usize, found: &Found) -> Option<String> {
+    fn note_on(&self, component: usize, found: &FoundOption) -> Option<String> {
         if found.is_plugin {
             return Some(
                 "an option of a site's plugin: sbatch refuses it at sites without that plugin".to_owned(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::check::{check, is_of_controller};
-use super::getopt::Found;
+use super::getopt::FoundOption;
 use super::names::{OptionName, Takes};
 use super::placeholders::{Placeholder, placeholder};
 use super::request::{Exclusive, LineRemark};
@@ -31,7 +31,7 @@ const UNASKED: [&str; 13] = [
 
 /// The last option of a name.
 #[derive(Clone, Debug)]
-pub(super) struct Setting {
+pub(super) struct GivenOption {
     pub value: Option<String>,
     pub is_of_environment: bool,
     /// Line of the script, if it is of the script.
@@ -48,7 +48,7 @@ pub(super) struct Setting {
 /// The options of one component.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Settings {
-    values: BTreeMap<&'static str, Setting>,
+    values: BTreeMap<&'static str, GivenOption>,
     /// Of `--exclusive` and `--oversubscribe` the last.
     shared: Exclusive,
     /// Sockets, cores and threads that a task needs, by the last of the options that tell.
@@ -70,7 +70,7 @@ impl Settings {
     ///
     /// # Errors
     /// Returns what `sbatch` says to its value, unless a placeholder stands for that.
-    pub(super) fn apply(&mut self, found: &Found, version: SlurmVersion) -> Result<(), String> {
+    pub(super) fn apply(&mut self, found: &FoundOption, version: SlurmVersion) -> Result<(), String> {
         if found.is_plugin {
             return Ok(());
         }
@@ -84,7 +84,7 @@ impl Settings {
             return Err(refusal.clone());
         }
         self.count += 1;
-        let setting = Setting {
+        let setting = GivenOption {
             value: found.value.clone(),
             is_of_environment: false,
             line: found.line,
@@ -125,7 +125,7 @@ impl Settings {
         }
         self.count += 1;
         let text = format!("{variable}={}", value.unwrap_or_default());
-        let setting = Setting {
+        let setting = GivenOption {
             value: value.map(str::to_owned),
             is_of_environment: true,
             line: None,
@@ -138,7 +138,7 @@ impl Settings {
         Ok(())
     }
 
-    fn insert(&mut self, name: &'static str, setting: Setting) {
+    fn insert(&mut self, name: &'static str, setting: GivenOption) {
         let value = setting.value.as_deref();
         let number = value.and_then(|text| text.parse().ok());
         match name {
@@ -165,7 +165,7 @@ impl Settings {
         self.values.remove(name);
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&Setting> {
+    pub(super) fn get(&self, name: &str) -> Option<&GivenOption> {
         self.values.get(name)
     }
 
@@ -216,7 +216,7 @@ impl Settings {
     /// Returns the values that are known only later.
     pub(super) fn unknown(&self) -> Vec<LineRemark> {
         let is_asked = |name: &str| !UNASKED.contains(&name);
-        let mut all: Vec<&Setting> = self
+        let mut all: Vec<&GivenOption> = self
             .values
             .iter()
             .filter(|(name, setting)| setting.placeholder.is_some() && is_asked(name))
@@ -246,7 +246,7 @@ impl Settings {
     }
 
     /// Returns the options with their names.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&'static str, &Setting)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&'static str, &GivenOption)> {
         self.values.iter().map(|(name, setting)| (*name, setting))
     }
 }

@@ -1,6 +1,6 @@
 //! Takes the names out of the output of a call, by what each field holds. What is not known to be harmless is left out.
 
-use super::{Call, Layout, Names};
+use super::{Call, Names, OutputLayout};
 use crate::record::{FIELD_END, RECORD_END, value};
 
 /// What becomes of a value.
@@ -84,11 +84,11 @@ impl Call {
     /// Returns the output with other names.
     pub fn hidden(&self, output: &str, names: &mut Names) -> String {
         match self.layout {
-            Layout::Records(fields) => table(output, RECORD_END, FIELD_END, fields, names),
-            Layout::Lines(separator, fields) => table(output, '\n', separator, fields, names),
-            Layout::Keys => lines(output, |line| keys(line, names)),
-            Layout::Config => lines(output, |line| config(line, names)),
-            Layout::Words => lines(output, |line| Some(words(line, names))),
+            OutputLayout::Records(fields) => table(output, RECORD_END, FIELD_END, fields, names),
+            OutputLayout::Lines(separator, fields) => table(output, '\n', separator, fields, names),
+            OutputLayout::Keys => lines(output, |line| keys(line, names)),
+            OutputLayout::Config => lines(output, |line| config(line, names)),
+            OutputLayout::Words => lines(output, |line| Some(words(line, names))),
         }
     }
 }
@@ -226,7 +226,7 @@ mod tests {
     fn every_field_of_a_table_is_known() {
         let now = DateTime::from_timestamp(1_795_000_000, 0).expect("a date");
         for call in calls("alice", None, now, now, &[]) {
-            if let Layout::Records(fields) | Layout::Lines(_, fields) = call.layout {
+            if let OutputLayout::Records(fields) | OutputLayout::Lines(_, fields) = call.layout {
                 let unknown: Vec<_> =
                     fields.iter().filter(|own| handling(own) == Handling::LeaveOut).collect();
                 assert!(unknown.is_empty(), "{}: {unknown:?}", call.name);

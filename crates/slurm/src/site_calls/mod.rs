@@ -19,12 +19,12 @@ pub struct Call {
     /// What its output is called, without an ending.
     pub name: String,
     pub command: CommandLine,
-    layout: Layout,
+    layout: OutputLayout,
 }
 
 /// How output is laid out, which decides what of it names somebody.
 #[derive(Clone, Copy, Debug)]
-enum Layout {
+enum OutputLayout {
     /// Values of these fields with control characters between them.
     Records(&'static [&'static str]),
     /// Lines of values with this character between them.
@@ -51,28 +51,32 @@ pub fn calls(
 ) -> Vec<Call> {
     let call = |name: &str, command, layout| Call { name: name.to_owned(), command, layout };
     let mut calls = vec![
-        call("version", site::version_command("sinfo"), Layout::Words),
-        call("ping", site::ping_command(), Layout::Words),
-        call("config", site::config_command(), Layout::Config),
-        call("sinfo", sinfo::command(), Layout::Records(&sinfo::FIELDS)),
-        call("squeue", squeue::command(), Layout::Records(&squeue::FIELDS)),
-        call("squeue-all", jobs::command(release), Layout::Records(&jobs::FIELDS)),
-        call("partitions", site::partitions_command(), Layout::Keys),
-        call("reservations", queue::reservations_command(), Layout::Keys),
-        call("associations", permission::command(user), Layout::Lines('|', &ASSOCIATIONS)),
-        call("limits", limits::associations_command(), Layout::Lines('|', &limits::ASSOCIATION_FIELDS)),
-        call("qos", limits::qos_command(), Layout::Lines('|', &limits::QOS_FIELDS)),
-        call("shares", queue::shares_command(), Layout::Lines('|', &SHARES)),
-        call("sacct", sacct::command(own, since), Layout::Lines(crate::record::FIELD_END, &sacct::FIELDS)),
+        call("version", site::version_command("sinfo"), OutputLayout::Words),
+        call("ping", site::ping_command(), OutputLayout::Words),
+        call("config", site::config_command(), OutputLayout::Config),
+        call("sinfo", sinfo::command(), OutputLayout::Records(&sinfo::FIELDS)),
+        call("squeue", squeue::command(), OutputLayout::Records(&squeue::FIELDS)),
+        call("squeue-all", jobs::command(release), OutputLayout::Records(&jobs::FIELDS)),
+        call("partitions", site::partitions_command(), OutputLayout::Keys),
+        call("reservations", queue::reservations_command(), OutputLayout::Keys),
+        call("associations", permission::command(user), OutputLayout::Lines('|', &ASSOCIATIONS)),
+        call("limits", limits::associations_command(), OutputLayout::Lines('|', &limits::ASSOCIATION_FIELDS)),
+        call("qos", limits::qos_command(), OutputLayout::Lines('|', &limits::QOS_FIELDS)),
+        call("shares", queue::shares_command(), OutputLayout::Lines('|', &SHARES)),
+        call(
+            "sacct",
+            sacct::command(own, since),
+            OutputLayout::Lines(crate::record::FIELD_END, &sacct::FIELDS),
+        ),
         call(
             "history",
             history::command(now, &[]),
-            Layout::Lines(crate::record::FIELD_END, &history::FIELDS),
+            OutputLayout::Lines(crate::record::FIELD_END, &history::FIELDS),
         ),
     ];
     for id in own {
-        calls.push(call(&format!("job-{id}"), scontrol_job::command(*id), Layout::Keys));
-        calls.push(call(&format!("allocation-{id}"), allocation::command(*id), Layout::Keys));
+        calls.push(call(&format!("job-{id}"), scontrol_job::command(*id), OutputLayout::Keys));
+        calls.push(call(&format!("allocation-{id}"), allocation::command(*id), OutputLayout::Keys));
     }
     calls
 }

@@ -6,7 +6,7 @@ mod json;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use hsched_lab::trace::table::{self, Cells, NoEntry, Read};
+use hsched_lab::trace::table::{self, LineCells, NoEntry, Read};
 use hsched_lab::trace::{Recorded, TraceError, usable};
 use hsched_model::GpuType;
 use hsched_slurm::{SlurmState, Tres, amount, time};
@@ -85,7 +85,7 @@ fn quoted(line: &str, count: usize) -> String {
     cells.iter().map(cell).collect::<Vec<_>>().join(",")
 }
 
-fn seconds(cells: &Cells<'_>) -> Result<f64, NoEntry> {
+fn seconds(cells: &LineCells<'_>) -> Result<f64, NoEntry> {
     if cells.get(&["ElapsedRaw"]).is_some() {
         return cells.number(&["ElapsedRaw"]);
     }

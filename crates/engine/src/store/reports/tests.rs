@@ -24,7 +24,7 @@ fn an_epoch_is_done_when_rank_0_says_so() {
     assert_eq!((seen.len(), seen[0].epoch, seen[0].length), (1, 1, Some(Seconds(4.0))));
     let ranks: Vec<(usize, u64)> = seen[0].ranks.iter().map(|rank| (rank.rank, rank.samples)).collect();
     assert_eq!(ranks, [(0, 40), (1, 20)]);
-    let probed = |rank: usize| seen[0].ranks[rank].probes.iter().map(|own| own.batch).collect::<Vec<_>>();
+    let probed = |rank: usize| seen[0].ranks[rank].probes.iter().map(|timed| timed.batch).collect::<Vec<_>>();
     assert_eq!((probed(0), probed(1)), (vec![8], vec![]));
     let trials = probes(folder.path()).expect("reads");
     assert_eq!(trials, [Timed { batch: 8, time: Seconds(0.1) }]);

@@ -55,7 +55,7 @@ impl SpeedFile {
         let mut records = BTreeMap::<_, RecordRow>::new();
         let mut reader = csv::Reader::from_reader(text.as_bytes());
         let header = reader.headers().map_err(|source| SpeedFileError::Csv { source })?;
-        if ["model", "gpu_type"].iter().any(|key| !header.iter().any(|own| own == *key)) {
+        if ["model", "gpu_type"].iter().any(|key| !header.iter().any(|column| column == *key)) {
             let what =
                 "needs the columns model and gpu_type, as hsched cache export --format csv writes them";
             return Err(SpeedFileError::Content { place: "the first line".into(), what: what.into() });

@@ -105,7 +105,7 @@ struct Schema {
 }
 
 #[derive(Deserialize)]
-struct Contents {
+struct SpeedFileContents {
     schema: Option<Value>,
     contributor: String,
     saves: Option<u64>,
@@ -169,14 +169,14 @@ impl SpeedFile {
         let contents = serde_json::from_str(text);
         // What another version wrote need not have the form of this one's: its schema is looked at on its own.
         let found = match &contents {
-            Ok(Contents { schema, .. }) => Some(schema.clone()),
+            Ok(SpeedFileContents { schema, .. }) => Some(schema.clone()),
             Err(_) => serde_json::from_str::<Schema>(text).ok().map(|schema| schema.schema),
         };
         if let Some(found) = found.filter(|found| found.as_ref().and_then(Value::as_str) != Some(SCHEMA)) {
             let found = found.map_or_else(|| "missing".to_owned(), |schema| schema.to_string());
             return Err(SpeedFileError::Schema { found });
         }
-        let Contents { contributor, saves, speeds, sha256, .. } = contents.map_err(json)?;
+        let SpeedFileContents { contributor, saves, speeds, sha256, .. } = contents.map_err(json)?;
         let is_unsealed = match sha256 {
             Some(word) => word == BY_HAND,
             None => saves.is_none(),

@@ -1,7 +1,7 @@
 //! Jobs with predecessors: they arrive when these have completed.
 
 use crate::replay::trace::Trace;
-use crate::replay::world::World;
+use crate::replay::world::ReplayWorld;
 
 /// Returns the jobs of a trace by their places in the file.
 pub(super) fn by_place(trace: &Trace) -> Vec<usize> {
@@ -14,7 +14,7 @@ pub(super) fn by_place(trace: &Trace) -> Vec<usize> {
     by_place
 }
 
-impl World<'_> {
+impl ReplayWorld<'_> {
     /// Returns a job that has to complete before this one may start.
     pub(in crate::replay) fn awaits(&self, job: usize) -> Option<usize> {
         let mut before = self.trace.jobs[job].after.iter().map(|&place| self.by_place[place]);

@@ -2,7 +2,7 @@
 
 use crate::replay::Early;
 use crate::replay::queue::Due;
-use crate::replay::world::{SAME_EPOCH, World};
+use crate::replay::world::{ReplayWorld, SAME_EPOCH};
 use hsched_model::number::{to_f64, to_usize};
 use hsched_model::{StopRule, Time};
 use hsched_plan::curve::{Report, behind, judge_running};
@@ -10,7 +10,7 @@ use hsched_plan::curve::{Report, behind, judge_running};
 /// The part of the GPUs in use from which the cluster is busy, `h_s`.
 const BUSY: f64 = 0.9;
 
-impl World<'_> {
+impl ReplayWorld<'_> {
     /// Puts into the queue when the epoch under way is done, where a job may stop then; its last epoch ends it anyway.
     pub(super) fn foresee_epoch(&mut self, number: usize, epoch: f64, from: Time) {
         let Some(own) = &self.present[number] else { return };

@@ -1,10 +1,10 @@
 //! Incidents: jobs that fail, nodes that go down and return.
 
 use crate::replay::event::{Event, Kind};
-use crate::replay::world::{End, World};
+use crate::replay::world::{End, ReplayWorld};
 use hsched_plan::{JobModel, WorkerNode};
 
-impl World<'_> {
+impl ReplayWorld<'_> {
     /// A job fails; it is tried again while it has retries.
     pub(in crate::replay) fn fail(&mut self, number: usize, why: &str) {
         self.release(number, End::Broken);

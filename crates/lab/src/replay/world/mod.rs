@@ -22,7 +22,7 @@ use hsched_plan::{
 };
 
 /// The cluster and its jobs at one moment.
-pub(super) struct World<'a> {
+pub(super) struct ReplayWorld<'a> {
     pub trace: &'a Trace,
     pub options: &'a Options,
     pub now: Time,
@@ -69,7 +69,7 @@ pub(super) enum End {
     Broken,
 }
 
-impl<'a> World<'a> {
+impl<'a> ReplayWorld<'a> {
     pub(super) fn new(trace: &'a Trace, options: &'a Options) -> Self {
         let mut problem = trace.problem.clone();
         problem.seed = options.seed;

@@ -240,8 +240,8 @@ const STOP: &[JobKey] = &[
         form: "confidence",
         help: "confidence (0.95): probability that a prediction must reach to stop the job.",
         read: |value, job| {
-            let fits = |own: f64| (0.5..1.0).contains(&own).then_some(own);
-            value.ranged(fits, "at least 0.5 and below 1").map(|own| job.stop.confidence = own)
+            let fits = |number: f64| (0.5..1.0).contains(&number).then_some(number);
+            value.ranged(fits, "at least 0.5 and below 1").map(|confidence| job.stop.confidence = confidence)
         },
         write: |job| {
             let confidence = job.stop.confidence;

@@ -24,7 +24,9 @@ pub(super) const KEYS: &[JobKey] = &[
                     read_by_type(value, |item| item.whole_u32(1..=GPU_LIMIT))
                         .map(|gpus| replica(job).gpus = gpus)
                 },
-                write: |job| job.replica.as_ref().map(|own| by_type_json(&own.gpus, |&gpus| json!(gpus))),
+                write: |job| {
+                    job.replica.as_ref().map(|replica| by_type_json(&replica.gpus, |&gpus| json!(gpus)))
+                },
                 ..KEY
             },
             JobKey {
@@ -32,7 +34,7 @@ pub(super) const KEYS: &[JobKey] = &[
                 form: "same_node (true)",
                 help: "same_node: whether all GPUs of a replica are on one node.",
                 read: |value, job| value.switch().map(|same_node| replica(job).same_node = same_node),
-                write: |job| job.replica.as_ref().map(|own| json!(own.same_node)),
+                write: |job| job.replica.as_ref().map(|replica| json!(replica.same_node)),
                 ..KEY
             },
             JobKey {
@@ -118,7 +120,7 @@ fn by_type_json<T>(values: &ByType<T>, json: impl Fn(&T) -> Json) -> Json {
 
 /// Refuses keys that count single GPUs, slices that would be several, and efficiencies of other types than the sizes.
 fn check_replica(draft: &mut Draft<'_>) {
-    let Some(own) = draft.job.replica.clone() else { return };
+    let Some(replica) = draft.job.replica.clone() else { return };
     for key in OF_GPUS {
         if let Some(value) = draft.get(key) {
             let error = ValueError::new("cannot stand beside replica".to_owned());
@@ -129,13 +131,13 @@ fn check_replica(draft: &mut Draft<'_>) {
     if draft.job.launch.copies.is_some() {
         value.report(ValueError::new("cannot stand beside copies, which have one GPU each".to_owned()));
     }
-    let ByType::Each(sizes) = &own.gpus else { return };
+    let ByType::Each(sizes) = &replica.gpus else { return };
     for (gpu_type, &gpus) in sizes {
         if gpu_type.is_mig_slice() && gpus > 1 {
             let message = format!("{gpu_type} is a MIG slice: a replica on it has one GPU, not {gpus}");
             value.report(ValueError::new(message));
         }
-        if own.efficiency.as_ref().is_some_and(|efficiency| efficiency.of(gpu_type).is_none()) {
+        if replica.efficiency.as_ref().is_some_and(|efficiency| efficiency.of(gpu_type).is_none()) {
             value.report(ValueError::new(format!("efficiency has no value for {gpu_type}")));
         }
     }
@@ -168,9 +170,9 @@ fn settle_most(draft: &mut Draft<'_>) {
 }
 
 /// Reports a key that counts the GPUs of a job without `replica` otherwise than its key for replicas.
-fn same_as_gpus(draft: &Draft<'_>, key: &str, own: u32, replicas: u32) {
-    if let Some(value) = draft.get(key).filter(|_| own != replicas) {
-        let message = format!("{own} does not match the number of replicas, {replicas}, of one GPU each");
+fn same_as_gpus(draft: &Draft<'_>, key: &str, size: u32, replicas: u32) {
+    if let Some(value) = draft.get(key).filter(|_| size != replicas) {
+        let message = format!("{size} does not match the number of replicas, {replicas}, of one GPU each");
         value.report(ValueError::new(message));
     }
 }

@@ -67,8 +67,8 @@ impl Floor {
     fn rebuild(&mut self, problem: &Problem) {
         let jobs: Vec<usize> = problem.present().collect();
         self.needs = jobs.iter().map(|&job| problem.jobs[job].needs).fold(self.needs, RankNeeds::max);
-        let own = |job: &usize| problem.jobs[*job].progress.is_decided_on();
-        let decided: Vec<usize> = jobs.iter().copied().filter(own).collect();
+        let is_decided = |job: &usize| problem.jobs[*job].progress.is_decided_on();
+        let decided: Vec<usize> = jobs.iter().copied().filter(is_decided).collect();
         let mut size = problem.offered_to(&decided, Basis::Free);
         for (gpus, node) in size.iter_mut().zip(&problem.nodes) {
             // Types that single ranks need most of take what the host has for ranks, types in order.

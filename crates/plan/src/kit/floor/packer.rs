@@ -86,12 +86,12 @@ impl Floor {
             }
             let mut left = count;
             for &node in self.by_free[gpu_type].iter().rev().flatten() {
-                let own = self.free[node][gpu_type].min(left);
-                if own == 0 {
+                let count = self.free[node][gpu_type].min(left);
+                if count == 0 {
                     break;
                 }
-                slots.push(Slot { node, gpu_type, count: own });
-                left -= own;
+                slots.push(Slot { node, gpu_type, count });
+                left -= count;
             }
         }
         slots

@@ -49,8 +49,8 @@ impl Floor {
         savings.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         for (saving, job) in savings {
             let is_movable =
-                |job: usize| is_movable(problem, job) || chosen.iter().any(|(own, _)| *own == job);
-            let is_chosen = chosen.iter().any(|(own, _)| *own == job);
+                |job: usize| is_movable(problem, job) || chosen.iter().any(|(moved, _)| *moved == job);
+            let is_chosen = chosen.iter().any(|(moved, _)| *moved == job);
             // Its own move is the least that it takes.
             if saving < needed(problem, job, u32::from(!is_chosen)) || !is_movable(job) {
                 continue;
@@ -104,17 +104,17 @@ impl Floor {
         repacking: Repacking,
     ) -> Option<Gathering> {
         let (gpu_type, count) = self.one_type(self.held(job))?;
-        let own = |node: usize| -> u32 {
+        let count_on = |node: usize| -> u32 {
             self.held(job).iter().filter(|slot| slot.node == node).map(|slot| slot.count).sum()
         };
-        let moves = |job: usize| u32::from(!chosen.iter().any(|(own, _)| *own == job));
+        let moves = |job: usize| u32::from(!chosen.iter().any(|(moved, _)| *moved == job));
         let emptiest = self.by_free[gpu_type].iter().rev().flatten().copied().take(NODES_TRIED);
         let mut best: Option<Gathering> = None;
         for node in self.held(job).iter().map(|slot| slot.node).chain(emptiest) {
             if self.size[node][gpu_type] < count {
                 continue;
             }
-            let missing = count.saturating_sub(self.free[node][gpu_type] + own(node));
+            let missing = count.saturating_sub(self.free[node][gpu_type] + count_on(node));
             if missing > 0 && repacking != Repacking::Full {
                 continue;
             }
@@ -149,9 +149,9 @@ impl Floor {
             let enough = others.iter().position(|(count, _)| *count >= missing);
             let (count, other) = others.remove(enough.or(others.len().checked_sub(1))?);
             let room = |other: usize| -> u32 {
-                let own = self.held(job).iter().filter(|slot| slot.node == other);
+                let on_node = self.held(job).iter().filter(|slot| slot.node == other);
                 let taken = evicted.iter().filter(|(_, to, _)| *to == other);
-                (self.free[other][gpu_type] + own.map(|slot| slot.count).sum::<u32>())
+                (self.free[other][gpu_type] + on_node.map(|slot| slot.count).sum::<u32>())
                     .saturating_sub(taken.map(|(_, _, count)| count).sum())
             };
             let own = self.held(job).iter().map(|slot| slot.node);
@@ -186,7 +186,7 @@ impl Floor {
         }
         for ((job, placement), (_, slot)) in placements.into_iter().zip(places) {
             self.hold(job, vec![slot]);
-            match chosen.iter_mut().find(|(own, _)| *own == job) {
+            match chosen.iter_mut().find(|(moved, _)| *moved == job) {
                 Some((_, known)) => *known = placement,
                 None => chosen.push((job, placement)),
             }

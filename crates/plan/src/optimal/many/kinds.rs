@@ -10,16 +10,16 @@ use crate::{JobModel, Problem, Sharing};
 use hsched_model::number::{to_f64, to_u32};
 
 /// All jobs of a market by kind.
-pub(crate) struct Kinds<'a> {
+pub(crate) struct JobKinds<'a> {
     pub lists: Vec<Choices<'a>>,
-    pub all: Vec<Kind>,
+    pub all: Vec<JobKind>,
     /// What there is of each resource: GPUs by type, then what nodes can hold, by rule.
     pub capacity: Vec<f64>,
     pub catalogue: Catalogue<'a>,
 }
 
 /// Jobs that no price can tell apart.
-pub(crate) struct Kind {
+pub(crate) struct JobKind {
     /// The list that it chooses from.
     pub list: usize,
     /// What a second of an epoch costs: weight times epochs.
@@ -49,11 +49,11 @@ const MOST_INSIDE: usize = 512;
 /// Numbers of GPUs of one type that a list begins with grow by this factor.
 const GROWTH: f64 = 1.4;
 
-impl<'a> Kinds<'a> {
+impl<'a> JobKinds<'a> {
     /// Returns the kinds of a market's jobs; `jobs` are their numbers in the problem. `None` where nodes can hold too many
     /// bundles to list, or a list has none.
     pub(crate) fn new(problem: &'a Problem, dual: &Dual<'a>, jobs: &[usize]) -> Option<Self> {
-        let (mut lists, mut kinds) = (Vec::new(), Vec::<Kind>::new());
+        let (mut lists, mut kinds) = (Vec::new(), Vec::<JobKind>::new());
         let (mut list_by_key, mut kind_by_key) = (BTreeMap::new(), BTreeMap::new());
         let offered = problem.offered();
         let parts = dual.stock.sizes.iter().zip(&dual.stock.offered[offered.len()..]);
@@ -71,7 +71,7 @@ impl<'a> Kinds<'a> {
             });
             let scale = dual.weights[place] * to_f64(model.epochs);
             let kind = *kind_by_key.entry((list, scale.to_bits())).or_insert_with(|| {
-                kinds.push(Kind { list, scale, jobs: Vec::new(), last: 0 });
+                kinds.push(JobKind { list, scale, jobs: Vec::new(), last: 0 });
                 kinds.len() - 1
             });
             kinds[kind].jobs.push(place);
@@ -93,7 +93,7 @@ impl<'a> Kinds<'a> {
     pub(crate) fn cheapest(&mut self, prices: &[f64]) -> Vec<u32> {
         let Self { lists, all, catalogue, .. } = self;
         catalogue.look_at(prices);
-        let choice = |kind: &mut Kind| {
+        let choice = |kind: &mut JobKind| {
             kind.last = lists[kind.list].cheapest(kind.scale, catalogue);
             u32::try_from(kind.last).unwrap_or(u32::MAX)
         };
@@ -101,13 +101,13 @@ impl<'a> Kinds<'a> {
     }
 
     /// Returns what a kind's latest choice costs one of its jobs, after [`Self::cheapest`].
-    pub(crate) fn value(&self, kind: &Kind) -> f64 {
+    pub(crate) fn value(&self, kind: &JobKind) -> f64 {
         let list = &self.lists[kind.list];
         kind.scale * list.costs[kind.last] + self.catalogue.rent(list.bundles[kind.last])
     }
 
     /// Returns what a bundle of a kind's list takes of each resource.
-    pub(crate) fn uses(&self, kind: &Kind, place: usize) -> &[f64] {
+    pub(crate) fn uses(&self, kind: &JobKind, place: usize) -> &[f64] {
         self.catalogue.uses(self.lists[kind.list].bundles[place])
     }
 
@@ -117,13 +117,13 @@ impl<'a> Kinds<'a> {
     /// After [`Self::cheapest`]: bundles inside nodes are all on the list.
     pub(crate) fn ask(&mut self, kind: usize, prices: &[f64], effort: (f64, u32)) -> (f64, f64) {
         let known = self.value(&self.all[kind]);
-        let Kind { list, scale, last, .. } = self.all[kind];
+        let JobKind { list, scale, last, .. } = self.all[kind];
         let (list, catalogue) = (&mut self.lists[list], &mut self.catalogue);
         // In seconds of the job that the list has its costs from.
         let unit = scale / list.epochs;
-        let own = catalogue.own_prices(list.pricer.job, prices, unit);
+        let job_prices = catalogue.own_prices(list.pricer.job, prices, unit);
         let hint = catalogue.counts(list.bundles[last]);
-        let (found, floor) = list.pricer.cheapest_across(&own, effort, known / unit, hint);
+        let (found, floor) = list.pricer.cheapest_across(&job_prices, effort, known / unit, hint);
         let Some((bundle, value)) = found else { return (floor.min(known / unit) * unit, known) };
         list.take(&bundle.counts, catalogue);
         list.take_neighbours(&bundle.counts, catalogue);

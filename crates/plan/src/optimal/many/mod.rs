@@ -13,9 +13,9 @@ mod rounding;
 mod rules;
 mod switching;
 
-pub(super) use self::kinds::Kinds;
+pub(super) use self::kinds::JobKinds;
 pub(super) use self::nodes::on_nodes;
-pub(super) use self::prices::{Cleared, clear};
+pub(super) use self::prices::{BalancedPrices, clear};
 pub(super) use self::rounding::round;
 pub(super) use self::rules::{NodeRule, broken};
 pub(super) use self::switching::switch;

@@ -7,9 +7,9 @@ use rand_pcg::Pcg64;
 
 use crate::dual::Dual;
 use crate::optimal::layout::{Layout, RingPlacement};
-use crate::optimal::many::Kinds;
+use crate::optimal::many::JobKinds;
 use crate::optimal::many::catalogue::rent;
-use crate::optimal::many::kinds::{Choices, Kind};
+use crate::optimal::many::kinds::{Choices, JobKind};
 use crate::optimal::many::rounding::Chosen;
 use crate::pricing::Pricer;
 use crate::{JobModel, Problem};
@@ -17,7 +17,7 @@ use hsched_model::number::{to_f64, to_usize};
 
 /// The jobs of a market on nodes.
 pub(crate) struct OnNodes<'a, 'b> {
-    kinds: &'b Kinds<'a>,
+    kinds: &'b JobKinds<'a>,
     pub layout: Layout<'a>,
     pub places: Vec<RingPlacement>,
     /// Kind by job.
@@ -45,15 +45,15 @@ const STRIDE: usize = 16;
 /// Returns the jobs on nodes with the bundles chosen, or others where these find no room; `None` where a job finds none.
 pub(crate) fn on_nodes<'a, 'b>(
     problem: &'a Problem,
-    kinds: &'b Kinds<'a>,
+    kinds: &'b JobKinds<'a>,
     chosen: &Chosen,
     (dual, prices): (&'b Dual<'a>, &'b [f64]),
 ) -> Option<OnNodes<'a, 'b>> {
     let weights = dual.weights.as_slice();
     let mut bundle_of = vec![0; weights.len()];
     let mut kind_of = vec![0; weights.len()];
-    for (number, (kind, own)) in kinds.all.iter().zip(chosen).enumerate() {
-        let bundles = own.iter().flat_map(|&(bundle, count)| (0..count).map(move |_| bundle));
+    for (number, (kind, choices)) in kinds.all.iter().zip(chosen).enumerate() {
+        let bundles = choices.iter().flat_map(|&(bundle, count)| (0..count).map(move |_| bundle));
         for (&job, bundle) in kind.jobs.iter().zip(bundles) {
             (bundle_of[job], kind_of[job]) = (bundle, number);
         }
@@ -156,14 +156,14 @@ impl<'a> OnNodes<'a, '_> {
 
     /// Returns the places of the bundles that cost a kind least at the market's prices.
     fn nearest(&self, kind: usize) -> Vec<u32> {
-        let Kind { list, scale, .. } = self.kinds.all[kind];
+        let JobKind { list, scale, .. } = self.kinds.all[kind];
         let list = &self.kinds.lists[list];
-        let own = |place: u32| {
+        let on_node = |place: u32| {
             let uses = self.kinds.catalogue.uses(list.bundles[place as usize]);
             scale * list.costs[place as usize] + rent(uses, self.prices)
         };
         let mut values: Vec<(f64, u32)> =
-            (0..).take(list.costs.len()).map(|place| (own(place), place)).collect();
+            (0..).take(list.costs.len()).map(|place| (on_node(place), place)).collect();
         let order = |a: &(f64, u32), b: &(f64, u32)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
         if values.len() > NEAR {
             values.select_nth_unstable_by(NEAR, order);
@@ -189,11 +189,11 @@ impl<'a> OnNodes<'a, '_> {
         let mut values = std::mem::take(&mut self.values);
         values.clear();
         let (list, scale) = (self.list(job), self.scale(job));
-        let own = |place: u32| {
+        let on_node = |place: u32| {
             let (place, catalogue) = (place as usize, &self.kinds.catalogue);
             (scale * list.costs[place] + rent(catalogue.uses(list.bundles[place]), prices), place)
         };
-        values.extend(places.filter(|&place| self.fits(job, place)).map(own));
+        values.extend(places.filter(|&place| self.fits(job, place)).map(on_node));
         // Nearly always the cheapest finds room: no sort.
         let mut found = None;
         while let Some(at) = (0..values.len()).min_by(|&a, &b| values[a].0.total_cmp(&values[b].0)) {

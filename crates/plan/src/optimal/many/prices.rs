@@ -1,11 +1,11 @@
 //! The prices that prove most: cutting planes over the lists, and lists that grow where a kind of job knows better.
 
-use crate::optimal::many::Kinds;
+use crate::optimal::many::JobKinds;
 use crate::solve::{Cut, highest_under};
 use hsched_model::number::to_f64;
 
 /// Prices, and what they prove.
-pub(crate) struct Cleared {
+pub(crate) struct BalancedPrices {
     pub prices: Vec<f64>,
     /// What no plan undercuts.
     pub lower: f64,
@@ -20,7 +20,7 @@ struct Plane {
 }
 
 /// The highest point of what the lists prove.
-struct Climb {
+struct ClimbPeak {
     prices: Vec<f64>,
     value: f64,
     planes: Vec<Plane>,
@@ -51,12 +51,12 @@ const EXACT: f64 = 1e-7;
 /// Returns prices within `tolerance` of those that prove most, as far as `stop` lets it; `None` where a kind has no
 /// bundle.
 pub(crate) fn clear(
-    kinds: &mut Kinds<'_>,
+    kinds: &mut JobKinds<'_>,
     first: &[f64],
     tolerance: f64,
     stop: &dyn Fn() -> bool,
-) -> Option<Cleared> {
-    let mut climb = Climb {
+) -> Option<BalancedPrices> {
+    let mut climb = ClimbPeak {
         prices: first.to_vec(),
         value: f64::NEG_INFINITY,
         planes: Vec::new(),
@@ -87,7 +87,7 @@ pub(crate) fn clear(
     let (answers, prices) = best?;
     let mix = climb.mix.iter().zip(climb.planes).filter(|(weight, _)| **weight > 0.0);
     let mix = mix.map(|(weight, plane)| (*weight, plane.choice)).collect();
-    Some(Cleared { prices, lower: answers.floor, mix })
+    Some(BalancedPrices { prices, lower: answers.floor, mix })
 }
 
 /// Returns how far what is known is below what is promised, relative; infinite where nothing is promised, as after a climb
@@ -111,7 +111,7 @@ struct Answers {
 ///
 /// The first time they all answer, though it be in haste from then on: without an answer of each nothing is proven.
 fn ask(
-    kinds: &mut Kinds<'_>,
+    kinds: &mut JobKinds<'_>,
     prices: &[f64],
     (tolerance, patience): (f64, u32),
     is_first: bool,
@@ -138,16 +138,16 @@ fn ask(
     Some(Answers { value, floor })
 }
 
-impl Climb {
+impl ClimbPeak {
     /// Begins again where it is, with lists that may have grown.
-    fn start(&mut self, kinds: &mut Kinds<'_>) {
+    fn start(&mut self, kinds: &mut JobKinds<'_>) {
         let plane = answer(kinds, &self.prices);
         self.value = plane.cut.value;
         self.planes.push(plane);
     }
 
     /// Looks for the highest point in a box around the best one so far, which grows where the planes foretell well.
-    fn rise(&mut self, kinds: &mut Kinds<'_>, tolerance: f64, stop: &dyn Fn() -> bool) {
+    fn rise(&mut self, kinds: &mut JobKinds<'_>, tolerance: f64, stop: &dyn Fn() -> bool) {
         let mut reach = 0.3;
         // Where all GPUs are free of charge, what nodes can hold may still have a price.
         let mean = self.value.abs() / kinds.capacity.iter().sum::<f64>();
@@ -221,7 +221,7 @@ impl Climb {
 }
 
 /// Returns the plane of the kinds' cheapest choices at these prices.
-fn answer(kinds: &mut Kinds<'_>, prices: &[f64]) -> Plane {
+fn answer(kinds: &mut JobKinds<'_>, prices: &[f64]) -> Plane {
     let choice = kinds.cheapest(prices);
     let mut slope: Vec<f64> = kinds.capacity.iter().map(|count| -count).collect();
     let mut value: f64 = prices.iter().zip(&slope).map(|(price, slope)| price * slope).sum();

@@ -1,6 +1,6 @@
 //! From a mix of choices to one bundle for each job.
 
-use crate::optimal::many::Kinds;
+use crate::optimal::many::JobKinds;
 use crate::optimal::many::catalogue::rent;
 
 /// How many jobs of each kind have which bundle of its list.
@@ -10,7 +10,7 @@ pub(crate) type Chosen = Vec<Vec<(usize, u32)>>;
 /// jobs choose a bundle as it weighs in the mix.
 ///
 /// Jobs with dear bundles choose first; each takes the bundle that brings the sum nearest to that of the mix so far.
-pub(crate) fn round(kinds: &Kinds<'_>, mix: &[(f64, Vec<u32>)], prices: &[f64]) -> Chosen {
+pub(crate) fn round(kinds: &JobKinds<'_>, mix: &[(f64, Vec<u32>)], prices: &[f64]) -> Chosen {
     let types = kinds.capacity.len();
     let total: f64 = mix.iter().map(|(weight, _)| weight).sum();
     let dearness = |kind: usize| {
@@ -26,7 +26,7 @@ pub(crate) fn round(kinds: &Kinds<'_>, mix: &[(f64, Vec<u32>)], prices: &[f64]) 
         let mut options: Vec<(usize, f64)> = Vec::new();
         for (weight, choice) in mix {
             let bundle = choice[kind] as usize;
-            match options.iter_mut().find(|(own, _)| *own == bundle) {
+            match options.iter_mut().find(|(known, _)| *known == bundle) {
                 Some((_, sum)) => *sum += weight / total,
                 None => options.push((bundle, weight / total)),
             }
@@ -43,7 +43,7 @@ pub(crate) fn round(kinds: &Kinds<'_>, mix: &[(f64, Vec<u32>)], prices: &[f64]) 
             let best = options.iter().map(|(bundle, _)| *bundle).min_by(|&a, &b| off(a).total_cmp(&off(b)));
             let Some(best) = best else { continue };
             missing.iter_mut().zip(uses(best)).for_each(|(missing, gpus)| *missing -= gpus);
-            match chosen[kind].iter_mut().find(|(own, _)| *own == best) {
+            match chosen[kind].iter_mut().find(|(known, _)| *known == best) {
                 Some((_, count)) => *count += 1,
                 None => chosen[kind].push((best, 1)),
             }

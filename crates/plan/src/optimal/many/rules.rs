@@ -1,6 +1,6 @@
 //! What nodes can hold beyond the sum of their GPUs: rules that rings inside nodes break where they do not fit together.
 
-use crate::optimal::many::Kinds;
+use crate::optimal::many::JobKinds;
 use crate::{JobModel, Problem};
 use hsched_model::number::to_f64;
 
@@ -47,7 +47,7 @@ impl NodeRule {
         // The most that a node of each size can hold.
         let mut most = vec![0.0_f64; worth.len()];
         for size in 1..most.len() {
-            let hold = |own: usize| worth[own] + most[size - own];
+            let hold = |part: usize| worth[part] + most[size - part];
             most[size] = (1..=size).map(hold).fold(most[size - 1], f64::max);
         }
         let capacity = nodes.iter().map(|&size| most[size as usize]).sum();
@@ -56,7 +56,7 @@ impl NodeRule {
 }
 
 /// Returns the rules that a mix of choices breaks.
-pub(crate) fn broken(problem: &Problem, kinds: &Kinds<'_>, mix: &[(f64, Vec<u32>)]) -> Vec<NodeRule> {
+pub(crate) fn broken(problem: &Problem, kinds: &JobKinds<'_>, mix: &[(f64, Vec<u32>)]) -> Vec<NodeRule> {
     let types = problem.gpu_types.len();
     let total: f64 = mix.iter().map(|(weight, _)| weight).sum();
     let mut broken = Vec::new();

@@ -1,7 +1,7 @@
 //! Jobs switch to other bundles until together they take what is on offer.
 
-use crate::optimal::many::Kinds;
-use crate::optimal::many::kinds::Kind;
+use crate::optimal::many::JobKinds;
+use crate::optimal::many::kinds::JobKind;
 use crate::optimal::many::rounding::Chosen;
 
 /// How much of its price a GPU too many or too few counts, in turn: jobs that lose little by a switch make it first.
@@ -27,11 +27,11 @@ struct Balance {
 
 /// Switches jobs to other bundles of their lists, the cheapest switches first, until no GPU is given twice and few are
 /// idle. Before no GPU is given twice there is no stop: a plan made of what remained by chance is far from the best.
-pub(crate) fn switch(kinds: &mut Kinds<'_>, chosen: &mut Chosen, prices: &[f64], stop: &dyn Fn() -> bool) {
+pub(crate) fn switch(kinds: &mut JobKinds<'_>, chosen: &mut Chosen, prices: &[f64], stop: &dyn Fn() -> bool) {
     kinds.cheapest(prices);
     let mut used = vec![0.0; prices.len()];
-    for (kind, own) in kinds.all.iter().zip(chosen.iter()) {
-        for &(bundle, count) in own {
+    for (kind, choices) in kinds.all.iter().zip(chosen.iter()) {
+        for &(bundle, count) in choices {
             let gpus = kinds.uses(kind, bundle);
             used.iter_mut().zip(gpus).for_each(|(used, gpus)| *used += f64::from(count) * gpus);
         }
@@ -46,16 +46,16 @@ pub(crate) fn switch(kinds: &mut Kinds<'_>, chosen: &mut Chosen, prices: &[f64],
             if balance.is_met() && stop() {
                 return;
             }
-            for (kind, own) in kinds.all.iter().zip(chosen.iter_mut()) {
-                while let Some((place, to)) = balance.best_switch(kinds, kind, own) {
-                    let from = own[place].0;
+            for (kind, choices) in kinds.all.iter().zip(chosen.iter_mut()) {
+                while let Some((place, to)) = balance.best_switch(kinds, kind, choices) {
+                    let from = choices[place].0;
                     balance.change(kinds.uses(kind, from), kinds.uses(kind, to));
-                    own[place].1 -= 1;
-                    match own.iter_mut().find(|(bundle, _)| *bundle == to) {
+                    choices[place].1 -= 1;
+                    match choices.iter_mut().find(|(bundle, _)| *bundle == to) {
                         Some((_, count)) => *count += 1,
-                        None => own.push((to, 1)),
+                        None => choices.push((to, 1)),
                     }
-                    own.retain(|(_, count)| *count > 0);
+                    choices.retain(|(_, count)| *count > 0);
                     has_switched = true;
                 }
             }
@@ -72,11 +72,16 @@ pub(crate) fn switch(kinds: &mut Kinds<'_>, chosen: &mut Chosen, prices: &[f64],
 impl Balance {
     /// Returns the place of the bundle among those that the jobs have from which a switch to another lowers most what the
     /// market pays, and that other.
-    fn best_switch(&self, kinds: &Kinds<'_>, kind: &Kind, own: &[(usize, u32)]) -> Option<(usize, usize)> {
+    fn best_switch(
+        &self,
+        kinds: &JobKinds<'_>,
+        kind: &JobKind,
+        choices: &[(usize, u32)],
+    ) -> Option<(usize, usize)> {
         let list = &kinds.lists[kind.list];
         let rent = |place: usize| kinds.catalogue.rent(list.bundles[place]);
         let mut best: Option<(f64, (usize, usize))> = None;
-        for (place, &(from, _)) in own.iter().enumerate() {
+        for (place, &(from, _)) in choices.iter().enumerate() {
             let value = kind.scale * list.costs[from] + rent(from);
             let least = -1e-12 * value;
             for (to, (cost, &bundle)) in list.costs.iter().zip(&list.bundles).enumerate() {

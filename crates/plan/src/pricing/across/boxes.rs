@@ -1,7 +1,7 @@
 //! Branch and bound over boxes of counts: bound, look, divide.
 
 use crate::pricing::across::relaxation::Relaxed;
-use crate::pricing::across::{Across, Goal, Search, most_rate, quantum};
+use crate::pricing::across::{Across, BundleSearch, SearchGoal, most_rate, quantum};
 use crate::{Sharing, TypeModel};
 use hsched_model::number::to_u32;
 
@@ -32,12 +32,12 @@ impl Across<'_> {
             return;
         }
         let Some(relaxed) = self.bounded(&mut range) else { return };
-        let full = self.search.goal == Goal::Within && self.search.found.len() > self.search.most;
+        let full = self.search.goal == SearchGoal::Within && self.search.found.len() > self.search.most;
         if self.search.visits > self.patience || full {
             self.search.open = self.search.open.min(relaxed.bound);
             return;
         }
-        if self.search.goal == Goal::Least {
+        if self.search.goal == SearchGoal::Least {
             self.round(relaxed.fractional);
             if !self.promising(relaxed.bound) {
                 return;
@@ -76,7 +76,7 @@ impl Across<'_> {
             if (range.ranks.0..=range.ranks.1).contains(&ranks) {
                 self.look();
             }
-            let Search { counts, low, high, .. } = &mut self.search;
+            let BundleSearch { counts, low, high, .. } = &mut self.search;
             let Some(ty) = (0..counts.len()).find(|&ty| counts[ty] < high[ty]) else { return };
             counts[ty] += 1;
             counts[..ty].copy_from_slice(&low[..ty]);
@@ -109,8 +109,8 @@ impl Across<'_> {
             let least = relaxed.bound + self.step_gap(part, &relaxed);
             let is_narrow = step.1 - step.0 <= 1e-9 * step.1;
             if !stays && !self.promising(least) && looks < MOST_PARTS && !is_narrow {
-                let own = self.batch / relaxed.rate;
-                let last = if step.1 == f64::INFINITY { 3.0 * step.0.max(own) } else { step.1 };
+                let time = self.batch / relaxed.rate;
+                let last = if step.1 == f64::INFINITY { 3.0 * step.0.max(time) } else { step.1 };
                 let middle = f64::midpoint(step.0, last);
                 parts.extend([(step.0, middle), (middle, step.1)]);
                 continue;
@@ -131,8 +131,8 @@ impl Across<'_> {
     pub(super) fn promising(&self, bound: f64) -> bool {
         let search = &self.search;
         match search.goal {
-            Goal::Least => bound < search.worth_less(),
-            Goal::Within => bound <= search.best,
+            SearchGoal::Least => bound < search.worth_less(),
+            SearchGoal::Within => bound <= search.best,
         }
     }
 
@@ -213,7 +213,7 @@ impl Across<'_> {
         let comm_gap = if last > first { at(within) - chord(within) } else { 0.0 };
         let missing = (self.search.best - relaxed.bound).max(self.search.best - self.search.worth_less());
         let worth = if missing.is_finite() { 0.1 * missing } else { 0.1 * relaxed.bound };
-        if self.search.goal == Goal::Within && self.search.best == f64::INFINITY {
+        if self.search.goal == SearchGoal::Within && self.search.best == f64::INFINITY {
             self.divide_counts(range, relaxed.fractional);
         } else if comm_gap > worth {
             let middle = to_u32((f64::from(first) * f64::from(last)).sqrt()).clamp(first, last - 1);

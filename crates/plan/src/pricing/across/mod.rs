@@ -49,13 +49,13 @@ pub(super) struct Across<'a> {
     pub due: Option<Due>,
     /// Boxes that a search looks at before it gives up and tells what is open.
     pub patience: u32,
-    search: Search,
+    search: BundleSearch,
 }
 
 /// Where a search stands; kept from one to the next to spare allocations.
 #[derive(Clone, Debug, Default)]
-struct Search {
-    goal: Goal,
+struct BundleSearch {
+    goal: SearchGoal,
     prices: Vec<f64>,
     low: Vec<u32>,
     high: Vec<u32>,
@@ -80,14 +80,14 @@ struct Search {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Goal {
+enum SearchGoal {
     #[default]
     Least,
     Within,
 }
 
 /// What a search for the least value found.
-pub(super) struct Found {
+pub(super) struct LeastBundle {
     /// The bundle, where one is better than what was known.
     pub bundle: Option<Bundle>,
     pub floor: f64,
@@ -109,19 +109,23 @@ impl<'a> Across<'a> {
         if ranks.0 > ranks.1 {
             return None;
         }
-        let plain = |own: &(usize, TypeModel)| {
-            let is_plain = own.1.speed.alpha() == 0.0 && (job.accumulate || own.1.max_batch.is_none());
+        let plain = |type_model: &(usize, TypeModel)| {
+            let is_plain =
+                type_model.1.speed.alpha() == 0.0 && (job.accumulate || type_model.1.max_batch.is_none());
             is_plain && job.sharing == Sharing::Balanced
         };
         let (batch, samples) = (to_f64(job.global_batch), to_f64(job.samples_per_epoch));
         let epochs = job.completion_time(1.0);
         // With two ranks a ring sends D: twice that is what infinitely many send.
         let comm = epochs * 2.0 * cost::comm_time(job, 2, network);
-        let full = |&(_, own): &(usize, TypeModel)| {
-            own.max_batch.map_or(f64::INFINITY, |most| own.speed.alpha() + own.speed.beta() * to_f64(most))
+        let full = |&(_, model): &(usize, TypeModel)| {
+            model
+                .max_batch
+                .map_or(f64::INFINITY, |most| model.speed.alpha() + model.speed.beta() * to_f64(most))
         };
         let longest = types.iter().map(full).fold(0.0, f64::max);
-        let most = |own: &(usize, TypeModel)| most_rate(own.1, job.accumulate, (0.0, f64::INFINITY));
+        let most =
+            |type_model: &(usize, TypeModel)| most_rate(type_model.1, job.accumulate, (0.0, f64::INFINITY));
         let mut across = Self {
             job,
             linear: types.iter().all(plain),
@@ -137,7 +141,7 @@ impl<'a> Across<'a> {
             table: None,
             due: None,
             patience: PATIENCE,
-            search: Search::default(),
+            search: BundleSearch::default(),
         };
         across.table = (!across.linear).then(|| Table::new(&across, kept)).flatten();
         Some(across)
@@ -150,20 +154,20 @@ impl<'a> Across<'a> {
         tolerance: f64,
         best: f64,
         hint: Option<&[u32]>,
-    ) -> Found {
-        self.in_time_or_late(prices, best, |own, best, latest| {
-            own.start(Goal::Least, prices, (best, latest), tolerance);
+    ) -> LeastBundle {
+        self.in_time_or_late(prices, best, |search, best, latest| {
+            search.start(SearchGoal::Least, prices, (best, latest), tolerance);
             if let Some(hint) = hint {
-                let counts: Vec<u32> = own.types.iter().map(|&(ty, _)| hint[ty]).collect();
-                if hint.iter().sum::<u32>() >= 2 && holds(&own.caps, &counts) {
-                    own.search.counts = counts;
-                    own.look();
+                let counts: Vec<u32> = search.types.iter().map(|&(ty, _)| hint[ty]).collect();
+                if hint.iter().sum::<u32>() >= 2 && holds(&search.caps, &counts) {
+                    search.search.counts = counts;
+                    search.look();
                 }
             }
-            own.search.high.clone_from(&own.caps);
-            own.search();
-            let floor = own.search.worth_less().min(own.search.open);
-            Found { bundle: own.answer(), floor }
+            search.search.high.clone_from(&search.caps);
+            search.search();
+            let floor = search.search.worth_less().min(search.search.open);
+            LeastBundle { bundle: search.answer(), floor }
         })
     }
 
@@ -173,8 +177,8 @@ impl<'a> Across<'a> {
         &mut self,
         prices: &[f64],
         best: f64,
-        mut least: impl FnMut(&mut Self, f64, f64) -> Found,
-    ) -> Found {
+        mut least: impl FnMut(&mut Self, f64, f64) -> LeastBundle,
+    ) -> LeastBundle {
         let Some(due) = self.due else { return least(self, best, f64::INFINITY) };
         let in_time = least(self, best, due.longest());
         let best = in_time.bundle.as_ref().map_or(best, |bundle| bundle.cost + price(prices, &bundle.counts));
@@ -183,7 +187,7 @@ impl<'a> Across<'a> {
         }
         let late = least(self, best - due.late, f64::INFINITY);
         let costed = late.bundle.map(|bundle| Bundle { cost: due.cost(bundle.cost), ..bundle });
-        Found { bundle: costed.or(in_time.bundle), floor: in_time.floor.min(late.floor + due.late) }
+        LeastBundle { bundle: costed.or(in_time.bundle), floor: in_time.floor.min(late.floor + due.late) }
     }
 
     /// Returns the cheapest ring within `room` that beats `below`.
@@ -194,12 +198,12 @@ impl<'a> Across<'a> {
         tolerance: f64,
         below: f64,
     ) -> Option<Bundle> {
-        let found = self.in_time_or_late(prices, below, |own, best, latest| {
-            own.start(Goal::Least, prices, (best, latest), tolerance);
+        let found = self.in_time_or_late(prices, below, |search, best, latest| {
+            search.start(SearchGoal::Least, prices, (best, latest), tolerance);
             let most = |(&cap, &(ty, _)): (&u32, &(usize, TypeModel))| cap.min(room[ty]);
-            own.search.high = own.caps.iter().zip(&own.types).map(most).collect();
-            own.search();
-            Found { bundle: own.answer(), floor: f64::NEG_INFINITY }
+            search.search.high = search.caps.iter().zip(&search.types).map(most).collect();
+            search.search();
+            LeastBundle { bundle: search.answer(), floor: f64::NEG_INFINITY }
         });
         found.bundle
     }
@@ -218,7 +222,7 @@ impl<'a> Across<'a> {
 
     /// Returns all rings with a time of at most `latest` that with the price of their GPUs comes to at most `limit`.
     fn all_within(&mut self, prices: &[f64], limits: (f64, f64), most: usize) -> Option<Vec<Bundle>> {
-        self.start(Goal::Within, prices, limits, 0.0);
+        self.start(SearchGoal::Within, prices, limits, 0.0);
         self.search.most = most;
         self.search.high.clone_from(&self.caps);
         self.search();
@@ -232,8 +236,8 @@ impl<'a> Across<'a> {
             return;
         };
         match self.search.goal {
-            Goal::Least => self.search_least(&table),
-            Goal::Within => self.search_within(&table),
+            SearchGoal::Least => self.search_least(&table),
+            SearchGoal::Within => self.search_within(&table),
         }
         self.table = Some(table);
     }
@@ -263,7 +267,7 @@ impl<'a> Across<'a> {
         self.search.open = if few { f64::INFINITY } else { f64::NEG_INFINITY };
     }
 
-    fn start(&mut self, goal: Goal, prices: &[f64], (best, latest): (f64, f64), tolerance: f64) {
+    fn start(&mut self, goal: SearchGoal, prices: &[f64], (best, latest): (f64, f64), tolerance: f64) {
         let search = &mut self.search;
         search.goal = goal;
         search.prices.clear();
@@ -376,10 +380,10 @@ impl<'a> Across<'a> {
     /// Keeps a bundle where it serves the goal.
     fn found(&mut self, counts: &[u32], cost: f64, value: f64) {
         let search = &mut self.search;
-        if search.goal == Goal::Least && value < search.best {
+        if search.goal == SearchGoal::Least && value < search.best {
             search.best = value;
             search.best_counts = Some(counts.to_vec());
-        } else if search.goal == Goal::Within && value <= search.best {
+        } else if search.goal == SearchGoal::Within && value <= search.best {
             let counts = self.full(counts);
             self.search.found.push(Bundle { counts, cost });
         }
@@ -390,7 +394,7 @@ fn quantum(job: &JobModel) -> f64 {
     to_f64(job.batch_quantum)
 }
 
-impl Search {
+impl BundleSearch {
     /// Returns the value below which a bundle is worth finding.
     fn worth_less(&self) -> f64 {
         if self.best == f64::INFINITY { self.best } else { self.best - self.tolerance * self.best.abs() }

@@ -1,7 +1,7 @@
 //! The convex problem that bounds a box from below, solved by a sweep over the types.
 
 use crate::pricing::across::boxes::Range;
-use crate::pricing::across::{Across, Search};
+use crate::pricing::across::{Across, BundleSearch};
 
 /// The solution of the convex problem.
 pub(super) struct Relaxed {
@@ -66,7 +66,7 @@ impl Across<'_> {
     /// samples for their price first, as long as one more is worth it.
     fn fill(&mut self, range: Range, toll: f64) -> Relaxed {
         let needed = self.needed_rate(range);
-        let Search { prices, low, high, point, rates, order, .. } = &mut self.search;
+        let BundleSearch { prices, low, high, point, rates, order, .. } = &mut self.search;
         let pays = |ty: usize| prices[ty] + toll;
         for at in 1..order.len() {
             let mut at = at;

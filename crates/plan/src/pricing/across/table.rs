@@ -120,7 +120,7 @@ impl Table {
     /// Returns the cost and the counts of those that are the cheapest at some prices, by rising cost: not the
     /// ones that have all the GPUs of another and cost no less.
     pub(super) fn worth_having(&self) -> impl Iterator<Item = (f64, &[u32])> {
-        let own = |&ring: &usize| (self.costs[ring], &self.counts[ring * self.types..][..self.types]);
-        self.worth_having.iter().map(own)
+        let order_key = |&ring: &usize| (self.costs[ring], &self.counts[ring * self.types..][..self.types]);
+        self.worth_having.iter().map(order_key)
     }
 }
