@@ -83,7 +83,7 @@ fn pictures_and_tables_for_papers_are_written_beside_it() {
         jobs.starts_with("policy,job,arrival_s,ended_s,jct_s,started_s\nfifo,first,0.0,1000.0,1000.0,0.0\n"),
         "{jobs}"
     );
-    assert_eq!(sandbox.text(&sandbox.work("tables/spans.csv")).lines().count(), 1 + 8 + 8);
+    assert_eq!(sandbox.text(&sandbox.work("tables/spans.csv")).lines().count(), 1 + 8 + 12);
     sandbox.run(&format!("{SIMULATE} --sweep restart-cost=0s,60s --svg sweep --csv sweep")).succeeds();
     assert!(
         sandbox

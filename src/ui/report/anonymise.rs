@@ -20,7 +20,8 @@ impl Names {
     fn replace(&mut self, name: &mut String) {
         let number = self.known.len() + 1;
         let word = self.word;
-        *name = self.known.entry(name.clone()).or_insert_with(|| format!("{word}-{number}")).clone();
+        let stand_in = self.known.entry(name.clone()).or_insert_with(|| format!("{word}-{number}"));
+        name.clone_from(stand_in);
     }
 
     fn replace_any(&mut self, name: &mut Option<String>) {

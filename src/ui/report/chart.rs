@@ -256,9 +256,7 @@ pub(super) fn document(width: f64, height: f64) -> String {
 /// Returns a number in few letters.
 fn short(value: f64) -> String {
     let size = value.abs();
-    if size >= 1e6 {
-        format!("{value:.0e}")
-    } else if size > 0.0 && size < 1e-3 {
+    if size >= 1e6 || size > 0.0 && size < 1e-3 {
         format!("{value:.0e}")
     } else {
         let text = format!("{value:.3}");
@@ -277,7 +275,7 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_few() {
-        assert_eq!(ticks(false, &[0.0, 1.0]), [0.0, 0.2, 0.4, 0.6000000000000001, 0.8, 1.0]);
+        assert_eq!(ticks(false, &[0.0, 1.0]), [0.0, 0.2, 0.4, 0.2 * 3.0, 0.8, 1.0]);
         assert_eq!(ticks(false, &[3.0, 47.0]), [10.0, 20.0, 30.0, 40.0]);
         assert_eq!(ticks(true, &[2.0, 4000.0]), [10.0, 100.0, 1000.0]);
         assert_eq!(ticks(false, &[5.0]).len(), 6);

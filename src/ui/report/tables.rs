@@ -135,7 +135,7 @@ fn flat(row: &Value) -> Vec<(String, String)> {
                 );
             }
             Value::Object(map) => {
-                cells.extend(map.iter().map(|(name, value)| (name.clone(), value.to_string())))
+                cells.extend(map.iter().map(|(name, value)| (name.clone(), value.to_string())));
             }
             Value::String(text) => cells.push((key.clone(), text.clone())),
             other => cells.push((key.clone(), other.to_string())),
