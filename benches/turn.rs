@@ -40,6 +40,7 @@ impl World for Full {
             scripts: Vec::new(),
             epochs: Vec::new(),
             odd: Vec::new(),
+            stalls: Vec::new(),
             notes: Vec::new(),
         })
     }

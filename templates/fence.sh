@@ -91,6 +91,7 @@ hs_end_superseded() {
 
 # Runs in the subshell that execs the command.
 hs_enter_fence() {
+  hs_end_sampler   # its pipe, in this subshell
   exec {hs_alive}>&-
   export HSCHED_FENCE=$hs_fence/$hs_ticket
 }

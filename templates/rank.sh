@@ -73,6 +73,7 @@ hs_rank_main() {
   # The pipe to the guard closes when this shell ends for any reason.
   exec {hs_alive}> >(hs_guard_fence)
   hs_guard=$!
+  hs_start_sampler
   if [[ -n $hs_shell ]]; then
     # The trap keeps the shell of the line alive while its programs save; they do not inherit it. With pipefail, a
     # failure or a status 85 before a pipe becomes the status of the line.
@@ -81,6 +82,7 @@ hs_rank_main() {
     (hs_enter_fence; exec -- "${hs_command[@]}")
   fi
   hs_status=$?
+  hs_end_sampler
   exec {hs_alive}>&-
   hs_end_superseded
   rm -f -- "$hs_mark"

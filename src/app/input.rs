@@ -205,6 +205,7 @@ pub(crate) fn template(context: &Context) -> Result<Template, Failure> {
     }
     template.rank_functions = own("rank.sh")?.unwrap_or(template.rank_functions);
     template.fence_functions = own("fence.sh")?.unwrap_or(template.fence_functions);
+    template.sample_functions = own("samples.sh")?.unwrap_or(template.sample_functions);
     template.batch_functions = own("batch.sh")?.unwrap_or(template.batch_functions);
     template.end_functions = own("ends.sh")?.unwrap_or(template.end_functions);
     let single = directory.join("hsched_ddp.py");

@@ -18,6 +18,7 @@ use crate::ui::{
     status_json, status_table, unfolded_status_table,
 };
 use hsched_engine::live::{Reported, absolute, reported};
+use hsched_engine::store::samples::RecentSamples;
 use hsched_engine::store::{
     Peeked, ScriptChain, StateDir, last_look, report_folder, run_folder, script_chains,
 };
@@ -260,7 +261,7 @@ fn stale(looked: Time, now: Time, follower: &str) -> Option<String> {
 ///
 /// Returns notes on reports that cannot be read.
 fn count_reported(state: &mut State, root: &Path, now: Time, rules: &Rules) -> Vec<String> {
-    let Reported { epochs, odd, notes } = reported(root, state, now);
+    let Reported { epochs, odd, stalls, notes } = reported(root, state, &mut RecentSamples::default(), now);
     for (of, what) in odd {
         apply(state, now, &Event::News { of, news: News::Odd { what } }, rules);
     }
@@ -270,6 +271,9 @@ fn count_reported(state: &mut State, root: &Path, now: Time, rules: &Rules) -> V
             apply(state, now, &Event::News { of: of.clone(), news }, rules);
         }
         apply(state, now, &Event::News { of, news: News::Epoch(report) }, rules);
+    }
+    for tracked in &mut state.jobs {
+        tracked.show_stalls(&stalls);
     }
     notes
 }

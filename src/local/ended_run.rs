@@ -6,6 +6,7 @@ use crate::local::processes::end_leftovers;
 use crate::local::world::mark;
 use hsched_engine::clock::Clock;
 use hsched_engine::live::{LiveError, Reported, left_word, reported};
+use hsched_engine::store::samples::RecentSamples;
 use hsched_engine::store::{report_folder, reports};
 use hsched_engine::{
     Answer, End, Observation, PlannedSubmission, QueueState, Run, Sighting, State, SubmissionKey,
@@ -47,7 +48,7 @@ impl World for EndedRun<'_> {
                 sightings.push(left_behind(root, &tracked.job.name, &submission.attempt, at)?);
             }
         }
-        let Reported { epochs, odd, notes } = reported(root, state, at);
+        let Reported { epochs, odd, notes, .. } = reported(root, state, &mut RecentSamples::default(), at);
         Ok(Observation {
             at,
             cluster: Cluster::default(),
@@ -56,6 +57,8 @@ impl World for EndedRun<'_> {
             scripts: Vec::new(),
             epochs,
             odd,
+            // Its processes have ended.
+            stalls: Vec::new(),
             notes,
         })
     }

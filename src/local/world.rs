@@ -19,6 +19,7 @@ use crate::local::wake::Waker;
 use hsched_engine::clock::Clock;
 use hsched_engine::live::{LiveError, Prepared, Reported, Site, reported, word_end};
 use hsched_engine::render::Launcher;
+use hsched_engine::store::samples::RecentSamples;
 use hsched_engine::store::{StateDir, laid_by_another, report_folder, reports, run_folder};
 use hsched_engine::{
     Answer, End, Gpus, NewShares, Observation, PlannedSubmission, QueueState, Rules, Run, Sighting, State,
@@ -53,6 +54,8 @@ pub struct LocalWorld<'a> {
     pub(super) parking: Parking,
     /// What people should know of switches, in order.
     pub(super) said: Vec<Said>,
+    /// The samples of what runs, as last read.
+    samples: RecentSamples,
     /// The run that was prepared last, by its id.
     prepared: Option<(String, Prepared)>,
     /// When a submission lost a node, the last time.
@@ -81,6 +84,7 @@ impl<'a> LocalWorld<'a> {
             running: BTreeMap::new(),
             parking: Parking::default(),
             said: Vec::new(),
+            samples: RecentSamples::default(),
             prepared: None,
             lost: None,
             asked: None,
@@ -300,7 +304,8 @@ impl World for LocalWorld<'_> {
         // What the state has let go was seen to end.
         self.running.retain(|of, running| running.ended.is_none() || seen.contains(&of));
         // After the ends: epochs that were reported before them count.
-        let Reported { epochs, odd, notes } = reported(&self.site.site.state, state, at);
+        let Reported { epochs, odd, stalls, notes } =
+            reported(&self.site.site.state, state, &mut self.samples, at);
         let cluster = self.devices.cluster();
         Ok(Observation {
             at,
@@ -310,6 +315,7 @@ impl World for LocalWorld<'_> {
             scripts: Vec::new(),
             epochs,
             odd,
+            stalls,
             notes,
         })
     }

@@ -266,9 +266,21 @@ impl<'a> JobSummary<'a> {
             Phase::Ended { outcome: Outcome::Cancelled, .. } => None,
         };
         let odd = self.attempt.and_then(|attempt| attempt.odd.as_ref()).map(|odd| format!("reports: {odd}"));
-        let notes: Vec<String> =
-            note.into_iter().chain(odd).chain(self.would_stop()).chain(late(self.tracked, now)).collect();
+        let notes: Vec<String> = self
+            .stall()
+            .into_iter()
+            .chain(note)
+            .chain(odd)
+            .chain(self.would_stop())
+            .chain(late(self.tracked, now))
+            .collect();
         (!notes.is_empty()).then(|| notes.join("; "))
+    }
+
+    /// Returns how its running submission does not get on.
+    pub(super) fn stall(&self) -> Option<String> {
+        let attempt = self.tracked.phase.running()?;
+        Some(attempt.stall.as_ref()?.text(attempt.gpus.total()))
     }
 
     /// Returns why it could stop, if its owner does not let it.

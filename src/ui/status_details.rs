@@ -39,6 +39,9 @@ pub fn status_details(
     if let Some(ends) = summary.ends(now) {
         line(if tracked.phase.is_over() { "ended" } else { "ends" }, &ends);
     }
+    if let Some(stall) = summary.stall() {
+        line("stuck", &stall);
+    }
     if let Some(outlook) = summary.outlook() {
         line("expected", &outlook);
     }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::ui::status::{Files, JobSummary, Metrics, Times, bests};
-use hsched_engine::{Gpus, JobState, Outcome, Phase, State, Submission, SubmissionRecord};
+use hsched_engine::{Gpus, JobState, Outcome, Phase, Stall, State, Submission, SubmissionRecord};
 use hsched_model::{JobId, Seconds, Time};
 
 /// Returns the jobs of a state with a metric that each has reported; `files` gives those of a submission, each with its name.
@@ -91,6 +91,7 @@ fn job(tracked: &JobState, now: Time, files: &dyn Fn(&JobState, &SubmissionRecor
         "last_event": { "at": tracked.last.0.0, "text": tracked.last.1 },
         "failures": tracked.failures,
         "retries": tracked.job.retries,
+        "stall": attempt.and_then(|record| record.stall.as_ref()).map(|stall| stall_json(stall, attempt)),
         "odd_reports": attempt.and_then(|record| record.odd.as_ref()),
         "deadline": seconds(tracked.deadline()),
         "late_s": tracked.lateness(now).map(|Seconds(late)| late),
@@ -98,6 +99,12 @@ fn job(tracked: &JobState, now: Time, files: &dyn Fn(&JobState, &SubmissionRecor
         "stopped_early": tracked.early.as_ref().filter(|early| early.allowed).map(|early| &early.why),
         "runs": runs,
     })
+}
+
+/// Returns how a submission does not get on.
+fn stall_json(stall: &Stall, attempt: Option<&SubmissionRecord>) -> Value {
+    let all = attempt.map_or(1, |record| record.gpus.total());
+    json!({ "kind": stall.kind, "since": stall.since.0, "ranks": stall.ranks, "cause": stall.cause, "text": stall.text(all) })
 }
 
 /// Returns what is known and expected of the target's metric.

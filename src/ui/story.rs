@@ -7,7 +7,8 @@ use crate::ui::learnt::LearntSpeeds;
 use crate::ui::story_switch::add_switch;
 use crate::ui::story_words::tell;
 use hsched_engine::{
-    Action, BackendKind, Event, Gpus, News, PlannedSubmission, Run, State, SubmissionKey, Trials, Update,
+    Action, AfterStop, BackendKind, Event, Gpus, News, PlannedSubmission, Run, Stage, State, Submission,
+    SubmissionKey, Trials, Update,
 };
 use hsched_model::{Availability, JobName, NodeName, Seconds, Time, hostlist};
 
@@ -48,7 +49,7 @@ pub enum Topic {
     Submission,
     /// A submission waits, or Slurm does not show it.
     Queue,
-    /// A submission waits, and will not start by itself.
+    /// A submission waits, and will not start by itself; or a training does not get on.
     Stuck,
     Start,
     Epoch,
@@ -216,9 +217,16 @@ impl Story {
                 open.map(|intent| planned(run, intent)).collect()
             }
             Action::Stop { of: SubmissionKey { job, .. }, why, .. } => {
-                let is_early = state.find(job).is_some_and(|job| job.stopped_early().is_some());
-                let what =
-                    if is_early { format!("stopping {why}") } else { format!("stopping to move: {why}") };
+                let tracked = state.find(job);
+                let is_stalled =
+                    |own: &Submission| matches!(own.stage, Stage::Stopping { then: AfterStop::Stalled, .. });
+                let what = match tracked {
+                    Some(job) if job.stopped_early().is_some() => format!("stopping {why}"),
+                    Some(job) if job.phase.submissions().iter().any(is_stalled) => {
+                        format!("stopping: {why}")
+                    }
+                    _ => format!("stopping to move: {why}"),
+                };
                 vec![line(job, Topic::Stop, what)]
             }
             Action::Cancel { of: SubmissionKey { job, .. }, why, .. } => {

@@ -57,6 +57,8 @@ fn tell_news(news: &News, script: &ScriptJob) -> Option<(Topic, String)> {
             _ if script.is_between() => (Topic::Queue, script.last.1.clone()),
             _ => (Topic::GivenUp, "cancelled".to_owned()),
         },
-        News::Waits(_) | News::Facts(_) | News::Epoch(_) | News::Odd { .. } => return None,
+        News::Waits(_) | News::Facts(_) | News::Epoch(_) | News::Odd { .. } | News::Stalled(_) => {
+            return None;
+        }
     })
 }

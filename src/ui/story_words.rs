@@ -128,6 +128,10 @@ fn tell_news(news: &News, tracked: &JobState, attempt: Option<&SubmissionRecord>
             let saved = *end == End::Saved && !tracked.phase.is_over();
             (if saved { Topic::Saved } else { fate(tracked) }, ended(end, &said, tracked))
         }
+        News::Stalled(Some(stall)) => {
+            (Topic::Stuck, stall.text(attempt.map_or(1, |attempt| attempt.gpus.total())))
+        }
+        News::Stalled(None) => (Topic::Stuck, "gets on again".to_owned()),
         News::Waits(_) | News::Facts(_) => return None,
     };
     Some(told)

@@ -13,7 +13,8 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 from .optional import torch
 from .values import FirstFormat, Refused, decode, encode
 
-FORMAT = 3  # of checkpoints; those of hsched 0.1.0 have no key `format`, and are of the first; the second counted steps
+FORMAT = 4  # of checkpoints; those of hsched 0.1.0 have no key `format`, and are of the first; the second counted steps
+WITHOUT_FOLDER = 3  # the format of those that name no folder of the program's, which earlier versions read, too
 
 
 class Damage(Refused):

@@ -13,6 +13,7 @@ from .gate import PARKED, Gate
 from .noticing import look
 from .optional import dist, torch
 from .process import SAVED, on_stop
+from .replicas import join
 from .report import append_line
 
 
@@ -27,7 +28,7 @@ class Rank:
     world_size: int
     local_rank: int
     local_world_size: int
-    batches: Tuple[int, ...]  # samples of a global batch that each rank takes, by rank
+    batches: Tuple[int, ...]  # samples of a global batch that each replica takes, by replica
     micro_batch: int  # most samples of one forward and backward pass of this rank
     epochs: int
     epochs_done: int
@@ -42,11 +43,48 @@ class Rank:
     group: Any = None  # the ranks' process group; None is torch's default
     control: Any = None  # the same ranks' group for agreeing without waiting for a GPU; None is `group`
     gate: Any = None  # the Gate through which hsched parks this training; None: it does not
+    member: Optional[Tuple[int, int, int]] = None  # of a job in replicas: the number of this rank's replica, its place there, and the replica's ranks
+    replica_sizes: Tuple[int, ...] = ()  # ranks of each replica, once they have met; () without replicas
+    replica_group: Any = None  # the process group of this rank's replica
+    replica_mesh: Any = None  # the same as a DeviceMesh of one dimension; None before torch 2.2, or 2.4 if sizes differ
+    mesh: Any = None  # the DeviceMesh (replicas, size), if all replicas have one size, from torch 2.2 on
+    peers: Any = None  # the process group of the ranks at this place in all replicas; None if sizes differ
+    peers_control: Any = None  # the same for agreeing without waiting for a GPU; None is `peers`
 
     @property
     def batch(self) -> int:
-        """Local batch: samples of each global batch that this rank takes."""
-        return self.batches[self.rank]
+        """Local batch: samples of each global batch that this rank, with all ranks of its replica, takes."""
+        return self.batches[self.replica]
+
+    @property
+    def in_replicas(self) -> bool:
+        """Whether the job, or the program, says how many ranks a replica has."""
+        return self.member is not None
+
+    @property
+    def shares_model(self) -> bool:
+        """Whether a replica, of this rank or another one, has several ranks."""
+        return max(self.replica_sizes, default=self.replica_size) > 1
+
+    @property
+    def replicas(self) -> int:
+        """Number of replicas; of a job without replicas, the number of ranks."""
+        return len(self.batches)
+
+    @property
+    def replica(self) -> int:
+        """The number of the replica that this rank belongs to; of a job without replicas, the rank."""
+        return self.rank if self.member is None else self.member[0]
+
+    @property
+    def replica_rank(self) -> int:
+        """The rank's place in its replica."""
+        return 0 if self.member is None else self.member[1]
+
+    @property
+    def replica_size(self) -> int:
+        """Ranks of its replica, which all take the same samples."""
+        return 1 if self.member is None else self.member[2]
 
     @property
     def global_batch(self) -> int:
@@ -54,14 +92,14 @@ class Rank:
         return sum(self.batches)
 
     def edges(self, block: int) -> List[int]:
-        """Returns where the ranks' parts of a block of samples begin, and the end of the last one; [world_size + 1].
+        """Returns where the replicas' parts of a block of samples begin, and the end of the last one; [replicas + 1].
 
-        Of a whole global batch, each part is the rank's batch. Any other block is divided in proportion. If possible, no
+        Of a whole global batch, each part is the replica's batch. Any other block is divided in proportion. If possible, no
         part has only one sample, or at least none is empty.
         """
         least = [min(batch, 2) for batch in self.batches]
         if sum(least) > block:
-            least = [int(block >= self.world_size)] * self.world_size
+            least = [int(block >= self.replicas)] * self.replicas
         edges, edge, before, after = [0], 0, 0, sum(least)
         for batch, low in zip(self.batches, least):
             before, after = before + batch, after - low
@@ -72,19 +110,22 @@ class Rank:
     def part(self, block: int) -> Tuple[int, int]:
         """Returns where this rank's part of a block of samples begins, and its size."""
         edges = self.edges(block)
-        return edges[self.rank], edges[self.rank + 1] - edges[self.rank]
+        return edges[self.replica], edges[self.replica + 1] - edges[self.replica]
 
     def report(self, line: Mapping[str, Any]) -> None:
-        """Appends a JSON line to this rank's report, if there is one. Numbers that are not finite become null."""
-        if self.report_file:
+        """Appends a JSON line to this rank's report, if there is one. Numbers that are not finite become null.
+
+        Of a replica, only the first rank reports.
+        """
+        if self.report_file and self.replica_rank == 0:
             moved = self.gate.reports if self.gate else ""
             append_line(os.path.join(moved, os.path.basename(self.report_file)) if moved else self.report_file, line)
 
 
-def read_rank(env: Mapping[str, str], global_batch: Optional[int] = None, epochs: int = 1) -> Rank:
+def read_rank(env: Mapping[str, str], global_batch: Optional[int] = None, epochs: int = 1, replica_size: Optional[int] = None) -> Rank:
     """Returns the rank described by the variables of hsched or of torchrun; without either, the world size is 1.
 
-    `global_batch` and `epochs` apply only if hsched does not set them.
+    `global_batch`, `epochs` and `replica_size` apply only if hsched does not set them.
     """
     alone = "RANK" not in env  # lines of setup see some variables, but are no rank
     rank, world_size = (0, 1) if alone else (int(env["RANK"]), int(env["WORLD_SIZE"]))
@@ -92,17 +133,22 @@ def read_rank(env: Mapping[str, str], global_batch: Optional[int] = None, epochs
     whole = int(planned) if planned else global_batch
     if not whole or whole < 1:
         raise ValueError("the global batch is not set: call init(global_batch=...)")
-    if planned and not alone:
+    is_told = bool(planned) and not alone
+    member = _member(env, is_told, rank, world_size, replica_size)
+    if is_told:
         batches = tuple(int(batch) for batch in env["HSCHED_BATCHES"].split(","))
     else:
-        batches = tuple((k + 1) * whole // world_size - k * whole // world_size for k in range(world_size))
-    if len(batches) != world_size or sum(batches) != whole or min(batches) < 1:
+        parts = world_size // (member[2] if member else 1)
+        batches = tuple((k + 1) * whole // parts - k * whole // parts for k in range(parts))
+    replica = member[0] if member else rank
+    fits = replica < len(batches) <= world_size if member else len(batches) == world_size
+    if not fits or sum(batches) != whole or min(batches) < 1:
         raise ValueError("HSCHED_BATCHES %s does not split %d samples over %d ranks" % (batches, whole, world_size))
     return Rank(
         rank=rank, world_size=world_size,
         local_rank=0 if alone else int(env.get("LOCAL_RANK", 0)),
         local_world_size=1 if alone else int(env.get("LOCAL_WORLD_SIZE", 1)),
-        batches=batches, micro_batch=max(1, batches[rank] if alone else int(env.get("HSCHED_MICRO_BATCH", batches[rank]))),
+        member=member, batches=batches, micro_batch=max(1, batches[replica] if alone else int(env.get("HSCHED_MICRO_BATCH", batches[replica]))),
         epochs=int(env.get("HSCHED_EPOCHS", epochs)), epochs_done=int(env.get("HSCHED_EPOCHS_DONE", 0)),
         job=env.get("HSCHED_JOB", ""), run=env.get("HSCHED_RUN", ""), plan=env.get("HSCHED_PLAN", ""),
         gpu_type=env.get("HSCHED_GPU_TYPE", ""), checkpoint_dir=env.get("HSCHED_CHECKPOINT_DIR", "checkpoints"),
@@ -110,17 +156,37 @@ def read_rank(env: Mapping[str, str], global_batch: Optional[int] = None, epochs
     )
 
 
-def init(global_batch: Optional[int] = None, epochs: int = 1, backend: Optional[str] = None, timeout_s: float = 1800.0) -> Rank:
+def _member(env: Mapping[str, str], is_told: bool, rank: int, world_size: int, replica_size: Optional[int]) -> Optional[Tuple[int, int, int]]:
+    """Returns what `Rank.member` is: as hsched says or, without it, of neighbours in equal numbers."""
+    if is_told and "HSCHED_REPLICA" in env:
+        replica, place, size = (int(env["HSCHED_REPLICA" + name]) for name in ("", "_RANK", "_SIZE"))
+        if replica < 0 or not 0 <= place < size <= world_size:
+            raise ValueError("HSCHED_REPLICA %d, HSCHED_REPLICA_RANK %d and HSCHED_REPLICA_SIZE %d do not go together in a world of %d ranks"
+                             % (replica, place, size, world_size))
+        return replica, place, size
+    if replica_size is None:
+        return None
+    size = 1 if world_size == 1 else replica_size
+    if is_told and size > 1:
+        raise ValueError("hsched gave each rank samples of its own, but this program has replicas of %d ranks: set replica: {gpus: %d} in the job file" % (size, size))
+    if size < 1 or world_size % size:
+        raise ValueError("%d ranks do not make replicas of %d" % (world_size, size))
+    return rank // size, rank % size, size
+
+
+def init(global_batch: Optional[int] = None, epochs: int = 1, backend: Optional[str] = None, timeout_s: float = 1800.0,
+         replica_size: Optional[int] = None) -> Rank:
     """Handles the stop signal, chooses the device, and initialises the process group. Call it once, before anything else.
 
-    `global_batch` and `epochs` apply only if hsched does not set them. The backend is NCCL on GPUs; it is gloo on
+    `global_batch`, `epochs` and `replica_size`, the number of ranks that hold one copy of the model together, apply only
+    if hsched does not set them; a single process is a replica of one rank. The backend is NCCL on GPUs; it is gloo on
     CPUs, and on MIG slices, because NCCL cannot form a ring over them. With NCCL, the ranks also form a gloo group to
     agree on stops and counts. Without torch, there is no device and no process group.
 
     If hsched starts the job early (HSCHED_GATE), this waits until the job may use its device.
     """
     global started
-    me = read_rank(os.environ, global_batch, epochs)
+    me = read_rank(os.environ, global_batch, epochs, replica_size)
     signal.signal(signal.SIGUSR1, on_stop)  # for threads that were there before
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})  # what is started from now on inherits this, and outlives the signal
     if os.environ.get("HSCHED_GATE"):
@@ -147,10 +213,11 @@ def init(global_batch: Optional[int] = None, epochs: int = 1, backend: Optional[
         # Since 2.4 PyTorch meets by libuv, and asks for it where it was built without, as Debian's.
         os.environ["USE_LIBUV"] = "0"
         dist.init_process_group(backend, rank=me.rank, world_size=me.world_size, timeout=timeout, store=store)
-    if len(set(me.batches)) > 1:
+    me = me if backend == "gloo" else replace(me, control=dist.new_group(timeout=timeout, backend="gloo"))
+    started = me = replace(me, **join(me, timeout, backend)) if me.in_replicas else me
+    if len(set(me.batches)) > 1 and not me.shares_model:
         look(me.batch, me.rank)
-    started = me if backend == "gloo" else replace(me, control=dist.new_group(timeout=timeout, backend="gloo"))
-    return started
+    return me
 
 
 def _device(me: Rank) -> Any:

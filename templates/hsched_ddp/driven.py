@@ -15,6 +15,8 @@ class Loader:
     def __init__(self, dataset: Any, me: Rank, *, count: Optional[Callable[[Any], float]] = None, collate_fn: Optional[Callable[[List[Any]], Any]] = None,
                  seed: int = 0, num_workers: int = 0, **options: Any) -> None:
         """`count` is that of `Training.steps`; `options` are those of torch's DataLoader."""
+        if me.shares_model:
+            raise ValueError("replicas of several ranks are for programs with a loop of their own: use init(), BatchSampler and Training, as in examples/replicas")
         if isinstance(dataset, torch.utils.data.DataLoader):
             raise ValueError("loader() takes a data set, not a DataLoader: pass loader.dataset, and its collate_fn")
         if isinstance(dataset, torch.utils.data.IterableDataset) or not hasattr(dataset, "__len__"):

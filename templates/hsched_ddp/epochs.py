@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from dataclasses import replace
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterator, List, Optional, Union
 
 from . import core
 from .core import Rank
@@ -15,7 +15,9 @@ from .gate import PARKED, Moved, tensors_in
 from .losses import LossCheck
 from .optional import torch
 from .process import SAVED, leave, stop_requested
+from .progress import Progress
 from .ranges import Ranges
+from .replica_exchange import ReplicaExchange
 from .report import Timer
 from .sampler import BatchSampler, evenly
 from .shares import Shares, SharesFile, of_numbers
@@ -26,8 +28,9 @@ class Epochs:
 
     me: Rank
     sampler: BatchSampler
-    exchange: Exchange
+    exchange: Union[Exchange, ReplicaExchange]
     timer: Timer
+    progress: Progress
     loss_check: Optional[LossCheck]
     epoch: int
     left: Ranges
@@ -38,6 +41,7 @@ class Epochs:
     leave: Callable[[int], None]
     _check_states: Callable[[], None]
     _sum: Callable[..., Any]
+    _sum_once: Callable[..., Any]
     _modules: List[Any]
     _needs_samples: bool
     _samples: int
@@ -115,7 +119,7 @@ class Epochs:
 
     def begin_epoch(self, done: int) -> None:
         """Begins the epoch after so many, cut for the ranks that there are."""
-        self.sampler.cut(self.me.world_size)
+        self.sampler.cut(self.me.replicas)
         self.epoch, self.left = done, [[0, self.sampler.steps]]
         self.loss, self.counted = 0.0, 0.0
 
@@ -126,12 +130,14 @@ class Epochs:
         whole = whole[2:] or whole[1:] or whole  # the first one warms up, in the second one memory is still allocated
         if self.loss_check:
             self.loss_check.end_epoch()
-        loss, count = self._sum([float(self.loss), self.counted]).tolist()
+        loss, count = self._sum_once([float(self.loss), self.counted]).tolist()
         metrics = dict({"loss": loss / count if count else math.nan}, **self.metrics)
         line = {"epoch": self.epoch + 1, "rank": self.me.rank, "samples": self._samples,
                 "compute_s": round(sum(seconds for _, seconds in passes), 6), "epoch_s": round(epoch_s, 6), "batch": self.me.batch,
                 "micro_batch": micro_batch, "step_s": round(sum(whole) / len(whole), 9) if whole else None,
                 "metrics": {name: float(value) for name, value in metrics.items()}}
+        if self.me.in_replicas:
+            line["replica"] = self.me.replica
         if self._shares and not self.copies:  # from 0: hsched sees that others would be taken
             line["shares"] = self._shares.version
         return line
@@ -146,20 +152,20 @@ class Epochs:
         if self.me.rank == 0:
             busy = "copies train apart" if self.copies else "the training is parked" if is_parking else ""
             found = self._shares.read(self.me, self._needs_samples, busy)
-        return found.numbers() if found else [0.0] * (1 + 2 * self.me.world_size)
+        return found.numbers() if found else [0.0] * (1 + 2 * self.me.replicas)
 
     def _adopt(self, shares: Shares) -> None:
         """Takes new shares from the epoch that begins on."""
         assert self._shares is not None
         self._shares.version = shares.version
-        self.me = replace(self.me, batches=tuple(shares.batches), micro_batch=shares.micro[self.me.rank])
+        self.me = replace(self.me, batches=tuple(shares.batches), micro_batch=shares.micro[self.me.replica])
         self.sampler.me = self.exchange.me = self.me
         if core.started is not None:
             core.started = self.me
         self.begin_epoch(self.epoch)
         if self.me.rank == 0 and self.epoch < self.me.epochs:
-            print("hsched: new shares (version %d) from epoch %d on: %s samples by rank" % (
-                shares.version, self.epoch + 1, ", ".join(map(str, shares.batches))), file=sys.stderr, flush=True)
+            print("hsched: new shares (version %d) from epoch %d on: %s samples by %s" % (
+                shares.version, self.epoch + 1, ", ".join(map(str, shares.batches)), "replica" if self.me.in_replicas else "rank"), file=sys.stderr, flush=True)
 
     # Parking
 
@@ -179,7 +185,8 @@ class Epochs:
                 if self.me.device.type == "cuda":
                     torch.cuda.empty_cache()  # what no tensor needs between epochs
 
-        leaving = self.me.gate.hold(PARKED, enter)
+        with self.progress.during("parked"):
+            leaving = self.me.gate.hold(PARKED, enter)
         if self._sum([float(leaving)]) > 0:
             leave(SAVED)  # without what was moved: the device may have another user
         moved.put_back()

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Optional, Seque
 
 from .core import Rank
 from .optional import torch
+from .progress import Progress
 
 if TYPE_CHECKING:
     from .training import Training
@@ -14,13 +15,15 @@ class Evaluation:
     """What a training offers for evaluation."""
 
     me: Rank
+    progress: Progress
 
     def evaluate(self, dataset: Any, batch_size: Optional[int] = None, collate_fn: Optional[Callable[[List[Any]], Any]] = None,
                  num_workers: int = 0) -> Iterator[Any]:
         """Yields this rank's batches of a data set, in its order: over all ranks, every sample once.
 
         The parts go by the ranks' shares, so that all take about as long. A rank may have fewer batches than another
-        one, or none: forward passes exchange nothing, and `sum` must be called after the loop. Batches have at most
+        one, or none: forward passes exchange nothing, and `sum` must be called after the loop. All ranks of a replica
+        have the same batches. Batches have at most
         `batch_size` samples, by default the micro-batch. The program itself calls `model.eval()` and `torch.no_grad()`.
         """
         if not hasattr(dataset, "__len__"):
@@ -28,12 +31,16 @@ class Evaluation:
         if batch_size is not None and batch_size < 1:
             raise ValueError("batch_size must be at least 1, not %d" % batch_size)
         edges = self.me.edges(len(dataset))
-        part = torch.utils.data.Subset(dataset, range(edges[self.me.rank], edges[self.me.rank + 1]))
+        part = torch.utils.data.Subset(dataset, range(edges[self.me.replica], edges[self.me.replica + 1]))
         # A generator of its own: beginning to load draws a random number, which the training must not miss.
         loader = torch.utils.data.DataLoader(part, batch_size=batch_size or self.me.micro_batch, collate_fn=collate_fn, num_workers=num_workers,
                                              generator=torch.Generator())
-        yield from loader
+        with self.progress.during("evaluate"):
+            yield from loader
 
     def sum(self: Training, values: Sequence[Any]) -> List[float]:  # type: ignore[misc]
-        """Returns the sums of some numbers over all ranks, in order. All ranks must call this, with as many numbers."""
-        return [float(value) for value in self._sum([float(value) for value in values]).tolist()]
+        """Returns the sums of some numbers over all ranks, in order; a replica counts once, by its first rank.
+
+        All ranks must call this, with as many numbers.
+        """
+        return [float(value) for value in self._sum_once([float(value) for value in values]).tolist()]

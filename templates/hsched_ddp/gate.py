@@ -100,6 +100,7 @@ class Moved:
     def take(self, tensors: Iterable[Any]) -> None:
         """Moves the values of the device's tensors to the host, each storage once, and frees them on the device."""
         for tensor in tensors:
+            tensor = getattr(tensor, "_local_tensor", tensor)  # of a DTensor, what this rank holds
             storage = tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage().untyped()  # before torch 2.0
             if tensor.device != self._device or len(storage) == 0:  # empty: moved already
                 continue

@@ -18,14 +18,14 @@ def scale_loss(loss: Any, me: Rank, count: float, total: float, reduction: str =
     """Returns the loss weighted so that the gradient that DDP averages is that of the whole batch.
 
     `count` is the number of items in the loss of this rank (samples, or tokens with a label), and `total` is the sum
-    of the counts of all micro-batches of all ranks in this step. With W ranks, a mean loss gets the weight W * count
+    of the counts of all micro-batches of all ranks in this step. With W ranks (or replicas), a mean loss gets the weight W * count
     / total and a summed loss gets W / total, because DDP divides by W. If a count can be 0, use a sum: the mean of
     nothing is NaN.
     """
     if reduction not in ("mean", "sum"):
         raise ValueError("reduction must be mean or sum, not %r" % reduction)
     share = count if reduction == "mean" else float(count > 0)
-    return loss * (me.world_size * share / max(total, 1e-300))
+    return loss * (me.replicas * share / max(total, 1e-300))
 
 
 class LossCheck:

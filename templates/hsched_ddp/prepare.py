@@ -27,6 +27,8 @@ def prepare(model: Any, optimizer: Any, dataset: Any, *, global_batch: Optional[
         raise RuntimeError("prepare() needs torch; without it, use init(), BatchSampler and Rank.report()")
     _check(model, optimizer, dataset)
     me = _rank(global_batch, epochs)
+    if me.shares_model:
+        raise ValueError("replicas of several ranks hold the model together as the program says: use init(), BatchSampler and Training, as in examples/replicas")
     model.to(me.device)
     if optimizer.state:  # it goes to where the parameters are
         optimizer.load_state_dict(optimizer.state_dict())

@@ -26,12 +26,12 @@ class BatchSampler:
     def __init__(self, samples: int, me: Rank, seed: int = 0, shuffle: bool = True, drop_last: bool = False) -> None:
         """`drop_last` leaves out the samples that remain after the last whole global batch."""
         self.samples, self.me, self.seed, self.shuffle, self.drop_last = samples, me, seed, shuffle, drop_last
-        self.cut(me.world_size)
+        self.cut(me.replicas)
         if self.steps < 1:
             raise ValueError("%d samples are too few for one step of %d" % (samples, me.global_batch))
         fewest = min(map(self.block, range(max(0, self._whole - 1), self.steps)))
-        if fewest < me.world_size:
-            raise ValueError("%d samples are too few for %d ranks" % (fewest, me.world_size))
+        if fewest < me.replicas:
+            raise ValueError("%d samples are too few for %d %s" % (fewest, me.replicas, "replicas" if me.in_replicas else "ranks"))
         self.set_epoch(1)
 
     def cut(self, ranks: int) -> None:
@@ -55,7 +55,7 @@ class BatchSampler:
 
     def parts(self, step: int) -> List[int]:
         """Returns the sizes of this rank's micro-batches of a step."""
-        return evenly(self.sizes(step)[self.me.rank], self.me.micro_batch)
+        return evenly(self.sizes(step)[self.me.replica], self.me.micro_batch)
 
     def steps_before(self, epochs: int) -> int:
         """Returns the steps of so many epochs."""
@@ -69,7 +69,7 @@ class BatchSampler:
         return step < self.steps
 
     def sizes(self, step: int) -> List[int]:
-        """Returns how many samples of a step each rank takes; [world_size]."""
+        """Returns how many samples of a step each replica takes; [replicas]."""
         edges = self._edges[self.block(step)]
         return [end - begin for begin, end in zip(edges, edges[1:])]
 
@@ -105,7 +105,7 @@ class BatchSampler:
         order = permutation(self.samples, self.seed + self.epoch) if self.shuffle else range(self.samples)
         for first, end in self.ranges:
             for step in range(first, end):
-                begin = self.begin(step) + self._edges[self.block(step)][self.me.rank]
+                begin = self.begin(step) + self._edges[self.block(step)][self.me.replica]
                 for size in self.parts(step):
                     yield [int(index) for index in order[begin:begin + size]]
                     begin += size

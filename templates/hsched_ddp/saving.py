@@ -7,12 +7,14 @@ import random
 import sys
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from .checkpoint import FORMAT, Damage, Files, read_plain
+from .checkpoint import FORMAT, WITHOUT_FOLDER, Damage, Files, read_plain
 from .core import Rank
 from .optional import dist, torch
 from .process import check_fence
+from .progress import Progress
 from .ranges import Ranges, count
 from .sampler import BatchSampler
+from .sharded import ShardedFolders
 from .values import Refused, encode
 
 _BOTH = "to start over, remove it or set another checkpoint directory"
@@ -27,11 +29,14 @@ class Saving:
     left: Ranges
     stateful: Dict[str, Any]
     _sum: Callable[..., Any]
+    _sum_once: Callable[..., Any]
     _group: Any
     _unreported: Optional[Dict[str, Any]]
     loss: Any
     counted: float
     copies: Any
+    progress: Progress
+    _folders: Optional[ShardedFolders]
     _so_far: List[float]
 
     def _begin_saving(self) -> None:
@@ -42,17 +47,26 @@ class Saving:
 
     def save(self) -> None:
         """Replaces the checkpoint atomically, on all ranks or none. All ranks must call this, between steps."""
-        so_far = [0.0, 0.0] if self.copies else self._sum([float(self.loss), self.counted]).tolist()
-        states: List[Any] = [None] * self.me.world_size
-        dist.all_gather_object(states, random_state(self.me.device), group=self._group)
+        with self.progress.during("save"):
+            self._save()
+
+    def _save(self) -> None:
+        so_far = [0.0, 0.0] if self.copies else self._sum_once([float(self.loss), self.counted]).tolist()
+        own_states: List[Any] = [None] * self.me.world_size
+        dist.all_gather_object(own_states, random_state(self.me.device) if self.me.replica_rank == 0 else None, group=self._group)
+        states = [own for own in own_states if own is not None]  # one of each replica
         problem: Optional[Exception] = None
+        folder = self._folders.save(self.global_step) if self._folders else None  # type: ignore[attr-defined]
         if self.me.rank == 0:
             try:
-                saved = dict(self._position(), format=FORMAT, epoch=self.epoch, left=self.sampler.samples_of(self.left), ranks=self.sampler.ranks,
+                marks = {"format": FORMAT, "sharded": folder} if folder else {"format": WITHOUT_FOLDER}
+                saved = dict(self._position(), **marks, epoch=self.epoch, left=self.sampler.samples_of(self.left), ranks=self.sampler.ranks,
                              global_step=self.global_step, plan=self.me.plan,  # type: ignore[attr-defined]
                              **encode({"unreported": self._unreported, "random": states, "so_far": so_far}, "it"), state=self._states())
                 os.makedirs(self.me.checkpoint_dir, exist_ok=True)
                 self._files.write(saved, check_fence)
+                if self._folders and folder:
+                    self._folders.keep(folder)
             except Exception as error:  # of the disk, or of something that cannot be in a checkpoint
                 problem = error
         if self._sum([float(problem is not None)]) > 0:
@@ -120,6 +134,9 @@ class Saving:
 
     def _take(self, saved: Dict[str, Any]) -> None:
         """Goes on from what was saved."""
+        if ("sharded" in saved) != (self._folders is not None):
+            raise ValueError("%s is of a training %s; %s" % (self.path, "whose replicas have several ranks, and this one has no checkpoint=..." if "sharded" in saved
+                                                            else "without replicas of several ranks, and this one has them", _BOTH))
         for key, value in self._position().items():
             if saved[key] != value:
                 raise ValueError("%s was written with %s %s, but this training has %s; %s" % (self.path, key, saved[key], value, _BOTH))
@@ -128,30 +145,37 @@ class Saving:
             self.left = self.sampler.steps_of(saved["left"])
         else:  # of a format that counted steps
             self.left = saved.get("left", [[saved["step"], self.sampler.steps]])
-        for name, part in self.stateful.items():
+        if self._folders:
+            self._folders.load(saved["sharded"])
+        for name, part in self._parts():
             part.load_state_dict(saved["state"][name])
         self.epoch = saved["epoch"]
         if self.me.rank == 0:
             self._so_far = saved.get("so_far", [0.0, 0.0])
         self.sampler.note_steps(saved["global_step"] - (self.sampler.steps - count(self.left)))
         if self.left == [[0, self.sampler.steps]]:
-            self.sampler.cut(self.me.world_size)
+            self.sampler.cut(self.me.replicas)
             self.left = [[0, self.sampler.steps]]
-        if self.me.rank < len(saved["random"]):
-            set_random_state(saved["random"][self.me.rank], self.me.device)
+        if self.me.replica < len(saved["random"]):
+            set_random_state(saved["random"][self.me.replica], self.me.device)
         if self.me.rank == 0 and saved.get("unreported") and self.epoch > self.me.epochs_done:
             self.me.report(saved["unreported"])  # the end may have come between the checkpoint and the report
 
     def restore(self) -> None:
         """Goes back to the last checkpoint, if there is one, and discards later progress."""
         if not self.resume():
-            self.sampler.cut(self.me.world_size)
+            self.sampler.cut(self.me.replicas)
             self.sampler.note_steps(0)
             self.epoch, self.left = 0, [[0, self.sampler.steps]]
 
     def _states(self) -> Dict[str, Any]:
         """Returns the states of all parts as a checkpoint has them."""
-        return {name: self._encoded(name, part.state_dict()) for name, part in self.stateful.items()}
+        return {name: self._encoded(name, part.state_dict()) for name, part in self._parts()}
+
+    def _parts(self) -> List[Tuple[str, Any]]:
+        """Returns what is in the checkpoint itself: models and optimizers of replicas of several ranks are in a folder of the program's."""
+        kinds = (torch.nn.Module, torch.optim.Optimizer)
+        return [(name, part) for name, part in self.stateful.items() if not (self._folders and isinstance(part, kinds))]
 
     def _encoded(self, name: str, state: Any) -> Any:
         try:
@@ -161,7 +185,7 @@ class Saving:
 
     def _check_states(self) -> None:
         """Refuses now what could not be saved after the epoch."""
-        for name, part in self.stateful.items():
+        for name, part in self._parts():
             state = None  # of a part that is not ready: it may be when it is saved
             if not isinstance(part, torch.nn.Module):
                 with contextlib.suppress(Exception):
@@ -175,13 +199,13 @@ class Saving:
 
 
 def seed_by_rank(me: Rank) -> None:
-    """Gives each of several ranks random numbers of its own, which follow from those that it had.
+    """Gives each of several ranks random numbers of its own, which follow from those that it had; all ranks of a replica get the same.
 
     Programs seed all ranks alike, so that they build the same model; dropout and augmentation must differ.
     """
-    if me.world_size == 1:
+    if me.replicas == 1:
         return
-    base = int(torch.randint(1 << 62, (), device="cpu")) + me.rank
+    base = int(torch.randint(1 << 62, (), device="cpu")) + me.replica
     torch.manual_seed(base)  # of all devices
     random.seed(base)
     if "numpy" in sys.modules:

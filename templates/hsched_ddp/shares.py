@@ -15,11 +15,11 @@ class Shares(NamedTuple):
     """What the file says: ranks, the global batch and GPUs stay as they are."""
 
     version: int
-    batches: List[int]  # samples of a global batch that each rank takes; [world_size]
-    micro: List[int]  # most samples of one pass of each rank; [world_size]
+    batches: List[int]  # samples of a global batch that each replica takes; [replicas]
+    micro: List[int]  # most samples of one pass of each replica; [replicas]
 
     def numbers(self) -> List[float]:
-        """Returns the shares as numbers that ranks can exchange; [1 + 2 * world_size]."""
+        """Returns the shares as numbers that ranks can exchange; [1 + 2 * replicas]."""
         return [float(own) for own in (self.version, *self.batches, *self.micro)]
 
 
@@ -76,8 +76,8 @@ def _problem(content: Any, me: Rank) -> str:
         return "its version is %r, not a number from 1" % (content.get("version"),)
     lists: Dict[str, Any] = {name: content.get(name) for name in ("batches", "micro")}
     for name, own in lists.items():
-        if not isinstance(own, list) or len(own) != me.world_size or not _are_counts(own):
-            return "%s is %r, not a number from 1 for each of %d ranks" % (name, own, me.world_size)
+        if not isinstance(own, list) or len(own) != me.replicas or not _are_counts(own):
+            return "%s is %r, not a number from 1 for each of %d %s" % (name, own, me.replicas, "replicas" if me.in_replicas else "ranks")
     if sum(lists["batches"]) != me.global_batch:
         return "its batches are %d samples together, but the global batch is %d" % (sum(lists["batches"]), me.global_batch)
     return ""

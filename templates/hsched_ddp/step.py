@@ -19,8 +19,8 @@ class Step:
         self.size = sampler.block(number)  # samples that all ranks take in this step
         self.is_last = number + 1 == sampler.steps  # whether it is the last step of the epoch
         self.total = total  # what the losses of all ranks are taken over: samples, or the sum of the counts
-        self._sizes = sampler.sizes(number)  # samples of each rank
-        self.samples = self._sizes[training.me.rank]  # samples that this rank takes
+        self._sizes = sampler.sizes(number)  # samples of each replica
+        self.samples = self._sizes[training.me.replica]  # samples that this rank takes
         self._training, self._passes, self._last = training, passes, len(sampler.parts(number)) - 1
         self.count = 0.0  # what the loss of the current micro-batch is taken over
         self._batch, self._samples, self._begun = None, 0, False
@@ -44,6 +44,6 @@ class Step:
             training.loss_check.look(loss, reduction, self._samples, self._batch)
         scaled = scale_loss(loss, training.me, self.count, self.total, reduction)
         if self.count > 0:  # the mean of nothing is not a number
-            training.loss += scaled.detach().double() * self.total / training.me.world_size
+            training.loss += scaled.detach().double() * self.total / training.me.replicas
             training.counted += self.count
         return scaled

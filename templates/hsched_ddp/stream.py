@@ -23,7 +23,7 @@ class StreamSampler:
     samples, seed, shuffle, drop_last = None, 0, False, True
 
     def __init__(self, dataset: Any, me: Rank, num_workers: int) -> None:
-        self.me, self.epoch, self.steps, self.ranks = me, 1, _ENDLESS, me.world_size
+        self.me, self.epoch, self.steps, self.ranks = me, 1, _ENDLESS, me.replicas
         self._done_before = 0  # steps of the epochs before this one
         self._dataset, self._workers = dataset, num_workers
         self._tells = num_workers == 0 and hasattr(dataset, "state_dict") and hasattr(dataset, "load_state_dict")
@@ -38,7 +38,7 @@ class StreamSampler:
             raise ValueError("a stream is read by one worker at most (num_workers=1): of several, each would read all of it or a part that nobody knows")
         if getattr(dataset, "_distributed", None) is not None:
             raise ValueError("the stream is split by nodes already (split_dataset_by_node): pass the whole one, each rank takes its part of it")
-        self.cut(me.world_size)
+        self.cut(me.replicas)
 
     # As of BatchSampler
 
@@ -112,7 +112,7 @@ class StreamSampler:
             block = list(itertools.islice(self._samples, self.me.global_batch))
         if self._is_new:
             self._check_equal(block)
-        self._block = block[edges[self.me.rank]:edges[self.me.rank + 1]]
+        self._block = block[edges[self.me.replica]:edges[self.me.replica + 1]]
         if len(block) < self.me.global_batch:
             self.steps, self._state = step, None
             return False

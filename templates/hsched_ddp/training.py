@@ -4,7 +4,7 @@ from __future__ import annotations
 import functools
 import os
 import time
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple, Union
 
 from .accelerated import check_loader, check_scheduler, is_of_accelerate, take_over_accumulation
 from .batches import check_size
@@ -16,21 +16,29 @@ from .losses import LossCheck
 from .noticing import stop as stop_looking
 from .optional import DistributedDataParallel, dist, torch
 from .process import SAVED, leave, stop_requested
+from .progress import Progress
 from .ranges import Ranges, after, numbers, without
+from .replica_exchange import ReplicaExchange
 from .report import Timer
 from .sampler import BatchSampler, evenly
 from .saving import Saving, random_state, seed_by_rank, set_random_state
+from .sharded import ShardedFolders
 from .step import Pass, Step
-from .wrapping import checked_models, uncompiled
+from .wrapping import checked_models, checked_replicas, uncompiled
 
 
 class Training(Epochs, Saving, Evaluation):
     """The loop over epochs and steps: weights losses, measures speeds, reports, saves checkpoints and stops on request."""
 
     def __init__(self, me: Rank, sampler: BatchSampler, model: Any = None, comm_hook: Optional[Callable[[Any, Any], Any]] = None,
-                 save_every: int = 1, models: Iterable[Any] = (), **stateful: Any) -> None:
+                 save_every: int = 1, models: Iterable[Any] = (), checkpoint: Any = None, **stateful: Any) -> None:
         """`model` is a DistributedDataParallel model, compiled or not; with one rank, it may be any module. If
         several models are trained together, as in a GAN, pass all of them in `models`.
+
+        In a job whose replicas have several ranks, it is the model as the ranks of a replica hold it together, by
+        `fully_shard` or `parallelize_module` with `mesh=me.replica_mesh`, or by other means; this averages its gradients
+        between replicas. `checkpoint` then saves models and optimizers: `checkpoint.save(folder)` is called on all ranks
+        of the first replica, `checkpoint.load(folder)` on all ranks, whose number may have changed.
 
         `stateful` (optimizer=..., scheduler=..., scaler=...) contains everything else that belongs in a checkpoint,
         each with `state_dict` and `load_state_dict`. A checkpoint is written every `save_every` epochs, at a stop and
@@ -42,9 +50,11 @@ class Training(Epochs, Saving, Evaluation):
         stop_looking()
         self.models = [own for own in (model, *(other for other in models if other is not model)) if own is not None]
         self.me, self.sampler, self.save_every = me, sampler, save_every
-        whole = checked_models(self.models, stateful, me.world_size)
+        in_replicas = me.shares_model or checkpoint is not None
+        whole = checked_replicas(self.models, me, checkpoint, comm_hook) if in_replicas else checked_models(self.models, stateful, me.world_size)
         self.model = self.models[0]
         self.timer = Timer(me.device)
+        self.progress = Progress()
         self._group = me.group if me.control is None else me.control
         self.epoch = 0  # epochs done
         self.left: Ranges = [[0, sampler.steps]]  # steps still to do of the epoch after those
@@ -57,10 +67,12 @@ class Training(Epochs, Saving, Evaluation):
         self.stateful = dict(stateful, **dict(zip(names, self._modules)))
         self._needs_samples = any(isinstance(inner, torch.nn.SyncBatchNorm) for own in self._modules for inner in own.modules())
         self._begin_saving()
+        self._folders = ShardedFolders(me, checkpoint, self._sum) if in_replicas else None
         if self._needs_samples and me.world_size > 1:
             self._check_passes()
         self._asked = self._sum([0.0], later=True)
-        self.exchange = Exchange(me, [own for own in whole if isinstance(own, DistributedDataParallel)], comm_hook)
+        self.exchange: Union[Exchange, ReplicaExchange] = (
+            ReplicaExchange(me, whole) if in_replicas else Exchange(me, [own for own in whole if isinstance(own, DistributedDataParallel)], comm_hook))
         for name, part in stateful.items():
             check_scheduler(name, part)
             if isinstance(part, torch.optim.Optimizer):
@@ -133,7 +145,9 @@ class Training(Epochs, Saving, Evaluation):
         elif self.loss_check is None:
             self.loss_check = LossCheck(is_quiet=self.me.rank != 0)
         for ranges in self.copies.rounds() if self.copies else [self.left]:
+            self.progress.say("data")
             yield from self._steps_of(ranges, loader, count, keep)
+        self.progress.say("between")
 
     def _steps_of(self, ranges: Ranges, loader: Iterable[Any], count: Optional[Callable[[Any], float]], keep: bool) -> Iterator[Step]:
         """Yields the steps of some ranges."""
@@ -161,13 +175,14 @@ class Training(Epochs, Saving, Evaluation):
             passes: Iterable[Pass] = self._passes(batches, self.sampler.parts(number), count)
             if count or keep:
                 passes = list(passes)
-            total = float(self._sum([sum(own for _, _, own in passes)])) if count else float(self.sampler.block(number))
+            total = float(self._sum_once([sum(own for _, _, own in passes)])) if count else float(self.sampler.block(number))
             self._samples, rest = self._samples + sum(self.sampler.parts(number)), after(rest, number)
             self.left = after(self.left, number)
             yield Step(self, number, passes, total)
             self.exchange.abandon()
             for _ in passes:  # what the step was left with: the next one begins with its own
                 pass
+            self.progress.count_step()
             if self.copies:
                 self.copies.note_loss(self.loss - loss, self.counted - counted)
                 if self.copies.time_is_up():
@@ -179,7 +194,9 @@ class Training(Epochs, Saving, Evaluation):
         """Yields the passes of a step as their micro-batches are loaded."""
         missing = object()
         for size in sizes:
+            self.progress.say("data")
             batch = next(batches, missing)
+            self.progress.say("step")
             if batch is missing:
                 raise ValueError("the loader ended before the end of the epoch (%d steps)" % self.sampler.steps)
             if count is None:
@@ -232,6 +249,10 @@ class Training(Epochs, Saving, Evaluation):
         sums = torch.tensor(values, dtype=torch.float64, device="cpu")  # a GPU would have to end all its work first
         work = dist.all_reduce(sums, group=self._group, async_op=later)
         return (work, sums) if later else sums
+
+    def _sum_once(self, values: List[float]) -> Any:
+        """Returns the sums over all replicas, of which all ranks have the same values."""
+        return self._sum(values if self.me.replica_rank == 0 else [0.0] * len(values))
 
     def _stop_agreed(self) -> bool:
         """Returns whether a rank had been asked to stop a step ago: the answer takes that long, and nobody waits for it."""

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any, List, Mapping
 
+from .core import Rank
 from .optional import DistributedDataParallel, torch
 
 
@@ -28,6 +29,20 @@ def checked_models(models: List[Any], stateful: Mapping[str, Any], world_size: i
         if isinstance(own, DistributedDataParallel):
             _keep_hook(own)
     return whole
+
+
+def checked_replicas(models: List[Any], me: Rank, checkpoint: Any, comm_hook: Any) -> List[Any]:
+    """Returns models without torch.compile; raises ValueError for what replicas of several ranks do not go with."""
+    if not models:
+        raise ValueError("Training needs a model, or several models as models=[...]")
+    if not me.in_replicas:
+        raise ValueError("checkpoint=... is for replicas of several ranks: set replica in the job file, or replica_size=... of hsched_ddp.init()")
+    if checkpoint is None:
+        raise ValueError("the ranks of a replica hold the model together, so the program itself must save it: pass checkpoint=... with the methods save(folder) "
+                         "and load(folder), as in examples/replicas")
+    if comm_hook is not None:
+        raise ValueError("comm_hook is for models in DistributedDataParallel, which replicas of several ranks do not use")
+    return [uncompiled(own) for own in models]
 
 
 def _keep_hook(model: Any) -> None:

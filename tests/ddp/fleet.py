@@ -19,17 +19,29 @@ class Ended(NamedTuple):
     said: str  # what it wrote to standard output and error
 
 
-def run(program: Callable[[], Any], shares: Sequence[int], folder: str, micro: Optional[Sequence[int]] = None, **variables: Any) -> List[Ended]:
-    """Runs a program on ranks with these shares; returns how each ended. `variables` come to HSCHED_…"""
+def run(program: Callable[[], Any], shares: Sequence[int], folder: str, micro: Optional[Sequence[int]] = None, sizes: Optional[Sequence[int]] = None,
+        **variables: Any) -> List[Ended]:
+    """Runs a program on ranks with these shares; returns how each ended. `variables` come to HSCHED_…
+
+    With `sizes`, shares are those of replicas, of which each has so many ranks.
+    """
     port, children = free_port(), []
-    for rank in range(len(shares)):
+    places = [(replica, place) for replica, size in enumerate(sizes or [1] * len(shares)) for place in range(size)]
+    for rank, (replica, place) in enumerate(places):
         source, sink = os.pipe()
         errors, other = os.pipe()
         child = os.fork()
         if child == 0:
             os.dup2(other, 1)  # standard output is for the cases' answers
             os.dup2(other, 2)
-            _work(program, rank, shares, micro or shares, port, folder, sink, variables)
+            own = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": len(places), "LOCAL_WORLD_SIZE": len(places), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
+                   "CUDA_VISIBLE_DEVICES": "", "HSCHED_GLOBAL_BATCH": sum(shares), "HSCHED_BATCHES": ",".join(map(str, shares)),
+                   "HSCHED_LOCAL_BATCH": shares[replica], "HSCHED_MICRO_BATCH": (micro or shares)[replica],
+                   "HSCHED_CHECKPOINT_DIR": os.path.join(folder, "checkpoints"), "HSCHED_RUN": "run", "HSCHED_REPORT": os.path.join(folder, "rank-%d.jsonl" % rank)}
+            if sizes:
+                own.update(HSCHED_REPLICA=replica, HSCHED_REPLICA_RANK=place, HSCHED_REPLICA_SIZE=sizes[replica])
+            own.update({"HSCHED_" + name: value for name, value in variables.items()})
+            _work(program, own, sink)
         os.close(sink)
         os.close(other)
         children.append((child, source, errors))
@@ -59,18 +71,13 @@ def _read_all(sources: List[int]) -> Dict[int, bytes]:
     return texts
 
 
-def _work(program: Callable[[], Any], rank: int, shares: Sequence[int], micro: Sequence[int], port: int, folder: str, sink: int, variables: Dict[str, Any]) -> None:
+def _work(program: Callable[[], Any], variables: Dict[str, Any], sink: int) -> None:
     """Runs a program as one rank, and ends this process."""
     signal.alarm(int(LIMIT_S))
     for name in list(os.environ):
         if name.startswith(("HSCHED_", "SLURM_")):
             del os.environ[name]
-    own = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": len(shares), "LOCAL_WORLD_SIZE": len(shares), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
-           "CUDA_VISIBLE_DEVICES": "", "HSCHED_GLOBAL_BATCH": sum(shares), "HSCHED_BATCHES": ",".join(map(str, shares)), "HSCHED_LOCAL_BATCH": shares[rank],
-           "HSCHED_MICRO_BATCH": micro[rank], "HSCHED_CHECKPOINT_DIR": os.path.join(folder, "checkpoints"), "HSCHED_RUN": "run",
-           "HSCHED_REPORT": os.path.join(folder, "rank-%d.jsonl" % rank)}
-    own.update({"HSCHED_" + name: value for name, value in variables.items()})
-    os.environ.update({name: str(value) for name, value in own.items()})
+    os.environ.update({name: str(value) for name, value in variables.items()})
     status, result = 0, None
     try:
         result = program()

@@ -15,7 +15,7 @@ import torch  # noqa: E402
 import world  # noqa: E402
 
 FILES = ["passes", "faults", "prepared", "moved"]
-FRAMEWORKS = {"shares_cases": "torch", "lightning_cases": "lightning", "hf_cases": "transformers", "accelerate_cases": "accelerate"}
+FRAMEWORKS = {"shares_cases": "torch", "replica_cases": "torch", "lightning_cases": "lightning", "hf_cases": "transformers", "accelerate_cases": "accelerate"}
 """Cases that start their ranks themselves, by the package that they need."""
 
 

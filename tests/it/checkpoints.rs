@@ -163,8 +163,8 @@ for value in Evil(), dict(good, plan=Evil()):
 torch.jit.trace(Module(), torch.ones(1)).save(own.path)
 is_refused("it is a program (TorchScript)")
 
-put(dict(good, format=4))
-is_refused("its format is 4, but this hsched_ddp reads only up to 3")
+put(dict(good, format=5))
+is_refused("its format is 5, but this hsched_ddp reads only up to 4")
 for value, words in (([1], "it contains a list"), ({"format": 2}, "it lacks samples, seed"), (dict(good, random=("float", "x")), "cannot be read"), (dict(good, plan=("no kind", 1)), "cannot be read")):
     put(value)
     is_refused(words)

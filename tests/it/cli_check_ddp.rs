@@ -38,7 +38,7 @@ fn a_helper_of_one_file_is_refused() {
 fn a_helper_that_does_not_weight_is_wrong() {
     let Some(python) = python::with_torch() else { return };
     let helper = include_str!("../../templates/hsched_ddp/losses.py");
-    let weight = "loss * (me.world_size * share / max(total, 1e-300))";
+    let weight = "loss * (me.replicas * share / max(total, 1e-300))";
     assert!(helper.contains(weight));
     let sandbox = Sandbox::new().file("hsched_ddp/losses.py", helper.replace(weight, "loss"));
     let ran = sandbox.run(&format!("--set templates=. check-ddp --python {python}")).exits(1);

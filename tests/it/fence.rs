@@ -17,7 +17,7 @@ use hsched_fixtures::engine_states::{attempt, job as engine_job, running, state}
 
 /// What both halves of a script know; `$2` is a folder, `$3` a number.
 const KNOWN: &str = r#"
-  cd "$1" && . templates/rank.sh && . templates/fence.sh && . templates/batch.sh && . templates/ends.sh
+  cd "$1" && . templates/rank.sh && . templates/fence.sh && . templates/samples.sh && . templates/batch.sh && . templates/ends.sh
   hs_stopping=0; trap 'hs_stopping=1' USR1
   hs_fence=$2/fence hs_job=train hs_run=r hs_plan=p hs_world_size=1 hs_global_batch=8 hs_epochs=4 hs_epochs_done=0
   hs_checkpoint_dir=$2/saved hs_report_dir=$2/report hs_helper_dir=$1/templates hs_grace=5 hs_launch=plain
@@ -107,7 +107,7 @@ fn all_that_a_rank_has_started_ends_when_a_newer_submission_begins() {
         text(&stderr)
     );
     // It has neither failed nor stopped.
-    assert_eq!(names(&folder.path().join("report")), [""; 0]);
+    assert_eq!(names(&folder.path().join("report")), ["samples"]);
     assert_eq!(names(&folder.path().join("fence")), ["1", "2"]);
 }
 
@@ -347,7 +347,8 @@ fn an_epoch_is_dated_by_the_file_that_reports_it() {
     let at = |written: u64, now: f64| {
         let file = fs::File::options().write(true).open(&path).expect("a file");
         file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(written)).expect("a time");
-        hsched_engine::live::reported(folder.path(), &state, Time(now)).epochs[0].1.at
+        let samples = &mut hsched_engine::store::samples::RecentSamples::default();
+        hsched_engine::live::reported(folder.path(), &state, samples, Time(now)).epochs[0].1.at
     };
     assert_eq!(at(100, 200.0), Time(100.0));
     // A clock that is not ours.

@@ -101,6 +101,32 @@ for wrong in ({"HSCHED_BATCHES": "8,3"}, {"HSCHED_BATCHES": "8,3,2"}, {"HSCHED_B
     except ValueError as error:
         assert "BATCHES" in str(error)
 
+# Replicas: one number each, and all ranks of one take the same samples.
+in_replicas = dict(planned, RANK="2", HSCHED_BATCHES="8,4", HSCHED_REPLICA="1", HSCHED_REPLICA_RANK="0", HSCHED_REPLICA_SIZE="1")
+me = hsched.read_rank(in_replicas)
+assert (me.replicas, me.replica, me.replica_rank, me.replica_size, me.batch, me.edges(12)) == (2, 1, 0, 1, 4, [0, 8, 12]), me
+first = hsched.read_rank(dict(in_replicas, RANK="1", HSCHED_REPLICA="0", HSCHED_REPLICA_RANK="1", HSCHED_REPLICA_SIZE="2"))
+assert (first.batch, first.part(12), first.shares_model) == (8, (0, 8), True), first
+first.report({"epoch": 1})
+assert not os.path.exists(first.report_file)  # the first rank of a replica reports
+torchrun = hsched.read_rank({"RANK": "3", "WORLD_SIZE": "4"}, global_batch=10, replica_size=2)
+assert (torchrun.batches, torchrun.replica, torchrun.replica_rank, torchrun.batch) == ((5, 5), 1, 1, 5), torchrun
+single = hsched.read_rank({}, global_batch=10, replica_size=4)
+assert (single.replica_size, single.replicas, single.batch) == (1, 1, 10), single
+for wrong, size in (({"HSCHED_REPLICA": "2"}, None), ({"HSCHED_REPLICA_RANK": "1"}, None), ({"HSCHED_BATCHES": "4,4,2,2"}, None)):
+    try:
+        hsched.read_rank(dict(in_replicas, **wrong))
+        raise SystemExit("%s was taken" % wrong)
+    except ValueError as error:
+        assert "HSCHED_" in str(error)
+for env, size in ((planned, 3), ({"RANK": "0", "WORLD_SIZE": "4"}, 3)):
+    try:
+        hsched.read_rank(env, global_batch=12, replica_size=size)
+        raise SystemExit("replicas of %d were taken" % size)
+    except ValueError as error:
+        assert "replica" in str(error)
+me = hsched.read_rank(planned, global_batch=99, epochs=7)
+
 # 26 samples: a whole block and two of seven samples.
 sampler = hsched.BatchSampler(26, me, seed=1)
 assert [sampler.parts(step) for step in range(3)] == [[2, 1], [2], [2]]

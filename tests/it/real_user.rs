@@ -194,7 +194,12 @@ impl<'a> TestUser<'a> {
 
     /// Waits until all components of a job have ended.
     pub fn ended(&self, id: &str) -> Ended {
-        let done = wait_within(PATIENCE, || {
+        self.ended_within(PATIENCE, id)
+    }
+
+    /// Waits so long until all components of a job have ended.
+    pub fn ended_within(&self, limit: Duration, id: &str) -> Ended {
+        let done = wait_within(limit, || {
             let states = self.field(id, "JobState");
             (!states.is_empty() && states.iter().all(|state| ENDS.contains(&state.as_str())))
                 .then_some(states)

@@ -48,6 +48,20 @@ fn a_job_without_replicas_has_no_trace_of_them_in_its_script() {
 }
 
 #[test]
+fn the_examples_are_planned_over_two_types() {
+    let folder = crate::real_cluster::repository().join("examples/replicas").display().to_string();
+    let plan = Sandbox::new()
+        .run(&format!("plan {folder}/jobs.yaml --cluster {folder}/cluster.yaml --format json"))
+        .json();
+    for job in plan["jobs"].as_array().expect("jobs") {
+        let replicas = job["replicas"].as_array().expect("replicas").iter();
+        let own: Vec<(&Value, &Value)> =
+            replicas.map(|own| (&own["gpus"][0]["type"], &own["gpus"][0]["count"])).collect();
+        assert_eq!(own, [(&"v100".into(), &2.into()), (&"t4".into(), &1.into())], "{plan:#}");
+    }
+}
+
+#[test]
 fn a_plan_of_replicas_is_read_again_and_checked() {
     let sandbox = sandbox();
     let text = sandbox.run("plan jobs.yaml --cluster cluster.yaml --format json").succeeds();

@@ -107,6 +107,7 @@ impl JobState {
                 epochs_done: beginning.epochs_done(),
                 epoch: self.epoch,
                 startup: self.startup,
+                pause: self.pause,
                 epoch_at: self.epoch_at,
                 curve: std::mem::take(&mut self.curve),
                 ..fresh

@@ -7,7 +7,7 @@ use crate::timeouts::Timeouts;
 use crate::view::{Aims, View, is_ready, nowhere};
 use crate::{
     Action, AfterStop, Inquiry, JobState, Phase, Planner, Question, Rules, State, chain, early, lateness,
-    shares,
+    shares, stall,
 };
 use hsched_model::{Cluster, Time};
 use hsched_plan::{CheckedPlan, PolicyError};
@@ -56,6 +56,7 @@ pub(super) fn decide(
     }
     let (stops, mut notes) = early::stop(state, at, cluster);
     actions.extend(stops);
+    actions.extend(stall::end(state, at));
     actions.extend(shares::unwritten(state));
     let warnings = lateness::warn(state, at);
     if !warnings.is_empty() {

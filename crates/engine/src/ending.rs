@@ -4,7 +4,7 @@ use crate::{
     AfterStop, End, JobState, Outcome, PastAttempt, Phase, Rules, Stage, Submission, SubmissionKey,
     SubmissionRecord,
 };
-use hsched_model::{GpuType, Time};
+use hsched_model::{GpuType, StuckRule, Time};
 
 impl JobState {
     /// Decides what the end of a submission means for the job.
@@ -101,6 +101,7 @@ impl JobState {
             (Some(AfterStop::Finish), _) => {
                 self.finish_early(ended, &format!("{} of {} epochs", self.epochs_done, self.job.epochs));
             }
+            (Some(AfterStop::Stalled), _) => self.after_stall(ended, now, epochs, rules),
             (Some(AfterStop::GoOn | AfterStop::Done(_)), _) => self.wait(ended, None, "stopped to move"),
             (None, End::Interrupted) => self.wait(ended, None, &format!("{end}{}", self.resumption())),
             (None, end) if end.is_cut() => self.cut(ended, now, end, epochs, rules),
@@ -120,6 +121,19 @@ impl JobState {
                     String::new()
                 };
                 self.fail(now, Some(epochs), &format!("{why}{given_up}"), rules);
+            }
+        }
+    }
+
+    /// Ends a job that was stopped because it did not get on, or lets it start again, which uses a retry.
+    fn after_stall(&mut self, ended: Time, now: Time, epochs: u64, rules: &Rules) {
+        let last = self.past.last().map(|past| &past.attempt);
+        let stall = last.and_then(|attempt| Some(attempt.stall.as_ref()?.text(attempt.gpus.total())));
+        let why = stall.unwrap_or_else(|| "it did not get on".to_owned());
+        match self.job.stuck {
+            StuckRule::Restart => self.fail(now, Some(epochs), &format!("stopped: {why}"), rules),
+            StuckRule::Warn | StuckRule::Stop => {
+                self.finish(ended, Outcome::Failed { reason: format!("stopped: {why}") });
             }
         }
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Gpus, QueueReason, ScriptFacts, SubmissionKey};
+use crate::{Gpus, QueueReason, ScriptFacts, Stall, SubmissionKey};
 use hsched_model::{Availability, Job, JobId, JobName, NodeName, Seconds, Time};
 
 /// Something that happened.
@@ -101,6 +101,8 @@ pub enum News {
     Facts(ScriptFacts),
     /// Something about rank 0's reports is odd; told once.
     Odd { what: String },
+    /// It does not get on, or gets on again.
+    Stalled(Option<Stall>),
     /// It has left the queue.
     Ended { end: End, at: Time },
 }

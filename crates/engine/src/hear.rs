@@ -1,8 +1,8 @@
 //! Applies answers and news to one job: stages of its submissions, epochs, measured speeds.
 
 use crate::{
-    AfterStop, Answer, End, EpochReport, JobState, News, PastAttempt, Phase, Rules, Stage, StopProgress,
-    Submission, SubmissionKey, SubmissionRecord, teach,
+    AfterStop, Answer, End, EpochReport, JobState, News, PastAttempt, Phase, Rules, Stage, Stall, StallKind,
+    StopProgress, Submission, SubmissionKey, SubmissionRecord, teach,
 };
 use hsched_model::number::to_f64;
 use hsched_model::{NodeName, Seconds, Time, hostlist};
@@ -112,6 +112,7 @@ impl JobState {
                     attempt.odd = Some(what.clone());
                 }
             }
+            News::Stalled(stall) => self.hear_of_stall(at, of, stall.as_ref()),
             News::NeverSubmitted => {
                 let why = "Slurm never received it; submitting again";
                 // Should it appear after all, it is known.
@@ -145,6 +146,17 @@ impl JobState {
         let grace = self.job.launch.checkpoint.grace.unwrap_or(rules.defaults.grace);
         let is_doubtful = !attempt.tells_stops && attempt.is_near_limit(ended, grace);
         if is_asked || is_doubtful { End::Cut } else { end.clone() }
+    }
+
+    /// Takes in that a submission does not get on, or gets on again: then the pause was harmless, and one as long is none to speak of.
+    fn hear_of_stall(&mut self, at: Time, of: &SubmissionKey, stall: Option<&Stall>) {
+        let Some(attempt) = self.attempt_mut(of) else { return };
+        let before = std::mem::replace(&mut attempt.stall, stall.cloned());
+        let is_harmless = |stall: &Stall| stall.kind != StallKind::Stopped && stall.kind != StallKind::Silent;
+        if let Some(before) = before.filter(|before| is_harmless(before) && attempt.stall.is_none()) {
+            let pause = at.since(before.since).0.max(self.pause.map_or(0.0, |pause| pause.0));
+            self.pause = Some(Seconds(pause));
+        }
     }
 
     fn attempt_mut(&mut self, of: &SubmissionKey) -> Option<&mut SubmissionRecord> {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::script_notice::script_news;
 use crate::{
     End, EpochReport, Event, JobState, News, Observation, PastAttempt, QueueState, Rules, Sighting, Stage,
-    State, Submission, SubmissionKey, SubmissionRecord,
+    Stall, StallKind, State, Submission, SubmissionKey, SubmissionRecord,
 };
 use hsched_model::{Availability, JobName, Node, NodeName, Time};
 
@@ -16,6 +16,7 @@ struct Sights<'a> {
     strays: BTreeMap<&'a JobName, &'a Sighting>,
     epochs: BTreeMap<&'a SubmissionKey, Vec<&'a EpochReport>>,
     odd: BTreeMap<&'a SubmissionKey, &'a String>,
+    stalls: BTreeMap<&'a SubmissionKey, &'a Stall>,
 }
 
 impl<'a> Sights<'a> {
@@ -31,6 +32,7 @@ impl<'a> Sights<'a> {
             strays: seen.strays.iter().rev().map(|sighting| (&sighting.of.job, sighting)).collect(),
             epochs,
             odd: seen.odd.iter().rev().map(|(of, what)| (of, what)).collect(),
+            stalls: seen.stalls.iter().map(|(of, stall)| (of, stall)).collect(),
         }
     }
 }
@@ -69,6 +71,7 @@ fn news(tracked: &JobState, submission: &Submission, sights: &Sights<'_>) -> Vec
             news.push(News::Epoch(report.clone()));
         }
     }
+    news.extend(stalled(submission, sights.stalls.get(&key).copied(), done > tracked.epochs_done));
     match sighting.map(|sighting| &sighting.state) {
         Some(QueueState::Ended { end: End::NodeFailed, at: Some(lost) })
             if outlives(tracked, attempt, *lost, seen.at, sights.epochs.get(&key)) => {}
@@ -82,6 +85,16 @@ fn news(tracked: &JobState, submission: &Submission, sights: &Sights<'_>) -> Vec
         None => news.extend(missing(tracked, attempt, done > tracked.epochs_done, seen)),
     }
     news.into_iter().map(|news| Event::News { of: key.clone(), news }).collect()
+}
+
+/// Returns that a running submission does not get on, or gets on again: that another rank is idle, or for how long, is no news.
+/// Only idle GPUs and stopped ranks mean something beside an epoch that is `reported` now.
+fn stalled(submission: &Submission, seen: Option<&Stall>, reported: bool) -> Option<News> {
+    let outlasts = |stall: &&Stall| matches!(stall.kind, StallKind::Idle | StallKind::Stopped);
+    let seen = seen.filter(|stall| !reported || outlasts(stall));
+    let kind = |stall: &Stall| stall.kind;
+    let is_same = submission.attempt.stall.as_ref().map(kind) == seen.map(kind);
+    (submission.is_running() && !is_same).then(|| News::Stalled(seen.cloned()))
 }
 
 /// Returns what an earlier submission in the queue means for its job: it is the one that was given up as lost, or else,

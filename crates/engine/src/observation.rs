@@ -1,6 +1,6 @@
 //! Observations: what a world shows at one moment.
 
-use crate::{End, EpochReport, Gpus, ScriptSighting, SubmissionKey};
+use crate::{End, EpochReport, Gpus, ScriptSighting, Stall, SubmissionKey};
 use hsched_model::{Cluster, JobId, Time};
 
 /// The cluster, the jobs in its queue and what their ranks reported, at one moment.
@@ -19,6 +19,8 @@ pub struct Observation {
     pub epochs: Vec<(SubmissionKey, EpochReport)>,
     /// What is odd about rank 0's reports.
     pub odd: Vec<(SubmissionKey, String)>,
+    /// Running submissions that do not get on.
+    pub stalls: Vec<(SubmissionKey, Stall)>,
     /// What could not be read, for people.
     pub notes: Vec<String>,
 }

@@ -198,7 +198,7 @@ fn submissions(tracked: &JobState, reported: &[Vec<EpochReport>]) -> Vec<RunSubm
 /// Returns the seconds of the epochs that a submission has finished, where each of them has a length.
 fn trained(submission: &RunSubmission, reported: &[EpochReport]) -> Option<f64> {
     let before = submission.epochs_before;
-    let own = before + 1..=before + submission.epochs;
+    let own = before.saturating_add(1)..=before.saturating_add(submission.epochs);
     let lengths: Option<Vec<f64>> = reported
         .iter()
         .filter(|report| own.contains(&report.epoch))

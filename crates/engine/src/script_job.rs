@@ -304,7 +304,7 @@ impl ScriptJob {
             News::Waits(reason) => submission.reason = Some(reason.text.clone()),
             News::Facts(facts) => submission.facts = facts.clone(),
             News::Ended { end, at } => self.finish(*at, end),
-            News::Epoch(_) | News::Odd { .. } => {}
+            News::Epoch(_) | News::Odd { .. } | News::Stalled(_) => {}
         }
     }
 

@@ -62,6 +62,9 @@ pub struct JobState {
     /// What its starts cost until their first step, on average, as reports tell.
     #[serde(default, rename = "startup_s", skip_serializing_if = "Option::is_none")]
     pub startup: Option<Seconds>,
+    /// Its longest pause that looked like a stall and was none.
+    #[serde(default, rename = "pause_s", skip_serializing_if = "Option::is_none")]
+    pub pause: Option<Seconds>,
     /// When the last epoch was seen to be done.
     pub epoch_at: Option<Time>,
     pub added: Time,
@@ -170,6 +173,7 @@ impl JobState {
             cuts: 0,
             epoch: None,
             startup: None,
+            pause: None,
             epoch_at: None,
             added: at,
             last: (at, "added".into()),

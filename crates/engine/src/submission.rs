@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Amendment, Gpus, Kind, NewShares, Trials, named_ranks};
+use crate::{Amendment, Gpus, Kind, NewShares, Stall, Trials, named_ranks};
 use hsched_model::serde_defaults::is_false;
 use hsched_model::{JobId, JobName, PlacedRank, QueueChoice, Seconds, Time, Walltime};
 use hsched_plan::{Placement, Problem};
@@ -73,6 +73,8 @@ pub enum AfterStop {
     Finish,
     /// It is done, for another copy completed it then.
     Done(Time),
+    /// What its rule for stalls says.
+    Stalled,
 }
 
 /// What was submitted and what is known of it; its run's id, the job's name and the copy tell it from every other one.
@@ -130,6 +132,9 @@ pub struct SubmissionRecord {
     pub reason: Option<String>,
     /// What is odd about rank 0's reports.
     pub odd: Option<String>,
+    /// How it does not get on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stall: Option<Stall>,
     /// The GPU types that the job's file does not list.
     #[serde(default, skip_serializing_if = "Trials::is_empty")]
     pub trials: Trials,
@@ -310,6 +315,7 @@ impl SubmissionRecord {
             missing: None,
             reason: None,
             odd: None,
+            stall: None,
             trials: Trials::default(),
             queue_choice: None,
             pieces: None,

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use crate::{Bytes, Estimates, GpuType, JobName, NodeName, Replica, Seconds, Sharing, Speed, Stop, Time};
+use crate::{
+    Bytes, Estimates, GpuType, JobName, NodeName, Replica, Seconds, Sharing, Speed, Stop, StuckRule, Time,
+};
 
 /// What stands between a training's name and the number of a copy in the copy's name.
 const COPY_MARK: &str = ".c";
@@ -75,6 +77,12 @@ pub struct Job {
     pub after: Vec<JobName>,
     /// How often a failed run is tried again.
     pub retries: u32,
+    /// What is done if it does not get on.
+    pub stuck: StuckRule,
+    /// Whether it keeps off nodes that were found to be slow.
+    pub avoid_slow: bool,
+    /// Whether its nodes are checked before its ranks start.
+    pub preflight: bool,
     /// Which combination of a sweep's values it is; `None` of a job that no sweep made.
     pub variant: Option<Variant>,
     pub launch: Launch,
@@ -120,6 +128,9 @@ impl Job {
             estimate: None,
             after: Vec::new(),
             retries: 3,
+            stuck: StuckRule::Warn,
+            avoid_slow: false,
+            preflight: false,
             variant: None,
             launch: Launch {
                 command: Command::Words(Vec::new()),

@@ -24,6 +24,7 @@ mod request;
 pub mod serde_defaults;
 mod speed;
 mod stop;
+mod stuck;
 mod summary;
 mod unit;
 mod walltime;
@@ -49,6 +50,7 @@ pub use self::request::{
 };
 pub use self::speed::Speed;
 pub use self::stop::{Stop, StopRule};
+pub use self::stuck::StuckRule;
 pub use self::summary::TypeSummary;
 pub use self::unit::{BitRate, Bytes, Seconds, Time};
 pub use self::walltime::{QueueChoice, SpeedBasis, Walltime};

@@ -7,6 +7,7 @@ use super::counted;
 use crate::app::context::Context;
 use crate::app::state;
 use hsched_engine::live::{Reported, reported};
+use hsched_engine::store::samples::RecentSamples;
 use hsched_engine::store::{Inspection, StateError, StateLocation};
 use hsched_model::Bytes;
 
@@ -102,7 +103,8 @@ fn files(context: &Context, directory: &Path) -> Vec<Check> {
         .into_iter()
         .map(|finding| note(finding.file, &finding.what).advise(finding.advice))
         .collect();
-    let Reported { odd, notes, .. } = reported(directory, &state, state::now(context));
+    let Reported { odd, notes, .. } =
+        reported(directory, &state, &mut RecentSamples::default(), state::now(context));
     checks.extend(odd.into_iter().map(|(of, what)| {
         Check::note(NAME, format!("{}: {what}", of.name()))
             .advise("fix the program that writes the reports; hsched ignores such lines")

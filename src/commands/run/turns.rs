@@ -67,6 +67,9 @@ const AGAIN: Seconds = Seconds(2.0);
 /// How often is looked for what other machines write.
 const LOOK: Seconds = Seconds(5.0);
 
+/// How often is looked whether jobs get on.
+const LOOK_AT_SAMPLES: Seconds = Seconds(30.0);
+
 /// How often while jobs give up their devices to others.
 const LOOK_SWITCHING: Seconds = Seconds(0.2);
 
@@ -222,9 +225,14 @@ impl<'a> LocalRun<'a> {
         earliest([due(state, &self.rules, at), soon])
     }
 
-    /// Returns when is looked for what other machines have written, where they do; the last time was at `at`.
+    /// Returns when is looked for what other machines have written, where they do, and else for what samples of the jobs show; the
+    /// last time was at `at`.
     pub(super) fn next_look(&self, at: Time, world: &LocalWorld<'_>) -> Option<Time> {
-        self.target.job.is_some().then(|| at.after(if world.is_switching() { LOOK_SWITCHING } else { LOOK }))
+        match () {
+            () if self.target.job.is_none() => (world.at_work() > 0).then(|| at.after(LOOK_AT_SAMPLES)),
+            () if world.is_switching() => Some(at.after(LOOK_SWITCHING)),
+            () => Some(at.after(LOOK)),
+        }
     }
 
     /// Ends all processes that are parked, and waits for their end.

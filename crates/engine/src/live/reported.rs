@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use crate::store::samples::RecentSamples;
 use crate::store::{report_folder, reports};
-use crate::{EpochReport, JobState, State, Submission, SubmissionKey, SubmissionRecord};
+use crate::{EpochReport, JobState, Stall, State, SubmissionKey, SubmissionRecord, stall};
 use hsched_model::Time;
 use hsched_model::number::to_f64;
 
@@ -13,16 +14,20 @@ pub struct Reported {
     pub epochs: Vec<(SubmissionKey, EpochReport)>,
     /// What is odd about rank 0's reports.
     pub odd: Vec<(SubmissionKey, String)>,
+    /// Running submissions that do not get on.
+    pub stalls: Vec<(SubmissionKey, Stall)>,
     /// Notes on files that could not be read.
     pub notes: Vec<String>,
 }
 
 /// Returns the epochs that the ranks of current submissions have reported and the state does not count yet, the last at the time
-/// when rank 0's file was written last, those before it evenly since the one before them. `root` is the state directory. A report that cannot be read now is for the next look.
-pub fn reported(root: &Path, state: &State, at: Time) -> Reported {
+/// when rank 0's file was written last, those before it evenly since the one before them. Also how running ones do not get on, by the samples of their nodes. `root` is the state directory. A report that cannot be read now is for the next look.
+pub fn reported(root: &Path, state: &State, samples: &mut RecentSamples, at: Time) -> Reported {
     let mut all = Reported::default();
+    let mut folders = Vec::new();
     for tracked in &state.jobs {
-        for Submission { attempt, .. } in tracked.phase.submissions() {
+        for submission in tracked.phase.submissions() {
+            let attempt = &submission.attempt;
             let key = attempt.key(&tracked.job.name);
             let folder = report_folder(root, &key.run, &key.name());
             let metric = tracked.job.target.as_ref().map(|target| target.metric.as_str());
@@ -49,8 +54,14 @@ pub fn reported(root: &Path, state: &State, at: Time) -> Reported {
                     all.notes.push(format!("cannot read the reports in {}: {error}", folder.display()));
                 }
             }
+            if submission.is_running() {
+                let stall = stall(tracked, attempt, &samples.of(&folder), at);
+                all.stalls.extend(stall.map(|stall| (attempt.key(&tracked.job.name), stall)));
+            }
+            folders.push(folder);
         }
     }
+    samples.keep_only(&folders);
     all
 }
 

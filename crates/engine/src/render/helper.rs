@@ -11,7 +11,7 @@ macro_rules! package {
 }
 
 /// The files of the package: paths beside the job script, and texts.
-pub(super) const PACKAGE: [(&str, &str); 30] = package![
+pub(super) const PACKAGE: [(&str, &str); 34] = package![
     "__init__.py",
     "accelerated.py",
     "batches.py",
@@ -31,11 +31,15 @@ pub(super) const PACKAGE: [(&str, &str); 30] = package![
     "optional.py",
     "prepare.py",
     "process.py",
+    "progress.py",
     "ranges.py",
+    "replica_exchange.py",
+    "replicas.py",
     "report.py",
     "rounds.py",
     "sampler.py",
     "saving.py",
+    "sharded.py",
     "shares.py",
     "step.py",
     "stream.py",

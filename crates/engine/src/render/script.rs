@@ -23,6 +23,8 @@ pub struct Template {
     pub rank_functions: String,
     /// bash functions by which one submission of a job alone trains, put in behind those of the ranks.
     pub fence_functions: String,
+    /// bash functions that sample what the ranks of a node do, put in behind those.
+    pub sample_functions: String,
     /// bash functions of the batch shell, put in as they are.
     pub batch_functions: String,
     /// bash functions by which the batch shell judges how its ranks ended, put in behind its others.
@@ -41,6 +43,7 @@ impl Default for Template {
             job: include_str!("../../../../templates/job.sh.j2").into(),
             rank_functions: include_str!("../../../../templates/rank.sh").into(),
             fence_functions: include_str!("../../../../templates/fence.sh").into(),
+            sample_functions: include_str!("../../../../templates/samples.sh").into(),
             batch_functions: include_str!("../../../../templates/batch.sh").into(),
             end_functions: include_str!("../../../../templates/ends.sh").into(),
             replica_functions: include_str!("../../../../templates/replicas.sh").into(),
@@ -62,6 +65,12 @@ pub enum RenderError {
 /// When the template is wrong or uses a variable that does not exist, with its name and line.
 pub fn render(template: &Template, batch: &Batch<'_>) -> Result<String, RenderError> {
     text(&template.name, &template.job, context(template, batch))
+}
+
+/// Returns the bash functions that ranks need.
+fn functions_of_ranks(template: &Template) -> String {
+    let Template { rank_functions, fence_functions, sample_functions, .. } = template;
+    [rank_functions.as_str(), fence_functions, sample_functions].join("\n")
 }
 
 /// Returns the text that a template makes of values, by name.
@@ -163,7 +172,7 @@ fn context(template: &Template, batch: &Batch<'_>) -> JsonValue {
     let others = facts.others.iter().filter(|_| has_choice).filter_map(|ranks| choice(job, ranks));
     let device_order = |(node, types): &(NodeName, Vec<GpuType>)| json!({ "node": node.as_str(), "types": types.iter().map(GpuType::as_str).collect::<Vec<_>>() });
     json!({
-        "rank_functions": format!("{}\n{}", template.rank_functions, template.fence_functions),
+        "rank_functions": functions_of_ranks(template),
         "replica_functions": template.replica_functions,
         "replica_sizes": replica_sizes(job, facts.ranks, facts.others),
         "batch_functions": format!("{}\n{}", template.batch_functions, template.end_functions),

@@ -61,6 +61,7 @@ fn news_line(news: &News) -> Value {
         }
         News::Waits(reason) => json!({ "event": "waits", "reason": reason.text }),
         News::Facts(facts) => json!({ "event": "facts", "facts": facts }),
+        News::Stalled(stall) => json!({ "event": "stalled", "stall": stall }),
         News::Odd { what } => json!({ "event": "odd", "what": what }),
         News::Started { job_id, submit_time, at, gpus } => json!({
             "event": "started", "job_id": job_id.0, "submit_time": submit_time, "start": at.0,

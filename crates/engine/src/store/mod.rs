@@ -24,6 +24,7 @@ mod report_line;
 pub mod reports;
 mod restore;
 mod results;
+pub mod samples;
 mod script_chains;
 mod seal;
 mod shares_file;

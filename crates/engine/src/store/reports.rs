@@ -267,24 +267,29 @@ pub fn begun(folder: &Path) -> Option<Time> {
     modified(&folder.join("begins"))
 }
 
-fn modified(path: &Path) -> Option<Time> {
+/// Returns when a file was written last, if it is there.
+pub(super) fn modified(path: &Path) -> Option<Time> {
     let at = fs::metadata(path).ok()?.modified().ok()?;
     let since = at.duration_since(SystemTime::UNIX_EPOCH).ok()?;
     Some(Time(since.as_secs_f64()))
 }
 
 /// Lets the processes of a submission go on for another one, with a folder of its own: where its output `begins`, and that
-/// their script's last word is still written into the folder `before`.
+/// their script's last word and samples are still written into the folder `before`.
 ///
 /// # Errors
 /// When it cannot be written.
 pub fn take_over(before: &Path, folder: &Path, begins: u64) -> io::Result<()> {
     fs::write(folder.join("begins"), format!("{begins}\n"))?;
-    let last = fs::canonicalize(before)?.join("ends");
-    match symlink(last, folder.join("ends")) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        _ => Ok(()),
+    let before = fs::canonicalize(before)?;
+    // Their samples, too, go on where they were.
+    for name in ["ends", "samples"] {
+        match symlink(before.join(name), folder.join(name)) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
     }
+    Ok(())
 }
 
 fn read(path: &Path) -> io::Result<Option<String>> {

@@ -18,6 +18,7 @@ impl hsched_engine::World for SimulatedWorld {
             scripts: Vec::new(),
             epochs: Vec::new(),
             odd: Vec::new(),
+            stalls: Vec::new(),
             notes: Vec::new(),
         };
         for own in self.submissions() {

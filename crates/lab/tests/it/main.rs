@@ -20,6 +20,7 @@ mod engine_excuses;
 mod engine_learning;
 mod engine_rules;
 mod engine_scripts;
+mod engine_stalls;
 mod engine_troubles;
 mod explored;
 mod full_disk;

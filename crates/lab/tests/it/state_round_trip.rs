@@ -115,6 +115,7 @@ fn stage() -> impl Strategy<Value = Stage> {
         Just(AfterStop::GoOn),
         Just(AfterStop::Cancel),
         Just(AfterStop::Finish),
+        Just(AfterStop::Stalled),
         time().prop_map(AfterStop::Done),
     ];
     prop_oneof![

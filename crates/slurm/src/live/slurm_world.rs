@@ -18,6 +18,7 @@ use hsched_engine::clock::Clock;
 use hsched_engine::live::{
     HeldSignals, LiveError, Prepared, Reported, Site, Tag, hold, left_word, reported, scripts, word_end,
 };
+use hsched_engine::store::samples::RecentSamples;
 use hsched_engine::store::{StateDir, claim_file, lay_output, report_folder, reports};
 use hsched_engine::{
     Amendment, Answer, End, Inquiry, JobStartEstimates, Kind, NewShares, Observation, PlannedSubmission,
@@ -51,6 +52,8 @@ pub struct SlurmWorld<'a> {
     pub noted: BTreeSet<String>,
     /// The names in Slurm of the jobs of scripts, as last looked for.
     slurm_names: BTreeMap<JobName, String>,
+    /// The samples of what runs, as last read.
+    samples: RecentSamples,
     /// Signals held back until the answer of the last request is written down.
     held: Option<HeldSignals>,
 }
@@ -74,6 +77,7 @@ impl<'a> SlurmWorld<'a> {
             prepared: BTreeMap::new(),
             noted: BTreeSet::new(),
             slurm_names: BTreeMap::new(),
+            samples: RecentSamples::default(),
             held: None,
         }
     }
@@ -122,10 +126,21 @@ impl<'a> SlurmWorld<'a> {
         scripts.extend(gone.iter().filter_map(|script| script_jobs::recorded(script, &records)));
         self.judge_stops(state, &mut sightings, at)?;
         let sightings = self.judge_races(state, sightings)?;
-        let Reported { epochs, odd, notes: unread } = reported(&self.site.state, state, at);
+        let Reported { epochs, odd, stalls, notes: unread } =
+            reported(&self.site.state, state, &mut self.samples, at);
         notes.extend(unread.into_iter().chain(self.noted.iter().cloned()));
         let strays = queue.strays(state, &cluster);
-        Ok(Observation { at, cluster, sightings, strays, scripts, epochs, odd, notes: std::mem::take(notes) })
+        Ok(Observation {
+            at,
+            cluster,
+            sightings,
+            strays,
+            scripts,
+            epochs,
+            odd,
+            stalls,
+            notes: std::mem::take(notes),
+        })
     }
 
     /// Tells submissions that saved before they stopped on request from those that were only interrupted: Slurm shows the same exit

@@ -175,6 +175,7 @@ impl Moment {
             cuts,
             epoch,
             startup,
+            pause,
             epoch_at,
             added: _,
             last: _,
@@ -188,7 +189,7 @@ impl Moment {
             is_late: _,
         } = tracked;
         assert!(
-            epoch.is_none() && startup.is_none() && avoids.is_empty() && awaits.is_none(),
+            epoch.is_none() && startup.is_none() && pause.is_none() && avoids.is_empty() && awaits.is_none(),
             "reports without lengths, no types on trial, none after others"
         );
         let stray = stray.map_or("", |_| "stray");
@@ -262,6 +263,7 @@ impl Moment {
             missing,
             reason,
             odd,
+            stall,
             trials: _,
             pieces: _,
             // No job of these races.
@@ -278,7 +280,10 @@ impl Moment {
             tells_shares: _,
             new_shares: _,
         } = attempt;
-        assert!(submit_time.is_none() && reason.is_none() && odd.is_none(), "this Slurm says none of it");
+        assert!(
+            submit_time.is_none() && reason.is_none() && odd.is_none() && stall.is_none(),
+            "this Slurm says none of it"
+        );
         // One that has not started waits a minute for its nodes.
         let meant = self.age(*meant, 1);
         // Which number it is does not matter, only whether it is the one that Slurm has given to it.

@@ -102,6 +102,7 @@ impl Slurm {
             scripts: Vec::new(),
             epochs: Vec::new(),
             odd: Vec::new(),
+            stalls: Vec::new(),
             notes: Vec::new(),
         };
         for own in &self.entries {

@@ -13,7 +13,9 @@ use crate::formats::jobs::label;
 use crate::formats::problem::{ValueError, quoted};
 use crate::formats::reader::{Value, all};
 use crate::formats::sweep::scalar_json;
-use crate::{Estimates, GoalMode, GpuType, Job, JobName, NodeName, Stop, StopRule, Target, Variant};
+use crate::{
+    Estimates, GoalMode, GpuType, Job, JobName, NodeName, Stop, StopRule, StuckRule, Target, Variant,
+};
 
 pub(super) const KEYS: &[JobKey] = &[
     JobKey {
@@ -31,6 +33,15 @@ pub(super) const KEYS: &[JobKey] = &[
         default: "3",
         read: |value, job| value.whole_u32(0..=1_000_000).map(|retries| job.retries = retries),
         write: |job| Some(json!(job.retries)),
+        ..KEY
+    },
+    JobKey {
+        name: "stuck",
+        form: "warn, stop or restart",
+        help: "What hsched watch and hsched run do if GPUs of the job do nothing, a rank is stopped or no step is made for so long that it does not get on by itself: say so, stop the job, which then fails, or stop it and start it again, which uses a retry.",
+        default: "warn",
+        read: |value, job| value.word_of(&StuckRule::NAMES).map(|rule| job.stuck = rule),
+        write: |job| (job.stuck != StuckRule::Warn).then(|| json!(job.stuck.name())),
         ..KEY
     },
     JobKey {

@@ -1,0 +1,148 @@
+//! Samples: what the ranks of a job did, once a minute, and what that says of its GPUs' use.
+
+use serde::Deserialize;
+
+use hsched_model::number::to_f64;
+use hsched_model::{NodeName, Seconds, Time};
+
+/// The samples of one node, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeSamples {
+    pub node: NodeName,
+    /// Time between two of them.
+    pub interval: Seconds,
+    /// When the last one was written, by the clock of the file system.
+    pub written: Option<Time>,
+    pub samples: Vec<Sample>,
+}
+
+/// What the ranks of a node did at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// By the node's clock.
+    pub at: Time,
+    pub ranks: Vec<RankSample>,
+}
+
+/// What one rank did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RankSample {
+    pub rank: usize,
+    /// State of its main process, as the kernel writes it: `R`, `S`, `D`, `T` and so on.
+    pub state: Option<char>,
+    /// CPU time of all its processes so far.
+    pub cpu: Option<Seconds>,
+    /// Utilisation of its GPU, in percent.
+    pub gpu: Option<f64>,
+    /// Memory in use on its GPU.
+    pub memory_mib: Option<f64>,
+    /// Power that its GPU draws, in watts.
+    pub power_w: Option<f64>,
+    /// Steps that it has done, if its program says so.
+    pub steps: Option<u64>,
+    pub activity: Option<Activity>,
+}
+
+/// What a training program says that it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Activity {
+    /// Before the end of its first step, which may compile.
+    Start,
+    /// Waits for its data.
+    Data,
+    /// Computes a step, or exchanges gradients.
+    Step,
+    /// Writes a checkpoint.
+    Save,
+    Evaluate,
+    /// Between two epochs.
+    Between,
+    /// Waits for its turn on the GPU.
+    Parked,
+    /// Something that this version does not know.
+    #[serde(other)]
+    Other,
+}
+
+/// What the samples say of the use of GPUs, in GPU-seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SampledUse {
+    /// Time for which the utilisation is known.
+    pub sampled: Seconds,
+    /// What of that the GPUs did nothing.
+    pub idle: Seconds,
+    /// Time for which the power is known.
+    pub metered: Seconds,
+    /// Energy in that time, in joules.
+    pub energy_j: f64,
+}
+
+impl RankSample {
+    /// Utilisation up to which a GPU does nothing, in percent.
+    pub const IDLE: f64 = 2.0;
+
+    /// Returns whether its GPU did nothing; `None` if nobody measured it.
+    pub fn is_idle(&self) -> Option<bool> {
+        self.gpu.map(|percent| percent <= Self::IDLE)
+    }
+}
+
+impl SampledUse {
+    /// Returns the use that samples show. Each stands for the time since the one before it on its node, and for no more than twice
+    /// the interval.
+    pub fn of(nodes: &[NodeSamples]) -> Self {
+        let mut total = Self::default();
+        for node in nodes {
+            for pair in node.samples.windows(2) {
+                let time = pair[1].at.since(pair[0].at).0.clamp(0.0, 2.0 * node.interval.0);
+                for rank in &pair[1].ranks {
+                    total.add(rank, time);
+                }
+            }
+        }
+        total
+    }
+
+    fn add(&mut self, rank: &RankSample, time: f64) {
+        if let Some(is_idle) = rank.is_idle() {
+            self.sampled.0 += time;
+            self.idle.0 += time * to_f64(u64::from(is_idle));
+        }
+        if let Some(power) = rank.power_w {
+            self.metered.0 += time;
+            self.energy_j += power * time;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_stands_for_the_time_since_the_one_before() {
+        let rank = |gpu: f64, power: f64| RankSample {
+            gpu: Some(gpu),
+            power_w: Some(power),
+            ..RankSample::default()
+        };
+        let sample = |at, ranks| Sample { at: Time(at), ranks };
+        let samples = vec![
+            sample(0.0, vec![rank(90.0, 999.0)]),
+            sample(60.0, vec![rank(90.0, 300.0), RankSample::default()]),
+            sample(120.0, vec![rank(0.0, 50.0)]),
+            // Nobody knows what happened in the meantime.
+            sample(1000.0, vec![rank(2.0, 60.0)]),
+        ];
+        let node = NodeName::new("n1").expect("a node");
+        let nodes = [NodeSamples { node, interval: Seconds(60.0), written: None, samples }];
+        let expected = SampledUse {
+            sampled: Seconds(240.0),
+            idle: Seconds(180.0),
+            metered: Seconds(240.0),
+            energy_j: 60.0 * 300.0 + 60.0 * 50.0 + 120.0 * 60.0,
+        };
+        assert_eq!(SampledUse::of(&nodes), expected);
+    }
+}

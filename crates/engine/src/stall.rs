@@ -1,0 +1,309 @@
+//! Trainings that do not get on: judged from samples of their ranks and from their reports.
+//!
+//! A healthy training has long pauses, too: its first step may compile, and checkpoints and evaluations leave GPUs idle. So a pause
+//! counts only once it is longer than these are, than what its program says that it does takes, and than the longest pause of this job
+//! that turned out to be harmless.
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+use crate::mark::intend;
+use crate::stall_tracks::{Track, tracks};
+use crate::{Action, Activity, AfterStop, JobState, NodeSamples, State, SubmissionKey, SubmissionRecord};
+use hsched_model::{Seconds, StuckRule, Time};
+
+/// A training that does not get on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stall {
+    pub kind: StallKind,
+    pub since: Time,
+    /// When it was seen.
+    pub seen: Time,
+    /// The ranks that it is about.
+    pub ranks: Vec<usize>,
+    /// What probably keeps it, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+}
+
+/// How a training does not get on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StallKind {
+    /// Processes of ranks are stopped, as by SIGSTOP.
+    Stopped,
+    /// GPUs do nothing.
+    Idle,
+    /// No rank makes a step.
+    NoStep,
+    /// No epoch is reported.
+    NoEpoch,
+    /// A node sends no samples any more.
+    Silent,
+}
+
+/// The longest pause that is never worth a word.
+const PAUSE: f64 = 600.0;
+
+/// The same before the first step, while CPUs are busy: data are loaded, or kernels compiled.
+const START: f64 = 1800.0;
+
+/// The same while the program says that it saves, evaluates or starts.
+const BUSY_OTHERWISE: f64 = 3600.0;
+
+/// How much longer than the longest harmless pause another one may be.
+const LONGER: f64 = 1.5;
+
+/// How many steps' time without a step is too long.
+const STEPS: f64 = 20.0;
+
+/// How many epochs' time without an epoch is too long.
+const EPOCHS: f64 = 3.0;
+
+/// CPUs of which a rank must use so many to be at work.
+const WORKING: f64 = 0.2;
+
+/// What is known of a running submission.
+struct Course<'a> {
+    tracked: &'a JobState,
+    attempt: &'a SubmissionRecord,
+    tracks: Vec<Track<'a>>,
+    now: Time,
+}
+
+/// Returns how a running submission does not get on, by the samples of its nodes and its reports; `None` if it does, or if nobody
+/// can tell.
+pub fn stall(
+    tracked: &JobState,
+    attempt: &SubmissionRecord,
+    nodes: &[NodeSamples],
+    now: Time,
+) -> Option<Stall> {
+    let started = attempt.started?;
+    let tracks = tracks(nodes, started);
+    let course = Course { tracked, attempt, tracks, now };
+    course
+        .stopped()
+        .or_else(|| course.silent(nodes))
+        .or_else(|| course.idle())
+        .or_else(|| course.without_step())
+        .or_else(|| course.without_epoch())
+}
+
+impl Course<'_> {
+    /// Returns the ranks whose main process was stopped when it was last looked at.
+    fn stopped(&self) -> Option<Stall> {
+        let stopped = |track: &&Track<'_>| track.last().state == Some('T');
+        let own: Vec<&Track<'_>> = self.tracks.iter().filter(stopped).collect();
+        let since = own
+            .iter()
+            .map(|track| track.since(|sample| sample.state == Some('T')).0)
+            .min_by(f64::total_cmp)?;
+        Some(self.stall(StallKind::Stopped, Time(since), own.iter().map(|track| track.rank), None))
+    }
+
+    /// Returns the ranks of a node that sends no samples, once an epoch is late, too.
+    fn silent(&self, nodes: &[NodeSamples]) -> Option<Stall> {
+        if self.silence().0 <= 1.2 * self.epoch().0 + 30.0 {
+            return None;
+        }
+        let silent = |node: &&NodeSamples| {
+            let last = seen(node)?;
+            (self.now.since(last).0 > 1.25 * node.interval.0 + 15.0).then_some((node.node.clone(), last))
+        };
+        let (node, since) = nodes.iter().find_map(|node| silent(&node))?;
+        let own = self.tracks.iter().filter(|track| *track.node == node).map(|track| track.rank);
+        let ranks: Vec<usize> = own.collect();
+        (!ranks.is_empty()).then(|| self.stall(StallKind::Silent, since, ranks, Some(node.to_string())))
+    }
+
+    /// Returns the ranks whose GPUs have done nothing for too long.
+    fn idle(&self) -> Option<Stall> {
+        let limit = self.limit();
+        let quiet = |track: &Track<'_>| {
+            let since = track.quiet_since()?;
+            let is_due = track.last().gpu.is_some() || self.is_overdue();
+            (track.end().since(since).0 >= limit && is_due).then_some((track.rank, since))
+        };
+        let own: Vec<(usize, Time)> = self.tracks.iter().filter_map(quiet).collect();
+        // As long as the last of them: before, another rank was at work.
+        let since = own.iter().map(|(_, since)| *since).max_by(|a, b| a.0.total_cmp(&b.0))?;
+        let cause = self.cause();
+        let is_hanging = own.len() == self.tracks.len() && cause.is_none() && self.has_worked();
+        let kind = if is_hanging { StallKind::NoStep } else { StallKind::Idle };
+        Some(self.stall(kind, since, own.into_iter().map(|(rank, _)| rank), cause))
+    }
+
+    /// Returns that no rank has made a step for too long, if they count their steps.
+    fn without_step(&self) -> Option<Stall> {
+        let still: Option<Vec<Time>> = self.tracks.iter().map(Track::same_step_since).collect();
+        let since = still?.into_iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
+        let end = self.tracks.iter().map(|track| track.end().0).fold(since.0, f64::max);
+        let step = self.tracks.iter().filter_map(Track::step).fold(0.0, f64::max);
+        let is_long = end - since.0 >= self.limit().max(STEPS * step);
+        let ranks = self.tracks.iter().map(|track| track.rank);
+        is_long.then(|| self.stall(StallKind::NoStep, since, ranks, self.cause()))
+    }
+
+    /// Returns that no epoch was reported for too long, if nobody counts the steps.
+    fn without_epoch(&self) -> Option<Stall> {
+        let reports = self.tracked.epochs_done > self.attempt.epochs_before;
+        let counts = self.tracks.iter().any(|track| track.last().steps.is_some());
+        let since = self.tracked.epoch_at.filter(|_| reports && !counts)?;
+        // An epoch that is longer than others may have a pause, too.
+        let is_long = self.now.since(since).0 > self.limit() + EPOCHS * self.epoch().0;
+        is_long.then(|| self.stall(StallKind::NoEpoch, since, [], None))
+    }
+
+    /// Returns how long a pause may be.
+    fn limit(&self) -> f64 {
+        let says = |track: &Track<'_>| {
+            track.last().activity.is_some_and(|own| !matches!(own, Activity::Data | Activity::Step))
+        };
+        let works = |track: &Track<'_>| track.load().is_some_and(|load| load >= WORKING);
+        let usual = match () {
+            () if self.tracks.iter().any(says) => BUSY_OTHERWISE,
+            () if !self.has_worked() && self.tracks.iter().any(works) => START,
+            () => PAUSE,
+        };
+        usual.max(LONGER * self.tracked.pause.map_or(0.0, |pause| pause.0))
+    }
+
+    /// Returns whether a GPU of this submission has been seen at work, or has done an epoch.
+    fn has_worked(&self) -> bool {
+        let busy = |track: &Track<'_>| track.points.iter().any(|(_, own)| own.is_idle() == Some(false));
+        let stepped = |track: &Track<'_>| track.last().steps.is_some_and(|steps| steps > 0);
+        self.tracked.epochs_done > self.attempt.epochs_before
+            || self.tracks.iter().any(|track| busy(track) || stepped(track))
+    }
+
+    /// Returns what one rank does that all others do not, as far as that explains why they wait.
+    fn cause(&self) -> Option<String> {
+        let of = |what: &str, is: &dyn Fn(&Track<'_>) -> bool| {
+            let own: Vec<usize> =
+                self.tracks.iter().filter(|track| is(track)).map(|track| track.rank).collect();
+            let (noun, verb) = if own.len() == 1 { ("rank", "waits") } else { ("ranks", "wait") };
+            (!own.is_empty()).then(|| format!("{noun} {} {verb} for {what}", numbers(&own)))
+        };
+        of("data", &|track| track.last().activity == Some(Activity::Data))
+            .or_else(|| of("the disk", &|track| track.last().state == Some('D')))
+    }
+
+    /// Returns the length of an epoch, as reported or else as predicted.
+    fn epoch(&self) -> Seconds {
+        let reports = self.tracked.epochs_done > self.attempt.epochs_before;
+        self.tracked.epoch.filter(|_| reports).unwrap_or(self.attempt.epoch)
+    }
+
+    /// Returns the time since the last epoch of this submission, or since its start.
+    fn silence(&self) -> Seconds {
+        let last = self.tracked.epoch_at.into_iter().chain(self.attempt.started);
+        let last = last.map(|time| time.0).max_by(f64::total_cmp).unwrap_or(self.now.0);
+        self.now.since(Time(last))
+    }
+
+    fn is_overdue(&self) -> bool {
+        self.silence().0 > 1.5 * self.epoch().0 + 60.0
+    }
+
+    fn stall(
+        &self,
+        kind: StallKind,
+        since: Time,
+        ranks: impl IntoIterator<Item = usize>,
+        cause: Option<String>,
+    ) -> Stall {
+        Stall {
+            kind,
+            since: Time(since.0.min(self.now.0)),
+            seen: self.now,
+            ranks: ranks.into_iter().collect(),
+            cause,
+        }
+    }
+}
+
+/// Asks submissions to save and end that do not get on, where their jobs' rules say so, and marks that in the state.
+pub(super) fn end(state: &mut State, at: Time) -> Vec<Action> {
+    let one = |tracked: &JobState| {
+        let own =
+            tracked.phase.submissions().iter().find(|own| own.is_running() && own.attempt.stall.is_some())?;
+        let (attempt, stall) = (&own.attempt, own.attempt.stall.as_ref()?);
+        let why = stall.text(attempt.gpus.total());
+        (tracked.job.stuck != StuckRule::Warn).then_some(Action::Stop {
+            of: attempt.key(&tracked.job.name),
+            job_id: attempt.job_id?,
+            why,
+        })
+    };
+    let actions: Vec<Action> = state.jobs.iter().filter_map(one).collect();
+    for action in &actions {
+        intend(state, action, AfterStop::Stalled, at);
+    }
+    actions
+}
+
+impl JobState {
+    /// Has running submissions show these stalls and no others, as a look without a turn does.
+    pub fn show_stalls(&mut self, stalls: &[(SubmissionKey, Stall)]) {
+        let name = self.job.name.clone();
+        for own in self.phase.submissions_mut() {
+            let seen = stalls.iter().find(|(of, _)| *of == own.attempt.key(&name));
+            own.attempt.stall = seen.map(|(_, stall)| stall.clone());
+        }
+    }
+}
+
+/// Returns when a node was heard of last.
+fn seen(node: &NodeSamples) -> Option<Time> {
+    let last = node.samples.last().map(|sample| sample.at).into_iter();
+    last.chain(node.written).max_by(|a, b| a.0.total_cmp(&b.0))
+}
+
+impl Stall {
+    /// Returns what is wrong and for how long, for people; `all` is the number of the job's ranks.
+    pub fn text(&self, all: u32) -> String {
+        let time = span(self.seen.since(self.since));
+        let ranks = numbers(&self.ranks);
+        let (noun, was) = if self.ranks.len() == 1 { ("rank", "was") } else { ("ranks", "were") };
+        let mut text = match self.kind {
+            StallKind::Stopped => {
+                return format!("{noun} {ranks} {was} stopped by a signal {time} ago; SIGCONT resumes");
+            }
+            StallKind::Silent => {
+                let node = self.cause.as_deref().unwrap_or_default();
+                return format!("no sign of life from {noun} {ranks} on node {node} for {time}");
+            }
+            StallKind::Idle => {
+                let gpus = if all == 1 { "GPU" } else { "GPUs" };
+                format!("{} of {all} {gpus} idle for {time}", self.ranks.len())
+            }
+            StallKind::NoStep => format!("no step for {time}"),
+            StallKind::NoEpoch => format!("no epoch for {time}"),
+        };
+        let _ = match &self.cause {
+            Some(cause) => write!(text, " ({cause})"),
+            None if self.kind != StallKind::Idle && all > 1 => write!(text, ": hangs in all-reduce?"),
+            None => Ok(()),
+        };
+        text
+    }
+}
+
+fn numbers(ranks: &[usize]) -> String {
+    ranks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns a time in whole seconds, minutes, or hours and minutes.
+fn span(time: Seconds) -> String {
+    let minutes = (time.0 / 60.0).floor();
+    match () {
+        () if time.0 < 100.0 => format!("{:.0} s", time.0.max(0.0)),
+        () if minutes < 100.0 => format!("{minutes:.0} min"),
+        () => format!("{:.0} h {:.0} min", (minutes / 60.0).floor(), minutes % 60.0),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+"""The executor: a single function is a Slurm job that hsched submits and follows; a list of functions is a pool of allocations that run them."""
+import json
+import time as clock
+import typing as tp
+import uuid
+from pathlib import Path
+
+from submitit.core import core, utils
+from submitit.slurm import slurm
+
+from . import calls, pool
+from .job import POOL, HschedJob, pool_file, pool_folder
+
+OWN = {"gpu_type": None, "may": None, "queue": True, "at_most": 3, "gpus_per_allocation": None, "allocation_min": None}
+"""Parameters beside those of submitit's executor for Slurm, and their defaults."""
+
+_LOOK_S = 60.0
+"""How long the answer of `hsched when` counts for requests that are alike."""
+
+
+class HschedExecutor(slurm.SlurmExecutor):
+    """Submits functions through hsched.
+
+    Parameters beside those of submitit's executor for Slurm, to be written with `hsched_` before them:
+
+    gpu_type: str
+        the GPU type, such as "a100"; of pools also "v100:2,t4:2"
+    may: str
+        what hsched may change for a single function so that it starts sooner, beside what costs nothing: partition, account, type, limit, with commas
+    queue: bool
+        whether hsched looks at the queue to choose the request; by default it does
+    at_most: int
+        allocations of a pool at a time
+    gpus_per_allocation: int
+        GPUs of each allocation of a pool; by default as many as its functions need, and at most 4
+    allocation_min: int
+        minutes of each allocation of a pool; by default as long as its functions need, and at most 12 hours or timeout_min
+    """
+
+    job_class = HschedJob
+
+    def __init__(self, folder: tp.Union[str, Path], max_num_timeout: int = 3, max_pickle_size_gb: float = 1.0, python: tp.Optional[str] = None) -> None:
+        if calls.program() is None:
+            raise RuntimeError("the command hsched was not found: install it (pip install hsched), or set HSCHED to its path")
+        super().__init__(folder, max_num_timeout=max_num_timeout, max_pickle_size_gb=max_pickle_size_gb, python=python)
+        self._choices: tp.Dict[str, tp.Tuple[float, tp.List[str]]] = {}  # options by request, and when they were chosen
+
+    @classmethod
+    def affinity(cls) -> int:
+        """1, below Slurm's 2: it is taken where it is asked for, by `cluster="hsched"`."""
+        return -1 if calls.program() is None or slurm.SlurmExecutor.affinity() < 0 else 1
+
+    @classmethod
+    def _valid_parameters(cls) -> tp.Set[str]:
+        return super()._valid_parameters() | set(OWN)
+
+    def _internal_update_parameters(self, **kwargs: tp.Any) -> None:
+        own = {name: value for name, value in kwargs.items() if name in OWN}
+        super()._internal_update_parameters(**{name: value for name, value in kwargs.items() if name not in OWN})
+        self.parameters.update(own)
+
+    def _own(self, name: str) -> tp.Any:
+        return self.parameters.get(name, OWN[name])
+
+    def _internal_process_submissions(self, delayed_submissions: tp.List[utils.DelayedSubmission]) -> tp.List[core.Job[tp.Any]]:
+        if len(delayed_submissions) == 1:
+            return core.PicklingExecutor._internal_process_submissions(self, delayed_submissions)
+        if pool.fits(self.parameters):
+            return self._submit_pool(delayed_submissions)
+        return self._submit_array(delayed_submissions)
+
+    # A Slurm job of its own
+
+    def _make_submission_file_text(self, command: str, uid: str) -> str:
+        parameters = {name: value for name, value in self.parameters.items() if name not in OWN}
+        # hsched follows jobs by their names.
+        parameters["job_name"] = "%s-%s" % (parameters.get("job_name", "submitit"), uid[:8])
+        if self._own("gpu_type") and isinstance(parameters.get("gpus_per_node"), int):
+            parameters["gpus_per_node"] = "%s:%d" % (self._own("gpu_type"), parameters["gpus_per_node"])
+        text = slurm._make_sbatch_string(command=command, folder=self.folder, **parameters)
+        return text.replace("export SUBMITIT_EXECUTOR=slurm\n", "export SUBMITIT_EXECUTOR=%s\n" % self.name())
+
+    def _submit_command(self, command: str) -> core.Job[tp.Any]:
+        """Submits a script that runs a command, with the request that starts first."""
+        uid = uuid.uuid4().hex
+        script = utils.JobPaths.get_first_id_independent_folder(self.folder) / (".submission_file_%s.sh" % uid)
+        script.parent.mkdir(parents=True, exist_ok=True)
+        script.write_text(self._make_submission_file_text(command, uid), encoding="utf-8")
+        try:
+            shown = calls.run(self._make_submission_command(script)[1:])
+        except utils.FailedSubmissionError:
+            script.unlink()
+            raise
+        job = self.job_class(self.folder, self._get_job_id_from_submission_command(json.dumps(shown)), list(range(self._num_tasks())))
+        job.paths.move_temporary_file(script, "submission_file", keep_as_symlink=True)
+        return job
+
+    def _make_submission_command(self, submission_file_path: Path) -> tp.List[str]:
+        may = self._own("may")
+        options = self._chosen(submission_file_path) if self._own("queue") else []
+        return ["hsched", "submit", str(submission_file_path), *(["--may", may] if may else []), *(["--", *options] if options else [])]
+
+    def _chosen(self, script: Path) -> tp.List[str]:
+        """Returns the options of the request that starts first, of those that cost nothing or that are allowed; [] for the script as it is."""
+        key = json.dumps(self.parameters, sort_keys=True, default=str)
+        at, options = self._choices.get(key, (float("-inf"), []))
+        if clock.monotonic() - at < _LOOK_S:
+            return options
+        try:
+            shown = calls.run(["when", str(script)], accept=(0, 3))
+        except utils.FailedSubmissionError:
+            shown = {}  # nobody knows: the script as it is
+        options = first_change(shown, (self._own("may") or "").split(","))
+        self._choices[key] = (clock.monotonic(), options)
+        return options
+
+    @staticmethod
+    def _get_job_id_from_submission_command(string: tp.Union[bytes, str]) -> str:
+        """Returns the id of the Slurm job from what `hsched submit --format json` prints."""
+        text = string if isinstance(string, str) else string.decode()
+        try:
+            return str(json.loads(text)["jobs"][0]["job_id"])
+        except (ValueError, KeyError, IndexError, TypeError):
+            raise utils.FailedSubmissionError("hsched submit named no Slurm job: %s" % text) from None
+
+    def _dump(self, delayed_submissions: tp.List[utils.DelayedSubmission]) -> tp.List[Path]:
+        """Writes the functions to temporary files."""
+        folder = utils.JobPaths.get_first_id_independent_folder(self.folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = []
+        for delayed in delayed_submissions:
+            path = folder / ("%s.pkl" % uuid.uuid4().hex)
+            delayed.set_timeout(self.parameters.get("time", 5), self.max_num_timeout)
+            delayed.dump(path)
+            paths.append(path)
+        return paths
+
+    def _submit_array(self, delayed_submissions: tp.List[utils.DelayedSubmission]) -> tp.List[core.Job[tp.Any]]:
+        """Submits a job array: for functions that a pool cannot run."""
+        paths = self._dump(delayed_submissions)
+        before = dict(self.parameters)
+        self.parameters["map_count"] = len(paths)
+        try:
+            first = self._submit_command(self._submitit_command_str)
+        finally:
+            self.parameters = before
+        jobs: tp.List[core.Job[tp.Any]] = [self.job_class(self.folder, "%s_%d" % (first.job_id, index), list(range(first.num_tasks))) for index in range(len(paths))]
+        for job, path in zip(jobs, paths):
+            job.paths.move_temporary_file(path, "submitted_pickle")
+        return jobs
+
+    # A pool
+
+    def _submit_pool(self, delayed_submissions: tp.List[utils.DelayedSubmission]) -> tp.List[core.Job[tp.Any]]:
+        """Submits a pool of allocations; the ids of its runs are made here, so their files are in place before it starts."""
+        paths = self._dump(delayed_submissions)
+        main = POOL + uuid.uuid4().hex[:10]
+        ids = ["%s_%d" % (main, index) for index in range(len(paths))]
+        for job_id, path in zip(ids, paths):
+            utils.JobPaths(self.folder, job_id).move_temporary_file(path, "submitted_pickle")
+        own = dict(OWN, **self.parameters)
+        runs = pool.job_file(ids, self.folder, self._submitit_command_str, own, self.max_num_timeout)
+        place = pool_folder(self.folder, main)
+        place.mkdir(parents=True)
+        file = place / "jobs.json"
+        file.write_text(json.dumps(runs, indent=1), encoding="utf-8")
+        shown = calls.run(["submit", *pool.arguments(file, len(ids), own)])
+        pool_file(self.folder, main).write_text(json.dumps({
+            "state_dir": shown["state_dir"], "names": [job["name"] for job in runs["jobs"]],
+            "slurm_jobs": [own["job_id"] for own in shown.get("allocations", [shown])]}), encoding="utf-8")
+        return [self.job_class(self.folder, job_id) for job_id in ids]
+
+
+def first_change(shown: tp.Dict[str, tp.Any], may: tp.Sequence[str]) -> tp.List[str]:
+    """Returns the sbatch options of the change that starts a script first, of what `hsched when` shows; [] if it stays as it is."""
+    script = shown.get("script") or {}
+    allowed = [own for own in script.get("changes", []) if own.get("sooner_s") is not None and _is_allowed(own, may)]
+    if not allowed:
+        return []
+    best = max(allowed, key=lambda own: float(own["sooner_s"]))
+    return list(best["options"])
+
+
+def _is_allowed(change: tp.Dict[str, tp.Any], may: tp.Sequence[str]) -> bool:
+    """Returns whether a change touches only what may change, or costs nothing; a shorter limit would not be the one that the function knows."""
+    words = {"--partition": "partition", "--account": "account", "--time": "limit", "--gres": "type", "--gpus": "type", "--gpus-per-node": "type", "--constraint": "type"}
+    needed = [words.get(option.split("=")[0], "other") for option in change["options"]]
+    if change.get("harmless") and not change.get("may") and "limit" not in needed:
+        return True
+    return all(own in may for own in needed) and (not change.get("may") or "type" in may)

@@ -1,0 +1,115 @@
+"""A job of submitit from outside: a Slurm job, or a run of a pool."""
+import json
+import time as clock
+import typing as tp
+from pathlib import Path
+
+from submitit.core import core, logger, utils
+from submitit.slurm.slurm import SlurmInfoWatcher, SlurmJob
+
+from . import calls
+
+POOL = "pool"
+"""With what the ids of pools begin; those of Slurm are numbers."""
+
+STATES = {"waiting": "PENDING", "submitting": "PENDING", "pending": "PENDING", "running": "RUNNING", "stopping": "RUNNING", "completed": "COMPLETED", "failed": "FAILED",
+          "cancelled": "CANCELLED"}
+"""States of hsched, in words of Slurm."""
+
+
+class Pool(tp.NamedTuple):
+    """The runs of one list: where hsched keeps their state, and their names by index."""
+
+    state_dir: str
+    names: tp.List[str]
+
+
+def pool_folder(folder: tp.Union[Path, str], job_id: str) -> Path:
+    """Returns the folder of a pool's own files, beside those of submitit."""
+    return utils.JobPaths.get_first_id_independent_folder(folder) / (job_id.split("_")[0] + "_hsched")
+
+
+def pool_file(folder: tp.Union[Path, str], job_id: str) -> Path:
+    """Returns the file that says where the state of a pool is."""
+    return pool_folder(folder, job_id) / "pool.json"
+
+
+def is_of_pool(job_id: str) -> bool:
+    return job_id.startswith(POOL)
+
+
+class HschedInfoWatcher(SlurmInfoWatcher):
+    """Asks Slurm for the states of its jobs, and hsched for those of the runs of pools."""
+
+    def __init__(self, delay_s: int = 60) -> None:
+        super().__init__(delay_s)
+        self.files: tp.Dict[str, Path] = {}  # by the id of the pool
+
+    def update(self) -> None:
+        """Asks for the states of all registered jobs, and marks those that have ended."""
+        others = {own for own in self._registered - self._finished if is_of_pool(own)}
+        for pool in sorted({own.split("_")[0] for own in others}):
+            try:
+                self._info_dict.update(self._states(pool))
+            except (OSError, ValueError, KeyError, utils.FailedSubmissionError) as error:
+                logger.get_logger().warning("The states of %s are not known: %s", pool, error)
+        super().update()
+        self._last_status_check = clock.time()  # also if no job is one of Slurm's
+        self._finished |= {job_id for job_id in others if self.is_done(job_id, mode="cache")}
+
+    def _make_command(self) -> tp.Optional[tp.List[str]]:
+        own = {job_id for job_id in self._registered - self._finished if not is_of_pool(job_id)}
+        if not own:
+            return None
+        words = ["sacct", "-o", "JobID,State,NodeList", "--parsable2"]
+        for job_id in sorted({one.split("_")[0] for one in own}):
+            words += ["-j", job_id]
+        return words
+
+    def _states(self, pool: str) -> tp.Dict[str, tp.Dict[str, str]]:
+        """Returns what is known of the runs of a pool, by job id."""
+        own = read_pool(self.files[pool])
+        shown = calls.run(["status"], own.state_dir, accept=(0, 1))
+        states = {job["name"]: job["state"] for job in shown["jobs"]}
+        return {"%s_%d" % (pool, index): {"JobID": "%s_%d" % (pool, index), "State": STATES.get(states.get(name, ""), "UNKNOWN"), "NodeList": ""}
+                for index, name in enumerate(own.names)}
+
+
+def read_pool(path: Path) -> Pool:
+    with open(path, encoding="utf-8") as file:
+        content = json.load(file)
+    return Pool(content["state_dir"], content["names"])
+
+
+class HschedJob(SlurmJob[core.R]):
+    """A job of submitit that hsched submitted."""
+
+    watcher = HschedInfoWatcher(delay_s=60)
+
+    def _register_in_watcher(self) -> None:
+        if is_of_pool(self.job_id):
+            self.watcher.files[self.job_id.split("_")[0]] = pool_file(self.paths._folder, self.job_id)
+        super()._register_in_watcher()
+
+    def __setstate__(self, state: tp.Dict[str, tp.Any]) -> None:
+        self.__dict__.update(state)
+        self._register_in_watcher()
+
+    def cancel(self, check: bool = True) -> None:
+        """Cancels the job; of a pool, the run alone."""
+        if not is_of_pool(self.job_id):
+            super().cancel(check)
+            return
+        pool = read_pool(pool_file(self.paths._folder, self.job_id))
+        try:
+            calls.run(["cancel", pool.names[int(self.job_id.split("_")[1])]], pool.state_dir)
+        except utils.FailedSubmissionError as error:
+            if check:
+                raise RuntimeError(str(error)) from error
+
+    def _interrupt(self, timeout: bool = False) -> None:
+        """Sends the signal of preemption or of the time limit to the job (for tests)."""
+        if not is_of_pool(self.job_id):
+            super()._interrupt(timeout)
+            return
+        raise NotImplementedError("a run of a pool shares its Slurm job with others: hsched cancel stops it")

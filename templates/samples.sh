@@ -1,0 +1,187 @@
+# shellcheck shell=bash
+# Samples of what the ranks of a node do, a line a minute in the file samples/NODE.jsonl of the report folder: GPU
+# utilisation, memory and power from one nvidia-smi where there is one, and always CPU time and state of the processes.
+# Nobody waits for the sampler, and its failure changes nothing for the ranks.
+# The first part of the script sets the variables, or one function sets them for others:
+# shellcheck disable=SC2154,SC2034
+
+# Starts the sampler, in the first rank of a node. The pipe to it closes when the shell of the rank ends for any reason.
+hs_start_sampler() {
+  hs_sampling=''
+  export HSCHED_PROGRESS=$hs_report_dir/samples/progress-$hs_rank
+  (umask 077 && mkdir -p -- "$hs_report_dir/samples" && rm -f -- "$HSCHED_PROGRESS") 2>/dev/null || unset -v HSCHED_PROGRESS
+  if ((hs_local_rank == 0)); then exec {hs_sampling}> >(hs_sample_node); fi
+}
+
+# Ends the sampler; it closes nvidia-smi by itself.
+hs_end_sampler() {
+  if [[ -n ${hs_sampling-} ]]; then exec {hs_sampling}>&-; fi
+  hs_sampling=''
+}
+
+# Reads from the pipe. Looks at the ranks every 5 s, and writes a sample every minute and as soon as one is stopped or
+# goes on. Keeps no output open, because other processes wait for its end.
+hs_sample_node() {
+  trap '' USR1 TERM INT HUP
+  exec {hs_alive}>&- >/dev/null 2>&1
+  set +u
+  umask 077
+  local word interval=60 slice name=${hs_hosts[hs_node]} file ticks smi='' gpus='' next=0 now
+  local -A rank_of=() cpu=() state=() main=() use=() memory=() power=()
+  if [[ $HSCHED_SAMPLE_S =~ ^[1-9][0-9]{0,4}$ ]]; then interval=$HSCHED_SAMPLE_S; fi
+  slice=$((interval < 5 ? 1 : 5))
+  [[ $name =~ ^[A-Za-z0-9._-]+$ ]] || name=node-$hs_node
+  file=$hs_report_dir/samples/$name.jsonl
+  ticks=$(getconf CLK_TCK)
+  printf '{"schema": "hsched.samples/1", "node": "%s", "interval_s": %d}\n' "$name" "$interval" >>"$file" || exit
+  hs_open_gpus
+  while :; do
+    read -r -t "$slice" word
+    if (($? <= 128)); then break; fi   # no timeout: the rank has ended
+    printf -v now '%(%s)T' -1
+    if ((now < next)) && ! hs_has_changed; then continue; fi
+    next=$((now + interval))
+    hs_read_gpus
+    hs_find_processes
+    hs_read_processes
+    hs_write_sample >>"$file"
+  done
+  hs_close_gpus
+}
+
+# Starts nvidia-smi, which prints a line for each GPU every minute.
+hs_open_gpus() {
+  if [[ -n ${CUDA_VISIBLE_DEVICES+set} && -z $CUDA_VISIBLE_DEVICES ]] || ! command -v nvidia-smi; then return; fi
+  exec {gpus}< <(exec nvidia-smi --query-gpu=index,uuid,utilization.gpu,memory.used,power.draw --format=csv,noheader,nounits \
+    -l "$interval" </dev/null)
+  smi=$!
+}
+
+# Ends nvidia-smi, and what it has started where it is a script. It may ignore other signals, as this shell does.
+hs_close_gpus() {
+  local children=''
+  if [[ -z $smi ]]; then return; fi
+  read -r children <"/proc/$smi/task/$smi/children"
+  # shellcheck disable=SC2086
+  kill -KILL "$smi" $children
+  exec {gpus}<&-
+  # Not a wait of its own: a driver that hangs would hold this shell.
+  for children in 1 2 3 4 5; do
+    hs_state_of "$smi"
+    if [[ $REPLY == Z ]]; then wait "$smi"; break; fi
+    sleep 0.1
+  done
+  smi=''
+}
+
+# Sets use, memory and power of each GPU, by index and by UUID, to what was printed since the last sample.
+hs_read_gpus() {
+  local index uuid first second third status
+  use=() memory=() power=()
+  if [[ -z $smi ]]; then return; fi
+  while IFS=, read -r -t 0.2 -u "$gpus" index uuid first second third; do
+    for index in "$index" "${uuid# }"; do
+      use[$index]=${first# } memory[$index]=${second# } power[$index]=${third# }
+    done
+  done
+  status=$?
+  if ((status <= 128)); then   # it has ended: perhaps it knows no "-l"
+    hs_close_gpus
+    hs_open_gpus
+  fi
+}
+
+# Returns whether the main process of a rank was stopped or has gone on since the last sample.
+hs_has_changed() {
+  local rank now
+  for rank in "${!main[@]}"; do
+    hs_state_of "${main[$rank]}"
+    now=$REPLY
+    if [[ $now == T && ${state[$rank]} != T || $now != T && ${state[$rank]} == T ]]; then return 0; fi
+  done
+  return 1
+}
+
+# Sets REPLY to the letter of the state of process $1.
+hs_state_of() {
+  REPLY=''
+  IFS= read -r REPLY <"/proc/$1/stat"
+  REPLY=${REPLY##*) }
+  REPLY=${REPLY%% *}
+}
+
+# Sets rank_of[] of the processes of this submission on this node, by their environment.
+hs_find_processes() {
+  local pid word
+  rank_of=()
+  while IFS=/ read -r _ _ pid _; do
+    while IFS= read -r -d '' word; do
+      if [[ $word =~ ^RANK=(0|[1-9][0-9]{0,8})$ ]]; then
+        if [[ ${hs_ranks[BASH_REMATCH[1]]} == "$hs_node "* ]]; then rank_of[$pid]=${BASH_REMATCH[1]}; fi
+        break
+      fi
+    done <"/proc/$pid/environ"
+  done < <(grep -l -s -z -x -F -- "HSCHED_FENCE=$hs_fence/$hs_ticket" /proc/[0-9]*/environ)
+}
+
+# Sets the CPU time of each rank, in ticks, and its main process, which is the one with the most CPU time, with its state.
+hs_read_processes() {
+  local pid rank line
+  local -a field
+  local -A most=()
+  cpu=() state=() main=()
+  set -f
+  for pid in "${!rank_of[@]}"; do
+    IFS= read -r line <"/proc/$pid/stat" || continue
+    # shellcheck disable=SC2206
+    field=(${line##*) })
+    rank=${rank_of[$pid]}
+    # The time of children counts once they were waited for.
+    cpu[$rank]=$((${cpu[$rank]:-0} + field[11] + field[12] + field[13] + field[14]))
+    if ((field[11] + field[12] >= ${most[$rank]:-0})); then
+      most[$rank]=$((field[11] + field[12])) main[$rank]=$pid state[$rank]=${field[0]}
+    fi
+  done
+  set +f
+}
+
+# Prints the line of a sample: a list for each thing, with an entry for each rank of this node.
+hs_write_sample() {
+  local rank device seconds steps phase word
+  local -A list=()
+  local -a devices=()
+  IFS=, read -r -a devices <<<"$CUDA_VISIBLE_DEVICES"
+  for rank in "${!hs_ranks[@]}"; do
+    if [[ ${hs_ranks[rank]} != "$hs_node "* ]]; then continue; fi
+    IFS=' ' read -r _ device _ <<<"${hs_ranks[rank]}"
+    device=${devices[device]:-$device}
+    hs_add ranks "$rank"
+    hs_add state "${state[$rank]:+\"${state[$rank]}\"}"
+    seconds=''
+    if [[ -n ${cpu[$rank]} ]]; then printf -v seconds '%d.%02d' $((cpu[$rank] / ticks)) $((cpu[$rank] % ticks * 100 / ticks)); fi
+    hs_add cpu_s "$seconds"
+    hs_add_number gpu "${use[$device]}"
+    hs_add_number memory_mib "${memory[$device]}"
+    hs_add_number power_w "${power[$device]}"
+    steps='' phase=''
+    IFS=' ' read -r steps phase _ <"$hs_report_dir/samples/progress-$rank"
+    if [[ ! $phase =~ ^[a-z]+$ ]]; then steps='' phase=''; fi
+    hs_add_number steps "$steps"
+    hs_add phase "${phase:+\"$phase\"}"
+  done
+  if ((${#use[@]} == 0)); then unset 'list[gpu]' 'list[memory_mib]' 'list[power_w]'; fi
+  if [[ ! ${list[steps]} =~ [0-9] ]]; then unset 'list[steps]' 'list[phase]'; fi
+  printf '{"at": %d' "$now"
+  for word in ranks state cpu_s gpu memory_mib power_w steps phase; do
+    if [[ -n ${list[$word]} ]]; then printf ', "%s": [%s]' "$word" "${list[$word]}"; fi
+  done
+  printf '}\n'
+}
+
+# Adds $2 to the list named $1; null for nothing.
+hs_add() { list[$1]=${list[$1]:+${list[$1]}, }${2:-null}; }
+
+# Adds a number, and null for anything else, such as "[N/A]".
+hs_add_number() {
+  if [[ $2 =~ ^(0|[1-9][0-9]*)(\.[0-9]+)?$ ]]; then hs_add "$1" "$2"; else hs_add "$1" ''; fi
+}

@@ -1,0 +1,165 @@
+//! The sampler of job scripts: what it writes, and that a rank never notices it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::real_cluster::repository;
+use crate::real_user::wait_for;
+
+/// A rank `$2` of two on a node; it does `$3`.
+const RANK: &str = r#"
+  cd "$1" && for part in rank fence samples batch ends; do . "templates/$part.sh"; done
+  hs_stopping=0; trap 'hs_stopping=1' USR1
+  hs_fence=$2/fence hs_job=train hs_run=r hs_plan=p hs_world_size=2 hs_global_batch=8 hs_epochs=4 hs_epochs_done=0
+  hs_checkpoint_dir=$2/saved hs_report_dir=$2/report hs_helper_dir=$1/templates hs_grace=5 hs_launch=plain
+  hs_master_addr=n1 hs_master_port=20000 hs_batches=4,4 hs_hosts=(n1) hs_device_order=()
+  hs_ranks=('0 0 4 4 1 t4' '0 1 4 4 1 t4') hs_node_setup=() hs_command=()
+  hs_ticket=1 hs_token=7.0.1 hs_shell=$4; hs_rank_main '' "$3"
+"#;
+
+/// An nvidia-smi as the real one answers: again after each interval, with a value that it does not support.
+const SMI: &str = r"#!/bin/bash
+[[ $* == *'--query-gpu=index,uuid,utilization.gpu,memory.used,power.draw --format=csv,noheader,nounits -l 1' ]] || exit 1
+while :; do
+  echo '0, GPU-aa, 97, 10240, 61.23'; echo '1, GPU-bb, 0, 12, [Not Supported]'
+  sleep 1
+done
+";
+
+struct Node {
+    folder: tempfile::TempDir,
+}
+
+impl Node {
+    fn new(nvidia_smi: Option<&str>) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        for name in ["fence", "report", "saved", "bin"] {
+            fs::create_dir(folder.path().join(name)).expect("a folder");
+        }
+        std::os::unix::fs::symlink("7", folder.path().join("fence/1")).expect("a link");
+        if let Some(text) = nvidia_smi {
+            let path = folder.path().join("bin/nvidia-smi");
+            fs::write(&path, text).expect("writes");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a mode");
+        }
+        Self { folder }
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn start(&self, rank: usize, line: &str) -> Child {
+        let path =
+            format!("{}:{}", self.path().join("bin").display(), std::env::var("PATH").expect("a path"));
+        let mut command = Command::new("bash");
+        command
+            .args(["-uc", RANK, "script"])
+            .arg(repository())
+            .arg(self.path())
+            .args([&rank.to_string(), line]);
+        command.env("PATH", path).env("HSCHED_SAMPLE_S", "1").env_remove("CUDA_VISIBLE_DEVICES");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("bash")
+    }
+
+    /// Returns the whole lines of the samples so far.
+    fn lines(&self) -> Vec<Value> {
+        let text = fs::read_to_string(self.path().join("report/samples/n1.jsonl")).unwrap_or_default();
+        let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        whole.map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    }
+
+    /// Waits for a sample of which something holds.
+    fn sample(&self, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        wait_for(what, || self.lines().into_iter().skip(1).find(|line| holds(line)))
+    }
+
+    /// Returns how many processes have this folder's programs in their command lines.
+    fn left(&self) -> usize {
+        let marker = self.path().join("bin").display().to_string();
+        let found = Command::new("pgrep").args(["-f", "--", &marker]).output().expect("pgrep");
+        String::from_utf8_lossy(&found.stdout).lines().count()
+    }
+}
+
+fn end(rank: Child) -> (Option<i32>, String) {
+    let Output { status, stderr, .. } = rank.wait_with_output().expect("its end");
+    (status.code(), String::from_utf8_lossy(&stderr).into_owned())
+}
+
+#[test]
+fn a_node_is_sampled_once_for_all_its_ranks() {
+    let node = Node::new(Some(SMI));
+    let go = node.path().join("go");
+    let wait = format!("until [ -e {} ]; do sleep 0.05; done", go.display());
+    let second = node.start(1, &wait);
+    let first = node.start(
+        0,
+        &format!("echo '12 data' >$HSCHED_PROGRESS; timeout 1 bash -c 'while :; do :; done'; {wait}; exit 3"),
+    );
+    let sample = node.sample("a sample of a busy rank", |line| {
+        line["cpu_s"][0].as_f64().is_some_and(|time| time > 0.5) && line["cpu_s"][1].is_number()
+    });
+    let header = json!({"schema": "hsched.samples/1", "node": "n1", "interval_s": 1});
+    assert_eq!(node.lines()[0], header);
+    assert_eq!(sample["ranks"], json!([0, 1]));
+    assert_eq!(sample["gpu"], json!([97, 0]));
+    assert_eq!(sample["memory_mib"], json!([10240, 12]));
+    assert_eq!(sample["power_w"], json!([61.23, null]));
+    assert_eq!((&sample["steps"], &sample["phase"]), (&json!([12, null]), &json!(["data", null])));
+    assert!(sample["at"].is_u64() && sample["state"][1].is_string(), "{sample}");
+    fs::write(&go, "").expect("writes");
+    let (status, errors) = end(first);
+    assert_eq!(status, Some(3), "{errors}");
+    assert_eq!(end(second).0, Some(0));
+    wait_for("the end of nvidia-smi", || (node.left() == 0).then_some(()));
+}
+
+#[test]
+fn a_stopped_rank_is_seen_before_the_next_sample_is_due() {
+    let node = Node::new(None);
+    let pid = node.path().join("pid");
+    let rank = node.start(0, &format!("echo $BASHPID >{}; exec sleep 600", pid.display()));
+    let pid = wait_for("its process", || fs::read_to_string(&pid).ok()?.trim().parse::<u32>().ok());
+    let signal = |name: &str| {
+        let sent = Command::new("kill").args([name, &pid.to_string()]).status().expect("kill");
+        assert!(sent.success());
+    };
+    let before = node.sample("a sample", |line| line["state"] == json!(["S", null]));
+    assert!(before.get("gpu").is_none() && before.get("steps").is_none(), "{before}");
+    signal("-STOP");
+    node.sample("a stopped rank", |line| line["state"][0] == "T");
+    signal("-KILL");
+    assert_eq!(end(rank).0, Some(137));
+}
+
+#[test]
+fn a_sampler_that_cannot_work_changes_nothing() {
+    let silent = "#!/bin/bash\nexec -a \"$0\" sleep 600\n";
+    let once = "#!/bin/bash\necho '0, GPU-aa, 5, 1, 2'\n";
+    let fails = "#!/bin/bash\necho 'NVIDIA-SMI has failed' >&2; exit 9\n";
+    for (text, has_samples) in [(silent, true), (once, true), (fails, true), (SMI, false)] {
+        let node = Node::new(Some(text));
+        if !has_samples {
+            fs::write(node.path().join("report/samples"), "in the way").expect("writes");
+        }
+        let go = node.path().join("go");
+        let rank = node.start(
+            0,
+            &format!("until [ -e {} ]; do sleep 0.05; done; echo ${{HSCHED_PROGRESS-none}}", go.display()),
+        );
+        if has_samples {
+            node.sample("a sample", |line| text != once || line["gpu"] == json!([5, null]));
+        }
+        fs::write(&go, "").expect("writes");
+        let Output { status, stdout, stderr } = rank.wait_with_output().expect("its end");
+        let printed = String::from_utf8_lossy(&stdout).trim().to_owned();
+        assert_eq!((status.code(), printed == "none"), (Some(0), !has_samples), "{printed}");
+        assert_eq!(String::from_utf8_lossy(&stderr), "");
+        wait_for("the end of nvidia-smi", || (node.left() == 0).then_some(()));
+    }
+}
