@@ -82,6 +82,6 @@ fn wanted<'a>(context: &'a Context, job: &'a Job) -> Wanted<'a> {
         account: launch.account.as_ref().or(defaults.account.as_ref()).map(String::as_str),
         partition: launch.partition.as_ref().or(defaults.partition.as_ref()).map(String::as_str),
         qos: launch.qos.as_ref().or(defaults.qos.as_ref()).map(String::as_str),
-        gpus: job.min_gpus,
+        gpus: job.least_gpus(),
     }
 }

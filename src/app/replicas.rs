@@ -5,9 +5,6 @@ use crate::exit::Exit;
 use hsched_model::Job;
 use hsched_plan::Problem;
 
-/// The policy that plans replicas.
-pub(crate) const PLANNED_BY: &str = "optimal";
-
 /// Refuses jobs whose replicas have several GPUs, because `what` does not know them.
 ///
 /// # Errors
@@ -47,7 +44,8 @@ pub(crate) fn refuse_policy(name: &str, words: &str, problem: &Problem) -> Resul
     let Some(job) = problem.jobs.iter().find(|job| job.needs_blocks() || job.is_loose()) else {
         return Ok(());
     };
-    let what = if name != PLANNED_BY {
+    let knows = hsched_lab::registry().entry(name).is_none_or(|entry| entry.knows_replicas);
+    let what = if !knows {
         format!("policy {name} gives out single GPUs")
     } else if words.contains("--use-all") {
         "--use-all counts single GPUs".to_owned()

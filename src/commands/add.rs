@@ -99,7 +99,7 @@ impl Subcommand for Args {
     fn run(&self, context: &Context) -> Result<Exit, Failure> {
         let text = input::text(&self.input)?;
         let jobs = input::jobs(&text, &self.input)?;
-        replicas::refuse(&jobs, "hsched add")?;
+        replicas::refuse_spread(&jobs)?;
         if !self.dry_run {
             file_kind::refuse_examples(&text, &self.input, &jobs.iter().collect::<Vec<_>>())?;
         }

@@ -2,7 +2,6 @@
 
 use crate::app::context::{Context, Format};
 use crate::app::planning::Planned;
-use crate::app::replicas;
 use crate::commands::cli::{json_text, print};
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -23,7 +22,6 @@ pub(super) fn explain_plan(
     stop: &dyn Fn() -> bool,
 ) -> Result<(), Failure> {
     let Planned { problem, plan, file, .. } = planned;
-    replicas::refuse(&planned.jobs, "hsched plan --explain")?;
     let jobs = if name.is_empty() { (0..problem.jobs.len()).collect() } else { vec![find(planned, name)?] };
     let progress = ProgressLine::start("computing GPU prices".to_owned());
     let placed = plan.verdicts().iter().map(Verdict::placement).enumerate();

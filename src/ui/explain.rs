@@ -126,15 +126,15 @@ impl Explained<'_> {
             ("UNUSED", Align::Right),
             ("PRICE", Align::Right),
             ("PAYS", Align::Right),
-            ("ONE FEWER", Align::Right),
-            ("ONE MORE", Align::Right),
+            (if job.replicas.is_empty() { "ONE FEWER" } else { "REPLICA LESS" }, Align::Right),
+            (if job.replicas.is_empty() { "ONE MORE" } else { "REPLICA MORE" }, Align::Right),
         ]);
         for (ty, explanation) in job.types.iter().enumerate().filter(|(ty, _)| types[*ty].offered > 0) {
             table.row([
                 self.problem.labels[ty].clone(),
                 job.counts[ty].to_string(),
                 types[ty].free.to_string(),
-                time(job.price(types, ty, 1)),
+                time(job.price(types, ty, job.size(ty))),
                 time(job.price(types, ty, job.counts[ty])),
                 change(explanation.fewer.as_ref(), job.loss(ty).map(|loss| -loss)),
                 change(explanation.more.as_ref(), job.gain(ty).map(|(gain, _)| gain)),
@@ -238,6 +238,14 @@ impl Explained<'_> {
             (Err(obstacle), _) => obstacle.to_string(),
             (Ok(_), Some(now)) => format!("nothing: {} would be enough", self.gpus(&now.counts)),
             (Ok(_), None) if market.free == 0 => "taken by other jobs of this plan".into(),
+            (Ok(_), None) if !job.replicas.is_empty() => {
+                let (block, most) = (job.replicas[ty].block, job.replicas[ty].most_free);
+                if most < block {
+                    format!("a replica needs {block} on one node; the most free is {most}")
+                } else {
+                    format!("min_replicas is {least}")
+                }
+            }
             (Ok(_), None) if market.free < least => format!("min_gpus is {least}"),
             (Ok(_), None) => "too few are free".into(),
         }
@@ -246,7 +254,8 @@ impl Explained<'_> {
     /// Returns what binds a placed job, and which GPUs would be worth their price.
     fn sentences(&self, job: &JobExplanation) -> Vec<String> {
         let market = &self.explanation.types;
-        let mut sentences: Vec<String> = job.limits.iter().filter_map(|limit| self.limit(limit)).collect();
+        let limits = job.limits.iter().filter_map(|limit| self.limit(job, limit));
+        let mut sentences: Vec<String> = self.replicas(job).into_iter().chain(limits).collect();
         let which = |filter: &dyn Fn(usize) -> bool| {
             let names = self.problem.labels.iter().enumerate().filter(|(ty, _)| filter(*ty));
             either(&names.map(|(_, name)| name.as_str()).collect::<Vec<_>>())
@@ -257,21 +266,53 @@ impl Explained<'_> {
         let worth = |ty: usize| job.is_more_worth_it(market, ty);
         let taken = |ty: &usize| job.limits.contains(&Limit::Taken { gpu_type: *ty });
         let free = |ty: usize| job.gain(ty).is_some_and(|(gain, free)| free && gain > 0.0);
-        say(which(&|ty| free(ty)), "one more", "is free and would shorten it");
+        let (more, last) = if job.replicas.is_empty() {
+            ("one more", "its last")
+        } else {
+            ("another replica on", "its last replica on")
+        };
+        say(which(&|ty| free(ty)), more, "is free and would shorten it");
         let is = |ty: usize, worthy: Option<bool>| taken(&ty) && worth(ty) == worthy;
-        say(which(&|ty| is(ty, Some(true))), "one more", "would be worth its price, but none is free");
-        say(which(&|ty| is(ty, Some(false))), "one more", "would not be worth its price, and none is free");
-        say(which(&|ty| is(ty, None)), "one more", "would help, but none is free");
+        say(which(&|ty| is(ty, Some(true))), more, "would be worth its price, but none is free");
+        say(which(&|ty| is(ty, Some(false))), more, "would not be worth its price, and none is free");
+        say(which(&|ty| is(ty, None)), more, "would help, but none is free");
         let dear = |ty: usize| job.is_last_worth_it(market, ty) == Some(false);
-        say(which(&dear), "its last", "saves less than its price");
+        say(which(&dear), last, "saves less than its price");
         sentences
     }
 
+    /// Says how the GPUs of a job make replicas, and what is left over in nodes.
+    fn replicas(&self, job: &JobExplanation) -> Vec<String> {
+        let of_type = |(ty, own): (usize, &hsched_plan::ReplicaExplanation)| {
+            let (count, size, name) = (job.counts[ty], own.size, &self.problem.labels[ty]);
+            if count == 0 {
+                return None;
+            }
+            let number = count / size;
+            let plural = if number == 1 { "" } else { "s" };
+            let mut text = format!("{count} {name} as {number} replica{plural} of {size}");
+            if own.block > 1 && own.most_free < own.block && self.explanation.types[ty].free > 0 {
+                let _ = write!(
+                    text,
+                    "; another needs {size} on one node, and the {} unused {name} are left over on nodes with at most {}",
+                    own.left_over, own.most_free
+                );
+            } else if own.block > 1 && own.most_free < own.block {
+                let _ = write!(text, "; another needs {size} on one node");
+            }
+            Some(text)
+        };
+        job.replicas.iter().enumerate().filter_map(of_type).collect()
+    }
+
     /// Says what a limit is; GPUs that others have are told with their price.
-    fn limit(&self, limit: &Limit) -> Option<String> {
+    fn limit(&self, job: &JobExplanation, limit: &Limit) -> Option<String> {
         let name = |ty: usize| &self.problem.labels[ty];
         Some(match limit {
             Limit::Most(obstacle) => format!("cannot use more GPUs: {obstacle}"),
+            Limit::Least { least } if self.problem.jobs[job.job].replica.is_some() => {
+                format!("cannot use fewer GPUs: min_replicas is {least}")
+            }
             Limit::Least { least } => format!("cannot use fewer GPUs: min_gpus is {least}"),
             Limit::Illegal { gpu_type, obstacle } => {
                 format!("cannot use another {}: {obstacle}", name(*gpu_type))
@@ -354,6 +395,7 @@ fn change(change: Option<&GpuCountEffect>, saved: Option<f64>) -> String {
         (Some(GpuCountEffect::Not(Obstacle::Unusable(_))), _) => "-".into(),
         (Some(GpuCountEffect::Not(Obstacle::HasAll)), _) => "has all".into(),
         (Some(GpuCountEffect::Not(Obstacle::OnlyGpu)), _) => "only GPU".into(),
+        (Some(GpuCountEffect::Not(Obstacle::OnlyReplica)), _) => "only replica".into(),
         // A sentence below the table says why.
         (Some(GpuCountEffect::Not(_)), _) => "no".into(),
         (_, Some(saved)) if saved.abs() < NOTHING => "the same".into(),

@@ -13,7 +13,12 @@ impl Explained<'_> {
         let types: Vec<Value> = types
             .map(|(gpu_type, market)| {
                 let (offered, free, price) = (market.offered, market.free, market.price);
-                json!({ "type": gpu_type.as_str(), "on_offer": offered, "free": free, "price_s": price })
+                let mut own =
+                    json!({ "type": gpu_type.as_str(), "on_offer": offered, "free": free, "price_s": price });
+                if !market.replica_prices.is_empty() {
+                    own["replica_prices_s"] = json!(market.replica_prices);
+                }
+                own
             })
             .collect();
         let jobs: Vec<Value> = self.explanation.jobs.iter().map(|job| self.job_json(job)).collect();
@@ -40,7 +45,7 @@ impl Explained<'_> {
                 Ok(alone) => self.alternative(job, alone),
                 Err(obstacle) => not(obstacle),
             };
-            json!({
+            let mut own = json!({
                 "type": self.problem.labels[ty].as_str(),
                 "speed_source": sources.iter().find(|(source, _)| *source == ty).map(|(_, source)| source.to_string()),
                 "has": job.counts[ty],
@@ -52,7 +57,17 @@ impl Explained<'_> {
                 "last_worth_it": job.is_last_worth_it(market, ty),
                 "alone": alone,
                 "alone_at_hand": explanation.alone_now.as_ref().map(|alternative| self.alternative(job, alternative)),
-            })
+            });
+            if let Some(replicas) = job.replicas.get(ty) {
+                own["replica"] = json!({
+                    "gpus": replicas.size,
+                    "count": job.counts[ty] / replicas.size,
+                    "price_s": job.price(market, ty, replicas.size),
+                    "left_over": replicas.left_over,
+                    "most_free": replicas.most_free,
+                });
+            }
+            own
         };
         json!({
             "name": self.problem.jobs[job.job].name.as_str(),

@@ -87,7 +87,7 @@ fn a_plan_of_replicas_is_read_again_and_checked() {
 #[test]
 fn what_does_not_know_replicas_refuses_them() {
     let sandbox = sandbox();
-    for command in ["add jobs.yaml", "run jobs.yaml", "plan jobs.yaml --cluster cluster.yaml --pareto"] {
+    for command in ["plan jobs.yaml --cluster cluster.yaml --pareto", "probe jobs.yaml"] {
         let ran = sandbox.run(command).exits(78);
         assert!(
             ran.stderr.contains("llm: ") && ran.stderr.contains("replicas of several GPUs"),
@@ -95,8 +95,8 @@ fn what_does_not_know_replicas_refuses_them() {
             ran.stderr
         );
     }
-    let ran = sandbox.run("plan jobs.yaml --cluster cluster.yaml --policy jps").exits(1);
-    assert!(ran.stderr.contains("policy jps gives out single GPUs"), "{}", ran.stderr);
+    let ran = sandbox.run("plan jobs.yaml --cluster cluster.yaml --policy optimus").exits(1);
+    assert!(ran.stderr.contains("policy optimus gives out single GPUs"), "{}", ran.stderr);
     let sandbox = sandbox.file("large.yaml", JOBS.replace("a100: 2, h100: 1", "a100: 8, h100: 4"));
     let ran = sandbox.run("plan large.yaml --cluster cluster.yaml --format json").exits(3);
     let reason = "a replica needs 8 a100 or 4 h100 on one node; the largest has 5 a100 or 2 h100";

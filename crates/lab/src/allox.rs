@@ -12,6 +12,7 @@ pub(super) const ALLOX: Entry = Entry {
     objectives: &[],
     flags: &[],
     knows: &[Knowledge::Lengths, Knowledge::Speeds],
+    knows_replicas: false,
 };
 
 /// The variant that matches running jobs anew.

@@ -17,6 +17,7 @@ pub(super) const MAX_MIN: Entry = Entry {
     objectives: &[],
     flags: &[],
     knows: &[Knowledge::Speeds],
+    knows_replicas: false,
 };
 
 pub(super) const MTD: Entry = Entry {

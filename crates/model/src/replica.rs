@@ -63,6 +63,12 @@ impl Job {
         self.replica.as_ref().is_some_and(|replica| replica.gpus.values().iter().any(|&gpus| gpus > 1))
     }
 
+    /// Returns the fewest GPUs that it can train on.
+    pub fn least_gpus(&self) -> u32 {
+        let Some(own) = &self.replica else { return self.min_gpus };
+        own.gpus.values().into_iter().min().unwrap_or(1).saturating_mul(self.min_replicas)
+    }
+
     /// Returns the job with speeds of its replicas, where its file gives those of one GPU: g GPUs of efficiency e are g · e times
     /// as fast, whatever a step costs that does not grow with the batch.
     pub fn with_speeds_of_replicas(&self) -> Self {

@@ -76,7 +76,7 @@ impl Admission {
     /// Returns the nearest smaller problem, for when this one has no legal answer: first fewer workers, then
     /// without the job that would take longest.
     fn relaxed(mut self, problem: &Problem) -> Self {
-        let least = self.jobs.iter().map(|&job| problem.jobs[job].min_gpus).sum();
+        let least = self.jobs.iter().map(|&job| problem.jobs[job].least_gpus()).sum();
         if self.workers > least {
             // One by one as long as that is quick; a cluster of thousands must not be counted down.
             self.attempts += 1;
@@ -381,11 +381,12 @@ fn group<I: Iterator<Item = bool>>(groups: &mut Vec<(Vec<bool>, u32)>, types: im
 /// Returns the most workers that the jobs can use together, each at least one; MIG slices, which take one
 /// rank alone, count only where whole GPUs do not suffice.
 fn usable_workers(problem: &Problem, jobs: &[usize]) -> u32 {
-    if jobs.iter().any(|&job| problem.jobs[job].replica.is_some()) {
-        // Only policies that give out single GPUs one by one ask for it.
-        return jobs.iter().map(|&job| problem.jobs[job].min_gpus).sum();
-    }
     let offered = problem.offered();
+    if jobs.iter().any(|&job| is_of_blocks(problem, job)) {
+        let most = jobs.iter().fold(0_u32, |sum, &job| sum.saturating_add(problem.jobs[job].most_gpus()));
+        let least = jobs.iter().map(|&job| problem.jobs[job].least_gpus()).sum();
+        return offered.iter().sum::<u32>().min(most).max(least);
+    }
     let is_slice: Vec<bool> = problem.gpu_types.iter().map(hsched_model::GpuType::is_mig_slice).collect();
     let total = |slices: bool| -> u32 {
         (0..offered.len()).filter(|&t| is_slice[t] == slices).map(|t| offered[t]).sum()

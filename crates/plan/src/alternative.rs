@@ -17,26 +17,29 @@ pub struct Alternative {
 
 /// The nodes with GPUs of one type, as far as a ring can tell them apart.
 struct TypeStock {
-    /// GPUs on a node, its rate inside in bytes per second, and how many nodes are like it.
+    /// Replicas that a node has room for, its rate inside in bytes per second, and how many nodes are like it.
     kinds: Vec<(u32, f64, u32)>,
     network: f64,
 }
 
 /// Returns the number of GPUs of one type, of those in `room` (by node and type), with which the job is done
-/// soonest; `None` where no number is legal.
+/// soonest, in whole replicas; `None` where no number is legal.
 pub(super) fn one_type(
     problem: &Problem,
     job: &JobModel,
     ty: usize,
     room: &[Vec<u32>],
 ) -> Option<Alternative> {
-    let stock = TypeStock::new(problem, ty, room);
-    let most = stock.total().min(job.max_gpus);
+    let size = job.size(ty);
+    let stock = TypeStock::new(problem, (ty, size), room);
+    let all = || room.iter().map(|gpus| gpus[ty]).sum::<u32>() / size;
+    let most = if job.is_loose() { all() } else { stock.total() }.min(job.max_gpus);
     let bundle = |count: u32| {
         let mut counts = vec![0; problem.gpu_types.len()];
         counts[ty] = count;
         let compute = cost::compute_time(job, &counts)?;
         let comm = cost::comm_time(job, count, stock.ring(count));
+        counts[ty] *= size;
         Some(Alternative { counts, node: None, jct: job.completion_time(compute + comm) })
     };
     (job.min_gpus.max(1)..=most).filter_map(bundle).min_by(|a, b| a.jct.total_cmp(&b.jct))
@@ -56,13 +59,13 @@ pub(super) fn one_node(
     }
     let best = |&node: &usize| {
         let usable = |(&count, model): (&u32, &Option<_>)| if model.is_some() { count } else { 0 };
-        let most: Vec<u32> = room[node].iter().zip(&job.types).map(usable).collect();
+        let most: Vec<u32> = job.replicas_in(&room[node]).iter().zip(&job.types).map(usable).collect();
         let mut counts = vec![0; most.len()];
         let mut best: Option<Alternative> = None;
         while next(&mut counts, &most) {
             let Some(jct) = time_inside(problem, job, sharing, node, &counts) else { continue };
             if best.as_ref().is_none_or(|alternative| jct < alternative.jct) {
-                best = Some(Alternative { counts: counts.clone(), node: Some(node), jct });
+                best = Some(Alternative { counts: job.gpus(&counts), node: Some(node), jct });
             }
         }
         best
@@ -82,8 +85,9 @@ fn time_inside(
     if !(job.min_gpus..=job.max_gpus).contains(&counts.iter().sum()) {
         return None;
     }
-    let slots = counts.iter().enumerate().filter(|(_, count)| **count > 0);
-    let slots: Vec<Slot> = slots.map(|(gpu_type, &count)| Slot { node, gpu_type, count }).collect();
+    let used = counts.iter().enumerate().filter(|(_, count)| **count > 0);
+    let slot = |(gpu_type, &count)| Slot { node, gpu_type, count: count * job.size(gpu_type) };
+    let slots: Vec<Slot> = used.map(slot).collect();
     Some(job.completion_time(cost::epoch_time(problem, job, &slots, sharing)?.total()))
 }
 
@@ -100,10 +104,10 @@ fn next(counts: &mut [u32], most: &[u32]) -> bool {
 }
 
 impl TypeStock {
-    fn new(problem: &Problem, ty: usize, room: &[Vec<u32>]) -> Self {
+    fn new(problem: &Problem, (ty, size): (usize, u32), room: &[Vec<u32>]) -> Self {
         let mut kinds: BTreeMap<(u32, u64), u32> = BTreeMap::new();
-        for (gpus, node) in room.iter().zip(&problem.nodes).filter(|(gpus, _)| gpus[ty] > 0) {
-            *kinds.entry((gpus[ty], node.intra_node.bytes_per_second().to_bits())).or_default() += 1;
+        for (gpus, node) in room.iter().zip(&problem.nodes).filter(|(gpus, _)| gpus[ty] >= size) {
+            *kinds.entry((gpus[ty] / size, node.intra_node.bytes_per_second().to_bits())).or_default() += 1;
         }
         let kinds = kinds.into_iter().map(|((count, rate), nodes)| (count, f64::from_bits(rate), nodes));
         Self { kinds: kinds.collect(), network: problem.network.bytes_per_second() }
@@ -113,7 +117,7 @@ impl TypeStock {
         self.kinds.iter().map(|(count, _, nodes)| count * nodes).sum()
     }
 
-    /// Returns the rate of the fastest ring of so many GPUs, in bytes per second.
+    /// Returns the rate of the fastest ring of so many replicas, in bytes per second.
     fn ring(&self, count: u32) -> f64 {
         let able = self.kinds.iter().filter(|(per_node, ..)| *per_node >= count);
         let inside = able.map(|&(_, rate, _)| rate).fold(0.0, f64::max);
@@ -121,7 +125,7 @@ impl TypeStock {
     }
 
     /// Returns the rate of the fastest ring over several nodes, 0 where there is none: a node with links
-    /// slower than that has one rank at most.
+    /// slower than that has one replica at most.
     fn across(&self, count: u32) -> f64 {
         if self.kinds.iter().map(|(.., nodes)| nodes).sum::<u32>() < 2 {
             return 0.0;

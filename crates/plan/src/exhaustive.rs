@@ -16,6 +16,7 @@ pub(super) const EXHAUSTIVE: Entry = Entry {
     objectives: &Objective::ALL,
     flags: &[],
     knows: &[Knowledge::Lengths, Knowledge::Speeds],
+    knows_replicas: false,
 };
 
 /// Exhaustive enumeration.

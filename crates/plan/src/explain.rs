@@ -9,7 +9,7 @@ use crate::explanation::ROUNDING;
 use crate::pricing::{Pricer, Rings};
 use crate::{
     Alternative, Bound, CheckedPlan, Explanation, GpuCountEffect, JobExplanation, JobModel, Limit, Obstacle,
-    Placement, Problem, Sharing, Slot, TypeExplanation, TypeMarket, Verdict, cost,
+    Placement, Problem, ReplicaExplanation, Sharing, Slot, TypeExplanation, TypeMarket, Verdict, cost,
 };
 
 /// Explains a plan's verdicts on `jobs` at the prices of `bound`, which is over all jobs that the plan places.
@@ -23,17 +23,19 @@ pub fn explain(problem: &Problem, plan: &CheckedPlan, bound: Option<&Bound>, job
         offered,
         free: free.iter().map(|node| node[ty]).sum(),
         price: bound.map(|bound| bound.prices[ty]),
+        replica_prices: bound.and_then(|own| own.replica_prices.get(ty).cloned()).unwrap_or_default(),
     };
-    let types = problem.offered().into_iter().enumerate().map(market).collect();
+    let types: Vec<TypeMarket> = problem.offered().into_iter().enumerate().map(market).collect();
     let placed = plan.verdicts().iter().enumerate().filter(|(_, verdict)| verdict.placement().is_some());
     let weights = bound.iter().flat_map(|bound| bound.weights.iter().copied());
     let weights: BTreeMap<usize, f64> = placed.map(|(job, _)| job).zip(weights).collect();
     let job = |&job: &usize| {
         let view = JobSurroundings { problem, job: &problem.jobs[job], number: job, free: &free };
-        let prices = bound.map(|bound| bound.prices.as_slice());
+        let prices = bound.map(|_| types.as_slice());
         view.explain(plan.verdicts()[job].placement(), prices.zip(weights.get(&job).copied()))
     };
-    Explanation { types, jobs: jobs.iter().map(job).collect() }
+    let jobs = jobs.iter().map(job).collect();
+    Explanation { types, jobs }
 }
 
 /// One job and the GPUs around it.
@@ -47,7 +49,7 @@ struct JobSurroundings<'a> {
 
 impl JobSurroundings<'_> {
     /// Explains a verdict; `bound` has the prices and the job's weight, where it is placed.
-    fn explain(&self, placement: Option<&Placement>, bound: Option<(&[f64], f64)>) -> JobExplanation {
+    fn explain(&self, placement: Option<&Placement>, bound: Option<(&[TypeMarket], f64)>) -> JobExplanation {
         let mut counts = vec![0; self.problem.gpu_types.len()];
         let mut now = self.free.to_vec();
         for slot in placement.iter().flat_map(|placement| &placement.slots) {
@@ -69,33 +71,62 @@ impl JobSurroundings<'_> {
             job: self.number,
             jct: placement.map(|placement| placement.jct(self.job.epochs).0),
             weight: bound.map(|(_, weight)| weight),
-            choice: bound.and_then(|(prices, weight)| self.choice(prices, weight)),
+            choice: bound.and_then(|(market, weight)| self.choice(market, weight)),
             one_node: one_node(self.problem, self.job, sharing, &offer),
             one_node_now: one_node(self.problem, self.job, sharing, &now),
             limits: placement.map(|placement| self.limits(placement, &counts, &types)).unwrap_or_default(),
             types,
             counts,
+            replicas: self.replicas(),
         }
     }
 
-    /// Returns what the job answers to prices (by type, in weighted seconds).
-    fn choice(&self, prices: &[f64], weight: f64) -> Option<Alternative> {
-        let prices_now: Vec<f64> = prices.iter().map(|price| price / weight).collect();
-        let mut pricer = Pricer::new(self.job, &Rings::new(self.problem), &self.problem.offered(), None);
-        let priced = pricer.cheapest(&prices_now, ROUNDING, None)?;
-        Some(Alternative { counts: priced.bundle.counts, node: None, jct: priced.bundle.cost })
+    /// Returns how GPUs make replicas; empty where each is one.
+    fn replicas(&self) -> Vec<ReplicaExplanation> {
+        if !self.job.has_several_gpus() {
+            return Vec::new();
+        }
+        let of_type = |ty: usize| {
+            let block = self.job.block(ty);
+            let free = || self.free.iter().map(|node| node[ty]);
+            ReplicaExplanation {
+                size: self.job.size(ty),
+                block,
+                left_over: free().filter(|count| *count < block).sum(),
+                most_free: free().max().unwrap_or(0),
+            }
+        };
+        (0..self.problem.gpu_types.len()).map(of_type).collect()
+    }
+
+    /// Returns what the job answers to prices (in weighted seconds).
+    fn choice(&self, market: &[TypeMarket], weight: f64) -> Option<Alternative> {
+        let of_replica = |(ty, own): (usize, &TypeMarket)| {
+            let whole = own.replica_prices.get(&self.job.block(ty)).copied();
+            Some(whole.unwrap_or(own.price? * f64::from(self.job.size(ty))) / weight)
+        };
+        let prices: Vec<f64> = market.iter().enumerate().map(of_replica).collect::<Option<_>>()?;
+        let mut pricer = Pricer::alone(self.problem, &Rings::new(self.problem), self.job);
+        let priced = pricer.cheapest(&prices, ROUNDING, None)?;
+        let counts = self.job.gpus(&priced.bundle.counts);
+        Some(Alternative { counts, node: None, jct: priced.bundle.cost })
     }
 
     fn one_more(&self, placement: &Placement, counts: &[u32], ty: usize) -> GpuCountEffect {
+        let (size, block) = (self.job.size(ty), self.job.block(ty));
         let mut bundle = counts.to_vec();
-        bundle[ty] += 1;
+        bundle[ty] += size;
         if let Some(obstacle) = self.cannot_use(ty) {
             return GpuCountEffect::Not(obstacle);
         }
         if counts[ty] == self.problem.nodes.iter().map(|node| node.gpus[ty]).sum::<u32>() {
             return GpuCountEffect::Not(Obstacle::HasAll);
         }
-        let free = self.free.iter().any(|node| node[ty] > 0);
+        let free = if self.job.is_loose() {
+            self.free.iter().map(|node| node[ty]).sum::<u32>() >= size
+        } else {
+            self.free.iter().any(|node| node[ty] >= block)
+        };
         let counts_on = |node: usize| {
             let here = placement.slots.iter().filter(|slot| slot.node == node);
             here.map(|slot| (slot.count, if slot.gpu_type == ty { slot.count } else { 0 }))
@@ -105,15 +136,18 @@ impl JobSurroundings<'_> {
         let mut kinds: BTreeMap<(u32, u64), usize> = BTreeMap::new();
         for (node, gpus) in self.problem.nodes.iter().enumerate() {
             let (ranks, same) = counts_on(node);
-            if if free { self.free[node][ty] > 0 } else { gpus.gpus[ty] > same } {
+            if if free { self.free[node][ty] >= block } else { gpus.gpus[ty] >= same + block } {
                 kinds.entry((ranks.min(2), gpus.intra_node.bytes_per_second().to_bits())).or_insert(node);
             }
+        }
+        if kinds.is_empty() && self.job.needs_blocks() {
+            return GpuCountEffect::Not(Obstacle::NoNode { size });
         }
         let with = |node: usize| {
             let mut slots = placement.slots.clone();
             match slots.iter_mut().find(|slot| (slot.node, slot.gpu_type) == (node, ty)) {
-                Some(slot) => slot.count += 1,
-                None => slots.push(Slot { node, gpu_type: ty, count: 1 }),
+                Some(slot) => slot.count += size,
+                None => slots.push(Slot { node, gpu_type: ty, count: size }),
             }
             slots
         };
@@ -121,10 +155,12 @@ impl JobSurroundings<'_> {
     }
 
     fn one_fewer(&self, placement: &Placement, counts: &[u32], ty: usize) -> GpuCountEffect {
+        let size = self.job.size(ty);
         let mut bundle = counts.to_vec();
-        bundle[ty] -= 1;
+        bundle[ty] -= size;
         if bundle.iter().sum::<u32>() == 0 {
-            return GpuCountEffect::Not(Obstacle::OnlyGpu);
+            let is_replica = self.job.has_several_gpus();
+            return GpuCountEffect::Not(if is_replica { Obstacle::OnlyReplica } else { Obstacle::OnlyGpu });
         }
         let mut kinds: BTreeMap<(u32, u64), usize> = BTreeMap::new();
         for (place, slot) in placement.slots.iter().enumerate().filter(|(_, slot)| slot.gpu_type == ty) {
@@ -135,7 +171,13 @@ impl JobSurroundings<'_> {
         }
         let without = |place: usize| {
             let mut slots = placement.slots.clone();
-            slots[place].count -= 1;
+            let mut left = size;
+            // A replica may be on several nodes.
+            for at in (place..slots.len()).chain(0..place) {
+                let taken = if slots[at].gpu_type == ty { slots[at].count.min(left) } else { 0 };
+                slots[at].count -= taken;
+                left -= taken;
+            }
             slots.retain(|slot| slot.count > 0);
             slots
         };
@@ -150,7 +192,8 @@ impl JobSurroundings<'_> {
         free: bool,
         bundle: &[u32],
     ) -> GpuCountEffect {
-        if !(self.job.min_gpus..=self.job.max_gpus).contains(&bundle.iter().sum()) {
+        let count = self.job.replicas_in(bundle).iter().sum();
+        if !(self.job.min_gpus..=self.job.max_gpus).contains(&count) {
             return GpuCountEffect::Not(self.obstacle(bundle));
         }
         let time = |slots: Vec<Slot>| {
@@ -176,7 +219,11 @@ impl JobSurroundings<'_> {
     /// Returns why no number of GPUs of a type alone is legal.
     fn never(&self, ty: usize) -> Obstacle {
         self.cannot_use(ty).unwrap_or_else(|| {
-            let offered: u32 = self.problem.nodes.iter().map(|node| node.gpus[ty]).sum();
+            let most = self.job.most_replicas(self.problem.nodes.iter().map(|node| node.gpus.as_slice()));
+            let (offered, size) = (most[ty], self.job.size(ty));
+            if offered == 0 {
+                return Obstacle::NoNode { size };
+            }
             let mut bundle = vec![0; self.problem.gpu_types.len()];
             bundle[ty] = offered.min(self.job.max_gpus);
             if bundle[ty] >= self.job.min_gpus && self.job.types[ty].is_some_and(|model| !model.single_rank) {
@@ -184,16 +231,19 @@ impl JobSurroundings<'_> {
                 bundle[ty] =
                     if cost::holds_batch(self.job, &bundle) { self.job.min_gpus } else { bundle[ty] };
             }
-            self.obstacle(&bundle)
+            self.obstacle(&self.job.gpus(&bundle))
         })
     }
 
     /// Returns which rule a bundle of usable types breaks.
-    fn obstacle(&self, bundle: &[u32]) -> Obstacle {
+    fn obstacle(&self, gpus: &[u32]) -> Obstacle {
         let JobModel { min_gpus, max_gpus, batch_quantum: quantum, .. } = *self.job;
+        let bundle = &self.job.replicas_in(gpus);
         let count: u32 = bundle.iter().sum();
         let used = bundle.iter().zip(&self.job.types).filter(|(count, _)| **count > 0);
-        if count < min_gpus {
+        if count < min_gpus && self.job.replica.is_some() {
+            Obstacle::MinReplicas { least: min_gpus }
+        } else if count < min_gpus {
             Obstacle::MinGpus { least: min_gpus }
         } else if count > 1 && used.filter_map(|(_, model)| *model).any(|model| model.single_rank) {
             Obstacle::Slice
@@ -210,12 +260,15 @@ impl JobSurroundings<'_> {
     fn most(&self) -> Obstacle {
         let JobModel { max_gpus: most, global_batch: batch, batch_quantum: quantum, .. } = *self.job;
         let by_batch = u64::from(most) == batch / quantum;
+        if self.job.replica.is_some() {
+            return Obstacle::MaxReplicas { most, batch: by_batch.then_some(batch) };
+        }
         if by_batch { Obstacle::Quanta { most, quantum, batch } } else { Obstacle::MaxGpus { most } }
     }
 
     fn limits(&self, placement: &Placement, counts: &[u32], types: &[TypeExplanation]) -> Vec<Limit> {
         let jct = placement.jct(self.job.epochs).0;
-        let ranks: u32 = counts.iter().sum();
+        let ranks: u32 = self.job.replicas_in(counts).iter().sum();
         let mut limits = Vec::new();
         if ranks == self.job.max_gpus {
             limits.push(Limit::Most(self.most()));

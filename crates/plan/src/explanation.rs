@@ -1,5 +1,6 @@
 //! The explanation of a plan as data.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::Alternative;
@@ -14,13 +15,15 @@ pub struct Explanation {
 }
 
 /// One GPU type over all jobs.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TypeMarket {
     pub offered: u32,
     /// GPUs on offer that the plan gives to nobody.
     pub free: u32,
     /// Price of a GPU, in weighted seconds of completion time; none where no job is placed.
     pub price: Option<f64>,
+    /// Prices of replicas that need so many GPUs of one node, where that is not so many times the price of a GPU.
+    pub replica_prices: BTreeMap<u32, f64>,
 }
 
 /// One job of a plan.
@@ -45,14 +48,28 @@ pub struct JobExplanation {
     pub one_node_now: Option<Alternative>,
     /// The limits that it stands at.
     pub limits: Vec<Limit>,
+    /// How its GPUs make replicas, by type; empty where each GPU is one.
+    pub replicas: Vec<ReplicaExplanation>,
+}
+
+/// The replicas of a job on one type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplicaExplanation {
+    /// GPUs of a replica, and how many of them have to be on one node.
+    pub size: u32,
+    pub block: u32,
+    /// Free GPUs on nodes that have too few of them for another replica.
+    pub left_over: u32,
+    /// The most free GPUs of one node.
+    pub most_free: u32,
 }
 
 /// One GPU type for one job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TypeExplanation {
-    /// What a GPU more would do, where the job is placed.
+    /// What a GPU (or replica) more would do, where the job is placed.
     pub more: Option<GpuCountEffect>,
-    /// What a GPU less would do, where it has one.
+    /// What a GPU (or replica) less would do, where it has one.
     pub fewer: Option<GpuCountEffect>,
     /// What it could do with this type alone, of all that is on offer.
     pub alone: Result<Alternative, Obstacle>,
@@ -86,6 +103,14 @@ pub enum Obstacle {
     MinGpus { least: u32 },
     /// A job has at least one.
     OnlyGpu,
+    /// `max_replicas` of the job, or what its batch allows.
+    MaxReplicas { most: u32, batch: Option<u64> },
+    /// `min_replicas` of the job.
+    MinReplicas { least: u32 },
+    /// A job has at least one.
+    OnlyReplica,
+    /// No node could hold another replica of so many GPUs.
+    NoNode { size: u32 },
     /// A MIG slice has to be a job's only rank.
     Slice,
     /// The batch does not fit the memory at once, and the job does not accumulate.
@@ -120,7 +145,15 @@ const SAME: f64 = 1e-6;
 impl JobExplanation {
     /// Returns what so many GPUs of a type cost at the prices, in seconds of this job's own time.
     pub fn price(&self, types: &[TypeMarket], gpu_type: usize, count: u32) -> Option<f64> {
-        Some(f64::from(count) * types[gpu_type].price? / self.weight?)
+        let market = &types[gpu_type];
+        let block = self.replicas.get(gpu_type).map_or(1, |own| own.block);
+        let each = market.replica_prices.get(&block).map(|price| price / f64::from(block));
+        Some(f64::from(count) * each.or(market.price)? / self.weight?)
+    }
+
+    /// Returns the GPUs of a replica of this job on a type.
+    pub fn size(&self, gpu_type: usize) -> u32 {
+        self.replicas.get(gpu_type).map_or(1, |own| own.size)
     }
 
     /// Returns what GPUs (by type) cost at the prices, in seconds of this job's own time.
@@ -128,13 +161,13 @@ impl JobExplanation {
         counts.iter().enumerate().map(|(ty, &count)| self.price(types, ty, count)).sum()
     }
 
-    /// Returns by how many seconds one GPU more of a type ends it sooner (negative: later), and whether such a
+    /// Returns by how many seconds one GPU (or replica) more of a type ends it sooner (negative: later), and whether such a
     /// GPU is free; `None` where it is illegal.
     pub fn gain(&self, gpu_type: usize) -> Option<(f64, bool)> {
         self.types[gpu_type].more.as_ref()?.difference(self.jct?)
     }
 
-    /// Returns by how many seconds one GPU fewer of a type ends it later (negative: sooner); `None` where it
+    /// Returns by how many seconds one GPU (or replica) fewer of a type ends it later (negative: sooner); `None` where it
     /// is illegal.
     pub fn loss(&self, gpu_type: usize) -> Option<f64> {
         let (sooner, _) = self.types[gpu_type].fewer.as_ref()?.difference(self.jct?)?;
@@ -145,14 +178,14 @@ impl JobExplanation {
     /// where it is not free; `None` where it is illegal or has no price.
     pub fn is_more_worth_it(&self, types: &[TypeMarket], gpu_type: usize) -> Option<bool> {
         let (gain, free) = self.gain(gpu_type)?;
-        let price = if free { 0.0 } else { self.price(types, gpu_type, 1)? };
+        let price = if free { 0.0 } else { self.price(types, gpu_type, self.size(gpu_type))? };
         Some(gain > price * (1.0 + SAME))
     }
 
     /// Returns whether the job's last GPU of a type saves it at least the price; `None` where it has none to
     /// spare, or there is no price.
     pub fn is_last_worth_it(&self, types: &[TypeMarket], gpu_type: usize) -> Option<bool> {
-        Some(self.loss(gpu_type)? >= self.price(types, gpu_type, 1)? * (1.0 - SAME))
+        Some(self.loss(gpu_type)? >= self.price(types, gpu_type, self.size(gpu_type))? * (1.0 - SAME))
     }
 
     /// Returns the one type with which it would be done soonest, with what it would do, on all that is on
@@ -191,6 +224,13 @@ impl fmt::Display for Obstacle {
             }
             Self::MinGpus { least } => write!(f, "below min_gpus {least}"),
             Self::OnlyGpu => f.write_str("its only GPU"),
+            Self::MaxReplicas { most, batch: None } => write!(f, "max_replicas is {most}"),
+            Self::MaxReplicas { most, batch: Some(batch) } => {
+                write!(f, "a global batch of {batch} limits the number of replicas to {most}")
+            }
+            Self::MinReplicas { least } => write!(f, "below min_replicas {least}"),
+            Self::OnlyReplica => f.write_str("its only replica"),
+            Self::NoNode { size } => write!(f, "no other node has {size} for a replica"),
             Self::Slice => f.write_str("a job on a MIG slice can have only one rank"),
             Self::Memory => f.write_str("too little memory for the batch, and accumulate is false"),
             Self::SmallShare { quantum: 1 } => f.write_str("a local batch would be below 1 sample"),

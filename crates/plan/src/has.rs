@@ -14,6 +14,7 @@ pub(super) const HAS: Entry = Entry {
     objectives: &Objective::ALL,
     flags: &[],
     knows: &[Knowledge::Lengths, Knowledge::Speeds],
+    knows_replicas: true,
 };
 
 /// The paper's HAS.

@@ -21,6 +21,7 @@ pub(super) const JPS: Entry = Entry {
     objectives: &Objective::ALL,
     flags: &[&ALPHA, &BETA, &SAMPLES],
     knows: &[Knowledge::Lengths, Knowledge::Speeds],
+    knows_replicas: true,
 };
 
 const ALPHA: Flag = Flag {
@@ -249,7 +250,7 @@ fn best_objective(
 
 fn within_limits(problem: &Problem, jobs: &[usize], category: &[u32]) -> bool {
     let allowed = |(&job, count): (&usize, &u32)| {
-        (problem.jobs[job].min_gpus..=problem.jobs[job].max_gpus).contains(count)
+        (problem.jobs[job].least_gpus()..=problem.jobs[job].most_gpus()).contains(count)
     };
     jobs.iter().zip(category).all(allowed)
 }
@@ -257,7 +258,10 @@ fn within_limits(problem: &Problem, jobs: &[usize], category: &[u32]) -> bool {
 /// Moves workers from jobs above their limit to jobs below, in job order: under tight limits hardly a
 /// category drawn blindly is allowed.
 fn clamp_to_limits(problem: &Problem, jobs: &[usize], category: &mut [u32]) {
-    let limits = |place: usize| (problem.jobs[jobs[place]].min_gpus, problem.jobs[jobs[place]].max_gpus);
+    let limits = |place: usize| {
+        let model = &problem.jobs[jobs[place]];
+        (model.least_gpus(), model.most_gpus())
+    };
     let total: u32 = category.iter().sum();
     for (place, count) in category.iter_mut().enumerate() {
         let (least, most) = limits(place);

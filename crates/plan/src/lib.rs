@@ -51,6 +51,7 @@ mod registry;
 mod replace_all;
 mod replan;
 mod replica;
+mod replica_market;
 mod requests;
 mod share;
 mod shared;
@@ -73,7 +74,8 @@ pub use self::decision::{Assignment, Budget, Decision, Memory, Placer, Plan, Pol
 pub use self::due::{Deadlines, Due, Dues};
 pub use self::explain::explain;
 pub use self::explanation::{
-    Explanation, GpuCountEffect, JobExplanation, Limit, Obstacle, TypeExplanation, TypeMarket,
+    Explanation, GpuCountEffect, JobExplanation, Limit, Obstacle, ReplicaExplanation, TypeExplanation,
+    TypeMarket,
 };
 pub use self::extract::Extract;
 pub use self::fairness::{fairness, heterogeneity};

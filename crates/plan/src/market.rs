@@ -2,8 +2,9 @@
 
 use crate::fairness::EqualShare;
 use crate::pricing::Rings;
+use crate::replica_market::ReplicaMarket;
 use crate::solve::Transport;
-use crate::{Dues, Placement, Problem, Sharing, Slot, Verdict, cost, packing};
+use crate::{Dues, Placement, Problem, Sharing, Slot, Verdict, cost, packing, replica_market};
 
 /// The jobs of an admission against the GPUs on offer, ready to be cleared category by category.
 pub(super) struct CategoryMarket<'a> {
@@ -17,6 +18,8 @@ pub(super) struct CategoryMarket<'a> {
     slices_open: Vec<bool>,
     rings: Rings,
     dues: Dues,
+    /// Where replicas have several GPUs: then categories count GPUs, and this finds replicas.
+    replicas: Option<ReplicaMarket>,
 }
 
 /// How many pairs are tried in search of a legal answer to one category.
@@ -49,13 +52,14 @@ impl<'a> CategoryMarket<'a> {
             slices_open: vec![true; jobs.len()],
             rings: Rings::new(problem),
             dues: Dues::of(problem),
+            replicas: ReplicaMarket::new(problem, jobs),
         }
     }
 
     /// Solves P3 for a category; returns whether it is allowed and has an answer with which every job may run.
     pub(super) fn clear(&mut self, category: &[u32]) -> bool {
         let allowed = |(&job, count): (&usize, &u32)| {
-            (self.problem.jobs[job].min_gpus..=self.problem.jobs[job].max_gpus).contains(count)
+            (self.problem.jobs[job].least_gpus()..=self.problem.jobs[job].most_gpus()).contains(count)
         };
         if !self.jobs.iter().zip(category).all(allowed) {
             return false;
@@ -63,7 +67,20 @@ impl<'a> CategoryMarket<'a> {
         for (row, &count) in category.iter().enumerate() {
             self.open_slices(row, count == 1);
         }
-        self.transport.solve(category, &self.offered) && self.mend(category, &mut { PATIENCE })
+        self.solve(category) && self.mend(category, &mut { PATIENCE })
+    }
+
+    fn solve(&mut self, category: &[u32]) -> bool {
+        let Self { problem, jobs, offered, transport, replicas, .. } = self;
+        match replicas {
+            None => transport.solve(category, offered),
+            Some(market) => market.solve(problem, jobs, category, &|row, ty| transport.value(row, ty)),
+        }
+    }
+
+    /// Returns the replicas of a row by type.
+    fn row(&self, row: usize) -> &[u32] {
+        self.replicas.as_ref().map_or_else(|| self.transport.row(row), |market| &market.bundles[row])
     }
 
     /// Solves P3 again without the pairs that make bundles illegal, until every job may run on its own.
@@ -77,7 +94,7 @@ impl<'a> CategoryMarket<'a> {
             }
             *patience -= 1;
             let value = std::mem::replace(self.transport.value_mut(row, ty), f64::NEG_INFINITY);
-            let mended = self.transport.solve(category, &self.offered) && self.mend(category, patience);
+            let mended = self.solve(category) && self.mend(category, patience);
             *self.transport.value_mut(row, ty) = value;
             if mended {
                 return true;
@@ -90,10 +107,10 @@ impl<'a> CategoryMarket<'a> {
     /// holds least where the batch does not fit, else the slowest, whose share is too small.
     fn troublemaker(&self) -> Option<(usize, Vec<usize>)> {
         let illegal = |&(row, &job): &(usize, &usize)| {
-            cost::compute_time(&self.problem.jobs[job], self.transport.row(row)).is_none()
+            cost::compute_time(&self.problem.jobs[job], self.row(row)).is_none()
         };
         let (row, &job) = self.jobs.iter().enumerate().find(illegal)?;
-        let (model, bundle) = (&self.problem.jobs[job], self.transport.row(row));
+        let (model, bundle) = (&self.problem.jobs[job], self.row(row));
         let mut used: Vec<usize> = (0..bundle.len()).filter(|&ty| bundle[ty] > 0).collect();
         let rate = |ty: usize| self.share.rate(job, ty).unwrap_or(0.0);
         let holds = |ty: usize| model.types[ty].and_then(|model| model.max_batch).unwrap_or(u64::MAX);
@@ -108,9 +125,14 @@ impl<'a> CategoryMarket<'a> {
     /// Returns the least objective that the cleared category can have, whatever its packing.
     pub(super) fn lower_bound(&self) -> f64 {
         let price = |(row, &job): (usize, &usize)| {
-            let (model, bundle) = (&self.problem.jobs[job], self.transport.row(row));
+            let (model, bundle) = (&self.problem.jobs[job], self.row(row));
             let compute = cost::compute_time(model, bundle).unwrap_or(f64::INFINITY);
-            let comm = cost::comm_time(model, bundle.iter().sum(), self.rings.fastest(bundle));
+            let ring = if model.has_several_gpus() {
+                self.rings.of_replicas(model).fastest(bundle)
+            } else {
+                self.rings.fastest(bundle)
+            };
+            let comm = cost::comm_time(model, bundle.iter().sum(), ring);
             (model.weight, self.dues.cost(job, model.completion_time(compute + comm)))
         };
         self.problem.objective.value(self.jobs.iter().enumerate().map(price))
@@ -118,9 +140,12 @@ impl<'a> CategoryMarket<'a> {
 
     /// Packs the cleared category into nodes and prices it; `None` when a job may not run so.
     pub(super) fn pack(&self) -> Option<ClearedCategory> {
-        let bundles: Vec<Vec<u32>> =
-            (0..self.jobs.len()).map(|row| self.transport.row(row).to_vec()).collect();
-        let slots = packing::pack(self.problem, self.jobs, &bundles);
+        let bundles: Vec<Vec<u32>> = (0..self.jobs.len()).map(|row| self.row(row).to_vec()).collect();
+        let slots = if self.replicas.is_some() {
+            replica_market::pack(self.problem, self.jobs, &bundles)?
+        } else {
+            packing::pack(self.problem, self.jobs, &bundles)
+        };
         let time = |(&job, slots): (&usize, &Vec<Slot>)| {
             let model = &self.problem.jobs[job];
             let epoch = cost::epoch_time(self.problem, model, slots, Sharing::Balanced)?;

@@ -17,6 +17,7 @@ pub(super) const OPTIMUS: Entry = Entry {
     objectives: &Objective::ALL,
     flags: &[],
     knows: &[Knowledge::Lengths, Knowledge::Speeds],
+    knows_replicas: false,
 };
 
 /// The same with batches in proportion to speed.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::pricing::{Pricer, Rings};
-use crate::{JobModel, Problem, cost};
+use crate::{JobModel, Problem, WorkerNode, cost};
 use hsched_model::number::to_f64;
 
 /// How fast jobs of one kind are on a whole cluster.
@@ -13,7 +13,7 @@ pub struct Pace {
     pub fastest: Option<f64>,
     /// Seconds of an epoch on as many GPUs of each type as its owner asks for; `None` where that cannot be.
     pub asked: Vec<Option<f64>>,
-    /// Samples per second of one GPU of each type that has its part of what the owner asks for.
+    /// Samples per second of one GPU of each type that has its part of what the owner asks for; of a replica, for each of its GPUs.
     pub single: Vec<Option<f64>>,
 }
 
@@ -51,12 +51,13 @@ impl Pace {
         let one = JobModel { epochs: 1, ..job.clone() };
         let offered = problem.offered();
         let free = vec![0.0; offered.len()];
-        let fastest = Pricer::new(&one, rings, &offered, None).cheapest(&free, 1e-9, None);
+        let fastest = Pricer::alone(problem, rings, &one).cheapest(&free, 1e-9, None);
         let largest = |ty: usize| problem.nodes.iter().map(|node| node.gpus[ty]).max().unwrap_or(0);
         let types = 0..offered.len();
         let asked = types.clone().map(|ty| asked_epoch(problem, job, ty, offered[ty], largest(ty)));
         let part = to_f64(job.global_batch) / f64::from(job.asks.max(1));
-        let single = types.map(|ty| job.types[ty].map(|model| model.speed.rate_at(part)));
+        let single =
+            types.map(|ty| job.types[ty].map(|own| own.speed.rate_at(part) / f64::from(job.size(ty))));
         Self {
             fastest: fastest.map(|found| found.bundle.cost),
             asked: asked.collect(),
@@ -67,7 +68,7 @@ impl Pace {
 
 /// Returns the seconds of an epoch on as many GPUs of one type as a job asks for: on one node where one has as many.
 ///
-/// `total` GPUs of the type are there, at most `largest` on a node.
+/// `total` GPUs of the type are there, at most `largest` on a node. A job with replicas asks for replicas.
 pub(super) fn asked_epoch(
     problem: &Problem,
     job: &JobModel,
@@ -75,11 +76,14 @@ pub(super) fn asked_epoch(
     total: u32,
     largest: u32,
 ) -> Option<f64> {
-    let asks = job.asks;
+    let (asks, size) = (job.asks, job.size(gpu_type));
+    let whole = |node: &WorkerNode| node.gpus[gpu_type] / size;
+    let total = if job.needs_blocks() { problem.nodes.iter().map(whole).sum() } else { total / size };
+    let largest = largest / size;
     if asks == 0 || total < asks {
         return None;
     }
-    let several = problem.nodes.iter().filter(|node| node.gpus[gpu_type] >= asks.min(largest).min(2));
+    let several = problem.nodes.iter().filter(|node| whole(node) >= asks.min(largest).min(2));
     let inside = several.map(|node| node.intra_node.bytes_per_second()).fold(0.0, f64::max);
     let network = problem.network.bytes_per_second();
     let ring = match largest {
@@ -119,5 +123,6 @@ pub(super) fn key(model: &JobModel) -> Vec<u64> {
             None => key.push(u64::MAX),
         }
     }
+    key.extend(model.replica_key());
     key
 }

@@ -60,6 +60,6 @@ pub(super) fn place(problem: &Problem, free: &mut [Vec<u32>], bundle: &[u32]) ->
     slots
 }
 
-fn holds(node: &[u32], bundle: &[u32]) -> bool {
+pub(super) fn holds(node: &[u32], bundle: &[u32]) -> bool {
     node.iter().zip(bundle).all(|(have, need)| have >= need)
 }

@@ -26,6 +26,8 @@ pub struct Entry {
     pub flags: &'static [&'static Flag],
     /// What it goes by; empty where that is only who asks for how many GPUs.
     pub knows: &'static [Knowledge],
+    /// Whether it knows replicas of several GPUs; else it treats no problem with such jobs.
+    pub knows_replicas: bool,
 }
 
 /// What a policy is, and how one is made.
@@ -106,7 +108,7 @@ impl Registry {
             }
             Make::Policy { make, watched: true } => {
                 let parameters = Parameters { carrying: ExecutionMode::Shared, ..parameters.clone() };
-                let policy = Box::new(SingleGpus(made(entry, make, &parameters)?));
+                let policy = policy_of(entry, make, &parameters)?;
                 Ok(Box::new(Shared::new(policy, &parameters.replanning)))
             }
             Make::Policy { watched: false, .. } => Err(RegistryError::Elsewhere(name.to_owned())),
@@ -133,7 +135,7 @@ impl Registry {
                 Box::new(ReplaceAll::new(placer_of(entry, make, parameters)?, parameters.repacking))
                     as Box<dyn Policy>
             }
-            (Make::Policy { make, .. }, _) => Box::new(SingleGpus(made(entry, make, parameters)?)),
+            (Make::Policy { make, .. }, _) => policy_of(entry, make, parameters)?,
         };
         Ok(match parameters.carrying {
             ExecutionMode::AtOnce => policy,
@@ -207,7 +209,17 @@ fn placer_of(
     parameters: &Parameters,
 ) -> Result<Box<dyn Placer>, RegistryError> {
     let placer = made(entry, make, parameters)?;
-    Ok(if entry.name == OPTIMAL.name { placer } else { Box::new(SingleGpus(placer)) })
+    Ok(if entry.knows_replicas { placer } else { Box::new(SingleGpus(placer)) })
+}
+
+/// Returns a policy over time, which is asked about replicas of several GPUs only where it knows them.
+fn policy_of(
+    entry: &Entry,
+    make: fn(&Parameters) -> Result<Box<dyn Policy>, String>,
+    parameters: &Parameters,
+) -> Result<Box<dyn Policy>, RegistryError> {
+    let policy = made(entry, make, parameters)?;
+    Ok(if entry.knows_replicas { policy } else { Box::new(SingleGpus(policy)) })
 }
 
 fn made<T: ?Sized>(

@@ -60,7 +60,7 @@ impl ReplaceAll {
         }
         let mut needed = 0_u32;
         let fits = |alone: &BestAlone| {
-            needed = needed.saturating_add(problem.jobs[alone.job].min_gpus);
+            needed = needed.saturating_add(problem.jobs[alone.job].least_gpus());
             needed <= all
         };
         jobs.into_iter().take_while(fits).map(|alone| alone.job).collect()

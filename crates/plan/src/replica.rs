@@ -2,7 +2,7 @@
 //!
 //! To a policy a replica is a worker: bundles, limits, shares and rings count replicas. Only nodes count GPUs.
 
-use crate::{JobModel, Rank, Slot};
+use crate::{JobModel, Rank, Sharing, Slot};
 
 /// What a replica of a job is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +65,18 @@ impl JobModel {
         self.needs_blocks() || self.is_loose()
     }
 
+    /// Returns the fewest GPUs that it can do with.
+    pub fn least_gpus(&self) -> u32 {
+        let usable = (0..self.types.len()).filter(|&ty| self.types[ty].is_some());
+        usable.map(|ty| self.size(ty)).min().unwrap_or(1).saturating_mul(self.min_gpus)
+    }
+
+    /// Returns the most GPUs that it may have.
+    pub fn most_gpus(&self) -> u32 {
+        let usable = (0..self.types.len()).filter(|&ty| self.types[ty].is_some());
+        usable.map(|ty| self.size(ty)).max().unwrap_or(1).saturating_mul(self.max_gpus)
+    }
+
     /// Returns the GPUs of so many replicas by type.
     pub fn gpus(&self, replicas: &[u32]) -> Vec<u32> {
         replicas.iter().enumerate().map(|(ty, &count)| count * self.size(ty)).collect()
@@ -124,6 +136,19 @@ impl JobModel {
             }
         }
         Some(placed)
+    }
+
+    /// Returns what tells its replicas and the parts of its batch from those of a job without; empty where it is one.
+    pub(super) fn replica_key(&self) -> Vec<u64> {
+        let mut key = Vec::new();
+        if self.sharing == Sharing::Equal {
+            key.push(u64::MAX);
+        }
+        if let Some(own) = &self.replica {
+            key.push(own.same_node.into());
+            key.extend(own.sizes.iter().map(|&size| u64::from(size)));
+        }
+        key
     }
 
     /// Returns the ranks of each replica, in rank order.

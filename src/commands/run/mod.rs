@@ -90,7 +90,7 @@ impl Subcommand for Args {
             Some(path) => input::jobs(&input::text(path)?, path)?,
             None => Vec::new(),
         };
-        replicas::refuse(&jobs, "hsched run")?;
+        replicas::refuse_spread(&jobs)?;
         let jobs: Vec<Job> = jobs.iter().map(|job| settled(context, job, &[])).collect();
         note_missing_workdirs(context, &jobs);
         note_shared_checkpoints(context, &jobs.iter().collect::<Vec<_>>());

@@ -5,7 +5,6 @@ use std::path::Path;
 use crate::app::context::Context;
 use crate::app::input::{self, ClusterArgs, ClusterWithNotes};
 use crate::app::offer::keep_partitions;
-use crate::app::replicas;
 use crate::app::speeds::SpeedArgs;
 use crate::error::Failure;
 use crate::exit::Exit;
@@ -65,7 +64,6 @@ pub(in crate::commands) fn on_cluster(
     speeds: &SpeedArgs,
 ) -> Result<Trace, Failure> {
     let jobs = &file.jobs;
-    replicas::refuse(jobs, "a simulation")?;
     let ClusterWithNotes { mut cluster, mut notes } = input::cluster(context, cluster)?;
     vacate(&mut cluster);
     let access = keep_partitions(&mut cluster, jobs, context, &mut notes)?;

@@ -235,7 +235,13 @@ impl Runner<'_> {
         event: &mut dyn FnMut(&Event),
         progress: &dyn Fn(usize),
     ) -> ReplayOutcome {
-        if let Some(policy) = self.tasks.iter().find(|policy| policy.name() == name) {
+        let tasks = self.tasks.iter().find(|policy| policy.name() == name);
+        let of_single_gpus = tasks.map(|policy| policy.name()).or((name == HADARE).then_some(HADARE));
+        if let (Some(policy), Some(job)) = (of_single_gpus, cell.trace.job_of_replicas()) {
+            let error = PolicyError::SingleGpus { policy, job: job.clone() };
+            return Ok(Err(error.to_string()));
+        }
+        if let Some(policy) = tasks {
             let hooks = Hooks { event, progress: &mut |ended| progress(ended), elapsed: self.elapsed };
             return Ok(Ok(replay_tasks(&cell.trace, policy.as_ref(), hooks)));
         }

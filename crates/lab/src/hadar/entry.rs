@@ -10,6 +10,7 @@ pub(crate) const HADAR: LabPolicy = LabPolicy::of_gangs(Entry {
     objectives: &[],
     flags: &[&SHARING, &UTILITY, &WORTH],
     knows: &[Knowledge::Lengths, Knowledge::Speeds],
+    knows_replicas: false,
 });
 
 const SHARING: Flag = Flag {

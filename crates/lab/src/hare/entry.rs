@@ -11,6 +11,7 @@ pub(crate) const HARE: LabPolicy = LabPolicy {
         objectives: &[],
         flags: &[],
         knows: &[Knowledge::Lengths, Knowledge::Speeds, Knowledge::Arrivals],
+        knows_replicas: false,
     },
     tasks: Some(TaskMaker {
         flags: &[&ASSIGN],

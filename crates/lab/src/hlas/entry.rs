@@ -12,6 +12,7 @@ pub(crate) const HLAS: LabPolicy = LabPolicy {
         objectives: &[],
         flags: &[&GROUPS, &THRESHOLDS, &PROMOTE],
         knows: &[Knowledge::Speeds],
+        knows_replicas: false,
     },
     tasks: Some(TaskMaker {
         flags: &[],

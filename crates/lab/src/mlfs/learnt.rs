@@ -30,6 +30,7 @@ pub(crate) const MLF_RL: LabPolicy = LabPolicy::of_gangs(Entry {
     objectives: &[],
     flags: &[&NETWORK],
     knows: &[Knowledge::Lengths, Knowledge::Speeds, Knowledge::Losses, Knowledge::Deadlines],
+    knows_replicas: false,
 });
 
 const NETWORK: Flag = Flag {

@@ -22,6 +22,7 @@ pub(crate) const MLF_H: LabPolicy = LabPolicy::of_gangs(Entry {
     objectives: &[],
     flags: &[],
     knows: &[Knowledge::Lengths, Knowledge::Speeds, Knowledge::Losses, Knowledge::Deadlines],
+    knows_replicas: false,
 });
 
 /// MLF-H for whole jobs.
@@ -75,7 +76,7 @@ impl Policy for MlfH {
         for job in due.filter(|&job| problem.jobs[job].progress.is_ready()) {
             let rates = state.rates(job);
             let rank = self.rank(&problem.jobs[job], rates, problem.now);
-            let shape = (rates.asks, rates.speeds.iter().map(|speed| *speed > 0.0).collect());
+            let shape = rates.shape();
             state.line.remove(job);
             state.line.wait(job, shape, rank);
         }

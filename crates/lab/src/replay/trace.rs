@@ -138,6 +138,15 @@ impl Trace {
         problem
     }
 
+    /// Returns a job with replicas of several GPUs, if there is one.
+    pub fn job_of_replicas(&self) -> Option<&JobName> {
+        self.jobs
+            .iter()
+            .map(|entry| &entry.model)
+            .find(|model| model.has_several_gpus())
+            .map(|model| &model.name)
+    }
+
     /// Returns when the first job arrives.
     pub fn first_arrival(&self) -> Time {
         self.jobs.first().map_or(Time(0.0), |entry| entry.arrival)
@@ -156,7 +165,8 @@ impl Trace {
             let epoch =
                 pace.asked[fastest].or_else(|| pace.asked.iter().copied().flatten().min_by(f64::total_cmp));
             let (Some(epoch), Some(own)) = (epoch, pace.single[fastest]) else { continue };
-            asked += f64::from(entry.model.asks) * entry.model.progress.work * epoch;
+            let gpus = entry.model.asks * entry.model.size(fastest);
+            asked += f64::from(gpus) * entry.model.progress.work * epoch;
             count += 1.0;
             for (sum, rate) in relative.iter_mut().zip(&pace.single) {
                 *sum += rate.unwrap_or(0.0) / own;

@@ -29,6 +29,7 @@ mod micro_policies;
 mod queue_deaths;
 mod queue_watch;
 mod replay;
+mod replicas;
 mod shared;
 mod simulate;
 mod state_before;

@@ -86,7 +86,8 @@ impl Classes {
     pub(crate) fn all_bundles(&self, class: usize) -> Option<Bundles> {
         let (site, model) = (self.site.as_ref()?, &self.models[class]);
         let counts = candidates::all(&site.limits(model), MOST_LISTED)?;
-        Some(Bundles::new(site.ceiling.len(), site.with_speeds(model, counts)))
+        let bundles = Bundles::new(site.ceiling.len(), site.with_speeds(model, counts));
+        Some(in_gpus(model, bundles))
     }
 }
 
@@ -131,30 +132,51 @@ impl Site {
 
     fn limits(&self, model: &JobModel) -> BundleLimits {
         let usable = |ty: usize| model.types[ty].is_some() && model.may_use[ty];
-        let gpus = (0..self.ceiling.len()).map(|ty| if usable(ty) { self.ceiling[ty] } else { 0 }).collect();
+        let most =
+            |ty: usize| if model.has_several_gpus() { self.replicas(model, ty) } else { self.ceiling[ty] };
+        let gpus = (0..self.ceiling.len()).map(|ty| if usable(ty) { most(ty) } else { 0 }).collect();
         let alone = model.types.iter().map(|own| own.is_some_and(|model| model.single_rank)).collect();
         BundleLimits { least: model.min_gpus.max(1), most: model.max_gpus, gpus, alone }
+    }
+
+    /// Returns the most replicas of a job on a type. Of GPUs that were never seen nobody knows how many a node has.
+    fn replicas(&self, model: &JobModel, ty: usize) -> u32 {
+        let (size, block) = (model.size(ty), model.block(ty));
+        let whole: u32 = self.shapes.iter().map(|(gpus, _)| gpus[ty] / block * block).sum();
+        let seen: u32 = self.shapes.iter().map(|(gpus, _)| gpus[ty]).sum();
+        (whole + self.ceiling[ty].saturating_sub(seen)) / size
     }
 
     fn cut(&self, model: &JobModel) -> Bundles {
         let counts = candidates::candidates(&self.limits(model));
         let kept = self.with_speeds(model, counts);
         if model.min_gpus == model.max_gpus || kept.len() <= FEW {
-            return Bundles::new(self.ceiling.len(), kept);
+            return in_gpus(model, Bundles::new(self.ceiling.len(), kept));
         }
-        candidates::cut(self.ceiling.len(), kept)
+        in_gpus(model, candidates::cut(self.ceiling.len(), kept))
     }
 
-    /// Returns those counts that are legal, with their speeds.
+    /// Returns those counts of replicas that are legal, with their speeds.
     fn with_speeds(&self, model: &JobModel, counts: Vec<Vec<u32>>) -> Vec<(Vec<u32>, f64)> {
+        let several = model.has_several_gpus().then(|| self.rings.of_replicas(model));
+        let rings = several.as_ref().unwrap_or(&self.rings);
         let candidates = counts.into_iter().filter_map(|counts| {
-            let ring = self.rings.fastest(&counts);
+            let ring = rings.fastest(&counts);
             let step =
                 cost::compute_time(model, &counts)? + cost::comm_time(model, counts.iter().sum(), ring);
             Some((counts, step.recip()))
         });
         candidates.collect()
     }
+}
+
+/// Returns bundles of a job's replicas as bundles of GPUs.
+fn in_gpus(model: &JobModel, bundles: Bundles) -> Bundles {
+    if !model.has_several_gpus() {
+        return bundles;
+    }
+    let gpus = |own: usize| (model.gpus(bundles.counts(own)), bundles.speed(own));
+    Bundles::new(model.types.len(), (0..bundles.len()).map(gpus).collect())
 }
 
 /// Returns the steps of an epoch.
@@ -203,5 +225,6 @@ fn key(model: &JobModel) -> Vec<u64> {
             None => key.push(u64::MAX),
         }
     }
+    key.extend(model.replica_key());
     key
 }

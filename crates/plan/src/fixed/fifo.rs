@@ -11,6 +11,7 @@ pub(crate) const FIFO: Entry = Entry {
     objectives: &[],
     flags: &[],
     knows: &[],
+    knows_replicas: true,
 };
 
 pub(crate) const FIFO_HET: Entry = Entry {
@@ -62,7 +63,8 @@ impl Fifo {
     }
 
     fn choose(self, problem: &Problem, rates: &Rates, room: &[u32]) -> Option<usize> {
-        let usable = |&gpu_type: &usize| rates.speeds[gpu_type] > 0.0 && room[gpu_type] >= rates.asks;
+        let usable =
+            |&gpu_type: &usize| rates.speeds[gpu_type] > 0.0 && room[gpu_type] >= rates.gpus(gpu_type);
         let usable = (0..room.len()).filter(usable);
         match self.takes {
             Takes::MostFree => usable.max_by_key(|&gpu_type| room[gpu_type]),
@@ -92,7 +94,7 @@ impl Policy for Queue {
             let rates = state.rates(next.job);
             match rule.choose(problem, rates, &room) {
                 Some(gpu_type) => {
-                    room[gpu_type] -= rates.asks;
+                    room[gpu_type] -= rates.gpus(gpu_type);
                     wants.push(Want::place(next.job, state.counts(next.job, gpu_type)));
                 }
                 // A job that no number of ended jobs helps must not hold up the others for good.

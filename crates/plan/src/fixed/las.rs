@@ -24,6 +24,7 @@ pub(crate) const LAS: Entry = Entry {
     objectives: &[],
     flags: &[],
     knows: &[Knowledge::Speeds],
+    knows_replicas: true,
 };
 
 /// Least attained service.

@@ -14,6 +14,7 @@ pub(crate) const SRTF: Entry = Entry {
     objectives: &[],
     flags: &[],
     knows: &[Knowledge::Lengths, Knowledge::Speeds],
+    knows_replicas: true,
 };
 
 /// Shortest remaining service first.
@@ -52,7 +53,7 @@ impl Policy for Shortest {
     fn decide(&mut self, problem: &Problem, _: &Budget<'_>) -> Result<Plan, PolicyError> {
         let Self { counts_gpus, state, .. } = self;
         let rank = |left: f64, rates: &Rates, arrival: u64| -> OrderKey {
-            let gpus = if *counts_gpus { f64::from(rates.asks) } else { 1.0 };
+            let gpus = if *counts_gpus { f64::from(rates.least_gpus()) } else { 1.0 };
             (order(left / rates.best * gpus), arrival)
         };
         let now = problem.now;

@@ -25,6 +25,7 @@ pub(crate) const HORIZON: Entry = Entry {
     objectives: &[Objective::MeanJct, Objective::Weighted],
     flags: &[],
     knows: &[Knowledge::Lengths, Knowledge::Speeds],
+    knows_replicas: true,
 };
 
 /// The policy with what it remembers.

@@ -147,11 +147,11 @@ impl BlockLimits {
                 let speed = rates.speeds[gpu_type];
                 // Of equally fast types the last is taken.
                 if speed > sticky || (speed == sticky && gpu_type > now && speed > 0.0) {
-                    let from = limits.held[gpu_type] + rates.asks;
+                    let from = limits.held[gpu_type] + rates.gpus(gpu_type);
                     limits.tempting[gpu_type] = limits.tempting[gpu_type].min(from);
                 }
             }
-            limits.held[now] += rates.asks;
+            limits.held[now] += rates.gpus(now);
             if sticky <= 0.0 {
                 limits.tempting.fill(0);
                 return limits;

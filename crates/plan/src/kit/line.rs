@@ -9,8 +9,8 @@ use hsched_model::Time;
 /// A job's place in the order: lesser comes first. Equal ones go by the job's number.
 pub type OrderKey = (u64, u64);
 
-/// How many GPUs, and of which types: jobs of one shape all find room, or none does.
-pub type GpuShape = (u32, Vec<bool>);
+/// How many replicas, and by type how many GPUs that is, 0 where they cannot be: jobs of one shape all find room, or none does.
+pub type GpuShape = (u32, Vec<u32>);
 
 /// The jobs that wait and those that run.
 #[derive(Default)]

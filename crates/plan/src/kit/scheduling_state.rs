@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::kit::floor::{Floor, Want};
 use crate::kit::lasting_order::LastingOrder;
-use crate::kit::line::{Line, Merge, OrderKey, order};
+use crate::kit::line::{GpuShape, Line, Merge, OrderKey, order};
 use crate::pace::{asked_epoch, key};
 use crate::{Changed, Decision, JobModel, Problem, Progress, Repacking, Stage};
 use hsched_model::Time;
@@ -82,11 +82,33 @@ const STICK: (f64, f64) = (1.3, 1.001);
 /// How fast jobs of one kind are with the GPUs that they ask for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rates {
+    /// In replicas.
     pub asks: u32,
+    /// GPUs of a replica by type; empty where they are single GPUs.
+    sizes: Vec<u32>,
     /// Epochs per second by GPU type; 0 where such a job cannot run.
     pub speeds: Vec<f64>,
     /// The highest of them.
     pub best: f64,
+}
+
+impl Rates {
+    /// Returns how many GPUs of a type are asked for.
+    pub fn gpus(&self, gpu_type: usize) -> u32 {
+        self.asks * self.sizes.get(gpu_type).copied().unwrap_or(1)
+    }
+
+    /// Returns how many GPUs are asked for, where they are fewest.
+    pub fn least_gpus(&self) -> u32 {
+        let usable = (0..self.speeds.len()).filter(|&ty| self.speeds[ty] > 0.0);
+        usable.map(|ty| self.gpus(ty)).min().unwrap_or(self.asks)
+    }
+
+    /// Returns what finds room where any of its kind does.
+    pub fn shape(&self) -> GpuShape {
+        let gpus = |(ty, &speed): (usize, &f64)| if speed > 0.0 { self.gpus(ty) } else { 0 };
+        (self.asks, self.speeds.iter().enumerate().map(gpus).collect())
+    }
 }
 
 impl SchedulingState {
@@ -127,8 +149,7 @@ impl SchedulingState {
                 self.line.run(job);
             } else if model.progress.is_ready() {
                 let rates = &self.rates[self.seats[job].kind];
-                let shape = (rates.asks, rates.speeds.iter().map(|speed| *speed > 0.0).collect());
-                self.line.wait(job, shape, rank(model, rates));
+                self.line.wait(job, rates.shape(), rank(model, rates));
             }
         }
     }
@@ -143,7 +164,8 @@ impl SchedulingState {
         let gpus = held.iter().map(|slot| slot.count).sum();
         let kind = self.seats[job].kind;
         let gpu_type = held.first().map(|slot| slot.gpu_type);
-        let is_own = gpus == self.rates[kind].asks && held.iter().all(|slot| Some(slot.gpu_type) == gpu_type);
+        let is_own = gpu_type.is_some_and(|ty| gpus == self.rates[kind].gpus(ty))
+            && held.iter().all(|slot| Some(slot.gpu_type) == gpu_type);
         self.seats[job] = Seat {
             kind,
             now: gpu_type.filter(|_| is_own),
@@ -165,7 +187,8 @@ impl SchedulingState {
         let speeds: Vec<f64> =
             (0..problem.gpu_types.len()).map(|ty| self.speed(problem, model, ty)).collect();
         let best = speeds.iter().copied().fold(0.0, f64::max);
-        self.rates.push(Rates { asks: model.asks, speeds, best });
+        let sizes = model.replica.as_ref().map(|own| own.sizes.clone()).unwrap_or_default();
+        self.rates.push(Rates { asks: model.asks, sizes, speeds, best });
         self.kinds.insert(key, self.rates.len() - 1);
         self.rates.len() - 1
     }
@@ -225,7 +248,7 @@ impl SchedulingState {
     /// Returns what a job asks for, of one type.
     pub fn counts(&self, job: usize, gpu_type: usize) -> Vec<u32> {
         let mut counts = vec![0; self.floor.total.len()];
-        counts[gpu_type] = self.rates(job).asks;
+        counts[gpu_type] = self.rates(job).gpus(gpu_type);
         counts
     }
 }
@@ -271,7 +294,7 @@ impl<'a> Round<'a> {
         let Some(gpu_type) = fastest(rates, &self.room, now.map(|current| (current, stick))) else {
             return false;
         };
-        self.room[gpu_type] -= rates.asks;
+        self.room[gpu_type] -= rates.gpus(gpu_type);
         if now != Some(gpu_type) {
             self.wants.push(Want::place(job, self.state.counts(job, gpu_type)));
         }
@@ -292,7 +315,7 @@ impl<'a> Round<'a> {
 pub fn fastest(rates: &Rates, room: &[u32], now: Option<(usize, f64)>) -> Option<usize> {
     let mut best: Option<(f64, usize)> = None;
     for (gpu_type, (&speed, &room)) in rates.speeds.iter().zip(room).enumerate() {
-        if room < rates.asks || speed <= 0.0 {
+        if room < rates.gpus(gpu_type) || speed <= 0.0 {
             continue;
         }
         let speed = match now {

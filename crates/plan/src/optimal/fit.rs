@@ -296,7 +296,7 @@ impl Packing<'_> {
 }
 
 /// Makes one slot of those of one type on one node.
-fn merge(slots: &mut Vec<Slot>) {
+pub(crate) fn merge(slots: &mut Vec<Slot>) {
     slots.sort_unstable();
     slots.dedup_by(|next, slot| {
         let same = (next.node, next.gpu_type) == (slot.node, slot.gpu_type);

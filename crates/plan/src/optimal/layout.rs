@@ -288,7 +288,7 @@ fn add(slots: &mut Vec<Slot>, more: Slot) {
 }
 
 /// Returns the slots of a ring inside one node.
-pub(super) fn inside(node: usize, counts: &[u32]) -> Vec<Slot> {
+pub(crate) fn inside(node: usize, counts: &[u32]) -> Vec<Slot> {
     let used = counts.iter().enumerate().filter(|(_, count)| **count > 0);
     used.map(|(gpu_type, &count)| Slot { node, gpu_type, count }).collect()
 }

@@ -10,5 +10,7 @@ mod many;
 mod policy;
 mod primal;
 
+pub(super) use self::fit::merge;
+pub(super) use self::layout::inside;
 pub(super) use self::policy::OPTIMAL;
 pub use self::policy::bound;

@@ -23,6 +23,7 @@ pub(crate) const OPTIMAL: Entry = Entry {
     objectives: &Objective::ALL,
     flags: &[&USE_ALL],
     knows: &[Knowledge::Lengths, Knowledge::Speeds],
+    knows_replicas: true,
 };
 
 const USE_ALL: Flag = Flag {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::pricing::across::Across;
 use crate::pricing::across::PATIENCE;
 use crate::pricing::{Rings, StepTimes};
-use crate::{Due, JobModel, cost};
+use crate::{Due, JobModel, Problem, cost};
 
 /// A bundle and the completion time of its job, in seconds, with what it costs that the job is late.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,6 +72,15 @@ impl<'a> Pricer<'a> {
             rings_inside.halls.into_iter().filter_map(hall).map(|(across, gpus)| (gpus, across)).collect();
         let across = Across::new(job, rings.network, offered, kept);
         Self { job, most: offered.to_vec(), due: None, inside, halls, across, kept }
+    }
+
+    /// Returns the pricer of a job that may have all GPUs on offer; `rings` are those of single GPUs.
+    pub(crate) fn alone(problem: &Problem, rings: &Rings, job: &'a JobModel) -> Self {
+        if job.has_several_gpus() {
+            let nodes = problem.nodes.iter().map(|node| node.gpus.as_slice());
+            return Self::new(job, &rings.of_replicas(job), &job.most_replicas(nodes), None);
+        }
+        Self::new(job, rings, &problem.offered(), None)
     }
 
     /// Returns the same, of a job whose lateness has a cost.

@@ -37,6 +37,11 @@ impl Transport {
         }
     }
 
+    /// Returns the value per unit of a row in a column.
+    pub fn value(&self, row: usize, column: usize) -> f64 {
+        self.values[row * self.columns + column]
+    }
+
     /// Returns the value per unit of a row in a column, to be changed between two calls of [`Self::solve`].
     pub fn value_mut(&mut self, row: usize, column: usize) -> &mut f64 {
         &mut self.values[row * self.columns + column]

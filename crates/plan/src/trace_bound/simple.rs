@@ -15,11 +15,10 @@ const TOLERANCE: f64 = 1e-6;
 /// Returns the mean of the times that the jobs take alone, in seconds; `None` where one can never run.
 pub(super) fn alone(problem: &Problem) -> Option<f64> {
     let rings = Rings::new(problem);
-    let offered = problem.offered();
-    let free = vec![0.0; offered.len()];
+    let free = vec![0.0; problem.gpu_types.len()];
     let mut sum = 0.0;
     for job in &problem.jobs {
-        sum += Pricer::new(job, &rings, &offered, None).cheapest(&free, TOLERANCE, None)?.floor;
+        sum += Pricer::alone(problem, &rings, job).cheapest(&free, TOLERANCE, None)?.floor;
     }
     Some(sum / to_f64(problem.jobs.len()))
 }

@@ -20,5 +20,6 @@ mod oracle_pool;
 mod pareto;
 mod planner_facts;
 mod policy_properties;
+mod replica_policies;
 mod replicas;
 mod throughput_names;

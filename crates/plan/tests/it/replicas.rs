@@ -13,7 +13,7 @@ use hsched_problems::{bundle_cost, find};
 use proptest::prelude::*;
 
 /// Replicas of a job, by node and type.
-type Placing = Vec<Vec<u32>>;
+pub type Placing = Vec<Vec<u32>>;
 
 /// A job's time in equal parts, by the formulas.
 fn equal_time(job: &JobModel, bundle: &[u32], link: f64) -> Option<f64> {
@@ -57,7 +57,7 @@ fn size(job: &JobModel, ty: usize) -> u32 {
 }
 
 /// All placings of a job alone, each with its time, and none that has all GPUs of another and takes no less.
-fn placings(problem: &Problem, job: &JobModel) -> Vec<(Placing, f64)> {
+pub fn placings(problem: &Problem, job: &JobModel) -> Vec<(Placing, f64)> {
     let types = problem.gpu_types.len();
     let cells: Vec<(usize, usize)> = (0..problem.nodes.len())
         .flat_map(|node| (0..types).map(move |ty| (node, ty)))
@@ -92,7 +92,7 @@ fn placings(problem: &Problem, job: &JobModel) -> Vec<(Placing, f64)> {
 }
 
 /// The least weighted sum of times of jobs that all find room.
-fn best(
+pub fn best(
     problem: &Problem,
     options: &[(usize, Vec<(Placing, f64)>)],
     free: &mut Vec<Vec<u32>>,
@@ -231,7 +231,7 @@ fn any_job() -> impl Strategy<Value = JobModel> {
         )
 }
 
-fn any_problem() -> impl Strategy<Value = Problem> {
+pub fn any_problem() -> impl Strategy<Value = Problem> {
     let node =
         (0_usize..3, 1_u32..7, 0_u32..3, prop_oneof![4 => Just(300.0), 2 => Just(100.0), 1 => Just(20.0)]);
     let nodes = proptest::collection::vec(node, 3..5);

@@ -1,9 +1,10 @@
 //! From GPUs by type to GPUs on nodes: big jobs first, each type's part into one node where it fits.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use crate::kit::floor::{Floor, Repacking};
-use crate::{Decision, Placement, Problem, Sharing, Slot};
+use crate::{Decision, JobModel, Placement, Problem, Sharing, Slot};
 
 /// What a policy wants for a job: GPUs by type, or that it waits.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,9 +38,7 @@ impl Floor {
         wants: Vec<Want>,
         repacking: Repacking,
     ) -> Vec<(usize, Decision)> {
-        for want in &wants {
-            self.release(want.job);
-        }
+        let before: BTreeMap<usize, Vec<Slot>> = self.release_all(problem, &wants);
         let (mut placed, waiting): (Vec<Want>, Vec<Want>) =
             wants.into_iter().partition(|want| want.counts.is_some());
         let mut changes: Vec<(usize, Decision)> = Vec::with_capacity(placed.len() + waiting.len());
@@ -49,9 +48,18 @@ impl Floor {
         let mut chosen: Vec<(usize, Placement)> = Vec::with_capacity(placed.len());
         for want in placed {
             let counts = want.counts.unwrap_or_default();
-            let slots = self.find_room(&counts);
+            let model = &problem.jobs[want.job];
+            let slots = self.find_room(model, &counts);
+            if let Some(own) =
+                before.get(&want.job).filter(|own| !all_there(&counts, &slots) && self.has(own))
+            {
+                // Nodes have no room for what it should have instead.
+                self.hold(want.job, own.clone());
+                continue;
+            }
+            let is_enough = all_there(&counts, &slots) || is_enough(model, &slots);
             let placement = Placement::new(problem, want.job, &slots, want.sharing)
-                .filter(|_| !slots.is_empty() && all_there(&counts, &slots));
+                .filter(|_| !slots.is_empty() && is_enough);
             match placement {
                 Some(placement) => {
                     self.hold(want.job, slots);
@@ -71,9 +79,26 @@ impl Floor {
         changes
     }
 
+    /// Counts what these jobs hold as free; returns what those held whose replicas may find no node.
+    fn release_all(&mut self, problem: &Problem, wants: &[Want]) -> BTreeMap<usize, Vec<Slot>> {
+        let mut before = BTreeMap::new();
+        for want in wants {
+            if problem.jobs[want.job].needs_blocks() && !self.held(want.job).is_empty() {
+                before.insert(want.job, self.held(want.job).to_vec());
+            }
+            self.release(want.job);
+        }
+        before
+    }
+
+    /// Returns whether all of these GPUs are free.
+    fn has(&self, slots: &[Slot]) -> bool {
+        slots.iter().all(|slot| self.free[slot.node][slot.gpu_type] >= slot.count)
+    }
+
     /// Returns free GPUs on nodes: on one node that has all types, else of each type on the node that they leave
-    /// fullest, else on the emptiest nodes.
-    fn find_room(&self, counts: &[u32]) -> Vec<Slot> {
+    /// fullest, else on the emptiest nodes. Of replicas that have to be on one node, those for which there are nodes.
+    fn find_room(&self, job: &JobModel, counts: &[u32]) -> Vec<Slot> {
         let used = || counts.iter().enumerate().filter(|(_, count)| **count > 0);
         if let Some(node) = self.mixed_node(counts) {
             return used().map(|(gpu_type, &count)| Slot { node, gpu_type, count }).collect();
@@ -86,7 +111,7 @@ impl Floor {
             }
             let mut left = count;
             for &node in self.by_free[gpu_type].iter().rev().flatten() {
-                let count = self.free[node][gpu_type].min(left);
+                let count = whole(self.free[node][gpu_type].min(left), job.block(gpu_type));
                 if count == 0 {
                     break;
                 }
@@ -107,6 +132,17 @@ impl Floor {
         let nodes = self.by_free[first].get(most as usize..)?.iter().flatten();
         nodes.copied().find(fits)
     }
+}
+
+/// Returns as many GPUs as make whole blocks.
+fn whole(gpus: u32, block: u32) -> u32 {
+    gpus / block * block
+}
+
+/// Returns whether these GPUs are as many replicas as a job needs, where they had to find nodes.
+fn is_enough(job: &JobModel, slots: &[Slot]) -> bool {
+    let replicas = job.needs_blocks().then(|| job.replicas_by_type(slots)).flatten();
+    replicas.is_some_and(|own| own.iter().sum::<u32>() >= job.min_gpus.max(1))
 }
 
 fn all_there(counts: &[u32], slots: &[Slot]) -> bool {
