@@ -12,6 +12,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import fleet
 import hsched_ddp
+import shares_cases
 from passes import data
 from shares_cases import offer, shares
 from world import difference
@@ -303,6 +304,17 @@ def replicas_new_shares() -> Optional[float]:
     return difference(ended[0].result[0], alone("by hand"))
 
 
+def replicas_of_one_rank() -> Optional[float]:
+    """`replica: {gpus: 1}` changes nothing for a program in DistributedDataParallel."""
+    def trained_by(shares: Sequence[int], sizes: Optional[Sequence[int]]) -> List[Any]:
+        with tempfile.TemporaryDirectory(prefix="hsched-replicas-") as folder:
+            ended = fleet.run(lambda: shares_cases.train(folder, lambda place, epoch: None), shares, folder, sizes=sizes, EPOCHS=2)
+        assert all(own.status == 0 for own in ended), [own.said for own in ended]
+        return list(ended[0].result[0])
+    assert difference(trained_by((5, 3), (1, 1)), trained_by((5, 3), None)) == 0.0
+    return difference(trained_by((5, 3), (1, 1)), trained_by((8,), None))
+
+
 class Nothing:
     """A checkpoint that is never written."""
 
@@ -360,4 +372,5 @@ def replicas_refusals() -> Optional[float]:
 
 
 CASES: List[Any] = [replicas_fsdp, replicas_tensor_parallel, replicas_by_hand, replicas_of_other_sizes, replicas_with_counts, replicas_resumed_fsdp,
-                    replicas_resumed_tensor_parallel, replicas_resumed_by_hand, replicas_failed_save, replicas_new_shares, replicas_refusals]
+                    replicas_resumed_tensor_parallel, replicas_resumed_by_hand, replicas_failed_save, replicas_new_shares, replicas_of_one_rank,
+                    replicas_refusals]

@@ -116,10 +116,21 @@ def test_a_checkpoint_at_the_end_of_an_allocation(executor: submitit.AutoExecuto
     jobs = executor.submit_array([Counter(tmp_path, 2), plain.__call__])
     wait_for("both starts", lambda: lines(tmp_path / "starts") and lines(tmp_path / "other" / "starts"))
     pool = json.loads(next((tmp_path / "logs").glob("*_hsched/pool.json")).read_text())
-    subprocess.check_call(["scancel", "--signal=USR1", "--batch", pool["slurm_jobs"][0]])
+    for job_id in pool["slurm_jobs"]:
+        subprocess.check_call(["scancel", "--signal=USR1", "--batch", job_id])
     assert jobs[0].result() == 1
     assert jobs[1].result() == 0
     assert lines(tmp_path / "starts") == ["0", "1"] and lines(tmp_path / "other" / "starts") == ["0", "0"]
+
+
+def test_a_pool_whose_slurm_jobs_are_gone_has_ended(executor: submitit.AutoExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = executor.submit_array([Counter(tmp_path, 9), Counter(tmp_path, 9)])
+    wait_for("a start", lambda: lines(tmp_path / "starts"))
+    pool = json.loads(next((tmp_path / "logs").glob("*_hsched/pool.json")).read_text())
+    assert jobs[0].watcher.get_state(jobs[0].job_id, "force") in ("PENDING", "RUNNING")
+    subprocess.check_call(["scancel", "--signal=KILL", "--full", *pool["slurm_jobs"]])
+    monkeypatch.setattr("hsched_submitit.job.GONE_S", 1.0)
+    wait_for("the end", lambda: jobs[0].watcher.get_state(jobs[0].job_id, "force") == "CANCELLED")
 
 
 def rank() -> Tuple[int, int, str]:
@@ -145,11 +156,14 @@ def test_the_examples_of_the_documentation(executor: submitit.AutoExecutor) -> N
     assert again.result() == "hello" and again.done() and again.exception() is None
 
 
-def test_functions_without_gpus_are_an_array(executor: submitit.AutoExecutor) -> None:
+def test_functions_without_gpus(executor: submitit.AutoExecutor) -> None:
     executor._executor.parameters.pop("gpus_per_node")
     jobs = executor.map_array(add, [1, 2, 3], [10, 20, 30])
     assert [job.result() for job in jobs] == [11, 22, 33]
     assert [job.job_id.split("_")[1] for job in jobs] == ["0", "1", "2"]
+    executor.update_parameters(hsched_additional_parameters={"nice": 1})  # which a pool does not take
+    jobs = executor.map_array(add, [1, 2, 3], [10, 20, 30])
+    assert [job.result() for job in jobs] == [11, 22, 33] and all(job.job_id.split("_")[0].isdigit() for job in jobs)
 
 
 def test_the_request_that_starts_first(executor: submitit.AutoExecutor) -> None:
@@ -179,6 +193,10 @@ def test_what_cannot_be_is_said(executor: submitit.AutoExecutor, monkeypatch: py
     executor.update_parameters(gpus_per_node=2, hsched_gpus_per_allocation=3)
     with pytest.raises(ValueError, match="no multiple"):
         executor.map_array(add, [1, 2], [3, 4])
+    executor.update_parameters(hsched_gpu_type="v100:2,t4:2")
+    with pytest.raises(ValueError, match="of one type"):
+        executor.submit(add, 1, 2)
+    executor.update_parameters(hsched_gpu_type="v100")
     monkeypatch.setenv("HSCHED", "/nowhere/hsched")
     with pytest.raises(utils.FailedSubmissionError, match="/nowhere/hsched"):
         executor.submit(add, 1, 2)

@@ -16,14 +16,14 @@ def program() -> tp.Optional[str]:
     return os.environ.get("HSCHED") or shutil.which("hsched") or (str(beside) if beside.exists() else None)
 
 
-def run(arguments: tp.Sequence[str], state_dir: tp.Optional[str] = None, accept: tp.Sequence[int] = (0,)) -> tp.Any:
-    """Runs hsched and returns the JSON that it prints; raises FailedSubmissionError with what it says if it fails."""
+def run(arguments: tp.Sequence[str], state_dir: tp.Optional[str] = None, accept: tp.Sequence[int] = (0,), folder: tp.Optional[Path] = None) -> tp.Any:
+    """Runs hsched, in a folder, and returns the JSON that it prints; raises FailedSubmissionError with what it says if it fails."""
     own = program()
     if own is None:
         raise utils.FailedSubmissionError("the command hsched was not found: install it (pip install hsched), or set HSCHED to its path")
     env = dict(os.environ, HSCHED_STATE_DIR=state_dir) if state_dir else None
     try:
-        done = subprocess.run([own, arguments[0], "--format", "json", *arguments[1:]], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        done = subprocess.run([own, arguments[0], "--format", "json", *arguments[1:]], env=env, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               universal_newlines=True, check=False)
     except OSError as error:
         raise utils.FailedSubmissionError("%s cannot be run: %s" % (own, error)) from error

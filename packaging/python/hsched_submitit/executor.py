@@ -32,7 +32,7 @@ class HschedExecutor(slurm.SlurmExecutor):
     at_most: int
         allocations of a pool at a time
     gpus_per_allocation: int
-        GPUs of each allocation of a pool; by default as many as its functions need, and at most 4
+        GPUs of each allocation of a pool, or functions at a time if they have no GPUs; by default as many as its functions need, and at most 4, or 8
     allocation_min: int
         minutes of each allocation of a pool; by default as long as its functions need, and at most 12 hours or timeout_min
     """
@@ -75,8 +75,11 @@ class HschedExecutor(slurm.SlurmExecutor):
         parameters = {name: value for name, value in self.parameters.items() if name not in OWN}
         # hsched follows jobs by their names.
         parameters["job_name"] = "%s-%s" % (parameters.get("job_name", "submitit"), uid[:8])
-        if self._own("gpu_type") and isinstance(parameters.get("gpus_per_node"), int):
-            parameters["gpus_per_node"] = "%s:%d" % (self._own("gpu_type"), parameters["gpus_per_node"])
+        kind = self._own("gpu_type")
+        if kind and (":" in kind or "," in kind):
+            raise ValueError("hsched_gpu_type is %s, but a function that is not in a list has GPUs of one type" % kind)
+        if kind and isinstance(parameters.get("gpus_per_node"), int):
+            parameters["gpus_per_node"] = "%s:%d" % (kind, parameters["gpus_per_node"])
         text = slurm._make_sbatch_string(command=command, folder=self.folder, **parameters)
         return text.replace("export SUBMITIT_EXECUTOR=slurm\n", "export SUBMITIT_EXECUTOR=%s\n" % self.name())
 
@@ -138,12 +141,11 @@ class HschedExecutor(slurm.SlurmExecutor):
     def _submit_array(self, delayed_submissions: tp.List[utils.DelayedSubmission]) -> tp.List[core.Job[tp.Any]]:
         """Submits a job array: for functions that a pool cannot run."""
         paths = self._dump(delayed_submissions)
-        before = dict(self.parameters)
         self.parameters["map_count"] = len(paths)
         try:
             first = self._submit_command(self._submitit_command_str)
         finally:
-            self.parameters = before
+            del self.parameters["map_count"]
         jobs: tp.List[core.Job[tp.Any]] = [self.job_class(self.folder, "%s_%d" % (first.job_id, index), list(range(first.num_tasks))) for index in range(len(paths))]
         for job, path in zip(jobs, paths):
             job.paths.move_temporary_file(path, "submitted_pickle")
@@ -164,7 +166,7 @@ class HschedExecutor(slurm.SlurmExecutor):
         place.mkdir(parents=True)
         file = place / "jobs.json"
         file.write_text(json.dumps(runs, indent=1), encoding="utf-8")
-        shown = calls.run(["submit", *pool.arguments(file, len(ids), own)])
+        shown = calls.run(["submit", *pool.arguments(file, len(ids), own)], folder=place)  # where the output of its Slurm jobs goes
         pool_file(self.folder, main).write_text(json.dumps({
             "state_dir": shown["state_dir"], "names": [job["name"] for job in runs["jobs"]],
             "slurm_jobs": [own["job_id"] for own in shown.get("allocations", [shown])]}), encoding="utf-8")

@@ -1,5 +1,6 @@
 """A job of submitit from outside: a Slurm job, or a run of a pool."""
 import json
+import subprocess
 import time as clock
 import typing as tp
 from pathlib import Path
@@ -15,6 +16,10 @@ POOL = "pool"
 STATES = {"waiting": "PENDING", "submitting": "PENDING", "pending": "PENDING", "running": "RUNNING", "stopping": "RUNNING", "completed": "COMPLETED", "failed": "FAILED",
           "cancelled": "CANCELLED"}
 """States of hsched, in words of Slurm."""
+
+
+GONE_S = 90.0
+"""How long the queue must have had no Slurm job of a pool, because one submits the next one."""
 
 
 class Pool(tp.NamedTuple):
@@ -44,6 +49,7 @@ class HschedInfoWatcher(SlurmInfoWatcher):
     def __init__(self, delay_s: int = 60) -> None:
         super().__init__(delay_s)
         self.files: tp.Dict[str, Path] = {}  # by the id of the pool
+        self._missing_since: tp.Dict[str, float] = {}  # when the queue had no Slurm job of a pool for the first time in a row
 
     def update(self) -> None:
         """Asks for the states of all registered jobs, and marks those that have ended."""
@@ -71,8 +77,20 @@ class HschedInfoWatcher(SlurmInfoWatcher):
         own = read_pool(self.files[pool])
         shown = calls.run(["status"], own.state_dir, accept=(0, 1))
         states = {job["name"]: job["state"] for job in shown["jobs"]}
+        if any(STATES.get(states.get(name, "")) in ("PENDING", "RUNNING") for name in own.names) and self._is_gone(pool, own.state_dir):
+            states = {name: state if STATES.get(state) not in ("PENDING", "RUNNING") else "cancelled" for name, state in states.items()}
         return {"%s_%d" % (pool, index): {"JobID": "%s_%d" % (pool, index), "State": STATES.get(states.get(name, ""), "UNKNOWN"), "NodeList": ""}
                 for index, name in enumerate(own.names)}
+
+
+    def _is_gone(self, pool: str, state_dir: str) -> bool:
+        """Returns whether the queue has had no Slurm job of a pool for some time: nobody will run what is left of it."""
+        shown = subprocess.run(["squeue", "--me", "--noheader", "--format=%o"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                               universal_newlines=True, check=False)
+        if shown.returncode != 0 or any(line.startswith(state_dir + "/") for line in shown.stdout.splitlines()):
+            self._missing_since.pop(pool, None)
+            return False
+        return clock.monotonic() - self._missing_since.setdefault(pool, clock.monotonic()) > GONE_S
 
 
 def read_pool(path: Path) -> Pool:

@@ -11,8 +11,8 @@ from submitit.core import utils
 from . import calls
 from .job import pool_folder
 
-MOST_GPUS = 4
-"""GPUs of an allocation, unless the user says how many."""
+MOST_GPUS, MOST_CPU_RUNS = 4, 8
+"""GPUs of an allocation, or runs at a time without GPUs, unless the user says how many."""
 
 MOST_MINUTES = 12 * 60
 """The longest allocation, unless the user says how long, or a single function takes longer."""
@@ -21,36 +21,42 @@ _START_S = 60
 """Seconds of an allocation in which its functions start; they save in the signal's delay before the end."""
 
 
+def has_pools() -> bool:
+    """Returns whether this hsched has pools of several allocations, and pools without GPUs; others have one allocation with GPUs."""
+    return calls.knows("submit", "--pack")
+
+
 def fits(parameters: tp.Dict[str, tp.Any]) -> bool:
-    """Returns whether a pool can run functions with these parameters: each is one task on the GPUs of one node."""
+    """Returns whether a pool can run functions with these parameters: each is one task on one node."""
     is_single = parameters.get("nodes", 1) == 1 and parameters.get("ntasks_per_node", 1) in (None, 1)
     others = ("gres", "gpus_per_task", "num_gpus", "mem_per_cpu", "exclusive", "nodelist", "dependency", "srun_args", "additional_parameters")
-    return is_single and isinstance(parameters.get("gpus_per_node"), int) and parameters["gpus_per_node"] > 0 and not any(parameters.get(name) for name in others)
+    gpus = parameters.get("gpus_per_node") or 0
+    return is_single and isinstance(gpus, int) and not any(parameters.get(name) for name in others) and (gpus > 0 or has_pools())
 
 
 def job_file(ids: tp.Sequence[str], folder: Path, python_command: str, parameters: tp.Dict[str, tp.Any], max_num_timeout: int) -> tp.Dict[str, tp.Any]:
     """Returns the job file: a job for each function, with an epoch for each time that it may time out, and one more."""
-    epochs, gpus = max_num_timeout + 2, int(parameters["gpus_per_node"])
+    epochs, devices = max_num_timeout + 2, devices_of(parameters)
     prefix = re.sub(r"[^A-Za-z0-9_.-]", "_", parameters.get("job_name", "submitit"))
     jobs = []
     for index, job_id in enumerate(ids):
         job: tp.Dict[str, tp.Any] = {
-            "name": "%s-%d" % (prefix, index), "model": prefix, "samples_per_epoch": gpus, "epochs": epochs, "global_batch": gpus, "model_size": 0, "gpus": gpus, "retries": 0,
+            "name": "%s-%d" % (prefix, index), "model": prefix, "samples_per_epoch": devices, "epochs": epochs, "global_batch": devices, "model_size": 0, "gpus": devices, "retries": 0,
             "command": shell_line(folder, job_id, python_command, parameters, epochs),
             "env": {"SUBMITIT_EXECUTOR": "hsched", "SUBMITIT_HSCHED_JOB_ID": job_id, "SUBMITIT_HSCHED_TIMEOUTS": str(max_num_timeout),
                     "SUBMITIT_HSCHED_SIGNAL_DELAY_S": str(parameters.get("signal_delay_s", 90))},
             # What hsched prints of a run goes to NAME.out there; the function starts where it was submitted.
             "workdir": str(pool_folder(folder, job_id)),
             "checkpoint": {"dir": str(pool_folder(folder, job_id) / "checkpoints" / str(index)), "grace": "%ds" % parameters.get("signal_delay_s", 90)}}
-        types = [part.split(":")[0] for part in (parameters["gpu_type"] or "").split(",") if part]
+        types = [part.split(":")[0] for part in (parameters["gpu_type"] or "").split(",") if part] if parameters.get("gpus_per_node") else ["cpu"]
         if types:
             job["throughput"] = {kind: 1 for kind in types}  # nobody knows better, and a function is not to be measured
         if parameters.get("cpus_per_task"):
-            job["cpus_per_gpu"] = max(1, int(parameters["cpus_per_task"]) // gpus)
+            job["cpus_per_gpu"] = max(1, int(parameters["cpus_per_task"]) // devices)
         if parameters.get("cpus_per_gpu"):
             job["cpus_per_gpu"] = int(parameters["cpus_per_gpu"])
         if parameters.get("mem") or parameters.get("mem_per_gpu"):
-            job["memory_per_gpu"] = "%dMiB" % (_mebibytes(str(parameters.get("mem_per_gpu") or parameters["mem"])) // (1 if parameters.get("mem_per_gpu") else gpus))
+            job["memory_per_gpu"] = "%dMiB" % (_mebibytes(str(parameters.get("mem_per_gpu") or parameters["mem"])) // (1 if parameters.get("mem_per_gpu") else devices))
         jobs.append(job)
     return {"jobs": jobs}
 
@@ -73,9 +79,10 @@ def shell_line(folder: Path, job_id: str, python_command: str, parameters: tp.Di
 
 def arguments(file: Path, runs: int, parameters: tp.Dict[str, tp.Any]) -> tp.List[str]:
     """Returns the arguments of `hsched submit` for a pool; of an hsched without pools, for one allocation."""
-    is_pool = calls.knows("submit", "--pack")
-    each, at_most = int(parameters["gpus_per_node"]), int(parameters["at_most"]) if is_pool else 1
-    gpus = parameters["gpus_per_allocation"] or max(each, min(MOST_GPUS // each * each, math.ceil(runs / at_most) * each))
+    is_pool, on_gpus = has_pools(), bool(parameters.get("gpus_per_node"))
+    each, at_most = devices_of(parameters), int(parameters["at_most"]) if is_pool else 1
+    most = MOST_GPUS if on_gpus else MOST_CPU_RUNS
+    gpus = parameters["gpus_per_allocation"] or max(each, min(most // each * each, math.ceil(runs / at_most) * each))
     parallel = max(1, int(parameters.get("array_parallelism", 256))) * each
     gpus, at_most = min(gpus, parallel), max(1, min(at_most, parallel // min(gpus, parallel)))
     if gpus % each:
@@ -84,13 +91,18 @@ def arguments(file: Path, runs: int, parameters: tp.Dict[str, tp.Any]) -> tp.Lis
     needed = limit * math.ceil(runs / (gpus // each * at_most)) + margin
     minutes = parameters["allocation_min"] or max(limit + margin, min(needed, MOST_MINUTES))
     kind = parameters["gpu_type"]
-    if not is_pool and not kind:
+    if on_gpus and not is_pool and not kind:
         raise utils.FailedSubmissionError("this hsched needs the GPU type of a list of functions: update_parameters(hsched_gpu_type=...); `hsched inventory` lists them")
-    wanted = kind if kind and ":" in kind else "%s%d" % (kind + ":" if kind else "", gpus)
+    wanted = ("cpu:%d" % gpus) if not on_gpus else kind if kind and ":" in kind else "%s%d" % (kind + ":" if kind else "", gpus)
     words = ["--pack", str(file), "--at-most", str(at_most)] if is_pool else ["--together", str(file)]
     words += ["--gpus", wanted, "--time", "%dm" % minutes]
     options = ["--%s=%s" % (name.replace("_", "-"), parameters[name]) for name in ("partition", "account", "qos", "constraint", "exclude", "mail_type", "mail_user") if parameters.get(name)]
     return words + (["--", *options] if options else [])
+
+
+def devices_of(parameters: tp.Dict[str, tp.Any]) -> int:
+    """Returns the devices of a run: its GPUs, or a place on CPUs."""
+    return int(parameters.get("gpus_per_node") or 1)
 
 
 def _mebibytes(text: str) -> int:
